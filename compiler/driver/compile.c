@@ -1,0 +1,333 @@
+#include "driver/compile.h"
+
+#include "frontend/frontend.h"
+#include "passes/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
+
+const char *name_with(Arena *arena, const char *source, const char *suffix)
+{
+    const char *slash = strrchr(source, '/'), *name = slash ? slash + 1 : source, *dot = strrchr(name, '.');
+    return arena_format(arena, "%.*s%s", (int)(dot && dot > name ? (size_t)(dot - name) : strlen(name)), name, suffix);
+}
+
+/* ---- options for the C compiler ---- */
+
+void add_headers(Driver *driver, Command *command)
+{
+    command_add(command, HSPMD_DEFINE);
+    command_add(command, "-Wno-unknown-pragmas");
+    command_add(command, "-isystem");
+    command_add(command, arena_format(driver->arena, "%s/include", driver->tools.prefix));
+}
+
+static void add_item(Command *command, const Item *item)
+{
+    command_add(command, item->text);
+    if (item->value)
+        command_add(command, item->value);
+}
+
+Command compile_command(Driver *driver)
+{
+    Command command = command_cc(&driver->tools);
+    for (int i = 0; i < driver->options->items.count; i++)
+        if (driver->options->items.at[i].kind == ITEM_FLAG)
+            add_item(&command, &driver->options->items.at[i]);
+    add_headers(driver, &command);
+    return command;
+}
+
+/* Whether an option changes what code is like rather than what the source says: emitted files are compiled with these. */
+static bool is_code_option(const Item *item)
+{
+    const char *text = item->text;
+    return item->kind == ITEM_FLAG && (begins(text, "-g") || begins(text, "-f") || begins(text, "-m") || !strcmp(text, "-pthread") || !strcmp(text, "-pipe"));
+}
+
+/* Whether the frontend needs to know an option, too. */
+static bool is_source_option(const Item *item)
+{
+    static const char *const options[] = {"-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-std="};
+    for (size_t i = 0; item->kind == ITEM_FLAG && i < sizeof options / sizeof *options; i++)
+        if (begins(item->text, options[i]))
+            return true;
+    return false;
+}
+
+/* Adds the words of "-O1 -fno-math-errno". */
+static void add_words(Command *command, const char *words)
+{
+    for (words = words ? words : ""; *(words += strspn(words, " "));) {
+        size_t length = strcspn(words, " ");
+        command_add(command, arena_substring(command->arena, words, length));
+        words += length;
+    }
+}
+
+/* ---- reading ---- */
+
+/* The whole of a stream, in the arena. */
+static const char *read_all(Arena *arena, FILE *stream)
+{
+    Text text = {.arena = arena};
+    char piece[8192];
+    for (size_t length; (length = fread(piece, 1, sizeof piece, stream));)
+        text_append(&text, piece, length);
+    return text_bytes(&text);
+}
+
+/* Whether one of the headers that a source includes is hetu.h, as the C compiler says. */
+static bool includes_hetu(Driver *driver, const char *source)
+{
+    const char *list = temporary(&driver->tools, "includes.d");
+    Command command = compile_command(driver);
+    Toolchain tools = driver->tools;
+    command_add(&command, "-w");
+    command_add(&command, "-M");
+    command_add(&command, "-MG");
+    command_add(&command, "-MF");
+    command_add(&command, list);
+    command_add(&command, source);
+    if (tools.dry_run || command_run(&tools, &command))
+        return false;
+    FILE *stream = fopen(list, "r");
+    const char *text = stream ? read_all(driver->arena, stream) : "";
+    if (stream)
+        fclose(stream);
+    return strstr(text, "hetu/hetu.h");
+}
+
+bool source_is_ours(Driver *driver, const char *source)
+{
+    FILE *stream = fopen(source, "rb");
+    const char *text = stream ? read_all(driver->arena, stream) : "";
+    if (stream)
+        fclose(stream);
+    if (strstr(text, "hetu/hetu.h") || strstr(text, "hspmd"))
+        return true;
+    return strstr(text, "include") && includes_hetu(driver, source);
+}
+
+static void print_modules(const Unit *unit)
+{
+    Text text = {.arena = unit->arena};
+    for (int i = 0; i < unit->modules.count; i++)
+        ir_print(&text, unit->modules.at[i]);
+    fputs(text_bytes(&text), stdout);
+}
+
+static bool same(const char *option, const char *word) { return option && !strcmp(option, word); }
+
+/* Runs the passes as the options say. False after errors. */
+static bool run_passes(const Driver *driver, Unit *unit)
+{
+    const Options *options = driver->options;
+    bool printed = same(options->print_after, "frontend");
+    if (printed || same(options->print_after, "all"))
+        print_modules(unit);
+    PassOptions passes = {printed ? NULL : options->print_after, options->stop_after, stdout, options->verify};
+    return same(options->stop_after, "frontend") || passes_run(unit, &passes);
+}
+
+Unit *source_read(Driver *driver, const char *source)
+{
+    const Options *options = driver->options;
+    Array(const char *) words = {0};
+    for (int i = 0; i < options->items.count; i++) {
+        const Item *item = &options->items.at[i];
+        if (!is_source_option(item))
+            continue;
+        array_push(driver->arena, &words, item->text);
+        if (item->value)
+            array_push(driver->arena, &words, item->value);
+    }
+    array_push(driver->arena, &words, HSPMD_DEFINE);
+    array_push(driver->arena, &words, arena_format(driver->arena, "-I%s/include", driver->tools.prefix));
+    FrontendOptions frontend = {source, words.count, words.at, options->strategy, options->remark_comm, options->warn_implicit_reshard};
+    Unit *unit = frontend_read(driver->arena, driver->diag, &frontend);
+    return unit && !diag_errors(driver->diag) && run_passes(driver, unit) ? unit : NULL;
+}
+
+/* ---- compiling ---- */
+
+void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit)
+{
+    emit_unit(files, unit, name_with(driver->arena, unit->file, ""), unit->file, driver->options->backend);
+}
+
+static bool ends(const char *word, const char *with)
+{
+    size_t length = strlen(word), tail = strlen(with);
+    return length >= tail && !strcmp(word + length - tail, with);
+}
+
+/* Whether a file is the one that includes the user's source. */
+static bool is_main_file(const EmittedFile *file) { return ends(file->name, ".main.c"); }
+
+/* The command for an emitted file: the user's options where it includes the user's source, and only those about code elsewhere. */
+static Command emitted_command(Driver *driver, const EmittedFile *file, const char *path, const char *object)
+{
+    const Options *options = driver->options;
+    Command command = is_main_file(file) ? compile_command(driver) : command_cc(&driver->tools);
+    for (int i = 0; i < options->items.count && !is_main_file(file); i++)
+        if (is_code_option(&options->items.at[i]))
+            add_item(&command, &options->items.at[i]);
+    if (!is_main_file(file)) {
+        command_add(&command, "-std=gnu17");
+        add_headers(driver, &command);
+    } else if (!options->optimised) {
+        command_add(&command, "-O2");
+    }
+    add_words(&command, file->flags);
+    command_add(&command, "-fno-lto");
+    command_add(&command, "-iquote");
+    command_add(&command, ".");
+    command_add(&command, "-c");
+    command_add(&command, path);
+    command_add(&command, "-o");
+    command_add(&command, object);
+    return command;
+}
+
+/* Writes an emitted file where the C compiler finds it: the current folder with --save-temps, else the temporary one. NULL after a message. */
+static const char *write_emitted(Driver *driver, const EmittedFile *file)
+{
+    if (driver->options->save_temps)
+        return output_text(&driver->tools, file->name, file->text) ? file->name : NULL;
+    const char *path = temporary(&driver->tools, file->name);
+    FILE *stream = driver->options->dry_run ? NULL : fopen(path, "w");
+    bool good = driver->options->dry_run || (stream && fputs(file->text, stream) >= 0);
+    if (stream && fclose(stream))
+        good = false;
+    if (!good)
+        complain("cannot write the temporary file %s", path);
+    return good ? path : NULL;
+}
+
+/* Joins the objects to one. */
+static int merge(Driver *driver, const char *const *parts, int count, const char *object)
+{
+    Command command = command_cc(&driver->tools);
+    for (int i = 0; i < driver->options->items.count; i++)
+        if (begins(driver->options->items.at[i].text, "-m"))
+            add_item(&command, &driver->options->items.at[i]);
+    command_add(&command, "-r");
+    command_add(&command, "-nostdlib");
+    command_add(&command, "-o");
+    command_add(&command, object);
+    for (int i = 0; i < count; i++)
+        command_add(&command, parts[i]);
+    return command_run(&driver->tools, &command) ? 1 : 0;
+}
+
+/* The exit status after the C compiler's for the emitted files: a failure of the user's source is the user's, any other a bug of ours. */
+static int judge(const EmittedFiles *files, const int *status)
+{
+    int worst = 0;
+    for (int i = 0; i < files->count; i++) {
+        if (status[i] && !is_main_file(&files->at[i]) && status[i] < 128 && !worst) {
+            fprintf(stderr, "hetucc: internal error: the C compiler refuses the emitted file %s\n", files->at[i].name);
+            worst = 2;
+        }
+    }
+    for (int i = 0; i < files->count; i++)
+        worst = status[i] && (is_main_file(&files->at[i]) || !worst) ? 1 : worst;
+    return worst;
+}
+
+int unit_compile(Driver *driver, const Unit *unit, const char *object)
+{
+    EmittedFiles files = {0};
+    unit_emit(driver, &files, unit);
+    Arena *arena = driver->arena;
+    Command *commands = arena_array(arena, Command, files.count);
+    const char **parts = arena_array(arena, const char *, files.count);
+    int *status = arena_array(arena, int, files.count), count = 0;
+    EmittedFiles compiled = {0};
+    for (int i = 0; i < files.count; i++) {
+        const char *path = write_emitted(driver, &files.at[i]);
+        if (!path)
+            return 1;
+        if (!ends(path, ".c"))
+            continue;
+        parts[count] = temporary(&driver->tools, name_with(arena, path, ".o"));
+        commands[count] = emitted_command(driver, &files.at[i], path, parts[count]);
+        array_push(arena, &compiled, files.at[i]);
+        count++;
+    }
+    command_run_all(&driver->tools, commands, count, status);
+    int result = judge(&compiled, status);
+    return result ? result : merge(driver, parts, count, object);
+}
+
+int plain_compile(Driver *driver, const char *source, const char *object)
+{
+    Command command = compile_command(driver);
+    command_add(&command, "-c");
+    command_add(&command, source);
+    command_add(&command, "-o");
+    command_add(&command, object);
+    return command_run(&driver->tools, &command) ? 1 : 0;
+}
+
+/* ---- dependency files ---- */
+
+/* The value of -MF FILE or -MFFILE among the options; NULL when the option is not there. */
+static const char *depend_value(const Options *options, const char *option)
+{
+    const char *value = NULL;
+    for (int i = 0; i < options->items.count; i++) {
+        const Item *item = &options->items.at[i];
+        if (item->kind == ITEM_DEPEND && begins(item->text, option))
+            value = item->value ? item->value : item->text + strlen(option);
+    }
+    return value;
+}
+
+static bool has_item(const Options *options, const char *text)
+{
+    for (int i = 0; i < options->items.count; i++)
+        if (!strcmp(options->items.at[i].text, text))
+            return true;
+    return false;
+}
+
+/* Adds the strategy's file to a dependency file: who edits it wants a new program. */
+static bool append_strategy(const Driver *driver, const char *file, const char *target)
+{
+    const char *strategy = driver->options->strategy;
+    if (!strategy || access(strategy, R_OK))
+        return true;
+    FILE *stream = fopen(file, "a");
+    return stream && fprintf(stream, "%s: %s\n", target, strategy) > 0 && !fclose(stream);
+}
+
+int write_dependencies(Driver *driver, const char *source, const char *object)
+{
+    const Options *options = driver->options;
+    bool all = has_item(options, "-MD");
+    if (!all && !has_item(options, "-MMD"))
+        return 0;
+    const char *file = depend_value(options, "-MF"), *slash = strrchr(object, '/');
+    if (!file)
+        file = arena_format(driver->arena, "%.*s%s", (int)(slash ? slash + 1 - object : 0), object, name_with(driver->arena, object, ".d"));
+    const char *plain = depend_value(options, "-MT"), *quoted = depend_value(options, "-MQ");
+    Command command = compile_command(driver);
+    command_add(&command, "-w");
+    command_add(&command, all ? "-M" : "-MM");
+    command_add(&command, plain ? "-MT" : "-MQ");
+    command_add(&command, plain ? plain : quoted ? quoted : object);
+    if (has_item(options, "-MP"))
+        command_add(&command, "-MP");
+    command_add(&command, "-MF");
+    command_add(&command, file);
+    command_add(&command, source);
+    if (command_run(&driver->tools, &command))
+        return 1;
+    return options->dry_run || append_strategy(driver, file, plain ? plain : quoted ? quoted : object) ? 0 : 1;
+}

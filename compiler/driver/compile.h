@@ -1,0 +1,43 @@
+/* One source through the compiler: from the frontend to an object file. */
+#ifndef DRIVER_COMPILE_H
+#define DRIVER_COMPILE_H
+
+#include "driver/options.h"
+#include "driver/toolchain.h"
+#include "emit/emit.h"
+
+typedef struct Driver {
+    Arena *arena;
+    Diag *diag;
+    const Options *options;
+    Toolchain tools;
+} Driver;
+
+/* Whether a C source includes <hetu/hetu.h>, itself or through its headers, or has pragmas of ours: then the frontend reads it. */
+bool source_is_ours(Driver *driver, const char *source);
+
+/* Runs the frontend and the passes. NULL after errors; those of the user are reported. */
+Unit *source_read(Driver *driver, const char *source);
+
+/* The C files of a unit. */
+void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit);
+
+/* Makes `object` from a unit that has models. The exit status: 0; 1 when the C compiler refused the user's source; 2 when it refused what hetucc wrote. */
+int unit_compile(Driver *driver, const Unit *unit, const char *object);
+
+/* Makes `object` from a source without models, as the C compiler does. */
+int plain_compile(Driver *driver, const char *source, const char *object);
+
+/* Writes the dependency file that -MD or -MMD asks for, with `object` as its target. The exit status. */
+int write_dependencies(Driver *driver, const char *source, const char *object);
+
+/* The C compiler's command with those of the user's options that compiling (not linking) needs, and what finds hetu.h. */
+Command compile_command(Driver *driver);
+
+/* What finds hetu.h and says that hetucc compiles; behind the user's options. */
+void add_headers(Driver *driver, Command *command);
+
+/* A source's name without folders and suffix, with `suffix` behind. */
+const char *name_with(Arena *arena, const char *source, const char *suffix);
+
+#endif

@@ -1,0 +1,269 @@
+/* hetucc: the command. */
+#include "driver/compile.h"
+
+#include "passes/pipeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- what the C compiler does alone ---- */
+
+static bool has_flag(const Options *options, const char *text)
+{
+    for (int i = 0; i < options->items.count; i++)
+        if (!strcmp(options->items.at[i].text, text))
+            return true;
+    return false;
+}
+
+/* Adds libhetu, for programs that use it, and where it will be found when they run. */
+static void add_libraries(Driver *driver, Command *command)
+{
+    if (has_flag(driver->options, "-r") || has_flag(driver->options, "-nostdlib"))
+        return;
+    command_add_format(command, "-L%s/lib", driver->tools.prefix);
+    command_add_format(command, "-Wl,-rpath,%s/lib", driver->tools.prefix);
+    command_add(command, "-Wl,--push-state,--as-needed");
+    command_add(command, "-lhetu");
+    command_add(command, "-lgomp");
+    command_add(command, "-lm");
+    command_add(command, "-Wl,--pop-state");
+}
+
+/* The whole command line for the C compiler; `objects` has what stands for each source, NULL entries for the source itself. */
+static Command whole_command(Driver *driver, const char *const *objects)
+{
+    const Options *options = driver->options;
+    Command command = command_cc(&driver->tools);
+    for (int i = 0, source = 0; i < options->items.count; i++) {
+        const Item *item = &options->items.at[i];
+        const char *object = item->kind == ITEM_SOURCE ? objects[source++] : NULL;
+        command_add(&command, object ? object : item->text);
+        if (item->value)
+            command_add(&command, item->value);
+    }
+    if (options->compile_only)
+        command_add(&command, "-c");
+    add_headers(driver, &command);
+    return command;
+}
+
+/* Leaves everything to the C compiler. */
+_Noreturn static void hand_over(Driver *driver)
+{
+    const Options *options = driver->options;
+    Command command = whole_command(driver, arena_array(driver->arena, const char *, options->source_count));
+    if (options->output) {
+        command_add(&command, "-o");
+        command_add(&command, options->output);
+    }
+    if (!options->hand_over && !options->compile_only && options->input_count)
+        add_libraries(driver, &command);
+    command_become(&driver->tools, &command);
+}
+
+/* ---- what is asked ---- */
+
+static void check_pass_name(Arena *arena, const char *option, const char *name, bool all)
+{
+    Array(const char *) names = {0};
+    array_push(arena, &names, "frontend");
+    for (const char *const *pass = pass_names(); *pass; pass++)
+        array_push(arena, &names, *pass);
+    if (all)
+        array_push(arena, &names, "all");
+    for (int i = 0; i < names.count; i++)
+        if (!name || !strcmp(name, names.at[i]))
+            return;
+    const char *list = names.at[0], *closest = diag_closest(name, names.at, names.count);
+    for (int i = 1; i < names.count; i++)
+        list = arena_format(arena, "%s, %s", list, names.at[i]);
+    complain("%s names no pass: \"%s\"%s%s%s; the passes are %s", option, name, closest ? "; did you mean \"" : "", closest ? closest : "", closest ? "\"?" : "",
+             list);
+    exit(1);
+}
+
+/* Every input file must be there. */
+static bool check_inputs(const Options *options)
+{
+    bool good = true;
+    for (int i = 0; i < options->items.count; i++) {
+        const Item *item = &options->items.at[i];
+        struct stat found;
+        if ((item->kind != ITEM_SOURCE && item->kind != ITEM_INPUT) || item->text[0] == '-' || item->text[0] == '@')
+            continue;
+        if (stat(item->text, &found)) {
+            complain("cannot read %s: %s", item->text, strerror(errno));
+            good = false;
+        } else if (S_ISDIR(found.st_mode)) {
+            complain("cannot read %s: it is a folder", item->text);
+            good = false;
+        }
+    }
+    return good;
+}
+
+/* The sources, in the order of the command line. */
+static const char **sources_of(const Driver *driver)
+{
+    const Options *options = driver->options;
+    const char **sources = arena_array(driver->arena, const char *, options->source_count + 1);
+    for (int i = 0, count = 0; i < options->items.count; i++)
+        if (options->items.at[i].kind == ITEM_SOURCE)
+            sources[count++] = options->items.at[i].text;
+    return sources;
+}
+
+/* ---- --emit=ir and --emit=c, and --stop-after ---- */
+
+static bool write_ir(Driver *driver, Text *text)
+{
+    if (driver->options->output)
+        return output_text(&driver->tools, driver->options->output, text_bytes(text));
+    if (fputs(text_bytes(text), stdout) >= 0 && !fflush(stdout))
+        return true;
+    complain("cannot write to standard output: %s", strerror(errno));
+    return false;
+}
+
+static bool write_c(Driver *driver, const EmittedFiles *files)
+{
+    const char *folder = driver->options->output ? driver->options->output : ".";
+    if (mkdir(folder, 0777) && errno != EEXIST) {
+        complain("cannot make the folder %s: %s", folder, strerror(errno));
+        return false;
+    }
+    for (int i = 0; i < files->count; i++)
+        if (!output_text(&driver->tools, arena_format(driver->arena, "%s/%s", folder, files->at[i].name), files->at[i].text))
+            return false;
+    return true;
+}
+
+/* Reads every source, and writes what was asked for when all are good. */
+static int translate(Driver *driver)
+{
+    const Options *options = driver->options;
+    const char **sources = sources_of(driver);
+    Text text = {.arena = driver->arena};
+    EmittedFiles files = {0};
+    bool good = true;
+    for (int i = 0; i < options->source_count; i++) {
+        Unit *unit = source_read(driver, sources[i]);
+        good &= unit || !diag_errors(driver->diag);
+        for (int m = 0; unit && m < unit->modules.count; m++)
+            ir_print(&text, unit->modules.at[m]);
+        if (unit && unit->modules.count && options->emit == EMIT_C && !options->stop_after)
+            unit_emit(driver, &files, unit);
+    }
+    if (good && options->emit == EMIT_IR)
+        good = write_ir(driver, &text);
+    else if (good && options->emit == EMIT_C && !options->stop_after)
+        good = write_c(driver, &files);
+    return good ? 0 : 1;
+}
+
+/* ---- programs and objects ---- */
+
+/* Compiles a source to `object`, or says that it can be left to the C compiler by setting *plain. */
+static int compile_source(Driver *driver, const char *source, const char *object, bool *plain)
+{
+    *plain = !source_is_ours(driver, source);
+    Unit *unit = *plain ? NULL : source_read(driver, source);
+    if (!*plain && !unit)
+        return 1;
+    *plain = !unit || !unit->modules.count;
+    return *plain ? 0 : unit_compile(driver, unit, object);
+}
+
+/* hetucc -c: an object for each source. */
+static int compile_each(Driver *driver, const char *const *sources)
+{
+    const Options *options = driver->options;
+    int worst = 0;
+    for (int i = 0; i < options->source_count; i++) {
+        const char *object = options->output ? options->output : name_with(driver->arena, sources[i], ".o");
+        const char *written = output_begin(&driver->tools, object);
+        bool plain;
+        int status = written ? compile_source(driver, sources[i], written, &plain) : 1;
+        if (!status && plain)
+            status = plain_compile(driver, sources[i], written);
+        if (!status)
+            status = write_dependencies(driver, sources[i], object);
+        if (!status && !output_finish(&driver->tools, written, object, 0666))
+            status = 1;
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
+
+/* Compiles and links in one go. */
+static int make_program(Driver *driver, const char *const *sources)
+{
+    const Options *options = driver->options;
+    const char *program = options->output ? options->output : "a.out", *written = output_begin(&driver->tools, program);
+    const char **objects = arena_array(driver->arena, const char *, options->source_count);
+    int worst = written ? 0 : 1;
+    for (int i = 0; i < options->source_count && written; i++) {
+        bool plain;
+        const char *object = temporary(&driver->tools, arena_format(driver->arena, "source%d.o", i));
+        int status = compile_source(driver, sources[i], object, &plain);
+        if (!status && !plain)
+            status = write_dependencies(driver, sources[i], program);
+        objects[i] = plain ? NULL : object;
+        worst = status > worst ? status : worst;
+    }
+    if (worst)
+        return worst;
+    Command command = whole_command(driver, objects);
+    command_add(&command, "-o");
+    command_add(&command, written);
+    add_libraries(driver, &command);
+    return command_run(&driver->tools, &command) || !output_finish(&driver->tools, written, program, 0777) ? 1 : 0;
+}
+
+static int build(Driver *driver)
+{
+    const char **sources = sources_of(driver);
+    bool ours = false;
+    for (int i = 0; i < driver->options->source_count; i++)
+        ours |= source_is_ours(driver, sources[i]);
+    if (!ours)
+        hand_over(driver);
+    return driver->options->compile_only ? compile_each(driver, sources) : make_program(driver, sources);
+}
+
+static int run(Driver *driver)
+{
+    const Options *options = driver->options;
+    check_pass_name(driver->arena, "--print-after", options->print_after, true);
+    check_pass_name(driver->arena, "--stop-after", options->stop_after, false);
+    if (!options->items.count) {
+        complain("there are no input files");
+        return 1;
+    }
+    if (options->hand_over || !options->input_count)
+        hand_over(driver);
+    if (!check_inputs(options))
+        return 1;
+    if (options->compile_only && options->output && options->source_count > 1) {
+        complain("-o with -c takes one source, not %d", options->source_count);
+        return 1;
+    }
+    return options->emit != EMIT_EXE || options->stop_after ? translate(driver) : build(driver);
+}
+
+int main(int argc, char **argv)
+{
+    Arena *arena = arena_create();
+    Options options;
+    options_read(arena, &options, argc, argv);
+    Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
+    toolchain_open(&driver.tools, arena, options.dry_run);
+    int status = run(&driver);
+    diag_finish(driver.diag);
+    toolchain_close();
+    arena_destroy(arena);
+    return status;
+}

@@ -1,0 +1,311 @@
+#include "driver/options.h"
+
+#include "support/diag.h"
+
+#include <argp.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *argp_program_version = "hetucc " HETUCC_VERSION;
+
+enum {
+    KEY_INCLUDE = 0x100, KEY_STD, KEY_BACKEND, KEY_STRATEGY, KEY_EMIT, KEY_PRINT_AFTER, KEY_STOP_AFTER, KEY_SAVE_TEMPS, KEY_VERIFY,
+    KEY_IMPLICIT, KEY_NO_IMPLICIT, KEY_CC, KEY_VALUE
+};
+
+static const struct argp_option option_table[] = {
+    {0, 'o', "FILE", 0, "Write the result to FILE; with --emit=c, a folder", 1},
+    {0, 'c', 0, 0, "Compile, but do not link", 1},
+    {0, 'D', "NAME[=VALUE]", 0, "Define a macro", 2},
+    {0, 'U', "NAME", 0, "Undefine a macro", 2},
+    {0, 'I', "DIR", 0, "Look for headers in DIR", 2},
+    {"include", KEY_INCLUDE, "FILE", 0, "Include FILE first (written -include FILE)", 2},
+    {"std", KEY_STD, "NAME", 0, "The C standard (written -std=NAME)", 2},
+    {0, 'O', "LEVEL", OPTION_ARG_OPTIONAL, "How much the C compiler optimises the model's source; 2 if not given", 2},
+    {0, 'g', "LEVEL", OPTION_ARG_OPTIONAL, "Debug information", 2},
+    {"strategy", KEY_STRATEGY, "NAME|FILE", 0, "The strategy: one of the source by name, or a file", 3},
+    {"backend", KEY_BACKEND, "cpu|cuda", 0, "What the program runs on; cpu if not given", 3},
+    {0, 'R', "comm", 0, "Report each conversion of a layout: line, reason, collective, bytes (written -Rcomm)", 4},
+    {"Wimplicit-reshard", KEY_IMPLICIT, 0, 0, "Warn of conversions that nobody wrote (written -Wimplicit-reshard)", 4},
+    {"Wno-implicit-reshard", KEY_NO_IMPLICIT, 0, OPTION_HIDDEN, 0, 4},
+    {"emit", KEY_EMIT, "ir|c|exe", 0, "What to make: the intermediate representation, C files, or a program", 5},
+    {"print-after", KEY_PRINT_AFTER, "PASS|all", 0, "Print the intermediate representation after a pass", 5},
+    {"stop-after", KEY_STOP_AFTER, "PASS", 0, "Run no pass after this one, and write no program", 5},
+    {"verify", KEY_VERIFY, 0, 0, "Check the intermediate representation after every pass", 5},
+    {"save-temps", KEY_SAVE_TEMPS, 0, 0, "Keep the emitted C files in the current folder", 5},
+    {0, '#', 0, 0, "Print the commands that would run (written -###)", 5},
+    {"Xcc", KEY_CC, "WORD", OPTION_HIDDEN, 0, 6},
+    {"Xcc-value", KEY_VALUE, "WORD", OPTION_HIDDEN, 0, 6},
+    {0}};
+
+/* The C compiler's options whose value may be the next word. */
+static const char *const with_value[] = {"-MF", "-MT", "-MQ", "-isystem", "-iquote", "-idirafter", "-imacros", "-iprefix", "-isysroot", "-iwithprefix",
+                                         "-iwithprefixbefore", "-Xlinker", "-Xassembler", "-Xpreprocessor", "-T", "-u", "-z", "-x", "-l", "-L", "-e", "-A",
+                                         "-aux-info", "--param", "-B", "-dumpdir", "-dumpbase", "-wrapper"};
+
+/* Options that leave everything to the C compiler. */
+static const char *const handed_over[] = {"-E", "-S", "-M", "-MM", "-x", "-fsyntax-only"};
+
+static bool is_one_of(const char *word, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(word, words[i]))
+            return true;
+    return false;
+}
+#define IS_ONE_OF(word, words) is_one_of((word), (words), sizeof(words) / sizeof *(words))
+
+static bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
+
+static bool ends(const char *word, const char *with)
+{
+    size_t length = strlen(word), tail = strlen(with);
+    return length > tail && !strcmp(word + length - tail, with);
+}
+
+/* ---- from the line as typed to one that argp reads ---- */
+
+typedef Array(char *) Words;
+
+typedef struct Line {
+    Arena *arena;
+    char **next; // words as typed; NULL at the end
+    Words words; // for argp
+} Line;
+
+static void put(Line *line, const char *format, const char *word) { array_push(line->arena, &line->words, arena_format(line->arena, format, word)); }
+static void copy(Line *line) { put(line, "%s", *line->next++); }
+
+/* The long option of ours with this name (up to `length` bytes), or NULL. */
+static const struct argp_option *long_option(const char *name, size_t length)
+{
+    for (const struct argp_option *option = option_table; option->key; option++)
+        if (option->name && strlen(option->name) == length && !strncmp(option->name, name, length))
+            return option;
+    return NULL;
+}
+
+_Noreturn static void mistake(const char *text, const char *word)
+{
+    fprintf(stderr, "hetucc: error: ");
+    fprintf(stderr, text, word);
+    fprintf(stderr, "\n");
+    exit(1);
+}
+
+/* Reports a long option that is nearly one of ours: the C compiler would not say what was meant. */
+static void refuse_misspelled(Arena *arena, const char *word)
+{
+    const char *names[sizeof option_table / sizeof *option_table] = {NULL}, *name = arena_substring(arena, word, strcspn(word, "="));
+    int count = 0;
+    for (const struct argp_option *option = option_table; option->key; option++)
+        names[count++] = option->name && !(option->flags & OPTION_HIDDEN) ? arena_format(arena, "--%s", option->name) : NULL;
+    const char *closest = diag_closest(name, names, count);
+    if (closest)
+        mistake(arena_format(arena, "unknown option %%s; did you mean %s?", closest), name);
+}
+
+static void hand_word(Line *line)
+{
+    const char *word = *line->next++;
+    put(line, "--Xcc=%s", word);
+    if (IS_ONE_OF(word, with_value)) {
+        if (!*line->next)
+            mistake("the option %s needs a value", word);
+        put(line, "--Xcc-value=%s", *line->next++);
+    }
+}
+
+static void read_long(Line *line)
+{
+    static const char *const of_argp[] = {"--help", "--usage", "--version"};
+    const char *word = *line->next;
+    size_t length = strcspn(word + 2, "=");
+    if (IS_ONE_OF(word, of_argp)) {
+        copy(line);
+        return;
+    }
+    const struct argp_option *option = long_option(word + 2, length);
+    if (!option) {
+        refuse_misspelled(line->arena, word);
+        hand_word(line);
+        return;
+    }
+    copy(line);
+    if (option->arg && !word[2 + length] && *line->next)
+        copy(line);
+}
+
+/* Options of ours that C compilers write with one dash and a word. */
+static bool read_dashed_word(Line *line)
+{
+    const char *word = *line->next;
+    if (!strcmp(word, "-###"))
+        put(line, "-#", "");
+    else if (begins(word, "-std=") || !strcmp(word, "-Wimplicit-reshard") || !strcmp(word, "-Wno-implicit-reshard") || !strcmp(word, "-save-temps"))
+        put(line, "-%s", word);
+    else if (begins(word, "-R"))
+        put(line, "%s", word);
+    else
+        return false;
+    line->next++;
+    return true;
+}
+
+static void read_word(Line *line)
+{
+    const char *word = *line->next;
+    if (word[0] != '-' || !word[1]) {
+        put(line, word[0] == '-' ? "--Xcc=%s" : "%s", *line->next++);
+    } else if (word[1] == '-') {
+        read_long(line);
+    } else if (!strcmp(word, "-include")) {
+        put(line, "--include", "");
+        line->next++;
+        if (*line->next)
+            copy(line);
+    } else if (read_dashed_word(line)) {
+        return;
+    } else if (!strcmp(word, "-c") || word[1] == 'g' || word[1] == 'O') {
+        copy(line);
+    } else if (strchr("oDUI", word[1])) {
+        copy(line);
+        if (!word[2] && *line->next)
+            copy(line);
+    } else {
+        hand_word(line);
+    }
+}
+
+/* ---- what argp finds ---- */
+
+typedef struct Reader {
+    Arena *arena;
+    Options *options;
+} Reader;
+
+static void add(Reader *reader, ItemKind kind, const char *text, const char *value)
+{
+    Item item = {kind, arena_string(reader->arena, text), value ? arena_string(reader->arena, value) : NULL};
+    array_push(reader->arena, &reader->options->items, item);
+}
+
+static void add_joined(Reader *reader, const char *option, const char *value)
+{
+    add(reader, ITEM_FLAG, arena_format(reader->arena, "%s%s", option, value ? value : ""), NULL);
+}
+
+static void add_cc_word(Reader *reader, const char *word)
+{
+    if (IS_ONE_OF(word, handed_over) || !strcmp(word, "-"))
+        reader->options->hand_over = true;
+    bool input = begins(word, "-l") || begins(word, "-Wl,") || begins(word, "-L") || !strcmp(word, "-Xlinker") || !strcmp(word, "-T");
+    reader->options->input_count += !strcmp(word, "-");
+    add(reader, begins(word, "-M") ? ITEM_DEPEND : input ? ITEM_INPUT : ITEM_FLAG, word, NULL);
+}
+
+static void add_file(Reader *reader, const char *name)
+{
+    bool source = ends(name, ".c");
+    reader->options->source_count += source;
+    reader->options->input_count++;
+    add(reader, source ? ITEM_SOURCE : ITEM_INPUT, name, NULL);
+}
+
+/* The index of `word` among `words`; a mistake that lists them when it is none. */
+static int choose(Arena *arena, const char *option, const char *word, const char *const *words, int count)
+{
+    const char *all = words[0];
+    for (int i = 0; i < count; i++)
+        if (!strcmp(word, words[i]))
+            return i;
+    for (int i = 1; i < count; i++)
+        all = arena_format(arena, "%s%s%s", all, i + 1 < count ? ", " : " or ", words[i]);
+    const char *closest = diag_closest(word, words, count);
+    if (closest)
+        all = arena_format(arena, "%s; did you mean %s?", all, closest);
+    mistake(arena_format(arena, "%s cannot be \"%%s\", only %s", option, all), word);
+}
+
+static void choose_emit(Reader *reader, const char *word)
+{
+    static const char *const words[] = {"exe", "c", "ir"};
+    reader->options->emit = (Emit)choose(reader->arena, "--emit", word, words, 3);
+}
+
+static void choose_backend(Reader *reader, const char *word)
+{
+    static const char *const words[] = {"cpu", "cuda"};
+    reader->options->backend = words[choose(reader->arena, "--backend", word, words, 2)];
+    if (!strcmp(reader->options->backend, "cuda"))
+        mistake("this version has no backend %s", "cuda");
+}
+
+static void set_output(Reader *reader, const char *file)
+{
+    if (reader->options->output)
+        mistake("-o is given twice, the second time as %s", file);
+    reader->options->output = arena_string(reader->arena, file);
+}
+
+static error_t read_language_option(Reader *reader, int key, const char *value)
+{
+    Options *options = reader->options;
+    switch (key) {
+    case 'D': add_joined(reader, "-D", value); break;
+    case 'U': add_joined(reader, "-U", value); break;
+    case 'I': add_joined(reader, "-I", value); break;
+    case 'O': add_joined(reader, "-O", value); options->optimised = true; break;
+    case 'g': add_joined(reader, "-g", value); options->debug = true; break;
+    case KEY_INCLUDE: add(reader, ITEM_FLAG, "-include", value); break;
+    case KEY_STD: add_joined(reader, "-std=", value); break;
+    case KEY_CC: add_cc_word(reader, value); break;
+    case KEY_VALUE: options->items.at[options->items.count - 1].value = arena_string(reader->arena, value); break;
+    case ARGP_KEY_ARG: add_file(reader, value); break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static error_t read_option(int key, char *value, struct argp_state *state)
+{
+    static const char *const remarks[] = {"comm"};
+    Reader *reader = state->input;
+    Options *options = reader->options;
+    switch (key) {
+    case 'o': set_output(reader, value); break;
+    case 'c': options->compile_only = true; break;
+    case '#': options->dry_run = true; break;
+    case 'R': options->remark_comm = !choose(reader->arena, "-R", value, remarks, 1); break;
+    case KEY_BACKEND: choose_backend(reader, value); break;
+    case KEY_STRATEGY: options->strategy = arena_string(reader->arena, value); break;
+    case KEY_EMIT: choose_emit(reader, value); break;
+    case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;
+    case KEY_STOP_AFTER: options->stop_after = arena_string(reader->arena, value); break;
+    case KEY_SAVE_TEMPS: options->save_temps = true; break;
+    case KEY_VERIFY: options->verify = true; break;
+    case KEY_IMPLICIT: options->warn_implicit_reshard = true; break;
+    case KEY_NO_IMPLICIT: options->warn_implicit_reshard = false; break;
+    default: return read_language_option(reader, key, value);
+    }
+    return 0;
+}
+
+void options_read(Arena *arena, Options *options, int argc, char **argv)
+{
+    static const struct argp argp = {
+        option_table, read_option, "FILE...",
+        "Compiles annotated C models (.c) for many devices, and everything else as the C compiler does (environment variable CC, or cc).\v"
+        "Any other option and file goes to the C compiler. A program is started with: mpirun -n DEVICES PROGRAM. "
+        "The exit status is 0, 1 after an error in what was given, 2 after an error of hetucc itself.",
+        NULL, NULL, NULL};
+    Line line = {.arena = arena, .next = argv + 1};
+    Reader reader = {arena, options};
+    *options = (Options){.backend = "cpu"};
+    array_push(arena, &line.words, argc ? argv[0] : "hetucc");
+    while (*line.next)
+        read_word(&line);
+    array_push(arena, &line.words, NULL);
+    argp_err_exit_status = 1;
+    argp_parse(&argp, line.words.count - 1, line.words.at, ARGP_IN_ORDER, NULL, &reader);
+}

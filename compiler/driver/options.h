@@ -1,0 +1,51 @@
+/* The command line.
+ *
+ * hetucc takes the place of the C compiler: it knows the options below, and keeps everything else, in order, for the C compiler. So that argp can read the
+ * whole line, options_read first gives each word that is not ours the form --Xcc=WORD.
+ */
+#ifndef DRIVER_OPTIONS_H
+#define DRIVER_OPTIONS_H
+
+#include "support/array.h"
+
+#include <stdbool.h>
+
+/* Defined whenever hetucc reads or compiles a source: the year and month of the language. */
+#define HSPMD_DEFINE "-D_HSPMD=202611"
+
+typedef enum ItemKind {
+    ITEM_FLAG,   // an option
+    ITEM_DEPEND, // an option about dependency files: -MD, -MF, ...
+    ITEM_SOURCE, // a .c file
+    ITEM_INPUT   // another file, or a library: the linker needs these in order
+} ItemKind;
+
+/* A word for the C compiler, with the word that belongs to it: -isystem DIR. */
+typedef struct Item {
+    ItemKind kind;
+    const char *text;
+    const char *value; // NULL: none
+} Item;
+typedef Array(Item) ItemList;
+
+typedef enum Emit { EMIT_EXE, EMIT_C, EMIT_IR } Emit;
+
+typedef struct Options {
+    ItemList items;
+    int source_count, input_count;
+    const char *output; // -o; NULL: not given
+    bool compile_only;  // -c
+    bool hand_over;     // -E, -S, -M, ...: the C compiler does all
+    bool dry_run;       // -###
+    bool save_temps, verify;
+    bool optimised, debug; // some -O, some -g was given
+    Emit emit;
+    const char *backend;
+    const char *strategy, *print_after, *stop_after;
+    bool remark_comm, warn_implicit_reshard;
+} Options;
+
+/* Reads the command line. Ends the process with status 1 after a mistake, with 0 after --help and --version. */
+void options_read(Arena *arena, Options *options, int argc, char **argv);
+
+#endif

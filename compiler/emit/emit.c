@@ -1,0 +1,154 @@
+#include "emit/emit.h"
+
+#include "emit/emitter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void add_file(Emitter *emitter, EmittedFiles *files, const char *suffix, const char *text, const char *flags)
+{
+    array_push(emitter->arena, files, (EmittedFile){arena_format(emitter->arena, "%s.%s.c", emitter->base, suffix), text, flags});
+}
+
+static const char *strategy_text(Emitter *emitter)
+{
+    const Strategy *strategy = emitter->unit->chosen;
+    return strategy && strategy->name ? arena_format(emitter->arena, "strategy %s", strategy->name) : "one device";
+}
+
+/* The comment on top of each file. */
+static Text begin_file(Emitter *emitter, const char *what)
+{
+    Text out = {.arena = emitter->arena};
+    const char *slash = strrchr(emitter->unit->file, '/');
+    text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source", slash ? slash + 1 : emitter->unit->file, "strategy", strategy_text(emitter), "what", what, NULL);
+    return out;
+}
+
+/* ---- the main file ---- */
+
+static void emit_registration(Text *declarations, Text *calls, const Module *module, const char *name)
+{
+    text_print(declarations, "extern const struct ht_image %s_image;\n", name);
+    const char *update = module->update ? arena_format(declarations->arena, "(void (*)(void))%s", module->update->name) : "(void (*)(void))0";
+    text_print(calls, "    ht_register(&%s_image, %s, %s);\n", name, module->name, update);
+}
+
+static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include, const char *const *names)
+{
+    Text declarations = {.arena = emitter->arena}, calls = {.arena = emitter->arena};
+    for (int m = 0; m < emitter->unit->modules.count; m++)
+        emit_registration(&declarations, &calls, emitter->unit->modules.at[m], names[m]);
+    for (int v = 0; v < emitter->unit->shapes.count; v++) {
+        const ShapeVariable *shape = &emitter->unit->shapes.at[v];
+        text_print(&calls, "    %s = %lld;\n", shape->name, (long long)shape->value);
+    }
+    Text out = begin_file(emitter, "the source, and the registration of its models");
+    text_fill(&out,
+              "#if defined(__GNUC__)\n"
+              "#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n"
+              "#endif\n"
+              "\n"
+              "#include \"$include\"\n"
+              "\n"
+              "struct ht_image;\n"
+              "$declarations\n"
+              "void ht_register(const struct ht_image *image, ht_tensor (*model)(void), void (*update)(void));\n"
+              "\n"
+              "__attribute__((constructor)) static void $constructor(void)\n"
+              "{\n"
+              "$calls"
+              "}\n",
+              "include", c_string(emitter->arena, include), "declarations", text_bytes(&declarations), "constructor", arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
+    add_file(emitter, files, "main", text_bytes(&out), "");
+}
+
+/* ---- roles and tables ---- */
+
+static Target target_create(Emitter *emitter, Module *module, const char *name, const Conversions *conversions, int role)
+{
+    Target target = {.emitter = emitter, .module = module, .name = name, .role_index = role, .role = &module->roles->roles[role]};
+    target.slot_of = slots_of(emitter->arena, module);
+    target.updated_of = updated_slots_of(emitter->arena, module, target.slot_of);
+    target.conversions = conversions;
+    target.pieces.device_count = target.role->device_count;
+    target.pieces.rows = arena_array(emitter->arena, Row, target.role->device_count);
+    return target;
+}
+
+/* The roles of a module: text r is added to the r-th role file of the unit. */
+static void emit_module(Emitter *emitter, Module *module, const char *name, Text *role_files, Text *image)
+{
+    int count = module->roles->role_count;
+    Target *targets = arena_array(emitter->arena, Target, count);
+    RoleText *texts = arena_array(emitter->arena, RoleText, count);
+    const Conversions *conversions = conversions_of(emitter->arena, module);
+    for (int role = 0; role < count; role++) {
+        targets[role] = target_create(emitter, module, name, conversions, role);
+        texts[role] = emit_role(&role_files[role], &targets[role]);
+    }
+    if (!diag_errors(module->diag))
+        emit_image(image, emitter, module, name, targets, texts);
+}
+
+static int most_roles(const Unit *unit)
+{
+    int most = 0;
+    for (int m = 0; m < unit->modules.count; m++)
+        most = unit->modules.at[m]->roles->role_count > most ? unit->modules.at[m]->roles->role_count : most;
+    return most;
+}
+
+static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *const *names)
+{
+    const Unit *unit = emitter->unit;
+    int roles = most_roles(unit);
+    Text *role_files = arena_array(emitter->arena, Text, roles + 1);
+    for (int role = 0; role < roles; role++) {
+        role_files[role] = begin_file(emitter, arena_format(emitter->arena, "role %d", role));
+        text_string(&role_files[role], "#include <hetu/rt.h>\n");
+    }
+    Text image = begin_file(emitter, "tables");
+    text_string(&image, "#include <hetu/rt.h>\n");
+    for (int m = 0; m < unit->modules.count; m++)
+        emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
+    add_file(emitter, files, "image", text_bytes(&image), emitter->backend->image_flags);
+    for (int role = 0; role < roles; role++)
+        add_file(emitter, files, arena_format(emitter->arena, "role%d", role), text_bytes(&role_files[role]), emitter->backend->role_flags);
+}
+
+static void emit_kernels(Emitter *emitter, EmittedFiles *files)
+{
+    Text out = begin_file(emitter, "kernels");
+    text_fill(&out,
+              "#include <hetu/rt.h>\n"
+              "#include <hetu/vector_math.h>\n"
+              "\n"
+              "$externs"
+              "$kernels",
+              "externs", text_bytes(&emitter->kernel_externs), "kernels", text_bytes(&emitter->kernel_text), NULL);
+    add_file(emitter, files, "kernels", text_bytes(&out), emitter->backend->kernel_flags);
+}
+
+/* "gpt_gpt_loss_train" */
+static const char *module_name(Emitter *emitter, const Module *module)
+{
+    return arena_format(emitter->arena, "%s_%s_%s", emitter->prefix, c_identifier(emitter->arena, module->name), module->kind == MODULE_TRAIN ? "train" : "infer");
+}
+
+void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const char *include, const char *backend)
+{
+    Arena *arena = unit->arena;
+    Emitter emitter = {.arena = arena, .unit = unit, .base = base, .prefix = c_identifier(arena, base), .backend = backend_find(backend)};
+    if (!emitter.backend) {
+        diag_error(unit->diag, (Position){0}, "this version has no back end \"%s\"; it has \"cpu\"", backend);
+        return;
+    }
+    emitter.kernel_text.arena = emitter.kernel_externs.arena = emitter.key.arena = arena;
+    const char **names = arena_array(arena, const char *, unit->modules.count + 1);
+    for (int m = 0; m < unit->modules.count; m++)
+        names[m] = module_name(&emitter, unit->modules.at[m]);
+    emit_main(&emitter, files, include, names);
+    emit_modules(&emitter, files, names);
+    emit_kernels(&emitter, files);
+}

@@ -1,0 +1,17 @@
+/* The emitter: from specialised modules to C. A backend is a row of spellings; the structure of what is emitted is the same for all. */
+#ifndef EMIT_EMIT_H
+#define EMIT_EMIT_H
+
+#include "ir/unit.h"
+
+typedef struct EmittedFile {
+    const char *name; // "gpt.role0.c", "gpt.kernels.c", "gpt.image.c", "gpt.main.c"
+    const char *text;
+    const char *flags; // extra flags for the C compiler, "-O1"
+} EmittedFile;
+typedef Array(EmittedFile) EmittedFiles;
+
+/* The files for a unit. `base` names them; `include` is how the generated main file spells the user's source in #include. */
+void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const char *include, const char *backend);
+
+#endif

@@ -1,0 +1,237 @@
+/* The functions that role programs call: one for each operator and local shape, shared by all roles and models of a unit. */
+#include "emit/emitter.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <uthash.h>
+
+struct KernelEntry {
+    Kernel kernel;
+    const char *key;
+    UT_hash_handle hh;
+};
+
+static void key_number(Text *key, int64_t number) { text_append(key, (const char *)&number, sizeof number); }
+
+static void key_text(Text *key, const char *text) { text_append(key, text, strlen(text) + 1); }
+
+static void key_tensor(Text *key, const Tensor *tensor)
+{
+    key_number(key, tensor->value ? (int)tensor->value->type.dtype : -1);
+    if (!tensor->value)
+        return;
+    key_number(key, tensor->bound->access);
+    key_number(key, tensor->bound->rank);
+    key_number(key, tensor->bound->written_rank);
+    for (int d = 0; d < tensor->bound->rank; d++) {
+        key_number(key, tensor->extent[d]);
+        key_number(key, tensor->value->type.extent[d]);
+        key_number(key, tensor->bound->dims[d].factors[0]);
+        key_number(key, tensor->bound->dims[d].written);
+    }
+}
+
+static void key_attr(Text *key, const Attr *attr)
+{
+    key_number(key, attr->i);
+    text_append(key, (const char *)&attr->f, sizeof attr->f);
+    key_number(key, attr->count);
+    for (int d = 0; d < attr->count; d++)
+        key_number(key, attr->ints[d]);
+}
+
+/* All that the text of a function depends on. */
+static void kernel_key(Text *key, const LocalOp *local)
+{
+    const OpDef *def = local->op->def;
+    key->length = 0;
+    key_text(key, def->name);
+    key_text(key, def->rule->text);
+    key_number(key, local->op->def == local->module->update);
+    for (int a = 0; a < def->attr_count; a++)
+        key_attr(key, &local->op->attrs[a]);
+    for (int f = 0; f < local->factor_count; f++) {
+        key_number(key, local->op->binding->factors[f].factor);
+        key_number(key, local->op->binding->factors[f].extent);
+    }
+    key_number(key, local->operand_count);
+    for (int k = 0; k < local->result_count; k++)
+        key_tensor(key, &local->results[k]);
+    for (int k = 0; k < local->operand_count; k++)
+        key_tensor(key, &local->operands[k]);
+    for (int t = 0; t < local->term_count; t++)
+        key_number(key, local->terms[t].flagged);
+}
+
+/* ---- the text ---- */
+
+static bool has_offsets(const LocalOp *local, const Tensor *tensors, int count)
+{
+    for (int k = 0; k < count; k++)
+        for (int w = 0; tensors[k].value && w < tensors[k].bound->written_rank; w++)
+            if (written_has_offset(local, &tensors[k], w))
+                return true;
+    return false;
+}
+
+static bool reads_pieces(const LocalOp *local)
+{
+    for (int t = 0; t < local->term_count; t++)
+        if (local->terms[t].flagged)
+            return true;
+    return local->rule->kind == RULE_CALL && !local_empty(local) &&
+           (has_offsets(local, local->results, local->result_count) || has_offsets(local, local->operands, local->operand_count));
+}
+
+/* "float *y, const float *x", or "void *y, void *x" for kernels that see views. */
+static void text_parameters(Text *out, const LocalOp *local, bool views)
+{
+    bool any = false;
+    for (int k = 0; k < local->result_count; k++, any = true)
+        text_print(out, "%s%s *%s", any ? ", " : "", views ? "void" : c_type(local->results[k].value->type.dtype), local->results[k].name);
+    for (int k = 0; k < local->operand_count; k++)
+        if (local->operands[k].value)
+            text_print(out, ", %s%s *%s", views ? "" : "const ", views ? "void" : c_type(local->operands[k].value->type.dtype), local->operands[k].name);
+}
+
+static const char *kernel_prototype(Arena *arena, const Kernel *kernel, const LocalOp *local, bool views)
+{
+    Text out = {.arena = arena};
+    text_print(&out, "void %s(%s", kernel->name, kernel->ranked ? "ht_worker *r, " : "");
+    text_parameters(&out, local, views);
+    text_print(&out, "%s%s)", kernel->pieced ? ", const int64_t *at" : "", kernel->ranked ? ", const char *where" : "");
+    return text_bytes(&out);
+}
+
+static void text_comment(Text *out, const char *text)
+{
+    for (const char *c = text; *c; c++) {
+        text_append(out, c, 1);
+        if (*c == '*' && c[1] == '/')
+            text_string(out, " ");
+    }
+}
+
+static void text_tensors(Text *out, const Tensor *tensors, int count)
+{
+    bool any = false;
+    for (int k = 0; k < count; k++)
+        if (tensors[k].value) {
+            text_print(out, "%s%s ", any ? ", " : "", tensors[k].name);
+            text_shape(out, tensors[k].bound->rank, tensors[k].extent);
+            any = true;
+        }
+}
+
+/* The rule and the local shapes. */
+static void text_banner(Text *out, const LocalOp *local)
+{
+    text_string(out, "\n/* ");
+    text_comment(out, local->rule->text);
+    text_string(out, "\n * ");
+    text_tensors(out, local->operands, local->operand_count);
+    text_string(out, " -> ");
+    text_tensors(out, local->results, local->result_count);
+    text_string(out, " */\n");
+}
+
+static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
+
+/* Whether `name` stands in `text` as a whole word. */
+static bool has_word(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = text; (at = strstr(at, name)); at += length)
+        if ((at == text || !in_word(at[-1])) && !in_word(at[length]))
+            return true;
+    return false;
+}
+
+/* (void) for the parameters that the body does not use. */
+static void text_unused(Text *out, const LocalOp *local, const Kernel *kernel, const char *body)
+{
+    for (int k = 0; k < local->operand_count; k++)
+        if (local->operands[k].value && !has_word(body, local->operands[k].name))
+            text_print(out, "    (void)%s;\n", local->operands[k].name);
+    if (kernel->pieced && !has_word(body, "at"))
+        text_string(out, "    (void)at;\n");
+}
+
+static void check_kernel(Target *target, const LocalOp *local, const char *kernel)
+{
+    if (!kernel) {
+        diag_error(target->module->diag, local->op->at, "\"%s\" has no kernel for the back end \"%s\"", local->op->def->name, target->emitter->backend->name);
+        diag_note(target->module->diag, local->op->def->at, "its rule needs the clause kernel(f)");
+    }
+}
+
+/* Declares a C kernel once. */
+static void declare_kernel(Emitter *emitter, const char *kernel)
+{
+    char line[256];
+    snprintf(line, sizeof line, "ht_kernel %s;\n", kernel);
+    if (!strstr(text_bytes(&emitter->kernel_externs), line))
+        text_string(&emitter->kernel_externs, line);
+}
+
+/* The statements of the function. */
+static void kernel_body(Text *out, Target *target, const LocalOp *local)
+{
+    Product product;
+    if (local->rule->kind == RULE_CALL && local_empty(local)) {
+        emit_identity(out, local);
+    } else if (local->rule->kind == RULE_CALL) {
+        const char *name = backend_kernel(target->emitter->backend, local->rule);
+        check_kernel(target, local, name);
+        if (name)
+            declare_kernel(target->emitter, name);
+        emit_call(out, local, name ? name : "", local->op->def == target->module->update);
+    } else if (product_of(local, &product)) {
+        emit_product(out, local, &product);
+    } else {
+        emit_body(out, local);
+    }
+}
+
+/* Operators' names without the library's prefix. */
+static const char *short_name(const char *name) { return strncmp(name, "ht_", 3) ? name : name + 3; }
+
+static Kernel kernel_write(Target *target, const LocalOp *local)
+{
+    Emitter *emitter = target->emitter;
+    bool views = local->rule->kind == RULE_CALL;
+    Kernel kernel = {
+        .name = arena_format(emitter->arena, "%s_%s_%d", emitter->prefix, c_identifier(emitter->arena, short_name(local->op->def->name)), emitter->kernel_count++),
+        .ranked = views && !local_empty(local),
+        .pieced = reads_pieces(local),
+    };
+    kernel.opening = arena_format(emitter->arena, "%s(%s", kernel.name, kernel.ranked ? "r, " : "");
+    kernel.prototype = kernel_prototype(emitter->arena, &kernel, local, views);
+    Text body = {.arena = emitter->arena};
+    kernel_body(&body, target, local);
+    Text *out = &emitter->kernel_text;
+    text_banner(out, local);
+    text_print(out, "%s\n{\n", kernel.prototype);
+    text_unused(out, local, &kernel, text_bytes(&body));
+    text_string(out, text_bytes(&body));
+    text_string(out, "}\n");
+    return kernel;
+}
+
+const Kernel *kernel_for(Target *target, const LocalOp *local)
+{
+    Emitter *emitter = target->emitter;
+    Text *key = &emitter->key;
+    kernel_key(key, local);
+    KernelEntry *entry;
+    HASH_FIND(hh, emitter->kernels, key->bytes, key->length, entry);
+    if (entry)
+        return &entry->kernel;
+    entry = arena_new(emitter->arena, KernelEntry);
+    entry->key = arena_copy(emitter->arena, key->bytes, key->length);
+    size_t length = key->length;
+    entry->kernel = kernel_write(target, local);
+    HASH_ADD_KEYPTR(hh, emitter->kernels, entry->key, length, entry);
+    return &entry->kernel;
+}

@@ -1,0 +1,349 @@
+/* What an operator is on one device. */
+#include "emit/emitter.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <uthash.h>
+
+int64_t tensor_count(const Tensor *tensor)
+{
+    int64_t count = 1;
+    for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
+        count *= tensor->extent[d];
+    return tensor->value ? count : 0;
+}
+
+int operand_of(const LocalOp *local, int index)
+{
+    for (int k = 0; k < local->operand_count; k++)
+        if (local->operands[k].value && local->operands[k].bound->access == index)
+            return k;
+    return -1;
+}
+
+/* A name for a tensor in emitted C that stands beside the names that generated functions use. */
+static const char *tensor_name(Arena *arena, const char *name, int number)
+{
+    static const char *const TAKEN[] = {"r", "at", "where", "sum", "part", "c", "end", "call", "result", "operand", "attr", "axes"};
+    bool taken = strlen(name) == 2 && strchr("ik", name[0]) && name[1] >= '0' && name[1] <= '9';
+    for (size_t i = 0; i < sizeof TAKEN / sizeof *TAKEN; i++)
+        taken = taken || !strcmp(TAKEN[i], name);
+    return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "") : arena_format(arena, "%s_%d", name, number);
+}
+
+/* Fills in one tensor and the extents of its factors. */
+static bool local_tensor(LocalOp *local, Target *target, Tensor *tensor, const Value *value, const BoundAccess *bound, const Access *access, int number)
+{
+    *tensor = (Tensor){.value = value, .access = access, .bound = bound, .name = tensor_name(target->emitter->arena, access->name, number)};
+    if (!value)
+        return true;
+    if (!value_local(target->module, value, local->device, tensor->extent)) {
+        diag_error(target->module->diag, local->op->at, "\"%s\" would run on pieces that are several boxes; an operator needs one box a device", local->op->def->name);
+        diag_note(target->module->diag, value->at, "the pieces are those of this value; convert it with `reshard` before");
+        return false;
+    }
+    for (int d = 0; d < bound->rank; d++) {
+        if (bound->dims[d].count != 1)
+            BUG("%s: dimension %d of %s is not refined", local->op->def->name, d, access->name);
+        int64_t *extent = &local->extent[bound->dims[d].factors[0]];
+        if (*extent >= 0 && *extent != tensor->extent[d])
+            BUG("%s: pieces of %s differ in factor %s: %lld and %lld", local->op->def->name, access->name,
+                local->rule->factors[local->op->binding->factors[bound->dims[d].factors[0]].factor].name, (long long)*extent, (long long)tensor->extent[d]);
+        *extent = tensor->extent[d];
+    }
+    return true;
+}
+
+static uint32_t bound_factors(const BoundAccess *bound)
+{
+    uint32_t set = 0;
+    for (int d = 0; d < bound->rank; d++)
+        for (int f = 0; f < bound->dims[d].count; f++)
+            set |= 1u << bound->dims[d].factors[f];
+    return set;
+}
+
+static bool local_tensors(LocalOp *local, Target *target)
+{
+    const Op *op = local->op;
+    const Binding *binding = op->binding;
+    bool ok = true;
+    for (int k = 0; k < op->result_count; k++)
+        ok = local_tensor(local, target, &local->results[k], op->results[k], &binding->results[k], &local->rule->results[binding->results[k].access], -1) && ok;
+    int number = 0;
+    for (int k = 0; k < op->operand_count; k++) {
+        const Access *access = &local->rule->operands[binding->operands[k].access];
+        number = access->variadic ? number : -1;
+        ok = local_tensor(local, target, &local->operands[k], op->operands[k], &binding->operands[k], access, access->variadic ? number : -1) && ok;
+        number++;
+    }
+    return ok;
+}
+
+/* The operands that an expression reads, as a set of indices into the call's operands; *absent is set when it reads one that is absent. */
+static uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *absent)
+{
+    uint64_t set = 0;
+    if (expr->kind == EXPR_ACCESS) {
+        int k = operand_of(local, expr->index);
+        *absent = *absent || k < 0;
+        return k < 0 ? 0 : UINT64_C(1) << k;
+    }
+    for (int a = 0; a < expr->arg_count; a++)
+        set |= expr_operands(local, expr->arg[a], absent);
+    return set;
+}
+
+/* Collects the terms that `expr` adds up; those that read an absent operand are left out. */
+static void collect_terms(LocalOp *local, const Expr *expr, bool minus)
+{
+    if (expr->kind == EXPR_ADD || expr->kind == EXPR_SUB) {
+        collect_terms(local, expr->arg[0], minus);
+        collect_terms(local, expr->arg[1], minus != (expr->kind == EXPR_SUB));
+        return;
+    }
+    if (expr->kind == EXPR_NEG) {
+        collect_terms(local, expr->arg[0], !minus);
+        return;
+    }
+    bool absent = false;
+    uint64_t operands = expr_operands(local, expr, &absent);
+    if (absent)
+        return;
+    if (local->term_count == EMIT_MAX_TERMS)
+        BUG("%s: more than %d terms", local->op->def->name, EMIT_MAX_TERMS);
+    Term *term = &local->terms[local->term_count++];
+    *term = (Term){.expr = expr, .minus = minus};
+    for (int k = 0; k < local->operand_count; k++)
+        if (operands >> k & 1)
+            term->contracted |= bound_factors(&local->op->binding->operands[k]) & local->contracted;
+}
+
+/* ---- which devices add a term ---- */
+
+typedef struct FlagEntry {
+    const char *key;
+    const bool *added; // by device of the strategy
+    UT_hash_handle hh;
+} FlagEntry;
+
+static bool region_equal(const Region *a, const Region *b)
+{
+    if (a->member != b->member || a->box_count != b->box_count)
+        return false;
+    for (int i = 0; i < a->box_count; i++)
+        if (memcmp(a->boxes[i].dim, b->boxes[i].dim, sizeof(Range) * (size_t)a->rank))
+            return false;
+    return true;
+}
+
+/* Whether two devices compute the same contribution of a term: their pieces of its operands are the same. */
+static bool same_contribution(const LocalOp *local, uint64_t operands, int a, int b)
+{
+    for (int k = 0; k < local->operand_count; k++) {
+        if (!(operands >> k & 1))
+            continue;
+        const Region *first = value_region(local->module, local->operands[k].value, a), *second = value_region(local->module, local->operands[k].value, b);
+        if (first->partial != second->partial || !region_equal(first, second))
+            return false;
+    }
+    return true;
+}
+
+/* Whether `device` adds a term to the partial result: of the devices whose contributions to the same piece would be the same, the one with the lowest partial id does. */
+static bool device_adds(const LocalOp *local, uint64_t operands, int device)
+{
+    const Specialization *roles = local->module->roles;
+    const Value *result = local->results[0].value;
+    const Region *mine = value_region(local->module, result, device);
+    for (int i = 0; i < roles->device_count; i++) {
+        const Region *other = value_region(local->module, result, roles->devices[i]);
+        if (other->member && other->replica == mine->replica && other->partial < mine->partial && region_equal(mine, other) &&
+            same_contribution(local, operands, device, roles->devices[i]))
+            return false;
+    }
+    return true;
+}
+
+static const bool *term_added(Target *target, const LocalOp *local, const Term *term)
+{
+    Emitter *emitter = target->emitter;
+    bool absent = false;
+    uint64_t operands = expr_operands(local, term->expr, &absent);
+    Text key = {.arena = emitter->arena};
+    text_print(&key, "%p %d", (const void *)local->results[0].value->layout, local->results[0].value->type.rank);
+    for (int d = 0; d < local->results[0].value->type.rank; d++)
+        text_print(&key, ",%lld", (long long)local->results[0].value->type.extent[d]);
+    for (int k = 0; k < local->operand_count; k++)
+        if (operands >> k & 1) {
+            text_print(&key, " %p", (const void *)local->operands[k].value->layout);
+            for (int d = 0; d < local->operands[k].value->type.rank; d++)
+                text_print(&key, ",%lld", (long long)local->operands[k].value->type.extent[d]);
+        }
+    FlagEntry *entry;
+    HASH_FIND_STR(target->flags, text_bytes(&key), entry);
+    if (entry)
+        return entry->added;
+    const Specialization *roles = target->module->roles;
+    bool *added = arena_array(emitter->arena, bool, roles->device_count);
+    for (int i = 0; i < roles->device_count; i++)
+        added[i] = device_adds(local, operands, roles->devices[i]);
+    entry = arena_new(emitter->arena, FlagEntry);
+    *entry = (FlagEntry){.key = text_bytes(&key), .added = added};
+    HASH_ADD_KEYPTR(hh, target->flags, entry->key, key.length, entry);
+    return added;
+}
+
+static int device_index(const Specialization *roles, int device)
+{
+    for (int i = 0; i < roles->device_count; i++)
+        if (roles->devices[i] == device)
+            return i;
+    BUG("device %d is not in the strategy", device);
+}
+
+/* Marks the terms that some device of the role leaves out. */
+static void flag_terms(LocalOp *local, Target *target)
+{
+    if (layout_partial(local->results[0].value->layout) != STATE_SUM)
+        return;
+    for (int t = 0; t < local->term_count; t++) {
+        const bool *added = term_added(target, local, &local->terms[t]);
+        for (int i = 0; i < target->role->device_count; i++)
+            if (!added[device_index(target->module->roles, target->role->devices[i])])
+                local->terms[t].flagged = true;
+    }
+}
+
+bool local_op(LocalOp *local, Target *target, const Op *op)
+{
+    memset(local, 0, sizeof *local);
+    local->module = target->module;
+    local->backend = target->emitter->backend;
+    local->op = op;
+    local->device = target->role->devices[0];
+    local->rule = op->def->rule;
+    local->result_count = op->result_count;
+    local->operand_count = op->operand_count;
+    local->factor_count = op->binding->factor_count;
+    if (op->operand_count > EMIT_MAX_TENSORS || op->result_count > 8 || local->factor_count > EMIT_MAX_FACTORS)
+        BUG("%s: too many operands, results or factors", op->def->name);
+    for (int f = 0; f < local->factor_count; f++)
+        local->extent[f] = -1;
+    if (!local_tensors(local, target))
+        return false;
+    uint32_t kept = 0;
+    for (int k = 0; k < op->result_count; k++)
+        kept |= bound_factors(&op->binding->results[k]);
+    for (int f = 0; f < local->factor_count; f++) {
+        local->extent[f] = local->extent[f] < 0 ? 1 : local->extent[f];
+        local->contracted |= kept >> f & 1 ? 0 : 1u << f;
+    }
+    if (local->rule->kind == RULE_BODY) {
+        collect_terms(local, local->rule->body, false);
+        flag_terms(local, target);
+    }
+    return true;
+}
+
+bool local_nothing(const LocalOp *local)
+{
+    for (int k = 0; k < local->result_count; k++)
+        if (tensor_count(&local->results[k]))
+            return false;
+    return true;
+}
+
+bool local_empty(const LocalOp *local)
+{
+    for (int f = 0; f < local->factor_count; f++)
+        if (!local->extent[f])
+            return true;
+    return false;
+}
+
+/* ---- numbers that differ between the devices of a role ---- */
+
+static const Factor *rule_factor(const LocalOp *local, int bound)
+{
+    return &local->rule->factors[local->op->binding->factors[bound].factor];
+}
+
+bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written)
+{
+    for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
+        if (tensor->bound->dims[d].written == written && rule_factor(local, tensor->bound->dims[d].factors[0])->offset)
+            return true;
+    return false;
+}
+
+/* Where the piece of `device` starts in a dimension of a kernel's view. */
+static int64_t written_offset(const LocalOp *local, const Tensor *tensor, int written, int device)
+{
+    const Region *region = value_region(local->module, tensor->value, device);
+    int64_t offset = 0;
+    for (int d = 0; d < tensor->bound->rank; d++)
+        if (tensor->bound->dims[d].written == written)
+            offset = offset * tensor->value->type.extent[d] + (region->box_count ? region->boxes[0].dim[d].lo : 0);
+    return offset;
+}
+
+static int tensor_offsets(const LocalOp *local, const Tensor *tensor, int device, int64_t *numbers)
+{
+    int count = 0;
+    for (int w = 0; tensor->value && w < tensor->bound->written_rank; w++)
+        if (written_has_offset(local, tensor, w))
+            numbers[count++] = written_offset(local, tensor, w, device);
+    return count;
+}
+
+int local_pieces(const LocalOp *local, Target *target, int device, int64_t *numbers)
+{
+    int count = 0;
+    for (int t = 0; t < local->term_count; t++)
+        if (local->terms[t].flagged)
+            numbers[count++] = term_added(target, local, &local->terms[t])[device_index(target->module->roles, device)];
+    if (local->rule->kind != RULE_CALL)
+        return count;
+    for (int k = 0; k < local->result_count; k++)
+        count += tensor_offsets(local, &local->results[k], device, numbers + count);
+    for (int k = 0; k < local->operand_count; k++)
+        count += tensor_offsets(local, &local->operands[k], device, numbers + count);
+    return count;
+}
+
+typedef struct PieceEntry {
+    const char *key;
+    int column;
+    UT_hash_handle hh;
+} PieceEntry;
+
+enum { MOST_PIECES = (EMIT_MAX_TENSORS + 8) * IR_MAX_RANK };
+
+int piece_column(Target *target, const LocalOp *local)
+{
+    Arena *arena = target->emitter->arena;
+    PieceTable *table = &target->pieces;
+    int64_t numbers[MOST_PIECES];
+    Text *key = &target->emitter->key;
+    key->length = 0;
+    int count = 0;
+    for (int i = 0; i < table->device_count; i++) {
+        count = local_pieces(local, target, target->role->devices[i], numbers);
+        text_append(key, (const char *)numbers, sizeof *numbers * (size_t)count);
+    }
+    if (!count)
+        return -1;
+    PieceEntry *entry;
+    HASH_FIND(hh, table->known, key->bytes, key->length, entry);
+    if (entry)
+        return entry->column;
+    entry = arena_new(arena, PieceEntry);
+    *entry = (PieceEntry){.key = arena_copy(arena, key->bytes, key->length), .column = table->width};
+    HASH_ADD_KEYPTR(hh, table->known, entry->key, key->length, entry);
+    table->width += count;
+    for (int i = 0; i < table->device_count; i++)
+        for (int c = 0; c < count; c++)
+            array_push(arena, &table->rows[i], ((const int64_t *)(const void *)entry->key)[i * count + c]);
+    return entry->column;
+}

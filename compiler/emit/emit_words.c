@@ -1,0 +1,63 @@
+#include "emit/emitter.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *c_identifier(Arena *arena, const char *text)
+{
+    const char *head = isdigit((unsigned char)*text) || !*text ? "_" : "";
+    char *name = arena_format(arena, "%s%s", head, text);
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c))
+            *c = '_';
+    return name;
+}
+
+const char *c_string(Arena *arena, const char *text)
+{
+    Text out = {.arena = arena};
+    for (const char *c = text; *c; c++) {
+        unsigned char byte = (unsigned char)*c;
+        if (byte == '"' || byte == '\\')
+            text_print(&out, "\\%c", byte);
+        else if (byte < 32 || byte > 126 || byte == '?')
+            text_print(&out, "\\%03o", byte);
+        else
+            text_append(&out, c, 1);
+    }
+    return text_bytes(&out);
+}
+
+const char *c_type(DType dtype)
+{
+    static const char *const NAMES[] = {[DTYPE_F32] = "float", [DTYPE_BF16] = "uint16_t", [DTYPE_F64] = "double", [DTYPE_I32] = "int32_t", [DTYPE_I64] = "int64_t"};
+    return NAMES[dtype];
+}
+
+const char *c_dtype(DType dtype)
+{
+    static const char *const NAMES[] = {[DTYPE_F32] = "HT_F32", [DTYPE_BF16] = "HT_BF16", [DTYPE_F64] = "HT_F64", [DTYPE_I32] = "HT_I32", [DTYPE_I64] = "HT_I64"};
+    return NAMES[dtype];
+}
+
+void text_shape(Text *out, int rank, const int64_t *extent)
+{
+    text_string(out, "(");
+    for (int d = 0; d < rank; d++)
+        text_print(out, "%s%lld", d ? ", " : "", (long long)extent[d]);
+    text_string(out, ")");
+}
+
+/* The last part of a path. */
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+const char *op_place(Arena *arena, const Op *op, const char *scope)
+{
+    const char *file = op->at.file ? file_name(op->at.file) : "inserted";
+    return scope && *scope ? arena_format(arena, "%s:%d %s", file, op->at.line, scope) : arena_format(arena, "%s:%d", file, op->at.line);
+}

@@ -1,0 +1,138 @@
+#include "emit/plan.h"
+
+static const char *const place_names[] = {[HT_FROM] = "HT_FROM", [HT_TO] = "HT_TO", [HT_SCRATCH] = "HT_SCRATCH"};
+static const char *const reduction_names[] = {[HT_NO_REDUCTION] = "HT_NO_REDUCTION", [HT_SUM] = "HT_SUM", [HT_MAX] = "HT_MAX"};
+static const char *const verb_names[] = {
+    [HT_COPY] = "HT_COPY",
+    [HT_COMBINE] = "HT_COMBINE",
+    [HT_FILL] = "HT_FILL",
+    [HT_ALL_REDUCE] = "HT_ALL_REDUCE",
+    [HT_REDUCE_SCATTER] = "HT_REDUCE_SCATTER",
+    [HT_ALL_GATHER] = "HT_ALL_GATHER",
+    [HT_ALL_TO_ALL] = "HT_ALL_TO_ALL",
+    [HT_BROADCAST] = "HT_BROADCAST",
+    [HT_REDUCE] = "HT_REDUCE",
+    [HT_EXCHANGE] = "HT_EXCHANGE",
+};
+
+static const char *number(Arena *arena, int64_t value) { return arena_format(arena, "%lld", (long long)value); }
+
+static const char *escaped(Arena *arena, const char *label)
+{
+    Text text = {.arena = arena};
+    for (; *label; label++)
+        text_print(&text, *label == '"' || *label == '\\' ? "\\%c" : "%c", *label);
+    return text_bytes(&text);
+}
+
+/* `{extent, from, to}` of each dimension of a move. */
+static const char *dimension_rows(Arena *arena, const ht_move *move)
+{
+    Text rows = {.arena = arena};
+    for (int d = 0; d < move->rank; d++)
+        text_print(&rows, "%s{%lld, %lld, %lld}", d ? ", " : "", (long long)move->dim[d].extent, (long long)move->dim[d].from, (long long)move->dim[d].to);
+    return text_bytes(&rows);
+}
+
+static const char *move_row(Arena *arena, const ht_move *move)
+{
+    Text row = {.arena = arena};
+    text_fill(&row, "{$from, $to, $from_offset, $to_offset, $rank, $dims}", "from", place_names[move->from], "to", place_names[move->to], "from_offset",
+              number(arena, move->from_offset), "to_offset", number(arena, move->to_offset), "rank", number(arena, move->rank), "dims",
+              move->rank ? arena_format(arena, "(const ht_stride[]){%s}", dimension_rows(arena, move)) : "0", NULL);
+    return text_bytes(&row);
+}
+
+/* `(const ht_block[]){{place, peer, offset, count}, ...}`, or 0 when there is none. */
+static const char *block_rows(Arena *arena, const ht_block *blocks, int count)
+{
+    if (!count)
+        return "0";
+    Text rows = {.arena = arena};
+    for (int i = 0; i < count; i++)
+        text_print(&rows, "%s{%s, %d, %lld, %lld}", i ? ", " : "(const ht_block[]){", place_names[blocks[i].place], blocks[i].peer, (long long)blocks[i].offset,
+                   (long long)blocks[i].count);
+    text_string(&rows, "}");
+    return text_bytes(&rows);
+}
+
+static const char *move_rows(Arena *arena, const ht_reshard_step *step)
+{
+    Text rows = {.arena = arena};
+    for (int i = 0; i < step->move_count; i++)
+        text_print(&rows, "%s%s", i ? ",\n                 " : "", move_row(arena, &step->move[i]));
+    return text_bytes(&rows);
+}
+
+static void emit_step(Text *out, const ht_reshard_step *step)
+{
+    Arena *arena = out->arena;
+    if (step->move_count)
+        text_fill(out,
+                  "    {.verb = $verb, .move_count = $count, .move = (const ht_move[]){\n"
+                  "                 $moves}},\n",
+                  "verb", verb_names[step->verb], "count", number(arena, step->move_count), "moves", move_rows(arena, step), NULL);
+    else
+        text_fill(out,
+                  "    {.verb = $verb, .group = $group, .send_count = $sends, .receive_count = $receives,\n"
+                  "     .send = $send,\n"
+                  "     .receive = $receive},\n",
+                  "verb", verb_names[step->verb], "group", number(arena, step->group), "sends", number(arena, step->send_count), "receives",
+                  number(arena, step->receive_count), "send", block_rows(arena, step->send, step->send_count), "receive",
+                  block_rows(arena, step->receive, step->receive_count), NULL);
+}
+
+/* The steps of one device; nothing for a device that has none. */
+static void emit_steps(Text *out, const ht_reshard_device *device, const char *name)
+{
+    if (!device->step_count)
+        return;
+    text_print(out, "static const ht_reshard_step %s_steps_%d[] = {\n", name, device->device);
+    for (int s = 0; s < device->step_count; s++)
+        emit_step(out, &device->step[s]);
+    text_string(out, "};\n");
+}
+
+static void emit_groups(Text *out, const ht_reshard *plan, const char *name)
+{
+    if (!plan->group_count)
+        return;
+    text_print(out, "static const ht_group %s_groups[] = {\n", name);
+    for (int g = 0; g < plan->group_count; g++) {
+        text_print(out, "    {%d, (const int[]){", plan->group[g].count);
+        for (int i = 0; i < plan->group[g].count; i++)
+            text_print(out, i ? ", %d" : "%d", plan->group[g].device[i]);
+        text_string(out, "}},\n");
+    }
+    text_string(out, "};\n");
+}
+
+static void emit_devices(Text *out, const ht_reshard *plan, const char *name)
+{
+    text_print(out, "static const ht_reshard_device %s_devices[] = { // device, steps, bytes of scratch\n", name);
+    for (int i = 0; i < plan->device_count; i++) {
+        const ht_reshard_device *device = &plan->device[i];
+        const char *steps = device->step_count ? arena_format(out->arena, "%s_steps_%d", name, device->device) : "0";
+        text_print(out, "    {%d, %d, %lld, %s},\n", device->device, device->step_count, (long long)device->scratch, steps);
+    }
+    text_string(out, "};\n");
+}
+
+void emit_plan(Text *out, const Plan *plan, const char *dtype, const char *name, const char *label)
+{
+    Arena *arena = out->arena;
+    const ht_reshard *lowered = plan_lowered(arena, plan, HT_F32, label);
+    text_print(out, "/* %s */\n", label);
+    emit_groups(out, lowered, name);
+    for (int i = 0; i < lowered->device_count; i++)
+        emit_steps(out, &lowered->device[i], name);
+    emit_devices(out, lowered, name);
+    text_fill(out,
+              "static const ht_reshard $name = {\n"
+              "    .name = \"$label\", .dtype = $dtype, .reduction = $reduction, .in_place = $in_place,\n"
+              "    .group_count = $groups, .device_count = $devices, .group = $group, .device = $device,\n"
+              "};\n\n",
+              "name", name, "label", escaped(arena, label), "dtype", dtype, "reduction", reduction_names[lowered->reduction], "in_place", number(arena, lowered->in_place),
+              "groups", number(arena, lowered->group_count), "devices", number(arena, lowered->device_count), "group",
+              lowered->group_count ? arena_format(arena, "%s_groups", name) : "0", "device", arena_format(arena, "%s_devices", name), NULL);
+}

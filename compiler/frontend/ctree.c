@@ -1,0 +1,85 @@
+#include "frontend/ctree.h"
+
+#include <string.h>
+#include <uthash.h>
+
+typedef struct Named {
+    const char *name;
+    CName what;
+    UT_hash_handle hh;
+} Named;
+
+CName cunit_lookup(const CUnit *unit, const char *name)
+{
+    Named *table = unit->names, *found;
+    HASH_FIND_STR(table, name, found);
+    return found ? found->what : (CName){0};
+}
+
+void cunit_declare(CUnit *unit, const char *name, CName what)
+{
+    Named *table = unit->names, *found;
+    HASH_FIND_STR(table, name, found);
+    if (!found) {
+        found = arena_new(unit->arena, Named);
+        found->name = name;
+        HASH_ADD_KEYPTR(hh, table, name, strlen(name), found);
+        unit->names = table;
+    }
+    found->what = what;
+}
+
+bool ctype_field(const CType *type, const char *name, CField *found)
+{
+    for (int i = 0; i < type->fields.count; i++) {
+        const CField *field = &type->fields.at[i];
+        if (!strcmp(field->name, name)) {
+            *found = *field;
+            return true;
+        }
+        if (!*field->name && ctype_field(field->type, name, found)) {
+            found->offset += field->offset;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ctype_is_integer(const CType *type) { return type->kind == CT_BOOL || type->kind == CT_INT; }
+bool ctype_is_floating(const CType *type) { return type->kind == CT_FLOAT || type->kind == CT_DOUBLE; }
+bool ctype_is_arithmetic(const CType *type) { return ctype_is_integer(type) || ctype_is_floating(type); }
+
+const CType *ctype_promoted(const CTypes *types, const CType *type)
+{
+    if (!ctype_is_integer(type))
+        return type;
+    if (type->kind == CT_BOOL || type->rank < types->tint->rank)
+        return types->tint;
+    if (type->is_enum)
+        return type->is_signed ? types->tint : types->tunsigned;
+    return type;
+}
+
+/* The unsigned type of a signed one's rank. */
+static const CType *unsigned_of(const CTypes *types, const CType *type)
+{
+    return type->rank == types->tint->rank ? types->tunsigned : type->rank == types->tlong->rank ? types->tulong : types->tulonglong;
+}
+
+const CType *ctype_common(const CTypes *types, const CType *a, const CType *b)
+{
+    if (a->kind == CT_DOUBLE || b->kind == CT_DOUBLE)
+        return types->tdouble;
+    if (a->kind == CT_FLOAT || b->kind == CT_FLOAT)
+        return types->tfloat;
+    a = ctype_promoted(types, a);
+    b = ctype_promoted(types, b);
+    if (a == b)
+        return a;
+    if (a->is_signed == b->is_signed)
+        return a->rank > b->rank ? a : b;
+    const CType *s = a->is_signed ? a : b, *u = a->is_signed ? b : a;
+    if (u->rank >= s->rank)
+        return u;
+    return s->size > u->size ? s : unsigned_of(types, s);
+}

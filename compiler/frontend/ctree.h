@@ -1,0 +1,247 @@
+/* The C tree: what the evaluator sees of a translation unit.
+ *
+ * clang*.c builds it from libclang's cursors, pexpr.c builds the expressions of pragmas; nothing here knows libclang. Every expression has its type, so
+ * that implicit conversions are explicit nodes (C_CAST). What the evaluator cannot do is a C_REFUSED node with a message: it is an error only when it is evaluated.
+ *
+ * A position is where the user wrote something: inside a macro's argument the argument, inside a macro's body the macro's use.
+ */
+#ifndef FRONTEND_CTREE_H
+#define FRONTEND_CTREE_H
+
+#include "ir/rule.h"
+#include "support/array.h"
+#include "support/diag.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct CType CType;
+typedef struct CField CField;
+typedef struct CVar CVar;
+typedef struct CFunction CFunction;
+typedef struct CExpr CExpr;
+typedef struct CStmt CStmt;
+typedef struct Pragma Pragma;
+
+/* ---- types ---- */
+
+typedef enum CTypeKind {
+    CT_VOID,
+    CT_BOOL,
+    CT_INT, // characters and enumerations, too
+    CT_FLOAT,
+    CT_DOUBLE,
+    CT_POINTER,
+    CT_ARRAY,
+    CT_STRUCT, // and unions
+    CT_FUNCTION,
+    CT_OTHER // long double, _Complex, vectors, 128 bits: refused where they are used
+} CTypeKind;
+
+struct CField {
+    const char *name; // "" for an anonymous struct or union
+    const CType *type;
+    int64_t offset; // bytes
+    bool bitfield;
+};
+
+/* Types are unique: equal types are the same object. Qualifiers are dropped. */
+struct CType {
+    CTypeKind kind;
+    const char *name; // as C spells it: "struct ht_tensor", "unsigned int"
+    int64_t size;     // bytes; 0 for void, functions, arrays of unknown or variable length
+    bool is_signed;   // CT_INT
+    int rank;         // CT_INT: the conversion rank
+    bool is_enum;     // CT_INT
+    bool is_union;
+    const CType *base; // CT_POINTER: what it points to; CT_ARRAY: the element; CT_FUNCTION: the result
+    int64_t count;     // CT_ARRAY
+    bool variable;     // CT_ARRAY: of variable length
+    Array(CField) fields;
+    bool is_tensor;      // struct ht_tensor
+    bool is_tensor_node; // struct ht_node *: what a tensor holds
+};
+
+/* ---- declarations ---- */
+
+struct CVar {
+    const char *name;
+    const CType *type;
+    Position at;
+    bool local;       // a parameter or a variable with automatic storage
+    bool is_static;   // of a function
+    bool is_const, defined, is_extern;
+    bool shape;       // named by a `shape` pragma
+    bool given;       // its initial value is given_value: a strategy sets it
+    int64_t given_value;
+    int slot;         // local: its place in the frame; else its number among the unit's variables
+    const CExpr *init;  // NULL: none
+    int init_slots;     // static storage: places that a frame needs to evaluate init
+    const CExpr *length; // of an array of variable length
+    const CFunction *function; // that it is local to; NULL at file scope
+};
+
+/* An operator: a function under `#pragma hspmd op`. */
+typedef struct COperator {
+    const OpDef *def;
+    const CFunction *function;
+    int *operand_param; // by operand of the rule: the parameter
+    int *attr_param;    // by attribute: the parameter
+    const Pragma *pragma;
+} COperator;
+
+struct CFunction {
+    const char *name;
+    Position at;
+    const CType *type, *result;
+    bool variadic, library; // declared in hetu's headers
+    Array(CVar *) params;
+    const CStmt *body; // NULL: declared only
+    int slot_count;    // of a frame
+    int number;        // among the unit's functions
+    const COperator *op;
+    const struct Builtin *builtin; // found when it is first called
+};
+
+/* ---- expressions ---- */
+
+typedef enum CExprKind {
+    C_INT,      // integer (also characters, enumerators, sizeof)
+    C_FLOAT,    // number
+    C_STRING,   // string, length with the terminating zero
+    C_VAR,      // var
+    C_FUNCTION, // function
+    C_UNARY,    // op a
+    C_BINARY,   // a op b; `&&`, `||` and `,` too
+    C_ASSIGN,   // a = b, or a op= b when op is set
+    C_CAST,     // (type)a, or a conversion that C makes by itself
+    C_CALL,     // a(args)
+    C_MEMBER,   // a.name, or a->name when arrow
+    C_INDEX,    // a[b]; a is the pointer
+    C_SELECT,   // a ? b : c; without b: a ?: c
+    C_LITERAL,  // (type){...}: init is a
+    C_INIT,     // {args}
+    C_DESIGNATED, // in C_INIT: designators and value a
+    C_STATEMENT, // ({...})
+    C_REFUSED   // string says what
+} CExprKind;
+
+typedef enum COperation {
+    OP_NONE,
+    OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_REM, OP_SHL, OP_SHR, OP_AND, OP_OR, OP_XOR,
+    OP_LT, OP_LE, OP_GT, OP_GE, OP_EQ, OP_NE, OP_LOGICAL_AND, OP_LOGICAL_OR, OP_COMMA,
+    OP_PLUS, OP_MINUS, OP_NOT, OP_LOGICAL_NOT, OP_ADDRESS, OP_DEREFERENCE,
+    OP_PRE_INC, OP_PRE_DEC, OP_POST_INC, OP_POST_DEC
+} COperation;
+
+typedef struct CDesignator {
+    const char *field;         // or NULL:
+    const CExpr *first, *last; // [first] or [first ... last]
+} CDesignator;
+
+struct CExpr {
+    CExprKind kind;
+    COperation op;
+    bool arrow;
+    const CType *type;
+    Position at;
+    union {
+        uint64_t integer;
+        double number;
+        const char *string;
+        CVar *var;
+        CFunction *function;
+        const CStmt *statement;
+        const CField *field; // C_MEMBER: with the offset from the outermost struct
+    };
+    const char *name;  // C_MEMBER
+    int64_t length;    // C_STRING
+    int slot;          // a place in the frame for a value that needs storage, C_STRING: its number among the unit's strings; -1 none
+    const CExpr *a, *b, *c;
+    Array(const CExpr *) args;         // C_CALL, C_INIT
+    Array(CDesignator) designators;    // C_DESIGNATED
+};
+
+/* ---- statements ---- */
+
+typedef enum CStmtKind {
+    CS_EXPR,     // expr, NULL for `;`
+    CS_DECL,     // vars
+    CS_COMPOUND, // body
+    CS_IF,       // expr, then, other
+    CS_FOR,      // init, expr, step, then
+    CS_WHILE,    // expr, then
+    CS_DO,       // then, expr
+    CS_SWITCH,   // expr, then
+    CS_CASE,     // first .. last, then
+    CS_DEFAULT,  // then
+    CS_BREAK,
+    CS_CONTINUE,
+    CS_RETURN,   // expr or NULL
+    CS_LABEL,    // then
+    CS_PRAGMA,   // pragma: dims, shard, reshard
+    CS_MARKED,   // pragmas layer and recompute, then
+    CS_REFUSED   // text says what
+} CStmtKind;
+
+struct CStmt {
+    CStmtKind kind;
+    Position at;
+    const CExpr *expr, *step, *first, *last;
+    const CStmt *init, *then, *other;
+    Array(const CStmt *) body;
+    Array(CVar *) vars;
+    bool scoped; // CS_COMPOUND: it declares an ht_scope
+    Array(const Pragma *) pragmas;
+    const char *text;
+};
+
+/* ---- the unit ---- */
+
+typedef struct CConstant {
+    const char *name;
+    int64_t value;
+    const CType *type;
+} CConstant;
+
+/* The common types, by C's names. */
+typedef struct CTypes {
+    const CType *tvoid, *tbool, *tchar, *tint, *tunsigned, *tlong, *tulong, *tlonglong, *tulonglong, *tfloat, *tdouble, *tensor;
+} CTypes;
+
+typedef struct CUnit {
+    Arena *arena;
+    Diag *diag;
+    const char *file;
+    CTypes types;
+    Array(CFunction *) functions; // in the order of their first declaration
+    Array(CVar *) vars;           // with static storage
+    Array(CConstant) constants;   // of enumerations at file scope
+    Array(CVar *) shapes;         // of `shape` pragmas
+    Array(const COperator *) operators;
+    Array(Pragma *) pragmas;      // all active ones, in the order of the translation unit
+    int string_count;
+    void *names;                  // hash of functions, variables at file scope and constants (names.c)
+} CUnit;
+
+/* What a name at file scope stands for; all NULL when it is not declared. */
+typedef struct CName {
+    CFunction *function;
+    CVar *var;
+    const CConstant *constant;
+} CName;
+CName cunit_lookup(const CUnit *unit, const char *name);
+void cunit_declare(CUnit *unit, const char *name, CName what);
+
+/* The field `name` of a struct, also inside anonymous members, with the offset from the start of `type`; false when there is none. */
+bool ctype_field(const CType *type, const char *name, CField *found);
+
+bool ctype_is_arithmetic(const CType *type);
+bool ctype_is_integer(const CType *type); // CT_BOOL or CT_INT
+bool ctype_is_floating(const CType *type);
+
+/* C's integer promotion, and the usual arithmetic conversions of two arithmetic types. */
+const CType *ctype_promoted(const CTypes *types, const CType *type);
+const CType *ctype_common(const CTypes *types, const CType *a, const CType *b);
+
+#endif

@@ -1,0 +1,22 @@
+/* The frontend: from annotated C to modules.
+ *
+ * clang.c, the one file that knows libclang, turns the translation unit into a plain C tree (ctree.h); pragmas are read from it (pragma.c), rules
+ * by ir/rule_parse.c, strategies by strategy.c, and the model functions are evaluated on it (eval*.c).
+ */
+#ifndef FRONTEND_FRONTEND_H
+#define FRONTEND_FRONTEND_H
+
+#include "ir/unit.h"
+
+typedef struct FrontendOptions {
+    const char *file;
+    int arg_count;
+    const char *const *args;   // for clang: -I -D -U -include -std and the include folder of hetu.h
+    const char *strategy;      // NAME or FILE of --strategy; NULL: none given
+    bool remark_comm, warn_implicit_reshard;
+} FrontendOptions;
+
+/* The unit, or NULL after errors were reported. The modules hold the forward section and the gradients of its operators. */
+Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options);
+
+#endif

@@ -1,0 +1,317 @@
+#include "frontend/pragma.h"
+
+#include <ctype.h>
+#include <string.h>
+
+typedef struct Directive {
+    const char *name;
+    PragmaKind kind;
+} Directive;
+
+static const Directive directives[] = {
+    {"dims", PRAGMA_DIMS},       {"layer", PRAGMA_LAYER}, {"recompute", PRAGMA_RECOMPUTE}, {"shard", PRAGMA_SHARD},
+    {"reshard", PRAGMA_RESHARD}, {"shape", PRAGMA_SHAPE}, {"op", PRAGMA_OP},
+};
+enum { DIRECTIVE_COUNT = sizeof directives / sizeof *directives };
+
+bool pragma_marks(const Pragma *pragma) { return pragma->kind == PRAGMA_LAYER || pragma->kind == PRAGMA_RECOMPUTE; }
+bool pragma_acts(const Pragma *pragma) { return pragma->kind == PRAGMA_DIMS || pragma->kind == PRAGMA_SHARD || pragma->kind == PRAGMA_RESHARD; }
+
+/* ---- the directive ---- */
+
+static int skip_blanks(const char *text, int at)
+{
+    while (isspace((unsigned char)text[at]))
+        at++;
+    return at;
+}
+
+static int word_end(const char *text, int at)
+{
+    while (isalnum((unsigned char)text[at]) || text[at] == '_')
+        at++;
+    return at;
+}
+
+static void unknown_directive(CUnit *unit, const Pragma *pragma)
+{
+    static const char *const names[] = {"dims", "layer", "recompute", "shard", "reshard", "shape", "op", "strategy", "end"};
+    if (!*pragma->directive) {
+        diag_error(unit->diag, pragma->at, "\"#pragma hspmd\" needs a directive such as dims or strategy");
+        return;
+    }
+    const char *closest = diag_closest(pragma->directive, names, sizeof names / sizeof *names);
+    diag_error(unit->diag, pragma->at, "unknown directive \"%s\"", pragma->directive);
+    if (closest)
+        diag_note(unit->diag, pragma->at, "did you mean \"%s\"?", closest);
+}
+
+/* The statements of strategies, which mean nothing outside one. */
+static bool is_strategy_word(const char *word)
+{
+    static const char *const words[] = {"split", "zero", "schedule", "pipeline", "stage", "idle"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(words[i], word))
+            return true;
+    return false;
+}
+
+static PragmaKind directive_kind(CUnit *unit, const Pragma *pragma, bool *in_strategy)
+{
+    bool begins = !strcmp(pragma->directive, "strategy"), ends = !strcmp(pragma->directive, "end");
+    for (int i = 0; i < DIRECTIVE_COUNT; i++)
+        if (!strcmp(directives[i].name, pragma->directive))
+            return directives[i].kind;
+    if (begins || ends || *in_strategy) {
+        *in_strategy = begins || (*in_strategy && !ends);
+        return PRAGMA_STRATEGY;
+    }
+    if (is_strategy_word(pragma->directive)) {
+        diag_error(unit->diag, pragma->at, "\"%s\" stands outside a strategy", pragma->directive);
+        diag_note(unit->diag, pragma->at, "a strategy begins with \"#pragma hspmd strategy NAME\"");
+    } else {
+        unknown_directive(unit, pragma);
+    }
+    return PRAGMA_BAD;
+}
+
+/* ---- reading the operands ---- */
+
+static Token *token(Pragma *pragma) { return &pragma->tokens.list.at[pragma->tokens.next]; }
+
+static bool is(Pragma *pragma, const char *text) { return token(pragma)->kind == TOKEN_PUNCTUATION && !strcmp(token(pragma)->text, text); }
+
+static bool take(Pragma *pragma, const char *text)
+{
+    bool found = is(pragma, text);
+    pragma->tokens.next += found;
+    return found;
+}
+
+static const char *shown(CUnit *unit, Pragma *pragma)
+{
+    return token(pragma)->kind == TOKEN_END ? "the end of the pragma" : arena_format(unit->arena, "\"%s\"", token(pragma)->text);
+}
+
+static bool expect(CUnit *unit, Pragma *pragma, const char *text)
+{
+    if (take(pragma, text))
+        return true;
+    diag_error(unit->diag, token(pragma)->at, "expected \"%s\", found %s", text, shown(unit, pragma));
+    return false;
+}
+
+static bool expect_end(CUnit *unit, Pragma *pragma)
+{
+    if (token(pragma)->kind == TOKEN_END)
+        return true;
+    diag_error(unit->diag, token(pragma)->at, "unexpected %s behind the %s pragma", shown(unit, pragma), pragma->directive);
+    return false;
+}
+
+/* A name; one that is a macro for something else than a name stays as written. NULL after an error. */
+static const char *read_name(CUnit *unit, Pragma *pragma, const char *what)
+{
+    Token *at = token(pragma);
+    const char *written = arena_substring(unit->arena, pragma->text + at->begin, (size_t)(at->end - at->begin));
+    bool hidden = at->expanded && at->kind != TOKEN_NAME && word_end(written, 0) == (int)strlen(written);
+    if (at->kind != TOKEN_NAME && !hidden) {
+        diag_error(unit->diag, at->at, "expected %s, found %s", what, shown(unit, pragma));
+        return NULL;
+    }
+    pragma->tokens.next++;
+    return hidden ? written : at->text;
+}
+
+/* The names of the factors of one dimension, "three heads _", behind the `(`. */
+static const char *read_factors(CUnit *unit, Pragma *pragma)
+{
+    Text names = {.arena = unit->arena};
+    do {
+        const char *name = read_name(unit, pragma, "the name of a factor");
+        if (!name)
+            return NULL;
+        text_print(&names, names.length ? " %s" : "%s", name);
+    } while (!is(pragma, ")") && token(pragma)->kind != TOKEN_END);
+    return expect(unit, pragma, ")") ? text_bytes(&names) : NULL;
+}
+
+static bool read_dimension(CUnit *unit, Pragma *pragma)
+{
+    Position at = token(pragma)->at;
+    const char *name = take(pragma, "(") ? read_factors(unit, pragma) : read_name(unit, pragma, "the name of a dimension");
+    if (!name)
+        return false;
+    array_push(unit->arena, &pragma->names, strcmp(name, "_") ? name : NULL);
+    array_push(unit->arena, &pragma->name_at, at);
+    return true;
+}
+
+static bool read_dimensions(CUnit *unit, Pragma *pragma)
+{
+    do
+        if (!read_dimension(unit, pragma))
+            return false;
+    while (take(pragma, ","));
+    if (expect(unit, pragma, ")"))
+        return expect_end(unit, pragma);
+    return false;
+}
+
+/* ---- layouts ---- */
+
+/* Reports a bracket that does not match; true when all do. */
+static bool check_brackets(CUnit *unit, Pragma *pragma, int first, int last)
+{
+    Array(int) open = {0};
+    for (int i = first; i < last; i++) {
+        const Token *at = &pragma->tokens.list.at[i];
+        if (at->kind != TOKEN_PUNCTUATION)
+            continue;
+        if (strchr("([{", at->text[0])) {
+            array_push(unit->arena, &open, i);
+        } else if (strchr(")]}", at->text[0])) {
+            const char *opened = open.count ? pragma->tokens.list.at[open.at[--open.count]].text : "";
+            if (!*opened || strchr("([{", *opened) - "([{" != strchr(")]}", at->text[0]) - ")]}") {
+                diag_error(unit->diag, at->at, "\"%s\" closes nothing that is open here", at->text);
+                return false;
+            }
+        }
+    }
+    if (open.count)
+        diag_error(unit->diag, pragma->tokens.list.at[open.at[open.count - 1]].at, "\"%s\" is not closed", pragma->tokens.list.at[open.at[open.count - 1]].text);
+    return !open.count;
+}
+
+static bool check_layout(CUnit *unit, Pragma *pragma, int first, int last)
+{
+    const Token *at = &pragma->tokens.list.at[first];
+    bool braces = false;
+    for (int i = first; i < last; i++)
+        braces |= !strcmp(pragma->tokens.list.at[i].text, "{");
+    if (first == last)
+        diag_error(unit->diag, at->at, "expected a layout such as {0:tp} or [0-3]{0:4}");
+    else if (!check_brackets(unit, pragma, first, last))
+        return false;
+    else if (!braces)
+        diag_error(unit->diag, at->at, "a layout has states in braces, such as {0:tp} or [0-3]{0:4}");
+    return first < last && braces;
+}
+
+/* Takes the rest of the pragma up to its last `)` as a layout. */
+static bool read_layout(CUnit *unit, Pragma *pragma)
+{
+    int first = pragma->tokens.next, last = pragma->tokens.list.count - 2;
+    const Token *close = &pragma->tokens.list.at[last];
+    if (last < first || close->kind != TOKEN_PUNCTUATION || strcmp(close->text, ")")) {
+        diag_error(unit->diag, token(pragma)[pragma->tokens.list.count - 1 - first].at, "expected \")\" behind the layout");
+        return false;
+    }
+    if (!check_layout(unit, pragma, first, last))
+        return false;
+    pragma->layout = tokens_text(unit->arena, pragma, first, last);
+    pragma->layout_at = token(pragma)->at;
+    return true;
+}
+
+/* ---- operands ---- */
+
+static bool check_operand(CUnit *unit, const CExpr *operand)
+{
+    if (operand->type->is_tensor)
+        return true;
+    diag_error(unit->diag, operand->at, "this pragma needs tensors; this is of type %s", operand->type->name);
+    return false;
+}
+
+static bool read_operands(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
+{
+    if (!expect(unit, pragma, "("))
+        return false;
+    do {
+        const CExpr *operand = pexpr_read(unit, &pragma->tokens, scope, slots);
+        if (!operand || !check_operand(unit, operand))
+            return false;
+        array_push(unit->arena, &pragma->operands, operand);
+    } while (take(pragma, ","));
+    return expect(unit, pragma, ":");
+}
+
+static bool in_scope(CUnit *unit, const Scope *scope, const char *name)
+{
+    CName what = cunit_lookup(unit, name);
+    for (; scope; scope = scope->outer)
+        if (!strcmp(scope->var->name, name))
+            return true;
+    return what.var || what.constant;
+}
+
+/* layer(l), layer(tower, l), layer(head) */
+static bool read_layer(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
+{
+    if (!expect(unit, pragma, "("))
+        return false;
+    Token *first = token(pragma);
+    if (first->kind == TOKEN_NAME && !strcmp(first[1].text, ",")) {
+        pragma->tower = first->text;
+        pragma->tokens.next += 2;
+        first += 2;
+    }
+    if (first->kind == TOKEN_NAME && !strcmp(first[1].text, ")") && !in_scope(unit, scope, first->text)) {
+        pragma->layer_name = first->text;
+        pragma->tokens.next++;
+    } else {
+        pragma->layer = pexpr_read(unit, &pragma->tokens, scope, slots);
+        if (pragma->layer && !ctype_is_integer(pragma->layer->type)) {
+            diag_error(unit->diag, pragma->layer->at, "the number of a layer is an integer; this is of type %s", pragma->layer->type->name);
+            return false;
+        }
+    }
+    return (pragma->layer || pragma->layer_name) && expect(unit, pragma, ")") && expect_end(unit, pragma);
+}
+
+static bool read_shape(CUnit *unit, Pragma *pragma)
+{
+    if (!expect(unit, pragma, "("))
+        return false;
+    do {
+        Position at = token(pragma)->at;
+        const char *name = read_name(unit, pragma, "the name of a variable at file scope");
+        if (!name)
+            return false;
+        array_push(unit->arena, &pragma->names, name);
+        array_push(unit->arena, &pragma->name_at, at);
+    } while (take(pragma, ","));
+    return expect(unit, pragma, ")") && expect_end(unit, pragma);
+}
+
+void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
+{
+    bool good = true;
+    if (pragma->kind == PRAGMA_DIMS)
+        good = read_operands(unit, pragma, scope, slots) && read_dimensions(unit, pragma);
+    else if (pragma->kind == PRAGMA_SHARD || pragma->kind == PRAGMA_RESHARD)
+        good = read_operands(unit, pragma, scope, slots) && read_layout(unit, pragma);
+    else if (pragma->kind == PRAGMA_LAYER)
+        good = read_layer(unit, pragma, scope, slots);
+    else if (pragma->kind == PRAGMA_RECOMPUTE)
+        good = expect_end(unit, pragma);
+    if (!good)
+        pragma->kind = PRAGMA_BAD;
+}
+
+Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaText *text, bool *in_strategy)
+{
+    Pragma *pragma = arena_new(unit->arena, Pragma);
+    *pragma = (Pragma){.file = text->file, .begin = text->begin, .end = text->end, .text = text->text, .raw = text->raw, .text_at = text->at, .fixed = text->fixed};
+    int begin = skip_blanks(text->text, 0), end = word_end(text->text, begin);
+    pragma->directive = arena_substring(unit->arena, text->text + begin, (size_t)(end - begin));
+    pragma->at = pragma_position(pragma, begin);
+    pragma->rule_begin = skip_blanks(text->text, end);
+    pragma->kind = directive_kind(unit, pragma, in_strategy);
+    if (pragma->kind != PRAGMA_STRATEGY && pragma->kind != PRAGMA_BAD)
+        tokens_read(unit, macros, pragma, end, &pragma->tokens);
+    if (pragma->kind == PRAGMA_SHAPE && !read_shape(unit, pragma))
+        pragma->kind = PRAGMA_BAD;
+    return pragma;
+}

@@ -1,0 +1,220 @@
+#include "ir/ir.h"
+
+#include <string.h>
+
+/* What equal calls share: attributes, binding and types. */
+typedef struct Shared {
+    const Attr *attrs;
+    const Binding *binding;
+    const Type *types;
+} Shared;
+
+#define uthash_malloc(size) arena_alloc(table->arena, (size))
+#define uthash_free(pointer, size) ((void)(pointer))
+#include <uthash.h>
+
+typedef struct CallEntry {
+    Shared shared;
+    UT_hash_handle hh;
+} CallEntry;
+
+typedef struct DefEntry {
+    const OpDef *def, *own; // as given, and the one in module->defs
+    UT_hash_handle hh;
+} DefEntry;
+
+struct CallTable {
+    Arena *arena;
+    CallEntry *calls;
+    DefEntry *defs;
+    Text key; // of the call that is looked up
+};
+
+Module *module_create(Arena *arena, Diag *diag, const char *name)
+{
+    Module *module = arena_new(arena, Module);
+    module->arena = arena;
+    module->diag = diag;
+    module->name = name;
+    module->calls = arena_new(arena, struct CallTable);
+    module->calls->arena = module->calls->key.arena = arena;
+    module->reshard_def = module_def(module, rule_inserted(arena, "reshard", "y[i..] = x[i..]"));
+    return module;
+}
+
+Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Position at)
+{
+    Value *value = arena_new(module->arena, Value);
+    *value = (Value){.kind = kind, .id = module->next_id++, .name = name, .type = type, .at = at};
+    return value;
+}
+
+Shape type_shape(Type type) { return (Shape){type.rank, type.extent}; }
+
+int64_t type_elements(Type type)
+{
+    int64_t count = 1;
+    for (int d = 0; d < type.rank; d++)
+        count *= type.extent[d];
+    return count;
+}
+
+bool type_equal(Type a, Type b) { return a.dtype == b.dtype && a.rank == b.rank && (!a.rank || a.extent == b.extent || !memcmp(a.extent, b.extent, sizeof *a.extent * (size_t)a.rank)); }
+
+/* ---- definitions ---- */
+
+static const char *unique_name(const Module *module, const char *name)
+{
+    const char *tried = name;
+    for (int number = 2;; number++) {
+        bool taken = false;
+        for (int i = 0; i < module->defs.count; i++)
+            taken |= !strcmp(module->defs.at[i]->name, tried);
+        if (!taken)
+            return tried;
+        tried = arena_format(module->arena, "%s_%d", name, number);
+    }
+}
+
+static bool params_equal(const OpDef *a, const OpDef *b)
+{
+    if (a->param_count != b->param_count)
+        return false;
+    for (int i = 0; i < a->param_count; i++)
+        if (a->params[i].kind != b->params[i].kind || strcmp(a->params[i].name, b->params[i].name))
+            return false;
+    return true;
+}
+
+/* A definition already there: the same name, or that name with a number that an earlier call gave it, and the same rule. */
+static const OpDef *find_def(const Module *module, const OpDef *def)
+{
+    size_t length = strlen(def->name);
+    for (int i = 0; i < module->defs.count; i++) {
+        const OpDef *known = module->defs.at[i];
+        bool numbered = !strncmp(known->name, def->name, length) && known->name[length] == '_' && known->name[length + 1 + strspn(known->name + length + 1, "0123456789")] == 0;
+        if ((numbered || !strcmp(known->name, def->name)) && !strcmp(known->rule->text, def->rule->text) && params_equal(known, def))
+            return known;
+    }
+    return NULL;
+}
+
+static const OpDef *add_def(Module *module, const OpDef *def)
+{
+    const char *name = unique_name(module, def->name);
+    if (name != def->name) {
+        OpDef *copy = arena_copy(module->arena, def, sizeof *def);
+        copy->name = name;
+        def = copy;
+    }
+    array_push(module->arena, &module->defs, def);
+    return def;
+}
+
+const OpDef *module_def(Module *module, const OpDef *def)
+{
+    struct CallTable *table = module->calls;
+    DefEntry *entry;
+    HASH_FIND_PTR(table->defs, &def, entry);
+    if (entry)
+        return entry->own;
+    const OpDef *own = find_def(module, def);
+    if (!own)
+        own = add_def(module, def);
+    entry = arena_new(module->arena, DefEntry);
+    *entry = (DefEntry){.def = def, .own = own};
+    HASH_ADD_PTR(table->defs, def, entry);
+    return own;
+}
+
+/* ---- operators ---- */
+
+static void append(Text *key, const void *bytes, size_t size)
+{
+    if (size)
+        text_append(key, bytes, size);
+}
+
+/* Writes what a call's binding depends on, as bytes. */
+static void write_key(Text *key, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs)
+{
+    key->length = 0;
+    append(key, &def, sizeof def);
+    for (int i = 0; i < def->attr_count; i++) {
+        append(key, &attrs[i].i, sizeof attrs[i].i);
+        append(key, &attrs[i].f, sizeof attrs[i].f);
+        append(key, &attrs[i].count, sizeof attrs[i].count);
+        append(key, attrs[i].ints, sizeof *attrs[i].ints * (size_t)attrs[i].count);
+    }
+    for (int i = 0; i < operand_count; i++) {
+        int head[2] = {operands[i] ? (int)operands[i]->type.dtype : -1, operands[i] ? operands[i]->type.rank : 0};
+        append(key, head, sizeof head);
+        if (operands[i])
+            append(key, operands[i]->type.extent, sizeof(int64_t) * (size_t)head[1]);
+    }
+}
+
+static const Attr *copy_attrs(Arena *arena, const OpDef *def, const Attr *attrs)
+{
+    Attr *copy = arena_array(arena, Attr, def->attr_count + 1);
+    for (int i = 0; i < def->attr_count; i++) {
+        copy[i] = attrs[i];
+        if (attrs[i].count)
+            copy[i].ints = arena_copy(arena, attrs[i].ints, sizeof *attrs[i].ints * (size_t)attrs[i].count);
+    }
+    return copy;
+}
+
+/* Binds a call, or finds what an equal call was bound to; NULL after an error. */
+static const Shared *bind_shared(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, Position at)
+{
+    struct CallTable *table = module->calls;
+    CallEntry *entry;
+    write_key(&table->key, def, operands, operand_count, attrs);
+    HASH_FIND(hh, table->calls, text_bytes(&table->key), table->key.length, entry);
+    if (!entry) {
+        Type *types = arena_array(module->arena, Type, def->rule->result_count);
+        const Attr *own = copy_attrs(module->arena, def, attrs);
+        const Binding *binding = ir_bind(module->arena, module->diag, at, def, own, operands, operand_count, types);
+        if (binding) {
+            entry = arena_new(module->arena, CallEntry);
+            entry->shared = (Shared){own, binding, types};
+            const char *bytes = arena_copy(module->arena, text_bytes(&table->key), table->key.length);
+            HASH_ADD_KEYPTR(hh, table->calls, bytes, table->key.length, entry);
+        }
+    }
+    return entry ? &entry->shared : NULL;
+}
+
+Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, Position at)
+{
+    const OpDef *own = module_def(module, def);
+    const Shared *shared = bind_shared(module, own, operands, operand_count, attrs, at);
+    if (!shared)
+        return NULL;
+    int result_count = own->rule->result_count;
+    Op *op = arena_new(module->arena, Op);
+    *op = (Op){.def = own,
+               .attrs = shared->attrs,
+               .binding = shared->binding,
+               .operand_count = operand_count,
+               .result_count = result_count,
+               .operands = arena_array(module->arena, Value *, operand_count + 1),
+               .results = arena_array(module->arena, Value *, result_count),
+               .at = at,
+               .layer = -1};
+    for (int i = 0; i < operand_count; i++)
+        op->operands[i] = operands[i];
+    for (int i = 0; i < result_count; i++) {
+        op->results[i] = ir_value(module, VALUE_RESULT, NULL, shared->types[i], at);
+        op->results[i]->def = op;
+        op->results[i]->index = i;
+    }
+    return op;
+}
+
+void ir_number(Module *module)
+{
+    for (int i = 0; i < module->ops.count; i++)
+        module->ops.at[i]->index = i;
+}

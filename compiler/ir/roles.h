@@ -1,0 +1,41 @@
+/* Roles: devices that run the same operators on pieces of the same shapes share one program.
+ *
+ * What differs between the devices of a role (peers, offsets of pieces, which of them adds a bias) is a table. Made by pass specialize;
+ * the arena's offsets are filled in by pass memory.
+ */
+#ifndef IR_ROLES_H
+#define IR_ROLES_H
+
+#include "ir/ir.h"
+#include "layout/reshard.h"
+
+typedef struct Role {
+    int device_count;
+    const int *devices;
+    int64_t arena_bytes;  // peak of the program's own values (parameters and states are the session's)
+    int64_t *offset;      // by value id: bytes into the arena; -1: no storage there (parameters, states, inputs, and what shares another's storage)
+    int64_t *scratch;     // by op index: bytes into the arena of a conversion's scratch space; -1: none
+} Role;
+
+typedef struct Specialization {
+    int device_count;
+    const int *devices;   // all devices of the strategy, ascending
+    const int *role_of;   // by index in devices
+    int role_count;
+    Role *roles;
+    int plan_count;
+    const Plan **plans;   // the distinct conversions
+    int *plan_of;         // by op index; -1: no conversion
+} Specialization;
+
+/* What `device` holds of a value, computed once for each pair of layout and type. */
+const Region *value_region(Module *module, const Value *value, int device);
+
+/* The local extents of a value whose region is one box (or empty: zeros); false where it has several boxes.
+ * The dimension that the loop over micro-batches runs over has extent 1. */
+bool value_local(Module *module, const Value *value, int device, int64_t *extent);
+
+/* Where the value's storage is: the value that owns it (a result that takes an operand's storage shares that operand's). */
+const Value *value_storage(const Value *value);
+
+#endif

@@ -1,0 +1,147 @@
+/* Operator rules: what an operator computes and how it may be cut, in factor notation.
+ *
+ *     y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
+ *     y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..])))
+ *     loss[b..], lse[b..] = nll(logits[b.., v], t[b..])   reduction(+: v) offset(v) kernel(k) grad(g)
+ *
+ * A factor is an index that stands for a dimension (`i`), for any number of them (`b..`), or for a number given by an integer argument
+ * (`a..{n}`); `(g r)` merges factors into one dimension. A factor that the results lack is contracted.
+ *
+ * The forms of a rule:
+ *   RULE_BODY   the right side is an expression over accesses, arguments, size(f), numbers and the functions of math.h: it is the operator, one
+ *               value an index; contracted factors are summed over (a term without them is added once). The compiler writes the kernel and the gradient.
+ *   RULE_CALL   the right side is NAME(access, ...): a C kernel computes it (clause `kernel`), and the clause `grad` names its gradient.
+ *   RULE_VIEW   y = NAME(x) without brackets: the same elements in row-major order in the shape that the argument of clause `shape` gives.
+ *
+ * Clauses:
+ *   replicate(f, ...)         the factor may not be cut
+ *   reduction(op: f, ...)     cutting f makes every result partial under op, `+` or `max`
+ *   offset(f, ...)            the kernel uses where its pieces start and the global extent (they are in the views that it gets)
+ *   size(f: expr)             the extent of a factor that only results have, over integer arguments and size(f); size(f: +m) adds up a variadic factor
+ *   dtype(y: argument)        the element type of a result: an argument of type ht_dtype, or one of f32 bf16 f64 i32 i64
+ *   shape(argument)           RULE_VIEW: the argument of type ht_dims that gives the result's shape
+ *   linear(x, y)              jointly linear: partial values pass when all of these operands are partial alike
+ *   inplace(y: x, ...)        the result takes the operand's storage
+ *   kernel(f) kernel(cuda: f) the C function that computes a RULE_CALL, for CPU and CUDA
+ *   grad(g), grad(none)       the gradient, a C function built from operators; none: no gradient flows
+ *
+ * Names in accesses are those of the C function's tensor parameters, in any order; `?x` may be absent; `xs[]` before the indices takes any number of tensors (a
+ * factor that only a variadic operand has is one a tensor). A C parameter of type int, int64_t, float, double, ht_dims or ht_dtype is an argument.
+ */
+#ifndef IR_RULE_H
+#define IR_RULE_H
+
+#include "support/array.h"
+#include "support/diag.h"
+#include "support/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum DType { DTYPE_F32, DTYPE_BF16, DTYPE_F64, DTYPE_I32, DTYPE_I64, DTYPE_COUNT } DType;
+
+/* A parameter of the operator's C function. */
+typedef enum ParamKind { PARAM_TENSOR, PARAM_TENSORS, PARAM_INT, PARAM_FLOAT, PARAM_SHAPE, PARAM_DTYPE } ParamKind;
+typedef struct OpParam {
+    const char *name;
+    ParamKind kind;
+} OpParam;
+
+/* The value of an argument that is no tensor: known at compile time. */
+typedef struct Attr {
+    int64_t i;           // PARAM_INT, PARAM_DTYPE
+    double f;            // PARAM_FLOAT
+    int count;           // PARAM_SHAPE
+    const int64_t *ints; // PARAM_SHAPE
+} Attr;
+
+/* Expressions of bodies, of `size` and of `a..{n}`. */
+typedef enum ExprKind {
+    EXPR_NUMBER,  // number
+    EXPR_ACCESS,  // operand `index` at the rule's own indices
+    EXPR_ATTR,    // argument `index` (into the attributes)
+    EXPR_SIZE,    // global extent of factor `index` (a product for an ellipsis)
+    EXPR_RESULT,  // gradients only: result `index`
+    EXPR_NEG, EXPR_ADD, EXPR_SUB, EXPR_MUL, EXPR_DIV, EXPR_MOD,
+    EXPR_LT, EXPR_LE, EXPR_GT, EXPR_GE, EXPR_EQ, EXPR_NE,
+    EXPR_SELECT,  // a ? b : c
+    EXPR_CALL     // function of math.h `name`
+} ExprKind;
+typedef struct Expr Expr;
+struct Expr {
+    ExprKind kind;
+    int index;
+    double number;
+    const char *spelling; // EXPR_NUMBER: as written; EXPR_CALL: the function
+    int arg_count;
+    const Expr *arg[3];
+};
+
+typedef enum Reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MAX } Reduction;
+
+typedef struct Factor {
+    const char *name;
+    bool ellipsis;
+    const Expr *count;   // `a..{count}`; NULL where matching decides
+    const Expr *size;    // clause size; NULL where an operand gives it
+    bool replicate, offset;
+    bool contracted;     // no result has it
+    Reduction reduction; // clause reduction; of a contracted factor of a RULE_BODY REDUCE_SUM
+} Factor;
+
+/* A written dimension: one factor, or several merged, the first major. */
+typedef struct RuleDim {
+    int count;
+    const int *factors;
+} RuleDim;
+
+typedef struct Access {
+    const char *name;
+    bool optional, variadic;
+    int dim_count;
+    const RuleDim *dims;
+    int linear;  // operands: the linear group (1, 2, ...) that this one belongs to; 0 none
+    int inplace; // results: the operand whose storage is taken; -1 none
+    int dtype;   // results: a DType, -1 as the first operand, or -2 - k for attribute k
+} Access;
+
+typedef enum RuleKind { RULE_BODY, RULE_CALL, RULE_VIEW } RuleKind;
+
+typedef struct Rule {
+    RuleKind kind;
+    const char *text;           // as written, blanks normalised; parses back
+    int factor_count, result_count, operand_count;
+    const Factor *factors;
+    const Access *results, *operands;
+    const Expr *body;           // RULE_BODY
+    int shape_attr;             // RULE_VIEW
+    const char *kernel, *kernel_cuda;
+    const char *grad;           // NULL: none given; "none": no gradient flows
+} Rule;
+
+/* An operator: a C function with a rule. Attributes are the parameters that are no tensors, in order. */
+typedef struct OpDef {
+    const char *name;
+    Position at;
+    int param_count, attr_count;
+    const OpParam *params; // tensors and attributes, in the C function's order
+    const Rule *rule;
+} OpDef;
+
+/* Reads a rule with its clauses. `text` begins at `at`. The parameters resolve names. NULL after errors were reported. */
+const Rule *rule_parse(Arena *arena, Diag *diag, Position at, const char *text, const OpParam *params, int param_count);
+
+/* The operator `name` with a rule that the compiler itself inserts; parameters are made up from the text: every operand a tensor, and no attributes. */
+const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
+
+/* Whether a RULE_BODY is a product: two accesses multiplied, at least one factor contracted, and perhaps an absent-able term added. */
+bool rule_is_product(const Rule *rule);
+
+/* The operands that partial sums may pass through together: fills `group` (operand_count entries; 0: none). From clause `linear`, or from the body. */
+void rule_linear(const Rule *rule, int *group);
+
+/* The name of a dtype, "f32", and its bytes. */
+const char *dtype_name(DType dtype);
+int dtype_size(DType dtype);
+
+#endif

@@ -1,0 +1,261 @@
+/* The clauses of a rule. */
+#include "ir/rule_parse.h"
+
+#include <string.h>
+
+static void fail(RuleParser *parser) { parser->failed = true; }
+
+#define ERROR(parser, at, ...) (diag_error((parser)->diag, (at), __VA_ARGS__), fail(parser))
+
+/* The factor named by the current token; -1 after an error. `..` after it may be written. */
+static int clause_factor(RuleParser *parser)
+{
+    Lexer *lexer = &parser->lexer;
+    if (lexer->token.kind != TOKEN_NAME) {
+        ERROR(parser, lexer->token.at, "expected a factor, not %s", lex_shown(lexer));
+        return -1;
+    }
+    char *name = lex_spelling(lexer);
+    int factor = rule_factor(parser, name);
+    if (factor < 0) {
+        rule_unknown_factor(parser, lexer->token.at, name);
+        return -1;
+    }
+    lex_next(lexer);
+    lex_take(lexer, "..");
+    return factor;
+}
+
+static bool replicate_item(RuleParser *parser)
+{
+    int factor = clause_factor(parser);
+    if (factor >= 0)
+        parser->factors.at[factor].replicate = true;
+    return factor >= 0;
+}
+
+static bool offset_item(RuleParser *parser)
+{
+    int factor = clause_factor(parser);
+    if (factor >= 0)
+        parser->factors.at[factor].offset = true;
+    return factor >= 0;
+}
+
+/* op: f, g, or another op: h. */
+static bool reduction_clause(RuleParser *parser)
+{
+    Lexer *lexer = &parser->lexer;
+    Reduction reduction = REDUCE_NONE;
+    do {
+        const char *after = lexer->next + strspn(lexer->next, " \t");
+        if (lex_is(lexer, "+") || (lex_is(lexer, "max") && *after == ':')) {
+            reduction = lex_is(lexer, "+") ? REDUCE_SUM : REDUCE_MAX;
+            lex_next(lexer);
+            if (!lex_expect(lexer, ":", "after the reduction's operator"))
+                return false;
+        }
+        if (reduction == REDUCE_NONE) {
+            ERROR(parser, lexer->token.at, "expected '+:' or 'max:' before the factor, not %s", lex_shown(lexer));
+            return false;
+        }
+        int factor = clause_factor(parser);
+        if (factor < 0)
+            return false;
+        parser->factors.at[factor].reduction = reduction;
+    } while (lex_take(lexer, ","));
+    return true;
+}
+
+/* f: expression, or f: +m. */
+static bool size_item(RuleParser *parser)
+{
+    Lexer *lexer = &parser->lexer;
+    int factor = clause_factor(parser);
+    if (factor < 0 || !lex_expect(lexer, ":", "after the factor"))
+        return false;
+    const Expr *size;
+    if (lex_take(lexer, "+")) {
+        int summed = parser->size_sum_of = clause_factor(parser);
+        size = summed < 0 ? NULL : expr_leaf(parser->arena, EXPR_SIZE, summed);
+    } else {
+        size = expr_parse(lexer, rule_integer_primary, parser);
+    }
+    parser->factors.at[factor].size = size;
+    return size != NULL;
+}
+
+/* The operand or result that the current token names; -1 after an error. */
+static int clause_access(RuleParser *parser, bool result)
+{
+    Lexer *lexer = &parser->lexer;
+    if (lexer->token.kind != TOKEN_NAME) {
+        ERROR(parser, lexer->token.at, "expected %s, not %s", result ? "a result" : "an operand", lex_shown(lexer));
+        return -1;
+    }
+    char *name = lex_spelling(lexer);
+    int index = result ? rule_result(parser, name) : rule_operand(parser, name);
+    if (index < 0) {
+        int count = result ? parser->results.count : parser->operands.count;
+        const char **names = arena_array(parser->arena, const char *, count + 1);
+        for (int i = 0; i < count; i++)
+            names[i] = result ? parser->results.at[i].name : parser->operands.at[i].name;
+        rule_unknown(parser, lexer->token.at, result ? "a result of the rule" : "an operand of the rule", name, names, count);
+        return -1;
+    }
+    lex_next(lexer);
+    return index;
+}
+
+/* An element type: its name, or a parameter of type ht_dtype. */
+static bool parse_dtype(RuleParser *parser, int *dtype)
+{
+    Lexer *lexer = &parser->lexer;
+    char *name = lex_spelling(lexer);
+    const char *names[DTYPE_COUNT];
+    for (int i = 0; i < DTYPE_COUNT; i++) {
+        names[i] = dtype_name((DType)i);
+        if (!strcmp(names[i], name)) {
+            *dtype = i;
+            lex_next(lexer);
+            return true;
+        }
+    }
+    int attr = rule_attr(parser, name, PARAM_DTYPE, PARAM_DTYPE);
+    if (attr < 0) {
+        rule_unknown(parser, lexer->token.at, "an element type, nor a parameter of type ht_dtype", name, names, DTYPE_COUNT);
+        return false;
+    }
+    *dtype = -2 - attr;
+    lex_next(lexer);
+    return true;
+}
+
+static bool dtype_item(RuleParser *parser)
+{
+    int result = clause_access(parser, true);
+    return result >= 0 && lex_expect(&parser->lexer, ":", "after the result") && parse_dtype(parser, &parser->results.at[result].dtype);
+}
+
+static bool inplace_item(RuleParser *parser)
+{
+    int result = clause_access(parser, true);
+    if (result < 0 || !lex_expect(&parser->lexer, ":", "after the result"))
+        return false;
+    int operand = clause_access(parser, false);
+    if (operand >= 0)
+        parser->results.at[result].inplace = operand;
+    return operand >= 0;
+}
+
+static bool linear_item(RuleParser *parser)
+{
+    int operand = clause_access(parser, false);
+    if (operand >= 0)
+        parser->operands.at[operand].linear = parser->linear_groups;
+    return operand >= 0;
+}
+
+static bool shape_clause(RuleParser *parser)
+{
+    Lexer *lexer = &parser->lexer;
+    parser->shape_at = lexer->token.at;
+    char *name = lex_spelling(lexer);
+    parser->shape_attr = rule_attr(parser, name, PARAM_SHAPE, PARAM_SHAPE);
+    if (parser->shape_attr < 0) {
+        rule_unknown(parser, lexer->token.at, "a parameter of type ht_dims", name, NULL, 0);
+        return false;
+    }
+    lex_next(lexer);
+    return true;
+}
+
+/* The name of a C function; NULL after an error. */
+static const char *function_name(RuleParser *parser)
+{
+    Lexer *lexer = &parser->lexer;
+    if (lexer->token.kind != TOKEN_NAME) {
+        ERROR(parser, lexer->token.at, "expected the name of a C function, not %s", lex_shown(lexer));
+        return NULL;
+    }
+    const char *name = lex_spelling(lexer);
+    lex_next(lexer);
+    return name;
+}
+
+static bool kernel_clause(RuleParser *parser)
+{
+    const char *after = parser->lexer.next + strspn(parser->lexer.next, " \t");
+    bool cuda = *after == ':';
+    parser->kernel_at = parser->lexer.token.at;
+    if (cuda && !lex_is(&parser->lexer, "cuda") && !lex_is(&parser->lexer, "cpu")) {
+        ERROR(parser, parser->lexer.token.at, "expected 'cpu' or 'cuda' before ':', not %s", lex_shown(&parser->lexer));
+        return false;
+    }
+    if (cuda) {
+        cuda = lex_is(&parser->lexer, "cuda");
+        lex_next(&parser->lexer);
+        lex_next(&parser->lexer);
+    }
+    const char *name = function_name(parser);
+    *(cuda ? &parser->kernel_cuda : &parser->kernel) = name;
+    return name != NULL;
+}
+
+static bool grad_clause(RuleParser *parser) { return (parser->grad = function_name(parser)) != NULL; }
+
+/* A clause is a list of items, or reads all between its brackets by itself. */
+typedef struct Clause {
+    const char *name;
+    bool (*item)(RuleParser *parser);
+    bool list;
+} Clause;
+
+static const Clause clauses[] = {{"replicate", replicate_item, true},    {"reduction", reduction_clause, false}, {"offset", offset_item, true}, {"size", size_item, true},
+                                 {"dtype", dtype_item, true},            {"shape", shape_clause, false},         {"linear", linear_item, true}, {"inplace", inplace_item, true},
+                                 {"kernel", kernel_clause, false},       {"grad", grad_clause, false}};
+enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
+
+static const Clause *find_clause(RuleParser *parser)
+{
+    Lexer *lexer = &parser->lexer;
+    const char *names[CLAUSE_COUNT];
+    char *name = lex_spelling(lexer);
+    for (int i = 0; i < CLAUSE_COUNT; i++) {
+        names[i] = clauses[i].name;
+        if (!strcmp(name, names[i]))
+            return &clauses[i];
+    }
+    rule_unknown(parser, lexer->token.at, "a clause of a rule", name, names, CLAUSE_COUNT);
+    return NULL;
+}
+
+static bool parse_clause(RuleParser *parser)
+{
+    Lexer *lexer = &parser->lexer;
+    if (lexer->token.kind != TOKEN_NAME) {
+        ERROR(parser, lexer->token.at, "expected an operator or a clause, not %s", lex_shown(lexer));
+        return false;
+    }
+    const Clause *clause = find_clause(parser);
+    if (!clause)
+        return false;
+    lex_next(lexer);
+    if (!lex_expect(lexer, "(", "after the clause's name"))
+        return false;
+    parser->linear_groups += clause->item == linear_item;
+    do {
+        if (!clause->item(parser))
+            return false;
+    } while (clause->list && lex_take(lexer, ","));
+    return lex_expect(lexer, ")", "at the end of the clause");
+}
+
+void rule_clauses(RuleParser *parser)
+{
+    while (parser->lexer.token.kind != TOKEN_END)
+        if (!parse_clause(parser)) {
+            fail(parser);
+            return;
+        }
+}

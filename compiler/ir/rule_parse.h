@@ -1,0 +1,46 @@
+/* What the files of the rule parser share: rule_parse.c reads results, operands and the right side, rule_clause.c the clauses after it. */
+#ifndef IR_RULE_PARSE_H
+#define IR_RULE_PARSE_H
+
+#include "ir/expr.h"
+
+typedef struct RuleParser {
+    Lexer lexer;
+    Arena *arena;
+    Diag *diag;
+    const OpParam *params; // NULL: operands are made up as they come (rule_inserted)
+    int param_count;
+    RuleKind kind;
+    bool failed;
+    Array(Factor) factors;
+    Array(Position) factor_at;
+    Array(Access) results, operands;
+    Array(Position) result_at, operand_at;
+    const Expr *body;
+    int shape_attr, linear_groups;
+    const char *kernel, *kernel_cuda, *grad;
+    Position shape_at, kernel_at;
+    int size_sum_of; // the clause `size(f: +m)` names m
+} RuleParser;
+
+/* The factor called `name`; -1 when there is none. */
+int rule_factor(const RuleParser *parser, const char *name);
+
+/* The operand or result called `name`; -1 when there is none. */
+int rule_operand(const RuleParser *parser, const char *name);
+int rule_result(const RuleParser *parser, const char *name);
+
+/* The attribute called `name` of one of two kinds, and its index; -1 when there is none. */
+int rule_attr(const RuleParser *parser, const char *name, ParamKind kind, ParamKind other);
+
+/* Reports that `name` is not known, with the closest of `names`. `what` says what it should be: "a factor". */
+void rule_unknown(RuleParser *parser, Position at, const char *what, const char *name, const char *const *names, int count);
+void rule_unknown_factor(RuleParser *parser, Position at, const char *name);
+
+/* size(f) or an argument in an expression over integers: an ExprPrimary, `context` is the parser. */
+const Expr *rule_integer_primary(Lexer *lexer, void *context);
+
+/* The clauses up to the end of the text. */
+void rule_clauses(RuleParser *parser);
+
+#endif

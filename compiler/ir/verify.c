@@ -1,0 +1,202 @@
+/* The verifier: what every pass must leave. */
+#include "ir/ir.h"
+#include "ir/print.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Verifier {
+    const Module *module;
+    Arena *scratch;
+    const Value **made; // by id: the value that is known under it
+    int problems;
+} Verifier;
+
+/* Reports one problem with the operator's line; the first few only. */
+static void problem(Verifier *verifier, const Op *op, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void problem(Verifier *verifier, const Op *op, const char *format, ...)
+{
+    enum { MOST = 10 };
+    if (++verifier->problems > MOST)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "%s: malformed IR: %s\n", verifier->module->name, arena_vformat(verifier->scratch, format, arguments));
+    va_end(arguments);
+    if (!op)
+        return;
+    Text line = {.arena = verifier->scratch};
+    Printer printer = {.out = &line, .scratch = verifier->scratch, .module = verifier->module};
+    print_op(&printer, op);
+    fprintf(stderr, "%s", text_bytes(&line));
+}
+
+static bool id_valid(const Verifier *verifier, const Value *value) { return value->id >= 0 && value->id < verifier->module->next_id; }
+
+static void make(Verifier *verifier, const Op *op, const Value *value)
+{
+    if (!id_valid(verifier, value))
+        problem(verifier, op, "%%%d is not below %d", value->id, verifier->module->next_id);
+    else if (verifier->made[value->id])
+        problem(verifier, op, "%%%d is made twice", value->id);
+    else
+        verifier->made[value->id] = value;
+}
+
+static void use(Verifier *verifier, const Op *op, const Value *value, const char *where)
+{
+    if (value && (!id_valid(verifier, value) || verifier->made[value->id] != value))
+        problem(verifier, op, "%%%d is used %s before it is made, or belongs elsewhere", value->id, where);
+}
+
+/* ---- bindings ---- */
+
+static void check_access(Verifier *verifier, const Op *op, const BoundAccess *access, const Value *value)
+{
+    if (!value) {
+        if (access->rank)
+            problem(verifier, op, "an absent operand is bound to %d dimensions", access->rank);
+        return;
+    }
+    if (access->rank != value->type.rank) {
+        problem(verifier, op, "%%%d has %d dimensions, but its binding has %d", value->id, value->type.rank, access->rank);
+        return;
+    }
+    for (int d = 0; d < access->rank; d++) {
+        int64_t extent = 1;
+        for (int k = 0; k < access->dims[d].count; k++) {
+            int factor = access->dims[d].factors[k];
+            if (factor < 0 || factor >= op->binding->factor_count) {
+                problem(verifier, op, "the binding names factor %d of %d", factor, op->binding->factor_count);
+                return;
+            }
+            extent *= op->binding->factors[factor].extent;
+        }
+        if (extent != value->type.extent[d])
+            problem(verifier, op, "dimension %d of %%%d has extent %lld, but its factors give %lld", d, value->id, (long long)value->type.extent[d], (long long)extent);
+    }
+}
+
+static void check_binding(Verifier *verifier, const Op *op)
+{
+    const Binding *binding = op->binding;
+    if (!binding || binding->operand_count != op->operand_count || binding->result_count != op->result_count) {
+        problem(verifier, op, "the binding does not fit the operator");
+        return;
+    }
+    for (int i = 0; i < op->operand_count; i++)
+        check_access(verifier, op, &binding->operands[i], op->operands[i]);
+    for (int i = 0; i < op->result_count; i++)
+        check_access(verifier, op, &binding->results[i], op->results[i]);
+}
+
+/* ---- operators ---- */
+
+static bool def_listed(const Module *module, const OpDef *def)
+{
+    for (int i = 0; i < module->defs.count; i++)
+        if (module->defs.at[i] == def)
+            return true;
+    return false;
+}
+
+static void check_layout(Verifier *verifier, const Op *op, const Value *value)
+{
+    if (value->layout && value->layout->group_count < 1)
+        problem(verifier, op, "the layout of %%%d has no devices", value->id);
+}
+
+static void check_op(Verifier *verifier, const Op *op)
+{
+    if (op->result_count != op->def->rule->result_count)
+        problem(verifier, op, "%s has %d results, its rule %d", op->def->name, op->result_count, op->def->rule->result_count);
+    for (int i = 0; i < op->operand_count; i++)
+        use(verifier, op, op->operands[i], "");
+    check_binding(verifier, op);
+    for (int i = 0; i < op->result_count; i++) {
+        const Value *result = op->results[i];
+        if (result->kind != VALUE_RESULT || result->def != op || result->index != i)
+            problem(verifier, op, "%%%d does not say that it is result %d of this operator", result->id, i);
+        make(verifier, op, result);
+        check_layout(verifier, op, result);
+    }
+}
+
+/* Definitions come in runs of a few: the last one that was looked up is likely the next. */
+static void check_ops(Verifier *verifier, Op *const *ops, int count)
+{
+    const OpDef *listed = NULL;
+    for (int i = 0; i < count; i++) {
+        if (ops[i]->def != listed && !def_listed(verifier->module, ops[i]->def))
+            problem(verifier, ops[i], "%s is not in the module's definitions", ops[i]->def->name);
+        listed = ops[i]->def;
+        check_op(verifier, ops[i]);
+    }
+}
+
+static void check_sections(Verifier *verifier)
+{
+    const Module *module = verifier->module;
+    for (int i = 1; i < module->ops.count; i++)
+        if (module->ops.at[i]->section < module->ops.at[i - 1]->section)
+            problem(verifier, module->ops.at[i], "the sections are not in order");
+}
+
+/* ---- what stands around the operators ---- */
+
+static void make_starts(Verifier *verifier)
+{
+    const Module *module = verifier->module;
+    for (int i = 0; i < module->params.count; i++) {
+        const Parameter *param = module->params.at[i];
+        make(verifier, NULL, param->value);
+        for (int k = 0; k < param->state_count; k++)
+            make(verifier, NULL, param->states[k]);
+    }
+    for (int i = 0; i < module->inputs.count; i++)
+        make(verifier, NULL, module->inputs.at[i]);
+}
+
+static void check_function(Verifier *verifier, const Function *function)
+{
+    for (int i = 0; i < function->params.count; i++)
+        if (function->params.at[i])
+            make(verifier, NULL, function->params.at[i]);
+    check_ops(verifier, function->ops.at, function->ops.count);
+    for (int i = 0; i < function->returns.count; i++)
+        use(verifier, NULL, function->returns.at[i], "as what a gradient returns");
+}
+
+static void check_param(Verifier *verifier, const Parameter *param)
+{
+    use(verifier, NULL, param->gradient, "as a gradient");
+    use(verifier, NULL, param->updated, "as a parameter's new value");
+    for (int k = 0; k < param->state_count; k++)
+        use(verifier, NULL, param->states_updated[k], "as a state's new value");
+    if (param->updated && !type_equal(param->updated->type, param->value->type))
+        problem(verifier, NULL, "the new value of %s has another type than the parameter", param->name);
+}
+
+static void check_ends(Verifier *verifier)
+{
+    const Module *module = verifier->module;
+    use(verifier, NULL, module->loss, "as the loss");
+    for (int i = 0; i < module->outputs.count; i++)
+        use(verifier, NULL, module->outputs.at[i].value, "as an output");
+    for (int i = 0; i < module->params.count; i++)
+        check_param(verifier, module->params.at[i]);
+}
+
+bool ir_verify(const Module *module)
+{
+    Verifier verifier = {.module = module, .scratch = arena_create()};
+    verifier.made = arena_array(verifier.scratch, const Value *, module->next_id + 1);
+    make_starts(&verifier);
+    for (int i = 0; i < module->gradients.count; i++)
+        check_function(&verifier, module->gradients.at[i]);
+    check_ops(&verifier, module->ops.at, module->ops.count);
+    check_sections(&verifier);
+    check_ends(&verifier);
+    arena_destroy(verifier.scratch);
+    return verifier.problems == 0;
+}

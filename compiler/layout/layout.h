@@ -1,0 +1,114 @@
+/* Layouts: which elements of a tensor every device holds.
+ *
+ * A layout is a union of subgroups of devices. Inside a subgroup (the bottom tier) an ordered list of states cuts, duplicates or leaves partial;
+ * across subgroups (the top tier) one state does. The notation is one everywhere, in pragmas, dumps, messages and tests:
+ *
+ *     [0-7]{0:2,dup:2,1:2}                      one subgroup of 8 devices; the last state is the fastest
+ *     [0-3]{0:4 by 1:1:1:2}                     a weighted cut
+ *     sum([0-3]{0:4} | [4]{})                   two subgroups that each hold a contribution
+ *     split 0 by 3:1 ([0-3]{1:4} | [4]{})       the first subgroup owns three quarters of dimension 0
+ *     split 0 inner ([0-3]{0:4} | [4]{})        each subgroup owns its fraction of every finest slice of dimension 0
+ *     (3*5*20, 100) [0-3]{1:4}                  a view: the states number the factors 3, 5, 20, 100
+ *
+ * Pieces are exact fractions: the piece [a, b) of a dimension of length n is [floor(n*a), floor(n*b)); it may be empty.
+ * Everything else is defined by layout_region, and two layouts are equal when all regions are.
+ */
+#ifndef LAYOUT_LAYOUT_H
+#define LAYOUT_LAYOUT_H
+
+#include "support/arena.h"
+#include "support/diag.h"
+#include "support/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LAYOUT_MAX_RANK = 16 }; // dimensions of a shape or view
+
+typedef struct Shape {
+    int rank;
+    const int64_t *extent;
+} Shape;
+
+typedef enum StateKind { STATE_SPLIT, STATE_DUP, STATE_SUM, STATE_MAX } StateKind;
+
+/* One entry of a subgroup. */
+typedef struct State {
+    StateKind kind;
+    int dim;                // STATE_SPLIT: the dimension of the view that is cut
+    int count;              // pieces, copies or contributions
+    const int64_t *weights; // count of them; NULL when all are equal
+    int column;             // where it stands in the text that was parsed, from 0; for carets
+} State;
+
+/* An ordered device list and its ordered states, last state fastest; the counts multiply to device_count. */
+typedef struct Group {
+    int device_count, state_count;
+    const int *devices;
+    const State *states;
+} Group;
+
+typedef enum TopKind { TOP_NONE, TOP_DUP, TOP_SUM, TOP_MAX, TOP_SPLIT } TopKind;
+
+typedef struct Layout {
+    TopKind top;                // TOP_NONE exactly when group_count is 1
+    int top_dim;                // TOP_SPLIT: the dimension
+    bool inner;                 // TOP_SPLIT: fractions of every finest slice
+    const int64_t *top_weights; // group_count of them; NULL when equal
+    int group_count;
+    const Group *groups;
+    int view_rank;              // 0: the states number the shape's own dimensions
+    const int64_t *view;        // extents of the view's factors
+    const int *view_dim;        // the dimension of the shape that each factor belongs to
+    int top_column, view_column; // where they stand in the text that was parsed, from 0; for carets
+} Layout;
+
+/* One box of a region: [lo, hi) a dimension of the view. */
+typedef struct Range {
+    int64_t lo, hi;
+} Range;
+typedef struct Box {
+    Range dim[LAYOUT_MAX_RANK];
+} Box;
+
+/* What a device holds: boxes in row-major order, empty ones left out. */
+typedef struct Region {
+    bool member;      // the device stands in the layout at all
+    int replica;      // the subgroup under a `dup` top, else 0
+    int partial;      // which contribution: 0 .. contributions of the replica - 1
+    int rank;         // of the view
+    int box_count;
+    const Box *boxes;
+    int64_t volume;   // elements in all boxes
+} Region;
+
+/* Reads a layout. `at` is where `text` begins (carets count columns from there). Device numbers are required.
+ * NULL after an error was reported: bad notation, a device twice, counts that do not multiply to the devices, weights that do not fit. */
+Layout *layout_parse(Arena *arena, Diag *diag, Position at, const char *text);
+
+/* False after an error was reported: a state's dimension that the shape lacks, a view that does not factor it, two kinds of reduction. */
+bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
+
+/* Appends the canonical text of a layout; it parses back to an equal one. */
+void layout_print(Text *out, const Layout *layout);
+
+/* The extents that the states number: the view's factors, or the shape's own. */
+Shape layout_view(const Layout *layout, Shape shape);
+
+/* What `device` holds of a tensor of `shape`. */
+Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device);
+
+/* The regions of all devices, in the order of layout_devices. */
+const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, int *count);
+
+/* Whether both layouts give every device the same elements in the same order of storage, and the same contributions, of a tensor of `shape`.
+ * How replicas and contributions are numbered does not matter. */
+bool layout_equal(const Layout *a, const Layout *b, Shape shape);
+
+/* STATE_SUM or STATE_MAX where contributions are pending, else STATE_DUP. */
+StateKind layout_partial(const Layout *layout);
+
+/* The devices of a layout in its own order; the count goes to *count. */
+const int *layout_devices(Arena *arena, const Layout *layout, int *count);
+
+#endif

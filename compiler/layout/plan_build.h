@@ -1,0 +1,48 @@
+/* What the parts of the planner share while they make a plan. */
+#ifndef LAYOUT_PLAN_BUILD_H
+#define LAYOUT_PLAN_BUILD_H
+
+#include "layout/plan.h"
+
+/* A part of a value that lies at its holders and shall go to those that want it. */
+typedef struct Gift {
+    Segment segment;
+    Devices holders, needers; // in the layout's order
+} Gift;
+
+typedef struct Builder {
+    Arena *arena;
+    Plan *plan;
+    Array(Gift) gifts;
+    int64_t *sent, *received; // elements so far, by slot: to balance loads
+    struct Pair *pairs;       // the messages so far, by step, sender and receiver
+} Builder;
+
+/* A device's index in plan->devices. */
+int plan_slot(const Plan *plan, int device);
+
+/* A device's position in a list, or -1. */
+int devices_find(const Devices *devices, int device);
+
+/* Makes the plan's tasks. */
+void plan_tasks(Builder *builder);
+
+/* Appends the steps that reduce, and a gift for each value that must then be handed on. */
+void plan_reductions(Builder *builder);
+
+/* Appends the steps that hand the gifts out. */
+void plan_gifts(Builder *builder);
+
+/* Appends an empty step. */
+Step *plan_step(Builder *builder, ht_verb verb);
+
+/* The devices that are connected by `sets`, as a number for each set: sets with the same number share devices, directly or through others. */
+int *connect_sets(Builder *builder, const Devices *sets, int count, int *component_count);
+
+/* Divides `amount` among the devices so that their loads end as even as they can; adds what each gets times `cost` to its load. */
+void spread_evenly(Builder *builder, const Devices *devices, int64_t amount, int64_t cost, int64_t *load, int64_t *shares);
+
+/* Adds a segment to the message between two devices in a step; `step` is an index of plan->steps. */
+void step_send(Builder *builder, int step, int sender, int receiver, Segment segment);
+
+#endif

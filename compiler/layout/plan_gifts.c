@@ -1,0 +1,311 @@
+/* Values on their way to those that want them: all-gathers and broadcasts where teams are closed, else balanced messages.
+ *
+ * Where more devices need a value than hold it, the holders send some of it to all and divide the rest among the needers, which pass their shares on
+ * in a second round; so nobody sends much more than an even share.
+ */
+#include "layout/plan_build.h"
+
+#include <stdlib.h>
+
+typedef Array(Gift) Gifts;
+
+/* A holder of a gift with the needers that it serves. */
+typedef struct Team {
+    int gift;
+    Devices devices; // the holder first
+} Team;
+
+typedef Array(Team) Teams;
+
+/* ---- collectives ---- */
+
+/* By slot, the place of a device among those that hold the same piece of the source; -1 for others. */
+static int *lanes_of(Builder *builder)
+{
+    const Plan *plan = builder->plan;
+    int *lanes = arena_array(builder->arena, int, plan->device_count);
+    for (int i = 0; i < plan->device_count; i++)
+        lanes[i] = -1;
+    const CellSide *side = &plan->cells->side[SIDE_FROM];
+    for (int p = 0; p < side->piece_count; p++)
+        for (int i = 0; i < side->pieces[p].device_count; i++)
+            lanes[plan_slot(plan, side->pieces[p].devices[i])] = i;
+    return lanes;
+}
+
+/* The holder that serves a device: the one in its own lane, else the one that serves the fewest. */
+static int serving_holder(const Builder *builder, const Gift *gift, int device, const int *lanes, const Team *teams)
+{
+    int lane = lanes[plan_slot(builder->plan, device)], best = 0;
+    for (int h = 0; h < gift->holders.count; h++) {
+        if (lane >= 0 && lanes[plan_slot(builder->plan, gift->holders.at[h])] == lane)
+            return h;
+        if (teams[h].devices.count < teams[best].devices.count)
+            best = h;
+    }
+    return best;
+}
+
+static void add_teams(Builder *builder, const Gifts *gifts, int g, const int *lanes, Teams *teams)
+{
+    const Gift *gift = &gifts->at[g];
+    Team *own = arena_array(builder->arena, Team, gift->holders.count);
+    for (int h = 0; h < gift->holders.count; h++) {
+        own[h].gift = g;
+        array_push(builder->arena, &own[h].devices, gift->holders.at[h]);
+    }
+    for (int n = 0; n < gift->needers.count; n++) {
+        int h = gift->holders.count == 1 ? 0 : serving_holder(builder, gift, gift->needers.at[n], lanes, own);
+        array_push(builder->arena, &own[h].devices, gift->needers.at[n]);
+    }
+    for (int h = 0; h < gift->holders.count; h++)
+        if (own[h].devices.count > 1)
+            array_push(builder->arena, teams, own[h]);
+}
+
+static int compare_devices(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* The teams of each component, one after another, in their order: `begin` has where each component begins. */
+static int *sort_by_component(Builder *builder, const int *component, int count, int components, int *begin)
+{
+    int *order = arena_array(builder->arena, int, count), *next = arena_array(builder->arena, int, components + 1);
+    for (int i = 0; i < count; i++)
+        begin[component[i] + 1]++;
+    for (int c = 0; c < components; c++)
+        next[c + 1] = begin[c + 1] += begin[c];
+    next[0] = 0;
+    for (int i = 0; i < count; i++)
+        order[next[component[i]]++] = i;
+    return order;
+}
+
+/* The devices of a component whose teams are all of the same devices: the holders in the order of their gifts, then the rest, ascending. The
+ * result is empty when the teams differ. */
+static Devices closed_devices(Builder *builder, const Teams *teams, const int *order, int count, int *holders)
+{
+    Devices devices = {0}, rest = {0};
+    int size = teams->at[order[0]].devices.count;
+    for (int i = 0; i < count; i++) {
+        const Team *team = &teams->at[order[i]];
+        if (team->devices.count != size)
+            return (Devices){0};
+        if (devices_find(&devices, team->devices.at[0]) < 0)
+            array_push(builder->arena, &devices, team->devices.at[0]);
+    }
+    *holders = devices.count;
+    const Team *first = &teams->at[order[0]];
+    for (int k = 0; k < size; k++)
+        if (devices_find(&devices, first->devices.at[k]) < 0)
+            array_push(builder->arena, &rest, first->devices.at[k]);
+    if (devices.count + rest.count != size)
+        return (Devices){0};
+    if (rest.count)
+        qsort(rest.at, (size_t)rest.count, sizeof *rest.at, compare_devices);
+    for (int k = 0; k < rest.count; k++)
+        array_push(builder->arena, &devices, rest.at[k]);
+    for (int i = 1; i < count; i++)
+        for (int k = 0; k < size; k++)
+            if (devices_find(&devices, teams->at[order[i]].devices.at[k]) < 0)
+                return (Devices){0};
+    return devices;
+}
+
+/* Whether every holder wants what it gives itself, as an all-gather hands it out. */
+static bool holders_keep(const Builder *builder, const Gifts *gifts, const Teams *teams, const int *order, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const Team *team = &teams->at[order[i]];
+        const Task *task = &builder->plan->tasks.at[gifts->at[team->gift].segment.task];
+        if (devices_find(&task->wanted, team->devices.at[0]) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* Makes one collective of a component when it is one. Two devices of which one gives are better served by a message. */
+static bool add_gather(Builder *builder, const Gifts *gifts, const Teams *teams, const int *order, int count)
+{
+    int holders;
+    Devices devices = closed_devices(builder, teams, order, count, &holders);
+    if (!devices.count || (holders == 1 && devices.count == 2) || (holders > 1 && !holders_keep(builder, gifts, teams, order, count)))
+        return false;
+    Step *step = plan_step(builder, holders == 1 ? HT_BROADCAST : HT_ALL_GATHER);
+    step->group = devices;
+    step->parts = arena_array(builder->arena, Segments, devices.count);
+    for (int i = 0; i < count; i++) {
+        const Team *team = &teams->at[order[i]];
+        array_push(builder->arena, &step->parts[devices_find(&devices, team->devices.at[0])], gifts->at[team->gift].segment);
+    }
+    return true;
+}
+
+/* Does by collectives what can be done so; the result has the gifts that are left, each with the holders and needers of its other teams. */
+static Gifts gather(Builder *builder, const Gifts *gifts, const int *lanes)
+{
+    Teams teams = {0};
+    Gifts rest = {0};
+    for (int g = 0; g < gifts->count; g++)
+        add_teams(builder, gifts, g, lanes, &teams);
+    Devices *sets = arena_array(builder->arena, Devices, teams.count);
+    for (int i = 0; i < teams.count; i++)
+        sets[i] = teams.at[i].devices;
+    int components, *component = connect_sets(builder, sets, teams.count, &components);
+    int *begin = arena_array(builder->arena, int, components + 1), *order = sort_by_component(builder, component, teams.count, components, begin);
+    bool *done = arena_array(builder->arena, bool, components);
+    for (int c = 0; c < components; c++)
+        done[c] = add_gather(builder, gifts, &teams, order + begin[c], begin[c + 1] - begin[c]);
+    for (int i = 0, last = -1; i < teams.count; i++) {
+        const Team *team = &teams.at[i];
+        if (done[component[i]])
+            continue;
+        if (last != team->gift)
+            array_push(builder->arena, &rest, (Gift){.segment = gifts->at[team->gift].segment});
+        last = team->gift;
+        Gift *gift = &rest.at[rest.count - 1];
+        array_push(builder->arena, &gift->holders, team->devices.at[0]);
+        for (int k = 1; k < team->devices.count; k++)
+            array_push(builder->arena, &gift->needers, team->devices.at[k]);
+    }
+    return rest;
+}
+
+/* ---- messages ---- */
+
+/* Sends demands one after another from the holders, each of which gives its share. */
+typedef struct Giver {
+    Builder *builder;
+    int step;
+    const Gift *gift;
+    const int64_t *shares;
+    int holder;
+    int64_t given; // of the holder's share
+} Giver;
+
+/* Sends [lo, hi) of the gift to a device. */
+static void give(Giver *giver, int device, int64_t lo, int64_t hi)
+{
+    while (lo < hi) {
+        while (giver->given == giver->shares[giver->holder]) {
+            giver->holder++;
+            giver->given = 0;
+        }
+        int64_t left = giver->shares[giver->holder] - giver->given, width = hi - lo < left ? hi - lo : left;
+        Segment segment = giver->gift->segment;
+        segment.hi = segment.lo + lo + width;
+        segment.lo += lo;
+        step_send(giver->builder, giver->step, giver->gift->holders.at[giver->holder], device, segment);
+        giver->given += width;
+        lo += width;
+    }
+}
+
+/* How much of a gift its holders send to all: so much that holders and needers send alike in the end. */
+static int64_t direct_volume(const Gift *gift, int64_t volume, bool last)
+{
+    double d = gift->needers.count, h = gift->holders.count;
+    if (last || d <= h)
+        return volume;
+    double part = ((d - 1) / d - 1 / h) / ((d - 1) * (1 / h + 1 / d));
+    return part > 0 ? (int64_t)(part * (double)volume) : 0;
+}
+
+/* Sends a gift; what the needers shall pass on goes to `next`. */
+static void send_gift(Builder *builder, int step, const Gift *gift, bool last, Gifts *next)
+{
+    int64_t volume = gift->segment.hi - gift->segment.lo, direct = direct_volume(gift, volume, last), rest = volume - direct;
+    int needers = gift->needers.count;
+    int64_t *shares = arena_array(builder->arena, int64_t, gift->holders.count);
+    spread_evenly(builder, &gift->holders, direct * needers + rest, 1, builder->sent, shares);
+    Giver giver = {builder, step, gift, shares, 0, 0};
+    for (int n = 0; n < needers; n++) {
+        int64_t lo = direct + rest * n / needers, hi = direct + rest * (n + 1) / needers;
+        give(&giver, gift->needers.at[n], 0, direct);
+        give(&giver, gift->needers.at[n], lo, hi);
+        if (lo == hi)
+            continue;
+        Gift share = {.segment = gift->segment};
+        share.segment.origin = ORIGIN_TO;
+        share.segment.source = 0;
+        share.segment.hi = share.segment.lo + hi;
+        share.segment.lo += lo;
+        array_push(builder->arena, &share.holders, gift->needers.at[n]);
+        for (int k = 0; k < needers; k++)
+            if (k != n)
+                array_push(builder->arena, &share.needers, gift->needers.at[k]);
+        array_push(builder->arena, next, share);
+    }
+}
+
+/* ---- all-to-all ---- */
+
+/* Takes out of an exchange the devices that all send to each other, three or more, as all-to-alls. */
+static void extract_all_to_alls(Builder *builder, int exchange)
+{
+    Messages messages = builder->plan->steps.at[exchange].messages, rest = {0};
+    Devices *sets = arena_array(builder->arena, Devices, messages.count);
+    for (int i = 0; i < messages.count; i++) {
+        array_push(builder->arena, &sets[i], messages.at[i].sender);
+        array_push(builder->arena, &sets[i], messages.at[i].receiver);
+    }
+    int components, *component = connect_sets(builder, sets, messages.count, &components);
+    int *begin = arena_array(builder->arena, int, components + 1), *order = sort_by_component(builder, component, messages.count, components, begin);
+    for (int c = 0; c < components; c++) {
+        int count = begin[c + 1] - begin[c];
+        Devices devices = {0};
+        int size = 2;
+        while (size * (size - 1) < count)
+            size++;
+        bool full = size > 2 && size * (size - 1) == count;
+        for (int i = begin[c]; full && i < begin[c + 1]; i++)
+            if (devices_find(&devices, messages.at[order[i]].sender) < 0)
+                array_push(builder->arena, &devices, messages.at[order[i]].sender);
+        full = full && devices.count == size;
+        for (int i = begin[c]; full && i < begin[c + 1]; i++)
+            full = devices_find(&devices, messages.at[order[i]].receiver) >= 0;
+        Messages *target = &rest;
+        if (full) {
+            qsort(devices.at, (size_t)size, sizeof *devices.at, compare_devices);
+            Step *step = plan_step(builder, HT_ALL_TO_ALL);
+            step->group = devices;
+            target = &step->messages;
+        }
+        for (int i = begin[c]; i < begin[c + 1]; i++)
+            array_push(builder->arena, target, messages.at[order[i]]);
+    }
+    builder->plan->steps.at[exchange].messages = rest;
+}
+
+/* ---- all together ---- */
+
+static void send_all(Builder *builder, const Gifts *gifts, bool last, Gifts *next)
+{
+    if (!gifts->count)
+        return;
+    plan_step(builder, HT_EXCHANGE);
+    int exchange = builder->plan->steps.count - 1;
+    for (int g = 0; g < gifts->count; g++)
+        send_gift(builder, exchange, &gifts->at[g], last, next);
+    extract_all_to_alls(builder, exchange);
+}
+
+void plan_gifts(Builder *builder)
+{
+    const int *lanes = lanes_of(builder);
+    Gifts gifts = {0}, next = {0};
+    for (int g = 0; g < builder->gifts.count; g++)
+        array_push(builder->arena, &gifts, builder->gifts.at[g]);
+    Gifts rest = gather(builder, &gifts, lanes);
+    send_all(builder, &rest, false, &next);
+    rest = gather(builder, &next, lanes);
+    send_all(builder, &rest, true, &next);
+    int kept = 0;
+    for (int s = 0; s < builder->plan->steps.count; s++) {
+        Step *step = &builder->plan->steps.at[s];
+        if (step->verb != HT_EXCHANGE || step->messages.count || step->reductions.count)
+            builder->plan->steps.at[kept++] = *step;
+    }
+    builder->plan->steps.count = kept;
+}

@@ -1,0 +1,171 @@
+/* From bundles to tasks: which contributions make which value, for whom. */
+#include "layout/plan_build.h"
+
+/* The contributions of one replica to a bundle, with their holders. */
+typedef struct Replica {
+    int name;
+    Array(int) partial; // names of contributions
+    Array(Devices) holders;
+} Replica;
+
+typedef Array(Replica) Replicas;
+
+static void add_holders(Arena *arena, Devices *devices, const Piece *piece)
+{
+    for (int i = 0; i < piece->device_count; i++)
+        array_push(arena, devices, piece->devices[i]);
+}
+
+static Replica *find_replica(Arena *arena, Replicas *replicas, int name)
+{
+    for (int i = 0; i < replicas->count; i++)
+        if (replicas->at[i].name == name)
+            return &replicas->at[i];
+    array_push(arena, replicas, (Replica){.name = name});
+    return &replicas->at[replicas->count - 1];
+}
+
+static Devices *find_contribution(Arena *arena, Replica *replica, int name)
+{
+    for (int i = 0; i < replica->partial.count; i++)
+        if (replica->partial.at[i] == name)
+            return &replica->holders.at[i];
+    array_push(arena, &replica->partial, name);
+    array_push(arena, &replica->holders, (Devices){0});
+    return &replica->holders.at[replica->holders.count - 1];
+}
+
+/* Who holds a bundle on one side, by replica and contribution. */
+static Replicas replicas_of(Builder *builder, const Bundle *bundle, Side side)
+{
+    Replicas replicas = {0};
+    for (int h = 0; h < bundle->holder_count[side]; h++) {
+        const Piece *piece = &builder->plan->cells->side[side].pieces[bundle->holders[side][h]];
+        Replica *replica = find_replica(builder->arena, &replicas, piece->replica);
+        add_holders(builder->arena, find_contribution(builder->arena, replica, piece->partial), piece);
+    }
+    return replicas;
+}
+
+/* Replicas with a single contribution hold the value itself; all of them become one. The result has no contribution where there is none. */
+static Replica merge_whole(Arena *arena, const Replicas *replicas)
+{
+    Replica whole = {0};
+    for (int r = 0; r < replicas->count; r++) {
+        const Replica *replica = &replicas->at[r];
+        if (replica->partial.count != 1)
+            continue;
+        Devices *holders = find_contribution(arena, &whole, 0);
+        for (int i = 0; i < replica->holders.at[0].count; i++)
+            array_push(arena, holders, replica->holders.at[0].at[i]);
+    }
+    return whole;
+}
+
+int devices_find(const Devices *devices, int device)
+{
+    for (int i = 0; i < devices->count; i++)
+        if (devices->at[i] == device)
+            return i;
+    return -1;
+}
+
+static int count_common(const Devices *a, const Devices *b)
+{
+    int count = 0;
+    for (int i = 0; i < a->count; i++)
+        count += devices_find(b, a->at[i]) >= 0;
+    return count;
+}
+
+/* What the devices of `wanted` must receive, in elements of the bundle, to get the reduction of the replica's contributions. */
+static int reduction_cost(const Replica *replica, const Devices *wanted)
+{
+    bool held = false;
+    for (int p = 0; p < replica->holders.count && !held; p++)
+        held = count_common(&replica->holders.at[p], wanted) > 0;
+    return replica->partial.count + wanted->count - 1 - held;
+}
+
+/* The replica that is reduced with the fewest bytes. */
+static const Replica *cheapest_replica(const Replicas *replicas, const Devices *wanted)
+{
+    const Replica *best = NULL;
+    for (int r = 0; r < replicas->count; r++)
+        if (!best || reduction_cost(&replicas->at[r], wanted) < reduction_cost(best, wanted))
+            best = &replicas->at[r];
+    return best;
+}
+
+static Task *add_task(Builder *builder, int bundle, Devices wanted)
+{
+    Task task = {.bundle = bundle, .volume = builder->plan->cells->bundles[bundle].volume, .wanted = wanted};
+    array_push(builder->arena, &builder->plan->tasks, task);
+    return &builder->plan->tasks.at[builder->plan->tasks.count - 1];
+}
+
+static void set_sources(Task *task, const Replica *replica)
+{
+    task->source_count = replica->holders.count;
+    task->sources = replica->holders.at;
+}
+
+/* The contribution of the target that takes a contribution of the source: the one whose devices miss it least. */
+static int receiving_contribution(const Devices *holders, const Replica *target)
+{
+    int best = 0, least = INT32_MAX;
+    for (int q = 0; q < target->holders.count; q++) {
+        int missing = target->holders.at[q].count - count_common(&target->holders.at[q], holders);
+        if (missing < least) {
+            least = missing;
+            best = q;
+        }
+    }
+    return best;
+}
+
+/* Each contribution of the source goes into one of the target's; contributions that get none are the identity. */
+static void add_partial_tasks(Builder *builder, int bundle, const Replica *source, const Replica *target)
+{
+    int first = builder->plan->tasks.count;
+    for (int q = 0; q < target->holders.count; q++)
+        add_task(builder, bundle, target->holders.at[q])->sources = arena_array(builder->arena, Devices, source->holders.count);
+    for (int p = 0; p < source->holders.count; p++) {
+        Task *task = &builder->plan->tasks.at[first + receiving_contribution(&source->holders.at[p], target)];
+        task->sources[task->source_count++] = source->holders.at[p];
+    }
+}
+
+static Devices all_holders(Arena *arena, const Replicas *replicas)
+{
+    Devices all = {0};
+    for (int r = 0; r < replicas->count; r++)
+        for (int p = 0; p < replicas->at[r].holders.count; p++)
+            for (int i = 0; i < replicas->at[r].holders.at[p].count; i++)
+                array_push(arena, &all, replicas->at[r].holders.at[p].at[i]);
+    return all;
+}
+
+static void add_bundle_tasks(Builder *builder, int b)
+{
+    const Bundle *bundle = &builder->plan->cells->bundles[b];
+    Replicas from = replicas_of(builder, bundle, SIDE_FROM), to = replicas_of(builder, bundle, SIDE_TO);
+    Replica whole = merge_whole(builder->arena, &from);
+    if (builder->plan->cells->side[SIDE_TO].partial == STATE_DUP) {
+        Devices wanted = all_holders(builder->arena, &to);
+        if (wanted.count)
+            set_sources(add_task(builder, b, wanted), whole.holders.count ? &whole : cheapest_replica(&from, &wanted));
+        return;
+    }
+    for (int r = 0; r < to.count; r++) {
+        Replicas one = {.at = &to.at[r], .count = 1};
+        Devices wanted = all_holders(builder->arena, &one);
+        add_partial_tasks(builder, b, whole.holders.count ? &whole : cheapest_replica(&from, &wanted), &to.at[r]);
+    }
+}
+
+void plan_tasks(Builder *builder)
+{
+    for (int b = 0; b < builder->plan->cells->bundle_count; b++)
+        add_bundle_tasks(builder, b);
+}

@@ -1,0 +1,73 @@
+#include "passes/pipeline.h"
+
+#include <string.h>
+
+typedef struct Pass {
+    const char *name;
+    void (*run)(Module *);
+} Pass;
+
+/* The passes in order. */
+static const Pass passes[] = {
+    {"differentiate", pass_differentiate},
+    {"refine", pass_refine},
+    {"microbatch", pass_microbatch},
+    {"place", pass_place},
+    {"deduce", pass_deduce},
+    {"specialize", pass_specialize},
+    {"memory", pass_memory},
+};
+
+enum { PASS_COUNT = sizeof passes / sizeof *passes };
+
+/* Prints a module under a heading, where the options ask for it. */
+static void dump(const Module *module, const PassOptions *options, const char *pass)
+{
+    if (!options->print_after || (strcmp(options->print_after, pass) && strcmp(options->print_after, "all")))
+        return;
+    Text text = {.arena = module->arena};
+    ir_print(&text, module);
+    fprintf(options->out, "// %s after %s\n%s", module->name, pass, text_bytes(&text));
+}
+
+static bool run(Module *module, const Pass *pass, const PassOptions *options)
+{
+    pass->run(module);
+    if (diag_errors(module->diag))
+        return false;
+    if (options->verify && !ir_verify(module))
+        BUG("pass %s left %s malformed", pass->name, module->name);
+    dump(module, options, pass->name);
+    return true;
+}
+
+bool passes_run(Unit *unit, const PassOptions *options)
+{
+    for (int p = 0; p < PASS_COUNT; p++) {
+        for (int i = 0; i < unit->modules.count; i++)
+            run(unit->modules.at[i], &passes[p], options);
+        if (diag_errors(unit->diag))
+            return false;
+        if (options->stop_after && !strcmp(options->stop_after, passes[p].name))
+            break;
+    }
+    return true;
+}
+
+bool pass_run_one(Module *module, const char *name)
+{
+    for (int p = 0; p < PASS_COUNT; p++)
+        if (!strcmp(passes[p].name, name)) {
+            passes[p].run(module);
+            return true;
+        }
+    return false;
+}
+
+const char *const *pass_names(void)
+{
+    static const char *names[PASS_COUNT + 1];
+    for (int p = 0; p < PASS_COUNT; p++)
+        names[p] = passes[p].name;
+    return names;
+}

@@ -1,0 +1,31 @@
+/* The passes, in order (pipeline.c is the list). Each is a function of a module that says above itself what it requires and what it leaves. */
+#ifndef PASSES_PIPELINE_H
+#define PASSES_PIPELINE_H
+
+#include "ir/unit.h"
+
+typedef struct PassOptions {
+    const char *print_after; // a pass, "all", or NULL
+    const char *stop_after;  // a pass, or NULL
+    FILE *out;               // where dumps go
+    bool verify;             // run the verifier after every pass
+} PassOptions;
+
+/* Runs the passes over every module; stops after the first that reported errors. Returns whether there were none. */
+bool passes_run(Unit *unit, const PassOptions *options);
+
+/* Runs one pass by name over one module (hetu-opt); false when there is no such pass. */
+bool pass_run_one(Module *module, const char *name);
+
+/* The names of all passes in order, NULL at the end. */
+const char *const *pass_names(void);
+
+void pass_differentiate(Module *module);
+void pass_refine(Module *module);
+void pass_microbatch(Module *module);
+void pass_place(Module *module);
+void pass_deduce(Module *module);
+void pass_specialize(Module *module);
+void pass_memory(Module *module);
+
+#endif

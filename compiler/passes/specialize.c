@@ -1,0 +1,173 @@
+/* Pass specialize: devices that hold pieces of the same shapes of everything become one role; every distinct conversion becomes a plan.
+ *
+ * Requires: pass deduce. Leaves: module->roles without storage. Reports conversions for -Rcomm and -Wimplicit-reshard.
+ */
+#include "ir/roles.h"
+#include "passes/mesh.h"
+#include "passes/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- devices and roles ---- */
+
+static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
+
+/* All devices of the strategy, ascending. */
+static void list_devices(Module *module, Specialization *roles)
+{
+    static const int zero = 0;
+    roles->device_count = 1;
+    roles->devices = &zero;
+    if (!module->strategy)
+        return;
+    const Stage *stage = &module->strategy->pipelines.at[0].stages.at[0];
+    int *devices = arena_copy(module->arena, stage->devices.at, sizeof(int) * (size_t)stage->devices.count);
+    qsort(devices, (size_t)stage->devices.count, sizeof(int), compare_ints);
+    roles->devices = devices;
+    roles->device_count = stage->devices.count;
+}
+
+/* One value of each pair of layout and type in the module. */
+typedef Array(const Value *) Values;
+
+static void add_distinct(Arena *arena, Intern *seen, Values *values, const Value *value)
+{
+    int64_t key[IR_MAX_RANK + 2] = {(int64_t)(intptr_t)value->layout, value->type.rank};
+    if (!value->layout)
+        BUG("value %%%d has no layout", value->id);
+    for (int d = 0; d < value->type.rank; d++)
+        key[2 + d] = value->type.extent[d];
+    const Value **first = intern_slot(seen, key, sizeof key);
+    if (!*first) {
+        *first = value;
+        array_push(arena, values, value);
+    }
+}
+
+static Values distinct_values(Arena *arena, const Module *module)
+{
+    Values values = {0};
+    Intern *seen = intern_create(arena);
+    for (int i = 0; i < module->params.count; i++) {
+        add_distinct(arena, seen, &values, module->params.at[i]->value);
+        for (int s = 0; s < module->params.at[i]->state_count; s++)
+            add_distinct(arena, seen, &values, module->params.at[i]->states[s]);
+    }
+    for (int i = 0; i < module->inputs.count; i++)
+        add_distinct(arena, seen, &values, module->inputs.at[i]);
+    for (int i = 0; i < module->ops.count; i++)
+        for (int r = 0; r < module->ops.at[i]->result_count; r++)
+            add_distinct(arena, seen, &values, module->ops.at[i]->results[r]);
+    return values;
+}
+
+/* The shapes of all pieces of a device: equal bytes for devices of one role. */
+static const void *signature(Arena *arena, Intern *shared, Module *module, const Values *values, int device)
+{
+    Array(int64_t) words = {0};
+    for (int i = 0; i < values->count; i++) {
+        const Region *region = value_region(module, values->at[i], device);
+        array_push(arena, &words, region->box_count);
+        for (int b = 0; b < region->box_count; b++)
+            for (int d = 0; d < region->rank; d++)
+                array_push(arena, &words, region->boxes[b].dim[d].hi - region->boxes[b].dim[d].lo);
+    }
+    return intern(shared, words.at, sizeof *words.at * (size_t)words.count);
+}
+
+static void find_roles(Module *module, Specialization *roles)
+{
+    Arena *scratch = arena_create();
+    Intern *shared = intern_create(scratch);
+    Values values = distinct_values(scratch, module);
+    const void **first = arena_array(scratch, const void *, roles->device_count);
+    int *role_of = arena_array(module->arena, int, roles->device_count), *size = arena_array(scratch, int, roles->device_count);
+    for (int i = 0; i < roles->device_count; i++) {
+        const void *own = signature(scratch, shared, module, &values, roles->devices[i]);
+        int role = 0;
+        while (role < roles->role_count && first[role] != own)
+            role++;
+        if (role == roles->role_count)
+            first[roles->role_count++] = own;
+        role_of[i] = role;
+        size[role]++;
+    }
+    roles->role_of = role_of;
+    roles->roles = arena_array(module->arena, Role, roles->role_count);
+    for (int r = 0; r < roles->role_count; r++) {
+        int *devices = arena_array(module->arena, int, size[r]), count = 0;
+        for (int i = 0; i < roles->device_count; i++)
+            if (role_of[i] == r)
+                devices[count++] = roles->devices[i];
+        roles->roles[r].devices = devices;
+        roles->roles[r].device_count = count;
+    }
+    arena_destroy(scratch);
+}
+
+/* ---- conversions ---- */
+
+typedef struct PlanKey {
+    const Layout *from, *to;
+    const int64_t *extent;
+    int64_t rank, element;
+} PlanKey;
+
+/* The number of the plan of a conversion; one for equal layouts and types. */
+static int plan_number(Module *module, Intern *known, const Op *op, Specialization *roles)
+{
+    const Value *from = op->operands[0], *to = op->results[0];
+    Shape shape = type_shape(to->type);
+    PlanKey key;
+    memset(&key, 0, sizeof key);
+    key.from = from->layout;
+    key.to = to->layout;
+    key.extent = intern(known, shape.extent, sizeof *shape.extent * (size_t)shape.rank);
+    key.rank = shape.rank;
+    key.element = dtype_size(to->type.dtype);
+    intptr_t *number = intern_slot(known, &key, sizeof key);
+    if (!*number) {
+        roles->plans[roles->plan_count] = reshard_plan(module->arena, NULL, shape, dtype_size(to->type.dtype), from->layout, to->layout);
+        *number = ++roles->plan_count;
+    }
+    return (int)*number - 1;
+}
+
+static void report(Module *module, const Op *op, const Plan *plan)
+{
+    long bytes = (long)plan_bytes(plan);
+    const char *what = op->results[0]->name ? op->results[0]->name : "a value", *reason = op->reason ? op->reason : "reshard in the source";
+    if (module->remark_comm)
+        diag_remark(module->diag, op->at, "%s of %s%s%s: %ld bytes received in all, for %s", plan_name(plan), what, op->scope ? " in " : "", op->scope ? op->scope : "", bytes, reason);
+    if (module->warn_implicit_reshard && op->reason && bytes)
+        diag_warning(module->diag, op->at, "%s of %s that nobody wrote: %ld bytes, for %s", plan_name(plan), what, bytes, reason);
+}
+
+static void plan_conversions(Module *module, Specialization *roles)
+{
+    Arena *scratch = arena_create();
+    Intern *known = intern_create(scratch);
+    int count = 0;
+    roles->plan_of = arena_array(module->arena, int, module->ops.count);
+    for (int i = 0; i < module->ops.count; i++)
+        count += module->ops.at[i]->def == module->reshard_def;
+    roles->plans = arena_array(module->arena, const Plan *, count);
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        roles->plan_of[i] = op->def == module->reshard_def ? plan_number(module, known, op, roles) : -1;
+        if (roles->plan_of[i] >= 0)
+            report(module, op, roles->plans[roles->plan_of[i]]);
+    }
+    arena_destroy(scratch);
+}
+
+void pass_specialize(Module *module)
+{
+    Specialization *roles = arena_new(module->arena, Specialization);
+    ir_number(module);
+    list_devices(module, roles);
+    find_roles(module, roles);
+    plan_conversions(module, roles);
+    module->roles = roles;
+}

@@ -1,0 +1,107 @@
+#include "support/arena.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_BYTES = 1 << 16, ALIGNMENT = 16 };
+
+typedef struct Block Block;
+struct Block {
+    Block *next;
+    size_t used, size;
+    _Alignas(ALIGNMENT) unsigned char bytes[];
+};
+
+struct Arena {
+    Block *blocks; // the newest first
+};
+
+/* calloc that ends the process with a message instead of failing. */
+static void *allocate(size_t size)
+{
+    void *memory = calloc(1, size);
+    if (!memory) {
+        fprintf(stderr, "hetucc: out of memory\n");
+        exit(2);
+    }
+    return memory;
+}
+
+Arena *arena_create(void) { return allocate(sizeof(Arena)); }
+
+void arena_destroy(Arena *arena)
+{
+    if (!arena)
+        return;
+    for (Block *block = arena->blocks, *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
+    free(arena);
+}
+
+/* A block with room for `size` bytes, in front of the list unless it is made for one large object. */
+static Block *block_add(Arena *arena, size_t size)
+{
+    size_t room = size > BLOCK_BYTES / 4 ? size : BLOCK_BYTES;
+    Block *block = allocate(sizeof(Block) + room);
+    block->size = room;
+    if (room == size && arena->blocks) {
+        block->next = arena->blocks->next;
+        arena->blocks->next = block;
+    } else {
+        block->next = arena->blocks;
+        arena->blocks = block;
+    }
+    return block;
+}
+
+void *arena_alloc(Arena *arena, size_t size)
+{
+    size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    Block *block = arena->blocks;
+    if (!block || block->size - block->used < size)
+        block = block_add(arena, size);
+    void *memory = block->bytes + block->used;
+    block->used += size;
+    return memory;
+}
+
+void *arena_copy(Arena *arena, const void *from, size_t size)
+{
+    void *memory = arena_alloc(arena, size);
+    if (size)
+        memcpy(memory, from, size);
+    return memory;
+}
+
+char *arena_substring(Arena *arena, const char *text, size_t length)
+{
+    char *copy = arena_alloc(arena, length + 1);
+    memcpy(copy, text, length);
+    return copy;
+}
+
+char *arena_string(Arena *arena, const char *text) { return arena_substring(arena, text, strlen(text)); }
+
+char *arena_vformat(Arena *arena, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    char *text = arena_alloc(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    return text;
+}
+
+char *arena_format(Arena *arena, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = arena_vformat(arena, format, arguments);
+    va_end(arguments);
+    return text;
+}

@@ -1,0 +1,38 @@
+/* Arenas: memory that lives and dies together.
+ *
+ * The compiler never frees single objects. It has two lifetimes: the module's arena, which lives until the output is written, and scratch
+ * arenas, which a function creates and destroys around its own work. Every allocation is zeroed and aligned to 16 bytes.
+ */
+#ifndef SUPPORT_ARENA_H
+#define SUPPORT_ARENA_H
+
+#include <stdarg.h>
+#include <stddef.h>
+
+typedef struct Arena Arena;
+
+/* A new, empty arena. Ends the process with a message when the system has no memory left. */
+Arena *arena_create(void);
+
+/* Frees everything that was allocated from `arena`, and the arena itself. NULL is allowed. */
+void arena_destroy(Arena *arena);
+
+/* `size` zeroed bytes; size 0 gives a valid pointer. */
+void *arena_alloc(Arena *arena, size_t size);
+
+/* A copy of `size` bytes at `from`. */
+void *arena_copy(Arena *arena, const void *from, size_t size);
+
+/* A copy of a string, and of its first `length` bytes. */
+char *arena_string(Arena *arena, const char *text);
+char *arena_substring(Arena *arena, const char *text, size_t length);
+
+/* printf into the arena. */
+char *arena_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *arena_vformat(Arena *arena, const char *format, va_list arguments);
+
+/* An object, or `count` objects, of type T. */
+#define arena_new(arena, T) ((T *)arena_alloc((arena), sizeof(T)))
+#define arena_array(arena, T, count) ((T *)arena_alloc((arena), sizeof(T) * (size_t)(count)))
+
+#endif

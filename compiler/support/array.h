@@ -1,0 +1,29 @@
+/* Growing arrays in an arena.
+ *
+ *     Array(int) devices = {0};
+ *     array_push(arena, &devices, 3);
+ *     for (int i = 0; i < devices.count; i++) use(devices.at[i]);
+ *
+ * Growing leaves the old storage in the arena: an array costs at most twice its size.
+ */
+#ifndef SUPPORT_ARRAY_H
+#define SUPPORT_ARRAY_H
+
+#include "support/arena.h"
+
+#define Array(T)                                                                                                                           \
+    struct {                                                                                                                               \
+        T *at;                                                                                                                             \
+        int count, capacity;                                                                                                               \
+    }
+
+#define array_push(arena, array, ...)                                                                                                      \
+    ((array)->count == (array)->capacity                                                                                                   \
+         ? (void)((array)->at = array_grown((arena), (array)->at, (array)->count, &(array)->capacity, sizeof *(array)->at))                \
+         : (void)0,                                                                                                                        \
+     (void)((array)->at[(array)->count++] = (__VA_ARGS__)))
+
+/* Storage of at least twice `count` elements of `size` bytes with the old ones copied; used by array_push alone. */
+void *array_grown(Arena *arena, const void *old, int count, int *capacity, size_t size);
+
+#endif

@@ -1,0 +1,177 @@
+#include "support/diag.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Source Source;
+struct Source {
+    Source *next;
+    const char *file, *text;
+};
+
+struct Diag {
+    Arena *arena;
+    FILE *out;
+    Source *sources;
+    int errors;
+    bool muted; // the last diagnostic was left out, and so are its notes
+};
+
+Diag *diag_create(Arena *arena, FILE *out)
+{
+    Diag *diag = arena_new(arena, Diag);
+    diag->arena = arena;
+    diag->out = out;
+    return diag;
+}
+
+void diag_source(Diag *diag, const char *file, const char *text)
+{
+    Source *source = arena_new(diag->arena, Source);
+    *source = (Source){.next = diag->sources, .file = arena_string(diag->arena, file), .text = text};
+    diag->sources = source;
+}
+
+/* The whole of a file, or an empty text when it cannot be read. */
+static const char *file_text(Arena *arena, const char *file)
+{
+    FILE *stream = fopen(file, "rb");
+    if (!stream)
+        return "";
+    size_t size = 0, room = 1 << 16;
+    char *text = malloc(room), *kept;
+    while (text && (size += fread(text + size, 1, room - size, stream)) == room)
+        text = realloc(text, room *= 2);
+    fclose(stream);
+    kept = text ? arena_substring(arena, text, size) : "";
+    free(text);
+    return kept;
+}
+
+/* The text of a file, read once. */
+static const char *source_text(Diag *diag, const char *file)
+{
+    for (Source *source = diag->sources; source; source = source->next)
+        if (!strcmp(source->file, file))
+            return source->text;
+    const char *text = file_text(diag->arena, file);
+    diag_source(diag, file, text);
+    return text;
+}
+
+/* The source line of `at` with a caret under its column; nothing when there is no such line. */
+static void print_caret(Diag *diag, Position at)
+{
+    const char *line = source_text(diag, at.file);
+    for (int i = 1; i < at.line && line; i++)
+        line = (line = strchr(line, '\n')) ? line + 1 : NULL;
+    if (!line || !*line)
+        return;
+    int length = (int)strcspn(line, "\r\n");
+    fprintf(diag->out, "%5d | %.*s\n      | ", at.line, length, line);
+    for (int i = 0; i + 1 < at.column && i < length; i++)
+        fputc(line[i] == '\t' ? '\t' : ' ', diag->out);
+    fprintf(diag->out, "^\n");
+}
+
+static void print(Diag *diag, Position at, const char *kind, const char *format, va_list arguments)
+{
+    if (at.file)
+        fprintf(diag->out, "%s:%d:%d: ", at.file, at.line, at.column);
+    else
+        fprintf(diag->out, "hetucc: ");
+    fprintf(diag->out, "%s: ", kind);
+    vfprintf(diag->out, format, arguments);
+    fputc('\n', diag->out);
+    if (at.file && at.line > 0)
+        print_caret(diag, at);
+}
+
+#define PRINT(kind)                                                                                                                        \
+    va_list arguments;                                                                                                                     \
+    va_start(arguments, format);                                                                                                           \
+    print(diag, at, kind, format, arguments);                                                                                              \
+    va_end(arguments)
+
+void diag_error(Diag *diag, Position at, const char *format, ...)
+{
+    diag->muted = ++diag->errors > DIAG_MOST;
+    if (diag->muted)
+        return;
+    PRINT("error");
+}
+
+void diag_warning(Diag *diag, Position at, const char *format, ...)
+{
+    diag->muted = false;
+    PRINT("warning");
+}
+
+void diag_remark(Diag *diag, Position at, const char *format, ...)
+{
+    diag->muted = false;
+    PRINT("remark");
+}
+
+void diag_note(Diag *diag, Position at, const char *format, ...)
+{
+    if (diag->muted)
+        return;
+    PRINT("note");
+}
+
+int diag_errors(const Diag *diag) { return diag->errors; }
+
+void diag_finish(Diag *diag)
+{
+    if (diag->errors > DIAG_MOST)
+        fprintf(diag->out, "hetucc: %d more errors are not shown\n", diag->errors - DIAG_MOST);
+}
+
+/* Levenshtein's distance of two words of fewer than 64 bytes; 64 for longer ones. */
+static int distance(const char *a, const char *b)
+{
+    enum { MOST = 64 };
+    int row[MOST + 1], m = (int)strlen(a), n = (int)strlen(b);
+    if (m >= MOST || n >= MOST)
+        return MOST;
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 1; i <= m; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+const char *diag_closest(const char *word, const char *const *names, int count)
+{
+    const char *closest = NULL;
+    int best = (int)strlen(word) / 3 + 1;
+    for (int i = 0; i < count; i++)
+        if (names[i] && *names[i] && distance(word, names[i]) <= best && (!closest || distance(word, names[i]) < best)) {
+            closest = names[i];
+            best = distance(word, names[i]);
+        }
+    return closest;
+}
+
+void diag_bug(const char *file, int line, const char *format, ...)
+{
+    fprintf(stderr, "hetucc: internal error at %s:%d: ", file, line);
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\nThis is a bug of hetucc, not of your program; please report it with the source that shows it.\n");
+    exit(2);
+}

@@ -1,0 +1,89 @@
+#include "support/text.h"
+
+#include "support/diag.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+void text_append(Text *text, const char *bytes, size_t length)
+{
+    if (text->length + length + 1 > text->capacity) {
+        size_t capacity = 2 * (text->length + length) + 64;
+        char *grown = arena_alloc(text->arena, capacity);
+        if (text->length)
+            memcpy(grown, text->bytes, text->length);
+        text->bytes = grown;
+        text->capacity = capacity;
+    }
+    memcpy(text->bytes + text->length, bytes, length);
+    text->length += length;
+    text->bytes[text->length] = 0;
+}
+
+void text_string(Text *text, const char *string) { text_append(text, string, strlen(string)); }
+
+void text_print(Text *text, const char *format, ...)
+{
+    char small[512];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(small, sizeof small, format, arguments);
+    va_end(arguments);
+    if (length < (int)sizeof small) {
+        text_append(text, small, (size_t)length);
+        return;
+    }
+    va_start(arguments, format);
+    char *large = arena_vformat(text->arena, format, arguments);
+    va_end(arguments);
+    text_append(text, large, (size_t)length);
+}
+
+/* The value of the name of `length` bytes among name, value pairs. */
+static const char *lookup(const char *name, size_t length, va_list pairs)
+{
+    va_list rest;
+    va_copy(rest, pairs);
+    const char *value = NULL;
+    for (const char *key; !value && (key = va_arg(rest, const char *));) {
+        const char *candidate = va_arg(rest, const char *);
+        if (strlen(key) == length && !memcmp(key, name, length))
+            value = candidate;
+    }
+    va_end(rest);
+    if (!value)
+        BUG("a template has no value for $%.*s", (int)length, name);
+    return value;
+}
+
+/* How many bytes at `at` make an identifier. */
+static size_t identifier(const char *at)
+{
+    size_t length = 0;
+    while (isalnum((unsigned char)at[length]) || at[length] == '_')
+        length++;
+    return length;
+}
+
+void text_fill(Text *text, const char *template, ...)
+{
+    va_list pairs;
+    va_start(pairs, template);
+    while (*template) {
+        size_t plain = strcspn(template, "$");
+        text_append(text, template, plain);
+        template += plain;
+        if (!*template)
+            break;
+        size_t length = identifier(++template);
+        if (length)
+            text_string(text, lookup(template, length, pairs));
+        else if (*template == '$')
+            text_append(text, template, length = 1);
+        template += length;
+    }
+    va_end(pairs);
+}
+
+const char *text_bytes(const Text *text) { return text->bytes ? text->bytes : ""; }

@@ -1,0 +1,89 @@
+/* Progress of training, and the files that tests compare. */
+#include "train.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+_Noreturn static void file_fail(const char *path)
+{
+    fprintf(stderr, "error: cannot write %s: %s\n", path, strerror(errno));
+    exit(1);
+}
+
+static FILE *file_create(const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        file_fail(path);
+    return file;
+}
+
+static void file_finish(FILE *file, const char *path)
+{
+    if (ferror(file) | fclose(file))
+        file_fail(path);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+Progress progress_start(const Options *options, double items)
+{
+    Progress progress = {.options = options, .items = items};
+    if (options->losses)
+        progress.losses = file_create(options->losses);
+    return progress;
+}
+
+static void line_print(const Progress *progress, float loss)
+{
+    int done = progress->step - 1, left = progress->options->steps - progress->step;
+    printf("step %*d/%d  loss %.4f", 4, progress->step, progress->options->steps, loss);
+    if (done > 0) {
+        double each = progress->elapsed / done;
+        int seconds = (int)(each * left + 0.5);
+        printf("  %.0f a second  %d:%02d:%02d left", progress->items / each, seconds / 3600, seconds / 60 % 60, seconds % 60);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+void progress_step(Progress *progress, float loss)
+{
+    if (progress->step++ == 0)
+        progress->start = now();
+    progress->elapsed = now() - progress->start;
+    if (progress->losses)
+        fprintf(progress->losses, "%.9g\n", loss);
+    if (progress->step == 1 || progress->step == progress->options->steps || progress->step % progress->options->every == 0)
+        line_print(progress, loss);
+}
+
+static void parameters_write(ht_session *session, const char *path)
+{
+    FILE *file = file_create(path);
+    size_t count;
+    const char *name;
+    for (int i = 0; (name = ht_param_name(session, i, &count)); i++) {
+        float *value = memory(count, sizeof *value);
+        ht_get_param(session, name, value, count);
+        fprintf(file, "%s %zu\n", name, count);
+        fwrite(value, sizeof *value, count, file);
+        free(value);
+    }
+    file_finish(file, path);
+}
+
+void progress_end(Progress *progress, ht_session *session)
+{
+    if (progress->losses)
+        file_finish(progress->losses, progress->options->losses);
+    if (progress->options->dump)
+        parameters_write(session, progress->options->dump);
+}

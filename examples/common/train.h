@@ -1,0 +1,78 @@
+/* What the examples share beside their models: options, text, progress, and files that tests compare.
+ *
+ *     ht_session *session = ht_open(&argc, &argv);
+ *     Options options = options_read(argc, argv, (Options){.steps = 200, .rate = 3e-4f});
+ *     Progress progress = progress_start(&options, batch * seq);
+ *     for (int step = 0; step < options.steps; step++)
+ *         progress_step(&progress, ht_step(program, ...));
+ *     progress_end(&progress, session);
+ *
+ * Nothing here knows of devices: these functions run on rank 0 alone, as all of `main` behind ht_open does. Every error ends the program with
+ * a message and exit status 1.
+ */
+#ifndef EXAMPLES_TRAIN_H
+#define EXAMPLES_TRAIN_H
+
+#include <hetu/hetu.h>
+
+#include <stdio.h>
+
+/* The command line. A field that is left zero has the default that the example chose. */
+typedef struct Options {
+    int steps;          // training steps
+    int every;          // a line of progress every so many steps
+    int sample;         // bytes of text to write at the end
+    float rate;         // learning rate
+    uint64_t seed;      // of weights, dropout and the choice of batches
+    bool fixed;         // every step has the first step's batch
+    const char *data;   // file or folder of text
+    const char *dump;   // file for all parameters after training
+    const char *losses; // file for the losses, one a line
+} Options;
+
+/* Reads the command line over the example's defaults; `--help` lists the options. */
+Options options_read(int argc, char **argv, Options defaults);
+
+/* Bytes of text. */
+typedef struct Text {
+    unsigned char *bytes;
+    size_t size;
+} Text;
+
+/* The bytes of a file, or of all regular files of a folder in the order of their names. There must be more than `least`. */
+Text text_read(const char *path, size_t least);
+
+/* Fills tokens (rows, length) with runs of text from random places, and targets (rows, length) with the byte after each. */
+void text_batch(const Text *text, uint64_t *draw, int rows, int length, int32_t *tokens, int32_t *targets);
+
+/* The next of a sequence of random numbers: 64 bits, uniform in [0, 1), and normal with mean 0 and deviation 1. */
+uint64_t draw_bits(uint64_t *draw);
+double draw_uniform(uint64_t *draw);
+double draw_normal(uint64_t *draw);
+
+/* An index drawn with probability proportional to exp(logits[i] / temperature). */
+int draw_index(uint64_t *draw, const float *logits, int count, float temperature);
+
+/* Memory for `count` elements of `size` bytes, zero. */
+void *memory(size_t count, size_t size);
+
+/* How training goes. */
+typedef struct Progress {
+    const Options *options;
+    int step;
+    double items;   // tokens or rows a step
+    double start;   // seconds, at the first step's end
+    double elapsed; // seconds since then
+    FILE *losses;
+} Progress;
+
+/* Opens the file of losses; `items` are the tokens (or rows) of a step. */
+Progress progress_start(const Options *options, double items);
+
+/* Counts a step and prints a line: the loss, items a second, and the time left. */
+void progress_step(Progress *progress, float loss);
+
+/* Closes the file of losses and writes the parameters: for each a line "name count" and then its elements, native float32. */
+void progress_end(Progress *progress, ht_session *session);
+
+#endif

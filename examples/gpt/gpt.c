@@ -1,0 +1,194 @@
+/* A small GPT-2 over bytes: pre-norm blocks, learned positions, fused query, key and value, tied head.
+ *
+ *     hetucc --strategy=strategies/dp4.strategy gpt.c ../common/[a-z]*.c -o gpt -lm
+ *     mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 ./gpt --steps 200
+ *
+ * Every size can be set with -D; -DSGD trains by SGD with momentum instead of AdamW.
+ */
+#include "../common/train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef VOCAB
+#define VOCAB 256
+#endif
+#ifndef EMBED
+#define EMBED 128
+#endif
+#ifndef HEADS
+#define HEADS 4
+#endif
+#ifndef LAYERS
+#define LAYERS 4
+#endif
+#ifndef BATCH
+#define BATCH 8
+#endif
+#ifndef SEQ
+#define SEQ 64
+#endif
+#ifndef DROPOUT
+#define DROPOUT 0.0f
+#endif
+#ifndef CLIP
+#define CLIP 1.0f
+#endif
+
+enum { WIDTH = EMBED / HEADS, FFN = 4 * EMBED };
+_Static_assert(EMBED % HEADS == 0, "EMBED must be a multiple of HEADS");
+
+int seq = SEQ, batch = BATCH;
+#pragma hspmd shape(seq, batch)
+
+static const float DEVIATION = 0.02f, EPSILON = 1e-5f;
+
+static ht_tensor bias(int count, const char *name)
+{
+    return ht_param(ht_shape(count), ht_zeros(), name, .no_decay = true);
+}
+
+static ht_tensor norm(ht_tensor x, const char *name)
+{
+    ht_scope("%s", name);
+    ht_tensor gain = ht_param(ht_shape(EMBED), ht_ones(), "g", .no_decay = true);
+    return ht_layer_norm(x, gain, bias(EMBED, "b"), EPSILON);
+}
+
+static ht_tensor drop(ht_tensor x)
+{
+    return DROPOUT > 0 ? ht_dropout(x, DROPOUT) : x;
+}
+
+/* One of query, key and value out of qkv (batch, seq, 3, heads, width). */
+static ht_tensor part(ht_tensor qkv, int index)
+{
+    ht_tensor x = ht_slice(qkv, 2, index, 1);
+    return ht_reshape(x, ht_shape(ht_extent(x, 0), ht_extent(x, 1), HEADS, WIDTH));
+}
+
+/* x (batch, seq, embed); the weights of query, key and value are one, cut by heads. */
+static ht_tensor attention(ht_tensor x, float deviation)
+{
+    ht_scope("attn");
+    int64_t rows = ht_extent(x, 0), length = ht_extent(x, 1);
+    ht_tensor qkv_w = ht_param(ht_shape(3 * HEADS * WIDTH, EMBED), ht_normal(DEVIATION), "qkv.w");
+    ht_tensor proj_w = ht_param(ht_shape(EMBED, HEADS * WIDTH), ht_normal(deviation), "proj.w");
+#pragma hspmd dims(qkv_w: (_ heads _), embed)
+#pragma hspmd dims(proj_w: embed, (heads _))
+    ht_tensor fused = ht_linear(x, qkv_w, bias(3 * HEADS * WIDTH, "qkv.b"));
+    ht_tensor qkv = ht_reshape(fused, ht_shape(rows, length, 3, HEADS, WIDTH));
+    ht_tensor y = ht_attention(part(qkv, 0), part(qkv, 1), part(qkv, 2), HT_NONE, true);
+#pragma hspmd dims(qkv: batch, seq, _, heads)
+#pragma hspmd dims(y: batch, seq, heads)
+    ht_tensor joined = ht_reshape(y, ht_shape(rows, length, HEADS * WIDTH));
+    return drop(ht_linear(joined, proj_w, bias(EMBED, "proj.b")));
+}
+
+static ht_tensor mlp(ht_tensor x, float deviation)
+{
+    ht_scope("mlp");
+    ht_tensor up = ht_param(ht_shape(FFN, EMBED), ht_normal(DEVIATION), "up.w");
+    ht_tensor down = ht_param(ht_shape(EMBED, FFN), ht_normal(deviation), "down.w");
+#pragma hspmd dims(up: ffn, embed)
+#pragma hspmd dims(down: embed, ffn)
+    ht_tensor h = ht_gelu(ht_linear(x, up, bias(FFN, "up.b")));
+#pragma hspmd dims(h: batch, seq, ffn)
+    return drop(ht_linear(h, down, bias(EMBED, "down.b")));
+}
+
+static ht_tensor block(ht_tensor x)
+{
+    float deviation = DEVIATION / sqrtf(2.0f * LAYERS);
+    ht_tensor middle = ht_add(x, attention(norm(x, "ln1"), deviation));
+    ht_tensor y = ht_add(middle, mlp(norm(middle, "ln2"), deviation));
+#pragma hspmd dims(middle, y: batch, seq, embed)
+    return y;
+}
+
+/* Logits (batch, seq, vocab) of the byte after each of the tokens (batch, seq). */
+static ht_tensor logits_of(ht_tensor tokens)
+{
+    ht_tensor table = ht_param(ht_shape(VOCAB, EMBED), ht_normal(DEVIATION), "tokens.w");
+    ht_tensor places = ht_param(ht_shape(seq, EMBED), ht_normal(DEVIATION), "places.w");
+#pragma hspmd dims(table: vocab, embed)
+    ht_tensor place = ht_embedding(places, ht_iota(seq, HT_I32));
+    ht_tensor x = drop(ht_add(ht_embedding(table, tokens), place));
+#pragma hspmd dims(tokens, x: batch, seq)
+    for (int l = 0; l < LAYERS; l++) {
+        ht_scope("h%d", l);
+#pragma hspmd layer(l)
+        x = block(x);
+    }
+    ht_tensor logits = ht_linear(norm(x, "ln"), table, HT_NONE);
+#pragma hspmd dims(logits: batch, seq, vocab)
+    return logits;
+}
+
+ht_tensor gpt_loss(void)
+{
+    ht_tensor tokens = ht_input("tokens", HT_I32, ht_shape(batch, seq));
+    ht_tensor targets = ht_input("targets", HT_I32, ht_shape(batch, seq));
+#pragma hspmd dims(targets: batch, seq)
+    return ht_mean(ht_cross_entropy(logits_of(tokens), targets));
+}
+
+/* Logits of one row of text, to write with. */
+ht_tensor gpt_next(void)
+{
+    return logits_of(ht_input("tokens", HT_I32, ht_shape(1, seq)));
+}
+
+/* Prints `count` bytes that the model writes after `start`. */
+static void write_text(ht_program *writer, const char *start, int count, uint64_t draw)
+{
+    int32_t *tokens = memory((size_t)seq, sizeof *tokens);
+    float *logits = memory((size_t)seq * VOCAB, sizeof *logits);
+    int length = 0;
+    for (const char *c = start; *c && length < seq; c++)
+        tokens[length++] = (unsigned char)*c;
+    printf("---- the model writes ----\n%s", start);
+    for (int i = 0; i < count; i++) {
+        ht_run(writer, ht_feed("tokens", tokens));
+        ht_fetch(writer, "", logits);
+        int next = draw_index(&draw, logits + (size_t)(length - 1) * VOCAB, VOCAB, 0.8f);
+        putchar(next < 256 ? next : '?');
+        if (length == seq)
+            memmove(tokens, tokens + 1, (size_t)--length * sizeof *tokens);
+        tokens[length++] = next;
+    }
+    printf("\n");
+    free(tokens);
+    free(logits);
+}
+
+int main(int argc, char **argv)
+{
+    ht_session *session = ht_open(&argc, &argv);
+    Options options = options_read(argc, argv, (Options){.steps = 200, .rate = 1e-3f, .sample = 200, .data = "/usr/share/common-licenses"});
+    Text text = text_read(options.data, (size_t)seq);
+    ht_seed(session, options.seed);
+#ifdef SGD
+    ht_program *gpt = ht_train(session, gpt_loss, ht_sgd(.lr = options.rate, .momentum = 0.9f));
+#else
+    ht_program *gpt = ht_train(session, gpt_loss, ht_adamw(.lr = options.rate, .clip = CLIP));
+#endif
+    int32_t *tokens = memory((size_t)batch * (size_t)seq, sizeof *tokens);
+    int32_t *targets = memory((size_t)batch * (size_t)seq, sizeof *targets);
+    uint64_t draw = options.seed;
+    Progress progress = progress_start(&options, (double)batch * seq);
+    for (int step = 0; step < options.steps; step++) {
+        if (step > 0 && options.fixed) {
+            progress_step(&progress, ht_step(gpt));
+            continue;
+        }
+        text_batch(&text, &draw, batch, seq, tokens, targets);
+        progress_step(&progress, ht_step(gpt, ht_feed("tokens", tokens), ht_feed("targets", targets)));
+    }
+    progress_end(&progress, session);
+    if (options.sample > 0)
+        write_text(ht_infer(session, gpt_next), "The ", options.sample, draw);
+    ht_close(session);
+    return 0;
+}

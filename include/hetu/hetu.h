@@ -1,0 +1,190 @@
+/* hetu.h: what a model includes.
+ *
+ * A model is plain C for one device. `cc model.c -lhetu` runs it on one device; `hetucc model.c -o model` makes a program for many that computes the
+ * same. Pragmas begin with `#pragma hspmd`; a plain C compiler ignores them. See the project's README for the language.
+ */
+#ifndef HETU_HETU_H
+#define HETU_HETU_H
+
+#include <hetu/kernel.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if !defined(_HSPMD) && defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+#endif
+
+#ifdef __cplusplus
+#error "a model is C, not C++"
+#endif
+
+/* ---- tensors ---- */
+
+/* A value of the model. Under hetucc it is unknown at compile time; on one device it stands for a node of the step's tape. An all-zero ht_tensor is "absent". */
+typedef struct ht_tensor {
+    struct ht_node *node;
+} ht_tensor;
+
+/* Several tensors, for operators that take any number: ht_list(a, b, c). */
+typedef struct ht_tensors {
+    int count;
+    const ht_tensor *at;
+} ht_tensors;
+
+#define HT_NONE ((ht_tensor){0})
+#define ht_list(...) ((ht_tensors){(int)(sizeof((ht_tensor[]){__VA_ARGS__}) / sizeof(ht_tensor)), (ht_tensor[]){__VA_ARGS__}})
+#define ht_shape(...) ((ht_dims){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
+#define ht_scalar_shape() ((ht_dims){0})
+
+/* The extent of dimension d (negative: from the end), the rank, and the shape of a tensor; known at compile time. */
+int64_t ht_extent(ht_tensor x, int d);
+int ht_rank(ht_tensor x);
+ht_dims ht_dims_of(ht_tensor x);
+ht_dtype ht_dtype_of(ht_tensor x);
+bool ht_present(ht_tensor x);
+
+/* ---- parameters, inputs, outputs ---- */
+
+typedef enum ht_init_kind { HT_INIT_ZEROS, HT_INIT_CONSTANT, HT_INIT_NORMAL, HT_INIT_UNIFORM } ht_init_kind;
+typedef struct ht_init {
+    ht_init_kind kind;
+    double a;
+} ht_init;
+
+#define ht_zeros() ((ht_init){HT_INIT_ZEROS, 0})
+#define ht_ones() ((ht_init){HT_INIT_CONSTANT, 1})
+#define ht_constant(value) ((ht_init){HT_INIT_CONSTANT, (value)})
+#define ht_normal(deviation) ((ht_init){HT_INIT_NORMAL, (deviation)})   /* mean 0 */
+#define ht_uniform(bound) ((ht_init){HT_INIT_UNIFORM, (bound)})         /* [-bound, bound) */
+
+typedef struct ht_param_options {
+    const char *name;
+    bool no_decay; // weight decay leaves it alone
+    bool frozen;   // it is not trained
+} ht_param_options;
+
+/* A trained f32 tensor: ht_param(ht_shape(3, 4), ht_normal(0.02), "w"), with `.no_decay = true` or `.frozen = true` after the name. The full name has the
+ * scopes in front, "h0.w"; a second parameter of the same full name is the same one and must agree. */
+#define ht_param(shape, init, ...) ht_parameter((shape), (init), (ht_param_options){.name = __VA_ARGS__})
+ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options);
+
+/* A tensor that ht_feed gives a step. */
+ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape);
+
+/* Names a value of the model, for ht_fetch. */
+ht_tensor ht_output(ht_tensor x, const char *name);
+
+/* A scope for parameters' names, printf style, until the end of the block: ht_scope("h%d", layer); */
+typedef struct ht_scope_mark {
+    size_t length;
+} ht_scope_mark;
+ht_scope_mark ht_scope_enter(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void ht_scope_leave(ht_scope_mark *mark);
+#define HT_JOIN_(a, b) a##b
+#define HT_JOIN(a, b) HT_JOIN_(a, b)
+#define ht_scope(...) __attribute__((cleanup(ht_scope_leave), unused)) ht_scope_mark HT_JOIN(ht_scope_at_, __LINE__) = ht_scope_enter(__VA_ARGS__)
+
+/* 0, 1, 2, ...: a new number at each call while a model is evaluated; operators with randomness take one as their stream. */
+int64_t ht_stream(void);
+
+/* ---- optimizers ---- */
+
+enum { HT_HYPER = 8 };
+
+/* An optimizer is an operator (p, g, states..., ?norm; bool decay) -> (p, states...) over the elements of a parameter, with numbers that may change between steps. Fields that stand
+ * before `hyper` must be known at compile time. hyper[0] is the learning rate; the meaning of the rest is the operator's own. */
+typedef struct ht_optimizer {
+    void (*update)(void); // the operator
+    int states;           // states a parameter, of its shape, zero at the start
+    bool clipped;         // the operator gets the square of the global gradient norm
+    ht_kernel *kernel;    // the operator's kernel, for the one-device library
+    float hyper[HT_HYPER];
+} ht_optimizer;
+
+/* ---- running ---- */
+
+typedef struct ht_session ht_session;
+typedef struct ht_program ht_program;
+
+/* Opens the session; on ranks other than 0 it serves rank 0 and does not return. */
+ht_session *ht_open(int *argc, char ***argv);
+
+/* A program that trains: the model function gives a scalar loss. */
+ht_program *ht_train(ht_session *session, ht_tensor (*model)(void), ht_optimizer optimizer);
+
+/* A program that runs forward only; the model's value is its output "". */
+ht_program *ht_infer(ht_session *session, ht_tensor (*model)(void));
+
+typedef struct ht_fed {
+    const char *name;
+    const void *data; // the whole input, row-major, on rank 0
+} ht_fed;
+#define ht_feed(name, data) ((ht_fed){(name), (data)})
+
+/* One training step: the loss before the update. Inputs not fed keep the last value. */
+#define ht_step(program, ...) ht_step_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})
+float ht_step_with(ht_program *program, const ht_fed *feeds);
+
+/* Runs a forward-only program. */
+#define ht_run(program, ...) ht_run_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})
+void ht_run_with(ht_program *program, const ht_fed *feeds);
+
+/* Copies an output of the last run or step to `to`, whole and row-major; "" is the model's value. */
+void ht_fetch(ht_program *program, const char *name, void *to);
+
+/* Sets the learning rate (hyper[0]), or any number of the optimizer, from the next step on. */
+void ht_set_rate(ht_program *program, float rate);
+void ht_set_hyper(ht_program *program, int index, float value);
+
+/* Copies a whole parameter out of, or into, the session; `count` is the number of elements and must agree. */
+void ht_get_param(ht_session *session, const char *name, float *to, size_t count);
+void ht_set_param(ht_session *session, const char *name, const float *from, size_t count);
+
+/* The session's parameters by number: the name, and the number of elements; NULL past the last. */
+const char *ht_param_name(ht_session *session, int index, size_t *count);
+
+/* Seeds initialisation and dropout; before the first ht_train. The default is 1. */
+void ht_seed(ht_session *session, uint64_t seed);
+
+/* Devices that take part. */
+int ht_device_count(ht_session *session);
+
+/* Ends the session on all ranks; leaving main does the same. */
+void ht_close(ht_session *session);
+
+/* ---- a user's own operators ---- */
+
+/* A gradient, named by the clause grad(g), written once for one device and for many: it builds dx[k], the gradient of operand k, from operators. hetucc evaluates it at
+ * compile time; on one device it runs. dx[k] stays absent where no gradient flows; x[k] is absent where the operand is; dy[k] is zero where nothing flows back.
+ *
+ *     static inline void my_softmax_gradient(ht_grad *g) { g->dx[0] = my_softmax_backward(g->dy[0], g->y[0]); }
+ */
+typedef struct ht_grad {
+    const ht_tensor *dy; // of each result
+    const ht_tensor *y;  // the results
+    const ht_tensor *x;  // the operands, in the rule's order
+    const ht_attr *attr; // the arguments that are no tensors
+    ht_tensor *dx;       // of each operand
+} ht_grad;
+
+/* The body of an operator on one device: runs `kernel` on whole tensors, writes the results and remembers `gradient` (NULL: no gradient flows).
+ * The kernel and the gradient are those that the operator's pragma names. See examples/custom. */
+typedef struct ht_result {
+    ht_dtype dtype;
+    ht_dims shape;
+} ht_result;
+typedef struct ht_application {
+    ht_kernel *kernel;
+    void (*gradient)(ht_grad *g);
+    int result_count, operand_count, attr_count;
+    ht_result result[4];
+    const ht_tensor *operand;
+    const ht_attr *attr;
+} ht_application;
+void ht_apply(const ht_application *application, ht_tensor *results);
+
+#include <hetu/ops.h>
+
+#endif

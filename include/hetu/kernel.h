@@ -1,0 +1,68 @@
+/* What a kernel sees: the same for operators of <hetu/ops.h> and for a user's own, on one device and on many.
+ *
+ *     void my_softmax(const ht_call *call)
+ *     {
+ *         const ht_view *x = &call->operand[0], *y = &call->result[0];
+ *         ...
+ *     }
+ *
+ * A view describes the piece that this device holds: contiguous, row-major, one entry an index of the rule (an ellipsis gives one a dimension; merged
+ * factors `(g r)` give one). Kernels are never called when a result or an operand that they contract is empty.
+ */
+#ifndef HETU_KERNEL_H
+#define HETU_KERNEL_H
+
+#include <stdint.h>
+
+typedef enum ht_dtype { HT_F32, HT_BF16, HT_F64, HT_I32, HT_I64 } ht_dtype;
+
+enum { HT_MAX_RANK = 12 };
+
+/* A tensor's shape as written in a model: ht_shape(2, 3). */
+typedef struct ht_dims {
+    int rank;
+    int64_t extent[HT_MAX_RANK];
+} ht_dims;
+
+typedef struct ht_view {
+    void *data;                  // NULL: an optional operand that is absent
+    ht_dtype dtype;
+    int rank;
+    int64_t extent[HT_MAX_RANK]; // of this piece
+    int64_t offset[HT_MAX_RANK]; // where the piece starts in the whole tensor; meaningful for factors in the rule's `offset`
+    int64_t global[HT_MAX_RANK]; // extents of the whole tensor
+} ht_view;
+
+/* An argument that is no tensor. */
+typedef struct ht_attr {
+    int64_t i;    // integers and dtypes
+    double f;     // floating point
+    ht_dims dims; // shapes
+} ht_attr;
+
+typedef struct ht_call {
+    const ht_view *result;  // in the rule's order
+    const ht_view *operand; // in the rule's order, the members of a variadic one in a row
+    int result_count, operand_count;
+    const ht_attr *attr;    // the function's parameters that are no tensors, in order
+    const float *hyper;     // optimizers: the hyper-parameters of this step (ht_optimizer.hyper); NULL elsewhere
+    int64_t step;           // training steps begun before this one
+    int training;           // 0 under ht_infer
+    uint64_t seed;          // of the session, for counter-based random numbers
+} ht_call;
+
+typedef void ht_kernel(const ht_call *call);
+
+/* The product of the extents from `first` to before `last`. */
+static inline int64_t ht_view_count(const ht_view *view, int first, int last)
+{
+    int64_t count = 1;
+    for (int d = first; d < last; d++)
+        count *= view->extent[d];
+    return count;
+}
+
+/* Ends the program with a message that names the rank, such as "token 300 at element 17 is outside the table's 256 rows". */
+_Noreturn void ht_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

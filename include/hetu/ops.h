@@ -1,0 +1,413 @@
+/* ops.h: every operator of a model, declared with its rule.
+ *
+ * Names and meanings are PyTorch's unless a comment says otherwise. The pragma in front of a prototype says what the operator computes and how it may be cut
+ * (factor notation); the compiler knows nothing else about it. An operator whose right side is an expression needs no kernel and no gradient. The others name a
+ * C kernel and a gradient function, which stand behind the prototype and are built from operators.
+ *
+ * Operators that end in _at, _stats or _backward are the forms behind the friendlier functions of the same name.
+ */
+#ifndef HETU_OPS_H
+#define HETU_OPS_H
+
+#include <hetu/hetu.h>
+
+/* ---- products ---- */
+
+/* y = x wᵀ + bias over the last dimension of x; the weight may have several output dimensions; bias may be HT_NONE. */
+#pragma hspmd op y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
+ht_tensor ht_linear(ht_tensor x, ht_tensor w, ht_tensor bias);
+
+/* A matrix product of the last two dimensions; the leading ones agree. */
+#pragma hspmd op y[b.., m, n] = x[b.., m, k] * w[b.., k, n]
+ht_tensor ht_matmul(ht_tensor x, ht_tensor w);
+
+/* ---- elementwise ---- */
+
+/* z has the last dimensions of x and is broadcast over the leading ones. */
+#pragma hspmd op y[a.., b..] = x[a.., b..] + z[b..]
+ht_tensor ht_add(ht_tensor x, ht_tensor z);
+
+#pragma hspmd op y[a.., b..] = x[a.., b..] - z[b..]
+ht_tensor ht_sub(ht_tensor x, ht_tensor z);
+
+#pragma hspmd op y[a.., b..] = x[a.., b..] * z[b..]
+ht_tensor ht_mul(ht_tensor x, ht_tensor z);
+
+#pragma hspmd op y[i..] = factor * x[i..]
+ht_tensor ht_scale(ht_tensor x, float factor);
+
+#pragma hspmd op y[i..] = x[i..] > 0 ? x[i..] : 0
+ht_tensor ht_relu(ht_tensor x);
+
+/* The tanh approximation. */
+#pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..])))
+ht_tensor ht_gelu(ht_tensor x);
+
+#pragma hspmd op y[i..] = x[i..] / (1 + expf(-x[i..]))
+ht_tensor ht_silu(ht_tensor x);
+
+#pragma hspmd op y[i..] = expf(x[i..])
+ht_tensor ht_exp(ht_tensor x);
+
+/* The same values; no gradient flows back. */
+#pragma hspmd op y[i..] = x[i..] grad(none)
+ht_tensor ht_detach(ht_tensor x);
+
+/* Another element type. Gradients flow between floating-point types. */
+#pragma hspmd op y[i..] = cast(x[i..]) dtype(y: dtype) kernel(ht_cast_kernel) grad(ht_cast_gradient)
+ht_tensor ht_cast(ht_tensor x, ht_dtype dtype);
+
+static inline void ht_cast_gradient(ht_grad *g)
+{
+    ht_dtype from = ht_dtype_of(g->x[0]);
+    if (from != HT_I32 && from != HT_I64)
+        g->dx[0] = ht_cast(g->dy[0], from);
+}
+
+/* ---- sums over all elements ---- */
+
+#pragma hspmd op y[] = x[i..]
+ht_tensor ht_sum(ht_tensor x);
+
+#pragma hspmd op y[] = x[i..] / size(i)
+ht_tensor ht_mean(ht_tensor x);
+
+/* ---- normalisation over the last dimension ---- */
+
+#pragma hspmd op y[r.., c] = softmax(x[r.., c]) replicate(c) kernel(ht_softmax_kernel) grad(ht_softmax_gradient)
+ht_tensor ht_softmax(ht_tensor x);
+
+#pragma hspmd op dx[r.., c] = softmax_backward(dy[r.., c], y[r.., c]) \
+    replicate(c) linear(dy) kernel(ht_softmax_backward_kernel) grad(none)
+ht_tensor ht_softmax_backward(ht_tensor dy, ht_tensor y);
+
+static inline void ht_softmax_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_softmax_backward(g->dy[0], g->y[0]);
+}
+
+/* y = (x - mean) * rstd * weight + bias with rstd = 1 / sqrt(variance + eps); weight and bias may be HT_NONE. */
+typedef struct ht_layer_norm_result {
+    ht_tensor y, mean, rstd;
+} ht_layer_norm_result;
+#pragma hspmd op y[r.., c], mean[r..], rstd[r..] = layer_norm(x[r.., c], ?weight[c], ?bias[c]) \
+    replicate(c) kernel(ht_layer_norm_kernel) grad(ht_layer_norm_gradient)
+ht_layer_norm_result ht_layer_norm_stats(ht_tensor x, ht_tensor weight, ht_tensor bias, float eps);
+
+typedef struct ht_layer_norm_backward_result {
+    ht_tensor dx, dweight, dbias;
+} ht_layer_norm_backward_result;
+#pragma hspmd op dx[r.., c], dweight[c], dbias[c] = layer_norm_backward(dy[r.., c], x[r.., c], mean[r..], rstd[r..], ?weight[c]) \
+    replicate(c) reduction(+: r) linear(dy) kernel(ht_layer_norm_backward_kernel) grad(none)
+ht_layer_norm_backward_result ht_layer_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor weight);
+
+static inline void ht_layer_norm_gradient(ht_grad *g)
+{
+    ht_layer_norm_backward_result d = ht_layer_norm_backward(g->dy[0], g->x[0], g->y[1], g->y[2], g->x[1]);
+    g->dx[0] = d.dx;
+    if (ht_present(g->x[1]))
+        g->dx[1] = d.dweight;
+    if (ht_present(g->x[2]))
+        g->dx[2] = d.dbias;
+}
+
+static inline ht_tensor ht_layer_norm(ht_tensor x, ht_tensor weight, ht_tensor bias, float eps)
+{
+    return ht_layer_norm_stats(x, weight, bias, eps).y;
+}
+
+/* y = x * rstd * weight with rstd = 1 / sqrt(mean of squares + eps); weight may be HT_NONE. */
+typedef struct ht_rms_norm_result {
+    ht_tensor y, rstd;
+} ht_rms_norm_result;
+#pragma hspmd op y[r.., c], rstd[r..] = rms_norm(x[r.., c], ?weight[c]) \
+    replicate(c) kernel(ht_rms_norm_kernel) grad(ht_rms_norm_gradient)
+ht_rms_norm_result ht_rms_norm_stats(ht_tensor x, ht_tensor weight, float eps);
+
+typedef struct ht_rms_norm_backward_result {
+    ht_tensor dx, dweight;
+} ht_rms_norm_backward_result;
+#pragma hspmd op dx[r.., c], dweight[c] = rms_norm_backward(dy[r.., c], x[r.., c], rstd[r..], ?weight[c]) \
+    replicate(c) reduction(+: r) linear(dy) kernel(ht_rms_norm_backward_kernel) grad(none)
+ht_rms_norm_backward_result ht_rms_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor rstd, ht_tensor weight);
+
+static inline void ht_rms_norm_gradient(ht_grad *g)
+{
+    ht_rms_norm_backward_result d = ht_rms_norm_backward(g->dy[0], g->x[0], g->y[1], g->x[1]);
+    g->dx[0] = d.dx;
+    if (ht_present(g->x[1]))
+        g->dx[1] = d.dweight;
+}
+
+static inline ht_tensor ht_rms_norm(ht_tensor x, ht_tensor weight, float eps)
+{
+    return ht_rms_norm_stats(x, weight, eps).y;
+}
+
+/* y = x * rnorm with rnorm = 1 / max(length of x, eps). */
+typedef struct ht_l2_norm_result {
+    ht_tensor y, rnorm;
+} ht_l2_norm_result;
+#pragma hspmd op y[r.., c], rnorm[r..] = l2_norm(x[r.., c]) replicate(c) kernel(ht_l2_norm_kernel) grad(ht_l2_norm_gradient)
+ht_l2_norm_result ht_l2_norm_stats(ht_tensor x, float eps);
+
+#pragma hspmd op dx[r.., c] = l2_norm_backward(dy[r.., c], y[r.., c], rnorm[r..]) \
+    replicate(c) linear(dy) kernel(ht_l2_norm_backward_kernel) grad(none)
+ht_tensor ht_l2_norm_backward(ht_tensor dy, ht_tensor y, ht_tensor rnorm, float eps);
+
+static inline void ht_l2_norm_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_l2_norm_backward(g->dy[0], g->y[0], g->y[1], (float)g->attr[0].f);
+}
+
+static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
+{
+    return ht_l2_norm_stats(x, eps).y;
+}
+
+/* ---- tables of rows ---- */
+
+/* y[b] = table[id[b]]; ids are i32 or i64 and name rows of the table. Where the rows are cut, a device gives zeros for rows that it lacks. */
+#pragma hspmd op y[b.., e] = embedding(table[v, e], id[b..]) \
+    reduction(+: v) offset(v) linear(table) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
+ht_tensor ht_embedding(ht_tensor table, ht_tensor id);
+
+/* The sum of the rows of dy that name each row of the table. */
+#pragma hspmd op dtable[v, e] = embedding_backward(dy[b.., e], id[b..]) \
+    size(v: rows) reduction(+: b) offset(v) linear(dy) kernel(ht_embedding_backward_kernel) grad(none)
+ht_tensor ht_embedding_backward(ht_tensor dy, ht_tensor id, int64_t rows);
+
+static inline void ht_embedding_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_embedding_backward(g->dy[0], g->x[1], ht_extent(g->x[0], 0));
+}
+
+/* ---- attention ---- */
+
+/* Rotary position embedding: the pair (x[i], x[i + d/2]) turns by position * base^(-2i/d), the convention of LLaMA's published weights for Transformers. The
+ * position is the index along s, or the given integer; direction -1 turns back. d is even. */
+#pragma hspmd op y[b.., s, h, d] = rope(x[b.., s, h, d], ?position[b.., s]) \
+    replicate(d) offset(s) linear(x) kernel(ht_rope_kernel) grad(ht_rope_gradient)
+ht_tensor ht_rope_at(ht_tensor x, ht_tensor position, float base, int direction);
+
+static inline void ht_rope_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_rope_at(g->dy[0], g->x[1], (float)g->attr[0].f, -(int)g->attr[1].i);
+}
+
+static inline ht_tensor ht_rope(ht_tensor x, float base)
+{
+    return ht_rope_at(x, HT_NONE, base, 1);
+}
+
+/* The same with explicit positions, for packed sequences. */
+static inline ht_tensor ht_rope_positions(ht_tensor x, ht_tensor position, float base)
+{
+    return ht_rope_at(x, position, base, 1);
+}
+
+/* softmax(q kᵀ / sqrt(d)) v for each head. Query heads are a multiple of key-value heads; query head h reads key-value head h / r. Under `causal` query i sees keys
+ * 0 to i. With segments (integers, as many keys as queries) a query sees keys of its own segment alone. No matrix of scores is kept; lse is the logarithm of a row's sum. */
+typedef struct ht_attention_result {
+    ht_tensor y, lse;
+} ht_attention_result;
+#pragma hspmd op y[b.., s, (g r), d], lse[b.., s, (g r)] = attention(q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], ?segments[b.., s]) \
+    replicate(s, t, d) kernel(ht_attention_kernel) grad(ht_attention_gradient)
+ht_attention_result ht_attention_stats(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, bool causal);
+
+typedef struct ht_attention_backward_result {
+    ht_tensor dq, dk, dv;
+} ht_attention_backward_result;
+#pragma hspmd op dq[b.., s, (g r), d], dk[b.., t, g, d], dv[b.., t, g, d] = attention_backward(dy[b.., s, (g r), d], \
+    q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], y[b.., s, (g r), d], lse[b.., s, (g r)], ?segments[b.., s]) \
+    replicate(s, t, d) reduction(+: r) linear(dy) kernel(ht_attention_backward_kernel) grad(none)
+ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse, ht_tensor segments,
+                                                   bool causal);
+
+static inline void ht_attention_gradient(ht_grad *g)
+{
+    ht_attention_backward_result d =
+        ht_attention_backward(g->dy[0], g->x[0], g->x[1], g->x[2], g->y[0], g->y[1], g->x[3], g->attr[0].i != 0);
+    g->dx[0] = d.dq;
+    g->dx[1] = d.dk;
+    g->dx[2] = d.dv;
+}
+
+static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, bool causal)
+{
+    return ht_attention_stats(q, k, v, segments, causal).y;
+}
+
+/* ---- loss ---- */
+
+/* The largest element of each row; no gradient flows. */
+#pragma hspmd op peak[b..] = row_max(x[b.., v]) reduction(max: v) kernel(ht_row_max_kernel) grad(none)
+ht_tensor ht_row_max(ht_tensor x);
+
+/* For each row the sum of exp(x - peak), and the element that target names (0 where target is -100, or names an element of another device). */
+typedef struct ht_mass_result {
+    ht_tensor mass, hit;
+} ht_mass_result;
+#pragma hspmd op mass[b..], hit[b..] = mass(x[b.., v], target[b..], peak[b..]) \
+    reduction(+: v) offset(v) kernel(ht_mass_kernel) grad(ht_mass_gradient)
+ht_mass_result ht_mass(ht_tensor x, ht_tensor target, ht_tensor peak);
+
+#pragma hspmd op dx[b.., v] = mass_backward(dmass[b..], dhit[b..], x[b.., v], target[b..], peak[b..]) \
+    offset(v) linear(dmass, dhit) dtype(dx: f32) kernel(ht_mass_backward_kernel) grad(none)
+ht_tensor ht_mass_backward(ht_tensor dmass, ht_tensor dhit, ht_tensor x, ht_tensor target, ht_tensor peak);
+
+/* peak stands for a constant that the loss does not depend on. */
+static inline void ht_mass_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_mass_backward(g->dy[0], g->dy[1], g->x[0], g->x[1], g->x[2]);
+}
+
+#pragma hspmd op loss[b..] = target[b..] == -100 ? 0 : logf(mass[b..]) + peak[b..] - hit[b..] dtype(loss: f32)
+ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target);
+
+/* The loss of each row, -log softmax(logits)[target]; 0 where target is -100. The vocabulary may be cut. */
+static inline ht_tensor ht_cross_entropy(ht_tensor logits, ht_tensor target)
+{
+    ht_tensor peak = ht_row_max(logits);
+    ht_mass_result m = ht_mass(logits, target, peak);
+    return ht_nll(m.mass, m.hit, peak, target);
+}
+
+/* ---- shapes ---- */
+
+/* The same elements, row-major, in another shape. */
+#pragma hspmd op y = reshape(x) shape(dims)
+ht_tensor ht_reshape(ht_tensor x, ht_dims dims);
+
+/* Dimensions first < second change places. */
+#pragma hspmd op y[a..{first}, q, m..{second - first - 1}, p, z..] = x[a.., p, m.., q, z..]
+ht_tensor ht_transpose_at(ht_tensor x, int first, int second);
+
+/* Dimensions d0 and d1 change places; negative ones count from the end. */
+static inline ht_tensor ht_transpose(ht_tensor x, int d0, int d1)
+{
+    int first = d0 < 0 ? d0 + ht_rank(x) : d0;
+    int second = d1 < 0 ? d1 + ht_rank(x) : d1;
+    if (first == second)
+        return x;
+    return first < second ? ht_transpose_at(x, first, second) : ht_transpose_at(x, second, first);
+}
+
+/* The elements start to start + length of dimension dim. */
+#pragma hspmd op y[a..{dim}, i, z..] = slice(x[a.., n, z..]) \
+    size(i: length) replicate(n, i) linear(x) kernel(ht_slice_kernel) grad(ht_slice_gradient)
+ht_tensor ht_slice_at(ht_tensor x, int dim, int64_t start, int64_t length);
+
+/* Zeros along dimension dim up to `extent`, with x from `start` on. */
+#pragma hspmd op y[a..{dim}, n, z..] = pad(x[a.., i, z..]) \
+    size(n: extent) replicate(n, i) linear(x) kernel(ht_pad_kernel) grad(ht_pad_gradient)
+ht_tensor ht_pad_at(ht_tensor x, int dim, int64_t start, int64_t extent);
+
+static inline void ht_slice_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_pad_at(g->dy[0], (int)g->attr[0].i, g->attr[1].i, ht_extent(g->x[0], (int)g->attr[0].i));
+}
+
+static inline void ht_pad_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_slice_at(g->dy[0], (int)g->attr[0].i, g->attr[1].i, ht_extent(g->x[0], (int)g->attr[0].i));
+}
+
+/* PyTorch's narrow; a negative dim counts from the end. */
+static inline ht_tensor ht_slice(ht_tensor x, int dim, int64_t start, int64_t length)
+{
+    return ht_slice_at(x, dim < 0 ? dim + ht_rank(x) : dim, start, length);
+}
+
+#pragma hspmd op y[a..{dim}, n, z..] = concat(xs[][a.., m, z..]) \
+    size(n: +m) replicate(n, m) linear(xs) kernel(ht_concat_kernel) grad(ht_concat_gradient)
+ht_tensor ht_concat_at(ht_tensors xs, int dim);
+
+static inline void ht_concat_gradient(ht_grad *g)
+{
+    int dim = (int)g->attr[0].i;
+    int64_t total = ht_extent(g->y[0], dim), start = 0;
+    for (int k = 0; start < total; k++) {
+        int64_t length = ht_extent(g->x[k], dim);
+        g->dx[k] = ht_slice_at(g->dy[0], dim, start, length);
+        start += length;
+    }
+}
+
+/* The tensors one behind the other along dimension dim; a negative dim counts from the end. */
+static inline ht_tensor ht_concat(ht_tensors xs, int dim)
+{
+    return ht_concat_at(xs, dim < 0 ? dim + ht_rank(xs.at[0]) : dim);
+}
+
+/* 0, 1, ..., n - 1. */
+#pragma hspmd op y[i] = iota() size(i: n) dtype(y: dtype) offset(i) kernel(ht_iota_kernel) grad(none)
+ht_tensor ht_iota(int64_t n, ht_dtype dtype);
+
+/* ---- dropout ---- */
+
+/* Zero with probability p, else divided by 1 - p; the same under ht_infer. Which elements are zero depends on the session's seed, the stream, the step, and the
+ * element's place in the whole tensor. */
+#pragma hspmd op y[i..] = dropout(x[i..]) offset(i) linear(x) kernel(ht_dropout_kernel) grad(ht_dropout_gradient)
+ht_tensor ht_dropout_at(ht_tensor x, float p, int64_t stream);
+
+static inline void ht_dropout_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_dropout_at(g->dy[0], (float)g->attr[0].f, g->attr[1].i);
+}
+
+static inline ht_tensor ht_dropout(ht_tensor x, float p)
+{
+    return p > 0 ? ht_dropout_at(x, p, ht_stream()) : x;
+}
+
+/* ---- optimizers ---- */
+
+/* AdamW (Loshchilov and Hutter, 2019). norm, where present, is the square of the global gradient norm: gradients are scaled by min(1, clip / (sqrt(norm) + 1e-6)).
+ * hyper: 0 learning rate, 1 beta1, 2 beta2, 3 eps, 4 weight decay, 5 clip. */
+typedef struct ht_adamw_result {
+    ht_tensor p1, m1, v1;
+} ht_adamw_result;
+#pragma hspmd op p1[i..], m1[i..], v1[i..] = adamw(p[i..], g[i..], m[i..], v[i..], ?norm[]) \
+    inplace(p1: p, m1: m, v1: v) kernel(ht_adamw_kernel) grad(none)
+ht_adamw_result ht_adamw_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor v, ht_tensor norm, bool decay);
+
+/* Stochastic gradient descent with momentum. hyper: 0 learning rate, 1 momentum, 2 weight decay (added to the gradient), 3 clip. */
+typedef struct ht_sgd_result {
+    ht_tensor p1, m1;
+} ht_sgd_result;
+#pragma hspmd op p1[i..], m1[i..] = sgd(p[i..], g[i..], m[i..], ?norm[]) inplace(p1: p, m1: m) kernel(ht_sgd_kernel) grad(none)
+ht_sgd_result ht_sgd_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor norm, bool decay);
+
+ht_kernel ht_adamw_kernel, ht_sgd_kernel;
+
+typedef struct ht_adamw_options {
+    float lr, beta1, beta2, eps, decay;
+    float clip; // the largest global gradient norm; 0: no clipping
+} ht_adamw_options;
+
+typedef struct ht_sgd_options {
+    float lr, momentum, decay;
+    float clip; // the largest global gradient norm; 0: no clipping
+} ht_sgd_options;
+
+static inline ht_optimizer ht_adamw_with(ht_adamw_options o)
+{
+    return (ht_optimizer){(void (*)(void))ht_adamw_update, 2, o.clip > 0, ht_adamw_kernel, {o.lr, o.beta1, o.beta2, o.eps, o.decay, o.clip}};
+}
+
+static inline ht_optimizer ht_sgd_with(ht_sgd_options o)
+{
+    return (ht_optimizer){(void (*)(void))ht_sgd_update, 1, o.clip > 0, ht_sgd_kernel, {o.lr, o.momentum, o.decay, o.clip}};
+}
+
+/* ht_adamw(.lr = 3e-4f, .clip = 1): what is not named keeps PyTorch's default. */
+#define ht_adamw(...) \
+    ht_adamw_with((ht_adamw_options){.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .decay = 0.01f, .clip = 0 __VA_OPT__(,) __VA_ARGS__})
+#define ht_sgd(...) ht_sgd_with((ht_sgd_options){.lr = 1e-3f, .momentum = 0, .decay = 0, .clip = 0 __VA_OPT__(,) __VA_ARGS__})
+
+#if !defined(_HSPMD) && defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
+
+#endif

@@ -1,0 +1,95 @@
+/* Conversions between layouts, as emitted programs carry them.
+ *
+ * The compiler plans every conversion (compiler/layout) and writes it as constant tables: for each device a short list of steps over three buffers, the
+ * tensor before (`from`), the tensor after (`to`) and scratch. A tensor's storage is the boxes that the device holds, one after another, each row-major.
+ * Offsets, strides and counts are in elements, from the start of the buffer.
+ *
+ *     ht_reshard_run(&gradient_sum, device, from, to, scratch);
+ *
+ * Every device of the plan calls it, in the same order as the other calls of the program; a device that is not in the plan may call it, too, and does nothing.
+ */
+#ifndef HETU_RESHARD_H
+#define HETU_RESHARD_H
+
+#include <hetu/kernel.h>
+
+typedef enum ht_place { HT_FROM, HT_TO, HT_SCRATCH } ht_place;
+
+typedef enum ht_reduction { HT_NO_REDUCTION, HT_SUM, HT_MAX } ht_reduction;
+
+/* What a step does. In collectives, entry i of `send` and `receive` belongs to member i of the group. */
+typedef enum ht_verb {
+    HT_COPY,           /* moves: to = from */
+    HT_COMBINE,        /* moves: to = to (+ or max) from */
+    HT_FILL,           /* moves: to = the reduction's identity; `from` is not read */
+    HT_ALL_REDUCE,     /* send[0] to receive[0], the same count on all members */
+    HT_REDUCE_SCATTER, /* send[i] is for member i, the blocks lie one after another; receive[0] */
+    HT_ALL_GATHER,     /* send[0]; receive[i] comes from member i, all in one place */
+    HT_ALL_TO_ALL,     /* send[i] in one place, receive[i] in one place */
+    HT_BROADCAST,      /* send[0] on the root, receive[0] on the others */
+    HT_REDUCE,         /* send[0] on all members, receive[0] on the root */
+    HT_EXCHANGE        /* batched send and receive; `peer` of each block is a device */
+} ht_verb;
+
+/* One dimension of a move. */
+typedef struct ht_stride {
+    int64_t extent, from, to;
+} ht_stride;
+
+/* A strided copy of a box; dimensions from the outermost to the innermost. */
+typedef struct ht_move {
+    ht_place from, to;
+    int64_t from_offset, to_offset;
+    int rank;
+    const ht_stride *dim;
+} ht_move;
+
+/* A contiguous piece of a buffer that is sent or received. */
+typedef struct ht_block {
+    ht_place place;
+    int peer; /* HT_EXCHANGE: the other device */
+    int64_t offset, count;
+} ht_block;
+
+typedef struct ht_reshard_step {
+    ht_verb verb;
+    int move_count, send_count, receive_count;
+    int group, root; /* which of the plan's groups; the root's position in it */
+    const ht_move *move;
+    const ht_block *send, *receive;
+} ht_reshard_step;
+
+/* Devices that act together, in order. */
+typedef struct ht_group {
+    int count;
+    const int *device;
+} ht_group;
+
+/* What one device does. */
+typedef struct ht_reshard_device {
+    int device, step_count;
+    int64_t scratch; /* bytes */
+    const ht_reshard_step *step;
+} ht_reshard_device;
+
+typedef struct ht_reshard {
+    const char *name; /* for messages: "gpt.c:42: all-reduce" */
+    ht_dtype dtype;
+    ht_reduction reduction;
+    int in_place;     /* `from` and `to` may be the same buffer */
+    int group_count, device_count;
+    const ht_group *group;
+    const ht_reshard_device *device; /* ascending by number */
+} ht_reshard;
+
+/* Runs `device`'s part of a plan; device numbers are ranks of MPI_COMM_WORLD. `scratch` has the bytes that the plan says, aligned to 64.
+ * Ends the program with a message when communication fails. */
+void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *to, void *scratch);
+
+/* The bytes that `device` receives in one run, counted as the field does: (n-1)/n of the result of an all-gather, and so on. */
+int64_t ht_reshard_received(const ht_reshard *plan, int device);
+
+/* Bytes of scratch that a device needs. */
+int64_t ht_reshard_scratch(const ht_reshard *plan, int device);
+
+#endif

@@ -1,0 +1,154 @@
+/* rt.h: all that emitted code may call.
+ *
+ * hetucc writes an image for each model: constant tables (ht_image) and, for each role, functions that run the operators of a phase in order. A constructor registers the image
+ * with the model function that it stands for; ht_train and ht_infer find it by that function. Every emitted function gets the ht_worker of its program: where the arena and the
+ * parameters of this rank are, and what differs between the devices of a role.
+ *
+ * A buffer is a number that all ranks of a role share: bytes into the arena when it is not negative, else -1 - slot. Slots are the tensors that outlive a step:
+ * the parameters, then the optimizer's states (those of a parameter in a row), then the inputs.
+ */
+#ifndef HETU_RT_H
+#define HETU_RT_H
+
+#include <hetu/kernel.h>
+#include <hetu/product.h>
+#include <hetu/reshard.h>
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* ---- what emitted functions work with ---- */
+
+typedef struct ht_worker {
+    char *arena;           // aligned to 64 bytes
+    void *const *slot;     // pieces of this rank
+    const int64_t *piece;  // this device's row of numbers that differ within a role: offsets of pieces, whether to add a bias
+    const float *hyper;    // of the optimizer
+    int64_t step;
+    int training;
+    uint64_t seed;
+    int device;
+    const char *doing;     // the operator at work: "gpt.c:42 h3"
+} ht_worker;
+
+/* The storage of a buffer in the arena, of a slot, and of either. */
+static inline void *ht_arena(const ht_worker *r, int64_t offset)
+{
+    return r->arena + offset;
+}
+
+static inline void *ht_slot(const ht_worker *r, int64_t slot)
+{
+    return r->slot[slot];
+}
+
+static inline void *ht_at(const ht_worker *r, int64_t buffer)
+{
+    return buffer >= 0 ? r->arena + buffer : r->slot[-1 - buffer];
+}
+
+/* Copies bytes between two buffers; nothing when they are one. */
+static inline void ht_copy(void *to, const void *from, size_t bytes)
+{
+    if (to != from)
+        memcpy(to, from, bytes);
+}
+
+/* Runs a kernel. `call` has the operands, results and attributes; step, training and seed are filled in from `r`. `where` is the place in the source: "gpt.c:42 h3". */
+void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *where);
+
+/* Runs a conversion between layouts; `scratch` is NULL when the plan needs none. */
+void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where);
+
+/* Sets `count` elements of a result whose operands are empty here: to 0, or to minus infinity (the lowest number) for a maximum. */
+void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum);
+
+/* bf16 is stored as the upper half of an f32. */
+static inline float ht_bf16_load(uint16_t bits)
+{
+    union {
+        uint32_t i;
+        float f;
+    } u = {(uint32_t)bits << 16};
+    return u.f;
+}
+
+static inline uint16_t ht_bf16_store(float value)
+{
+    union {
+        float f;
+        uint32_t i;
+    } u = {value};
+    if ((u.i & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(u.i >> 16 | 0x40u);
+    return (uint16_t)((u.i + 0x7fffu + (u.i >> 16 & 1u)) >> 16);
+}
+
+/* ---- images ---- */
+
+/* What every device holds of a tensor: boxes of the tensor seen in the shape `extent`, which has its elements in the same row-major order. */
+typedef struct ht_pieces {
+    int rank;
+    const int64_t *extent;
+    const int *first;   // device d holds the boxes first[d] to before first[d + 1]
+    const int64_t *box; // a box: lo and hi of each dimension, 2 * rank numbers; empty boxes are left out, a device's boxes lie one after another in its storage
+} ht_pieces;
+
+enum { HT_MAX_STATES = 4 };
+
+typedef struct ht_image_param {
+    const char *name;
+    const ht_pieces *pieces;
+    int init;              // ht_init_kind of hetu.h
+    double a;              // its number
+    int state_count;
+    const ht_pieces *state[HT_MAX_STATES];
+} ht_image_param;
+
+typedef struct ht_image_input {
+    const char *name;
+    ht_dtype dtype;
+    const ht_pieces *pieces;
+    const char *at;        // "gpt.c:30"
+} ht_image_input;
+
+typedef struct ht_image_output {
+    const char *name;
+    ht_dtype dtype;
+    const ht_pieces *pieces;
+    const int64_t *buffer; // by role
+} ht_image_output;
+
+typedef void ht_phase(ht_worker *r);
+
+/* Devices that share a program. */
+typedef struct ht_image_role {
+    int64_t arena_bytes;
+    ht_phase *forward, *backward, *update; // NULL: nothing to do
+} ht_image_role;
+
+typedef struct ht_image {
+    const char *model, *source, *strategy; // the model function; the file; the strategy's name, NULL for one device
+    bool trains;
+    int device_count;                      // ranks 0 .. device_count - 1
+    int state_count;                       // states a parameter
+    int param_count, input_count, output_count, role_count;
+    const ht_image_param *params;
+    const ht_image_input *inputs;
+    const ht_image_output *outputs;
+    int loss;                              // index into outputs; -1 when it does not train
+    const ht_image_role *roles;
+    const int *role_of;                    // by device; -1: the device is idle
+    const int64_t *const *piece;           // by device: its ht_worker.piece
+} ht_image;
+
+struct ht_tensor;
+typedef struct ht_tensor ht_model(void);
+
+/* Registers an image before main; `update` is the optimizer's operator, NULL when it does not train. */
+void ht_register(const ht_image *image, ht_model *model, void (*update)(void));
+
+#endif

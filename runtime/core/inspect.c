@@ -1,0 +1,91 @@
+/* HETU_CHECK and HETU_DUMP: looking at what ranks hold after a step. */
+#include "comm/mpi.h"
+#include "core/program.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void check_one(const Program *program, const char *what, const char *name, const ht_pieces *pieces, const void *data)
+{
+    Spread spread = {pieces, pieces_elements(pieces), program->image->device_count};
+    int rank = pieces_differ(spread, data, sizeof(float));
+    if (rank == ht_mpi_rank())
+        ht_fail("after step %lld rank %d holds other bits of %s \"%s\" than a rank before it", (long long)program->worker.step - 1, rank, what, name);
+    if (rank >= 0)
+        HT_MPI(MPI_Barrier(ht_mpi_control()));
+}
+
+void program_check(Program *program)
+{
+    const ht_image *image = program->image;
+    for (int p = 0; p < image->param_count; p++) {
+        check_one(program, "parameter", image->params[p].name, image->params[p].pieces, program->slots[p]);
+        for (int s = 0; s < image->params[p].state_count; s++)
+            check_one(program, "a state of", image->params[p].name, image->params[p].state[s], program->slots[image->param_count + (ptrdiff_t)p * image->state_count + s]);
+    }
+}
+
+static void make_folder(const char *path)
+{
+    if (mkdir(path, 0777) && errno != EEXIST)
+        ht_fail("cannot make the folder %s: %s", path, strerror(errno));
+}
+
+static FILE *open_file(const char *folder, const char *name, const char *suffix)
+{
+    char path[4096];
+    int head = snprintf(path, sizeof path, "%s/", folder);
+    snprintf(path + head, sizeof path - (size_t)head, "%s%s", name, suffix);
+    for (char *c = path + head; *c; c++)
+        if (*c == '/')
+            *c = '_';
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        ht_fail("cannot write %s: %s", path, strerror(errno));
+    return file;
+}
+
+static void close_file(FILE *file, const char *name)
+{
+    if (ferror(file) | fclose(file))
+        ht_fail("cannot write the dump of %s: %s", name, strerror(errno));
+}
+
+/* The shape, then a line of lo:hi a box. */
+static void write_boxes(FILE *file, const ht_pieces *pieces, int rank)
+{
+    for (int d = 0; d < pieces->rank; d++)
+        fprintf(file, "%s%lld", d ? " " : "", (long long)pieces->extent[d]);
+    fprintf(file, "\n");
+    for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++) {
+        for (int d = 0; d < pieces->rank; d++) {
+            const int64_t *bounds = pieces->box + ((ptrdiff_t)b * pieces->rank + d) * 2;
+            fprintf(file, "%s%lld:%lld", d ? " " : "", (long long)bounds[0], (long long)bounds[1]);
+        }
+        fprintf(file, "\n");
+    }
+}
+
+static void dump_one(const char *folder, const char *name, const ht_pieces *pieces, const void *data)
+{
+    FILE *file = open_file(folder, name, ".bin");
+    fwrite(data, sizeof(float), (size_t)pieces_count(pieces, ht_mpi_rank()), file);
+    close_file(file, name);
+    file = open_file(folder, name, ".boxes");
+    write_boxes(file, pieces, ht_mpi_rank());
+    close_file(file, name);
+}
+
+void program_dump(const Program *program, const char *folder)
+{
+    char path[2048];
+    make_folder(folder);
+    snprintf(path, sizeof path, "%s/step%lld", folder, (long long)program->worker.step - 1);
+    make_folder(path);
+    snprintf(path, sizeof path, "%s/step%lld/%d", folder, (long long)program->worker.step - 1, ht_mpi_rank());
+    make_folder(path);
+    for (int p = 0; p < program->image->param_count; p++)
+        dump_one(path, program->image->params[p].name, program->image->params[p].pieces, program->slots[p]);
+}

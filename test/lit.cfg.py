@@ -1,0 +1,48 @@
+"""How lit runs the tests: `lit --param build=BUILD test/FOLDER`; ctest does it for every folder.
+
+Substitutions: %hetucc, %hetu-opt, %hetu-reshard, %cc (the C compiler), %flags (how plain cc finds hetu.h and libhetu), %root (the source tree),
+%build, %mpirun N (Open MPI on this machine, more ranks than cores allowed), %python, and lit's own %s %S %t %T. FileCheck, not and split-file are on the path.
+"""
+import os
+
+import lit.formats
+
+params = lit_config.params
+build = os.path.abspath(params.get("build", "build"))
+root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+config.name = "hetucc"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".test", ".c", ".ir"]
+config.excludes = ["Inputs", "unit"]
+config.test_source_root = os.path.join(root, "test")
+config.test_exec_root = os.path.join(build, "test")
+
+environment = config.environment
+tools = os.path.dirname(params.get("tools", "/usr/lib/llvm-19/bin/FileCheck"))
+environment["PATH"] = os.pathsep.join([os.path.join(build, "bin"), tools, os.environ.get("PATH", "")])
+environment["LC_ALL"] = "C.UTF-8"
+environment["OMP_NUM_THREADS"] = "1"
+for name in ["CC", "HOME", "ASAN_OPTIONS", "UBSAN_OPTIONS", "CCACHE_DIR"]:
+    if name in os.environ:
+        environment[name] = os.environ[name]
+environment.setdefault("ASAN_OPTIONS", "detect_leaks=0")
+environment["OMPI_MCA_mpi_yield_when_idle"] = "1"
+environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
+if hasattr(os, "geteuid") and os.geteuid() == 0:
+    environment["OMPI_ALLOW_RUN_AS_ROOT"] = environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
+
+cc = params.get("cc", "cc")
+config.substitutions += [
+    ("%hetucc", os.path.join(build, "bin", "hetucc")),
+    ("%hetu-opt", os.path.join(build, "bin", "hetu-opt")),
+    ("%hetu-reshard", os.path.join(build, "bin", "hetu-reshard")),
+    ("%cc", cc),
+    ("%flags", f"-I{root}/include -L{build}/lib -Wl,-rpath,{build}/lib -lhetu -lm"),
+    ("%root", root),
+    ("%build", build),
+    ("%mpirun", "mpirun --oversubscribe -n"),
+    ("%python", params.get("python", "python3")),
+]
+if params.get("sanitize"):
+    config.available_features.add("sanitizers")

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Runs operators.c and optimizers.c whole (plain cc, and hetucc without a strategy) and with every named factor cut over 2, 3 and 4 devices, evenly and not.
+
+When the program of all cases does not compile, the cases are tried one by one, so that the report names those at fault.
+"""
+import functools
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "run"))
+import harness  # noqa: E402
+from harness import Failure, ROOT, launch, run  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+CASES = re.findall(r"^    X\((\w+),", (HERE / "cases.h").read_text(), flags=re.M)
+FACTORS = ["f0", "f1", "f2", "f3"]
+
+
+def strategies(factors):
+    """{name: (devices, text)}: each factor over 2, 3 and 4 devices, unevenly over 3, and pairs of factors over 4."""
+    found = {}
+    for n in (2, 3, 4):
+        for f in factors:
+            found[f"{f}x{n}"] = n, f"  split {f}:x\n  pipeline\n    stage devices(0-{n - 1}) mesh(x:{n})\n"
+    for f in factors:
+        found[f"{f}by5:1:2"] = 3, f"  split {f}:x\n  pipeline\n    stage devices(0-2) mesh(x:3 by 5:1:2)\n"
+    for i, f in enumerate(factors):
+        g = factors[(i + 1) % len(factors)]
+        if f != g:
+            found[f"{f}{g}"] = 4, f"  split {f}:x  {g}:y\n  pipeline\n    stage devices(0-3) mesh(x:2, y:2)\n"
+    return found
+
+
+def strategy_write(bench, name, text):
+    path = bench.path(f"{name}.strategy")
+    path.write_text(f"strategy {re.sub('[^a-z0-9]', '_', name)}\n{text}end strategy\n")
+    return path
+
+
+def reference(bench):
+    def make():
+        out = bench.work / "reference.o"
+        run(["cc", "-std=gnu17", "-O1", *harness.WARNINGS, "-c", HERE / "reference.c", "-o", out])
+        return out
+    return bench.once("reference", make)
+
+
+def built(bench, source, strategy, flags=()):
+    """The program of a strategy file; "cc": of the plain compiler; None: of hetucc without a strategy."""
+    out = bench.path(f"{source.stem}.{strategy.stem if isinstance(strategy, pathlib.Path) else strategy}{''.join(flags)}")
+    objects = [reference(bench)] if source.stem == "operators" else []
+    if strategy == "cc":
+        library = bench.build / "lib"
+        run(["cc", "-std=gnu17", "-O1", *harness.WARNINGS, *flags, f"-I{ROOT}/include", source, *objects, "-o", out, f"-L{library}", f"-Wl,-rpath,{library}",
+             "-lhetu", "-lm"])
+    else:
+        chosen = [f"--strategy={strategy}"] if strategy else []
+        run([bench.hetucc, *chosen, "-O1", *harness.WARNINGS, *flags, source, *objects, "-o", out, "-lm"], timeout=300)
+    return out
+
+
+def output_check(p):
+    """What the program found wrong, or its closing line and mask."""
+    wrong = [line for line in p.stdout.splitlines() if line.startswith("wrong:")]
+    if wrong or p.returncode:
+        raise Failure("\n".join(wrong[:20]) or f"exit {p.returncode}: {(p.stdout + p.stderr)[-1500:]}")
+    return re.findall(r"^mask (\w+)$", p.stdout, flags=re.M)
+
+
+def one_by_one(bench, source, strategy, ranks):
+    """The cases that fail alone, with the first line of what they say."""
+    failed = []
+    for bit, name in enumerate(CASES):
+        try:
+            output_check(launch(built(bench, source, strategy, (f"-DCASES=({1 << bit}ull)",)), ranks, check=False))
+        except Failure as e:
+            text = str(e)
+            said = re.search(r"^.*(?:error|wrong|BUG|internal).*$", text, flags=re.M | re.I)
+            failed.append(f"{name}: {said[0] if said else text[-200:]}")
+    return failed
+
+
+def check(bench, source, strategy, ranks):
+    try:
+        masks = output_check(launch(built(bench, source, strategy), ranks, check=False))
+    except Failure as e:
+        if source.stem != "operators":
+            raise
+        failed = one_by_one(bench, source, strategy, ranks)
+        raise Failure("\n".join([*failed, "all together: " + str(e)[-1500:]])) from None
+    if masks:
+        first = bench.once("mask", lambda: masks)
+        if first != masks:
+            raise Failure(f"dropout's mask {masks} is not {first} as elsewhere")
+
+
+def tests(bench, a):
+    for source, factors in ((HERE / "operators.c", FACTORS), (HERE / "optimizers.c", FACTORS[:2])):
+        yield f"{source.stem}.cc", functools.partial(check, bench, source, "cc", 0)
+        yield f"{source.stem}.hetucc", functools.partial(check, bench, source, None, 1)
+        for name, (ranks, text) in strategies(factors).items():
+            path = strategy_write(bench, f"{source.stem}.{name}", text)
+            yield f"{source.stem}.{name}", functools.partial(check, bench, source, path, ranks)
+
+
+harness.main("operators.all", tests)

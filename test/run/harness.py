@@ -1,0 +1,195 @@
+"""What the end-to-end tests share: building an example with hetucc or cc, running it, reading what it wrote, and reporting results.
+
+A suite is a list of (name, function) where the function raises Failure with what is wrong. `main` runs it, two at a time, prints a line for each test and writes
+BUILD/test/results/SUITE.xml for the closing count. Python's standard library is all that is needed.
+"""
+import argparse
+import array
+import concurrent.futures
+import math
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import xml.sax.saxutils
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+EXAMPLES = ROOT / "examples"
+COMMON = [EXAMPLES / "common" / f"{n}.c" for n in ("options", "progress", "text")]
+WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+
+
+class Failure(Exception):
+    pass
+
+
+def run(command, timeout=120, env=None, check=True, cwd=None):
+    """Runs a command to its end and gives it back with its output; a failure shows the command and the end of what it printed."""
+    command = [str(c) for c in command]
+    try:
+        p = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, env={**os.environ, **(env or {})}, cwd=cwd)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"{shlex.join(command)}\nnot done after {timeout} s") from None
+    if check and p.returncode:
+        raise Failure(f"{shlex.join(command)}\nexit {p.returncode}\n{(p.stdout + p.stderr)[-3000:]}")
+    return p
+
+
+class Bench:
+    """A build tree, a folder to work in, and what was built there."""
+
+    def __init__(self, build, work):
+        self.build, self.work = pathlib.Path(build).resolve(), pathlib.Path(work)
+        self.hetucc = self.build / "bin" / "hetucc"
+        self.lock, self.made = threading.Lock(), {}
+
+    def once(self, key, make):
+        """make(), once for each key, also when two tests ask at the same time."""
+        with self.lock:
+            slot = self.made.setdefault(key, {"lock": threading.Lock()})
+        with slot["lock"]:
+            if "value" not in slot:
+                slot["value"] = make()
+            return slot["value"]
+
+    def path(self, name):
+        return self.work / re.sub(r"[^A-Za-z0-9_.]+", "_", name)
+
+    def common(self):
+        """The examples' shared objects, built by the plain compiler."""
+        def make():
+            objects = []
+            for source in COMMON:
+                objects.append(self.work / (source.stem + ".o"))
+                run(["cc", "-std=gnu17", "-O1", *WARNINGS, f"-I{ROOT}/include", "-c", source, "-o", objects[-1]])
+            return objects
+        return self.once("common", make)
+
+    def plain(self, source, flags=()):
+        """The one-device program: the plain compiler and libhetu."""
+        def make():
+            out = self.path(f"{source.stem}.plain{''.join(flags)}")
+            library = self.build / "lib"
+            run(["cc", "-std=gnu17", "-O1", *WARNINGS, *flags, f"-I{ROOT}/include", source, *self.common(), "-o", out, f"-L{library}", f"-Wl,-rpath,{library}",
+                 "-lhetu", "-lm"])
+            return out
+        return self.once(("plain", source, tuple(flags)), make)
+
+    def compiled(self, source, strategy, flags=()):
+        """The program that hetucc makes for a strategy (a name, or a file); None: no strategy."""
+        def make():
+            label = pathlib.Path(strategy).stem if strategy else "none"
+            out = self.path(f"{source.stem}.{label}{''.join(flags)}")
+            chosen = [f"--strategy={strategy}"] if strategy else []
+            run([self.hetucc, *chosen, "-O1", *WARNINGS, *flags, source, *self.common(), "-o", out, "-lm"], timeout=300)
+            return out
+        return self.once(("hetucc", source, str(strategy), tuple(flags)), make)
+
+
+def launch(program, ranks, *arguments, env=None, timeout=120, check=True, preload=None):
+    """Runs a program on so many ranks (0: without mpirun)."""
+    env = {"OMP_NUM_THREADS": "1", "HETU_CHECK": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **(env or {})}
+    if not ranks:
+        return run([program, *arguments], timeout, env, check)
+    extra = ["-x", f"LD_PRELOAD={preload}"] if preload else []
+    return run(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", *extra, "-np", ranks, program, *arguments], timeout, env, check)
+
+
+def read_losses(path):
+    return [float(line) for line in pathlib.Path(path).read_text().split()]
+
+
+def read_parameters(path):
+    """{name: array of floats} from a file that an example wrote with --dump."""
+    data, at, found = pathlib.Path(path).read_bytes(), 0, {}
+    while at < len(data):
+        end = data.index(b"\n", at)
+        name, count = data[at:end].decode().rsplit(" ", 1)
+        at = end + 1 + 4 * int(count)
+        found[name] = array.array("f", data[end + 1: at])
+    return found
+
+
+def distance(a, b):
+    return math.sqrt(math.fsum((x - y) * (x - y) for x, y in zip(a, b)))
+
+
+def compare_losses(found, wanted, tolerance):
+    if len(found) != len(wanted):
+        raise Failure(f"{len(found)} losses, not {len(wanted)}")
+    worst = max((abs(f - w) / abs(w) if f == f else math.inf, i) for i, (f, w) in enumerate(zip(found, wanted)))
+    if worst[0] > tolerance:
+        raise Failure(f"loss of step {worst[1]} is {found[worst[1]]:.9g}, not {wanted[worst[1]]:.9g}: {worst[0]:.2g} off, {tolerance:g} allowed")
+    return worst[0]
+
+
+def compare_parameters(found, wanted, initial, tolerance):
+    """Each tensor's error, at most `tolerance` of its own change; tensors that hardly change are left aside."""
+    if set(found) != set(wanted):
+        raise Failure(f"other parameters: {sorted(set(found) ^ set(wanted))}")
+    change = {n: distance(wanted[n], initial[n]) for n in wanted}
+    least, worst = 1e-6 * max(change.values()), 0
+    for n in wanted:
+        if change[n] < least or len(wanted[n]) == 0:
+            continue
+        error = distance(found[n], wanted[n]) / change[n]
+        worst = max(worst, error if error == error else math.inf)
+        if not error <= tolerance:
+            raise Failure(f"parameter {n} is off by {error:.2g} of its change, {tolerance:g} allowed")
+    return worst
+
+
+def report_write(path, suite, results):
+    escape = xml.sax.saxutils.quoteattr
+    lines = [f'<testsuite name="{suite}" tests="{len(results)}" failures="{sum(bool(r[1]) for r in results)}">']
+    for name, wrong, seconds in results:
+        failure = f"<failure message={escape(wrong[:2000])}/>" if wrong else ""
+        lines.append(f'<testcase classname="{suite}" name={escape(name)} time="{seconds:.2f}">{failure}</testcase>')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([*lines, "</testsuite>", ""]))
+
+
+def run_one(name, test):
+    start, wrong, note = time.time(), "", ""
+    try:
+        note = test() or ""
+    except Failure as e:
+        wrong = str(e)
+    except (OSError, ValueError, KeyError, IndexError) as e:
+        wrong = f"{type(e).__name__}: {e}"
+    seconds = time.time() - start
+    print(f"{'FAIL' if wrong else 'pass'} {name} ({seconds:.1f} s) {note}", *(["\n     " + wrong.replace("\n", "\n     ")] if wrong else []), flush=True)
+    return name, wrong, seconds
+
+
+def main(suite, tests, extend=None):
+    """The command line of a suite; tests(bench, arguments) gives its (name, function) pairs."""
+    a = argparse.ArgumentParser(description=f"The tests {suite}.")
+    a.add_argument("--build", default=ROOT / "build", help="the build tree")
+    a.add_argument("--only", help="run the tests whose name matches this pattern")
+    a.add_argument("--keep", help="work in this folder, and keep it")
+    a.add_argument("--list", action="store_true")
+    a.add_argument("--jobs", type=int, default=2)
+    if extend:
+        extend(a)
+    a = a.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        if a.keep:
+            pathlib.Path(a.keep).mkdir(parents=True, exist_ok=True)
+        bench = Bench(a.build, a.keep or work)
+        name = suite if isinstance(suite, str) else suite(a)
+        chosen = [(n, t) for n, t in tests(bench, a) if not a.only or re.search(a.only, n)]
+        if a.list:
+            print("\n".join(n for n, _ in chosen))
+            return
+        with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
+            results = list(pool.map(lambda t: run_one(*t), chosen))
+    report_write(bench.build / "test" / "results" / f"{name}.xml", name, results)
+    failed = sum(bool(r[1]) for r in results)
+    print(f"{name}: {len(results) - failed} passed, {failed} failed")
+    sys.exit(failed > 0)

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Renames every operator in a copy of the project (headers, kernels, one-device library, examples) and checks that nothing but names changes:
+# what hetucc emits is the same once the names are mapped back, and the end-to-end tests still pass.
+#
+#     rename.sh ROOT BUILD [PATTERN]     PATTERN selects tests of train.py (default: one strategy of each example)
+#
+# A name keeps its length (letters turn by 13), so that lines break where they did.
+set -eu
+root=$(realpath "$1") build=$(realpath "$2") pattern=${3:-'dp2tp2(sp)?[.]sgd|custom.sp4'}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+copy=$work/copy
+mkdir "$copy"
+(cd "$root" && tar cf - CMakeLists.txt compiler include runtime tools examples test/run test/CMakeLists.txt) | tar xf - -C "$copy"
+
+# Every name that ops.h declares: those of its text that hetu.h and kernel.h lack.
+words() { cat "$@" | grep -oE '\bht_[a-z0-9_]+\b' | sort -u; }
+words "$root"/include/hetu/ops.h > "$work"/ops
+words "$root"/include/hetu/hetu.h "$root"/include/hetu/kernel.h > "$work"/known
+comm -23 "$work"/ops "$work"/known > "$work"/names
+while read -r name; do
+    bare=${name#ht_} turned=$(echo "${name#ht_}" | tr a-z n-za-m)
+    echo "s/\\b$name\\b/ht_$turned/g" >> "$work"/rename
+    echo "s/\\b(ht_)?$turned\\b/\\1$bare/g" >> "$work"/restore
+done < "$work"/names
+echo "$(wc -l < "$work"/names) names"
+find "$copy"/include "$copy"/runtime "$copy"/examples -type f -name '*.[ch]' -exec sed -E -i -f "$work"/rename {} +
+if words "$copy"/include/hetu/ops.h | grep -qxFf "$work"/names; then
+    echo "a name is left" >&2
+    exit 1
+fi
+
+cmake -S "$copy" -B "$copy"/build -G "Unix Makefiles" -DCMAKE_BUILD_TYPE=Release > "$work"/log 2>&1 || { cat "$work"/log >&2; exit 1; }
+make -C "$copy"/build -j2 hetu >> "$work"/log 2>&1 || { tail -40 "$work"/log >&2; exit 1; }
+mkdir -p "$copy"/build/bin
+cp "$build"/bin/hetucc "$copy"/build/bin/
+
+emit() { # ROOT BUILD OUT: what is emitted for each example
+    for example in gpt llama mlp custom; do
+        strategy=dp2tp2
+        [ $example = gpt ] && strategy=$1/examples/gpt/strategies/dp2tp2sp.strategy
+        (cd "$1"/examples/$example && "$2"/bin/hetucc --strategy="$strategy" --emit=c $example.c -o "$3"/$example)
+    done
+}
+emit "$root" "$build" "$work"/before
+emit "$copy" "$copy"/build "$work"/after
+find "$work"/after -type f -exec sed -E -i -f "$work"/restore -e "s#$copy#$root#g" {} +
+diff -r "$work"/before "$work"/after
+echo "emitted text is the same"
+for group in gpt llama mlp custom; do
+    python3 "$copy"/test/run/train.py --build "$copy"/build --group $group --only "$pattern"
+done

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Bytes received a step, as pmpi.c counts them from the MPI calls, against the textbook's.
+
+Runs of different length give the bytes of a step without those of the start and the end; --fixed feeds the inputs once; messages of at most 64 bytes (the
+loss) stand apart. Bytes are summed over the ranks: an all-reduce of B bytes among n ranks makes each receive 2(n-1)/n B, together 2(n-1) B.
+"""
+import functools
+
+import harness
+from harness import EXAMPLES, Failure, launch
+
+GPT = EXAMPLES / "gpt" / "gpt.c"
+EMBED, LAYERS, BATCH, SEQ, VOCAB, N = 64, 3, 6, 20, 250, 4
+FLAGS = (f"-DEMBED={EMBED}", f"-DLAYERS={LAYERS}", f"-DBATCH={BATCH}", f"-DSEQ={SEQ}", f"-DVOCAB={VOCAB}", "-DCLIP=0")
+ONE_SIDED = ("MPI_Put", "MPI_Get", "MPI_Win")
+
+
+def parameters():
+    """The number of the model's weights."""
+    block = 12 * EMBED * EMBED + 13 * EMBED
+    return VOCAB * EMBED + SEQ * EMBED + LAYERS * block + 2 * EMBED
+
+
+def textbook(strategy):
+    """Bytes that all ranks together receive in a step."""
+    weights, activation, rows = 4 * parameters(), 4 * BATCH * SEQ * EMBED, 4 * BATCH * SEQ
+    if strategy in ("dp4", "zero4"):
+        return 2 * (N - 1) * weights  # all-reduce of the gradients; reduce-scatter of them and all-gather of the weights
+    layers = 2 * 2 * LAYERS * activation   # Megatron: two all-reduces a layer and direction
+    vocabulary = 2 * activation + 3 * rows  # the cut table's rows, the gradient at the head; the loss's maximum, sum and hit
+    return 2 * (N - 1) * (layers + vocabulary)
+
+
+def counted(bench, program, steps, label):
+    """{call: bytes} over all ranks of a run; small messages left out."""
+    out = bench.path(f"{label}.{steps}.pmpi")
+    launch(program, N, "--steps", steps, "--fixed", "--sample", 0, "--rate", "0.001", preload=bench.build / "lib" / "pmpi.so",
+           env={"PMPI_OUT": str(out), "PMPI_SMALL": "64", "HETU_CHECK": "0"})
+    found = {}
+    for path in out.parent.glob(out.name + ".*"):
+        for line in path.read_text().splitlines():
+            call, _, size = line.split("\t")
+            if call.startswith(ONE_SIDED):
+                raise Failure(f"{call} was called")
+            if not call.endswith(" small"):
+                found[call] = found.get(call, 0) + float(size)
+    return found
+
+
+def step_bytes(bench, strategy):
+    program = bench.compiled(GPT, EXAMPLES / "gpt" / "strategies" / f"{strategy}.strategy", FLAGS)
+    short, long = counted(bench, program, 2, strategy), counted(bench, program, 7, strategy)
+    return {call: (long[call] - short.get(call, 0)) / 5 for call in long}
+
+
+def check(bench, strategy):
+    found, wanted = step_bytes(bench, strategy), textbook(strategy)
+    total = sum(found.values())
+    if abs(total - wanted) > 1e-9 * wanted:
+        raise Failure(f"{total:.0f} bytes a step, not {wanted}: {({c: round(b) for c, b in found.items() if b})}")
+    return f"{total:.0f} bytes"
+
+
+def tests(bench, _):
+    for strategy in ("dp4", "tp4", "zero4"):
+        yield f"traffic.{strategy}", functools.partial(check, bench, strategy)
+
+
+harness.main("run.traffic", tests)

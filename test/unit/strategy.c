@@ -1,0 +1,243 @@
+/* Strategies: what is read, that print and parse are inverse, and every error with its place. */
+#include "ir/strategy.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+typedef struct Reading {
+    Arena *arena;
+    StrategyList list;
+    bool good;
+    char *messages;
+} Reading;
+
+/* Constants of the model that the tests pretend to read: LAYERS is 12, WORLD is 4. */
+static bool constant(void *state, const char *name, int64_t *value)
+{
+    (void)state;
+    *value = !strcmp(name, "LAYERS") ? 12 : 4;
+    return !strcmp(name, "LAYERS") || !strcmp(name, "WORLD");
+}
+
+static bool axis_used(void *state, const char *axis)
+{
+    (void)state;
+    return !strcmp(axis, "explicit");
+}
+
+static Reading read_text(const char *text, const char *unnamed)
+{
+    const StrategyNames names = {NULL, constant, axis_used};
+    Reading reading = {.arena = arena_create()};
+    size_t size;
+    FILE *out = open_memstream(&reading.messages, &size);
+    Diag *diag = diag_create(reading.arena, out);
+    diag_source(diag, "s.txt", text);
+    StrategyText piece = {{"s.txt", 1, 1}, text};
+    reading.good = strategy_parse(reading.arena, diag, &piece, 1, &names, unnamed, &reading.list);
+    fclose(out);
+    return reading;
+}
+
+static void finish(Reading *reading)
+{
+    free(reading->messages);
+    arena_destroy(reading->arena);
+}
+
+static char *printed(const Reading *reading)
+{
+    Text text = {.arena = reading->arena};
+    for (int i = 0; i < reading->list.count; i++)
+        strategy_print(&text, reading->list.at[i], "");
+    return strdup(text_bytes(&text));
+}
+
+static const char whole[] = "strategy hetero (seq = 1 << 10, batch = 4*LAYERS)\n"
+                            "  split batch:dp*ep heads:tp // a comment\n"
+                            "  zero 1 over dp\n"
+                            "  schedule 1f1b\n"
+                            "  pipeline microbatches(8) rows(4)\n"
+                            "    stage devices(0-3) mesh(tp:4) layers(0-9) recompute(full)\n"
+                            "    stage devices(4,5) \\\n"
+                            "      mesh(tp:2 by 3:(LAYERS-11)) layers(10-(LAYERS-1), head, vision: 0-3) /* two\n lines */\n"
+                            "  pipeline microbatches(WORLD) rows(4)\n"
+                            "    stage devices(6, 8) mesh(dp:2, ep:1) layers(0-LAYERS)\n"
+                            "  idle devices(7)\n"
+                            "end strategy\n";
+
+static void reads_everything(void **state)
+{
+    (void)state;
+    Reading reading = read_text(whole, NULL);
+    assert_string_equal(reading.messages, "");
+    assert_true(reading.good);
+    assert_int_equal(reading.list.count, 1);
+    const Strategy *s = reading.list.at[0];
+    assert_string_equal(s->name, "hetero");
+    assert_int_equal(s->shapes.at[0].value, 1024);
+    assert_int_equal(s->shapes.at[1].value, 48);
+    assert_int_equal(s->splits.count, 2);
+    assert_int_equal(s->splits.at[0].axis_count, 2);
+    assert_string_equal(s->splits.at[0].axes[1], "ep");
+    assert_int_equal(s->zero, 1);
+    assert_string_equal(s->schedule, "1f1b");
+    assert_int_equal(s->pipelines.count, 2);
+    assert_int_equal(s->pipelines.at[0].microbatches, 8);
+    const Stage *stage = &s->pipelines.at[0].stages.at[1];
+    assert_int_equal(stage->devices.at[1], 5);
+    assert_int_equal(stage->mesh.at[0].weights[1], 1);
+    assert_int_equal(stage->layers.at[0].last, 11);
+    assert_string_equal(stage->layers.at[1].name, "head");
+    assert_string_equal(stage->layers.at[2].tower, "vision");
+    assert_int_equal(stage->device_at.at[1].column, 21);
+    assert_int_equal(strategy_device_count(s), 9);
+    finish(&reading);
+}
+
+static void print_and_parse_are_inverse(void **state)
+{
+    (void)state;
+    Reading first = read_text(whole, NULL);
+    char *once = printed(&first);
+    Reading second = read_text(once, NULL);
+    assert_string_equal(second.messages, "");
+    char *twice = printed(&second);
+    assert_string_equal(once, twice);
+    free(once);
+    free(twice);
+    finish(&first);
+    finish(&second);
+}
+
+static void short_forms(void **state)
+{
+    (void)state;
+    Reading bare = read_text("split batch:dp\nstage devices(0-2) mesh(dp:3)\n", "plan");
+    assert_true(bare.good);
+    assert_string_equal(bare.list.at[0]->name, "plan");
+    assert_int_equal(bare.list.at[0]->pipelines.at[0].microbatches, 1);
+    finish(&bare);
+    Reading single = read_text("strategy one\nend strategy\nstrategy two\nstage devices(0-1) mesh(explicit:2)\nend strategy", NULL);
+    assert_string_equal(single.messages, "");
+    assert_int_equal(single.list.count, 2);
+    assert_int_equal(strategy_device_count(single.list.at[0]), 1);
+    assert_int_equal(strategy_device_count(single.list.at[1]), 2);
+    finish(&single);
+}
+
+/* A text, and what its first message must begin with. */
+static const struct Mistake {
+    const char *text, *message;
+} mistakes[] = {
+    {"strategy a\nsplt batch:dp\nend strategy", "s.txt:2:1: error: \"splt\" begins no statement"},
+    {"strategy a\nsplit batch dp\nend strategy", "s.txt:2:13: error: expected \":\", found \"dp\""},
+    {"strategy a\nsplit batch:\nend strategy", "s.txt:2:13: error: expected the name of a mesh axis, found the end of the line"},
+    {"strategy a\nsplit batch:dp\nstage devices(0-1) mesh(pd:2)\nend strategy", "s.txt:2:13: error: no stage of the strategy \"a\" has a mesh with an axis \"dp\""},
+    {"strategy a\nsplit b:dp b:dp\nstage devices(0-1) mesh(dp:2)\nend strategy", "s.txt:2:12: error: the dimension \"b\" is split a second time"},
+    {"strategy a\nsplit b:dp*dp\nstage devices(0-1) mesh(dp:2)\nend strategy", "s.txt:2:12: error: the axis \"dp\" stands here a second time"},
+    {"strategy a\nsplit b:dp\nstage devices(0-3) mesh(dp:2, tp:2)\nend strategy", "s.txt:3:31: error: nothing is split along the axis \"tp\""},
+    {"strategy a\nsplit b:dp\nstage devices(0-2) mesh(dp:2)\nend strategy", "s.txt:3:20: error: the axes of this mesh do not multiply to the 3 devices"},
+    {"strategy a\nstage devices(0-2)\nend strategy", "s.txt:2:1: error: this stage has 3 devices, but no mesh"},
+    {"strategy a\nsplit b:dp\nstage devices(0,0) mesh(dp:2)\nend strategy", "s.txt:3:17: error: device 0 is used twice"},
+    {"strategy a\nsplit b:dp\nstage devices(0,2) mesh(dp:2)\nend strategy", "s.txt:1:10: error: device 1 is in no stage of the strategy \"a\", and not idle"},
+    {"strategy a\nsplit b:dp\nstage devices(3-2) mesh(dp:2)\nend strategy", "s.txt:3:15: error: the range"},
+    {"strategy a\nsplit b:dp\nstage devices(0-99999) mesh(dp:2)\nend strategy", "s.txt:3:15: error: device 99999: device numbers go up to"},
+    {"strategy a\nstage devices(h800: 0-3) mesh(dp:2)\nend strategy", "s.txt:2:15: error: \"h800:\" names a class of devices, but cluster files are not read by this version"},
+    {"strategy a\nsplit b:dp\nstage devices(0-1) mesh(dp:2 by 3:1:1)\nend strategy", "s.txt:3:30: error: the axis \"dp\" has 2 pieces, but 3 weights"},
+    {"strategy a\nsplit b:dp\nstage devices(0-1) mesh(dp:2 by 0:0)\nend strategy", "s.txt:3:25: error: the weights of the axis \"dp\""},
+    {"strategy a\nsplit b:dp\nstage devices(0-1) mesh(dp:2) recompute(ful)\nend strategy", "s.txt:3:41: error: expected \"full\" or \"selective\""},
+    {"strategy a\nsplit b:dp\nstage devics(0-1) mesh(dp:2)\nend strategy", "s.txt:3:7: error: \"devics\" is no clause of \"stage\""},
+    {"strategy a\nstage mesh(dp:1)\nend strategy", "s.txt:2:1: error: this stage names no devices"},
+    {"strategy a\nstage devices(0) devices(1)\nend strategy", "s.txt:2:18: error: the clause \"devices\" stands here a second time"},
+    {"strategy a\npipeline rows(0)\nend strategy", "s.txt:2:15: error: the number of rows is 0, but must be from 1"},
+    {"strategy a\npipeline microbatch(2)\nend strategy", "s.txt:2:10: error: \"microbatch\" is no clause of \"pipeline\""},
+    {"strategy a\npipeline\nend strategy", "s.txt:2:1: error: this pipeline has no stage"},
+    {"strategy a\nstage devices(0)\npipeline\nend strategy", "s.txt:3:1: error: a stage stands before this pipeline"},
+    {"strategy a (batch = 8)\npipeline rows(3)\nstage devices(0)\npipeline rows(4)\nstage devices(1)\nend strategy",
+     "s.txt:2:1: error: the rows of the pipelines' micro-batches add up to 7, but the batch is 8"},
+    {"strategy a\npipeline rows(3)\nstage devices(0)\npipeline\nstage devices(1)\nend strategy", "s.txt:4:1: error: where there are several pipelines"},
+    {"strategy a\nstage devices(0) layers(0-4)\nstage devices(1) layers(4-5)\nend strategy", "s.txt:3:25: error: layer 4 is claimed twice"},
+    {"strategy a\nstage devices(0) layers(0-4)\nstage devices(1) layers(6-7)\nend strategy", "s.txt:3:25: error: layer 5 is in no stage"},
+    {"strategy a\nstage devices(0)\nstage devices(1) layers(6-7)\nend strategy", "s.txt:2:1: error: where a pipeline has several stages"},
+    {"strategy a\nzero 4\nend strategy", "s.txt:2:6: error: the level of ZeRO is 4, but must be from 0 to 3"},
+    {"strategy a\nzero 1\nzero 1\nend strategy", "s.txt:3:1: error: the statement \"zero\" stands here a second time"},
+    {"strategy a\nschedule 1f1\nend strategy", "s.txt:2:10: error: expected gpipe, 1f1b or interleaved, found \"1f1\""},
+    {"strategy a (seq = NOPE)\nend strategy", "s.txt:1:19: error: \"NOPE\" is no integer constant of the model"},
+    {"strategy a (seq = 1/0)\nend strategy", "s.txt:1:20: error: this \"/\" has no value"},
+    {"strategy a (seq = 1, seq = 2)\nend strategy", "s.txt:1:22: error: \"seq\" is given a second value"},
+    {"strategy a (seq = 1.5)\nend strategy", "s.txt:1:19: error: \"1.5\" is not an integer"},
+    {"strategy a\nend strategy\nstrategy a\nend strategy", "s.txt:3:10: error: there is a strategy \"a\" already"},
+    {"strategy a\nzero 1\n", "s.txt:1:10: error: the strategy \"a\" has no \"end strategy\""},
+    {"end strategy", "s.txt:1:1: error: this \"end strategy\" ends no strategy"},
+    {"zero 1", "s.txt:1:1: error: this statement stands outside"},
+    {"strategy a\nzero $1\nend strategy", "s.txt:2:6: error: unexpected character '$'"},
+    {"strategy a\nzero \xff\nend strategy", "s.txt:2:6: error: the byte 0xff is not UTF-8"},
+    {"strategy a\nzero 1 /* no end\nend strategy", "s.txt:2:8: error: this comment does not end"},
+    {"strategy a\nzero 1 1\nend strategy", "s.txt:2:8: error: expected the end of the line, found \"1\""},
+};
+
+static void mistakes_are_reported_where_they_are(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        Reading reading = read_text(mistakes[i].text, NULL);
+        assert_false(reading.good);
+        if (strncmp(reading.messages, mistakes[i].message, strlen(mistakes[i].message)))
+            fail_msg("%s\nshould begin with:\n%s", reading.messages, mistakes[i].message);
+        finish(&reading);
+    }
+}
+
+static void several_mistakes_are_reported(void **state)
+{
+    (void)state;
+    Reading reading = read_text("strategy a\nsplt b:dp\nzero 9\nshedule gpipe\nend strategy", NULL);
+    assert_non_null(strstr(reading.messages, "s.txt:2:1: error"));
+    assert_non_null(strstr(reading.messages, "s.txt:2:1: note: did you mean \"split\"?"));
+    assert_non_null(strstr(reading.messages, "s.txt:3:6: error"));
+    assert_non_null(strstr(reading.messages, "s.txt:4:1: note: did you mean \"schedule\"?"));
+    finish(&reading);
+    Reading empty = read_text("// nothing\n", "plan");
+    assert_non_null(strstr(empty.messages, "there is no strategy here"));
+    finish(&empty);
+}
+
+/* Every text with one token deleted or doubled either parses or reports an error; it never crashes. */
+static void mutations_do_not_crash(void **state)
+{
+    (void)state;
+    size_t length = strlen(whole);
+    for (size_t i = 0; i < length; i++) {
+        char *text = calloc(1, length + 2);
+        memcpy(text, whole, i);
+        memcpy(text + i, whole + i + 1, length - i - 1);
+        Reading deleted = read_text(text, NULL);
+        assert_true(deleted.good == !strlen(deleted.messages));
+        finish(&deleted);
+        memcpy(text + i, whole + i, length - i);
+        memmove(text + i + 1, text + i, length - i);
+        Reading doubled = read_text(text, NULL);
+        assert_true(doubled.good == !strlen(doubled.messages));
+        finish(&doubled);
+        free(text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_everything),
+        cmocka_unit_test(print_and_parse_are_inverse),
+        cmocka_unit_test(short_forms),
+        cmocka_unit_test(mistakes_are_reported_where_they_are),
+        cmocka_unit_test(several_mistakes_are_reported),
+        cmocka_unit_test(mutations_do_not_crash),
+    };
+    return cmocka_run_group_tests_name("strategy", tests, NULL, NULL);
+}

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Prints a table of measurements: training speed, compile time, memory. Uses the build tree given, or makes a release build in build/bench.
+#
+#     tools/bench.sh [BUILD]
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${1:-}
+if [ -z "$build" ]; then
+    build=$root/build/bench
+    cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release > /dev/null
+    cmake --build "$build" -j"$(nproc)" > /dev/null
+fi
+exec python3 "$root/tools/bench/bench.py" "$build"

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""The table of tools/bench.sh: how fast a GPT trains beside OpenBLAS, how long hetucc takes, and how much memory training needs beside a closed form.
+
+    bench.py BUILD
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+GPT = ROOT / "examples" / "gpt"
+COMMON = [ROOT / "examples" / "common" / f"{n}.c" for n in ("options", "progress", "text")]
+THREADS = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+SPEED = dict(EMBED=768, HEADS=12, LAYERS=12, BATCH=4, SEQ=64, VOCAB=50304)
+MEMORY = dict(EMBED=256, HEADS=4, LAYERS=6, BATCH=16, SEQ=128, VOCAB=256)
+TINY = dict(EMBED=8, HEADS=1, LAYERS=1, BATCH=1, SEQ=4, VOCAB=256)
+EIGHT = """strategy eight
+  split batch:dp  heads:tp  ffn:tp  vocab:tp  seq:tp
+  pipeline
+    stage devices(0-7) mesh(dp:2, tp:4)
+end strategy
+"""
+
+
+def run(*command):
+    command = [str(c) for c in command]
+    p = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **THREADS})
+    if p.returncode:
+        sys.exit(f"{' '.join(command)}\nexit {p.returncode}\n{(p.stdout + p.stderr)[-2000:]}")
+    return p.stdout
+
+
+def defines(sizes):
+    return [f"-D{name}={value}" for name, value in sizes.items()]
+
+
+def program(build, work, sizes, label):
+    """The GPT of these sizes for one device, without clipping."""
+    out = work / label
+    run(build / "bin" / "hetucc", f"--strategy={GPT}/strategies/single.strategy", "-O2", *defines(sizes), GPT / "gpt.c", *COMMON, "-o", out, "-lm")
+    return out
+
+
+def sgemm(work):
+    return float(run(work / "sgemm"))
+
+
+def speed(build, work):
+    """Operations a second in a training step over sgemm's; 6 for each token and weight that enters a matrix product."""
+    run("cc", "-O2", ROOT / "tools" / "bench" / "sgemm.c", "-o", work / "sgemm", "-lopenblas")
+    weights = SPEED["LAYERS"] * 12 * SPEED["EMBED"] ** 2 + SPEED["VOCAB"] * SPEED["EMBED"]
+    trained = program(build, work, SPEED, "speed")
+    before = sgemm(work)
+    said = run(trained, "--steps", 8, "--sample", 0, "--every", 1)
+    after = sgemm(work)
+    rate = float(re.findall(r"(\d+) a second", said)[-1])
+    return 6 * weights * rate, max(before, after)
+
+
+def compile_seconds(build, work):
+    """hetucc's own time on a 12-layer model for 8 devices, the best of three."""
+    strategy, best = work / "eight.strategy", 1e9
+    strategy.write_text(EIGHT)
+    sizes = {**SPEED, "BATCH": 8}
+    for i in range(3):
+        start = time.monotonic()
+        run(build / "bin" / "hetucc", f"--strategy={strategy}", "--emit=c", *defines(sizes), GPT / "gpt.c", "-o", work / f"eight{i}")
+        best = min(best, time.monotonic() - start)
+    return best
+
+
+def peak_bytes(trained):
+    """The peak of resident memory over three steps."""
+    child = subprocess.Popen([str(trained), "--steps", "3", "--sample", "0"], stdout=subprocess.DEVNULL, env={**os.environ, **THREADS})
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        sys.exit(f"{trained}: exit {child.returncode}")
+    return 1024 * usage.ru_maxrss
+
+
+def closed_form(s):
+    """Bytes: parameters, gradients and two moments; what backward needs of each layer; the logits and their gradient; gradients within one layer.
+
+    A layer keeps, in widths of EMBED a token: its input, the first norm's result, query, key and value (3), attention's result, the middle of the block, the second
+    norm's result, the hidden layer before and after gelu (8); and two numbers a norm and one a head.
+    """
+    embed, tokens = s["EMBED"], s["BATCH"] * s["SEQ"]
+    weights = s["LAYERS"] * (12 * embed ** 2 + 13 * embed) + (s["VOCAB"] + s["SEQ"]) * embed + 2 * embed
+    layer = 16 * embed + s["HEADS"] + 4
+    head = 2 * embed + 2 * s["VOCAB"]
+    within = 9 * embed
+    activations = 4 * tokens * (s["LAYERS"] * layer + head + within)
+    return 16 * weights + activations, activations
+
+
+def memory(build, work):
+    grown = peak_bytes(program(build, work, MEMORY, "memory")) - peak_bytes(program(build, work, TINY, "tiny"))
+    expected, activations = closed_form(MEMORY)
+    assert 2 * activations >= expected
+    return grown, expected
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        reached, blas = speed(build, work)
+        seconds = compile_seconds(build, work)
+        grown, expected = memory(build, work)
+    rows = [
+        ("training, Gflop/s over sgemm 2048", f"{reached / 1e9:.1f} / {blas / 1e9:.1f}", reached / blas, ">= 0.6", reached / blas >= 0.6),
+        ("hetucc, 12 layers, 8 devices, seconds", "without the C compiler", seconds, "<= 0.5", seconds <= 0.5),
+        ("peak memory over the closed form, MB", f"{grown / 1e6:.0f} / {expected / 1e6:.0f}", grown / expected, "<= 1.1", grown / expected <= 1.1),
+    ]
+    print(f"{'what':40} {'measured':24} {'value':>7} {'wanted':>8}")
+    for what, measured, value, wanted, good in rows:
+        print(f"{what:40} {measured:24} {value:7.3f} {wanted:>8}  {'' if good else 'missed'}")
+    sys.exit(not all(row[-1] for row in rows))
+
+
+if __name__ == "__main__":
+    main()
