@@ -34,7 +34,7 @@ if hasattr(os, "geteuid") and os.geteuid() == 0:
 
 cc = params.get("cc", "cc")
 config.substitutions += [
-    ("%hetucc", os.path.join(build, "bin", "hetucc")),
+    ("%hetucc", os.path.join(build, "bin", "hetucc") + " --verify"),
     ("%hetu-opt", os.path.join(build, "bin", "hetu-opt")),
     ("%hetu-reshard", os.path.join(build, "bin", "hetu-reshard")),
     ("%cc", cc),

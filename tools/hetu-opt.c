@@ -1,4 +1,4 @@
-/* hetu-opt: reads IR text, runs one pass (or none), prints the IR. For tests and for looking at one pass alone.
+/* hetu-opt: reads IR text of one module or several, runs one pass (or none) over each, prints the IR. For tests and for looking at one pass alone.
  *
  *     hetu-opt [PASS] FILE        FILE - is the standard input
  */
@@ -19,7 +19,8 @@ static char *read_all(Arena *arena, FILE *stream)
     return arena_string(arena, text_bytes(&text));
 }
 
-static Module *read_module(Arena *arena, Diag *diag, const char *file)
+/* The text of a file, or of the standard input for "-"; NULL after an error. */
+static const char *read_file(Arena *arena, Diag *diag, const char *file)
 {
     bool standard = !strcmp(file, "-");
     FILE *stream = standard ? stdin : fopen(file, "rb");
@@ -30,13 +31,23 @@ static Module *read_module(Arena *arena, Diag *diag, const char *file)
     const char *text = read_all(arena, stream);
     if (!standard)
         fclose(stream);
-    return ir_parse(arena, diag, standard ? "<stdin>" : file, text);
+    return text;
 }
 
-/* Prints the module after the pass; the exit status. */
-static int run(Arena *arena, Diag *diag, const char *pass, const char *file)
+/* Where the next module begins behind `text`; the end when there is none. */
+static const char *next_module(const char *text)
 {
-    Module *module = read_module(arena, diag, file);
+    const char *next = strstr(text, "\nmodule ");
+    return next ? next + 1 : text + strlen(text);
+}
+
+/* Reads one module, runs the pass over it and prints it; the exit status. `lines` stand before `text` in the file. */
+static int run_module(Arena *arena, Diag *diag, const char *pass, const char *file, int lines, const char *text, size_t length)
+{
+    char *padded = arena_alloc(arena, (size_t)lines + length + 1);
+    memset(padded, '\n', (size_t)lines);
+    memcpy(padded + lines, text, length);
+    Module *module = ir_parse(arena, diag, file, padded);
     if (!module)
         return 1;
     if (!ir_verify(module))
@@ -52,7 +63,34 @@ static int run(Arena *arena, Diag *diag, const char *pass, const char *file)
     Text out = {.arena = arena};
     ir_print(&out, module);
     fputs(text_bytes(&out), stdout);
-    return fflush(stdout) ? 1 : 0;
+    return 0;
+}
+
+static int count_lines(const char *text, const char *end)
+{
+    int lines = 0;
+    for (; text < end; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+/* All modules of a file, each by itself. */
+static int run(Arena *arena, Diag *diag, const char *pass, const char *file)
+{
+    const char *text = read_file(arena, diag, file);
+    if (!text)
+        return 1;
+    const char *start = text, *first = strncmp(text, "module ", 7) ? next_module(text) : text;
+    const char *end = *first ? next_module(first) : first;
+    for (;;) {
+        int status = run_module(arena, diag, pass, file, count_lines(text, start), start, (size_t)(end - start));
+        if (status)
+            return status;
+        if (!*end)
+            return fflush(stdout) ? 1 : 0;
+        start = end;
+        end = next_module(start);
+    }
 }
 
 int main(int argc, char **argv)

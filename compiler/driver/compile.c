@@ -134,7 +134,7 @@ static bool run_passes(const Driver *driver, Unit *unit)
     return same(options->stop_after, "frontend") || passes_run(unit, &passes);
 }
 
-Unit *source_read(Driver *driver, const char *source)
+Unit *unit_read(Driver *driver, const char *source)
 {
     const Options *options = driver->options;
     Array(const char *) words = {0};

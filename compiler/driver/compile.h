@@ -17,7 +17,7 @@ typedef struct Driver {
 bool source_is_ours(Driver *driver, const char *source);
 
 /* Runs the frontend and the passes. NULL after errors; those of the user are reported. */
-Unit *source_read(Driver *driver, const char *source);
+Unit *unit_read(Driver *driver, const char *source);
 
 /* The C files of a unit. */
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit);

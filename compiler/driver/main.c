@@ -150,7 +150,7 @@ static int translate(Driver *driver)
     EmittedFiles files = {0};
     bool good = true;
     for (int i = 0; i < options->source_count; i++) {
-        Unit *unit = source_read(driver, sources[i]);
+        Unit *unit = unit_read(driver, sources[i]);
         good &= unit || !diag_errors(driver->diag);
         for (int m = 0; unit && m < unit->modules.count; m++)
             ir_print(&text, unit->modules.at[m]);
@@ -170,7 +170,7 @@ static int translate(Driver *driver)
 static int compile_source(Driver *driver, const char *source, const char *object, bool *plain)
 {
     *plain = !source_is_ours(driver, source);
-    Unit *unit = *plain ? NULL : source_read(driver, source);
+    Unit *unit = *plain ? NULL : unit_read(driver, source);
     if (!*plain && !unit)
         return 1;
     *plain = !unit || !unit->modules.count;

@@ -2,22 +2,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <uthash.h>
 
 enum { FUNCTION_CALLS = 120, SCOPE_CALLS = 40 }; // a function ends after so many calls; at a new scope after so many
 
-typedef struct CallKey {
-    const char *text;
-    int number;
-    UT_hash_handle hh;
-} CallKey;
-
-typedef struct UsedKernel {
-    const Kernel *kernel;
-    UT_hash_handle hh;
-} UsedKernel;
-
-Calls calls_create(Arena *arena) { return (Calls){.arena = arena, .local = arena_new(arena, LocalOp)}; }
+Calls calls_create(Arena *arena, UsedKernels *used) { return (Calls){.arena = arena, .local = arena_new(arena, LocalOp), .used = used}; }
 
 Call *call_new(Calls *calls, const char *opening, const Op *op)
 {
@@ -33,34 +21,30 @@ void call_piece(Arena *arena, Call *call, int64_t column) { array_push(arena, &c
 
 void call_number(Arena *arena, Call *call, int64_t number) { array_push(arena, &call->arguments, (Argument){ARGUMENT_NUMBER, number, NULL}); }
 
+void call_turn(Arena *arena, Call *call, int64_t slot, int64_t bytes)
+{
+    array_push(arena, &call->arguments, (Argument){ARGUMENT_TURN, slot, arena_format(arena, "%lld", (long long)bytes)});
+}
+
 void call_text(Arena *arena, Call *call, const char *text) { array_push(arena, &call->arguments, (Argument){ARGUMENT_TEXT, 0, text}); }
 
 void calls_use(Calls *calls, const Kernel *kernel)
 {
-    UsedKernel *used;
-    HASH_FIND_PTR(calls->used, &kernel, used);
-    if (used)
+    UsedKernels *used = calls->used;
+    if (!used->known)
+        used->known = intern_create(calls->arena);
+    const Kernel **slot = intern_slot(used->known, &kernel, sizeof kernel);
+    if (*slot)
         return;
-    used = arena_new(calls->arena, UsedKernel);
-    used->kernel = kernel;
-    HASH_ADD_PTR(calls->used, kernel, used);
+    *slot = kernel;
+    array_push(calls->arena, &used->list, kernel);
 }
 
-static bool used_before(const Calls *lists, int count, const Kernel *kernel)
-{
-    UsedKernel *used = NULL;
-    for (int i = 0; i < count && !used; i++)
-        HASH_FIND_PTR(lists[i].used, &kernel, used);
-    return used;
-}
-
-void calls_externs(Text *out, const Target *target, const Calls *lists, int count)
+void calls_externs(Text *out, const Target *target, const UsedKernels *used)
 {
     text_print(out, "extern const ht_reshard *const %s_plan[];\n", target->name);
-    for (int i = 0; i < count; i++)
-        for (const UsedKernel *used = lists[i].used; used; used = used->hh.next)
-            if (!used_before(lists, i, used->kernel))
-                text_print(out, "%s;\n", used->kernel->prototype);
+    for (int i = 0; i < used->list.count; i++)
+        text_print(out, "%s;\n", used->list.at[i]->prototype);
 }
 
 /* ---- keys ---- */
@@ -71,7 +55,7 @@ static void key_text(Text *key, const Call *call)
     for (int a = 0; a < call->arguments.count; a++) {
         const Argument *argument = &call->arguments.at[a];
         text_print(key, ",%d", (int)argument->kind);
-        if (argument->kind == ARGUMENT_TEXT)
+        if (argument->text)
             text_string(key, argument->text);
     }
     text_print(key, "@%s:%d", call->op->at.file ? call->op->at.file : "", call->op->at.line);
@@ -80,17 +64,15 @@ static void key_text(Text *key, const Call *call)
 static void calls_number(Calls *calls)
 {
     Text key = {.arena = calls->arena};
+    Intern *known = intern_create(calls->arena);
+    int count = 0;
     for (int i = 0; i < calls->count; i++) {
         key.length = 0;
         key_text(&key, calls->at[i]);
-        CallKey *known;
-        HASH_FIND(hh, calls->keys, key.bytes, key.length, known);
-        if (!known) {
-            known = arena_new(calls->arena, CallKey);
-            *known = (CallKey){.text = arena_copy(calls->arena, key.bytes, key.length), .number = calls->key_count++};
-            HASH_ADD_KEYPTR(hh, calls->keys, known->text, key.length, known);
-        }
-        calls->at[i]->key = known->number;
+        intptr_t *slot = intern_slot(known, key.bytes, key.length);
+        if (!*slot)
+            *slot = ++count;
+        calls->at[i]->key = (int)*slot - 1;
     }
 }
 
@@ -108,6 +90,7 @@ static void text_argument(Text *out, const Argument *argument)
         break;
     case ARGUMENT_PIECE: text_print(out, "r->piece + %lld", number); break;
     case ARGUMENT_NUMBER: text_print(out, "%lld", number); break;
+    case ARGUMENT_TURN: text_print(out, "ht_turn(r, %lld, %s)", number, argument->text); break;
     case ARGUMENT_TEXT: text_string(out, argument->text); break;
     }
 }
@@ -117,6 +100,7 @@ static void text_column(Text *out, const Argument *argument, int column)
     switch (argument->kind) {
     case ARGUMENT_BUFFER: text_print(out, "ht_at(r, b[%d])", column); break;
     case ARGUMENT_PIECE: text_print(out, "r->piece + b[%d]", column); break;
+    case ARGUMENT_TURN: text_print(out, "ht_turn(r, b[%d], %s)", column, argument->text); break;
     default: text_print(out, "(size_t)b[%d]", column); break;
     }
 }
@@ -253,7 +237,7 @@ static int emit_turn(Text *out, const Repeat *repeat, const char *name)
     open_function(out, name, part, parameters);
     for (int c = 0, first = 0; c < stretch.length; c++) {
         if (split && c > first && function_ends(repeat->calls, stretch.first + first, stretch.first + c)) {
-            text_string(out, "    (void)r;\n}\n\n");
+            text_string(out, "}\n\n");
             open_function(out, name, ++part, parameters);
             first = c;
         }
@@ -268,59 +252,59 @@ static int emit_turn(Text *out, const Repeat *repeat, const char *name)
 /* ---- the list ---- */
 
 /* Statements of the phase's function, gathered while its parts are written. */
-typedef struct Phase {
+typedef struct Writer {
     Text *out;
     Calls *calls;
     const char *name;
     Text body;
     int functions;
-} Phase;
+} Writer;
 
-static void emit_repeat(Phase *phase, Stretch stretch)
+static void emit_repeat(Writer *writer, Stretch stretch)
 {
-    Arena *arena = phase->out->arena;
-    const char *name = arena_format(arena, "%s_%d", phase->name, phase->functions++);
+    Arena *arena = writer->out->arena;
+    const char *name = arena_format(arena, "%s_%d", writer->name, writer->functions++);
     ColumnHome *homes;
-    Repeat repeat = repeat_columns(arena, phase->calls, stretch, &homes);
-    const char *scopes = stretch_scopes(arena, phase->calls, stretch);
-    text_print(phase->out, "/* %s: %d times the same */\n", *scopes ? scopes : "a repeat", stretch.times);
+    Repeat repeat = repeat_columns(arena, writer->calls, stretch, &homes);
+    const char *scopes = stretch_scopes(arena, writer->calls, stretch);
+    text_print(writer->out, "/* %s: %d times the same */\n", *scopes ? scopes : "a repeat", stretch.times);
     if (repeat.column_count)
-        emit_table(phase->out, &repeat, homes, name);
-    int parts = emit_turn(phase->out, &repeat, name);
-    text_print(&phase->body, "    for (int i = 0; i < %d; i++)%s", stretch.times, parts ? " {\n" : "\n");
+        emit_table(writer->out, &repeat, homes, name);
+    int parts = emit_turn(writer->out, &repeat, name);
+    text_print(&writer->body, "    for (int i = 0; i < %d; i++)%s", stretch.times, parts ? " {\n" : "\n");
     for (int part = parts ? 1 : 0; part <= parts; part++) {
-        text_print(&phase->body, "        %s", name);
+        text_print(&writer->body, "        %s", name);
         if (part)
-            text_print(&phase->body, "_%d", part);
+            text_print(&writer->body, "_%d", part);
         if (repeat.column_count)
-            text_print(&phase->body, "(r, %s_buffers[i]);\n", name);
+            text_print(&writer->body, "(r, %s_buffers[i]);\n", name);
         else
-            text_string(&phase->body, "(r);\n");
+            text_string(&writer->body, "(r);\n");
     }
-    text_string(&phase->body, parts ? "    }\n" : "");
+    text_string(&writer->body, parts ? "    }\n" : "");
 }
 
-static void emit_plain_function(Phase *phase, int first, int last)
+static void emit_plain_function(Writer *writer, int first, int last)
 {
-    Arena *arena = phase->out->arena;
-    const char *name = arena_format(arena, "%s_%d", phase->name, phase->functions++);
-    text_print(phase->out, "static void %s(ht_worker *r)\n{\n", name);
+    Arena *arena = writer->out->arena;
+    const char *name = arena_format(arena, "%s_%d", writer->name, writer->functions++);
+    text_print(writer->out, "static void %s(ht_worker *r)\n{\n", name);
     for (int c = first; c < last; c++)
-        text_call(phase->out, phase->calls->at[c], NULL, NULL);
-    text_string(phase->out, "}\n\n");
-    text_print(&phase->body, "    %s(r);\n", name);
+        text_call(writer->out, writer->calls->at[c], NULL, NULL);
+    text_string(writer->out, "}\n\n");
+    text_print(&writer->body, "    %s(r);\n", name);
 }
 
-static void emit_plain(Phase *phase, Stretch stretch)
+static void emit_plain(Writer *writer, Stretch stretch)
 {
     int end = stretch.first + stretch.length * stretch.times;
     if (end - stretch.first <= SCOPE_CALLS) {
         for (int c = stretch.first; c < end; c++)
-            text_call(&phase->body, phase->calls->at[c], NULL, NULL);
+            text_call(&writer->body, writer->calls->at[c], NULL, NULL);
         return;
     }
     for (int first = stretch.first, c = first + 1; c <= end; c++)
-        if (c == end || function_ends(phase->calls, first, c)) {
+        if (c == end || function_ends(writer->calls, first, c)) {
             emit_plain_function(phase, first, c);
             first = c;
         }
@@ -334,13 +318,13 @@ void calls_emit(Text *out, Calls *calls, const char *name, const char *phase_nam
         keys[i] = calls->at[i]->key;
     Stretches stretches = {0};
     stretches_find(calls->arena, keys, calls->count, &stretches);
-    Phase phase = {.out = out, .calls = calls, .name = name, .body = {.arena = calls->arena}};
+    Writer writer = {.out = out, .calls = calls, .name = name, .body = {.arena = calls->arena}};
     text_print(out, "\n/* %s */\n\n", phase_name);
     for (int s = 0; s < stretches.count; s++) {
         if (stretches.at[s].times > 1)
-            emit_repeat(&phase, stretches.at[s]);
+            emit_repeat(&writer, stretches.at[s]);
         else
-            emit_plain(&phase, stretches.at[s]);
+            emit_plain(&writer, stretches.at[s]);
     }
-    text_print(out, "void %s(ht_worker *r)\n{\n%s    (void)r;\n}\n", name, text_bytes(&phase.body));
+    text_print(out, "void %s(ht_worker *r)\n{\n%s}\n", name, text_bytes(&writer.body));
 }

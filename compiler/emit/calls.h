@@ -8,12 +8,12 @@
 
 #include "emit/emitter.h"
 
-typedef enum ArgumentKind { ARGUMENT_BUFFER, ARGUMENT_PIECE, ARGUMENT_NUMBER, ARGUMENT_TEXT } ArgumentKind;
+typedef enum ArgumentKind { ARGUMENT_BUFFER, ARGUMENT_PIECE, ARGUMENT_NUMBER, ARGUMENT_TURN, ARGUMENT_TEXT } ArgumentKind;
 
 typedef struct Argument {
     ArgumentKind kind;
-    int64_t number;
-    const char *text;
+    int64_t number;       // ARGUMENT_TURN: the slot
+    const char *text;     // ARGUMENT_TEXT; ARGUMENT_TURN: the bytes of a micro-batch
 } Argument;
 
 typedef struct Call {
@@ -25,30 +25,35 @@ typedef struct Call {
     int key;              // equal where the calls differ in numbers only
 } Call;
 
+/* The kernels that a role calls, each once. */
+typedef struct UsedKernels {
+    Intern *known;
+    Array(const Kernel *) list;
+} UsedKernels;
+
 typedef struct Calls {
     Arena *arena;
     Call **at;
     int count, capacity;
     LocalOp *local;       // scratch
-    struct CallKey *keys;
-    int key_count;
-    struct UsedKernel *used;
+    UsedKernels *used;
 } Calls;
 
-Calls calls_create(Arena *arena);
+Calls calls_create(Arena *arena, UsedKernels *used);
 
 /* A new call at the end of the list; its arguments follow. */
 Call *call_new(Calls *calls, const char *opening, const Op *op);
 void call_buffer(Arena *arena, Call *call, int64_t buffer);
 void call_piece(Arena *arena, Call *call, int64_t column);
 void call_number(Arena *arena, Call *call, int64_t number);
+void call_turn(Arena *arena, Call *call, int64_t slot, int64_t bytes);
 void call_text(Arena *arena, Call *call, const char *text);
 
 /* Notes that the list calls a kernel. */
 void calls_use(Calls *calls, const Kernel *kernel);
 
-/* Declarations of the kernels and tables that the lists use. */
-void calls_externs(Text *out, const Target *target, const Calls *lists, int count);
+/* Declarations of the kernels and tables that a role uses. */
+void calls_externs(Text *out, const Target *target, const UsedKernels *used);
 
 /* The function `name` that runs the calls, and the functions that it is split into; `phase` names those. */
 void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);

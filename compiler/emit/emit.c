@@ -71,6 +71,8 @@ static Target target_create(Emitter *emitter, Module *module, const char *name, 
     target.slot_of = slots_of(emitter->arena, module);
     target.updated_of = updated_slots_of(emitter->arena, module, target.slot_of);
     target.conversions = conversions;
+    target.flags = intern_create(emitter->arena);
+    target.pieces.known = intern_create(emitter->arena);
     target.pieces.device_count = target.role->device_count;
     target.pieces.rows = arena_array(emitter->arena, Row, target.role->device_count);
     return target;
@@ -144,6 +146,9 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const ch
         diag_error(unit->diag, (Position){0}, "this version has no back end \"%s\"; it has \"cpu\"", backend);
         return;
     }
+    emitter.kernels = intern_create(arena);
+    emitter.pieces = intern_create(arena);
+    emitter.pieces_known = intern_create(arena);
     emitter.kernel_text.arena = emitter.kernel_externs.arena = emitter.key.arena = arena;
     const char **names = arena_array(arena, const char *, unit->modules.count + 1);
     for (int m = 0; m < unit->modules.count; m++)

@@ -132,7 +132,7 @@ static bool emit_terms(Text *out, const LocalOp *local, uint32_t set, const Arou
             continue;
         text_string(out, first ? term->minus ? "-" : "" : term->minus ? " - " : " + ");
         first = false;
-        bool brackets = term->expr->kind == EXPR_SELECT || term->minus;
+        bool brackets = term->expr->kind >= EXPR_LT && term->expr->kind <= EXPR_SELECT;
         if (mine >= 0)
             text_print(out, "(at[%d] ? ", mine);
         text_string(out, brackets ? "(" : "");

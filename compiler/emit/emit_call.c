@@ -1,6 +1,8 @@
 /* Functions that run a C kernel: they build the views that it sees. */
 #include "emit/emitter.h"
 
+#include "ir/print.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -22,6 +24,19 @@ static void emit_extents(Text *out, const char *field, const Tensor *tensor, boo
     text_string(out, "}");
 }
 
+/* Inside the loop over micro-batches: how far the one at work starts behind the first. */
+static void emit_turn_offset(Text *out, const Tensor *tensor, int written)
+{
+    int64_t stride = 0;
+    for (int d = 0; d < tensor->bound->rank; d++) {
+        if (tensor->bound->dims[d].written != written)
+            continue;
+        stride = tensor->value->micro == d + 1 ? 1 : stride * tensor->value->type.extent[d];
+    }
+    if (stride)
+        text_print(out, " + r->microbatch * %lld", (long long)stride);
+}
+
 static void emit_offsets(Text *out, const LocalOp *local, const Tensor *tensor, int *number)
 {
     bool any = false;
@@ -29,6 +44,7 @@ static void emit_offsets(Text *out, const LocalOp *local, const Tensor *tensor, 
         if (!written_has_offset(local, tensor, w))
             continue;
         text_print(out, "%s[%d] = at[%d]", any ? ", " : ", .offset = {", w, (*number)++);
+        emit_turn_offset(out, tensor, w);
         any = true;
     }
     text_string(out, any ? "}" : "");
@@ -70,7 +86,7 @@ static void emit_double(Text *out, double value)
     if (isnan(value) || isinf(value))
         text_string(out, isnan(value) ? "NAN" : value < 0 ? "-INFINITY" : "INFINITY");
     else
-        text_print(out, "%.17g", value);
+        print_number(out, value);
 }
 
 static void emit_attrs(Text *out, const OpDef *def, const Attr *attrs)

@@ -80,7 +80,7 @@ static void emit_size(Text *out, const LocalOp *local, int factor)
     for (int f = 0; f < local->factor_count; f++)
         if (local->op->binding->factors[f].factor == factor)
             size *= local->op->binding->factors[f].extent;
-    emit_integer(out, size);
+    text_print(out, "%lldL", (long long)size);
 }
 
 static void emit_at(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access, void *context, int binding)

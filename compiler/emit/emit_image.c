@@ -2,18 +2,12 @@
 #include "emit/emitter.h"
 
 #include "emit/plan.h"
+#include "ir/print.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <uthash.h>
 
 /* ---- pieces ---- */
-
-typedef struct PiecesEntry {
-    const char *key;
-    int number;
-    UT_hash_handle hh;
-} PiecesEntry;
 
 typedef struct Image {
     Emitter *emitter;
@@ -56,8 +50,8 @@ static void text_pieces(const Image *image, const Value *value, int rank, Text *
     text_print(first, "%d", count);
 }
 
-/* The number of the table with a value's pieces, written when new. */
-static int pieces_of(Image *image, const Value *value)
+/* The number of the table with these pieces, written when new. */
+static int pieces_write(Image *image, const Value *value)
 {
     Emitter *emitter = image->emitter;
     Arena *arena = emitter->arena;
@@ -67,17 +61,14 @@ static int pieces_of(Image *image, const Value *value)
     for (int d = 0; d < view.rank; d++)
         text_print(&extents, "%s%lld", d ? ", " : "", (long long)view.extent[d]);
     const char *key = arena_format(arena, "%s|%s|%s", text_bytes(&extents), text_bytes(&first), text_bytes(&boxes));
-    PiecesEntry *entry;
-    HASH_FIND_STR(emitter->pieces, key, entry);
-    if (entry)
-        return entry->number;
-    entry = arena_new(arena, PiecesEntry);
-    *entry = (PiecesEntry){.key = key, .number = emitter->pieces_count++};
-    HASH_ADD_KEYPTR(hh, emitter->pieces, entry->key, strlen(key), entry);
+    intptr_t *slot = intern_slot(emitter->pieces, key, strlen(key));
+    if (*slot)
+        return (int)*slot - 1;
+    *slot = ++emitter->pieces_count;
     Text layout = {.arena = arena};
     layout_print(&layout, value->layout);
     char number[16], rank[16];
-    snprintf(number, sizeof number, "%d", entry->number);
+    snprintf(number, sizeof number, "%d", emitter->pieces_count - 1);
     snprintf(rank, sizeof rank, "%d", view.rank);
     text_fill(image->out,
               "/* ($extents) $layout */\n"
@@ -88,7 +79,23 @@ static int pieces_of(Image *image, const Value *value)
               "static const ht_pieces pieces_$n = {$rank, extent_$n, first_$n, box_$n};\n\n",
               "layout", text_bytes(&layout), "extents", text_bytes(&extents), "n", number, "extents_or_1", view.rank ? text_bytes(&extents) : "1", "first", text_bytes(&first),
               "boxes", boxes.length ? text_bytes(&boxes) : "    0,\n", "rank", rank, NULL);
-    return entry->number;
+    return emitter->pieces_count - 1;
+}
+
+/* The number of the table with a value's pieces; the tables of equal layouts and types are looked for once. */
+static int pieces_of(Image *image, const Value *value)
+{
+    Emitter *emitter = image->emitter;
+    Text *key = &emitter->key;
+    key->length = 0;
+    text_append(key, (const char *)&value->layout, sizeof value->layout);
+    text_append(key, (const char *)&image->device_count, sizeof image->device_count);
+    for (int d = 0; d < value->type.rank; d++)
+        text_append(key, (const char *)&value->type.extent[d], sizeof *value->type.extent);
+    intptr_t *slot = intern_slot(emitter->pieces_known, key->bytes, key->length);
+    if (!*slot)
+        *slot = pieces_write(image, value) + 1;
+    return (int)*slot - 1;
 }
 
 /* ---- parameters, inputs, outputs ---- */
@@ -96,7 +103,9 @@ static int pieces_of(Image *image, const Value *value)
 static void text_param(Image *image, Text *rows, const Parameter *param)
 {
     static const char *const KINDS[] = {[INIT_ZEROS] = "0 /* zeros */", [INIT_CONSTANT] = "1 /* constant */", [INIT_NORMAL] = "2 /* normal */", [INIT_UNIFORM] = "3 /* uniform */"};
-    text_print(rows, "    {\"%s\", &pieces_%d, %s, %.17g, %d, {", c_string(rows->arena, param->name), pieces_of(image, param->value), KINDS[param->init], param->a, param->state_count);
+    text_print(rows, "    {\"%s\", &pieces_%d, %s, ", c_string(rows->arena, param->name), pieces_of(image, param->value), KINDS[param->init]);
+    print_number(rows, param->a);
+    text_print(rows, ", %d, {", param->state_count);
     for (int s = 0; s < param->state_count; s++)
         text_print(rows, "%s&pieces_%d", s ? ", " : "", pieces_of(image, param->states[s]));
     text_string(rows, param->state_count ? "}},\n" : "NULL}},\n");
@@ -191,14 +200,13 @@ static void emit_plans(Image *image)
 
 static void emit_roles(Image *image, const RoleText *texts)
 {
-    static const char *const PHASES[] = {"forward", "backward", "update"};
     Text rows = {.arena = image->emitter->arena};
     for (int role = 0; role < image->module->roles->role_count; role++) {
         text_print(&rows, "    {%lld", (long long)image->targets[role].role->arena_bytes);
-        for (int s = 0; s < 3; s++) {
-            if (texts[role].has[s]) {
-                text_print(image->out, "ht_phase %s_role%d_%s;\n", image->name, role, PHASES[s]);
-                text_print(&rows, ", %s_role%d_%s", image->name, role, PHASES[s]);
+        for (int p = 0; p < PHASE_COUNT; p++) {
+            if (texts[role].has[p]) {
+                text_print(image->out, "ht_phase %s_role%d_%s;\n", image->name, role, phase_name(p));
+                text_print(&rows, ", %s_role%d_%s", image->name, role, phase_name(p));
             } else {
                 text_string(&rows, ", NULL");
             }
@@ -254,6 +262,7 @@ static void emit_head(Image *image)
               "    .strategy = $strategy,\n"
               "    .trains = $trains,\n"
               "    .device_count = $devices,\n"
+              "    .microbatches = $microbatches,\n"
               "    .state_count = $states,\n"
               "    .param_count = $params,\n"
               "    .input_count = $inputs,\n"
@@ -270,7 +279,7 @@ static void emit_head(Image *image)
               "name", image->name, "name_image", arena_format(arena, "%s_image", image->name), "model", c_string(arena, module->name), "source",
               c_string(arena, slash ? slash + 1 : image->emitter->unit->file), "strategy",
               strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains", module->kind == MODULE_TRAIN ? "true" : "false", "devices",
-              number_text(arena, image->device_count), "states", number_text(arena, module->state_count), "params", number_text(arena, module->params.count), "inputs",
+              number_text(arena, image->device_count), "microbatches", number_text(arena, module->microbatches > 1 ? (int)module->microbatches : 1), "states", number_text(arena, module->state_count), "params", number_text(arena, module->params.count), "inputs",
               number_text(arena, module->inputs.count), "outputs", number_text(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles",
               number_text(arena, module->roles->role_count), "loss", number_text(arena, module->loss ? module->outputs.count : -1), NULL);
 }

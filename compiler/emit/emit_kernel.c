@@ -4,13 +4,6 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
-#include <uthash.h>
-
-struct KernelEntry {
-    Kernel kernel;
-    const char *key;
-    UT_hash_handle hh;
-};
 
 static void key_number(Text *key, int64_t number) { text_append(key, (const char *)&number, sizeof number); }
 
@@ -22,6 +15,7 @@ static void key_tensor(Text *key, const Tensor *tensor)
     if (!tensor->value)
         return;
     key_number(key, tensor->bound->access);
+    key_number(key, tensor->value->micro);
     key_number(key, tensor->bound->rank);
     key_number(key, tensor->bound->written_rank);
     for (int d = 0; d < tensor->bound->rank; d++) {
@@ -224,14 +218,10 @@ const Kernel *kernel_for(Target *target, const LocalOp *local)
     Emitter *emitter = target->emitter;
     Text *key = &emitter->key;
     kernel_key(key, local);
-    KernelEntry *entry;
-    HASH_FIND(hh, emitter->kernels, key->bytes, key->length, entry);
-    if (entry)
-        return &entry->kernel;
-    entry = arena_new(emitter->arena, KernelEntry);
-    entry->key = arena_copy(emitter->arena, key->bytes, key->length);
-    size_t length = key->length;
-    entry->kernel = kernel_write(target, local);
-    HASH_ADD_KEYPTR(hh, emitter->kernels, entry->key, length, entry);
-    return &entry->kernel;
+    Kernel **slot = intern_slot(emitter->kernels, key->bytes, key->length);
+    if (*slot)
+        return *slot;
+    Kernel *kernel = *slot = arena_new(emitter->arena, Kernel);
+    *kernel = kernel_write(target, local);
+    return kernel;
 }

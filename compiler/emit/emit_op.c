@@ -3,14 +3,13 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <uthash.h>
 
 int64_t tensor_count(const Tensor *tensor)
 {
     int64_t count = 1;
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
         count *= tensor->extent[d];
-    return tensor->value ? count : 0;
+    return tensor->value && !tensor->empty ? count : 0;
 }
 
 int operand_of(const LocalOp *local, int index)
@@ -31,7 +30,7 @@ static const char *tensor_name(Arena *arena, const char *name, int number)
     return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "") : arena_format(arena, "%s_%d", name, number);
 }
 
-/* Fills in one tensor and the extents of its factors. */
+/* Fills in one tensor, and the extents of its factors where this device holds something of it. */
 static bool local_tensor(LocalOp *local, Target *target, Tensor *tensor, const Value *value, const BoundAccess *bound, const Access *access, int number)
 {
     *tensor = (Tensor){.value = value, .access = access, .bound = bound, .name = tensor_name(target->emitter->arena, access->name, number)};
@@ -42,7 +41,8 @@ static bool local_tensor(LocalOp *local, Target *target, Tensor *tensor, const V
         diag_note(target->module->diag, value->at, "the pieces are those of this value; convert it with `reshard` before");
         return false;
     }
-    for (int d = 0; d < bound->rank; d++) {
+    tensor->empty = !value_region(target->module, value, local->device)->box_count;
+    for (int d = 0; d < bound->rank && !tensor->empty; d++) {
         if (bound->dims[d].count != 1)
             BUG("%s: dimension %d of %s is not refined", local->op->def->name, d, access->name);
         int64_t *extent = &local->extent[bound->dims[d].factors[0]];
@@ -52,6 +52,16 @@ static bool local_tensor(LocalOp *local, Target *target, Tensor *tensor, const V
         *extent = tensor->extent[d];
     }
     return true;
+}
+
+/* Of an empty piece only the other tensors tell which factors are not empty. */
+static void local_empty_tensor(LocalOp *local, Tensor *tensor)
+{
+    for (int d = 0; tensor->empty && d < tensor->bound->rank; d++) {
+        int64_t *extent = &local->extent[tensor->bound->dims[d].factors[0]];
+        *extent = *extent < 0 ? 0 : *extent;
+        tensor->extent[d] = *extent;
+    }
 }
 
 static uint32_t bound_factors(const BoundAccess *bound)
@@ -77,6 +87,10 @@ static bool local_tensors(LocalOp *local, Target *target)
         ok = local_tensor(local, target, &local->operands[k], op->operands[k], &binding->operands[k], access, access->variadic ? number : -1) && ok;
         number++;
     }
+    for (int k = 0; k < op->result_count; k++)
+        local_empty_tensor(local, &local->results[k]);
+    for (int k = 0; k < op->operand_count; k++)
+        local_empty_tensor(local, &local->operands[k]);
     return ok;
 }
 
@@ -120,12 +134,6 @@ static void collect_terms(LocalOp *local, const Expr *expr, bool minus)
 }
 
 /* ---- which devices add a term ---- */
-
-typedef struct FlagEntry {
-    const char *key;
-    const bool *added; // by device of the strategy
-    UT_hash_handle hh;
-} FlagEntry;
 
 static bool region_equal(const Region *a, const Region *b)
 {
@@ -180,17 +188,13 @@ static const bool *term_added(Target *target, const LocalOp *local, const Term *
             for (int d = 0; d < local->operands[k].value->type.rank; d++)
                 text_print(&key, ",%lld", (long long)local->operands[k].value->type.extent[d]);
         }
-    FlagEntry *entry;
-    HASH_FIND_STR(target->flags, text_bytes(&key), entry);
-    if (entry)
-        return entry->added;
+    bool **slot = intern_slot(target->flags, text_bytes(&key), key.length);
+    if (*slot)
+        return *slot;
     const Specialization *roles = target->module->roles;
-    bool *added = arena_array(emitter->arena, bool, roles->device_count);
+    bool *added = *slot = arena_array(emitter->arena, bool, roles->device_count);
     for (int i = 0; i < roles->device_count; i++)
         added[i] = device_adds(local, operands, roles->devices[i]);
-    entry = arena_new(emitter->arena, FlagEntry);
-    *entry = (FlagEntry){.key = text_bytes(&key), .added = added};
-    HASH_ADD_KEYPTR(hh, target->flags, entry->key, key.length, entry);
     return added;
 }
 
@@ -312,12 +316,6 @@ int local_pieces(const LocalOp *local, Target *target, int device, int64_t *numb
     return count;
 }
 
-typedef struct PieceEntry {
-    const char *key;
-    int column;
-    UT_hash_handle hh;
-} PieceEntry;
-
 enum { MOST_PIECES = (EMIT_MAX_TENSORS + 8) * IR_MAX_RANK };
 
 int piece_column(Target *target, const LocalOp *local)
@@ -334,16 +332,15 @@ int piece_column(Target *target, const LocalOp *local)
     }
     if (!count)
         return -1;
-    PieceEntry *entry;
-    HASH_FIND(hh, table->known, key->bytes, key->length, entry);
-    if (entry)
-        return entry->column;
-    entry = arena_new(arena, PieceEntry);
-    *entry = (PieceEntry){.key = arena_copy(arena, key->bytes, key->length), .column = table->width};
-    HASH_ADD_KEYPTR(hh, table->known, entry->key, key->length, entry);
+    intptr_t *slot = intern_slot(table->known, key->bytes, key->length);
+    if (*slot)
+        return (int)*slot - 1;
+    *slot = table->width + 1;
     table->width += count;
-    for (int i = 0; i < table->device_count; i++)
+    for (int i = 0; i < table->device_count; i++) {
+        local_pieces(local, target, target->role->devices[i], numbers);
         for (int c = 0; c < count; c++)
-            array_push(arena, &table->rows[i], ((const int64_t *)(const void *)entry->key)[i * count + c]);
-    return entry->column;
+            array_push(arena, &table->rows[i], numbers[c]);
+    }
+    return table->width - count;
 }

@@ -84,26 +84,34 @@ static const char *op_comment(Arena *arena, const Op *op)
     return name ? arena_format(arena, "%s = %s", name, op->def->name) : op->def->name;
 }
 
-static void add_tensor(Arena *arena, Call *call, const Target *target, const Value *value)
-{
-    if (value)
-        call_buffer(arena, call, value_buffer(target, value));
-}
-
-/* Bytes of a value on this role's devices. */
+/* Bytes of a value on this role's devices; of one micro-batch where the value has one a micro-batch. */
 static int64_t value_bytes(const Target *target, const Value *value)
 {
-    return value_region(target->module, value, target->role->devices[0])->volume * dtype_size(value->type.dtype);
+    int64_t bytes = value_region(target->module, value, target->role->devices[0])->volume * dtype_size(value->type.dtype);
+    return value->micro > 0 ? bytes / target->module->microbatches : bytes;
+}
+
+/* An input lies whole in its slot; inside the loop over micro-batches only a part of it is at work. */
+static void add_tensor(Arena *arena, Call *call, const Target *target, const Value *value)
+{
+    if (!value)
+        return;
+    const Value *owner = value_storage(value);
+    bool turn = target->module->microbatches > 1 && owner->kind == VALUE_INPUT && owner->micro > 0 && call->op->turn == TURN_EACH;
+    if (turn)
+        call_turn(arena, call, target->slot_of[owner->id], value_bytes(target, owner));
+    else
+        call_buffer(arena, call, value_buffer(target, value));
 }
 
 static void add_copy(Calls *calls, Target *target, const Op *op, const Value *to, const Value *from)
 {
-    int64_t bytes = value_bytes(target, from), source = value_buffer(target, from), destination = value_buffer(target, to);
-    if (!bytes || source == destination)
+    int64_t bytes = value_bytes(target, from);
+    if (!bytes || value_buffer(target, from) == value_buffer(target, to))
         return;
     Call *call = call_new(calls, "ht_copy(", op);
-    call_buffer(calls->arena, call, destination);
-    call_buffer(calls->arena, call, source);
+    add_tensor(calls->arena, call, target, to);
+    add_tensor(calls->arena, call, target, from);
     call_number(calls->arena, call, bytes);
     call->comment = op_comment(calls->arena, op);
 }
@@ -114,8 +122,8 @@ static void add_conversion(Calls *calls, Target *target, const Op *op, int plan)
         return;
     Call *call = call_new(calls, "ht_convert(r, ", op);
     call_text(calls->arena, call, arena_format(calls->arena, "%s_plan[%d]", target->name, plan));
-    call_buffer(calls->arena, call, value_buffer(target, op->operands[0]));
-    call_buffer(calls->arena, call, value_buffer(target, op->results[0]));
+    add_tensor(calls->arena, call, target, op->operands[0]);
+    add_tensor(calls->arena, call, target, op->results[0]);
     int64_t scratch = target->role->scratch ? target->role->scratch[op->index] : -1;
     if (scratch >= 0)
         call_buffer(calls->arena, call, scratch);
@@ -123,6 +131,21 @@ static void add_conversion(Calls *calls, Target *target, const Op *op, int plan)
         call_text(calls->arena, call, "NULL");
     call->places = true;
     call->comment = op->results[0]->name ? op->results[0]->name : "";
+}
+
+/* The sum over micro-batches. */
+static void add_accumulation(Calls *calls, Target *target, const Op *op)
+{
+    const Value *result = op->results[0];
+    int64_t bytes = value_bytes(target, result);
+    if (!bytes)
+        return;
+    Call *call = call_new(calls, "ht_accumulate(r, ", op);
+    add_tensor(calls->arena, call, target, result);
+    add_tensor(calls->arena, call, target, op->operands[0]);
+    call_number(calls->arena, call, bytes / dtype_size(result->type.dtype));
+    call_text(calls->arena, call, c_dtype(result->type.dtype));
+    call->comment = op_comment(calls->arena, op);
 }
 
 static void add_kernel(Calls *calls, Target *target, const Op *op)
@@ -150,8 +173,18 @@ static void add_op(Calls *calls, Target *target, const Op *op)
         add_conversion(calls, target, op, plan);
     else if (op->def == target->module->reshard_def || op->def->rule->kind == RULE_VIEW)
         add_copy(calls, target, op, op->results[0], op->operands[0]);
+    else if (op->def == target->module->accumulate_def)
+        add_accumulation(calls, target, op);
     else
         add_kernel(calls, target, op);
+}
+
+/* The phase that runs an operator. */
+static int op_phase(const Module *module, const Op *op)
+{
+    if (module->microbatches <= 1 || op->turn == TURN_EACH)
+        return op->section == SECTION_FORWARD ? PHASE_FORWARD : op->section == SECTION_BACKWARD || module->microbatches > 1 ? PHASE_BACKWARD : PHASE_UPDATE;
+    return op->turn == TURN_BEFORE ? PHASE_BEFORE : PHASE_UPDATE;
 }
 
 /* Copies of new values that were not computed in place. */
@@ -169,7 +202,11 @@ static void add_updates(Calls *calls, Target *target)
 
 /* ---- the file ---- */
 
-static const char *const PHASES[] = {"forward", "backward", "update"};
+const char *phase_name(Phase phase)
+{
+    static const char *const NAMES[] = {[PHASE_BEFORE] = "before", [PHASE_FORWARD] = "forward", [PHASE_BACKWARD] = "backward", [PHASE_UPDATE] = "update"};
+    return NAMES[phase];
+}
 
 static void emit_header(Text *out, const Target *target)
 {
@@ -183,24 +220,25 @@ RoleText emit_role(Text *out, Target *target)
 {
     Arena *arena = target->emitter->arena;
     const Module *module = target->module;
-    Calls calls[3];
-    for (int s = 0; s < 3; s++)
-        calls[s] = calls_create(arena);
-    int section = SECTION_FORWARD;
+    UsedKernels used = {0};
+    Calls calls[PHASE_COUNT];
+    for (int p = 0; p < PHASE_COUNT; p++)
+        calls[p] = calls_create(arena, &used);
+    int phase = PHASE_BEFORE;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        section = (int)op->section > section ? (int)op->section : section;
-        add_op(&calls[section], target, op);
+        phase = op_phase(module, op) > phase ? op_phase(module, op) : phase;
+        add_op(&calls[phase], target, op);
     }
-    add_updates(&calls[SECTION_UPDATE], target);
+    add_updates(&calls[PHASE_UPDATE], target);
 
     emit_header(out, target);
-    calls_externs(out, target, calls, 3);
-    RoleText text = {{false, false, false}};
-    for (int s = 0; s < 3; s++) {
-        text.has[s] = calls[s].count > 0;
-        if (text.has[s])
-            calls_emit(out, &calls[s], arena_format(arena, "%s_role%d_%s", target->name, target->role_index, PHASES[s]), PHASES[s]);
+    calls_externs(out, target, &used);
+    RoleText text = {0};
+    for (int p = 0; p < PHASE_COUNT; p++) {
+        text.has[p] = calls[p].count > 0;
+        if (text.has[p])
+            calls_emit(out, &calls[p], arena_format(arena, "%s_role%d_%s", target->name, target->role_index, phase_name(p)), phase_name(p));
     }
     return text;
 }

@@ -9,11 +9,10 @@
 #include "emit/backend.h"
 #include "emit/emit.h"
 #include "ir/roles.h"
+#include "support/intern.h"
 #include "support/text.h"
 
 /* ---- the unit ---- */
-
-typedef struct KernelEntry KernelEntry;
 
 typedef struct Emitter {
     Arena *arena;
@@ -21,12 +20,12 @@ typedef struct Emitter {
     const char *base;       // "gpt"
     const char *prefix;     // base as a C identifier
     const Backend *backend;
-    KernelEntry *kernels;   // by key
+    Intern *kernels;        // Kernel * by key
     int kernel_count;
     Text kernel_text;       // the functions so far
     Text kernel_externs;    // declarations of the C kernels that they run
     Text key;               // reused for keys
-    struct PiecesEntry *pieces; // tables of pieces so far
+    Intern *pieces, *pieces_known; // tables of pieces so far, by content, and by layout and type
     int pieces_count;
 } Emitter;
 
@@ -49,6 +48,7 @@ typedef struct Tensor {
     const Access *access;
     const BoundAccess *bound;
     const char *name;        // in emitted C
+    bool empty;              // this device holds nothing of it
     int64_t extent[IR_MAX_RANK];
 } Tensor;
 
@@ -81,7 +81,7 @@ typedef Array(int64_t) Row;
 typedef struct PieceTable {
     int device_count, width;
     Row *rows;               // by device of the role
-    struct PieceEntry *known;
+    Intern *known;           // one more than the column, by content
 } PieceTable;
 
 /* The conversions of a module: a table for each pair of a plan and an element type. */
@@ -102,7 +102,7 @@ typedef struct Target {
     const int64_t *updated_of; // by value id: the slot that takes the new value of a parameter or state; -1: none
     const Conversions *conversions;
     PieceTable pieces;
-    struct FlagEntry *flags; // what term_added found, by layouts
+    Intern *flags;           // what term_added found, by layouts
 } Target;
 
 /* Fills in `local`; false after an error was reported: pieces of several boxes. */
@@ -155,8 +155,10 @@ bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written)
 /* ---- files ---- */
 
 /* The C text of a role: its phases. Fills in which phases exist. */
+typedef enum Phase { PHASE_BEFORE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_UPDATE, PHASE_COUNT } Phase;
+const char *phase_name(Phase phase);
 typedef struct RoleText {
-    bool has[3];             // by section
+    bool has[PHASE_COUNT];
 } RoleText;
 RoleText emit_role(Text *out, Target *target);
 

@@ -237,7 +237,7 @@ typedef struct ForParts {
 /* Which child is which part. False when that cannot be told. */
 static bool for_parts(Reader *r, CXCursor cursor, const Cursors *list, ForParts *parts)
 {
-    int first, second;
+    int first = 0, second = 0;
     *parts = (ForParts){-1, -1, -1, list->count - 1};
     if (list->count == 4) {
         *parts = (ForParts){0, 1, 2, 3};

@@ -101,6 +101,14 @@ static void fill(Reader *r, CType *type, CXType clang)
     }
 }
 
+/* The size of a type in bytes; 0 where it has none. (libclang crashes on the sizes of its own placeholder types.) */
+static int64_t type_size(CXType clang)
+{
+    bool sized = (clang.kind >= CXType_Bool && clang.kind <= CXType_Double) || clang.kind == CXType_Enum || clang.kind == CXType_Pointer ||
+                 clang.kind == CXType_ConstantArray || clang.kind == CXType_Record;
+    return sized ? clang_Type_getSizeOf(clang) : 0;
+}
+
 const CType *clang_type(Reader *r, CXType clang)
 {
     clang = clang_getUnqualifiedType(clang_getCanonicalType(clang));
@@ -109,7 +117,7 @@ const CType *clang_type(Reader *r, CXType clang)
     const char *name = clang_getCString(spelling);
     HASH_FIND_STR(r->types, name, seen);
     if (!seen) {
-        CType *type = new_type(r, arena_string(r->arena, name), CT_OTHER, clang_Type_getSizeOf(clang));
+        CType *type = new_type(r, arena_string(r->arena, name), CT_OTHER, type_size(clang));
         fill(r, type, clang);
         clang_disposeString(spelling);
         return type;

@@ -79,6 +79,8 @@ struct CVar {
     int init_slots;     // static storage: places that a frame needs to evaluate init
     const CExpr *length; // of an array of variable length
     const CFunction *function; // that it is local to; NULL at file scope
+    const CFunction *assigned_by; // a function that changes it, or takes its address; NULL none (models.c)
+    Position assigned_at;
 };
 
 /* An operator: a function under `#pragma hspmd op`. */
@@ -101,6 +103,7 @@ struct CFunction {
     int number;        // among the unit's functions
     const COperator *op;
     const struct Builtin *builtin; // found when it is first called
+    bool evaluated;    // for the model that is being built
 };
 
 /* ---- expressions ---- */

@@ -60,6 +60,7 @@ static Val call_body(Eval *ev, const Call *call)
     Object *few[FEW_SLOTS] = {0};
     if (ev->depth >= MOST_DEPTH)
         eval_error(ev, call->at, "the recursion of %s is deeper than %d calls", call->function->name, MOST_DEPTH);
+    ((CFunction *)call->function)->evaluated = true;
     ev->depth++;
     Val value = run_body(ev, call, call->function->slot_count <= FEW_SLOTS ? few : arena_array(ev->scratch, Object *, call->function->slot_count));
     ev->depth--;
@@ -124,7 +125,7 @@ Val call_function(Eval *ev, const Call *call)
 static const CFunction *callee(Eval *ev, const CExpr *expr)
 {
     const CExpr *a = expr->a;
-    while (a->kind == C_CAST && a->a->type->kind == CT_FUNCTION)
+    while (a->kind == C_CAST && (a->a->type->kind == CT_FUNCTION || a->a->kind == C_FUNCTION))
         a = a->a;
     if (a->kind == C_FUNCTION)
         return a->function;

@@ -129,7 +129,7 @@ static void fill_positional(Filler *f, const CExpr *value)
 
 static void fill_designated(Filler *f, const CExpr *expr)
 {
-    int64_t last;
+    int64_t last = 0;
     const CType *type;
     designate(f, expr, &last);
     Level *level = &f->level[f->depth];
@@ -251,6 +251,8 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at)
     Place place = {*object, 0};
     if (!var->defined)
         place_forget(ev, place, var->type->size);
+    else if (ev->lenient && var->assigned_by && !var->is_const)
+        place_forget(ev, place, var->type->size);
     else if (var->given)
         place_store(ev, place, val_int(var->type, var->given_value));
     else if (var->init)
@@ -263,7 +265,7 @@ static Object *lenient_variable(Eval *ev, const CVar *var)
 {
     Object *object = frame_object(ev, var->slot, var->type->size, var->name);
     Place place = {object, 0};
-    if (var->init)
+    if (var->init && !var->assigned_by)
         eval_init(ev, place, var->type, var->init);
     else
         place_forget(ev, place, var->type->size);

@@ -44,7 +44,7 @@ static Val floating_to_integer(Eval *ev, double value, const CType *type, Positi
 
 static Val to_pointer(Eval *ev, Val value, const CType *type, Position at)
 {
-    if (value.type->kind == CT_POINTER || (ctype_is_integer(value.type) && value.i == 0))
+    if (value.type->kind == CT_POINTER || value.type->kind == CT_FUNCTION || (ctype_is_integer(value.type) && value.i == 0))
         return (Val){.type = type, .i = value.i};
     eval_error(ev, at, "%s cannot be converted to a pointer at compile time", value.type->name);
 }

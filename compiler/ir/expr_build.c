@@ -1,14 +1,13 @@
 /* Constructors that simplify, and derivatives. */
 #include "ir/expr.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 const Expr *expr_number(Arena *arena, double number, const char *spelling)
 {
-    if (!spelling && number == floor(number) && fabs(number) < 1e15)
+    if (!spelling && number > -1e15 && number < 1e15 && number == (double)(int64_t)number)
         spelling = arena_format(arena, "%.0f", number);
     if (!spelling) {
         char digits[40];

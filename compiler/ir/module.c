@@ -35,6 +35,7 @@ Module *module_create(Arena *arena, Diag *diag, const char *name)
     Module *module = arena_new(arena, Module);
     module->arena = arena;
     module->diag = diag;
+    module->microbatches = 1;
     module->name = name;
     module->calls = arena_new(arena, struct CallTable);
     module->calls->arena = module->calls->key.arena = arena;

@@ -56,10 +56,10 @@ static const char *raw_line(IrParser *parser, Position *at)
     const char *start = lexer->next + strspn(lexer->next, " \t");
     size_t length = strcspn(start, "\n");
     *at = (Position){lexer->at.file, lexer->at.line, lexer->at.column + (int)(start - lexer->next)};
-    const char *line = arena_substring(parser->arena, start, length);
-    skip_to(lexer, start + length);
-    lex_next(lexer);
-    return line;
+    do
+        lex_next(lexer);
+    while (lexer->token.kind != TOKEN_LINE && lexer->token.kind != TOKEN_END);
+    return arena_substring(parser->arena, start, length);
 }
 
 static bool parse_param_kind(IrParser *parser, ParamKind *kind)
@@ -126,6 +126,10 @@ static bool parse_update(IrParser *parser)
 }
 
 static bool parse_reshard(IrParser *parser) { return (parser->module->reshard_def = parse_def_name(parser)) != NULL; }
+
+static bool parse_accumulate(IrParser *parser) { return (parser->module->accumulate_def = parse_def_name(parser)) != NULL; }
+
+static bool parse_microbatches(IrParser *parser) { return parse_int(parser, &parser->module->microbatches); }
 
 /* ---- the module's head ---- */
 
@@ -363,7 +367,7 @@ typedef struct LineForm {
     bool (*parse)(IrParser *parser);
 } LineForm;
 
-static const LineForm forms[] = {{"module", parse_module},     {"op", parse_def},           {"update", parse_update},       {"reshard", parse_reshard},  {"param", parse_param},
+static const LineForm forms[] = {{"module", parse_module},     {"op", parse_def},           {"update", parse_update},       {"reshard", parse_reshard},  {"microbatches", parse_microbatches}, {"accumulate", parse_accumulate}, {"param", parse_param},
                                  {"state", parse_state},       {"input", parse_input},      {"gradient", parse_gradient},   {"argument", parse_argument}, {"return", parse_return},
                                  {"frame", parse_frame},       {"binding", parse_binding},  {"section", parse_section},     {"output", parse_output},    {"loss", parse_loss},
                                  {"trained", parse_trained},   {"role", parse_role_line},   {"offsets", parse_role_line},   {"scratch", parse_role_line}, {"plans", parse_role_line}};

@@ -175,6 +175,7 @@ typedef struct Marks {
     const char *tower, *scope;
     int64_t layer;
     bool recompute;
+    Turn turn;
     const Frame *frames;
     Position at;
 } Marks;
@@ -209,6 +210,9 @@ static bool parse_mark(IrParser *parser, Marks *marks, bool *done)
         good = parse_int(parser, &marks->layer);
     } else if (lex_take(lexer, "recompute")) {
         marks->recompute = true;
+    } else if (lex_take(lexer, "turn")) {
+        marks->turn = lex_take(lexer, "each") ? TURN_EACH : TURN_AFTER;
+        good = marks->turn == TURN_EACH || lex_expect(lexer, "after", "or 'each' after 'turn'");
     } else {
         *done = true;
     }
@@ -257,6 +261,7 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
     op->tower = marks->tower;
     op->layer = (int)marks->layer;
     op->recompute = marks->recompute;
+    op->turn = marks->turn;
     return op;
 }
 

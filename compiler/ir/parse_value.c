@@ -109,6 +109,8 @@ bool parse_position(IrParser *parser, Position *at)
         return false;
     at->line = (int)line;
     at->column = (int)column;
+    if (!line)
+        *at = (Position){0};
     return true;
 }
 
@@ -266,6 +268,15 @@ static bool parse_storage(IrParser *parser, Value *value)
     return true;
 }
 
+static bool parse_micro(IrParser *parser, Value *value)
+{
+    int64_t number = MICRO_SUM;
+    if (!lex_take(&parser->lexer, "sum") && !parse_int(parser, &number))
+        return false;
+    value->micro = (int)number;
+    return true;
+}
+
 /* One mark of a value; *done when the current token begins none. */
 static bool parse_mark(IrParser *parser, Value *value, bool *done)
 {
@@ -280,9 +291,11 @@ static bool parse_mark(IrParser *parser, Value *value, bool *done)
         return parse_layout(parser, &value->shard);
     if (lex_take(lexer, "layout"))
         return parse_layout(parser, &value->layout);
+    if (lex_take(lexer, "micro"))
+        return parse_micro(parser, value);
     if (lex_take(lexer, "storage"))
         return parse_storage(parser, value);
-    if (lex_take(lexer, "at"))
+    if (lex_is(lexer, "@"))
         return parse_position(parser, &value->at);
     *done = true;
     return true;

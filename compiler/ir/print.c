@@ -48,6 +48,10 @@ static void print_defs(Printer *printer)
         text_print(printer->out, "update %s states %d%s\n", module->update->name, module->state_count, module->clip ? " clip" : "");
     if (module->reshard_def)
         text_print(printer->out, "reshard %s\n", module->reshard_def->name);
+    if (module->microbatches != 1)
+        text_print(printer->out, "microbatches %lld\n", (long long)module->microbatches);
+    if (module->accumulate_def)
+        text_print(printer->out, "accumulate %s\n", module->accumulate_def->name);
 }
 
 static const char *const init_names[] = {[INIT_ZEROS] = "zeros", [INIT_CONSTANT] = "constant", [INIT_NORMAL] = "normal", [INIT_UNIFORM] = "uniform"};

@@ -39,16 +39,25 @@ void print_number(Text *out, double number)
     text_string(out, digits);
 }
 
-void print_position(Printer *printer, Position at)
+/* Also an empty position, as 0:0. */
+static void print_any_position(Printer *printer, Position at)
 {
-    if (!at.file && !at.line)
-        return;
     text_string(printer->out, " @");
+    if (!at.file && !at.line) {
+        text_string(printer->out, "0:0");
+        return;
+    }
     if (!at.file || !printer->module->source || strcmp(at.file, printer->module->source)) {
         print_quoted(printer->out, at.file ? at.file : "");
         text_string(printer->out, ":");
     }
     text_print(printer->out, "%d:%d", at.line, at.column);
+}
+
+void print_position(Printer *printer, Position at)
+{
+    if (at.file || at.line)
+        print_any_position(printer, at);
 }
 
 void print_type(Text *out, Type type)
@@ -108,16 +117,16 @@ void print_value(Printer *printer, const Value *value, bool named, Position know
     if (value->shard_text) {
         text_string(out, " shard ");
         print_quoted(out, value->shard_text);
-        print_position(printer, value->shard_at);
+        print_any_position(printer, value->shard_at);
     }
     print_layout(out, "resolved", value->shard);
     print_layout(out, "layout", value->layout);
+    if (value->micro)
+        text_print(out, value->micro == MICRO_SUM ? " micro sum" : " micro %d", value->micro);
     if (value->storage)
         text_print(out, " storage %%%d", value->storage->id);
-    if (!position_equal(value->at, known)) {
-        text_string(out, " at");
-        print_position(printer, value->at);
-    }
+    if (!position_equal(value->at, known))
+        print_any_position(printer, value->at);
 }
 
 static void print_attr(Text *out, ParamKind kind, const Attr *attr)
@@ -174,6 +183,7 @@ static void print_marks(Printer *printer, const Op *op)
         print_quoted(out, op->scope);
     }
     text_string(out, op->recompute ? " recompute" : "");
+    text_string(out, op->turn == TURN_EACH ? " turn each" : op->turn == TURN_AFTER ? " turn after" : "");
     if (op->frames)
         text_print(out, " from %d", print_frame(printer, op->frames));
     print_position(printer, op->at);

@@ -92,14 +92,16 @@ static void check_devices(const Checker *checker)
 
 /* ---- meshes ---- */
 
+enum { MOST_WEIGHT = 1 << 20 };
+
 static void check_weights(const Checker *checker, const MeshAxis *axis)
 {
     int64_t sum = 0;
     bool good = true;
     for (int i = 0; i < axis->count && axis->weights && good; i++)
-        good = axis->weights[i] >= 0 && axis->weights[i] <= INT32_MAX && (sum += axis->weights[i]) >= 0;
+        good = axis->weights[i] >= 0 && axis->weights[i] <= MOST_WEIGHT && (sum += axis->weights[i]) >= 0;
     if (axis->weights && (!good || !sum))
-        diag_error(checker->diag, axis->at, "the weights of the axis \"%s\" must be from 0 to 2147483647, and not all 0", axis->name);
+        diag_error(checker->diag, axis->at, "the weights of the axis \"%s\" must be from 0 to %d, and not all 0", axis->name, MOST_WEIGHT);
 }
 
 static void check_mesh(const Checker *checker, const Stage *stage, void *to)

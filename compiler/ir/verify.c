@@ -27,6 +27,7 @@ static void problem(Verifier *verifier, const Op *op, const char *format, ...)
         return;
     Text line = {.arena = verifier->scratch};
     Printer printer = {.out = &line, .scratch = verifier->scratch, .module = verifier->module};
+    print_references(&printer, op);
     print_op(&printer, op);
     fprintf(stderr, "%s", text_bytes(&line));
 }
@@ -137,7 +138,7 @@ static void check_ops(Verifier *verifier, Op *const *ops, int count)
 static void check_sections(Verifier *verifier)
 {
     const Module *module = verifier->module;
-    for (int i = 1; i < module->ops.count; i++)
+    for (int i = 1; i < module->ops.count && module->microbatches == 1; i++)
         if (module->ops.at[i]->section < module->ops.at[i - 1]->section)
             problem(verifier, module->ops.at[i], "the sections are not in order");
 }

@@ -63,6 +63,7 @@ struct Plan {
     Arena *arena;
     Shape shape;
     int element;
+    const Cluster *cluster;
     const Cells *cells;
     ht_reduction reduction;
     int device_count;

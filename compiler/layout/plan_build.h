@@ -45,4 +45,7 @@ void spread_evenly(Builder *builder, const Devices *devices, int64_t amount, int
 /* Adds a segment to the message between two devices in a step; `step` is an index of plan->steps. */
 void step_send(Builder *builder, int step, int sender, int receiver, Segment segment);
 
+/* Leaves out the exchanges that carry nothing; nothing may be added to the messages of the steps so far. */
+void plan_drop_empty(Builder *builder);
+
 #endif

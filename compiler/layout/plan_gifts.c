@@ -301,11 +301,5 @@ void plan_gifts(Builder *builder)
     send_all(builder, &rest, false, &next);
     rest = gather(builder, &next, lanes);
     send_all(builder, &rest, true, &next);
-    int kept = 0;
-    for (int s = 0; s < builder->plan->steps.count; s++) {
-        Step *step = &builder->plan->steps.at[s];
-        if (step->verb != HT_EXCHANGE || step->messages.count || step->reductions.count)
-            builder->plan->steps.at[kept++] = *step;
-    }
-    builder->plan->steps.count = kept;
+    plan_drop_empty(builder);
 }

@@ -79,16 +79,18 @@ static void add_all_reduce(Builder *builder, int t)
 
 /* ---- parts ---- */
 
-/* The devices among which the value is divided: those that want it and hold a contribution, or else all that want it. */
+/* The devices among which the value is divided: those that want it and hold a contribution, or else all that want it. Teams stand together, so
+ * that each reduces one stretch of the value. */
 static Devices reducers_of(Builder *builder, const Task *task)
 {
     Devices reducers = {0};
-    for (int w = 0; w < task->wanted.count; w++)
+    int lanes = 0;
+    for (int p = 0; p < task->source_count; p++)
+        lanes = task->sources[p].count > lanes ? task->sources[p].count : lanes;
+    for (int lane = 0; lane < lanes; lane++)
         for (int p = 0; p < task->source_count; p++)
-            if (devices_find(&task->sources[p], task->wanted.at[w]) >= 0) {
-                array_push(builder->arena, &reducers, task->wanted.at[w]);
-                break;
-            }
+            if (lane < task->sources[p].count && devices_find(&task->wanted, task->sources[p].at[lane]) >= 0)
+                array_push(builder->arena, &reducers, task->sources[p].at[lane]);
     return reducers.count ? reducers : task->wanted;
 }
 
@@ -285,16 +287,6 @@ static int combining_step(Builder *builder)
     return builder->plan->steps.count - 1;
 }
 
-/* The steps of an exchange that nobody uses are left out. */
-static void drop_empty_steps(Plan *plan)
-{
-    int kept = 0;
-    for (int s = 0; s < plan->steps.count; s++)
-        if (plan->steps.at[s].verb != HT_EXCHANGE || plan->steps.at[s].messages.count || plan->steps.at[s].reductions.count)
-            plan->steps.at[kept++] = plan->steps.at[s];
-    plan->steps.count = kept;
-}
-
 /* ---- all together ---- */
 
 /* Each part's value lies at its reducer now; the others that want it get it from there. */
@@ -338,7 +330,7 @@ static void reduce_parts(Builder *builder, const Parts *parts)
             end++;
         add_messages(builder, parts, i, end, component, done, &rounds);
     }
-    drop_empty_steps(builder->plan);
+    plan_drop_empty(builder);
 }
 
 void plan_reductions(Builder *builder)

@@ -133,7 +133,19 @@ static void cut_access(const Mesh *mesh, const Assignment *assignment, const Bou
     }
 }
 
-/* The linear group whose operands are all partial sums over the axis; 0 when there is none. */
+/* What operand k is over the axis, for passing partial sums: a sum, a scalar that one holder could keep, or neither. */
+typedef enum Part { PART_NO, PART_SCALAR, PART_SUM } Part;
+
+static Part part_of(const Op *op, Version *const *versions, int k, int axis)
+{
+    if (!versions[k]->known)
+        return PART_NO;
+    if (versions[k]->spread.at[axis] == SPREAD_SUM)
+        return PART_SUM;
+    return op->operands[k]->type.rank == 0 && versions[k]->spread.at[axis] == SPREAD_DUP ? PART_SCALAR : PART_NO;
+}
+
+/* The linear group whose operands are partial sums over the axis, or scalars beside at least one that is; 0 when there is none. */
 static int partial_group(const Op *op, Version *const *versions, int axis)
 {
     int group[64] = {0};
@@ -142,13 +154,15 @@ static int partial_group(const Op *op, Version *const *versions, int axis)
     else if (op->def->rule->operand_count <= 64)
         rule_linear(op->def->rule, group);
     for (int g = 1; g <= 64; g++) {
-        int members = 0, partial = 0;
+        int members = 0, sums = 0, scalars = 0;
         for (int k = 0; k < op->operand_count; k++)
             if (op->operands[k] && group[op->binding->operands[k].access] == g) {
+                Part part = part_of(op, versions, k, axis);
                 members++;
-                partial += versions[k]->known && versions[k]->spread.at[axis] == SPREAD_SUM;
+                sums += part == PART_SUM;
+                scalars += part == PART_SCALAR;
             }
-        if (members && members == partial)
+        if (sums && members == sums + scalars)
             return g;
     }
     return 0;
@@ -278,7 +292,7 @@ static void assign_by_price(const Mesh *mesh, const Op *op, Version *const *vers
         put(assignment, axis, candidate);
         double price = price_of(mesh, op, versions, assignment);
         take_back(assignment, axis);
-        if (price < least) {
+        if (price < least || (price == least && candidate <= ASSIGN_PASS && op->results[0]->type.rank == 0)) {
             least = price;
             best = candidate;
         }

@@ -28,10 +28,10 @@ typedef struct ht_worker {
     const int64_t *piece;  // this device's row of numbers that differ within a role: offsets of pieces, whether to add a bias
     const float *hyper;    // of the optimizer
     int64_t step;
+    int64_t microbatch;    // of the step
     int training;
     uint64_t seed;
     int device;
-    const char *doing;     // the operator at work: "gpt.c:42 h3"
 } ht_worker;
 
 /* The storage of a buffer in the arena, of a slot, and of either. */
@@ -50,6 +50,12 @@ static inline void *ht_at(const ht_worker *r, int64_t buffer)
     return buffer >= 0 ? r->arena + buffer : r->slot[-1 - buffer];
 }
 
+/* The part of an input that belongs to the micro-batch at work: `bytes` of its slot. */
+static inline void *ht_turn(const ht_worker *r, int64_t slot, int64_t bytes)
+{
+    return (char *)r->slot[slot] + r->microbatch * bytes;
+}
+
 /* Copies bytes between two buffers; nothing when they are one. */
 static inline void ht_copy(void *to, const void *from, size_t bytes)
 {
@@ -62,6 +68,9 @@ void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *w
 
 /* Runs a conversion between layouts; `scratch` is NULL when the plan needs none. */
 void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where);
+
+/* Adds `count` elements of `from` to `to`; in the first micro-batch they are its first value. */
+void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype);
 
 /* Sets `count` elements of a result whose operands are empty here: to 0, or to minus infinity (the lowest number) for a maximum. */
 void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum);
@@ -127,13 +136,16 @@ typedef void ht_phase(ht_worker *r);
 /* Devices that share a program. */
 typedef struct ht_image_role {
     int64_t arena_bytes;
-    ht_phase *forward, *backward, *update; // NULL: nothing to do
+    ht_phase *before;                       // once a step; NULL, here and below: nothing to do
+    ht_phase *forward, *backward;           // once a micro-batch
+    ht_phase *update;                       // once a step
 } ht_image_role;
 
 typedef struct ht_image {
     const char *model, *source, *strategy; // the model function; the file; the strategy's name, NULL for one device
     bool trains;
     int device_count;                      // ranks 0 .. device_count - 1
+    int64_t microbatches;                  // of a step
     int state_count;                       // states a parameter
     int param_count, input_count, output_count, role_count;
     const ht_image_param *params;

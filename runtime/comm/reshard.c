@@ -312,6 +312,10 @@ static int position_in(const ht_group *group, int device)
 /* Elements that a step brings to a device, as rings and chains move them. */
 static int64_t step_received(const ht_reshard *plan, const ht_reshard_step *step, int device)
 {
+    if (step->verb == HT_EXCHANGE)
+        return count_blocks(step->receive, step->receive_count);
+    if (step->move_count)
+        return 0;
     const ht_group *group = &plan->group[step->group];
     int64_t n = group->count, i = position_in(group, device), all = count_blocks(step->send, step->send_count);
     switch (step->verb) {
@@ -319,10 +323,7 @@ static int64_t step_received(const ht_reshard *plan, const ht_reshard_step *step
     case HT_REDUCE_SCATTER: return (n - 1) * all * (i + 1) / n - (n - 1) * all * i / n;
     case HT_ALL_GATHER: return count_blocks(step->receive, step->receive_count) - all;
     case HT_REDUCE: return i < n - 1 ? all : 0;
-    case HT_BROADCAST:
-    case HT_ALL_TO_ALL:
-    case HT_EXCHANGE: return count_blocks(step->receive, step->receive_count);
-    default: return 0;
+    default: return count_blocks(step->receive, step->receive_count);
     }
 }
 

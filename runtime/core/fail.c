@@ -80,3 +80,5 @@ void fail_watch(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGTERM, &action, NULL);
 }
+
+void fail_unwatch(void) { signal(SIGTERM, SIG_DFL); }

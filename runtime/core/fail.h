@@ -8,7 +8,8 @@ void fail_doing(const char *what);
 /* Notes the step, for messages. */
 void fail_step(long long step);
 
-/* When mpirun ends this rank because another one died, say what it was doing. */
+/* When mpirun ends this rank because another one died, say what it was doing; and no longer. */
 void fail_watch(void);
+void fail_unwatch(void);
 
 #endif

@@ -44,7 +44,7 @@ static void print_command(int ranks, int argc, char **argv)
     if (geteuid() == 0)
         fprintf(stderr, " --allow-run-as-root");
     if (ranks > node_cores())
-        fprintf(stderr, " --oversubscribe");
+        fprintf(stderr, " --oversubscribe --mca mpi_yield_when_idle 1");
     fprintf(stderr, " -np %d %s", ranks, argc > 0 ? argv[0] : program_invocation_name);
     for (int a = 1; a < argc; a++)
         fprintf(stderr, " %s", argv[a]);

@@ -118,6 +118,17 @@ static void run_phase(Program *program, ht_phase *phase)
         phase(&program->worker);
 }
 
+static void run_role(Program *program)
+{
+    run_phase(program, program->role->before);
+    for (int64_t turn = 0; turn < program->image->microbatches; turn++) {
+        program->worker.microbatch = turn;
+        run_phase(program, program->role->forward);
+        run_phase(program, program->role->backward);
+    }
+    run_phase(program, program->role->update);
+}
+
 static float loss_of(Program *program)
 {
     union {
@@ -141,11 +152,8 @@ float program_run(Program *program, const float *hyper)
     fail_step(program->worker.step);
     for (int p = 0; p < program->image->param_count; p++)
         param_refresh(program->params[p].param, program->params[p].copy);
-    if (program->role) {
-        run_phase(program, program->role->forward);
-        run_phase(program, program->role->backward);
-        run_phase(program, program->role->update);
-    }
+    if (program->role)
+        run_role(program);
     fail_doing(NULL);
     for (int p = 0; program->image->trains && p < program->image->param_count; p++)
         param_changed(program->params[p].param, program->params[p].copy);
@@ -171,6 +179,22 @@ void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to
     fail_doing(where);
     ht_reshard_run(plan, r->device, from, to, scratch);
     fail_doing(NULL);
+}
+
+void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype)
+{
+    if (!r->microbatch) {
+        memmove(to, from, (size_t)count * dtype_size(dtype));
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        switch (dtype) {
+        case HT_F32: ((float *)to)[i] += ((const float *)from)[i]; break;
+        case HT_BF16: ((uint16_t *)to)[i] = ht_bf16_store(ht_bf16_load(((uint16_t *)to)[i]) + ht_bf16_load(((const uint16_t *)from)[i])); break;
+        case HT_F64: ((double *)to)[i] += ((const double *)from)[i]; break;
+        case HT_I32: ((int32_t *)to)[i] += ((const int32_t *)from)[i]; break;
+        case HT_I64: ((int64_t *)to)[i] += ((const int64_t *)from)[i]; break;
+        }
 }
 
 void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum)

@@ -54,6 +54,7 @@ void session_serve(ht_session *session)
         ht_mpi_broadcast(&command, sizeof command);
         carry_out(session, &command, &payload);
     } while (command.kind != COMMAND_CLOSE);
+    fail_unwatch();
     ht_mpi_close();
     exit(0);
 }

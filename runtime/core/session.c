@@ -26,6 +26,7 @@ void ht_close(ht_session *closed)
     closed->programs = NULL;
     closed->program_count = 0;
     params_destroy(&closed->params);
+    fail_unwatch();
     ht_mpi_close();
 }
 

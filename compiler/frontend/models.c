@@ -1,0 +1,326 @@
+#include "frontend/models.h"
+
+#include "frontend/eval.h"
+#include "frontend/walk.h"
+
+#include <string.h>
+
+/* ---- operators with a body ---- */
+
+typedef struct BodyCheck {
+    CUnit *unit;
+    const CFunction *function;
+} BodyCheck;
+
+/* The function that an initialiser names, NULL for none. */
+static const CFunction *named_function(const CExpr *expr)
+{
+    while (expr && (expr->kind == C_CAST || (expr->kind == C_UNARY && expr->op == OP_ADDRESS)))
+        expr = expr->a;
+    return expr && expr->kind == C_FUNCTION ? expr->function : NULL;
+}
+
+/* What a list gives the member number `index`, called `name`. */
+static const CExpr *member_value(const CExpr *list, int index, const char *name)
+{
+    const CExpr *found = NULL;
+    int next = 0;
+    for (int i = 0; i < list->args.count; i++) {
+        const CExpr *value = list->args.at[i];
+        if (value->kind == C_DESIGNATED) {
+            next = -1000;
+            if (value->designators.count == 1 && value->designators.at[0].field && !strcmp(value->designators.at[0].field, name))
+                found = value->a;
+        } else if (next++ == index) {
+            found = value;
+        }
+    }
+    return found;
+}
+
+static void check_named(BodyCheck *check, const CExpr *list, const CExpr *value, const char *clause, const char *wanted)
+{
+    const CFunction *function = named_function(value);
+    bool none = !wanted || !strcmp(wanted, "none");
+    if (none ? !function : function && !strcmp(function->name, wanted))
+        return;
+    diag_error(check->unit->diag, value ? value->at : list->at, "the body of %s uses %s as its %s, its rule %s", check->function->name, function ? function->name : "nothing",
+               clause, none ? "none" : wanted);
+    diag_note(check->unit->diag, check->function->op->def->at, "the rule is here");
+}
+
+static void check_application(const CExpr *expr, void *data)
+{
+    BodyCheck *check = data;
+    if (expr->kind != C_INIT || strcmp(expr->type->name, "struct ht_application"))
+        return;
+    const Rule *rule = check->function->op->def->rule;
+    if (rule->kind == RULE_CALL)
+        check_named(check, expr, member_value(expr, 0, "kernel"), "kernel", rule->kernel);
+    if (rule->kind == RULE_CALL || rule->grad)
+        check_named(check, expr, member_value(expr, 1, "gradient"), "gradient", rule->grad);
+}
+
+void models_check_operators(CUnit *unit)
+{
+    for (int i = 0; i < unit->operators.count; i++) {
+        BodyCheck check = {unit, unit->operators.at[i]->function};
+        walk_statement(check.function->body, check_application, &check);
+    }
+}
+
+/* ---- what run time changes ---- */
+
+static CVar *assigned_root(const CExpr *expr)
+{
+    const char *member = NULL;
+    while (expr->kind == C_INDEX || expr->kind == C_CAST || (expr->kind == C_MEMBER && !expr->arrow)) {
+        if (expr->kind == C_MEMBER)
+            member = expr->name;
+        if (expr->kind == C_INDEX && expr->a->type->kind == CT_POINTER && expr->a->kind != C_CAST)
+            return NULL;
+        expr = expr->a;
+    }
+    bool hyper = member && !strcmp(member, "hyper");
+    return expr->kind == C_VAR && !hyper ? expr->var : NULL;
+}
+
+/* Notes variables that a function assigns to, or whose address it takes. */
+static void note_assignment(const CExpr *expr, void *data)
+{
+    bool changes = expr->kind == C_ASSIGN || (expr->kind == C_UNARY && expr->op >= OP_PRE_INC && expr->op <= OP_POST_DEC);
+    bool address = expr->kind == C_UNARY && expr->op == OP_ADDRESS;
+    CVar *var = changes || address ? assigned_root(expr->a) : NULL;
+    if (!var)
+        return;
+    if (!var->assigned_by || (changes && var->assigned_at.line == 0)) {
+        var->assigned_by = data;
+        var->assigned_at = expr->at;
+    }
+}
+
+static void note_assignments(CUnit *unit)
+{
+    for (int i = 0; i < unit->functions.count; i++)
+        walk_statement(unit->functions.at[i]->body, note_assignment, unit->functions.at[i]);
+}
+
+/* ---- the calls ---- */
+
+typedef struct ModelCall {
+    const CExpr *expr;
+    const CFunction *inside;
+    ModuleKind kind;
+} ModelCall;
+
+typedef struct Finder {
+    CUnit *unit;
+    const CFunction *inside;
+    Array(ModelCall) calls;
+} Finder;
+
+static void find_call(const CExpr *expr, void *data)
+{
+    Finder *finder = data;
+    const CFunction *function = expr->kind == C_CALL ? named_function(expr->a) : NULL;
+    if (!function || function->body)
+        return;
+    bool train = !strcmp(function->name, "ht_train"), infer = !strcmp(function->name, "ht_infer");
+    if (expr->args.count == (train ? 3 : 2) && (train || infer))
+        array_push(finder->unit->arena, &finder->calls, (ModelCall){expr, finder->inside, train ? MODULE_TRAIN : MODULE_INFER});
+}
+
+static void find_calls(CUnit *unit, Finder *finder)
+{
+    finder->unit = unit;
+    for (int i = 0; i < unit->functions.count; i++) {
+        finder->inside = unit->functions.at[i];
+        if (!finder->inside->library)
+            walk_statement(finder->inside->body, find_call, finder);
+    }
+}
+
+/* ---- the arguments ---- */
+
+typedef struct Optimizer {
+    const OpDef *update;
+    int states;
+    bool clipped;
+} Optimizer;
+
+typedef struct Arguments {
+    const ModelCall *call;
+    const CFunction *function;
+    Optimizer optimizer;
+} Arguments;
+
+static Val member(Eval *ev, const CExpr *expr, Val value, const char *name)
+{
+    CField field;
+    if (value.unknown || !ctype_field(value.type, name, &field))
+        eval_error(ev, expr->at, "the optimizer is not known at compile time");
+    Place place = {value.place.object, value.place.offset + field.offset};
+    Val member = place_load(ev, place, field.type, expr->at);
+    if (member.unknown)
+        eval_error(ev, expr->at, "the optimizer's \"%s\" is not known at compile time; only its numbers may be chosen at run time", name);
+    return member;
+}
+
+/* Checks the update operator: (p, g, states..., ?norm) -> (p, states...). */
+static void check_update(Eval *ev, const CExpr *expr, const Optimizer *optimizer)
+{
+    const Rule *rule = optimizer->update->rule;
+    int least = 2 + optimizer->states;
+    bool norm = rule->operand_count == least + 1 && rule->operands[least].optional;
+    if (optimizer->states < 0 || optimizer->states > 4)
+        eval_error(ev, expr->at, "an optimizer of %d states; 0 to 4 are possible", optimizer->states);
+    if (rule->result_count != 1 + optimizer->states || (rule->operand_count != least && !norm)) {
+        diag_error(ev->diag, expr->at, "the operator %s does not fit an optimizer of %d states: (p, g, states..., ?norm) -> (p, states...)", optimizer->update->name,
+                   optimizer->states);
+        diag_note(ev->diag, optimizer->update->at, "its rule is here");
+        eval_fail(ev);
+    }
+    if (optimizer->clipped && !norm)
+        eval_error(ev, expr->at, "the operator %s takes no gradient norm, so gradients cannot be clipped", optimizer->update->name);
+}
+
+static void read_optimizer(Eval *ev, const CExpr *expr, Optimizer *optimizer)
+{
+    Val value = eval(ev, expr);
+    const CFunction *update = pointer_function(ev, member(ev, expr, value, "update").i);
+    if (!update || !update->op)
+        eval_error(ev, expr->at, "the optimizer's update is no operator");
+    optimizer->update = update->op->def;
+    optimizer->states = (int)member(ev, expr, value, "states").i;
+    optimizer->clipped = member(ev, expr, value, "clipped").i;
+    check_update(ev, expr, optimizer);
+}
+
+static void read_arguments(Eval *ev, void *data)
+{
+    Arguments *arguments = data;
+    const ModelCall *call = arguments->call;
+    EvalFrame frame = {.function = call->inside, .slot_count = call->inside->slot_count, .lenient = true};
+    frame.slots = arena_array(ev->scratch, Object *, frame.slot_count + 1);
+    ev->frame = &frame;
+    ev->lenient = true;
+    Val function = eval(ev, call->expr->args.at[1]);
+    arguments->function = function.unknown ? NULL : pointer_function(ev, function.i);
+    if (!arguments->function)
+        eval_error(ev, call->expr->args.at[1]->at, "the model function is not known at compile time; name it in the call");
+    if (!arguments->function->body) {
+        diag_error(ev->diag, call->expr->args.at[1]->at, "the model function %s has no body in this translation unit", arguments->function->name);
+        eval_fail(ev);
+    }
+    if (call->kind == MODULE_TRAIN)
+        read_optimizer(ev, call->expr->args.at[2], &arguments->optimizer);
+    ev->frame = NULL;
+}
+
+/* ---- modules ---- */
+
+static void check_loss(Module *module, const Value *loss)
+{
+    bool floating = loss->type.dtype != DTYPE_I32 && loss->type.dtype != DTYPE_I64;
+    if (loss->type.rank == 0 && floating)
+        return;
+    if (floating)
+        diag_error(module->diag, module->at, "the loss that %s gives is no scalar: it has %d dimension%s", module->name, loss->type.rank, loss->type.rank == 1 ? "" : "s");
+    else
+        diag_error(module->diag, module->at, "the loss that %s gives is of type %s, not a floating-point one", module->name, dtype_name(loss->type.dtype));
+    diag_note(module->diag, loss->at, "the value is made here; ht_mean makes a scalar of a tensor");
+}
+
+/* A variable that the model read, and that a function which is not part of the model changes. */
+static void warn_of_changes(Eval *ev)
+{
+    for (int i = 0; i < ev->unit->vars.count; i++) {
+        const CVar *var = ev->unit->vars.at[i];
+        if (!ev->statics[i] || var->is_const || !var->assigned_by || var->assigned_by->evaluated)
+            continue;
+        diag_warning(ev->diag, var->at, "the model reads %s at compile time", var->name);
+        diag_note(ev->diag, var->assigned_at, "changing it here, at run time, does not change the model");
+    }
+}
+
+static void forget_evaluated(CUnit *unit)
+{
+    for (int i = 0; i < unit->functions.count; i++)
+        unit->functions.at[i]->evaluated = false;
+}
+
+static void finish_module(Module *module, Value *value)
+{
+    if (module->kind == MODULE_TRAIN) {
+        module->loss = value;
+        check_loss(module, value);
+        return;
+    }
+    int count = module->outputs.count;
+    array_push(module->arena, &module->outputs, (Output){0});
+    memmove(module->outputs.at + 1, module->outputs.at, sizeof *module->outputs.at * (size_t)count);
+    module->outputs.at[0] = (Output){.name = "", .value = value};
+}
+
+static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options, const Arguments *arguments)
+{
+    const CFunction *function = arguments->function;
+    Module *module = module_create(cunit->arena, cunit->diag, function->name);
+    module->kind = arguments->call->kind;
+    module->source = options->file;
+    module->at = function->at;
+    module->strategy = unit->chosen;
+    module->remark_comm = options->remark_comm;
+    module->warn_implicit_reshard = options->warn_implicit_reshard;
+    if (arguments->optimizer.update)
+        module->update = module_def(module, arguments->optimizer.update);
+    module->state_count = arguments->optimizer.states;
+    module->clip = arguments->optimizer.clipped;
+    forget_evaluated(cunit);
+    Eval *ev = eval_create(cunit, module);
+    Value *value = eval_model(ev, function);
+    if (value) {
+        finish_module(module, value);
+        warn_of_changes(ev);
+    }
+    eval_destroy(ev);
+    ir_number(module);
+    array_push(unit->arena, &unit->modules, module);
+}
+
+static Module *find_module(Unit *unit, const Arguments *arguments)
+{
+    for (int i = 0; i < unit->modules.count; i++)
+        if (unit->modules.at[i]->kind == arguments->call->kind && !strcmp(unit->modules.at[i]->name, arguments->function->name))
+            return unit->modules.at[i];
+    return NULL;
+}
+
+static void check_agreement(Diag *diag, const Module *module, const Arguments *arguments)
+{
+    const Optimizer *optimizer = &arguments->optimizer;
+    if (module->kind == MODULE_INFER ||
+        (!strcmp(module->update->name, optimizer->update->name) && module->state_count == optimizer->states && module->clip == optimizer->clipped))
+        return;
+    diag_error(diag, arguments->call->expr->at, "%s is trained with another kind of optimizer elsewhere; one program has one", module->name);
+}
+
+void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
+{
+    Finder finder = {0};
+    note_assignments(cunit);
+    find_calls(cunit, &finder);
+    for (int i = 0; i < finder.calls.count; i++) {
+        Arguments arguments = {.call = &finder.calls.at[i]};
+        Eval *ev = eval_create(cunit, NULL);
+        bool good = eval_try(ev, read_arguments, &arguments);
+        eval_destroy(ev);
+        if (!good)
+            continue;
+        Module *known = find_module(unit, &arguments);
+        if (known)
+            check_agreement(cunit->diag, known, &arguments);
+        else
+            make_module(cunit, unit, options, &arguments);
+    }
+}

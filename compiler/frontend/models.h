@@ -1,0 +1,14 @@
+/* The models of a translation unit: what ht_train and ht_infer are called with. */
+#ifndef FRONTEND_MODELS_H
+#define FRONTEND_MODELS_H
+
+#include "frontend/ctree.h"
+#include "frontend/frontend.h"
+
+/* Checks that the bodies of operators name the kernel and the gradient of their rules. */
+void models_check_operators(CUnit *unit);
+
+/* Evaluates every model that ht_train or ht_infer names and appends a module for each. Errors are reported. */
+void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options);
+
+#endif

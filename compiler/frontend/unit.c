@@ -1,0 +1,257 @@
+#include "frontend/clang.h"
+#include "frontend/eval.h"
+#include "frontend/models.h"
+#include "frontend/source.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct Run {
+    Arena *arena;
+    Diag *diag;
+    const FrontendOptions *options;
+    Reader *reader;
+    CUnit *cunit;
+    Unit *unit;
+} Run;
+
+/* ---- strategies ---- */
+
+/* An integer constant for strategies: an enumerator, or a macro that expands to an integer expression. */
+static bool constant_value(void *state, const char *name, int64_t *value)
+{
+    Run *run = state;
+    CName what = cunit_lookup(run->cunit, name);
+    Macros macros = clang_macros(run->reader);
+    if (what.constant) {
+        *value = what.constant->value;
+        return true;
+    }
+    const Macro *macro = macros.lookup(macros.context, NULL, name);
+    if (!macro || macro->takes_arguments || !*macro->body)
+        return false;
+    Pragma text = {.text = macro->body, .fixed = true};
+    Tokens tokens = {0};
+    int slots = 0;
+    tokens_read(run->cunit, macros, &text, 0, &tokens);
+    for (int i = 0; i < tokens.list.count; i++)
+        if (tokens.list.at[i].kind == TOKEN_STRING || (tokens.list.at[i].kind == TOKEN_NAME && !cunit_lookup(run->cunit, tokens.list.at[i].text).constant))
+            return false;
+    const CExpr *expr = pexpr_read(run->cunit, &tokens, NULL, &slots);
+    if (!expr)
+        return false;
+    Eval *ev = eval_create(run->cunit, NULL);
+    bool good = eval_integer(ev, expr, slots, value);
+    eval_destroy(ev);
+    return good;
+}
+
+/* Whether a `shard` or `reshard` of the source names the axis. */
+static bool axis_used(void *state, const char *axis)
+{
+    Run *run = state;
+    for (int i = 0; i < run->cunit->pragmas.count; i++) {
+        const Pragma *pragma = run->cunit->pragmas.at[i];
+        for (int k = 0; pragma->layout && k < pragma->tokens.list.count; k++)
+            if (pragma->tokens.list.at[k].kind == TOKEN_NAME && !strcmp(pragma->tokens.list.at[k].text, axis))
+                return true;
+    }
+    return false;
+}
+
+typedef Array(StrategyText) StrategyTexts;
+
+static void gather_lines(Run *run, StrategyTexts *texts)
+{
+    for (int i = 0; i < run->cunit->pragmas.count; i++) {
+        const Pragma *pragma = run->cunit->pragmas.at[i];
+        if (pragma->kind == PRAGMA_STRATEGY)
+            array_push(run->arena, texts, (StrategyText){.at = pragma->text_at, .text = pragma->raw});
+    }
+}
+
+static const char *base_name(Arena *arena, const char *file)
+{
+    const char *slash = strrchr(file, '/'), *begin = slash ? slash + 1 : file;
+    return arena_substring(arena, begin, strcspn(begin, "."));
+}
+
+static bool is_file(const char *name)
+{
+    struct stat status;
+    return strchr(name, '/') || !stat(name, &status);
+}
+
+static Strategy *find_strategy(const StrategyList *list, const char *name)
+{
+    for (int i = 0; i < list->count; i++)
+        if (!strcmp(list->at[i]->name, name))
+            return list->at[i];
+    return NULL;
+}
+
+/* "a, b and c" */
+static const char *listed(Arena *arena, const StrategyList *list)
+{
+    Text text = {.arena = arena};
+    for (int i = 0; i < list->count; i++)
+        text_print(&text, "%s%s", i == 0 ? "" : i + 1 == list->count ? " and " : ", ", list->at[i]->name);
+    return text_bytes(&text);
+}
+
+static void unknown_strategy(Run *run, const StrategyList *list, const char *name)
+{
+    Array(const char *) names = {0};
+    for (int i = 0; i < list->count; i++)
+        array_push(run->arena, &names, list->at[i]->name);
+    const char *closest = diag_closest(name, names.at, names.count);
+    diag_error(run->diag, (Position){0}, "there is no strategy \"%s\", in the source or as a file", name);
+    if (closest)
+        diag_note(run->diag, (Position){0}, "did you mean \"%s\"?", closest);
+    if (list->count)
+        diag_note(run->diag, (Position){0}, "the source has %s", listed(run->arena, list));
+    else
+        diag_note(run->diag, (Position){0}, "the source has no strategies");
+}
+
+static void several_strategies(Run *run, const StrategyList *list, const char *where)
+{
+    diag_error(run->diag, list->at[0]->at, "%s has several strategies; choose one with --strategy=NAME", where);
+    diag_note(run->diag, (Position){0}, "there are %s", listed(run->arena, list));
+}
+
+/* Reads --strategy=FILE; its strategies take the place of the source's. */
+static void read_file(Run *run, const StrategyNames *names, StrategyList *list)
+{
+    const char *file = arena_string(run->arena, run->options->strategy);
+    Source *source = source_read(run->arena, run->diag, file);
+    StrategyText text = {.at = {file, 1, 1}, .text = source ? source->text : ""};
+    *list = (StrategyList){0};
+    if (!source || !strategy_parse(run->arena, run->diag, &text, 1, names, base_name(run->arena, file), list))
+        return;
+    if (list->count == 0)
+        diag_error(run->diag, (Position){file, 1, 1}, "the file has no strategy");
+    else if (list->count > 1)
+        several_strategies(run, list, file);
+    else
+        run->unit->chosen = list->at[0];
+}
+
+static void choose(Run *run, const StrategyNames *names, StrategyList *list)
+{
+    const char *name = run->options->strategy;
+    if (name && (run->unit->chosen = find_strategy(list, name)))
+        return;
+    if (name && is_file(name))
+        read_file(run, names, list);
+    else if (name)
+        unknown_strategy(run, list, name);
+    else if (list->count > 1)
+        several_strategies(run, list, run->options->file);
+    else if (list->count)
+        run->unit->chosen = list->at[0];
+}
+
+static void read_strategies(Run *run)
+{
+    StrategyTexts texts = {0};
+    StrategyList list = {0};
+    StrategyNames names = {.state = run, .value = constant_value, .axis_used = axis_used};
+    gather_lines(run, &texts);
+    if (!strategy_parse(run->arena, run->diag, texts.at, texts.count, &names, NULL, &list))
+        return;
+    choose(run, &names, &list);
+    for (int i = 0; i < list.count; i++)
+        array_push(run->arena, &run->unit->strategies, list.at[i]);
+}
+
+/* ---- shape variables ---- */
+
+static void check_shape_value(Run *run, const ShapeValue *value)
+{
+    Array(const char *) names = {0};
+    for (int i = 0; i < run->cunit->shapes.count; i++) {
+        CVar *var = run->cunit->shapes.at[i];
+        array_push(run->arena, &names, var->name);
+        if (strcmp(var->name, value->name))
+            continue;
+        var->given = true;
+        var->given_value = value->value;
+        return;
+    }
+    const char *closest = diag_closest(value->name, names.at, names.count);
+    diag_error(run->diag, value->at, "\"%s\" is no shape variable; \"#pragma hspmd shape(%s)\" makes it one", value->name, value->name);
+    if (closest)
+        diag_note(run->diag, value->at, "did you mean \"%s\"?", closest);
+}
+
+static void add_shape_variable(Run *run, CVar *var)
+{
+    Eval *ev = eval_create(run->cunit, NULL);
+    CExpr *expr = arena_new(run->arena, CExpr);
+    *expr = (CExpr){.kind = C_VAR, .type = var->type, .at = var->at, .var = var, .slot = -1};
+    ShapeVariable shape = {.name = var->name, .type = var->type->name, .at = var->at};
+    if (eval_integer(ev, expr, 0, &shape.value))
+        array_push(run->arena, &run->unit->shapes, shape);
+    eval_destroy(ev);
+}
+
+static void read_shapes(Run *run)
+{
+    for (int i = 0; run->unit->chosen && i < run->unit->chosen->shapes.count; i++)
+        check_shape_value(run, &run->unit->chosen->shapes.at[i]);
+    for (int i = 0; i < run->cunit->shapes.count; i++)
+        add_shape_variable(run, run->cunit->shapes.at[i]);
+}
+
+/* ---- the whole ---- */
+
+static const char *standard(const FrontendOptions *options)
+{
+    const char *std = "gnu17";
+    for (int i = 0; i < options->arg_count; i++)
+        if (!strncmp(options->args[i], "-std=", 5))
+            std = options->args[i] + 5;
+    return std;
+}
+
+static void *read_all(void *data)
+{
+    Run *run = data;
+    int before = diag_errors(run->diag);
+    run->cunit = clang_read(run->arena, run->diag, run->options, &run->reader);
+    Unit *unit = run->unit;
+    *unit = (Unit){.arena = run->arena, .diag = run->diag, .file = run->options->file, .std = standard(run->options)};
+    if (run->cunit) {
+        models_check_operators(run->cunit);
+        read_strategies(run);
+        read_shapes(run);
+    }
+    if (run->cunit && diag_errors(run->diag) == before)
+        models_read(run->cunit, unit, run->options);
+    clang_close(run->reader);
+    if (diag_errors(run->diag) != before)
+        run->unit = NULL;
+    return NULL;
+}
+
+/* Runs with a stack that deep recursion of the model fits in. */
+static void with_deep_stack(void *(*work)(void *), void *data)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    if (pthread_attr_setstacksize(&attributes, (size_t)1 << 30) || pthread_create(&thread, &attributes, work, data))
+        work(data);
+    else
+        pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options)
+{
+    Run run = {.arena = arena, .diag = diag, .options = options, .unit = arena_new(arena, Unit)};
+    with_deep_stack(read_all, &run);
+    return run.unit;
+}

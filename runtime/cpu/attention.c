@@ -1,0 +1,247 @@
+/* Attention without a matrix of scores: scores exist for one block of queries and keys at a time, and a running maximum keeps the sums exact (Milakov and Gimelshein:
+ * Online normalizer calculation for softmax, 2018; Dao: FlashAttention-2, 2023). Backward computes the blocks of scores again from lse.
+ *
+ * q, y: [b.., s, h, d]; k, v: [b.., t, g, d]; lse: [b.., s, h]; query head h reads key-value head h / (heads / groups).
+ */
+#include "cpu/cpu.h"
+#include "cpu/kernels.h"
+
+#include <hetu/vector_math.h>
+
+#include <cblas.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { QUERIES = 64, KEYS = 128 }; // a block's rows and columns
+
+typedef struct Attention {
+    int64_t batch, s, t, heads, groups, d;
+    const float *q, *k, *v;
+    const ht_view *segments; // data NULL: none
+    int causal;
+    float scale;
+} Attention;
+
+static void take_views(Attention *a, const ht_view *q, const ht_view *k, const ht_view *v, const ht_view *segments, int causal)
+{
+    int r = q->rank;
+    *a = (Attention){ht_view_count(q, 0, r - 3), q->extent[r - 3], k->extent[r - 3], q->extent[r - 2], k->extent[r - 2], q->extent[r - 1],
+                     cpu_f32(q, "attention"), cpu_f32(k, "attention"), cpu_f32(v, "attention"), segments, causal, 1};
+    a->scale = 1.0f / sqrtf((float)a->d);
+    cpu_need_integers(segments, "attention");
+    if (segments->data && a->s != a->t)
+        ht_fail("attention with segments needs as many keys as queries, not %ld and %ld", (long)a->t, (long)a->s);
+    if (a->groups > 0 && a->heads % a->groups != 0)
+        ht_fail("attention: %ld query heads are no multiple of %ld key-value heads", (long)a->heads, (long)a->groups);
+}
+
+/* Element offsets of row i of head h in q, y, and of key j of group g in k, v. */
+static int64_t query_at(const Attention *a, int64_t b, int64_t i, int64_t h)
+{
+    return ((b * a->s + i) * a->heads + h) * a->d;
+}
+
+static int64_t key_at(const Attention *a, int64_t b, int64_t j, int64_t g)
+{
+    return ((b * a->t + j) * a->groups + g) * a->d;
+}
+
+/* A block of scores: rows first_query.., columns first_key.. of one head. */
+typedef struct Block {
+    int64_t b, h, g, query, key, rows, columns;
+} Block;
+
+/* scores = scale * q kᵀ, minus infinity where a query does not see a key. */
+static void fill_scores(const Attention *a, const Block *k, float *scores)
+{
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)k->rows, (blasint)k->columns, (blasint)a->d, a->scale,
+                a->q + query_at(a, k->b, k->query, k->h), (blasint)(a->heads * a->d), a->k + key_at(a, k->b, k->key, k->g), (blasint)(a->groups * a->d), 0,
+                scores, KEYS);
+    for (int64_t i = 0; i < k->rows; i++) {
+        float *row = scores + i * KEYS;
+        int64_t visible = a->causal ? k->query + i + 1 - k->key : k->columns;
+        for (int64_t j = visible < 0 ? 0 : visible; j < k->columns; j++)
+            row[j] = -INFINITY;
+        if (!a->segments->data)
+            continue;
+        int64_t mine = cpu_index(a->segments, k->b * a->s + k->query + i);
+        for (int64_t j = 0; j < k->columns; j++)
+            if (cpu_index(a->segments, k->b * a->s + k->key + j) != mine)
+                row[j] = -INFINITY;
+    }
+}
+
+/* Keys beyond the last one that a block of queries sees. */
+static int64_t key_end(const Attention *a, int64_t query, int64_t rows)
+{
+    return a->causal && query + rows < a->t ? query + rows : a->t;
+}
+
+/* Takes one row of scores into the running maximum and sum; scores become exponentials. Returns the factor for what was summed before. */
+CPU_CLONES static float online_row(float *row, int64_t n, float *peak, float *sum)
+{
+    float top = *peak;
+#pragma omp simd reduction(max : top)
+    for (int64_t j = 0; j < n; j++)
+        top = row[j] > top ? row[j] : top;
+    float base = top == -INFINITY ? 0.0f : top, add = 0;
+#pragma omp simd reduction(+ : add)
+    for (int64_t j = 0; j < n; j++) {
+        row[j] = ht_expf(row[j] - base);
+        add += row[j];
+    }
+    float factor = ht_expf(*peak - base);
+    *sum = *sum * factor + add;
+    *peak = top;
+    return factor;
+}
+
+CPU_CLONES static void scale_row(float *x, int64_t n, float factor)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] *= factor;
+}
+
+/* All keys for one block of queries of one head. */
+static void forward_block(const Attention *a, Block k, float *y, float *lse, float *scores)
+{
+    float peak[QUERIES], sum[QUERIES];
+    int64_t pitch = a->heads * a->d, end = key_end(a, k.query, k.rows);
+    float *out = y + query_at(a, k.b, k.query, k.h);
+    for (int64_t i = 0; i < k.rows; i++) {
+        peak[i] = -INFINITY;
+        sum[i] = 0;
+        memset(out + i * pitch, 0, (size_t)a->d * sizeof(float));
+    }
+    for (k.key = 0; k.key < end; k.key += KEYS) {
+        k.columns = end - k.key < KEYS ? end - k.key : KEYS;
+        fill_scores(a, &k, scores);
+        for (int64_t i = 0; i < k.rows; i++) {
+            float factor = online_row(scores + i * KEYS, k.columns, &peak[i], &sum[i]);
+            if (k.key > 0)
+                scale_row(out + i * pitch, a->d, factor);
+        }
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)k.rows, (blasint)a->d, (blasint)k.columns, 1, scores, KEYS,
+                    a->v + key_at(a, k.b, k.key, k.g), (blasint)(a->groups * a->d), k.key > 0, out, (blasint)pitch);
+    }
+    for (int64_t i = 0; i < k.rows; i++) {
+        scale_row(out + i * pitch, a->d, sum[i] > 0 ? 1.0f / sum[i] : 0.0f);
+        lse[(k.b * a->s + k.query + i) * a->heads + k.h] = peak[i] + logf(sum[i]);
+    }
+}
+
+void ht_attention_kernel(const ht_call *call)
+{
+    Attention a;
+    const ht_view *in = call->operand;
+    take_views(&a, &in[0], &in[1], &in[2], &in[3], call->attr[0].i != 0);
+    int64_t blocks = (a.s + QUERIES - 1) / QUERIES, tasks = a.batch * a.heads * blocks;
+#pragma omp parallel if (tasks > 1)
+    {
+        float *scores = cpu_alloc((size_t)QUERIES * KEYS * sizeof(float));
+#pragma omp for schedule(dynamic)
+        for (int64_t task = 0; task < tasks; task++) {
+            int64_t h = task / blocks % a.heads, query = task % blocks * QUERIES;
+            Block k = {task / blocks / a.heads, h, h / (a.heads / a.groups), query, 0, a.s - query < QUERIES ? a.s - query : QUERIES, 0};
+            forward_block(&a, k, call->result[0].data, call->result[1].data, scores);
+        }
+        free(scores);
+    }
+}
+
+/* ---- backward ---- */
+
+typedef struct Backward {
+    Attention a;
+    const float *dy, *y, *lse;
+    float *dq, *dk, *dv;
+    float *delta; // [b.., s, h]: the dot product of dy and y
+} Backward;
+
+CPU_CLONES static float dot_row(const float *x, const float *y, int64_t n)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+/* scores become probabilities p, and dp the gradient of the scores, scale * p * (dp - delta). */
+CPU_CLONES static void score_gradient_row(float *restrict p, float *restrict dp, int64_t n, float lse, float delta, float scale)
+{
+    float base = lse == -INFINITY ? 0.0f : lse;
+    for (int64_t j = 0; j < n; j++) {
+        p[j] = ht_expf(p[j] - base);
+        dp[j] = scale * p[j] * (dp[j] - delta);
+    }
+}
+
+/* One block of queries and keys: adds to dq, dk, dv. */
+static void backward_block(const Backward *w, const Block *k, float *p, float *dp)
+{
+    const Attention *a = &w->a;
+    int64_t query = query_at(a, k->b, k->query, k->h), key = key_at(a, k->b, k->key, k->g);
+    blasint rows = (blasint)k->rows, columns = (blasint)k->columns, d = (blasint)a->d;
+    blasint query_pitch = (blasint)(a->heads * a->d), key_pitch = (blasint)(a->groups * a->d);
+    fill_scores(a, k, p);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, columns, d, 1, w->dy + query, query_pitch, a->v + key, key_pitch, 0, dp, KEYS);
+    for (int64_t i = 0; i < k->rows; i++) {
+        int64_t row = (k->b * a->s + k->query + i) * a->heads + k->h;
+        score_gradient_row(p + i * KEYS, dp + i * KEYS, k->columns, w->lse[row], w->delta[row], a->scale);
+    }
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, p, KEYS, w->dy + query, query_pitch, 1, w->dv + key, key_pitch);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, dp, KEYS, a->q + query, query_pitch, 1, w->dk + key, key_pitch);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, d, columns, 1, dp, KEYS, a->k + key, key_pitch, 1, w->dq + query, query_pitch);
+}
+
+/* One query head against all its keys. */
+static void backward_head(const Backward *w, int64_t b, int64_t h, int64_t g, float *p, float *dp)
+{
+    const Attention *a = &w->a;
+    for (int64_t query = 0; query < a->s; query += QUERIES) {
+        Block k = {b, h, g, query, 0, a->s - query < QUERIES ? a->s - query : QUERIES, 0};
+        int64_t end = key_end(a, query, k.rows);
+        for (k.key = 0; k.key < end; k.key += KEYS) {
+            k.columns = end - k.key < KEYS ? end - k.key : KEYS;
+            backward_block(w, &k, p, dp);
+        }
+    }
+}
+
+static void fill_delta(const Backward *w)
+{
+    int64_t rows = w->a.batch * w->a.s * w->a.heads, d = w->a.d;
+#pragma omp parallel for schedule(static) if (rows * d > CPU_PARALLEL)
+    for (int64_t r = 0; r < rows; r++)
+        w->delta[r] = dot_row(w->dy + r * d, w->y + r * d, d);
+}
+
+static void clear(const ht_view *x)
+{
+    memset(x->data, 0, (size_t)cpu_count(x) * sizeof(float));
+}
+
+void ht_attention_backward_kernel(const ht_call *call)
+{
+    const ht_view *in = call->operand;
+    Backward w = {.dy = cpu_f32(&in[0], "attention"), .y = in[4].data, .lse = in[5].data, .dq = call->result[0].data, .dk = call->result[1].data,
+                  .dv = call->result[2].data};
+    take_views(&w.a, &in[1], &in[2], &in[3], &in[6], call->attr[0].i != 0);
+    int64_t tasks = w.a.batch * w.a.groups, shared = w.a.groups > 0 ? w.a.heads / w.a.groups : 0;
+    for (int i = 0; i < 3; i++)
+        clear(&call->result[i]);
+    w.delta = cpu_alloc((size_t)(w.a.batch * w.a.s * w.a.heads) * sizeof(float));
+    fill_delta(&w);
+#pragma omp parallel if (tasks > 1)
+    {
+        float *p = cpu_alloc((size_t)2 * QUERIES * KEYS * sizeof(float)), *dp = p + QUERIES * KEYS;
+#pragma omp for schedule(dynamic)
+        for (int64_t task = 0; task < tasks; task++)
+            for (int64_t r = 0; r < shared; r++)
+                backward_head(&w, task / w.a.groups, task % w.a.groups * shared + r, task % w.a.groups, p, dp);
+        free(p);
+    }
+    free(w.delta);
+}

@@ -1,0 +1,83 @@
+/* Updates of parameters. Results may lie in the operands' storage. */
+#include "cpu/cpu.h"
+#include "cpu/kernels.h"
+
+#include <math.h>
+
+enum { CHUNK = 16384 };
+
+/* The factor that brings the global gradient norm down to `clip`, given its square; 1 where no norm is given. */
+static float clip_factor(const ht_view *norm, float clip)
+{
+    if (!norm->data)
+        return 1.0f;
+    float factor = clip / (sqrtf(*(const float *)norm->data) + 1e-6f);
+    return factor < 1.0f ? factor : 1.0f;
+}
+
+typedef struct AdamW {
+    float rate, beta1, beta2, eps, shrink; // shrink: 1 - rate * decay
+    float correct1, correct2;              // 1 / (1 - beta^t), the second under a root
+    float factor;
+} AdamW;
+
+CPU_CLONES static void adamw_chunk(float *const to[3], const float *const from[4], int64_t first, int64_t last, const AdamW *a)
+{
+    float *p1 = to[0], *m1 = to[1], *v1 = to[2];
+    const float *p = from[0], *g = from[1], *m = from[2], *v = from[3];
+    AdamW c = *a;
+#pragma omp simd
+    for (int64_t i = first; i < last; i++) {
+        float grad = g[i] * c.factor;
+        float mean = c.beta1 * m[i] + (1.0f - c.beta1) * grad;
+        float square = c.beta2 * v[i] + (1.0f - c.beta2) * grad * grad;
+        m1[i] = mean;
+        v1[i] = square;
+        p1[i] = p[i] * c.shrink - c.rate * (mean * c.correct1) / (sqrtf(square) * c.correct2 + c.eps);
+    }
+}
+
+void ht_adamw_kernel(const ht_call *call)
+{
+    const ht_view *in = call->operand;
+    const float *hyper = call->hyper;
+    double t = (double)call->step + 1;
+    AdamW a = {hyper[0], hyper[1], hyper[2], hyper[3], call->attr[0].i ? 1.0f - hyper[0] * hyper[4] : 1.0f,
+               (float)(1.0 / (1.0 - pow(hyper[1], t))), (float)(1.0 / sqrt(1.0 - pow(hyper[2], t))), clip_factor(&in[4], hyper[5])};
+    float *to[3] = {cpu_f32(&call->result[0], "adamw"), call->result[1].data, call->result[2].data};
+    const float *from[4] = {in[0].data, cpu_f32(&in[1], "adamw"), in[2].data, in[3].data};
+    int64_t count = cpu_count(&in[0]), chunks = (count + CHUNK - 1) / CHUNK;
+#pragma omp parallel for schedule(static) if (chunks > 1)
+    for (int64_t c = 0; c < chunks; c++)
+        adamw_chunk(to, from, c * CHUNK, (c + 1) * CHUNK < count ? (c + 1) * CHUNK : count, &a);
+}
+
+typedef struct Sgd {
+    float rate, momentum, decay, factor;
+} Sgd;
+
+CPU_CLONES static void sgd_chunk(float *const to[2], const float *const from[3], int64_t first, int64_t last, const Sgd *s)
+{
+    float *p1 = to[0], *m1 = to[1];
+    const float *p = from[0], *g = from[1], *m = from[2];
+    Sgd c = *s;
+#pragma omp simd
+    for (int64_t i = first; i < last; i++) {
+        float velocity = c.momentum * m[i] + g[i] * c.factor + c.decay * p[i];
+        m1[i] = velocity;
+        p1[i] = p[i] - c.rate * velocity;
+    }
+}
+
+void ht_sgd_kernel(const ht_call *call)
+{
+    const ht_view *in = call->operand;
+    const float *hyper = call->hyper;
+    Sgd s = {hyper[0], hyper[1], call->attr[0].i ? hyper[2] : 0.0f, clip_factor(&in[3], hyper[3])};
+    float *to[2] = {cpu_f32(&call->result[0], "sgd"), call->result[1].data};
+    const float *from[3] = {in[0].data, cpu_f32(&in[1], "sgd"), in[2].data};
+    int64_t count = cpu_count(&in[0]), chunks = (count + CHUNK - 1) / CHUNK;
+#pragma omp parallel for schedule(static) if (chunks > 1)
+    for (int64_t c = 0; c < chunks; c++)
+        sgd_chunk(to, from, c * CHUNK, (c + 1) * CHUNK < count ? (c + 1) * CHUNK : count, &s);
+}

@@ -1,0 +1,167 @@
+/* Kernels that move or make elements: slice, pad, concat, iota, cast, dropout. */
+#include "core/random.h"
+#include "cpu/cpu.h"
+#include "cpu/kernels.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies `rows` runs of `bytes` between two arrays whose rows stand `to_pitch` and `from_pitch` bytes apart. */
+static void copy_rows(char *to, int64_t to_pitch, const char *from, int64_t from_pitch, int64_t rows, int64_t bytes)
+{
+#pragma omp parallel for schedule(static) if (rows * bytes > 4 * CPU_PARALLEL)
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(to + r * to_pitch, from + r * from_pitch, (size_t)bytes);
+}
+
+/* The bytes of one element along `dim`, that is of all dimensions behind it. */
+static int64_t inner_bytes(const ht_view *x, int dim)
+{
+    return ht_view_count(x, dim + 1, x->rank) * cpu_size(x->dtype);
+}
+
+/* Attributes: dim, start, length. */
+void ht_slice_kernel(const ht_call *call)
+{
+    const ht_view *x = &call->operand[0], *y = &call->result[0];
+    int dim = (int)call->attr[0].i;
+    int64_t start = call->attr[1].i, length = y->extent[dim], inner = inner_bytes(x, dim);
+    if (start < 0 || start + length > x->extent[dim])
+        ht_fail("slice %ld to %ld is outside the extent %ld of dimension %d", (long)start, (long)(start + length), (long)x->extent[dim], dim);
+    copy_rows(y->data, length * inner, (const char *)x->data + start * inner, x->extent[dim] * inner, ht_view_count(x, 0, dim), length * inner);
+}
+
+/* Attributes: dim, start, extent. */
+void ht_pad_kernel(const ht_call *call)
+{
+    const ht_view *x = &call->operand[0], *y = &call->result[0];
+    int dim = (int)call->attr[0].i;
+    int64_t start = call->attr[1].i, length = x->extent[dim], inner = inner_bytes(x, dim);
+    if (start < 0 || start + length > y->extent[dim])
+        ht_fail("pad: %ld to %ld is outside the extent %ld of dimension %d", (long)start, (long)(start + length), (long)y->extent[dim], dim);
+    memset(y->data, 0, (size_t)(cpu_count(y) * cpu_size(y->dtype)));
+    copy_rows((char *)y->data + start * inner, y->extent[dim] * inner, x->data, length * inner, ht_view_count(x, 0, dim), length * inner);
+}
+
+/* Attribute: dim. */
+void ht_concat_kernel(const ht_call *call)
+{
+    const ht_view *y = &call->result[0];
+    int dim = (int)call->attr[0].i;
+    int64_t inner = inner_bytes(y, dim), at = 0;
+    for (int k = 0; k < call->operand_count; k++) {
+        const ht_view *x = &call->operand[k];
+        int64_t length = x->extent[dim];
+        copy_rows((char *)y->data + at * inner, y->extent[dim] * inner, x->data, length * inner, ht_view_count(x, 0, dim), length * inner);
+        at += length;
+    }
+}
+
+/* An element of any type as a double, and back; conversions to integers are C's. */
+static double load(const ht_view *x, int64_t i)
+{
+    switch (x->dtype) {
+    case HT_F32: return ((const float *)x->data)[i];
+    case HT_F64: return ((const double *)x->data)[i];
+    case HT_I32: return ((const int32_t *)x->data)[i];
+    case HT_I64: return (double)((const int64_t *)x->data)[i];
+    case HT_BF16: break;
+    }
+    uint32_t bits = (uint32_t)((const uint16_t *)x->data)[i] << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The nearest bf16, ties to even; NaN stays NaN. */
+static uint16_t bf16_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)((bits >> 16) | 0x40u);
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+static void store(const ht_view *y, int64_t i, double value)
+{
+    switch (y->dtype) {
+    case HT_F32: ((float *)y->data)[i] = (float)value; return;
+    case HT_F64: ((double *)y->data)[i] = value; return;
+    case HT_I32: ((int32_t *)y->data)[i] = (int32_t)value; return;
+    case HT_I64: ((int64_t *)y->data)[i] = (int64_t)value; return;
+    case HT_BF16: ((uint16_t *)y->data)[i] = bf16_of((float)value); return;
+    }
+}
+
+void ht_cast_kernel(const ht_call *call)
+{
+    const ht_view *x = &call->operand[0], *y = &call->result[0];
+    int64_t count = cpu_count(y);
+    if (x->dtype == y->dtype) {
+        copy_rows(y->data, 0, x->data, 0, 1, count * cpu_size(y->dtype));
+        return;
+    }
+#pragma omp parallel for schedule(static) if (count > CPU_PARALLEL)
+    for (int64_t i = 0; i < count; i++)
+        if (x->dtype == HT_I64 && y->dtype == HT_I32)
+            ((int32_t *)y->data)[i] = (int32_t)((const int64_t *)x->data)[i];
+        else
+            store(y, i, load(x, i));
+}
+
+void ht_iota_kernel(const ht_call *call)
+{
+    const ht_view *y = &call->result[0];
+    for (int64_t i = 0; i < y->extent[0]; i++)
+        store(y, i, (double)(y->offset[0] + i));
+}
+
+/* ---- dropout ---- */
+
+/* The place in the whole tensor of the first element of row r; rows run along the last dimension. */
+static uint64_t row_start(const ht_view *x, int64_t r)
+{
+    int last = x->rank - 1;
+    uint64_t start = last >= 0 ? (uint64_t)x->offset[last] : 0, pitch = last >= 0 ? (uint64_t)x->global[last] : 1;
+    for (int d = last - 1; d >= 0; d--) {
+        start += pitch * (uint64_t)(x->offset[d] + r % x->extent[d]);
+        r /= x->extent[d];
+        pitch *= (uint64_t)x->global[d];
+    }
+    return start;
+}
+
+/* Elements are dropped where their 32 bits are below `below`. */
+static void drop_row(float *y, const float *x, int64_t n, uint64_t seed, uint64_t stream, uint64_t start, uint32_t below, float scale)
+{
+    enum { RUN = 256 };
+    uint32_t bits[RUN];
+    for (int64_t i = 0; i < n; i += RUN) {
+        int64_t count = n - i < RUN ? n - i : RUN;
+        random_bits_fill(bits, seed, stream, start + (uint64_t)i, count);
+        for (int64_t j = 0; j < count; j++)
+            y[i + j] = bits[j] < below ? 0.0f : x[i + j] * scale;
+    }
+}
+
+/* Attributes: the probability, the stream. */
+void ht_dropout_kernel(const ht_call *call)
+{
+    const ht_view *in = &call->operand[0];
+    const float *x = cpu_f32(in, "dropout");
+    float *y = call->result[0].data;
+    double p = call->attr[0].f;
+    int64_t count = cpu_count(in), n = in->rank > 0 ? in->extent[in->rank - 1] : 1, rows = n > 0 ? count / n : 0;
+    if (!call->training || p <= 0) {
+        memcpy(y, x, (size_t)count * sizeof(float));
+        return;
+    }
+    uint64_t stream = random_stream_of_step(call->attr[1].i, call->step);
+    uint32_t below = p >= 1 ? UINT32_MAX : (uint32_t)(p * 4294967296.0);
+    float scale = p >= 1 ? 0.0f : (float)(1 / (1 - p));
+#pragma omp parallel for schedule(static) if (count > CPU_PARALLEL)
+    for (int64_t r = 0; r < rows; r++)
+        drop_row(y + r * n, x + r * n, n, call->seed, stream, row_start(in, r), below, scale);
+}

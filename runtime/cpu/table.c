@@ -1,0 +1,63 @@
+/* Embedding: rows of a table by number, and back. */
+#include "cpu/cpu.h"
+#include "cpu/kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The row that element i of `id` names, counted from the piece's first row; -1 where the piece, `table`, lacks it. */
+static int64_t row_of(const ht_view *id, int64_t i, const ht_view *table)
+{
+    int64_t token = cpu_index(id, i);
+    if (token < 0 || token >= table->global[0])
+        ht_fail("token %ld at element %ld is outside the table's %ld rows", (long)token, (long)i, (long)table->global[0]);
+    int64_t row = token - table->offset[0];
+    return row >= 0 && row < table->extent[0] ? row : -1;
+}
+
+void ht_embedding_kernel(const ht_call *call)
+{
+    const ht_view *table = &call->operand[0], *id = &call->operand[1];
+    float *y = call->result[0].data;
+    const float *from = cpu_f32(table, "embedding");
+    cpu_need_integers(id, "embedding");
+    int64_t count = cpu_count(id), n = table->extent[1];
+#pragma omp parallel for schedule(static) if (count * n > CPU_PARALLEL)
+    for (int64_t i = 0; i < count; i++) {
+        int64_t row = row_of(id, i, table);
+        if (row < 0)
+            memset(y + i * n, 0, (size_t)n * sizeof(float));
+        else
+            memcpy(y + i * n, from + row * n, (size_t)n * sizeof(float));
+    }
+}
+
+CPU_CLONES static void add_row(float *restrict to, const float *restrict from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] += from[i];
+}
+
+/* Rows first to before last of the table's gradient, added up in the order of the tokens. */
+static void gather_rows(float *table, const float *dy, const int64_t *row, int64_t count, int64_t first, int64_t last, int64_t n)
+{
+    memset(table + first * n, 0, (size_t)((last - first) * n) * sizeof(float));
+    for (int64_t i = 0; i < count; i++)
+        if (row[i] >= first && row[i] < last)
+            add_row(table + row[i] * n, dy + i * n, n);
+}
+
+void ht_embedding_backward_kernel(const ht_call *call)
+{
+    const ht_view *id = &call->operand[1], *table = &call->result[0];
+    const float *dy = cpu_f32(&call->operand[0], "embedding");
+    int64_t count = cpu_count(id), rows = table->extent[0], n = table->extent[1];
+    int64_t *row = cpu_alloc((size_t)count * sizeof(int64_t));
+    for (int64_t i = 0; i < count; i++)
+        row[i] = row_of(id, i, table);
+    int64_t parts = rows < 64 ? rows : 64;
+#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
+    for (int64_t p = 0; p < parts; p++)
+        gather_rows(table->data, dy, row, count, rows * p / parts, rows * (p + 1) / parts, n);
+    free(row);
+}

@@ -1,0 +1,102 @@
+/* The functions of hetu.h that a model calls: parameters, inputs, outputs, scopes, shapes, and user's operators. */
+#include "eager/tape.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static ht_node *present(const char *function, ht_tensor x)
+{
+    return eager_operand_any(function, x);
+}
+
+int64_t ht_extent(ht_tensor x, int d)
+{
+    ht_node *node = present("ht_extent", x);
+    int at = d < 0 ? d + node->dims.rank : d;
+    if (at < 0 || at >= node->dims.rank)
+        ht_fail("ht_extent: a tensor of shape %s has no dimension %d", eager_shape_text(node->dims), d);
+    return node->dims.extent[at];
+}
+
+int ht_rank(ht_tensor x)
+{
+    return present("ht_rank", x)->dims.rank;
+}
+
+ht_dims ht_dims_of(ht_tensor x)
+{
+    return present("ht_dims_of", x)->dims;
+}
+
+ht_dtype ht_dtype_of(ht_tensor x)
+{
+    return present("ht_dtype_of", x)->dtype;
+}
+
+bool ht_present(ht_tensor x)
+{
+    return x.node != NULL;
+}
+
+/* Functions of a model have no meaning outside one. */
+static eager_program *program_of(const char *function)
+{
+    if (!eager_run.program)
+        ht_fail("%s may be called only inside a model function", function);
+    return eager_run.program;
+}
+
+ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options)
+{
+    eager_program *program = program_of("ht_param");
+    char name[1024];
+    if (!options.name || !*options.name)
+        ht_fail("ht_param needs a name");
+    snprintf(name, sizeof name, "%s%s", eager_run.scope, options.name);
+    eager_param *param = eager_store_make(eager_run.store, name, shape, init, options.no_decay, options.frozen);
+    return eager_tensor(eager_program_param(program, param));
+}
+
+ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape)
+{
+    return eager_tensor(eager_program_input(program_of("ht_input"), name, dtype, shape));
+}
+
+ht_tensor ht_output(ht_tensor x, const char *name)
+{
+    eager_program_output(program_of("ht_output"), name, present("ht_output", x));
+    return x;
+}
+
+ht_scope_mark ht_scope_enter(const char *format, ...)
+{
+    ht_scope_mark mark = {eager_run.scope_length};
+    size_t room = sizeof eager_run.scope - eager_run.scope_length;
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(eager_run.scope + eager_run.scope_length, room, format, args);
+    va_end(args);
+    if (length < 0 || (size_t)length + 2 > room)
+        ht_fail("ht_scope: the scopes' names are longer than %zu characters", sizeof eager_run.scope);
+    eager_run.scope_length += (size_t)length + 1;
+    strcpy(eager_run.scope + eager_run.scope_length - 1, ".");
+    return mark;
+}
+
+void ht_scope_leave(ht_scope_mark *mark)
+{
+    eager_run.scope_length = mark->length;
+    eager_run.scope[mark->length] = 0;
+}
+
+int64_t ht_stream(void)
+{
+    return eager_run.next_stream++;
+}
+
+void ht_apply(const ht_application *application, ht_tensor *results)
+{
+    program_of("ht_apply");
+    eager_apply(application, results, false);
+}

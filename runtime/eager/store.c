@@ -1,0 +1,369 @@
+/* The parameters of a session, and programs over them. */
+#include "eager/tape.h"
+
+#include "core/random.h"
+#include "cpu/cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct eager_store {
+    uint64_t seed;
+    int count, room;
+    eager_param **params;
+};
+
+/* What a program keeps of a parameter: the optimizer's states, and the node of this step. */
+typedef struct Trained {
+    eager_param *param;
+    float *state[4];
+    ht_node *node;
+} Trained;
+
+typedef struct Input {
+    char *name;
+    ht_dtype dtype;
+    ht_dims dims;
+    void *data;
+    size_t bytes;
+    bool fed;
+    ht_node *node;
+} Input;
+
+typedef struct Output {
+    char *name;
+    ht_node *node;
+} Output;
+
+struct eager_program {
+    eager_store *store;
+    ht_tensor (*model)(void);
+    bool trains, ran;
+    ht_optimizer optimizer;
+    int64_t step;
+    Tape *tape;
+    int trained_count, input_count, output_count;
+    Trained *trained;
+    Input *inputs;
+    Output *outputs; // of the last step; the first is the model's value, ""
+};
+
+static void *allocate(size_t bytes)
+{
+    void *memory = calloc(1, bytes ? bytes : 1);
+    if (!memory)
+        ht_fail("no memory for %zu bytes", bytes);
+    return memory;
+}
+
+static char *copy_text(const char *text)
+{
+    return strcpy(allocate(strlen(text) + 1), text);
+}
+
+/* Makes room for one more element behind `count`. */
+static void *grow(void *list, int count, size_t size)
+{
+    if (count & (count - 1))
+        return list;
+    void *more = realloc(list, (size_t)(count ? 2 * count : 1) * size);
+    if (!more)
+        ht_fail("no memory for %zu bytes", (size_t)(2 * count + 1) * size);
+    return more;
+}
+
+/* ---- the store ---- */
+
+eager_store *eager_store_create(uint64_t seed)
+{
+    eager_store *store = allocate(sizeof *store);
+    store->seed = seed;
+    return store;
+}
+
+void eager_store_destroy(eager_store *store)
+{
+    for (int i = 0; i < store->count; i++) {
+        free((char *)store->params[i]->name);
+        free(store->params[i]->data);
+        free(store->params[i]);
+    }
+    free(store->params);
+    free(store);
+}
+
+eager_param *eager_store_param(eager_store *store, int index)
+{
+    return index >= 0 && index < store->count ? store->params[index] : NULL;
+}
+
+eager_param *eager_store_find(eager_store *store, const char *name)
+{
+    for (int i = 0; i < store->count; i++)
+        if (strcmp(store->params[i]->name, name) == 0)
+            return store->params[i];
+    return NULL;
+}
+
+static eager_param *param_create(eager_store *store, const char *name, ht_dims shape, ht_init init, bool no_decay, bool frozen)
+{
+    int64_t lo[HT_MAX_RANK] = {0};
+    eager_param *param = allocate(sizeof *param);
+    *param = (eager_param){copy_text(name), shape, eager_elements(shape), NULL, init, no_decay, frozen};
+    param->data = cpu_alloc((size_t)param->count * sizeof(float));
+    ht_init_box(param->data, &init, store->seed, name, shape.rank, shape.extent, lo, shape.extent);
+    store->params = grow(store->params, store->count, sizeof *store->params);
+    return store->params[store->count++] = param;
+}
+
+eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shape, ht_init init, bool no_decay, bool frozen)
+{
+    eager_param *param = eager_store_find(store, name);
+    if (!param)
+        return param_create(store, name, shape, init, no_decay, frozen);
+    if (!eager_same_shape(param->shape, shape))
+        ht_fail("parameter %s was made with shape %s, and is now given shape %s", name, eager_shape_text(param->shape), eager_shape_text(shape));
+    if (param->init.kind != init.kind || param->init.a != init.a || param->no_decay != no_decay || param->frozen != frozen)
+        ht_fail("parameter %s was made with another initialisation or other options", name);
+    return param;
+}
+
+/* ---- what the model's functions ask of the program ---- */
+
+ht_node *eager_program_param(eager_program *program, eager_param *param)
+{
+    Trained *t = program->trained;
+    int i = 0;
+    while (i < program->trained_count && t[i].param != param)
+        i++;
+    if (i == program->trained_count) {
+        program->trained = t = grow(t, i, sizeof *t);
+        t[program->trained_count++] = (Trained){.param = param};
+        for (int s = 0; program->trains && !param->frozen && s < program->optimizer.states; s++)
+            t[i].state[s] = allocate((size_t)param->count * sizeof(float));
+    }
+    if (!t[i].node) {
+        ht_node *node = t[i].node = eager_alloc(sizeof *node);
+        *node = (ht_node){.dtype = HT_F32, .dims = param->shape, .count = param->count, .data = param->data, .param = param};
+        node->needs_gradient = program->trains && !param->frozen;
+    }
+    return t[i].node;
+}
+
+static Input *find_input(eager_program *program, const char *name)
+{
+    for (int i = 0; i < program->input_count; i++)
+        if (strcmp(program->inputs[i].name, name) == 0)
+            return &program->inputs[i];
+    return NULL;
+}
+
+static Input *make_input(eager_program *program, const char *name, ht_dtype dtype, ht_dims dims)
+{
+    size_t bytes = (size_t)eager_elements(dims) * (size_t)cpu_size(dtype);
+    program->inputs = grow(program->inputs, program->input_count, sizeof *program->inputs);
+    Input *input = &program->inputs[program->input_count++];
+    *input = (Input){.name = copy_text(name), .dtype = dtype, .dims = dims, .data = allocate(bytes), .bytes = bytes};
+    return input;
+}
+
+ht_node *eager_program_input(eager_program *program, const char *name, ht_dtype dtype, ht_dims dims)
+{
+    Input *input = find_input(program, name);
+    if (!input)
+        input = make_input(program, name, dtype, dims);
+    if (input->dtype != dtype || !eager_same_shape(input->dims, dims))
+        ht_fail("input %s has shape %s, and is declared again with shape %s or another type", name, eager_shape_text(input->dims), eager_shape_text(dims));
+    if (!eager_run.dry && !input->fed)
+        ht_fail("input %s was never fed: give it to the step by ht_feed(\"%s\", data)", name, name);
+    if (!input->node) {
+        input->node = eager_alloc(sizeof *input->node);
+        *input->node = (ht_node){.dtype = dtype, .dims = dims, .count = eager_elements(dims), .data = input->data};
+    }
+    return input->node;
+}
+
+static Output *find_output(eager_program *program, const char *name)
+{
+    for (int i = 0; i < program->output_count; i++)
+        if (strcmp(program->outputs[i].name, name) == 0)
+            return &program->outputs[i];
+    return NULL;
+}
+
+void eager_program_output(eager_program *program, const char *name, ht_node *node)
+{
+    if (find_output(program, name))
+        ht_fail("two outputs are named \"%s\"", name);
+    program->outputs = grow(program->outputs, program->output_count, sizeof *program->outputs);
+    program->outputs[program->output_count++] = (Output){copy_text(name), node};
+}
+
+/* ---- evaluation ---- */
+
+static void forget_step(eager_program *program)
+{
+    for (int i = 0; i < program->output_count; i++)
+        free(program->outputs[i].name);
+    program->output_count = 0;
+    free(program->outputs);
+    program->outputs = NULL;
+    for (int i = 0; i < program->trained_count; i++)
+        program->trained[i].node = NULL;
+    for (int i = 0; i < program->input_count; i++)
+        program->inputs[i].node = NULL;
+}
+
+/* Evaluates the model; a dry evaluation finds shapes alone. The tape is ready for backward behind it. */
+static ht_node *evaluate(eager_program *program, bool dry)
+{
+    forget_step(program);
+    eager_tape_begin(program->tape);
+    eager_run = (Run){.store = program->store, .program = program, .dry = dry, .training = program->trains, .recording = program->trains && !dry,
+                      .step = program->step, .seed = program->store->seed};
+    ht_node *value = program->model().node;
+    if (!value)
+        ht_fail("the model function gives no tensor");
+    if (program->trains && (value->dims.rank != 0 || value->dtype != HT_F32))
+        ht_fail("a model that trains gives a scalar loss of type f32, not a tensor of shape %s", eager_shape_text(value->dims));
+    eager_program_output(program, "", value);
+    return value;
+}
+
+eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer)
+{
+    eager_program *program = allocate(sizeof *program);
+    *program = (eager_program){.store = store, .model = model, .trains = optimizer != NULL, .tape = eager_tape_create()};
+    if (optimizer)
+        program->optimizer = *optimizer;
+    evaluate(program, true);
+    eager_run.program = NULL;
+    return program;
+}
+
+void eager_program_destroy(eager_program *program)
+{
+    forget_step(program);
+    for (int i = 0; i < program->trained_count; i++)
+        for (int s = 0; s < 4; s++)
+            free(program->trained[i].state[s]);
+    for (int i = 0; i < program->input_count; i++) {
+        free(program->inputs[i].name);
+        free(program->inputs[i].data);
+    }
+    free(program->trained);
+    free(program->inputs);
+    eager_tape_destroy(program->tape);
+    free(program);
+}
+
+/* ---- a step ---- */
+
+/* The names of a program's inputs, for a message. */
+static const char *input_names(const eager_program *program)
+{
+    static char text[512];
+    size_t at = 0;
+    text[0] = 0;
+    for (int i = 0; i < program->input_count && at < sizeof text; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i ? ", " : "", program->inputs[i].name);
+    return text;
+}
+
+static void take_feeds(eager_program *program, const ht_fed *feeds)
+{
+    for (const ht_fed *feed = feeds; feed && feed->name; feed++) {
+        Input *input = find_input(program, feed->name);
+        if (!input)
+            ht_fail("no input is named %s; the model's inputs are: %s", feed->name, input_names(program));
+        if (!feed->data && input->bytes > 0)
+            ht_fail("input %s was fed NULL", feed->name);
+        if (input->bytes > 0)
+            memcpy(input->data, feed->data, input->bytes);
+        input->fed = true;
+    }
+}
+
+static ht_node *gradient_of(const Trained *t)
+{
+    return t->node ? t->node->gradient : NULL;
+}
+
+/* The square of the norm of all gradients together. */
+static float square_norm(const eager_program *program)
+{
+    double total = 0;
+    for (int i = 0; i < program->trained_count; i++) {
+        ht_node *gradient = gradient_of(&program->trained[i]);
+        const float *g = gradient ? eager_f32(gradient) : NULL;
+        for (int64_t j = 0; g && j < gradient->count; j++)
+            total += (double)g[j] * g[j];
+    }
+    return (float)total;
+}
+
+static ht_view view_of(float *data, ht_dims shape)
+{
+    ht_view view = {.data = data, .dtype = HT_F32, .rank = shape.rank};
+    for (int d = 0; d < shape.rank; d++)
+        view.extent[d] = view.global[d] = shape.extent[d];
+    return view;
+}
+
+/* Runs the optimizer's kernel on one parameter in place. */
+static void update(const eager_program *program, const Trained *t, float *norm)
+{
+    const ht_optimizer *o = &program->optimizer;
+    eager_param *param = t->param;
+    ht_view result[5], operand[7];
+    ht_attr decay = {.i = !param->no_decay};
+    result[0] = operand[0] = view_of(param->data, param->shape);
+    operand[1] = view_of(eager_f32(gradient_of(t)), param->shape);
+    for (int s = 0; s < o->states; s++)
+        result[1 + s] = operand[2 + s] = view_of(t->state[s], param->shape);
+    operand[2 + o->states] = view_of(norm, (ht_dims){0});
+    ht_call call = {result, operand, 1 + o->states, 3 + o->states, &decay, o->hyper, program->step, 1, program->store->seed};
+    o->kernel(&call);
+}
+
+static void update_all(const eager_program *program)
+{
+    float norm = program->optimizer.clipped ? square_norm(program) : 0;
+    for (int i = 0; i < program->trained_count; i++)
+        if (gradient_of(&program->trained[i]) && program->trained[i].param->count > 0)
+            update(program, &program->trained[i], program->optimizer.clipped ? &norm : NULL);
+}
+
+float eager_program_step(eager_program *program, const ht_fed *feeds)
+{
+    take_feeds(program, feeds);
+    ht_node *value = evaluate(program, false);
+    bool scalar = value->dims.rank == 0 && value->dtype == HT_F32;
+    float loss = scalar ? eager_f32(value)[0] : 0;
+    if (program->trains) {
+        eager_backward(value);
+        update_all(program);
+    }
+    program->step++;
+    program->ran = true;
+    eager_run.program = NULL;
+    return loss;
+}
+
+void eager_program_fetch(eager_program *program, const char *name, void *to)
+{
+    Output *output = find_output(program, name);
+    if (!output)
+        ht_fail("no output is named \"%s\"", name);
+    if (!program->ran)
+        ht_fail("output \"%s\" was fetched before the first step", name);
+    memcpy(to, eager_data(output->node), (size_t)output->node->count * (size_t)cpu_size(output->node->dtype));
+}
+
+void eager_program_set_hyper(eager_program *program, int index, float value)
+{
+    if (index < 0 || index >= HT_HYPER)
+        ht_fail("an optimizer has the numbers 0 to %d, not %d", HT_HYPER - 1, index);
+    program->optimizer.hyper[index] = value;
+}

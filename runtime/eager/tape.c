@@ -1,0 +1,323 @@
+/* Nodes, the tape, and the step's memory. */
+#include "eager/tape.h"
+
+#include "cpu/cpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+Run eager_run;
+
+/* Blocks that stay between steps; within a step memory is only handed out. */
+typedef struct Chunk {
+    char *memory;
+    size_t size, used;
+} Chunk;
+
+struct Tape {
+    int chunk_count, chunk_room, chunk_at;
+    Chunk *chunks;
+    int entry_count, entry_room;
+    Entry **entries;
+};
+
+static Tape *current;
+
+static void *must(void *memory, size_t bytes)
+{
+    if (!memory)
+        ht_fail("no memory for %zu bytes", bytes);
+    return memory;
+}
+
+Tape *eager_tape_create(void)
+{
+    return must(calloc(1, sizeof(Tape)), sizeof(Tape));
+}
+
+void eager_tape_destroy(Tape *tape)
+{
+    for (int i = 0; i < tape->chunk_count; i++)
+        free(tape->chunks[i].memory);
+    free(tape->chunks);
+    free(tape->entries);
+    free(tape);
+}
+
+void eager_tape_begin(Tape *tape)
+{
+    current = tape;
+    tape->entry_count = tape->chunk_at = 0;
+    for (int i = 0; i < tape->chunk_count; i++)
+        tape->chunks[i].used = 0;
+}
+
+static void add_chunk(size_t bytes)
+{
+    enum { CHUNK_BYTES = 1 << 22 };
+    if (current->chunk_count == current->chunk_room) {
+        current->chunk_room = current->chunk_room ? 2 * current->chunk_room : 16;
+        current->chunks = must(realloc(current->chunks, (size_t)current->chunk_room * sizeof(Chunk)), sizeof(Chunk));
+    }
+    size_t size = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
+    current->chunks[current->chunk_count++] = (Chunk){must(aligned_alloc(64, size), size), size, 0};
+}
+
+void *eager_alloc(size_t bytes)
+{
+    bytes = (bytes + 63) / 64 * 64 + (bytes == 0 ? 64 : 0);
+    while (current->chunk_at < current->chunk_count && current->chunks[current->chunk_at].size - current->chunks[current->chunk_at].used < bytes)
+        current->chunk_at++;
+    if (current->chunk_at == current->chunk_count)
+        add_chunk(bytes);
+    Chunk *chunk = &current->chunks[current->chunk_at];
+    chunk->used += bytes;
+    return chunk->memory + chunk->used - bytes;
+}
+
+/* ---- nodes ---- */
+
+int64_t eager_elements(ht_dims dims)
+{
+    int64_t count = 1;
+    for (int d = 0; d < dims.rank; d++)
+        count *= dims.extent[d];
+    return count;
+}
+
+bool eager_same_shape(ht_dims a, ht_dims b)
+{
+    return a.rank == b.rank && memcmp(a.extent, b.extent, (size_t)a.rank * sizeof a.extent[0]) == 0;
+}
+
+const char *eager_shape_text(ht_dims dims)
+{
+    static char text[4][256];
+    static int next;
+    char *to = text[next++ % 4];
+    int at = snprintf(to, sizeof text[0], "(");
+    for (int d = 0; d < dims.rank; d++)
+        at += snprintf(to + at, sizeof text[0] - (size_t)at, d ? ", %ld" : "%ld", (long)dims.extent[d]);
+    snprintf(to + at, sizeof text[0] - (size_t)at, ")");
+    return to;
+}
+
+_Noreturn void eager_mismatch(const char *operator, const ht_node *x, const ht_node *z, const char *why)
+{
+    ht_fail("%s: shapes %s and %s do not match: %s", operator, eager_shape_text(x->dims), eager_shape_text(z->dims), why);
+}
+
+static void check_dims(ht_dims dims)
+{
+    if (dims.rank < 0 || dims.rank > HT_MAX_RANK)
+        ht_fail("a tensor of rank %d; at most %d", dims.rank, HT_MAX_RANK);
+    for (int d = 0; d < dims.rank; d++)
+        if (dims.extent[d] < 0)
+            ht_fail("a tensor with the negative extent %ld in dimension %d", (long)dims.extent[d], d);
+}
+
+ht_node *eager_node(ht_dtype dtype, ht_dims dims)
+{
+    check_dims(dims);
+    ht_node *node = eager_alloc(sizeof *node);
+    *node = (ht_node){.dtype = dtype, .dims = dims, .count = eager_elements(dims)};
+    if (!eager_run.dry)
+        node->data = eager_alloc((size_t)node->count * (size_t)cpu_size(dtype));
+    return node;
+}
+
+static ht_node *zero_node(const ht_node *like)
+{
+    ht_node *node = eager_alloc(sizeof *node);
+    *node = (ht_node){.dtype = like->dtype, .dims = like->dims, .count = like->count, .zero = true};
+    return node;
+}
+
+ht_tensor eager_tensor(ht_node *node)
+{
+    return (ht_tensor){node};
+}
+
+void *eager_data(ht_node *node)
+{
+    if (node->zero) {
+        size_t bytes = (size_t)node->count * (size_t)cpu_size(node->dtype);
+        node->data = memset(eager_alloc(bytes), 0, bytes);
+        node->zero = false;
+    }
+    return node->data;
+}
+
+float *eager_f32(ht_node *node)
+{
+    return eager_data(node);
+}
+
+bool eager_dry(void)
+{
+    return eager_run.dry;
+}
+
+ht_node *eager_operand_any(const char *operator, ht_tensor x)
+{
+    if (!x.node)
+        ht_fail("%s: an operand is absent (HT_NONE)", operator);
+    return x.node;
+}
+
+ht_node *eager_operand(const char *operator, ht_tensor x)
+{
+    if (eager_operand_any(operator, x)->dtype != HT_F32)
+        ht_fail("%s: an operand is not of type f32; cast it first", operator);
+    return x.node;
+}
+
+/* ---- the tape ---- */
+
+Entry *eager_record(void (*backward)(Entry *), int result_count, ht_node *const *results, int operand_count, ht_node *const *operands)
+{
+    bool needed = false;
+    for (int i = 0; i < operand_count; i++)
+        needed |= operands[i] && operands[i]->needs_gradient;
+    if (!needed || !eager_run.recording)
+        return NULL;
+    Entry *entry = eager_alloc(sizeof *entry + (size_t)operand_count * sizeof(ht_node *));
+    *entry = (Entry){.backward = backward, .result_count = result_count, .operand_count = operand_count, .operand = (ht_node **)(entry + 1)};
+    for (int i = 0; i < operand_count; i++)
+        entry->operand[i] = operands[i];
+    for (int i = 0; i < result_count; i++) {
+        entry->result[i] = results[i];
+        results[i]->needs_gradient = results[i]->dtype == HT_F32;
+    }
+    if (current->entry_count == current->entry_room) {
+        current->entry_room = current->entry_room ? 2 * current->entry_room : 256;
+        current->entries = must(realloc(current->entries, (size_t)current->entry_room * sizeof(Entry *)), sizeof(Entry *));
+    }
+    return current->entries[current->entry_count++] = entry;
+}
+
+static void add_into(float *to, const float *from, int64_t count)
+{
+#pragma omp parallel for simd schedule(static) if (count > CPU_PARALLEL)
+    for (int64_t i = 0; i < count; i++)
+        to[i] += from[i];
+}
+
+void eager_add_gradient(ht_node *node, ht_node *gradient)
+{
+    if (!node || !node->needs_gradient || !gradient)
+        return;
+    if (!eager_same_shape(node->dims, gradient->dims))
+        ht_fail("a gradient of shape %s for a tensor of shape %s", eager_shape_text(gradient->dims), eager_shape_text(node->dims));
+    if (!node->gradient) {
+        node->gradient = gradient;
+        return;
+    }
+    if (!node->owns_gradient) {
+        ht_node *sum = eager_node(HT_F32, node->dims);
+        memcpy(sum->data, eager_f32(node->gradient), (size_t)node->count * sizeof(float));
+        node->gradient = sum;
+        node->owns_gradient = true;
+    }
+    add_into(node->gradient->data, eager_f32(gradient), node->count);
+}
+
+ht_node *eager_gradient_of(ht_node *node)
+{
+    return node->gradient ? node->gradient : zero_node(node);
+}
+
+static bool any_gradient(const Entry *entry)
+{
+    for (int i = 0; i < entry->result_count; i++)
+        if (entry->result[i]->gradient)
+            return true;
+    return false;
+}
+
+void eager_backward(ht_node *loss)
+{
+    eager_run.recording = false;
+    ht_node *one = eager_node(HT_F32, loss->dims);
+    eager_f32(one)[0] = 1;
+    eager_add_gradient(loss, one);
+    for (int i = current->entry_count - 1; i >= 0; i--)
+        if (any_gradient(current->entries[i]))
+            current->entries[i]->backward(current->entries[i]);
+}
+
+/* ---- operators with kernels ---- */
+
+/* Backward by the gradient function that the operator names. */
+static void backward_by_gradient(Entry *entry)
+{
+    int n = entry->operand_count;
+    ht_tensor dy[EAGER_RESULTS], y[EAGER_RESULTS];
+    ht_tensor *x = eager_alloc((size_t)(2 * n) * sizeof(ht_tensor)), *dx = x + n;
+    for (int i = 0; i < entry->result_count; i++) {
+        y[i] = eager_tensor(entry->result[i]);
+        dy[i] = eager_tensor(eager_gradient_of(entry->result[i]));
+    }
+    for (int i = 0; i < n; i++) {
+        x[i] = eager_tensor(entry->operand[i]);
+        dx[i] = HT_NONE;
+    }
+    ht_grad g = {dy, y, x, entry->attr, dx};
+    entry->gradient(&g);
+    for (int i = 0; i < n; i++)
+        eager_add_gradient(entry->operand[i], dx[i].node);
+}
+
+static ht_view view_of(ht_node *node)
+{
+    ht_view view = {.data = NULL};
+    if (!node)
+        return view;
+    view = (ht_view){.data = eager_data(node), .dtype = node->dtype, .rank = node->dims.rank};
+    for (int d = 0; d < view.rank; d++)
+        view.extent[d] = view.global[d] = node->dims.extent[d];
+    return view;
+}
+
+static void run_kernel(const ht_application *a, ht_node *const *results, ht_node *const *operands, bool whole)
+{
+    ht_view result[EAGER_RESULTS], *operand = eager_alloc((size_t)a->operand_count * sizeof(ht_view));
+    bool empty = false, any = false;
+    for (int i = 0; i < a->operand_count; i++) {
+        operand[i] = view_of(operands[i]);
+        empty |= operands[i] && operands[i]->count == 0;
+    }
+    for (int i = 0; i < a->result_count; i++) {
+        result[i] = view_of(results[i]);
+        any |= results[i]->count > 0;
+        if (empty && !whole)
+            memset(results[i]->data, 0, (size_t)results[i]->count * (size_t)cpu_size(results[i]->dtype));
+    }
+    if (!any || (empty && !whole))
+        return;
+    ht_call call = {result, operand, a->result_count, a->operand_count, a->attr, NULL, eager_run.step, eager_run.training, eager_run.seed};
+    a->kernel(&call);
+}
+
+void eager_apply(const ht_application *a, ht_tensor *results, bool whole)
+{
+    ht_node *result[EAGER_RESULTS], **operand = eager_alloc((size_t)a->operand_count * sizeof(ht_node *));
+    if (a->result_count < 1 || a->result_count > EAGER_RESULTS || a->attr_count < 0 || a->attr_count > EAGER_ATTRS)
+        ht_fail("an operator has 1 to %d results and at most %d arguments", EAGER_RESULTS, EAGER_ATTRS);
+    for (int i = 0; i < a->operand_count; i++)
+        operand[i] = a->operand[i].node;
+    for (int i = 0; i < a->result_count; i++)
+        results[i] = eager_tensor(result[i] = eager_node(a->result[i].dtype, a->result[i].shape));
+    if (!eager_run.dry)
+        run_kernel(a, result, operand, whole);
+    if (!a->gradient)
+        return;
+    Entry *entry = eager_record(backward_by_gradient, a->result_count, result, a->operand_count, operand);
+    if (!entry)
+        return;
+    entry->gradient = a->gradient;
+    entry->attr_count = a->attr_count;
+    for (int i = 0; i < a->attr_count; i++)
+        entry->attr[i] = a->attr[i];
+}

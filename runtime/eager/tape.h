@@ -1,0 +1,106 @@
+/* Inside the one-device library: nodes, the tape, and the step's memory. */
+#ifndef EAGER_TAPE_H
+#define EAGER_TAPE_H
+
+#include "eager/eager.h"
+
+enum { EAGER_RESULTS = 4, EAGER_ATTRS = 8 };
+
+/* A value of one step. */
+typedef struct ht_node {
+    ht_dtype dtype;
+    ht_dims dims;
+    int64_t count;
+    void *data;           // NULL in a dry evaluation, and while `zero` holds
+    bool zero;            // all elements are zero; eager_data makes them
+    bool needs_gradient;
+    struct ht_node *gradient; // NULL: none yet
+    bool owns_gradient;   // it was made by adding up, and may be added to
+    eager_param *param;   // of a parameter
+} ht_node;
+
+/* An operator that ran: what backward needs. */
+typedef struct Entry Entry;
+struct Entry {
+    void (*backward)(Entry *entry);
+    void (*gradient)(ht_grad *g); // where an operator names one
+    int result_count, operand_count, attr_count;
+    ht_node *result[EAGER_RESULTS];
+    ht_node **operand;
+    ht_attr attr[EAGER_ATTRS];
+};
+
+/* ---- memory of a step ---- */
+
+void *eager_alloc(size_t bytes);
+
+/* ---- nodes ---- */
+
+ht_node *eager_node(ht_dtype dtype, ht_dims dims);
+ht_tensor eager_tensor(ht_node *node);
+
+/* The elements of a node; makes those of a zero node. */
+void *eager_data(ht_node *node);
+float *eager_f32(ht_node *node);
+
+/* Whether this evaluation only finds shapes. */
+bool eager_dry(void);
+
+/* The node of an operand, which must be present and f32 (`any`: of any type). */
+ht_node *eager_operand(const char *operator, ht_tensor x);
+ht_node *eager_operand_any(const char *operator, ht_tensor x);
+
+/* Ends the program with both shapes in the message: "ht_add: x (3, 4) and z (5): WHY". */
+_Noreturn void eager_mismatch(const char *operator, const ht_node *x, const ht_node *z, const char *why);
+
+/* A shape as text: "(3, 4)"; valid until the fourth next call. */
+const char *eager_shape_text(ht_dims dims);
+
+bool eager_same_shape(ht_dims a, ht_dims b);
+int64_t eager_elements(ht_dims dims);
+
+/* ---- the tape ---- */
+
+/* Puts an operator on the tape when it takes part in the gradient; the results then need gradients, too. NULL otherwise. */
+Entry *eager_record(void (*backward)(Entry *), int result_count, ht_node *const *results, int operand_count, ht_node *const *operands);
+
+/* Adds to the gradient of a node; `gradient` may be shared by several nodes and is not changed. */
+void eager_add_gradient(ht_node *node, ht_node *gradient);
+
+/* The gradient of a result, zero where nothing flows back. */
+ht_node *eager_gradient_of(ht_node *node);
+
+/* Runs the operators behind `loss` backwards. */
+void eager_backward(ht_node *loss);
+
+/* An operator with a kernel: as ht_apply, and `whole` says that the kernel takes empty operands. */
+void eager_apply(const ht_application *application, ht_tensor *results, bool whole);
+
+/* ---- the running program ---- */
+
+typedef struct Run {
+    eager_store *store;
+    eager_program *program;
+    bool dry, training, recording;
+    int64_t step;
+    uint64_t seed;
+    int64_t next_stream;
+    char scope[512];
+    size_t scope_length;
+} Run;
+extern Run eager_run;
+
+/* ---- what the store and the program do for the model's functions ---- */
+
+eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shape, ht_init init, bool no_decay, bool frozen);
+ht_node *eager_program_param(eager_program *program, eager_param *param);
+ht_node *eager_program_input(eager_program *program, const char *name, ht_dtype dtype, ht_dims dims);
+void eager_program_output(eager_program *program, const char *name, ht_node *node);
+
+/* The tape and memory of a program, made with it; eager_tape_begin makes it the current one and forgets the step before. */
+typedef struct Tape Tape;
+Tape *eager_tape_create(void);
+void eager_tape_destroy(Tape *tape);
+void eager_tape_begin(Tape *tape);
+
+#endif

@@ -1,0 +1,24 @@
+// RUN: not %hetucc -c %s -o %t.o 2>&1 | FileCheck %s --strict-whitespace
+#include <hetu/hetu.h>
+
+static ht_tensor loss(void)
+{
+    ht_tensor x = ht_input("x", HT_F32, ht_shape(4, 6));
+    ht_tensor w = ht_param(ht_shape(3, 6), ht_normal(0.1f), "w");
+#pragma hspmd dims(x: batch, width, more)
+    return ht_mean(ht_linear(x, w, HT_NONE));
+}
+
+int main(int argc, char **argv)
+{
+    ht_session *session = ht_open(&argc, &argv);
+    ht_train(session, loss, ht_sgd(.lr = 0.1f));
+    return 0;
+}
+
+// CHECK: {{.*}}dims-too-many.c:8:37: error: 3 names for a tensor of 2 dimensions
+// CHECK-NEXT: {{^}}    8 | #pragma hspmd dims(x: batch, width, more)
+// CHECK-NEXT: {{^}}      |                                     ^
+// CHECK-NEXT: {{.*}}dims-too-many.c:6:19: note: the tensor is made here
+// CHECK-NEXT: {{^}}    6 |     ht_tensor x = ht_input("x", HT_F32, ht_shape(4, 6));
+// CHECK-NEXT: {{^}}      |                   ^

@@ -1,0 +1,23 @@
+// RUN: not %hetucc -c %s -o %t.o 2>&1 | FileCheck %s --strict-whitespace
+#include <hetu/hetu.h>
+
+#include <assert.h>
+
+static ht_tensor loss(void)
+{
+    ht_tensor x = ht_input("x", HT_F32, ht_shape(4, 6));
+    ht_tensor w = ht_param(ht_shape(3, 6), ht_normal(0.1f), "w");
+    assert(ht_extent(x, 0) == 5);
+    return ht_mean(ht_linear(x, w, HT_NONE));
+}
+
+int main(int argc, char **argv)
+{
+    ht_session *session = ht_open(&argc, &argv);
+    ht_train(session, loss, ht_sgd(.lr = 0.1f));
+    return 0;
+}
+
+// CHECK: {{.*}}evaluate-assertion.c:10:5: error: the assertion "ht_extent(x, 0) == 5" does not hold
+// CHECK-NEXT: {{^}}   10 |     assert(ht_extent(x, 0) == 5);
+// CHECK-NEXT: {{^}}      |     ^

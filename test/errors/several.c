@@ -1,0 +1,31 @@
+// RUN: not %hetucc -c %s -o %t.o 2>&1 | FileCheck %s --strict-whitespace
+#include <hetu/hetu.h>
+
+static ht_tensor loss(void)
+{
+    ht_tensor x = ht_input("x", HT_F32, ht_shape(4, 6));
+    ht_tensor w = ht_param(ht_shape(3, 6), ht_normal(0.1f), "w");
+#pragma hspmd dims(xx: batch)
+#pragma hspmd dim(x: batch)
+    return ht_mean(ht_linear(x, w, HT_NONE));
+}
+
+int main(int argc, char **argv)
+{
+    ht_session *session = ht_open(&argc, &argv);
+    ht_train(session, loss, ht_sgd(.lr = 0.1f));
+    return 0;
+}
+
+// CHECK: {{.*}}several.c:9:15: error: unknown directive "dim"
+// CHECK-NEXT: {{^}}    9 | #pragma hspmd dim(x: batch)
+// CHECK-NEXT: {{^}}      |               ^
+// CHECK-NEXT: {{.*}}several.c:9:15: note: did you mean "dims"?
+// CHECK-NEXT: {{^}}    9 | #pragma hspmd dim(x: batch)
+// CHECK-NEXT: {{^}}      |               ^
+// CHECK-NEXT: {{.*}}several.c:8:20: error: "xx" is not declared here
+// CHECK-NEXT: {{^}}    8 | #pragma hspmd dims(xx: batch)
+// CHECK-NEXT: {{^}}      |                    ^
+// CHECK-NEXT: {{.*}}several.c:8:20: note: did you mean "x"?
+// CHECK-NEXT: {{^}}    8 | #pragma hspmd dims(xx: batch)
+// CHECK-NEXT: {{^}}      |                    ^

@@ -1,0 +1,232 @@
+/* Properties of layouts and plans over random pairs: every destination element arrives, bytes stay at the bound, loads are spread, holders agree to the bit. */
+#include "generate.h"
+#include "layout/plan.h"
+#include "oracle.h"
+#include "simulate.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAIRS = 20000, MOST_DEVICES = 24, MOST_ELEMENTS = 700 };
+
+/* One random conversion. */
+typedef struct Pair {
+    Arena *arena;
+    uint64_t seed;
+    Shape shape;
+    const Layout *from, *to;
+    const char *text;
+    Held had, has;
+    const Plan *plan;
+} Pair;
+
+/* How far the busiest devices are above what they must move and an even share. */
+static float *receive_ratios, *send_ratios;
+static int ratio_count;
+
+static const Layout *parsed(Arena *arena, Shape shape, const char *text)
+{
+    Diag *diag = diag_create(arena, stderr);
+    diag_source(diag, "random", text);
+    const Layout *layout = layout_parse(arena, diag, (Position){"random", 1, 1}, text);
+    assert_non_null(layout);
+    assert_true(layout_check(diag, (Position){"random", 1, 1}, layout, shape));
+    return layout;
+}
+
+static const char *printed(Arena *arena, const Layout *layout)
+{
+    Text text = {.arena = arena};
+    layout_print(&text, layout);
+    return text_bytes(&text);
+}
+
+static Pair random_pair(Arena *arena, uint64_t seed)
+{
+    Random random = {seed};
+    Pair pair = {.arena = arena, .seed = seed};
+    const char *partial = random_below(&random, 5) ? "sum" : "max";
+    int devices = 1 + random_below(&random, random_below(&random, 2) ? 8 : MOST_DEVICES), highest = devices + random_below(&random, MOST_DEVICES + 1 - devices);
+    pair.shape = random_shape(arena, &random, MOST_ELEMENTS);
+    const char *from = random_layout(arena, &random, pair.shape, devices, highest, random_below(&random, 2) ? partial : NULL);
+    const char *to = random_layout(arena, &random, pair.shape, devices, highest, random_below(&random, 5) ? NULL : partial);
+    pair.from = parsed(arena, pair.shape, from);
+    pair.to = parsed(arena, pair.shape, to);
+    Text text = {.arena = arena};
+    for (int d = 0; d < pair.shape.rank; d++)
+        text_print(&text, d ? ",%d" : "%d", (int)pair.shape.extent[d]);
+    pair.text = arena_format(arena, "f32[%s]: %s -> %s", text_bytes(&text), from, to);
+    pair.had = held_under(arena, pair.from, pair.shape);
+    pair.has = held_under(arena, pair.to, pair.shape);
+    return pair;
+}
+
+#define CHECK(pair, condition, ...)                                                                                                        \
+    do {                                                                                                                                   \
+        if (!(condition)) {                                                                                                                \
+            print_error("%s\n", (pair)->text);                                                                                             \
+            fail_msg(__VA_ARGS__);                                                                                                         \
+        }                                                                                                                                  \
+    } while (0)
+
+/* Print, parse, print is the identity, and the layouts are equal. */
+static void check_text(const Pair *pair, const Layout *layout)
+{
+    const char *text = printed(pair->arena, layout);
+    const Layout *again = parsed(pair->arena, pair->shape, text);
+    CHECK(pair, !strcmp(text, printed(pair->arena, again)), "%s prints differently when parsed", text);
+    CHECK(pair, layout_equal(layout, again, pair->shape), "%s is not equal to what was printed", text);
+}
+
+static float *filled(const Pair *pair, int device)
+{
+    const Held *had = &pair->had;
+    int i = 0;
+    while (i < had->device_count && had->devices[i] != device)
+        i++;
+    float *data = malloc(sizeof *data * (size_t)(i < had->device_count ? had->regions[i].volume : 0) + 1);
+    for (int e = 0; i < had->device_count && e < had->volume; e++)
+        if (had->offset[i][e] >= 0)
+            data[had->offset[i][e]] = contribution_value(had, pair->seed, had->regions[i].replica, had->regions[i].partial, e);
+    return data;
+}
+
+static int plan_index(const Plan *plan, int device)
+{
+    for (int i = 0; i < plan->device_count; i++)
+        if (plan->devices[i] == device)
+            return i;
+    return -1;
+}
+
+/* Every holder of a contribution has the same bits, and the contributions of a replica make the value. */
+static void check_element(const Pair *pair, float *const *to, int e)
+{
+    const Held *has = &pair->has;
+    bool reduced = has->partial == STATE_DUP;
+    float value = element_value(pair->seed, e);
+    for (int r = 0; r < has->replica_count; r++) {
+        float parts[32], made = has->partial == STATE_MAX ? -INFINITY : 0;
+        uint32_t seen = 0;
+        for (int i = 0; i < has->device_count; i++) {
+            if (has->offset[i][e] < 0 || (!reduced && has->regions[i].replica != r))
+                continue;
+            int id = reduced ? 0 : has->regions[i].partial;
+            float x = to[plan_index(pair->plan, has->devices[i])][has->offset[i][e]];
+            CHECK(pair, !(seen >> id & 1) || !memcmp(&parts[id], &x, sizeof x), "holders of element %d differ: %a and %a on device %d", e, parts[id], x, has->devices[i]);
+            parts[id] = x;
+            if (!(seen >> id & 1))
+                made = has->partial == STATE_MAX ? fmaxf(made, x) : made + x;
+            seen |= 1u << id;
+        }
+        CHECK(pair, !seen || fabsf(made - value) < 2e-5f, "element %d is %g, not %g", e, made, value);
+    }
+}
+
+static void check_result(const Pair *pair)
+{
+    const Plan *plan = pair->plan;
+    float **from = arena_array(pair->arena, float *, plan->device_count), **to = arena_array(pair->arena, float *, plan->device_count);
+    for (int i = 0; i < plan->device_count; i++) {
+        Region region = layout_region(pair->arena, pair->to, pair->shape, plan->devices[i]);
+        from[i] = filled(pair, plan->devices[i]);
+        to[i] = malloc(sizeof(float) * (size_t)region.volume + 1);
+        memset(to[i], 0xff, sizeof(float) * (size_t)region.volume);
+    }
+    const ht_reshard *lowered = plan_lowered(pair->arena, plan, HT_F32, pair->text);
+    CHECK(pair, simulate(pair->arena, lowered, from, plan->in_place ? from : to), "the devices wait for each other, or a message is lost");
+    for (int e = 0; e < pair->has.volume; e++)
+        check_element(pair, plan->in_place ? from : to, e);
+    for (int i = 0; i < plan->device_count; i++) {
+        free(from[i]);
+        free(to[i]);
+    }
+}
+
+static void check_bytes(const Pair *pair)
+{
+    if (pair->had.partial != STATE_DUP && pair->has.partial != STATE_DUP)
+        return;
+    long moved = (long)(plan_bytes(pair->plan) / pair->plan->element), most = lower_bound(&pair->had, &pair->has) + textbook_slack(&pair->had, &pair->has);
+    CHECK(pair, moved <= most, "%ld elements are received, %ld are allowed, by: %s", moved, most, plan_name(pair->plan));
+}
+
+static float load_ratio(double load, double must, double even)
+{
+    double least = must > even ? must : even;
+    return load <= least ? 1 : (float)(load / least);
+}
+
+/* Remembers how uneven the loads are, of pairs with at least 4 elements a device. */
+static void note_loads(const Pair *pair)
+{
+    const Plan *plan = pair->plan;
+    int64_t total = plan_bytes(plan) / plan->element;
+    if (!total || pair->has.partial != STATE_DUP || pair->had.volume < 4 * plan->device_count)
+        return;
+    double even = (double)total / plan->device_count, most_received = 0, most_sent = 0;
+    float received = 1, sent = 1;
+    for (int i = 0; i < plan->device_count; i++) {
+        float r = load_ratio((double)plan->received[i], (double)must_receive(&pair->had, &pair->has, plan->devices[i]), even);
+        float s = load_ratio((double)plan->sent[i], (double)must_send(&pair->had, &pair->has, plan->devices[i]), even);
+        received = r > received ? r : received;
+        sent = s > sent ? s : sent;
+        most_received = fmax(most_received, (double)plan->received[i]);
+        most_sent = fmax(most_sent, (double)plan->sent[i]);
+    }
+    if (getenv("RESHARDING_VERBOSE") && (received > 2 || sent > 2))
+        print_message("received %.2f sent %.2f even %.1f most %.0f %.0f: %s\n    %s\n", (double)received, (double)sent, even, most_received, most_sent, plan_name(plan), pair->text);
+    receive_ratios[ratio_count] = received;
+    send_ratios[ratio_count++] = sent;
+}
+
+static void test_pairs(void **state)
+{
+    (void)state;
+    receive_ratios = malloc(sizeof *receive_ratios * PAIRS);
+    send_ratios = malloc(sizeof *send_ratios * PAIRS);
+    const char *first = getenv("RESHARDING_SEED");
+    for (uint64_t seed = first ? (uint64_t)atoll(first) : 1, end = seed + PAIRS; seed < end; seed++) {
+        Arena *arena = arena_create();
+        Pair pair = random_pair(arena, seed);
+        check_text(&pair, pair.from);
+        pair.plan = reshard_plan(arena, NULL, pair.shape, 4, pair.from, pair.to);
+        check_result(&pair);
+        check_bytes(&pair);
+        note_loads(&pair);
+        arena_destroy(arena);
+    }
+}
+
+static int compare_floats(const void *a, const void *b)
+{
+    return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b);
+}
+
+/* After test_pairs. */
+static void test_loads(void **state)
+{
+    (void)state;
+    assert_true(ratio_count > PAIRS / 20);
+    qsort(receive_ratios, (size_t)ratio_count, sizeof *receive_ratios, compare_floats);
+    qsort(send_ratios, (size_t)ratio_count, sizeof *send_ratios, compare_floats);
+    print_message("%d pairs; most received over what must be or an even share: median %.2f, worst %.2f; sent: median %.2f, worst %.2f\n", ratio_count,
+                  (double)receive_ratios[ratio_count / 2], (double)receive_ratios[ratio_count - 1], (double)send_ratios[ratio_count / 2], (double)send_ratios[ratio_count - 1]);
+    assert_true(receive_ratios[ratio_count / 2] <= 1.25f && send_ratios[ratio_count / 2] <= 1.25f);
+    assert_true(receive_ratios[ratio_count - 1] <= 2 && send_ratios[ratio_count - 1] <= 2);
+    free(receive_ratios);
+    free(send_ratios);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs), cmocka_unit_test(test_loads)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

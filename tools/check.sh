@@ -1,0 +1,61 @@
+#!/bin/sh
+# All tests: installs what is missing (Debian), builds with warnings as errors, runs every test; then the compiler's tests once more under the address and
+# undefined-behaviour sanitizers. The last line counts the tests: "N passed, N failed".
+#
+#     tools/check.sh [--long]
+#
+# --long runs the slow tests, too (HETU_LONG=1). Build folders: build/check and build/check-sanitized.
+set -eu
+cd "$(dirname "$0")/.."
+. tools/packages.sh
+
+case "${1:-}" in
+--long) export HETU_LONG=1 ;;
+'') ;;
+*)
+    echo "usage: tools/check.sh [--long]" >&2
+    exit 2
+    ;;
+esac
+
+install_packages
+allow_mpi
+launcher=
+command -v ccache >/dev/null && launcher=-DCMAKE_C_COMPILER_LAUNCHER=ccache
+
+# build FOLDER OPTIONS...: configures and builds.
+build()
+{
+    folder=$1
+    shift
+    cmake -G Ninja -S . -B "$folder" $launcher -DHETU_WERROR=ON "$@" >"$folder.configure.log" 2>&1 || {
+        cat "$folder.configure.log"
+        exit 1
+    }
+    ninja -C "$folder"
+}
+
+# run_tests FOLDER OPTIONS...: runs ctest and adds its counts to `passed` and `failed`.
+passed=0 failed=0 broken=0
+run_tests()
+{
+    folder=$1
+    shift
+    status=0
+    ctest --test-dir "$folder" --output-on-failure "$@" >"$folder.log" 2>&1 || status=$?
+    cat "$folder.log"
+    counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$folder.log" | tail -n 1)
+    passed=$((passed + $(echo "${counts:-0 passed, 1 failed}" | cut -d' ' -f1)))
+    failed=$((failed + $(echo "${counts:-0 passed, 1 failed}" | cut -d' ' -f3)))
+    [ $status = 0 ] || broken=1
+}
+
+mkdir -p build
+build build/check -DCMAKE_BUILD_TYPE=Release
+run_tests build/check
+build build/check-sanitized -DCMAKE_BUILD_TYPE=Debug -DHETU_SANITIZE=address,undefined
+run_tests build/check-sanitized -R '^(unit\.|lit\.(driver|emit|errors|frontend|ir|passes)$)'
+
+[ $broken = 0 ] || [ $failed != 0 ] || failed=1
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

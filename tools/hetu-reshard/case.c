@@ -1,0 +1,149 @@
+#include "case.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    ht_dtype dtype;
+    int bytes;
+} dtypes[] = {{"f32", HT_F32, 4}, {"bf16", HT_BF16, 2}, {"f64", HT_F64, 8}, {"i32", HT_I32, 4}, {"i64", HT_I64, 8}};
+
+enum { DTYPES = sizeof dtypes / sizeof *dtypes };
+
+static Position shifted(Position at, size_t columns)
+{
+    at.column += (int)columns;
+    return at;
+}
+
+int case_element(const Case *conversion)
+{
+    for (int i = 0; i < DTYPES; i++)
+        if (dtypes[i].dtype == conversion->dtype)
+            return dtypes[i].bytes;
+    BUG("dtype %d", (int)conversion->dtype);
+}
+
+/* The element type that the text begins with; its length goes to *length. */
+static bool read_dtype(Diag *diag, Position at, const char *text, Case *conversion, size_t *length)
+{
+    for (int i = 0; i < DTYPES; i++) {
+        *length = strlen(dtypes[i].name);
+        if (!strncmp(text, dtypes[i].name, *length) && text[*length] == '[') {
+            conversion->dtype = dtypes[i].dtype;
+            return true;
+        }
+    }
+    diag_error(diag, at, "expected the tensor's type and shape, such as 'f32[8,12]'; the types are f32, bf16, f64, i32 and i64");
+    return false;
+}
+
+/* One extent of the shape; `left` is how many elements the tensor may still be multiplied by. */
+static bool read_extent(Diag *diag, Position at, const char *text, const char **next, int64_t *left, int64_t *extent)
+{
+    const char *begin = *next;
+    for (*extent = 0; isdigit((unsigned char)**next); ++*next) {
+        if (*extent > (INT64_MAX / 32 - 9) / 10) {
+            diag_error(diag, shifted(at, (size_t)(begin - text)), "the extent is too large");
+            return false;
+        }
+        *extent = 10 * *extent + (**next - '0');
+    }
+    if (*next == begin) {
+        diag_error(diag, shifted(at, (size_t)(begin - text)), "expected an extent");
+        return false;
+    }
+    if (*extent > *left) {
+        diag_error(diag, shifted(at, (size_t)(begin - text)), "the tensor has too many elements");
+        return false;
+    }
+    *left = *extent ? *left / *extent : *left;
+    return true;
+}
+
+/* Reads '[8,12]:' at *next. */
+static bool read_shape(Arena *arena, Diag *diag, Position at, const char *text, const char **next, Case *conversion)
+{
+    int64_t *extents = arena_array(arena, int64_t, LAYOUT_MAX_RANK), left = INT64_MAX / 32;
+    conversion->shape.extent = extents;
+    ++*next;
+    while (**next != ']') {
+        if (conversion->shape.rank == LAYOUT_MAX_RANK) {
+            diag_error(diag, shifted(at, (size_t)(*next - text)), "a tensor has at most %d dimensions", LAYOUT_MAX_RANK);
+            return false;
+        }
+        *next += strspn(*next, " ");
+        if (!read_extent(diag, at, text, next, &left, &extents[conversion->shape.rank++]))
+            return false;
+        *next += strspn(*next, " ");
+        if (**next != ']' && **next != ',') {
+            diag_error(diag, shifted(at, (size_t)(*next - text)), "expected ',' or ']' after an extent");
+            return false;
+        }
+        *next += **next == ',';
+    }
+    ++*next;
+    *next += strspn(*next, " ");
+    if (**next != ':') {
+        diag_error(diag, shifted(at, (size_t)(*next - text)), "expected ':' after the shape");
+        return false;
+    }
+    ++*next;
+    return true;
+}
+
+static const Layout *read_layout(Arena *arena, Diag *diag, Position at, const char *text, Shape shape)
+{
+    const Layout *layout = layout_parse(arena, diag, at, text);
+    return layout && layout_check(diag, at, layout, shape) ? layout : NULL;
+}
+
+/* Where a layout's text says that it is partial. */
+static size_t partial_column(const Layout *layout)
+{
+    if (layout->top == TOP_SUM || layout->top == TOP_MAX)
+        return (size_t)layout->top_column;
+    for (int g = 0; g < layout->group_count; g++)
+        for (int s = 0; s < layout->groups[g].state_count; s++) {
+            const State *state = &layout->groups[g].states[s];
+            if (state->count > 1 && (state->kind == STATE_SUM || state->kind == STATE_MAX))
+                return (size_t)state->column;
+        }
+    return 0;
+}
+
+Case *case_read(Arena *arena, Diag *diag, Position at, const char *text)
+{
+    Case *conversion = arena_new(arena, Case);
+    size_t length, blank = strspn(text, " \t");
+    conversion->text = text;
+    if (!read_dtype(diag, shifted(at, blank), text + blank, conversion, &length))
+        return NULL;
+    const char *next = text + blank + length;
+    if (!read_shape(arena, diag, at, text, &next, conversion))
+        return NULL;
+    const char *arrow = strstr(next, "->");
+    if (!arrow) {
+        diag_error(diag, shifted(at, strlen(text)), "expected '->' and the layout after the conversion");
+        return NULL;
+    }
+    Position to_at = shifted(at, (size_t)(arrow + 2 - text));
+    conversion->from = read_layout(arena, diag, shifted(at, (size_t)(next - text)), arena_substring(arena, next, (size_t)(arrow - next)), conversion->shape);
+    conversion->to = read_layout(arena, diag, to_at, arrow + 2, conversion->shape);
+    if (!conversion->from || !conversion->to)
+        return NULL;
+    StateKind from = layout_partial(conversion->from), to = layout_partial(conversion->to);
+    if (from != STATE_DUP && to != STATE_DUP && from != to) {
+        diag_error(diag, shifted(to_at, partial_column(conversion->to)), "a tensor of pending %s cannot become one of pending %s", from == STATE_SUM ? "sums" : "maxima",
+                   to == STATE_SUM ? "sums" : "maxima");
+        return NULL;
+    }
+    return conversion;
+}
+
+void case_plan(Arena *arena, Case *conversion, const Cluster *cluster)
+{
+    conversion->plan = reshard_plan(arena, cluster, conversion->shape, case_element(conversion), conversion->from, conversion->to);
+}
