@@ -1,4 +1,5 @@
-/* hetu-opt: reads IR text of one module or several, runs one pass (or none) over each, prints the IR. For tests and for looking at one pass alone.
+/* hetu-opt: reads IR text of one module or several, runs one pass (or none) over each, prints the IR. For tests and for looking at one pass
+ * alone.
  *
  *     hetu-opt [PASS] FILE        FILE - is the standard input
  */

@@ -46,7 +46,8 @@ Command compile_command(Driver *driver)
 static bool is_code_option(const Item *item)
 {
     const char *text = item->text;
-    return item->kind == ITEM_FLAG && (begins(text, "-g") || begins(text, "-f") || begins(text, "-m") || !strcmp(text, "-pthread") || !strcmp(text, "-pipe"));
+    return item->kind == ITEM_FLAG &&
+           (begins(text, "-g") || begins(text, "-f") || begins(text, "-m") || !strcmp(text, "-pthread") || !strcmp(text, "-pipe"));
 }
 
 /* Whether the frontend needs to know an option, too. */
@@ -71,13 +72,19 @@ static void add_words(Command *command, const char *words)
 
 /* ---- reading ---- */
 
-/* The whole of a stream, in the arena. */
-static const char *read_all(Arena *arena, FILE *stream)
+/* The whole of a file with null bytes as blanks; empty when it cannot be read. */
+static const char *read_all(Arena *arena, const char *path)
 {
     Text text = {.arena = arena};
+    FILE *stream = fopen(path, "rb");
     char piece[8192];
-    for (size_t length; (length = fread(piece, 1, sizeof piece, stream));)
+    for (size_t length; stream && (length = fread(piece, 1, sizeof piece, stream));) {
+        for (size_t i = 0; i < length; i++)
+            piece[i] = piece[i] ? piece[i] : ' ';
         text_append(&text, piece, length);
+    }
+    if (stream)
+        fclose(stream);
     return text_bytes(&text);
 }
 
@@ -95,19 +102,12 @@ static bool includes_hetu(Driver *driver, const char *source)
     command_add(&command, source);
     if (tools.dry_run || command_run(&tools, &command))
         return false;
-    FILE *stream = fopen(list, "r");
-    const char *text = stream ? read_all(driver->arena, stream) : "";
-    if (stream)
-        fclose(stream);
-    return strstr(text, "hetu/hetu.h");
+    return strstr(read_all(driver->arena, list), "hetu/hetu.h");
 }
 
 bool source_is_ours(Driver *driver, const char *source)
 {
-    FILE *stream = fopen(source, "rb");
-    const char *text = stream ? read_all(driver->arena, stream) : "";
-    if (stream)
-        fclose(stream);
+    const char *text = read_all(driver->arena, source);
     if (strstr(text, "hetu/hetu.h") || strstr(text, "hspmd"))
         return true;
     return strstr(text, "include") && includes_hetu(driver, source);
@@ -185,6 +185,8 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
     }
     add_words(&command, file->flags);
     command_add(&command, "-fno-lto");
+    if (!options->save_temps)
+        command_add_format(&command, "-ffile-prefix-map=%s/=", driver->tools.folder);
     command_add(&command, "-iquote");
     command_add(&command, ".");
     command_add(&command, "-c");
@@ -194,7 +196,8 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
     return command;
 }
 
-/* Writes an emitted file where the C compiler finds it: the current folder with --save-temps, else the temporary one. NULL after a message. */
+/* Writes an emitted file where the C compiler finds it: the current folder with --save-temps, else the temporary one. NULL after a message.
+ */
 static const char *write_emitted(Driver *driver, const EmittedFile *file)
 {
     if (driver->options->save_temps)

@@ -80,8 +80,8 @@ static void check_pass_name(Arena *arena, const char *option, const char *name, 
     const char *list = names.at[0], *closest = diag_closest(name, names.at, names.count);
     for (int i = 1; i < names.count; i++)
         list = arena_format(arena, "%s, %s", list, names.at[i]);
-    complain("%s names no pass: \"%s\"%s%s%s; the passes are %s", option, name, closest ? "; did you mean \"" : "", closest ? closest : "", closest ? "\"?" : "",
-             list);
+    complain("%s names no pass: \"%s\"%s%s%s; the passes are %s", option, name, closest ? "; did you mean \"" : "", closest ? closest : "",
+             closest ? "\"?" : "", list);
     exit(1);
 }
 

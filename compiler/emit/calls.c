@@ -305,7 +305,7 @@ static void emit_plain(Writer *writer, Stretch stretch)
     }
     for (int first = stretch.first, c = first + 1; c <= end; c++)
         if (c == end || function_ends(writer->calls, first, c)) {
-            emit_plain_function(phase, first, c);
+            emit_plain_function(writer, first, c);
             first = c;
         }
 }

@@ -121,10 +121,21 @@ static void write_access(Text *out, const LocalOp *local, int operand, void *con
     text_string(out, half ? ")" : "");
 }
 
-/* The sum of the terms over exactly the factors of `set`, or "0" when there are none. */
+/* Whether exactly one term is summed over exactly the factors of `set`, added as it is. */
+static bool one_term(const LocalOp *local, uint32_t set)
+{
+    int count = 0;
+    for (int t = 0; t < local->term_count; t++)
+        if (local->terms[t].contracted == set)
+            count += 1 + local->terms[t].flagged + local->terms[t].minus;
+    return count == 1;
+}
+
+/* Appends the sum of the terms over exactly the factors of `set`; `first`: nothing stands before it. Returns whether something stands there now. */
 static bool emit_terms(Text *out, const LocalOp *local, uint32_t set, const Around *around, bool first)
 {
     int flag = 0;
+    bool alone = first && one_term(local, set);
     for (int t = 0; t < local->term_count; t++) {
         const Term *term = &local->terms[t];
         int mine = term->flagged ? flag++ : -1;
@@ -132,7 +143,7 @@ static bool emit_terms(Text *out, const LocalOp *local, uint32_t set, const Arou
             continue;
         text_string(out, first ? term->minus ? "-" : "" : term->minus ? " - " : " + ");
         first = false;
-        bool brackets = term->expr->kind >= EXPR_LT && term->expr->kind <= EXPR_SELECT;
+        bool brackets = !alone && term->expr->kind >= EXPR_LT && term->expr->kind <= EXPR_SELECT;
         if (mine >= 0)
             text_print(out, "(at[%d] ? ", mine);
         text_string(out, brackets ? "(" : "");

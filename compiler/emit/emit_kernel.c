@@ -112,7 +112,7 @@ static void text_tensors(Text *out, const Tensor *tensors, int count)
     bool any = false;
     for (int k = 0; k < count; k++)
         if (tensors[k].value) {
-            text_print(out, "%s%s ", any ? ", " : "", tensors[k].name);
+            text_print(out, "%s%s ", any ? ", " : " ", tensors[k].name);
             text_shape(out, tensors[k].bound->rank, tensors[k].extent);
             any = true;
         }
@@ -123,9 +123,9 @@ static void text_banner(Text *out, const LocalOp *local)
 {
     text_string(out, "\n/* ");
     text_comment(out, local->rule->text);
-    text_string(out, "\n * ");
+    text_string(out, "\n *");
     text_tensors(out, local->operands, local->operand_count);
-    text_string(out, " -> ");
+    text_string(out, " ->");
     text_tensors(out, local->results, local->result_count);
     text_string(out, " */\n");
 }

@@ -131,11 +131,44 @@ static void report_notes(Reader *r, CXDiagnostic diagnostic)
     }
 }
 
+typedef struct NameList {
+    Reader *r;
+    Array(const char *) names;
+} NameList;
+
+static enum CXChildVisitResult collect_function(CXCursor cursor, CXCursor parent, CXClientData data)
+{
+    (void)parent;
+    NameList *list = data;
+    if (clang_getCursorKind(cursor) == CXCursor_FunctionDecl)
+        array_push(list->r->arena, &list->names, clang_string(list->r, clang_getCursorSpelling(cursor)));
+    return CXChildVisit_Continue;
+}
+
+/* Suggests a function for one that is not declared, which clang does not do for C. */
+static void suggest_function(Reader *r, const char *text, Position at)
+{
+    static const char start[] = "call to undeclared function '";
+    if (strncmp(text, start, sizeof start - 1))
+        return;
+    const char *name = text + sizeof start - 1;
+    NameList list = {.r = r};
+    clang_visitChildren(clang_getTranslationUnitCursor(r->tu), collect_function, &list);
+    name = arena_substring(r->arena, name, strcspn(name, "'"));
+    for (int i = 0; i < list.names.count; i++)
+        if (!strcmp(list.names.at[i], name))
+            list.names.at[i] = NULL;
+    const char *closest = diag_closest(name, list.names.at, list.names.count);
+    if (closest)
+        diag_note(r->diag, at, "did you mean \"%s\"?", closest);
+}
+
 static void report_error(Reader *r, CXDiagnostic diagnostic)
 {
     const char *text = clang_string(r, clang_getDiagnosticSpelling(diagnostic));
     Position at = clang_position(r, clang_getDiagnosticLocation(diagnostic));
     diag_error(r->diag, at, "%s", text);
+    suggest_function(r, text, at);
     if (strstr(text, "ht_tensor") && (strstr(text, "scalar") || strstr(text, "invalid operands") || strstr(text, "invalid argument type")))
         diag_note(r->diag, at, "a tensor is not known at compile time: use operators instead of branches and arithmetic on it");
     report_notes(r, diagnostic);

@@ -33,7 +33,7 @@ static void release_slots(Eval *ev, EvalFrame *frame)
             object_release(ev, frame->slots[i]);
 }
 
-enum { FEW_SLOTS = 64 };
+enum { FEW_SLOTS = 256 };
 
 static Val run_body(Eval *ev, const Call *call, Object **slots)
 {
@@ -105,7 +105,9 @@ static Val call_library(Eval *ev, const Call *call)
         return value;
     if (ev->lenient)
         return run_time_result(ev, call);
-    eval_error(ev, call->at, "%s cannot be called in what is evaluated at compile time", call->function->name);
+    diag_error(ev->diag, operator_position(ev, call->at), "%s cannot be called in a model, which is evaluated at compile time", call->function->name);
+    diag_note(ev->diag, call->function->at, "a model may call functions that have a body here, operators, math.h, string.h, snprintf and assert");
+    eval_fail(ev);
 }
 
 Val call_function(Eval *ev, const Call *call)
@@ -136,6 +138,7 @@ static const CFunction *callee(Eval *ev, const CExpr *expr)
     return function;
 }
 
+/* A call of the source. Arguments are evaluated from the last to the first, as gcc does on x86-64, so that operators get the same numbers of ht_stream there. */
 Val eval_call(Eval *ev, const CExpr *expr)
 {
     enum { MOST_ARGUMENTS = 64 };
@@ -143,7 +146,7 @@ Val eval_call(Eval *ev, const CExpr *expr)
     Call call = {.function = callee(ev, expr), .expr = expr, .at = expr->at, .args = args, .count = expr->args.count, .slot = expr->slot};
     if (call.count > MOST_ARGUMENTS)
         eval_error(ev, expr->at, "a call with more than %d arguments", MOST_ARGUMENTS);
-    for (int i = 0; i < call.count; i++)
+    for (int i = call.count; i-- > 0;)
         args[i] = eval(ev, expr->args.at[i]);
     return call_function(ev, &call);
 }

@@ -288,6 +288,17 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
     array_push(unit->arena, &unit->modules, module);
 }
 
+/* Whether the module of the same function has failed already, for another kind: its errors would be the same. */
+static bool has_failed(const Unit *unit, const CFunction *function)
+{
+    for (int i = 0; i < unit->modules.count; i++) {
+        const Module *module = unit->modules.at[i];
+        if (!strcmp(module->name, function->name) && !module->loss && !(module->outputs.count && !*module->outputs.at[0].name))
+            return true;
+    }
+    return false;
+}
+
 static Module *find_module(Unit *unit, const Arguments *arguments)
 {
     for (int i = 0; i < unit->modules.count; i++)
@@ -320,7 +331,7 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
         Module *known = find_module(unit, &arguments);
         if (known)
             check_agreement(cunit->diag, known, &arguments);
-        else
+        else if (!has_failed(unit, arguments.function))
             make_module(cunit, unit, options, &arguments);
     }
 }

@@ -101,6 +101,21 @@ static bool expect(CUnit *unit, Pragma *pragma, const char *text)
     return false;
 }
 
+/* Expects the `)` that closes the operands. */
+static bool expect_close(CUnit *unit, Pragma *pragma)
+{
+    int depth = 0, open = 0;
+    if (take(pragma, ")"))
+        return true;
+    diag_error(unit->diag, token(pragma)->at, "expected \")\", found %s", shown(unit, pragma));
+    for (int i = pragma->tokens.next; i-- > 0 && depth >= 0; open = i) {
+        const char *text = pragma->tokens.list.at[i].text;
+        depth += !strcmp(text, ")") - !strcmp(text, "(");
+    }
+    diag_note(unit->diag, pragma->tokens.list.at[open].at, "to match this \"(\"");
+    return false;
+}
+
 static bool expect_end(CUnit *unit, Pragma *pragma)
 {
     if (token(pragma)->kind == TOKEN_END)
@@ -133,7 +148,7 @@ static const char *read_factors(CUnit *unit, Pragma *pragma)
             return NULL;
         text_print(&names, names.length ? " %s" : "%s", name);
     } while (!is(pragma, ")") && token(pragma)->kind != TOKEN_END);
-    return expect(unit, pragma, ")") ? text_bytes(&names) : NULL;
+    return expect_close(unit, pragma) ? text_bytes(&names) : NULL;
 }
 
 static bool read_dimension(CUnit *unit, Pragma *pragma)
@@ -153,34 +168,42 @@ static bool read_dimensions(CUnit *unit, Pragma *pragma)
         if (!read_dimension(unit, pragma))
             return false;
     while (take(pragma, ","));
-    if (expect(unit, pragma, ")"))
+    if (expect_close(unit, pragma))
         return expect_end(unit, pragma);
     return false;
 }
 
 /* ---- layouts ---- */
 
+static const char *closer(const char *open) { return *open == '(' ? ")" : *open == '[' ? "]" : "}"; }
+
+static bool bracket_error(CUnit *unit, const Token *at, const Token *open)
+{
+    if (open) {
+        diag_error(unit->diag, at->at, "expected \"%s\" in the layout", closer(open->text));
+        diag_note(unit->diag, open->at, "to match this \"%s\"", open->text);
+    } else {
+        diag_error(unit->diag, at->at, "\"%s\" closes nothing that is open here", at->text);
+    }
+    return false;
+}
+
 /* Reports a bracket that does not match; true when all do. */
 static bool check_brackets(CUnit *unit, Pragma *pragma, int first, int last)
 {
-    Array(int) open = {0};
+    const Token *list = pragma->tokens.list.at;
+    Array(const Token *) open = {0};
     for (int i = first; i < last; i++) {
-        const Token *at = &pragma->tokens.list.at[i];
-        if (at->kind != TOKEN_PUNCTUATION)
+        bool bracket = list[i].kind == TOKEN_PUNCTUATION && !list[i].text[1];
+        if (bracket && strchr("([{", *list[i].text))
+            array_push(unit->arena, &open, &list[i]);
+        if (!bracket || !strchr(")]}", *list[i].text))
             continue;
-        if (strchr("([{", at->text[0])) {
-            array_push(unit->arena, &open, i);
-        } else if (strchr(")]}", at->text[0])) {
-            const char *opened = open.count ? pragma->tokens.list.at[open.at[--open.count]].text : "";
-            if (!*opened || strchr("([{", *opened) - "([{" != strchr(")]}", at->text[0]) - ")]}") {
-                diag_error(unit->diag, at->at, "\"%s\" closes nothing that is open here", at->text);
-                return false;
-            }
-        }
+        const Token *opened = open.count ? open.at[--open.count] : NULL;
+        if (!opened || strcmp(closer(opened->text), list[i].text))
+            return bracket_error(unit, &list[i], opened);
     }
-    if (open.count)
-        diag_error(unit->diag, pragma->tokens.list.at[open.at[open.count - 1]].at, "\"%s\" is not closed", pragma->tokens.list.at[open.at[open.count - 1]].text);
-    return !open.count;
+    return !open.count || bracket_error(unit, &list[last], open.at[open.count - 1]);
 }
 
 static bool check_layout(CUnit *unit, Pragma *pragma, int first, int last)
@@ -267,7 +290,7 @@ static bool read_layer(CUnit *unit, Pragma *pragma, const Scope *scope, int *slo
             return false;
         }
     }
-    return (pragma->layer || pragma->layer_name) && expect(unit, pragma, ")") && expect_end(unit, pragma);
+    return (pragma->layer || pragma->layer_name) && expect_close(unit, pragma) && expect_end(unit, pragma);
 }
 
 static bool read_shape(CUnit *unit, Pragma *pragma)
@@ -282,7 +305,7 @@ static bool read_shape(CUnit *unit, Pragma *pragma)
         array_push(unit->arena, &pragma->names, name);
         array_push(unit->arena, &pragma->name_at, at);
     } while (take(pragma, ","));
-    return expect(unit, pragma, ")") && expect_end(unit, pragma);
+    return expect_close(unit, pragma) && expect_end(unit, pragma);
 }
 
 void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)

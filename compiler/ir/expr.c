@@ -68,46 +68,28 @@ static bool divide(ExprKind kind, int64_t a, int64_t b, int64_t *value)
 static bool integer_binary(ExprKind kind, int64_t a, int64_t b, int64_t *value)
 {
     switch (kind) {
-    case EXPR_ADD:
-        return !__builtin_add_overflow(a, b, value);
-    case EXPR_SUB:
-        return !__builtin_sub_overflow(a, b, value);
-    case EXPR_MUL:
-        return !__builtin_mul_overflow(a, b, value);
+    case EXPR_ADD: return !__builtin_add_overflow(a, b, value);
+    case EXPR_SUB: return !__builtin_sub_overflow(a, b, value);
+    case EXPR_MUL: return !__builtin_mul_overflow(a, b, value);
     case EXPR_DIV:
-    case EXPR_MOD:
-        return divide(kind, a, b, value);
-    case EXPR_LT:
-        return *value = a < b, true;
-    case EXPR_LE:
-        return *value = a <= b, true;
-    case EXPR_GT:
-        return *value = a > b, true;
-    case EXPR_GE:
-        return *value = a >= b, true;
-    case EXPR_EQ:
-        return *value = a == b, true;
-    case EXPR_NE:
-        return *value = a != b, true;
-    default:
-        return false;
+    case EXPR_MOD: return divide(kind, a, b, value);
+    case EXPR_LT: return *value = a < b, true;
+    case EXPR_LE: return *value = a <= b, true;
+    case EXPR_GT: return *value = a > b, true;
+    case EXPR_GE: return *value = a >= b, true;
+    case EXPR_EQ: return *value = a == b, true;
+    case EXPR_NE: return *value = a != b, true;
+    default: return false;
     }
 }
 
 static bool integer_leaf(const Expr *expr, const Attr *attrs, const int64_t *size, int64_t *value)
 {
     switch (expr->kind) {
-    case EXPR_NUMBER:
-        *value = (int64_t)expr->number;
-        return (double)*value == expr->number;
-    case EXPR_ATTR:
-        *value = attrs[expr->index].i;
-        return true;
-    case EXPR_SIZE:
-        *value = size ? size[expr->index] : -1;
-        return *value >= 0;
-    default:
-        return false;
+    case EXPR_NUMBER: *value = (int64_t)expr->number; return (double)*value == expr->number;
+    case EXPR_ATTR: *value = attrs[expr->index].i; return true;
+    case EXPR_SIZE: *value = size ? size[expr->index] : -1; return *value >= 0;
+    default: return false;
     }
 }
 
@@ -132,8 +114,7 @@ static int collect_terms(const Expr *expr, bool negative, ExprTerm *terms, int c
     case EXPR_SUB:
         count = collect_terms(expr->arg[0], negative, terms, count, most);
         return collect_terms(expr->arg[1], negative != (expr->kind == EXPR_SUB), terms, count, most);
-    case EXPR_NEG:
-        return collect_terms(expr->arg[0], !negative, terms, count, most);
+    case EXPR_NEG: return collect_terms(expr->arg[0], !negative, terms, count, most);
     default:
         if (count < most)
             terms[count] = (ExprTerm){expr, negative};
@@ -149,34 +130,28 @@ int expr_terms(const Expr *body, ExprTerm *terms, int most) { return collect_ter
 static int precedence(const Expr *expr)
 {
     switch (expr->kind) {
-    case EXPR_SELECT:
-        return 1;
+    case EXPR_SELECT: return 1;
     case EXPR_EQ:
-    case EXPR_NE:
-        return 2;
+    case EXPR_NE: return 2;
     case EXPR_LT:
     case EXPR_LE:
     case EXPR_GT:
-    case EXPR_GE:
-        return 3;
+    case EXPR_GE: return 3;
     case EXPR_ADD:
-    case EXPR_SUB:
-        return 4;
+    case EXPR_SUB: return 4;
     case EXPR_MUL:
     case EXPR_DIV:
-    case EXPR_MOD:
-        return 5;
-    case EXPR_NEG:
-        return 6;
-    default:
-        return expr->kind == EXPR_NUMBER && expr->number < 0 ? 6 : 7;
+    case EXPR_MOD: return 5;
+    case EXPR_NEG: return 6;
+    default: return expr->kind == EXPR_NUMBER && expr->number < 0 ? 6 : 7;
     }
 }
 
 static const char *operator_sign(ExprKind kind)
 {
-    static const char *const signs[] = {[EXPR_ADD] = "+", [EXPR_SUB] = "-", [EXPR_MUL] = "*", [EXPR_DIV] = "/",  [EXPR_MOD] = "%", [EXPR_LT] = "<",
-                                        [EXPR_LE] = "<=", [EXPR_GT] = ">", [EXPR_GE] = ">=", [EXPR_EQ] = "==", [EXPR_NE] = "!="};
+    static const char *const signs[] = {
+        [EXPR_ADD] = "+", [EXPR_SUB] = "-", [EXPR_MUL] = "*", [EXPR_DIV] = "/", [EXPR_MOD] = "%", [EXPR_LT] = "<",
+        [EXPR_LE] = "<=", [EXPR_GT] = ">",  [EXPR_GE] = ">=", [EXPR_EQ] = "==", [EXPR_NE] = "!="};
     return signs[kind];
 }
 
@@ -196,12 +171,8 @@ static void print_bare(Text *out, const Expr *expr, ExprLeaf *leaf, void *contex
 {
     int level = precedence(expr);
     switch (expr->kind) {
-    case EXPR_NUMBER:
-        text_string(out, expr->spelling);
-        return;
-    case EXPR_CALL:
-        print_call(out, expr, leaf, context);
-        return;
+    case EXPR_NUMBER: text_string(out, expr->spelling); return;
+    case EXPR_CALL: print_call(out, expr, leaf, context); return;
     case EXPR_NEG:
         text_string(out, "-");
         print_at(out, expr->arg[0], level + 1, leaf, context);
@@ -216,9 +187,7 @@ static void print_bare(Text *out, const Expr *expr, ExprLeaf *leaf, void *contex
     case EXPR_ACCESS:
     case EXPR_RESULT:
     case EXPR_ATTR:
-    case EXPR_SIZE:
-        leaf(out, expr, context);
-        return;
+    case EXPR_SIZE: leaf(out, expr, context); return;
     default:
         print_at(out, expr->arg[0], level, leaf, context);
         text_print(out, " %s ", operator_sign(expr->kind));

@@ -1,6 +1,7 @@
 /* Expressions of rules: printing as C, evaluation over arguments and sizes, symbolic derivatives over the functions of math.h.
  *
- * Expressions are never changed in place. The constructors simplify what is certain (0 + x, 1 * x, -(-x)), so that derivatives stay readable.
+ * Expressions are never changed in place. The constructors simplify what is certain (0 + x, 1 * x, -(-x)), so that derivatives stay
+ * readable.
  */
 #ifndef IR_EXPR_H
 #define IR_EXPR_H
@@ -14,8 +15,8 @@ typedef void ExprLeaf(Text *out, const Expr *leaf, void *context);
 /* Appends `expr` as C, with the brackets that precedence asks for and no others. */
 void expr_print(Text *out, const Expr *expr, ExprLeaf *leaf, void *context);
 
-/* The value of an integer expression over arguments and sizes: `size` has one entry a factor, -1 where it is not known. False where something
- * is not known, or where a division by zero or an overflow comes up. */
+/* The value of an integer expression over arguments and sizes: `size` has one entry a factor, -1 where it is not known. False where
+ * something is not known, or where a division by zero or an overflow comes up. */
 bool expr_integer(const Expr *expr, const Attr *attrs, const int64_t *size, int64_t *value);
 
 bool expr_equal(const Expr *a, const Expr *b);

@@ -82,17 +82,20 @@ static const Expr *product(Arena *arena, const Expr *a, const Expr *b)
         return expr_negative(arena, product(arena, a->arg[0], b));
     if (b->kind == EXPR_NEG)
         return expr_negative(arena, product(arena, a, b->arg[0]));
-    if (b->kind == EXPR_SELECT && b->arg[1]->kind == EXPR_NUMBER && b->arg[2]->kind == EXPR_NUMBER)
+    if (b->kind == EXPR_SELECT && (is_number(b->arg[1], 0) || is_number(b->arg[2], 0)))
         return expr_select(arena, b->arg[0], product(arena, a, b->arg[1]), product(arena, a, b->arg[2]));
     if (b->kind == EXPR_DIV && is_number(b->arg[0], 1))
         return expr_binary(arena, EXPR_DIV, a, b->arg[1]);
     return node(arena, EXPR_MUL, 2, a, b, NULL);
 }
 
+/* Of derivatives: a numerator such as 1 is a floating-point number, or C would divide integers. */
 static const Expr *quotient(Arena *arena, const Expr *a, const Expr *b)
 {
     if (is_number(a, 0) || is_number(b, 1))
         return a;
+    if (a->kind == EXPR_NUMBER && !strpbrk(a->spelling, ".eEfF"))
+        a = expr_number(arena, a->number, arena_format(arena, "%s.0f", a->spelling));
     if (a->kind == EXPR_NEG)
         return expr_negative(arena, quotient(arena, a->arg[0], b));
     return node(arena, EXPR_DIV, 2, a, b, NULL);
@@ -101,16 +104,11 @@ static const Expr *quotient(Arena *arena, const Expr *a, const Expr *b)
 const Expr *expr_binary(Arena *arena, ExprKind kind, const Expr *a, const Expr *b)
 {
     switch (kind) {
-    case EXPR_ADD:
-        return sum(arena, a, b);
-    case EXPR_SUB:
-        return difference(arena, a, b);
-    case EXPR_MUL:
-        return product(arena, a, b);
-    case EXPR_DIV:
-        return quotient(arena, a, b);
-    default:
-        return node(arena, kind, 2, a, b, NULL);
+    case EXPR_ADD: return sum(arena, a, b);
+    case EXPR_SUB: return difference(arena, a, b);
+    case EXPR_MUL: return product(arena, a, b);
+    case EXPR_DIV: return quotient(arena, a, b);
+    default: return node(arena, kind, 2, a, b, NULL);
     }
 }
 
@@ -266,21 +264,20 @@ const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand)
     if (!expr_mentions(expr, EXPR_ACCESS, operand))
         return expr_number(arena, 0, NULL);
     switch (expr->kind) {
-    case EXPR_ACCESS:
-        return expr_number(arena, 1, NULL);
-    case EXPR_NEG:
-        return expr_negative(arena, expr_derivative(arena, arg[0], operand));
+    case EXPR_ACCESS: return expr_number(arena, 1, NULL);
+    case EXPR_NEG: return expr_negative(arena, expr_derivative(arena, arg[0], operand));
     case EXPR_ADD:
-    case EXPR_SUB:
-        return expr_binary(arena, expr->kind, expr_derivative(arena, arg[0], operand), expr_derivative(arena, arg[1], operand));
+    case EXPR_SUB: return expr_binary(arena, expr->kind, expr_derivative(arena, arg[0], operand), expr_derivative(arena, arg[1], operand));
     case EXPR_MUL:
-        return sum(arena, product(arena, expr_derivative(arena, arg[0], operand), arg[1]), product(arena, arg[0], expr_derivative(arena, arg[1], operand)));
+        return sum(arena, product(arena, expr_derivative(arena, arg[0], operand), arg[1]),
+                   product(arena, arg[0], expr_derivative(arena, arg[1], operand)));
     case EXPR_DIV: // (a / b)' = (a' - (a / b) * b') / b
-        return quotient(arena, difference(arena, expr_derivative(arena, arg[0], operand), product(arena, expr, expr_derivative(arena, arg[1], operand))), arg[1]);
-    case EXPR_SELECT:
-        return expr_select(arena, arg[0], expr_derivative(arena, arg[1], operand), expr_derivative(arena, arg[2], operand));
-    case EXPR_CALL:
-        return call_derivative(arena, expr, operand);
+        return quotient(
+            arena,
+            difference(arena, expr_derivative(arena, arg[0], operand), product(arena, expr, expr_derivative(arena, arg[1], operand))),
+            arg[1]);
+    case EXPR_SELECT: return expr_select(arena, arg[0], expr_derivative(arena, arg[1], operand), expr_derivative(arena, arg[2], operand));
+    case EXPR_CALL: return call_derivative(arena, expr, operand);
     default: // comparisons and remainders are constant between their steps
         return expr_number(arena, 0, NULL);
     }

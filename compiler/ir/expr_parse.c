@@ -34,7 +34,8 @@ static void report_function(Lexer *lexer, const char *name)
     while (names[count])
         count++;
     const char *closest = diag_closest(name, names, count);
-    diag_error(lexer->diag, lexer->token.at, "a rule's body cannot call '%s'; it may call the functions of math.h such as expf and tanhf", name);
+    diag_error(lexer->diag, lexer->token.at, "a rule's body cannot call '%s'; it may call the functions of math.h such as expf and tanhf",
+               name);
     if (closest)
         diag_note(lexer->diag, lexer->token.at, "did you mean '%s'?", closest);
 }
@@ -126,8 +127,9 @@ typedef struct Operator {
     int level;
 } Operator;
 
-static const Operator operators[] = {{"==", EXPR_EQ, 1}, {"!=", EXPR_NE, 1}, {"<", EXPR_LT, 2},  {"<=", EXPR_LE, 2}, {">", EXPR_GT, 2}, {">=", EXPR_GE, 2},
-                                     {"+", EXPR_ADD, 3}, {"-", EXPR_SUB, 3}, {"*", EXPR_MUL, 4}, {"/", EXPR_DIV, 4}, {"%", EXPR_MOD, 4}};
+static const Operator operators[] = {{"==", EXPR_EQ, 1}, {"!=", EXPR_NE, 1}, {"<", EXPR_LT, 2},  {"<=", EXPR_LE, 2},
+                                     {">", EXPR_GT, 2},  {">=", EXPR_GE, 2}, {"+", EXPR_ADD, 3}, {"-", EXPR_SUB, 3},
+                                     {"*", EXPR_MUL, 4}, {"/", EXPR_DIV, 4}, {"%", EXPR_MOD, 4}};
 
 static const Operator *operator_at(const Lexer *lexer, int level)
 {
@@ -151,7 +153,7 @@ static const Expr *binary(Reader *reader, int level)
         return unary(reader);
     const Expr *left = binary(reader, level + 1);
     const Operator *operator;
-    while (left && (operator = operator_at(reader->lexer, level))) {
+    while (left && (operator= operator_at(reader->lexer, level))) {
         lex_next(reader->lexer);
         const Expr *right = binary(reader, level + 1);
         left = right ? as_written(reader->lexer->arena, operator->kind, left, right) : NULL;

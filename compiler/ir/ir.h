@@ -180,7 +180,7 @@ const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpDef *def, 
 
 /* The shape of a value's type. */
 Shape type_shape(Type type);
-int64_t type_elements(Type type);
+int64_t type_elements(Type type); // INT64_MAX where it is more
 bool type_equal(Type a, Type b);
 
 /* Sets op->index along module->ops. */

@@ -64,7 +64,8 @@ static int number_length(const char *at)
 {
     int length = 0;
     while (isalnum((unsigned char)at[length]) || (at[length] == '.' && at[length + 1] != '.') ||
-           ((at[length] == '+' || at[length] == '-') && length > 0 && strchr("eEpP", at[length - 1]) && !(at[0] == '0' && strchr("xX", at[1]) && strchr("eE", at[length - 1]))))
+           ((at[length] == '+' || at[length] == '-') && length > 0 && strchr("eEpP", at[length - 1]) &&
+            !(at[0] == '0' && strchr("xX", at[1]) && strchr("eE", at[length - 1]))))
         length++;
     return length;
 }
@@ -125,7 +126,8 @@ void lex_begin(Lexer *lexer, Arena *arena, Diag *diag, Position at, const char *
 bool lex_is(const Lexer *lexer, const char *spelling)
 {
     const Token *token = &lexer->token;
-    return (token->kind == TOKEN_NAME || token->kind == TOKEN_MARK) && (int)strlen(spelling) == token->length && !memcmp(token->start, spelling, (size_t)token->length);
+    return (token->kind == TOKEN_NAME || token->kind == TOKEN_MARK) && (int)strlen(spelling) == token->length &&
+           !memcmp(token->start, spelling, (size_t)token->length);
 }
 
 bool lex_take(Lexer *lexer, const char *spelling)
@@ -171,11 +173,8 @@ char *lex_spelling(const Lexer *lexer)
 const char *lex_shown(const Lexer *lexer)
 {
     switch (lexer->token.kind) {
-    case TOKEN_END:
-        return "the end";
-    case TOKEN_LINE:
-        return "the end of the line";
-    default:
-        return arena_format(lexer->arena, "'%.*s'", lexer->token.length, lexer->token.start);
+    case TOKEN_END: return "the end";
+    case TOKEN_LINE: return "the end of the line";
+    default: return arena_format(lexer->arena, "'%.*s'", lexer->token.length, lexer->token.start);
     }
 }

@@ -1,7 +1,7 @@
 /* Tokens of rules and of the IR's text.
  *
- * The lexer walks over C-like text and keeps the position of every token, so that carets point into it. Blanks, comments and lines continued by a
- * backslash separate tokens. A lexer that was begun with `lines` gives the end of each line as a token.
+ * The lexer walks over C-like text and keeps the position of every token, so that carets point into it. Blanks, comments and lines
+ * continued by a backslash separate tokens. A lexer that was begun with `lines` gives the end of each line as a token.
  */
 #ifndef IR_LEX_H
 #define IR_LEX_H

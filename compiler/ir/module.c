@@ -56,11 +56,16 @@ int64_t type_elements(Type type)
 {
     int64_t count = 1;
     for (int d = 0; d < type.rank; d++)
-        count *= type.extent[d];
+        if (__builtin_mul_overflow(count, type.extent[d], &count))
+            return INT64_MAX;
     return count;
 }
 
-bool type_equal(Type a, Type b) { return a.dtype == b.dtype && a.rank == b.rank && (!a.rank || a.extent == b.extent || !memcmp(a.extent, b.extent, sizeof *a.extent * (size_t)a.rank)); }
+bool type_equal(Type a, Type b)
+{
+    return a.dtype == b.dtype && a.rank == b.rank &&
+           (!a.rank || a.extent == b.extent || !memcmp(a.extent, b.extent, sizeof *a.extent * (size_t)a.rank));
+}
 
 /* ---- definitions ---- */
 
@@ -93,7 +98,8 @@ static const OpDef *find_def(const Module *module, const OpDef *def)
     size_t length = strlen(def->name);
     for (int i = 0; i < module->defs.count; i++) {
         const OpDef *known = module->defs.at[i];
-        bool numbered = !strncmp(known->name, def->name, length) && known->name[length] == '_' && known->name[length + 1 + strspn(known->name + length + 1, "0123456789")] == 0;
+        bool numbered = !strncmp(known->name, def->name, length) && known->name[length] == '_' &&
+                        known->name[length + 1 + strspn(known->name + length + 1, "0123456789")] == 0;
         if ((numbered || !strcmp(known->name, def->name)) && !strcmp(known->rule->text, def->rule->text) && params_equal(known, def))
             return known;
     }
@@ -167,7 +173,8 @@ static const Attr *copy_attrs(Arena *arena, const OpDef *def, const Attr *attrs)
 }
 
 /* Binds a call, or finds what an equal call was bound to; NULL after an error. */
-static const Shared *bind_shared(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, Position at)
+static const Shared *bind_shared(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs,
+                                 Position at)
 {
     struct CallTable *table = module->calls;
     CallEntry *entry;

@@ -80,7 +80,8 @@ static bool parse_params(IrParser *parser, OpDef *def)
         return false;
     while (!lex_is(&parser->lexer, ")")) {
         OpParam param;
-        if ((params.count && !lex_expect(&parser->lexer, ",", "between two parameters")) || !parse_param_kind(parser, &param.kind) || !parse_name(parser, &param.name))
+        if ((params.count && !lex_expect(&parser->lexer, ",", "between two parameters")) || !parse_param_kind(parser, &param.kind) ||
+            !parse_name(parser, &param.name))
             return false;
         array_push(parser->arena, &params, param);
         def->attr_count += param.kind != PARAM_TENSOR && param.kind != PARAM_TENSORS;
@@ -186,7 +187,8 @@ static bool parse_strategy(IrParser *parser, const Token *first)
 
 static bool parse_init(IrParser *parser, Parameter *param)
 {
-    static const char *const names[] = {[INIT_ZEROS] = "zeros", [INIT_CONSTANT] = "constant", [INIT_NORMAL] = "normal", [INIT_UNIFORM] = "uniform"};
+    static const char *const names[] = {
+        [INIT_ZEROS] = "zeros", [INIT_CONSTANT] = "constant", [INIT_NORMAL] = "normal", [INIT_UNIFORM] = "uniform"};
     if (!lex_expect(&parser->lexer, "init", "after the parameter's name"))
         return false;
     for (int i = 0; i < 4; i++)
@@ -351,8 +353,8 @@ static bool parse_loss(IrParser *parser) { return parse_ref(parser, &parser->mod
 static bool parse_trained(IrParser *parser)
 {
     Parameter *param = parse_param_ref(parser);
-    if (!param || !lex_expect(&parser->lexer, "gradient", "after the parameter") || !parse_ref(parser, &param->gradient) || !lex_expect(&parser->lexer, "updated", "after the gradient") ||
-        !parse_ref(parser, &param->updated))
+    if (!param || !lex_expect(&parser->lexer, "gradient", "after the parameter") || !parse_ref(parser, &param->gradient) ||
+        !lex_expect(&parser->lexer, "updated", "after the gradient") || !parse_ref(parser, &param->updated))
         return false;
     for (int i = 0; i < param->state_count; i++)
         if (!lex_expect(&parser->lexer, ",", "before a state's new value") || !parse_ref(parser, &param->states_updated[i]))
@@ -367,10 +369,28 @@ typedef struct LineForm {
     bool (*parse)(IrParser *parser);
 } LineForm;
 
-static const LineForm forms[] = {{"module", parse_module},     {"op", parse_def},           {"update", parse_update},       {"reshard", parse_reshard},  {"microbatches", parse_microbatches}, {"accumulate", parse_accumulate}, {"param", parse_param},
-                                 {"state", parse_state},       {"input", parse_input},      {"gradient", parse_gradient},   {"argument", parse_argument}, {"return", parse_return},
-                                 {"frame", parse_frame},       {"binding", parse_binding},  {"section", parse_section},     {"output", parse_output},    {"loss", parse_loss},
-                                 {"trained", parse_trained},   {"role", parse_role_line},   {"offsets", parse_role_line},   {"scratch", parse_role_line}, {"plans", parse_role_line}};
+static const LineForm forms[] = {{"module", parse_module},
+                                 {"op", parse_def},
+                                 {"update", parse_update},
+                                 {"reshard", parse_reshard},
+                                 {"microbatches", parse_microbatches},
+                                 {"accumulate", parse_accumulate},
+                                 {"param", parse_param},
+                                 {"state", parse_state},
+                                 {"input", parse_input},
+                                 {"gradient", parse_gradient},
+                                 {"argument", parse_argument},
+                                 {"return", parse_return},
+                                 {"frame", parse_frame},
+                                 {"binding", parse_binding},
+                                 {"section", parse_section},
+                                 {"output", parse_output},
+                                 {"loss", parse_loss},
+                                 {"trained", parse_trained},
+                                 {"role", parse_role_line},
+                                 {"offsets", parse_role_line},
+                                 {"scratch", parse_role_line},
+                                 {"plans", parse_role_line}};
 
 static bool parse_line(IrParser *parser)
 {

@@ -1,4 +1,5 @@
-/* What the files of the IR's parser share: parse.c reads lines, parse_value.c types, values and what they are made of, parse_op.c operators. */
+/* What the files of the IR's parser share: parse.c reads lines, parse_value.c types, values and what they are made of, parse_op.c
+ * operators. */
 #ifndef IR_PARSE_H
 #define IR_PARSE_H
 
@@ -20,7 +21,7 @@ typedef struct IrParser {
     Array(const Frame *) frames;     // by number
     Array(const Binding *) bindings; // by number
     Array(StorageFix) storages;
-    Function *function;              // the gradient that is being read
+    Function *function; // the gradient that is being read
     Section section;
     struct InternEntry *interned;
     struct DefName *defs;

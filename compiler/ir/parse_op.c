@@ -68,7 +68,8 @@ static bool parse_factors(IrParser *parser, Binding *binding)
         return false;
     while (!lex_is(lexer, "]")) {
         int64_t factor, extent;
-        if ((factors.count && !lex_expect(lexer, ",", "between two factors")) || !parse_int(parser, &factor) || !lex_expect(lexer, ":", "after the factor") || !parse_int(parser, &extent))
+        if ((factors.count && !lex_expect(lexer, ",", "between two factors")) || !parse_int(parser, &factor) ||
+            !lex_expect(lexer, ":", "after the factor") || !parse_int(parser, &extent))
             return false;
         array_push(parser->arena, &factors, (BoundFactor){(int)factor, extent});
     }
@@ -141,14 +142,10 @@ static bool parse_dtype_attr(IrParser *parser, Attr *attr)
 static bool parse_attr(IrParser *parser, ParamKind kind, Attr *attr)
 {
     switch (kind) {
-    case PARAM_FLOAT:
-        return parse_double(parser, &attr->f);
-    case PARAM_SHAPE:
-        return parse_shape(parser, attr);
-    case PARAM_DTYPE:
-        return parse_dtype_attr(parser, attr);
-    default:
-        return parse_int(parser, &attr->i);
+    case PARAM_FLOAT: return parse_double(parser, &attr->f);
+    case PARAM_SHAPE: return parse_shape(parser, attr);
+    case PARAM_DTYPE: return parse_dtype_attr(parser, attr);
+    default: return parse_int(parser, &attr->i);
     }
 }
 
@@ -250,7 +247,8 @@ static Op *refined_op(IrParser *parser, const OpDef *def, const Values *operands
 
 static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs, const Marks *marks)
 {
-    Op *op = marks->binding ? refined_op(parser, def, operands, attrs, marks) : ir_op(parser->module, def, operands->at, operands->count, attrs, marks->at);
+    Op *op = marks->binding ? refined_op(parser, def, operands, attrs, marks)
+                            : ir_op(parser->module, def, operands->at, operands->count, attrs, marks->at);
     if (!op)
         return NULL;
     op->gradient = marks->gradient;

@@ -65,7 +65,8 @@ static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t *
         list[i] = -1;
     while (parser->lexer.token.kind != TOKEN_LINE && parser->lexer.token.kind != TOKEN_END) {
         int64_t key, number;
-        if ((*mark && !lex_expect(&parser->lexer, mark, "before the number")) || !parse_int(parser, &key) || !lex_expect(&parser->lexer, ":", "after the number") || !parse_int(parser, &number))
+        if ((*mark && !lex_expect(&parser->lexer, mark, "before the number")) || !parse_int(parser, &key) ||
+            !lex_expect(&parser->lexer, ":", "after the number") || !parse_int(parser, &number))
             return false;
         if (key < 0 || key >= count)
             return parse_fail(parser, "the number of something that is there, before this");

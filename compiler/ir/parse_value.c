@@ -133,7 +133,9 @@ bool parse_type(IrParser *parser, Type *type)
     if (!parse_dtype(parser, &type->dtype) || !lex_expect(&parser->lexer, "[", "after the element type"))
         return false;
     while (!lex_is(&parser->lexer, "]")) {
-        if (type->rank == IR_MAX_RANK || (type->rank && !lex_expect(&parser->lexer, ",", "between two extents")) || !parse_int(parser, &extent[type->rank]))
+        if (type->rank == IR_MAX_RANK)
+            return parse_fail(parser, "']' after the last extent that a tensor may have");
+        if ((type->rank && !lex_expect(&parser->lexer, ",", "between two extents")) || !parse_int(parser, &extent[type->rank]))
             return false;
         type->rank++;
     }

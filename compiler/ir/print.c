@@ -26,7 +26,8 @@ static void print_head(Printer *printer)
         strategy_print(out, module->strategy, "");
 }
 
-static const char *const param_kinds[] = {[PARAM_TENSOR] = "tensor", [PARAM_TENSORS] = "tensors", [PARAM_INT] = "int", [PARAM_FLOAT] = "float", [PARAM_SHAPE] = "shape", [PARAM_DTYPE] = "dtype"};
+static const char *const param_kinds[] = {[PARAM_TENSOR] = "tensor", [PARAM_TENSORS] = "tensors", [PARAM_INT] = "int",
+                                          [PARAM_FLOAT] = "float",   [PARAM_SHAPE] = "shape",     [PARAM_DTYPE] = "dtype"};
 
 static void print_def(Printer *printer, const OpDef *def)
 {
@@ -54,7 +55,8 @@ static void print_defs(Printer *printer)
         text_print(printer->out, "accumulate %s\n", module->accumulate_def->name);
 }
 
-static const char *const init_names[] = {[INIT_ZEROS] = "zeros", [INIT_CONSTANT] = "constant", [INIT_NORMAL] = "normal", [INIT_UNIFORM] = "uniform"};
+static const char *const init_names[] = {
+    [INIT_ZEROS] = "zeros", [INIT_CONSTANT] = "constant", [INIT_NORMAL] = "normal", [INIT_UNIFORM] = "uniform"};
 
 static void print_param(Printer *printer, const Parameter *param)
 {

@@ -9,7 +9,8 @@
  *       %12 = ht_linear(%3, %0, -) layer 0 scope "h0" from 2 @42:10 : f32[16, 128, 1024] "h" dims(batch, seq, ffn) layout<[0-3]{2:4}>
  *     loss %40
  *
- * A position without a file is in the module's source. What several operators share (calls that led there, bindings that a pass has refined) stands once, numbered.
+ * A position without a file is in the module's source. What several operators share (calls that led there, bindings that a pass has
+ * refined) stands once, numbered.
  */
 #ifndef IR_PRINT_H
 #define IR_PRINT_H
@@ -26,7 +27,8 @@ typedef struct Printer {
     int frame_count, binding_count;
 } Printer;
 
-/* The number of a frame, of a refined binding (-1: it is what ir_bind gives) and of a gradient; frames and bindings are printed when they get one. */
+/* The number of a frame, of a refined binding (-1: it is what ir_bind gives) and of a gradient; frames and bindings are printed when they
+ * get one. */
 int print_frame(Printer *printer, const Frame *frame);
 int print_binding(Printer *printer, const Op *op);
 int print_gradient_number(Printer *printer, const Function *function);

@@ -10,20 +10,11 @@ void print_quoted(Text *out, const char *string)
     for (; *string; string++)
         switch (*string) {
         case '"':
-        case '\\':
-            text_print(out, "\\%c", *string);
-            break;
-        case '\n':
-            text_string(out, "\\n");
-            break;
-        case '\t':
-            text_string(out, "\\t");
-            break;
-        case '\r':
-            text_string(out, "\\r");
-            break;
-        default:
-            text_append(out, string, 1);
+        case '\\': text_print(out, "\\%c", *string); break;
+        case '\n': text_string(out, "\\n"); break;
+        case '\t': text_string(out, "\\t"); break;
+        case '\r': text_string(out, "\\r"); break;
+        default: text_append(out, string, 1);
         }
     text_string(out, "\"");
 }
@@ -132,20 +123,15 @@ void print_value(Printer *printer, const Value *value, bool named, Position know
 static void print_attr(Text *out, ParamKind kind, const Attr *attr)
 {
     switch (kind) {
-    case PARAM_FLOAT:
-        print_number(out, attr->f);
-        break;
-    case PARAM_DTYPE:
-        text_string(out, dtype_name((DType)attr->i));
-        break;
+    case PARAM_FLOAT: print_number(out, attr->f); break;
+    case PARAM_DTYPE: text_string(out, dtype_name((DType)attr->i)); break;
     case PARAM_SHAPE:
         text_string(out, "[");
         for (int i = 0; i < attr->count; i++)
             text_print(out, i ? ", %lld" : "%lld", (long long)attr->ints[i]);
         text_string(out, "]");
         break;
-    default:
-        text_print(out, "%lld", (long long)attr->i);
+    default: text_print(out, "%lld", (long long)attr->i);
     }
 }
 

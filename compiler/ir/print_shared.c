@@ -83,7 +83,8 @@ static bool dims_equal(const BoundAccess *a, const BoundAccess *b)
     if (a->access != b->access || a->rank != b->rank || a->written_rank != b->written_rank)
         return false;
     for (int d = 0; d < a->rank; d++)
-        if (a->dims[d].count != b->dims[d].count || a->dims[d].written != b->dims[d].written || memcmp(a->dims[d].factors, b->dims[d].factors, sizeof(int) * (size_t)a->dims[d].count))
+        if (a->dims[d].count != b->dims[d].count || a->dims[d].written != b->dims[d].written ||
+            memcmp(a->dims[d].factors, b->dims[d].factors, sizeof(int) * (size_t)a->dims[d].count))
             return false;
     return true;
 }

@@ -6,7 +6,8 @@
 
 const char *dtype_name(DType dtype)
 {
-    static const char *const names[] = {[DTYPE_F32] = "f32", [DTYPE_BF16] = "bf16", [DTYPE_F64] = "f64", [DTYPE_I32] = "i32", [DTYPE_I64] = "i64"};
+    static const char *const names[] = {
+        [DTYPE_F32] = "f32", [DTYPE_BF16] = "bf16", [DTYPE_F64] = "f64", [DTYPE_I32] = "i32", [DTYPE_I64] = "i64"};
     return names[dtype];
 }
 
@@ -32,7 +33,8 @@ const OpDef *rule_inserted(Arena *arena, const char *name, const char *text)
 
 static bool is_product(const Expr *expr)
 {
-    return expr->kind == EXPR_MUL && expr->arg[0]->kind == EXPR_ACCESS && expr->arg[1]->kind == EXPR_ACCESS && expr->arg[0]->index != expr->arg[1]->index;
+    return expr->kind == EXPR_MUL && expr->arg[0]->kind == EXPR_ACCESS && expr->arg[1]->kind == EXPR_ACCESS &&
+           expr->arg[0]->index != expr->arg[1]->index;
 }
 
 bool rule_is_product(const Rule *rule)
@@ -66,23 +68,15 @@ static bool linear_in(const Expr *expr, unsigned in)
 {
     const Expr *const *arg = expr->arg;
     switch (expr->kind) {
-    case EXPR_NUMBER:
-        return expr->number == 0;
-    case EXPR_ACCESS:
-        return in >> expr->index & 1;
-    case EXPR_NEG:
-        return linear_in(arg[0], in);
+    case EXPR_NUMBER: return expr->number == 0;
+    case EXPR_ACCESS: return in >> expr->index & 1;
+    case EXPR_NEG: return linear_in(arg[0], in);
     case EXPR_ADD:
-    case EXPR_SUB:
-        return linear_in(arg[0], in) && linear_in(arg[1], in);
-    case EXPR_MUL:
-        return (linear_in(arg[0], in) && free_of(arg[1], in)) || (free_of(arg[0], in) && linear_in(arg[1], in));
-    case EXPR_DIV:
-        return linear_in(arg[0], in) && free_of(arg[1], in);
-    case EXPR_SELECT:
-        return free_of(arg[0], in) && linear_in(arg[1], in) && linear_in(arg[2], in);
-    default:
-        return false;
+    case EXPR_SUB: return linear_in(arg[0], in) && linear_in(arg[1], in);
+    case EXPR_MUL: return (linear_in(arg[0], in) && free_of(arg[1], in)) || (free_of(arg[0], in) && linear_in(arg[1], in));
+    case EXPR_DIV: return linear_in(arg[0], in) && free_of(arg[1], in);
+    case EXPR_SELECT: return free_of(arg[0], in) && linear_in(arg[1], in) && linear_in(arg[2], in);
+    default: return false;
     }
 }
 
@@ -91,7 +85,8 @@ static unsigned linear_set(const Rule *rule, int operand, unsigned taken)
 {
     unsigned best = 0;
     for (unsigned set = 1; set < 1u << rule->operand_count; set++)
-        if (set >> operand & 1 && !(set & taken) && linear_in(rule->body, set) && (!best || __builtin_popcount(set) < __builtin_popcount(best)))
+        if (set >> operand & 1 && !(set & taken) && linear_in(rule->body, set) &&
+            (!best || __builtin_popcount(set) < __builtin_popcount(best)))
             best = set;
     return best;
 }

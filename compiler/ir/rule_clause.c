@@ -3,16 +3,12 @@
 
 #include <string.h>
 
-static void fail(RuleParser *parser) { parser->failed = true; }
-
-#define ERROR(parser, at, ...) (diag_error((parser)->diag, (at), __VA_ARGS__), fail(parser))
-
 /* The factor named by the current token; -1 after an error. `..` after it may be written. */
 static int clause_factor(RuleParser *parser)
 {
     Lexer *lexer = &parser->lexer;
     if (lexer->token.kind != TOKEN_NAME) {
-        ERROR(parser, lexer->token.at, "expected a factor, not %s", lex_shown(lexer));
+        RULE_ERROR(parser, lexer->token.at, "expected a factor, not %s", lex_shown(lexer));
         return -1;
     }
     char *name = lex_spelling(lexer);
@@ -56,7 +52,7 @@ static bool reduction_clause(RuleParser *parser)
                 return false;
         }
         if (reduction == REDUCE_NONE) {
-            ERROR(parser, lexer->token.at, "expected '+:' or 'max:' before the factor, not %s", lex_shown(lexer));
+            RULE_ERROR(parser, lexer->token.at, "expected '+:' or 'max:' before the factor, not %s", lex_shown(lexer));
             return false;
         }
         int factor = clause_factor(parser);
@@ -90,7 +86,7 @@ static int clause_access(RuleParser *parser, bool result)
 {
     Lexer *lexer = &parser->lexer;
     if (lexer->token.kind != TOKEN_NAME) {
-        ERROR(parser, lexer->token.at, "expected %s, not %s", result ? "a result" : "an operand", lex_shown(lexer));
+        RULE_ERROR(parser, lexer->token.at, "expected %s, not %s", result ? "a result" : "an operand", lex_shown(lexer));
         return -1;
     }
     char *name = lex_spelling(lexer);
@@ -175,7 +171,7 @@ static const char *function_name(RuleParser *parser)
 {
     Lexer *lexer = &parser->lexer;
     if (lexer->token.kind != TOKEN_NAME) {
-        ERROR(parser, lexer->token.at, "expected the name of a C function, not %s", lex_shown(lexer));
+        RULE_ERROR(parser, lexer->token.at, "expected the name of a C function, not %s", lex_shown(lexer));
         return NULL;
     }
     const char *name = lex_spelling(lexer);
@@ -189,7 +185,7 @@ static bool kernel_clause(RuleParser *parser)
     bool cuda = *after == ':';
     parser->kernel_at = parser->lexer.token.at;
     if (cuda && !lex_is(&parser->lexer, "cuda") && !lex_is(&parser->lexer, "cpu")) {
-        ERROR(parser, parser->lexer.token.at, "expected 'cpu' or 'cuda' before ':', not %s", lex_shown(&parser->lexer));
+        RULE_ERROR(parser, parser->lexer.token.at, "expected 'cpu' or 'cuda' before ':', not %s", lex_shown(&parser->lexer));
         return false;
     }
     if (cuda) {
@@ -211,9 +207,11 @@ typedef struct Clause {
     bool list;
 } Clause;
 
-static const Clause clauses[] = {{"replicate", replicate_item, true},    {"reduction", reduction_clause, false}, {"offset", offset_item, true}, {"size", size_item, true},
-                                 {"dtype", dtype_item, true},            {"shape", shape_clause, false},         {"linear", linear_item, true}, {"inplace", inplace_item, true},
-                                 {"kernel", kernel_clause, false},       {"grad", grad_clause, false}};
+static const Clause clauses[] = {{"replicate", replicate_item, true}, {"reduction", reduction_clause, false},
+                                 {"offset", offset_item, true},       {"size", size_item, true},
+                                 {"dtype", dtype_item, true},         {"shape", shape_clause, false},
+                                 {"linear", linear_item, true},       {"inplace", inplace_item, true},
+                                 {"kernel", kernel_clause, false},    {"grad", grad_clause, false}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleParser *parser)
@@ -234,7 +232,7 @@ static bool parse_clause(RuleParser *parser)
 {
     Lexer *lexer = &parser->lexer;
     if (lexer->token.kind != TOKEN_NAME) {
-        ERROR(parser, lexer->token.at, "expected an operator or a clause, not %s", lex_shown(lexer));
+        RULE_ERROR(parser, lexer->token.at, "expected an operator or a clause, not %s", lex_shown(lexer));
         return false;
     }
     const Clause *clause = find_clause(parser);
@@ -255,7 +253,7 @@ void rule_clauses(RuleParser *parser)
 {
     while (parser->lexer.token.kind != TOKEN_END)
         if (!parse_clause(parser)) {
-            fail(parser);
+            rule_fail(parser);
             return;
         }
 }

@@ -3,10 +3,6 @@
 #include <ctype.h>
 #include <string.h>
 
-static void fail(RuleParser *parser) { parser->failed = true; }
-
-#define ERROR(parser, at, ...) (diag_error((parser)->diag, (at), __VA_ARGS__), fail(parser))
-
 int rule_factor(const RuleParser *parser, const char *name)
 {
     for (int i = 0; i < parser->factors.count; i++)
@@ -31,14 +27,12 @@ int rule_result(const RuleParser *parser, const char *name)
     return -1;
 }
 
-static bool is_tensor(ParamKind kind) { return kind == PARAM_TENSOR || kind == PARAM_TENSORS; }
-
 int rule_attr(const RuleParser *parser, const char *name, ParamKind kind, ParamKind other)
 {
     int index = 0;
     for (int i = 0; i < parser->param_count; i++) {
         const OpParam *param = &parser->params[i];
-        if (is_tensor(param->kind))
+        if (param_is_tensor(param->kind))
             continue;
         if (!strcmp(param->name, name) && (param->kind == kind || param->kind == other))
             return index;
@@ -57,7 +51,7 @@ static const OpParam *find_param(const RuleParser *parser, const char *name)
 
 void rule_unknown(RuleParser *parser, Position at, const char *what, const char *name, const char *const *names, int count)
 {
-    ERROR(parser, at, "'%s' is not %s", name, what);
+    RULE_ERROR(parser, at, "'%s' is not %s", name, what);
     const char *closest = diag_closest(name, names, count);
     if (closest)
         diag_note(parser->diag, at, "did you mean '%s'?", closest);
@@ -76,7 +70,7 @@ static int param_names(const RuleParser *parser, bool tensors, const char **name
 {
     int count = 0;
     for (int i = 0; i < parser->param_count; i++)
-        if (is_tensor(parser->params[i].kind) == tensors)
+        if (param_is_tensor(parser->params[i].kind) == tensors)
             names[count++] = parser->params[i].name;
     return count;
 }
@@ -88,7 +82,7 @@ static const Expr *size_of_factor(RuleParser *parser)
     Lexer *lexer = &parser->lexer;
     lex_next(lexer);
     if (!lex_expect(lexer, "(", "after 'size'"))
-        return fail(parser), NULL;
+        return rule_fail(parser), NULL;
     char *name = lex_spelling(lexer);
     int factor = rule_factor(parser, name);
     if (factor < 0) {
@@ -97,11 +91,11 @@ static const Expr *size_of_factor(RuleParser *parser)
     }
     lex_next(lexer);
     if (lex_take(lexer, "..") && !parser->factors.at[factor].ellipsis) {
-        ERROR(parser, lexer->token.at, "'%s' stands for one dimension, not for any number of them", name);
+        RULE_ERROR(parser, lexer->token.at, "'%s' stands for one dimension, not for any number of them", name);
         return NULL;
     }
     if (!lex_expect(lexer, ")", "after the factor"))
-        return fail(parser), NULL;
+        return rule_fail(parser), NULL;
     return expr_leaf(parser->arena, EXPR_SIZE, factor);
 }
 
@@ -130,7 +124,7 @@ static int parse_factor(RuleParser *parser)
     Lexer *lexer = &parser->lexer;
     Position at = lexer->token.at;
     if (lexer->token.kind != TOKEN_NAME) {
-        ERROR(parser, at, "expected a factor, a name such as i or b.., not %s", lex_shown(lexer));
+        RULE_ERROR(parser, at, "expected a factor, a name such as i or b.., not %s", lex_shown(lexer));
         return -1;
     }
     char *name = lex_spelling(lexer);
@@ -142,14 +136,14 @@ static int parse_factor(RuleParser *parser)
         array_push(parser->arena, &parser->factor_at, at);
         index = parser->factors.count - 1;
     } else if (parser->factors.at[index].ellipsis != ellipsis) {
-        ERROR(parser, at, "the factor '%s' is written once with '..' and once without", name);
+        RULE_ERROR(parser, at, "the factor '%s' is written once with '..' and once without", name);
         diag_note(parser->diag, parser->factor_at.at[index], "here first");
         return -1;
     }
     if (ellipsis && lex_take(lexer, "{")) {
         const Expr *count = expr_parse(lexer, rule_integer_primary, parser);
         if (!count || !lex_expect(lexer, "}", "after the number of dimensions"))
-            return fail(parser), -1;
+            return rule_fail(parser), -1;
         parser->factors.at[index].count = count;
     }
     return index;
@@ -169,13 +163,13 @@ static bool parse_dim(RuleParser *parser, Dims *dims)
         if (factor < 0)
             return false;
         if (merged && parser->factors.at[factor].ellipsis) {
-            ERROR(parser, at, "a factor that stands for several dimensions cannot be merged with others");
+            RULE_ERROR(parser, at, "a factor that stands for several dimensions cannot be merged with others");
             return false;
         }
         array_push(parser->arena, &factors, factor);
     } while (merged && !lex_is(lexer, ")") && lexer->token.kind != TOKEN_END);
     if (merged && !lex_expect(lexer, ")", "after the merged factors"))
-        return fail(parser), false;
+        return rule_fail(parser), false;
     array_push(parser->arena, dims, (RuleDim){factors.count, factors.at});
     return true;
 }
@@ -188,7 +182,8 @@ static bool check_repeats(RuleParser *parser, const Dims *dims, const char *name
             for (int k = 0; k < dims->at[d].count; k++)
                 uses += dims->at[d].factors[k] == f;
         if (uses > 1) {
-            ERROR(parser, at, "the factor '%s' stands twice in the indices of '%s'; a diagonal cannot be written", parser->factors.at[f].name, name);
+            RULE_ERROR(parser, at, "the factor '%s' stands twice in the indices of '%s'; a diagonal cannot be written",
+                       parser->factors.at[f].name, name);
             return false;
         }
     }
@@ -201,10 +196,10 @@ static bool parse_dims(RuleParser *parser, Access *access, Position at)
     Lexer *lexer = &parser->lexer;
     Dims dims = {0};
     if (!lex_expect(lexer, "[", "before the indices"))
-        return fail(parser), false;
+        return rule_fail(parser), false;
     while (!lex_is(lexer, "]"))
         if ((dims.count && !lex_expect(lexer, ",", "between two indices")) || !parse_dim(parser, &dims))
-            return fail(parser), false;
+            return rule_fail(parser), false;
     lex_next(lexer);
     access->dim_count = dims.count;
     access->dims = dims.at;
@@ -240,13 +235,16 @@ static bool check_param(RuleParser *parser, const Access *access, Position at)
     if (!parser->params)
         return true;
     const OpParam *param = find_param(parser, access->name);
-    if (!param || !is_tensor(param->kind)) {
+    if (!param || !param_is_tensor(param->kind)) {
         const char **names = arena_array(parser->arena, const char *, parser->param_count + 1);
         rule_unknown(parser, at, "a tensor parameter of the function", access->name, names, param_names(parser, true, names));
         return false;
     }
     if (access->variadic != (param->kind == PARAM_TENSORS)) {
-        ERROR(parser, at, access->variadic ? "the parameter '%s' is one tensor, not ht_tensors" : "the parameter '%s' is of type ht_tensors: write %s[][...]", access->name, access->name);
+        RULE_ERROR(parser, at,
+                   access->variadic ? "the parameter '%s' is one tensor, not ht_tensors"
+                                    : "the parameter '%s' is of type ht_tensors: write %s[][...]",
+                   access->name, access->name);
         return false;
     }
     return true;
@@ -256,7 +254,7 @@ static int known_operand(RuleParser *parser, int index, const Access *access, Po
 {
     Access *known = &parser->operands.at[index];
     if (!dims_equal(known, access)) {
-        ERROR(parser, at, "'%s' is written with two different lists of indices", access->name);
+        RULE_ERROR(parser, at, "'%s' is written with two different lists of indices", access->name);
         diag_note(parser->diag, parser->operand_at.at[index], "here first");
         return -1;
     }
@@ -271,14 +269,14 @@ static int parse_operand(RuleParser *parser)
     Access access = {.inplace = -1, .dtype = -1, .optional = lex_take(lexer, "?")};
     Position at = lexer->token.at;
     if (lexer->token.kind != TOKEN_NAME) {
-        ERROR(parser, at, "expected an operand such as x[i], not %s", lex_shown(lexer));
+        RULE_ERROR(parser, at, "expected an operand such as x[i], not %s", lex_shown(lexer));
         return -1;
     }
     access.name = lex_spelling(lexer);
     lex_next(lexer);
     access.variadic = take_variadic(lexer);
     if (!check_param(parser, &access, at) || !parse_dims(parser, &access, at))
-        return fail(parser), -1;
+        return rule_fail(parser), -1;
     int index = rule_operand(parser, access.name);
     if (index >= 0)
         return known_operand(parser, index, &access, at);
@@ -293,19 +291,21 @@ static bool parse_result(RuleParser *parser)
     Position at = lexer->token.at;
     Access access = {.inplace = -1, .dtype = -1};
     if (lexer->token.kind != TOKEN_NAME) {
-        ERROR(parser, at, "expected a result such as y[i], not %s", lex_shown(lexer));
+        RULE_ERROR(parser, at, "expected a result such as y[i], not %s", lex_shown(lexer));
         return false;
     }
     access.name = lex_spelling(lexer);
     lex_next(lexer);
     if (find_param(parser, access.name) || rule_result(parser, access.name) >= 0) {
-        ERROR(parser, at, find_param(parser, access.name) ? "the result '%s' has the name of a parameter" : "two results are called '%s'", access.name);
+        RULE_ERROR(parser, at,
+                   find_param(parser, access.name) ? "the result '%s' has the name of a parameter" : "two results are called '%s'",
+                   access.name);
         return false;
     }
     if (lex_is(lexer, "=") && parser->results.count == 0)
         parser->kind = RULE_VIEW;
     else if (!parse_dims(parser, &access, at))
-        return fail(parser), false;
+        return rule_fail(parser), false;
     array_push(parser->arena, &parser->results, access);
     array_push(parser->arena, &parser->result_at, at);
     return true;
@@ -327,7 +327,7 @@ static const Expr *body_primary(Lexer *lexer, void *context)
     Position at = lexer->token.at;
     int operand = parse_operand(parser);
     if (operand >= 0 && parser->operands.at[operand].variadic) {
-        ERROR(parser, at, "an operand of any number of tensors needs a kernel; a body cannot have one");
+        RULE_ERROR(parser, at, "an operand of any number of tensors needs a kernel; a body cannot have one");
         return NULL;
     }
     return operand < 0 ? NULL : expr_leaf(parser->arena, EXPR_ACCESS, operand);
@@ -347,7 +347,7 @@ static bool begins_call(const RuleParser *parser)
 static bool parse_argument(RuleParser *parser)
 {
     const OpParam *param = find_param(parser, lex_spelling(&parser->lexer));
-    if (!param || is_tensor(param->kind))
+    if (!param || param_is_tensor(param->kind))
         return parse_operand(parser) >= 0;
     lex_next(&parser->lexer);
     return true;
@@ -359,7 +359,7 @@ static bool parse_view_argument(RuleParser *parser)
     Access access = {.name = lex_spelling(lexer), .inplace = -1, .dtype = -1};
     Position at = lexer->token.at;
     if (lexer->token.kind != TOKEN_NAME) {
-        ERROR(parser, at, "expected the name of the tensor that is viewed, not %s", lex_shown(lexer));
+        RULE_ERROR(parser, at, "expected the name of the tensor that is viewed, not %s", lex_shown(lexer));
         return false;
     }
     lex_next(lexer);
@@ -385,11 +385,12 @@ static bool parse_call(RuleParser *parser)
 static bool parse_body(RuleParser *parser)
 {
     if (parser->kind == RULE_VIEW) {
-        ERROR(parser, parser->lexer.token.at, "expected NAME(tensor): a result without indices is a view of a tensor");
+        RULE_ERROR(parser, parser->lexer.token.at, "expected NAME(tensor): a result without indices is a view of a tensor");
         return false;
     }
     if (parser->results.count > 1) {
-        ERROR(parser, parser->result_at.at[1], "a body gives one result; several need a kernel: y[i..], z[i..] = name(x[i..]) kernel(name)");
+        RULE_ERROR(parser, parser->result_at.at[1],
+                   "a body gives one result; several need a kernel: y[i..], z[i..] = name(x[i..]) kernel(name)");
         return false;
     }
     parser->kind = RULE_BODY;
@@ -405,86 +406,6 @@ static bool parse_equation(RuleParser *parser)
     if (!lex_expect(&parser->lexer, "=", "after the results"))
         return false;
     return begins_call(parser) ? parse_call(parser) : parse_body(parser);
-}
-
-/* ---- what must hold ---- */
-
-static bool access_has(const Access *access, int factor)
-{
-    for (int d = 0; d < access->dim_count; d++)
-        for (int k = 0; k < access->dims[d].count; k++)
-            if (access->dims[d].factors[k] == factor)
-                return true;
-    return false;
-}
-
-static int count_with(const Access *accesses, int count, int factor)
-{
-    int with = 0;
-    for (int i = 0; i < count; i++)
-        with += access_has(&accesses[i], factor);
-    return with;
-}
-
-static void check_factor(RuleParser *parser, int index)
-{
-    Factor *factor = &parser->factors.at[index];
-    Position at = parser->factor_at.at[index];
-    int in_results = count_with(parser->results.at, parser->results.count, index);
-    factor->contracted = in_results == 0;
-    if (factor->contracted && parser->kind == RULE_BODY)
-        factor->reduction = REDUCE_SUM;
-    if (factor->contracted && parser->kind == RULE_CALL && !factor->reduction && !factor->replicate)
-        ERROR(parser, at, "the results lack the factor '%s': say reduction(+: %s), reduction(max: %s) or replicate(%s)", factor->name, factor->name, factor->name, factor->name);
-    if (factor->reduction && in_results == parser->results.count)
-        ERROR(parser, at, "the clause reduction names '%s', which every result has", factor->name);
-    if (!count_with(parser->operands.at, parser->operands.count, index) && !factor->size) {
-        if (factor->ellipsis)
-            ERROR(parser, at, "no operand has the factor '%s..', so its extents are not known", factor->name);
-        else
-            ERROR(parser, at, "no operand has the factor '%s': give its extent with size(%s: ...)", factor->name, factor->name);
-    }
-    if (factor->size && factor->ellipsis)
-        ERROR(parser, at, "the clause size cannot give the extents of '%s..', which stands for several dimensions", factor->name);
-}
-
-/* size(n: +m): m stands in one variadic operand, where each tensor has its own. */
-static void check_size_sum(RuleParser *parser)
-{
-    if (parser->size_sum_of < 0)
-        return;
-    for (int i = 0; i < parser->operands.count; i++)
-        if (parser->operands.at[i].variadic && access_has(&parser->operands.at[i], parser->size_sum_of))
-            return;
-    ERROR(parser, parser->factor_at.at[parser->size_sum_of], "size(f: +%s) adds up over an operand of any number of tensors, but none has '%s'", parser->factors.at[parser->size_sum_of].name,
-          parser->factors.at[parser->size_sum_of].name);
-}
-
-static void check_variadic(RuleParser *parser)
-{
-    int variadic = 0;
-    for (int i = 0; i < parser->operands.count; i++)
-        if (parser->operands.at[i].variadic && variadic++)
-            ERROR(parser, parser->operand_at.at[i], "one operand may stand for any number of tensors, not two");
-}
-
-static void check_kernel(RuleParser *parser, Position start)
-{
-    if (parser->kind == RULE_CALL && !parser->kernel)
-        ERROR(parser, start, "a rule of this form needs the clause kernel(f): the C function that computes it");
-    if (parser->kind != RULE_CALL && parser->kernel)
-        ERROR(parser, parser->kernel_at, "the rule says what is computed; the clause kernel would say it twice");
-    if (parser->kind == RULE_VIEW && parser->shape_attr < 0)
-        ERROR(parser, start, "a view needs the clause shape(argument): the parameter of type ht_dims with the new shape");
-    if (parser->kind != RULE_VIEW && parser->shape_attr >= 0)
-        ERROR(parser, parser->shape_at, "the clause shape belongs to a view: y = name(x)");
-}
-
-static void check_params_used(RuleParser *parser, Position start)
-{
-    for (int i = 0; i < parser->param_count; i++)
-        if (is_tensor(parser->params[i].kind) && rule_operand(parser, parser->params[i].name) < 0)
-            ERROR(parser, start, "the rule does not mention the parameter '%s' of the function", parser->params[i].name);
 }
 
 /* ---- the whole ---- */
@@ -525,7 +446,8 @@ static const Rule *finished(RuleParser *parser, const char *text)
 
 const Rule *rule_parse(Arena *arena, Diag *diag, Position at, const char *text, const OpParam *params, int param_count)
 {
-    RuleParser parser = {.arena = arena, .diag = diag, .params = params, .param_count = param_count, .kind = RULE_BODY, .shape_attr = -1, .size_sum_of = -1};
+    RuleParser parser = {
+        .arena = arena, .diag = diag, .params = params, .param_count = param_count, .kind = RULE_BODY, .shape_attr = -1, .size_sum_of = -1};
     int before = diag_errors(diag);
     lex_begin(&parser.lexer, arena, diag, at, text, false);
     Position start = parser.lexer.token.at;
@@ -534,11 +456,6 @@ const Rule *rule_parse(Arena *arena, Diag *diag, Position at, const char *text, 
     rule_clauses(&parser);
     if (parser.failed || diag_errors(diag) > before)
         return NULL;
-    for (int i = 0; i < parser.factors.count; i++)
-        check_factor(&parser, i);
-    check_size_sum(&parser);
-    check_variadic(&parser);
-    check_kernel(&parser, start);
-    check_params_used(&parser, start);
+    rule_check(&parser, start);
     return parser.failed ? NULL : finished(&parser, text);
 }

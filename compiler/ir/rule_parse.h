@@ -1,4 +1,5 @@
-/* What the files of the rule parser share: rule_parse.c reads results, operands and the right side, rule_clause.c the clauses after it. */
+/* What the files of the rule parser share: rule_parse.c reads results, operands and the right side, rule_clause.c the clauses after it,
+ * rule_check.c sees whether all of it fits together. */
 #ifndef IR_RULE_PARSE_H
 #define IR_RULE_PARSE_H
 
@@ -23,6 +24,12 @@ typedef struct RuleParser {
     int size_sum_of; // the clause `size(f: +m)` names m
 } RuleParser;
 
+static inline void rule_fail(RuleParser *parser) { parser->failed = true; }
+
+#define RULE_ERROR(parser, at, ...) (diag_error((parser)->diag, (at), __VA_ARGS__), rule_fail(parser))
+
+static inline bool param_is_tensor(ParamKind kind) { return kind == PARAM_TENSOR || kind == PARAM_TENSORS; }
+
 /* The factor called `name`; -1 when there is none. */
 int rule_factor(const RuleParser *parser, const char *name);
 
@@ -42,5 +49,8 @@ const Expr *rule_integer_primary(Lexer *lexer, void *context);
 
 /* The clauses up to the end of the text. */
 void rule_clauses(RuleParser *parser);
+
+/* Reports what does not fit together; sets which factors are contracted. `start` is where the rule begins. */
+void rule_check(RuleParser *parser, Position start);
 
 #endif

@@ -70,8 +70,8 @@ static void check_gaps(const Checker *checker, const Position *claimed, int coun
         diag_error(checker->diag, at, "device %d is in no stage of the strategy \"%s\", and not idle", first, checker->strategy->name);
         diag_note(checker->diag, at, "if that is meant, add: idle devices(%d)", first);
     } else if (missing) {
-        diag_error(checker->diag, at, "%d devices between %d and %d are in no stage of the strategy \"%s\", and not idle", missing, first, last,
-                   checker->strategy->name);
+        diag_error(checker->diag, at, "%d devices between %d and %d are in no stage of the strategy \"%s\", and not idle", missing, first,
+                   last, checker->strategy->name);
         diag_note(checker->diag, at, "if that is meant, name them in: idle devices(...)");
     }
 }
@@ -122,11 +122,12 @@ static void check_mesh(const Checker *checker, const Stage *stage, void *to)
     if (product == stage->devices.count)
         return;
     if (!stage->mesh.count) {
-        diag_error(checker->diag, stage->mesh_at, "this stage has %d devices, but no mesh that says how they share the work", stage->devices.count);
+        diag_error(checker->diag, stage->mesh_at, "this stage has %d devices, but no mesh that says how they share the work",
+                   stage->devices.count);
         diag_note(checker->diag, stage->mesh_at, "for example: mesh(dp:%d)", stage->devices.count);
     } else {
-        diag_error(checker->diag, stage->mesh_at, "the axes of this mesh do not multiply to the %d device%s of its stage", stage->devices.count,
-                   stage->devices.count == 1 ? "" : "s");
+        diag_error(checker->diag, stage->mesh_at, "the axes of this mesh do not multiply to the %d device%s of its stage",
+                   stage->devices.count, stage->devices.count == 1 ? "" : "s");
     }
 }
 
@@ -228,8 +229,8 @@ static void check_rows(const Checker *checker)
     if (silent && strategy->pipelines.count > 1)
         diag_error(checker->diag, silent->at, "where there are several pipelines, each says its rows(...)");
     else if (!silent && batch && sum != batch)
-        diag_error(checker->diag, strategy->pipelines.at[0].at, "the rows of the pipelines' micro-batches add up to %lld, but the batch is %lld", (long long)sum,
-                   (long long)batch);
+        diag_error(checker->diag, strategy->pipelines.at[0].at,
+                   "the rows of the pipelines' micro-batches add up to %lld, but the batch is %lld", (long long)sum, (long long)batch);
 }
 
 static bool same_name(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
@@ -248,7 +249,8 @@ static void check_layers_meet(const Checker *checker, const LayerRange *first, c
     if (second->name)
         diag_error(checker->diag, second->at, "the layer \"%s\" is claimed twice", second->name);
     else
-        diag_error(checker->diag, second->at, "layer %lld is claimed twice", (long long)(first->first > second->first ? first->first : second->first));
+        diag_error(checker->diag, second->at, "layer %lld is claimed twice",
+                   (long long)(first->first > second->first ? first->first : second->first));
     diag_note(checker->diag, first->at, "it is claimed here already");
 }
 
@@ -299,8 +301,9 @@ bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *n
     Checker checker = {diag, strategy, names};
     int before = diag_errors(diag);
     check_splits(&checker);
+    if (diag_errors(diag) == before) // else an axis that looks unused may be misspelled where it is used
+        for_each_stage(&checker, check_axes_used, NULL);
     for_each_stage(&checker, check_mesh, NULL);
-    for_each_stage(&checker, check_axes_used, NULL);
     check_devices(&checker);
     for (int i = 0; i < strategy->pipelines.count; i++)
         check_pipeline(&checker, &strategy->pipelines.at[i]);

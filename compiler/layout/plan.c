@@ -80,6 +80,19 @@ int *connect_sets(Builder *builder, const Devices *sets, int count, int *compone
     return component;
 }
 
+int *sort_by_component(Builder *builder, const int *component, int count, int components, int *begin)
+{
+    int *order = arena_array(builder->arena, int, count), *next = arena_array(builder->arena, int, components + 1);
+    for (int i = 0; i < count; i++)
+        begin[component[i] + 1]++;
+    for (int c = 0; c < components; c++)
+        next[c + 1] = begin[c + 1] += begin[c];
+    next[0] = 0;
+    for (int i = 0; i < count; i++)
+        order[next[component[i]]++] = i;
+    return order;
+}
+
 /* ---- loads ---- */
 
 typedef struct Load {
@@ -106,7 +119,7 @@ static int find_level(const Load *loads, int count, double work, double *level)
     return count;
 }
 
-void spread_evenly(Builder *builder, const Devices *devices, int64_t amount, int64_t cost, int64_t *load, int64_t *shares)
+void spread_evenly(Builder *builder, const Devices *devices, int64_t amount, int64_t cost, int64_t cap, int64_t *load, int64_t *shares)
 {
     Load *loads = arena_array(builder->arena, Load, devices->count);
     for (int i = 0; i < devices->count; i++)
@@ -114,6 +127,7 @@ void spread_evenly(Builder *builder, const Devices *devices, int64_t amount, int
     qsort(loads, (size_t)devices->count, sizeof *loads, compare_loads);
     double level = 0;
     int active = find_level(loads, devices->count, (double)amount * (double)cost, &level);
+    level = level > (double)cap ? level : (double)cap;
     int64_t left = amount;
     for (int k = 0; k < active; k++) {
         int64_t share = (int64_t)((level - (double)loads[k].load) / (double)cost);
@@ -225,6 +239,15 @@ static void count_step(Plan *plan, const Step *step)
     }
     if (step->verb != HT_ALL_TO_ALL && step->verb != HT_EXCHANGE)
         count_collective(plan, step);
+}
+
+void plan_count(Builder *builder)
+{
+    size_t size = sizeof(int64_t) * (size_t)builder->plan->device_count;
+    memset(builder->plan->received, 0, size);
+    memset(builder->plan->sent, 0, size);
+    for (int s = 0; s < builder->plan->steps.count; s++)
+        count_step(builder->plan, &builder->plan->steps.at[s]);
 }
 
 int64_t plan_bytes(const Plan *plan)
@@ -453,16 +476,13 @@ const Plan *reshard_plan(Arena *arena, const Cluster *cluster, Shape shape, int 
     plan->reduction = reduction_of(plan->cells);
     collect_devices(plan);
     Builder builder = {.arena = arena, .plan = plan};
-    builder.sent = arena_array(arena, int64_t, plan->device_count);
-    builder.received = arena_array(arena, int64_t, plan->device_count);
+    builder.sent = plan->sent = arena_array(arena, int64_t, plan->device_count);
+    builder.received = plan->received = arena_array(arena, int64_t, plan->device_count);
     plan_tasks(&builder);
     plan_reductions(&builder);
     add_copies(&builder);
     plan_gifts(&builder);
-    plan->received = arena_array(arena, int64_t, plan->device_count);
-    plan->sent = arena_array(arena, int64_t, plan->device_count);
-    for (int s = 0; s < plan->steps.count; s++)
-        count_step(plan, &plan->steps.at[s]);
+    plan_count(&builder);
     number_groups(plan);
     find_in_place(plan);
     plan->name = name_plan(&builder);

@@ -14,7 +14,7 @@ typedef struct Builder {
     Arena *arena;
     Plan *plan;
     Array(Gift) gifts;
-    int64_t *sent, *received; // elements so far, by slot: to balance loads
+    int64_t *sent, *received; // the plan's counters; while it is made, loads that are to be balanced
     struct Pair *pairs;       // the messages so far, by step, sender and receiver
 } Builder;
 
@@ -39,8 +39,15 @@ Step *plan_step(Builder *builder, ht_verb verb);
 /* The devices that are connected by `sets`, as a number for each set: sets with the same number share devices, directly or through others. */
 int *connect_sets(Builder *builder, const Devices *sets, int count, int *component_count);
 
-/* Divides `amount` among the devices so that their loads end as even as they can; adds what each gets times `cost` to its load. */
-void spread_evenly(Builder *builder, const Devices *devices, int64_t amount, int64_t cost, int64_t *load, int64_t *shares);
+/* The sets of each component, one after another, in their order; `begin`, of components + 1 entries that are zero, gets where each component begins. */
+int *sort_by_component(Builder *builder, const int *component, int count, int components, int *begin);
+
+/* Divides `amount` among the devices; adds what each gets times `cost` to its load. The least loaded devices take all that brings them up to `cap`; where that
+ * is not enough for all, the loads end as even as they can. */
+void spread_evenly(Builder *builder, const Devices *devices, int64_t amount, int64_t cost, int64_t cap, int64_t *load, int64_t *shares);
+
+/* Sets the loads to what the steps so far move. */
+void plan_count(Builder *builder);
 
 /* Adds a segment to the message between two devices in a step; `step` is an index of plan->steps. */
 void step_send(Builder *builder, int step, int sender, int receiver, Segment segment);

@@ -12,6 +12,7 @@ typedef Array(Gift) Gifts;
 /* A holder of a gift with the needers that it serves. */
 typedef struct Team {
     int gift;
+    int serving;     // holders of the gift that serve somebody
     Devices devices; // the holder first
 } Team;
 
@@ -58,28 +59,19 @@ static void add_teams(Builder *builder, const Gifts *gifts, int g, const int *la
         int h = gift->holders.count == 1 ? 0 : serving_holder(builder, gift, gift->needers.at[n], lanes, own);
         array_push(builder->arena, &own[h].devices, gift->needers.at[n]);
     }
+    int serving = 0;
     for (int h = 0; h < gift->holders.count; h++)
+        serving += own[h].devices.count > 1;
+    for (int h = 0; h < gift->holders.count; h++) {
+        own[h].serving = serving;
         if (own[h].devices.count > 1)
             array_push(builder->arena, teams, own[h]);
+    }
 }
 
 static int compare_devices(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
-}
-
-/* The teams of each component, one after another, in their order: `begin` has where each component begins. */
-static int *sort_by_component(Builder *builder, const int *component, int count, int components, int *begin)
-{
-    int *order = arena_array(builder->arena, int, count), *next = arena_array(builder->arena, int, components + 1);
-    for (int i = 0; i < count; i++)
-        begin[component[i] + 1]++;
-    for (int c = 0; c < components; c++)
-        next[c + 1] = begin[c + 1] += begin[c];
-    next[0] = 0;
-    for (int i = 0; i < count; i++)
-        order[next[component[i]]++] = i;
-    return order;
 }
 
 /* The devices of a component whose teams are all of the same devices: the holders in the order of their gifts, then the rest, ascending. The
@@ -125,12 +117,21 @@ static bool holders_keep(const Builder *builder, const Gifts *gifts, const Teams
     return true;
 }
 
+/* Whether all holders of the gifts serve somebody; where some would be idle, messages divide the work better. */
+static bool holders_serve(const Gifts *gifts, const Teams *teams, const int *order, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (gifts->at[teams->at[order[i]].gift].holders.count > teams->at[order[i]].serving)
+            return false;
+    return true;
+}
+
 /* Makes one collective of a component when it is one. Two devices of which one gives are better served by a message. */
 static bool add_gather(Builder *builder, const Gifts *gifts, const Teams *teams, const int *order, int count)
 {
     int holders;
     Devices devices = closed_devices(builder, teams, order, count, &holders);
-    if (!devices.count || (holders == 1 && devices.count == 2) || (holders > 1 && !holders_keep(builder, gifts, teams, order, count)))
+    if (!devices.count || !holders_serve(gifts, teams, order, count) || (holders == 1 && devices.count == 2) || (holders > 1 && !holders_keep(builder, gifts, teams, order, count)))
         return false;
     Step *step = plan_step(builder, holders == 1 ? HT_BROADCAST : HT_ALL_GATHER);
     step->group = devices;
@@ -142,7 +143,28 @@ static bool add_gather(Builder *builder, const Gifts *gifts, const Teams *teams,
     return true;
 }
 
-/* Does by collectives what can be done so; the result has the gifts that are left, each with the holders and needers of its other teams. */
+/* Appends what collectives left of a gift: all of it where they did nothing, else the teams that are not served. */
+static void keep_rest(Builder *builder, const Gift *gift, const Team *teams, const bool *served, int count, Gifts *rest)
+{
+    bool any = false, all = true;
+    for (int i = 0; i < count; i++) {
+        any = any || served[i];
+        all = all && served[i];
+    }
+    if (all)
+        return;
+    Gift left = any ? (Gift){.segment = gift->segment} : *gift;
+    for (int i = 0; any && i < count; i++) {
+        if (served[i])
+            continue;
+        array_push(builder->arena, &left.holders, teams[i].devices.at[0]);
+        for (int k = 1; k < teams[i].devices.count; k++)
+            array_push(builder->arena, &left.needers, teams[i].devices.at[k]);
+    }
+    array_push(builder->arena, rest, left);
+}
+
+/* Does by collectives what can be done so; the result has the gifts that are left. */
 static Gifts gather(Builder *builder, const Gifts *gifts, const int *lanes)
 {
     Teams teams = {0};
@@ -154,20 +176,15 @@ static Gifts gather(Builder *builder, const Gifts *gifts, const int *lanes)
         sets[i] = teams.at[i].devices;
     int components, *component = connect_sets(builder, sets, teams.count, &components);
     int *begin = arena_array(builder->arena, int, components + 1), *order = sort_by_component(builder, component, teams.count, components, begin);
-    bool *done = arena_array(builder->arena, bool, components);
+    bool *done = arena_array(builder->arena, bool, components), *served = arena_array(builder->arena, bool, teams.count);
     for (int c = 0; c < components; c++)
         done[c] = add_gather(builder, gifts, &teams, order + begin[c], begin[c + 1] - begin[c]);
-    for (int i = 0, last = -1; i < teams.count; i++) {
-        const Team *team = &teams.at[i];
-        if (done[component[i]])
-            continue;
-        if (last != team->gift)
-            array_push(builder->arena, &rest, (Gift){.segment = gifts->at[team->gift].segment});
-        last = team->gift;
-        Gift *gift = &rest.at[rest.count - 1];
-        array_push(builder->arena, &gift->holders, team->devices.at[0]);
-        for (int k = 1; k < team->devices.count; k++)
-            array_push(builder->arena, &gift->needers, team->devices.at[k]);
+    for (int i = 0; i < teams.count; i++)
+        served[i] = done[component[i]];
+    for (int i = 0, end; i < teams.count; i = end) {
+        for (end = i + 1; end < teams.count && teams.at[end].gift == teams.at[i].gift;)
+            end++;
+        keep_rest(builder, &gifts->at[teams.at[i].gift], teams.at + i, served + i, end - i, &rest);
     }
     return rest;
 }
@@ -202,40 +219,57 @@ static void give(Giver *giver, int device, int64_t lo, int64_t hi)
     }
 }
 
-/* How much of a gift its holders send to all: so much that holders and needers send alike in the end. */
-static int64_t direct_volume(const Gift *gift, int64_t volume, bool last)
+/* What the holders can still send before they are above the cap. */
+static int64_t spare_capacity(const Builder *builder, const Devices *holders, int64_t cap)
 {
-    double d = gift->needers.count, h = gift->holders.count;
-    if (last || d <= h)
+    int64_t spare = 0;
+    for (int h = 0; h < holders->count; h++) {
+        int64_t load = builder->sent[plan_slot(builder->plan, holders->at[h])];
+        spare += load < cap ? cap - load : 0;
+    }
+    return spare;
+}
+
+/* How much of a gift its holders send to all needers themselves: as much as they can without going above the cap; the rest they send once, to be passed on. */
+static int64_t direct_volume(const Builder *builder, const Gift *gift, int64_t volume, int64_t cap, bool last)
+{
+    if (last || gift->needers.count == 1)
         return volume;
-    double part = ((d - 1) / d - 1 / h) / ((d - 1) * (1 / h + 1 / d));
-    return part > 0 ? (int64_t)(part * (double)volume) : 0;
+    int64_t direct = (spare_capacity(builder, &gift->holders, cap) - volume) / (gift->needers.count - 1);
+    return direct < 0 ? 0 : direct < volume ? direct : volume;
+}
+
+/* The share of needer n of what is passed on, which the others get from it. */
+static void pass_on(Builder *builder, const Gift *gift, int n, int64_t lo, int64_t hi, Gifts *next)
+{
+    Gift share = {.segment = gift->segment};
+    share.segment.origin = ORIGIN_TO;
+    share.segment.source = 0;
+    share.segment.hi = share.segment.lo + hi;
+    share.segment.lo += lo;
+    array_push(builder->arena, &share.holders, gift->needers.at[n]);
+    for (int k = 0; k < gift->needers.count; k++)
+        if (k != n)
+            array_push(builder->arena, &share.needers, gift->needers.at[k]);
+    array_push(builder->arena, next, share);
 }
 
 /* Sends a gift; what the needers shall pass on goes to `next`. */
-static void send_gift(Builder *builder, int step, const Gift *gift, bool last, Gifts *next)
+static void send_gift(Builder *builder, int step, const Gift *gift, int64_t cap, bool last, Gifts *next)
 {
-    int64_t volume = gift->segment.hi - gift->segment.lo, direct = direct_volume(gift, volume, last), rest = volume - direct;
+    int64_t volume = gift->segment.hi - gift->segment.lo, direct = direct_volume(builder, gift, volume, cap, last), rest = volume - direct;
     int needers = gift->needers.count;
     int64_t *shares = arena_array(builder->arena, int64_t, gift->holders.count);
-    spread_evenly(builder, &gift->holders, direct * needers + rest, 1, builder->sent, shares);
+    spread_evenly(builder, &gift->holders, direct * needers + rest, 1, cap, builder->sent, shares);
+    int64_t *passed = arena_array(builder->arena, int64_t, needers), lo = direct;
+    if (rest)
+        spread_evenly(builder, &gift->needers, rest, needers - 1, 0, builder->sent, passed);
     Giver giver = {builder, step, gift, shares, 0, 0};
-    for (int n = 0; n < needers; n++) {
-        int64_t lo = direct + rest * n / needers, hi = direct + rest * (n + 1) / needers;
+    for (int n = 0; n < needers; lo += passed[n++]) {
         give(&giver, gift->needers.at[n], 0, direct);
-        give(&giver, gift->needers.at[n], lo, hi);
-        if (lo == hi)
-            continue;
-        Gift share = {.segment = gift->segment};
-        share.segment.origin = ORIGIN_TO;
-        share.segment.source = 0;
-        share.segment.hi = share.segment.lo + hi;
-        share.segment.lo += lo;
-        array_push(builder->arena, &share.holders, gift->needers.at[n]);
-        for (int k = 0; k < needers; k++)
-            if (k != n)
-                array_push(builder->arena, &share.needers, gift->needers.at[k]);
-        array_push(builder->arena, next, share);
+        give(&giver, gift->needers.at[n], lo, lo + passed[n]);
+        if (passed[n])
+            pass_on(builder, gift, n, lo, lo + passed[n], next);
     }
 }
 
@@ -280,14 +314,43 @@ static void extract_all_to_alls(Builder *builder, int exchange)
 
 /* ---- all together ---- */
 
+/* An even share of all that is sent in the end, by the steps so far and by these gifts. */
+static int64_t even_load(const Builder *builder, const Gifts *gifts)
+{
+    int64_t total = 0;
+    for (int i = 0; i < builder->plan->device_count; i++)
+        total += builder->sent[i];
+    for (int g = 0; g < gifts->count; g++)
+        total += (gifts->at[g].segment.hi - gifts->at[g].segment.lo) * gifts->at[g].needers.count;
+    return total / builder->plan->device_count + 1;
+}
+
+/* A gift and its place in the list. */
+typedef struct Ranked {
+    int holders, place;
+} Ranked;
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const Ranked *x = a, *y = b;
+    return x->holders != y->holders ? x->holders - y->holders : x->place - y->place;
+}
+
+/* Sends all gifts, first those with the least choice of a sender. */
 static void send_all(Builder *builder, const Gifts *gifts, bool last, Gifts *next)
 {
     if (!gifts->count)
         return;
+    plan_count(builder);
+    int64_t cap = even_load(builder, gifts);
+    Ranked *order = arena_array(builder->arena, Ranked, gifts->count);
+    for (int g = 0; g < gifts->count; g++)
+        order[g] = (Ranked){gifts->at[g].holders.count, g};
+    qsort(order, (size_t)gifts->count, sizeof *order, compare_ranked);
     plan_step(builder, HT_EXCHANGE);
     int exchange = builder->plan->steps.count - 1;
     for (int g = 0; g < gifts->count; g++)
-        send_gift(builder, exchange, &gifts->at[g], last, next);
+        send_gift(builder, exchange, &gifts->at[order[g].place], cap, last, next);
     extract_all_to_alls(builder, exchange);
 }
 

@@ -13,8 +13,7 @@
 typedef struct Part {
     Segment segment;
     int reducer;
-    bool holds;   // the reducer holds a contribution itself
-    Devices team; // by contribution; the reducer in place of the one that it holds
+    Devices team; // a holder of each contribution, the reducer among them; for collectives only
 } Part;
 
 typedef Array(Part) Parts;
@@ -79,76 +78,78 @@ static void add_all_reduce(Builder *builder, int t)
 
 /* ---- parts ---- */
 
-/* The devices among which the value is divided: those that want it and hold a contribution, or else all that want it. Teams stand together, so
- * that each reduces one stretch of the value. */
-static Devices reducers_of(Builder *builder, const Task *task)
+/* A reduction that is no all-reduce: who reduces, and in which parts. */
+typedef struct Job {
+    int task;
+    Devices reducers;  // those that want the value and hold a contribution, or else all that want it
+    bool holds;        // the reducers hold contributions
+    bool teams;        // the holders form teams, in each of which somebody reduces
+    int first, last;   // its parts
+    bool collective;
+    Array(int) early;  // contributions that no reducer holds and that are reduced beforehand
+} Job;
+
+typedef Array(Job) Jobs;
+
+/* The devices among which the value is divided. Teams stand together, so that each reduces one stretch of the value. */
+static void find_reducers(Builder *builder, const Task *task, Job *job)
 {
-    Devices reducers = {0};
-    int lanes = 0;
+    int lanes = 0, served = 0;
     for (int p = 0; p < task->source_count; p++)
         lanes = task->sources[p].count > lanes ? task->sources[p].count : lanes;
-    for (int lane = 0; lane < lanes; lane++)
+    for (int lane = 0; lane < lanes; lane++) {
+        int before = job->reducers.count;
         for (int p = 0; p < task->source_count; p++)
             if (lane < task->sources[p].count && devices_find(&task->wanted, task->sources[p].at[lane]) >= 0)
-                array_push(builder->arena, &reducers, task->sources[p].at[lane]);
-    return reducers.count ? reducers : task->wanted;
-}
-
-static int least_loaded(const Builder *builder, const Devices *devices)
-{
-    int best = 0;
-    for (int i = 1; i < devices->count; i++)
-        if (builder->sent[plan_slot(builder->plan, devices->at[i])] < builder->sent[plan_slot(builder->plan, devices->at[best])])
-            best = i;
-    return devices->at[best];
-}
-
-/* Chooses who brings each contribution to a part: its own team, where the holders form teams, or the least loaded holder. */
-static void choose_team(Builder *builder, const Task *task, Part *part)
-{
-    int own = -1, lane = -1;
-    for (int p = 0; p < task->source_count && lane < 0; p++)
-        if ((lane = devices_find(&task->sources[p], part->reducer)) >= 0)
-            own = p;
-    part->holds = own >= 0;
-    bool teams = own >= 0 && holders_each(task) > 0;
-    for (int p = 0; p < task->source_count; p++) {
-        int member = p == own ? part->reducer : teams ? task->sources[p].at[lane] : least_loaded(builder, &task->sources[p]);
-        array_push(builder->arena, &part->team, member);
-        if (p != own)
-            builder->sent[plan_slot(builder->plan, member)] += part->segment.hi - part->segment.lo;
+                array_push(builder->arena, &job->reducers, task->sources[p].at[lane]);
+        served += job->reducers.count > before;
     }
+    job->holds = job->reducers.count > 0;
+    job->teams = job->holds && holders_each(task) && served == lanes;
+    if (!job->holds)
+        job->reducers = task->wanted;
 }
 
-static void add_parts(Builder *builder, int t, Parts *parts)
+/* The members of the team in which a device reduces. */
+static Devices team_of(Builder *builder, const Task *task, int reducer)
 {
-    const Task *task = &builder->plan->tasks.at[t];
-    Devices reducers = reducers_of(builder, task);
-    int64_t *shares = arena_array(builder->arena, int64_t, reducers.count), lo = 0;
-    spread_evenly(builder, &reducers, task->volume, task->source_count - 1, builder->received, shares);
-    for (int r = 0; r < reducers.count; lo += shares[r++]) {
-        if (!shares[r])
-            continue;
-        Part part = {.segment = {.task = t, .origin = ORIGIN_FROM, .lo = lo, .hi = lo + shares[r]}, .reducer = reducers.at[r]};
-        choose_team(builder, task, &part);
-        array_push(builder->arena, parts, part);
+    Devices team = {0};
+    int lane = -1;
+    for (int p = 0; lane < 0 && p < task->source_count; p++)
+        lane = devices_find(&task->sources[p], reducer);
+    for (int p = 0; p < task->source_count; p++)
+        array_push(builder->arena, &team, task->sources[p].at[lane]);
+    return team;
+}
+
+/* Divides the value evenly among the reducers, each of which reduces its part in its team. */
+static void add_team_parts(Builder *builder, Job *job, Parts *parts)
+{
+    const Task *task = &builder->plan->tasks.at[job->task];
+    int count = job->reducers.count;
+    job->first = parts->count;
+    for (int r = 0; r < count; r++) {
+        Segment segment = {.task = job->task, .lo = task->volume * r / count, .hi = task->volume * (r + 1) / count};
+        if (segment.lo < segment.hi)
+            array_push(builder->arena, parts, (Part){segment, job->reducers.at[r], team_of(builder, task, job->reducers.at[r])});
     }
+    job->last = parts->count;
 }
 
 /* ---- collectives ---- */
 
 /* The devices of a component: the reducers in the order of their parts, then the others in ascending order. */
-static Devices component_devices(Builder *builder, const Parts *parts, const int *component, int which, int *reducers)
+static Devices component_devices(Builder *builder, const Parts *parts, const int *order, int count, int *reducers)
 {
     Devices devices = {0}, others = {0};
-    for (int i = 0; i < parts->count; i++)
-        if (component[i] == which && devices_find(&devices, parts->at[i].reducer) < 0)
-            array_push(builder->arena, &devices, parts->at[i].reducer);
+    for (int i = 0; i < count; i++)
+        if (devices_find(&devices, parts->at[order[i]].reducer) < 0)
+            array_push(builder->arena, &devices, parts->at[order[i]].reducer);
     *reducers = devices.count;
-    for (int i = 0; i < parts->count; i++)
-        for (int k = 0; component[i] == which && k < parts->at[i].team.count; k++)
-            if (devices_find(&devices, parts->at[i].team.at[k]) < 0 && devices_find(&others, parts->at[i].team.at[k]) < 0)
-                array_push(builder->arena, &others, parts->at[i].team.at[k]);
+    const Devices *team = &parts->at[order[0]].team;
+    for (int k = 0; k < team->count; k++)
+        if (devices_find(&devices, team->at[k]) < 0)
+            array_push(builder->arena, &others, team->at[k]);
     if (others.count)
         qsort(others.at, (size_t)others.count, sizeof *others.at, compare_devices);
     for (int i = 0; i < others.count; i++)
@@ -156,135 +157,259 @@ static Devices component_devices(Builder *builder, const Parts *parts, const int
     return devices;
 }
 
-/* Whether all devices of a component contribute to all its parts. */
-static bool is_collective(const Parts *parts, const int *component, int which, int devices)
+/* Whether the teams of all parts of a component are the same devices. */
+static bool is_closed(const Parts *parts, const int *order, int count)
 {
-    for (int i = 0; i < parts->count; i++)
-        if (component[i] == which && (!parts->at[i].holds || parts->at[i].team.count != devices))
+    const Devices *first = &parts->at[order[0]].team;
+    for (int i = 1; i < count; i++) {
+        const Devices *team = &parts->at[order[i]].team;
+        if (team->count != first->count)
             return false;
+        for (int k = 0; k < team->count && i; k++)
+            if (devices_find(first, team->at[k]) < 0)
+                return false;
+    }
     return true;
 }
 
-/* Makes one collective of a component when it is one. */
-static bool add_collective(Builder *builder, const Parts *parts, const int *component, int which)
+static void add_collective(Builder *builder, const Parts *parts, const int *order, int count)
 {
     int reducers;
-    Devices devices = component_devices(builder, parts, component, which, &reducers);
-    if (!is_collective(parts, component, which, devices.count))
-        return false;
+    Devices devices = component_devices(builder, parts, order, count, &reducers);
     Step *step = plan_step(builder, reducers == 1 ? HT_REDUCE : HT_REDUCE_SCATTER);
     step->group = devices;
     step->parts = arena_array(builder->arena, Segments, devices.count);
-    for (int i = 0; i < parts->count; i++)
-        if (component[i] == which)
-            array_push(builder->arena, &step->parts[devices_find(&devices, parts->at[i].reducer)], parts->at[i].segment);
-    return true;
+    for (int i = 0; i < count; i++)
+        array_push(builder->arena, &step->parts[devices_find(&devices, parts->at[order[i]].reducer)], parts->at[order[i]].segment);
 }
 
-/* ---- messages ---- */
-
-/* What the messages of a reduction need: the steps, and what was reduced beforehand. */
-typedef struct Rounds {
-    int before, main;    // the steps in which the early ones and all others are reduced
-    Array(int) early;    // contributions that no reducer of the current task holds
-    Devices early_at;    // the holder of each that takes part
-    int64_t *early_ends; // where the part that each of them reduces ends
-} Rounds;
-
-/* Contributions that no reducer of the task holds, when reducing them first spares the reducers; else none. */
-static void find_early(Builder *builder, const Parts *parts, int first, int last, Rounds *rounds)
+/* A job is done by collectives when all its parts are; where one is not, none of the components that it touches is. */
+static void find_collective_jobs(const Jobs *jobs, const int *component, bool *closed)
 {
-    const Task *task = &builder->plan->tasks.at[parts->at[first].segment.task];
-    rounds->early.count = rounds->early_at.count = 0;
-    if (task->source_count - 2 <= last - first)
-        return;
-    for (int p = 0; p < task->source_count; p++) {
-        bool held = false;
-        for (int i = first; i < last && !held; i++)
-            held = devices_find(&task->sources[p], parts->at[i].reducer) >= 0;
-        if (!held)
-            array_push(builder->arena, &rounds->early, p);
-    }
-    if (rounds->early.count < 2)
-        rounds->early.count = 0;
-    for (int k = 0; k < rounds->early.count; k++)
-        array_push(builder->arena, &rounds->early_at, least_loaded(builder, &task->sources[rounds->early.at[k]]));
-}
-
-/* The holders of early contributions reduce them among themselves, each a part. */
-static void reduce_early(Builder *builder, int t, Rounds *rounds)
-{
-    int count = rounds->early.count;
-    int64_t *shares = arena_array(builder->arena, int64_t, count), lo = 0;
-    rounds->early_ends = arena_array(builder->arena, int64_t, count);
-    spread_evenly(builder, &rounds->early_at, builder->plan->tasks.at[t].volume, count - 1, builder->received, shares);
-    for (int k = 0; k < count; lo += shares[k++]) {
-        rounds->early_ends[k] = lo + shares[k];
-        if (!shares[k])
-            continue;
-        Segment segment = {.task = t, .origin = ORIGIN_FROM, .source = rounds->early.at[0], .lo = lo, .hi = lo + shares[k]};
-        array_push(builder->arena, &builder->plan->steps.at[rounds->before].reductions, (Reducing){rounds->early_at.at[k], segment, true});
-        for (int i = 0; i < count; i++) {
-            segment.source = rounds->early.at[i];
-            if (i != k)
-                step_send(builder, rounds->before, rounds->early_at.at[i], rounds->early_at.at[k], segment);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int j = 0; j < jobs->count; j++) {
+            Job *job = &jobs->at[j];
+            bool all = job->teams;
+            for (int i = job->first; i < job->last; i++)
+                all = all && closed[component[i]];
+            job->collective = all;
+            for (int i = job->first; i < job->last && !all; i++) {
+                changed = changed || closed[component[i]];
+                closed[component[i]] = false;
+            }
         }
     }
 }
 
-static bool is_early(const Rounds *rounds, int source)
+/* Does by collectives what can be done so: marks those jobs. */
+static void reduce_in_teams(Builder *builder, const Jobs *jobs, const Parts *parts)
 {
-    for (int k = 0; k < rounds->early.count; k++)
-        if (rounds->early.at[k] == source)
+    Devices *teams = arena_array(builder->arena, Devices, parts->count);
+    for (int i = 0; i < parts->count; i++)
+        teams[i] = parts->at[i].team;
+    int components, *component = connect_sets(builder, teams, parts->count, &components);
+    int *begin = arena_array(builder->arena, int, components + 1), *order = sort_by_component(builder, component, parts->count, components, begin);
+    bool *closed = arena_array(builder->arena, bool, components);
+    for (int c = 0; c < components; c++)
+        closed[c] = is_closed(parts, order + begin[c], begin[c + 1] - begin[c]);
+    find_collective_jobs(jobs, component, closed);
+    for (int c = 0; c < components; c++)
+        if (closed[c])
+            add_collective(builder, parts, order + begin[c], begin[c + 1] - begin[c]);
+}
+
+/* ---- messages ---- */
+
+/* What the messages of the reductions need. */
+typedef struct Rounds {
+    int before, main; // the steps in which early contributions, and then all others, are reduced
+    int64_t cap;      // an even share of what is sent or received
+    double *direct;   // by slot: what the device would receive as a reducer if nothing were reduced beforehand
+} Rounds;
+
+/* Elements that a task's devices receive in all, by element of the value. */
+static int64_t task_cost(const Task *task, const Job *job)
+{
+    return task->source_count - job->holds + task->wanted.count - 1;
+}
+
+/* What the reducers of a job receive each, when nothing is reduced beforehand. */
+static double direct_load(const Task *task, const Job *job)
+{
+    return (double)task->volume * (task->source_count - job->holds) / job->reducers.count;
+}
+
+static void find_direct_loads(Builder *builder, const Jobs *jobs, Rounds *rounds)
+{
+    rounds->direct = arena_array(builder->arena, double, builder->plan->device_count);
+    for (int i = 0; i < builder->plan->device_count; i++)
+        rounds->direct[i] = (double)builder->received[i];
+    for (int j = 0; j < jobs->count; j++)
+        for (int r = 0; !jobs->at[j].collective && r < jobs->at[j].reducers.count; r++)
+            rounds->direct[plan_slot(builder->plan, jobs->at[j].reducers.at[r])] += direct_load(&builder->plan->tasks.at[jobs->at[j].task], &jobs->at[j]);
+}
+
+/* Whether reducers would receive more than one and a half times both the value's size and an even share. */
+static bool receive_much(const Builder *builder, const Task *task, const Job *job, const Rounds *rounds)
+{
+    double most = 0;
+    for (int r = 0; r < job->reducers.count; r++)
+        most = rounds->direct[plan_slot(builder->plan, job->reducers.at[r])] > most ? rounds->direct[plan_slot(builder->plan, job->reducers.at[r])] : most;
+    return most > 1.5 * (double)rounds->cap && direct_load(task, job) + (double)task->volume * (1 - 1.0 / job->reducers.count) > 1.5 * (double)task->volume;
+}
+
+/* Contributions that no reducer holds are reduced beforehand when the reducers would else receive much. */
+static void find_early(Builder *builder, Job *job, const Rounds *rounds)
+{
+    const Task *task = &builder->plan->tasks.at[job->task];
+    if (!receive_much(builder, task, job, rounds))
+        return;
+    for (int p = 0; p < task->source_count; p++) {
+        bool held = false;
+        for (int r = 0; r < job->reducers.count && !held; r++)
+            held = devices_find(&task->sources[p], job->reducers.at[r]) >= 0;
+        if (!held)
+            array_push(builder->arena, &job->early, p);
+    }
+    if (job->early.count < 2)
+        job->early.count = 0;
+}
+
+/* Divides the value among the reducers so that they receive alike. */
+static void add_parts(Builder *builder, Job *job, Parts *parts)
+{
+    const Task *task = &builder->plan->tasks.at[job->task];
+    int64_t *shares = arena_array(builder->arena, int64_t, job->reducers.count), lo = 0;
+    int64_t cost = task->source_count - job->holds - job->early.count + (job->early.count > 0);
+    spread_evenly(builder, &job->reducers, task->volume, cost, 0, builder->received, shares);
+    job->first = parts->count;
+    for (int r = 0; r < job->reducers.count; lo += shares[r++]) {
+        Segment segment = {.task = job->task, .lo = lo, .hi = lo + shares[r]};
+        if (shares[r])
+            array_push(builder->arena, parts, (Part){.segment = segment, .reducer = job->reducers.at[r]});
+    }
+    job->last = parts->count;
+}
+
+/* Sends a device a contribution from its holders, each a stretch of it. */
+static void send_contribution(Builder *builder, int step, const Devices *holders, Segment segment, int receiver, int64_t cap)
+{
+    int64_t *shares = arena_array(builder->arena, int64_t, holders->count), end = segment.hi;
+    spread_evenly(builder, holders, end - segment.lo, 1, cap, builder->sent, shares);
+    for (int h = 0; h < holders->count; h++) {
+        segment.hi = segment.lo + shares[h];
+        if (shares[h])
+            step_send(builder, step, holders->at[h], receiver, segment);
+        segment.lo = segment.hi;
+    }
+}
+
+/* All holders of the early contributions: each of them reduces a part. */
+static Devices early_reducers(Builder *builder, const Task *task, const Job *job)
+{
+    Devices devices = {0};
+    for (int e = 0; e < job->early.count; e++)
+        for (int h = 0; h < task->sources[job->early.at[e]].count; h++)
+            array_push(builder->arena, &devices, task->sources[job->early.at[e]].at[h]);
+    return devices;
+}
+
+/* Sends the reducers what they need of one early reduction. */
+static void send_early(Builder *builder, const Job *job, const Parts *parts, const Rounds *rounds, int device, Segment reduced)
+{
+    for (int i = job->first; i < job->last; i++) {
+        const Segment *part = &parts->at[i].segment;
+        Segment segment = {.task = job->task, .origin = ORIGIN_PARTIAL, .source = job->early.at[0]};
+        segment.lo = reduced.lo > part->lo ? reduced.lo : part->lo;
+        segment.hi = reduced.hi < part->hi ? reduced.hi : part->hi;
+        if (segment.lo < segment.hi)
+            step_send(builder, rounds->main, device, parts->at[i].reducer, segment);
+    }
+    builder->sent[plan_slot(builder->plan, device)] += reduced.hi - reduced.lo;
+}
+
+/* The holders of early contributions reduce them among themselves, each a part, and send the results on. */
+static void reduce_early(Builder *builder, const Job *job, const Parts *parts, const Rounds *rounds)
+{
+    const Task *task = &builder->plan->tasks.at[job->task];
+    Devices devices = early_reducers(builder, task, job);
+    int64_t *shares = arena_array(builder->arena, int64_t, devices.count), lo = 0;
+    spread_evenly(builder, &devices, task->volume, job->early.count - 1, 0, builder->received, shares);
+    for (int k = 0; k < devices.count; lo += shares[k++]) {
+        if (!shares[k])
+            continue;
+        Segment segment = {.task = job->task, .source = job->early.at[0], .lo = lo, .hi = lo + shares[k]};
+        array_push(builder->arena, &builder->plan->steps.at[rounds->before].reductions, (Reducing){devices.at[k], segment, true});
+        for (int e = 0; e < job->early.count; e++) {
+            const Devices *holders = &task->sources[job->early.at[e]];
+            segment.source = job->early.at[e];
+            if (devices_find(holders, devices.at[k]) < 0)
+                send_contribution(builder, rounds->before, holders, segment, devices.at[k], rounds->cap);
+        }
+        send_early(builder, job, parts, rounds, devices.at[k], segment);
+    }
+}
+
+static bool is_early(const Job *job, int source)
+{
+    for (int k = 0; k < job->early.count; k++)
+        if (job->early.at[k] == source)
             return true;
     return false;
 }
 
-/* Sends a reducer what it needs of the early reductions. */
-static void send_early(Builder *builder, const Part *part, const Rounds *rounds)
+/* Sends a reducer the contributions to its part that it does not hold. */
+static void reduce_part(Builder *builder, const Job *job, const Part *part, const Rounds *rounds)
 {
-    int64_t lo = 0;
-    for (int k = 0; k < rounds->early.count; lo = rounds->early_ends[k++]) {
-        Segment segment = {.task = part->segment.task, .origin = ORIGIN_PARTIAL, .source = rounds->early.at[0]};
-        segment.lo = lo > part->segment.lo ? lo : part->segment.lo;
-        segment.hi = rounds->early_ends[k] < part->segment.hi ? rounds->early_ends[k] : part->segment.hi;
-        if (segment.lo < segment.hi)
-            step_send(builder, rounds->main, rounds->early_at.at[k], part->reducer, segment);
-    }
-}
-
-static void reduce_part(Builder *builder, const Part *part, const Rounds *rounds)
-{
+    const Task *task = &builder->plan->tasks.at[job->task];
     array_push(builder->arena, &builder->plan->steps.at[rounds->main].reductions, (Reducing){part->reducer, part->segment, false});
-    for (int p = 0; p < part->team.count; p++) {
+    for (int p = 0; p < task->source_count; p++) {
         Segment segment = part->segment;
         segment.source = p;
-        if (part->team.at[p] != part->reducer && !is_early(rounds, p))
-            step_send(builder, rounds->main, part->team.at[p], part->reducer, segment);
+        if (devices_find(&task->sources[p], part->reducer) < 0 && !is_early(job, p))
+            send_contribution(builder, rounds->main, &task->sources[p], segment, part->reducer, rounds->cap);
     }
-    send_early(builder, part, rounds);
-}
-
-/* Reduces by messages those of the parts [first, last), which are all of one task, that no collective has done. */
-static void add_messages(Builder *builder, const Parts *parts, int first, int last, const int *component, const bool *done, Rounds *rounds)
-{
-    bool any = false;
-    for (int i = first; i < last; i++)
-        any = any || done[component[i]];
-    rounds->early.count = rounds->early_at.count = 0;
-    if (!any)
-        find_early(builder, parts, first, last, rounds);
-    if (rounds->early.count)
-        reduce_early(builder, parts->at[first].segment.task, rounds);
-    for (int i = first; i < last; i++)
-        if (!done[component[i]])
-            reduce_part(builder, &parts->at[i], rounds);
 }
 
 static int combining_step(Builder *builder)
 {
     plan_step(builder, HT_EXCHANGE)->combine = true;
     return builder->plan->steps.count - 1;
+}
+
+/* An even share of what the steps so far and all jobs move. */
+static int64_t even_load(const Builder *builder, const Jobs *jobs)
+{
+    int64_t total = 0;
+    for (int i = 0; i < builder->plan->device_count; i++)
+        total += builder->received[i];
+    for (int j = 0; j < jobs->count; j++)
+        total += jobs->at[j].collective ? 0 : task_cost(&builder->plan->tasks.at[jobs->at[j].task], &jobs->at[j]) * builder->plan->tasks.at[jobs->at[j].task].volume;
+    return total / builder->plan->device_count + 1;
+}
+
+/* Reduces by messages the jobs that no collectives do. */
+static void reduce_by_messages(Builder *builder, const Jobs *jobs, Parts *parts)
+{
+    plan_count(builder);
+    Rounds rounds = {.cap = even_load(builder, jobs), .before = combining_step(builder)};
+    rounds.main = combining_step(builder);
+    find_direct_loads(builder, jobs, &rounds);
+    for (int j = 0; j < jobs->count; j++)
+        if (!jobs->at[j].collective) {
+            find_early(builder, &jobs->at[j], &rounds);
+            add_parts(builder, &jobs->at[j], parts);
+        }
+    for (int j = 0; j < jobs->count; j++) {
+        const Job *job = &jobs->at[j];
+        for (int i = job->first; !job->collective && i < job->last; i++)
+            reduce_part(builder, job, &parts->at[i], &rounds);
+    }
+    for (int j = 0; j < jobs->count; j++)
+        if (!jobs->at[j].collective && jobs->at[j].early.count)
+            reduce_early(builder, &jobs->at[j], parts, &rounds);
+    plan_drop_empty(builder);
 }
 
 /* ---- all together ---- */
@@ -303,49 +428,29 @@ static void hand_on(Builder *builder, const Part *part)
         array_push(builder->arena, &builder->gifts, gift);
 }
 
-/* The devices that act for each part: its team, and the reducer even if it holds nothing. */
-static const Devices *acting_devices(Builder *builder, const Parts *parts)
-{
-    Devices *teams = arena_array(builder->arena, Devices, parts->count);
-    for (int i = 0; i < parts->count; i++) {
-        const Part *part = &parts->at[i];
-        for (int k = 0; k < part->team.count; k++)
-            array_push(builder->arena, &teams[i], part->team.at[k]);
-        if (!part->holds)
-            array_push(builder->arena, &teams[i], part->reducer);
-    }
-    return teams;
-}
-
-static void reduce_parts(Builder *builder, const Parts *parts)
-{
-    int components, *component = connect_sets(builder, acting_devices(builder, parts), parts->count, &components);
-    bool *done = arena_array(builder->arena, bool, components);
-    for (int c = 0; c < components; c++)
-        done[c] = add_collective(builder, parts, component, c);
-    Rounds rounds = {.before = combining_step(builder)};
-    rounds.main = combining_step(builder);
-    for (int i = 0, end; i < parts->count; i = end) {
-        for (end = i + 1; end < parts->count && parts->at[end].segment.task == parts->at[i].segment.task;)
-            end++;
-        add_messages(builder, parts, i, end, component, done, &rounds);
-    }
-    plan_drop_empty(builder);
-}
-
 void plan_reductions(Builder *builder)
 {
+    Jobs jobs = {0};
     Parts parts = {0};
     for (int t = 0; t < builder->plan->tasks.count; t++) {
         const Task *task = &builder->plan->tasks.at[t];
+        Job job = {.task = t};
         if (task->source_count < 2)
             continue;
-        if (is_all_reduce(task))
+        if (is_all_reduce(task)) {
             add_all_reduce(builder, t);
-        else
-            add_parts(builder, t, &parts);
+            continue;
+        }
+        find_reducers(builder, task, &job);
+        if (job.teams)
+            add_team_parts(builder, &job, &parts);
+        array_push(builder->arena, &jobs, job);
     }
-    reduce_parts(builder, &parts);
-    for (int i = 0; i < parts.count; i++)
-        hand_on(builder, &parts.at[i]);
+    if (!jobs.count)
+        return;
+    reduce_in_teams(builder, &jobs, &parts);
+    reduce_by_messages(builder, &jobs, &parts);
+    for (int j = 0; j < jobs.count; j++)
+        for (int i = jobs.at[j].first; i < jobs.at[j].last; i++)
+            hand_on(builder, &parts.at[i]);
 }

@@ -1,7 +1,7 @@
 /* Differentiation: the backward and update sections.
  *
- * Requires the forward section with gradient functions attached to its operators. Leaves a module without gradient functions, in which the gradient of every trained
- * parameter that the loss depends on is computed, and updates follow. Nothing is computed that nobody needs. */
+ * Requires the forward section with gradient functions attached to its operators. Leaves a module without gradient functions, in which the
+ * gradient of every trained parameter that the loss depends on is computed, and updates follow. Nothing is computed that nobody needs. */
 #include "passes/differentiate.h"
 
 #include "passes/gradient_rule.h"
@@ -112,7 +112,8 @@ void add_gradient(Differentiator *diff, Value *value, Value *contribution)
     if (!diff->needs[value->id] || !contribution)
         return;
     if (!type_equal(value->type, contribution->type)) {
-        diag_error(diff->module->diag, diff->forward->at, "the gradient of %s has another shape or element type than the operand that it belongs to", diff->forward->def->name);
+        diag_error(diff->module->diag, diff->forward->at,
+                   "the gradient of %s has another shape or element type than the operand that it belongs to", diff->forward->def->name);
         return;
     }
     name_dims(contribution, value);
@@ -155,7 +156,9 @@ static void body_gradient(Differentiator *diff, int operand)
     }
     Value **operands = arena_array(diff->module->arena, Value *, rule->operand_count + 1);
     for (int i = 0; i < rule->operand_count; i++)
-        operands[i] = rule->operands[i] == GRADIENT_OF_RESULT ? dy : rule->operands[i] == THE_RESULT ? op->results[0] : op->operands[rule->operands[i]];
+        operands[i] = rule->operands[i] == GRADIENT_OF_RESULT ? dy
+                      : rule->operands[i] == THE_RESULT       ? op->results[0]
+                                                              : op->operands[rule->operands[i]];
     add_gradient(diff, op->operands[operand], emit_op(diff, rule->def, operands, rule->operand_count, NULL));
 }
 
@@ -170,6 +173,18 @@ static void view_gradient(Differentiator *diff)
     add_gradient(diff, op->operands[0], emit_op(diff, op->def, &diff->gradient[op->results[0]->id], 1, attrs));
 }
 
+/* The gradients of parameters come first: what they read may be the last use of an activation. */
+static void body_gradients(Differentiator *diff)
+{
+    const Op *op = diff->forward;
+    for (int k = 0; k < op->operand_count; k++)
+        if (flows_to(diff, op, k) && op->operands[k]->kind == VALUE_PARAM)
+            body_gradient(diff, k);
+    for (int k = 0; k < op->operand_count; k++)
+        if (flows_to(diff, op, k) && op->operands[k]->kind != VALUE_PARAM)
+            body_gradient(diff, k);
+}
+
 static void op_gradient(Differentiator *diff)
 {
     const Op *op = diff->forward;
@@ -180,10 +195,7 @@ static void op_gradient(Differentiator *diff)
     else if (op->def->rule->kind == RULE_VIEW)
         view_gradient(diff);
     else if (op->def->rule->kind == RULE_BODY)
-        for (int k = 0; k < op->operand_count; k++) {
-            if (flows_to(diff, op, k))
-                body_gradient(diff, k);
-        }
+        body_gradients(diff);
     else {
         diag_error(diff->module->diag, op->at, "the gradient of %s is needed, but the operator has none", op->def->name);
         diag_note(diff->module->diag, op->def->at, "say grad(g), the C function that builds it, or grad(none) if no gradient flows");
@@ -223,7 +235,8 @@ static bool check_loss(const Module *module)
     const Value *loss = module->loss;
     if (loss && loss->type.rank == 0 && is_float(loss->type.dtype))
         return true;
-    diag_error(module->diag, loss ? loss->at : module->at, "the loss of %s must be one floating-point number (a tensor of no dimensions)", module->name);
+    diag_error(module->diag, loss ? loss->at : module->at, "the loss of %s must be one floating-point number (a tensor of no dimensions)",
+               module->name);
     return false;
 }
 

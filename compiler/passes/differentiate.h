@@ -6,13 +6,13 @@
 
 typedef struct Differentiator {
     Module *module;
-    bool *needs;          // by value id of the forward section: a gradient is wanted
-    Value **gradient;     // by value id: what has come together so far
-    int value_count;      // values of the forward section and of the gradient functions
-    Value **mapped;       // by value id of a gradient function: its copy in the module
-    bool *wanted;         // by value id of a gradient function: the copy is wanted
-    const Op *forward;    // the operator whose gradient is built; new ones take its place in the source
-    Section section;      // of new operators
+    bool *needs;             // by value id of the forward section: a gradient is wanted
+    Value **gradient;        // by value id: what has come together so far
+    int value_count;         // values of the forward section and of the gradient functions
+    Value **mapped;          // by value id of a gradient function: its copy in the module
+    bool *wanted;            // by value id of a gradient function: the copy is wanted
+    const Op *forward;       // the operator whose gradient is built; new ones take its place in the source
+    Section section;         // of new operators
     struct RuleEntry *rules; // derived rules that are known
     const OpDef *sum;
 } Differentiator;

@@ -53,7 +53,9 @@ static void map_arguments(Differentiator *diff)
         if (!param || !diff->wanted[param->id])
             continue;
         int result = i - op->result_count, operand = i - 2 * op->result_count;
-        diff->mapped[param->id] = result < 0 ? gradient_or_zeros(diff, op->results[i]) : operand < 0 ? op->results[result] : op->operands[operand];
+        diff->mapped[param->id] = result < 0    ? gradient_or_zeros(diff, op->results[i])
+                                  : operand < 0 ? op->results[result]
+                                                : op->operands[operand];
     }
 }
 

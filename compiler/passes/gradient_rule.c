@@ -6,18 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The forward operator, and the names that the derived rule gives to things. Accesses of the derived rule are numbered as the forward operands, then dy, then y. */
+/* The forward operator, and the names that the derived rule gives to things. Accesses of the derived rule are numbered as the forward
+ * operands, then dy, then y. */
 typedef struct Deriver {
     Arena *arena;
     const Op *op;
     const Rule *rule;
-    int operand, dy, y;         // dx is the gradient of `operand`; the numbers of dy and y
-    const char **factor_names;  // by bound factor
-    const char **access_names;  // by access
+    int operand, dy, y;        // dx is the gradient of `operand`; the numbers of dy and y
+    const char **factor_names; // by bound factor
+    const char **access_names; // by access
     const char *dx_name;
-    bool *mentioned;            // by access: the derived rule has it
-    bool *occurs;               // by bound factor: the derived rule has it
-    Array(int) order;           // accesses as the text mentions them
+    bool *mentioned;  // by access: the derived rule has it
+    bool *occurs;     // by bound factor: the derived rule has it
+    Array(int) order; // accesses as the text mentions them
 } Deriver;
 
 /* ---- names ---- */
@@ -143,8 +144,8 @@ static const Expr *size_of(const Deriver *deriver, int bound)
     return expr_leaf(deriver->arena, EXPR_SIZE, bound);
 }
 
-/* dy times the derivative of one term. Where the term was summed over a factor that the derivative lacks, it counts as often as the factor's extent; `repeated`
- * collects these. */
+/* dy times the derivative of one term. Where the term was summed over a factor that the derivative lacks, it counts as often as the
+ * factor's extent; `repeated` collects these. */
 static const Expr *term_gradient(const Deriver *deriver, const Expr *term, bool *repeated)
 {
     int count = deriver->op->binding->factor_count;
@@ -215,7 +216,8 @@ static const Expr *lowered_leaf(const Deriver *deriver, const Expr *leaf)
     const Binding *binding = deriver->op->binding;
     if (leaf->kind == EXPR_ATTR) {
         const Attr *attr = &deriver->op->attrs[leaf->index];
-        return attr_kind(deriver->op->def, leaf->index) == PARAM_FLOAT ? float_number(deriver, attr->f) : expr_number(arena, (double)attr->i, NULL);
+        return attr_kind(deriver->op->def, leaf->index) == PARAM_FLOAT ? float_number(deriver, attr->f)
+                                                                       : expr_number(arena, (double)attr->i, NULL);
     }
     if (leaf->kind != EXPR_SIZE)
         return leaf;
@@ -339,7 +341,8 @@ static bool same_dims(const BoundAccess *a, const BoundAccess *b)
 
 static bool is_same(const Deriver *deriver, const Expr *total)
 {
-    return total->kind == EXPR_ACCESS && total->index == deriver->dy && same_dims(bound_access(deriver, deriver->dy), bound_access(deriver, deriver->operand)) &&
+    return total->kind == EXPR_ACCESS && total->index == deriver->dy &&
+           same_dims(bound_access(deriver, deriver->dy), bound_access(deriver, deriver->operand)) &&
            access_type(deriver, deriver->dy).dtype == access_type(deriver, deriver->operand).dtype;
 }
 
@@ -377,5 +380,6 @@ GradientRule gradient_rule(Module *module, const Op *op, int operand)
     mark_access(bound_access(&deriver, operand), deriver.occurs);
     const char *text = rule_text(&deriver, lowered(&deriver, total));
     const OpDef *def = rule_inserted(arena, arena_format(arena, "%s_%s", op->def->name, deriver.dx_name), text);
-    return (GradientRule){.kind = GRADIENT_RULE, .def = module_def(module, def), .operand_count = deriver.order.count, .operands = operand_list(&deriver)};
+    return (GradientRule){
+        .kind = GRADIENT_RULE, .def = module_def(module, def), .operand_count = deriver.order.count, .operands = operand_list(&deriver)};
 }

@@ -1,7 +1,8 @@
 /* The gradient of a body by one of its operands, as a rule that the compiler inserts.
  *
- * For y[b, o] = x[b, i] * w[o, i] the gradient of x is dx[b, i] = dy[b, o] * w[o, i]: dy times the derivative of the body, summed over the factors that x lacks.
- * The rule's text names every dimension by itself (b.. becomes b0, b1), says the extents that its operands do not tell, and has the arguments' values in place.
+ * For y[b, o] = x[b, i] * w[o, i] the gradient of x is dx[b, i] = dy[b, o] * w[o, i]: dy times the derivative of the body, summed over the
+ * factors that x lacks. The rule's text names every dimension by itself (b.. becomes b0, b1), says the extents that its operands do not
+ * tell, and has the arguments' values in place.
  */
 #ifndef PASSES_GRADIENT_RULE_H
 #define PASSES_GRADIENT_RULE_H
@@ -11,9 +12,9 @@
 enum { GRADIENT_OF_RESULT = -1, THE_RESULT = -2 };
 
 typedef enum GradientKind {
-    GRADIENT_ZERO,  // the operand does not matter
-    GRADIENT_SAME,  // dx is dy
-    GRADIENT_RULE   // dx is what `def` computes
+    GRADIENT_ZERO, // the operand does not matter
+    GRADIENT_SAME, // dx is dy
+    GRADIENT_RULE  // dx is what `def` computes
 } GradientKind;
 
 typedef struct GradientRule {

@@ -26,8 +26,9 @@ static bool check_update(const Module *module)
     int least = 2 + module->state_count;
     if (rule->result_count == 1 + module->state_count && rule->operand_count >= least + module->clip && rule->operand_count <= least + 1)
         return true;
-    diag_error(module->diag, module->update->at, "an optimizer of %d states a parameter needs the operands p, g, the states%s, and the results p, the states", module->state_count,
-               module->clip ? ", norm" : " and perhaps ?norm");
+    diag_error(module->diag, module->update->at,
+               "an optimizer of %d states a parameter needs the operands p, g, the states%s, and the results p, the states",
+               module->state_count, module->clip ? ", norm" : " and perhaps ?norm");
     return false;
 }
 
@@ -53,7 +54,8 @@ static void make_states(Module *module, Parameter *param)
 {
     param->state_count = module->state_count;
     for (int i = 0; i < module->state_count; i++) {
-        Value *state = ir_value(module, VALUE_STATE, arena_format(module->arena, "%s.%d", param->name, i), param->value->type, param->value->at);
+        Value *state =
+            ir_value(module, VALUE_STATE, arena_format(module->arena, "%s.%d", param->name, i), param->value->type, param->value->at);
         state->dims = param->value->dims;
         state->index = i;
         param->states[i] = state;

@@ -11,6 +11,13 @@
 
 #include <hetu/hetu.h>
 
+#include <assert.h>
+
+static inline bool ht_is_integer(ht_tensor x)
+{
+    return ht_dtype_of(x) == HT_I32 || ht_dtype_of(x) == HT_I64;
+}
+
 /* ---- products ---- */
 
 /* y = x wᵀ + bias over the last dimension of x; the weight may have several output dimensions; bias may be HT_NONE. */
@@ -167,10 +174,10 @@ static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
 
 /* ---- tables of rows ---- */
 
-/* y[b] = table[id[b]]; ids are i32 or i64 and name rows of the table. Where the rows are cut, a device gives zeros for rows that it lacks. */
+/* y[b] = table[id[b]]; ids are i32 or i64. Where the rows are cut, a device gives zeros for rows that it lacks. */
 #pragma hspmd op y[b.., e] = embedding(table[v, e], id[b..]) \
     reduction(+: v) offset(v) linear(table) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
-ht_tensor ht_embedding(ht_tensor table, ht_tensor id);
+ht_tensor ht_embedding_at(ht_tensor table, ht_tensor id);
 
 /* The sum of the rows of dy that name each row of the table. */
 #pragma hspmd op dtable[v, e] = embedding_backward(dy[b.., e], id[b..]) \
@@ -180,6 +187,13 @@ ht_tensor ht_embedding_backward(ht_tensor dy, ht_tensor id, int64_t rows);
 static inline void ht_embedding_gradient(ht_grad *g)
 {
     g->dx[0] = ht_embedding_backward(g->dy[0], g->x[1], ht_extent(g->x[0], 0));
+}
+
+/* The rows of a table that integers name. */
+static inline ht_tensor ht_embedding(ht_tensor table, ht_tensor id)
+{
+    assert(ht_is_integer(id) && "the ids of ht_embedding are integers");
+    return ht_embedding_at(table, id);
 }
 
 /* ---- attention ---- */
@@ -197,12 +211,15 @@ static inline void ht_rope_gradient(ht_grad *g)
 
 static inline ht_tensor ht_rope(ht_tensor x, float base)
 {
+    assert(ht_extent(x, -1) % 2 == 0 && "ht_rope turns pairs: the last dimension is even");
     return ht_rope_at(x, HT_NONE, base, 1);
 }
 
 /* The same with explicit positions, for packed sequences. */
 static inline ht_tensor ht_rope_positions(ht_tensor x, ht_tensor position, float base)
 {
+    assert(ht_extent(x, -1) % 2 == 0 && "ht_rope turns pairs: the last dimension is even");
+    assert(ht_is_integer(position) && "positions are integers");
     return ht_rope_at(x, position, base, 1);
 }
 
@@ -235,6 +252,7 @@ static inline void ht_attention_gradient(ht_grad *g)
 
 static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, bool causal)
 {
+    assert((!ht_present(segments) || (ht_is_integer(segments) && ht_extent(q, -3) == ht_extent(k, -3))) && "segments are integers, one a query and key");
     return ht_attention_stats(q, k, v, segments, causal).y;
 }
 
@@ -268,6 +286,7 @@ ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target
 /* The loss of each row, -log softmax(logits)[target]; 0 where target is -100. The vocabulary may be cut. */
 static inline ht_tensor ht_cross_entropy(ht_tensor logits, ht_tensor target)
 {
+    assert(ht_is_integer(target) && "the targets of ht_cross_entropy are integers");
     ht_tensor peak = ht_row_max(logits);
     ht_mass_result m = ht_mass(logits, target, peak);
     return ht_nll(m.mass, m.hit, peak, target);
@@ -316,6 +335,7 @@ static inline void ht_pad_gradient(ht_grad *g)
 /* PyTorch's narrow; a negative dim counts from the end. */
 static inline ht_tensor ht_slice(ht_tensor x, int dim, int64_t start, int64_t length)
 {
+    assert(start >= 0 && length >= 0 && start + length <= ht_extent(x, dim) && "a slice lies within its dimension");
     return ht_slice_at(x, dim < 0 ? dim + ht_rank(x) : dim, start, length);
 }
 
@@ -358,6 +378,7 @@ static inline void ht_dropout_gradient(ht_grad *g)
 
 static inline ht_tensor ht_dropout(ht_tensor x, float p)
 {
+    assert(p >= 0 && p <= 1 && "the probability of ht_dropout is between 0 and 1");
     return p > 0 ? ht_dropout_at(x, p, ht_stream()) : x;
 }
 

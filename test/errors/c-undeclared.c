@@ -19,6 +19,9 @@ int main(int argc, char **argv)
 // CHECK: {{.*}}c-undeclared.c:8:9: error: call to undeclared function 'ht_relus'; ISO C99 and later do not support implicit function declarations
 // CHECK-NEXT: {{^}}    8 |     x = ht_relus(x);
 // CHECK-NEXT: {{^}}      |         ^
+// CHECK-NEXT: {{.*}}c-undeclared.c:8:9: note: did you mean "ht_relu"?
+// CHECK-NEXT: {{^}}    8 |     x = ht_relus(x);
+// CHECK-NEXT: {{^}}      |         ^
 // CHECK-NEXT: {{.*}}c-undeclared.c:8:7: error: assigning to 'ht_tensor' (aka 'struct ht_tensor') from incompatible type 'int'
 // CHECK-NEXT: {{^}}    8 |     x = ht_relus(x);
 // CHECK-NEXT: {{^}}      |       ^

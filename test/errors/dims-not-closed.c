@@ -19,3 +19,6 @@ int main(int argc, char **argv)
 // CHECK: {{.*}}dims-not-closed.c:8:35: error: expected ")", found the end of the pragma
 // CHECK-NEXT: {{^}}    8 | #pragma hspmd dims(x: batch, width
 // CHECK-NEXT: {{^}}      |                                   ^
+// CHECK-NEXT: {{.*}}dims-not-closed.c:8:19: note: to match this "("
+// CHECK-NEXT: {{^}}    8 | #pragma hspmd dims(x: batch, width
+// CHECK-NEXT: {{^}}      |                   ^

@@ -19,6 +19,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}evaluate-input-output.c:10:18: error: fopen cannot be called in what is evaluated at compile time
+// CHECK: {{.*}}evaluate-input-output.c:10:18: error: fopen cannot be called in a model, which is evaluated at compile time
 // CHECK-NEXT: {{^}}   10 |     FILE *file = fopen("x", "r");
 // CHECK-NEXT: {{^}}      |                  ^

@@ -190,30 +190,55 @@ long must_receive(const Held *from, const Held *to, int device)
     return total;
 }
 
-/* Whether the device alone holds the element, or its contribution to the only replica. */
-static bool holds_alone(const Held *from, int k, int element)
+/* Sets of devices, as bits by index, of which one must send an element: the holders of the value, or those of each contribution to the only replica, when somebody
+ * else wants the value. The number of sets is the result. */
+static int senders(const Held *from, const Held *to, int element, uint32_t *sets)
 {
+    int count = 0;
     bool whole = any_whole(from, element);
-    if (from->offset[k][element] < 0 || (whole && !holds_whole(from, k, element)))
-        return false;
-    for (int j = 0; j < from->device_count; j++) {
-        if (j == k || from->offset[j][element] < 0)
-            continue;
-        if (whole ? holds_whole(from, j, element) : from->regions[j].replica != from->regions[k].replica || from->regions[j].partial == from->regions[k].partial)
-            return false;
+    for (int id = 0; id < (whole ? 1 : 32); id++) {
+        uint32_t holders = 0;
+        bool others = false;
+        for (int i = 0; i < from->device_count; i++)
+            if (from->offset[i][element] >= 0 && (whole ? holds_whole(from, i, element) : from->regions[i].partial == id))
+                holders |= 1u << i;
+        for (int i = 0; i < to->device_count; i++) {
+            int k = find_device(from, to->devices[i]);
+            others = others || (to->offset[i][element] >= 0 && (k < 0 || !(holders >> k & 1)));
+        }
+        if (holders && others)
+            sets[count++] = holders;
     }
-    return true;
+    return count;
 }
 
-long must_send(const Held *from, const Held *to, int device)
+/* Whether an element has contributions in several replicas, of which any may be reduced. */
+static bool has_choice(const Held *from, int element)
 {
-    int k = find_device(from, device);
-    long total = 0;
-    for (int e = 0; k >= 0 && e < from->volume && to->partial == STATE_DUP; e++) {
-        bool others = false;
-        for (int i = 0; i < to->device_count; i++)
-            others = others || (to->devices[i] != device && to->offset[i][e] >= 0);
-        total += others && holds_alone(from, k, e);
+    int replicas = 0;
+    for (int r = 0; r < from->replica_count; r++)
+        replicas += from->ids[r][element] != 0;
+    return replicas > 1 && !any_whole(from, element);
+}
+
+double must_send(Arena *arena, const Held *from, const Held *to)
+{
+    uint32_t *sets = arena_array(arena, uint32_t, 32 * from->volume + 1), all = 0;
+    int count = 0;
+    double most = 0;
+    for (int e = 0; e < from->volume && to->partial == STATE_DUP; e++)
+        count += has_choice(from, e) ? 0 : senders(from, to, e, sets + count);
+    for (int s = 0; s < count; s++)
+        all |= sets[s];
+    sets[count] = all;
+    for (int s = 0; s <= count; s++) {
+        long inside = 0;
+        if (!sets[s] || (s && sets[s] == sets[s - 1]) || (s > 32 && s < count && sets[s] == sets[0]))
+            continue;
+        for (int k = 0; k < count; k++)
+            inside += !(sets[k] & ~sets[s]);
+        double share = (double)inside / __builtin_popcount(sets[s]);
+        most = share > most ? share : most;
     }
-    return total;
+    return most;
 }

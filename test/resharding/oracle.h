@@ -25,8 +25,10 @@ float contribution_value(const Held *held, uint64_t seed, int replica, int id, i
 long lower_bound(const Held *from, const Held *to);
 long textbook_slack(const Held *from, const Held *to);
 
-/* Elements that a device must receive, and must send, whatever the plan. */
+/* Elements that a device must receive. */
 long must_receive(const Held *from, const Held *to, int device);
-long must_send(const Held *from, const Held *to, int device);
+
+/* Elements that the busiest device must send at least, whatever the plan: for each set of devices that alone hold some elements, what others need of these, divided evenly. */
+double must_send(Arena *arena, const Held *from, const Held *to);
 
 #endif

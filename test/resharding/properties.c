@@ -171,20 +171,18 @@ static void note_loads(const Pair *pair)
     int64_t total = plan_bytes(plan) / plan->element;
     if (!total || pair->has.partial != STATE_DUP || pair->had.volume < 4 * plan->device_count)
         return;
-    double even = (double)total / plan->device_count, most_received = 0, most_sent = 0;
-    float received = 1, sent = 1;
+    double even = (double)total / plan->device_count, received = 0, sent = 0, must = 0;
     for (int i = 0; i < plan->device_count; i++) {
-        float r = load_ratio((double)plan->received[i], (double)must_receive(&pair->had, &pair->has, plan->devices[i]), even);
-        float s = load_ratio((double)plan->sent[i], (double)must_send(&pair->had, &pair->has, plan->devices[i]), even);
-        received = r > received ? r : received;
-        sent = s > sent ? s : sent;
-        most_received = fmax(most_received, (double)plan->received[i]);
-        most_sent = fmax(most_sent, (double)plan->sent[i]);
+        received = fmax(received, (double)plan->received[i]);
+        sent = fmax(sent, (double)plan->sent[i]);
+        must = fmax(must, (double)must_receive(&pair->had, &pair->has, plan->devices[i]));
     }
-    if (getenv("RESHARDING_VERBOSE") && (received > 2 || sent > 2))
-        print_message("received %.2f sent %.2f even %.1f most %.0f %.0f: %s\n    %s\n", (double)received, (double)sent, even, most_received, most_sent, plan_name(plan), pair->text);
-    receive_ratios[ratio_count] = received;
-    send_ratios[ratio_count++] = sent;
+    receive_ratios[ratio_count] = load_ratio(received, must, even);
+    send_ratios[ratio_count] = load_ratio(sent, must_send(pair->arena, &pair->had, &pair->has), even);
+    if (getenv("RESHARDING_VERBOSE") && (receive_ratios[ratio_count] > 2 || send_ratios[ratio_count] > 2))
+        print_message("received %.2f sent %.2f even %.1f most %.0f %.0f: %s\n    %s\n", (double)receive_ratios[ratio_count], (double)send_ratios[ratio_count], even, received,
+                      sent, plan_name(plan), pair->text);
+    ratio_count++;
 }
 
 static void test_pairs(void **state)

@@ -55,7 +55,11 @@ static const OpDef *make(World *world, const char *params, const char *text)
         ParamKind kind = PARAM_TENSOR;
         if (colon) {
             *colon = 0;
-            kind = colon[1] == 'i' ? PARAM_INT : colon[1] == 'f' ? PARAM_FLOAT : colon[1] == 's' ? PARAM_SHAPE : colon[1] == 'd' ? PARAM_DTYPE : PARAM_TENSORS;
+            kind = colon[1] == 'i'   ? PARAM_INT
+                   : colon[1] == 'f' ? PARAM_FLOAT
+                   : colon[1] == 's' ? PARAM_SHAPE
+                   : colon[1] == 'd' ? PARAM_DTYPE
+                                     : PARAM_TENSORS;
         }
         attrs += kind != PARAM_TENSOR && kind != PARAM_TENSORS;
         array_push(world->arena, &list, (OpParam){word, kind});
@@ -147,7 +151,8 @@ static void transposes(void **state)
 static void merged_factors(void **state)
 {
     World *world = *state;
-    const OpDef *def = make(world, "q k", "y[b.., s, (g r), d] = attention(q[b.., s, (g r), d], k[b.., t, g, d]) replicate(s, t, d) kernel(f) grad(none)");
+    const OpDef *def =
+        make(world, "q k", "y[b.., s, (g r), d] = attention(q[b.., s, (g r), d], k[b.., t, g, d]) replicate(s, t, d) kernel(f) grad(none)");
     Op *op = call(world, def, NULL, 2, F32(2, 7, 8, 16), F32(2, 9, 4, 16));
     check_shape(op->results[0], 4, 2, 7, 8, 16);
     assert_int_equal(op->binding->results[0].dims[2].count, 2);
@@ -171,7 +176,8 @@ static void sizes_and_dtypes(void **state)
 static void variadic(void **state)
 {
     World *world = *state;
-    const OpDef *concat = make(world, "xs:t dim:i", "y[a..{dim}, n, z..] = concat(xs[][a.., m, z..]) size(n: +m) replicate(n, m) kernel(f) grad(none)");
+    const OpDef *concat =
+        make(world, "xs:t dim:i", "y[a..{dim}, n, z..] = concat(xs[][a.., m, z..]) size(n: +m) replicate(n, m) kernel(f) grad(none)");
     Attr attr = {.i = 1};
     Op *op = call(world, concat, &attr, 3, F32(2, 3, 4), F32(2, 5, 4), F32(2, 1, 4));
     check_shape(op->results[0], 3, 2, 9, 4);
@@ -203,7 +209,8 @@ static void sharing(void **state)
     World *world = *state;
     const OpDef *def = make(world, "x f:f", "y[i..] = f * x[i..]");
     Attr attr = {.f = 2};
-    Op *a = call(world, def, &attr, 1, F32(2, 3)), *b = call(world, def, &attr, 1, F32(2, 3)), *c = call(world, def, &(Attr){.f = 3}, 1, F32(2, 3));
+    Op *a = call(world, def, &attr, 1, F32(2, 3)), *b = call(world, def, &attr, 1, F32(2, 3)),
+       *c = call(world, def, &(Attr){.f = 3}, 1, F32(2, 3));
     assert_ptr_equal(a->binding, b->binding);
     assert_ptr_equal(a->attrs, b->attrs);
     assert_ptr_not_equal(a->attrs, c->attrs);
@@ -283,7 +290,9 @@ static void shape_errors(void **state)
     World *world = *state;
     const OpDef *def = make(world, "x w", "y[b.., o] = x[b.., i] * w[o, i]");
     assert_null(call(world, def, NULL, 2, F32(4, 8, 6), F32(5, 7)));
-    assert_non_null(strstr(printed(world), "model.c:20:5: error: op: dimension 1 of w has extent 7, but dimension 2 of x has 6; they must be equal (factor i)"));
+    assert_non_null(
+        strstr(printed(world),
+               "model.c:20:5: error: op: dimension 1 of w has extent 7, but dimension 2 of x has 6; they must be equal (factor i)"));
     assert_non_null(strstr(printed(world), "model.c:13:1: note: x is made here: f32[4, 8, 6]"));
     assert_non_null(strstr(printed(world), "model.c:12:1: note: w is made here: f32[5, 7]"));
     assert_null(call(world, def, NULL, 2, F32(4, 8), NULL));
@@ -313,7 +322,7 @@ static void derivatives(void **state)
     World *world = *state;
     assert_string_equal(derivative(world, "y[i..] = expf(x[i..])", 0), "expf(x)");
     assert_string_equal(derivative(world, "y[i..] = 3 * x[i..] - z[i..]", 1), "-1");
-    assert_string_equal(derivative(world, "y[i..] = x[i..] / z[i..]", 0), "1 / z");
+    assert_string_equal(derivative(world, "y[i..] = x[i..] / z[i..]", 0), "1.0f / z");
     assert_string_equal(derivative(world, "y[i..] = x[i..] / z[i..]", 1), "-(x / z / z)");
     assert_string_equal(derivative(world, "y[i..] = x[i..] > 0 ? x[i..] : 0", 0), "x > 0 ? 1 : 0");
     assert_string_equal(derivative(world, "y[i..] = tanh(2 * x[i..])", 0), "2 * (1 - tanh(2 * x) * tanh(2 * x))");
@@ -324,7 +333,8 @@ static void derivatives(void **state)
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, world_setup, world_teardown)
-    const struct CMUnitTest tests[] = {TEST(products),  TEST(broadcasts), TEST(transposes),   TEST(merged_factors),           TEST(sizes_and_dtypes), TEST(variadic), TEST(views),
-                                       TEST(sharing),   TEST(linearity),  TEST(shape_errors), TEST(derivatives), cmocka_unit_test(errors)};
+    const struct CMUnitTest tests[] = {TEST(products),         TEST(broadcasts),   TEST(transposes),  TEST(merged_factors),
+                                       TEST(sizes_and_dtypes), TEST(variadic),     TEST(views),       TEST(sharing),
+                                       TEST(linearity),        TEST(shape_errors), TEST(derivatives), cmocka_unit_test(errors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,82 @@
+/* The whole of what is emitted for a small model on one device: names, shapes and lines of the source, no numbers without a meaning.
+
+RUN: rm -rf %t && %hetucc --emit=c -o %t %s
+RUN: ls %t | FileCheck %s --check-prefix=FILES
+RUN: FileCheck %s --check-prefix=ROLE < %t/readable.role0.c
+RUN: FileCheck %s --check-prefix=KERNELS < %t/readable.kernels.c
+RUN: FileCheck %s --check-prefix=IMAGE < %t/readable.image.c
+RUN: FileCheck %s --check-prefix=MAIN < %t/readable.main.c
+RUN: rm -rf %t.again && %hetucc --emit=c -o %t.again %s && diff -r %t %t.again
+RUN: cd %t && %cc -std=gnu17 -fopenmp -Wall -Wextra -Werror -I%root/include -c readable.image.c readable.kernels.c readable.role0.c
+
+FILES: readable.image.c
+FILES-NEXT: readable.kernels.c
+FILES-NEXT: readable.main.c
+FILES-NEXT: readable.role0.c
+*/
+#include <hetu/hetu.h>
+
+int batch = 6;
+#pragma hspmd shape(batch)
+
+static ht_tensor model_loss(void)
+{
+    ht_tensor x = ht_input("x", HT_F32, ht_shape(batch, 10));
+    ht_tensor w = ht_param(ht_shape(7, 10), ht_normal(0.1f), "w");
+    ht_tensor bias = ht_param(ht_shape(7), ht_zeros(), "bias");
+    ht_tensor hidden = ht_gelu(ht_linear(x, w, bias));
+    return ht_mean(hidden);
+}
+
+int main(int argc, char **argv)
+{
+    ht_session *session = ht_open(&argc, &argv);
+    ht_train(session, model_loss, ht_sgd(.lr = 0.1f));
+    return 0;
+}
+
+// ROLE: /* readable.c, one device: role 0. Written by hetucc. */
+// ROLE: #include <hetu/rt.h>
+// ROLE: model_loss, role 0: device 0
+// ROLE: void readable_model_loss_train_role0_forward(ht_worker *r)
+// ROLE-NEXT: {
+// ROLE-NEXT: readable_linear_0(ht_arena(r, 0), ht_slot(r, 4), ht_slot(r, 0), ht_slot(r, 1)); /* readable.c:27: ht_linear */
+// ROLE-NEXT: readable_gelu_1({{.*}}); /* readable.c:27: hidden = ht_gelu */
+// ROLE-NEXT: readable_mean_2({{.*}}); /* readable.c:28: ht_mean */
+// ROLE-NEXT: }
+// ROLE: void readable_model_loss_train_role0_backward(ht_worker *r)
+// ROLE: readable_linear_dw_{{[0-9]+}}
+// ROLE: readable_linear_dbias_{{[0-9]+}}
+// ROLE: void readable_model_loss_train_role0_update(ht_worker *r)
+// ROLE: readable_sgd_update_{{[0-9]+}}(r, ht_slot(r, 0), ht_slot(r, 2), ht_slot(r, 0), {{.*}}, ht_slot(r, 2), "readable.c:25"); /* ht_sgd_update */
+
+// KERNELS: /* y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
+// KERNELS-NEXT: * x (6, 10), w (7, 10), bias (7) -> y (6, 7) */
+// KERNELS-NEXT: void readable_linear_0(float *y, const float *x, const float *w, const float *bias)
+// KERNELS: {6, 7, 10, 0, 0}, /* b */
+// KERNELS-NEXT: {7, 1, 0, 10, 1}, /* o */
+// KERNELS-NEXT: {10, 0, 1, 1, 0}, /* i */
+// KERNELS: ht_product(y, x, w, bias, 3, axes, 1);
+// KERNELS: void readable_gelu_1(float *y, const float *x)
+// KERNELS-NEXT: {
+// KERNELS-NEXT: #pragma omp simd
+// KERNELS-NEXT: for (long i0 = 0; i0 < 42; i0++)
+// KERNELS-NEXT: y[i0] = 0.5f * x[i0] * (1 + {{(ht_)?}}tanhf(0.7978845608f * (x[i0] + 0.044715f * x[i0] * x[i0] * x[i0])));
+// KERNELS: void readable_mean_2(float *y, const float *x)
+// KERNELS: sum += x[k0] / 42L;
+// KERNELS-NEXT: y[0] = (float)sum;
+// KERNELS: const ht_view result[] = {
+// KERNELS: {.data = p1, .dtype = HT_F32, .rank = 2, .extent = {7, 10}, .global = {7, 10}},
+// KERNELS: .hyper = r->hyper
+// KERNELS: ht_run_kernel(r, ht_{{.*}}, &call, where);
+
+// IMAGE: {"w", &pieces_0, 2 /* normal */, 0.1
+// IMAGE: {"bias", &pieces_1, 0 /* zeros */, 0
+// IMAGE: {"x", HT_F32, &pieces_{{[0-9]+}}, "readable.c:24"},
+// IMAGE: .model = "model_loss",
+// IMAGE: .device_count = 1,
+
+// MAIN: #include "{{.*}}readable.c"
+// MAIN: __attribute__((constructor))
+// MAIN: ht_register(&readable_model_loss_train_image, model_loss, (void (*)(void))ht_sgd_update);
+// MAIN: batch = 6;

@@ -1,0 +1,52 @@
+"""Print, parse, print is the identity after every pass, and passes run one by one over the text give what they give in one run.
+
+    roundtrip.py HETUCC HETU-OPT ROOT EXAMPLE...
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+hetucc, opt, root = sys.argv[1:4]
+
+
+def run(*command, text=None):
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{done.stderr[:2000]}")
+    return done.stdout
+
+
+def dump(source, strategy, name):
+    text = run(hetucc, "--verify", str(source), f"-I{root}/include", f"--strategy={strategy}", f"--stop-after={name}", f"--print-after={name}")
+    return "".join(line + "\n" for line in text.splitlines() if not line.startswith("//"))
+
+
+def passes():
+    text = pathlib.Path(root, "compiler/passes/pipeline.c").read_text()
+    return re.findall(r'^    {"(\w+)", pass_\w+}', text, re.M)
+
+
+def strategies(folder, source):
+    found = re.findall(r"^#pragma hspmd strategy (\w+)", source.read_text(), re.M)
+    return found + sorted(str(path) for path in folder.glob("strategies/*.strategy"))
+
+
+def check(source, strategy):
+    text = dump(source, strategy, "frontend")
+    for name in passes():
+        text = run(opt, name, "-", text=text)
+        if text != dump(source, strategy, name):
+            sys.exit(f"{source} {strategy}: {name} over the text gives something else")
+        if text != run(opt, "-", text=text):
+            sys.exit(f"{source} {strategy}: the text after {name} does not parse back to itself")
+
+
+count = 0
+for example in sys.argv[4:]:
+    folder = pathlib.Path(root, "examples", example)
+    source = folder / f"{example}.c"
+    for strategy in strategies(folder, source):
+        check(source, strategy)
+        count += 1
+print(f"{count} strategies round-trip")
