@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 static bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
 
@@ -304,7 +304,8 @@ static bool has_item(const Options *options, const char *text)
 static bool append_strategy(const Driver *driver, const char *file, const char *target)
 {
     const char *strategy = driver->options->strategy;
-    if (!strategy || access(strategy, R_OK))
+    struct stat found;
+    if (!strategy || stat(strategy, &found) || !S_ISREG(found.st_mode))
         return true;
     FILE *stream = fopen(file, "a");
     return stream && fprintf(stream, "%s: %s\n", target, strategy) > 0 && !fclose(stream);

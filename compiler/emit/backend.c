@@ -6,7 +6,11 @@
 static const char *const CPU_FUNCTIONS[][2] = {{"expf", "ht_expf"}, {"tanhf", "ht_tanhf"}, {NULL, NULL}};
 
 static const Backend BACKENDS[] = {
-    {.name = "cpu", .role_flags = "-O1", .kernel_flags = "-O3 -fopenmp -fno-math-errno -fno-trapping-math", .image_flags = "-O0", .functions = CPU_FUNCTIONS},
+    {.name = "cpu",
+     .role_flags = "-O1",
+     .kernel_flags = "-O3 -fopenmp -fno-math-errno -fno-trapping-math",
+     .image_flags = "-O0",
+     .functions = CPU_FUNCTIONS},
 };
 
 const Backend *backend_find(const char *name)

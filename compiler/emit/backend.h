@@ -5,10 +5,10 @@
 #include "ir/rule.h"
 
 typedef struct Backend {
-    const char *name;         // of --backend
-    const char *role_flags;   // for the files with call lists
-    const char *kernel_flags; // for the file with generated kernels
-    const char *image_flags;  // for tables
+    const char *name;                  // of --backend
+    const char *role_flags;            // for the files with call lists
+    const char *kernel_flags;          // for the file with generated kernels
+    const char *image_flags;           // for tables
     const char *const (*functions)[2]; // of math.h, and how kernels call them; {NULL} at the end
 } Backend;
 

@@ -15,11 +15,17 @@ Call *call_new(Calls *calls, const char *opening, const Op *op)
     return call;
 }
 
-void call_buffer(Arena *arena, Call *call, int64_t buffer) { array_push(arena, &call->arguments, (Argument){ARGUMENT_BUFFER, buffer, NULL}); }
+void call_buffer(Arena *arena, Call *call, int64_t buffer)
+{
+    array_push(arena, &call->arguments, (Argument){ARGUMENT_BUFFER, buffer, NULL});
+}
 
 void call_piece(Arena *arena, Call *call, int64_t column) { array_push(arena, &call->arguments, (Argument){ARGUMENT_PIECE, column, NULL}); }
 
-void call_number(Arena *arena, Call *call, int64_t number) { array_push(arena, &call->arguments, (Argument){ARGUMENT_NUMBER, number, NULL}); }
+void call_number(Arena *arena, Call *call, int64_t number)
+{
+    array_push(arena, &call->arguments, (Argument){ARGUMENT_NUMBER, number, NULL});
+}
 
 void call_turn(Arena *arena, Call *call, int64_t slot, int64_t bytes)
 {
@@ -109,7 +115,7 @@ static void text_column(Text *out, const Argument *argument, int column)
 typedef struct Repeat {
     Calls *calls;
     Stretch stretch;
-    int *column;       // by argument, in order of the calls; -1: the same in every turn
+    int *column; // by argument, in order of the calls; -1: the same in every turn
     int column_count;
 } Repeat;
 

@@ -1,7 +1,7 @@
 /* Call lists: the straight-line program of a phase, and how it is written.
  *
- * A call is a function and arguments, most of them numbers: buffers, and columns of the device's numbers. Where the same functions follow each other again and
- * again with other numbers (layers), the repeats become one function and a table of those numbers that differ.
+ * A call is a function and arguments, most of them numbers: buffers, and columns of the device's numbers. Where the same functions follow
+ * each other again and again with other numbers (layers), the repeats become one function and a table of those numbers that differ.
  */
 #ifndef EMIT_CALLS_H
 #define EMIT_CALLS_H
@@ -12,17 +12,17 @@ typedef enum ArgumentKind { ARGUMENT_BUFFER, ARGUMENT_PIECE, ARGUMENT_NUMBER, AR
 
 typedef struct Argument {
     ArgumentKind kind;
-    int64_t number;       // ARGUMENT_TURN: the slot
-    const char *text;     // ARGUMENT_TEXT; ARGUMENT_TURN: the bytes of a micro-batch
+    int64_t number;   // ARGUMENT_TURN: the slot
+    const char *text; // ARGUMENT_TEXT; ARGUMENT_TURN: the bytes of a micro-batch
 } Argument;
 
 typedef struct Call {
-    const char *opening;  // "gpt_add_3(" or "ht_convert(r, "
+    const char *opening; // "gpt_add_3(" or "ht_convert(r, "
     Array(Argument) arguments;
-    bool places;          // the last argument is the place in the source
+    bool places; // the last argument is the place in the source
     const Op *op;
     const char *comment;
-    int key;              // equal where the calls differ in numbers only
+    int key; // equal where the calls differ in numbers only
 } Call;
 
 /* The kernels that a role calls, each once. */
@@ -35,7 +35,7 @@ typedef struct Calls {
     Arena *arena;
     Call **at;
     int count, capacity;
-    LocalOp *local;       // scratch
+    LocalOp *local; // scratch
     UsedKernels *used;
 } Calls;
 

@@ -21,7 +21,8 @@ static Text begin_file(Emitter *emitter, const char *what)
 {
     Text out = {.arena = emitter->arena};
     const char *slash = strrchr(emitter->unit->file, '/');
-    text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source", slash ? slash + 1 : emitter->unit->file, "strategy", strategy_text(emitter), "what", what, NULL);
+    text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source", slash ? slash + 1 : emitter->unit->file, "strategy",
+              strategy_text(emitter), "what", what, NULL);
     return out;
 }
 
@@ -30,7 +31,8 @@ static Text begin_file(Emitter *emitter, const char *what)
 static void emit_registration(Text *declarations, Text *calls, const Module *module, const char *name)
 {
     text_print(declarations, "extern const struct ht_image %s_image;\n", name);
-    const char *update = module->update ? arena_format(declarations->arena, "(void (*)(void))%s", module->update->name) : "(void (*)(void))0";
+    const char *update =
+        module->update ? arena_format(declarations->arena, "(void (*)(void))%s", module->update->name) : "(void (*)(void))0";
     text_print(calls, "    ht_register(&%s_image, %s, %s);\n", name, module->name, update);
 }
 
@@ -59,7 +61,8 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include
               "{\n"
               "$calls"
               "}\n",
-              "include", c_string(emitter->arena, include), "declarations", text_bytes(&declarations), "constructor", arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
+              "include", c_string(emitter->arena, include), "declarations", text_bytes(&declarations), "constructor",
+              arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
     add_file(emitter, files, "main", text_bytes(&out), "");
 }
 
@@ -135,7 +138,8 @@ static void emit_kernels(Emitter *emitter, EmittedFiles *files)
 /* "gpt_gpt_loss_train" */
 static const char *module_name(Emitter *emitter, const Module *module)
 {
-    return arena_format(emitter->arena, "%s_%s_%s", emitter->prefix, c_identifier(emitter->arena, module->name), module->kind == MODULE_TRAIN ? "train" : "infer");
+    return arena_format(emitter->arena, "%s_%s_%s", emitter->prefix, c_identifier(emitter->arena, module->name),
+                        module->kind == MODULE_TRAIN ? "train" : "infer");
 }
 
 void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const char *include, const char *backend)

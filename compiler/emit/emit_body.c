@@ -1,6 +1,7 @@
 /* Kernels from bodies: a loop nest over the factors of a rule.
  *
- * Neighbouring factors that are contiguous in every tensor are merged. Results come out the same whatever the number of threads: every sum has a fixed order.
+ * Neighbouring factors that are contiguous in every tensor are merged. Results come out the same whatever the number of threads: every sum
+ * has a fixed order.
  */
 #include "emit/emitter.h"
 
@@ -131,7 +132,8 @@ static bool one_term(const LocalOp *local, uint32_t set)
     return count == 1;
 }
 
-/* Appends the sum of the terms over exactly the factors of `set`; `first`: nothing stands before it. Returns whether something stands there now. */
+/* Appends the sum of the terms over exactly the factors of `set`; `first`: nothing stands before it. Returns whether something stands there
+ * now. */
 static bool emit_terms(Text *out, const LocalOp *local, uint32_t set, const Around *around, bool first)
 {
     int flag = 0;
@@ -176,7 +178,8 @@ static void emit_parallel(Text *out, int loops)
 static void emit_chunks(Text *out, int depth, int64_t extent, int step)
 {
     Arena *arena = out->arena;
-    const char *total = arena_format(arena, "%lld", (long long)extent), *size = arena_format(arena, "%d", step), *blanks = arena_format(arena, "%*s", 4 * depth, "");
+    const char *total = arena_format(arena, "%lld", (long long)extent), *size = arena_format(arena, "%d", step),
+               *blanks = arena_format(arena, "%*s", 4 * depth, "");
     indent(out, depth);
     text_fill(out,
               "for (long c = 0; c < $total; c += $size) {\n"
@@ -203,7 +206,10 @@ static void emit_target(Text *out, const LocalOp *local, const Around *around)
     text_string(out, dtype == DTYPE_BF16 ? " = ht_bf16_store(" : " = ");
 }
 
-static void emit_target_end(Text *out, const LocalOp *local) { text_string(out, local->results[0].value->type.dtype == DTYPE_BF16 ? ");\n" : ";\n"); }
+static void emit_target_end(Text *out, const LocalOp *local)
+{
+    text_string(out, local->results[0].value->type.dtype == DTYPE_BF16 ? ");\n" : ";\n");
+}
 
 static void emit_assignment(Text *out, const LocalOp *local, const Around *around, int depth)
 {
@@ -289,7 +295,8 @@ static void emit_addition(Text *out, const LocalOp *local, uint32_t set, const A
 }
 
 /* The loops of a scalar sum; the outermost runs over `range` when that is given: "long k0 = FROM; k0 < TO; k0++". */
-static void emit_scalar_sum(Text *out, const LocalOp *local, uint32_t set, const Around *around, const char *range, const char *sum, int depth)
+static void emit_scalar_sum(Text *out, const LocalOp *local, uint32_t set, const Around *around, const char *range, const char *sum,
+                            int depth)
 {
     const Nest *nest = around->contracted;
     for (int l = 0; l < nest->count; l++) {
@@ -313,7 +320,8 @@ static void emit_parted_sum(Text *out, const LocalOp *local, uint32_t set, const
     Arena *arena = out->arena;
     long long extent = (long long)outer->extent;
     const char *parts = arena_format(arena, "%d", PARTS), *blanks = arena_format(arena, "%*s", 4 * depth, "");
-    const char *range = arena_format(arena, "long %s = %lldL * c / %d; %s < %lldL * (c + 1) / %d; %s++", outer->name, extent, PARTS, outer->name, extent, PARTS, outer->name);
+    const char *range = arena_format(arena, "long %s = %lldL * c / %d; %s < %lldL * (c + 1) / %d; %s++", outer->name, extent, PARTS,
+                                     outer->name, extent, PARTS, outer->name);
     text_fill(out,
               "$b{\n"
               "$b    $type part[$parts];\n"
@@ -337,7 +345,8 @@ static void emit_sum_result(Text *out, const LocalOp *local, const Nest *outputs
     Around around = {.outputs = outputs};
     indent(out, depth);
     emit_target(out, local, &around);
-    text_print(out, "(%s)%s%s", local->results[0].value->type.dtype == DTYPE_BF16 ? "float" : c_type(local->results[0].value->type.dtype), has_terms(local, 0) ? "(" : "", sum);
+    text_print(out, "(%s)%s%s", local->results[0].value->type.dtype == DTYPE_BF16 ? "float" : c_type(local->results[0].value->type.dtype),
+               has_terms(local, 0) ? "(" : "", sum);
     if (emit_terms(out, local, 0, &around, false) && has_terms(local, 0))
         text_string(out, ")");
     emit_target_end(out, local);

@@ -56,7 +56,8 @@ static void emit_view(Text *out, const LocalOp *local, const Tensor *tensor, int
         text_print(out, "        {0}, /* %s is absent */\n", tensor->access->name);
         return;
     }
-    text_print(out, "        {.data = %s, .dtype = %s, .rank = %d", tensor->name, c_dtype(tensor->value->type.dtype), tensor->bound->written_rank);
+    text_print(out, "        {.data = %s, .dtype = %s, .rank = %d", tensor->name, c_dtype(tensor->value->type.dtype),
+               tensor->bound->written_rank);
     if (tensor->bound->written_rank) {
         emit_extents(out, "extent", tensor, false);
         emit_offsets(out, local, tensor, number);
@@ -125,8 +126,9 @@ void emit_identity(Text *out, const LocalOp *local)
 {
     for (int k = 0; k < local->result_count; k++)
         if (tensor_count(&local->results[k]))
-            text_print(out, "    ht_fill_identity(%s, %s, %lld, %s);\n", local->results[k].name, c_dtype(local->results[k].value->type.dtype),
-                       (long long)tensor_count(&local->results[k]), identity_is_maximum(local) ? "true" : "false");
+            text_print(out, "    ht_fill_identity(%s, %s, %lld, %s);\n", local->results[k].name,
+                       c_dtype(local->results[k].value->type.dtype), (long long)tensor_count(&local->results[k]),
+                       identity_is_maximum(local) ? "true" : "false");
 }
 
 void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update)
@@ -140,8 +142,10 @@ void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update)
     char results[16], operands[16];
     snprintf(results, sizeof results, "%d", local->result_count);
     snprintf(operands, sizeof operands, "%d", local->operand_count);
-    text_fill(out,
-              "    ht_call call = {.result = result, .operand = operand, .result_count = $results, .operand_count = $operands$attr$hyper};\n"
-              "    ht_run_kernel(r, $kernel, &call, where);\n",
-              "results", results, "operands", operands, "attr", def->attr_count ? ", .attr = attr" : "", "hyper", update ? ", .hyper = r->hyper" : "", "kernel", kernel, NULL);
+    text_fill(
+        out,
+        "    ht_call call = {.result = result, .operand = operand, .result_count = $results, .operand_count = $operands$attr$hyper};\n"
+        "    ht_run_kernel(r, $kernel, &call, where);\n",
+        "results", results, "operands", operands, "attr", def->attr_count ? ", .attr = attr" : "", "hyper",
+        update ? ", .hyper = r->hyper" : "", "kernel", kernel, NULL);
 }

@@ -10,10 +10,17 @@ static int precedence(ExprKind kind)
 {
     switch (kind) {
     case EXPR_SELECT: return 1;
-    case EXPR_EQ: case EXPR_NE: return 2;
-    case EXPR_LT: case EXPR_LE: case EXPR_GT: case EXPR_GE: return 3;
-    case EXPR_ADD: case EXPR_SUB: return 4;
-    case EXPR_MUL: case EXPR_DIV: case EXPR_MOD: return 5;
+    case EXPR_EQ:
+    case EXPR_NE: return 2;
+    case EXPR_LT:
+    case EXPR_LE:
+    case EXPR_GT:
+    case EXPR_GE: return 3;
+    case EXPR_ADD:
+    case EXPR_SUB: return 4;
+    case EXPR_MUL:
+    case EXPR_DIV:
+    case EXPR_MOD: return 5;
     case EXPR_NEG: return 6;
     default: return 8;
     }
@@ -69,7 +76,8 @@ static void emit_attr(Text *out, const LocalOp *local, int index)
     const Attr *attr = &local->op->attrs[index];
     switch (attr_kind(local->op->def, index)) {
     case PARAM_FLOAT: emit_float(out, attr->f, local->results[0].value->type.dtype); break;
-    case PARAM_INT: case PARAM_DTYPE: emit_integer(out, attr->i); break;
+    case PARAM_INT:
+    case PARAM_DTYPE: emit_integer(out, attr->i); break;
     default: BUG("%s: a shape in an expression", local->op->def->name);
     }
 }
@@ -105,20 +113,11 @@ void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *
 {
     int mine = precedence(expr->kind);
     switch (expr->kind) {
-    case EXPR_NUMBER:
-        text_string(out, expr->spelling);
-        break;
-    case EXPR_ACCESS:
-        access(out, local, operand_of(local, expr->index), context);
-        break;
-    case EXPR_ATTR:
-        emit_attr(out, local, expr->index);
-        break;
-    case EXPR_SIZE:
-        emit_size(out, local, expr->index);
-        break;
-    case EXPR_RESULT:
-        BUG("%s: a result in a body", local->op->def->name);
+    case EXPR_NUMBER: text_string(out, expr->spelling); break;
+    case EXPR_ACCESS: access(out, local, operand_of(local, expr->index), context); break;
+    case EXPR_ATTR: emit_attr(out, local, expr->index); break;
+    case EXPR_SIZE: emit_size(out, local, expr->index); break;
+    case EXPR_RESULT: BUG("%s: a result in a body", local->op->def->name);
     case EXPR_NEG:
         text_string(out, "-");
         emit_at(out, local, expr->arg[0], access, context, mine + 1);
@@ -130,9 +129,7 @@ void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *
         text_string(out, " : ");
         emit_at(out, local, expr->arg[2], access, context, mine + 1);
         break;
-    case EXPR_CALL:
-        emit_arguments(out, local, expr, access, context);
-        break;
+    case EXPR_CALL: emit_arguments(out, local, expr, access, context); break;
     default:
         emit_at(out, local, expr->arg[0], access, context, mine);
         text_string(out, spelling(expr->kind));

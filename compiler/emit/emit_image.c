@@ -12,10 +12,10 @@
 typedef struct Image {
     Emitter *emitter;
     Module *module;
-    const char *name;    // "gpt_gpt_loss_train"
+    const char *name; // "gpt_gpt_loss_train"
     const Target *targets;
     Text *out;
-    int device_count;    // one more than the highest device
+    int device_count; // ranks: one more than the highest device, idle ones included
 } Image;
 
 static int device_index(const Specialization *roles, int device)
@@ -77,8 +77,9 @@ static int pieces_write(Image *image, const Value *value)
               "static const int64_t box_$n[] = {\n"
               "$boxes};\n"
               "static const ht_pieces pieces_$n = {$rank, extent_$n, first_$n, box_$n};\n\n",
-              "layout", text_bytes(&layout), "extents", text_bytes(&extents), "n", number, "extents_or_1", view.rank ? text_bytes(&extents) : "1", "first", text_bytes(&first),
-              "boxes", boxes.length ? text_bytes(&boxes) : "    0,\n", "rank", rank, NULL);
+              "layout", text_bytes(&layout), "extents", text_bytes(&extents), "n", number, "extents_or_1",
+              view.rank ? text_bytes(&extents) : "1", "first", text_bytes(&first), "boxes", boxes.length ? text_bytes(&boxes) : "    0,\n",
+              "rank", rank, NULL);
     return emitter->pieces_count - 1;
 }
 
@@ -102,8 +103,12 @@ static int pieces_of(Image *image, const Value *value)
 
 static void text_param(Image *image, Text *rows, const Parameter *param)
 {
-    static const char *const KINDS[] = {[INIT_ZEROS] = "0 /* zeros */", [INIT_CONSTANT] = "1 /* constant */", [INIT_NORMAL] = "2 /* normal */", [INIT_UNIFORM] = "3 /* uniform */"};
-    text_print(rows, "    {\"%s\", &pieces_%d, %s, ", c_string(rows->arena, param->name), pieces_of(image, param->value), KINDS[param->init]);
+    static const char *const KINDS[] = {[INIT_ZEROS] = "0 /* zeros */",
+                                        [INIT_CONSTANT] = "1 /* constant */",
+                                        [INIT_NORMAL] = "2 /* normal */",
+                                        [INIT_UNIFORM] = "3 /* uniform */"};
+    text_print(rows, "    {\"%s\", &pieces_%d, %s, ", c_string(rows->arena, param->name), pieces_of(image, param->value),
+               KINDS[param->init]);
     print_number(rows, param->a);
     text_print(rows, ", %d, {", param->state_count);
     for (int s = 0; s < param->state_count; s++)
@@ -117,7 +122,8 @@ static void emit_table(const Image *image, const char *type, const char *name, c
     text_fill(image->out,
               "static const $type $name[] = {\n"
               "$rows};\n\n",
-              "type", type, "name", arena_format(image->emitter->arena, "%s_%s", name, image->name), "rows", rows->length ? text_bytes(rows) : "    {0},\n", NULL);
+              "type", type, "name", arena_format(image->emitter->arena, "%s_%s", name, image->name), "rows",
+              rows->length ? text_bytes(rows) : "    {0},\n", NULL);
 }
 
 static void emit_params(Image *image)
@@ -142,7 +148,8 @@ static void emit_inputs(Image *image)
     Text rows = {.arena = arena};
     for (int i = 0; i < image->module->inputs.count; i++) {
         const Value *input = image->module->inputs.at[i];
-        text_print(&rows, "    {\"%s\", %s, &pieces_%d, \"%s\"},\n", c_string(arena, input->name), c_dtype(input->type.dtype), pieces_of(image, input), position_text(arena, input->at));
+        text_print(&rows, "    {\"%s\", %s, &pieces_%d, \"%s\"},\n", c_string(arena, input->name), c_dtype(input->type.dtype),
+                   pieces_of(image, input), position_text(arena, input->at));
     }
     emit_table(image, "ht_image_input", "inputs", &rows);
 }
@@ -158,7 +165,8 @@ static void text_output(Image *image, Text *rows, int number, const char *name, 
     for (int role = 0; role < image->module->roles->role_count; role++)
         text_print(image->out, "%s%lld", role ? ", " : "", (long long)value_buffer(&image->targets[role], value));
     text_string(image->out, "};\n");
-    text_print(rows, "    {\"%s\", %s, &pieces_%d, output_%s_%d},\n", c_string(arena, name), c_dtype(value->type.dtype), pieces, image->name, number);
+    text_print(rows, "    {\"%s\", %s, &pieces_%d, output_%s_%d},\n", c_string(arena, name), c_dtype(value->type.dtype), pieces,
+               image->name, number);
 }
 
 /* The outputs, the loss last; it goes by the name "". */
@@ -242,8 +250,8 @@ static void emit_pieces_rows(Image *image)
     text_fill(image->out,
               "static const int64_t *const $pieces[] = {\n$rows};\n"
               "static const int $role_of[] = {$numbers};\n\n",
-              "pieces", arena_format(arena, "piece_%s", image->name), "rows", text_bytes(&rows), "role_of", arena_format(arena, "role_of_%s", image->name), "numbers",
-              text_bytes(&role_of), NULL);
+              "pieces", arena_format(arena, "piece_%s", image->name), "rows", text_bytes(&rows), "role_of",
+              arena_format(arena, "role_of_%s", image->name), "numbers", text_bytes(&role_of), NULL);
 }
 
 static const char *number_text(Arena *arena, int number) { return arena_format(arena, "%d", number); }
@@ -276,19 +284,24 @@ static void emit_head(Image *image)
               "    .role_of = role_of_$name,\n"
               "    .piece = piece_$name,\n"
               "};\n",
-              "name", image->name, "name_image", arena_format(arena, "%s_image", image->name), "model", c_string(arena, module->name), "source",
-              c_string(arena, slash ? slash + 1 : image->emitter->unit->file), "strategy",
-              strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains", module->kind == MODULE_TRAIN ? "true" : "false", "devices",
-              number_text(arena, image->device_count), "microbatches", number_text(arena, module->microbatches > 1 ? (int)module->microbatches : 1), "states", number_text(arena, module->state_count), "params", number_text(arena, module->params.count), "inputs",
-              number_text(arena, module->inputs.count), "outputs", number_text(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles",
-              number_text(arena, module->roles->role_count), "loss", number_text(arena, module->loss ? module->outputs.count : -1), NULL);
+              "name", image->name, "name_image", arena_format(arena, "%s_image", image->name), "model", c_string(arena, module->name),
+              "source", c_string(arena, slash ? slash + 1 : image->emitter->unit->file), "strategy",
+              strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
+              module->kind == MODULE_TRAIN ? "true" : "false", "devices", number_text(arena, image->device_count), "microbatches",
+              number_text(arena, module->microbatches > 1 ? (int)module->microbatches : 1), "states",
+              number_text(arena, module->state_count), "params", number_text(arena, module->params.count), "inputs",
+              number_text(arena, module->inputs.count), "outputs", number_text(arena, module->outputs.count + (module->loss ? 1 : 0)),
+              "roles", number_text(arena, module->roles->role_count), "loss", number_text(arena, module->loss ? module->outputs.count : -1),
+              NULL);
 }
 
 void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, Target *targets, const RoleText *roles)
 {
     const Specialization *special = module->roles;
     Image image = {.emitter = emitter, .module = module, .name = name, .targets = targets, .out = out};
-    image.device_count = special->devices[special->device_count - 1] + 1;
+    image.device_count = module->strategy ? strategy_device_count(module->strategy) : 1;
+    if (image.device_count <= special->devices[special->device_count - 1])
+        image.device_count = special->devices[special->device_count - 1] + 1;
     text_print(out, "\n/* ==== %s ==== */\n\n", module->name);
     emit_params(&image);
     emit_inputs(&image);

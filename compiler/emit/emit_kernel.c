@@ -86,7 +86,8 @@ static void text_parameters(Text *out, const LocalOp *local, bool views)
         text_print(out, "%s%s *%s", any ? ", " : "", views ? "void" : c_type(local->results[k].value->type.dtype), local->results[k].name);
     for (int k = 0; k < local->operand_count; k++)
         if (local->operands[k].value)
-            text_print(out, ", %s%s *%s", views ? "" : "const ", views ? "void" : c_type(local->operands[k].value->type.dtype), local->operands[k].name);
+            text_print(out, ", %s%s *%s", views ? "" : "const ", views ? "void" : c_type(local->operands[k].value->type.dtype),
+                       local->operands[k].name);
 }
 
 static const char *kernel_prototype(Arena *arena, const Kernel *kernel, const LocalOp *local, bool views)
@@ -155,7 +156,8 @@ static void text_unused(Text *out, const LocalOp *local, const Kernel *kernel, c
 static void check_kernel(Target *target, const LocalOp *local, const char *kernel)
 {
     if (!kernel) {
-        diag_error(target->module->diag, local->op->at, "\"%s\" has no kernel for the back end \"%s\"", local->op->def->name, target->emitter->backend->name);
+        diag_error(target->module->diag, local->op->at, "\"%s\" has no kernel for the back end \"%s\"", local->op->def->name,
+                   target->emitter->backend->name);
         diag_note(target->module->diag, local->op->def->at, "its rule needs the clause kernel(f)");
     }
 }
@@ -196,7 +198,8 @@ static Kernel kernel_write(Target *target, const LocalOp *local)
     Emitter *emitter = target->emitter;
     bool views = local->rule->kind == RULE_CALL;
     Kernel kernel = {
-        .name = arena_format(emitter->arena, "%s_%s_%d", emitter->prefix, c_identifier(emitter->arena, short_name(local->op->def->name)), emitter->kernel_count++),
+        .name = arena_format(emitter->arena, "%s_%s_%d", emitter->prefix, c_identifier(emitter->arena, short_name(local->op->def->name)),
+                             emitter->kernel_count++),
         .ranked = views && !local_empty(local),
         .pieced = reads_pieces(local),
     };

@@ -31,13 +31,15 @@ static const char *tensor_name(Arena *arena, const char *name, int number)
 }
 
 /* Fills in one tensor, and the extents of its factors where this device holds something of it. */
-static bool local_tensor(LocalOp *local, Target *target, Tensor *tensor, const Value *value, const BoundAccess *bound, const Access *access, int number)
+static bool local_tensor(LocalOp *local, Target *target, Tensor *tensor, const Value *value, const BoundAccess *bound, const Access *access,
+                         int number)
 {
     *tensor = (Tensor){.value = value, .access = access, .bound = bound, .name = tensor_name(target->emitter->arena, access->name, number)};
     if (!value)
         return true;
     if (!value_local(target->module, value, local->device, tensor->extent)) {
-        diag_error(target->module->diag, local->op->at, "\"%s\" would run on pieces that are several boxes; an operator needs one box a device", local->op->def->name);
+        diag_error(target->module->diag, local->op->at,
+                   "\"%s\" would run on pieces that are several boxes; an operator needs one box a device", local->op->def->name);
         diag_note(target->module->diag, value->at, "the pieces are those of this value; convert it with `reshard` before");
         return false;
     }
@@ -48,7 +50,8 @@ static bool local_tensor(LocalOp *local, Target *target, Tensor *tensor, const V
         int64_t *extent = &local->extent[bound->dims[d].factors[0]];
         if (*extent >= 0 && *extent != tensor->extent[d])
             BUG("%s: pieces of %s differ in factor %s: %lld and %lld", local->op->def->name, access->name,
-                local->rule->factors[local->op->binding->factors[bound->dims[d].factors[0]].factor].name, (long long)*extent, (long long)tensor->extent[d]);
+                local->rule->factors[local->op->binding->factors[bound->dims[d].factors[0]].factor].name, (long long)*extent,
+                (long long)tensor->extent[d]);
         *extent = tensor->extent[d];
     }
     return true;
@@ -79,12 +82,16 @@ static bool local_tensors(LocalOp *local, Target *target)
     const Binding *binding = op->binding;
     bool ok = true;
     for (int k = 0; k < op->result_count; k++)
-        ok = local_tensor(local, target, &local->results[k], op->results[k], &binding->results[k], &local->rule->results[binding->results[k].access], -1) && ok;
+        ok = local_tensor(local, target, &local->results[k], op->results[k], &binding->results[k],
+                          &local->rule->results[binding->results[k].access], -1) &&
+             ok;
     int number = 0;
     for (int k = 0; k < op->operand_count; k++) {
         const Access *access = &local->rule->operands[binding->operands[k].access];
         number = access->variadic ? number : -1;
-        ok = local_tensor(local, target, &local->operands[k], op->operands[k], &binding->operands[k], access, access->variadic ? number : -1) && ok;
+        ok = local_tensor(local, target, &local->operands[k], op->operands[k], &binding->operands[k], access,
+                          access->variadic ? number : -1) &&
+             ok;
         number++;
     }
     for (int k = 0; k < op->result_count; k++)
@@ -151,14 +158,16 @@ static bool same_contribution(const LocalOp *local, uint64_t operands, int a, in
     for (int k = 0; k < local->operand_count; k++) {
         if (!(operands >> k & 1))
             continue;
-        const Region *first = value_region(local->module, local->operands[k].value, a), *second = value_region(local->module, local->operands[k].value, b);
+        const Region *first = value_region(local->module, local->operands[k].value, a),
+                     *second = value_region(local->module, local->operands[k].value, b);
         if (first->partial != second->partial || !region_equal(first, second))
             return false;
     }
     return true;
 }
 
-/* Whether `device` adds a term to the partial result: of the devices whose contributions to the same piece would be the same, the one with the lowest partial id does. */
+/* Whether `device` adds a term to the partial result: of the devices whose contributions to the same piece would be the same, the one with
+ * the lowest partial id does. */
 static bool device_adds(const LocalOp *local, uint64_t operands, int device)
 {
     const Specialization *roles = local->module->roles;

@@ -79,12 +79,16 @@ static int64_t stride_of(const Tensor *tensor, int factor)
     return stride;
 }
 
-static const char *factor_name(const LocalOp *local, int factor) { return local->rule->factors[local->op->binding->factors[factor].factor].name; }
+static const char *factor_name(const LocalOp *local, int factor)
+{
+    return local->rule->factors[local->op->binding->factors[factor].factor].name;
+}
 
 static void emit_axis(Text *out, const LocalOp *local, const Product *product, int factor)
 {
-    text_print(out, "        {%lld, %lld, %lld, %lld, %lld}, /* %s */\n", (long long)local->extent[factor], (long long)stride_of(&local->results[0], factor),
-               (long long)stride_of(&local->operands[product->x], factor), (long long)stride_of(&local->operands[product->w], factor),
+    text_print(out, "        {%lld, %lld, %lld, %lld, %lld}, /* %s */\n", (long long)local->extent[factor],
+               (long long)stride_of(&local->results[0], factor), (long long)stride_of(&local->operands[product->x], factor),
+               (long long)stride_of(&local->operands[product->w], factor),
                (long long)(product->bias < 0 ? 0 : stride_of(&local->operands[product->bias], factor)), factor_name(local, factor));
 }
 
@@ -110,7 +114,9 @@ void emit_product(Text *out, const LocalOp *local, const Product *product)
     const char *bias = product->bias < 0 ? "NULL" : local->operands[product->bias].name;
     char count[16];
     snprintf(count, sizeof count, "%d", axes);
-    text_fill(out, product->bias_flagged ? "    ht_product($y, $x, $w, at[0] ? $bias : NULL, $axes, axes, $scale);\n" : "    ht_product($y, $x, $w, $bias, $axes, axes, $scale);\n", "y",
-              local->results[0].name, "x", local->operands[product->x].name, "w", local->operands[product->w].name, "bias", bias, "axes", count, "scale",
-              product->scale ? text_bytes(&scale) : "1", NULL);
+    text_fill(out,
+              product->bias_flagged ? "    ht_product($y, $x, $w, at[0] ? $bias : NULL, $axes, axes, $scale);\n"
+                                    : "    ht_product($y, $x, $w, $bias, $axes, axes, $scale);\n",
+              "y", local->results[0].name, "x", local->operands[product->x].name, "w", local->operands[product->w].name, "bias", bias,
+              "axes", count, "scale", product->scale ? text_bytes(&scale) : "1", NULL);
 }

@@ -57,9 +57,9 @@ const Conversions *conversions_of(Arena *arena, const Module *module)
 {
     const Specialization *roles = module->roles;
     Conversions *conversions = arena_new(arena, Conversions);
-    int *known = arena_array(arena, int, roles->plan_count * DTYPE_COUNT + 1);
+    int *known = arena_array(arena, int, roles->plan_count *DTYPE_COUNT + 1);
     conversions->of = arena_array(arena, int, module->ops.count + 1);
-    conversions->user = arena_array(arena, const Op *, roles->plan_count * DTYPE_COUNT + 1);
+    conversions->user = arena_array(arena, const Op *, roles->plan_count *DTYPE_COUNT + 1);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         conversions->of[i] = -1;
@@ -118,7 +118,8 @@ static void add_copy(Calls *calls, Target *target, const Op *op, const Value *to
 
 static void add_conversion(Calls *calls, Target *target, const Op *op, int plan)
 {
-    if (value_storage(op->results[0]) == value_storage(op->operands[0]) && plan_nothing(target->module->roles->plans[target->module->roles->plan_of[op->index]]))
+    if (value_storage(op->results[0]) == value_storage(op->operands[0]) &&
+        plan_nothing(target->module->roles->plans[target->module->roles->plan_of[op->index]]))
         return;
     Call *call = call_new(calls, "ht_convert(r, ", op);
     call_text(calls->arena, call, arena_format(calls->arena, "%s_plan[%d]", target->name, plan));
@@ -183,7 +184,9 @@ static void add_op(Calls *calls, Target *target, const Op *op)
 static int op_phase(const Module *module, const Op *op)
 {
     if (module->microbatches <= 1 || op->turn == TURN_EACH)
-        return op->section == SECTION_FORWARD ? PHASE_FORWARD : op->section == SECTION_BACKWARD || module->microbatches > 1 ? PHASE_BACKWARD : PHASE_UPDATE;
+        return op->section == SECTION_FORWARD                                ? PHASE_FORWARD
+               : op->section == SECTION_BACKWARD || module->microbatches > 1 ? PHASE_BACKWARD
+                                                                             : PHASE_UPDATE;
     return op->turn == TURN_BEFORE ? PHASE_BEFORE : PHASE_UPDATE;
 }
 
@@ -204,7 +207,8 @@ static void add_updates(Calls *calls, Target *target)
 
 const char *phase_name(Phase phase)
 {
-    static const char *const NAMES[] = {[PHASE_BEFORE] = "before", [PHASE_FORWARD] = "forward", [PHASE_BACKWARD] = "backward", [PHASE_UPDATE] = "update"};
+    static const char *const NAMES[] = {
+        [PHASE_BEFORE] = "before", [PHASE_FORWARD] = "forward", [PHASE_BACKWARD] = "backward", [PHASE_UPDATE] = "update"};
     return NAMES[phase];
 }
 
@@ -213,7 +217,8 @@ static void emit_header(Text *out, const Target *target)
     Text devices = {.arena = out->arena};
     for (int i = 0; i < target->role->device_count; i++)
         text_print(&devices, "%s%d", i ? ", " : "", target->role->devices[i]);
-    text_print(out, "\n/* ---- %s, role %d: device%s %s ---- */\n\n", target->module->name, target->role_index, target->role->device_count > 1 ? "s" : "", text_bytes(&devices));
+    text_print(out, "\n/* ---- %s, role %d: device%s %s ---- */\n\n", target->module->name, target->role_index,
+               target->role->device_count > 1 ? "s" : "", text_bytes(&devices));
 }
 
 RoleText emit_role(Text *out, Target *target)

@@ -31,13 +31,15 @@ const char *c_string(Arena *arena, const char *text)
 
 const char *c_type(DType dtype)
 {
-    static const char *const NAMES[] = {[DTYPE_F32] = "float", [DTYPE_BF16] = "uint16_t", [DTYPE_F64] = "double", [DTYPE_I32] = "int32_t", [DTYPE_I64] = "int64_t"};
+    static const char *const NAMES[] = {
+        [DTYPE_F32] = "float", [DTYPE_BF16] = "uint16_t", [DTYPE_F64] = "double", [DTYPE_I32] = "int32_t", [DTYPE_I64] = "int64_t"};
     return NAMES[dtype];
 }
 
 const char *c_dtype(DType dtype)
 {
-    static const char *const NAMES[] = {[DTYPE_F32] = "HT_F32", [DTYPE_BF16] = "HT_BF16", [DTYPE_F64] = "HT_F64", [DTYPE_I32] = "HT_I32", [DTYPE_I64] = "HT_I64"};
+    static const char *const NAMES[] = {
+        [DTYPE_F32] = "HT_F32", [DTYPE_BF16] = "HT_BF16", [DTYPE_F64] = "HT_F64", [DTYPE_I32] = "HT_I32", [DTYPE_I64] = "HT_I64"};
     return NAMES[dtype];
 }
 

@@ -1,7 +1,8 @@
 /* Inside the emitter: what its files share.
  *
- * emit.c writes a unit; for each module and role, emit_role.c turns operators into calls, folds repeated ones into loops and writes them; emit_kernel.c, emit_product.c and
- * emit_call.c write the functions that are called; emit_image.c writes the tables. emit_op.c says what an operator is on one device.
+ * emit.c writes a unit; for each module and role, emit_role.c turns operators into calls, folds repeated ones into loops and writes them;
+ * emit_kernel.c, emit_product.c and emit_call.c write the functions that are called; emit_image.c writes the tables. emit_op.c says what an
+ * operator is on one device.
  */
 #ifndef EMIT_EMITTER_H
 #define EMIT_EMITTER_H
@@ -17,14 +18,14 @@
 typedef struct Emitter {
     Arena *arena;
     const Unit *unit;
-    const char *base;       // "gpt"
-    const char *prefix;     // base as a C identifier
+    const char *base;   // "gpt"
+    const char *prefix; // base as a C identifier
     const Backend *backend;
-    Intern *kernels;        // Kernel * by key
+    Intern *kernels; // Kernel * by key
     int kernel_count;
-    Text kernel_text;       // the functions so far
-    Text kernel_externs;    // declarations of the C kernels that they run
-    Text key;               // reused for keys
+    Text kernel_text;              // the functions so far
+    Text kernel_externs;           // declarations of the C kernels that they run
+    Text key;                      // reused for keys
     Intern *pieces, *pieces_known; // tables of pieces so far, by content, and by layout and type
     int pieces_count;
 } Emitter;
@@ -32,10 +33,10 @@ typedef struct Emitter {
 /* A generated function. */
 typedef struct Kernel {
     const char *name;
-    const char *opening;    // of a call: "gpt_add_3(", "gpt_softmax_4(r, "
-    const char *prototype;  // "void gpt_add_3(void *y, void *x, void *z)"
-    bool ranked;            // takes the rank first, and the place in the source last
-    bool pieced;            // takes a row of piece numbers
+    const char *opening;   // of a call: "gpt_add_3(", "gpt_softmax_4(r, "
+    const char *prototype; // "void gpt_add_3(void *y, void *x, void *z)"
+    bool ranked;           // takes the rank first, and the place in the source last
+    bool pieced;           // takes a row of piece numbers
 } Kernel;
 
 /* ---- an operator on one device ---- */
@@ -44,11 +45,11 @@ enum { EMIT_MAX_TENSORS = 64, EMIT_MAX_FACTORS = 32, EMIT_MAX_TERMS = 16 };
 
 /* A tensor of an operator: the local extents and the bound factor of each dimension. */
 typedef struct Tensor {
-    const Value *value;      // NULL: absent
+    const Value *value; // NULL: absent
     const Access *access;
     const BoundAccess *bound;
-    const char *name;        // in emitted C
-    bool empty;              // this device holds nothing of it
+    const char *name; // in emitted C
+    bool empty;       // this device holds nothing of it
     int64_t extent[IR_MAX_RANK];
 } Tensor;
 
@@ -56,23 +57,23 @@ typedef struct Tensor {
 typedef struct Term {
     const Expr *expr;
     bool minus;
-    uint32_t contracted;     // the bound factors over which it is summed
-    bool flagged;            // added only where the device's number says so
+    uint32_t contracted; // the bound factors over which it is summed
+    bool flagged;        // added only where the device's number says so
 } Term;
 
 typedef struct LocalOp {
     Module *module;
     const Backend *backend;
     const Op *op;
-    int device;              // the role's first
+    int device; // the role's first
     const Rule *rule;
     int result_count, operand_count;
     Tensor results[8], operands[EMIT_MAX_TENSORS];
     int factor_count;
     int64_t extent[EMIT_MAX_FACTORS]; // local, by bound factor
-    uint32_t contracted;     // bound factors that no result has
+    uint32_t contracted;              // bound factors that no result has
     int term_count;
-    Term terms[EMIT_MAX_TERMS];       // RULE_BODY
+    Term terms[EMIT_MAX_TERMS]; // RULE_BODY
 } LocalOp;
 
 typedef Array(int64_t) Row;
@@ -80,29 +81,29 @@ typedef Array(int64_t) Row;
 /* Numbers that differ between the devices of a role, a row for each device; equal columns are stored once. */
 typedef struct PieceTable {
     int device_count, width;
-    Row *rows;               // by device of the role
-    Intern *known;           // one more than the column, by content
+    Row *rows;     // by device of the role
+    Intern *known; // one more than the column, by content
 } PieceTable;
 
 /* The conversions of a module: a table for each pair of a plan and an element type. */
 typedef struct Conversions {
     int count;
-    const Op **user;         // the first operator that runs it
-    int *of;                 // by op index; -1: none
+    const Op **user; // the first operator that runs it
+    int *of;         // by op index; -1: none
 } Conversions;
 
 /* One role while it is written. */
 typedef struct Target {
     Emitter *emitter;
     Module *module;
-    const char *name;        // "gpt_gpt_loss": prefix of what the module's files define
+    const char *name; // "gpt_gpt_loss": prefix of what the module's files define
     int role_index;
     const Role *role;
-    const int64_t *slot_of;  // by value id; -1: none
+    const int64_t *slot_of;    // by value id; -1: none
     const int64_t *updated_of; // by value id: the slot that takes the new value of a parameter or state; -1: none
     const Conversions *conversions;
     PieceTable pieces;
-    Intern *flags;           // what term_added found, by layouts
+    Intern *flags; // what term_added found, by layouts
 } Target;
 
 /* Fills in `local`; false after an error was reported: pieces of several boxes. */
@@ -131,7 +132,8 @@ const Conversions *conversions_of(Arena *arena, const Module *module);
 /* The function for an operator, written to the kernels' file when there is none yet. */
 const Kernel *kernel_for(Target *target, const LocalOp *local);
 
-/* Writers of bodies: append the statements of a function whose parameters are the tensors' names, `at` for the piece numbers, and where a C kernel is run `r` and `where`. */
+/* Writers of bodies: append the statements of a function whose parameters are the tensors' names, `at` for the piece numbers, and where a C
+ * kernel is run `r` and `where`. */
 void emit_body(Text *out, const LocalOp *local);
 void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update);
 void emit_identity(Text *out, const LocalOp *local);
@@ -139,7 +141,7 @@ void emit_identity(Text *out, const LocalOp *local);
 /* A body that ht_product computes: operands x and w, the bias or -1, a factor or NULL. */
 typedef struct Product {
     int x, w, bias;
-    bool bias_flagged;       // added only where at[0] says so
+    bool bias_flagged; // added only where at[0] says so
     const Expr *scale;
 } Product;
 bool product_of(const LocalOp *local, Product *product);

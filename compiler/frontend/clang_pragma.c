@@ -46,6 +46,9 @@ static void read_lines(Reader *r, const Source *source)
         PragmaText text = {.text = line->text, .raw = line->raw, .at = line->at, .file = source->file, .begin = line->begin, .end = line->end};
         array_push(r->arena, &r->unit->pragmas, pragma_read(r->unit, clang_macros(r), &text, &r->in_strategy));
     }
+    for (int i = 0; i < source->strays.count; i++)
+        if (!is_skipped(r, source->file, &source->strays.at[i]))
+            pragma_check_stray(r->diag, r->arena, source->strays.at[i].at, source->strays.at[i].text, source->lines.count > 0);
 }
 
 /* ---- `_Pragma` ---- */

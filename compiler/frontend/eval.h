@@ -15,9 +15,12 @@
 
 #include <setjmp.h>
 
+/* What is known of a byte: its value, nothing before run time, or that nothing was stored there yet. */
+typedef enum Knowledge { KNOWN, UNKNOWN, UNSET } Knowledge;
+
 typedef struct Object {
     uint8_t *bytes;
-    uint8_t *unknown; // a byte for each: nonzero where it is not known; NULL: all known
+    uint8_t *unknown; // a Knowledge for each byte; NULL: all known
     int64_t size, capacity;
     uint32_t id, generation;
     bool live, has_unknown;
@@ -83,7 +86,6 @@ typedef struct Eval {
     Module *module;
     Function *gradient;           // NULL: operators go to the module
     Array(Value *) values;        // by tensor number - 1
-    Array(Position) dims_at;      // by value id: where its dimensions were named
     Names *names;
     struct Memo *memo;            // gradients
     char *scope;                  // "h0.attn"
@@ -127,8 +129,9 @@ Val place_load(Eval *ev, Place place, const CType *type, Position at);
 void place_store(Eval *ev, Place place, Val value);
 void place_copy(Eval *ev, Place to, Place from, int64_t size);
 void place_clear(Eval *ev, Place place, int64_t size);
-void place_forget(Eval *ev, Place place, int64_t size); // marks it unknown
-bool place_unknown(Place place, int64_t size);
+void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge);
+/* The least that is known of a byte of the place. */
+Knowledge place_known(Place place, int64_t size);
 /* A string that ends inside its object. */
 const char *pointer_string(Eval *ev, uint64_t pointer, Position at);
 

@@ -75,7 +75,7 @@ static Val run_time_result(Eval *ev, const Call *call)
     if (call->function->result->kind != CT_STRUCT)
         return val_unknown(call->function->result);
     Place place = {call_result(ev, call), 0};
-    place_forget(ev, place, call->function->result->size);
+    place_mark(ev, place, call->function->result->size, UNKNOWN);
     return (Val){.type = call->function->result, .place = place};
 }
 

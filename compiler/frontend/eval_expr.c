@@ -141,7 +141,9 @@ static Val negated(Eval *ev, const CExpr *expr)
         return a;
     if (ctype_is_floating(expr->type))
         return val_float(expr->type, -a.f);
-    return val_int(expr->type, expr->op == OP_NOT ? (int64_t)~a.i : (int64_t)(0 - a.i));
+    if (expr->op == OP_NOT)
+        return val_int(expr->type, (int64_t)~a.i);
+    return val_binary(ev, OP_SUB, expr->type, val_int(expr->type, 0), a, expr->at);
 }
 
 static Val unary(Eval *ev, const CExpr *expr)
@@ -178,7 +180,7 @@ static Val assign(Eval *ev, const CExpr *expr)
     else
         value = val_convert(ev, value, expr->type, expr->at);
     place_store(ev, place, value);
-    if (expr->type->is_tensor && !place_unknown(place, expr->type->size))
+    if (expr->type->is_tensor && place_known(place, expr->type->size) == KNOWN)
         value_name(tensor_load(ev, place, expr->at), expr->a);
     return value.type->kind == CT_STRUCT ? place_load(ev, place, expr->type, expr->at) : value;
 }

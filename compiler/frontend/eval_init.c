@@ -177,7 +177,7 @@ void eval_init(Eval *ev, Place place, const CType *type, const CExpr *init)
     if (is_aggregate(type) && init->kind != C_INIT && init->kind != C_STRING) {
         Val value = eval(ev, init);
         if (value.unknown)
-            place_forget(ev, place, type->size);
+            place_mark(ev, place, type->size, UNKNOWN);
         else if (value.place.object != place.object || value.place.offset != place.offset)
             place_copy(ev, place, value.place, type->size);
         return;
@@ -209,7 +209,7 @@ static int64_t variable_size(Eval *ev, const CVar *var)
 static void initialize(Eval *ev, const CVar *var, Place place)
 {
     eval_init(ev, place, var->type, var->init);
-    if (var->type->is_tensor && !place_unknown(place, var->type->size)) {
+    if (var->type->is_tensor && place_known(place, var->type->size) == KNOWN) {
         CExpr target = {.kind = C_VAR, .var = (CVar *)var};
         value_name(tensor_load(ev, place, var->at), &target);
     }
@@ -226,7 +226,7 @@ void eval_declared(Eval *ev, const CVar *var)
     if (var->init)
         initialize(ev, var, place);
     else if (size)
-        place_clear(ev, place, size);
+        place_mark(ev, place, size, UNSET);
 }
 
 /* Evaluates the initialiser of a variable with static storage in a frame of its own. */
@@ -250,9 +250,9 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at)
     *object = object_create(ev, var->type->size, var->name);
     Place place = {*object, 0};
     if (!var->defined)
-        place_forget(ev, place, var->type->size);
+        place_mark(ev, place, var->type->size, UNKNOWN);
     else if (ev->lenient && var->assigned_by && !var->is_const)
-        place_forget(ev, place, var->type->size);
+        place_mark(ev, place, var->type->size, UNKNOWN);
     else if (var->given)
         place_store(ev, place, val_int(var->type, var->given_value));
     else if (var->init)
@@ -268,7 +268,7 @@ static Object *lenient_variable(Eval *ev, const CVar *var)
     if (var->init && !var->assigned_by)
         eval_init(ev, place, var->type, var->init);
     else
-        place_forget(ev, place, var->type->size);
+        place_mark(ev, place, var->type->size, UNKNOWN);
     return object;
 }
 

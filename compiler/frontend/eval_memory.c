@@ -98,30 +98,36 @@ Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at)
 
 /* ---- what is not known ---- */
 
-bool place_unknown(Place place, int64_t size)
+Knowledge place_known(Place place, int64_t size)
 {
-    if (!place.object->has_unknown)
-        return false;
-    for (int64_t i = 0; i < size; i++)
-        if (place.object->unknown[place.offset + i])
-            return true;
-    return false;
+    Knowledge worst = KNOWN;
+    for (int64_t i = 0; place.object->has_unknown && i < size; i++)
+        if (place.object->unknown[place.offset + i] > worst)
+            worst = place.object->unknown[place.offset + i];
+    return worst;
 }
 
-static void set_unknown(Eval *ev, Place place, int64_t size, bool unknown)
+void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge)
 {
     Object *object = place.object;
-    if (!object->has_unknown && !unknown)
+    if (!object->has_unknown && knowledge == KNOWN)
         return;
     if (!object->unknown)
         object->unknown = arena_alloc(ev->scratch, (size_t)object->capacity);
     if (!object->has_unknown)
-        memset(object->unknown, 0, (size_t)object->size);
+        memset(object->unknown, KNOWN, (size_t)object->size);
     object->has_unknown = true;
-    memset(object->unknown + place.offset, unknown, (size_t)size);
+    memset(object->unknown + place.offset, knowledge, (size_t)size);
 }
 
-void place_forget(Eval *ev, Place place, int64_t size) { set_unknown(ev, place, size, true); }
+/* Whether a value is known; an error when it was never set. */
+static bool check_known(Eval *ev, Place place, int64_t size, Position at)
+{
+    Knowledge knowledge = place_known(place, size);
+    if (knowledge == UNSET)
+        eval_error(ev, at, "%s is read before it is set", shown(place.object));
+    return knowledge == KNOWN;
+}
 
 /* ---- loads and stores ---- */
 
@@ -157,7 +163,7 @@ Val place_load(Eval *ev, Place place, const CType *type, Position at)
     }
     if (type->is_tensor_node)
         eval_error(ev, at, "a tensor is not known at compile time; what depends on it must be an operator");
-    if (place_unknown(place, type->size))
+    if (!check_known(ev, place, type->size, at))
         return val_unknown(type);
     if (ctype_is_integer(type) || type->kind == CT_POINTER)
         value.i = load_integer(bytes, type);
@@ -172,17 +178,17 @@ void place_copy(Eval *ev, Place to, Place from, int64_t size)
 {
     memmove(to.object->bytes + to.offset, from.object->bytes + from.offset, (size_t)size);
     if (!from.object->has_unknown) {
-        set_unknown(ev, to, size, false);
+        place_mark(ev, to, size, KNOWN);
         return;
     }
-    set_unknown(ev, to, size, true);
+    place_mark(ev, to, size, UNKNOWN);
     memmove(to.object->unknown + to.offset, from.object->unknown + from.offset, (size_t)size);
 }
 
 void place_clear(Eval *ev, Place place, int64_t size)
 {
     memset(place.object->bytes + place.offset, 0, (size_t)size);
-    set_unknown(ev, place, size, false);
+    place_mark(ev, place, size, KNOWN);
 }
 
 void place_store(Eval *ev, Place place, Val value)
@@ -190,14 +196,14 @@ void place_store(Eval *ev, Place place, Val value)
     uint8_t *bytes = place.object->bytes + place.offset;
     const CType *type = value.type;
     if (value.unknown) {
-        place_forget(ev, place, type->size);
+        place_mark(ev, place, type->size, UNKNOWN);
         return;
     }
     if (type->kind == CT_STRUCT) {
         place_copy(ev, place, value.place, type->size);
         return;
     }
-    set_unknown(ev, place, type->size, false);
+    place_mark(ev, place, type->size, KNOWN);
     float narrow = (float)value.f;
     if (type->kind == CT_FLOAT)
         memcpy(bytes, &narrow, sizeof narrow);
@@ -215,7 +221,7 @@ const char *pointer_string(Eval *ev, uint64_t pointer, Position at)
     int64_t length = (int64_t)strnlen(text, (size_t)room);
     if (length == room)
         eval_error(ev, at, "this string has no terminating null byte");
-    if (place_unknown(place, length + 1))
+    if (!check_known(ev, place, length + 1, at))
         eval_error(ev, at, "this string is not known at compile time");
     return text;
 }
@@ -226,7 +232,7 @@ Value *tensor_load(Eval *ev, Place place, Position at)
 {
     uint64_t number;
     memcpy(&number, place.object->bytes + place.offset, sizeof number);
-    if (place_unknown(place, sizeof number) || number > (uint64_t)ev->values.count)
+    if (!check_known(ev, place, sizeof number, at) || number > (uint64_t)ev->values.count)
         eval_error(ev, at, "this tensor is not one of the model's");
     return number ? ev->values.at[number - 1] : NULL;
 }
@@ -239,5 +245,5 @@ void tensor_store(Eval *ev, Place place, Value *value)
         number = (uint64_t)ev->values.count;
     }
     memcpy(place.object->bytes + place.offset, &number, sizeof number);
-    set_unknown(ev, place, sizeof number, false);
+    place_mark(ev, place, sizeof number, KNOWN);
 }

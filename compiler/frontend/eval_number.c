@@ -102,6 +102,16 @@ static Val compare_integers(COperation op, const CType *type, bool is_signed, ui
     return val_int(type, result);
 }
 
+/* a op b of a signed type; C leaves open what an overflow gives. */
+static uint64_t checked(Eval *ev, COperation op, const CType *type, int64_t a, int64_t b, Position at)
+{
+    int64_t result;
+    bool over = op == OP_ADD ? __builtin_add_overflow(a, b, &result) : op == OP_SUB ? __builtin_sub_overflow(a, b, &result) : __builtin_mul_overflow(a, b, &result);
+    if (over || (int64_t)wrapped(type, (uint64_t)result) != result)
+        eval_error(ev, at, "this overflows %s", type->name);
+    return (uint64_t)result;
+}
+
 static uint64_t divided(Eval *ev, COperation op, const CType *type, uint64_t a, uint64_t b, Position at)
 {
     if (b == 0)
@@ -109,7 +119,7 @@ static uint64_t divided(Eval *ev, COperation op, const CType *type, uint64_t a, 
     if (!type->is_signed)
         return op == OP_DIV ? a / b : a % b;
     if ((int64_t)b == -1)
-        return op == OP_DIV ? 0 - a : 0;
+        return op == OP_DIV ? checked(ev, OP_SUB, type, 0, (int64_t)a, at) : 0;
     return (uint64_t)(op == OP_DIV ? (int64_t)a / (int64_t)b : (int64_t)a % (int64_t)b);
 }
 
@@ -122,13 +132,20 @@ static uint64_t shifted(Eval *ev, COperation op, const CType *type, uint64_t a, 
     return type->is_signed ? (uint64_t)((int64_t)a >> b.i) : a >> b.i;
 }
 
+static uint64_t sum_or_product(Eval *ev, COperation op, const CType *type, uint64_t a, uint64_t b, Position at)
+{
+    if (type->is_signed)
+        return checked(ev, op, type, (int64_t)a, (int64_t)b, at);
+    return op == OP_ADD ? a + b : op == OP_SUB ? a - b : a * b;
+}
+
 static Val integers(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at)
 {
     uint64_t result = 0;
     switch (op) {
-    case OP_ADD: result = a.i + b.i; break;
-    case OP_SUB: result = a.i - b.i; break;
-    case OP_MUL: result = a.i * b.i; break;
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MUL: result = sum_or_product(ev, op, a.type, a.i, b.i, at); break;
     case OP_DIV:
     case OP_REM: result = divided(ev, op, a.type, a.i, b.i, at); break;
     case OP_SHL:

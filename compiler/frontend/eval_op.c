@@ -66,7 +66,7 @@ static Attr shape_attribute(Eval *ev, const Call *call, int param)
         eval_error(ev, call->at, "a shape of %d dimensions; at most %d are allowed", attr.count, IR_MAX_RANK);
     int64_t *ints = arena_array(ev->arena, int64_t, attr.count);
     place.offset += extents.offset;
-    if (place_unknown(place, attr.count * 8))
+    if (place_known(place, attr.count * 8) != KNOWN)
         eval_error(ev, call->at, "a shape is not known at compile time");
     memcpy(ints, place.object->bytes + place.offset, sizeof *ints * (size_t)attr.count);
     attr.ints = ints;

@@ -14,19 +14,12 @@ static Value *operand(Eval *ev, const CExpr *expr, Place *place)
 
 /* ---- dims ---- */
 
-static Position *named_at(Eval *ev, const Value *value)
-{
-    while (ev->dims_at.count <= value->id)
-        array_push(ev->scratch, &ev->dims_at, (Position){0});
-    return &ev->dims_at.at[value->id];
-}
-
-static void name_dimension(Eval *ev, const Pragma *pragma, Value *value, const char **dims, int d)
+static void name_dimension(Eval *ev, const Pragma *pragma, const Value *value, const char **dims, int d)
 {
     const char *name = pragma->names.at[d];
     if (name && dims[d] && strcmp(name, dims[d])) {
         diag_error(ev->diag, pragma->name_at.at[d], "dimension %d is called \"%s\" here, but \"%s\" before", d, name, dims[d]);
-        diag_note(ev->diag, *named_at(ev, value), "it was named here");
+        diag_note(ev->diag, value->dims_at, "it was named here");
         eval_fail(ev);
     }
     if (name)
@@ -49,7 +42,7 @@ static void name_dimensions(Eval *ev, const Pragma *pragma, const CExpr *expr)
     for (int d = 0; d < pragma->names.count; d++)
         name_dimension(ev, pragma, value, dims, d);
     value->dims = dims;
-    *named_at(ev, value) = pragma->at;
+    value->dims_at = expr->at;
 }
 
 /* ---- shard and reshard ---- */

@@ -135,7 +135,7 @@ static Flow return_statement(Eval *ev, const CStmt *stmt)
     if (value.type->kind == CT_STRUCT && frame->result_object) {
         Place place = {frame->result_object, 0};
         if (value.unknown)
-            place_forget(ev, place, value.type->size);
+            place_mark(ev, place, value.type->size, UNKNOWN);
         else
             place_copy(ev, place, value.place, value.type->size);
         value = (Val){.type = value.type, .place = place};

@@ -1,7 +1,7 @@
 /* The frontend: from annotated C to modules.
  *
- * clang.c, the one file that knows libclang, turns the translation unit into a plain C tree (ctree.h); pragmas are read from it (pragma.c), rules
- * by ir/rule_parse.c, strategies by strategy.c, and the model functions are evaluated on it (eval*.c).
+ * clang*.c, the only files that know libclang, turn the translation unit into a plain C tree (ctree.h) with its pragmas in place (pragma.c, pexpr.c); rules and
+ * strategies are read by the floor below (ir/); models.c finds the model functions, and eval*.c runs them on the tree. unit.c is the order of it all.
  */
 #ifndef FRONTEND_FRONTEND_H
 #define FRONTEND_FRONTEND_H

@@ -140,6 +140,13 @@ static void find_calls(CUnit *unit, Finder *finder)
     }
 }
 
+bool models_exist(CUnit *unit)
+{
+    Finder finder = {0};
+    find_calls(unit, &finder);
+    return finder.calls.count > 0;
+}
+
 /* ---- the arguments ---- */
 
 typedef struct Optimizer {

@@ -8,6 +8,9 @@
 /* Checks that the bodies of operators name the kernel and the gradient of their rules. */
 void models_check_operators(CUnit *unit);
 
+/* Whether the unit calls ht_train or ht_infer at all. */
+bool models_exist(CUnit *unit);
+
 /* Evaluates every model that ht_train or ht_infer names and appends a module for each. Errors are reported. */
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options);
 

@@ -33,9 +33,10 @@ static int word_end(const char *text, int at)
     return at;
 }
 
+static const char *const names[] = {"dims", "layer", "recompute", "shard", "reshard", "shape", "op", "strategy", "end"};
+
 static void unknown_directive(CUnit *unit, const Pragma *pragma)
 {
-    static const char *const names[] = {"dims", "layer", "recompute", "shard", "reshard", "shape", "op", "strategy", "end"};
     if (!*pragma->directive) {
         diag_error(unit->diag, pragma->at, "\"#pragma hspmd\" needs a directive such as dims or strategy");
         return;
@@ -54,6 +55,27 @@ static bool is_strategy_word(const char *word)
         if (!strcmp(words[i], word))
             return true;
     return false;
+}
+
+static bool is_directive(const char *word)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], word))
+            return true;
+    return is_strategy_word(word);
+}
+
+void pragma_check_stray(Diag *diag, Arena *arena, Position at, const char *text, bool ours)
+{
+    static const char *const mark[] = {"hspmd"};
+    int end = word_end(text, 0), next = skip_blanks(text, end);
+    const char *first = arena_substring(arena, text, (size_t)end);
+    const char *second = arena_substring(arena, text + next, (size_t)(word_end(text, next) - next));
+    bool misspelled = diag_closest(first, mark, 1), misplaced = !strcmp(second, "hspmd");
+    if (!misspelled && !misplaced && !(ours && is_directive(first)))
+        return;
+    diag_error(diag, at, "unknown pragma \"%s\"", first);
+    diag_note(diag, at, "pragmas of hetucc begin with \"#pragma hspmd\"");
 }
 
 static PragmaKind directive_kind(CUnit *unit, const Pragma *pragma, bool *in_strategy)
@@ -141,14 +163,14 @@ static const char *read_name(CUnit *unit, Pragma *pragma, const char *what)
 /* The names of the factors of one dimension, "three heads _", behind the `(`. */
 static const char *read_factors(CUnit *unit, Pragma *pragma)
 {
-    Text names = {.arena = unit->arena};
+    Text factors = {.arena = unit->arena};
     do {
         const char *name = read_name(unit, pragma, "the name of a factor");
         if (!name)
             return NULL;
-        text_print(&names, names.length ? " %s" : "%s", name);
+        text_print(&factors, factors.length ? " %s" : "%s", name);
     } while (!is(pragma, ")") && token(pragma)->kind != TOKEN_END);
-    return expect_close(unit, pragma) ? text_bytes(&names) : NULL;
+    return expect_close(unit, pragma) ? text_bytes(&factors) : NULL;
 }
 
 static bool read_dimension(CUnit *unit, Pragma *pragma)

@@ -94,6 +94,9 @@ typedef struct PragmaText {
  * strategy is open, to which every line then belongs. */
 Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaText *text, bool *in_strategy);
 
+/* Reports a pragma that is not ours, but was meant to be: its words are misplaced, missing or misspelled. `ours` says whether the file has pragmas of hetucc. */
+void pragma_check_stray(Diag *diag, Arena *arena, Position at, const char *text, bool ours);
+
 /* Reads the operands of a pragma that stands in a function, where the variables of `scope` are visible; expressions get slots from *slots.
  * Errors are reported and turn it into PRAGMA_BAD. */
 void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots);

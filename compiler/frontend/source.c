@@ -206,22 +206,28 @@ static char *blanked(Arena *arena, const char *text, int from, int to)
     return copy;
 }
 
-/* Reads the directive at `#`; goes on at the end of its line. */
+/* The line from `begin` to `end` with what stands from `text` on. */
+static PragmaLine make_line(Scanner *s, int begin, int text, int end)
+{
+    PragmaLine line = {.begin = begin, .end = end};
+    text = text < end ? text : end;
+    line.at = source_position(s->source, text);
+    line.text = blanked(s->arena, s->text, text, end);
+    line.raw = arena_substring(s->arena, s->text + text, (size_t)(end - text));
+    return line;
+}
+
+/* Reads the directive at `#`; goes on at the end of its line where it is a pragma. */
 static void scan_directive(Scanner *s)
 {
     int begin = s->at, end = line_end(s->text, begin);
-    int text = skip_word(s->text, skip_word(s->text, skip_blanks(s->text, begin + 1), "pragma"), "hspmd");
-    if (text >= 0) {
-        if (text > end)
-            text = end;
-        PragmaLine line = {.begin = begin, .end = end, .at = source_position(s->source, text)};
-        line.text = blanked(s->arena, s->text, text, end);
-        line.raw = arena_substring(s->arena, s->text + text, (size_t)(end - text));
-        array_push(s->arena, &s->source->lines, line);
-        s->at = end;
-    } else {
-        s->at++;
-    }
+    int word = skip_word(s->text, skip_blanks(s->text, begin + 1), "pragma");
+    int text = skip_word(s->text, word, "hspmd");
+    s->at = word >= 0 ? end : s->at + 1;
+    if (text >= 0)
+        array_push(s->arena, &s->source->lines, make_line(s, begin, text, end));
+    else if (word >= 0)
+        array_push(s->arena, &s->source->strays, make_line(s, begin, word, end));
 }
 
 static void scan_word(Scanner *s)

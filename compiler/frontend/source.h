@@ -17,6 +17,7 @@ typedef struct Source {
     const char *file, *text;
     int length;
     Array(PragmaLine) lines;
+    Array(PragmaLine) strays; // other pragmas; text begins behind `pragma`
     bool has_pragma_operator; // `_Pragma` stands somewhere
 } Source;
 

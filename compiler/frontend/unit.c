@@ -80,7 +80,7 @@ static const char *base_name(Arena *arena, const char *file)
 static bool is_file(const char *name)
 {
     struct stat status;
-    return strchr(name, '/') || !stat(name, &status);
+    return strchr(name, '/') || (!stat(name, &status) && !S_ISDIR(status.st_mode));
 }
 
 static Strategy *find_strategy(const StrategyList *list, const char *name)
@@ -161,7 +161,8 @@ static void read_strategies(Run *run)
     gather_lines(run, &texts);
     if (!strategy_parse(run->arena, run->diag, texts.at, texts.count, &names, NULL, &list))
         return;
-    choose(run, &names, &list);
+    if (models_exist(run->cunit))
+        choose(run, &names, &list);
     for (int i = 0; i < list.count; i++)
         array_push(run->arena, &run->unit->strategies, list.at[i]);
 }
@@ -205,6 +206,54 @@ static void read_shapes(Run *run)
         add_shape_variable(run, run->cunit->shapes.at[i]);
 }
 
+/* ---- names of dimensions ---- */
+
+typedef Array(const char *) NameList;
+
+/* Adds the names in "three heads _", or the one in "heads". */
+static void add_names(Arena *arena, NameList *list, const char *names)
+{
+    for (names += strspn(names, " "); *names; names += strspn(names, " ")) {
+        size_t length = strcspn(names, " ");
+        array_push(arena, list, arena_substring(arena, names, length));
+        names += length;
+    }
+}
+
+static void add_pragma_names(Run *run, NameList *list)
+{
+    for (int i = 0; i < run->cunit->pragmas.count; i++) {
+        const Pragma *pragma = run->cunit->pragmas.at[i];
+        for (int k = 0; pragma->kind == PRAGMA_DIMS && k < pragma->names.count; k++)
+            if (pragma->names.at[k])
+                add_names(run->arena, list, pragma->names.at[k]);
+    }
+}
+
+static bool is_named(const NameList *list, const char *name)
+{
+    for (int i = 0; i < list->count; i++)
+        if (!strcmp(list->at[i], name))
+            return true;
+    return false;
+}
+
+/* Reports a strategy that splits a dimension which no pragma names. */
+static void check_splits(Run *run)
+{
+    NameList names = {0};
+    add_pragma_names(run, &names);
+    for (int i = 0; run->unit->chosen && i < run->unit->chosen->splits.count; i++) {
+        const SplitRule *split = &run->unit->chosen->splits.at[i];
+        if (is_named(&names, split->dim))
+            continue;
+        const char *closest = diag_closest(split->dim, names.at, names.count);
+        diag_error(run->diag, split->at, "the dimension \"%s\" is named nowhere in the model", split->dim);
+        if (closest)
+            diag_note(run->diag, split->at, "did you mean \"%s\"?", closest);
+    }
+}
+
 /* ---- the whole ---- */
 
 static const char *standard(const FrontendOptions *options)
@@ -227,6 +276,7 @@ static void *read_all(void *data)
         models_check_operators(run->cunit);
         read_strategies(run);
         read_shapes(run);
+        check_splits(run);
     }
     if (run->cunit && diag_errors(run->diag) == before)
         models_read(run->cunit, unit, run->options);

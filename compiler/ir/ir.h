@@ -58,6 +58,7 @@ struct Value {
     const char *name;        // parameters, inputs, states: the name; results: the variable of the source where known; else NULL
     Type type;
     const char *const *dims; // a name a dimension, NULL entries unnamed; before refinement "three heads _" names factors; NULL: nothing is named
+    Position dims_at;        // of the `dims` pragma that named them; without a file when none did
     const Layout *shard;     // written by `shard` in the source (resolved by pass place); NULL: none
     const char *shard_text;  // the text of that pragma, and where it stands
     Position shard_at;

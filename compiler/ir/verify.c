@@ -73,7 +73,7 @@ static void check_access(Verifier *verifier, const Op *op, const BoundAccess *ac
             }
             extent *= op->binding->factors[factor].extent;
         }
-        if (extent != value->type.extent[d])
+        if (access->dims[d].count && extent != value->type.extent[d])
             problem(verifier, op, "dimension %d of %%%d has extent %lld, but its factors give %lld", d, value->id,
                     (long long)value->type.extent[d], (long long)extent);
     }

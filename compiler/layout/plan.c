@@ -151,6 +151,30 @@ Step *plan_step(Builder *builder, ht_verb verb)
     return &builder->plan->steps.at[builder->plan->steps.count - 1];
 }
 
+/* The group with its device at `root` in front, and that device's part. */
+static void add_rooted(Builder *builder, const Devices *group, Segments *parts, int root, ht_verb verb)
+{
+    Step *step = plan_step(builder, verb);
+    step->parts = arena_array(builder->arena, Segments, group->count);
+    step->parts[0] = parts[root];
+    array_push(builder->arena, &step->group, group->at[root]);
+    for (int i = 0; i < group->count; i++)
+        if (i != root)
+            array_push(builder->arena, &step->group, group->at[i]);
+}
+
+void plan_collective(Builder *builder, Devices group, Segments *parts, int holders, ht_verb verb, ht_verb rooted)
+{
+    if (holders == 1 || builder->plan->large) {
+        for (int i = 0; i < holders; i++)
+            add_rooted(builder, &group, parts, i, rooted);
+        return;
+    }
+    Step *step = plan_step(builder, verb);
+    step->group = group;
+    step->parts = parts;
+}
+
 void step_send(Builder *builder, int step, int sender, int receiver, Segment segment)
 {
     PairKey key = {step, sender, receiver};
@@ -465,17 +489,22 @@ static ht_reduction reduction_of(const Cells *cells)
     return kind == STATE_SUM ? HT_SUM : kind == STATE_MAX ? HT_MAX : HT_NO_REDUCTION;
 }
 
+static int64_t shape_elements(Shape shape)
+{
+    int64_t count = 1;
+    for (int d = 0; d < shape.rank; d++)
+        count *= shape.extent[d];
+    return count;
+}
+
 const Plan *reshard_plan(Arena *arena, const Cluster *cluster, Shape shape, int element, const Layout *from, const Layout *to)
 {
     Plan *plan = arena_new(arena, Plan);
-    plan->cluster = cluster;
-    plan->arena = arena;
-    plan->element = element;
-    plan->cells = cells_of(arena, shape, from, to);
-    plan->shape = plan->cells->shape;
-    plan->reduction = reduction_of(plan->cells);
-    collect_devices(plan);
     Builder builder = {.arena = arena, .plan = plan};
+    const Cells *cells = cells_of(arena, shape, from, to);
+    *plan = (Plan){.arena = arena, .cluster = cluster, .cells = cells, .shape = cells->shape, .element = element, .reduction = reduction_of(cells)};
+    plan->large = shape_elements(shape) > INT32_MAX;
+    collect_devices(plan);
     builder.sent = plan->sent = arena_array(arena, int64_t, plan->device_count);
     builder.received = plan->received = arena_array(arena, int64_t, plan->device_count);
     plan_tasks(&builder);

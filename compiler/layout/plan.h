@@ -68,6 +68,7 @@ struct Plan {
     ht_reduction reduction;
     int device_count;
     const int *devices;  // of both layouts, ascending
+    bool large;          // more elements than an int counts: collectives with counts and places are not used
     bool nothing;        // every device already holds what it shall hold, as it shall
     bool in_place;
     Array(Task) tasks;

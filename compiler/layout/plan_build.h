@@ -36,6 +36,10 @@ void plan_gifts(Builder *builder);
 /* Appends an empty step. */
 Step *plan_step(Builder *builder, ht_verb verb);
 
+/* Appends the steps of a collective over `group`, whose first `holders` devices have `parts`: one step of kind `verb`; or, where there is one holder only or the tensor
+ * is large, one of kind `rooted` for each of them. */
+void plan_collective(Builder *builder, Devices group, Segments *parts, int holders, ht_verb verb, ht_verb rooted);
+
 /* The devices that are connected by `sets`, as a number for each set: sets with the same number share devices, directly or through others. */
 int *connect_sets(Builder *builder, const Devices *sets, int count, int *component_count);
 

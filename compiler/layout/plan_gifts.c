@@ -34,34 +34,35 @@ static int *lanes_of(Builder *builder)
     return lanes;
 }
 
-/* The holder that serves a device: the one in its own lane, else the one that serves the fewest. */
-static int serving_holder(const Builder *builder, const Gift *gift, int device, const int *lanes, const Team *teams)
+/* By lane, the first of a gift's holders that is in it, plus 1; 0 where there is none. */
+static int *holders_by_lane(Builder *builder, const Gift *gift, const int *lanes)
 {
-    int lane = lanes[plan_slot(builder->plan, device)], best = 0;
-    for (int h = 0; h < gift->holders.count; h++) {
-        if (lane >= 0 && lanes[plan_slot(builder->plan, gift->holders.at[h])] == lane)
-            return h;
-        if (teams[h].devices.count < teams[best].devices.count)
-            best = h;
+    int *holders = arena_array(builder->arena, int, builder->plan->device_count);
+    for (int h = gift->holders.count - 1; h >= 0; h--) {
+        int lane = lanes[plan_slot(builder->plan, gift->holders.at[h])];
+        if (lane >= 0)
+            holders[lane] = h + 1;
     }
-    return best;
+    return holders;
 }
 
+/* Divides the needers into teams, each with the holder that serves it: the one in the needer's own lane; needers without one go round. */
 static void add_teams(Builder *builder, const Gifts *gifts, int g, const int *lanes, Teams *teams)
 {
     const Gift *gift = &gifts->at[g];
     Team *own = arena_array(builder->arena, Team, gift->holders.count);
+    int *by_lane = gift->holders.count > 1 ? holders_by_lane(builder, gift, lanes) : NULL, next = 0, serving = 0;
     for (int h = 0; h < gift->holders.count; h++) {
         own[h].gift = g;
         array_push(builder->arena, &own[h].devices, gift->holders.at[h]);
     }
     for (int n = 0; n < gift->needers.count; n++) {
-        int h = gift->holders.count == 1 ? 0 : serving_holder(builder, gift, gift->needers.at[n], lanes, own);
+        int lane = lanes[plan_slot(builder->plan, gift->needers.at[n])], h = by_lane && lane >= 0 ? by_lane[lane] - 1 : -1;
+        if (h < 0)
+            h = next++ % gift->holders.count;
+        serving += own[h].devices.count == 1;
         array_push(builder->arena, &own[h].devices, gift->needers.at[n]);
     }
-    int serving = 0;
-    for (int h = 0; h < gift->holders.count; h++)
-        serving += own[h].devices.count > 1;
     for (int h = 0; h < gift->holders.count; h++) {
         own[h].serving = serving;
         if (own[h].devices.count > 1)
@@ -133,13 +134,12 @@ static bool add_gather(Builder *builder, const Gifts *gifts, const Teams *teams,
     Devices devices = closed_devices(builder, teams, order, count, &holders);
     if (!devices.count || !holders_serve(gifts, teams, order, count) || (holders == 1 && devices.count == 2) || (holders > 1 && !holders_keep(builder, gifts, teams, order, count)))
         return false;
-    Step *step = plan_step(builder, holders == 1 ? HT_BROADCAST : HT_ALL_GATHER);
-    step->group = devices;
-    step->parts = arena_array(builder->arena, Segments, devices.count);
+    Segments *parts = arena_array(builder->arena, Segments, devices.count);
     for (int i = 0; i < count; i++) {
         const Team *team = &teams->at[order[i]];
-        array_push(builder->arena, &step->parts[devices_find(&devices, team->devices.at[0])], gifts->at[team->gift].segment);
+        array_push(builder->arena, &parts[devices_find(&devices, team->devices.at[0])], gifts->at[team->gift].segment);
     }
+    plan_collective(builder, devices, parts, holders, HT_ALL_GATHER, HT_BROADCAST);
     return true;
 }
 
@@ -292,7 +292,7 @@ static void extract_all_to_alls(Builder *builder, int exchange)
         int size = 2;
         while (size * (size - 1) < count)
             size++;
-        bool full = size > 2 && size * (size - 1) == count;
+        bool full = size > 2 && size * (size - 1) == count && !builder->plan->large;
         for (int i = begin[c]; full && i < begin[c + 1]; i++)
             if (devices_find(&devices, messages.at[order[i]].sender) < 0)
                 array_push(builder->arena, &devices, messages.at[order[i]].sender);
@@ -342,7 +342,7 @@ static void send_all(Builder *builder, const Gifts *gifts, bool last, Gifts *nex
     if (!gifts->count)
         return;
     plan_count(builder);
-    int64_t cap = even_load(builder, gifts);
+    int64_t even = even_load(builder, gifts), cap = even + even / 4;
     Ranked *order = arena_array(builder->arena, Ranked, gifts->count);
     for (int g = 0; g < gifts->count; g++)
         order[g] = (Ranked){gifts->at[g].holders.count, g};

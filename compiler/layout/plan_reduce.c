@@ -176,11 +176,10 @@ static void add_collective(Builder *builder, const Parts *parts, const int *orde
 {
     int reducers;
     Devices devices = component_devices(builder, parts, order, count, &reducers);
-    Step *step = plan_step(builder, reducers == 1 ? HT_REDUCE : HT_REDUCE_SCATTER);
-    step->group = devices;
-    step->parts = arena_array(builder->arena, Segments, devices.count);
+    Segments *kept = arena_array(builder->arena, Segments, devices.count);
     for (int i = 0; i < count; i++)
-        array_push(builder->arena, &step->parts[devices_find(&devices, parts->at[order[i]].reducer)], parts->at[order[i]].segment);
+        array_push(builder->arena, &kept[devices_find(&devices, parts->at[order[i]].reducer)], parts->at[order[i]].segment);
+    plan_collective(builder, devices, kept, reducers, HT_REDUCE_SCATTER, HT_REDUCE);
 }
 
 /* A job is done by collectives when all its parts are; where one is not, none of the components that it touches is. */
@@ -225,7 +224,6 @@ static void reduce_in_teams(Builder *builder, const Jobs *jobs, const Parts *par
 typedef struct Rounds {
     int before, main; // the steps in which early contributions, and then all others, are reduced
     int64_t cap;      // an even share of what is sent or received
-    double *direct;   // by slot: what the device would receive as a reducer if nothing were reduced beforehand
 } Rounds;
 
 /* Elements that a task's devices receive in all, by element of the value. */
@@ -234,37 +232,20 @@ static int64_t task_cost(const Task *task, const Job *job)
     return task->source_count - job->holds + task->wanted.count - 1;
 }
 
-/* What the reducers of a job receive each, when nothing is reduced beforehand. */
-static double direct_load(const Task *task, const Job *job)
+/* The most that one of the devices has received. */
+static double most_received(const Builder *builder, const Devices *devices)
 {
-    return (double)task->volume * (task->source_count - job->holds) / job->reducers.count;
+    int64_t most = 0;
+    for (int i = 0; i < devices->count; i++) {
+        int64_t load = builder->received[plan_slot(builder->plan, devices->at[i])];
+        most = load > most ? load : most;
+    }
+    return (double)most;
 }
 
-static void find_direct_loads(Builder *builder, const Jobs *jobs, Rounds *rounds)
+/* The contributions that no reducer holds. */
+static void find_unheld(Builder *builder, const Task *task, Job *job)
 {
-    rounds->direct = arena_array(builder->arena, double, builder->plan->device_count);
-    for (int i = 0; i < builder->plan->device_count; i++)
-        rounds->direct[i] = (double)builder->received[i];
-    for (int j = 0; j < jobs->count; j++)
-        for (int r = 0; !jobs->at[j].collective && r < jobs->at[j].reducers.count; r++)
-            rounds->direct[plan_slot(builder->plan, jobs->at[j].reducers.at[r])] += direct_load(&builder->plan->tasks.at[jobs->at[j].task], &jobs->at[j]);
-}
-
-/* Whether reducers would receive more than one and a half times both the value's size and an even share. */
-static bool receive_much(const Builder *builder, const Task *task, const Job *job, const Rounds *rounds)
-{
-    double most = 0;
-    for (int r = 0; r < job->reducers.count; r++)
-        most = rounds->direct[plan_slot(builder->plan, job->reducers.at[r])] > most ? rounds->direct[plan_slot(builder->plan, job->reducers.at[r])] : most;
-    return most > 1.5 * (double)rounds->cap && direct_load(task, job) + (double)task->volume * (1 - 1.0 / job->reducers.count) > 1.5 * (double)task->volume;
-}
-
-/* Contributions that no reducer holds are reduced beforehand when the reducers would else receive much. */
-static void find_early(Builder *builder, Job *job, const Rounds *rounds)
-{
-    const Task *task = &builder->plan->tasks.at[job->task];
-    if (!receive_much(builder, task, job, rounds))
-        return;
     for (int p = 0; p < task->source_count; p++) {
         bool held = false;
         for (int r = 0; r < job->reducers.count && !held; r++)
@@ -272,7 +253,36 @@ static void find_early(Builder *builder, Job *job, const Rounds *rounds)
         if (!held)
             array_push(builder->arena, &job->early, p);
     }
-    if (job->early.count < 2)
+}
+
+/* All holders of the early contributions: each of them reduces a part. */
+static Devices early_reducers(Builder *builder, const Task *task, const Job *job)
+{
+    Devices devices = {0};
+    for (int e = 0; e < job->early.count; e++)
+        for (int h = 0; h < task->sources[job->early.at[e]].count; h++)
+            array_push(builder->arena, &devices, task->sources[job->early.at[e]].at[h]);
+    return devices;
+}
+
+/* Contributions that no reducer holds are reduced beforehand when the reducers would else receive much more than an even share, and when that makes the most that one
+ * device receives less. */
+static void find_early(Builder *builder, Job *job, const Rounds *rounds)
+{
+    const Task *task = &builder->plan->tasks.at[job->task];
+    double volume = (double)task->volume, reducers = job->reducers.count, before = most_received(builder, &job->reducers);
+    double direct = before + volume * (task->source_count - job->holds) / reducers;
+    if (direct <= 1.5 * (double)rounds->cap)
+        return;
+    find_unheld(builder, task, job);
+    if (job->early.count < 2) {
+        job->early.count = 0;
+        return;
+    }
+    Devices holders = early_reducers(builder, task, job);
+    double early = before + volume * (task->source_count - job->holds - job->early.count + 1) / reducers;
+    double own = most_received(builder, &holders) + volume * (job->early.count - 1) / holders.count;
+    if (early >= direct || own >= direct)
         job->early.count = 0;
 }
 
@@ -303,16 +313,6 @@ static void send_contribution(Builder *builder, int step, const Devices *holders
             step_send(builder, step, holders->at[h], receiver, segment);
         segment.lo = segment.hi;
     }
-}
-
-/* All holders of the early contributions: each of them reduces a part. */
-static Devices early_reducers(Builder *builder, const Task *task, const Job *job)
-{
-    Devices devices = {0};
-    for (int e = 0; e < job->early.count; e++)
-        for (int h = 0; h < task->sources[job->early.at[e]].count; h++)
-            array_push(builder->arena, &devices, task->sources[job->early.at[e]].at[h]);
-    return devices;
 }
 
 /* Sends the reducers what they need of one early reduction. */
@@ -395,20 +395,17 @@ static void reduce_by_messages(Builder *builder, const Jobs *jobs, Parts *parts)
     plan_count(builder);
     Rounds rounds = {.cap = even_load(builder, jobs), .before = combining_step(builder)};
     rounds.main = combining_step(builder);
-    find_direct_loads(builder, jobs, &rounds);
-    for (int j = 0; j < jobs->count; j++)
-        if (!jobs->at[j].collective) {
-            find_early(builder, &jobs->at[j], &rounds);
-            add_parts(builder, &jobs->at[j], parts);
-        }
     for (int j = 0; j < jobs->count; j++) {
-        const Job *job = &jobs->at[j];
-        for (int i = job->first; !job->collective && i < job->last; i++)
+        Job *job = &jobs->at[j];
+        if (job->collective)
+            continue;
+        find_early(builder, job, &rounds);
+        add_parts(builder, job, parts);
+        for (int i = job->first; i < job->last; i++)
             reduce_part(builder, job, &parts->at[i], &rounds);
+        if (job->early.count)
+            reduce_early(builder, job, parts, &rounds);
     }
-    for (int j = 0; j < jobs->count; j++)
-        if (!jobs->at[j].collective && jobs->at[j].early.count)
-            reduce_early(builder, &jobs->at[j], parts, &rounds);
     plan_drop_empty(builder);
 }
 

@@ -227,7 +227,7 @@ static double work(const Mesh *mesh, const Op *op, const Assignment *assignment)
     return flops;
 }
 
-/* The price of an assignment: conversions of the operands, reductions of the results still to come, arithmetic. */
+/* The price of an assignment: conversions of the operands, reductions of the results still to come (a scatter alone for gradients whose states are cut), arithmetic. */
 static double price_of(const Mesh *mesh, const Op *op, Version *const *versions, const Assignment *assignment)
 {
     double total = work(mesh, op, assignment) * BYTES_A_FLOP;
@@ -243,7 +243,8 @@ static double price_of(const Mesh *mesh, const Op *op, Version *const *versions,
         for (int a = 0; a < mesh->axis_count; a++)
             if (reduced.at[a] < SPREAD_DUP)
                 reduced.at[a] = SPREAD_DUP;
-        total += convert_price(mesh, op->results[k], &made, &reduced);
+        double price = convert_price(mesh, op->results[k], &made, &reduced);
+        total += mesh->zero && mesh->gradient && mesh->gradient[op->results[k]->id] ? price / 2 : price;
     }
     return total;
 }

@@ -209,8 +209,13 @@ static void begin(Deduce *deduce)
 {
     Module *module = deduce->module;
     deduce->forms = arena_array(deduce->arena, Version *, module->next_id);
-    for (int i = 0; i < module->params.count; i++)
+    bool *gradient = arena_array(deduce->arena, bool, module->next_id);
+    deduce->mesh->gradient = gradient;
+    for (int i = 0; i < module->params.count; i++) {
         begin_value(deduce, module->params.at[i]->value);
+        if (module->params.at[i]->gradient)
+            gradient[module->params.at[i]->gradient->id] = true;
+    }
     for (int i = 0; i < module->inputs.count; i++)
         begin_value(deduce, module->inputs.at[i]);
 }

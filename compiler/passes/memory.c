@@ -126,6 +126,12 @@ static void share_body(Memory *memory, Op *op)
     }
 }
 
+/* Whether a value must be kept from what becomes of this storage: an output beside a parameter that training changes. */
+static bool must_copy(const Memory *memory, const Value *value, const Value *from)
+{
+    return memory->last[value->id] == memory->module->ops.count && value_storage(from)->kind == VALUE_PARAM && memory->module->kind == MODULE_TRAIN;
+}
+
 /* Results that a rule puts into an operand's storage. */
 static void share_inplace(Memory *memory, Op *op)
 {
@@ -144,7 +150,7 @@ static void share_conversion(Memory *memory, Op *op)
 {
     const Plan *plan = memory->roles->plans[memory->roles->plan_of[op->index]];
     Value *x = op->operands[0], *y = op->results[0];
-    if (plan_nothing(plan) || (plan_in_place(plan) && dies_at(memory, x, op) && same_room(memory, x, y)))
+    if ((plan_nothing(plan) && !must_copy(memory, y, x)) || (plan_in_place(plan) && dies_at(memory, x, op) && same_room(memory, x, y)))
         share(memory, y, x);
 }
 
@@ -152,7 +158,7 @@ static void share_op(Memory *memory, Op *op)
 {
     if (op->def == memory->module->reshard_def)
         share_conversion(memory, op);
-    else if (op->def->rule->kind == RULE_VIEW)
+    else if (op->def->rule->kind == RULE_VIEW && !must_copy(memory, op->results[0], op->operands[0]))
         share(memory, op->results[0], op->operands[0]);
     else if (op->def->rule->kind == RULE_CALL)
         share_inplace(memory, op);

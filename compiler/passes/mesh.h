@@ -35,6 +35,7 @@ typedef struct Mesh {
     Array(MeshRule) rules;
     bool zero;
     bool zero_axis[MESH_MOST];
+    const bool *gradient; // by value id: a parameter's gradient, which goes to the states' layout at once (NULL before deduction)
 } Mesh;
 
 typedef struct Spread {

@@ -118,24 +118,27 @@ static int split_words(Arena *arena, const char *text, const char **words)
     return count;
 }
 
+/* Where the names of a value were given. */
+static Position named_at(const Value *value) { return value->dims_at.file ? value->dims_at : value->at; }
+
 static void name_dim(Naming *naming, const Value *value, int d, int round)
 {
     const char *words[WORDS];
     int node = naming->classes->value_node[value->id] + d, parts = 0;
     int count = split_words(naming->arena, value->dims[d], words);
     if (count == 1) {
-        name_class(naming, node, words[0], value->at, round);
+        name_class(naming, node, words[0], named_at(value), round);
         return;
     }
     const int *part = parts_of(naming, node, false, &parts);
     if (part && parts == count)
         for (int i = 0; i < count; i++)
-            name_class(naming, part[i], words[i], value->at, round);
+            name_class(naming, part[i], words[i], named_at(value), round);
     else if (classes_atoms(naming->classes, node) == count)
         for (int i = 0; round == 0 && i < count; i++)
-            name_atom(naming, classes_atom(naming->classes, node, i), words[i], value->at);
+            name_atom(naming, classes_atom(naming->classes, node, i), words[i], named_at(value));
     else if (round == 0)
-        diag_error(naming->module->diag, value->at, "\"(%s)\" names %d factors of a dimension of %ld that the model %s", value->dims[d], count,
+        diag_error(naming->module->diag, named_at(value), "\"(%s)\" names %d factors of a dimension of %ld that the model %s", value->dims[d], count,
                    (long)value->type.extent[d], part ? "splits differently" : "never splits by a reshape");
 }
 

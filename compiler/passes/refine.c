@@ -300,6 +300,27 @@ static void refine_values(Refine *refine)
             refine_value(refine, module->ops.at[i]->results[r]);
 }
 
+/* An output that is a parameter is copied in the beginning: training changes the parameter before the output is fetched. */
+static void keep_outputs(Module *module)
+{
+    const OpDef *copy = module_def(module, rule_inserted(module->arena, "copy", "y[i..] = x[i..]"));
+    for (int i = 0; i < module->outputs.count; i++) {
+        Output *output = &module->outputs.at[i];
+        if (module->kind != MODULE_TRAIN || output->value->kind != VALUE_PARAM)
+            continue;
+        Op *op = ir_op(module, copy, &output->value, 1, NULL, output->value->at);
+        if (!op)
+            BUG("an output could not be copied");
+        op->layer = -1;
+        op->results[0]->dims = output->value->dims;
+        op->results[0]->name = output->value->name;
+        array_push(module->arena, &module->ops, op);
+        memmove(module->ops.at + 1, module->ops.at, sizeof *module->ops.at * (size_t)(module->ops.count - 1));
+        module->ops.at[0] = op;
+        output->value = op->results[0];
+    }
+}
+
 /* Reads the layouts that the source writes. */
 static void read_written(Refine *refine)
 {
@@ -323,6 +344,7 @@ void pass_refine(Module *module)
     refine_ops(&refine);
     drop_reshapes(&refine);
     refine_values(&refine);
+    keep_outputs(module);
     read_written(&refine);
     ir_number(module);
     arena_destroy(refine.arena);

@@ -47,11 +47,11 @@ static const char *word(Reader *reader, int *at)
     return arena_substring(reader->module->arena, reader->text + *at, (size_t)(reader->at - *at));
 }
 
-/* The first of the dimensions that dimension `number` of the source became; SPREAD_DUP when it has extent 1 and is gone. */
+/* The first of the dimensions that dimension `number` of the source became, the loop over micro-batches left aside; SPREAD_DUP when it has extent 1 and is gone. */
 static int first_dim(const Reader *reader, int number)
 {
     for (int d = 0; d < reader->value->type.rank; d++)
-        if (reader->origin[d] == number)
+        if (reader->origin[d] == number && d + 1 != reader->value->micro)
             return d;
     return SPREAD_DUP;
 }
@@ -165,18 +165,22 @@ static bool on_devices(Module *module, const Mesh *mesh, const Value *value, con
 
 /* ---- layouts in device numbers ---- */
 
-/* By dimension of the written layout (its view, or the source's shape): the dimension that it is now, SPREAD_DUP when it is gone, -100 when it is none. */
-static void match_dims(const Reader *reader, Shape written, int *now)
+/* By dimension of the written layout (its view, or the source's shape): the dimension that it is now, SPREAD_DUP when it is gone, -100 when it is none. A batch is
+ * cut within each micro-batch; `each` are the extents of one. */
+static void match_dims(const Reader *reader, Shape written, int *now, int64_t *each)
 {
     int d = 0, rank = reader->value->type.rank;
     const int64_t *extent = reader->value->type.extent;
     for (int k = 0; k < written.rank; k++) {
         int64_t product = 1;
-        now[k] = written.extent[k] == 1 ? SPREAD_DUP : d;
-        for (int parts = 0; product < written.extent[k] && d < rank; parts++, d++)
+        int first = d;
+        each[k] = written.extent[k];
+        for (; product < written.extent[k] && d < rank; d++)
             product *= extent[d];
-        if (product != written.extent[k] && written.extent[k])
-            now[k] = -100;
+        bool fits = product == written.extent[k] || !written.extent[k];
+        if (first < d && first + 1 == reader->value->micro)
+            each[k] /= extent[first++];
+        now[k] = !fits ? -100 : first < d ? first : SPREAD_DUP;
     }
 }
 
@@ -202,6 +206,7 @@ static bool cuts_first(const Reader *reader, const Layout *layout, Shape written
     return first == written.extent[dim] || layout->top != TOP_SPLIT || layout->top_dim != dim;
 }
 
+/* The number that dimension `dim` of the written layout has now: SPREAD_DUP when it is gone, -100 after an error. */
 static int renumbered(const Reader *reader, const Layout *layout, Shape written, const int *now, int dim)
 {
     if (now[dim] == -100 || !cuts_first(reader, layout, written, dim, now[dim])) {
@@ -210,32 +215,46 @@ static int renumbered(const Reader *reader, const Layout *layout, Shape written,
             text_print(&factors, "%s%ld", d == 0 ? "" : reader->origin[d] == reader->origin[d - 1] ? "*" : ", ", (long)reader->value->type.extent[d]);
         diag_error(reader->module->diag, reader->value->shard_at, "dimension %d of this layout is not one that can be cut like this: the model splits it into factors", dim);
         diag_note(reader->module->diag, reader->value->at, "write the layout for the view (%s)", text_bytes(&factors));
-        return -1;
+        return -100;
     }
     return now[dim];
+}
+
+/* A state of the dimension that is now `dim`; one that is gone has one element, which all hold. False after an error. */
+static bool renumber_state(State *state, int dim)
+{
+    if (dim == SPREAD_DUP)
+        *state = (State){.kind = STATE_DUP, .count = state->count};
+    else
+        state->dim = dim;
+    return dim != -100;
 }
 
 /* The layout with its dimensions numbered as they are now, and no view; NULL after an error. */
 static const Layout *renumber(const Reader *reader, const Layout *layout)
 {
     int now[LAYOUT_MAX_RANK];
+    int64_t each[LAYOUT_MAX_RANK];
     Arena *arena = reader->module->arena;
     Shape written = layout_view(layout, type_shape(reader->source));
-    match_dims(reader, written, now);
+    match_dims(reader, written, now, each);
+    written.extent = each;
     Layout *result = arena_copy(arena, layout, sizeof *layout);
     Group *groups = arena_copy(arena, layout->groups, sizeof *groups * (size_t)layout->group_count);
     bool good = true;
     for (int g = 0; g < layout->group_count; g++) {
         State *states = arena_copy(arena, groups[g].states, sizeof *states * (size_t)groups[g].state_count);
         for (int s = 0; good && s < groups[g].state_count; s++)
-            if (states[s].kind == STATE_SPLIT && states[s].count > 1) {
-                states[s].dim = renumbered(reader, layout, written, now, states[s].dim);
-                good = states[s].dim >= 0;
-            }
+            if (states[s].kind == STATE_SPLIT && states[s].count > 1)
+                good = renumber_state(&states[s], renumbered(reader, layout, written, now, states[s].dim));
         groups[g].states = states;
     }
-    if (good && layout->top == TOP_SPLIT)
-        good = (result->top_dim = renumbered(reader, layout, written, now, layout->top_dim)) >= 0;
+    if (good && layout->top == TOP_SPLIT) {
+        result->top_dim = renumbered(reader, layout, written, now, layout->top_dim);
+        if (result->top_dim == SPREAD_DUP)
+            *result = (Layout){.top = TOP_DUP, .group_count = layout->group_count};
+        good = result->top_dim != -100;
+    }
     result->groups = groups;
     result->view_rank = 0;
     return good ? result : NULL;

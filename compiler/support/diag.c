@@ -9,10 +9,18 @@ struct Source {
     const char *file, *text;
 };
 
+/* An error that was reported: the same at the same place is not said twice. */
+typedef struct Said Said;
+struct Said {
+    Said *next;
+    const char *text;
+};
+
 struct Diag {
     Arena *arena;
     FILE *out;
     Source *sources;
+    Said *said;
     int errors;
     bool muted; // the last diagnostic was left out, and so are its notes
 };
@@ -93,9 +101,28 @@ static void print(Diag *diag, Position at, const char *kind, const char *format,
     print(diag, at, kind, format, arguments);                                                                                              \
     va_end(arguments)
 
+/* Whether this error was reported before; remembers it. */
+static bool said_before(Diag *diag, Position at, const char *format, va_list arguments)
+{
+    const char *message = arena_vformat(diag->arena, format, arguments);
+    const char *text = arena_format(diag->arena, "%s:%d:%d: %s", at.file ? at.file : "", at.line, at.column, message);
+    for (const Said *said = diag->said; said; said = said->next)
+        if (!strcmp(said->text, text))
+            return true;
+    Said *said = arena_new(diag->arena, Said);
+    *said = (Said){diag->said, text};
+    diag->said = said;
+    return false;
+}
+
 void diag_error(Diag *diag, Position at, const char *format, ...)
 {
-    diag->muted = ++diag->errors > DIAG_MOST;
+    va_list first;
+    va_start(first, format);
+    bool again = said_before(diag, at, format, first);
+    va_end(first);
+    diag->errors += !again;
+    diag->muted = again || diag->errors > DIAG_MOST;
     if (diag->muted)
         return;
     PRINT("error");

@@ -6,7 +6,7 @@
  *     gpt.c:10:9: note: did you mean "heads"?
  *
  * Whoever detects an error reports it; callers only ask diag_errors. Errors are collected (several are reported in one run);
- * after DIAG_MOST of them the rest is counted only. The text of a line comes from the file, or from a buffer given to diag_source.
+ * after DIAG_MOST of them the rest is counted only, and an error equal in place and text to an earlier one is dropped. The text of a line comes from the file, or from a buffer given to diag_source.
  */
 #ifndef SUPPORT_DIAG_H
 #define SUPPORT_DIAG_H

@@ -111,11 +111,11 @@ Quartic quartic_norm(ht_tensor x)
     return (Quartic){result[0], result[1]};
 }
 
-/* ---- y(b, e) = sum over s of w(s) x(b, s, e), where w rises from 0 before the first s to 1 in the middle ---- */
+/* ---- y(b, e) = sum over s of w(s) x(b, s, e), where w rises to the middle of the sequence and falls again, and adds up to about 1 ---- */
 
 static float tent(int64_t at, int64_t length)
 {
-    return 1 - fabsf((float)(2 * at + 1 - length) / (float)length);
+    return (1 - fabsf((float)(2 * at + 1 - length) / (float)length)) * 2 / (float)length;
 }
 
 void tent_pool_kernel(const ht_call *call)

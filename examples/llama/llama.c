@@ -138,7 +138,7 @@ static ht_tensor block(ht_tensor x)
 /* Logits (batch, seq, vocab) of the byte after each of the tokens (batch, seq). */
 static ht_tensor logits_of(ht_tensor tokens)
 {
-    ht_tensor table = ht_param(ht_shape(VOCAB, EMBED), ht_normal(DEVIATION), "tokens.w");
+    ht_tensor table = ht_param(ht_shape(VOCAB, EMBED), ht_normal(1), "tokens.w");
     ht_tensor head = ht_param(ht_shape(VOCAB, EMBED), ht_normal(DEVIATION), "head.w");
 #pragma hspmd dims(table, head: vocab, embed)
     ht_tensor x = ht_embedding(table, tokens);

@@ -1,13 +1,15 @@
 /* ops.h: every operator of a model, declared with its rule.
  *
- * Names and meanings are PyTorch's unless a comment says otherwise. The pragma in front of a prototype says what the operator computes and how it may be cut
- * (factor notation); the compiler knows nothing else about it. An operator whose right side is an expression needs no kernel and no gradient. The others name a
- * C kernel and a gradient function, which stand behind the prototype and are built from operators.
+ * Names and meanings are PyTorch's unless a comment says otherwise. The pragma in front of a prototype says what the operator computes
+ * and how it may be cut (factor notation); the compiler knows nothing else about it. An operator whose right side is an expression needs
+ * no kernel and no gradient. The others name a C kernel and a gradient function, which stand behind the prototype and are built from operators.
  *
  * Operators that end in _at, _stats or _backward are the forms behind the friendlier functions of the same name.
  */
 #ifndef HETU_OPS_H
 #define HETU_OPS_H
+
+/* clang-format off: it would tear the rules apart. */
 
 #include <hetu/hetu.h>
 
@@ -198,8 +200,8 @@ static inline ht_tensor ht_embedding(ht_tensor table, ht_tensor id)
 
 /* ---- attention ---- */
 
-/* Rotary position embedding: the pair (x[i], x[i + d/2]) turns by position * base^(-2i/d), the convention of LLaMA's published weights for Transformers. The
- * position is the index along s, or the given integer; direction -1 turns back. d is even. */
+/* Rotary position embedding: the pair (x[i], x[i + d/2]) turns by position * base^(-2i/d), the convention of LLaMA's published weights
+ * for Transformers. The position is the index along s, or the given integer; direction -1 turns back. d is even. */
 #pragma hspmd op y[b.., s, h, d] = rope(x[b.., s, h, d], ?position[b.., s]) \
     replicate(d) offset(s) linear(x) kernel(ht_rope_kernel) grad(ht_rope_gradient)
 ht_tensor ht_rope_at(ht_tensor x, ht_tensor position, float base, int direction);
@@ -223,8 +225,9 @@ static inline ht_tensor ht_rope_positions(ht_tensor x, ht_tensor position, float
     return ht_rope_at(x, position, base, 1);
 }
 
-/* softmax(q kᵀ / sqrt(d)) v for each head. Query heads are a multiple of key-value heads; query head h reads key-value head h / r. Under `causal` query i sees keys
- * 0 to i. With segments (integers, as many keys as queries) a query sees keys of its own segment alone. No matrix of scores is kept; lse is the logarithm of a row's sum. */
+/* softmax(q kᵀ / sqrt(d)) v for each head. Query heads are a multiple of key-value heads; query head h reads key-value head h / r. Under
+ * `causal` query i sees keys 0 to i. With segments (integers, as many keys as queries) a query sees keys of its own segment alone. No matrix
+ * of scores is kept; lse is the logarithm of a row's sum. */
 typedef struct ht_attention_result {
     ht_tensor y, lse;
 } ht_attention_result;
@@ -238,8 +241,8 @@ typedef struct ht_attention_backward_result {
 #pragma hspmd op dq[b.., s, (g r), d], dk[b.., t, g, d], dv[b.., t, g, d] = attention_backward(dy[b.., s, (g r), d], \
     q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], y[b.., s, (g r), d], lse[b.., s, (g r)], ?segments[b.., s]) \
     replicate(s, t, d) reduction(+: r) linear(dy) kernel(ht_attention_backward_kernel) grad(none)
-ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse, ht_tensor segments,
-                                                   bool causal);
+ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse,
+                                                   ht_tensor segments, bool causal);
 
 static inline void ht_attention_gradient(ht_grad *g)
 {
@@ -252,7 +255,8 @@ static inline void ht_attention_gradient(ht_grad *g)
 
 static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, bool causal)
 {
-    assert((!ht_present(segments) || (ht_is_integer(segments) && ht_extent(q, -3) == ht_extent(k, -3))) && "segments are integers, one a query and key");
+    assert((!ht_present(segments) || ht_is_integer(segments)) && "segments are integers");
+    assert((!ht_present(segments) || ht_extent(q, -3) == ht_extent(k, -3)) && "with segments there are as many keys as queries");
     return ht_attention_stats(q, k, v, segments, causal).y;
 }
 
@@ -366,8 +370,8 @@ ht_tensor ht_iota(int64_t n, ht_dtype dtype);
 
 /* ---- dropout ---- */
 
-/* Zero with probability p, else divided by 1 - p; the same under ht_infer. Which elements are zero depends on the session's seed, the stream, the step, and the
- * element's place in the whole tensor. */
+/* Zero with probability p, else divided by 1 - p; the same under ht_infer. Which elements are zero depends on the session's seed, the
+ * stream, the step, and the element's place in the whole tensor. */
 #pragma hspmd op y[i..] = dropout(x[i..]) offset(i) linear(x) kernel(ht_dropout_kernel) grad(ht_dropout_gradient)
 ht_tensor ht_dropout_at(ht_tensor x, float p, int64_t stream);
 
@@ -384,8 +388,8 @@ static inline ht_tensor ht_dropout(ht_tensor x, float p)
 
 /* ---- optimizers ---- */
 
-/* AdamW (Loshchilov and Hutter, 2019). norm, where present, is the square of the global gradient norm: gradients are scaled by min(1, clip / (sqrt(norm) + 1e-6)).
- * hyper: 0 learning rate, 1 beta1, 2 beta2, 3 eps, 4 weight decay, 5 clip. */
+/* AdamW (Loshchilov and Hutter, 2019). norm, where present, is the square of the global gradient norm: gradients are scaled by min(1,
+ * clip / (sqrt(norm) + 1e-6)). hyper: 0 learning rate, 1 beta1, 2 beta2, 3 eps, 4 weight decay, 5 clip. */
 typedef struct ht_adamw_result {
     ht_tensor p1, m1, v1;
 } ht_adamw_result;
@@ -427,8 +431,8 @@ static inline ht_optimizer ht_sgd_with(ht_sgd_options o)
     ht_adamw_with((ht_adamw_options){.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .decay = 0.01f, .clip = 0 __VA_OPT__(,) __VA_ARGS__})
 #define ht_sgd(...) ht_sgd_with((ht_sgd_options){.lr = 1e-3f, .momentum = 0, .decay = 0, .clip = 0 __VA_OPT__(,) __VA_ARGS__})
 
-#if !defined(_HSPMD) && defined(__GNUC__)
-#pragma GCC diagnostic ignored "-Woverride-init"
+#ifdef __GNUC__
+#pragma GCC diagnostic ignored "-Woverride-init" /* what the two macros' defaults are for */
 #endif
 
 #endif

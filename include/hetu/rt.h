@@ -1,11 +1,12 @@
 /* rt.h: all that emitted code may call.
  *
- * hetucc writes an image for each model: constant tables (ht_image) and, for each role, functions that run the operators of a phase in order. A constructor registers the image
- * with the model function that it stands for; ht_train and ht_infer find it by that function. Every emitted function gets the ht_worker of its program: where the arena and the
- * parameters of this rank are, and what differs between the devices of a role.
+ * hetucc writes an image for each model: constant tables (ht_image) and, for each role, functions that run the operators of a phase in
+ * order. A constructor registers the image with the model function that it stands for; ht_train and ht_infer find it by that function.
+ * Every emitted function gets the ht_worker of its program: where the arena and the parameters of this rank are, and what differs between
+ * the devices of a role.
  *
- * A buffer is a number that all ranks of a role share: bytes into the arena when it is not negative, else -1 - slot. Slots are the tensors that outlive a step:
- * the parameters, then the optimizer's states (those of a parameter in a row), then the inputs.
+ * A buffer is a number that all ranks of a role share: bytes into the arena when it is not negative, else -1 - slot. Slots are the tensors
+ * that outlive a step: the parameters, then the optimizer's states (those of a parameter in a row), then the inputs.
  */
 #ifndef HETU_RT_H
 #define HETU_RT_H
@@ -23,38 +24,26 @@
 /* ---- what emitted functions work with ---- */
 
 typedef struct ht_worker {
-    char *arena;           // aligned to 64 bytes
-    void *const *slot;     // pieces of this rank
-    const int64_t *piece;  // this device's row of numbers that differ within a role: offsets of pieces, whether to add a bias
-    const float *hyper;    // of the optimizer
+    char *arena;          // aligned to 64 bytes
+    void *const *slot;    // pieces of this rank
+    const int64_t *piece; // this device's row of numbers that differ within a role: offsets of pieces, whether to add a bias
+    const float *hyper;   // of the optimizer
     int64_t step;
-    int64_t microbatch;    // of the step
+    int64_t microbatch; // of the step
     int training;
     uint64_t seed;
     int device;
 } ht_worker;
 
 /* The storage of a buffer in the arena, of a slot, and of either. */
-static inline void *ht_arena(const ht_worker *r, int64_t offset)
-{
-    return r->arena + offset;
-}
+static inline void *ht_arena(const ht_worker *r, int64_t offset) { return r->arena + offset; }
 
-static inline void *ht_slot(const ht_worker *r, int64_t slot)
-{
-    return r->slot[slot];
-}
+static inline void *ht_slot(const ht_worker *r, int64_t slot) { return r->slot[slot]; }
 
-static inline void *ht_at(const ht_worker *r, int64_t buffer)
-{
-    return buffer >= 0 ? r->arena + buffer : r->slot[-1 - buffer];
-}
+static inline void *ht_at(const ht_worker *r, int64_t buffer) { return buffer >= 0 ? r->arena + buffer : r->slot[-1 - buffer]; }
 
 /* The part of an input that belongs to the micro-batch at work: `bytes` of its slot. */
-static inline void *ht_turn(const ht_worker *r, int64_t slot, int64_t bytes)
-{
-    return (char *)r->slot[slot] + r->microbatch * bytes;
-}
+static inline void *ht_turn(const ht_worker *r, int64_t slot, int64_t bytes) { return (char *)r->slot[slot] + r->microbatch * bytes; }
 
 /* Copies bytes between two buffers; nothing when they are one. */
 static inline void ht_copy(void *to, const void *from, size_t bytes)
@@ -63,7 +52,8 @@ static inline void ht_copy(void *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
-/* Runs a kernel. `call` has the operands, results and attributes; step, training and seed are filled in from `r`. `where` is the place in the source: "gpt.c:42 h3". */
+/* Runs a kernel. `call` has the operands, results and attributes; step, training and seed are filled in from `r`. `where` is the place in
+ * the source: "gpt.c:42 h3". */
 void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *where);
 
 /* Runs a conversion between layouts; `scratch` is NULL when the plan needs none. */
@@ -98,12 +88,14 @@ static inline uint16_t ht_bf16_store(float value)
 
 /* ---- images ---- */
 
-/* What every device holds of a tensor: boxes of the tensor seen in the shape `extent`, which has its elements in the same row-major order. */
+/* What every device holds of a tensor: boxes of the tensor seen in the shape `extent`, which has its elements in the same row-major order.
+ */
 typedef struct ht_pieces {
     int rank;
     const int64_t *extent;
     const int *first;   // device d holds the boxes first[d] to before first[d + 1]
-    const int64_t *box; // a box: lo and hi of each dimension, 2 * rank numbers; empty boxes are left out, a device's boxes lie one after another in its storage
+    const int64_t *box; // a box: lo and hi of each dimension, 2 * rank numbers; empty boxes are left out, a device's boxes lie one after
+                        // another in its storage
 } ht_pieces;
 
 enum { HT_MAX_STATES = 4 };
@@ -111,8 +103,8 @@ enum { HT_MAX_STATES = 4 };
 typedef struct ht_image_param {
     const char *name;
     const ht_pieces *pieces;
-    int init;              // ht_init_kind of hetu.h
-    double a;              // its number
+    int init; // ht_init_kind of hetu.h
+    double a; // its number
     int state_count;
     const ht_pieces *state[HT_MAX_STATES];
 } ht_image_param;
@@ -121,7 +113,7 @@ typedef struct ht_image_input {
     const char *name;
     ht_dtype dtype;
     const ht_pieces *pieces;
-    const char *at;        // "gpt.c:30"
+    const char *at; // "gpt.c:30"
 } ht_image_input;
 
 typedef struct ht_image_output {
@@ -136,25 +128,25 @@ typedef void ht_phase(ht_worker *r);
 /* Devices that share a program. */
 typedef struct ht_image_role {
     int64_t arena_bytes;
-    ht_phase *before;                       // once a step; NULL, here and below: nothing to do
-    ht_phase *forward, *backward;           // once a micro-batch
-    ht_phase *update;                       // once a step
+    ht_phase *before;             // once a step; NULL, here and below: nothing to do
+    ht_phase *forward, *backward; // once a micro-batch
+    ht_phase *update;             // once a step
 } ht_image_role;
 
 typedef struct ht_image {
     const char *model, *source, *strategy; // the model function; the file; the strategy's name, NULL for one device
     bool trains;
-    int device_count;                      // ranks 0 .. device_count - 1
-    int64_t microbatches;                  // of a step
-    int state_count;                       // states a parameter
+    int device_count;     // ranks 0 .. device_count - 1
+    int64_t microbatches; // of a step
+    int state_count;      // states a parameter
     int param_count, input_count, output_count, role_count;
     const ht_image_param *params;
     const ht_image_input *inputs;
     const ht_image_output *outputs;
-    int loss;                              // index into outputs; -1 when it does not train
+    int loss; // index into outputs; -1 when it does not train
     const ht_image_role *roles;
-    const int *role_of;                    // by device; -1: the device is idle
-    const int64_t *const *piece;           // by device: its ht_worker.piece
+    const int *role_of;          // by device; -1: the device is idle
+    const int64_t *const *piece; // by device: its ht_worker.piece
 } ht_image;
 
 struct ht_tensor;

@@ -1,6 +1,7 @@
 /* Functions of math.h in float, written so that a compiler turns loops over them into vector code: no calls, no branches.
  *
- * Errors are at most 2 units in the last place over the whole range, infinities and NaN included. Sources of the polynomials: Cephes (Moshier), expf.c and tanhf.c.
+ * Errors are at most 2 units in the last place over the whole range, infinities and NaN included. Sources of the polynomials: Cephes
+ * (Moshier), expf.c and tanhf.c.
  */
 #ifndef HETU_VECTOR_MATH_H
 #define HETU_VECTOR_MATH_H

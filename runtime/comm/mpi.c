@@ -85,13 +85,15 @@ void ht_mpi_broadcast(void *data, size_t bytes)
 void ht_mpi_send(const void *data, size_t bytes, int to)
 {
     for (size_t done = 0; done < bytes; done += MOST_BYTES)
-        HT_MPI(MPI_Send((const char *)data + done, (int)(bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES), MPI_BYTE, to, TAG, mpi.control));
+        HT_MPI(MPI_Send((const char *)data + done, (int)(bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES), MPI_BYTE, to, TAG,
+                        mpi.control));
 }
 
 void ht_mpi_receive(void *data, size_t bytes, int from)
 {
     for (size_t done = 0; done < bytes; done += MOST_BYTES)
-        HT_MPI(MPI_Recv((char *)data + done, (int)(bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES), MPI_BYTE, from, TAG, mpi.control, MPI_STATUS_IGNORE));
+        HT_MPI(MPI_Recv((char *)data + done, (int)(bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES), MPI_BYTE, from, TAG, mpi.control,
+                        MPI_STATUS_IGNORE));
 }
 
 void ht_mpi_abort(void)

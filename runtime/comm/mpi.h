@@ -1,7 +1,8 @@
 /* MPI: starting and ending it, calls that are checked, and the control channel of a session.
  *
- * Conversions between layouts run on MPI_COMM_WORLD (comm/reshard.c). Commands, feeds, fetches and checks run on a communicator of their own, named "hetu control", so that a tool
- * that counts traffic can tell them apart. A process that was not launched by MPI and needs one rank only never initialises MPI.
+ * Conversions between layouts run on MPI_COMM_WORLD (comm/reshard.c). Commands, feeds, fetches and checks run on a communicator of their
+ * own, named "hetu control", so that a tool that counts traffic can tell them apart. A process that was not launched by MPI and needs one
+ * rank only never initialises MPI.
  */
 #ifndef COMM_MPI_H
 #define COMM_MPI_H

@@ -42,6 +42,6 @@ void image_check(void)
     for (int i = 0; i < images.count; i++)
         for (int j = 0; j < i; j++)
             if (images.at[i].model == images.at[j].model && strcmp(images.at[i].image->model, images.at[j].image->model))
-                ht_fail("the models %s (%s) and %s (%s) have the same address; link without folding equal functions (--icf=none)", images.at[j].image->model,
-                        images.at[j].image->source, images.at[i].image->model, images.at[i].image->source);
+                ht_fail("the models %s (%s) and %s (%s) have the same address; link without folding equal functions (--icf=none)",
+                        images.at[j].image->model, images.at[j].image->source, images.at[i].image->model, images.at[i].image->source);
 }

@@ -12,7 +12,8 @@ static void check_one(const Program *program, const char *what, const char *name
     Spread spread = {pieces, pieces_elements(pieces), program->image->device_count};
     int rank = pieces_differ(spread, data, sizeof(float));
     if (rank == ht_mpi_rank())
-        ht_fail("after step %lld rank %d holds other bits of %s \"%s\" than a rank before it", (long long)program->worker.step - 1, rank, what, name);
+        ht_fail("after step %lld rank %d holds other bits of %s \"%s\" than a rank before it", (long long)program->worker.step - 1, rank,
+                what, name);
     if (rank >= 0)
         HT_MPI(MPI_Barrier(ht_mpi_control()));
 }
@@ -23,7 +24,8 @@ void program_check(Program *program)
     for (int p = 0; p < image->param_count; p++) {
         check_one(program, "parameter", image->params[p].name, image->params[p].pieces, program->slots[p]);
         for (int s = 0; s < image->params[p].state_count; s++)
-            check_one(program, "a state of", image->params[p].name, image->params[p].state[s], program->slots[image->param_count + (ptrdiff_t)p * image->state_count + s]);
+            check_one(program, "a state of", image->params[p].name, image->params[p].state[s],
+                      program->slots[image->param_count + (ptrdiff_t)p * image->state_count + s]);
     }
 }
 

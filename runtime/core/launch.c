@@ -69,8 +69,9 @@ static void explain_ranks(int ranks, int argc, char **argv)
     if (!image)
         fprintf(stderr, "hetu: %s was not compiled by hetucc, so it runs on one rank; mpirun started %d\n", name, ranks);
     else
-        fprintf(stderr, "hetu: %s was compiled for %d device%s (%s%s), but %d rank%s\n", name, devices, devices == 1 ? "" : "s", image->strategy ? "strategy " : "no strategy",
-                image->strategy ? image->strategy : "", ranks, ranks == 1 ? " runs it" : "s run it");
+        fprintf(stderr, "hetu: %s was compiled for %d device%s (%s%s), but %d rank%s\n", name, devices, devices == 1 ? "" : "s",
+                image->strategy ? "strategy " : "no strategy", image->strategy ? image->strategy : "", ranks,
+                ranks == 1 ? " runs it" : "s run it");
     if (devices > 1)
         print_command(devices, argc, argv);
     else

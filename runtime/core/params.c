@@ -52,7 +52,7 @@ static ParamCopy *add_copy(Param *param, const ht_pieces *pieces, int rank)
 static Param *add_param(Params *params, const ht_image_param *image, int ranks)
 {
     Param *param = memory_array(1, sizeof *param);
-    *param = (Param){.name = image->name, .elements = pieces_elements(image->pieces), .ranks = ranks};
+    *param = (Param){.name = image->name, .elements = pieces_elements(image->pieces), .number = params->count, .ranks = ranks};
     if (params->count == params->capacity) {
         params->capacity = 2 * params->capacity + 64;
         params->at = realloc(params->at, sizeof *params->at * (size_t)params->capacity);
@@ -76,7 +76,8 @@ ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, u
     int rank = ht_mpi_rank();
     *param = params_find(params, image->name);
     if (*param && (*param)->elements != pieces_elements(image->pieces))
-        ht_fail("the parameter \"%s\" has %lld elements in one program and %lld in another", image->name, (long long)(*param)->elements, (long long)pieces_elements(image->pieces));
+        ht_fail("the parameter \"%s\" has %lld elements in one program and %lld in another", image->name, (long long)(*param)->elements,
+                (long long)pieces_elements(image->pieces));
     bool fresh = !*param;
     if (fresh)
         *param = add_param(params, image, ranks);

@@ -1,6 +1,7 @@
 /* The parameters of a session: this rank's pieces, shared by the programs that name them.
  *
- * Programs may want a parameter in different layouts. Each layout in use is a copy; the newest one is moved into another when a program that reads that one runs.
+ * Programs may want a parameter in different layouts. Each layout in use is a copy; the newest one is moved into another when a program
+ * that reads that one runs.
  */
 #ifndef CORE_PARAMS_H
 #define CORE_PARAMS_H
@@ -19,14 +20,14 @@ typedef struct ParamCopy {
 typedef struct Param {
     const char *name;
     int64_t elements;
-    int64_t version;     // of the newest copy
-    int ranks;
+    int64_t version; // of the newest copy
+    int number, ranks;
     ParamCopy *copies;
     UT_hash_handle hh;
 } Param;
 
 typedef struct Params {
-    Param *by_name;      // in the order of their making
+    Param *by_name; // in the order of their making
     Param **at;
     int count, capacity;
 } Params;

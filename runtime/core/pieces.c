@@ -36,7 +36,8 @@ bool pieces_equal(const ht_pieces *a, const ht_pieces *b, int ranks)
     if (a == b)
         return true;
     size_t rank = (size_t)a->rank;
-    return a->rank == b->rank && !memcmp(a->extent, b->extent, sizeof *a->extent * rank) && !memcmp(a->first, b->first, sizeof *a->first * (size_t)(ranks + 1)) &&
+    return a->rank == b->rank && !memcmp(a->extent, b->extent, sizeof *a->extent * rank) &&
+           !memcmp(a->first, b->first, sizeof *a->first * (size_t)(ranks + 1)) &&
            !memcmp(a->box, b->box, sizeof *a->box * 2 * rank * (size_t)a->first[ranks]);
 }
 
@@ -292,7 +293,10 @@ static bool exchange_all(Spread from, const void *source, Spread to, void *targe
     return equal;
 }
 
-void pieces_move(Spread from, const void *source, Spread to, void *target, size_t element) { exchange_all(from, source, to, target, element, false); }
+void pieces_move(Spread from, const void *source, Spread to, void *target, size_t element)
+{
+    exchange_all(from, source, to, target, element, false);
+}
 
 int pieces_differ(Spread spread, const void *data, size_t element)
 {

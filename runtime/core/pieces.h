@@ -1,7 +1,7 @@
 /* Pieces of tensors on ranks, and moving elements between them: feeds, fetches, parameters in and out, changes of layout between programs.
  *
- * A piece becomes a list of runs: stretches of the whole tensor's row-major elements that lie together in the piece's storage. So tensors that are seen in
- * different shapes meet. Of the ranks that hold an element, the first gives it away.
+ * A piece becomes a list of runs: stretches of the whole tensor's row-major elements that lie together in the piece's storage. So tensors
+ * that are seen in different shapes meet. Of the ranks that hold an element, the first gives it away.
  */
 #ifndef CORE_PIECES_H
 #define CORE_PIECES_H
@@ -31,10 +31,12 @@ typedef struct Spread {
     int ranks;
 } Spread;
 
-/* Copies every element of a tensor from where `from` has it to all places where `to` wants it. All ranks call it together; `source` and `target` are this rank's storage. */
+/* Copies every element of a tensor from where `from` has it to all places where `to` wants it. All ranks call it together; `source` and
+ * `target` are this rank's storage. */
 void pieces_move(Spread from, const void *source, Spread to, void *target, size_t element);
 
-/* Whether all holders of every element have the same bits; returns the first rank that differs from an earlier holder, or -1, the same on all ranks. */
+/* Whether all holders of every element have the same bits; returns the first rank that differs from an earlier holder, or -1, the same on
+ * all ranks. */
 int pieces_differ(Spread spread, const void *data, size_t element);
 
 #endif

@@ -16,9 +16,15 @@ static size_t dtype_size(ht_dtype dtype)
 
 /* ---- making ---- */
 
-static void **state_slots(const Program *program, int param) { return program->slots + program->image->param_count + (ptrdiff_t)param * program->image->state_count; }
+static void **state_slots(const Program *program, int param)
+{
+    return program->slots + program->image->param_count + (ptrdiff_t)param * program->image->state_count;
+}
 
-static void **input_slots(const Program *program) { return program->slots + (ptrdiff_t)program->image->param_count * (1 + program->image->state_count); }
+static void **input_slots(const Program *program)
+{
+    return program->slots + (ptrdiff_t)program->image->param_count * (1 + program->image->state_count);
+}
 
 static void open_params(Program *program, Params *params, uint64_t seed)
 {
@@ -41,7 +47,8 @@ static void open_inputs(Program *program)
     if (image->input_count > PROGRAM_MAX_INPUTS)
         ht_fail("the model %s has %d inputs; a program takes at most %d", image->model, image->input_count, PROGRAM_MAX_INPUTS);
     for (int i = 0; i < image->input_count; i++)
-        input_slots(program)[i] = memory_storage(pieces_count(image->inputs[i].pieces, ht_mpi_rank()) * (int64_t)dtype_size(image->inputs[i].dtype));
+        input_slots(program)[i] =
+            memory_storage(pieces_count(image->inputs[i].pieces, ht_mpi_rank()) * (int64_t)dtype_size(image->inputs[i].dtype));
 }
 
 Program *program_create(const ht_image *image, Params *params, uint64_t seed)
@@ -53,7 +60,8 @@ Program *program_create(const ht_image *image, Params *params, uint64_t seed)
     program->slots = memory_array((int64_t)image->param_count * (1 + image->state_count) + image->input_count, sizeof(void *));
     open_params(program, params, seed);
     open_inputs(program);
-    program->worker = (ht_worker){.slot = program->slots, .piece = image->piece[device], .training = image->trains, .seed = seed, .device = device};
+    program->worker =
+        (ht_worker){.slot = program->slots, .piece = image->piece[device], .training = image->trains, .seed = seed, .device = device};
     program->worker.arena = memory_storage(program->role ? program->role->arena_bytes : 0);
     return program;
 }
@@ -74,15 +82,22 @@ void program_destroy(Program *program)
 
 /* ---- inputs and outputs ---- */
 
-static Spread whole(const Program *program, const ht_pieces *pieces) { return (Spread){NULL, pieces_elements(pieces), program->image->device_count}; }
+static Spread whole(const Program *program, const ht_pieces *pieces)
+{
+    return (Spread){NULL, pieces_elements(pieces), program->image->device_count};
+}
 
-static Spread spread_of(const Program *program, const ht_pieces *pieces) { return (Spread){pieces, pieces_elements(pieces), program->image->device_count}; }
+static Spread spread_of(const Program *program, const ht_pieces *pieces)
+{
+    return (Spread){pieces, pieces_elements(pieces), program->image->device_count};
+}
 
 void program_feed(Program *program, int input, const void *data)
 {
     const ht_image_input *image = &program->image->inputs[input];
     fail_doing(image->at);
-    pieces_move(whole(program, image->pieces), data, spread_of(program, image->pieces), input_slots(program)[input], dtype_size(image->dtype));
+    pieces_move(whole(program, image->pieces), data, spread_of(program, image->pieces), input_slots(program)[input],
+                dtype_size(image->dtype));
     program->fed[input] = true;
     fail_doing(NULL);
 }
@@ -190,7 +205,9 @@ void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count
     for (int64_t i = 0; i < count; i++)
         switch (dtype) {
         case HT_F32: ((float *)to)[i] += ((const float *)from)[i]; break;
-        case HT_BF16: ((uint16_t *)to)[i] = ht_bf16_store(ht_bf16_load(((uint16_t *)to)[i]) + ht_bf16_load(((const uint16_t *)from)[i])); break;
+        case HT_BF16:
+            ((uint16_t *)to)[i] = ht_bf16_store(ht_bf16_load(((uint16_t *)to)[i]) + ht_bf16_load(((const uint16_t *)from)[i]));
+            break;
         case HT_F64: ((double *)to)[i] += ((const double *)from)[i]; break;
         case HT_I32: ((int32_t *)to)[i] += ((const int32_t *)from)[i]; break;
         case HT_I64: ((int64_t *)to)[i] += ((const int64_t *)from)[i]; break;

@@ -14,9 +14,9 @@ typedef struct ProgramParam {
 
 typedef struct Program {
     const ht_image *image;
-    const ht_image_role *role;  // NULL: this rank is idle
+    const ht_image_role *role; // NULL: this rank is idle
     ht_worker worker;
-    void **slots;               // parameters, states, inputs
+    void **slots; // parameters, states, inputs
     ProgramParam *params;
     bool fed[PROGRAM_MAX_INPUTS];
     bool ran;

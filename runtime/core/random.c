@@ -38,15 +38,9 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-uint64_t random_stream_of_step(int64_t stream, int64_t step)
-{
-    return mix((uint64_t)step + mix((uint64_t)stream + 0x9e3779b97f4a7c15u));
-}
+uint64_t random_stream_of_step(int64_t stream, int64_t step) { return mix((uint64_t)step + mix((uint64_t)stream + 0x9e3779b97f4a7c15u)); }
 
-uint32_t random_bits(uint64_t seed, uint64_t stream, uint64_t index)
-{
-    return random_block(seed, stream, index / 4).at[index % 4];
-}
+uint32_t random_bits(uint64_t seed, uint64_t stream, uint64_t index) { return random_block(seed, stream, index / 4).at[index % 4]; }
 
 void random_bits_fill(uint32_t *to, uint64_t seed, uint64_t stream, uint64_t first, int64_t count)
 {
@@ -62,10 +56,7 @@ void random_bits_fill(uint32_t *to, uint64_t seed, uint64_t stream, uint64_t fir
 }
 
 /* A number of [0, 1) with 24 bits. */
-static float uniform_of_bits(uint32_t bits)
-{
-    return (float)(bits >> 8) * 0x1p-24f;
-}
+static float uniform_of_bits(uint32_t bits) { return (float)(bits >> 8) * 0x1p-24f; }
 
 /* Box and Muller: two normal numbers from two uniform ones. */
 static void normal_pair(uint32_t first, uint32_t second, float *to)
@@ -117,7 +108,8 @@ static uint64_t row_start(int64_t row, int rank, const int64_t *global, const in
     return start;
 }
 
-void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name, int rank, const int64_t *global, const int64_t *lo, const int64_t *hi)
+void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name, int rank, const int64_t *global, const int64_t *lo,
+                 const int64_t *hi)
 {
     int64_t rows = 1, width = rank > 0 ? hi[rank - 1] - lo[rank - 1] : 1;
     for (int d = 0; d < rank - 1; d++)

@@ -83,7 +83,8 @@ static ht_program *new_program(ht_session *open, bool trains)
 static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void), const ht_optimizer *optimizer)
 {
     if (open->program_count || ht_mpi_size() > 1)
-        ht_fail("%s got a model function that hetucc did not compile; function and call must stand in one source file", optimizer ? "ht_train" : "ht_infer");
+        ht_fail("%s got a model function that hetucc did not compile; function and call must stand in one source file",
+                optimizer ? "ht_train" : "ht_infer");
     if (!open->eager)
         open->eager = eager_store_create(open->seed);
     ht_program *program = new_program(open, optimizer);
@@ -168,7 +169,8 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains)
 {
     check_open(program->session);
     if (program->trains != trains)
-        ht_fail(trains ? "ht_step needs a program of ht_train; ht_run runs those of ht_infer" : "ht_run needs a program of ht_infer; ht_step runs those of ht_train");
+        ht_fail(trains ? "ht_step needs a program of ht_train; ht_run runs those of ht_infer"
+                       : "ht_run needs a program of ht_infer; ht_step runs those of ht_train");
     return program->eager ? eager_program_step(program->eager, feeds) : run_image(program, feeds);
 }
 
@@ -235,12 +237,11 @@ static eager_param *find_eager(ht_session *open, const char *name, size_t count)
 
 static int find_param(const ht_session *open, const char *name, size_t count)
 {
-    for (int p = 0; p < open->params.count; p++)
-        if (!strcmp(open->params.at[p]->name, name)) {
-            check_count(name, (size_t)open->params.at[p]->elements, count);
-            return p;
-        }
-    ht_fail("there is no parameter \"%s\"", name);
+    const Param *param = params_find(&open->params, name);
+    if (!param)
+        ht_fail("there is no parameter \"%s\"", name);
+    check_count(name, (size_t)param->elements, count);
+    return param->number;
 }
 
 void ht_get_param(ht_session *open, const char *name, float *to, size_t count)

@@ -11,15 +11,15 @@ struct ht_session {
     Params params;
     Program **programs;
     int program_count;
-    eager_store *eager;     // models that hetucc did not compile
-    bool check;             // HETU_CHECK
-    const char *dump;       // HETU_DUMP
+    eager_store *eager; // models that hetucc did not compile
+    bool check;         // HETU_CHECK
+    const char *dump;   // HETU_DUMP
 };
 
 struct ht_program {
     ht_session *session;
     bool trains;
-    int number;             // in session->programs; -1: the one-device library runs it
+    int number; // in session->programs; -1: the one-device library runs it
     eager_program *eager;
     float hyper[HT_HYPER];
 };
@@ -38,7 +38,7 @@ typedef struct Command {
 
 /* Memory of rank 0 that a command reads or writes; NULL on the others. */
 typedef struct Payload {
-    const void **feeds;     // by input
+    const void **feeds; // by input
     const void *from;
     void *to;
     float loss;

@@ -1,5 +1,6 @@
-/* Attention without a matrix of scores: scores exist for one block of queries and keys at a time, and a running maximum keeps the sums exact (Milakov and Gimelshein:
- * Online normalizer calculation for softmax, 2018; Dao: FlashAttention-2, 2023). Backward computes the blocks of scores again from lse.
+/* Attention without a matrix of scores: scores exist for one block of queries and keys at a time, and a running maximum keeps the sums
+ * exact (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018; Dao: FlashAttention-2, 2023). Backward computes the
+ * blocks of scores again from lse.
  *
  * q, y: [b.., s, h, d]; k, v: [b.., t, g, d]; lse: [b.., s, h]; query head h reads key-value head h / (heads / groups).
  */
@@ -26,8 +27,9 @@ typedef struct Attention {
 static void take_views(Attention *a, const ht_view *q, const ht_view *k, const ht_view *v, const ht_view *segments, int causal)
 {
     int r = q->rank;
-    *a = (Attention){ht_view_count(q, 0, r - 3), q->extent[r - 3], k->extent[r - 3], q->extent[r - 2], k->extent[r - 2], q->extent[r - 1],
-                     cpu_f32(q, "attention"), cpu_f32(k, "attention"), cpu_f32(v, "attention"), segments, causal, 1};
+    *a = (Attention){
+        ht_view_count(q, 0, r - 3), q->extent[r - 3],        k->extent[r - 3],        q->extent[r - 2], k->extent[r - 2], q->extent[r - 1],
+        cpu_f32(q, "attention"),    cpu_f32(k, "attention"), cpu_f32(v, "attention"), segments,         causal,           1};
     a->scale = 1.0f / sqrtf((float)a->d);
     cpu_need_integers(segments, "attention");
     if (segments->data && a->s != a->t)
@@ -37,15 +39,9 @@ static void take_views(Attention *a, const ht_view *q, const ht_view *k, const h
 }
 
 /* Element offsets of row i of head h in q, y, and of key j of group g in k, v. */
-static int64_t query_at(const Attention *a, int64_t b, int64_t i, int64_t h)
-{
-    return ((b * a->s + i) * a->heads + h) * a->d;
-}
+static int64_t query_at(const Attention *a, int64_t b, int64_t i, int64_t h) { return ((b * a->s + i) * a->heads + h) * a->d; }
 
-static int64_t key_at(const Attention *a, int64_t b, int64_t j, int64_t g)
-{
-    return ((b * a->t + j) * a->groups + g) * a->d;
-}
+static int64_t key_at(const Attention *a, int64_t b, int64_t j, int64_t g) { return ((b * a->t + j) * a->groups + g) * a->d; }
 
 /* A block of scores: rows first_query.., columns first_key.. of one head. */
 typedef struct Block {
@@ -56,8 +52,8 @@ typedef struct Block {
 static void fill_scores(const Attention *a, const Block *k, float *scores)
 {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)k->rows, (blasint)k->columns, (blasint)a->d, a->scale,
-                a->q + query_at(a, k->b, k->query, k->h), (blasint)(a->heads * a->d), a->k + key_at(a, k->b, k->key, k->g), (blasint)(a->groups * a->d), 0,
-                scores, KEYS);
+                a->q + query_at(a, k->b, k->query, k->h), (blasint)(a->heads * a->d), a->k + key_at(a, k->b, k->key, k->g),
+                (blasint)(a->groups * a->d), 0, scores, KEYS);
     for (int64_t i = 0; i < k->rows; i++) {
         float *row = scores + i * KEYS;
         int64_t visible = a->causal ? k->query + i + 1 - k->key : k->columns;
@@ -73,10 +69,7 @@ static void fill_scores(const Attention *a, const Block *k, float *scores)
 }
 
 /* Keys beyond the last one that a block of queries sees. */
-static int64_t key_end(const Attention *a, int64_t query, int64_t rows)
-{
-    return a->causal && query + rows < a->t ? query + rows : a->t;
-}
+static int64_t key_end(const Attention *a, int64_t query, int64_t rows) { return a->causal && query + rows < a->t ? query + rows : a->t; }
 
 /* Takes one row of scores into the running maximum and sum; scores become exponentials. Returns the factor for what was summed before. */
 CPU_CLONES static float online_row(float *row, int64_t n, float *peak, float *sum)
@@ -186,14 +179,18 @@ static void backward_block(const Backward *w, const Block *k, float *p, float *d
     blasint rows = (blasint)k->rows, columns = (blasint)k->columns, d = (blasint)a->d;
     blasint query_pitch = (blasint)(a->heads * a->d), key_pitch = (blasint)(a->groups * a->d);
     fill_scores(a, k, p);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, columns, d, 1, w->dy + query, query_pitch, a->v + key, key_pitch, 0, dp, KEYS);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, columns, d, 1, w->dy + query, query_pitch, a->v + key, key_pitch, 0, dp,
+                KEYS);
     for (int64_t i = 0; i < k->rows; i++) {
         int64_t row = (k->b * a->s + k->query + i) * a->heads + k->h;
         score_gradient_row(p + i * KEYS, dp + i * KEYS, k->columns, w->lse[row], w->delta[row], a->scale);
     }
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, p, KEYS, w->dy + query, query_pitch, 1, w->dv + key, key_pitch);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, dp, KEYS, a->q + query, query_pitch, 1, w->dk + key, key_pitch);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, d, columns, 1, dp, KEYS, a->k + key, key_pitch, 1, w->dq + query, query_pitch);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, p, KEYS, w->dy + query, query_pitch, 1, w->dv + key,
+                key_pitch);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, dp, KEYS, a->q + query, query_pitch, 1, w->dk + key,
+                key_pitch);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, d, columns, 1, dp, KEYS, a->k + key, key_pitch, 1, w->dq + query,
+                query_pitch);
 }
 
 /* One query head against all its keys. */
@@ -218,15 +215,16 @@ static void fill_delta(const Backward *w)
         w->delta[r] = dot_row(w->dy + r * d, w->y + r * d, d);
 }
 
-static void clear(const ht_view *x)
-{
-    memset(x->data, 0, (size_t)cpu_count(x) * sizeof(float));
-}
+static void clear(const ht_view *x) { memset(x->data, 0, (size_t)cpu_count(x) * sizeof(float)); }
 
 void ht_attention_backward_kernel(const ht_call *call)
 {
     const ht_view *in = call->operand;
-    Backward w = {.dy = cpu_f32(&in[0], "attention"), .y = in[4].data, .lse = in[5].data, .dq = call->result[0].data, .dk = call->result[1].data,
+    Backward w = {.dy = cpu_f32(&in[0], "attention"),
+                  .y = in[4].data,
+                  .lse = in[5].data,
+                  .dq = call->result[0].data,
+                  .dk = call->result[1].data,
                   .dv = call->result[2].data};
     take_views(&w.a, &in[1], &in[2], &in[3], &in[6], call->attr[0].i != 0);
     int64_t tasks = w.a.batch * w.a.groups, shared = w.a.groups > 0 ? w.a.heads / w.a.groups : 0;

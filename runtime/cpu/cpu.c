@@ -21,10 +21,7 @@ int64_t cpu_index(const ht_view *view, int64_t i)
     return view->dtype == HT_I32 ? ((const int32_t *)view->data)[i] : ((const int64_t *)view->data)[i];
 }
 
-int64_t cpu_count(const ht_view *view)
-{
-    return ht_view_count(view, 0, view->rank);
-}
+int64_t cpu_count(const ht_view *view) { return ht_view_count(view, 0, view->rank); }
 
 int cpu_size(ht_dtype dtype)
 {

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In front of a function with hot loops: it is compiled for several instruction sets, and the machine's best is chosen at load time. Parallel regions stand
- * outside such functions, since the code that OpenMP splits off is not compiled again. */
+/* In front of a function with hot loops: it is compiled for several instruction sets, and the machine's best is chosen at load time.
+ * Parallel regions stand outside such functions, since the code that OpenMP splits off is not compiled again. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define CPU_CLONES __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
 #else

@@ -28,8 +28,8 @@ CPU_CLONES static float sum_squares(const float *x, int64_t n, float shift)
 }
 
 /* y = (x - mean) * rstd, times the weight, plus the bias where they are present. */
-CPU_CLONES static void scale_row(float *restrict y, const float *restrict x, int64_t n, float mean, float rstd, const float *restrict weight,
-                                 const float *restrict bias)
+CPU_CLONES static void scale_row(float *restrict y, const float *restrict x, int64_t n, float mean, float rstd,
+                                 const float *restrict weight, const float *restrict bias)
 {
     if (weight && bias)
         for (int64_t i = 0; i < n; i++)
@@ -46,8 +46,8 @@ CPU_CLONES static void scale_row(float *restrict y, const float *restrict x, int
 }
 
 /* A row's backward, for any normalisation of the form n(x) = (x - mean) * rstd: with t = dy * weight
- * dx = rstd * (t - m0 - n(x) * m1), where m1 is the mean of t * n(x), and m0 the mean of t where the mean was subtracted (`centred`), else 0.
- * Adds dy * n(x) to dweight, and dy to dbias unless that is NULL. */
+ * dx = rstd * (t - m0 - n(x) * m1), where m1 is the mean of t * n(x), and m0 the mean of t where the mean was subtracted (`centred`), else
+ * 0. Adds dy * n(x) to dweight, and dy to dbias unless that is NULL. */
 typedef struct Row {
     int64_t n;
     float mean, rstd;
@@ -83,7 +83,8 @@ CPU_CLONES static void backward_row(float *restrict dx, const float *restrict dy
             dx[i] = rstd * (dy[i] - m0 - (x[i] - mean) * rstd * m1);
 }
 
-CPU_CLONES static void add_weight_row(float *restrict dweight, const float *restrict dy, const float *restrict x, int64_t n, float mean, float rstd)
+CPU_CLONES static void add_weight_row(float *restrict dweight, const float *restrict dy, const float *restrict x, int64_t n, float mean,
+                                      float rstd)
 {
     for (int64_t i = 0; i < n; i++)
         dweight[i] += dy[i] * ((x[i] - mean) * rstd);
@@ -95,15 +96,9 @@ CPU_CLONES static void add_row(float *restrict to, const float *restrict from, i
         to[i] += from[i];
 }
 
-static int64_t rows_of(const ht_view *x)
-{
-    return ht_view_count(x, 0, x->rank - 1);
-}
+static int64_t rows_of(const ht_view *x) { return ht_view_count(x, 0, x->rank - 1); }
 
-static int64_t columns_of(const ht_view *x)
-{
-    return x->extent[x->rank - 1];
-}
+static int64_t columns_of(const ht_view *x) { return x->extent[x->rank - 1]; }
 
 void ht_layer_norm_kernel(const ht_call *call)
 {
@@ -186,16 +181,17 @@ static void backward_all(const Backward *b)
 void ht_layer_norm_backward_kernel(const ht_call *call)
 {
     const ht_view *in = call->operand;
-    Backward b = {rows_of(&in[1]), columns_of(&in[1]), cpu_f32(&in[0], "layer_norm"), cpu_f32(&in[1], "layer_norm"), in[2].data, in[3].data,
-                  cpu_f32(&in[4], "layer_norm"), call->result[0].data, call->result[1].data, call->result[2].data};
+    Backward b = {rows_of(&in[1]),      columns_of(&in[1]),  cpu_f32(&in[0], "layer_norm"), cpu_f32(&in[1], "layer_norm"),
+                  in[2].data,           in[3].data,          cpu_f32(&in[4], "layer_norm"), call->result[0].data,
+                  call->result[1].data, call->result[2].data};
     backward_all(&b);
 }
 
 void ht_rms_norm_backward_kernel(const ht_call *call)
 {
     const ht_view *in = call->operand;
-    Backward b = {rows_of(&in[1]), columns_of(&in[1]), cpu_f32(&in[0], "rms_norm"), cpu_f32(&in[1], "rms_norm"), NULL, in[2].data,
-                  cpu_f32(&in[3], "rms_norm"), call->result[0].data, call->result[1].data, NULL};
+    Backward b = {rows_of(&in[1]), columns_of(&in[1]),          cpu_f32(&in[0], "rms_norm"), cpu_f32(&in[1], "rms_norm"), NULL,
+                  in[2].data,      cpu_f32(&in[3], "rms_norm"), call->result[0].data,        call->result[1].data,        NULL};
     backward_all(&b);
 }
 
@@ -213,7 +209,8 @@ void ht_l2_norm_kernel(const ht_call *call)
 }
 
 /* dx = rnorm * (dy - y * (dy . y)); where the length was below eps, dx = rnorm * dy. */
-CPU_CLONES static void l2_backward_row(float *restrict dx, const float *restrict dy, const float *restrict y, int64_t n, float rnorm, float eps)
+CPU_CLONES static void l2_backward_row(float *restrict dx, const float *restrict dy, const float *restrict y, int64_t n, float rnorm,
+                                       float eps)
 {
     float dot = 0;
 #pragma omp simd reduction(+ : dot)

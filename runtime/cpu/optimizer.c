@@ -42,8 +42,14 @@ void ht_adamw_kernel(const ht_call *call)
     const ht_view *in = call->operand;
     const float *hyper = call->hyper;
     double t = (double)call->step + 1;
-    AdamW a = {hyper[0], hyper[1], hyper[2], hyper[3], call->attr[0].i ? 1.0f - hyper[0] * hyper[4] : 1.0f,
-               (float)(1.0 / (1.0 - pow(hyper[1], t))), (float)(1.0 / sqrt(1.0 - pow(hyper[2], t))), clip_factor(&in[4], hyper[5])};
+    AdamW a = {hyper[0],
+               hyper[1],
+               hyper[2],
+               hyper[3],
+               call->attr[0].i ? 1.0f - hyper[0] * hyper[4] : 1.0f,
+               (float)(1.0 / (1.0 - pow(hyper[1], t))),
+               (float)(1.0 / sqrt(1.0 - pow(hyper[2], t))),
+               clip_factor(&in[4], hyper[5])};
     float *to[3] = {cpu_f32(&call->result[0], "adamw"), call->result[1].data, call->result[2].data};
     const float *from[4] = {in[0].data, cpu_f32(&in[1], "adamw"), in[2].data, in[3].data};
     int64_t count = cpu_count(&in[0]), chunks = (count + CHUNK - 1) / CHUNK;

@@ -17,16 +17,13 @@ typedef struct Product {
     int rank;
     ht_axis axes[HT_MAX_AXES];
     float scale;
-    int m, n, k;       // axes given to sgemm; -1: none of that kind
+    int m, n, k; // axes given to sgemm; -1: none of that kind
     int outer_count, sum_count;
     ht_axis outer[HT_MAX_AXES], sum[HT_MAX_AXES]; // loops around sgemm: over elements of y, and over further summed axes
     int64_t outer_total, sum_total;
 } Product;
 
-static int axis_kind(const ht_axis *a)
-{
-    return (a->y ? IN_Y : 0) | (a->x ? IN_X : 0) | (a->w ? IN_W : 0);
-}
+static int axis_kind(const ht_axis *a) { return (a->y ? IN_Y : 0) | (a->x ? IN_X : 0) | (a->w ? IN_W : 0); }
 
 /* Whether the two axes are one axis of extent a*b, a the major one, in every tensor. */
 static int axes_merge(const ht_axis *a, const ht_axis *b)
@@ -61,7 +58,8 @@ static void take_axes(Product *p, int rank, const ht_axis *axes)
         continue;
 }
 
-/* Whether a matrix with these strides along its two axes is one for sgemm: one stride is 1, and the other at least the first axis's extent. A vector always is. */
+/* Whether a matrix with these strides along its two axes is one for sgemm: one stride is 1, and the other at least the first axis's extent.
+ * A vector always is. */
 static int matrix_fits(const ht_axis *a, int64_t sa, const ht_axis *b, int64_t sb)
 {
     if (!a || !b)
@@ -69,10 +67,7 @@ static int matrix_fits(const ht_axis *a, int64_t sa, const ht_axis *b, int64_t s
     return (sb == 1 && sa >= b->extent) || (sa == 1 && sb >= a->extent);
 }
 
-static const ht_axis *axis_at(const Product *p, int i)
-{
-    return i < 0 ? NULL : &p->axes[i];
-}
+static const ht_axis *axis_at(const Product *p, int i) { return i < 0 ? NULL : &p->axes[i]; }
 
 static int choice_fits(const Product *p, int im, int in, int ik)
 {
@@ -83,7 +78,8 @@ static int choice_fits(const Product *p, int im, int in, int ik)
 
 static double choice_size(const Product *p, int im, int in, int ik)
 {
-    double m = im < 0 ? 1 : (double)p->axes[im].extent, n = in < 0 ? 1 : (double)p->axes[in].extent, k = ik < 0 ? 1 : (double)p->axes[ik].extent;
+    double m = im < 0 ? 1 : (double)p->axes[im].extent, n = in < 0 ? 1 : (double)p->axes[in].extent,
+           k = ik < 0 ? 1 : (double)p->axes[ik].extent;
     return m * n * k;
 }
 
@@ -165,8 +161,8 @@ static void multiply(const Product *p, float *y, const float *x, const float *w,
     if (matrix_form(m, m ? m->y : 0, n, n ? n->y : 0, &ldy) == CblasNoTrans)
         cblas_sgemm(CblasRowMajor, tx, tw, em, en, ek, p->scale, x, ldx, w, ldw, beta, y, ldy);
     else
-        cblas_sgemm(CblasRowMajor, tw == CblasTrans ? CblasNoTrans : CblasTrans, tx == CblasTrans ? CblasNoTrans : CblasTrans, en, em, ek, p->scale, w, ldw, x,
-                    ldx, beta, y, ldy);
+        cblas_sgemm(CblasRowMajor, tw == CblasTrans ? CblasNoTrans : CblasTrans, tx == CblasTrans ? CblasNoTrans : CblasTrans, en, em, ek,
+                    p->scale, w, ldw, x, ldx, beta, y, ldy);
 }
 
 /* The sum of products over the summed axes for one element of y. */

@@ -3,9 +3,7 @@
 #include "cpu/cpu.h"
 #include "cpu/kernels.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include <hetu/rt.h>
 
 /* Copies `rows` runs of `bytes` between two arrays whose rows stand `to_pitch` and `from_pitch` bytes apart. */
 static void copy_rows(char *to, int64_t to_pitch, const char *from, int64_t from_pitch, int64_t rows, int64_t bytes)
@@ -16,10 +14,7 @@ static void copy_rows(char *to, int64_t to_pitch, const char *from, int64_t from
 }
 
 /* The bytes of one element along `dim`, that is of all dimensions behind it. */
-static int64_t inner_bytes(const ht_view *x, int dim)
-{
-    return ht_view_count(x, dim + 1, x->rank) * cpu_size(x->dtype);
-}
+static int64_t inner_bytes(const ht_view *x, int dim) { return ht_view_count(x, dim + 1, x->rank) * cpu_size(x->dtype); }
 
 /* Attributes: dim, start, length. */
 void ht_slice_kernel(const ht_call *call)
@@ -28,8 +23,10 @@ void ht_slice_kernel(const ht_call *call)
     int dim = (int)call->attr[0].i;
     int64_t start = call->attr[1].i, length = y->extent[dim], inner = inner_bytes(x, dim);
     if (start < 0 || start + length > x->extent[dim])
-        ht_fail("slice %ld to %ld is outside the extent %ld of dimension %d", (long)start, (long)(start + length), (long)x->extent[dim], dim);
-    copy_rows(y->data, length * inner, (const char *)x->data + start * inner, x->extent[dim] * inner, ht_view_count(x, 0, dim), length * inner);
+        ht_fail("slice %ld to %ld is outside the extent %ld of dimension %d", (long)start, (long)(start + length), (long)x->extent[dim],
+                dim);
+    copy_rows(y->data, length * inner, (const char *)x->data + start * inner, x->extent[dim] * inner, ht_view_count(x, 0, dim),
+              length * inner);
 }
 
 /* Attributes: dim, start, extent. */
@@ -39,7 +36,8 @@ void ht_pad_kernel(const ht_call *call)
     int dim = (int)call->attr[0].i;
     int64_t start = call->attr[1].i, length = x->extent[dim], inner = inner_bytes(x, dim);
     if (start < 0 || start + length > y->extent[dim])
-        ht_fail("pad: %ld to %ld is outside the extent %ld of dimension %d", (long)start, (long)(start + length), (long)y->extent[dim], dim);
+        ht_fail("pad: %ld to %ld is outside the extent %ld of dimension %d", (long)start, (long)(start + length), (long)y->extent[dim],
+                dim);
     memset(y->data, 0, (size_t)(cpu_count(y) * cpu_size(y->dtype)));
     copy_rows((char *)y->data + start * inner, y->extent[dim] * inner, x->data, length * inner, ht_view_count(x, 0, dim), length * inner);
 }
@@ -68,20 +66,7 @@ static double load(const ht_view *x, int64_t i)
     case HT_I64: return (double)((const int64_t *)x->data)[i];
     case HT_BF16: break;
     }
-    uint32_t bits = (uint32_t)((const uint16_t *)x->data)[i] << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-/* The nearest bf16, ties to even; NaN stays NaN. */
-static uint16_t bf16_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7fffffffu) > 0x7f800000u)
-        return (uint16_t)((bits >> 16) | 0x40u);
-    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+    return ht_bf16_load(((const uint16_t *)x->data)[i]);
 }
 
 static void store(const ht_view *y, int64_t i, double value)
@@ -91,7 +76,7 @@ static void store(const ht_view *y, int64_t i, double value)
     case HT_F64: ((double *)y->data)[i] = value; return;
     case HT_I32: ((int32_t *)y->data)[i] = (int32_t)value; return;
     case HT_I64: ((int64_t *)y->data)[i] = (int64_t)value; return;
-    case HT_BF16: ((uint16_t *)y->data)[i] = bf16_of((float)value); return;
+    case HT_BF16: ((uint16_t *)y->data)[i] = ht_bf16_store((float)value); return;
     }
 }
 

@@ -56,10 +56,7 @@ CPU_CLONES static void mass_backward_row(float *restrict dx, const float *restri
 }
 
 /* The rows of a view whose last dimension holds the columns. */
-static int64_t rows_of(const ht_view *x)
-{
-    return ht_view_count(x, 0, x->rank - 1);
-}
+static int64_t rows_of(const ht_view *x) { return ht_view_count(x, 0, x->rank - 1); }
 
 void ht_softmax_kernel(const ht_call *call)
 {

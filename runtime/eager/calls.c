@@ -19,25 +19,13 @@ static Call call_of(const char *name, ht_kernel *kernel, void (*gradient)(ht_gra
     return (Call){.name = name, .a = {.kernel = kernel, .gradient = gradient}};
 }
 
-static void add_result(Call *c, ht_dtype dtype, ht_dims dims)
-{
-    c->a.result[c->a.result_count++] = (ht_result){dtype, dims};
-}
+static void add_result(Call *c, ht_dtype dtype, ht_dims dims) { c->a.result[c->a.result_count++] = (ht_result){dtype, dims}; }
 
-static void add_operand(Call *c, ht_tensor x)
-{
-    c->operand[c->a.operand_count++] = x;
-}
+static void add_operand(Call *c, ht_tensor x) { c->operand[c->a.operand_count++] = x; }
 
-static void add_integer(Call *c, int64_t i)
-{
-    c->attr[c->a.attr_count++] = (ht_attr){.i = i};
-}
+static void add_integer(Call *c, int64_t i) { c->attr[c->a.attr_count++] = (ht_attr){.i = i}; }
 
-static void add_number(Call *c, float f)
-{
-    c->attr[c->a.attr_count++] = (ht_attr){.f = f};
-}
+static void add_number(Call *c, float f) { c->attr[c->a.attr_count++] = (ht_attr){.f = f}; }
 
 static void run(Call *c, ht_tensor *results)
 {
@@ -282,7 +270,8 @@ static void check_attention(const Call *c, const ht_node *q, const ht_node *k, c
     need_rank(c, q, 3);
     need_same(c, k, v);
     int r = q->dims.rank;
-    if (k->dims.rank != r || memcmp(q->dims.extent, k->dims.extent, (size_t)(r - 3) * sizeof(int64_t)) != 0 || q->dims.extent[r - 1] != k->dims.extent[r - 1])
+    if (k->dims.rank != r || memcmp(q->dims.extent, k->dims.extent, (size_t)(r - 3) * sizeof(int64_t)) != 0 ||
+        q->dims.extent[r - 1] != k->dims.extent[r - 1])
         eager_mismatch(c->name, q, k, "queries and keys must agree but for their length and heads");
     int64_t heads = q->dims.extent[r - 2], groups = k->dims.extent[r - 2];
     if (groups == 0 ? heads != 0 : heads % groups != 0)
@@ -312,8 +301,8 @@ ht_attention_result ht_attention_stats(ht_tensor q, ht_tensor k, ht_tensor v, ht
     return (ht_attention_result){y[0], y[1]};
 }
 
-ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse, ht_tensor segments,
-                                                   bool causal)
+ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse,
+                                                   ht_tensor segments, bool causal)
 {
     Call c = call_of("ht_attention_backward", ht_attention_backward_kernel, NULL);
     const ht_tensor operands[] = {dy, q, k, v, y, lse};
@@ -389,7 +378,8 @@ ht_tensor ht_slice_at(ht_tensor x, int dim, int64_t start, int64_t length)
     ht_dims dims = n->dims;
     need_dim(&c, n, dim);
     if (start < 0 || length < 0 || start + length > dims.extent[dim])
-        ht_fail("%s: elements %ld to %ld of dimension %d are outside shape %s", c.name, (long)start, (long)(start + length), dim, eager_shape_text(dims));
+        ht_fail("%s: elements %ld to %ld of dimension %d are outside shape %s", c.name, (long)start, (long)(start + length), dim,
+                eager_shape_text(dims));
     dims.extent[dim] = length;
     add_operand(&c, x);
     add_integer(&c, dim);
@@ -406,7 +396,8 @@ ht_tensor ht_pad_at(ht_tensor x, int dim, int64_t start, int64_t extent)
     ht_dims dims = n->dims;
     need_dim(&c, n, dim);
     if (start < 0 || start + dims.extent[dim] > extent)
-        ht_fail("%s: shape %s does not fit at %ld into extent %ld of dimension %d", c.name, eager_shape_text(dims), (long)start, (long)extent, dim);
+        ht_fail("%s: shape %s does not fit at %ld into extent %ld of dimension %d", c.name, eager_shape_text(dims), (long)start,
+                (long)extent, dim);
     dims.extent[dim] = extent;
     add_operand(&c, x);
     add_integer(&c, dim);
@@ -467,7 +458,8 @@ ht_tensor ht_dropout_at(ht_tensor x, float p, int64_t stream)
 
 /* ---- optimizers ---- */
 
-/* The first results have the storage of the first and later operands on one device as well: a program runs the kernel in place and does not come here. */
+/* The first results have the storage of the first and later operands on one device as well: a program runs the kernel in place and does not
+ * come here. */
 ht_adamw_result ht_adamw_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor v, ht_tensor norm, bool decay)
 {
     (void)p, (void)g, (void)m, (void)v, (void)norm, (void)decay;

@@ -1,7 +1,7 @@
 /* The one-device library: runs a model as plain C, by its own path.
  *
- * A program evaluates its model function anew each step. Operators compute at once and leave a node on the step's tape; the loss then walks the tape backwards. The
- * session (runtime/core/session.c) is the only caller:
+ * A program evaluates its model function anew each step. Operators compute at once and leave a node on the step's tape; the loss then walks
+ * the tape backwards. The session (runtime/core/session.c) is the only caller:
  *
  *     eager_store *store = eager_store_create(seed);
  *     eager_program *program = eager_program_create(store, model, &optimizer);
@@ -22,7 +22,7 @@ typedef struct eager_program eager_program;
 typedef struct eager_param {
     const char *name; // full, scopes included
     ht_dims shape;
-    int64_t count;    // elements
+    int64_t count; // elements
     float *data;
     ht_init init;
     bool no_decay, frozen;
@@ -35,12 +35,13 @@ void eager_store_destroy(eager_store *store);
 eager_param *eager_store_param(eager_store *store, int index);
 eager_param *eager_store_find(eager_store *store, const char *name);
 
-/* A program; optimizer NULL: forward only. Evaluates the model once without computing anything, which makes the parameters. The store must outlive it. */
+/* A program; optimizer NULL: forward only. Evaluates the model once without computing anything, which makes the parameters. The store must
+ * outlive it. */
 eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer);
 void eager_program_destroy(eager_program *program);
 
-/* One training step, or one forward run when the program has no optimizer. Feeds end with a NULL name; inputs not fed keep the last value, and must have been fed
- * once. Returns the loss before the update, or the model's value where that is a scalar, else 0. */
+/* One training step, or one forward run when the program has no optimizer. Feeds end with a NULL name; inputs not fed keep the last value,
+ * and must have been fed once. Returns the loss before the update, or the model's value where that is a scalar, else 0. */
 float eager_program_step(eager_program *program, const ht_fed *feeds);
 
 /* Copies an output of the last step to `to`; "" is the model's value. */

@@ -7,10 +7,7 @@
 
 /* ---- one operand ---- */
 
-static ht_node *like(const ht_node *x)
-{
-    return eager_node(HT_F32, x->dims);
-}
+static ht_node *like(const ht_node *x) { return eager_node(HT_F32, x->dims); }
 
 /* The y of a function of one operand, and the gradient that its backward fills from dy, x, y. */
 typedef void Forward(float *y, const float *x, int64_t count, float factor);
@@ -35,35 +32,30 @@ static void unary_backward(Entry *e, Backward *backward)
 }
 
 /* Defines an operator from the value `VALUE` of x, and its derivative `SLOPE` in terms of x and y. */
-#define UNARY(NAME, VALUE, SLOPE)                                                                                                  \
-    static void NAME##_forward(float *restrict to, const float *restrict from, int64_t count, float factor)                        \
-    {                                                                                                                              \
-        (void)factor;                                                                                                              \
-        _Pragma("omp parallel for schedule(static) if (count > CPU_PARALLEL)") for (int64_t i = 0; i < count; i++)                  \
-        {                                                                                                                          \
-            float x = from[i];                                                                                                     \
-            to[i] = VALUE;                                                                                                         \
-        }                                                                                                                          \
-    }                                                                                                                              \
-    static void NAME##_slope(float *restrict dx, const float *restrict dy, const float *restrict xs, const float *restrict ys, int64_t count, float factor) \
-    {                                                                                                                              \
-        (void)factor;                                                                                                              \
-        _Pragma("omp parallel for schedule(static) if (count > CPU_PARALLEL)") for (int64_t i = 0; i < count; i++)                  \
-        {                                                                                                                          \
-            float x = xs[i], y = ys[i];                                                                                            \
-            (void)x, (void)y;                                                                                                      \
-            dx[i] = dy[i] * (SLOPE);                                                                                               \
-        }                                                                                                                          \
-    }                                                                                                                              \
-    static void NAME##_backward(Entry *e)                                                                                          \
-    {                                                                                                                              \
-        unary_backward(e, NAME##_slope);                                                                                           \
-    }
+#define UNARY(NAME, VALUE, SLOPE)                                                                                                          \
+    static void NAME##_forward(float *restrict to, const float *restrict from, int64_t count, float factor)                                \
+    {                                                                                                                                      \
+        (void)factor;                                                                                                                      \
+        _Pragma("omp parallel for schedule(static) if (count > CPU_PARALLEL)") for (int64_t i = 0; i < count; i++)                         \
+        {                                                                                                                                  \
+            float x = from[i];                                                                                                             \
+            to[i] = VALUE;                                                                                                                 \
+        }                                                                                                                                  \
+    }                                                                                                                                      \
+    static void NAME##_slope(float *restrict dx, const float *restrict dy, const float *restrict xs, const float *restrict ys,             \
+                             int64_t count, float factor)                                                                                  \
+    {                                                                                                                                      \
+        (void)factor;                                                                                                                      \
+        _Pragma("omp parallel for schedule(static) if (count > CPU_PARALLEL)") for (int64_t i = 0; i < count; i++)                         \
+        {                                                                                                                                  \
+            float x = xs[i], y = ys[i];                                                                                                    \
+            (void)x, (void)y;                                                                                                              \
+            dx[i] = dy[i] * (SLOPE);                                                                                                       \
+        }                                                                                                                                  \
+    }                                                                                                                                      \
+    static void NAME##_backward(Entry *e) { unary_backward(e, NAME##_slope); }
 
-static float gelu_tanh(float x)
-{
-    return tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
-}
+static float gelu_tanh(float x) { return tanhf(0.7978845608f * (x + 0.044715f * x * x * x)); }
 
 static float gelu_slope_at(float x)
 {
@@ -71,41 +63,23 @@ static float gelu_slope_at(float x)
     return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.7978845608f * (1 + 3 * 0.044715f * x * x);
 }
 
-static float sigmoid(float x)
-{
-    return 1 / (1 + expf(-x));
-}
+static float sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
 UNARY(scale, factor *x, factor)
 UNARY(relu, x > 0 ? x : 0, x > 0 ? 1.0f : 0.0f)
 UNARY(gelu, 0.5f * x * (1 + gelu_tanh(x)), gelu_slope_at(x))
-UNARY(silu, x * sigmoid(x), sigmoid(x) * (1 + x * (1 - sigmoid(x))))
+UNARY(silu, x *sigmoid(x), sigmoid(x) * (1 + x * (1 - sigmoid(x))))
 UNARY(exponential, expf(x), y)
 
-ht_tensor ht_scale(ht_tensor x, float factor)
-{
-    return unary("ht_scale", x, factor, scale_forward, scale_backward);
-}
+ht_tensor ht_scale(ht_tensor x, float factor) { return unary("ht_scale", x, factor, scale_forward, scale_backward); }
 
-ht_tensor ht_relu(ht_tensor x)
-{
-    return unary("ht_relu", x, 0, relu_forward, relu_backward);
-}
+ht_tensor ht_relu(ht_tensor x) { return unary("ht_relu", x, 0, relu_forward, relu_backward); }
 
-ht_tensor ht_gelu(ht_tensor x)
-{
-    return unary("ht_gelu", x, 0, gelu_forward, gelu_backward);
-}
+ht_tensor ht_gelu(ht_tensor x) { return unary("ht_gelu", x, 0, gelu_forward, gelu_backward); }
 
-ht_tensor ht_silu(ht_tensor x)
-{
-    return unary("ht_silu", x, 0, silu_forward, silu_backward);
-}
+ht_tensor ht_silu(ht_tensor x) { return unary("ht_silu", x, 0, silu_forward, silu_backward); }
 
-ht_tensor ht_exp(ht_tensor x)
-{
-    return unary("ht_exp", x, 0, exponential_forward, exponential_backward);
-}
+ht_tensor ht_exp(ht_tensor x) { return unary("ht_exp", x, 0, exponential_forward, exponential_backward); }
 
 /* A node over the elements of x in another shape. */
 static ht_node *alias(ht_node *x, ht_dims dims)
@@ -115,10 +89,7 @@ static ht_node *alias(ht_node *x, ht_dims dims)
     return y;
 }
 
-ht_tensor ht_detach(ht_tensor x)
-{
-    return eager_tensor(alias(eager_operand_any("ht_detach", x), x.node->dims));
-}
+ht_tensor ht_detach(ht_tensor x) { return eager_tensor(alias(eager_operand_any("ht_detach", x), x.node->dims)); }
 
 /* ---- two operands, the second broadcast over the leading dimensions ---- */
 
@@ -157,10 +128,7 @@ static void add_to_second(const Pair *p, const float *dy, const float *x, float 
     eager_add_gradient(p->z, dz);
 }
 
-static Pair pair_of_entry(Entry *e)
-{
-    return pair_of("gradient", eager_tensor(e->operand[0]), eager_tensor(e->operand[1]));
-}
+static Pair pair_of_entry(Entry *e) { return pair_of("gradient", eager_tensor(e->operand[0]), eager_tensor(e->operand[1])); }
 
 static void add_backward(Entry *e)
 {
@@ -271,23 +239,22 @@ static void nll_backward(Entry *e)
 
 ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target)
 {
-    ht_node *operands[4] = {eager_operand("ht_nll", mass), eager_operand("ht_nll", hit), eager_operand("ht_nll", peak), eager_operand_any("ht_nll", target)};
+    ht_node *operands[4] = {eager_operand("ht_nll", mass), eager_operand("ht_nll", hit), eager_operand("ht_nll", peak),
+                            eager_operand_any("ht_nll", target)};
     for (int i = 1; i < 4; i++)
         if (!eager_same_shape(operands[0]->dims, operands[i]->dims))
             eager_mismatch("ht_nll", operands[0], operands[i], "they must be equal");
     ht_node *y = like(operands[0]);
     eager_record(nll_backward, 1, &y, 4, operands);
     for (int64_t i = 0; !eager_dry() && i < y->count; i++)
-        eager_f32(y)[i] = ignored(operands[3], i) ? 0.0f : logf(eager_f32(operands[0])[i]) + eager_f32(operands[2])[i] - eager_f32(operands[1])[i];
+        eager_f32(y)[i] =
+            ignored(operands[3], i) ? 0.0f : logf(eager_f32(operands[0])[i]) + eager_f32(operands[2])[i] - eager_f32(operands[1])[i];
     return eager_tensor(y);
 }
 
 /* ---- shapes ---- */
 
-static void reshape_backward(Entry *e)
-{
-    eager_add_gradient(e->operand[0], alias(eager_gradient_of(e->result[0]), e->operand[0]->dims));
-}
+static void reshape_backward(Entry *e) { eager_add_gradient(e->operand[0], alias(eager_gradient_of(e->result[0]), e->operand[0]->dims)); }
 
 ht_tensor ht_reshape(ht_tensor x, ht_dims dims)
 {

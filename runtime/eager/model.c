@@ -5,10 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static ht_node *present(const char *function, ht_tensor x)
-{
-    return eager_operand_any(function, x);
-}
+static ht_node *present(const char *function, ht_tensor x) { return eager_operand_any(function, x); }
 
 int64_t ht_extent(ht_tensor x, int d)
 {
@@ -19,25 +16,13 @@ int64_t ht_extent(ht_tensor x, int d)
     return node->dims.extent[at];
 }
 
-int ht_rank(ht_tensor x)
-{
-    return present("ht_rank", x)->dims.rank;
-}
+int ht_rank(ht_tensor x) { return present("ht_rank", x)->dims.rank; }
 
-ht_dims ht_dims_of(ht_tensor x)
-{
-    return present("ht_dims_of", x)->dims;
-}
+ht_dims ht_dims_of(ht_tensor x) { return present("ht_dims_of", x)->dims; }
 
-ht_dtype ht_dtype_of(ht_tensor x)
-{
-    return present("ht_dtype_of", x)->dtype;
-}
+ht_dtype ht_dtype_of(ht_tensor x) { return present("ht_dtype_of", x)->dtype; }
 
-bool ht_present(ht_tensor x)
-{
-    return x.node != NULL;
-}
+bool ht_present(ht_tensor x) { return x.node != NULL; }
 
 /* Functions of a model have no meaning outside one. */
 static eager_program *program_of(const char *function)
@@ -90,10 +75,7 @@ void ht_scope_leave(ht_scope_mark *mark)
     eager_run.scope[mark->length] = 0;
 }
 
-int64_t ht_stream(void)
-{
-    return eager_run.next_stream++;
-}
+int64_t ht_stream(void) { return eager_run.next_stream++; }
 
 void ht_apply(const ht_application *application, ht_tensor *results)
 {

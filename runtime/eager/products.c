@@ -22,8 +22,8 @@ static void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float 
             c[i] = beta == 0 ? 0 : beta * c[i];
         return;
     }
-    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1, a, (int)(ta ? m : k), b,
-                (int)(tb ? k : n), beta, c, (int)n);
+    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1, a,
+                (int)(ta ? m : k), b, (int)(tb ? k : n), beta, c, (int)n);
 }
 
 /* Adds the rows of x up, in double. */
@@ -43,7 +43,8 @@ static void sum_rows(float *to, const float *x, int64_t rows, int64_t n)
 static void linear_backward(Entry *e)
 {
     ht_node *x = e->operand[0], *w = e->operand[1], *bias = e->operand[2], *dy = eager_gradient_of(e->result[0]);
-    int64_t in = w->dims.extent[w->dims.rank - 1], out = count_of(w->dims, 0, w->dims.rank - 1), rows = count_of(x->dims, 0, x->dims.rank - 1);
+    int64_t in = w->dims.extent[w->dims.rank - 1], out = count_of(w->dims, 0, w->dims.rank - 1),
+            rows = count_of(x->dims, 0, x->dims.rank - 1);
     if (x->needs_gradient) {
         ht_node *dx = eager_node(HT_F32, x->dims);
         gemm(false, false, rows, in, out, eager_f32(dy), eager_f32(w), 0, dx->data);
@@ -79,7 +80,8 @@ static ht_dims linear_dims(ht_node *x, ht_node *w, ht_node *bias)
 
 ht_tensor ht_linear(ht_tensor x, ht_tensor w, ht_tensor bias)
 {
-    ht_node *operands[3] = {eager_operand("ht_linear", x), eager_operand("ht_linear", w), bias.node ? eager_operand("ht_linear", bias) : NULL};
+    ht_node *operands[3] = {eager_operand("ht_linear", x), eager_operand("ht_linear", w),
+                            bias.node ? eager_operand("ht_linear", bias) : NULL};
     ht_node *y = eager_node(HT_F32, linear_dims(operands[0], operands[1], operands[2]));
     eager_record(linear_backward, 1, &y, 3, operands);
     if (eager_dry())
@@ -131,7 +133,8 @@ ht_tensor ht_matmul(ht_tensor x, ht_tensor w)
     ht_node *operands[2] = {eager_operand("ht_matmul", x), eager_operand("ht_matmul", w)};
     ht_dims xd = operands[0]->dims, wd = operands[1]->dims, dims = xd;
     int r = xd.rank;
-    if (r < 2 || wd.rank != r || memcmp(xd.extent, wd.extent, (size_t)(r - 2) * sizeof(int64_t)) != 0 || xd.extent[r - 1] != wd.extent[r - 2])
+    if (r < 2 || wd.rank != r || memcmp(xd.extent, wd.extent, (size_t)(r - 2) * sizeof(int64_t)) != 0 ||
+        xd.extent[r - 1] != wd.extent[r - 2])
         eager_mismatch("ht_matmul", operands[0], operands[1], "it takes (.., m, k) and (.., k, n) with equal leading dimensions");
     dims.extent[r - 1] = wd.extent[r - 1];
     ht_node *y = eager_node(HT_F32, dims);
@@ -171,22 +174,13 @@ static void spread(Entry *e, float value)
     eager_add_gradient(x, dx);
 }
 
-static void sum_backward(Entry *e)
-{
-    spread(e, eager_f32(eager_gradient_of(e->result[0]))[0]);
-}
+static void sum_backward(Entry *e) { spread(e, eager_f32(eager_gradient_of(e->result[0]))[0]); }
 
 static void mean_backward(Entry *e)
 {
     spread(e, (float)((double)eager_f32(eager_gradient_of(e->result[0]))[0] / (double)e->operand[0]->count));
 }
 
-ht_tensor ht_sum(ht_tensor x)
-{
-    return total("ht_sum", x, false, sum_backward);
-}
+ht_tensor ht_sum(ht_tensor x) { return total("ht_sum", x, false, sum_backward); }
 
-ht_tensor ht_mean(ht_tensor x)
-{
-    return total("ht_mean", x, true, mean_backward);
-}
+ht_tensor ht_mean(ht_tensor x) { return total("ht_mean", x, true, mean_backward); }

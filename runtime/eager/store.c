@@ -57,10 +57,7 @@ static void *allocate(size_t bytes)
     return memory;
 }
 
-static char *copy_text(const char *text)
-{
-    return strcpy(allocate(strlen(text) + 1), text);
-}
+static char *copy_text(const char *text) { return strcpy(allocate(strlen(text) + 1), text); }
 
 /* Makes room for one more element behind `count`. */
 static void *grow(void *list, int count, size_t size)
@@ -93,10 +90,7 @@ void eager_store_destroy(eager_store *store)
     free(store);
 }
 
-eager_param *eager_store_param(eager_store *store, int index)
-{
-    return index >= 0 && index < store->count ? store->params[index] : NULL;
-}
+eager_param *eager_store_param(eager_store *store, int index) { return index >= 0 && index < store->count ? store->params[index] : NULL; }
 
 eager_param *eager_store_find(eager_store *store, const char *name)
 {
@@ -123,7 +117,8 @@ eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shap
     if (!param)
         return param_create(store, name, shape, init, no_decay, frozen);
     if (!eager_same_shape(param->shape, shape))
-        ht_fail("parameter %s was made with shape %s, and is now given shape %s", name, eager_shape_text(param->shape), eager_shape_text(shape));
+        ht_fail("parameter %s was made with shape %s, and is now given shape %s", name, eager_shape_text(param->shape),
+                eager_shape_text(shape));
     if (param->init.kind != init.kind || param->init.a != init.a || param->no_decay != no_decay || param->frozen != frozen)
         ht_fail("parameter %s was made with another initialisation or other options", name);
     return param;
@@ -174,7 +169,8 @@ ht_node *eager_program_input(eager_program *program, const char *name, ht_dtype 
     if (!input)
         input = make_input(program, name, dtype, dims);
     if (input->dtype != dtype || !eager_same_shape(input->dims, dims))
-        ht_fail("input %s has shape %s, and is declared again with shape %s or another type", name, eager_shape_text(input->dims), eager_shape_text(dims));
+        ht_fail("input %s has shape %s, and is declared again with shape %s or another type", name, eager_shape_text(input->dims),
+                eager_shape_text(dims));
     if (!eager_run.dry && !input->fed)
         ht_fail("input %s was never fed: give it to the step by ht_feed(\"%s\", data)", name, name);
     if (!input->node) {
@@ -220,8 +216,13 @@ static ht_node *evaluate(eager_program *program, bool dry)
 {
     forget_step(program);
     eager_tape_begin(program->tape);
-    eager_run = (Run){.store = program->store, .program = program, .dry = dry, .training = program->trains, .recording = program->trains && !dry,
-                      .step = program->step, .seed = program->store->seed};
+    eager_run = (Run){.store = program->store,
+                      .program = program,
+                      .dry = dry,
+                      .training = program->trains,
+                      .recording = program->trains && !dry,
+                      .step = program->step,
+                      .seed = program->store->seed};
     ht_node *value = program->model().node;
     if (!value)
         ht_fail("the model function gives no tensor");
@@ -285,10 +286,7 @@ static void take_feeds(eager_program *program, const ht_fed *feeds)
     }
 }
 
-static ht_node *gradient_of(const Trained *t)
-{
-    return t->node ? t->node->gradient : NULL;
-}
+static ht_node *gradient_of(const Trained *t) { return t->node ? t->node->gradient : NULL; }
 
 /* The square of the norm of all gradients together. */
 static float square_norm(const eager_program *program)

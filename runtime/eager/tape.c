@@ -3,6 +3,8 @@
 
 #include "cpu/cpu.h"
 
+#include <hetu/rt.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,10 +33,7 @@ static void *must(void *memory, size_t bytes)
     return memory;
 }
 
-Tape *eager_tape_create(void)
-{
-    return must(calloc(1, sizeof(Tape)), sizeof(Tape));
-}
+Tape *eager_tape_create(void) { return must(calloc(1, sizeof(Tape)), sizeof(Tape)); }
 
 void eager_tape_destroy(Tape *tape)
 {
@@ -67,7 +66,8 @@ static void add_chunk(size_t bytes)
 void *eager_alloc(size_t bytes)
 {
     bytes = (bytes + 63) / 64 * 64 + (bytes == 0 ? 64 : 0);
-    while (current->chunk_at < current->chunk_count && current->chunks[current->chunk_at].size - current->chunks[current->chunk_at].used < bytes)
+    while (current->chunk_at < current->chunk_count &&
+           current->chunks[current->chunk_at].size - current->chunks[current->chunk_at].used < bytes)
         current->chunk_at++;
     if (current->chunk_at == current->chunk_count)
         add_chunk(bytes);
@@ -103,7 +103,7 @@ const char *eager_shape_text(ht_dims dims)
     return to;
 }
 
-_Noreturn void eager_mismatch(const char *operator, const ht_node *x, const ht_node *z, const char *why)
+_Noreturn void eager_mismatch(const char *operator, const ht_node * x, const ht_node *z, const char *why)
 {
     ht_fail("%s: shapes %s and %s do not match: %s", operator, eager_shape_text(x->dims), eager_shape_text(z->dims), why);
 }
@@ -134,10 +134,7 @@ static ht_node *zero_node(const ht_node *like)
     return node;
 }
 
-ht_tensor eager_tensor(ht_node *node)
-{
-    return (ht_tensor){node};
-}
+ht_tensor eager_tensor(ht_node *node) { return (ht_tensor){node}; }
 
 void *eager_data(ht_node *node)
 {
@@ -149,15 +146,9 @@ void *eager_data(ht_node *node)
     return node->data;
 }
 
-float *eager_f32(ht_node *node)
-{
-    return eager_data(node);
-}
+float *eager_f32(ht_node *node) { return eager_data(node); }
 
-bool eager_dry(void)
-{
-    return eager_run.dry;
-}
+bool eager_dry(void) { return eager_run.dry; }
 
 ht_node *eager_operand_any(const char *operator, ht_tensor x)
 {
@@ -183,12 +174,13 @@ Entry *eager_record(void (*backward)(Entry *), int result_count, ht_node *const 
     if (!needed || !eager_run.recording)
         return NULL;
     Entry *entry = eager_alloc(sizeof *entry + (size_t)operand_count * sizeof(ht_node *));
-    *entry = (Entry){.backward = backward, .result_count = result_count, .operand_count = operand_count, .operand = (ht_node **)(entry + 1)};
+    *entry =
+        (Entry){.backward = backward, .result_count = result_count, .operand_count = operand_count, .operand = (ht_node **)(entry + 1)};
     for (int i = 0; i < operand_count; i++)
         entry->operand[i] = operands[i];
     for (int i = 0; i < result_count; i++) {
         entry->result[i] = results[i];
-        results[i]->needs_gradient = results[i]->dtype == HT_F32;
+        results[i]->needs_gradient = results[i]->dtype != HT_I32 && results[i]->dtype != HT_I64;
     }
     if (current->entry_count == current->entry_room) {
         current->entry_room = current->entry_room ? 2 * current->entry_room : 256;
@@ -197,36 +189,56 @@ Entry *eager_record(void (*backward)(Entry *), int result_count, ht_node *const 
     return current->entries[current->entry_count++] = entry;
 }
 
-static void add_into(float *to, const float *from, int64_t count)
+static void add_f32(float *to, const float *from, int64_t count)
 {
 #pragma omp parallel for simd schedule(static) if (count > CPU_PARALLEL)
     for (int64_t i = 0; i < count; i++)
         to[i] += from[i];
 }
 
+static void add_f64(double *to, const double *from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] += from[i];
+}
+
+static void add_bf16(uint16_t *to, const uint16_t *from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = ht_bf16_store(ht_bf16_load(to[i]) + ht_bf16_load(from[i]));
+}
+
+static void add_into(ht_node *to, ht_node *from)
+{
+    if (to->dtype == HT_F64)
+        add_f64(to->data, eager_data(from), to->count);
+    else if (to->dtype == HT_BF16)
+        add_bf16(to->data, eager_data(from), to->count);
+    else
+        add_f32(to->data, eager_f32(from), to->count);
+}
+
 void eager_add_gradient(ht_node *node, ht_node *gradient)
 {
     if (!node || !node->needs_gradient || !gradient)
         return;
-    if (!eager_same_shape(node->dims, gradient->dims))
-        ht_fail("a gradient of shape %s for a tensor of shape %s", eager_shape_text(gradient->dims), eager_shape_text(node->dims));
+    if (!eager_same_shape(node->dims, gradient->dims) || node->dtype != gradient->dtype)
+        ht_fail("a gradient of shape %s for a tensor of shape %s, or of another type", eager_shape_text(gradient->dims),
+                eager_shape_text(node->dims));
     if (!node->gradient) {
         node->gradient = gradient;
         return;
     }
     if (!node->owns_gradient) {
-        ht_node *sum = eager_node(HT_F32, node->dims);
-        memcpy(sum->data, eager_f32(node->gradient), (size_t)node->count * sizeof(float));
+        ht_node *sum = eager_node(node->dtype, node->dims);
+        memcpy(sum->data, eager_data(node->gradient), (size_t)node->count * (size_t)cpu_size(node->dtype));
         node->gradient = sum;
         node->owns_gradient = true;
     }
-    add_into(node->gradient->data, eager_f32(gradient), node->count);
+    add_into(node->gradient, gradient);
 }
 
-ht_node *eager_gradient_of(ht_node *node)
-{
-    return node->gradient ? node->gradient : zero_node(node);
-}
+ht_node *eager_gradient_of(ht_node *node) { return node->gradient ? node->gradient : zero_node(node); }
 
 static bool any_gradient(const Entry *entry)
 {

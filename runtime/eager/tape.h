@@ -11,12 +11,12 @@ typedef struct ht_node {
     ht_dtype dtype;
     ht_dims dims;
     int64_t count;
-    void *data;           // NULL in a dry evaluation, and while `zero` holds
-    bool zero;            // all elements are zero; eager_data makes them
+    void *data; // NULL in a dry evaluation, and while `zero` holds
+    bool zero;  // all elements are zero; eager_data makes them
     bool needs_gradient;
     struct ht_node *gradient; // NULL: none yet
-    bool owns_gradient;   // it was made by adding up, and may be added to
-    eager_param *param;   // of a parameter
+    bool owns_gradient;       // it was made by adding up, and may be added to
+    eager_param *param;       // of a parameter
 } ht_node;
 
 /* An operator that ran: what backward needs. */
@@ -51,7 +51,7 @@ ht_node *eager_operand(const char *operator, ht_tensor x);
 ht_node *eager_operand_any(const char *operator, ht_tensor x);
 
 /* Ends the program with both shapes in the message: "ht_add: x (3, 4) and z (5): WHY". */
-_Noreturn void eager_mismatch(const char *operator, const ht_node *x, const ht_node *z, const char *why);
+_Noreturn void eager_mismatch(const char *operator, const ht_node * x, const ht_node *z, const char *why);
 
 /* A shape as text: "(3, 4)"; valid until the fourth next call. */
 const char *eager_shape_text(ht_dims dims);

@@ -18,9 +18,9 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}dims-two-names.c:9:19: error: the dimension named "rows" here is "batch" elsewhere: operators tie the two together
-// CHECK-NEXT: {{^}}    9 |     ht_tensor y = ht_relu(x);
-// CHECK-NEXT: {{^}}      |                   ^
-// CHECK-NEXT: {{.*}}dims-two-names.c:6:19: note: "batch" was named here; give both one name, or leave one unnamed with _
-// CHECK-NEXT: {{^}}    6 |     ht_tensor x = ht_input("x", HT_F32, ht_shape(4, 6));
-// CHECK-NEXT: {{^}}      |                   ^
+// CHECK: {{.*}}dims-two-names.c:10:20: error: the dimension named "rows" here is "batch" elsewhere: operators tie the two together
+// CHECK-NEXT: {{^}}   10 | #pragma hspmd dims(y: rows, width)
+// CHECK-NEXT: {{^}}      |                    ^
+// CHECK-NEXT: {{.*}}dims-two-names.c:8:20: note: "batch" was named here; give both one name, or leave one unnamed with _
+// CHECK-NEXT: {{^}}    8 | #pragma hspmd dims(x: batch, width)
+// CHECK-NEXT: {{^}}      |                    ^

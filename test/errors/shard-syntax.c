@@ -10,6 +10,7 @@ static ht_tensor loss(void)
 {
     ht_tensor x = ht_input("x", HT_F32, ht_shape(4, 6));
     ht_tensor w = ht_param(ht_shape(3, 6), ht_normal(0.1f), "w");
+#pragma hspmd dims(x: batch, width)
 #pragma hspmd shard(x: {0 dp})
     return ht_mean(ht_linear(x, w, HT_NONE));
 }
@@ -21,6 +22,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}shard-syntax.c:13:27: error: expected ':' and a mesh axis after "0"
-// CHECK-NEXT: {{^}}   13 | #pragma hspmd shard(x: {0 dp})
+// CHECK: {{.*}}shard-syntax.c:14:27: error: expected ':' and a mesh axis after "0"
+// CHECK-NEXT: {{^}}   14 | #pragma hspmd shard(x: {0 dp})
 // CHECK-NEXT: {{^}}      |                           ^

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs operators.c and optimizers.c whole (plain cc, and hetucc without a strategy) and with every named factor cut over 2, 3 and 4 devices, evenly and not.
 
-When the program of all cases does not compile, the cases are tried one by one, so that the report names those at fault.
+When the program of all cases does not compile or stops, the cases are tried one by one, so that the report names those at fault.
 """
 import functools
 import pathlib
@@ -15,6 +15,10 @@ from harness import Failure, ROOT, launch, run  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 CASES = re.findall(r"^    X\((\w+),", (HERE / "cases.h").read_text(), flags=re.M)
 FACTORS = ["f0", "f1", "f2", "f3"]
+
+
+class Wrong(Failure):
+    """The program ran to its end and names the cases at fault itself."""
 
 
 def strategies(factors):
@@ -61,10 +65,10 @@ def built(bench, source, strategy, flags=()):
 
 
 def output_check(p):
-    """What the program found wrong, or its closing line and mask."""
+    """The program's mask lines; a Failure with what it found wrong."""
     wrong = [line for line in p.stdout.splitlines() if line.startswith("wrong:")]
     if wrong or p.returncode:
-        raise Failure("\n".join(wrong[:20]) or f"exit {p.returncode}: {(p.stdout + p.stderr)[-1500:]}")
+        raise (Wrong if wrong else Failure)("\n".join(wrong[:20]) or f"exit {p.returncode}: {(p.stdout + p.stderr)[-1500:]}")
     return re.findall(r"^mask (\w+)$", p.stdout, flags=re.M)
 
 
@@ -84,6 +88,8 @@ def one_by_one(bench, source, strategy, ranks):
 def check(bench, source, strategy, ranks):
     try:
         masks = output_check(launch(built(bench, source, strategy), ranks, check=False))
+    except Wrong:
+        raise
     except Failure as e:
         if source.stem != "operators":
             raise

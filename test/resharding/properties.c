@@ -1,4 +1,5 @@
-/* Properties of layouts and plans over random pairs: every destination element arrives, bytes stay at the bound, loads are spread, holders agree to the bit. */
+/* Properties of layouts and plans over random pairs (a tenth of them where HETU_SHORT is set): every destination element arrives,
+ * bytes stay at the bound, loads are spread, holders agree to the bit. */
 #include "generate.h"
 #include "layout/plan.h"
 #include "oracle.h"
@@ -191,7 +192,8 @@ static void test_pairs(void **state)
     receive_ratios = malloc(sizeof *receive_ratios * PAIRS);
     send_ratios = malloc(sizeof *send_ratios * PAIRS);
     const char *first = getenv("RESHARDING_SEED");
-    for (uint64_t seed = first ? (uint64_t)atoll(first) : 1, end = seed + PAIRS; seed < end; seed++) {
+    uint64_t pairs = getenv("HETU_SHORT") ? PAIRS / 10 : PAIRS;
+    for (uint64_t seed = first ? (uint64_t)atoll(first) : 1, end = seed + pairs; seed < end; seed++) {
         Arena *arena = arena_create();
         Pair pair = random_pair(arena, seed);
         check_text(&pair, pair.from);
@@ -208,17 +210,27 @@ static int compare_floats(const void *a, const void *b)
     return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b);
 }
 
-/* After test_pairs. */
+/* How many of the ratios, which are sorted, are at most 2. */
+static int count_even(const float *ratios)
+{
+    int count = 0;
+    while (count < ratio_count && ratios[count] <= 2)
+        count++;
+    return count;
+}
+
+/* After test_pairs: loads are spread in the median pair, and in 98 of 100 pairs nobody moves more than twice what must be. */
 static void test_loads(void **state)
 {
     (void)state;
-    assert_true(ratio_count > PAIRS / 20);
+    assert_true(ratio_count > PAIRS / 40);
     qsort(receive_ratios, (size_t)ratio_count, sizeof *receive_ratios, compare_floats);
     qsort(send_ratios, (size_t)ratio_count, sizeof *send_ratios, compare_floats);
-    print_message("%d pairs; most received over what must be or an even share: median %.2f, worst %.2f; sent: median %.2f, worst %.2f\n", ratio_count,
-                  (double)receive_ratios[ratio_count / 2], (double)receive_ratios[ratio_count - 1], (double)send_ratios[ratio_count / 2], (double)send_ratios[ratio_count - 1]);
+    print_message("%d pairs; most received over what must be or an even share: median %.2f, worst %.2f, %d above 2; most sent: median %.2f, worst %.2f, %d above 2\n", ratio_count,
+                  (double)receive_ratios[ratio_count / 2], (double)receive_ratios[ratio_count - 1], ratio_count - count_even(receive_ratios),
+                  (double)send_ratios[ratio_count / 2], (double)send_ratios[ratio_count - 1], ratio_count - count_even(send_ratios));
     assert_true(receive_ratios[ratio_count / 2] <= 1.25f && send_ratios[ratio_count / 2] <= 1.25f);
-    assert_true(receive_ratios[ratio_count - 1] <= 2 && send_ratios[ratio_count - 1] <= 2);
+    assert_true(count_even(receive_ratios) >= ratio_count * 98 / 100 && count_even(send_ratios) >= ratio_count * 98 / 100);
     free(receive_ratios);
     free(send_ratios);
 }

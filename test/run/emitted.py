@@ -35,7 +35,7 @@ def check(bench, example, name, strategy):
         if re.search(r"0x[0-9a-f]{9,}", a.read_text()):
             raise Failure(f"{a.name} shows a pointer")
         if a.suffix == ".c":
-            run(["cc", "-std=gnu17", "-O1", *harness.WARNINGS, "-D_HSPMD=202611", f"-I{ROOT}/include", f"-iquote{source.parent}", "-c", a, "-o", a.with_suffix(".o")],
+            run(["cc", "-std=gnu17", "-O1", *harness.WARNINGS, "-fopenmp", "-D_HSPMD=202611", f"-I{ROOT}/include", f"-iquote{source.parent}", "-c", a, "-o", a.with_suffix(".o")],
                 cwd=source.parent)
     return f"{len(first)} files, {sum(p.stat().st_size for p in second)} bytes"
 

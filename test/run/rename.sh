@@ -10,8 +10,8 @@ root=$(realpath "$1") build=$(realpath "$2") pattern=${3:-'dp2tp2(sp)?[.]sgd|cus
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 copy=$work/copy
-mkdir "$copy"
-(cd "$root" && tar cf - CMakeLists.txt compiler include runtime tools examples test/run test/CMakeLists.txt) | tar xf - -C "$copy"
+mkdir "$copy" "$work"/before "$work"/after
+(cd "$root" && tar cf - CMakeLists.txt compiler include runtime tools examples test) | tar xf - -C "$copy"
 
 # Every name that ops.h declares: those of its text that hetu.h and kernel.h lack.
 words() { cat "$@" | grep -oE '\bht_[a-z0-9_]+\b' | sort -u; }
@@ -20,9 +20,10 @@ words "$root"/include/hetu/hetu.h "$root"/include/hetu/kernel.h > "$work"/known
 comm -23 "$work"/ops "$work"/known > "$work"/names
 while read -r name; do
     bare=${name#ht_} turned=$(echo "${name#ht_}" | tr a-z n-za-m)
-    echo "s/\\b$name\\b/ht_$turned/g" >> "$work"/rename
-    echo "s/\\b(ht_)?$turned\\b/\\1$bare/g" >> "$work"/restore
+    printf 's/\\b%s\\b/ht_%s/g\n' "$name" "$turned" >> "$work"/rename
+    printf '%03d s/(^|[^a-z0-9])%s($|[^a-z0-9])/\\1%s\\2/g\n' ${#bare} "$turned" "$bare" >> "$work"/lengths
 done < "$work"/names
+sort -rn "$work"/lengths | cut -d' ' -f2- > "$work"/restore # longer names first: one may begin with another
 echo "$(wc -l < "$work"/names) names"
 find "$copy"/include "$copy"/runtime "$copy"/examples -type f -name '*.[ch]' -exec sed -E -i -f "$work"/rename {} +
 if words "$copy"/include/hetu/ops.h | grep -qxFf "$work"/names; then

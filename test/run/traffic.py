@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Bytes received a step, as pmpi.c counts them from the MPI calls, against the textbook's.
 
-Runs of different length give the bytes of a step without those of the start and the end; --fixed feeds the inputs once; messages of at most 64 bytes (the
-loss) stand apart. Bytes are summed over the ranks: an all-reduce of B bytes among n ranks makes each receive 2(n-1)/n B, together 2(n-1) B.
+Runs of different length give the bytes of a step without those of the start and the end; --fixed feeds the inputs once; messages of at most 128 bytes (the
+loss, commands to the ranks) stand apart. Bytes are summed over the ranks: an all-reduce of B bytes among n ranks makes each receive 2(n-1)/n B, together 2(n-1) B.
 """
 import functools
 
@@ -35,7 +35,7 @@ def counted(bench, program, steps, label):
     """{call: bytes} over all ranks of a run; small messages left out."""
     out = bench.path(f"{label}.{steps}.pmpi")
     launch(program, N, "--steps", steps, "--fixed", "--sample", 0, "--rate", "0.001", preload=bench.build / "lib" / "pmpi.so",
-           env={"PMPI_OUT": str(out), "PMPI_SMALL": "64", "HETU_CHECK": "0"})
+           env={"PMPI_OUT": str(out), "PMPI_SMALL": "128", "HETU_CHECK": "0"})
     found = {}
     for path in out.parent.glob(out.name + ".*"):
         for line in path.read_text().splitlines():

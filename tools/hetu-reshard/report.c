@@ -51,9 +51,9 @@ void report_table(FILE *out, const Case *conversion)
     fprintf(out, "step  what           who\n");
     for (int s = 0; s < plan->steps.count; s++)
         print_step(out, conversion, s);
-    fprintf(out, "device  received      sent   scratch\n");
+    fprintf(out, "device       received           sent        scratch\n");
     for (int i = 0; i < plan->device_count; i++)
-        fprintf(out, "%6d%10lld%10lld%10lld\n", plan->devices[i], (long long)plan->received[i] * plan->element, (long long)plan->sent[i] * plan->element,
+        fprintf(out, "%6d %14lld %14lld %14lld\n", plan->devices[i], (long long)plan->received[i] * plan->element, (long long)plan->sent[i] * plan->element,
                 (long long)plan_scratch_bytes(plan, plan->devices[i]));
 }
 

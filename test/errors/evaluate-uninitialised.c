@@ -1,0 +1,22 @@
+// RUN: not %hetucc -c %s -o %t.o 2>&1 | FileCheck %s --strict-whitespace
+#include <hetu/hetu.h>
+
+static ht_tensor loss(void)
+{
+    ht_tensor x = ht_input("x", HT_F32, ht_shape(4, 6));
+    ht_tensor w = ht_param(ht_shape(3, 6), ht_normal(0.1f), "w");
+    int k;
+    x = ht_scale(x, k);
+    return ht_mean(ht_linear(x, w, HT_NONE));
+}
+
+int main(int argc, char **argv)
+{
+    ht_session *session = ht_open(&argc, &argv);
+    ht_train(session, loss, ht_sgd(.lr = 0.1f));
+    return 0;
+}
+
+// CHECK: {{.*}}evaluate-uninitialised.c:9:21: error: k is read before it is set
+// CHECK-NEXT: {{^}}    9 |     x = ht_scale(x, k);
+// CHECK-NEXT: {{^}}      |                     ^

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Trains random models (random_text.py) on one device and on random strategies, and compares: a search for what no example has.
+
+    random_models.py --build BUILD --seed 1 --count 100        100 groups of models from seed 1 on
+    random_models.py --build BUILD --seed 17 --keep /tmp/x     one group; its sources stay in /tmp/x
+
+A group is one source of several models and one strategy. It is built three times: by the plain compiler, by hetucc without a strategy, and by hetucc with it. Losses,
+parameters and outputs must agree. Where a group fails, each of its models runs alone, and those that fail are named.
+"""
+import math
+import re
+
+import harness
+import random_text
+from harness import Failure, launch, run
+
+LOSS, CHANGE = 2e-4, 2e-3  # allowed: of a loss, and of a parameter's change
+
+
+def read(path):
+    """{(kind, name): [values, ...]} of what a program wrote."""
+    found = {}
+    for line in path.read_text().splitlines():
+        kind, name, *values = line.split()
+        found.setdefault((kind, name), []).append([float(v) for v in values])
+    return found
+
+
+def length(values):
+    return math.sqrt(math.fsum(v * v for v in values))
+
+
+def compare(found, wanted, who):
+    if set(found) != set(wanted):
+        raise Failure(f"{who}: not the same names: {sorted(set(found) ^ set(wanted))[:6]}")
+    wrong = []
+    for (kind, name), rows in wanted.items():
+        for step, (want, have) in enumerate(zip(rows, found[kind, name])):
+            error = harness.distance(have, want)
+            allowed = LOSS * (0.1 + length(want))
+            if kind == "before":
+                allowed = 0
+            elif kind == "after":
+                start = wanted["before", name][0]
+                allowed = CHANGE * harness.distance(want, start) + 1e-6 * length(want) + 1e-6 * math.sqrt(len(want))
+            if not error <= allowed:
+                wrong.append(f"{who}: {kind} {name}{f' of step {step}' if kind == 'loss' else ''} is off by {error:.3g}, {allowed:.3g} allowed; it is {have[:4]}, "
+                             f"not {want[:4]}")
+    if wrong:
+        raise Failure("\n".join(wrong[:8]))
+
+
+# What hetucc rightly refuses: the words of the error, and what to leave out of the model it points at.
+REFUSALS = [("may not be cut: no operator that has it allows it", "name"), ("operators tie", "names"), ("is not one that can be cut like this", "layout")]
+
+
+def give_way(group, message):
+    """Takes back what hetucc refused, where it may refuse it. Returns whether anything changed."""
+    changed, blocks = False, re.split(r"\n(?=\S*: ?(?:\d+:\d+: )?error)", message)
+    for block in blocks:
+        for words, what in REFUSALS:
+            name = re.search(r'dimension "(\w+)', block)
+            for line in re.findall(r"group\.c:(\d+):", block) if words in block else []:
+                model, at = group.model_at(int(line))
+                if not model:
+                    continue
+                if what == "name" and name.group(1) not in model.dropped:
+                    model.dropped.add(name.group(1))
+                    changed = True
+                elif what == "names" and not model.no_names:
+                    model.no_names = changed = True
+                elif what == "layout" and at in model.written and model.written[at] not in model.no_layout:
+                    model.no_layout.add(model.written[at])
+                    changed = True
+    return changed
+
+
+def build(bench, group, folder, only):
+    """The three programs; what hetucc rightly refuses is left out of the models."""
+    library, source, strategy = bench.build / "lib", folder / "group.c", folder / "random.strategy"
+    strategy.write_text(group.strategy.text())
+    for _ in range(20):
+        source.write_text(group.text(only))
+        p = run([bench.hetucc, "--verify", "-O0", f"--strategy={strategy}", source, "-o", folder / "many", "-lm"], timeout=300, check=False)
+        if p.returncode == 0:
+            break
+        if not give_way(group, p.stderr):
+            raise Failure(f"hetucc --strategy={strategy} {source}: exit {p.returncode}\n{p.stderr[-2500:]}")
+    else:
+        raise Failure("too many refusals")
+    run([bench.hetucc, "--verify", "-O0", source, "-o", folder / "one", "-lm"], timeout=300)
+    run(["cc", "-std=gnu17", "-O0", f"-I{harness.ROOT}/include", source, "-o", folder / "plain", f"-L{library}", f"-Wl,-rpath,{library}", "-lhetu", "-lm"])
+
+
+def check(bench, group, folder, only=None):
+    folder.mkdir(parents=True, exist_ok=True)
+    build(bench, group, folder, only)
+    launch(folder / "plain", 0, folder / "plain.txt", timeout=60)
+    launch(folder / "one", 0, folder / "one.txt", timeout=60)
+    wanted = read(folder / "plain.txt")
+    compare(read(folder / "one.txt"), wanted, "one device")
+    launch(folder / "many", group.strategy.ranks, folder / "many.txt", timeout=60)
+    compare(read(folder / "many.txt"), wanted, f"{group.strategy.ranks} ranks")
+
+
+def fails(bench, group, folder, index):
+    """What is wrong with one model alone; empty when nothing is."""
+    try:
+        check(bench, group, folder, index)
+    except Failure as e:
+        return str(e)
+    return ""
+
+
+def shrink(bench, group, folder, model, what):
+    """Leaves out of a model that fails all that does not matter: terms of the loss, layouts, names. Returns what is wrong with the rest."""
+    def attempt(field, value):
+        nonlocal what
+        before, kept = getattr(model, field), model.without
+        setattr(model, field, value)
+        if field != "without" and not model.without:
+            model.without = {-1}
+        now = fails(bench, group, folder, model.index)
+        if now:
+            what = now
+        else:
+            setattr(model, field, before)
+            model.without = kept if field != "without" else before
+
+    attempt("no_names", True)
+    for k in range(len(model.terms)):
+        if k not in model.without and len(model.terms) - len(model.without - {-1}) > 1:
+            attempt("without", model.without | {k})
+    for i in sorted(set(model.written.values())):
+        attempt("no_layout", model.no_layout | {i})
+    for name in random_text.NAMES:
+        if not model.no_names and name not in model.dropped:
+            attempt("dropped", model.dropped | {name})
+    check_text = fails(bench, group, folder, model.index)
+    return check_text or what
+
+
+def check_group(bench, seed, count, small):
+    group = random_text.Group(seed, count)
+    folder = bench.path(f"seed{seed}")
+    try:
+        check(bench, group, folder)
+    except Failure as whole:
+        failures = []
+        for model in group.models:
+            alone = folder / f"m{model.index}"
+            what = fails(bench, group, alone, model.index)
+            if what and small:
+                what = shrink(bench, group, alone, model, what)
+            if what:
+                failures.append(f"model {model.index}: {what}")
+        raise Failure("\n".join(failures) if failures else f"only together: {whole}") from None
+
+
+def tests(bench, a):
+    for seed in range(a.seed, a.seed + a.count):
+        yield f"seed{seed}", lambda seed=seed: check_group(bench, seed, a.models, a.shrink)
+
+
+def options(a):
+    a.add_argument("--seed", type=int, default=1, help="the first seed")
+    a.add_argument("--count", type=int, default=1, help="how many seeds")
+    a.add_argument("--models", type=int, default=10, help="models a group")
+    a.add_argument("--shrink", action="store_true", help="make the models that fail as small as they go")
+
+
+harness.main("run.random", tests, options)

@@ -1,0 +1,149 @@
+/* ht_product against plain loops in double, over many kinds of axes, sizes and storage orders. */
+#include <hetu/product.h>
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { IN_Y = 1, IN_X = 2, IN_W = 4, IN_B = 8, AXES = 5, ROOM = 1 << 16 };
+
+static uint64_t state = 1;
+
+static int draw(int below)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int)((state >> 33) % (uint64_t)below);
+}
+
+static void fill(float *to, int count)
+{
+    for (int i = 0; i < count; i++)
+        to[i] = (float)(draw(2001) - 1000) / 1000;
+}
+
+/* Gives the axes of one tensor strides in a random order of storage; returns the number of elements. */
+static int64_t store(ht_axis *axes, const int *kind, int rank, int bit, size_t field)
+{
+    int order[AXES] = {0};
+    int64_t stride = 1;
+    for (int i = 0; i < rank; i++) {
+        int j = draw(i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+    for (int i = 0; i < rank; i++) {
+        int64_t *to = (int64_t *)((char *)&axes[order[i]] + field);
+        *to = kind[order[i]] & bit ? stride : 0;
+        stride *= kind[order[i]] & bit ? axes[order[i]].extent : 1;
+    }
+    return stride;
+}
+
+/* y in double; `scale` sums of products of magnitude at most 1. */
+static void reference(double *y, const float *x, const float *w, const float *bias, int rank, const ht_axis *axes, float scale)
+{
+    int64_t total = 1;
+    for (int i = 0; i < rank; i++)
+        total *= axes[i].extent;
+    memset(y, 0, ROOM * sizeof *y);
+    for (int64_t e = 0; e < total; e++) {
+        int64_t rest = e, at[4] = {0};
+        int first = 1; // the first of the elements that are summed
+        for (int i = 0; i < rank; i++) {
+            int64_t c = rest % axes[i].extent;
+            rest /= axes[i].extent;
+            at[0] += c * axes[i].y;
+            at[1] += c * axes[i].x;
+            at[2] += c * axes[i].w;
+            at[3] += c * axes[i].b;
+            first &= axes[i].y != 0 || axes[i].extent == 1 || c == 0;
+        }
+        y[at[0]] += (double)scale * x[at[1]] * w[at[2]] + (first && bias ? bias[at[3]] : 0);
+    }
+}
+
+static void check_random(int round)
+{
+    static float y[ROOM], x[ROOM], w[ROOM], b[ROOM];
+    static double expected[ROOM];
+    static const int kinds[] = {IN_Y | IN_X, IN_Y | IN_W, IN_X | IN_W, IN_Y | IN_X | IN_W, IN_Y | IN_X, IN_Y | IN_W,
+                                IN_X | IN_W, IN_X,        IN_W};
+    ht_axis axes[AXES] = {{0}};
+    int kind[AXES], rank = draw(AXES + 1), with_bias = draw(2);
+    for (int i = 0; i < rank; i++) {
+        kind[i] = kinds[draw((int)(sizeof kinds / sizeof kinds[0]))];
+        kind[i] |= kind[i] & IN_Y && draw(2) ? IN_B : 0;
+        axes[i].extent = 1 + draw(7);
+    }
+    store(axes, kind, rank, IN_X, offsetof(ht_axis, x));
+    store(axes, kind, rank, IN_W, offsetof(ht_axis, w));
+    store(axes, kind, rank, IN_B, offsetof(ht_axis, b));
+    int64_t count = store(axes, kind, rank, IN_Y, offsetof(ht_axis, y));
+    float scale = draw(2) ? 1.0f : -0.5f;
+    fill(x, ROOM);
+    fill(w, ROOM);
+    fill(b, ROOM);
+    for (int64_t i = 0; i < count; i++)
+        y[i] = NAN;
+    ht_product(y, x, w, with_bias ? b : NULL, rank, axes, scale);
+    reference(expected, x, w, with_bias ? b : NULL, rank, axes, scale);
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs(y[i] - expected[i]) <= 1e-3))
+            fail_msg("round %d, element %ld: %g instead of %g", round, (long)i, (double)y[i], expected[i]);
+}
+
+static void random_axes(void **unused)
+{
+    (void)unused;
+    for (int round = 0; round < 2000; round++)
+        check_random(round);
+}
+
+static void empty_sum_is_the_bias(void **unused)
+{
+    (void)unused;
+    const ht_axis axes[] = {{3, 1, 0, 0, 1}, {0, 0, 1, 1, 0}};
+    float y[3] = {7, 7, 7}, b[3] = {1, 2, 3};
+    ht_product(y, b, b, b, 2, axes, 1);
+    assert_memory_equal(y, b, sizeof y);
+    ht_product(y, b, b, NULL, 2, axes, 1);
+    assert_true(y[0] == 0 && y[1] == 0 && y[2] == 0);
+}
+
+static void empty_result_is_left_alone(void **unused)
+{
+    (void)unused;
+    const ht_axis axes[] = {{0, 1, 1, 0, 0}, {3, 0, 1, 1, 0}};
+    float y[1] = {7}, x[3] = {1, 2, 3};
+    ht_product(y, x, x, NULL, 2, axes, 1);
+    assert_true(y[0] == 7);
+}
+
+/* A linear layer larger than BLAS's blocks. */
+static void large(void **unused)
+{
+    (void)unused;
+    enum { ROWS = 201, IN = 77, OUT = 150 };
+    static float y[ROOM], x[ROOM], w[ROOM], b[ROOM];
+    static double expected[ROOM];
+    const ht_axis axes[] = {{ROWS, OUT, IN, 0, 0}, {OUT, 1, 0, IN, 1}, {IN, 0, 1, 1, 0}};
+    fill(x, ROOM);
+    fill(w, ROOM);
+    fill(b, ROOM);
+    ht_product(y, x, w, b, 3, axes, 1);
+    reference(expected, x, w, b, 3, axes, 1);
+    for (int i = 0; i < ROWS * OUT; i++)
+        assert_true(fabs(y[i] - expected[i]) <= 1e-4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_axes), cmocka_unit_test(empty_sum_is_the_bias),
+                                       cmocka_unit_test(empty_result_is_left_alone), cmocka_unit_test(large)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
