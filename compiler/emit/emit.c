@@ -36,6 +36,17 @@ static void emit_registration(Text *declarations, Text *calls, const Module *mod
     text_print(calls, "    ht_register(&%s_image, %s, %s);\n", name, module->name, update);
 }
 
+/* Operators without a body: the models that call them never run as C here, so the program links without one. */
+static const char *weak_operators(Emitter *emitter)
+{
+    Text out = {.arena = emitter->arena};
+    for (int i = 0; i < emitter->unit->bodiless.count; i++)
+        text_print(&out, "#pragma weak %s\n", emitter->unit->bodiless.at[i]);
+    if (emitter->unit->bodiless.count)
+        text_string(&out, "\n");
+    return text_bytes(&out);
+}
+
 static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include, const char *const *names)
 {
     Text declarations = {.arena = emitter->arena}, calls = {.arena = emitter->arena};
@@ -51,6 +62,7 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include
               "#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n"
               "#endif\n"
               "\n"
+              "$weak"
               "#include \"$include\"\n"
               "\n"
               "struct ht_image;\n"
@@ -61,7 +73,7 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include
               "{\n"
               "$calls"
               "}\n",
-              "include", c_string(emitter->arena, include), "declarations", text_bytes(&declarations), "constructor",
+              "weak", weak_operators(emitter), "include", c_string(emitter->arena, include), "declarations", text_bytes(&declarations), "constructor",
               arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
     add_file(emitter, files, "main", text_bytes(&out), "");
 }

@@ -432,7 +432,7 @@ static bool sums_columns(const LocalOp *local, const Nest *outputs, uint32_t set
 
 void emit_body(Text *out, const LocalOp *local)
 {
-    uint32_t sets[EMIT_MAX_TERMS];
+    uint32_t *sets = arena_array(out->arena, uint32_t, local->term_count + 1);
     int set_count = contracted_sets(local, sets);
     Nest outputs = output_nest(local);
     if (!set_count) {

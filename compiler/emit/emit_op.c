@@ -115,6 +115,14 @@ static uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *abse
     return set;
 }
 
+/* How many terms `expr` adds up at most. */
+static int term_most(const Expr *expr)
+{
+    if (expr->kind == EXPR_ADD || expr->kind == EXPR_SUB)
+        return term_most(expr->arg[0]) + term_most(expr->arg[1]);
+    return expr->kind == EXPR_NEG ? term_most(expr->arg[0]) : 1;
+}
+
 /* Collects the terms that `expr` adds up; those that read an absent operand are left out. */
 static void collect_terms(LocalOp *local, const Expr *expr, bool minus)
 {
@@ -131,8 +139,6 @@ static void collect_terms(LocalOp *local, const Expr *expr, bool minus)
     uint64_t operands = expr_operands(local, expr, &absent);
     if (absent)
         return;
-    if (local->term_count == EMIT_MAX_TERMS)
-        BUG("%s: more than %d terms", local->op->def->name, EMIT_MAX_TERMS);
     Term *term = &local->terms[local->term_count++];
     *term = (Term){.expr = expr, .minus = minus};
     for (int k = 0; k < local->operand_count; k++)
@@ -253,6 +259,7 @@ bool local_op(LocalOp *local, Target *target, const Op *op)
         local->contracted |= kept >> f & 1 ? 0 : 1u << f;
     }
     if (local->rule->kind == RULE_BODY) {
+        local->terms = arena_array(target->emitter->arena, Term, term_most(local->rule->body));
         collect_terms(local, local->rule->body, false);
         flag_terms(local, target);
     }

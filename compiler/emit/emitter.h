@@ -41,7 +41,7 @@ typedef struct Kernel {
 
 /* ---- an operator on one device ---- */
 
-enum { EMIT_MAX_TENSORS = 64, EMIT_MAX_FACTORS = 32, EMIT_MAX_TERMS = 16 };
+enum { EMIT_MAX_TENSORS = 64, EMIT_MAX_FACTORS = 32 };
 
 /* A tensor of an operator: the local extents and the bound factor of each dimension. */
 typedef struct Tensor {
@@ -73,7 +73,7 @@ typedef struct LocalOp {
     int64_t extent[EMIT_MAX_FACTORS]; // local, by bound factor
     uint32_t contracted;              // bound factors that no result has
     int term_count;
-    Term terms[EMIT_MAX_TERMS]; // RULE_BODY
+    Term *terms; // RULE_BODY
 } LocalOp;
 
 typedef Array(int64_t) Row;

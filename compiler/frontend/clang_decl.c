@@ -29,6 +29,7 @@ CFunction *clang_function(Reader *r, CXCursor decl)
     function->type = clang_type(r, clang_getCursorType(decl));
     function->result = clang_type(r, clang_getCursorResultType(decl));
     function->variadic = clang_Cursor_isVariadic(decl);
+    function->is_static = clang_Cursor_getStorageClass(decl) == CX_SC_Static;
     function->library = r->library && function->at.file && !strncmp(function->at.file, r->library, strlen(r->library));
     array_push(r->arena, &r->unit->functions, function);
     cunit_declare(r->unit, name, (CName){.function = function});

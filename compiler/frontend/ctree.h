@@ -97,6 +97,7 @@ struct CFunction {
     Position at;
     const CType *type, *result;
     bool variadic, library; // declared in hetu's headers
+    bool is_static;
     Array(CVar *) params;
     const CStmt *body; // NULL: declared only
     int slot_count;    // of a frame

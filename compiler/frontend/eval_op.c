@@ -80,6 +80,8 @@ static Attr attribute(Eval *ev, const Call *call, int param)
         return shape_attribute(ev, call, param);
     if (call->args[param].unknown)
         eval_error(ev, call->at, "argument %d of %s is not known at compile time", param + 1, call->function->name);
+    if (kind == PARAM_DTYPE && call->args[param].i >= DTYPE_COUNT)
+        eval_error(ev, call->at, "%lld is no ht_dtype", (long long)call->args[param].i);
     return kind == PARAM_FLOAT ? (Attr){.f = call->args[param].f} : (Attr){.i = (int64_t)call->args[param].i};
 }
 

@@ -187,16 +187,15 @@ static Val output(Eval *ev, const Call *call)
     Position at = operator_position(ev, call->at);
     Value *value = tensor_argument(ev, call, 0);
     const char *name = name_argument(ev, call, known_pointer(ev, call, 1), "an output");
-    const char *full = *ev->scope ? arena_format(ev->arena, "%s.%s", ev->scope, name) : name;
-    const char *key = arena_format(ev->scratch, "o:%s", full);
+    const char *key = arena_format(ev->scratch, "o:%s", name);
     Names *known = find_name(ev, key);
     if (known) {
-        diag_error(ev->diag, at, "there are two outputs \"%s\"", full);
+        diag_error(ev->diag, at, "there are two outputs \"%s\"", name);
         diag_note(ev->diag, known->at, "the other one is here");
         eval_fail(ev);
     }
     add_name(ev, key, at);
-    array_push(ev->arena, &ev->module->outputs, (Output){.name = full, .value = value});
+    array_push(ev->arena, &ev->module->outputs, (Output){.name = name, .value = value});
     return tensor_value(ev, call, value);
 }
 

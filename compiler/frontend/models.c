@@ -61,10 +61,28 @@ static void check_application(const CExpr *expr, void *data)
         check_named(check, expr, member_value(expr, 1, "gradient"), "gradient", rule->grad);
 }
 
+/* A kernel that this translation unit declares must be one, and visible to the program that calls it. */
+static void check_kernel(CUnit *unit, const CFunction *operator)
+{
+    const Rule *rule = operator->op->def->rule;
+    const CFunction *kernel = rule->kernel ? cunit_lookup(unit, rule->kernel).function : NULL;
+    if (!kernel)
+        return;
+    const CType *param = kernel->params.count == 1 ? kernel->params.at[0]->type : NULL;
+    if (kernel->result->kind != CT_VOID || !param || param->kind != CT_POINTER || strcmp(param->base->name, "struct ht_call"))
+        diag_error(unit->diag, kernel->at, "a kernel is a function void %s(const ht_call *call)", kernel->name);
+    else if (kernel->is_static)
+        diag_error(unit->diag, kernel->at, "the kernel %s is static, but is called from another file; leave out \"static\"", kernel->name);
+    else
+        return;
+    diag_note(unit->diag, operator->op->def->at, "the rule of %s names it", operator->name);
+}
+
 void models_check_operators(CUnit *unit)
 {
     for (int i = 0; i < unit->operators.count; i++) {
         BodyCheck check = {unit, unit->operators.at[i]->function};
+        check_kernel(unit, check.function);
         walk_statement(check.function->body, check_application, &check);
     }
 }

@@ -163,8 +163,13 @@ static const CExpr *primary(Parser *p)
     if (token(p)->kind == TOKEN_NUMBER)
         return number(p);
     if (take(p, "(")) {
+        Position open = token(p)[-1].at;
         const CExpr *inner = conditional(p);
-        return inner && expect(p, ")") ? inner : NULL;
+        if (inner && expect(p, ")"))
+            return inner;
+        if (inner)
+            diag_note(p->unit->diag, open, "to match this \"(\"");
+        return NULL;
     }
     diag_error(p->unit->diag, token(p)->at, "expected an expression, found %s", shown(p));
     return NULL;

@@ -206,6 +206,16 @@ static void read_shapes(Run *run)
         add_shape_variable(run, run->cunit->shapes.at[i]);
 }
 
+/* Operators of the user's that have no body here; those of hetu's headers have theirs in the library. */
+static void find_bodiless(Run *run)
+{
+    for (int i = 0; i < run->cunit->operators.count; i++) {
+        const CFunction *function = run->cunit->operators.at[i]->function;
+        if (!function->body && !function->library)
+            array_push(run->arena, &run->unit->bodiless, function->name);
+    }
+}
+
 /* ---- names of dimensions ---- */
 
 typedef Array(const char *) NameList;
@@ -276,6 +286,7 @@ static void *read_all(void *data)
         models_check_operators(run->cunit);
         read_strategies(run);
         read_shapes(run);
+        find_bodiless(run);
         check_splits(run);
     }
     if (run->cunit && diag_errors(run->diag) == before)

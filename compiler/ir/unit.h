@@ -19,6 +19,7 @@ typedef struct Unit {
     Array(Strategy *) strategies;  // of the source, or of --strategy=FILE
     const Strategy *chosen;        // NULL: one device
     Array(ShapeVariable) shapes;
+    Array(const char *) bodiless;  // operators of the user's that this source declares only
     const char *std;               // of -std, "c17"
 } Unit;
 

@@ -109,7 +109,8 @@ static void relate_access(Classes *classes, const Op *op, const Value *value, co
     }
 }
 
-/* The dimensions of a reshape from the last on, in the shortest runs of equal products: one to one, or an equation. */
+/* The dimensions of a reshape from the last on, in the shortest runs of equal products, with dimensions of extent 1 in front that only one side has: one to one, or
+ * an equation. */
 static void relate_view(Classes *classes, const Op *op)
 {
     const Value *x = op->operands[0], *y = op->results[0];
@@ -124,6 +125,10 @@ static void relate_view(Classes *classes, const Op *op)
             else if (j > 0)
                 q *= y->type.extent[--j];
         } while (p != q && (i > 0 || j > 0));
+        while (i > 0 && x->type.extent[i - 1] == 1 && !(j > 0 && y->type.extent[j - 1] == 1))
+            i--;
+        while (j > 0 && y->type.extent[j - 1] == 1 && !(i > 0 && x->type.extent[i - 1] == 1))
+            j--;
         for (int d = i; d < first; d++)
             left[d - i] = x_node + d;
         for (int d = j; d < second; d++)
@@ -248,6 +253,11 @@ static bool cut_batch(Classes *classes, Cuts *by_class, const Module *module)
     }
     if (classes->extent[node] % module->microbatches || !classes->extent[node]) {
         diag_error(module->diag, at, "a batch of %ld rows does not divide into %ld micro-batches", (long)classes->extent[node], (long)module->microbatches);
+        return false;
+    }
+    int64_t rows = module->strategy->pipelines.at[0].rows;
+    if (rows && rows * module->microbatches != classes->extent[node]) {
+        diag_error(module->diag, at, "%ld micro-batches of %ld rows are not the batch of %ld rows", (long)module->microbatches, (long)rows, (long)classes->extent[node]);
         return false;
     }
     if (classes->extent[node] > module->microbatches)

@@ -14,6 +14,7 @@ typedef struct Reader {
     const char *text;
     int at;               // offset into text
     Spread spread;
+    uint64_t used;        // axes of the mesh that the layout names
 } Reader;
 
 static Position here(const Reader *reader)
@@ -73,25 +74,48 @@ static int state_target(Reader *reader, const char *name)
     long number = strtol(name, &end, 10);
     if (*name && !*end && number < reader->source.rank)
         return first_dim(reader, (int)number);
+    if (!*name) {
+        diag_error(reader->module->diag, here(reader), "expected a dimension's name or number, dup, sum or max");
+        return -100;
+    }
     diag_error(reader->module->diag, here(reader), "\"%s\" is no dimension of this tensor: write a dimension's name or number, dup, sum or max", name);
-    if (value->dims)
-        diag_note(reader->module->diag, here(reader), "did you mean \"%s\"?", diag_closest(name, value->dims, value->type.rank) ? diag_closest(name, value->dims, value->type.rank) : value->dims[0] ? value->dims[0] : "0");
+    const char *close = value->dims ? diag_closest(name, value->dims, value->type.rank) : NULL;
+    if (close)
+        diag_note(reader->module->diag, here(reader), "did you mean \"%s\"?", close);
     return -100;
 }
 
-/* Spreads all parts of a mesh axis; false when the mesh has none of this name. */
-static bool spread_axis(Reader *reader, const char *name, int target)
+/* The parts of a mesh axis, as bits; 0 when the mesh has none of this name. */
+static uint64_t axis_parts(const Mesh *mesh, const char *name)
 {
-    bool found = false;
+    uint64_t parts = 0;
+    for (int a = 0; a < mesh->axis_count; a++)
+        if (!strcmp(mesh->axis[a].name, name))
+            parts |= UINT64_C(1) << a;
+    return parts;
+}
+
+/* Spreads all parts of a mesh axis. */
+static void spread_axis(Reader *reader, uint64_t parts, int target)
+{
+    reader->used |= parts;
     for (int a = 0; a < reader->mesh->axis_count; a++)
-        if (!strcmp(reader->mesh->axis[a].name, name)) {
-            found = true;
+        if (parts >> a & 1) {
             if (target >= 0)
                 spread_cut(reader->mesh, &reader->spread, a, target);
             else
                 reader->spread.at[a] = (int8_t)target;
         }
-    return found;
+}
+
+/* Whether the value is to be partial in the other way already. */
+static bool mixes_reductions(const Reader *reader, int target)
+{
+    int other = target == SPREAD_SUM ? SPREAD_MAX : SPREAD_SUM;
+    for (int a = 0; a < reader->mesh->axis_count; a++)
+        if (reader->used >> a & 1 && reader->spread.at[a] == other)
+            return target == SPREAD_SUM || target == SPREAD_MAX;
+    return false;
 }
 
 /* Whether the strategy knows an axis of this name at all: one that the stage's mesh lacks has size 1. */
@@ -102,6 +126,24 @@ static bool known_axis(const Module *module, const char *name)
             if (!strcmp(module->strategy->splits.at[i].axes[k], name))
                 return true;
     return !module->strategy;
+}
+
+/* One axis of a state. */
+static bool read_axis(Reader *reader, int target)
+{
+    Reader before = *reader;
+    Diag *diag = reader->module->diag;
+    const char *axis = word(reader, &before.at);
+    uint64_t parts = axis_parts(reader->mesh, axis);
+    bool known = parts || known_axis(reader->module, axis), twice = parts & reader->used;
+    if (!*axis)
+        diag_error(diag, here(&before), "expected the name of a mesh axis");
+    else if (twice)
+        diag_error(diag, here(&before), "the axis \"%s\" stands in this layout a second time", axis);
+    else if (!known)
+        diag_error(diag, here(&before), "the strategy has no mesh axis \"%s\"", axis);
+    spread_axis(reader, parts, target);
+    return *axis && known && !twice;
 }
 
 /* kind:axis*axis */
@@ -118,14 +160,14 @@ static bool read_state(Reader *reader)
         diag_error(reader->module->diag, here(reader), "expected ':' and a mesh axis after \"%s\"", name);
         return false;
     }
-    do {
-        const char *axis = word(reader, &at);
-        if (!spread_axis(reader, axis, target) && !known_axis(reader->module, axis)) {
-            reader->at = at;
-            diag_error(reader->module->diag, here(reader), "the strategy has no mesh axis \"%s\"", axis);
+    if (mixes_reductions(reader, target)) {
+        diag_error(reader->module->diag, here(&before), "a layout has one kind of reduction, either 'sum' or 'max'");
+        return false;
+    }
+    do
+        if (!read_axis(reader, target))
             return false;
-        }
-    } while (accept(reader, '*'));
+    while (accept(reader, '*'));
     return true;
 }
 
@@ -142,6 +184,11 @@ static const Layout *read_axes(Reader *reader, Intern *shared)
             diag_error(reader->module->diag, here(reader), "expected ',' or '}' in this layout");
             return NULL;
         }
+    }
+    skip_blanks(reader);
+    if (reader->text[reader->at]) {
+        diag_error(reader->module->diag, here(reader), "unexpected text after the layout");
+        return NULL;
     }
     return spread_layout(reader->mesh, &reader->spread, shared);
 }

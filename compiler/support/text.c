@@ -8,6 +8,8 @@
 
 void text_append(Text *text, const char *bytes, size_t length)
 {
+    if (!length)
+        return;
     if (text->length + length + 1 > text->capacity) {
         size_t capacity = 2 * (text->length + length) + 64;
         char *grown = arena_alloc(text->arena, capacity);

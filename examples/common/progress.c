@@ -33,9 +33,9 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-Progress progress_start(const Options *options, double items)
+Progress progress_start(const Options *options, double items, const char *unit)
 {
-    Progress progress = {.options = options, .items = items};
+    Progress progress = {.options = options, .items = items, .unit = unit};
     if (options->losses)
         progress.losses = file_create(options->losses);
     return progress;
@@ -48,7 +48,7 @@ static void line_print(const Progress *progress, float loss)
     if (done > 0) {
         double each = progress->elapsed / done;
         int seconds = (int)(each * left + 0.5);
-        printf("  %.0f a second  %d:%02d:%02d left", progress->items / each, seconds / 3600, seconds / 60 % 60, seconds % 60);
+        printf("  %.0f %s/s  %d:%02d:%02d left", progress->items / each, progress->unit, seconds / 3600, seconds / 60 % 60, seconds % 60);
     }
     printf("\n");
     fflush(stdout);

@@ -2,7 +2,7 @@
  *
  *     ht_session *session = ht_open(&argc, &argv);
  *     Options options = options_read(argc, argv, (Options){.steps = 200, .rate = 3e-4f});
- *     Progress progress = progress_start(&options, batch * seq);
+ *     Progress progress = progress_start(&options, batch * seq, "tokens");
  *     for (int step = 0; step < options.steps; step++)
  *         progress_step(&progress, ht_step(program, ...));
  *     progress_end(&progress, session);
@@ -60,14 +60,15 @@ void *memory(size_t count, size_t size);
 typedef struct Progress {
     const Options *options;
     int step;
-    double items;   // tokens or rows a step
-    double start;   // seconds, at the first step's end
-    double elapsed; // seconds since then
+    double items;     // tokens or rows a step
+    const char *unit; // what an item is
+    double start;     // seconds, at the first step's end
+    double elapsed;   // seconds since then
     FILE *losses;
 } Progress;
 
-/* Opens the file of losses; `items` are the tokens (or rows) of a step. */
-Progress progress_start(const Options *options, double items);
+/* Opens the file of losses; a step has so many items: "tokens", "rows". */
+Progress progress_start(const Options *options, double items, const char *unit);
 
 /* Counts a step and prints a line: the loss, items a second, and the time left. */
 void progress_step(Progress *progress, float loss);

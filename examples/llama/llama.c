@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     int32_t *tokens = memory((size_t)batch * (size_t)seq, sizeof *tokens);
     int32_t *targets = memory((size_t)batch * (size_t)seq, sizeof *targets);
     uint64_t draw = options.seed;
-    Progress progress = progress_start(&options, (double)batch * seq);
+    Progress progress = progress_start(&options, (double)batch * seq, "tokens");
     for (int step = 0; step < options.steps; step++) {
         if (step > 0 && options.fixed) {
             progress_step(&progress, ht_step(llama));

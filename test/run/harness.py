@@ -21,7 +21,7 @@ import xml.sax.saxutils
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 EXAMPLES = ROOT / "examples"
 COMMON = [EXAMPLES / "common" / f"{n}.c" for n in ("options", "progress", "text")]
-WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-override-init"]
+WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 
 class Failure(Exception):

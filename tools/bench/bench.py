@@ -58,7 +58,7 @@ def speed(build, work):
     before = sgemm(work)
     said = run(trained, "--steps", 8, "--sample", 0, "--every", 1)
     after = sgemm(work)
-    rate = float(re.findall(r"(\d+) a second", said)[-1])
+    rate = float(re.findall(r"(\d+) tokens/s", said)[-1])
     return 6 * weights * rate, max(before, after)
 
 
