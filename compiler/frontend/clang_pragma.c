@@ -44,7 +44,7 @@ static void read_lines(Reader *r, const Source *source)
         if (is_skipped(r, source->file, line))
             continue;
         PragmaText text = {.text = line->text, .raw = line->raw, .at = line->at, .file = source->file, .begin = line->begin, .end = line->end};
-        array_push(r->arena, &r->unit->pragmas, pragma_read(r->unit, clang_macros(r), &text, &r->in_strategy));
+        array_push(r->arena, &r->unit->pragmas, pragma_read(r->unit, clang_macros(r), &text, &r->strategy_lines));
     }
     for (int i = 0; i < source->strays.count; i++)
         if (!is_skipped(r, source->file, &source->strays.at[i]))
@@ -70,7 +70,7 @@ const char *clang_asserted(Reader *r, CXCursor cursor)
 Pragma *clang_asserted_pragma(Reader *r, CXCursor cursor, const char *text)
 {
     PragmaText what = {.text = text, .raw = text, .at = clang_position(r, clang_getCursorLocation(cursor)), .fixed = true};
-    Pragma *pragma = pragma_read(r->unit, clang_macros(r), &what, &r->in_strategy);
+    Pragma *pragma = pragma_read(r->unit, clang_macros(r), &what, &r->strategy_lines);
     array_push(r->arena, &r->unit->pragmas, pragma);
     return pragma;
 }

@@ -64,7 +64,7 @@ struct Reader {
     const char *last_name;
     Array(Pragma *) file_pragmas; // from `_Pragma` at file scope, by index in decls
     Array(int) file_pragma_at;
-    bool in_strategy;
+    StrategyLines strategy_lines;
     /* the function that is being read */
     CFunction *function;
     const Scope *scope;

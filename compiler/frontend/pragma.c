@@ -78,16 +78,20 @@ void pragma_check_stray(Diag *diag, Arena *arena, Position at, const char *text,
     diag_note(diag, at, "pragmas of hetucc begin with \"#pragma hspmd\"");
 }
 
-static PragmaKind directive_kind(CUnit *unit, const Pragma *pragma, bool *in_strategy)
+static PragmaKind directive_kind(CUnit *unit, const Pragma *pragma, StrategyLines *lines)
 {
     bool begins = !strcmp(pragma->directive, "strategy"), ends = !strcmp(pragma->directive, "end");
     for (int i = 0; i < DIRECTIVE_COUNT; i++)
         if (!strcmp(directives[i].name, pragma->directive))
             return directives[i].kind;
-    if (begins || ends || *in_strategy) {
-        *in_strategy = begins || (*in_strategy && !ends);
+    bool refused = *lines == LINES_REFUSED && (ends || is_strategy_word(pragma->directive));
+    if (!refused && (begins || ends || *lines == LINES_INSIDE)) {
+        *lines = ends ? LINES_NONE : LINES_INSIDE;
         return PRAGMA_STRATEGY;
     }
+    *lines = refused && ends ? LINES_NONE : LINES_REFUSED;
+    if (refused)
+        return PRAGMA_BAD;
     if (is_strategy_word(pragma->directive)) {
         diag_error(unit->diag, pragma->at, "\"%s\" stands outside a strategy", pragma->directive);
         diag_note(unit->diag, pragma->at, "a strategy begins with \"#pragma hspmd strategy NAME\"");
@@ -345,7 +349,7 @@ void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
         pragma->kind = PRAGMA_BAD;
 }
 
-Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaText *text, bool *in_strategy)
+Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaText *text, StrategyLines *lines)
 {
     Pragma *pragma = arena_new(unit->arena, Pragma);
     *pragma = (Pragma){.file = text->file, .begin = text->begin, .end = text->end, .text = text->text, .raw = text->raw, .text_at = text->at, .fixed = text->fixed};
@@ -353,7 +357,7 @@ Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaText *text, bool *in
     pragma->directive = arena_substring(unit->arena, text->text + begin, (size_t)(end - begin));
     pragma->at = pragma_position(pragma, begin);
     pragma->rule_begin = skip_blanks(text->text, end);
-    pragma->kind = directive_kind(unit, pragma, in_strategy);
+    pragma->kind = directive_kind(unit, pragma, lines);
     if (pragma->kind != PRAGMA_STRATEGY && pragma->kind != PRAGMA_BAD)
         tokens_read(unit, macros, pragma, end, &pragma->tokens);
     if (pragma->kind == PRAGMA_SHAPE && !read_shape(unit, pragma))

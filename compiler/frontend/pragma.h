@@ -90,9 +90,12 @@ typedef struct PragmaText {
     int begin, end;
 } PragmaText;
 
-/* A pragma from its text. An unknown directive is reported and gives PRAGMA_BAD. *in_strategy says, and is set to, whether a
+/* Whether the lines of a strategy are being read, or those of one whose first line was refused: of these only the first is reported. */
+typedef enum StrategyLines { LINES_NONE, LINES_INSIDE, LINES_REFUSED } StrategyLines;
+
+/* A pragma from its text. An unknown directive is reported and gives PRAGMA_BAD. *lines says, and is set to, whether a
  * strategy is open, to which every line then belongs. */
-Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaText *text, bool *in_strategy);
+Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaText *text, StrategyLines *lines);
 
 /* Reports a pragma that is not ours, but was meant to be: its words are misplaced, missing or misspelled. `ours` says whether the file has pragmas of hetucc. */
 void pragma_check_stray(Diag *diag, Arena *arena, Position at, const char *text, bool ours);

@@ -181,6 +181,8 @@ const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpDef *def, 
 
 /* The shape of a value's type. */
 Shape type_shape(Type type);
+/* The shape of a value at one moment: 1 in the dimension of the loop over micro-batches. */
+Shape value_shape(Arena *arena, const Value *value);
 int64_t type_elements(Type type); // INT64_MAX where it is more
 bool type_equal(Type a, Type b);
 

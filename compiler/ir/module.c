@@ -52,6 +52,15 @@ Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Pos
 
 Shape type_shape(Type type) { return (Shape){type.rank, type.extent}; }
 
+Shape value_shape(Arena *arena, const Value *value)
+{
+    if (value->micro <= 0)
+        return type_shape(value->type);
+    int64_t *extent = arena_copy(arena, value->type.extent, sizeof *extent * (size_t)value->type.rank);
+    extent[value->micro - 1] = 1;
+    return (Shape){value->type.rank, extent};
+}
+
 int64_t type_elements(Type type)
 {
     int64_t count = 1;

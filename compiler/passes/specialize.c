@@ -118,7 +118,7 @@ typedef struct PlanKey {
 static int plan_number(Module *module, Intern *known, const Op *op, Specialization *roles)
 {
     const Value *from = op->operands[0], *to = op->results[0];
-    Shape shape = type_shape(to->type);
+    Shape shape = value_shape(module->arena, to);
     PlanKey key;
     memset(&key, 0, sizeof key);
     key.from = from->layout;

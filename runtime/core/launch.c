@@ -1,6 +1,7 @@
 /* Ranks and threads: whether as many ranks run as the program needs, and how many threads each may use. */
 #define _GNU_SOURCE
 #include "comm/mpi.h"
+#include "core/fail.h"
 #include "core/session.h"
 
 #include <errno.h>
@@ -85,6 +86,7 @@ void session_check_ranks(int argc, char **argv)
         return;
     if (ht_mpi_rank() == 0)
         explain_ranks(ht_mpi_size(), argc, argv);
+    fail_unwatch();
     ht_mpi_close();
     exit(1);
 }
