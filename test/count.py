@@ -25,7 +25,9 @@ def xml_counts(path):
 
 def ctest_counts(build, counted):
     """(run, failed) of the ctest tests outside `counted`, and how many of those inside failed without any XML failure to show for it."""
-    log = os.path.join(build, "Testing", "Temporary", "LastTest.log")
+    log = os.path.join(build, "Testing", "Temporary", "LastTest.log.tmp")  # ctest renames it after this has run
+    if not os.path.exists(log):
+        log = log.removesuffix(".tmp")
     run = failed = 0
     text = open(log, errors="replace").read() if os.path.exists(log) else ""
     for block in re.split(r"^\d+/\d+ Testing: ", text, flags=re.M)[1:]:

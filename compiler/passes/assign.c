@@ -65,6 +65,27 @@ static bool is_merged(const Rule *rule, int factor)
     return false;
 }
 
+/* Whether bound factor f goes on inside a dimension that its kernel sees as one: a piece of it would not be a range of that dimension. */
+static bool is_inner(const Value *value, const BoundAccess *access, int f)
+{
+    int d = value ? factor_dim(access, f) : -1;
+    return d > 0 && access->dims[d - 1].written == access->dims[d].written && value->micro != d;
+}
+
+/* Whether a cut of bound factor f leaves a kernel that is told where its piece starts with a range. */
+static bool keeps_range(const Op *op, int f)
+{
+    if (!op->def->rule->factors[op->binding->factors[f].factor].offset)
+        return true;
+    for (int k = 0; k < op->operand_count; k++)
+        if (is_inner(op->operands[k], &op->binding->operands[k], f))
+            return false;
+    for (int k = 0; k < op->result_count; k++)
+        if (is_inner(op->results[k], &op->binding->results[k], f))
+            return false;
+    return true;
+}
+
 /* Whether the rule lets bound factor f be cut. */
 static bool may_cut(const Op *op, int f)
 {
@@ -72,7 +93,7 @@ static bool may_cut(const Op *op, int f)
     int factor = op->binding->factors[f].factor;
     if (rule->kind == RULE_VIEW || factor < 0)
         return all_results_have(op, f) && factor_dim(&op->binding->operands[0], f) >= 0;
-    if (rule->factors[factor].replicate || (is_merged(rule, factor) && has_opaque(op)))
+    if (rule->factors[factor].replicate || (is_merged(rule, factor) && has_opaque(op)) || !keeps_range(op, f))
         return false;
     return all_results_have(op, f) || rule->factors[factor].reduction != REDUCE_NONE;
 }

@@ -79,12 +79,25 @@ static void explain_ranks(int ranks, int argc, char **argv)
         fprintf(stderr, "hetu: run it without mpirun\n");
 }
 
+/* An image for fewer devices than another; NULL when all are for as many. */
+static const ht_image *smaller_image(void)
+{
+    for (int i = 0; i < image_count(); i++)
+        if (image_at(i)->image->device_count < largest_image()->device_count)
+            return image_at(i)->image;
+    return NULL;
+}
+
 void session_check_ranks(int argc, char **argv)
 {
     int needed = image_ranks() > 1 ? image_ranks() : 1;
-    if (ht_mpi_size() == needed)
+    const ht_image *smaller = smaller_image();
+    if (ht_mpi_size() == needed && !smaller)
         return;
-    if (ht_mpi_rank() == 0)
+    if (ht_mpi_rank() == 0 && smaller)
+        fprintf(stderr, "hetu: %s was compiled for %d device%s, but %s for %d; compile them for as many\n", smaller->source, smaller->device_count,
+                smaller->device_count == 1 ? "" : "s", largest_image()->source, needed);
+    else if (ht_mpi_rank() == 0)
         explain_ranks(ht_mpi_size(), argc, argv);
     fail_unwatch();
     ht_mpi_close();

@@ -34,6 +34,7 @@ typedef struct Input {
 typedef struct Output {
     char *name;
     ht_node *node;
+    const void *kept; // a copy, where the update changes what the node refers to; else NULL
 } Output;
 
 struct eager_program {
@@ -193,7 +194,7 @@ void eager_program_output(eager_program *program, const char *name, ht_node *nod
     if (find_output(program, name))
         ht_fail("two outputs are named \"%s\"", name);
     program->outputs = grow(program->outputs, program->output_count, sizeof *program->outputs);
-    program->outputs[program->output_count++] = (Output){copy_text(name), node};
+    program->outputs[program->output_count++] = (Output){copy_text(name), node, NULL};
 }
 
 /* ---- evaluation ---- */
@@ -333,6 +334,21 @@ static void update_all(const eager_program *program)
             update(program, &program->trained[i], program->optimizer.clipped ? &norm : NULL);
 }
 
+/* Outputs that are parameters, or views of them, are copied: an output is what the step computed with. */
+static void keep_outputs(const eager_program *program)
+{
+    for (int i = 0; i < program->output_count; i++) {
+        Output *output = &program->outputs[i];
+        const float *data = eager_data(output->node);
+        size_t bytes = (size_t)output->node->count * (size_t)cpu_size(output->node->dtype);
+        for (int t = 0; t < program->trained_count && !output->kept; t++) {
+            const eager_param *param = program->trained[t].param;
+            if (data >= param->data && data < param->data + param->count)
+                output->kept = memcpy(eager_alloc(bytes), data, bytes);
+        }
+    }
+}
+
 float eager_program_step(eager_program *program, const ht_fed *feeds)
 {
     take_feeds(program, feeds);
@@ -341,6 +357,7 @@ float eager_program_step(eager_program *program, const ht_fed *feeds)
     float loss = scalar ? eager_f32(value)[0] : 0;
     if (program->trains) {
         eager_backward(value);
+        keep_outputs(program);
         update_all(program);
     }
     program->step++;
@@ -356,7 +373,7 @@ void eager_program_fetch(eager_program *program, const char *name, void *to)
         ht_fail("no output is named \"%s\"", name);
     if (!program->ran)
         ht_fail("output \"%s\" was fetched before the first step", name);
-    memcpy(to, eager_data(output->node), (size_t)output->node->count * (size_t)cpu_size(output->node->dtype));
+    memcpy(to, output->kept ? output->kept : eager_data(output->node), (size_t)output->node->count * (size_t)cpu_size(output->node->dtype));
 }
 
 void eager_program_set_hyper(eager_program *program, int index, float value)
