@@ -245,7 +245,7 @@ bool local_op(LocalOp *local, Target *target, const Op *op)
     local->result_count = op->result_count;
     local->operand_count = op->operand_count;
     local->factor_count = op->binding->factor_count;
-    if (op->operand_count > EMIT_MAX_TENSORS || op->result_count > 8 || local->factor_count > EMIT_MAX_FACTORS)
+    if (op->operand_count > EMIT_MAX_TENSORS || op->result_count > IR_MAX_RESULTS || local->factor_count > EMIT_MAX_FACTORS)
         BUG("%s: too many operands, results or factors", op->def->name);
     for (int f = 0; f < local->factor_count; f++)
         local->extent[f] = -1;

@@ -41,7 +41,7 @@ typedef struct Kernel {
 
 /* ---- an operator on one device ---- */
 
-enum { EMIT_MAX_TENSORS = 64, EMIT_MAX_FACTORS = 32 };
+enum { EMIT_MAX_TENSORS = IR_MAX_OPERANDS, EMIT_MAX_FACTORS = IR_MAX_FACTORS };
 
 /* A tensor of an operator: the local extents and the bound factor of each dimension. */
 typedef struct Tensor {
@@ -68,7 +68,7 @@ typedef struct LocalOp {
     int device; // the role's first
     const Rule *rule;
     int result_count, operand_count;
-    Tensor results[8], operands[EMIT_MAX_TENSORS];
+    Tensor results[IR_MAX_RESULTS], operands[EMIT_MAX_TENSORS];
     int factor_count;
     int64_t extent[EMIT_MAX_FACTORS]; // local, by bound factor
     uint32_t contracted;              // bound factors that no result has

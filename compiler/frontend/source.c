@@ -40,10 +40,11 @@ static bool check_text(Diag *diag, const Source *source)
         int length = *at ? utf8_length(at, end) : 0;
         if (!length) {
             Position where = source_position(source, (int)(at - text));
-            if (*at)
-                diag_error(diag, where, "the source is not UTF-8 text: byte 0x%02X", *at);
-            else
+            if (!*at) {
                 diag_error(diag, where, "the source has a null byte; it is no text file");
+                return false;
+            }
+            diag_error(diag, where, "the source is not UTF-8 text: byte 0x%02X", *at);
             diag_note(diag, (Position){0}, "convert it, for example with: iconv -f ISO-8859-1 -t UTF-8 %s", source->file);
             return false;
         }

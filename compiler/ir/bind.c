@@ -278,6 +278,12 @@ static const Binding *bind_rule(Binder *binder, Type *types)
     if (!check_dtypes(binder) || !count_ellipses(binder))
         return NULL;
     bind_number_factors(binder);
+    if (binder->bound_count > IR_MAX_FACTORS || binder->operand_count > IR_MAX_OPERANDS) {
+        ERROR(binder, "%s: a call of %d tensors and %d factors; at most %d and %d are possible", binder->def->name, binder->operand_count,
+              binder->bound_count, IR_MAX_OPERANDS, IR_MAX_FACTORS);
+        NOTE(binder, binder->at, "make it of several calls");
+        return NULL;
+    }
     BoundAccess *operands = arena_array(binder->arena, BoundAccess, binder->operand_count + 1);
     BoundAccess *results = arena_array(binder->arena, BoundAccess, rule->result_count);
     for (int i = 0; i < binder->operand_count; i++) {

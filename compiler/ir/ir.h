@@ -14,7 +14,7 @@
 #include "layout/layout.h"
 #include "support/array.h"
 
-enum { IR_MAX_RANK = 12 };
+enum { IR_MAX_RANK = 12, IR_MAX_FACTORS = 32, IR_MAX_OPERANDS = 64 }; // of a tensor; of a call
 
 typedef struct Value Value;
 typedef struct Op Op;

@@ -40,6 +40,8 @@
 
 typedef enum DType { DTYPE_F32, DTYPE_BF16, DTYPE_F64, DTYPE_I32, DTYPE_I64, DTYPE_COUNT } DType;
 
+enum { IR_MAX_RESULTS = 8 }; // of an operator
+
 /* A parameter of the operator's C function. */
 typedef enum ParamKind { PARAM_TENSOR, PARAM_TENSORS, PARAM_INT, PARAM_FLOAT, PARAM_SHAPE, PARAM_DTYPE } ParamKind;
 typedef struct OpParam {

@@ -306,6 +306,10 @@ static bool parse_result(RuleParser *parser)
         parser->kind = RULE_VIEW;
     else if (!parse_dims(parser, &access, at))
         return rule_fail(parser), false;
+    if (parser->results.count == IR_MAX_RESULTS) {
+        RULE_ERROR(parser, at, "a rule has at most %d results", IR_MAX_RESULTS);
+        return false;
+    }
     array_push(parser->arena, &parser->results, access);
     array_push(parser->arena, &parser->result_at, at);
     return true;

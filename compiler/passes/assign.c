@@ -314,7 +314,7 @@ static void assign_by_price(const Mesh *mesh, const Op *op, Version *const *vers
         put(assignment, axis, candidate);
         double price = price_of(mesh, op, versions, assignment);
         take_back(assignment, axis);
-        if (price < least || (price == least && candidate <= ASSIGN_PASS && op->results[0]->type.rank == 0)) {
+        if (price < least || (price == least && candidate <= ASSIGN_PASS && (op->results[0]->type.rank == 0 || op->results[0]->micro == MICRO_SUM))) {
             least = price;
             best = candidate;
         }

@@ -138,18 +138,21 @@ static Value *update_operand(Deduce *deduce, const Op *op, Value *value, const S
     if (states)
         return converted(deduce, value, states, op, reason);
     const Version *from = deduce->forms[value->id];
-    if (from->value->layout == layout)
-        return from->value;
+    if (value->layout == layout)
+        return value;
+    for (const Version *version = from; version; version = version->next)
+        if (layout_equal(version->value->layout, layout, type_shape(value->type)))
+            return version->value;
     Value *wanted = insert_conversion(deduce, from->value, op, reason);
     wanted->layout = layout;
     return wanted;
 }
 
-/* The new value of a parameter, in the parameter's own layout. */
+/* The new value of a parameter, in the parameter's own layout and place. */
 static void finish_update(Deduce *deduce, const Op *op, Parameter *parameter)
 {
     Value *updated = op->results[0];
-    if (!layout_equal(updated->layout, parameter->value->layout, type_shape(updated->type))) {
+    if (op->operands[0] != parameter->value || !layout_equal(updated->layout, parameter->value->layout, type_shape(updated->type))) {
         const char *reason = arena_format(deduce->module->arena, "the updated %s", parameter->name);
         updated = insert_conversion(deduce, updated, op, reason);
         updated->layout = parameter->value->layout;

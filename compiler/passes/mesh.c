@@ -176,6 +176,8 @@ Spread spread_whole(void)
 void spread_cut(const Mesh *mesh, Spread *spread, int axis, int dim)
 {
     int major = 0;
+    if (mesh->axis[axis].count == 1)
+        return;
     for (int a = 0; a < mesh->axis_count; a++)
         major += a != axis && spread->at[a] == dim;
     spread->at[axis] = (int8_t)dim;
@@ -206,7 +208,7 @@ Spread spread_named(const Mesh *mesh, const Value *value)
 bool spread_equal(const Mesh *mesh, const Spread *a, const Spread *b)
 {
     for (int i = 0; i < mesh->axis_count; i++)
-        if (a->at[i] != b->at[i] || (a->at[i] >= 0 && a->major[i] != b->major[i]))
+        if (mesh->axis[i].count > 1 && (a->at[i] != b->at[i] || (a->at[i] >= 0 && a->major[i] != b->major[i])))
             return false;
     return true;
 }

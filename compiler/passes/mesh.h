@@ -52,7 +52,7 @@ Intern *module_shared(Module *module);
 /* All devices hold the whole. */
 Spread spread_whole(void);
 
-/* Adds an axis to a dimension, inside what already cuts it. */
+/* Adds an axis to a dimension, inside what already cuts it; nothing for an axis of size 1. */
 void spread_cut(const Mesh *mesh, Spread *spread, int axis, int dim);
 
 /* How many pieces `dim` is in. */

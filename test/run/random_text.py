@@ -9,7 +9,6 @@ import re
 
 NAMES = ["n0", "n1", "n2", "n3", "n4", "n5"]
 EXTENTS = [1, 2, 2, 3, 3, 4, 4, 5, 6, 6, 7, 8, 9, 11, 12, 13]
-OUTPUTS = False
 MOST = 3000  # elements of a tensor
 MESHES = [[1], [2], [2], [3], [4], [5], [6], [2, 2], [2, 2], [2, 3], [3, 2], [1, 4], [4, 1], [2, 1, 2], [1, 2, 3]]
 
@@ -570,7 +569,7 @@ class Model:
             leaves.append(self.param([self.fresh()], options=False))
         for x in leaves:
             self.terms.append(f"ht_scale({self.term(x)}, {self.rng.uniform(0.3, 1.5):.3f}f)")
-            if OUTPUTS and not self.micro and self.rng.random() < 0.2:
+            if not self.micro and self.rng.random() < 0.2:
                 self.outputs.append((x.var, x.count()))
 
     def name_dims(self):
