@@ -3,6 +3,7 @@
 #include "frontend/frontend.h"
 #include "passes/pipeline.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -123,6 +124,15 @@ static void print_modules(const Unit *unit)
 
 static bool same(const char *option, const char *word) { return option && !strcmp(option, word); }
 
+/* Whether all that was printed has arrived; false after an error. */
+static bool check_printed(const Driver *driver)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return true;
+    diag_error(driver->diag, (Position){0}, "cannot write to standard output: %s", strerror(errno));
+    return false;
+}
+
 /* Runs the passes as the options say. False after errors. */
 static bool run_passes(const Driver *driver, Unit *unit)
 {
@@ -131,7 +141,8 @@ static bool run_passes(const Driver *driver, Unit *unit)
     if (printed || same(options->print_after, "all"))
         print_modules(unit);
     PassOptions passes = {printed ? NULL : options->print_after, options->stop_after, stdout, options->verify};
-    return same(options->stop_after, "frontend") || passes_run(unit, &passes);
+    bool good = same(options->stop_after, "frontend") || passes_run(unit, &passes);
+    return (!options->print_after || check_printed(driver)) && good;
 }
 
 Unit *unit_read(Driver *driver, const char *source)
@@ -155,9 +166,25 @@ Unit *unit_read(Driver *driver, const char *source)
 
 /* ---- compiling ---- */
 
+/* The 32-bit FNV-1a hash of a word. */
+static unsigned hash_word(const char *word)
+{
+    unsigned hash = 2166136261u;
+    for (; *word; word++)
+        hash = (hash ^ (unsigned char)*word) * 16777619u;
+    return hash;
+}
+
+/* What symbols begin with: the source's name, and in a program, where a/model.c and b/model.c may meet, the hash of its path as the user spells it. */
+static const char *symbol_prefix(const Driver *driver, const char *source)
+{
+    bool alone = driver->options->emit != EMIT_EXE || !strchr(source, '/');
+    return name_with(driver->arena, source, alone ? "" : arena_format(driver->arena, "_%08x", hash_word(source)));
+}
+
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit)
 {
-    emit_unit(files, unit, name_with(driver->arena, unit->file, ""), unit->file, driver->options->backend);
+    emit_unit(files, unit, name_with(driver->arena, unit->file, ""), symbol_prefix(driver, unit->file), unit->file, driver->options->backend);
 }
 
 static bool ends(const char *word, const char *with)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- what the C compiler does alone ---- */
 
@@ -105,6 +106,41 @@ static bool check_inputs(const Options *options)
     return good;
 }
 
+static bool is_same_file(const struct stat *file, const char *path)
+{
+    struct stat other;
+    return !stat(path, &other) && file->st_dev == other.st_dev && file->st_ino == other.st_ino;
+}
+
+/* Whether what will be written may be: false, after a message, where it is a file that is read, under this name or another. */
+static bool check_output(const Options *options, const char *path)
+{
+    struct stat file;
+    bool read = false;
+    if (stat(path, &file) || !S_ISREG(file.st_mode))
+        return true;
+    for (int i = 0; i < options->items.count; i++) {
+        const Item *item = &options->items.at[i];
+        read |= (item->kind == ITEM_SOURCE || item->kind == ITEM_INPUT) && is_same_file(&file, item->text);
+    }
+    read |= options->strategy && is_same_file(&file, options->strategy);
+    if (read)
+        complain("the output %s is an input", path);
+    return !read;
+}
+
+/* The same for -MF FILE and -MFFILE. */
+static bool check_dependencies(const Options *options)
+{
+    bool good = true;
+    for (int i = 0; i < options->items.count; i++) {
+        const Item *item = &options->items.at[i];
+        if (item->kind == ITEM_DEPEND && !strncmp(item->text, "-MF", 3))
+            good &= check_output(options, item->value ? item->value : item->text + 3);
+    }
+    return good;
+}
+
 /* The sources, in the order of the command line. */
 static const char **sources_of(const Driver *driver)
 {
@@ -120,25 +156,44 @@ static const char **sources_of(const Driver *driver)
 
 static bool write_ir(Driver *driver, Text *text)
 {
-    if (driver->options->output)
-        return output_text(&driver->tools, driver->options->output, text_bytes(text));
+    if (driver->options->output && strcmp(driver->options->output, "-"))
+        return check_output(driver->options, driver->options->output) && output_text(&driver->tools, driver->options->output, text_bytes(text));
     if (fputs(text_bytes(text), stdout) >= 0 && !fflush(stdout))
         return true;
     complain("cannot write to standard output: %s", strerror(errno));
     return false;
 }
 
+/* Writes all files or none: they take their names when the last is complete. */
+static bool write_all(Driver *driver, const char *folder, const EmittedFiles *files)
+{
+    const char **paths = arena_array(driver->arena, const char *, files->count), **written = arena_array(driver->arena, const char *, files->count);
+    for (int i = 0; i < files->count; i++) {
+        paths[i] = arena_format(driver->arena, "%s/%s", folder, files->at[i].name);
+        if (!check_output(driver->options, paths[i]) || !(written[i] = output_write(&driver->tools, paths[i], files->at[i].text)))
+            return false;
+    }
+    for (int i = 0; i < files->count; i++)
+        if (!output_finish(&driver->tools, written[i], paths[i], 0666))
+            return false;
+    return true;
+}
+
 static bool write_c(Driver *driver, const EmittedFiles *files)
 {
     const char *folder = driver->options->output ? driver->options->output : ".";
-    if (mkdir(folder, 0777) && errno != EEXIST) {
+    bool made = !mkdir(folder, 0777);
+    if (!made && errno != EEXIST) {
         complain("cannot make the folder %s: %s", folder, strerror(errno));
         return false;
     }
-    for (int i = 0; i < files->count; i++)
-        if (!output_text(&driver->tools, arena_format(driver->arena, "%s/%s", folder, files->at[i].name), files->at[i].text))
-            return false;
-    return true;
+    bool good = write_all(driver, folder, files);
+    if (!good) {
+        toolchain_close();
+        if (made)
+            rmdir(folder);
+    }
+    return good;
 }
 
 /* Reads every source, and writes what was asked for when all are good. */
@@ -184,7 +239,7 @@ static int compile_each(Driver *driver, const char *const *sources)
     int worst = 0;
     for (int i = 0; i < options->source_count; i++) {
         const char *object = options->output ? options->output : name_with(driver->arena, sources[i], ".o");
-        const char *written = output_begin(&driver->tools, object);
+        const char *written = check_output(options, object) ? output_begin(&driver->tools, object) : NULL;
         bool plain;
         int status = written ? compile_source(driver, sources[i], written, &plain) : 1;
         if (!status && plain)
@@ -202,7 +257,8 @@ static int compile_each(Driver *driver, const char *const *sources)
 static int make_program(Driver *driver, const char *const *sources)
 {
     const Options *options = driver->options;
-    const char *program = options->output ? options->output : "a.out", *written = output_begin(&driver->tools, program);
+    const char *program = options->output ? options->output : "a.out";
+    const char *written = check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
     const char **objects = arena_array(driver->arena, const char *, options->source_count);
     int worst = written ? 0 : 1;
     for (int i = 0; i < options->source_count && written; i++) {
@@ -245,7 +301,7 @@ static int run(Driver *driver)
     }
     if (options->hand_over || !options->input_count)
         hand_over(driver);
-    if (!check_inputs(options))
+    if (!check_inputs(options) || !check_dependencies(options))
         return 1;
     if (options->compile_only && options->output && options->source_count > 1) {
         complain("-o with -c takes one source, not %d", options->source_count);

@@ -69,13 +69,18 @@ void toolchain_close(void)
     temporary_folder = NULL;
 }
 
-static void end_by_signal(int number)
+static void end_children(int number)
 {
     for (int i = 0; i < MOST_JOBS; i++)
         if (children[i] > 0) {
             kill(children[i], number);
             waitpid(children[i], NULL, 0);
         }
+}
+
+static void end_by_signal(int number)
+{
+    end_children(number);
     clean_up();
     signal(number, SIG_DFL);
     raise(number);
@@ -179,7 +184,7 @@ bool output_finish(Toolchain *tools, const char *written, const char *path, unsi
     return true;
 }
 
-bool output_text(Toolchain *tools, const char *path, const char *text)
+const char *output_write(Toolchain *tools, const char *path, const char *text)
 {
     const char *written = output_begin(tools, path);
     if (!written || tools->dry_run)
@@ -190,9 +195,15 @@ bool output_text(Toolchain *tools, const char *path, const char *text)
         good = false;
     if (!good) {
         complain("cannot write %s: %s", path, strerror(errno));
-        return false;
+        return NULL;
     }
-    return output_finish(tools, written, path, 0666);
+    return written;
+}
+
+bool output_text(Toolchain *tools, const char *path, const char *text)
+{
+    const char *written = output_write(tools, path, text);
+    return written && output_finish(tools, written, path, 0666);
 }
 
 /* ---- commands ---- */
@@ -266,17 +277,18 @@ static char **arguments_of(const Command *command)
 
 static int status_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
-/* Starts a command as child `slot`; false after a message. */
-static bool start(const Command *command, int slot)
+/* Starts a command as child `slot`. What cannot be started once cannot be started for the next file either: then the process ends with a message. */
+static void start(const Command *command, int slot)
 {
     pid_t child;
     fflush(stdout);
     int error = posix_spawnp(&child, command->words.at[0], NULL, NULL, arguments_of(command), environ);
-    if (error)
+    if (error) {
         complain("cannot run %s: %s", command->words.at[0], strerror(error));
-    else
-        children[slot] = child;
-    return !error;
+        end_children(SIGTERM);
+        exit(1);
+    }
+    children[slot] = child;
 }
 
 /* Waits for one of our children; its slot. */
@@ -306,7 +318,8 @@ void command_run_all(const Toolchain *tools, const Command *commands, int count,
         for (int slot = 0; slot < MOST_JOBS && started < count; slot++)
             if (!children[slot]) {
                 job[slot] = started;
-                running += start(&commands[started++], slot);
+                start(&commands[started++], slot);
+                running++;
             }
         if (running) {
             int slot = wait_any(&ended);

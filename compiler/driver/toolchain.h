@@ -34,7 +34,7 @@ Command command_cc(const Toolchain *tools);
 void command_add(Command *command, const char *word);
 void command_add_format(Command *command, const char *format, const char *value);
 
-/* Runs a command and waits; the exit status (128 + signal when a signal ended it). */
+/* Runs a command and waits; the exit status (128 + signal when a signal ended it). Ends the process with a message when the command cannot be started. */
 int command_run(const Toolchain *tools, const Command *command);
 
 /* Runs the commands, a few at a time; writes each one's exit status. */
@@ -49,10 +49,13 @@ const char *temporary(Toolchain *tools, const char *name);
 /* Where to write what shall become `path`: a new file beside it, or `path` itself where that is no plain file. NULL after a message when nothing can be written there. */
 const char *output_begin(Toolchain *tools, const char *path);
 
+/* Writes a whole text where output_begin says; output_finish is left to the caller. NULL after a message. */
+const char *output_write(Toolchain *tools, const char *path, const char *text);
+
 /* The finished file takes its name; `mode` is its permissions before umask. False after a message. */
 bool output_finish(Toolchain *tools, const char *written, const char *path, unsigned mode);
 
-/* Writes a whole file through output_begin and output_finish. False after a message. */
+/* Writes a whole file through output_write and output_finish. False after a message. */
 bool output_text(Toolchain *tools, const char *path, const char *text);
 
 /* Prints "hetucc: error: ..." for something that has no place in a source. */

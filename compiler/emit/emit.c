@@ -154,10 +154,10 @@ static const char *module_name(Emitter *emitter, const Module *module)
                         module->kind == MODULE_TRAIN ? "train" : "infer");
 }
 
-void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const char *include, const char *backend)
+void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const char *prefix, const char *include, const char *backend)
 {
     Arena *arena = unit->arena;
-    Emitter emitter = {.arena = arena, .unit = unit, .base = base, .prefix = c_identifier(arena, base), .backend = backend_find(backend)};
+    Emitter emitter = {.arena = arena, .unit = unit, .base = base, .prefix = c_identifier(arena, prefix), .backend = backend_find(backend)};
     if (!emitter.backend) {
         diag_error(unit->diag, (Position){0}, "this version has no back end \"%s\"; it has \"cpu\"", backend);
         return;

@@ -11,7 +11,7 @@ typedef struct EmittedFile {
 } EmittedFile;
 typedef Array(EmittedFile) EmittedFiles;
 
-/* The files for a unit. `base` names them; `include` is how the generated main file spells the user's source in #include. */
-void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const char *include, const char *backend);
+/* The files for a unit. `base` names them; `prefix` begins the names of their symbols, so two units of one program need different ones; `include` is how the generated main file spells the user's source in #include. */
+void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const char *prefix, const char *include, const char *backend);
 
 #endif

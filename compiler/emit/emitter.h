@@ -19,7 +19,7 @@ typedef struct Emitter {
     Arena *arena;
     const Unit *unit;
     const char *base;   // "gpt"
-    const char *prefix; // base as a C identifier
+    const char *prefix; // "gpt", or "gpt_1f0a5e2b" where other sources of the program may have the same name
     const Backend *backend;
     Intern *kernels; // Kernel * by key
     int kernel_count;

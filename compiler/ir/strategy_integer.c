@@ -207,10 +207,9 @@ bool strategy_range(StrategyParser *parser, const char *what, int64_t *first, in
     *last = *first;
     if (strategy_accept(parser, "-") && !strategy_primary(parser, what, last))
         return false;
-    if (*first < 0 || *last < *first) {
-        diag_error(parser->diag, at, *first < 0 ? "%s cannot be negative" : "the range %s %lld-%lld is empty: its end is below its start",
-                   what, (long long)*first, (long long)*last);
-        return false;
-    }
-    return true;
+    if (*first < 0)
+        diag_error(parser->diag, at, "%s cannot be negative", what);
+    else if (*last < *first)
+        diag_error(parser->diag, at, "the range %lld-%lld is empty: its end is below its start", (long long)*first, (long long)*last);
+    return *first >= 0 && *last >= *first;
 }

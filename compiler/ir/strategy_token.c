@@ -120,12 +120,21 @@ static void take_token(Lexer *lexer)
         take_bad(lexer);
 }
 
+/* Passes over the byte order mark that some editors write at the start of a file. */
+static void skip_mark(Lexer *lexer)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    if (lexer->at.line == 1 && lexer->at.column == 1 && !strncmp(lexer->next, mark, strlen(mark)))
+        advance(lexer, strlen(mark));
+}
+
 void strategy_tokens(Arena *arena, Diag *diag, const StrategyText *texts, int text_count, TokenList *tokens)
 {
     Lexer lexer = {.arena = arena, .diag = diag, .tokens = tokens};
     for (int i = 0; i < text_count; i++) {
         lexer.next = texts[i].text;
         lexer.at = texts[i].at;
+        skip_mark(&lexer);
         while (*lexer.next)
             if (!skip_blank(&lexer))
                 take_token(&lexer);

@@ -40,12 +40,21 @@ static void name_atom(Naming *naming, int atom, const char *name, Position at)
     naming->at[atom] = at;
 }
 
+/* Whether atom j of a class is one of those before it: the two dimensions that a reshape merged are one and the same. */
+static bool is_repeated(const Naming *naming, int node, int j)
+{
+    for (int i = 0; i < j; i++)
+        if (classes_atom(naming->classes, node, i) == classes_atom(naming->classes, node, j))
+            return true;
+    return false;
+}
+
 /* Names all atoms of a class N, N.1, N.2, ...; the loop over micro-batches has no name. */
 static void name_run(Naming *naming, int node, const char *name, Position at)
 {
     for (int j = 0, k = 0; j < classes_atoms(naming->classes, node); j++) {
         int atom = classes_atom(naming->classes, node, j);
-        if (atom == naming->classes->micro_atom)
+        if (atom == naming->classes->micro_atom || is_repeated(naming, node, j))
             continue;
         name_atom(naming, atom, k && strcmp(name, "_") ? arena_format(naming->arena, "%s.%d", name, k) : name, at);
         k++;

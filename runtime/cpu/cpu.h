@@ -10,7 +10,7 @@
 /* In front of a function with hot loops: it is compiled for several instruction sets, and the machine's best is chosen at load time.
  * Parallel regions stand outside such functions, since the code that OpenMP splits off is not compiled again. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define CPU_CLONES __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+#define CPU_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CPU_CLONES
 #endif

@@ -76,10 +76,10 @@ def give_way(group, message):
 
 
 def build(bench, group, folder, only):
-    """The three programs; what hetucc rightly refuses is left out of the models."""
+    """The three programs; what hetucc rightly refuses is left out of the models. Returns how often that happened."""
     library, source, strategy = bench.build / "lib", folder / "group.c", folder / "random.strategy"
     strategy.write_text(group.strategy.text())
-    for _ in range(20):
+    for refused in range(20):
         source.write_text(group.text(only))
         p = run([bench.hetucc, "--verify", "-O0", f"--strategy={strategy}", source, "-o", folder / "many", "-lm"], timeout=300, check=False)
         if p.returncode == 0:
@@ -90,17 +90,19 @@ def build(bench, group, folder, only):
         raise Failure("too many refusals")
     run([bench.hetucc, "--verify", "-O0", source, "-o", folder / "one", "-lm"], timeout=300)
     run(["cc", "-std=gnu17", "-O0", f"-I{harness.ROOT}/include", source, "-o", folder / "plain", f"-L{library}", f"-Wl,-rpath,{library}", "-lhetu", "-lm"])
+    return refused
 
 
 def check(bench, group, folder, only=None):
     folder.mkdir(parents=True, exist_ok=True)
-    build(bench, group, folder, only)
+    refused = build(bench, group, folder, only)
     launch(folder / "plain", 0, folder / "plain.txt", timeout=60)
     launch(folder / "one", 0, folder / "one.txt", timeout=60)
     wanted = read(folder / "plain.txt")
     compare(read(folder / "one.txt"), wanted, "one device")
     launch(folder / "many", group.strategy.ranks, folder / "many.txt", timeout=60)
     compare(read(folder / "many.txt"), wanted, f"{group.strategy.ranks} ranks")
+    return f"{group.strategy.ranks} ranks" + (f", {refused} refusals" if refused else "")
 
 
 def fails(bench, group, folder, index):
@@ -113,38 +115,34 @@ def fails(bench, group, folder, index):
 
 
 def shrink(bench, group, folder, model, what):
-    """Leaves out of a model that fails all that does not matter: terms of the loss, layouts, names. Returns what is wrong with the rest."""
+    """Leaves out of a model that fails all that does not matter: names, terms of the loss, layouts. Returns what is wrong with the rest."""
     def attempt(field, value):
         nonlocal what
-        before, kept = getattr(model, field), model.without
+        before = getattr(model, field)
         setattr(model, field, value)
-        if field != "without" and not model.without:
-            model.without = {-1}
         now = fails(bench, group, folder, model.index)
         if now:
             what = now
         else:
             setattr(model, field, before)
-            model.without = kept if field != "without" else before
 
     attempt("no_names", True)
     for k in range(len(model.terms)):
-        if k not in model.without and len(model.terms) - len(model.without - {-1}) > 1:
+        if len(model.without) + 1 < len(model.terms):
             attempt("without", model.without | {k})
     for i in sorted(set(model.written.values())):
         attempt("no_layout", model.no_layout | {i})
-    for name in random_text.NAMES:
-        if not model.no_names and name not in model.dropped:
-            attempt("dropped", model.dropped | {name})
-    check_text = fails(bench, group, folder, model.index)
-    return check_text or what
+    for name in random_text.NAMES if not model.no_names else []:
+        attempt("dropped", model.dropped | {name})
+    fails(bench, group, folder, model.index)
+    return what
 
 
 def check_group(bench, seed, count, small):
     group = random_text.Group(seed, count)
     folder = bench.path(f"seed{seed}")
     try:
-        check(bench, group, folder)
+        return check(bench, group, folder)
     except Failure as whole:
         failures = []
         for model in group.models:

@@ -4,6 +4,7 @@ A model is a chain of operators on a pool of tensors; whatever nobody used ends 
 dimension everywhere. With micro-batches, rows of the batch are never mixed, and no parameter has the batch's dimension.
 """
 import math
+import pathlib
 import random
 import re
 
@@ -12,139 +13,7 @@ EXTENTS = [1, 2, 2, 3, 3, 4, 4, 5, 6, 6, 7, 8, 9, 11, 12, 13]
 MOST = 3000  # elements of a tensor
 MESHES = [[1], [2], [2], [3], [4], [5], [6], [2, 2], [2, 2], [2, 3], [3, 2], [1, 4], [4, 1], [2, 1, 2], [1, 2, 3]]
 
-PRELUDE = r"""#include <hetu/hetu.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-/* y = sin(x) */
-void wave_kernel(const ht_call *call)
-{
-    const float *x = call->operand[0].data;
-    float *y = call->result[0].data;
-    for (int64_t i = 0; i < ht_view_count(&call->result[0], 0, call->result[0].rank); i++)
-        y[i] = sinf(x[i]);
-}
-
-void wave_back_kernel(const ht_call *call)
-{
-    const float *dy = call->operand[0].data, *x = call->operand[1].data;
-    float *dx = call->result[0].data;
-    for (int64_t i = 0; i < ht_view_count(&call->result[0], 0, call->result[0].rank); i++)
-        dx[i] = dy[i] * cosf(x[i]);
-}
-
-#pragma hspmd op dx[i..] = wave_back(dy[i..], x[i..]) linear(dy) kernel(wave_back_kernel) grad(none)
-ht_tensor wave_back(ht_tensor dy, ht_tensor x)
-{
-    ht_tensor dx, operand[] = {dy, x};
-    ht_apply(&(ht_application){.kernel = wave_back_kernel, .result_count = 1, .operand_count = 2, .result = {{HT_F32, ht_dims_of(x)}}, .operand = operand}, &dx);
-    return dx;
-}
-
-static inline void wave_gradient(ht_grad *g) { g->dx[0] = wave_back(g->dy[0], g->x[0]); }
-
-#pragma hspmd op y[i..] = wave(x[i..]) kernel(wave_kernel) grad(wave_gradient)
-ht_tensor wave(ht_tensor x)
-{
-    ht_tensor y;
-    ht_apply(&(ht_application){.kernel = wave_kernel, .gradient = wave_gradient, .result_count = 1, .operand_count = 1,
-                               .result = {{HT_F32, ht_dims_of(x)}}, .operand = &x}, &y);
-    return y;
-}
-
-/* y = the sum over s of x[s] (s + 1) / extent of s */
-void ramp_kernel(const ht_call *call)
-{
-    const ht_view *in = &call->operand[0];
-    int64_t width = in->extent[in->rank - 1], rows = ht_view_count(in, 0, in->rank - 1);
-    for (int64_t r = 0; r < rows; r++) {
-        float sum = 0;
-        for (int64_t s = 0; s < width; s++)
-            sum += ((const float *)in->data)[r * width + s] * (float)(in->offset[in->rank - 1] + s + 1) / (float)in->global[in->rank - 1];
-        ((float *)call->result[0].data)[r] = sum;
-    }
-}
-
-void ramp_back_kernel(const ht_call *call)
-{
-    const ht_view *out = &call->result[0];
-    int64_t width = out->extent[out->rank - 1], rows = ht_view_count(out, 0, out->rank - 1);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t s = 0; s < width; s++)
-            ((float *)out->data)[r * width + s] =
-                ((const float *)call->operand[0].data)[r] * (float)(out->offset[out->rank - 1] + s + 1) / (float)out->global[out->rank - 1];
-}
-
-#pragma hspmd op dx[b.., s] = ramp_back(dy[b..]) size(s: n) offset(s) linear(dy) kernel(ramp_back_kernel) grad(none)
-ht_tensor ramp_back(ht_tensor dy, int64_t n)
-{
-    ht_tensor dx;
-    ht_dims shape = ht_dims_of(dy);
-    shape.extent[shape.rank++] = n;
-    ht_apply(&(ht_application){.kernel = ramp_back_kernel, .result_count = 1, .operand_count = 1, .attr_count = 1, .result = {{HT_F32, shape}},
-                               .operand = &dy, .attr = &(ht_attr){.i = n}}, &dx);
-    return dx;
-}
-
-static inline void ramp_gradient(ht_grad *g) { g->dx[0] = ramp_back(g->dy[0], ht_extent(g->x[0], -1)); }
-
-#pragma hspmd op y[b..] = ramp(x[b.., s]) reduction(+: s) offset(s) linear(x) kernel(ramp_kernel) grad(ramp_gradient)
-ht_tensor ramp(ht_tensor x)
-{
-    ht_tensor y;
-    ht_dims shape = ht_dims_of(x);
-    shape.rank--;
-    ht_apply(&(ht_application){.kernel = ramp_kernel, .gradient = ramp_gradient, .result_count = 1, .operand_count = 1,
-                               .result = {{HT_F32, shape}}, .operand = &x}, &y);
-    return y;
-}
-
-/* A tensor with every name, for a strategy may split no other. */
-static ht_tensor anchor(void)
-{
-    ht_tensor names = ht_param(ht_shape(2, 2, 2, 2, 2, 2), ht_uniform(1), "names");
-#pragma hspmd dims(names: n0, n1, n2, n3, n4, n5)
-    return ht_mean(ht_mul(names, names));
-}
-
-static void fill_f(float *to, int count, unsigned draw)
-{
-    for (int i = 0; i < count; i++) {
-        draw = draw * 1664525u + 1013904223u;
-        to[i] = (float)(draw >> 8) / 8388608.0f - 1;
-    }
-}
-
-/* Integers below `limit`; one in sixteen is -100 where that is allowed. */
-static void fill_i(int32_t *to, int count, unsigned draw, int limit, int holes)
-{
-    for (int i = 0; i < count; i++) {
-        draw = draw * 1664525u + 1013904223u;
-        to[i] = holes && draw >> 28 == 3 ? -100 : (int)(draw >> 8) % limit;
-    }
-}
-
-static void show(FILE *out, const char *kind, const char *name, const float *at, size_t count)
-{
-    fprintf(out, "%s %s", kind, name);
-    for (size_t i = 0; i < count; i++)
-        fprintf(out, " %.9g", (double)at[i]);
-    fprintf(out, "\n");
-}
-
-static void show_params(FILE *out, ht_session *session, const char *kind)
-{
-    const char *name;
-    size_t count;
-    for (int i = 0; (name = ht_param_name(session, i, &count)); i++) {
-        float *to = calloc(count + 1, sizeof *to);
-        ht_get_param(session, name, to, count);
-        show(out, kind, name, to, count);
-        free(to);
-    }
-}
-"""
+PRELUDE = (pathlib.Path(__file__).parent / "Inputs" / "random_prelude.c").read_text()
 
 
 class Dim:
@@ -601,7 +470,7 @@ class Model:
         kept = set()
         for i in reversed(range(len(self.lines))):
             t, text = self.lines[i]
-            if re.search(rf"\b{t.var}\b", needed) or i == 0 or (t.kind == "input" and not self.without):
+            if re.search(rf"\b{t.var}\b", needed) or t.kind == "input":
                 kept.add(i)
                 needed += " " + text
         return kept
@@ -629,7 +498,9 @@ class Model:
         return lines + ["    return loss;", "}", ""]
 
     def shown(self):
-        return [] if self.without else self.outputs
+        """The outputs that the text still has."""
+        kept = {self.lines[i][0].var for i in self.alive()}
+        return [(var, count) for var, count in self.outputs if var in kept]
 
     def fed(self):
         """The inputs that stand in the text, with their numbers."""
