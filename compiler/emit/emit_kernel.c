@@ -21,7 +21,7 @@ static void key_tensor(Text *key, const Tensor *tensor)
     for (int d = 0; d < tensor->bound->rank; d++) {
         key_number(key, tensor->extent[d]);
         key_number(key, tensor->value->type.extent[d]);
-        key_number(key, tensor->bound->dims[d].factors[0]);
+        key_number(key, tensor->bound->dims[d].count ? tensor->bound->dims[d].factors[0] : -1);
         key_number(key, tensor->bound->dims[d].written);
     }
 }

@@ -30,7 +30,8 @@ static const char *tensor_name(Arena *arena, const char *name, int number)
     return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "") : arena_format(arena, "%s_%d", name, number);
 }
 
-/* Fills in one tensor, and the extents of its factors where this device holds something of it. */
+/* Fills in one tensor, and the extents of its factors where this device holds something of it. A kernel's tensor may have dimensions of no one factor, which are never
+ * cut (passes/refine.c). */
 static bool local_tensor(LocalOp *local, Target *target, Tensor *tensor, const Value *value, const BoundAccess *bound, const Access *access,
                          int number)
 {
@@ -45,6 +46,8 @@ static bool local_tensor(LocalOp *local, Target *target, Tensor *tensor, const V
     }
     tensor->empty = !value_region(target->module, value, local->device)->box_count;
     for (int d = 0; d < bound->rank && !tensor->empty; d++) {
+        if (!bound->dims[d].count && local->rule->kind == RULE_CALL)
+            continue;
         if (bound->dims[d].count != 1)
             BUG("%s: dimension %d of %s is not refined", local->op->def->name, d, access->name);
         int64_t *extent = &local->extent[bound->dims[d].factors[0]];
@@ -61,9 +64,10 @@ static bool local_tensor(LocalOp *local, Target *target, Tensor *tensor, const V
 static void local_empty_tensor(LocalOp *local, Tensor *tensor)
 {
     for (int d = 0; tensor->empty && d < tensor->bound->rank; d++) {
-        int64_t *extent = &local->extent[tensor->bound->dims[d].factors[0]];
-        *extent = *extent < 0 ? 0 : *extent;
-        tensor->extent[d] = *extent;
+        int64_t *extent = tensor->bound->dims[d].count ? &local->extent[tensor->bound->dims[d].factors[0]] : NULL;
+        if (extent)
+            *extent = *extent < 0 ? 0 : *extent;
+        tensor->extent[d] = extent ? *extent : tensor->value->type.extent[d];
     }
 }
 
@@ -292,7 +296,7 @@ static const Factor *rule_factor(const LocalOp *local, int bound)
 bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written)
 {
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
-        if (tensor->bound->dims[d].written == written && rule_factor(local, tensor->bound->dims[d].factors[0])->offset)
+        if (tensor->bound->dims[d].written == written && tensor->bound->dims[d].count && rule_factor(local, tensor->bound->dims[d].factors[0])->offset)
             return true;
     return false;
 }
