@@ -137,6 +137,7 @@ static Mesh *single_device(Module *module)
     Mesh *mesh = arena_new(module->arena, Mesh);
     mesh->device_count = 1;
     mesh->devices = &zero;
+    mesh->ordered = arena_new(module->arena, int);
     return mesh;
 }
 
@@ -150,6 +151,7 @@ Mesh *mesh_create(Module *module)
     Mesh *mesh = arena_new(module->arena, Mesh);
     mesh->device_count = stage->devices.count;
     mesh->devices = stage->devices.at;
+    mesh->ordered = arena_array(module->arena, int, mesh->device_count);
     for (int i = 0; i < stage->mesh.count; i++)
         add_axes(module, mesh, &stage->mesh.at[i]);
     for (int i = 0; i < module->strategy->splits.count; i++) {
@@ -279,22 +281,20 @@ const Layout *spread_layout(const Mesh *mesh, const Spread *spread, Intern *shar
     State states[MESH_MOST];
     memset(states, 0, sizeof states);
     order_axes(mesh, spread, order);
-    Arena *scratch = arena_create();
-    int *devices = arena_array(scratch, int, mesh->device_count);
     for (int i = 0; i < mesh->device_count; i++)
-        devices[i] = device_at(mesh, order, i);
-    Group *group = arena_new(scratch, Group);
-    group->device_count = mesh->device_count;
-    group->state_count = states_of(mesh, spread, order, states);
-    group->devices = intern(shared, devices, sizeof *devices * (size_t)mesh->device_count);
-    group->states = intern(shared, states, sizeof *states * (size_t)group->state_count);
-    Layout *layout = arena_new(scratch, Layout);
-    layout->top = TOP_NONE;
-    layout->group_count = 1;
-    layout->groups = intern(shared, group, sizeof *group);
-    const Layout *kept = intern(shared, layout, sizeof *layout);
-    arena_destroy(scratch);
-    return kept;
+        mesh->ordered[i] = device_at(mesh, order, i);
+    Group group;
+    Layout layout;
+    memset(&group, 0, sizeof group);
+    memset(&layout, 0, sizeof layout);
+    group.device_count = mesh->device_count;
+    group.state_count = states_of(mesh, spread, order, states);
+    group.devices = intern(shared, mesh->ordered, sizeof *mesh->ordered * (size_t)mesh->device_count);
+    group.states = intern(shared, states, sizeof *states * (size_t)group.state_count);
+    layout.top = TOP_NONE;
+    layout.group_count = 1;
+    layout.groups = intern(shared, &group, sizeof group);
+    return intern(shared, &layout, sizeof layout);
 }
 
 /* The spread that gives a layout's one group its states in turn; false when an axis would have to be cut in two. */

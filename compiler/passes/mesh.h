@@ -32,6 +32,7 @@ typedef struct Mesh {
     int axis_count, device_count;
     Axis axis[MESH_MOST]; // the last is the fastest over devices
     const int *devices;
+    int *ordered; // room for the devices of a layout in its own order
     Array(MeshRule) rules;
     bool zero;
     bool zero_axis[MESH_MOST];

@@ -23,12 +23,16 @@ Intern *intern_create(Arena *arena)
     return table;
 }
 
-/* FNV-1a, 64 bits. */
+/* FNV-1a over words of 8 bytes, with the upper half folded in; the last word is filled up with zeros. */
 static uint64_t hash_of(const unsigned char *bytes, size_t size)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * 1099511628211u;
+    uint64_t hash = 14695981039346656037u ^ size;
+    for (size_t i = 0; i < size; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + i, size - i < 8 ? size - i : 8);
+        hash = (hash ^ word) * 1099511628211u;
+        hash ^= hash >> 29;
+    }
     return hash ^ hash >> 32;
 }
 
