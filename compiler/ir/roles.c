@@ -68,7 +68,9 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
 {
     const Region *region = value_region(module, value, device);
     for (int d = 0; d < value->type.rank; d++)
-        extent[d] = region->box_count != 1 ? 0 : value->micro == d + 1 && value->kind != VALUE_PARAM ? 1 : region->boxes[0].dim[d].hi - region->boxes[0].dim[d].lo;
+        extent[d] = region->box_count != 1                                ? 0
+                    : value->micro == d + 1 && value->kind != VALUE_PARAM ? 1
+                                                                          : region->boxes[0].dim[d].hi - region->boxes[0].dim[d].lo;
     return region->box_count <= 1;
 }
 

@@ -12,20 +12,21 @@
 typedef struct Role {
     int device_count;
     const int *devices;
-    int64_t arena_bytes;  // peak of the program's own values (parameters and states are the session's)
-    int64_t *offset;      // by value id: bytes into the arena; -1: no storage there (parameters, states, inputs, and what shares another's storage)
-    int64_t *scratch;     // by op index: bytes into the arena of a conversion's scratch space; -1: none
+    int64_t arena_bytes; // peak of the program's own values (parameters and states are the session's)
+    int64_t
+        *offset; // by value id: bytes into the arena; -1: no storage there (parameters, states, inputs, and what shares another's storage)
+    int64_t *scratch; // by op index: bytes into the arena of a conversion's scratch space; -1: none
 } Role;
 
 typedef struct Specialization {
     int device_count;
-    const int *devices;   // all devices of the strategy, ascending
-    const int *role_of;   // by index in devices
+    const int *devices; // all devices of the strategy, ascending
+    const int *role_of; // by index in devices
     int role_count;
     Role *roles;
     int plan_count;
-    const Plan **plans;   // the distinct conversions
-    int *plan_of;         // by op index; -1: no conversion
+    const Plan **plans; // the distinct conversions
+    int *plan_of;       // by op index; -1: no conversion
 } Specialization;
 
 /* What `device` holds of a value, computed once for each pair of layout and type. */

@@ -248,7 +248,8 @@ static double work(const Mesh *mesh, const Op *op, const Assignment *assignment)
     return flops;
 }
 
-/* The price of an assignment: conversions of the operands, reductions of the results still to come (a scatter alone for gradients whose states are cut), arithmetic. */
+/* The price of an assignment: conversions of the operands, reductions of the results still to come (a scatter alone for gradients whose
+ * states are cut), arithmetic. */
 static double price_of(const Mesh *mesh, const Op *op, Version *const *versions, const Assignment *assignment)
 {
     double total = work(mesh, op, assignment) * BYTES_A_FLOP;
@@ -314,7 +315,8 @@ static void assign_by_price(const Mesh *mesh, const Op *op, Version *const *vers
         put(assignment, axis, candidate);
         double price = price_of(mesh, op, versions, assignment);
         take_back(assignment, axis);
-        if (price < least || (price == least && candidate <= ASSIGN_PASS && (op->results[0]->type.rank == 0 || op->results[0]->micro == MICRO_SUM))) {
+        if (price < least ||
+            (price == least && candidate <= ASSIGN_PASS && (op->results[0]->type.rank == 0 || op->results[0]->micro == MICRO_SUM))) {
             least = price;
             best = candidate;
         }

@@ -1,7 +1,8 @@
 /* Which axis cuts which factor of an operator: the heart of deduction.
  *
- * Split rules decide first, in their order, wherever the operator's rule allows. What they leave open is decided by price: an axis stays on a factor that an operand is
- * already cut by, passes a partial sum through a linear operator, or leaves the operator undivided, whichever moves the fewest bytes, counting repeated arithmetic.
+ * Split rules decide first, in their order, wherever the operator's rule allows. What they leave open is decided by price: an axis stays on
+ * a factor that an operand is already cut by, passes a partial sum through a linear operator, or leaves the operator undivided, whichever
+ * moves the fewest bytes, counting repeated arithmetic.
  */
 #ifndef PASSES_ASSIGN_H
 #define PASSES_ASSIGN_H
@@ -19,8 +20,8 @@ struct Version {
 
 enum { ASSIGN_NONE = -1, ASSIGN_PASS = -2 };
 
-/* For every axis the bound factor that it cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g when partial sums pass through the operands of linear group g (1, 2, ...);
- * `order` lists the axes that cut, the first major. */
+/* For every axis the bound factor that it cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g when partial sums pass through the operands of linear
+ * group g (1, 2, ...); `order` lists the axes that cut, the first major. */
 typedef struct Assignment {
     int factor[MESH_MOST];
     int order[MESH_MOST], order_count;

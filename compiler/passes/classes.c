@@ -109,8 +109,8 @@ static void relate_access(Classes *classes, const Op *op, const Value *value, co
     }
 }
 
-/* The dimensions of a reshape from the last on, in the shortest runs of equal products, with dimensions of extent 1 in front that only one side has: one to one, or
- * an equation. */
+/* The dimensions of a reshape from the last on, in the shortest runs of equal products, with dimensions of extent 1 in front that only one
+ * side has: one to one, or an equation. */
 static void relate_view(Classes *classes, const Op *op)
 {
     const Value *x = op->operands[0], *y = op->results[0];
@@ -248,16 +248,19 @@ static bool cut_batch(Classes *classes, Cuts *by_class, const Module *module)
         return true;
     Position at = module->strategy->pipelines.at[0].at;
     if (node < 0) {
-        diag_error(module->diag, at, "the strategy asks for %ld micro-batches, but the model has no input whose rows they could share", (long)module->microbatches);
+        diag_error(module->diag, at, "the strategy asks for %ld micro-batches, but the model has no input whose rows they could share",
+                   (long)module->microbatches);
         return false;
     }
     if (classes->extent[node] % module->microbatches || !classes->extent[node]) {
-        diag_error(module->diag, at, "a batch of %ld rows does not divide into %ld micro-batches", (long)classes->extent[node], (long)module->microbatches);
+        diag_error(module->diag, at, "a batch of %ld rows does not divide into %ld micro-batches", (long)classes->extent[node],
+                   (long)module->microbatches);
         return false;
     }
     int64_t rows = module->strategy->pipelines.at[0].rows;
     if (rows && rows * module->microbatches != classes->extent[node]) {
-        diag_error(module->diag, at, "%ld micro-batches of %ld rows are not the batch of %ld rows", (long)module->microbatches, (long)rows, (long)classes->extent[node]);
+        diag_error(module->diag, at, "%ld micro-batches of %ld rows are not the batch of %ld rows", (long)module->microbatches, (long)rows,
+                   (long)classes->extent[node]);
         return false;
     }
     if (classes->extent[node] > module->microbatches)

@@ -1,7 +1,7 @@
 /* Pass deduce: every value gets a layout by the rules of its operator; where operands need another, a conversion is inserted.
  *
- * Requires: pass place. Leaves: a layout on every value; conversions (operators of module->reshard_def) before their first use, each made once for all users.
- * The loss is whole on every device, outputs are complete, and a parameter's new value has the parameter's layout.
+ * Requires: pass place. Leaves: a layout on every value; conversions (operators of module->reshard_def) before their first use, each made
+ * once for all users. The loss is whole on every device, outputs are complete, and a parameter's new value has the parameter's layout.
  */
 #include "passes/assign.h"
 #include "passes/pipeline.h"
@@ -12,9 +12,9 @@
 typedef struct Deduce {
     Module *module;
     Mesh *mesh;
-    Arena *arena;      // scratch
+    Arena *arena; // scratch
     Intern *shared;
-    Version **forms;   // by value id of the original value
+    Version **forms; // by value id of the original value
     Array(Op *) out;
 } Deduce;
 
@@ -134,7 +134,9 @@ static void deduce_reshard(Deduce *deduce, Op *op)
 /* The operand of an update in the layout of the parameter's states. */
 static Value *update_operand(Deduce *deduce, const Op *op, Value *value, const Spread *states, const Layout *layout)
 {
-    const char *reason = arena_format(deduce->module->arena, value->kind == VALUE_PARAM ? "the part of %s that is updated here" : "the gradient of %s", op->operands[0]->name);
+    const char *reason =
+        arena_format(deduce->module->arena, value->kind == VALUE_PARAM ? "the part of %s that is updated here" : "the gradient of %s",
+                     op->operands[0]->name);
     if (states)
         return converted(deduce, value, states, op, reason);
     const Version *from = deduce->forms[value->id];
@@ -174,9 +176,11 @@ static void deduce_update(Deduce *deduce, Op *op)
     }
     Value *before[op->operand_count + 1];
     memcpy(before, op->operands, sizeof *before * (size_t)op->operand_count);
+    Op user = *op;
+    user.operands = before;
     for (int k = 0; k < op->operand_count; k++)
         if (before[k] && k < 2)
-            op->operands[k] = update_operand(deduce, &(Op){.operands = before, .at = op->at, .section = op->section, .turn = op->turn, .scope = op->scope, .layer = op->layer}, before[k], known ? &states : NULL, layout);
+            op->operands[k] = update_operand(deduce, &user, before[k], known ? &states : NULL, layout);
         else if (before[k] && before[k]->kind != VALUE_STATE)
             op->operands[k] = converted(deduce, before[k], &whole, op, "the norm of the gradients");
     array_push(deduce->module->arena, &deduce->out, op);
@@ -194,7 +198,8 @@ static void convert_gradients(Deduce *deduce, const Op *first)
         if (!parameter->gradient || !deduce->forms[parameter->gradient->id] || !place_stored(deduce->mesh, parameter->value, &stored))
             continue;
         Spread states = place_states(deduce->mesh, parameter->value, stored);
-        Value *gradient = converted(deduce, parameter->gradient, &states, first, arena_format(deduce->module->arena, "the gradient of %s", parameter->name));
+        Value *gradient = converted(deduce, parameter->gradient, &states, first,
+                                    arena_format(deduce->module->arena, "the gradient of %s", parameter->name));
         deduce->forms[parameter->gradient->id] = NULL;
         add_version(deduce, parameter->gradient, gradient, &states);
     }
@@ -227,7 +232,10 @@ static void begin(Deduce *deduce)
 static void finish(Deduce *deduce)
 {
     Module *module = deduce->module;
-    Op end = {.at = module->at, .section = module->kind == MODULE_TRAIN ? SECTION_UPDATE : SECTION_FORWARD, .turn = module->microbatches > 1 ? TURN_AFTER : TURN_BEFORE, .layer = -1};
+    Op end = {.at = module->at,
+              .section = module->kind == MODULE_TRAIN ? SECTION_UPDATE : SECTION_FORWARD,
+              .turn = module->microbatches > 1 ? TURN_AFTER : TURN_BEFORE,
+              .layer = -1};
     Spread whole = spread_whole();
     if (module->loss)
         module->loss = converted(deduce, module->loss, &whole, &end, "the loss");
@@ -237,7 +245,8 @@ static void finish(Deduce *deduce)
         for (int a = 0; a < MESH_MOST; a++)
             if (complete.at[a] < SPREAD_DUP)
                 complete.at[a] = SPREAD_DUP;
-        module->outputs.at[i].value = version->known ? converted(deduce, module->outputs.at[i].value, &complete, &end, "an output") : version->value;
+        module->outputs.at[i].value =
+            version->known ? converted(deduce, module->outputs.at[i].value, &complete, &end, "an output") : version->value;
     }
 }
 

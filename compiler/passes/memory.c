@@ -1,8 +1,9 @@
 /* Pass memory: which values share storage, and where in one arena a device keeps the rest.
  *
- * Requires: pass specialize. Leaves: Value.storage; in every role the offsets of values and of conversions' scratch space, and the arena's size.
- * A value shares storage where nothing has to move (reshapes, conversions that keep every element in place), where a rule says so (`inplace`), where an
- * elementwise body can write over an operand that nobody reads again, and where an updated parameter takes the parameter's place.
+ * Requires: pass specialize. Leaves: Value.storage; in every role the offsets of values and of conversions' scratch space, and the arena's
+ * size. A value shares storage where nothing has to move (reshapes, conversions that keep every element in place), where a rule says so
+ * (`inplace`), where an elementwise body can write over an operand that nobody reads again, and where an updated parameter takes the
+ * parameter's place.
  */
 #include "ir/roles.h"
 #include "passes/arena_plan.h"
@@ -52,7 +53,8 @@ static void extend_over_loop(Memory *memory)
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         for (int r = 0; r < op->result_count; r++)
-            if ((op->turn == TURN_BEFORE || op->def == module->accumulate_def) && memory->last[op->results[r]->id] >= memory->loop && memory->last[op->results[r]->id] < end)
+            if ((op->turn == TURN_BEFORE || op->def == module->accumulate_def) && memory->last[op->results[r]->id] >= memory->loop &&
+                memory->last[op->results[r]->id] < end)
                 memory->last[op->results[r]->id] = end;
     }
 }
@@ -84,7 +86,8 @@ static int64_t local_bytes(Module *module, const Value *value, int device)
 static bool same_room(Memory *memory, const Value *a, const Value *b)
 {
     for (int r = 0; r < memory->roles->role_count; r++)
-        if (local_bytes(memory->module, a, memory->roles->roles[r].devices[0]) != local_bytes(memory->module, b, memory->roles->roles[r].devices[0]))
+        if (local_bytes(memory->module, a, memory->roles->roles[r].devices[0]) !=
+            local_bytes(memory->module, b, memory->roles->roles[r].devices[0]))
             return false;
     return true;
 }
@@ -119,7 +122,8 @@ static void share_body(Memory *memory, Op *op)
             return;
     for (int k = 0; k < op->operand_count; k++) {
         Value *x = op->operands[k], *y = op->results[0];
-        if (x && x->type.dtype == y->type.dtype && dies_at(memory, x, op) && read_in_step(op, value_storage(x)) && same_room(memory, x, y)) {
+        if (x && x->type.dtype == y->type.dtype && dies_at(memory, x, op) && read_in_step(op, value_storage(x)) &&
+            same_room(memory, x, y)) {
             share(memory, y, x);
             return;
         }
@@ -129,7 +133,8 @@ static void share_body(Memory *memory, Op *op)
 /* Whether a value must be kept from what becomes of this storage: an output beside a parameter that training changes. */
 static bool must_copy(const Memory *memory, const Value *value, const Value *from)
 {
-    return memory->last[value->id] == memory->module->ops.count && value_storage(from)->kind == VALUE_PARAM && memory->module->kind == MODULE_TRAIN;
+    return memory->last[value->id] == memory->module->ops.count && value_storage(from)->kind == VALUE_PARAM &&
+           memory->module->kind == MODULE_TRAIN;
 }
 
 /* Results that a rule puts into an operand's storage. */
@@ -174,7 +179,8 @@ static void share_updates(Memory *memory)
         if (parameter->updated && parameter->updated != parameter->value && !parameter->updated->storage)
             parameter->updated->storage = parameter->value;
         for (int s = 0; s < parameter->state_count; s++)
-            if (parameter->states_updated[s] && parameter->states_updated[s] != parameter->states[s] && !parameter->states_updated[s]->storage)
+            if (parameter->states_updated[s] && parameter->states_updated[s] != parameter->states[s] &&
+                !parameter->states_updated[s]->storage)
                 parameter->states_updated[s]->storage = parameter->states[s];
     }
 }

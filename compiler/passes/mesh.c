@@ -63,7 +63,8 @@ static bool must_factor(const Module *module, const MeshAxis *axis)
 static void add_axis(Module *module, Mesh *mesh, const MeshAxis *axis, int count, const int64_t *weights)
 {
     if (mesh->axis_count == MESH_MOST) {
-        diag_error(module->diag, axis->at, "the mesh has more than %d axes, counting the prime factors of those that cut merged dimensions", MESH_MOST);
+        diag_error(module->diag, axis->at, "the mesh has more than %d axes, counting the prime factors of those that cut merged dimensions",
+                   MESH_MOST);
         return;
     }
     mesh->axis[mesh->axis_count++] = (Axis){axis->name, count, weights};
@@ -120,14 +121,16 @@ static bool supported(Module *module)
     const Strategy *strategy = module->strategy;
     Diag *diag = module->diag;
     if (strategy->pipelines.count != 1)
-        diag_error(diag, strategy->pipelines.count > 1 ? strategy->pipelines.at[1].at : strategy->at,
-                   "a strategy has one pipeline in this version; use the axes of one mesh, which may be weighted, instead of several pipelines");
+        diag_error(
+            diag, strategy->pipelines.count > 1 ? strategy->pipelines.at[1].at : strategy->at,
+            "a strategy has one pipeline in this version; use the axes of one mesh, which may be weighted, instead of several pipelines");
     else if (strategy->pipelines.at[0].stages.count != 1)
         diag_error(diag, strategy->pipelines.at[0].at, "a pipeline has one stage in this version; put all devices into one stage's mesh");
     else if (strategy->zero > 1)
         diag_error(diag, strategy->zero_at, "zero %d is not available in this version; zero 1 cuts the optimizer's states", strategy->zero);
     else if (strategy->pipelines.at[0].stages.at[0].recompute)
-        diag_error(diag, strategy->pipelines.at[0].stages.at[0].at, "recompute(...) of a stage is not available in this version; leave it out");
+        diag_error(diag, strategy->pipelines.at[0].stages.at[0].at,
+                   "recompute(...) of a stage is not available in this version; leave it out");
     return !diag_errors(diag);
 }
 

@@ -1,7 +1,8 @@
 /* Meshes and spreads: layouts inside one stage, spoken in mesh axes.
  *
- * Deduction works on spreads: for every axis of the stage's mesh, what it does to a value. A spread becomes a layout with device numbers at the end. An axis that has
- * to cut two factors of a merged dimension (2 key-value heads, 4 devices) is factored into its primes beforehand: `tp` of 4 becomes two axes of 2.
+ * Deduction works on spreads: for every axis of the stage's mesh, what it does to a value. A spread becomes a layout with device numbers at
+ * the end. An axis that has to cut two factors of a merged dimension (2 key-value heads, 4 devices) is factored into its primes beforehand:
+ * `tp` of 4 becomes two axes of 2.
  */
 #ifndef PASSES_MESH_H
 #define PASSES_MESH_H
@@ -15,7 +16,7 @@ enum { MESH_MOST = 12 };
 enum { SPREAD_DUP = -1, SPREAD_SUM = -2, SPREAD_MAX = -3 };
 
 typedef struct Axis {
-    const char *name;       // of the strategy
+    const char *name; // of the strategy
     int count;
     const int64_t *weights; // count, or NULL
 } Axis;
@@ -44,7 +45,8 @@ typedef struct Spread {
     int8_t major[MESH_MOST]; // among the axes of one dimension: 0 is the major one
 } Spread;
 
-/* The mesh of a module's strategy (one device where there is none), with its split rules. NULL after errors: what one pipeline of one stage cannot do. */
+/* The mesh of a module's strategy (one device where there is none), with its split rules. NULL after errors: what one pipeline of one stage
+ * cannot do. */
 Mesh *mesh_create(Module *module);
 
 /* The table in which the passes share layouts, so that equal ones are one pointer. */

@@ -1,9 +1,10 @@
-/* Pass microbatch: the step becomes a loop over micro-batches, with what does not depend on them before it and what needs their sum behind it.
+/* Pass microbatch: the step becomes a loop over micro-batches, with what does not depend on them before it and what needs their sum behind
+ * it.
  *
- * Requires: pass refine, which gave values of the batch the loop's dimension. Leaves: Op.turn, operators in the order of their turns, Value.micro, and an accumulation
- * of every contribution that is used behind the loop. Nothing changes for one micro-batch.
- * A value is cut by the loop, is a contribution to a sum over it, or does not depend on it; an operator that needs the whole of a cut value, or works on the sum inside
- * the loop, is an error.
+ * Requires: pass refine, which gave values of the batch the loop's dimension. Leaves: Op.turn, operators in the order of their turns,
+ * Value.micro, and an accumulation of every contribution that is used behind the loop. Nothing changes for one micro-batch. A value is cut
+ * by the loop, is a contribution to a sum over it, or does not depend on it; an operator that needs the whole of a cut value, or works on
+ * the sum inside the loop, is an error.
  */
 #include "passes/pipeline.h"
 
@@ -83,7 +84,8 @@ static bool may_loop(const Op *op, int f)
 
 static void refuse(Loop *loop, const Op *op)
 {
-    diag_error(loop->module->diag, op->at, "%s needs the whole batch at once, so the batch cannot run in %ld micro-batches", op->def->name, (long)loop->module->microbatches);
+    diag_error(loop->module->diag, op->at, "%s needs the whole batch at once, so the batch cannot run in %ld micro-batches", op->def->name,
+               (long)loop->module->microbatches);
     diag_note(loop->module->diag, loop->module->strategy->pipelines.at[0].at, "use microbatches(1), or compute this per row");
 }
 
@@ -166,7 +168,8 @@ static void finish(Loop *loop)
     for (int i = 0; i < module->outputs.count; i++) {
         Output *output = &module->outputs.at[i];
         if (is_cut(output->value))
-            diag_error(module->diag, output->value->at, "the output \"%s\" has the rows of the batch, which are there only a micro-batch at a time", output->name);
+            diag_error(module->diag, output->value->at,
+                       "the output \"%s\" has the rows of the batch, which are there only a micro-batch at a time", output->name);
         output->value = whole(loop, output->value, &end);
     }
     for (int i = 0; i < module->params.count; i++) {

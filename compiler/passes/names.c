@@ -32,7 +32,8 @@ static void name_atom(Naming *naming, int atom, const char *name, Position at)
     name = known_name(naming, name);
     const char *old = naming->name[atom];
     if (old && old != name) {
-        diag_error(naming->module->diag, at, "the dimension named \"%s\" here is \"%s\" elsewhere: operators tie the two together", name, old);
+        diag_error(naming->module->diag, at, "the dimension named \"%s\" here is \"%s\" elsewhere: operators tie the two together", name,
+                   old);
         diag_note(naming->module->diag, naming->at[atom], "\"%s\" was named here; give both one name, or leave one unnamed with _", old);
         return;
     }
@@ -61,7 +62,8 @@ static void name_run(Naming *naming, int node, const char *name, Position at)
     }
 }
 
-/* The side of an equation that says what the class of `node` is a product of: of a rule's merged dimension, or of a reshape; NULL when there is none. */
+/* The side of an equation that says what the class of `node` is a product of: of a rule's merged dimension, or of a reshape; NULL when
+ * there is none. */
 static const int *parts_of(const Naming *naming, int node, bool compound, int *count)
 {
     int root = classes_root(naming->classes, node), index = naming->equation[compound][root];
@@ -147,8 +149,8 @@ static void name_dim(Naming *naming, const Value *value, int d, int round)
         for (int i = 0; round == 0 && i < count; i++)
             name_atom(naming, classes_atom(naming->classes, node, i), words[i], named_at(value));
     else if (round == 0)
-        diag_error(naming->module->diag, named_at(value), "\"(%s)\" names %d factors of a dimension of %ld that the model %s", value->dims[d], count,
-                   (long)value->type.extent[d], part ? "splits differently" : "never splits by a reshape");
+        diag_error(naming->module->diag, named_at(value), "\"(%s)\" names %d factors of a dimension of %ld that the model %s",
+                   value->dims[d], count, (long)value->type.extent[d], part ? "splits differently" : "never splits by a reshape");
 }
 
 static void name_value(Naming *naming, const Value *value, int round)

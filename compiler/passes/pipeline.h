@@ -1,4 +1,5 @@
-/* The passes, in order (pipeline.c is the list). Each is a function of a module that says above itself what it requires and what it leaves. */
+/* The passes, in order (pipeline.c is the list). Each is a function of a module that says above itself what it requires and what it leaves.
+ */
 #ifndef PASSES_PIPELINE_H
 #define PASSES_PIPELINE_H
 

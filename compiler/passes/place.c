@@ -22,7 +22,8 @@ static int best_dim(const Mesh *mesh, const Value *value, const Spread *spread, 
         int64_t most = (int64_t)spread_pieces(mesh, spread, d) * pieces;
         if (value->type.extent[d] % most == 0 && value->type.extent[d])
             return d;
-        if (best < 0 || value->type.extent[d] / spread_pieces(mesh, spread, d) > value->type.extent[best] / spread_pieces(mesh, spread, best))
+        if (best < 0 ||
+            value->type.extent[d] / spread_pieces(mesh, spread, d) > value->type.extent[best] / spread_pieces(mesh, spread, best))
             best = d;
     }
     return best;

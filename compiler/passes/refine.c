@@ -1,8 +1,8 @@
 /* Pass refine: reshapes and merged dimensions split every dimension that shares their factors, parameters included.
  *
- * Requires: bindings as ir_bind makes them. Leaves: every dimension of every tensor is one bound factor (or none, under a reshape or merged dimension that
- * does not nest with others: those are not cut); dimensions of extent 1 are gone; reshapes that only regroup are gone; names stand on factors; Value.shard
- * is read from what `shard` and `reshard` wrote.
+ * Requires: bindings as ir_bind makes them. Leaves: every dimension of every tensor is one bound factor (or none, under a reshape or merged
+ * dimension that does not nest with others: those are not cut); dimensions of extent 1 are gone; reshapes that only regroup are gone; names
+ * stand on factors; Value.shard is read from what `shard` and `reshard` wrote.
  */
 #include "passes/classes.h"
 #include "passes/names.h"
@@ -246,7 +246,10 @@ static bool only_regroups(Refine *refine, const Op *op)
     return m == n && !memcmp(x, y, sizeof *x * (size_t)n) && !op->results[0]->shard_text;
 }
 
-static Value *replaced(const Refine *refine, Value *value) { return value && refine->replacement[value->id] ? refine->replacement[value->id] : value; }
+static Value *replaced(const Refine *refine, Value *value)
+{
+    return value && refine->replacement[value->id] ? refine->replacement[value->id] : value;
+}
 
 /* Takes out the reshapes that only regroup; what they made is what they were given. */
 static void drop_reshapes(Refine *refine)

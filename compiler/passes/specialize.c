@@ -139,7 +139,8 @@ static void report(Module *module, const Op *op, const Plan *plan)
     long bytes = (long)plan_bytes(plan);
     const char *what = op->results[0]->name ? op->results[0]->name : "a value", *reason = op->reason ? op->reason : "reshard in the source";
     if (module->remark_comm)
-        diag_remark(module->diag, op->at, "%s of %s%s%s: %ld bytes received in all, for %s", plan_name(plan), what, op->scope ? " in " : "", op->scope ? op->scope : "", bytes, reason);
+        diag_remark(module->diag, op->at, "%s of %s%s%s: %ld bytes received in all, for %s", plan_name(plan), what, op->scope ? " in " : "",
+                    op->scope ? op->scope : "", bytes, reason);
     if (module->warn_implicit_reshard && op->reason && bytes)
         diag_warning(module->diag, op->at, "%s of %s that nobody wrote: %ld bytes, for %s", plan_name(plan), what, bytes, reason);
 }

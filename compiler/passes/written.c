@@ -1,4 +1,5 @@
-/* Layouts as the source writes them, in `shard` and `reshard`: numbered by the dimensions of the source, which refinement has split since. */
+/* Layouts as the source writes them, in `shard` and `reshard`: numbered by the dimensions of the source, which refinement has split since.
+ */
 #include "passes/place.h"
 
 #include <ctype.h>
@@ -12,9 +13,9 @@ typedef struct Reader {
     const int8_t *origin; // by dimension: the one that it was in the source
     Type source;          // the type in the source
     const char *text;
-    int at;               // offset into text
+    int at; // offset into text
     Spread spread;
-    uint64_t used;        // axes of the mesh that the layout names
+    uint64_t used; // axes of the mesh that the layout names
 } Reader;
 
 static Position here(const Reader *reader)
@@ -48,7 +49,8 @@ static const char *word(Reader *reader, int *at)
     return arena_substring(reader->module->arena, reader->text + *at, (size_t)(reader->at - *at));
 }
 
-/* The first of the dimensions that dimension `number` of the source became, the loop over micro-batches left aside; SPREAD_DUP when it has extent 1 and is gone. */
+/* The first of the dimensions that dimension `number` of the source became, the loop over micro-batches left aside; SPREAD_DUP when it has
+ * extent 1 and is gone. */
 static int first_dim(const Reader *reader, int number)
 {
     for (int d = 0; d < reader->value->type.rank; d++)
@@ -78,7 +80,8 @@ static int state_target(Reader *reader, const char *name)
         diag_error(reader->module->diag, here(reader), "expected a dimension's name or number, dup, sum or max");
         return -100;
     }
-    diag_error(reader->module->diag, here(reader), "\"%s\" is no dimension of this tensor: write a dimension's name or number, dup, sum or max", name);
+    diag_error(reader->module->diag, here(reader),
+               "\"%s\" is no dimension of this tensor: write a dimension's name or number, dup, sum or max", name);
     const char *close = value->dims ? diag_closest(name, value->dims, value->type.rank) : NULL;
     if (close)
         diag_note(reader->module->diag, here(reader), "did you mean \"%s\"?", close);
@@ -212,8 +215,8 @@ static bool on_devices(Module *module, const Mesh *mesh, const Value *value, con
 
 /* ---- layouts in device numbers ---- */
 
-/* By dimension of the written layout (its view, or the source's shape): the dimension that it is now, SPREAD_DUP when it is gone, -100 when it is none. A batch is
- * cut within each micro-batch; `each` are the extents of one. */
+/* By dimension of the written layout (its view, or the source's shape): the dimension that it is now, SPREAD_DUP when it is gone, -100 when
+ * it is none. A batch is cut within each micro-batch; `each` are the extents of one. */
 static void match_dims(const Reader *reader, Shape written, int *now, int64_t *each)
 {
     int d = 0, rank = reader->value->type.rank;
@@ -241,7 +244,8 @@ static int64_t group_pieces(const Group *group, int dim)
     return pieces;
 }
 
-/* Whether cutting the first factor of a dimension is the same as cutting the dimension: it has one factor, or that factor divides evenly. */
+/* Whether cutting the first factor of a dimension is the same as cutting the dimension: it has one factor, or that factor divides evenly.
+ */
 static bool cuts_first(const Reader *reader, const Layout *layout, Shape written, int dim, int now)
 {
     int64_t first = now >= 0 ? reader->value->type.extent[now] : 1;
@@ -259,8 +263,13 @@ static int renumbered(const Reader *reader, const Layout *layout, Shape written,
     if (now[dim] == -100 || !cuts_first(reader, layout, written, dim, now[dim])) {
         Text factors = {.arena = reader->module->arena};
         for (int d = 0; d < reader->value->type.rank; d++)
-            text_print(&factors, "%s%ld", d == 0 ? "" : reader->origin[d] == reader->origin[d - 1] ? "*" : ", ", (long)reader->value->type.extent[d]);
-        diag_error(reader->module->diag, reader->value->shard_at, "dimension %d of this layout is not one that can be cut like this: the model splits it into factors", dim);
+            text_print(&factors, "%s%ld",
+                       d == 0                                       ? ""
+                       : reader->origin[d] == reader->origin[d - 1] ? "*"
+                                                                    : ", ",
+                       (long)reader->value->type.extent[d]);
+        diag_error(reader->module->diag, reader->value->shard_at,
+                   "dimension %d of this layout is not one that can be cut like this: the model splits it into factors", dim);
         diag_note(reader->module->diag, reader->value->at, "write the layout for the view (%s)", text_bytes(&factors));
         return -100;
     }
@@ -312,14 +321,21 @@ static const Layout *read_devices(const Reader *reader)
     const Value *value = reader->value;
     Diag *diag = reader->module->diag;
     const Layout *layout = layout_parse(reader->module->arena, diag, value->shard_at, value->shard_text);
-    if (!layout || !layout_check(diag, value->shard_at, layout, type_shape(reader->source)) || !on_devices(reader->module, reader->mesh, value, layout))
+    if (!layout || !layout_check(diag, value->shard_at, layout, type_shape(reader->source)) ||
+        !on_devices(reader->module, reader->mesh, value, layout))
         return NULL;
     return renumber(reader, layout);
 }
 
 const Layout *place_written(Module *module, const Mesh *mesh, const Value *value, Type source, const int8_t *origin)
 {
-    Reader reader = {.module = module, .mesh = mesh, .value = value, .origin = origin, .source = source, .text = value->shard_text, .spread = spread_whole()};
+    Reader reader = {.module = module,
+                     .mesh = mesh,
+                     .value = value,
+                     .origin = origin,
+                     .source = source,
+                     .text = value->shard_text,
+                     .spread = spread_whole()};
     skip_blanks(&reader);
     if (reader.text[reader.at] == '{')
         return read_axes(&reader, module_shared(module));
