@@ -127,6 +127,13 @@ static Program *image_program(const ht_program *program) { return program->sessi
 
 /* ---- running ---- */
 
+/* Ends the program when it was given no program: `call` names the function. */
+static void check_program(const ht_program *program, const char *call)
+{
+    if (!program)
+        ht_fail("%s was called with NULL for the program", call);
+}
+
 /* Fails with the names that there are. */
 static void no_input(const Program *program, const char *name)
 {
@@ -167,6 +174,7 @@ static float run_image(ht_program *program, const ht_fed *feeds)
 
 static float run(ht_program *program, const ht_fed *feeds, bool trains)
 {
+    check_program(program, trains ? "ht_step" : "ht_run");
     check_open(program->session);
     if (program->trains != trains)
         ht_fail(trains ? "ht_step needs a program of ht_train; ht_run runs those of ht_infer"
@@ -180,6 +188,9 @@ void ht_run_with(ht_program *program, const ht_fed *feeds) { run(program, feeds,
 
 void ht_fetch(ht_program *program, const char *name, void *to)
 {
+    check_program(program, "ht_fetch");
+    if (!to)
+        ht_fail("ht_fetch of output \"%s\" was given NULL to copy to", name);
     check_open(program->session);
     if (program->eager) {
         eager_program_fetch(program->eager, name, to);
@@ -196,6 +207,7 @@ void ht_fetch(ht_program *program, const char *name, void *to)
 
 void ht_set_hyper(ht_program *program, int index, float value)
 {
+    check_program(program, "ht_set_hyper");
     if (index < 0 || index >= HT_HYPER)
         ht_fail("an optimizer has the numbers 0 to %d; there is no number %d", HT_HYPER - 1, index);
     program->hyper[index] = value;
