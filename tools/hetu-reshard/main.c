@@ -69,8 +69,7 @@ static int run_batch(const Options *options, const Cluster *cluster, int rank, i
     char *line = NULL;
     size_t room = 0;
     int number = 0;
-    if (!rank)
-        mkdir(options->dump, 0777);
+    mkdir(options->dump, 0777); // by every rank: one that has no part in the first cases may come here before rank 0
     while (getline(&line, &room, file) > 0) {
         Arena *arena = arena_create();
         Case *conversion = read_line(arena, diag_create(arena, stderr), line);
