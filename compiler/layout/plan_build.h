@@ -50,6 +50,15 @@ int *sort_by_component(Builder *builder, const int *component, int count, int co
  * is not enough for all, the loads end as even as they can. */
 void spread_evenly(Builder *builder, const Devices *devices, int64_t amount, int64_t cost, int64_t cap, int64_t *load, int64_t *shares);
 
+/* The elements of all segments. */
+int64_t segments_volume(const Segments *segments);
+
+/* Seconds that the plan's steps take by its cluster. */
+double price_plan(Builder *builder);
+
+/* The field's word for the plan's steps; see plan_name. */
+const char *name_plan(Builder *builder);
+
 /* Sets the loads to what the steps so far move. */
 void plan_count(Builder *builder);
 

@@ -1,7 +1,7 @@
 /* Values on their way to those that want them: all-gathers and broadcasts where teams are closed, else balanced messages.
  *
- * Where more devices need a value than hold it, the holders send some of it to all and divide the rest among the needers, which pass their shares on
- * in a second round; so nobody sends much more than an even share.
+ * Where more devices need a value than hold it, the holders send some of it to all and divide the rest among the needers, which pass their
+ * shares on in a second round; so nobody sends much more than an even share.
  */
 #include "layout/plan_build.h"
 
@@ -70,13 +70,10 @@ static void add_teams(Builder *builder, const Gifts *gifts, int g, const int *la
     }
 }
 
-static int compare_devices(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
+static int compare_devices(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-/* The devices of a component whose teams are all of the same devices: the holders in the order of their gifts, then the rest, ascending. The
- * result is empty when the teams differ. */
+/* The devices of a component whose teams are all of the same devices: the holders in the order of their gifts, then the rest, ascending.
+ * The result is empty when the teams differ. */
 static Devices closed_devices(Builder *builder, const Teams *teams, const int *order, int count, int *holders)
 {
     Devices devices = {0}, rest = {0};
@@ -132,7 +129,8 @@ static bool add_gather(Builder *builder, const Gifts *gifts, const Teams *teams,
 {
     int holders;
     Devices devices = closed_devices(builder, teams, order, count, &holders);
-    if (!devices.count || !holders_serve(gifts, teams, order, count) || (holders == 1 && devices.count == 2) || (holders > 1 && !holders_keep(builder, gifts, teams, order, count)))
+    if (!devices.count || !holders_serve(gifts, teams, order, count) || (holders == 1 && devices.count == 2) ||
+        (holders > 1 && !holders_keep(builder, gifts, teams, order, count)))
         return false;
     Segments *parts = arena_array(builder->arena, Segments, devices.count);
     for (int i = 0; i < count; i++) {
@@ -175,7 +173,8 @@ static Gifts gather(Builder *builder, const Gifts *gifts, const int *lanes)
     for (int i = 0; i < teams.count; i++)
         sets[i] = teams.at[i].devices;
     int components, *component = connect_sets(builder, sets, teams.count, &components);
-    int *begin = arena_array(builder->arena, int, components + 1), *order = sort_by_component(builder, component, teams.count, components, begin);
+    int *begin = arena_array(builder->arena, int, components + 1),
+        *order = sort_by_component(builder, component, teams.count, components, begin);
     bool *done = arena_array(builder->arena, bool, components), *served = arena_array(builder->arena, bool, teams.count);
     for (int c = 0; c < components; c++)
         done[c] = add_gather(builder, gifts, &teams, order + begin[c], begin[c + 1] - begin[c]);
@@ -230,7 +229,8 @@ static int64_t spare_capacity(const Builder *builder, const Devices *holders, in
     return spare;
 }
 
-/* How much of a gift its holders send to all needers themselves: as much as they can without going above the cap; the rest they send once, to be passed on. */
+/* How much of a gift its holders send to all needers themselves: as much as they can without going above the cap; the rest they send once,
+ * to be passed on. */
 static int64_t direct_volume(const Builder *builder, const Gift *gift, int64_t volume, int64_t cap, bool last)
 {
     if (last || gift->needers.count == 1)
@@ -285,7 +285,8 @@ static void extract_all_to_alls(Builder *builder, int exchange)
         array_push(builder->arena, &sets[i], messages.at[i].receiver);
     }
     int components, *component = connect_sets(builder, sets, messages.count, &components);
-    int *begin = arena_array(builder->arena, int, components + 1), *order = sort_by_component(builder, component, messages.count, components, begin);
+    int *begin = arena_array(builder->arena, int, components + 1),
+        *order = sort_by_component(builder, component, messages.count, components, begin);
     for (int c = 0; c < components; c++) {
         int count = begin[c + 1] - begin[c];
         Devices devices = {0};

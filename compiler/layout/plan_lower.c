@@ -1,7 +1,7 @@
 /* Lowering: what one device does in a plan, as the tables of <hetu/reshard.h>.
  *
- * Pieces that are contiguous in a tensor's storage are sent from there and received there; others are packed in scratch. Scratch begins with the
- * reductions that are not complete and are needed later; behind it each step has its own packing space.
+ * Pieces that are contiguous in a tensor's storage are sent from there and received there; others are packed in scratch. Scratch begins
+ * with the reductions that are not complete and are needed later; behind it each step has its own packing space.
  */
 #include "layout/plan_build.h"
 
@@ -28,10 +28,10 @@ typedef struct Lowering {
     const Plan *plan;
     Arena *arena;
     int device;
-    int piece[2];                  // of the device; -1: it stands in that layout nowhere
+    int piece[2]; // of the device; -1: it stands in that layout nowhere
     Array(ht_reshard_step) steps;
     Array(Kept) kept;
-    int64_t base, used, most;      // elements of scratch: where a step's space begins, what it has used, and the most of all steps
+    int64_t base, used, most; // elements of scratch: where a step's space begins, what it has used, and the most of all steps
 } Lowering;
 
 static const Bundle *bundle_of(const Lowering *lowering, const Segment *segment)
@@ -39,10 +39,7 @@ static const Bundle *bundle_of(const Lowering *lowering, const Segment *segment)
     return &lowering->plan->cells->bundles[lowering->plan->tasks.at[segment->task].bundle];
 }
 
-static int64_t volume_of(const Segment *segment)
-{
-    return segment->hi - segment->lo;
-}
+static int64_t volume_of(const Segment *segment) { return segment->hi - segment->lo; }
 
 static int64_t volume_of_all(const Segments *segments)
 {
@@ -75,10 +72,7 @@ static bool is_contiguous(const ht_move *move)
     return !move->rank || (move->rank == 1 && move->dim[0].from == 1 && move->dim[0].to == 1);
 }
 
-static int64_t move_extent(const ht_move *move)
-{
-    return move->rank ? move->dim[0].extent : 1;
-}
+static int64_t move_extent(const ht_move *move) { return move->rank ? move->dim[0].extent : 1; }
 
 /* Appends a move; one that goes on where the last one ended is merged with it. */
 static void add_move(Lowering *lowering, Moves *moves, ht_move move, const ht_stride *dim)
@@ -104,7 +98,8 @@ static int64_t cell_place(const Lowering *lowering, const Where *where, int cell
 {
     const Cells *cells = lowering->plan->cells;
     if (!where->packed)
-        return cell_storage(cells, where->place == HT_TO ? SIDE_TO : SIDE_FROM, lowering->piece[where->place == HT_TO ? SIDE_TO : SIDE_FROM], cell, strides);
+        return cell_storage(cells, where->place == HT_TO ? SIDE_TO : SIDE_FROM,
+                            lowering->piece[where->place == HT_TO ? SIDE_TO : SIDE_FROM], cell, strides);
     int64_t step = 1;
     for (int f = cells->rank - 1; f >= 0; f--) {
         strides[f] = step;
@@ -119,7 +114,8 @@ static void move_cell(Lowering *lowering, Moves *moves, int cell, int64_t lo, in
     const Cells *cells = lowering->plan->cells;
     int64_t extents[CELL_MAX_RANK], from_strides[CELL_MAX_RANK], to_strides[CELL_MAX_RANK];
     cell_extents(cells, cell, extents);
-    int64_t from_at = cell_place(lowering, from, cell, extents, begin, from_strides), to_at = cell_place(lowering, to, cell, extents, begin, to_strides);
+    int64_t from_at = cell_place(lowering, from, cell, extents, begin, from_strides),
+            to_at = cell_place(lowering, to, cell, extents, begin, to_strides);
     int count;
     const Range *boxes = range_boxes(lowering->arena, extents, cells->rank, lo, hi, &count);
     for (int b = 0; b < count; b++) {
@@ -150,15 +146,9 @@ static void move_segment(Lowering *lowering, Moves *moves, const Segment *segmen
     }
 }
 
-static Where stored_at(ht_place place)
-{
-    return (Where){.place = place};
-}
+static Where stored_at(ht_place place) { return (Where){.place = place}; }
 
-static Where packed_at(int64_t offset)
-{
-    return (Where){.place = HT_SCRATCH, .packed = true, .offset = offset};
-}
+static Where packed_at(int64_t offset) { return (Where){.place = HT_SCRATCH, .packed = true, .offset = offset}; }
 
 /* Where the device has a segment that it sends. */
 static Where origin_of(const Lowering *lowering, const Segment *segment)
@@ -189,7 +179,8 @@ static Moves packing_moves(Lowering *lowering, const Segments *segments, int64_t
 {
     Moves moves = {0};
     for (int i = 0; i < segments->count; i++) {
-        move_segment(lowering, &moves, &segments->at[i], received ? stored_at(HT_TO) : origin_of(lowering, &segments->at[i]), packed_at(offset));
+        move_segment(lowering, &moves, &segments->at[i], received ? stored_at(HT_TO) : origin_of(lowering, &segments->at[i]),
+                     packed_at(offset));
         offset += volume_of(&segments->at[i]);
     }
     return moves;
@@ -205,10 +196,7 @@ static bool find_block(Lowering *lowering, const Segments *segments, bool receiv
     return true;
 }
 
-static void add_step(Lowering *lowering, ht_reshard_step step)
-{
-    array_push(lowering->arena, &lowering->steps, step);
-}
+static void add_step(Lowering *lowering, ht_reshard_step step) { array_push(lowering->arena, &lowering->steps, step); }
 
 static void add_moves(Lowering *lowering, ht_verb verb, const Moves *moves)
 {
@@ -267,10 +255,7 @@ static ht_reshard_step collective(const Lowering *lowering, const Step *step)
     return (ht_reshard_step){.verb = step->verb, .group = step->group_index};
 }
 
-static const ht_block *keep_block(Lowering *lowering, ht_block block)
-{
-    return arena_copy(lowering->arena, &block, sizeof block);
-}
+static const ht_block *keep_block(Lowering *lowering, ht_block block) { return arena_copy(lowering->arena, &block, sizeof block); }
 
 static void lower_all_reduce(Lowering *lowering, const Step *step)
 {
@@ -278,7 +263,9 @@ static void lower_all_reduce(Lowering *lowering, const Step *step)
     ht_reshard_step lowered = collective(lowering, step);
     ht_block send = send_block(lowering, &step->parts[0], &pack), receive = {0};
     if (!find_block(lowering, &step->parts[0], true, &receive)) {
-        receive = send.place == HT_SCRATCH ? send : (ht_block){.place = HT_SCRATCH, .offset = take_scratch(lowering, send.count), .count = send.count};
+        receive = send.place == HT_SCRATCH
+                      ? send
+                      : (ht_block){.place = HT_SCRATCH, .offset = take_scratch(lowering, send.count), .count = send.count};
         unpack_block(lowering, &step->parts[0], receive.offset, &unpack);
     }
     lowered.send_count = lowered.receive_count = 1;
@@ -351,7 +338,8 @@ static void lower_all_gather(Lowering *lowering, const Step *step, int position)
     if (!gather_in_place(lowering, step, &receive)) {
         Segments all = all_parts(lowering, step);
         receive.count = 0;
-        consecutive_blocks(lowering, step, (ht_block){.place = HT_SCRATCH, .offset = take_scratch(lowering, volume_of_all(&all))}, &receive);
+        consecutive_blocks(lowering, step, (ht_block){.place = HT_SCRATCH, .offset = take_scratch(lowering, volume_of_all(&all))},
+                           &receive);
         unpack_block(lowering, &all, receive.at[0].offset, &unpack);
     }
     lowered.send = keep_block(lowering, send);
@@ -478,7 +466,8 @@ static void add_own(Lowering *lowering, const Segment *segment, Contributions *c
 }
 
 /* A contribution's part [lo, hi), moved to where the reduction is stored. */
-static void move_part(Lowering *lowering, Moves *moves, const Contribution *contribution, int64_t lo, int64_t hi, const Segment *target, Where to)
+static void move_part(Lowering *lowering, Moves *moves, const Contribution *contribution, int64_t lo, int64_t hi, const Segment *target,
+                      Where to)
 {
     Segment part = contribution->segment;
     Where from = contribution->where;
@@ -489,7 +478,8 @@ static void move_part(Lowering *lowering, Moves *moves, const Contribution *cont
     move_segment(lowering, moves, &part, from, to);
 }
 
-/* Reduces the contributions in the order of their numbers: for each stretch on which they are the same, the first is copied and the others are combined. */
+/* Reduces the contributions in the order of their numbers: for each stretch on which they are the same, the first is copied and the others
+ * are combined. */
 static void reduce(Lowering *lowering, const Contributions *contributions, const Segment *target, Where to, Moves *copies, Moves *combines)
 {
     if (contributions->count)
@@ -577,7 +567,10 @@ static void lower_exchange(Lowering *lowering, const Step *step)
     }
     add_moves(lowering, HT_COPY, &pack);
     if (send.count || receive.count)
-        add_step(lowering, (ht_reshard_step){.verb = HT_EXCHANGE, .send_count = send.count, .receive_count = receive.count, .send = send.at, .receive = receive.at});
+        add_step(
+            lowering,
+            (ht_reshard_step){
+                .verb = HT_EXCHANGE, .send_count = send.count, .receive_count = receive.count, .send = send.at, .receive = receive.at});
     add_moves(lowering, HT_COPY, &unpack);
     if (step->combine)
         reduce_all(lowering, step, offsets);
@@ -671,10 +664,7 @@ const ht_reshard_device *plan_device(const Plan *plan, int device)
     return plan->lowered[slot] = lowered;
 }
 
-int64_t plan_scratch_bytes(const Plan *plan, int device)
-{
-    return plan_device(plan, device)->scratch;
-}
+int64_t plan_scratch_bytes(const Plan *plan, int device) { return plan_device(plan, device)->scratch; }
 
 const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, ht_dtype dtype, const char *name)
 {
@@ -682,7 +672,13 @@ const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, ht_dtype dtype, c
     ht_reshard_device *devices = arena_array(arena, ht_reshard_device, plan->device_count);
     for (int i = 0; i < plan->device_count; i++)
         devices[i] = *plan_device(plan, plan->devices[i]);
-    *lowered = (ht_reshard){.name = name, .dtype = dtype, .reduction = plan->reduction, .in_place = plan->in_place, .group_count = plan->groups.count,
-                            .device_count = plan->device_count, .group = plan->groups.at, .device = devices};
+    *lowered = (ht_reshard){.name = name,
+                            .dtype = dtype,
+                            .reduction = plan->reduction,
+                            .in_place = plan->in_place,
+                            .group_count = plan->groups.count,
+                            .device_count = plan->device_count,
+                            .group = plan->groups.at,
+                            .device = devices};
     return lowered;
 }

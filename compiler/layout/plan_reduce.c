@@ -1,8 +1,9 @@
-/* Reductions: each value is reduced once, in parts at several of the devices that want it, and then handed on; so all holders get the same bits.
+/* Reductions: each value is reduced once, in parts at several of the devices that want it, and then handed on; so all holders get the same
+ * bits.
  *
- * Where the holders of the contributions form teams that each want all of the value, an all-reduce does both at once. Where the teams of all parts are
- * the same devices, the parts are one reduce-scatter, or one reduce when all lie at one device. The rest is a batch of messages, before which
- * contributions that no reducer holds are reduced among their own holders if the reducers would receive too much.
+ * Where the holders of the contributions form teams that each want all of the value, an all-reduce does both at once. Where the teams of
+ * all parts are the same devices, the parts are one reduce-scatter, or one reduce when all lie at one device. The rest is a batch of
+ * messages, before which contributions that no reducer holds are reduced among their own holders if the reducers would receive too much.
  */
 #include "layout/plan_build.h"
 
@@ -44,17 +45,15 @@ static bool is_all_reduce(const Task *task)
     return true;
 }
 
-static int compare_devices(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
+static int compare_devices(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
 /* The all-reduce of a group; `team` is in ascending order. */
 static Step *all_reduce_step(Builder *builder, Devices team)
 {
     for (int s = 0; s < builder->plan->steps.count; s++) {
         Step *step = &builder->plan->steps.at[s];
-        if (step->verb == HT_ALL_REDUCE && step->group.count == team.count && !memcmp(step->group.at, team.at, sizeof(int) * (size_t)team.count))
+        if (step->verb == HT_ALL_REDUCE && step->group.count == team.count &&
+            !memcmp(step->group.at, team.at, sizeof(int) * (size_t)team.count))
             return step;
     }
     Step *step = plan_step(builder, HT_ALL_REDUCE);
@@ -81,12 +80,12 @@ static void add_all_reduce(Builder *builder, int t)
 /* A reduction that is no all-reduce: who reduces, and in which parts. */
 typedef struct Job {
     int task;
-    Devices reducers;  // those that want the value and hold a contribution, or else all that want it
-    bool holds;        // the reducers hold contributions
-    bool teams;        // the holders form teams, in each of which somebody reduces
-    int first, last;   // its parts
+    Devices reducers; // those that want the value and hold a contribution, or else all that want it
+    bool holds;       // the reducers hold contributions
+    bool teams;       // the holders form teams, in each of which somebody reduces
+    int first, last;  // its parts
     bool collective;
-    Array(int) early;  // contributions that no reducer holds and that are reduced beforehand
+    Array(int) early; // contributions that no reducer holds and that are reduced beforehand
 } Job;
 
 typedef Array(Job) Jobs;
@@ -208,7 +207,8 @@ static void reduce_in_teams(Builder *builder, const Jobs *jobs, const Parts *par
     for (int i = 0; i < parts->count; i++)
         teams[i] = parts->at[i].team;
     int components, *component = connect_sets(builder, teams, parts->count, &components);
-    int *begin = arena_array(builder->arena, int, components + 1), *order = sort_by_component(builder, component, parts->count, components, begin);
+    int *begin = arena_array(builder->arena, int, components + 1),
+        *order = sort_by_component(builder, component, parts->count, components, begin);
     bool *closed = arena_array(builder->arena, bool, components);
     for (int c = 0; c < components; c++)
         closed[c] = is_closed(parts, order + begin[c], begin[c + 1] - begin[c]);
@@ -227,10 +227,7 @@ typedef struct Rounds {
 } Rounds;
 
 /* Elements that a task's devices receive in all, by element of the value. */
-static int64_t task_cost(const Task *task, const Job *job)
-{
-    return task->source_count - job->holds + task->wanted.count - 1;
-}
+static int64_t task_cost(const Task *task, const Job *job) { return task->source_count - job->holds + task->wanted.count - 1; }
 
 /* The most that one of the devices has received. */
 static double most_received(const Builder *builder, const Devices *devices)
@@ -265,8 +262,8 @@ static Devices early_reducers(Builder *builder, const Task *task, const Job *job
     return devices;
 }
 
-/* Contributions that no reducer holds are reduced beforehand when the reducers would else receive much more than an even share, and when that makes the most that one
- * device receives less. */
+/* Contributions that no reducer holds are reduced beforehand when the reducers would else receive much more than an even share, and when
+ * that makes the most that one device receives less. */
 static void find_early(Builder *builder, Job *job, const Rounds *rounds)
 {
     const Task *task = &builder->plan->tasks.at[job->task];
@@ -385,7 +382,9 @@ static int64_t even_load(const Builder *builder, const Jobs *jobs)
     for (int i = 0; i < builder->plan->device_count; i++)
         total += builder->received[i];
     for (int j = 0; j < jobs->count; j++)
-        total += jobs->at[j].collective ? 0 : task_cost(&builder->plan->tasks.at[jobs->at[j].task], &jobs->at[j]) * builder->plan->tasks.at[jobs->at[j].task].volume;
+        total += jobs->at[j].collective ? 0
+                                        : task_cost(&builder->plan->tasks.at[jobs->at[j].task], &jobs->at[j]) *
+                                              builder->plan->tasks.at[jobs->at[j].task].volume;
     return total / builder->plan->device_count + 1;
 }
 

@@ -1,0 +1,136 @@
+/* Loads: what each device sends and receives, and how work is divided so that nobody has much more than an even share. */
+#include "layout/plan_build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- division ---- */
+
+typedef struct Load {
+    int64_t load;
+    int index;
+} Load;
+
+static int compare_loads(const void *a, const void *b)
+{
+    const Load *x = a, *y = b;
+    return x->load != y->load ? (x->load > y->load) - (x->load < y->load) : x->index - y->index;
+}
+
+/* How many of the least loaded devices take part, and the load that all of these have in the end. */
+static int find_level(const Load *loads, int count, double work, double *level)
+{
+    double sum = 0;
+    for (int k = 0; k < count; k++) {
+        sum += (double)loads[k].load;
+        *level = (sum + work) / (k + 1);
+        if (k + 1 == count || *level <= (double)loads[k + 1].load)
+            return k + 1;
+    }
+    return count;
+}
+
+void spread_evenly(Builder *builder, const Devices *devices, int64_t amount, int64_t cost, int64_t cap, int64_t *load, int64_t *shares)
+{
+    Load *loads = arena_array(builder->arena, Load, devices->count);
+    for (int i = 0; i < devices->count; i++)
+        loads[i] = (Load){load[plan_slot(builder->plan, devices->at[i])], i};
+    qsort(loads, (size_t)devices->count, sizeof *loads, compare_loads);
+    double level = 0;
+    int active = find_level(loads, devices->count, (double)amount * (double)cost, &level);
+    level = level > (double)cap ? level : (double)cap;
+    int64_t left = amount;
+    for (int k = 0; k < active; k++) {
+        int64_t share = (int64_t)((level - (double)loads[k].load) / (double)cost);
+        share = share < 0 ? 0 : share > left ? left : share;
+        shares[loads[k].index] = share;
+        left -= share;
+    }
+    for (int k = 0; left > 0; k = (k + 1) % active) {
+        shares[loads[k].index]++;
+        left--;
+    }
+    for (int i = 0; i < devices->count; i++)
+        load[plan_slot(builder->plan, devices->at[i])] += shares[i] * cost;
+}
+
+/* ---- traffic ---- */
+
+int64_t segments_volume(const Segments *segments)
+{
+    int64_t volume = 0;
+    for (int i = 0; i < segments->count; i++)
+        volume += segments->at[i].hi - segments->at[i].lo;
+    return volume;
+}
+
+static void count_moved(Plan *plan, int device, int64_t received, int64_t sent)
+{
+    int slot = plan_slot(plan, device);
+    plan->received[slot] += received;
+    plan->sent[slot] += sent;
+}
+
+/* Share i of `total` in n parts. */
+static int64_t even_share(int64_t total, int i, int n) { return (int64_t)((__int128)total * (i + 1) / n - (__int128)total * i / n); }
+
+/* What the members of a collective receive and send, as rings and chains move it. */
+static void count_collective(Plan *plan, const Step *step)
+{
+    int n = step->group.count, parts = step->verb == HT_ALL_REDUCE ? 1 : n;
+    int64_t volume = 0;
+    for (int i = 0; i < parts; i++)
+        volume += segments_volume(&step->parts[i]);
+    for (int i = 0; i < n; i++) {
+        int64_t received = 0, sent = 0;
+        if (step->verb == HT_ALL_REDUCE)
+            received = sent = even_share(2 * (n - 1) * volume, i, n);
+        else if (step->verb == HT_REDUCE_SCATTER)
+            received = sent = even_share((n - 1) * volume, i, n);
+        else if (step->verb == HT_ALL_GATHER) {
+            received = volume - segments_volume(&step->parts[i]);
+            sent = volume - segments_volume(&step->parts[(i + 1) % n]);
+        } else if (step->verb == HT_BROADCAST) {
+            received = i ? volume : 0;
+            sent = i < n - 1 ? volume : 0;
+        } else {
+            received = i < n - 1 ? volume : 0;
+            sent = i ? volume : 0;
+        }
+        count_moved(plan, step->group.at[i], received, sent);
+    }
+}
+
+static void count_step(Plan *plan, const Step *step)
+{
+    for (int i = 0; i < step->messages.count; i++) {
+        const Message *message = &step->messages.at[i];
+        count_moved(plan, message->sender, 0, message->volume);
+        count_moved(plan, message->receiver, message->volume, 0);
+    }
+    if (step->verb != HT_ALL_TO_ALL && step->verb != HT_EXCHANGE)
+        count_collective(plan, step);
+}
+
+void plan_count(Builder *builder)
+{
+    size_t size = sizeof(int64_t) * (size_t)builder->plan->device_count;
+    memset(builder->plan->received, 0, size);
+    memset(builder->plan->sent, 0, size);
+    for (int s = 0; s < builder->plan->steps.count; s++)
+        count_step(builder->plan, &builder->plan->steps.at[s]);
+}
+
+int64_t plan_bytes(const Plan *plan)
+{
+    int64_t total = 0;
+    for (int i = 0; i < plan->device_count; i++)
+        total += plan->received[i];
+    return total * plan->element;
+}
+
+int64_t plan_bytes_received(const Plan *plan, int device)
+{
+    int slot = plan_slot(plan, device);
+    return slot < 0 ? 0 : plan->received[slot] * plan->element;
+}
