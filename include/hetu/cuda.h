@@ -1,0 +1,64 @@
+/* cuda.h: how emitted CUDA C and the CUDA kernels of the runtime launch work. C++ only.
+ *
+ *     __global__ void scale_device(float *y, const float *x, int64_t n)
+ *     {
+ *         for (int64_t i = ht_thread(); i < n; i += ht_threads())
+ *             y[i] = 2 * x[i];
+ *     }
+ *     ht_launch(scale_device, ht_blocks(n, 256), 256, 0, y, x, n);
+ *
+ * All work of a rank goes to one stream in order, ht_compute_stream(); the runtime may capture it into a graph.
+ */
+#ifndef HETU_CUDA_H
+#define HETU_CUDA_H
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+extern "C" {
+/* The stream that computes. */
+cudaStream_t ht_compute_stream(void);
+
+/* Ends the program with the rank, the operator at work and CUDA's message unless `code` is cudaSuccess. */
+void ht_cuda_check(cudaError_t code, const char *call, const char *file, int line);
+}
+
+#define HT_CUDA(call) ht_cuda_check((call), #call, __FILE__, __LINE__)
+
+/* Dynamic shared memory of a block, as `type *name`; its size is the third number of ht_launch. */
+#ifdef HT_EMULATED
+#define HT_SHARED(type, name) type *name = (type *)ht_emulated_shared()
+#else
+#define HT_SHARED(type, name)                                                                                                              \
+    extern __shared__ __align__(128) unsigned char ht_shared_bytes[];                                                                      \
+    type *name = (type *)ht_shared_bytes
+#endif
+
+/* This thread's number in the grid, and how many there are. */
+static __device__ inline int64_t ht_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
+static __device__ inline int64_t ht_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
+
+/* Blocks for `count` elements, one a thread; never 0, never more than a grid-stride loop needs. */
+static inline unsigned ht_blocks(int64_t count, int threads)
+{
+    const int64_t most = 1 << 16;
+    int64_t blocks = (count + threads - 1) / threads;
+    return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);
+}
+
+/* Runs a kernel on the stream that computes, after all work that was put there before. */
+template <typename... Parameters, typename... Arguments>
+static inline void ht_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, Arguments... arguments)
+{
+#ifdef HT_EMULATED
+    ht_emulated_launch(grid, block, shared, ht_compute_stream(), [=] { kernel(Parameters(arguments)...); });
+#else
+    if (shared > 48 * 1024)
+        HT_CUDA(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+    kernel<<<grid, block, shared, ht_compute_stream()>>>(Parameters(arguments)...);
+    HT_CUDA(cudaGetLastError());
+#endif
+}
+
+#endif
