@@ -14,6 +14,13 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+#define HT_NORETURN [[noreturn]]
+extern "C" {
+#else
+#define HT_NORETURN _Noreturn
+#endif
+
 typedef enum ht_dtype { HT_F32, HT_BF16, HT_F64, HT_I32, HT_I64 } ht_dtype;
 
 enum { HT_MAX_RANK = 12 };
@@ -63,6 +70,10 @@ static inline int64_t ht_view_count(const ht_view *view, int first, int last)
 }
 
 /* Ends the program with a message that names the rank, such as "token 300 at element 17 is outside the table's 256 rows". */
-_Noreturn void ht_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+HT_NORETURN void ht_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

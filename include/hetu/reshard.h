@@ -13,6 +13,10 @@
 
 #include <hetu/kernel.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum ht_place { HT_FROM, HT_TO, HT_SCRATCH } ht_place;
 
 typedef enum ht_reduction { HT_NO_REDUCTION, HT_SUM, HT_MAX } ht_reduction;
@@ -91,5 +95,9 @@ int64_t ht_reshard_received(const ht_reshard *plan, int device);
 
 /* Bytes of scratch that a device needs. */
 int64_t ht_reshard_scratch(const ht_reshard *plan, int device);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -21,6 +21,26 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Where a tensor is: void * in C; in C++, which emitted CUDA C is, something that becomes a pointer to anything. */
+#ifdef __cplusplus
+struct ht_address {
+    void *at;
+    template <typename T> operator T *() const { return static_cast<T *>(at); }
+};
+#define HT_ADDRESS(pointer) ht_address{pointer}
+extern "C" {
+#else
+typedef void *ht_address;
+#define HT_ADDRESS(pointer) (pointer)
+#endif
+
+/* In front of a small function that CUDA kernels call, too. */
+#ifdef __CUDACC__
+#define HT_INLINE static __host__ __device__ inline
+#else
+#define HT_INLINE static inline
+#endif
+
 /* ---- what emitted functions work with ---- */
 
 typedef struct ht_worker {
@@ -36,21 +56,28 @@ typedef struct ht_worker {
 } ht_worker;
 
 /* The storage of a buffer in the arena, of a slot, and of either. */
-static inline void *ht_arena(const ht_worker *r, int64_t offset) { return r->arena + offset; }
+static inline ht_address ht_arena(const ht_worker *r, int64_t offset) { return HT_ADDRESS(r->arena + offset); }
 
-static inline void *ht_slot(const ht_worker *r, int64_t slot) { return r->slot[slot]; }
+static inline ht_address ht_slot(const ht_worker *r, int64_t slot) { return HT_ADDRESS(r->slot[slot]); }
 
-static inline void *ht_at(const ht_worker *r, int64_t buffer) { return buffer >= 0 ? r->arena + buffer : r->slot[-1 - buffer]; }
+static inline ht_address ht_at(const ht_worker *r, int64_t buffer) { return buffer >= 0 ? ht_arena(r, buffer) : ht_slot(r, -1 - buffer); }
 
 /* The part of an input that belongs to the micro-batch at work: `bytes` of its slot. */
-static inline void *ht_turn(const ht_worker *r, int64_t slot, int64_t bytes) { return (char *)r->slot[slot] + r->microbatch * bytes; }
+static inline ht_address ht_turn(const ht_worker *r, int64_t slot, int64_t bytes)
+{
+    return HT_ADDRESS((char *)r->slot[slot] + r->microbatch * bytes);
+}
 
 /* Copies bytes between two buffers; nothing when they are one. */
+#ifdef __cplusplus
+void ht_copy(void *to, const void *from, size_t bytes);
+#else
 static inline void ht_copy(void *to, const void *from, size_t bytes)
 {
     if (to != from)
         memcpy(to, from, bytes);
 }
+#endif
 
 /* Runs a kernel. `call` has the operands, results and attributes; step, training and seed are filled in from `r`. `where` is the place in
  * the source: "gpt.c:42 h3". */
@@ -66,7 +93,7 @@ void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count
 void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum);
 
 /* bf16 is stored as the upper half of an f32. */
-static inline float ht_bf16_load(uint16_t bits)
+HT_INLINE float ht_bf16_load(uint16_t bits)
 {
     union {
         uint32_t i;
@@ -75,7 +102,7 @@ static inline float ht_bf16_load(uint16_t bits)
     return u.f;
 }
 
-static inline uint16_t ht_bf16_store(float value)
+HT_INLINE uint16_t ht_bf16_store(float value)
 {
     union {
         float f;
@@ -154,5 +181,9 @@ typedef struct ht_tensor ht_model(void);
 
 /* Registers an image before main; `update` is the optimizer's operator, NULL when it does not train. */
 void ht_register(const ht_image *image, ht_model *model, void (*update)(void));
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

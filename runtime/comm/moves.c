@@ -10,46 +10,68 @@ size_t ht_dtype_bytes(ht_dtype dtype)
     return bytes[dtype];
 }
 
-/* What is done to the innermost dimension. */
-typedef struct Row Row;
-struct Row {
-    void (*run)(const Row *row, char *to, const char *from);
+/* What is done to the two innermost dimensions; strides are in elements. */
+typedef struct Sheet Sheet;
+struct Sheet {
+    void (*run)(const Sheet *sheet, char *to, const char *from);
     size_t size;
     ht_dtype dtype;
     ht_reduction reduction;
-    int64_t count, from_stride, to_stride;
+    ht_stride rows, row;
 };
 
-/* Runs `row` for each position of the dimensions before the innermost. */
-static void for_each_row(const Row *row, const ht_stride *dim, int rank, char *to, const char *from)
+/* Runs `sheet` for each position of the dimensions before its own. */
+static void for_each_sheet(const Sheet *sheet, const ht_stride *dim, int rank, char *to, const char *from)
 {
-    if (rank <= 1) {
-        row->run(row, to, from);
+    if (rank <= 2) {
+        sheet->run(sheet, to, from);
         return;
     }
     for (int64_t i = 0; i < dim->extent; i++)
-        for_each_row(row, dim + 1, rank - 1, to + i * dim->to * (int64_t)row->size, from + i * dim->from * (int64_t)row->size);
+        for_each_sheet(sheet, dim + 1, rank - 1, to + i * dim->to * (int64_t)sheet->size, from + i * dim->from * (int64_t)sheet->size);
 }
 
-static void run_rows(Row row, const ht_move *move, char *to, const char *from)
+static void run_sheets(Sheet sheet, const ht_move *move, char *to, const char *from)
 {
-    row.count = move->rank ? move->dim[move->rank - 1].extent : 1;
-    row.from_stride = move->rank ? move->dim[move->rank - 1].from : 1;
-    row.to_stride = move->rank ? move->dim[move->rank - 1].to : 1;
-    for_each_row(&row, move->dim, move->rank, to, from);
+    sheet.row = move->rank > 0 ? move->dim[move->rank - 1] : (ht_stride){1, 1, 1};
+    sheet.rows = move->rank > 1 ? move->dim[move->rank - 2] : (ht_stride){1, 0, 0};
+    for_each_sheet(&sheet, move->dim, move->rank, to, from);
+}
+
+/* Copies rows of `bytes`; where that is a constant, the compiler copies without a call. */
+static inline void copy_whole_rows(const Sheet *sheet, char *to, const char *from, size_t bytes)
+{
+    int64_t to_step = sheet->rows.to * (int64_t)sheet->size, from_step = sheet->rows.from * (int64_t)sheet->size;
+    for (int64_t i = 0; i < sheet->rows.extent; i++)
+        memcpy(to + i * to_step, from + i * from_step, bytes);
+}
+
+/* Rows are often short: the heads, or the columns of a device, in a wide split. */
+static void copy_contiguous(const Sheet *sheet, char *to, const char *from)
+{
+    size_t bytes = (size_t)sheet->row.extent * sheet->size;
+    switch (bytes) {
+    case 8: copy_whole_rows(sheet, to, from, 8); break;
+    case 16: copy_whole_rows(sheet, to, from, 16); break;
+    case 32: copy_whole_rows(sheet, to, from, 32); break;
+    case 64: copy_whole_rows(sheet, to, from, 64); break;
+    case 128: copy_whole_rows(sheet, to, from, 128); break;
+    default: copy_whole_rows(sheet, to, from, bytes);
+    }
 }
 
 #define COPY_STRIDED(T)                                                                                                                    \
-    for (int64_t i = 0; i < row->count; i++)                                                                                               \
-    ((T *)to)[i * row->to_stride] = ((const T *)from)[i * row->from_stride]
+    for (int64_t r = 0; r < sheet->rows.extent; r++)                                                                                       \
+        for (int64_t i = 0; i < sheet->row.extent; i++)                                                                                    \
+    ((T *)to)[r * sheet->rows.to + i * sheet->row.to] = ((const T *)from)[r * sheet->rows.from + i * sheet->row.from]
 
-static void copy_row(const Row *row, char *to, const char *from)
+static void copy_sheet(const Sheet *sheet, char *to, const char *from)
 {
-    if (row->from_stride == 1 && row->to_stride == 1)
-        memcpy(to, from, (size_t)row->count * row->size);
-    else if (row->size == 4)
+    if (sheet->row.from == 1 && sheet->row.to == 1)
+        copy_contiguous(sheet, to, from);
+    else if (sheet->size == 4)
         COPY_STRIDED(uint32_t);
-    else if (row->size == 8)
+    else if (sheet->size == 8)
         COPY_STRIDED(uint64_t);
     else
         COPY_STRIDED(uint16_t);
@@ -75,7 +97,8 @@ static void combine_bf16(ht_reduction reduction, uint16_t *to, int64_t to_stride
     }
 }
 
-static void combine_strided(ht_dtype dtype, ht_reduction reduction, void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t count)
+static void combine_strided(ht_dtype dtype, ht_reduction reduction, void *to, int64_t to_stride, const void *from, int64_t from_stride,
+                            int64_t count)
 {
     switch (dtype) {
     case HT_F32: COMBINE(float); break;
@@ -91,30 +114,35 @@ void ht_combine(ht_dtype dtype, ht_reduction reduction, void *to, const void *fr
     combine_strided(dtype, reduction, to, 1, from, 1, count);
 }
 
-static void combine_row(const Row *row, char *to, const char *from)
+static void combine_sheet(const Sheet *sheet, char *to, const char *from)
 {
-    combine_strided(row->dtype, row->reduction, to, row->to_stride, from, row->from_stride, row->count);
+    int64_t to_step = sheet->rows.to * (int64_t)sheet->size, from_step = sheet->rows.from * (int64_t)sheet->size;
+    for (int64_t r = 0; r < sheet->rows.extent; r++)
+        combine_strided(sheet->dtype, sheet->reduction, to + r * to_step, sheet->row.to, from + r * from_step, sheet->row.from,
+                        sheet->row.extent);
 }
 
-static void fill_row(const Row *row, char *to, const char *from)
+static void fill_sheet(const Sheet *sheet, char *to, const char *from)
 {
     (void)from;
-    for (int64_t i = 0; i < row->count; i++)
-        ht_fill_identity(to + i * row->to_stride * (int64_t)row->size, row->dtype, 1, row->reduction == HT_MAX);
+    for (int64_t r = 0; r < sheet->rows.extent; r++)
+        for (int64_t i = 0; i < sheet->row.extent; i++)
+            ht_fill_identity(to + (r * sheet->rows.to + i * sheet->row.to) * (int64_t)sheet->size, sheet->dtype, 1,
+                             sheet->reduction == HT_MAX);
 }
 
 void ht_move_copy(const ht_move *move, size_t size, char *to, const char *from)
 {
     if (to != from)
-        run_rows((Row){.run = copy_row, .size = size}, move, to, from);
+        run_sheets((Sheet){.run = copy_sheet, .size = size}, move, to, from);
 }
 
 void ht_move_combine(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to, const char *from)
 {
-    run_rows((Row){.run = combine_row, .size = ht_dtype_bytes(dtype), .dtype = dtype, .reduction = reduction}, move, to, from);
+    run_sheets((Sheet){.run = combine_sheet, .size = ht_dtype_bytes(dtype), .dtype = dtype, .reduction = reduction}, move, to, from);
 }
 
 void ht_move_fill(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to)
 {
-    run_rows((Row){.run = fill_row, .size = ht_dtype_bytes(dtype), .dtype = dtype, .reduction = reduction}, move, to, to);
+    run_sheets((Sheet){.run = fill_sheet, .size = ht_dtype_bytes(dtype), .dtype = dtype, .reduction = reduction}, move, to, to);
 }

@@ -4,6 +4,7 @@
 #include "comm/mpi.h"
 #include "comm/moves.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,16 +151,31 @@ static int64_t lowest_offset(const ht_block *blocks, int count)
     return lowest == INT64_MAX ? 0 : lowest;
 }
 
+/* Whether all blocks have the same count and lie one after another. */
+static bool blocks_even(const ht_block *blocks, int count)
+{
+    for (int i = 1; i < count; i++)
+        if (blocks[i].count != blocks->count || blocks[i].offset != blocks->offset + i * blocks->count)
+            return false;
+    return true;
+}
+
 static void run_all_gather(const Run *run, const ht_reshard_step *step, MPI_Comm comm)
 {
-    int n = step->receive_count, *counts = checked_alloc(sizeof(int) * 2 * (size_t)n), rank;
+    int n = step->receive_count, rank, sent = (int)step->send->count;
     int64_t base = lowest_offset(step->receive, n);
+    MPI_Datatype type = datatype(run->plan->dtype);
     HT_MPI(MPI_Comm_rank(comm, &rank));
     const char *from = block_address(run, step->send);
     char *own = block_address(run, &step->receive[rank]), *to = address(run, step->receive->place, base);
-    block_counts(step->receive, n, base, counts, counts + n);
     const void *send = from == own ? MPI_IN_PLACE : from;
-    HT_MPI(MPI_Allgatherv(send, (int)step->send->count, datatype(run->plan->dtype), to, counts, counts + n, datatype(run->plan->dtype), comm));
+    if (blocks_even(step->receive, n)) {
+        HT_MPI(MPI_Allgather(send, sent, type, to, sent, type, comm));
+        return;
+    }
+    int *counts = checked_alloc(sizeof(int) * 2 * (size_t)n);
+    block_counts(step->receive, n, base, counts, counts + n);
+    HT_MPI(MPI_Allgatherv(send, sent, type, to, counts, counts + n, type, comm));
     free(counts);
 }
 
