@@ -237,8 +237,6 @@ static void choose_backend(Reader *reader, const char *word)
 {
     static const char *const words[] = {"cpu", "cuda"};
     reader->options->backend = words[choose(reader->arena, "--backend", word, words, 2)];
-    if (!strcmp(reader->options->backend, "cuda"))
-        mistake("this version has no backend %s", "cuda");
 }
 
 static void set_output(Reader *reader, const char *file)

@@ -5,12 +5,49 @@
 /* <hetu/vector_math.h> has some that vectorise. */
 static const char *const CPU_FUNCTIONS[][2] = {{"expf", "ht_expf"}, {"tanhf", "ht_tanhf"}, {NULL, NULL}};
 
+static const char *const CUDA_FUNCTIONS[][2] = {{NULL, NULL}};
+
+static const char *cpu_kernel(const Rule *rule) { return rule->kernel; }
+
+/* Kernels of the runtime, whose names begin with ht_, are there for every backend; a user's own is a function of the host unless the rule
+ * names one for CUDA. */
+static const char *cuda_kernel(const Rule *rule)
+{
+    if (rule->kernel_cuda)
+        return rule->kernel_cuda;
+    return rule->kernel && !strncmp(rule->kernel, "ht_", 3) ? rule->kernel : NULL;
+}
+
 static const Backend BACKENDS[] = {
     {.name = "cpu",
+     .suffix = "c",
+     .role_opening = "#include <hetu/rt.h>\n",
+     .kernel_opening = "#include <hetu/rt.h>\n"
+                       "#include <hetu/vector_math.h>\n",
+     .closing = "",
      .role_flags = "-O1",
      .kernel_flags = "-O3 -fopenmp -fno-math-errno -fno-trapping-math",
      .image_flags = "-O0",
-     .functions = CPU_FUNCTIONS},
+     .functions = CPU_FUNCTIONS,
+     .kernel = cpu_kernel,
+     .kernel_clause = "kernel(f)",
+     .loops = loops_cpu},
+    {.name = "cuda",
+     .suffix = "cu",
+     .role_opening = "#include <hetu/rt.h>\n"
+                     "\n"
+                     "extern \"C\" {\n",
+     .kernel_opening = "#include <hetu/cuda_loops.h>\n"
+                       "\n"
+                       "extern \"C\" {\n",
+     .closing = "\n}\n",
+     .role_flags = "",
+     .kernel_flags = "",
+     .image_flags = "",
+     .functions = CUDA_FUNCTIONS,
+     .kernel = cuda_kernel,
+     .kernel_clause = "kernel(cuda: f)",
+     .loops = loops_cuda},
 };
 
 const Backend *backend_find(const char *name)
@@ -27,10 +64,4 @@ const char *backend_function(const Backend *backend, const char *name)
         if (!strcmp(backend->functions[i][0], name))
             return backend->functions[i][1];
     return name;
-}
-
-const char *backend_kernel(const Backend *backend, const Rule *rule)
-{
-    (void)backend;
-    return rule->kernel;
 }

@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add_file(Emitter *emitter, EmittedFiles *files, const char *suffix, const char *text, const char *flags)
+/* Adds "BASE.WHAT.SUFFIX". */
+static void add_file(Emitter *emitter, EmittedFiles *files, const char *what, const char *suffix, const char *text, const char *flags)
 {
-    array_push(emitter->arena, files, (EmittedFile){arena_format(emitter->arena, "%s.%s.c", emitter->base, suffix), text, flags});
+    array_push(emitter->arena, files, (EmittedFile){arena_format(emitter->arena, "%s.%s.%s", emitter->base, what, suffix), text, flags});
 }
 
 static const char *strategy_text(Emitter *emitter)
@@ -75,7 +76,7 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include
               "}\n",
               "weak", weak_operators(emitter), "include", c_string(emitter->arena, include), "declarations", text_bytes(&declarations), "constructor",
               arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
-    add_file(emitter, files, "main", text_bytes(&out), "");
+    add_file(emitter, files, "main", "c", text_bytes(&out), "");
 }
 
 /* ---- roles and tables ---- */
@@ -123,28 +124,32 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
     Text *role_files = arena_array(emitter->arena, Text, roles + 1);
     for (int role = 0; role < roles; role++) {
         role_files[role] = begin_file(emitter, arena_format(emitter->arena, "role %d", role));
-        text_string(&role_files[role], "#include <hetu/rt.h>\n");
+        text_string(&role_files[role], emitter->backend->role_opening);
     }
     Text image = begin_file(emitter, "tables");
     text_string(&image, "#include <hetu/rt.h>\n");
     for (int m = 0; m < unit->modules.count; m++)
         emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
-    add_file(emitter, files, "image", text_bytes(&image), emitter->backend->image_flags);
-    for (int role = 0; role < roles; role++)
-        add_file(emitter, files, arena_format(emitter->arena, "role%d", role), text_bytes(&role_files[role]), emitter->backend->role_flags);
+    add_file(emitter, files, "image", "c", text_bytes(&image), emitter->backend->image_flags);
+    for (int role = 0; role < roles; role++) {
+        text_string(&role_files[role], emitter->backend->closing);
+        add_file(emitter, files, arena_format(emitter->arena, "role%d", role), emitter->backend->suffix, text_bytes(&role_files[role]),
+                 emitter->backend->role_flags);
+    }
 }
 
 static void emit_kernels(Emitter *emitter, EmittedFiles *files)
 {
     Text out = begin_file(emitter, "kernels");
     text_fill(&out,
-              "#include <hetu/rt.h>\n"
-              "#include <hetu/vector_math.h>\n"
+              "$opening"
               "\n"
               "$externs"
-              "$kernels",
-              "externs", text_bytes(&emitter->kernel_externs), "kernels", text_bytes(&emitter->kernel_text), NULL);
-    add_file(emitter, files, "kernels", text_bytes(&out), emitter->backend->kernel_flags);
+              "$kernels"
+              "$closing",
+              "opening", emitter->backend->kernel_opening, "externs", text_bytes(&emitter->kernel_externs), "kernels",
+              text_bytes(&emitter->kernel_text), "closing", emitter->backend->closing, NULL);
+    add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out), emitter->backend->kernel_flags);
 }
 
 /* "gpt_gpt_loss_train" */
@@ -159,7 +164,7 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const ch
     Arena *arena = unit->arena;
     Emitter emitter = {.arena = arena, .unit = unit, .base = base, .prefix = c_identifier(arena, prefix), .backend = backend_find(backend)};
     if (!emitter.backend) {
-        diag_error(unit->diag, (Position){0}, "this version has no back end \"%s\"; it has \"cpu\"", backend);
+        diag_error(unit->diag, (Position){0}, "this version has no back end \"%s\"; it has \"cpu\" and \"cuda\"", backend);
         return;
     }
     emitter.kernels = intern_create(arena);

@@ -5,7 +5,7 @@
 #include "ir/unit.h"
 
 typedef struct EmittedFile {
-    const char *name; // "gpt.role0.c", "gpt.kernels.c", "gpt.image.c", "gpt.main.c"
+    const char *name; // "gpt.role0.c", "gpt.kernels.c", "gpt.image.c", "gpt.main.c"; roles and kernels end in "cu" for CUDA
     const char *text;
     const char *flags; // extra flags for the C compiler, "-O1"
 } EmittedFile;

@@ -39,15 +39,17 @@ static void emit_turn_offset(Text *out, const Tensor *tensor, int written)
 
 static void emit_offsets(Text *out, const LocalOp *local, const Tensor *tensor, int *number)
 {
-    bool any = false;
+    int written = 0;
     for (int w = 0; w < tensor->bound->written_rank; w++) {
         if (!written_has_offset(local, tensor, w))
             continue;
-        text_print(out, "%s[%d] = at[%d]", any ? ", " : ", .offset = {", w, (*number)++);
+        text_string(out, written ? "" : ", .offset = {");
+        for (; written < w; written++)
+            text_string(out, written ? ", 0" : "0");
+        text_print(out, "%sat[%d]", written++ ? ", " : "", (*number)++);
         emit_turn_offset(out, tensor, w);
-        any = true;
     }
-    text_string(out, any ? "}" : "");
+    text_string(out, written ? "}" : "");
 }
 
 static void emit_view(Text *out, const LocalOp *local, const Tensor *tensor, int *number)

@@ -194,7 +194,7 @@ static void emit_plans(Image *image)
         const Plan *plan = roles->plans[roles->plan_of[user->index]];
         const char *name = arena_format(arena, "plan_%s_%d", image->name, c);
         const char *label = arena_format(arena, "%s: %s", op_place(arena, user, NULL), plan_name(plan));
-        emit_plan(image->out, plan, c_dtype(user->results[0]->type.dtype), name, label);
+        emit_plan(image->out, plan, name, label);
         text_print(&rows, "    &%s,\n", name);
     }
     const char *name = arena_format(arena, "%s_plan", image->name);

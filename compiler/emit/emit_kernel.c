@@ -9,13 +9,14 @@ static void key_number(Text *key, int64_t number) { text_append(key, (const char
 
 static void key_text(Text *key, const char *text) { text_append(key, text, strlen(text) + 1); }
 
-static void key_tensor(Text *key, const Tensor *tensor)
+static void key_tensor(Text *key, const LocalOp *local, const Tensor *tensor)
 {
     key_number(key, tensor->value ? (int)tensor->value->type.dtype : -1);
     if (!tensor->value)
         return;
     key_number(key, tensor->bound->access);
     key_number(key, tensor->value->micro);
+    key_number(key, value_turns(local->module, local->op, tensor->value));
     key_number(key, tensor->bound->rank);
     key_number(key, tensor->bound->written_rank);
     for (int d = 0; d < tensor->bound->rank; d++) {
@@ -51,9 +52,9 @@ static void kernel_key(Text *key, const LocalOp *local)
     }
     key_number(key, local->operand_count);
     for (int k = 0; k < local->result_count; k++)
-        key_tensor(key, &local->results[k]);
+        key_tensor(key, local, &local->results[k]);
     for (int k = 0; k < local->operand_count; k++)
-        key_tensor(key, &local->operands[k]);
+        key_tensor(key, local, &local->operands[k]);
     for (int t = 0; t < local->term_count; t++)
         key_number(key, local->terms[t].flagged);
 }
@@ -131,18 +132,6 @@ static void text_banner(Text *out, const LocalOp *local)
     text_string(out, " */\n");
 }
 
-static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
-
-/* Whether `name` stands in `text` as a whole word. */
-static bool has_word(const char *text, const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *at = text; (at = strstr(at, name)); at += length)
-        if ((at == text || !in_word(at[-1])) && !in_word(at[length]))
-            return true;
-    return false;
-}
-
 /* (void) for the parameters that the body does not use. */
 static void text_unused(Text *out, const LocalOp *local, const Kernel *kernel, const char *body)
 {
@@ -155,10 +144,10 @@ static void text_unused(Text *out, const LocalOp *local, const Kernel *kernel, c
 
 static void check_kernel(Target *target, const LocalOp *local, const char *kernel)
 {
+    const Backend *backend = target->emitter->backend;
     if (!kernel) {
-        diag_error(target->module->diag, local->op->at, "\"%s\" has no kernel for the back end \"%s\"", local->op->def->name,
-                   target->emitter->backend->name);
-        diag_note(target->module->diag, local->op->def->at, "its rule needs the clause kernel(f)");
+        diag_error(target->module->diag, local->op->at, "\"%s\" has no kernel for the back end \"%s\"", local->op->def->name, backend->name);
+        diag_note(target->module->diag, local->op->def->at, "its rule needs the clause %s", backend->kernel_clause);
     }
 }
 
@@ -171,14 +160,14 @@ static void declare_kernel(Emitter *emitter, const char *kernel)
         text_string(&emitter->kernel_externs, line);
 }
 
-/* The statements of the function. */
-static void kernel_body(Text *out, Target *target, const LocalOp *local)
+/* The statements of the function, and what stands before it. */
+static void kernel_body(Text *before, Text *out, Target *target, const LocalOp *local, const Kernel *kernel)
 {
     Product product;
     if (local->rule->kind == RULE_CALL && local_empty(local)) {
         emit_identity(out, local);
     } else if (local->rule->kind == RULE_CALL) {
-        const char *name = backend_kernel(target->emitter->backend, local->rule);
+        const char *name = target->emitter->backend->kernel(local->rule);
         check_kernel(target, local, name);
         if (name)
             declare_kernel(target->emitter, name);
@@ -186,7 +175,7 @@ static void kernel_body(Text *out, Target *target, const LocalOp *local)
     } else if (product_of(local, &product)) {
         emit_product(out, local, &product);
     } else {
-        emit_body(out, local);
+        target->emitter->backend->loops(before, out, local, kernel);
     }
 }
 
@@ -205,10 +194,11 @@ static Kernel kernel_write(Target *target, const LocalOp *local)
     };
     kernel.opening = arena_format(emitter->arena, "%s(%s", kernel.name, kernel.ranked ? "r, " : "");
     kernel.prototype = kernel_prototype(emitter->arena, &kernel, local, views);
-    Text body = {.arena = emitter->arena};
-    kernel_body(&body, target, local);
+    Text body = {.arena = emitter->arena}, before = {.arena = emitter->arena};
+    kernel_body(&before, &body, target, local, &kernel);
     Text *out = &emitter->kernel_text;
     text_banner(out, local);
+    text_string(out, text_bytes(&before));
     text_print(out, "%s\n{\n", kernel.prototype);
     text_unused(out, local, &kernel, text_bytes(&body));
     text_string(out, text_bytes(&body));

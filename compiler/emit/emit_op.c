@@ -20,13 +20,45 @@ int operand_of(const LocalOp *local, int index)
     return -1;
 }
 
-/* A name for a tensor in emitted C that stands beside the names that generated functions use. */
+bool value_turns(const Module *module, const Op *op, const Value *value)
+{
+    const Value *owner = value_storage(value);
+    return module->microbatches > 1 && owner->kind == VALUE_INPUT && owner->micro > 0 && op->turn == TURN_EACH;
+}
+
+/* Whether generated functions use a name themselves: their own words, and numbered ones as i0. */
+static bool is_own_name(const char *name)
+{
+    static const char *const OWN[] = {"r",    "at",     "where",   "sum",  "part", "c", "end",         "n",        "k",        "e",
+                                      "call", "result", "operand", "attr", "axes", "s", "threadIdx", "blockIdx", "blockDim", "gridDim"};
+    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
+        if (!strcmp(OWN[i], name))
+            return true;
+    const char *digits = name + (strncmp(name, "at", 2) ? 1 : 2);
+    return strchr("aik", name[0]) && *digits && strspn(digits, "0123456789") == strlen(digits);
+}
+
+/* Whether C++, which emitted CUDA C is, has a name as a keyword that C lacks. */
+static bool is_keyword(const char *name)
+{
+    static const char *const KEYWORDS[] = {
+        "alignas",  "alignof",   "and",      "and_eq",    "asm",      "bitand",    "bitor",     "bool",     "catch",    "class",
+        "compl",    "concept",   "constexpr", "consteval", "constinit", "const_cast", "co_await", "co_return", "co_yield", "decltype",
+        "delete",   "dynamic_cast", "explicit", "export",  "false",    "friend",    "mutable",   "namespace", "new",     "noexcept",
+        "not",      "not_eq",    "nullptr",  "operator",  "or",       "or_eq",     "private",   "protected", "public",  "reinterpret_cast",
+        "requires", "static_assert", "static_cast", "template", "this", "thread_local", "throw", "true", "try", "typeid",
+        "typename", "typeof", "using",     "virtual",  "wchar_t",   "xor",      "xor_eq"};
+    for (size_t i = 0; i < sizeof KEYWORDS / sizeof *KEYWORDS; i++)
+        if (!strcmp(KEYWORDS[i], name))
+            return true;
+    return false;
+}
+
+/* A name for a tensor in emitted C that stands beside the names that generated functions use; NAME_v is what is loaded of it. */
 static const char *tensor_name(Arena *arena, const char *name, int number)
 {
-    static const char *const TAKEN[] = {"r", "at", "where", "sum", "part", "c", "end", "call", "result", "operand", "attr", "axes"};
-    bool taken = strlen(name) == 2 && strchr("ik", name[0]) && name[1] >= '0' && name[1] <= '9';
-    for (size_t i = 0; i < sizeof TAKEN / sizeof *TAKEN; i++)
-        taken = taken || !strcmp(TAKEN[i], name);
+    size_t length = strlen(name);
+    bool taken = is_own_name(name) || is_keyword(name) || (length > 2 && !strcmp(name + length - 2, "_v"));
     return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "") : arena_format(arena, "%s_%d", name, number);
 }
 

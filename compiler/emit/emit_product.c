@@ -38,11 +38,16 @@ static bool product_is_matrix(const LocalOp *local, const Product *product)
     return alone;
 }
 
+static bool is_float(const Tensor *tensor)
+{
+    return !tensor->value || tensor->value->type.dtype == DTYPE_F32 || tensor->value->type.dtype == DTYPE_BF16;
+}
+
 static bool all_floats(const LocalOp *local)
 {
-    bool floats = local->results[0].value->type.dtype == DTYPE_F32;
+    bool floats = is_float(&local->results[0]);
     for (int k = 0; k < local->operand_count; k++)
-        floats = floats && (!local->operands[k].value || local->operands[k].value->type.dtype == DTYPE_F32);
+        floats = floats && is_float(&local->operands[k]);
     return floats;
 }
 
@@ -65,7 +70,8 @@ bool product_of(const LocalOp *local, Product *product)
         return false;
     product->bias = other ? operand_of(local, other->expr->index) : -1;
     product->bias_flagged = other && other->flagged;
-    return product_is_matrix(local, product);
+    return local->operands[product->x].value->type.dtype == local->operands[product->w].value->type.dtype &&
+           product_is_matrix(local, product);
 }
 
 static int64_t stride_of(const Tensor *tensor, int factor)
@@ -98,8 +104,21 @@ static void no_access(Text *out, const LocalOp *local, int operand, void *contex
     BUG("%s: operand %d in a scale", local->op->def->name, operand);
 }
 
+static const char *tensor_dtype(const Tensor *tensor) { return c_dtype(tensor->value->type.dtype); }
+
+/* The members of the call that say what the bias is; none where it is absent. */
+static const char *bias_members(const LocalOp *local, const Product *product, Arena *arena)
+{
+    if (product->bias < 0)
+        return "";
+    const Tensor *bias = &local->operands[product->bias];
+    return arena_format(arena, product->bias_flagged ? ".bias = at[0] ? %s : NULL, .bias_dtype = %s, " : ".bias = %s, .bias_dtype = %s, ",
+                        bias->name, tensor_dtype(bias));
+}
+
 void emit_product(Text *out, const LocalOp *local, const Product *product)
 {
+    const Tensor *y = &local->results[0], *x = &local->operands[product->x], *w = &local->operands[product->w];
     Text scale = {.arena = out->arena};
     if (product->scale)
         emit_expr(&scale, local, product->scale, no_access, NULL);
@@ -111,12 +130,11 @@ void emit_product(Text *out, const LocalOp *local, const Product *product)
             axes++;
         }
     text_string(out, "    };\n");
-    const char *bias = product->bias < 0 ? "NULL" : local->operands[product->bias].name;
-    char count[16];
-    snprintf(count, sizeof count, "%d", axes);
     text_fill(out,
-              product->bias_flagged ? "    ht_product($y, $x, $w, at[0] ? $bias : NULL, $axes, axes, $scale);\n"
-                                    : "    ht_product($y, $x, $w, $bias, $axes, axes, $scale);\n",
-              "y", local->results[0].name, "x", local->operands[product->x].name, "w", local->operands[product->w].name, "bias", bias,
-              "axes", count, "scale", product->scale ? text_bytes(&scale) : "1", NULL);
+              "    const ht_product_call call = {.y = $y, .y_dtype = $y_dtype, .x = $x, .w = $w, .dtype = $dtype,\n"
+              "                                  $bias.scale = $scale, .rank = $axes, .axes = axes};\n"
+              "    ht_product(&call);\n",
+              "y", y->name, "y_dtype", tensor_dtype(y), "x", x->name, "w", w->name, "dtype", tensor_dtype(x), "bias",
+              bias_members(local, product, out->arena), "scale", product->scale ? text_bytes(&scale) : "1", "axes",
+              arena_format(out->arena, "%d", axes), NULL);
 }

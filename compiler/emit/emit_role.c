@@ -57,15 +57,15 @@ const Conversions *conversions_of(Arena *arena, const Module *module)
 {
     const Specialization *roles = module->roles;
     Conversions *conversions = arena_new(arena, Conversions);
-    int *known = arena_array(arena, int, roles->plan_count *DTYPE_COUNT + 1);
+    int *known = arena_array(arena, int, roles->plan_count + 1);
     conversions->of = arena_array(arena, int, module->ops.count + 1);
-    conversions->user = arena_array(arena, const Op *, roles->plan_count *DTYPE_COUNT + 1);
+    conversions->user = arena_array(arena, const Op *, roles->plan_count + 1);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         conversions->of[i] = -1;
         if (roles->plan_of[i] < 0)
             continue;
-        int *number = &known[roles->plan_of[i] * DTYPE_COUNT + (int)op->results[0]->type.dtype];
+        int *number = &known[roles->plan_of[i]];
         if (!*number) {
             conversions->user[conversions->count++] = op;
             *number = conversions->count;
@@ -97,8 +97,7 @@ static void add_tensor(Arena *arena, Call *call, const Target *target, const Val
     if (!value)
         return;
     const Value *owner = value_storage(value);
-    bool turn = target->module->microbatches > 1 && owner->kind == VALUE_INPUT && owner->micro > 0 && call->op->turn == TURN_EACH;
-    if (turn)
+    if (value_turns(target->module, call->op, value))
         call_turn(arena, call, target->slot_of[owner->id], value_bytes(target, owner));
     else
         call_buffer(arena, call, value_buffer(target, value));

@@ -29,6 +29,17 @@ const char *c_string(Arena *arena, const char *text)
     return text_bytes(&out);
 }
 
+static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
+
+bool has_word(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = text; (at = strstr(at, name)); at += length)
+        if ((at == text || !in_word(at[-1])) && !in_word(at[length]))
+            return true;
+    return false;
+}
+
 const char *c_type(DType dtype)
 {
     static const char *const NAMES[] = {

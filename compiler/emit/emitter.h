@@ -1,7 +1,7 @@
 /* Inside the emitter: what its files share.
  *
  * emit.c writes a unit; for each module and role, emit_role.c turns operators into calls, folds repeated ones into loops and writes them;
- * emit_kernel.c, emit_product.c and emit_call.c write the functions that are called; emit_image.c writes the tables. emit_op.c says what an
+ * emit_kernel.c, emit_product.c, emit_call.c and loops*.c write the functions that are called; emit_image.c writes the tables. emit_op.c says what an
  * operator is on one device.
  */
 #ifndef EMIT_EMITTER_H
@@ -122,6 +122,9 @@ int local_pieces(const LocalOp *local, Target *target, int device, int64_t *numb
 /* Where in a device's row the numbers of this operator stand; added when new. -1 when it reads none. */
 int piece_column(Target *target, const LocalOp *local);
 
+/* Whether a tensor of an operator is a micro-batch's part of an input, which may begin anywhere; `value` as the operator has it. */
+bool value_turns(const Module *module, const Op *op, const Value *value);
+
 /* The index of the operand of the call that rule operand `index` stands for; -1 when absent. */
 int operand_of(const LocalOp *local, int index);
 
@@ -133,8 +136,7 @@ const Conversions *conversions_of(Arena *arena, const Module *module);
 const Kernel *kernel_for(Target *target, const LocalOp *local);
 
 /* Writers of bodies: append the statements of a function whose parameters are the tensors' names, `at` for the piece numbers, and where a C
- * kernel is run `r` and `where`. */
-void emit_body(Text *out, const LocalOp *local);
+ * kernel is run `r` and `where`. Loops are the back end's (backend.h). */
 void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update);
 void emit_identity(Text *out, const LocalOp *local);
 
@@ -181,6 +183,9 @@ void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, T
 /* `text` as a C identifier, and as the inside of a C string. */
 const char *c_identifier(Arena *arena, const char *text);
 const char *c_string(Arena *arena, const char *text);
+
+/* Whether `name` stands in `text` as a whole word. */
+bool has_word(const char *text, const char *name);
 
 /* "float", "uint16_t", ...; "HT_F32", ... */
 const char *c_type(DType dtype);

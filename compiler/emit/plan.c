@@ -1,6 +1,8 @@
 #include "emit/plan.h"
 
 static const char *const place_names[] = {[HT_FROM] = "HT_FROM", [HT_TO] = "HT_TO", [HT_SCRATCH] = "HT_SCRATCH"};
+static const char *const dtype_names[] = {
+    [HT_F32] = "HT_F32", [HT_BF16] = "HT_BF16", [HT_F64] = "HT_F64", [HT_I32] = "HT_I32", [HT_I64] = "HT_I64"};
 static const char *const reduction_names[] = {[HT_NO_REDUCTION] = "HT_NO_REDUCTION", [HT_SUM] = "HT_SUM", [HT_MAX] = "HT_MAX"};
 static const char *const verb_names[] = {
     [HT_COPY] = "HT_COPY",
@@ -37,21 +39,21 @@ static const char *dimension_rows(Arena *arena, const ht_move *move)
 static const char *move_row(Arena *arena, const ht_move *move)
 {
     Text row = {.arena = arena};
-    text_fill(&row, "{$from, $to, $from_offset, $to_offset, $rank, $dims}", "from", place_names[move->from], "to", place_names[move->to], "from_offset",
-              number(arena, move->from_offset), "to_offset", number(arena, move->to_offset), "rank", number(arena, move->rank), "dims",
+    text_fill(&row, "{$from, $to, $tensor, $from_offset, $to_offset, $rank, $dims}", "from", place_names[move->from], "to", place_names[move->to], "tensor",
+              number(arena, move->tensor), "from_offset", number(arena, move->from_offset), "to_offset", number(arena, move->to_offset), "rank", number(arena, move->rank), "dims",
               move->rank ? arena_format(arena, "(const ht_stride[]){%s}", dimension_rows(arena, move)) : "0", NULL);
     return text_bytes(&row);
 }
 
-/* `(const ht_block[]){{place, peer, offset, count}, ...}`, or 0 when there is none. */
+/* `(const ht_block[]){{place, tensor, peer, offset, count}, ...}`, or 0 when there is none. */
 static const char *block_rows(Arena *arena, const ht_block *blocks, int count)
 {
     if (!count)
         return "0";
     Text rows = {.arena = arena};
     for (int i = 0; i < count; i++)
-        text_print(&rows, "%s{%s, %d, %lld, %lld}", i ? ", " : "(const ht_block[]){", place_names[blocks[i].place], blocks[i].peer, (long long)blocks[i].offset,
-                   (long long)blocks[i].count);
+        text_print(&rows, "%s{%s, %d, %d, %lld, %lld}", i ? ", " : "(const ht_block[]){", place_names[blocks[i].place], blocks[i].tensor, blocks[i].peer,
+                   (long long)blocks[i].offset, (long long)blocks[i].count);
     text_string(&rows, "}");
     return text_bytes(&rows);
 }
@@ -74,10 +76,10 @@ static void emit_step(Text *out, const ht_reshard_step *step)
                   "verb", verb_names[step->verb], "count", number(arena, step->move_count), "moves", move_rows(arena, step), NULL);
     else
         text_fill(out,
-                  "    {.verb = $verb, .group = $group, .send_count = $sends, .receive_count = $receives,\n"
+                  "    {.verb = $verb, .dtype = $dtype, .reduction = $reduction, .group = $group, .send_count = $sends, .receive_count = $receives,\n"
                   "     .send = $send,\n"
                   "     .receive = $receive},\n",
-                  "verb", verb_names[step->verb], "group", number(arena, step->group), "sends", number(arena, step->send_count), "receives",
+                  "verb", verb_names[step->verb], "dtype", dtype_names[step->dtype], "reduction", reduction_names[step->reduction], "group", number(arena, step->group), "sends", number(arena, step->send_count), "receives",
                   number(arena, step->receive_count), "send", block_rows(arena, step->send, step->send_count), "receive",
                   block_rows(arena, step->receive, step->receive_count), NULL);
 }
@@ -118,21 +120,31 @@ static void emit_devices(Text *out, const ht_reshard *plan, const char *name)
     text_string(out, "};\n");
 }
 
-void emit_plan(Text *out, const Plan *plan, const char *dtype, const char *name, const char *label)
+static void emit_tensors(Text *out, const ht_reshard *plan, const char *name)
+{
+    text_print(out, "static const ht_reshard_tensor %s_tensors[] = { // type, reduction, whether in place\n", name);
+    for (int i = 0; i < plan->tensor_count; i++)
+        text_print(out, "    {%s, %s, %d},\n", dtype_names[plan->tensor[i].dtype], reduction_names[plan->tensor[i].reduction], plan->tensor[i].in_place);
+    text_string(out, "};\n");
+}
+
+void emit_plan(Text *out, const Plan *plan, const char *name, const char *label)
 {
     Arena *arena = out->arena;
-    const ht_reshard *lowered = plan_lowered(arena, plan, HT_F32, label);
+    const ht_reshard *lowered = plan_lowered(arena, plan, label);
     text_print(out, "/* %s */\n", label);
     emit_groups(out, lowered, name);
     for (int i = 0; i < lowered->device_count; i++)
         emit_steps(out, &lowered->device[i], name);
     emit_devices(out, lowered, name);
+    emit_tensors(out, lowered, name);
     text_fill(out,
               "static const ht_reshard $name = {\n"
-              "    .name = \"$label\", .dtype = $dtype, .reduction = $reduction, .in_place = $in_place,\n"
-              "    .group_count = $groups, .device_count = $devices, .group = $group, .device = $device,\n"
+              "    .name = \"$label\", .tensor_count = $tensors, .group_count = $groups, .device_count = $devices,\n"
+              "    .tensor = $name_tensors, .group = $group, .device = $name_devices,\n"
               "};\n\n",
-              "name", name, "label", escaped(arena, label), "dtype", dtype, "reduction", reduction_names[lowered->reduction], "in_place", number(arena, lowered->in_place),
-              "groups", number(arena, lowered->group_count), "devices", number(arena, lowered->device_count), "group",
-              lowered->group_count ? arena_format(arena, "%s_groups", name) : "0", "device", arena_format(arena, "%s_devices", name), NULL);
+              "name", name, "label", escaped(arena, label), "tensors", number(arena, lowered->tensor_count), "groups",
+              number(arena, lowered->group_count), "devices", number(arena, lowered->device_count), "name_tensors",
+              arena_format(arena, "%s_tensors", name), "group", lowered->group_count ? arena_format(arena, "%s_groups", name) : "0",
+              "name_devices", arena_format(arena, "%s_devices", name), NULL);
 }

@@ -5,7 +5,7 @@
 #include "layout/plan.h"
 #include "support/text.h"
 
-/* Appends `static const ht_reshard NAME = {...};` and the tables that it refers to. `dtype` is an ht_dtype's name, "HT_F32"; `label` is what messages call the conversion. */
-void emit_plan(Text *out, const Plan *plan, const char *dtype, const char *name, const char *label);
+/* Appends `static const ht_reshard NAME = {...};` and the tables that it refers to. `label` is what messages call the conversion. */
+void emit_plan(Text *out, const Plan *plan, const char *name, const char *label);
 
 #endif

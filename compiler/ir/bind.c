@@ -88,15 +88,89 @@ static bool check_present(Binder *binder)
     return !binder->failed;
 }
 
-/* In a body floating-point operands have one element type, unless the rule says what the result's is. */
-static bool check_dtypes(Binder *binder)
+/* The operand of the call whose type the call works in: the first floating-point one whose type the rule leaves open; else the first that
+ * is present. -1: there is none. */
+static int working_operand(const Binder *binder)
 {
     int first = -1;
-    if (binder->rule->kind != RULE_BODY || binder->rule->results[0].dtype != -1)
+    for (int i = 0; i < binder->operand_count; i++) {
+        if (!binder->operands[i])
+            continue;
+        if (binder->rule->operands[binder->access[i]].element.kind == ELEMENT_FOLLOWS && dtype_is_float(binder->operands[i]->type.dtype))
+            return i;
+        first = first < 0 ? i : first;
+    }
+    return first;
+}
+
+static DType working_type(const Binder *binder)
+{
+    int operand = working_operand(binder);
+    return operand < 0 ? DTYPE_F32 : binder->operands[operand]->type.dtype;
+}
+
+static DType element_type(const Binder *binder, const Element *element)
+{
+    switch (element->kind) {
+    case ELEMENT_FIXED: return (DType)element->index;
+    case ELEMENT_ARGUMENT: return (DType)binder->attrs[element->index].i;
+    case ELEMENT_WIDE: return dtype_wide(working_type(binder));
+    default: break;
+    }
+    for (int i = 0; i < binder->operand_count; i++)
+        if (binder->operands[i] && (element->kind == ELEMENT_FOLLOWS || binder->access[i] == element->index))
+            return binder->operands[i]->type.dtype;
+    return DTYPE_F32;
+}
+
+/* Operands whose type the rule gives have it. */
+static bool check_given_dtypes(Binder *binder)
+{
+    for (int i = 0; i < binder->operand_count; i++) {
+        const Access *access = &binder->rule->operands[binder->access[i]];
+        if (!binder->operands[i] || access->element.kind == ELEMENT_FOLLOWS)
+            continue;
+        DType wanted = element_type(binder, &access->element), is = binder->operands[i]->type.dtype;
+        if (is == wanted)
+            continue;
+        ERROR(binder, "%s: the element type of %s is %s, but must be %s here; convert it first", binder->def->name, access->name,
+              dtype_name(is), dtype_name(wanted));
+        bind_note_value(binder, i);
+        return false;
+    }
+    return true;
+}
+
+/* A kernel gets types that it works in. */
+static bool check_kernel_types(Binder *binder)
+{
+    for (int i = 0; binder->rule->types && i < binder->operand_count; i++) {
+        const Access *access = &binder->rule->operands[binder->access[i]];
+        const Value *value = binder->operands[i];
+        if (!value || access->element.kind != ELEMENT_FOLLOWS || !dtype_is_float(value->type.dtype) ||
+            binder->rule->types >> value->type.dtype & 1)
+            continue;
+        ERROR(binder, "%s: the kernel does not work in %s, the element type of %s; convert it first", binder->def->name,
+              dtype_name(value->type.dtype), access->name);
+        bind_note_value(binder, i);
+        return false;
+    }
+    return true;
+}
+
+/* Floating-point operands of a body have one element type, and those of a kernel that says its types, unless the rule says what the type of
+ * the operand or of the body's result is. */
+static bool check_dtypes(Binder *binder)
+{
+    const Rule *rule = binder->rule;
+    int first = -1;
+    if (!check_given_dtypes(binder) || !check_kernel_types(binder))
+        return false;
+    if (rule->kind == RULE_BODY ? rule->results[0].element.kind != ELEMENT_FOLLOWS : !rule->types)
         return true;
     for (int i = 0; i < binder->operand_count; i++) {
         const Value *value = binder->operands[i];
-        if (!value || value->type.dtype == DTYPE_I32 || value->type.dtype == DTYPE_I64)
+        if (!value || !dtype_is_float(value->type.dtype) || rule->operands[binder->access[i]].element.kind != ELEMENT_FOLLOWS)
             continue;
         if (first >= 0 && binder->operands[first]->type.dtype != value->type.dtype) {
             ERROR(binder, "%s: the element types of %s (%s) and %s (%s) differ; convert one of them first", binder->def->name,
@@ -234,18 +308,6 @@ static bool count_ellipses(Binder *binder)
 /* So that bytes and sums of a few tensors still fit 64 bits. */
 static const int64_t ELEMENTS_MOST = (int64_t)1 << 56;
 
-static DType result_dtype(const Binder *binder, const Access *result)
-{
-    if (result->dtype >= 0)
-        return (DType)result->dtype;
-    if (result->dtype <= -2)
-        return (DType)binder->attrs[-2 - result->dtype].i;
-    for (int i = 0; i < binder->operand_count; i++)
-        if (binder->operands[i])
-            return binder->operands[i]->type.dtype;
-    return DTYPE_F32;
-}
-
 static Type result_type(Binder *binder, const Access *result, const BoundAccess *bound)
 {
     int64_t *extent = arena_array(binder->arena, int64_t, bound->rank + 1);
@@ -257,7 +319,7 @@ static Type result_type(Binder *binder, const Access *result, const BoundAccess 
         for (int k = 0; k < bound->dims[d].count; k++)
             extent[d] *= binder->extent[bound->dims[d].factors[k]];
     }
-    Type type = {.dtype = result_dtype(binder, result), .rank = bound->rank, .extent = extent};
+    Type type = {.dtype = element_type(binder, &result->element), .rank = bound->rank, .extent = extent};
     if (type_elements(type) > ELEMENTS_MOST)
         ERROR(binder, "%s: the result %s, %s, has too many elements", binder->def->name, result->name, bind_type_text(binder, type));
     return type;

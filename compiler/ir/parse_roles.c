@@ -89,7 +89,8 @@ static const Plan *plan_of(IrParser *parser, const Op *op)
     const Value *from = op->operands[0], *to = op->results[0];
     if (!from || !from->layout || !to->layout)
         return NULL;
-    return reshard_plan(parser->arena, NULL, value_shape(parser->arena, to), dtype_size(to->type.dtype), from->layout, to->layout);
+    Conversion conversion = op_conversion(parser->arena, op);
+    return reshard_plan(parser->arena, NULL, &conversion);
 }
 
 static bool parse_plans(IrParser *parser)

@@ -32,6 +32,9 @@ typedef struct Specialization {
 /* What `device` holds of a value, computed once for each pair of layout and type. */
 const Region *value_region(Module *module, const Value *value, int device);
 
+/* What an operator of module->reshard_def converts. */
+Conversion op_conversion(Arena *arena, const Op *op);
+
 /* The local extents of a value whose region is one box (or empty: zeros); false where it has several boxes.
  * The dimension that the loop over micro-batches runs over has extent 1. */
 bool value_local(Module *module, const Value *value, int device, int64_t *extent);

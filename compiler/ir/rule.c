@@ -17,6 +17,10 @@ int dtype_size(DType dtype)
     return sizes[dtype];
 }
 
+DType dtype_wide(DType dtype) { return dtype == DTYPE_BF16 ? DTYPE_F32 : dtype; }
+
+bool dtype_is_float(DType dtype) { return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F64; }
+
 const OpDef *rule_inserted(Arena *arena, const char *name, const char *text)
 {
     Diag *diag = diag_create(arena, stderr);
@@ -99,7 +103,8 @@ void rule_linear(const Rule *rule, int *group)
         group[i] = rule->operands[i].linear;
     if (rule->kind == RULE_VIEW)
         group[0] = 1;
-    if (rule->kind != RULE_BODY || rule->operand_count > LINEAR_OPERANDS_MOST)
+    bool to_any = rule->results[0].element.kind == ELEMENT_ARGUMENT; // perhaps to integers
+    if (rule->kind != RULE_BODY || to_any || rule->operand_count > LINEAR_OPERANDS_MOST)
         return;
     unsigned taken = 0;
     for (int i = 0; i < rule->operand_count; i++)

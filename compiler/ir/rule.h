@@ -18,7 +18,10 @@
  *   reduction(op: f, ...)     cutting f makes every result partial under op, `+` or `max`
  *   offset(f, ...)            the kernel uses where its pieces start and the global extent (they are in the views that it gets)
  *   size(f: expr)             the extent of a factor that only results have, over integer arguments and size(f); size(f: +m) adds up a variadic factor
- *   dtype(y: argument)        the element type of a result: an argument of type ht_dtype, or one of f32 bf16 f64 i32 i64
+ *   dtype(y: type, x: type)   the element type of a result or operand: an argument of type ht_dtype; one of f32 bf16 f64 i32 i64; an operand, for its
+ *                             type; or `wide`: f32 where the operator works in bf16, else the type that it works in. A result without it is as the
+ *                             first operand. An operator works in the type of its first floating-point operand without this clause
+ *   types(t, ...)             the floating-point types that the kernel of a RULE_CALL works in; without it a program of bf16 gives it f32
  *   shape(argument)           RULE_VIEW: the argument of type ht_dims that gives the result's shape
  *   linear(x, y)              jointly linear: partial values pass when all of these operands are partial alike
  *   inplace(y: x, ...)        the result takes the operand's storage
@@ -97,6 +100,19 @@ typedef struct RuleDim {
     const int *factors;
 } RuleDim;
 
+/* Where the element type of an operand or result comes from: clause dtype. */
+typedef enum ElementKind {
+    ELEMENT_FOLLOWS,  // results: as the first operand; operands: any
+    ELEMENT_FIXED,    // DType `index`
+    ELEMENT_ARGUMENT, // argument `index` (into the attributes)
+    ELEMENT_OPERAND,  // as operand `index`
+    ELEMENT_WIDE      // f32 where the operator works in bf16, else the type that it works in
+} ElementKind;
+typedef struct Element {
+    ElementKind kind;
+    int index;
+} Element;
+
 typedef struct Access {
     const char *name;
     bool optional, variadic;
@@ -104,7 +120,7 @@ typedef struct Access {
     const RuleDim *dims;
     int linear;  // operands: the linear group (1, 2, ...) that this one belongs to; 0 none
     int inplace; // results: the operand whose storage is taken; -1 none
-    int dtype;   // results: a DType, -1 as the first operand, or -2 - k for attribute k
+    Element element;
 } Access;
 
 typedef enum RuleKind { RULE_BODY, RULE_CALL, RULE_VIEW } RuleKind;
@@ -117,6 +133,7 @@ typedef struct Rule {
     const Access *results, *operands;
     const Expr *body;           // RULE_BODY
     int shape_attr;             // RULE_VIEW
+    unsigned types;             // clause types: a bit a DType; 0 when it is not given
     const char *kernel, *kernel_cuda;
     const char *grad;           // NULL: none given; "none": no gradient flows
 } Rule;
@@ -141,6 +158,11 @@ bool rule_is_product(const Rule *rule);
 
 /* The operands that partial sums may pass through together: fills `group` (operand_count entries; 0: none). From clause `linear`, or from the body. */
 void rule_linear(const Rule *rule, int *group);
+
+/* The type in which sums over a type's values are kept: f32 for bf16, else the type itself. */
+DType dtype_wide(DType dtype);
+
+bool dtype_is_float(DType dtype);
 
 /* The name of a dtype, "f32", and its bytes. */
 const char *dtype_name(DType dtype);

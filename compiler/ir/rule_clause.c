@@ -103,34 +103,72 @@ static int clause_access(RuleParser *parser, bool result)
     return index;
 }
 
-/* An element type: its name, or a parameter of type ht_dtype. */
-static bool parse_dtype(RuleParser *parser, int *dtype)
+/* The element type that the current token names; -1 when it names none. */
+static int named_dtype(const RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
-    char *name = lex_spelling(lexer);
-    const char *names[DTYPE_COUNT];
-    for (int i = 0; i < DTYPE_COUNT; i++) {
-        names[i] = dtype_name((DType)i);
-        if (!strcmp(names[i], name)) {
-            *dtype = i;
-            lex_next(lexer);
-            return true;
-        }
-    }
-    int attr = rule_attr(parser, name, PARAM_DTYPE, PARAM_DTYPE);
-    if (attr < 0) {
-        rule_unknown(parser, lexer->token.at, "an element type, nor a parameter of type ht_dtype", name, names, DTYPE_COUNT);
-        return false;
-    }
-    *dtype = -2 - attr;
-    lex_next(lexer);
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (lex_is(&parser->lexer, dtype_name((DType)i)))
+            return i;
+    return -1;
+}
+
+static bool unknown_element(RuleParser *parser)
+{
+    const char **names = arena_array(parser->arena, const char *, DTYPE_COUNT + 1 + parser->operands.count);
+    int count = 0;
+    for (; count < DTYPE_COUNT; count++)
+        names[count] = dtype_name((DType)count);
+    names[count++] = "wide";
+    for (int i = 0; i < parser->operands.count; i++)
+        names[count++] = parser->operands.at[i].name;
+    rule_unknown(parser, parser->lexer.token.at, "an element type, nor an operand, nor a parameter of type ht_dtype",
+                 lex_spelling(&parser->lexer), names, count);
+    return false;
+}
+
+/* What stands behind the colon of the clause dtype. */
+static bool parse_element(RuleParser *parser, Element *element)
+{
+    char *name = lex_spelling(&parser->lexer);
+    int dtype = named_dtype(parser), attr = rule_attr(parser, name, PARAM_DTYPE, PARAM_DTYPE), operand = rule_operand(parser, name);
+    if (dtype >= 0)
+        *element = (Element){ELEMENT_FIXED, dtype};
+    else if (attr >= 0)
+        *element = (Element){ELEMENT_ARGUMENT, attr};
+    else if (operand >= 0)
+        *element = (Element){ELEMENT_OPERAND, operand};
+    else if (lex_is(&parser->lexer, "wide"))
+        *element = (Element){ELEMENT_WIDE, 0};
+    else
+        return unknown_element(parser);
+    lex_next(&parser->lexer);
     return true;
+}
+
+/* The operand or result that the current token names; NULL after an error. */
+static Access *clause_tensor(RuleParser *parser)
+{
+    int result = rule_result(parser, lex_spelling(&parser->lexer));
+    int index = result >= 0 ? clause_access(parser, true) : clause_access(parser, false);
+    return index < 0 ? NULL : result >= 0 ? &parser->results.at[index] : &parser->operands.at[index];
 }
 
 static bool dtype_item(RuleParser *parser)
 {
-    int result = clause_access(parser, true);
-    return result >= 0 && lex_expect(&parser->lexer, ":", "after the result") && parse_dtype(parser, &parser->results.at[result].dtype);
+    Access *access = clause_tensor(parser);
+    return access && lex_expect(&parser->lexer, ":", "after the tensor") && parse_element(parser, &access->element);
+}
+
+static bool types_item(RuleParser *parser)
+{
+    int dtype = named_dtype(parser);
+    if (dtype < 0 || !dtype_is_float((DType)dtype)) {
+        RULE_ERROR(parser, parser->lexer.token.at, "expected f32, bf16 or f64, not %s", lex_shown(&parser->lexer));
+        return false;
+    }
+    parser->types |= 1u << dtype;
+    lex_next(&parser->lexer);
+    return true;
 }
 
 static bool inplace_item(RuleParser *parser)
@@ -210,8 +248,9 @@ typedef struct Clause {
 static const Clause clauses[] = {{"replicate", replicate_item, true}, {"reduction", reduction_clause, false},
                                  {"offset", offset_item, true},       {"size", size_item, true},
                                  {"dtype", dtype_item, true},         {"shape", shape_clause, false},
-                                 {"linear", linear_item, true},       {"inplace", inplace_item, true},
-                                 {"kernel", kernel_clause, false},    {"grad", grad_clause, false}};
+                                 {"types", types_item, true},         {"linear", linear_item, true},
+                                 {"inplace", inplace_item, true},     {"kernel", kernel_clause, false},
+                                 {"grad", grad_clause, false}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleParser *parser)

@@ -266,7 +266,7 @@ static int known_operand(RuleParser *parser, int index, const Access *access, Po
 static int parse_operand(RuleParser *parser)
 {
     Lexer *lexer = &parser->lexer;
-    Access access = {.inplace = -1, .dtype = -1, .optional = lex_take(lexer, "?")};
+    Access access = {.inplace = -1, .optional = lex_take(lexer, "?")};
     Position at = lexer->token.at;
     if (lexer->token.kind != TOKEN_NAME) {
         RULE_ERROR(parser, at, "expected an operand such as x[i], not %s", lex_shown(lexer));
@@ -289,7 +289,7 @@ static bool parse_result(RuleParser *parser)
 {
     Lexer *lexer = &parser->lexer;
     Position at = lexer->token.at;
-    Access access = {.inplace = -1, .dtype = -1};
+    Access access = {.inplace = -1};
     if (lexer->token.kind != TOKEN_NAME) {
         RULE_ERROR(parser, at, "expected a result such as y[i], not %s", lex_shown(lexer));
         return false;
@@ -360,7 +360,7 @@ static bool parse_argument(RuleParser *parser)
 static bool parse_view_argument(RuleParser *parser)
 {
     Lexer *lexer = &parser->lexer;
-    Access access = {.name = lex_spelling(lexer), .inplace = -1, .dtype = -1};
+    Access access = {.name = lex_spelling(lexer), .inplace = -1};
     Position at = lexer->token.at;
     if (lexer->token.kind != TOKEN_NAME) {
         RULE_ERROR(parser, at, "expected the name of the tensor that is viewed, not %s", lex_shown(lexer));
@@ -442,6 +442,7 @@ static const Rule *finished(RuleParser *parser, const char *text)
                    .operands = parser->operands.at,
                    .body = parser->body,
                    .shape_attr = parser->shape_attr,
+                   .types = parser->types,
                    .kernel = parser->kernel,
                    .kernel_cuda = parser->kernel_cuda,
                    .grad = parser->grad};

@@ -19,6 +19,7 @@ typedef struct RuleParser {
     Array(Position) result_at, operand_at;
     const Expr *body;
     int shape_attr, linear_groups;
+    unsigned types;
     const char *kernel, *kernel_cuda, *grad;
     Position shape_at, kernel_at;
     int size_sum_of; // the clause `size(f: +m)` names m

@@ -8,20 +8,22 @@
 
 static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
 
-static void collect_devices(Plan *plan)
+static void collect_devices(Builder *builder)
 {
-    int counts[2], *devices;
-    const int *lists[2];
-    for (int side = 0; side < 2; side++)
-        lists[side] = layout_devices(plan->arena, plan->cells->side[side].layout, &counts[side]);
-    devices = arena_array(plan->arena, int, counts[0] + counts[1]);
-    memcpy(devices, lists[0], sizeof(int) * (size_t)counts[0]);
-    memcpy(devices + counts[0], lists[1], sizeof(int) * (size_t)counts[1]);
-    qsort(devices, (size_t)(counts[0] + counts[1]), sizeof *devices, compare_ints);
-    for (int i = 0; i < counts[0] + counts[1]; i++)
-        if (!i || devices[i] != devices[plan->device_count - 1])
-            devices[plan->device_count++] = devices[i];
-    plan->devices = devices;
+    Plan *plan = builder->plan;
+    Devices all = {0};
+    for (int s = 0; s < plan->stacks.count; s++)
+        for (int side = 0; side < 2; side++) {
+            const CellSide *own = &plan->stacks.at[s].cells->side[side];
+            for (int i = 0; i < own->device_count; i++)
+                array_push(builder->arena, &all, own->devices[i]);
+        }
+    if (all.count)
+        qsort(all.at, (size_t)all.count, sizeof *all.at, compare_ints);
+    for (int i = 0; i < all.count; i++)
+        if (!i || all.at[i] != all.at[plan->device_count - 1])
+            all.at[plan->device_count++] = all.at[i];
+    plan->devices = all.at;
 }
 
 int plan_slot(const Plan *plan, int device)
@@ -39,12 +41,23 @@ int plan_slot(const Plan *plan, int device)
     return low < plan->device_count && plan->devices[low] == device ? low : -1;
 }
 
+/* ---- stacks ---- */
+
+int ht_dtype_size(ht_dtype dtype)
+{
+    static const int sizes[] = {[HT_F32] = 4, [HT_BF16] = 2, [HT_F64] = 8, [HT_I32] = 4, [HT_I64] = 8};
+    return sizes[dtype];
+}
+
+const Stack *task_stack(const Plan *plan, int task) { return &plan->stacks.at[plan->tasks.at[task].stack]; }
+
+int task_element(const Plan *plan, int task) { return task_stack(plan, task)->element; }
+
 /* ---- in place ---- */
 
 /* Whether a device stores a bundle on both sides, and in the same way. */
-static bool stays_in_place(const Plan *plan, const Bundle *bundle, int device)
+static bool stays_in_place(const Cells *cells, const Bundle *bundle, int device)
 {
-    const Cells *cells = plan->cells;
     int from = cells_piece_of(cells, SIDE_FROM, device), to = cells_piece_of(cells, SIDE_TO, device);
     if (from < 0 || to < 0)
         return false;
@@ -58,21 +71,47 @@ static bool stays_in_place(const Plan *plan, const Bundle *bundle, int device)
     return held;
 }
 
+static bool task_in_place(const Plan *plan, const Task *task)
+{
+    const Cells *cells = plan->stacks.at[task->stack].cells;
+    for (int w = 0; w < task->wanted.count; w++)
+        if (!stays_in_place(cells, &cells->bundles[task->bundle], task->wanted.at[w]))
+            return false;
+    return true;
+}
+
+static void mark_moved(Plan *plan, const Segments *segments, bool reduced)
+{
+    for (int i = 0; i < segments->count; i++) {
+        Stack *stack = &plan->stacks.at[plan->tasks.at[segments->at[i].task].stack];
+        stack->nothing = false;
+        stack->in_place = stack->in_place && reduced;
+    }
+}
+
+/* A stack is in place when only all-reduces move it, to where it already is. */
 static void find_in_place(Plan *plan)
 {
-    bool fills = false;
-    for (int s = 0; s < plan->steps.count; s++)
-        if (plan->steps.at[s].verb != HT_ALL_REDUCE)
-            return;
+    for (int s = 0; s < plan->stacks.count; s++)
+        plan->stacks.at[s].in_place = plan->stacks.at[s].nothing = true;
+    for (int s = 0; s < plan->steps.count; s++) {
+        const Step *step = &plan->steps.at[s];
+        for (int i = 0; step->parts && i < (step->verb == HT_ALL_REDUCE ? 1 : step->group.count); i++)
+            mark_moved(plan, &step->parts[i], step->verb == HT_ALL_REDUCE);
+        for (int i = 0; i < step->messages.count; i++)
+            mark_moved(plan, &step->messages.at[i].segments, false);
+    }
     for (int t = 0; t < plan->tasks.count; t++) {
         const Task *task = &plan->tasks.at[t];
-        fills = fills || !task->source_count;
-        for (int w = 0; w < task->wanted.count; w++)
-            if (!stays_in_place(plan, &plan->cells->bundles[task->bundle], task->wanted.at[w]))
-                return;
+        Stack *stack = &plan->stacks.at[task->stack];
+        stack->in_place = stack->in_place && task_in_place(plan, task);
+        stack->nothing = stack->nothing && stack->in_place && task->source_count;
     }
-    plan->in_place = true;
-    plan->nothing = !plan->steps.count && !fills;
+    plan->in_place = plan->nothing = true;
+    for (int s = 0; s < plan->stacks.count; s++) {
+        plan->in_place = plan->in_place && plan->stacks.at[s].in_place;
+        plan->nothing = plan->nothing && plan->stacks.at[s].nothing;
+    }
 }
 
 bool plan_in_place(const Plan *plan) { return plan->in_place; }
@@ -103,6 +142,42 @@ static void number_groups(Plan *plan)
             plan->steps.at[s].group_index = group_index(plan, &plan->steps.at[s].group);
 }
 
+/* ---- types ---- */
+
+/* Puts the segments with larger elements first: then each lies on a border of its elements wherever the list is packed. Notes the smallest type in *step. */
+static void order_by_element(Builder *builder, Segments *segments, Step *step, int *least)
+{
+    const Plan *plan = builder->plan;
+    Segment *sorted = arena_array(builder->arena, Segment, segments->count);
+    int kept = 0, largest = 8;
+    for (int element = largest; element; element /= 2)
+        for (int i = 0; i < segments->count; i++) {
+            const Stack *stack = task_stack(plan, segments->at[i].task);
+            if (stack->element != element)
+                continue;
+            sorted[kept++] = segments->at[i];
+            if (!*least || element < *least) {
+                *least = element;
+                step->dtype = stack->dtype;
+            }
+        }
+    if (kept)
+        memcpy(segments->at, sorted, sizeof *sorted * (size_t)kept);
+}
+
+static void find_types(Builder *builder)
+{
+    Plan *plan = builder->plan;
+    for (int s = 0; s < plan->steps.count; s++) {
+        Step *step = &plan->steps.at[s];
+        int least = 0;
+        for (int i = 0; step->parts && i < (step->verb == HT_ALL_REDUCE ? 1 : step->group.count); i++)
+            order_by_element(builder, &step->parts[i], step, &least);
+        for (int i = 0; i < step->messages.count; i++)
+            order_by_element(builder, &step->messages.at[i].segments, step, &least);
+    }
+}
+
 /* ---- the planner ---- */
 
 /* A value that some already hold goes to the others that want it. */
@@ -121,29 +196,13 @@ static void add_copies(Builder *builder)
     }
 }
 
-static ht_reduction reduction_of(const Cells *cells)
-{
-    StateKind kind = cells->side[SIDE_FROM].partial != STATE_DUP ? cells->side[SIDE_FROM].partial : cells->side[SIDE_TO].partial;
-    return kind == STATE_SUM ? HT_SUM : kind == STATE_MAX ? HT_MAX : HT_NO_REDUCTION;
-}
-
-static int64_t shape_elements(Shape shape)
-{
-    int64_t count = 1;
-    for (int d = 0; d < shape.rank; d++)
-        count *= shape.extent[d];
-    return count;
-}
-
-const Plan *reshard_plan(Arena *arena, const Cluster *cluster, Shape shape, int element, const Layout *from, const Layout *to)
+const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)
 {
     Plan *plan = arena_new(arena, Plan);
     Builder builder = {.arena = arena, .plan = plan};
-    const Cells *cells = cells_of(arena, shape, from, to);
-    *plan = (Plan){
-        .arena = arena, .cluster = cluster, .cells = cells, .shape = cells->shape, .element = element, .reduction = reduction_of(cells)};
-    plan->large = shape_elements(shape) > INT32_MAX;
-    collect_devices(plan);
+    *plan = (Plan){.arena = arena, .cluster = cluster};
+    plan_stacks(&builder, conversions, count);
+    collect_devices(&builder);
     builder.sent = plan->sent = arena_array(arena, int64_t, plan->device_count);
     builder.received = plan->received = arena_array(arena, int64_t, plan->device_count);
     plan_tasks(&builder);
@@ -152,9 +211,15 @@ const Plan *reshard_plan(Arena *arena, const Cluster *cluster, Shape shape, int 
     plan_gifts(&builder);
     plan_count(&builder);
     number_groups(plan);
+    find_types(&builder);
     find_in_place(plan);
     plan->name = name_plan(&builder);
     plan->seconds = price_plan(&builder);
     plan->lowered = arena_array(arena, const ht_reshard_device *, plan->device_count);
     return plan;
+}
+
+const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion)
+{
+    return reshard_plan_all(arena, cluster, conversion, 1);
 }

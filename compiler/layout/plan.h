@@ -2,6 +2,10 @@
  *
  * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles (layout/cells.h), by one collective in a group or by a batch of
  * messages. It names devices and segments only; plan_device lowers it, for one device, to the tables of <hetu/reshard.h>.
+ *
+ * Tensors of one shape and type that go between the same layouts form a stack: they are planned as one tensor with another dimension in front, which no layout
+ * cuts. So the work of planning grows with the number of different conversions. A bundle of a stack has the elements of its first tensor, then those of the second,
+ * and so on.
  */
 #ifndef LAYOUT_PLAN_H
 #define LAYOUT_PLAN_H
@@ -9,6 +13,19 @@
 #include "hetu/reshard.h"
 #include "layout/cells.h"
 #include "layout/reshard.h"
+
+/* Tensors that are converted alike. */
+typedef struct Stack {
+    Shape shape;            // of one tensor
+    ht_dtype dtype;
+    int element;            // bytes
+    ht_reduction reduction;
+    const Cells *cells;     // of one tensor
+    int tensor_count;
+    const int *tensors;     // their numbers among the conversions, ascending
+    bool in_place;          // the tensors may be converted in their own storage
+    bool nothing;           // every device already holds what it shall hold, as it shall
+} Stack;
 
 /* What is sent: the sender's own piece, a reduction that is not complete and lies in scratch, or the value as the target stores it. */
 typedef enum Origin { ORIGIN_FROM, ORIGIN_PARTIAL, ORIGIN_TO } Origin;
@@ -26,8 +43,8 @@ typedef Array(int) Devices;
 
 /* One reduction or copy: the contributions to a bundle that make one value, and the devices that want it. */
 typedef struct Task {
-    int bundle;
-    int64_t volume;
+    int stack, bundle;
+    int64_t volume;      // elements of the bundle in all tensors of the stack
     int source_count;    // contributions: 0 for the identity, 1 for a copy
     Devices *sources;    // by contribution, its holders in the layout's order
     Devices wanted;      // in the layout's order
@@ -35,7 +52,7 @@ typedef struct Task {
 
 typedef struct Message {
     int sender, receiver;
-    int64_t volume;
+    int64_t bytes;
     Segments segments;
 } Message;
 
@@ -51,6 +68,7 @@ typedef Array(Reducing) Reducings;
 
 typedef struct Step {
     ht_verb verb;        // HT_ALL_REDUCE, HT_REDUCE_SCATTER, HT_ALL_GATHER, HT_ALL_TO_ALL, HT_BROADCAST, HT_REDUCE or HT_EXCHANGE
+    ht_dtype dtype;      // of what it moves; exchanges of several types: the one with the smallest elements
     Devices group;       // in the order of their parts, the root first; empty for an exchange
     int group_index;     // in plan->groups
     Segments *parts;     // by position in the group: what the device contributes to a gather or keeps of a reduction; HT_ALL_REDUCE: parts[0]
@@ -61,25 +79,28 @@ typedef struct Step {
 
 struct Plan {
     Arena *arena;
-    Shape shape;
-    int element;
     const Cluster *cluster;
-    const Cells *cells;
-    ht_reduction reduction;
-    int device_count;
-    const int *devices;  // of both layouts, ascending
-    bool large;          // more elements than an int counts: collectives with counts and places are not used
+    int tensor_count, device_count;
+    const int *devices;  // of all layouts, ascending
     bool nothing;        // every device already holds what it shall hold, as it shall
     bool in_place;
-    Array(Task) tasks;
+    Array(Stack) stacks;
+    Array(Task) tasks;   // stack by stack
     Array(Step) steps;
-    int64_t *received;   // elements, by index in devices
+    int64_t *received;   // bytes, by index in devices
     int64_t *sent;
     const ht_reshard_device **lowered; // by index in devices, made on demand
     Array(ht_group) groups;
     const char *name;
     double seconds;
 };
+
+/* The stack that a task belongs to. */
+const Stack *task_stack(const Plan *plan, int task);
+
+/* The bytes of a segment, and of all segments of a list. */
+int64_t segment_bytes(const Plan *plan, const Segment *segment);
+int64_t segments_bytes(const Plan *plan, const Segments *segments);
 
 /* What `device` does; a device outside of the plan has no steps. Groups are numbered as plan_groups lists them. */
 const ht_reshard_device *plan_device(const Plan *plan, int device);
@@ -88,6 +109,6 @@ const ht_reshard_device *plan_device(const Plan *plan, int device);
 const ht_group *plan_groups(const Plan *plan, int *count);
 
 /* The whole plan in the form that the run-time library executes. */
-const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, ht_dtype dtype, const char *name);
+const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, const char *name);
 
 #endif

@@ -20,18 +20,37 @@ typedef Array(Team) Teams;
 
 /* ---- collectives ---- */
 
-/* By slot, the place of a device among those that hold the same piece of the source; -1 for others. */
+/* By stack and slot, the place of a device among those that hold the same piece of the source; -1 for others. */
 static int *lanes_of(Builder *builder)
 {
     const Plan *plan = builder->plan;
-    int *lanes = arena_array(builder->arena, int, plan->device_count);
-    for (int i = 0; i < plan->device_count; i++)
+    int count = plan->stacks.count * plan->device_count, *lanes = arena_array(builder->arena, int, count);
+    for (int i = 0; i < count; i++)
         lanes[i] = -1;
-    const CellSide *side = &plan->cells->side[SIDE_FROM];
-    for (int p = 0; p < side->piece_count; p++)
-        for (int i = 0; i < side->pieces[p].device_count; i++)
-            lanes[plan_slot(plan, side->pieces[p].devices[i])] = i;
+    for (int s = 0; s < plan->stacks.count; s++) {
+        const CellSide *side = &plan->stacks.at[s].cells->side[SIDE_FROM];
+        for (int p = 0; p < side->piece_count; p++)
+            for (int i = 0; i < side->pieces[p].device_count; i++)
+                lanes[s * plan->device_count + plan_slot(plan, side->pieces[p].devices[i])] = i;
+    }
     return lanes;
+}
+
+static int gift_stack(const Plan *plan, const Gift *gift) { return plan->tasks.at[gift->segment.task].stack; }
+
+/* Gifts stack by stack, of each in their order. */
+static Gifts sort_by_stack(Builder *builder, const Gifts *gifts)
+{
+    const Plan *plan = builder->plan;
+    int *next = arena_array(builder->arena, int, plan->stacks.count + 1);
+    Gifts sorted = {arena_array(builder->arena, Gift, gifts->count), gifts->count, gifts->count};
+    for (int g = 0; g < gifts->count; g++)
+        next[gift_stack(plan, &gifts->at[g]) + 1]++;
+    for (int s = 0; s < plan->stacks.count; s++)
+        next[s + 1] += next[s];
+    for (int g = 0; g < gifts->count; g++)
+        sorted.at[next[gift_stack(plan, &gifts->at[g])]++] = gifts->at[g];
+    return sorted;
 }
 
 /* By lane, the first of a gift's holders that is in it, plus 1; 0 where there is none. */
@@ -162,17 +181,21 @@ static void keep_rest(Builder *builder, const Gift *gift, const Team *teams, con
     array_push(builder->arena, rest, left);
 }
 
-/* Does by collectives what can be done so; the result has the gifts that are left. */
+/* Does by collectives what can be done so, of gifts stack by stack; the result has the gifts that are left. */
 static Gifts gather(Builder *builder, const Gifts *gifts, const int *lanes)
 {
     Teams teams = {0};
     Gifts rest = {0};
+    const Plan *plan = builder->plan;
     for (int g = 0; g < gifts->count; g++)
-        add_teams(builder, gifts, g, lanes, &teams);
+        add_teams(builder, gifts, g, lanes + gift_stack(plan, &gifts->at[g]) * plan->device_count, &teams);
     Devices *sets = arena_array(builder->arena, Devices, teams.count);
-    for (int i = 0; i < teams.count; i++)
+    int *stacks = arena_array(builder->arena, int, teams.count);
+    for (int i = 0; i < teams.count; i++) {
         sets[i] = teams.at[i].devices;
-    int components, *component = connect_sets(builder, sets, teams.count, &components);
+        stacks[i] = gift_stack(plan, &gifts->at[teams.at[i].gift]);
+    }
+    int components, *component = connect_sets(builder, sets, stacks, teams.count, &components);
     int *begin = arena_array(builder->arena, int, components + 1),
         *order = sort_by_component(builder, component, teams.count, components, begin);
     bool *done = arena_array(builder->arena, bool, components), *served = arena_array(builder->arena, bool, teams.count);
@@ -218,7 +241,7 @@ static void give(Giver *giver, int device, int64_t lo, int64_t hi)
     }
 }
 
-/* What the holders can still send before they are above the cap. */
+/* The bytes that the holders can still send before they are above the cap. */
 static int64_t spare_capacity(const Builder *builder, const Devices *holders, int64_t cap)
 {
     int64_t spare = 0;
@@ -235,7 +258,8 @@ static int64_t direct_volume(const Builder *builder, const Gift *gift, int64_t v
 {
     if (last || gift->needers.count == 1)
         return volume;
-    int64_t direct = (spare_capacity(builder, &gift->holders, cap) - volume) / (gift->needers.count - 1);
+    int64_t spare = spare_capacity(builder, &gift->holders, cap) / task_element(builder->plan, gift->segment.task);
+    int64_t direct = (spare - volume) / (gift->needers.count - 1);
     return direct < 0 ? 0 : direct < volume ? direct : volume;
 }
 
@@ -258,12 +282,12 @@ static void pass_on(Builder *builder, const Gift *gift, int n, int64_t lo, int64
 static void send_gift(Builder *builder, int step, const Gift *gift, int64_t cap, bool last, Gifts *next)
 {
     int64_t volume = gift->segment.hi - gift->segment.lo, direct = direct_volume(builder, gift, volume, cap, last), rest = volume - direct;
-    int needers = gift->needers.count;
+    int needers = gift->needers.count, element = task_element(builder->plan, gift->segment.task);
     int64_t *shares = arena_array(builder->arena, int64_t, gift->holders.count);
-    spread_evenly(builder, &gift->holders, direct * needers + rest, 1, cap, builder->sent, shares);
+    spread_evenly(builder, &gift->holders, direct * needers + rest, element, cap, builder->sent, shares);
     int64_t *passed = arena_array(builder->arena, int64_t, needers), lo = direct;
     if (rest)
-        spread_evenly(builder, &gift->needers, rest, needers - 1, 0, builder->sent, passed);
+        spread_evenly(builder, &gift->needers, rest, (needers - 1) * element, 0, builder->sent, passed);
     Giver giver = {builder, step, gift, shares, 0, 0};
     for (int n = 0; n < needers; lo += passed[n++]) {
         give(&giver, gift->needers.at[n], 0, direct);
@@ -275,6 +299,20 @@ static void send_gift(Builder *builder, int step, const Gift *gift, int64_t cap,
 
 /* ---- all-to-all ---- */
 
+/* Whether an int counts the elements of an all-to-all of these messages. */
+static bool messages_countable(const Plan *plan, const Messages *messages, const int *order, int count)
+{
+    int64_t bytes = 0;
+    int element = 8;
+    for (int i = 0; i < count; i++) {
+        const Message *message = &messages->at[order[i]];
+        int least = segments_element(plan, &message->segments, 1);
+        bytes += message->bytes;
+        element = least < element ? least : element;
+    }
+    return bytes / element <= INT32_MAX;
+}
+
 /* Takes out of an exchange the devices that all send to each other, three or more, as all-to-alls. */
 static void extract_all_to_alls(Builder *builder, int exchange)
 {
@@ -284,7 +322,7 @@ static void extract_all_to_alls(Builder *builder, int exchange)
         array_push(builder->arena, &sets[i], messages.at[i].sender);
         array_push(builder->arena, &sets[i], messages.at[i].receiver);
     }
-    int components, *component = connect_sets(builder, sets, messages.count, &components);
+    int components, *component = connect_sets(builder, sets, NULL, messages.count, &components);
     int *begin = arena_array(builder->arena, int, components + 1),
         *order = sort_by_component(builder, component, messages.count, components, begin);
     for (int c = 0; c < components; c++) {
@@ -293,7 +331,7 @@ static void extract_all_to_alls(Builder *builder, int exchange)
         int size = 2;
         while (size * (size - 1) < count)
             size++;
-        bool full = size > 2 && size * (size - 1) == count && !builder->plan->large;
+        bool full = size > 2 && size * (size - 1) == count && messages_countable(builder->plan, &messages, order + begin[c], count);
         for (int i = begin[c]; full && i < begin[c + 1]; i++)
             if (devices_find(&devices, messages.at[order[i]].sender) < 0)
                 array_push(builder->arena, &devices, messages.at[order[i]].sender);
@@ -322,7 +360,7 @@ static int64_t even_load(const Builder *builder, const Gifts *gifts)
     for (int i = 0; i < builder->plan->device_count; i++)
         total += builder->sent[i];
     for (int g = 0; g < gifts->count; g++)
-        total += (gifts->at[g].segment.hi - gifts->at[g].segment.lo) * gifts->at[g].needers.count;
+        total += segment_bytes(builder->plan, &gifts->at[g].segment) * gifts->at[g].needers.count;
     return total / builder->plan->device_count + 1;
 }
 
@@ -358,12 +396,12 @@ static void send_all(Builder *builder, const Gifts *gifts, bool last, Gifts *nex
 void plan_gifts(Builder *builder)
 {
     const int *lanes = lanes_of(builder);
-    Gifts gifts = {0}, next = {0};
-    for (int g = 0; g < builder->gifts.count; g++)
-        array_push(builder->arena, &gifts, builder->gifts.at[g]);
+    Gifts given = {builder->gifts.at, builder->gifts.count, builder->gifts.capacity}, next = {0};
+    Gifts gifts = sort_by_stack(builder, &given);
     Gifts rest = gather(builder, &gifts, lanes);
     send_all(builder, &rest, false, &next);
-    rest = gather(builder, &next, lanes);
+    gifts = sort_by_stack(builder, &next);
+    rest = gather(builder, &gifts, lanes);
     send_all(builder, &rest, true, &next);
     plan_drop_empty(builder);
 }

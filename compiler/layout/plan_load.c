@@ -56,12 +56,36 @@ void spread_evenly(Builder *builder, const Devices *devices, int64_t amount, int
 
 /* ---- traffic ---- */
 
-int64_t segments_volume(const Segments *segments)
+int64_t segment_bytes(const Plan *plan, const Segment *segment)
 {
-    int64_t volume = 0;
+    return (segment->hi - segment->lo) * task_element(plan, segment->task);
+}
+
+int64_t segments_bytes(const Plan *plan, const Segments *segments)
+{
+    int64_t bytes = 0;
     for (int i = 0; i < segments->count; i++)
-        volume += segments->at[i].hi - segments->at[i].lo;
-    return volume;
+        bytes += segment_bytes(plan, &segments->at[i]);
+    return bytes;
+}
+
+int segments_element(const Plan *plan, const Segments *lists, int count)
+{
+    int least = 8;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < lists[i].count; k++) {
+            int element = task_element(plan, lists[i].at[k].task);
+            least = element < least ? element : least;
+        }
+    return least;
+}
+
+bool parts_countable(const Plan *plan, const Segments *parts, int count)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += segments_bytes(plan, &parts[i]);
+    return bytes / segments_element(plan, parts, count) <= INT32_MAX;
 }
 
 static void count_moved(Plan *plan, int device, int64_t received, int64_t sent)
@@ -71,31 +95,35 @@ static void count_moved(Plan *plan, int device, int64_t received, int64_t sent)
     plan->sent[slot] += sent;
 }
 
-/* Share i of `total` in n parts. */
-static int64_t even_share(int64_t total, int i, int n) { return (int64_t)((__int128)total * (i + 1) / n - (__int128)total * i / n); }
+/* Share i of `total` bytes in n parts, whole elements each. */
+static int64_t even_share(int64_t total, int element, int i, int n)
+{
+    __int128 count = total / element;
+    return (int64_t)(count * (i + 1) / n - count * i / n) * element;
+}
 
 /* What the members of a collective receive and send, as rings and chains move it. */
 static void count_collective(Plan *plan, const Step *step)
 {
-    int n = step->group.count, parts = step->verb == HT_ALL_REDUCE ? 1 : n;
-    int64_t volume = 0;
+    int n = step->group.count, parts = step->verb == HT_ALL_REDUCE ? 1 : n, element = segments_element(plan, step->parts, parts);
+    int64_t bytes = 0;
     for (int i = 0; i < parts; i++)
-        volume += segments_volume(&step->parts[i]);
+        bytes += segments_bytes(plan, &step->parts[i]);
     for (int i = 0; i < n; i++) {
         int64_t received = 0, sent = 0;
         if (step->verb == HT_ALL_REDUCE)
-            received = sent = even_share(2 * (n - 1) * volume, i, n);
+            received = sent = even_share(2 * (n - 1) * bytes, element, i, n);
         else if (step->verb == HT_REDUCE_SCATTER)
-            received = sent = even_share((n - 1) * volume, i, n);
+            received = sent = even_share((n - 1) * bytes, element, i, n);
         else if (step->verb == HT_ALL_GATHER) {
-            received = volume - segments_volume(&step->parts[i]);
-            sent = volume - segments_volume(&step->parts[(i + 1) % n]);
+            received = bytes - segments_bytes(plan, &step->parts[i]);
+            sent = bytes - segments_bytes(plan, &step->parts[(i + 1) % n]);
         } else if (step->verb == HT_BROADCAST) {
-            received = i ? volume : 0;
-            sent = i < n - 1 ? volume : 0;
+            received = i ? bytes : 0;
+            sent = i < n - 1 ? bytes : 0;
         } else {
-            received = i < n - 1 ? volume : 0;
-            sent = i ? volume : 0;
+            received = i < n - 1 ? bytes : 0;
+            sent = i ? bytes : 0;
         }
         count_moved(plan, step->group.at[i], received, sent);
     }
@@ -105,8 +133,8 @@ static void count_step(Plan *plan, const Step *step)
 {
     for (int i = 0; i < step->messages.count; i++) {
         const Message *message = &step->messages.at[i];
-        count_moved(plan, message->sender, 0, message->volume);
-        count_moved(plan, message->receiver, message->volume, 0);
+        count_moved(plan, message->sender, 0, message->bytes);
+        count_moved(plan, message->receiver, message->bytes, 0);
     }
     if (step->verb != HT_ALL_TO_ALL && step->verb != HT_EXCHANGE)
         count_collective(plan, step);
@@ -126,11 +154,17 @@ int64_t plan_bytes(const Plan *plan)
     int64_t total = 0;
     for (int i = 0; i < plan->device_count; i++)
         total += plan->received[i];
-    return total * plan->element;
+    return total;
 }
 
 int64_t plan_bytes_received(const Plan *plan, int device)
 {
     int slot = plan_slot(plan, device);
-    return slot < 0 ? 0 : plan->received[slot] * plan->element;
+    return slot < 0 ? 0 : plan->received[slot];
+}
+
+int64_t plan_bytes_sent(const Plan *plan, int device)
+{
+    int slot = plan_slot(plan, device);
+    return slot < 0 ? 0 : plan->sent[slot];
 }

@@ -19,14 +19,14 @@ static double collective_seconds(const Plan *plan, const Step *step)
 {
     Link link = slowest_link(plan, &step->group);
     int n = step->group.count, parts = step->verb == HT_ALL_REDUCE ? 1 : n;
-    double volume = 0, rounds = n - 1, share = (double)(n - 1) / n;
+    double bytes = 0, rounds = n - 1, share = (double)(n - 1) / n;
     for (int i = 0; i < parts; i++)
-        volume += (double)segments_volume(&step->parts[i]) * plan->element;
+        bytes += (double)segments_bytes(plan, &step->parts[i]);
     if (step->verb == HT_ALL_REDUCE)
         rounds *= 2, share *= 2;
     if (step->verb == HT_BROADCAST || step->verb == HT_REDUCE)
         share = 1;
-    return rounds * link.latency + share * volume / link.bandwidth;
+    return rounds * link.latency + share * bytes / link.bandwidth;
 }
 
 /* The time until the busiest device has sent and received its messages; it does both at once. */
@@ -38,7 +38,7 @@ static double messages_seconds(Builder *builder, const Step *step)
     for (int i = 0; i < step->messages.count; i++) {
         const Message *message = &step->messages.at[i];
         Link link = cluster_link(plan->cluster, message->sender, message->receiver);
-        double seconds = link.latency + (double)message->volume * plan->element / link.bandwidth;
+        double seconds = link.latency + (double)message->bytes / link.bandwidth;
         double *sender = &sending[plan_slot(plan, message->sender)], *receiver = &receiving[plan_slot(plan, message->receiver)];
         *sender += seconds;
         *receiver += seconds;

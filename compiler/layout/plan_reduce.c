@@ -47,13 +47,20 @@ static bool is_all_reduce(const Task *task)
 
 static int compare_devices(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-/* The all-reduce of a group; `team` is in ascending order. */
-static Step *all_reduce_step(Builder *builder, Devices team)
+/* Whether two tasks may be reduced by one collective. */
+static bool reduce_alike(const Plan *plan, int a, int b)
+{
+    const Stack *x = task_stack(plan, a), *y = task_stack(plan, b);
+    return x->dtype == y->dtype && x->reduction == y->reduction;
+}
+
+/* The all-reduce of task `t` in a group; `team` is in ascending order. */
+static Step *all_reduce_step(Builder *builder, Devices team, int t)
 {
     for (int s = 0; s < builder->plan->steps.count; s++) {
         Step *step = &builder->plan->steps.at[s];
         if (step->verb == HT_ALL_REDUCE && step->group.count == team.count &&
-            !memcmp(step->group.at, team.at, sizeof(int) * (size_t)team.count))
+            !memcmp(step->group.at, team.at, sizeof(int) * (size_t)team.count) && reduce_alike(builder->plan, step->parts[0].at[0].task, t))
             return step;
     }
     Step *step = plan_step(builder, HT_ALL_REDUCE);
@@ -71,7 +78,8 @@ static void add_all_reduce(Builder *builder, int t)
             array_push(builder->arena, &team, task->sources[p].at[i]);
         qsort(team.at, (size_t)team.count, sizeof *team.at, compare_devices);
         Segment all = {.task = t, .hi = task->volume};
-        array_push(builder->arena, &all_reduce_step(builder, team)->parts[0], all);
+        Segments *parts = all_reduce_step(builder, team, t)->parts;
+        array_push(builder->arena, parts, all);
     }
 }
 
@@ -204,9 +212,12 @@ static void find_collective_jobs(const Jobs *jobs, const int *component, bool *c
 static void reduce_in_teams(Builder *builder, const Jobs *jobs, const Parts *parts)
 {
     Devices *teams = arena_array(builder->arena, Devices, parts->count);
-    for (int i = 0; i < parts->count; i++)
+    int *stacks = arena_array(builder->arena, int, parts->count);
+    for (int i = 0; i < parts->count; i++) {
         teams[i] = parts->at[i].team;
-    int components, *component = connect_sets(builder, teams, parts->count, &components);
+        stacks[i] = builder->plan->tasks.at[parts->at[i].segment.task].stack;
+    }
+    int components, *component = connect_sets(builder, teams, stacks, parts->count, &components);
     int *begin = arena_array(builder->arena, int, components + 1),
         *order = sort_by_component(builder, component, parts->count, components, begin);
     bool *closed = arena_array(builder->arena, bool, components);
@@ -223,11 +234,15 @@ static void reduce_in_teams(Builder *builder, const Jobs *jobs, const Parts *par
 /* What the messages of the reductions need. */
 typedef struct Rounds {
     int before, main; // the steps in which early contributions, and then all others, are reduced
-    int64_t cap;      // an even share of what is sent or received
+    int64_t cap;      // bytes: an even share of what is sent or received
 } Rounds;
 
-/* Elements that a task's devices receive in all, by element of the value. */
-static int64_t task_cost(const Task *task, const Job *job) { return task->source_count - job->holds + task->wanted.count - 1; }
+/* Bytes that a task's devices receive in all. */
+static int64_t task_bytes(const Plan *plan, const Job *job)
+{
+    const Task *task = &plan->tasks.at[job->task];
+    return (task->source_count - job->holds + task->wanted.count - 1) * task->volume * task_element(plan, job->task);
+}
 
 /* The most that one of the devices has received. */
 static double most_received(const Builder *builder, const Devices *devices)
@@ -267,8 +282,9 @@ static Devices early_reducers(Builder *builder, const Task *task, const Job *job
 static void find_early(Builder *builder, Job *job, const Rounds *rounds)
 {
     const Task *task = &builder->plan->tasks.at[job->task];
-    double volume = (double)task->volume, reducers = job->reducers.count, before = most_received(builder, &job->reducers);
-    double direct = before + volume * (task->source_count - job->holds) / reducers;
+    double bytes = (double)task->volume * task_element(builder->plan, job->task), reducers = job->reducers.count;
+    double before = most_received(builder, &job->reducers);
+    double direct = before + bytes * (task->source_count - job->holds) / reducers;
     if (direct <= 1.5 * (double)rounds->cap)
         return;
     find_unheld(builder, task, job);
@@ -277,8 +293,8 @@ static void find_early(Builder *builder, Job *job, const Rounds *rounds)
         return;
     }
     Devices holders = early_reducers(builder, task, job);
-    double early = before + volume * (task->source_count - job->holds - job->early.count + 1) / reducers;
-    double own = most_received(builder, &holders) + volume * (job->early.count - 1) / holders.count;
+    double early = before + bytes * (task->source_count - job->holds - job->early.count + 1) / reducers;
+    double own = most_received(builder, &holders) + bytes * (job->early.count - 1) / holders.count;
     if (early >= direct || own >= direct)
         job->early.count = 0;
 }
@@ -289,7 +305,7 @@ static void add_parts(Builder *builder, Job *job, Parts *parts)
     const Task *task = &builder->plan->tasks.at[job->task];
     int64_t *shares = arena_array(builder->arena, int64_t, job->reducers.count), lo = 0;
     int64_t cost = task->source_count - job->holds - job->early.count + (job->early.count > 0);
-    spread_evenly(builder, &job->reducers, task->volume, cost, 0, builder->received, shares);
+    spread_evenly(builder, &job->reducers, task->volume, cost * task_element(builder->plan, job->task), 0, builder->received, shares);
     job->first = parts->count;
     for (int r = 0; r < job->reducers.count; lo += shares[r++]) {
         Segment segment = {.task = job->task, .lo = lo, .hi = lo + shares[r]};
@@ -303,7 +319,7 @@ static void add_parts(Builder *builder, Job *job, Parts *parts)
 static void send_contribution(Builder *builder, int step, const Devices *holders, Segment segment, int receiver, int64_t cap)
 {
     int64_t *shares = arena_array(builder->arena, int64_t, holders->count), end = segment.hi;
-    spread_evenly(builder, holders, end - segment.lo, 1, cap, builder->sent, shares);
+    spread_evenly(builder, holders, end - segment.lo, task_element(builder->plan, segment.task), cap, builder->sent, shares);
     for (int h = 0; h < holders->count; h++) {
         segment.hi = segment.lo + shares[h];
         if (shares[h])
@@ -323,7 +339,7 @@ static void send_early(Builder *builder, const Job *job, const Parts *parts, con
         if (segment.lo < segment.hi)
             step_send(builder, rounds->main, device, parts->at[i].reducer, segment);
     }
-    builder->sent[plan_slot(builder->plan, device)] += reduced.hi - reduced.lo;
+    builder->sent[plan_slot(builder->plan, device)] += segment_bytes(builder->plan, &reduced);
 }
 
 /* The holders of early contributions reduce them among themselves, each a part, and send the results on. */
@@ -332,7 +348,7 @@ static void reduce_early(Builder *builder, const Job *job, const Parts *parts, c
     const Task *task = &builder->plan->tasks.at[job->task];
     Devices devices = early_reducers(builder, task, job);
     int64_t *shares = arena_array(builder->arena, int64_t, devices.count), lo = 0;
-    spread_evenly(builder, &devices, task->volume, job->early.count - 1, 0, builder->received, shares);
+    spread_evenly(builder, &devices, task->volume, (job->early.count - 1) * task_element(builder->plan, job->task), 0, builder->received, shares);
     for (int k = 0; k < devices.count; lo += shares[k++]) {
         if (!shares[k])
             continue;
@@ -382,9 +398,7 @@ static int64_t even_load(const Builder *builder, const Jobs *jobs)
     for (int i = 0; i < builder->plan->device_count; i++)
         total += builder->received[i];
     for (int j = 0; j < jobs->count; j++)
-        total += jobs->at[j].collective ? 0
-                                        : task_cost(&builder->plan->tasks.at[jobs->at[j].task], &jobs->at[j]) *
-                                              builder->plan->tasks.at[jobs->at[j].task].volume;
+        total += jobs->at[j].collective ? 0 : task_bytes(builder->plan, &jobs->at[j]);
     return total / builder->plan->device_count + 1;
 }
 

@@ -23,25 +23,41 @@ static int find_root(int *parent, int i)
     return i;
 }
 
-int *connect_sets(Builder *builder, const Devices *sets, int count, int *component_count)
+/* Joins the devices of each set; `parent` is by slot. */
+static void join_sets(const Plan *plan, const Devices *sets, int count, int *parent)
 {
-    int devices = builder->plan->device_count, *parent = arena_array(builder->arena, int, devices),
-        *number = arena_array(builder->arena, int, devices);
-    int *component = arena_array(builder->arena, int, count);
-    for (int i = 0; i < devices; i++)
-        parent[i] = i;
     for (int s = 0; s < count; s++)
         for (int k = 1; k < sets[s].count; k++) {
-            int a = find_root(parent, plan_slot(builder->plan, sets[s].at[0])),
-                b = find_root(parent, plan_slot(builder->plan, sets[s].at[k]));
+            int a = find_root(parent, plan_slot(plan, sets[s].at[0])), b = find_root(parent, plan_slot(plan, sets[s].at[k]));
             parent[a > b ? a : b] = a > b ? b : a;
         }
-    *component_count = 0;
-    for (int s = 0; s < count; s++) {
-        int root = find_root(parent, plan_slot(builder->plan, sets[s].at[0]));
+}
+
+/* Numbers the components of sets of one kind, from *count on. */
+static void number_sets(const Plan *plan, const Devices *sets, int set_count, int *parent, int *number, int *component, int *count)
+{
+    for (int i = 0; i < plan->device_count; i++) {
+        parent[i] = i;
+        number[i] = 0;
+    }
+    join_sets(plan, sets, set_count, parent);
+    for (int s = 0; s < set_count; s++) {
+        int root = find_root(parent, plan_slot(plan, sets[s].at[0]));
         if (!number[root])
-            number[root] = ++*component_count;
+            number[root] = ++*count;
         component[s] = number[root] - 1;
+    }
+}
+
+int *connect_sets(Builder *builder, const Devices *sets, const int *kinds, int count, int *component_count)
+{
+    int devices = builder->plan->device_count, *parent = arena_array(builder->arena, int, devices),
+        *number = arena_array(builder->arena, int, devices), *component = arena_array(builder->arena, int, count);
+    *component_count = 0;
+    for (int s = 0, end; s < count; s = end) {
+        for (end = s + 1; end < count && (!kinds || kinds[end] == kinds[s]);)
+            end++;
+        number_sets(builder->plan, sets + s, end - s, parent, number, component + s, component_count);
     }
     return component;
 }
@@ -81,7 +97,7 @@ static void add_rooted(Builder *builder, const Devices *group, Segments *parts, 
 
 void plan_collective(Builder *builder, Devices group, Segments *parts, int holders, ht_verb verb, ht_verb rooted)
 {
-    if (holders == 1 || builder->plan->large) {
+    if (holders == 1 || !parts_countable(builder->plan, parts, group.count)) {
         for (int i = 0; i < holders; i++)
             add_rooted(builder, &group, parts, i, rooted);
         return;
@@ -105,7 +121,7 @@ void step_send(Builder *builder, int step, int sender, int receiver, Segment seg
         HASH_ADD(hh, builder->pairs, key, sizeof key, pair);
     }
     Message *message = &messages->at[pair->message];
-    message->volume += segment.hi - segment.lo;
+    message->bytes += segment_bytes(builder->plan, &segment);
     array_push(builder->arena, &message->segments, segment);
 }
 

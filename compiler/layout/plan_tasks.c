@@ -36,11 +36,11 @@ static Devices *find_contribution(Arena *arena, Replica *replica, int name)
 }
 
 /* Who holds a bundle on one side, by replica and contribution. */
-static Replicas replicas_of(Builder *builder, const Bundle *bundle, Side side)
+static Replicas replicas_of(Builder *builder, const Cells *cells, const Bundle *bundle, Side side)
 {
     Replicas replicas = {0};
     for (int h = 0; h < bundle->holder_count[side]; h++) {
-        const Piece *piece = &builder->plan->cells->side[side].pieces[bundle->holders[side][h]];
+        const Piece *piece = &cells->side[side].pieces[bundle->holders[side][h]];
         Replica *replica = find_replica(builder->arena, &replicas, piece->replica);
         add_holders(builder->arena, find_contribution(builder->arena, replica, piece->partial), piece);
     }
@@ -97,9 +97,11 @@ static const Replica *cheapest_replica(const Replicas *replicas, const Devices *
     return best;
 }
 
-static Task *add_task(Builder *builder, int bundle, Devices wanted)
+static Task *add_task(Builder *builder, int stack, int bundle, Devices wanted)
 {
-    Task task = {.bundle = bundle, .volume = builder->plan->cells->bundles[bundle].volume, .wanted = wanted};
+    const Stack *owner = &builder->plan->stacks.at[stack];
+    Task task = {.stack = stack, .bundle = bundle, .wanted = wanted};
+    task.volume = owner->cells->bundles[bundle].volume * owner->tensor_count;
     array_push(builder->arena, &builder->plan->tasks, task);
     return &builder->plan->tasks.at[builder->plan->tasks.count - 1];
 }
@@ -125,11 +127,11 @@ static int receiving_contribution(const Devices *holders, const Replica *target)
 }
 
 /* Each contribution of the source goes into one of the target's; contributions that get none are the identity. */
-static void add_partial_tasks(Builder *builder, int bundle, const Replica *source, const Replica *target)
+static void add_partial_tasks(Builder *builder, int stack, int bundle, const Replica *source, const Replica *target)
 {
     int first = builder->plan->tasks.count;
     for (int q = 0; q < target->holders.count; q++)
-        add_task(builder, bundle, target->holders.at[q])->sources = arena_array(builder->arena, Devices, source->holders.count);
+        add_task(builder, stack, bundle, target->holders.at[q])->sources = arena_array(builder->arena, Devices, source->holders.count);
     for (int p = 0; p < source->holders.count; p++) {
         Task *task = &builder->plan->tasks.at[first + receiving_contribution(&source->holders.at[p], target)];
         task->sources[task->source_count++] = source->holders.at[p];
@@ -146,26 +148,28 @@ static Devices all_holders(Arena *arena, const Replicas *replicas)
     return all;
 }
 
-static void add_bundle_tasks(Builder *builder, int b)
+static void add_bundle_tasks(Builder *builder, int stack, int b)
 {
-    const Bundle *bundle = &builder->plan->cells->bundles[b];
-    Replicas from = replicas_of(builder, bundle, SIDE_FROM), to = replicas_of(builder, bundle, SIDE_TO);
+    const Cells *cells = builder->plan->stacks.at[stack].cells;
+    const Bundle *bundle = &cells->bundles[b];
+    Replicas from = replicas_of(builder, cells, bundle, SIDE_FROM), to = replicas_of(builder, cells, bundle, SIDE_TO);
     Replica whole = merge_whole(builder->arena, &from);
-    if (builder->plan->cells->side[SIDE_TO].partial == STATE_DUP) {
+    if (cells->side[SIDE_TO].partial == STATE_DUP) {
         Devices wanted = all_holders(builder->arena, &to);
         if (wanted.count)
-            set_sources(add_task(builder, b, wanted), whole.holders.count ? &whole : cheapest_replica(&from, &wanted));
+            set_sources(add_task(builder, stack, b, wanted), whole.holders.count ? &whole : cheapest_replica(&from, &wanted));
         return;
     }
     for (int r = 0; r < to.count; r++) {
         Replicas one = {.at = &to.at[r], .count = 1};
         Devices wanted = all_holders(builder->arena, &one);
-        add_partial_tasks(builder, b, whole.holders.count ? &whole : cheapest_replica(&from, &wanted), &to.at[r]);
+        add_partial_tasks(builder, stack, b, whole.holders.count ? &whole : cheapest_replica(&from, &wanted), &to.at[r]);
     }
 }
 
 void plan_tasks(Builder *builder)
 {
-    for (int b = 0; b < builder->plan->cells->bundle_count; b++)
-        add_bundle_tasks(builder, b);
+    for (int s = 0; s < builder->plan->stacks.count; s++)
+        for (int b = 0; b < builder->plan->stacks.at[s].cells->bundle_count; b++)
+            add_bundle_tasks(builder, s, b);
 }

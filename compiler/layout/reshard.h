@@ -1,33 +1,46 @@
-/* The resharding planner: from any layout to any other of the same shape, with the fewest bytes and few steps.
+/* The resharding planner: from any layout to any other of the same shape, with the fewest bytes and few steps; one tensor, or many together.
+ *
+ *     const Plan *plan = reshard_plan(arena, NULL, &(Conversion){shape, HT_F32, before, after});
+ *     const Plan *plan = reshard_plan_all(arena, cluster, conversions, count);
  *
  * A plan is data that does not depend on the rank that computes it: steps, each with the devices that act in it, buffers and boxes. The run-time
- * library executes it (include/hetu/reshard.h has the form in which emitted programs carry it).
+ * library executes it (include/hetu/reshard.h has the form in which emitted programs carry it). Tensors that are planned together share the steps:
+ * what each device sends and receives is balanced over all of them, and of one sender and receiver there is one message a step.
  */
 #ifndef LAYOUT_RESHARD_H
 #define LAYOUT_RESHARD_H
 
+#include "hetu/reshard.h"
 #include "layout/layout.h"
 
 typedef struct Cluster Cluster; // devices, hosts and links with latency and bandwidth (layout/cluster.h)
 typedef struct Plan Plan;       // layout/plan.h
 
-/* The cheapest plan found; never NULL. `cluster` NULL: one host, equal links. The layouts were checked and have the same kind of reduction,
- * where both have one; `element` is the size of an element in bytes. */
-const Plan *reshard_plan(Arena *arena, const Cluster *cluster, Shape shape, int element, const Layout *from, const Layout *to);
+/* A tensor to convert. The layouts were checked against the shape and have the same kind of reduction, where both have one. */
+typedef struct Conversion {
+    Shape shape;
+    ht_dtype dtype;
+    const Layout *from, *to;
+} Conversion;
 
-/* Bytes that all devices together receive, and those that one device receives. */
+/* The cheapest plan found for a tensor; never NULL. `cluster` NULL: one host, equal links. */
+const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion);
+
+/* The same for `count` tensors that are converted together. The conversions need not live as long as the plan, their layouts must. */
+const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count);
+
+/* Bytes of an element. */
+int ht_dtype_size(ht_dtype dtype);
+
+/* Bytes that all devices together receive, and those that one device receives and sends. */
 int64_t plan_bytes(const Plan *plan);
 int64_t plan_bytes_received(const Plan *plan, int device);
-
-/* Bytes of scratch space that a device needs; whether source and target may be one buffer; whether no element moves at all. */
-int64_t plan_scratch_bytes(const Plan *plan, int device);
-bool plan_in_place(const Plan *plan);
-bool plan_nothing(const Plan *plan);
+int64_t plan_bytes_sent(const Plan *plan, int device);
 
 /* Bytes of scratch that a device needs to run the plan; a multiple of 64. */
 int64_t plan_scratch_bytes(const Plan *plan, int device);
 
-/* Whether the tensor may be converted in its own storage; then `from` and `to` may be one buffer. */
+/* Whether every tensor may be converted in its own storage; then `from` and `to` may be one buffer. */
 bool plan_in_place(const Plan *plan);
 
 /* Whether there is nothing to do when `from` and `to` are one buffer. */

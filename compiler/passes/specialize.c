@@ -111,24 +111,23 @@ static void find_roles(Module *module, Specialization *roles)
 typedef struct PlanKey {
     const Layout *from, *to;
     const int64_t *extent;
-    int64_t rank, element;
+    int64_t rank, dtype;
 } PlanKey;
 
 /* The number of the plan of a conversion; one for equal layouts and types. */
 static int plan_number(Module *module, Intern *known, const Op *op, Specialization *roles)
 {
-    const Value *from = op->operands[0], *to = op->results[0];
-    Shape shape = value_shape(module->arena, to);
+    Conversion conversion = op_conversion(module->arena, op);
     PlanKey key;
     memset(&key, 0, sizeof key);
-    key.from = from->layout;
-    key.to = to->layout;
-    key.extent = intern(known, shape.extent, sizeof *shape.extent * (size_t)shape.rank);
-    key.rank = shape.rank;
-    key.element = dtype_size(to->type.dtype);
+    key.from = conversion.from;
+    key.to = conversion.to;
+    key.extent = intern(known, conversion.shape.extent, sizeof *conversion.shape.extent * (size_t)conversion.shape.rank);
+    key.rank = conversion.shape.rank;
+    key.dtype = conversion.dtype;
     intptr_t *number = intern_slot(known, &key, sizeof key);
     if (!*number) {
-        roles->plans[roles->plan_count] = reshard_plan(module->arena, NULL, shape, dtype_size(to->type.dtype), from->layout, to->layout);
+        roles->plans[roles->plan_count] = reshard_plan(module->arena, NULL, &conversion);
         *number = ++roles->plan_count;
     }
     return (int)*number - 1;

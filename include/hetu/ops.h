@@ -63,31 +63,24 @@ ht_tensor ht_exp(ht_tensor x);
 ht_tensor ht_detach(ht_tensor x);
 
 /* Another element type. Gradients flow between floating-point types. */
-#pragma hspmd op y[i..] = cast(x[i..]) dtype(y: dtype) kernel(ht_cast_kernel) grad(ht_cast_gradient)
+#pragma hspmd op y[i..] = x[i..] dtype(y: dtype)
 ht_tensor ht_cast(ht_tensor x, ht_dtype dtype);
-
-static inline void ht_cast_gradient(ht_grad *g)
-{
-    ht_dtype from = ht_dtype_of(g->x[0]);
-    if (from != HT_I32 && from != HT_I64)
-        g->dx[0] = ht_cast(g->dy[0], from);
-}
 
 /* ---- sums over all elements ---- */
 
-#pragma hspmd op y[] = x[i..]
+#pragma hspmd op y[] = x[i..] dtype(y: wide)
 ht_tensor ht_sum(ht_tensor x);
 
-#pragma hspmd op y[] = x[i..] / size(i)
+#pragma hspmd op y[] = x[i..] / size(i) dtype(y: wide)
 ht_tensor ht_mean(ht_tensor x);
 
 /* ---- normalisation over the last dimension ---- */
 
-#pragma hspmd op y[r.., c] = softmax(x[r.., c]) replicate(c) kernel(ht_softmax_kernel) grad(ht_softmax_gradient)
+#pragma hspmd op y[r.., c] = softmax(x[r.., c]) replicate(c) types(f32, bf16) kernel(ht_softmax_kernel) grad(ht_softmax_gradient)
 ht_tensor ht_softmax(ht_tensor x);
 
 #pragma hspmd op dx[r.., c] = softmax_backward(dy[r.., c], y[r.., c]) \
-    replicate(c) linear(dy) kernel(ht_softmax_backward_kernel) grad(none)
+    replicate(c) linear(dy) types(f32, bf16) kernel(ht_softmax_backward_kernel) grad(none)
 ht_tensor ht_softmax_backward(ht_tensor dy, ht_tensor y);
 
 static inline void ht_softmax_gradient(ht_grad *g)
@@ -100,14 +93,16 @@ typedef struct ht_layer_norm_result {
     ht_tensor y, mean, rstd;
 } ht_layer_norm_result;
 #pragma hspmd op y[r.., c], mean[r..], rstd[r..] = layer_norm(x[r.., c], ?weight[c], ?bias[c]) \
-    replicate(c) kernel(ht_layer_norm_kernel) grad(ht_layer_norm_gradient)
+    replicate(c) dtype(mean: wide, rstd: wide, weight: wide, bias: wide) types(f32, bf16) \
+    kernel(ht_layer_norm_kernel) grad(ht_layer_norm_gradient)
 ht_layer_norm_result ht_layer_norm_stats(ht_tensor x, ht_tensor weight, ht_tensor bias, float eps);
 
 typedef struct ht_layer_norm_backward_result {
     ht_tensor dx, dweight, dbias;
 } ht_layer_norm_backward_result;
 #pragma hspmd op dx[r.., c], dweight[c], dbias[c] = layer_norm_backward(dy[r.., c], x[r.., c], mean[r..], rstd[r..], ?weight[c]) \
-    replicate(c) reduction(+: r) linear(dy) kernel(ht_layer_norm_backward_kernel) grad(none)
+    replicate(c) reduction(+: r) linear(dy) dtype(dweight: wide, dbias: wide, mean: wide, rstd: wide, weight: wide) types(f32, bf16) \
+    kernel(ht_layer_norm_backward_kernel) grad(none)
 ht_layer_norm_backward_result ht_layer_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor weight);
 
 static inline void ht_layer_norm_gradient(ht_grad *g)
@@ -130,14 +125,15 @@ typedef struct ht_rms_norm_result {
     ht_tensor y, rstd;
 } ht_rms_norm_result;
 #pragma hspmd op y[r.., c], rstd[r..] = rms_norm(x[r.., c], ?weight[c]) \
-    replicate(c) kernel(ht_rms_norm_kernel) grad(ht_rms_norm_gradient)
+    replicate(c) dtype(rstd: wide, weight: wide) types(f32, bf16) kernel(ht_rms_norm_kernel) grad(ht_rms_norm_gradient)
 ht_rms_norm_result ht_rms_norm_stats(ht_tensor x, ht_tensor weight, float eps);
 
 typedef struct ht_rms_norm_backward_result {
     ht_tensor dx, dweight;
 } ht_rms_norm_backward_result;
 #pragma hspmd op dx[r.., c], dweight[c] = rms_norm_backward(dy[r.., c], x[r.., c], rstd[r..], ?weight[c]) \
-    replicate(c) reduction(+: r) linear(dy) kernel(ht_rms_norm_backward_kernel) grad(none)
+    replicate(c) reduction(+: r) linear(dy) dtype(dweight: wide, rstd: wide, weight: wide) types(f32, bf16) \
+    kernel(ht_rms_norm_backward_kernel) grad(none)
 ht_rms_norm_backward_result ht_rms_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor rstd, ht_tensor weight);
 
 static inline void ht_rms_norm_gradient(ht_grad *g)
@@ -157,11 +153,12 @@ static inline ht_tensor ht_rms_norm(ht_tensor x, ht_tensor weight, float eps)
 typedef struct ht_l2_norm_result {
     ht_tensor y, rnorm;
 } ht_l2_norm_result;
-#pragma hspmd op y[r.., c], rnorm[r..] = l2_norm(x[r.., c]) replicate(c) kernel(ht_l2_norm_kernel) grad(ht_l2_norm_gradient)
+#pragma hspmd op y[r.., c], rnorm[r..] = l2_norm(x[r.., c]) \
+    replicate(c) dtype(rnorm: wide) types(f32, bf16) kernel(ht_l2_norm_kernel) grad(ht_l2_norm_gradient)
 ht_l2_norm_result ht_l2_norm_stats(ht_tensor x, float eps);
 
 #pragma hspmd op dx[r.., c] = l2_norm_backward(dy[r.., c], y[r.., c], rnorm[r..]) \
-    replicate(c) linear(dy) kernel(ht_l2_norm_backward_kernel) grad(none)
+    replicate(c) linear(dy) dtype(rnorm: wide) types(f32, bf16) kernel(ht_l2_norm_backward_kernel) grad(none)
 ht_tensor ht_l2_norm_backward(ht_tensor dy, ht_tensor y, ht_tensor rnorm, float eps);
 
 static inline void ht_l2_norm_gradient(ht_grad *g)
@@ -178,12 +175,12 @@ static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
 
 /* y[b] = table[id[b]]; ids are i32 or i64. Where the rows are cut, a device gives zeros for rows that it lacks. */
 #pragma hspmd op y[b.., e] = embedding(table[v, e], id[b..]) \
-    reduction(+: v) offset(v) linear(table) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
+    reduction(+: v) offset(v) linear(table) types(f32, bf16, f64) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
 ht_tensor ht_embedding_at(ht_tensor table, ht_tensor id);
 
 /* The sum of the rows of dy that name each row of the table. */
 #pragma hspmd op dtable[v, e] = embedding_backward(dy[b.., e], id[b..]) \
-    size(v: rows) reduction(+: b) offset(v) linear(dy) kernel(ht_embedding_backward_kernel) grad(none)
+    size(v: rows) reduction(+: b) offset(v) linear(dy) dtype(dtable: wide) types(f32, bf16) kernel(ht_embedding_backward_kernel) grad(none)
 ht_tensor ht_embedding_backward(ht_tensor dy, ht_tensor id, int64_t rows);
 
 static inline void ht_embedding_gradient(ht_grad *g)
@@ -203,7 +200,7 @@ static inline ht_tensor ht_embedding(ht_tensor table, ht_tensor id)
 /* Rotary position embedding: the pair (x[i], x[i + d/2]) turns by position * base^(-2i/d), the convention of LLaMA's published weights
  * for Transformers. The position is the index along s, or the given integer; direction -1 turns back. d is even. */
 #pragma hspmd op y[b.., s, h, d] = rope(x[b.., s, h, d], ?position[b.., s]) \
-    replicate(d) offset(s) linear(x) kernel(ht_rope_kernel) grad(ht_rope_gradient)
+    replicate(d) offset(s) linear(x) types(f32, bf16) kernel(ht_rope_kernel) grad(ht_rope_gradient)
 ht_tensor ht_rope_at(ht_tensor x, ht_tensor position, float base, int direction);
 
 static inline void ht_rope_gradient(ht_grad *g)
@@ -232,7 +229,7 @@ typedef struct ht_attention_result {
     ht_tensor y, lse;
 } ht_attention_result;
 #pragma hspmd op y[b.., s, (g r), d], lse[b.., s, (g r)] = attention(q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], ?segments[b.., s]) \
-    replicate(s, t, d) kernel(ht_attention_kernel) grad(ht_attention_gradient)
+    replicate(s, t, d) dtype(lse: wide) types(f32, bf16) kernel(ht_attention_kernel) grad(ht_attention_gradient)
 ht_attention_result ht_attention_stats(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, bool causal);
 
 typedef struct ht_attention_backward_result {
@@ -240,7 +237,7 @@ typedef struct ht_attention_backward_result {
 } ht_attention_backward_result;
 #pragma hspmd op dq[b.., s, (g r), d], dk[b.., t, g, d], dv[b.., t, g, d] = attention_backward(dy[b.., s, (g r), d], \
     q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], y[b.., s, (g r), d], lse[b.., s, (g r)], ?segments[b.., s]) \
-    replicate(s, t, d) reduction(+: r) linear(dy) kernel(ht_attention_backward_kernel) grad(none)
+    replicate(s, t, d) reduction(+: r) linear(dy) dtype(lse: wide) types(f32, bf16) kernel(ht_attention_backward_kernel) grad(none)
 ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse,
                                                    ht_tensor segments, bool causal);
 
@@ -263,7 +260,8 @@ static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_t
 /* ---- loss ---- */
 
 /* The largest element of each row; no gradient flows. */
-#pragma hspmd op peak[b..] = row_max(x[b.., v]) reduction(max: v) kernel(ht_row_max_kernel) grad(none)
+#pragma hspmd op peak[b..] = row_max(x[b.., v]) \
+    reduction(max: v) dtype(peak: wide) types(f32, bf16) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_row_max(ht_tensor x);
 
 /* For each row the sum of exp(x - peak), and the element that target names (0 where target is -100, or names an element of another device). */
@@ -271,11 +269,12 @@ typedef struct ht_mass_result {
     ht_tensor mass, hit;
 } ht_mass_result;
 #pragma hspmd op mass[b..], hit[b..] = mass(x[b.., v], target[b..], peak[b..]) \
-    reduction(+: v) offset(v) kernel(ht_mass_kernel) grad(ht_mass_gradient)
+    reduction(+: v) offset(v) dtype(mass: wide, hit: wide, peak: wide) types(f32, bf16) kernel(ht_mass_kernel) grad(ht_mass_gradient)
 ht_mass_result ht_mass(ht_tensor x, ht_tensor target, ht_tensor peak);
 
 #pragma hspmd op dx[b.., v] = mass_backward(dmass[b..], dhit[b..], x[b.., v], target[b..], peak[b..]) \
-    offset(v) linear(dmass, dhit) dtype(dx: f32) kernel(ht_mass_backward_kernel) grad(none)
+    offset(v) linear(dmass, dhit) dtype(dx: x, dmass: wide, dhit: wide, peak: wide) types(f32, bf16) \
+    kernel(ht_mass_backward_kernel) grad(none)
 ht_tensor ht_mass_backward(ht_tensor dmass, ht_tensor dhit, ht_tensor x, ht_tensor target, ht_tensor peak);
 
 /* peak stands for a constant that the loss does not depend on. */
@@ -284,7 +283,7 @@ static inline void ht_mass_gradient(ht_grad *g)
     g->dx[0] = ht_mass_backward(g->dy[0], g->dy[1], g->x[0], g->x[1], g->x[2]);
 }
 
-#pragma hspmd op loss[b..] = target[b..] == -100 ? 0 : logf(mass[b..]) + peak[b..] - hit[b..] dtype(loss: f32)
+#pragma hspmd op loss[b..] = target[b..] == -100 ? 0 : logf(mass[b..]) + peak[b..] - hit[b..] dtype(loss: mass)
 ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target);
 
 /* The loss of each row, -log softmax(logits)[target]; 0 where target is -100. The vocabulary may be cut. */
@@ -318,12 +317,12 @@ static inline ht_tensor ht_transpose(ht_tensor x, int d0, int d1)
 
 /* The elements start to start + length of dimension dim. */
 #pragma hspmd op y[a..{dim}, i, z..] = slice(x[a.., n, z..]) \
-    size(i: length) replicate(n, i) linear(x) kernel(ht_slice_kernel) grad(ht_slice_gradient)
+    size(i: length) replicate(n, i) linear(x) types(f32, bf16, f64) kernel(ht_slice_kernel) grad(ht_slice_gradient)
 ht_tensor ht_slice_at(ht_tensor x, int dim, int64_t start, int64_t length);
 
 /* Zeros along dimension dim up to `extent`, with x from `start` on. */
 #pragma hspmd op y[a..{dim}, n, z..] = pad(x[a.., i, z..]) \
-    size(n: extent) replicate(n, i) linear(x) kernel(ht_pad_kernel) grad(ht_pad_gradient)
+    size(n: extent) replicate(n, i) linear(x) types(f32, bf16, f64) kernel(ht_pad_kernel) grad(ht_pad_gradient)
 ht_tensor ht_pad_at(ht_tensor x, int dim, int64_t start, int64_t extent);
 
 static inline void ht_slice_gradient(ht_grad *g)
@@ -344,7 +343,7 @@ static inline ht_tensor ht_slice(ht_tensor x, int dim, int64_t start, int64_t le
 }
 
 #pragma hspmd op y[a..{dim}, n, z..] = concat(xs[][a.., m, z..]) \
-    size(n: +m) replicate(n, m) linear(xs) kernel(ht_concat_kernel) grad(ht_concat_gradient)
+    size(n: +m) replicate(n, m) linear(xs) types(f32, bf16, f64) kernel(ht_concat_kernel) grad(ht_concat_gradient)
 ht_tensor ht_concat_at(ht_tensors xs, int dim);
 
 static inline void ht_concat_gradient(ht_grad *g)
@@ -372,7 +371,7 @@ ht_tensor ht_iota(int64_t n, ht_dtype dtype);
 
 /* Zero with probability p, else divided by 1 - p; the same under ht_infer. Which elements are zero depends on the session's seed, the
  * stream, the step, and the element's place in the whole tensor. */
-#pragma hspmd op y[i..] = dropout(x[i..]) offset(i) linear(x) kernel(ht_dropout_kernel) grad(ht_dropout_gradient)
+#pragma hspmd op y[i..] = dropout(x[i..]) offset(i) linear(x) types(f32, bf16) kernel(ht_dropout_kernel) grad(ht_dropout_gradient)
 ht_tensor ht_dropout_at(ht_tensor x, float p, int64_t stream);
 
 static inline void ht_dropout_gradient(ht_grad *g)

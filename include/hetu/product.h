@@ -1,25 +1,47 @@
-/* The contraction behind every product rule: y = scale * sum of x * w, plus a bias, over any axes.
+/* The contraction behind every product rule: y = activation(scale * sum of x * w, plus a bias), over any axes.
  *
  * Emitted code lists the axes of a call, one a factor, with the stride of each tensor along it. An axis that y lacks is summed over.
  * Strides are in elements and 0 where a tensor lacks the factor.
  *
  *     // y[b, o] = x[b, i] * w[o, i] + bias[o]
  *     static const ht_axis axes[] = {{32, 64, 16, 0, 0}, {64, 1, 0, 16, 1}, {16, 0, 1, 1, 0}};
- *     ht_product(y, x, w, bias, 3, axes, 1);
+ *     const ht_product_call call = {.y = y, .y_dtype = HT_F32, .x = x, .w = w, .dtype = HT_F32, .bias = bias, .bias_dtype = HT_F32,
+ *                                   .scale = 1, .rank = 3, .axes = axes};
+ *     ht_product(&call);
  */
 #ifndef HETU_PRODUCT_H
 #define HETU_PRODUCT_H
 
+#include <hetu/kernel.h>
+
 #include <stdint.h>
 
+/* An axis: its extent, and each tensor's stride along it. */
 typedef struct ht_axis {
     int64_t extent, y, x, w, b;
 } ht_axis;
 
-/* Writes every element of y. A bias of NULL is absent; an axis of the bias is an axis of y. Where a summed axis is empty y is the bias or
- * zero; where an axis of y is empty nothing is written. At most HT_MAX_AXES axes. The result does not depend on the number of threads as
- * far as the BLAS's does not. */
+/* What is applied to the sum with its bias; ht_relu and ht_gelu of <hetu/ops.h>. */
+typedef enum ht_epilogue { HT_NO_EPILOGUE, HT_RELU, HT_GELU } ht_epilogue;
+
+/* Types are HT_F32 or HT_BF16; sums are in f32 whatever the types are. What is left out is 0: no bias, no epilogue. */
+typedef struct ht_product_call {
+    void *y;
+    ht_dtype y_dtype;
+    const void *x, *w;
+    ht_dtype dtype;   // of x and of w
+    const void *bias; // NULL: absent; an axis of the bias is an axis of y
+    ht_dtype bias_dtype;
+    float scale;
+    ht_epilogue epilogue;
+    void *aux; // NULL, or what takes the value before the activation: y's shape, strides and type
+    int rank;
+    const ht_axis *axes;
+} ht_product_call;
+
+/* Writes every element of y. Where a summed axis is empty the sum is 0; where an axis of y is empty nothing is written. At most HT_MAX_AXES
+ * axes. The result does not depend on the number of threads as far as the BLAS's does not. */
 enum { HT_MAX_AXES = 32 };
-void ht_product(float *y, const float *x, const float *w, const float *bias, int rank, const ht_axis *axes, float scale);
+void ht_product(const ht_product_call *call);
 
 #endif

@@ -1,10 +1,11 @@
 /* Conversions between layouts, as emitted programs carry them.
  *
- * The compiler plans every conversion (compiler/layout) and writes it as constant tables: for each device a short list of steps over three buffers, the
- * tensor before (`from`), the tensor after (`to`) and scratch. A tensor's storage is the boxes that the device holds, one after another, each row-major.
- * Offsets, strides and counts are in elements, from the start of the buffer.
+ * The compiler plans every conversion (compiler/layout) and writes it as constant tables: for each device a short list of steps over buffers, a tensor
+ * before (`from`), a tensor after (`to`) and scratch. A tensor's storage is the boxes that the device holds, one after another, each row-major. A plan
+ * converts one tensor, or several of different shapes and types together.
  *
  *     ht_reshard_run(&gradient_sum, device, from, to, scratch);
+ *     ht_reshard_run_all(&new_strategy, device, weights, new_weights, scratch);
  *
  * Every device of the plan calls it, in the same order as the other calls of the program; a device that is not in the plan may call it, too, and does nothing.
  */
@@ -28,7 +29,7 @@ typedef enum ht_verb {
     HT_FILL,           /* moves: to = the reduction's identity; `from` is not read */
     HT_ALL_REDUCE,     /* send[0] to receive[0], the same count on all members */
     HT_REDUCE_SCATTER, /* send[i] is for member i, the blocks lie one after another; receive[0] */
-    HT_ALL_GATHER,     /* send[0]; receive[i] comes from member i, all in one place */
+    HT_ALL_GATHER,     /* send[0]; receive[i] comes from member i, all in one place, those of equal counts one after another */
     HT_ALL_TO_ALL,     /* send[i] in one place, receive[i] in one place */
     HT_BROADCAST,      /* send[0] on the root, receive[0] on the others */
     HT_REDUCE,         /* send[0] on all members, receive[0] on the root */
@@ -40,23 +41,28 @@ typedef struct ht_stride {
     int64_t extent, from, to;
 } ht_stride;
 
-/* A strided copy of a box; dimensions from the outermost to the innermost. */
+/* A strided copy of a box of a tensor; dimensions from the outermost to the innermost. Offsets and strides are in elements of the tensor, from the start
+ * of the buffer. */
 typedef struct ht_move {
     ht_place from, to;
+    int tensor;
     int64_t from_offset, to_offset;
     int rank;
     const ht_stride *dim;
 } ht_move;
 
-/* A contiguous piece of a buffer that is sent or received. */
+/* A contiguous piece of a buffer that is sent or received, counted in elements of the step's type. In scratch it may hold parts of several tensors. */
 typedef struct ht_block {
     ht_place place;
-    int peer; /* HT_EXCHANGE: the other device */
+    int tensor; /* HT_FROM, HT_TO: whose buffer */
+    int peer;   /* HT_EXCHANGE: the other device */
     int64_t offset, count;
 } ht_block;
 
 typedef struct ht_reshard_step {
     ht_verb verb;
+    ht_dtype dtype;         /* of blocks: their elements; of tensors of several types, the smallest one */
+    ht_reduction reduction; /* of collectives that reduce */
     int move_count, send_count, receive_count;
     int group, root; /* which of the plan's groups; the root's position in it */
     const ht_move *move;
@@ -76,19 +82,27 @@ typedef struct ht_reshard_device {
     const ht_reshard_step *step;
 } ht_reshard_device;
 
-typedef struct ht_reshard {
-    const char *name; /* for messages: "gpt.c:42: all-reduce" */
+/* A tensor that is converted. */
+typedef struct ht_reshard_tensor {
     ht_dtype dtype;
     ht_reduction reduction;
-    int in_place;     /* `from` and `to` may be the same buffer */
-    int group_count, device_count;
+    int in_place; /* its `from` and `to` may be the same buffer */
+} ht_reshard_tensor;
+
+typedef struct ht_reshard {
+    const char *name; /* for messages: "gpt.c:42: all-reduce" */
+    int tensor_count, group_count, device_count;
+    const ht_reshard_tensor *tensor;
     const ht_group *group;
     const ht_reshard_device *device; /* ascending by number */
 } ht_reshard;
 
-/* Runs `device`'s part of a plan; device numbers are ranks of MPI_COMM_WORLD. `scratch` has the bytes that the plan says, aligned to 64.
+/* Runs `device`'s part of a plan of one tensor; device numbers are ranks of MPI_COMM_WORLD. `scratch` has the bytes that the plan says, aligned to 64.
  * Ends the program with a message when communication fails. */
 void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *to, void *scratch);
+
+/* The same for any number of tensors: a buffer of each; those that the device does not hold may be NULL. */
+void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch);
 
 /* The bytes that `device` receives in one run, counted as the field does: (n-1)/n of the result of an all-gather, and so on. */
 int64_t ht_reshard_received(const ht_reshard *plan, int device);

@@ -13,13 +13,23 @@ enum { MESSAGE_TAG = 77, MOST_COUNT = 1 << 30 };
 /* One run of a device's part. */
 typedef struct Run {
     const ht_reshard *plan;
-    size_t size; // of an element
-    char *buffer[3];
+    const void *const *from; // by tensor
+    void *const *to;
+    char *scratch;
 } Run;
 
-static char *address(const Run *run, ht_place place, int64_t offset) { return run->buffer[place] + offset * (int64_t)run->size; }
+/* What is `offset` elements of a type into a buffer. */
+static char *address(const Run *run, ht_place place, int tensor, int64_t offset, ht_dtype dtype)
+{
+    char *buffer = place == HT_SCRATCH ? run->scratch : place == HT_TO ? run->to[tensor] : (char *)run->from[tensor];
+    return buffer + offset * (int64_t)ht_dtype_bytes(dtype);
+}
 
-static char *block_address(const Run *run, const ht_block *block) { return address(run, block->place, block->offset); }
+/* What is `at` elements into a block. */
+static char *block_address(const Run *run, const ht_reshard_step *step, const ht_block *block, int64_t at)
+{
+    return address(run, block->place, block->tensor, block->offset + at, step->dtype);
+}
 
 /* ---- communicators ---- */
 
@@ -97,31 +107,29 @@ static void bf16_max(void *from, void *to, int *count, MPI_Datatype *type)
     ht_combine(HT_BF16, HT_MAX, to, from, *count);
 }
 
-static MPI_Op operation(const ht_reshard *plan)
+static MPI_Op operation(const ht_reshard_step *step)
 {
     static MPI_Op own[2];
     static int made;
-    if (plan->dtype != HT_BF16)
-        return plan->reduction == HT_MAX ? MPI_MAX : MPI_SUM;
+    if (step->dtype != HT_BF16)
+        return step->reduction == HT_MAX ? MPI_MAX : MPI_SUM;
     if (!made) {
         HT_MPI(MPI_Op_create(bf16_sum, 1, &own[0]));
         HT_MPI(MPI_Op_create(bf16_max, 1, &own[1]));
         made = 1;
     }
-    return own[plan->reduction == HT_MAX];
+    return own[step->reduction == HT_MAX];
 }
 
 /* ---- collectives ---- */
 
 static void run_all_reduce(const Run *run, const ht_reshard_step *step, MPI_Comm comm)
 {
-    const char *from = block_address(run, step->send);
-    char *to = block_address(run, step->receive);
-    int64_t count = step->send->count;
-    for (int64_t at = 0; at < count; at += MOST_COUNT) {
+    for (int64_t at = 0, count = step->send->count; at < count; at += MOST_COUNT) {
         int part = (int)(count - at < MOST_COUNT ? count - at : MOST_COUNT);
-        const void *send = from == to ? MPI_IN_PLACE : from + at * (int64_t)run->size;
-        HT_MPI(MPI_Allreduce(send, to + at * (int64_t)run->size, part, datatype(run->plan->dtype), operation(run->plan), comm));
+        const char *from = block_address(run, step, step->send, at);
+        char *to = block_address(run, step, step->receive, at);
+        HT_MPI(MPI_Allreduce(from == to ? MPI_IN_PLACE : from, to, part, datatype(step->dtype), operation(step), comm));
     }
 }
 
@@ -138,24 +146,26 @@ static void run_reduce_scatter(const Run *run, const ht_reshard_step *step, MPI_
 {
     int *counts = checked_alloc(sizeof(int) * 2 * (size_t)step->send_count);
     block_counts(step->send, step->send_count, step->send->offset, counts, counts + step->send_count);
-    HT_MPI(MPI_Reduce_scatter(block_address(run, step->send), block_address(run, step->receive), counts, datatype(run->plan->dtype), operation(run->plan), comm));
+    HT_MPI(MPI_Reduce_scatter(block_address(run, step, step->send, 0), block_address(run, step, step->receive, 0), counts, datatype(step->dtype),
+                              operation(step), comm));
     free(counts);
 }
 
-static int64_t lowest_offset(const ht_block *blocks, int count)
+/* The first of the blocks, which lie in one place; empty ones do not count, unless all are. */
+static const ht_block *lowest_block(const ht_block *blocks, int count)
 {
-    int64_t lowest = INT64_MAX;
+    const ht_block *lowest = blocks;
     for (int i = 0; i < count; i++)
-        if (blocks[i].count && blocks[i].offset < lowest)
-            lowest = blocks[i].offset;
-    return lowest == INT64_MAX ? 0 : lowest;
+        if (blocks[i].count && (!lowest->count || blocks[i].offset < lowest->offset))
+            lowest = &blocks[i];
+    return lowest;
 }
 
-/* Whether all blocks have the same count and lie one after another. */
+/* Whether all blocks have the same count; all members of the group find the same. */
 static bool blocks_even(const ht_block *blocks, int count)
 {
     for (int i = 1; i < count; i++)
-        if (blocks[i].count != blocks->count || blocks[i].offset != blocks->offset + i * blocks->count)
+        if (blocks[i].count != blocks->count)
             return false;
     return true;
 }
@@ -163,18 +173,18 @@ static bool blocks_even(const ht_block *blocks, int count)
 static void run_all_gather(const Run *run, const ht_reshard_step *step, MPI_Comm comm)
 {
     int n = step->receive_count, rank, sent = (int)step->send->count;
-    int64_t base = lowest_offset(step->receive, n);
-    MPI_Datatype type = datatype(run->plan->dtype);
+    const ht_block *lowest = lowest_block(step->receive, n);
+    char *to = block_address(run, step, lowest, 0);
+    MPI_Datatype type = datatype(step->dtype);
     HT_MPI(MPI_Comm_rank(comm, &rank));
-    const char *from = block_address(run, step->send);
-    char *own = block_address(run, &step->receive[rank]), *to = address(run, step->receive->place, base);
-    const void *send = from == own ? MPI_IN_PLACE : from;
+    const char *from = block_address(run, step, step->send, 0);
+    const void *send = from == block_address(run, step, &step->receive[rank], 0) ? MPI_IN_PLACE : from;
     if (blocks_even(step->receive, n)) {
         HT_MPI(MPI_Allgather(send, sent, type, to, sent, type, comm));
         return;
     }
     int *counts = checked_alloc(sizeof(int) * 2 * (size_t)n);
-    block_counts(step->receive, n, base, counts, counts + n);
+    block_counts(step->receive, n, lowest->offset, counts, counts + n);
     HT_MPI(MPI_Allgatherv(send, sent, type, to, counts, counts + n, type, comm));
     free(counts);
 }
@@ -185,7 +195,7 @@ static void run_broadcast(const Run *run, const ht_reshard_step *step, MPI_Comm 
     const ht_block *block = step->send_count ? step->send : step->receive;
     for (int64_t at = 0; at < block->count; at += MOST_COUNT) {
         int part = (int)(block->count - at < MOST_COUNT ? block->count - at : MOST_COUNT);
-        HT_MPI(MPI_Bcast(block_address(run, block) + at * (int64_t)run->size, part, datatype(run->plan->dtype), step->root, comm));
+        HT_MPI(MPI_Bcast(block_address(run, step, block, at), part, datatype(step->dtype), step->root, comm));
     }
 }
 
@@ -193,9 +203,8 @@ static void run_reduce(const Run *run, const ht_reshard_step *step, MPI_Comm com
 {
     for (int64_t at = 0, count = step->send->count; at < count; at += MOST_COUNT) {
         int part = (int)(count - at < MOST_COUNT ? count - at : MOST_COUNT);
-        int64_t bytes = at * (int64_t)run->size;
-        char *to = step->receive_count ? block_address(run, step->receive) + bytes : NULL;
-        HT_MPI(MPI_Reduce(block_address(run, step->send) + bytes, to, part, datatype(run->plan->dtype), operation(run->plan), step->root, comm));
+        char *to = step->receive_count ? block_address(run, step, step->receive, at) : NULL;
+        HT_MPI(MPI_Reduce(block_address(run, step, step->send, at), to, part, datatype(step->dtype), operation(step), step->root, comm));
     }
 }
 
@@ -211,13 +220,13 @@ static void run_exchange(const Run *run, const ht_reshard_step *step)
         most += 1 + (size_t)(step->send[i].count / MOST_COUNT);
     MPI_Request *requests = checked_alloc(sizeof *requests * most);
     int posted = 0;
-    MPI_Datatype type = datatype(run->plan->dtype);
+    MPI_Datatype type = datatype(step->dtype);
     for (int sends = 0; sends < 2; sends++)
         for (int i = 0; i < (sends ? step->send_count : step->receive_count); i++) {
             const ht_block *block = sends ? &step->send[i] : &step->receive[i];
             for (int64_t at = 0; at < block->count; at += MOST_COUNT) {
                 int part = (int)(block->count - at < MOST_COUNT ? block->count - at : MOST_COUNT);
-                char *data = block_address(run, block) + at * (int64_t)run->size;
+                char *data = block_address(run, step, block, at);
                 if (sends)
                     HT_MPI(MPI_Isend(data, part, type, block->peer, MESSAGE_TAG, MPI_COMM_WORLD, &requests[posted++]));
                 else
@@ -231,11 +240,12 @@ static void run_exchange(const Run *run, const ht_reshard_step *step)
 static void run_all_to_all(const Run *run, const ht_reshard_step *step, MPI_Comm comm)
 {
     int n = step->send_count, *counts = checked_alloc(sizeof(int) * 4 * (size_t)n);
-    int64_t from = lowest_offset(step->send, n), to = lowest_offset(step->receive, n);
-    MPI_Datatype type = datatype(run->plan->dtype);
-    block_counts(step->send, n, from, counts, counts + n);
-    block_counts(step->receive, n, to, counts + 2 * n, counts + 3 * n);
-    HT_MPI(MPI_Alltoallv(address(run, step->send->place, from), counts, counts + n, type, address(run, step->receive->place, to), counts + 2 * n, counts + 3 * n, type, comm));
+    const ht_block *from = lowest_block(step->send, n), *to = lowest_block(step->receive, n);
+    MPI_Datatype type = datatype(step->dtype);
+    block_counts(step->send, n, from->offset, counts, counts + n);
+    block_counts(step->receive, n, to->offset, counts + 2 * n, counts + 3 * n);
+    HT_MPI(MPI_Alltoallv(block_address(run, step, from, 0), counts, counts + n, type, block_address(run, step, to, 0), counts + 2 * n,
+                         counts + 3 * n, type, comm));
     free(counts);
 }
 
@@ -245,14 +255,15 @@ static void run_moves(const Run *run, const ht_reshard_step *step)
 {
     for (int i = 0; i < step->move_count; i++) {
         const ht_move *move = &step->move[i];
-        const char *from = address(run, move->from, move->from_offset);
-        char *to = address(run, move->to, move->to_offset);
+        const ht_reshard_tensor *tensor = &run->plan->tensor[move->tensor];
+        const char *from = address(run, move->from, move->tensor, move->from_offset, tensor->dtype);
+        char *to = address(run, move->to, move->tensor, move->to_offset, tensor->dtype);
         if (step->verb == HT_COPY)
-            ht_move_copy(move, run->size, to, from);
+            ht_move_copy(move, ht_dtype_bytes(tensor->dtype), to, from);
         else if (step->verb == HT_COMBINE)
-            ht_move_combine(move, run->plan->dtype, run->plan->reduction, to, from);
+            ht_move_combine(move, tensor->dtype, tensor->reduction, to, from);
         else
-            ht_move_fill(move, run->plan->dtype, run->plan->reduction, to);
+            ht_move_fill(move, tensor->dtype, tensor->reduction, to);
     }
 }
 
@@ -294,12 +305,17 @@ static const ht_reshard_device *find_device(const ht_reshard *plan, int device)
     return NULL;
 }
 
-void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *to, void *scratch)
+void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch)
 {
     const ht_reshard_device *part = find_device(plan, device);
-    Run run = {plan, ht_dtype_bytes(plan->dtype), {(char *)from, to, scratch}};
+    Run run = {plan, from, to, scratch};
     for (int s = 0; part && s < part->step_count; s++)
         run_step(&run, &part->step[s]);
+}
+
+void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *to, void *scratch)
+{
+    ht_reshard_run_all(plan, device, &from, &to, scratch);
 }
 
 int64_t ht_reshard_scratch(const ht_reshard *plan, int device)
@@ -346,8 +362,8 @@ static int64_t step_received(const ht_reshard *plan, const ht_reshard_step *step
 int64_t ht_reshard_received(const ht_reshard *plan, int device)
 {
     const ht_reshard_device *part = find_device(plan, device);
-    int64_t elements = 0;
+    int64_t bytes = 0;
     for (int s = 0; part && s < part->step_count; s++)
-        elements += step_received(plan, &part->step[s], device);
-    return elements * (int64_t)ht_dtype_bytes(plan->dtype);
+        bytes += step_received(plan, &part->step[s], device) * (int64_t)ht_dtype_bytes(part->step[s].dtype);
+    return bytes;
 }

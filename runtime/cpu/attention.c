@@ -6,6 +6,7 @@
  */
 #include "cpu/cpu.h"
 #include "cpu/kernels.h"
+#include "cpu/rows.h"
 
 #include <hetu/vector_math.h>
 
@@ -24,13 +25,22 @@ typedef struct Attention {
     float scale;
 } Attention;
 
-static void take_views(Attention *a, const ht_view *q, const ht_view *k, const ht_view *v, const ht_view *segments, int causal)
+static void take_views(Attention *a, const ht_view *q, const ht_view *k, const ht_view *v, const ht_view *segments, int causal,
+                       Copies *copies)
 {
     int r = q->rank;
-    *a = (Attention){
-        ht_view_count(q, 0, r - 3), q->extent[r - 3],        k->extent[r - 3],        q->extent[r - 2], k->extent[r - 2], q->extent[r - 1],
-        cpu_f32(q, "attention"),    cpu_f32(k, "attention"), cpu_f32(v, "attention"), segments,         causal,           1};
-    a->scale = 1.0f / sqrtf((float)a->d);
+    *a = (Attention){.batch = ht_view_count(q, 0, r - 3),
+                     .s = q->extent[r - 3],
+                     .t = k->extent[r - 3],
+                     .heads = q->extent[r - 2],
+                     .groups = k->extent[r - 2],
+                     .d = q->extent[r - 1],
+                     .q = view_load(q, "attention", copies),
+                     .k = view_load(k, "attention", copies),
+                     .v = view_load(v, "attention", copies),
+                     .segments = segments,
+                     .causal = causal,
+                     .scale = 1.0f / sqrtf((float)q->extent[r - 1])};
     cpu_need_integers(segments, "attention");
     if (segments->data && a->s != a->t)
         ht_fail("attention with segments needs as many keys as queries, not %ld and %ld", (long)a->t, (long)a->s);
@@ -127,8 +137,10 @@ static void forward_block(const Attention *a, Block k, float *y, float *lse, flo
 void ht_attention_kernel(const ht_call *call)
 {
     Attention a;
+    Copies copies = {0};
     const ht_view *in = call->operand;
-    take_views(&a, &in[0], &in[1], &in[2], &in[3], call->attr[0].i != 0);
+    take_views(&a, &in[0], &in[1], &in[2], &in[3], call->attr[0].i != 0, &copies);
+    float *y = view_target(&call->result[0], "attention", &copies), *lse = cpu_f32(&call->result[1], "attention");
     int64_t blocks = (a.s + QUERIES - 1) / QUERIES, tasks = a.batch * a.heads * blocks;
 #pragma omp parallel if (tasks > 1)
     {
@@ -137,10 +149,12 @@ void ht_attention_kernel(const ht_call *call)
         for (int64_t task = 0; task < tasks; task++) {
             int64_t h = task / blocks % a.heads, query = task % blocks * QUERIES;
             Block k = {task / blocks / a.heads, h, h / (a.heads / a.groups), query, 0, a.s - query < QUERIES ? a.s - query : QUERIES, 0};
-            forward_block(&a, k, call->result[0].data, call->result[1].data, scores);
+            forward_block(&a, k, y, lse, scores);
         }
         free(scores);
     }
+    view_store(&call->result[0], y);
+    copies_free(&copies);
 }
 
 /* ---- backward ---- */
@@ -215,31 +229,40 @@ static void fill_delta(const Backward *w)
         w->delta[r] = dot_row(w->dy + r * d, w->y + r * d, d);
 }
 
-static void clear(const ht_view *x) { memset(x->data, 0, (size_t)cpu_count(x) * sizeof(float)); }
-
-void ht_attention_backward_kernel(const ht_call *call)
+/* The gradients of all heads; a task is a key-value head with its query heads. */
+static void backward_all(const Backward *w)
 {
-    const ht_view *in = call->operand;
-    Backward w = {.dy = cpu_f32(&in[0], "attention"),
-                  .y = in[4].data,
-                  .lse = in[5].data,
-                  .dq = call->result[0].data,
-                  .dk = call->result[1].data,
-                  .dv = call->result[2].data};
-    take_views(&w.a, &in[1], &in[2], &in[3], &in[6], call->attr[0].i != 0);
-    int64_t tasks = w.a.batch * w.a.groups, shared = w.a.groups > 0 ? w.a.heads / w.a.groups : 0;
-    for (int i = 0; i < 3; i++)
-        clear(&call->result[i]);
-    w.delta = cpu_alloc((size_t)(w.a.batch * w.a.s * w.a.heads) * sizeof(float));
-    fill_delta(&w);
+    int64_t groups = w->a.groups, tasks = w->a.batch * groups, shared = groups > 0 ? w->a.heads / groups : 0;
 #pragma omp parallel if (tasks > 1)
     {
         float *p = cpu_alloc((size_t)2 * QUERIES * KEYS * sizeof(float)), *dp = p + QUERIES * KEYS;
 #pragma omp for schedule(dynamic)
         for (int64_t task = 0; task < tasks; task++)
             for (int64_t r = 0; r < shared; r++)
-                backward_head(&w, task / w.a.groups, task % w.a.groups * shared + r, task % w.a.groups, p, dp);
+                backward_head(w, task / groups, task % groups * shared + r, task % groups, p, dp);
         free(p);
     }
+}
+
+void ht_attention_backward_kernel(const ht_call *call)
+{
+    const ht_view *in = call->operand, *out = call->result;
+    Copies copies = {0};
+    Backward w = {.dy = view_load(&in[0], "attention", &copies),
+                  .y = view_load(&in[4], "attention", &copies),
+                  .lse = cpu_f32(&in[5], "attention"),
+                  .dq = view_target(&out[0], "attention", &copies),
+                  .dk = view_target(&out[1], "attention", &copies),
+                  .dv = view_target(&out[2], "attention", &copies)};
+    take_views(&w.a, &in[1], &in[2], &in[3], &in[6], call->attr[0].i != 0, &copies);
+    float *gradient[3] = {w.dq, w.dk, w.dv};
+    for (int i = 0; i < 3; i++)
+        memset(gradient[i], 0, (size_t)cpu_count(&out[i]) * sizeof(float));
+    w.delta = cpu_alloc((size_t)(w.a.batch * w.a.s * w.a.heads) * sizeof(float));
+    fill_delta(&w);
+    backward_all(&w);
+    for (int i = 0; i < 3; i++)
+        view_store(&out[i], gradient[i]);
     free(w.delta);
+    copies_free(&copies);
 }

@@ -1,7 +1,9 @@
 /* The kernels of the operators of <hetu/ops.h> for CPUs.
  *
- * Each computes what its operator's rule and comment say, on the pieces that the views describe, in f32. All are parallel by OpenMP; no
- * result depends on the number of threads, since sums are cut into chunks of fixed size. Extents of 0 and 1 are fine.
+ * Each computes what its operator's rule and comment say, on the pieces that the views describe, in f32. Activations and their gradients,
+ * and vectors that scale them, may be stored in bf16; statistics (mean, rstd, rnorm, lse, peak, mass, hit), gradients of parameters and all
+ * that an optimizer works on are f32. All are parallel by OpenMP; no result depends on the number of threads, since sums are cut into
+ * chunks of fixed size. Extents of 0 and 1 are fine.
  */
 #ifndef CPU_KERNELS_H
 #define CPU_KERNELS_H

@@ -1,6 +1,7 @@
 /* Layer, root-mean-square and length normalisation over the last dimension. */
 #include "cpu/cpu.h"
 #include "cpu/kernels.h"
+#include "cpu/rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -96,61 +97,111 @@ CPU_CLONES static void add_row(float *restrict to, const float *restrict from, i
         to[i] += from[i];
 }
 
-static int64_t rows_of(const ht_view *x) { return ht_view_count(x, 0, x->rank - 1); }
+/* What a forward works on: mean NULL where it is not subtracted, weight and bias absent or vectors. */
+typedef struct Forward {
+    int64_t rows;
+    Rows y, x, weight, bias;
+    float *mean, *rstd;
+    float eps;
+    int length; // rstd is 1 / max(length, eps) instead of 1 / sqrt(mean of squares + eps)
+} Forward;
 
-static int64_t columns_of(const ht_view *x) { return x->extent[x->rank - 1]; }
+/* A row's statistics and its result. */
+static void forward_row(const Forward *f, int64_t r, float *to, const float *from, const float *weight, const float *bias)
+{
+    int64_t n = f->x.n;
+    float mean = f->mean ? sum_row(from, n) / (float)n : 0.0f, squares = sum_squares(from, n, mean);
+    float rstd = 1.0f / (f->length ? fmaxf(sqrtf(squares), f->eps) : sqrtf(squares / (float)n + f->eps));
+    if (f->mean)
+        f->mean[r] = mean;
+    f->rstd[r] = rstd;
+    scale_row(to, from, n, mean, rstd, weight, bias);
+}
+
+static void forward_all(const Forward *f)
+{
+    int64_t n = f->x.n;
+    float *vectors = cpu_alloc((size_t)(2 * n) * sizeof(float));
+    const float *weight = row_load(&f->weight, 0, vectors), *bias = row_load(&f->bias, 0, vectors + n);
+#pragma omp parallel if (f->rows * n > CPU_PARALLEL)
+    {
+        float *scratch = cpu_alloc((size_t)(2 * n) * sizeof(float));
+#pragma omp for schedule(static)
+        for (int64_t r = 0; r < f->rows; r++) {
+            float *to = row_target(&f->y, r, scratch);
+            forward_row(f, r, to, row_load(&f->x, r, scratch + n), weight, bias);
+            row_store(&f->y, r, to);
+        }
+        free(scratch);
+    }
+    free(vectors);
+}
 
 void ht_layer_norm_kernel(const ht_call *call)
 {
-    float *y = cpu_f32(&call->result[0], "layer_norm");
-    float *mean = call->result[1].data, *rstd = call->result[2].data;
-    const float *x = cpu_f32(&call->operand[0], "layer_norm");
-    const float *weight = cpu_f32(&call->operand[1], "layer_norm"), *bias = cpu_f32(&call->operand[2], "layer_norm");
-    int64_t rows = rows_of(&call->operand[0]), n = columns_of(&call->operand[0]);
-    float eps = (float)call->attr[0].f;
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
-    for (int64_t r = 0; r < rows; r++) {
-        mean[r] = sum_row(x + r * n, n) / (float)n;
-        rstd[r] = 1.0f / sqrtf(sum_squares(x + r * n, n, mean[r]) / (float)n + eps);
-        scale_row(y + r * n, x + r * n, n, mean[r], rstd[r], weight, bias);
-    }
+    const ht_view *in = call->operand, *out = call->result;
+    Forward f = {.rows = rows_count(&in[0]),
+                 .y = rows_of(&out[0], "layer_norm"),
+                 .x = rows_of(&in[0], "layer_norm"),
+                 .weight = rows_of(&in[1], "layer_norm"),
+                 .bias = rows_of(&in[2], "layer_norm"),
+                 .mean = cpu_f32(&out[1], "layer_norm"),
+                 .rstd = cpu_f32(&out[2], "layer_norm"),
+                 .eps = (float)call->attr[0].f};
+    forward_all(&f);
 }
 
 void ht_rms_norm_kernel(const ht_call *call)
 {
-    float *y = cpu_f32(&call->result[0], "rms_norm"), *rstd = call->result[1].data;
-    const float *x = cpu_f32(&call->operand[0], "rms_norm"), *weight = cpu_f32(&call->operand[1], "rms_norm");
-    int64_t rows = rows_of(&call->operand[0]), n = columns_of(&call->operand[0]);
-    float eps = (float)call->attr[0].f;
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
-    for (int64_t r = 0; r < rows; r++) {
-        rstd[r] = 1.0f / sqrtf(sum_squares(x + r * n, n, 0) / (float)n + eps);
-        scale_row(y + r * n, x + r * n, n, 0, rstd[r], weight, NULL);
-    }
+    const ht_view *in = call->operand, *out = call->result;
+    Forward f = {.rows = rows_count(&in[0]),
+                 .y = rows_of(&out[0], "rms_norm"),
+                 .x = rows_of(&in[0], "rms_norm"),
+                 .weight = rows_of(&in[1], "rms_norm"),
+                 .rstd = cpu_f32(&out[1], "rms_norm"),
+                 .eps = (float)call->attr[0].f};
+    forward_all(&f);
 }
 
-/* What a backward needs: every pointer is of the whole piece; mean and weight may be NULL, dbias too. */
+void ht_l2_norm_kernel(const ht_call *call)
+{
+    const ht_view *in = call->operand, *out = call->result;
+    Forward f = {.rows = rows_count(&in[0]),
+                 .y = rows_of(&out[0], "l2_norm"),
+                 .x = rows_of(&in[0], "l2_norm"),
+                 .rstd = cpu_f32(&out[1], "l2_norm"),
+                 .eps = (float)call->attr[0].f,
+                 .length = 1};
+    forward_all(&f);
+}
+
+/* What a backward works on: mean NULL where it was not subtracted, weight absent or a vector, dbias NULL where there is none. */
 typedef struct Backward {
-    int64_t rows, n;
-    const float *dy, *x, *mean, *rstd, *weight;
-    float *dx, *dweight, *dbias;
+    int64_t rows;
+    Rows dx, dy, x, weight;
+    const float *mean, *rstd;
+    float *dweight, *dbias;
 } Backward;
 
 /* The rows of one chunk, with its own sums for dweight and dbias. */
-static void backward_chunk(const Backward *b, int64_t first, int64_t last, float *dweight, float *dbias)
+static void backward_chunk(const Backward *b, int64_t first, int64_t last, const float *weight, float *dweight, float *dbias)
 {
-    int64_t n = b->n;
+    int64_t n = b->x.n;
+    float *scratch = cpu_alloc((size_t)(3 * n) * sizeof(float));
     memset(dweight, 0, (size_t)n * sizeof(float));
     if (dbias)
         memset(dbias, 0, (size_t)n * sizeof(float));
     for (int64_t r = first; r < last; r++) {
-        const float *dy = b->dy + r * n, *x = b->x + r * n;
-        Row row = {n, b->mean ? b->mean[r] : 0.0f, b->rstd[r], b->mean != NULL, b->weight};
-        backward_row(b->dx + r * n, dy, x, &row);
+        const float *dy = row_load(&b->dy, r, scratch), *x = row_load(&b->x, r, scratch + n);
+        float *dx = row_target(&b->dx, r, scratch + 2 * n);
+        Row row = {n, b->mean ? b->mean[r] : 0.0f, b->rstd[r], b->mean != NULL, weight};
+        backward_row(dx, dy, x, &row);
+        row_store(&b->dx, r, dx);
         add_weight_row(dweight, dy, x, n, row.mean, row.rstd);
         if (dbias)
             add_row(dbias, dy, n);
     }
+    free(scratch);
 }
 
 /* Adds up the chunks' sums in order. */
@@ -164,48 +215,48 @@ static void join_chunks(float *to, const float *parts, int64_t chunks, int64_t n
 /* Rows are cut into chunks whose number depends on the number of rows alone, so that sums do not depend on the threads. */
 static void backward_all(const Backward *b)
 {
-    int64_t chunks = (b->rows + CHUNK_ROWS - 1) / CHUNK_ROWS;
+    int64_t chunks = (b->rows + CHUNK_ROWS - 1) / CHUNK_ROWS, n = b->x.n;
     chunks = chunks > MAX_CHUNKS ? MAX_CHUNKS : chunks;
-    int64_t pitch = (b->n + 15) / 16 * 16;
-    float *parts = cpu_alloc((size_t)(2 * chunks * pitch) * sizeof(float));
+    int64_t pitch = (n + 15) / 16 * 16;
+    float *parts = cpu_alloc((size_t)((2 * chunks + 1) * pitch) * sizeof(float));
     float *bias_parts = b->dbias ? parts + chunks * pitch : NULL;
-#pragma omp parallel for schedule(static) if (b->rows * b->n > CPU_PARALLEL)
+    const float *weight = row_load(&b->weight, 0, parts + 2 * chunks * pitch);
+#pragma omp parallel for schedule(static) if (b->rows * n > CPU_PARALLEL)
     for (int64_t c = 0; c < chunks; c++)
-        backward_chunk(b, b->rows * c / chunks, b->rows * (c + 1) / chunks, parts + c * pitch, bias_parts ? bias_parts + c * pitch : NULL);
-    join_chunks(b->dweight, parts, chunks, b->n, pitch);
+        backward_chunk(b, b->rows * c / chunks, b->rows * (c + 1) / chunks, weight, parts + c * pitch,
+                       bias_parts ? bias_parts + c * pitch : NULL);
+    join_chunks(b->dweight, parts, chunks, n, pitch);
     if (b->dbias)
-        join_chunks(b->dbias, bias_parts, chunks, b->n, pitch);
+        join_chunks(b->dbias, bias_parts, chunks, n, pitch);
     free(parts);
 }
 
 void ht_layer_norm_backward_kernel(const ht_call *call)
 {
-    const ht_view *in = call->operand;
-    Backward b = {rows_of(&in[1]),      columns_of(&in[1]),  cpu_f32(&in[0], "layer_norm"), cpu_f32(&in[1], "layer_norm"),
-                  in[2].data,           in[3].data,          cpu_f32(&in[4], "layer_norm"), call->result[0].data,
-                  call->result[1].data, call->result[2].data};
+    const ht_view *in = call->operand, *out = call->result;
+    Backward b = {.rows = rows_count(&in[1]),
+                  .dx = rows_of(&out[0], "layer_norm"),
+                  .dy = rows_of(&in[0], "layer_norm"),
+                  .x = rows_of(&in[1], "layer_norm"),
+                  .weight = rows_of(&in[4], "layer_norm"),
+                  .mean = cpu_f32(&in[2], "layer_norm"),
+                  .rstd = cpu_f32(&in[3], "layer_norm"),
+                  .dweight = cpu_f32(&out[1], "layer_norm"),
+                  .dbias = cpu_f32(&out[2], "layer_norm")};
     backward_all(&b);
 }
 
 void ht_rms_norm_backward_kernel(const ht_call *call)
 {
-    const ht_view *in = call->operand;
-    Backward b = {rows_of(&in[1]), columns_of(&in[1]),          cpu_f32(&in[0], "rms_norm"), cpu_f32(&in[1], "rms_norm"), NULL,
-                  in[2].data,      cpu_f32(&in[3], "rms_norm"), call->result[0].data,        call->result[1].data,        NULL};
+    const ht_view *in = call->operand, *out = call->result;
+    Backward b = {.rows = rows_count(&in[1]),
+                  .dx = rows_of(&out[0], "rms_norm"),
+                  .dy = rows_of(&in[0], "rms_norm"),
+                  .x = rows_of(&in[1], "rms_norm"),
+                  .weight = rows_of(&in[3], "rms_norm"),
+                  .rstd = cpu_f32(&in[2], "rms_norm"),
+                  .dweight = cpu_f32(&out[1], "rms_norm")};
     backward_all(&b);
-}
-
-void ht_l2_norm_kernel(const ht_call *call)
-{
-    float *y = cpu_f32(&call->result[0], "l2_norm"), *rnorm = call->result[1].data;
-    const float *x = cpu_f32(&call->operand[0], "l2_norm");
-    int64_t rows = rows_of(&call->operand[0]), n = columns_of(&call->operand[0]);
-    float eps = (float)call->attr[0].f;
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
-    for (int64_t r = 0; r < rows; r++) {
-        rnorm[r] = 1.0f / fmaxf(sqrtf(sum_squares(x + r * n, n, 0)), eps);
-        scale_row(y + r * n, x + r * n, n, 0, rnorm[r], NULL, NULL);
-    }
 }
 
 /* dx = rnorm * (dy - y * (dy . y)); where the length was below eps, dx = rnorm * dy. */
@@ -224,11 +275,20 @@ CPU_CLONES static void l2_backward_row(float *restrict dx, const float *restrict
 
 void ht_l2_norm_backward_kernel(const ht_call *call)
 {
-    float *dx = call->result[0].data;
-    const float *dy = cpu_f32(&call->operand[0], "l2_norm"), *y = cpu_f32(&call->operand[1], "l2_norm"), *rnorm = call->operand[2].data;
-    int64_t rows = rows_of(&call->operand[0]), n = columns_of(&call->operand[0]);
+    Rows dx = rows_of(&call->result[0], "l2_norm");
+    Rows dy = rows_of(&call->operand[0], "l2_norm"), y = rows_of(&call->operand[1], "l2_norm");
+    const float *rnorm = cpu_f32(&call->operand[2], "l2_norm");
+    int64_t rows = rows_count(&call->operand[0]), n = dy.n;
     float eps = (float)call->attr[0].f;
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
-    for (int64_t r = 0; r < rows; r++)
-        l2_backward_row(dx + r * n, dy + r * n, y + r * n, n, rnorm[r], eps);
+#pragma omp parallel if (rows * n > CPU_PARALLEL)
+    {
+        float *scratch = cpu_alloc((size_t)(3 * n) * sizeof(float));
+#pragma omp for schedule(static)
+        for (int64_t r = 0; r < rows; r++) {
+            float *to = row_target(&dx, r, scratch);
+            l2_backward_row(to, row_load(&dy, r, scratch + n), row_load(&y, r, scratch + 2 * n), n, rnorm[r], eps);
+            row_store(&dx, r, to);
+        }
+        free(scratch);
+    }
 }

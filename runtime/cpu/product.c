@@ -1,6 +1,5 @@
-/* Contractions by BLAS: axes are merged, one of each kind goes to sgemm, the others are loops around it. */
-#include <hetu/product.h>
-
+/* Contractions in f32 by BLAS: axes are merged, one of each kind goes to sgemm, the others are loops around it. */
+#include "cpu/axes.h"
 #include "cpu/cpu.h"
 
 #include <cblas.h>
@@ -48,8 +47,6 @@ static int merge_once(Product *p)
 
 static void take_axes(Product *p, int rank, const ht_axis *axes)
 {
-    if (rank > HT_MAX_AXES)
-        ht_fail("a product over %d axes, more than %d", rank, HT_MAX_AXES);
     p->rank = 0;
     for (int i = 0; i < rank; i++)
         if (axes[i].extent != 1)
@@ -119,25 +116,6 @@ static void split_loops(Product *p)
             p->sum_total *= a->extent;
         }
     }
-}
-
-typedef struct Place {
-    int64_t y, x, w, b;
-} Place;
-
-/* Where iteration `i` of nested loops starts; the last axis runs fastest. */
-static Place place_of(int64_t i, int count, const ht_axis *axes)
-{
-    Place at = {0, 0, 0, 0};
-    for (int d = count - 1; d >= 0; d--) {
-        int64_t c = i % axes[d].extent;
-        i /= axes[d].extent;
-        at.y += c * axes[d].y;
-        at.x += c * axes[d].x;
-        at.w += c * axes[d].w;
-        at.b += c * axes[d].b;
-    }
-    return at;
 }
 
 /* A matrix with rows along `a`: whether sgemm must transpose it, and its leading dimension. */
@@ -222,52 +200,49 @@ static void bias_run(float *y, int64_t step, const float *bias, int64_t bias_ste
             y[i * step] = bias ? bias[i * bias_step] : 0.0f;
 }
 
-/* Writes the bias, or zeros, to all of y. */
-static void write_bias(const Product *p, float *y, const float *bias)
+Runs runs_of(int rank, const ht_axis *axes)
 {
-    ht_axis axes[HT_MAX_AXES], inner = {1, 1, 0, 0, 0};
-    int count = 0;
-    int64_t total = 1;
-    for (int i = 0; i < p->rank; i++)
-        if (p->axes[i].y)
-            axes[count++] = p->axes[i];
-    for (int i = 1; i < count; i++) // the smallest stride last
-        if (axes[i].y > axes[i - 1].y) {
-            ht_axis swap = axes[i];
-            axes[i] = axes[i - 1];
-            axes[i - 1] = swap;
+    Runs runs = {.inner = {1, 1, 0, 0, 0}, .total = 1};
+    for (int i = 0; i < rank; i++)
+        if (axes[i].y && axes[i].extent != 1)
+            runs.axes[runs.count++] = axes[i];
+    for (int i = 1; i < runs.count; i++) // the smallest stride last
+        if (runs.axes[i].y > runs.axes[i - 1].y) {
+            ht_axis swap = runs.axes[i];
+            runs.axes[i] = runs.axes[i - 1];
+            runs.axes[i - 1] = swap;
         }
-    if (count > 0)
-        inner = axes[--count];
-    for (int i = 0; i < count; i++)
-        total *= axes[i].extent;
-#pragma omp parallel for schedule(static) if (total * inner.extent > CPU_PARALLEL)
-    for (int64_t i = 0; i < total; i++) {
-        Place at = place_of(i, count, axes);
-        bias_run(y + at.y, inner.y, bias ? bias + at.b : NULL, inner.b, inner.extent);
+    if (runs.count > 0)
+        runs.inner = runs.axes[--runs.count];
+    for (int i = 0; i < runs.count; i++)
+        runs.total *= runs.axes[i].extent;
+    return runs;
+}
+
+/* Writes the bias, or zeros, to all of y. */
+static void write_bias(int rank, const ht_axis *axes, float *y, const float *bias)
+{
+    Runs runs = runs_of(rank, axes);
+#pragma omp parallel for schedule(static) if (runs.total * runs.inner.extent > CPU_PARALLEL)
+    for (int64_t i = 0; i < runs.total; i++) {
+        Place at = place_of(i, runs.count, runs.axes);
+        bias_run(y + at.y, runs.inner.y, bias ? bias + at.b : NULL, runs.inner.b, runs.inner.extent);
     }
 }
 
-void ht_product(float *y, const float *x, const float *w, const float *bias, int rank, const ht_axis *axes, float scale)
+void product_f32(float *y, const float *x, const float *w, const float *bias, int rank, const ht_axis *axes, float scale)
 {
     Product p = {.scale = scale};
     int empty = 0;
-    for (int i = 0; i < rank; i++) {
-        if (axes[i].extent == 0 && axes[i].y)
-            return;
+    for (int i = 0; i < rank; i++)
         empty |= axes[i].extent == 0;
-    }
     if (empty) {
-        p.rank = 0;
-        for (int i = 0; i < rank; i++)
-            if (axes[i].y && axes[i].extent != 1)
-                p.axes[p.rank++] = axes[i];
-        write_bias(&p, y, bias);
+        write_bias(rank, axes, y, bias);
         return;
     }
     take_axes(&p, rank, axes);
     if (bias)
-        write_bias(&p, y, bias);
+        write_bias(p.rank, p.axes, y, bias);
     choose_axes(&p);
     split_loops(&p);
     if (p.m >= 0 || p.n >= 0 || p.k >= 0)

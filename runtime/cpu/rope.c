@@ -1,6 +1,7 @@
 /* Rotary position embedding. */
 #include "cpu/cpu.h"
 #include "cpu/kernels.h"
+#include "cpu/rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,21 +35,23 @@ void ht_rope_kernel(const ht_call *call)
     int64_t places = ht_view_count(in, 0, s) * length;
     if (d % 2 != 0)
         ht_fail("rope needs an even number of columns a head, not %ld", (long)d);
-    const float *x = cpu_f32(in, "rope");
-    float *y = call->result[0].data;
+    Rows x = rows_of(in, "rope"), y = rows_of(&call->result[0], "rope");
     cpu_need_integers(position, "rope");
     double *frequency = cpu_alloc((size_t)half * sizeof(double));
     for (int64_t i = 0; i < half; i++)
         frequency[i] = (double)call->attr[1].i * pow(call->attr[0].f, -2.0 * (double)i / (double)d);
 #pragma omp parallel if (places * heads * d > CPU_PARALLEL)
     {
-        float *cosine = cpu_alloc((size_t)d * sizeof(float)), *sine = cosine + half;
+        float *cosine = cpu_alloc((size_t)(3 * d) * sizeof(float)), *sine = cosine + half, *scratch = cosine + d;
 #pragma omp for schedule(static)
         for (int64_t p = 0; p < places; p++) {
             int64_t at = position->data ? cpu_index(position, p) : in->offset[s] + p % length;
             fill_angles(cosine, sine, frequency, half, (double)at);
-            for (int64_t h = 0; h < heads; h++)
-                turn_row(y + (p * heads + h) * d, x + (p * heads + h) * d, cosine, sine, half);
+            for (int64_t r = p * heads; r < (p + 1) * heads; r++) {
+                float *to = row_target(&y, r, scratch);
+                turn_row(to, row_load(&x, r, scratch + d), cosine, sine, half);
+                row_store(&y, r, to);
+            }
         }
         free(cosine);
     }

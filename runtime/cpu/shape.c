@@ -2,8 +2,11 @@
 #include "core/random.h"
 #include "cpu/cpu.h"
 #include "cpu/kernels.h"
+#include "cpu/rows.h"
 
 #include <hetu/rt.h>
+
+#include <stdlib.h>
 
 /* Copies `rows` runs of `bytes` between two arrays whose rows stand `to_pitch` and `from_pitch` bytes apart. */
 static void copy_rows(char *to, int64_t to_pitch, const char *from, int64_t from_pitch, int64_t rows, int64_t bytes)
@@ -135,18 +138,25 @@ static void drop_row(float *y, const float *x, int64_t n, uint64_t seed, uint64_
 void ht_dropout_kernel(const ht_call *call)
 {
     const ht_view *in = &call->operand[0];
-    const float *x = cpu_f32(in, "dropout");
-    float *y = call->result[0].data;
+    Rows x = rows_of(in, "dropout"), y = rows_of(&call->result[0], "dropout");
     double p = call->attr[0].f;
-    int64_t count = cpu_count(in), n = in->rank > 0 ? in->extent[in->rank - 1] : 1, rows = n > 0 ? count / n : 0;
+    int64_t count = cpu_count(in), n = x.n, rows = n > 0 ? count / n : 0;
     if (!call->training || p <= 0) {
-        memcpy(y, x, (size_t)count * sizeof(float));
+        memcpy(y.data, x.data, (size_t)count * (size_t)cpu_size(x.dtype));
         return;
     }
     uint64_t stream = random_stream_of_step(call->attr[1].i, call->step);
     uint32_t below = p >= 1 ? UINT32_MAX : (uint32_t)(p * 4294967296.0);
     float scale = p >= 1 ? 0.0f : (float)(1 / (1 - p));
-#pragma omp parallel for schedule(static) if (count > CPU_PARALLEL)
-    for (int64_t r = 0; r < rows; r++)
-        drop_row(y + r * n, x + r * n, n, call->seed, stream, row_start(in, r), below, scale);
+#pragma omp parallel if (count > CPU_PARALLEL)
+    {
+        float *scratch = cpu_alloc((size_t)(2 * n) * sizeof(float));
+#pragma omp for schedule(static)
+        for (int64_t r = 0; r < rows; r++) {
+            float *to = row_target(&y, r, scratch);
+            drop_row(to, row_load(&x, r, scratch + n), n, call->seed, stream, row_start(in, r), below, scale);
+            row_store(&y, r, to);
+        }
+        free(scratch);
+    }
 }

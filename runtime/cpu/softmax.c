@@ -1,10 +1,12 @@
 /* Softmax over rows, and the pieces of cross-entropy: a row's maximum, and the sum of its exponentials. */
 #include "cpu/cpu.h"
 #include "cpu/kernels.h"
+#include "cpu/rows.h"
 
 #include <hetu/vector_math.h>
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { IGNORED = -100 }; // PyTorch's ignore_index
 
@@ -55,37 +57,55 @@ CPU_CLONES static void mass_backward_row(float *restrict dx, const float *restri
         dx[i] = dmass * ht_expf(x[i] - peak);
 }
 
-/* The rows of a view whose last dimension holds the columns. */
-static int64_t rows_of(const ht_view *x) { return ht_view_count(x, 0, x->rank - 1); }
-
 void ht_softmax_kernel(const ht_call *call)
 {
-    float *y = cpu_f32(&call->result[0], "softmax");
-    const float *x = cpu_f32(&call->operand[0], "softmax");
-    int64_t rows = rows_of(&call->operand[0]), n = call->operand[0].extent[call->operand[0].rank - 1];
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
-    for (int64_t r = 0; r < rows; r++)
-        softmax_row(y + r * n, x + r * n, n, row_peak(x + r * n, n));
+    Rows y = rows_of(&call->result[0], "softmax"), x = rows_of(&call->operand[0], "softmax");
+    int64_t rows = rows_count(&call->operand[0]), n = x.n;
+#pragma omp parallel if (rows * n > CPU_PARALLEL)
+    {
+        float *scratch = cpu_alloc((size_t)(2 * n) * sizeof(float));
+#pragma omp for schedule(static)
+        for (int64_t r = 0; r < rows; r++) {
+            const float *from = row_load(&x, r, scratch);
+            float *to = row_target(&y, r, scratch + n);
+            softmax_row(to, from, n, row_peak(from, n));
+            row_store(&y, r, to);
+        }
+        free(scratch);
+    }
 }
 
 void ht_softmax_backward_kernel(const ht_call *call)
 {
-    float *dx = cpu_f32(&call->result[0], "softmax_backward");
-    const float *dy = cpu_f32(&call->operand[0], "softmax_backward"), *y = cpu_f32(&call->operand[1], "softmax_backward");
-    int64_t rows = rows_of(&call->operand[0]), n = call->operand[0].extent[call->operand[0].rank - 1];
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
-    for (int64_t r = 0; r < rows; r++)
-        softmax_backward_row(dx + r * n, dy + r * n, y + r * n, n);
+    Rows dx = rows_of(&call->result[0], "softmax_backward");
+    Rows dy = rows_of(&call->operand[0], "softmax_backward"), y = rows_of(&call->operand[1], "softmax_backward");
+    int64_t rows = rows_count(&call->operand[0]), n = dy.n;
+#pragma omp parallel if (rows * n > CPU_PARALLEL)
+    {
+        float *scratch = cpu_alloc((size_t)(3 * n) * sizeof(float));
+#pragma omp for schedule(static)
+        for (int64_t r = 0; r < rows; r++) {
+            float *to = row_target(&dx, r, scratch);
+            softmax_backward_row(to, row_load(&dy, r, scratch + n), row_load(&y, r, scratch + 2 * n), n);
+            row_store(&dx, r, to);
+        }
+        free(scratch);
+    }
 }
 
 void ht_row_max_kernel(const ht_call *call)
 {
     float *peak = cpu_f32(&call->result[0], "row_max");
-    const float *x = cpu_f32(&call->operand[0], "row_max");
-    int64_t rows = rows_of(&call->operand[0]), n = call->operand[0].extent[call->operand[0].rank - 1];
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
-    for (int64_t r = 0; r < rows; r++)
-        peak[r] = row_peak(x + r * n, n);
+    Rows x = rows_of(&call->operand[0], "row_max");
+    int64_t rows = rows_count(&call->operand[0]), n = x.n;
+#pragma omp parallel if (rows * n > CPU_PARALLEL)
+    {
+        float *scratch = cpu_alloc((size_t)n * sizeof(float));
+#pragma omp for schedule(static)
+        for (int64_t r = 0; r < rows; r++)
+            peak[r] = row_peak(row_load(&x, r, scratch), n);
+        free(scratch);
+    }
 }
 
 /* The column that the target of row r names, counted from this piece's first; -1 where it is ignored or of another piece. */
@@ -104,30 +124,44 @@ static int64_t target_column(const ht_view *target, int64_t r, const ht_view *x)
 void ht_mass_kernel(const ht_call *call)
 {
     float *mass = cpu_f32(&call->result[0], "cross_entropy"), *hit = cpu_f32(&call->result[1], "cross_entropy");
-    const ht_view *x = &call->operand[0], *target = &call->operand[1];
-    const float *data = cpu_f32(x, "cross_entropy"), *peak = cpu_f32(&call->operand[2], "cross_entropy");
+    const ht_view *view = &call->operand[0], *target = &call->operand[1];
+    const float *peak = cpu_f32(&call->operand[2], "cross_entropy");
+    Rows x = rows_of(view, "cross_entropy");
     cpu_need_integers(target, "cross_entropy");
-    int64_t rows = rows_of(x), n = x->extent[x->rank - 1];
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t column = target_column(target, r, x);
-        mass[r] = row_mass(data + r * n, n, peak[r]);
-        hit[r] = column < 0 ? 0.0f : data[r * n + column];
+    int64_t rows = rows_count(view), n = x.n;
+#pragma omp parallel if (rows * n > CPU_PARALLEL)
+    {
+        float *scratch = cpu_alloc((size_t)n * sizeof(float));
+#pragma omp for schedule(static)
+        for (int64_t r = 0; r < rows; r++) {
+            const float *row = row_load(&x, r, scratch);
+            int64_t column = target_column(target, r, view);
+            mass[r] = row_mass(row, n, peak[r]);
+            hit[r] = column < 0 ? 0.0f : row[column];
+        }
+        free(scratch);
     }
 }
 
 void ht_mass_backward_kernel(const ht_call *call)
 {
-    float *dx = cpu_f32(&call->result[0], "cross_entropy");
     const float *dmass = cpu_f32(&call->operand[0], "cross_entropy"), *dhit = cpu_f32(&call->operand[1], "cross_entropy");
-    const ht_view *x = &call->operand[2], *target = &call->operand[3];
-    const float *data = cpu_f32(x, "cross_entropy"), *peak = cpu_f32(&call->operand[4], "cross_entropy");
-    int64_t rows = rows_of(x), n = x->extent[x->rank - 1];
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t column = target_column(target, r, x);
-        mass_backward_row(dx + r * n, data + r * n, n, dmass[r], peak[r]);
-        if (column >= 0)
-            dx[r * n + column] += dhit[r];
+    const ht_view *view = &call->operand[2], *target = &call->operand[3];
+    const float *peak = cpu_f32(&call->operand[4], "cross_entropy");
+    Rows dx = rows_of(&call->result[0], "cross_entropy"), x = rows_of(view, "cross_entropy");
+    int64_t rows = rows_count(view), n = x.n;
+#pragma omp parallel if (rows * n > CPU_PARALLEL)
+    {
+        float *scratch = cpu_alloc((size_t)(2 * n) * sizeof(float));
+#pragma omp for schedule(static)
+        for (int64_t r = 0; r < rows; r++) {
+            float *to = row_target(&dx, r, scratch);
+            int64_t column = target_column(target, r, view);
+            mass_backward_row(to, row_load(&x, r, scratch + n), n, dmass[r], peak[r]);
+            if (column >= 0)
+                to[column] += dhit[r];
+            row_store(&dx, r, to);
+        }
+        free(scratch);
     }
 }

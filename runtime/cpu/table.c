@@ -1,6 +1,7 @@
 /* Embedding: rows of a table by number, and back. */
 #include "cpu/cpu.h"
 #include "cpu/kernels.h"
+#include "cpu/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,17 +19,19 @@ static int64_t row_of(const ht_view *id, int64_t i, const ht_view *table)
 void ht_embedding_kernel(const ht_call *call)
 {
     const ht_view *table = &call->operand[0], *id = &call->operand[1];
-    float *y = call->result[0].data;
-    const float *from = cpu_f32(table, "embedding");
+    char *y = call->result[0].data;
+    const char *from = table->data;
     cpu_need_integers(id, "embedding");
-    int64_t count = cpu_count(id), n = table->extent[1];
-#pragma omp parallel for schedule(static) if (count * n > CPU_PARALLEL)
+    if (call->result[0].dtype != table->dtype)
+        ht_fail("embedding gives rows of the table's type only; cast them");
+    int64_t count = cpu_count(id), bytes = table->extent[1] * cpu_size(table->dtype);
+#pragma omp parallel for schedule(static) if (count * bytes > 4 * CPU_PARALLEL)
     for (int64_t i = 0; i < count; i++) {
         int64_t row = row_of(id, i, table);
         if (row < 0)
-            memset(y + i * n, 0, (size_t)n * sizeof(float));
+            memset(y + i * bytes, 0, (size_t)bytes);
         else
-            memcpy(y + i * n, from + row * n, (size_t)n * sizeof(float));
+            memcpy(y + i * bytes, from + row * bytes, (size_t)bytes);
     }
 }
 
@@ -39,25 +42,29 @@ CPU_CLONES static void add_row(float *restrict to, const float *restrict from, i
 }
 
 /* Rows first to before last of the table's gradient, added up in the order of the tokens. */
-static void gather_rows(float *table, const float *dy, const int64_t *row, int64_t count, int64_t first, int64_t last, int64_t n)
+static void gather_rows(float *table, const Rows *dy, const int64_t *row, int64_t count, int64_t first, int64_t last)
 {
+    int64_t n = dy->n;
+    float *scratch = cpu_alloc((size_t)n * sizeof(float));
     memset(table + first * n, 0, (size_t)((last - first) * n) * sizeof(float));
     for (int64_t i = 0; i < count; i++)
         if (row[i] >= first && row[i] < last)
-            add_row(table + row[i] * n, dy + i * n, n);
+            add_row(table + row[i] * n, row_load(dy, i, scratch), n);
+    free(scratch);
 }
 
 void ht_embedding_backward_kernel(const ht_call *call)
 {
     const ht_view *id = &call->operand[1], *table = &call->result[0];
-    const float *dy = cpu_f32(&call->operand[0], "embedding");
-    int64_t count = cpu_count(id), rows = table->extent[0], n = table->extent[1];
+    Rows dy = rows_of(&call->operand[0], "embedding");
+    float *to = cpu_f32(table, "embedding");
+    int64_t count = cpu_count(id), rows = table->extent[0];
     int64_t *row = cpu_alloc((size_t)count * sizeof(int64_t));
     for (int64_t i = 0; i < count; i++)
         row[i] = row_of(id, i, table);
     int64_t parts = rows < 64 ? rows : 64;
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
+#pragma omp parallel for schedule(static) if (rows * dy.n > CPU_PARALLEL)
     for (int64_t p = 0; p < parts; p++)
-        gather_rows(table->data, dy, row, count, rows * p / parts, rows * (p + 1) / parts, n);
+        gather_rows(to, &dy, row, count, rows * p / parts, rows * (p + 1) / parts);
     free(row);
 }

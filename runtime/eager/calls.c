@@ -362,9 +362,17 @@ ht_tensor ht_mass_backward(ht_tensor dmass, ht_tensor dhit, ht_tensor x, ht_tens
 
 /* ---- shapes ---- */
 
+/* Gradients flow between floating-point types. */
+static void cast_gradient(ht_grad *g)
+{
+    ht_dtype from = ht_dtype_of(g->x[0]);
+    if (from != HT_I32 && from != HT_I64)
+        g->dx[0] = ht_cast(g->dy[0], from);
+}
+
 ht_tensor ht_cast(ht_tensor x, ht_dtype dtype)
 {
-    Call c = call_of("ht_cast", ht_cast_kernel, ht_cast_gradient);
+    Call c = call_of("ht_cast", ht_cast_kernel, cast_gradient);
     add_operand(&c, x);
     add_integer(&c, dtype);
     add_result(&c, dtype, eager_operand_any(c.name, x)->dims);

@@ -1,19 +1,24 @@
 #!/usr/bin/env python3
 """Runs many resharding cases in one launch of hetu-reshard, and checks them as check_reshard.py does.
 
-usage: batch.py TOOL CASES [--seed S] [--real] [--mpirun 'mpirun ...'] [--ranks N]
+usage: batch.py TOOL CASES [--random N] [--seed S] [--real] [--mpirun 'mpirun ...'] [--ranks N] [--pmpi WRAPPER.so]
 
-Refusals (lines after '!') are checked one by one, without mpirun.
+CASES is a file; with --random it is left out, and N new cases of each family are made, on at most --ranks devices. Refusals (lines after '!') are checked one by one, without
+mpirun: exit status 1, a message whose caret stands where '# caret COLUMN' says, nothing printed and nothing dumped. With --pmpi, what a preloaded profiling
+wrapper counts in the whole launch must be the sum of what the tool says of each case.
 """
 import argparse
+import os
 import pathlib
 import random
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
 
 import check_reshard as single
+import families
 import layout as hl
 
 
@@ -29,9 +34,13 @@ def prepare(text, folder, number, real):
     return shape, src, dst, value
 
 
-def refused(tool, text):
-    p = subprocess.run([*shlex.split(tool), text.lstrip("! ")], capture_output=True, text=True)
-    return p.returncode == 1 and "error:" in p.stderr and "^" in p.stderr and not p.stdout
+def refused(tool, text, column):
+    """Whether a case is refused as it must be; `column` is where the caret belongs, or None."""
+    with tempfile.TemporaryDirectory() as folder:
+        dump = pathlib.Path(folder) / "dump"
+        p = subprocess.run([*shlex.split(tool), "--fill", folder, "--dump", str(dump), text], capture_output=True, text=True)
+        found = re.match(r"case:1:(\d+): error: .*\n.*\| .*\n.*\|( *)\^\n", p.stderr)
+        return p.returncode == 1 and not p.stdout and not dump.exists() and found and (column is None or int(found[1]) == column == len(found[2]))
 
 
 def judge(case, folder, number, real):
@@ -46,31 +55,50 @@ def judge(case, folder, number, real):
     return wrong, 0 if wrong else single.received(dump, None), bound, allowed
 
 
+def read_cases(lines):
+    """The cases to run, and (case, column of the caret or None) of those to be refused."""
+    cases, refusals = [], []
+    for line in lines:
+        text, _, comment = line.partition("#")
+        caret = re.match(r" caret (\d+)", comment)
+        if text.startswith("!"):
+            refusals.append((text.strip("! \n"), int(caret[1]) if caret else None))
+        elif text.strip():
+            cases.append(text.strip())
+    return cases, refusals
+
+
+def launch(a, folder, cases):
+    """Runs all cases; what the profiling wrapper counted."""
+    extra = ["-x", f"LD_PRELOAD={a.pmpi}", "-x", "PMPI_OUT"] if a.pmpi else []
+    p = subprocess.run([*shlex.split(a.mpirun), *extra, "-np", str(a.ranks), *shlex.split(a.tool), "--fill", str(folder / "fill"), "--dump", str(folder / "dump"),
+                        "--batch", str(cases)], capture_output=True, text=True, env={**os.environ, "PMPI_OUT": str(folder / "pmpi")})
+    if p.returncode:
+        sys.exit(p.stderr)
+    return single.received(folder / "dump", a.pmpi) if a.pmpi else None
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("tool")
-    a.add_argument("cases")
+    a.add_argument("cases", nargs="?")
+    a.add_argument("--random", type=int)
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--real", action="store_true")
     a.add_argument("--ranks", type=int, default=0)
     a.add_argument("--mpirun", default="mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 -q")
+    a.add_argument("--pmpi")
     a = a.parse_args()
     random.seed(a.seed)
-    lines = [l.split("#")[0].strip() for l in open(a.cases)]
-    refusals = [l for l in lines if l.startswith("!")]
-    lines = [l for l in lines if l and not l.startswith("!")]
-    failed = [f"not refused: {l}" for l in refusals if not refused(a.tool, l)]
+    lines, refusals = read_cases(families.make(a.seed, a.random, a.ranks or 12) if a.random else open(a.cases))
+    failed = [f"not refused as it must be: {text}" for text, column in refusals if not refused(a.tool, text, column)]
     moved = bound = over = 0
     with tempfile.TemporaryDirectory() as top:
         folder = pathlib.Path(top)
         cases = [prepare(l, folder, i, a.real) for i, l in enumerate(lines)]
+        a.ranks = a.ranks or max(max(c[1].devices + c[2].devices) for c in cases) + 1
         (folder / "cases").write_text("\n".join(lines) + "\n")
-        ranks = a.ranks or max(max(c[1].devices + c[2].devices) for c in cases) + 1
-        p = subprocess.run([*shlex.split(a.mpirun), "-np", str(ranks), *shlex.split(a.tool), "--fill", str(folder / "fill"), "--dump", str(folder / "dump"),
-                            "--batch", str(folder / "cases")], capture_output=True, text=True)
-        if p.returncode:
-            print(p.stderr, file=sys.stderr)
-            sys.exit(1)
+        counted = launch(a, folder, folder / "cases")
         for number, (text, case) in enumerate(zip(lines, cases)):
             wrong, m, b, most = judge(case, folder, number, a.real)
             if wrong:
@@ -81,6 +109,9 @@ def main():
             moved, bound = moved + m, bound + b
     for f in failed:
         print(f"FAIL {f}")
+    if counted is not None and round(counted) != moved:
+        over += 1
+        print(f"over: the wrapper counts {counted} bytes, the tool {moved}")
     print(f"traffic {moved} bytes, lower bound {bound}, ratio {moved / bound if bound else 1:.3f}; {over} cases over what they may")
     print(f"reshard: {len(lines) + len(refusals) - len(failed)} passed, {len(failed)} failed")
     sys.exit(bool(failed) or bool(over))

@@ -56,7 +56,8 @@ int main(int argc, char **argv)
 // TP-NEXT: ht_convert(r, devices_loss_train_plan[{{[0-9]+}}], {{.*}}, NULL, "devices.c:{{[0-9]+}}"); /* y */
 // TPKERNEL: /* y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
 // TPKERNEL: x (6, 4), w (10, 4), bias (10) -> y (6, 10) */
-// TPKERNEL: ht_product(y, x, w, at[0] ? bias : NULL, 3, axes, 1);
+// TPKERNEL: .bias = at[0] ? bias : NULL, .bias_dtype = HT_F32, .scale = 1, .rank = 3, .axes = axes};
+// TPKERNEL-NEXT: ht_product(&call);
 // TPIMAGE: /* (16, 10) [0-3]{0:4} */
 // TPIMAGE: static const int first_0[] = {0, 1, 2, 3, 4};
 // TPIMAGE-NEXT: static const int64_t box_0[] = {

@@ -56,7 +56,9 @@ int main(int argc, char **argv)
 // KERNELS: {6, 7, 10, 0, 0}, /* b */
 // KERNELS-NEXT: {7, 1, 0, 10, 1}, /* o */
 // KERNELS-NEXT: {10, 0, 1, 1, 0}, /* i */
-// KERNELS: ht_product(y, x, w, bias, 3, axes, 1);
+// KERNELS: const ht_product_call call = {.y = y, .y_dtype = HT_F32, .x = x, .w = w, .dtype = HT_F32,
+// KERNELS-NEXT: .bias = bias, .bias_dtype = HT_F32, .scale = 1, .rank = 3, .axes = axes};
+// KERNELS-NEXT: ht_product(&call);
 // KERNELS: void readable_gelu_1(float *y, const float *x)
 // KERNELS-NEXT: {
 // KERNELS-NEXT: #pragma omp simd

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAIRS = 20000, MOST_DEVICES = 24, MOST_ELEMENTS = 700 };
+enum { PAIRS = 20000, MOST_DEVICES = 24, MOST_ELEMENTS = 700, ELEMENT = sizeof(float) };
 
 /* One random conversion. */
 typedef struct Pair {
@@ -141,7 +141,7 @@ static void check_result(const Pair *pair)
         to[i] = malloc(sizeof(float) * (size_t)region.volume + 1);
         memset(to[i], 0xff, sizeof(float) * (size_t)region.volume);
     }
-    const ht_reshard *lowered = plan_lowered(pair->arena, plan, HT_F32, pair->text);
+    const ht_reshard *lowered = plan_lowered(pair->arena, plan, pair->text);
     CHECK(pair, simulate(pair->arena, lowered, from, plan->in_place ? from : to), "the devices wait for each other, or a message is lost");
     for (int e = 0; e < pair->has.volume; e++)
         check_element(pair, plan->in_place ? from : to, e);
@@ -155,7 +155,7 @@ static void check_bytes(const Pair *pair)
 {
     if (pair->had.partial != STATE_DUP && pair->has.partial != STATE_DUP)
         return;
-    long moved = (long)(plan_bytes(pair->plan) / pair->plan->element), most = lower_bound(&pair->had, &pair->has) + textbook_slack(&pair->had, &pair->has);
+    long moved = (long)(plan_bytes(pair->plan) / ELEMENT), most = lower_bound(&pair->had, &pair->has) + textbook_slack(&pair->had, &pair->has);
     CHECK(pair, moved <= most, "%ld elements are received, %ld are allowed, by: %s", moved, most, plan_name(pair->plan));
 }
 
@@ -169,13 +169,13 @@ static float load_ratio(double load, double must, double even)
 static void note_loads(const Pair *pair)
 {
     const Plan *plan = pair->plan;
-    int64_t total = plan_bytes(plan) / plan->element;
+    int64_t total = plan_bytes(plan) / ELEMENT;
     if (!total || pair->has.partial != STATE_DUP || pair->had.volume < 4 * plan->device_count)
         return;
     double even = (double)total / plan->device_count, received = 0, sent = 0, must = 0;
     for (int i = 0; i < plan->device_count; i++) {
-        received = fmax(received, (double)plan->received[i]);
-        sent = fmax(sent, (double)plan->sent[i]);
+        received = fmax(received, (double)(plan->received[i] / ELEMENT));
+        sent = fmax(sent, (double)(plan->sent[i] / ELEMENT));
         must = fmax(must, (double)must_receive(&pair->had, &pair->has, plan->devices[i]));
     }
     receive_ratios[ratio_count] = load_ratio(received, must, even);
@@ -197,7 +197,7 @@ static void test_pairs(void **state)
         Arena *arena = arena_create();
         Pair pair = random_pair(arena, seed);
         check_text(&pair, pair.from);
-        pair.plan = reshard_plan(arena, NULL, pair.shape, 4, pair.from, pair.to);
+        pair.plan = reshard_plan(arena, NULL, &(Conversion){pair.shape, HT_F32, pair.from, pair.to});
         check_result(&pair);
         check_bytes(&pair);
         note_loads(&pair);

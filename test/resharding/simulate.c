@@ -31,7 +31,7 @@ static float *block_data(const Machine *machine, int d, const ht_block *block) {
 
 static float combined(const Machine *machine, float a, float b)
 {
-    return machine->plan->reduction == HT_MAX ? (a > b ? a : b) : a + b;
+    return machine->plan->tensor->reduction == HT_MAX ? (a > b ? a : b) : a + b;
 }
 
 static void run_dimension(const Machine *machine, ht_verb verb, const ht_stride *dim, int rank, float *to, const float *from)
@@ -42,7 +42,7 @@ static void run_dimension(const Machine *machine, ht_verb verb, const ht_stride 
         return;
     }
     if (verb == HT_FILL)
-        *to = machine->plan->reduction == HT_MAX ? -INFINITY : 0;
+        *to = machine->plan->tensor->reduction == HT_MAX ? -INFINITY : 0;
     else
         *to = verb == HT_COPY ? *from : combined(machine, *to, *from);
 }

@@ -205,7 +205,7 @@ static void test_plan_names(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_create();
         const Layout *from = good(arena, "24,40", cases[i][0]), *to = good(arena, "24,40", cases[i][1]);
-        const Plan *plan = reshard_plan(arena, NULL, shape_of(arena, "24,40"), 4, from, to);
+        const Plan *plan = reshard_plan(arena, NULL, &(Conversion){shape_of(arena, "24,40"), HT_F32, from, to});
         assert_string_equal(plan_name(plan), cases[i][2]);
         assert_int_equal(plan_nothing(plan), !strcmp(cases[i][2], "nothing"));
         assert_int_equal(plan_in_place(plan), !strcmp(cases[i][2], "nothing") || !strcmp(cases[i][2], "all-reduce") || !strcmp(cases[i][1], "[0-3]{sum:4}"));

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { TENSOR_PARALLEL = 16, LEAST_DEVICES = 64, MOST_DEVICES = 16384, EXTENT = 8192, ELEMENT = 4, TIMES = 5 };
+enum { TENSOR_PARALLEL = 16, LEAST_DEVICES = 64, MOST_DEVICES = 16384, EXTENT = 8192, TIMES = 5 };
 
 static double now(void)
 {
@@ -35,7 +35,7 @@ static double time_plan(Shape shape, const char *from_text, const char *to_text)
     Arena *arena = arena_create();
     const Layout *from = read_layout(arena, shape, from_text), *to = read_layout(arena, shape, to_text);
     double begin = now();
-    const Plan *plan = reshard_plan(arena, NULL, shape, ELEMENT, from, to);
+    const Plan *plan = reshard_plan(arena, NULL, &(Conversion){shape, HT_F32, from, to});
     plan_device(plan, 0);
     double seconds = now() - begin;
     arena_destroy(arena);

@@ -143,9 +143,8 @@ static Job make_job(Arena *arena, const Textbook *textbook, int64_t bytes, int r
         job.rows *= 2;
     job.columns = elements / job.rows;
     const int64_t extents[] = {job.rows, job.columns};
-    const Plan *plan =
-        reshard_plan(arena, NULL, (Shape){2, extents}, sizeof(float), read_layout(arena, textbook->from), read_layout(arena, textbook->to));
-    job.plan = plan_lowered(arena, plan, HT_F32, textbook->name);
+    const Conversion conversion = {(Shape){2, extents}, HT_F32, read_layout(arena, textbook->from), read_layout(arena, textbook->to)};
+    job.plan = plan_lowered(arena, reshard_plan(arena, NULL, &conversion), textbook->name);
     job.from = buffer(arena, (size_t)bytes);
     job.to = buffer(arena, (size_t)bytes);
     job.packed = buffer(arena, (size_t)bytes);

@@ -145,5 +145,5 @@ Case *case_read(Arena *arena, Diag *diag, Position at, const char *text)
 
 void case_plan(Arena *arena, Case *conversion, const Cluster *cluster)
 {
-    conversion->plan = reshard_plan(arena, cluster, conversion->shape, case_element(conversion), conversion->from, conversion->to);
+    conversion->plan = reshard_plan(arena, cluster, &(Conversion){conversion->shape, conversion->dtype, conversion->from, conversion->to});
 }

@@ -10,14 +10,6 @@ static const char *verb_name(const Step *step)
     return names[step->verb];
 }
 
-static int64_t part_volume(const Segments *part)
-{
-    int64_t volume = 0;
-    for (int i = 0; i < part->count; i++)
-        volume += part->at[i].hi - part->at[i].lo;
-    return volume;
-}
-
 static int part_count(const Step *step) { return !step->parts ? 0 : step->verb == HT_ALL_REDUCE ? 1 : step->group.count; }
 
 static void print_group(FILE *out, const Devices *group)
@@ -34,13 +26,13 @@ static void print_step(FILE *out, const Case *conversion, int number)
     if (step->group.count) {
         print_group(out, &step->group);
         for (int i = 0; i < part_count(step); i++)
-            fprintf(out, i ? ",%lld" : "  parts %lld", (long long)part_volume(&step->parts[i]));
+            fprintf(out, i ? ",%lld" : "  parts %lld", (long long)segments_bytes(conversion->plan, &step->parts[i]));
     } else
         fprintf(out, "%d messages%s", step->messages.count, step->combine ? ", reduced at the receivers" : "");
     fputc('\n', out);
     for (int i = 0; i < step->messages.count; i++) {
         const Message *message = &step->messages.at[i];
-        fprintf(out, "        %d -> %d  %lld bytes\n", message->sender, message->receiver, (long long)message->volume * case_element(conversion));
+        fprintf(out, "        %d -> %d  %lld bytes\n", message->sender, message->receiver, (long long)message->bytes);
     }
 }
 
@@ -53,7 +45,7 @@ void report_table(FILE *out, const Case *conversion)
         print_step(out, conversion, s);
     fprintf(out, "device       received           sent        scratch\n");
     for (int i = 0; i < plan->device_count; i++)
-        fprintf(out, "%6d %14lld %14lld %14lld\n", plan->devices[i], (long long)plan->received[i] * plan->element, (long long)plan->sent[i] * plan->element,
+        fprintf(out, "%6d %14lld %14lld %14lld\n", plan->devices[i], (long long)plan->received[i], (long long)plan->sent[i],
                 (long long)plan_scratch_bytes(plan, plan->devices[i]));
 }
 
@@ -68,15 +60,14 @@ static json_t *json_devices(const Devices *devices)
 static json_t *json_step(const Case *conversion, const Step *step)
 {
     json_t *object = json_object(), *parts = json_array(), *messages = json_array();
-    int element = case_element(conversion);
     json_object_set_new(object, "what", json_string(verb_name(step)));
     json_object_set_new(object, "group", json_devices(&step->group));
     json_object_set_new(object, "reduces", json_boolean(step->combine));
     for (int i = 0; i < part_count(step); i++)
-        json_array_append_new(parts, json_integer(part_volume(&step->parts[i]) * element));
+        json_array_append_new(parts, json_integer(segments_bytes(conversion->plan, &step->parts[i])));
     for (int i = 0; i < step->messages.count; i++)
         json_array_append_new(messages, json_pack("{s:i,s:i,s:I}", "from", step->messages.at[i].sender, "to", step->messages.at[i].receiver, "bytes",
-                                                  (json_int_t)step->messages.at[i].volume * element));
+                                                  (json_int_t)step->messages.at[i].bytes));
     json_object_set_new(object, "parts", parts);
     json_object_set_new(object, "messages", messages);
     return object;
@@ -89,8 +80,8 @@ void report_json(FILE *out, const Case *conversion)
     for (int s = 0; s < plan->steps.count; s++)
         json_array_append_new(steps, json_step(conversion, &plan->steps.at[s]));
     for (int i = 0; i < plan->device_count; i++)
-        json_array_append_new(devices, json_pack("{s:i,s:I,s:I,s:I}", "device", plan->devices[i], "received", (json_int_t)plan->received[i] * plan->element, "sent",
-                                                 (json_int_t)plan->sent[i] * plan->element, "scratch", (json_int_t)plan_scratch_bytes(plan, plan->devices[i])));
+        json_array_append_new(devices, json_pack("{s:i,s:I,s:I,s:I}", "device", plan->devices[i], "received", (json_int_t)plan->received[i], "sent",
+                                                 (json_int_t)plan->sent[i], "scratch", (json_int_t)plan_scratch_bytes(plan, plan->devices[i])));
     json_t *top = json_pack("{s:s,s:s,s:I,s:f,s:o,s:o}", "case", conversion->text, "name", plan_name(plan), "bytes", (json_int_t)plan_bytes(plan), "seconds",
                             plan_seconds(plan), "steps", steps, "devices", devices);
     json_dumpf(top, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6));

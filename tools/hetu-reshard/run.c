@@ -84,7 +84,7 @@ void run_case(const Case *conversion, int rank, const char *fill, const char *du
     Arena *arena = arena_create();
     Region from = layout_region(arena, conversion->from, conversion->shape, rank), to = layout_region(arena, conversion->to, conversion->shape, rank);
     size_t element = (size_t)case_element(conversion), from_bytes = (size_t)from.volume * element, to_bytes = (size_t)to.volume * element;
-    const ht_reshard *plan = plan_lowered(arena, conversion->plan, conversion->dtype, conversion->text);
+    const ht_reshard *plan = plan_lowered(arena, conversion->plan, conversion->text);
     void *source = buffer(from_bytes), *target = buffer(to_bytes), *scratch = buffer((size_t)ht_reshard_scratch(plan, rank));
     if (from.member) {
         FILE *file = open_file(fill, rank, "bin", "rb");

@@ -1,0 +1,89 @@
+/* Views of f32 or bf16, read and written as f32. */
+#include "cpu/rows.h"
+
+#include "cpu/cpu.h"
+
+#include <hetu/rt.h>
+
+#include <stdlib.h>
+
+enum { RUN = 4096 }; // elements that one thread converts at a time
+
+CPU_CLONES static void widen_run(float *restrict to, const uint16_t *restrict from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = ht_bf16_load(from[i]);
+}
+
+CPU_CLONES static void narrow_run(uint16_t *restrict to, const float *restrict from, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] = ht_bf16_store(from[i]);
+}
+
+Rows rows_of(const ht_view *view, const char *operator)
+{
+    if (view->data && view->dtype != HT_F32 && view->dtype != HT_BF16)
+        ht_fail("%s computes on f32 and bf16 only; cast the operand first", operator);
+    return (Rows){view->data, view->dtype, view->rank > 0 ? view->extent[view->rank - 1] : 1};
+}
+
+int64_t rows_count(const ht_view *view) { return ht_view_count(view, 0, view->rank - 1); }
+
+const float *row_load(const Rows *rows, int64_t r, float *scratch)
+{
+    if (!rows->data || rows->dtype == HT_F32)
+        return rows->data ? (const float *)rows->data + r * rows->n : NULL;
+    widen_run(scratch, (const uint16_t *)rows->data + r * rows->n, rows->n);
+    return scratch;
+}
+
+float *row_target(const Rows *rows, int64_t r, float *scratch)
+{
+    return rows->dtype == HT_F32 ? (float *)rows->data + r * rows->n : scratch;
+}
+
+void row_store(const Rows *rows, int64_t r, const float *row)
+{
+    if (rows->dtype == HT_BF16)
+        narrow_run((uint16_t *)rows->data + r * rows->n, row, rows->n);
+}
+
+/* The elements of run r. */
+static int64_t run_length(int64_t r, int64_t count) { return count - r * RUN < RUN ? count - r * RUN : RUN; }
+
+float *view_target(const ht_view *view, const char *operator, Copies * copies)
+{
+    float *data = rows_of(view, operator).data;
+    if (!data || view->dtype == HT_F32)
+        return data;
+    return copies->at[copies->count++] = cpu_alloc((size_t)cpu_count(view) * sizeof(float));
+}
+
+const float *view_load(const ht_view *view, const char *operator, Copies * copies)
+{
+    float *to = view_target(view, operator, copies);
+    if (to == view->data)
+        return to;
+    int64_t count = cpu_count(view), runs = (count + RUN - 1) / RUN;
+#pragma omp parallel for schedule(static) if (runs > 1)
+    for (int64_t r = 0; r < runs; r++)
+        widen_run(to + r * RUN, (const uint16_t *)view->data + r * RUN, run_length(r, count));
+    return to;
+}
+
+void view_store(const ht_view *view, const float *from)
+{
+    if (view->dtype != HT_BF16)
+        return;
+    int64_t count = cpu_count(view), runs = (count + RUN - 1) / RUN;
+#pragma omp parallel for schedule(static) if (runs > 1)
+    for (int64_t r = 0; r < runs; r++)
+        narrow_run((uint16_t *)view->data + r * RUN, from + r * RUN, run_length(r, count));
+}
+
+void copies_free(Copies *copies)
+{
+    while (copies->count > 0)
+        free(copies->at[--copies->count]);
+}

@@ -1,0 +1,50 @@
+/* inside.h: what the files of the emulation share. */
+#ifndef HETU_EMULATE_INSIDE_H
+#define HETU_EMULATE_INSIDE_H
+
+#include <cuda_runtime.h>
+
+namespace emulate {
+
+/* What the environment asks for; read once. */
+struct Options {
+    int devices;
+    bool late, backward, poison, protect;
+};
+const Options &options();
+
+/* Ends the program with a message on standard error. */
+[[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Remembers an error for cudaGetLastError and returns it. */
+cudaError_t report(cudaError_t error);
+
+/* Device memory can be touched while one of these lives (HETU_EMULATE_PROTECT). */
+struct DeviceAccess {
+    DeviceAccess();
+    ~DeviceAccess();
+};
+
+/* Fills new memory with NaN where that is asked for. */
+void poison(void *memory, size_t size);
+
+/* Whether a word among a launch's arguments is an address of memory that a device cannot read. */
+bool is_host_address(uint64_t word);
+
+/* Ends the program unless the canary behind every allocation of device memory is whole. */
+void check_canaries(const char *when);
+
+/* Whether a stream is captured, so that calls that wait or allocate are errors. */
+bool capturing();
+
+/* Runs all that blocking streams hold, as the default stream's calls do. */
+void synchronize_default();
+
+/* Runs all that every stream holds. */
+void synchronize_all();
+
+int current_device();
+
+} // namespace emulate
+
+#endif

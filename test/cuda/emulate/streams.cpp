@@ -1,0 +1,462 @@
+/* Streams, events and graphs.
+ *
+ * A stream is a queue of tasks. With HETU_EMULATE_ORDER=issue a task runs as soon as it is issued; with "late" it runs when something waits for
+ * it: a synchronisation, or a task of another stream behind cudaStreamWaitEvent. One host thread issues; others may query.
+ */
+#include "inside.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace emulate {
+namespace {
+
+typedef std::function<void()> Task;
+
+struct Node {
+    Task work;
+    std::vector<size_t> after;
+};
+
+struct Capture {
+    struct StreamState *origin;
+    cudaStreamCaptureMode mode;
+    bool ended = false;
+    std::vector<Node> nodes;
+};
+
+struct StreamState {
+    unsigned flags = cudaStreamDefault;
+    std::thread::id owner = std::this_thread::get_id();
+    std::deque<Task> tasks;
+    uint64_t issued = 0;
+    std::atomic<uint64_t> done{0};
+    std::shared_ptr<Capture> capture; // that this stream is part of
+    std::vector<size_t> frontier;     // nodes that the next one follows
+};
+
+typedef std::shared_ptr<StreamState> StreamPointer;
+
+} // namespace
+} // namespace emulate
+
+struct CUstream_st {
+    emulate::StreamPointer state;
+};
+
+struct CUevent_st {
+    bool timed = true;
+    emulate::StreamPointer stream; // of the last record; NULL: never recorded
+    uint64_t position = 0;
+    std::shared_ptr<emulate::Capture> capture;
+    std::vector<size_t> nodes;
+    std::shared_ptr<double> milliseconds;
+};
+
+struct CUgraph_st {
+    std::vector<emulate::Node> nodes;
+};
+
+struct CUgraphExec_st {
+    std::vector<emulate::Node> nodes;
+};
+
+namespace emulate {
+namespace {
+
+std::set<cudaStream_t> streams;
+std::set<StreamPointer> alive; // those of `streams`
+std::set<Capture *> captures;
+
+StreamState *legacy()
+{
+    static StreamState state;
+    return &state;
+}
+
+bool is_legacy(cudaStream_t stream) { return stream == nullptr || stream == cudaStreamLegacy; }
+
+StreamState *state_of(cudaStream_t stream)
+{
+    if (is_legacy(stream))
+        return legacy();
+    if (!streams.count(stream))
+        fail("a stream that was never created, or was destroyed, is used");
+    return stream->state.get();
+}
+
+StreamPointer pointer_of(cudaStream_t stream)
+{
+    static StreamPointer to_legacy(legacy(), [](StreamState *) {});
+    return is_legacy(stream) ? to_legacy : stream->state;
+}
+
+/* Runs a stream's tasks up to the given number of all that were ever issued. */
+void run_until(StreamState *s, uint64_t position)
+{
+    while (s->done < position && !s->tasks.empty()) {
+        Task task = std::move(s->tasks.front());
+        s->tasks.pop_front();
+        {
+            DeviceAccess access;
+            task();
+        }
+        s->done++;
+    }
+}
+
+void run_all(StreamState *s) { run_until(s, s->issued); }
+
+void issue(StreamState *s, Task task)
+{
+    s->tasks.push_back(std::move(task));
+    s->issued++;
+    if (!options().late || s == legacy())
+        run_all(s);
+}
+
+void append_node(StreamState *s, Task work)
+{
+    s->capture->nodes.push_back({std::move(work), s->frontier});
+    s->frontier = {s->capture->nodes.size() - 1};
+}
+
+void join_frontier(StreamState *s, const std::vector<size_t> &nodes)
+{
+    for (size_t node : nodes)
+        if (std::find(s->frontier.begin(), s->frontier.end(), node) == s->frontier.end())
+            s->frontier.push_back(node);
+}
+
+/* Whether the streams that a capture forked into have all come back to its origin. */
+bool is_joined(const Capture &capture)
+{
+    std::vector<bool> reached(capture.nodes.size());
+    std::vector<size_t> open = capture.origin->frontier;
+    while (!open.empty()) {
+        size_t node = open.back();
+        open.pop_back();
+        if (reached[node])
+            continue;
+        reached[node] = true;
+        open.insert(open.end(), capture.nodes[node].after.begin(), capture.nodes[node].after.end());
+    }
+    return std::find(reached.begin(), reached.end(), false) == reached.end();
+}
+
+/* Runs a graph's nodes: in the order of capture, or, when late, always the last one that can run. */
+void run_graph(const std::vector<Node> &nodes)
+{
+    std::vector<size_t> missing(nodes.size());
+    std::set<size_t> ready;
+    for (size_t i = 0; i < nodes.size(); i++) {
+        missing[i] = nodes[i].after.size();
+        if (missing[i] == 0)
+            ready.insert(i);
+    }
+    while (!ready.empty()) {
+        size_t next = options().late ? *ready.rbegin() : *ready.begin();
+        ready.erase(next);
+        nodes[next].work();
+        for (size_t i = next + 1; i < nodes.size(); i++)
+            if (std::find(nodes[i].after.begin(), nodes[i].after.end(), next) != nodes[i].after.end() && --missing[i] == 0)
+                ready.insert(i);
+    }
+}
+
+double now()
+{
+    auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double, std::milli>(since).count();
+}
+
+cudaError_t no_device() { return report(options().devices > 0 ? cudaSuccess : cudaErrorNoDevice); }
+
+} // namespace
+
+bool capturing()
+{
+    for (const Capture *capture : captures)
+        if (capture->mode != cudaStreamCaptureModeRelaxed)
+            return true;
+    return false;
+}
+
+void synchronize_default()
+{
+    for (const StreamPointer &s : std::set<StreamPointer>(alive))
+        if (!(s->flags & cudaStreamNonBlocking))
+            run_all(s.get());
+}
+
+void synchronize_all()
+{
+    for (const StreamPointer &s : std::set<StreamPointer>(alive))
+        run_all(s.get());
+}
+
+} // namespace emulate
+
+using namespace emulate;
+
+void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work)
+{
+    StreamState *s = state_of(stream);
+    if (s->capture) {
+        append_node(s, std::move(work));
+        return;
+    }
+    if (s == legacy()) {
+        if (capturing())
+            fail("work for the default stream while another stream is captured into a graph");
+        synchronize_default();
+    }
+    issue(s, std::move(work));
+}
+
+/* ---- streams ---- */
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int)
+{
+    if (cudaError_t error = no_device())
+        return error;
+    *stream = new CUstream_st{std::make_shared<StreamState>()};
+    (*stream)->state->flags = flags;
+    streams.insert(*stream);
+    alive.insert((*stream)->state);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) { return cudaStreamCreateWithPriority(stream, flags, 0); }
+cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cudaStreamCreateWithPriority(stream, cudaStreamDefault, 0); }
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    if (is_legacy(stream) || !streams.count(stream))
+        return report(cudaErrorInvalidResourceHandle);
+    run_all(stream->state.get());
+    streams.erase(stream);
+    alive.erase(stream->state);
+    delete stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    if (cudaError_t error = no_device())
+        return error;
+    StreamState *s = state_of(stream);
+    if (s->capture)
+        return report(cudaErrorStreamCaptureUnsupported);
+    if (s == legacy())
+        synchronize_default();
+    run_all(s);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    StreamState *s = state_of(stream);
+    if (s->capture)
+        return report(cudaErrorStreamCaptureUnsupported);
+    if (s->owner == std::this_thread::get_id())
+        run_all(s);
+    return s->done >= s->issued ? cudaSuccess : cudaErrorNotReady;
+}
+
+/* While a stream is captured, what it waits for becomes edges of the graph; an event of a capture takes the stream into it. */
+static cudaError_t wait_captured(StreamState *s, cudaEvent_t event)
+{
+    if (!event->capture)
+        return report(cudaErrorStreamCaptureIsolation);
+    if (event->capture->ended)
+        return report(cudaErrorCapturedEvent);
+    if (s->capture && s->capture != event->capture)
+        return report(cudaErrorStreamCaptureMerge);
+    if (s == legacy())
+        return report(cudaErrorStreamCaptureImplicit);
+    s->capture = event->capture;
+    join_frontier(s, event->nodes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
+{
+    StreamState *s = state_of(stream);
+    if (!event->stream)
+        fail("a stream waits for an event that was never recorded: that is no wait at all");
+    if (s->capture || event->capture)
+        return wait_captured(s, event);
+    issue(s, [from = event->stream, position = event->position] { run_until(from.get(), position); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
+{
+    ht_emulated_enqueue(stream, [=] { function(data); });
+    return cudaSuccess;
+}
+
+/* ---- events ---- */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    if (cudaError_t error = no_device())
+        return error;
+    *event = new CUevent_st;
+    (*event)->timed = !(flags & cudaEventDisableTiming);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    delete event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    StreamState *s = state_of(stream);
+    event->stream = pointer_of(stream);
+    event->capture = s->capture;
+    if (s->capture) {
+        event->nodes = s->frontier;
+        return cudaSuccess;
+    }
+    if (s == legacy())
+        synchronize_default();
+    event->milliseconds = std::make_shared<double>();
+    event->position = s->issued + 1;
+    issue(s, [at = event->milliseconds] { *at = now(); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    if (!event->stream)
+        fail("the host waits for an event that was never recorded: that is no wait at all");
+    if (event->capture)
+        return report(cudaErrorCapturedEvent);
+    run_until(event->stream.get(), event->position);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    if (!event->stream)
+        return cudaSuccess;
+    if (event->capture)
+        return report(cudaErrorCapturedEvent);
+    if (event->stream->owner == std::this_thread::get_id())
+        run_until(event->stream.get(), event->position);
+    return event->stream->done >= event->position ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end)
+{
+    if (!start->milliseconds || !end->milliseconds || !start->timed || !end->timed)
+        return report(cudaErrorInvalidResourceHandle);
+    if (start->stream->done < start->position || end->stream->done < end->position)
+        return cudaErrorNotReady;
+    *milliseconds = (float)(*end->milliseconds - *start->milliseconds);
+    return cudaSuccess;
+}
+
+/* ---- graphs ---- */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
+{
+    if (is_legacy(stream))
+        return report(cudaErrorStreamCaptureUnsupported);
+    StreamState *s = state_of(stream);
+    if (s->capture)
+        return report(cudaErrorInvalidValue);
+    s->capture = std::make_shared<Capture>();
+    s->capture->origin = s;
+    s->capture->mode = mode;
+    s->frontier.clear();
+    captures.insert(s->capture.get());
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    StreamState *s = state_of(stream);
+    *graph = nullptr;
+    std::shared_ptr<Capture> capture = s->capture;
+    if (!capture || capture->origin != s)
+        return report(cudaErrorStreamCaptureUnmatched);
+    bool joined = is_joined(*capture);
+    capture->ended = true;
+    captures.erase(capture.get());
+    for (const StreamPointer &other : alive)
+        if (other->capture == capture) {
+            other->capture = nullptr;
+            other->frontier.clear();
+        }
+    if (!joined)
+        return report(cudaErrorStreamCaptureUnjoined);
+    *graph = new CUgraph_st{std::move(capture->nodes)};
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
+{
+    *status = state_of(stream)->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
+{
+    for (size_t i = 0; nodes && i < *count && i < graph->nodes.size(); i++)
+        nodes[i] = (cudaGraphNode_t)&graph->nodes[i];
+    *count = graph->nodes.size();
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
+{
+    *exec = new CUgraphExec_st{graph->nodes};
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    if (state_of(stream)->capture)
+        fail("a graph is launched into a stream that is captured; only plain work is emulated there");
+    ht_emulated_enqueue(stream, [nodes = exec->nodes] { run_graph(nodes); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info)
+{
+    auto same = [](const Node &a, const Node &b) { return a.after == b.after; };
+    bool fits = std::equal(exec->nodes.begin(), exec->nodes.end(), graph->nodes.begin(), graph->nodes.end(), same);
+    *info = {fits ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged, nullptr, nullptr};
+    if (!fits)
+        return report(cudaErrorGraphExecUpdateFailure);
+    exec->nodes = graph->nodes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    delete graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    delete exec;
+    return cudaSuccess;
+}
