@@ -73,19 +73,12 @@ static void add_words(Command *command, const char *words)
 
 /* ---- reading ---- */
 
-/* The whole of a file with null bytes as blanks; empty when it cannot be read. */
-static const char *read_all(Arena *arena, const char *path)
+const char *file_text(Arena *arena, const char *path)
 {
     Text text = {.arena = arena};
-    FILE *stream = fopen(path, "rb");
-    char piece[8192];
-    for (size_t length; stream && (length = fread(piece, 1, sizeof piece, stream));) {
-        for (size_t i = 0; i < length; i++)
-            piece[i] = piece[i] ? piece[i] : ' ';
-        text_append(&text, piece, length);
-    }
-    if (stream)
-        fclose(stream);
+    file_read(path, &text);
+    for (size_t i = 0; i < text.length; i++)
+        text.bytes[i] = text.bytes[i] ? text.bytes[i] : ' ';
     return text_bytes(&text);
 }
 
@@ -103,12 +96,12 @@ static bool includes_hetu(Driver *driver, const char *source)
     command_add(&command, source);
     if (tools.dry_run || command_run(&tools, &command))
         return false;
-    return strstr(read_all(driver->arena, list), "hetu/hetu.h");
+    return strstr(file_text(driver->arena, list), "hetu/hetu.h");
 }
 
 bool source_is_ours(Driver *driver, const char *source)
 {
-    const char *text = read_all(driver->arena, source);
+    const char *text = file_text(driver->arena, source);
     if (strstr(text, "hetu/hetu.h") || strstr(text, "hspmd"))
         return true;
     return strstr(text, "include") && includes_hetu(driver, source);
@@ -164,6 +157,30 @@ Unit *unit_read(Driver *driver, const char *source)
     return unit && !diag_errors(driver->diag) && run_passes(driver, unit) ? unit : NULL;
 }
 
+/* ---- writing ---- */
+
+static bool is_same_file(const struct stat *file, const char *path)
+{
+    struct stat other;
+    return !stat(path, &other) && file->st_dev == other.st_dev && file->st_ino == other.st_ino;
+}
+
+bool check_output(const Options *options, const char *path)
+{
+    struct stat file;
+    bool read = false;
+    if (stat(path, &file) || !S_ISREG(file.st_mode))
+        return true;
+    for (int i = 0; i < options->items.count; i++) {
+        const Item *item = &options->items.at[i];
+        read |= (item->kind != ITEM_FLAG && item->kind != ITEM_DEPEND) && is_same_file(&file, item->text);
+    }
+    read |= options->strategy && is_same_file(&file, options->strategy);
+    if (read)
+        complain("the output %s is an input", path);
+    return !read;
+}
+
 /* ---- compiling ---- */
 
 /* The 32-bit FNV-1a hash of a word. */
@@ -182,9 +199,9 @@ static const char *symbol_prefix(const Driver *driver, const char *source)
     return name_with(driver->arena, source, alone ? "" : arena_format(driver->arena, "_%08x", hash_word(source)));
 }
 
-void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit)
+void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include)
 {
-    emit_unit(files, unit, name_with(driver->arena, unit->file, ""), symbol_prefix(driver, unit->file), unit->file, driver->options->backend);
+    emit_unit(files, unit, name_with(driver->arena, unit->file, ""), symbol_prefix(driver, unit->file), include, driver->options->backend);
 }
 
 static bool ends(const char *word, const char *with)
@@ -194,7 +211,7 @@ static bool ends(const char *word, const char *with)
 }
 
 /* Whether a file is the one that includes the user's source. */
-static bool is_main_file(const EmittedFile *file) { return ends(file->name, ".main.c"); }
+static bool is_main_file(const EmittedFile *file) { return file->source; }
 
 /* The command for an emitted file: the user's options where it includes the user's source, and only those about code elsewhere. */
 static Command emitted_command(Driver *driver, const EmittedFile *file, const char *path, const char *object)
@@ -273,7 +290,7 @@ static int judge(const EmittedFiles *files, const int *status)
 int unit_compile(Driver *driver, const Unit *unit, const char *object)
 {
     EmittedFiles files = {0};
-    unit_emit(driver, &files, unit);
+    unit_emit(driver, &files, unit, unit->file);
     Arena *arena = driver->arena;
     Command *commands = arena_array(arena, Command, files.count);
     const char **parts = arena_array(arena, const char *, files.count);

@@ -4,12 +4,14 @@
 
 #include "driver/options.h"
 #include "driver/toolchain.h"
+#include "emit/backend.h"
 #include "emit/emit.h"
 
 typedef struct Driver {
     Arena *arena;
     Diag *diag;
     const Options *options;
+    const Backend *backend;
     Toolchain tools;
 } Driver;
 
@@ -19,8 +21,8 @@ bool source_is_ours(Driver *driver, const char *source);
 /* Runs the frontend and the passes. NULL after errors; those of the user are reported. */
 Unit *unit_read(Driver *driver, const char *source);
 
-/* The C files of a unit. */
-void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit);
+/* The C files of a unit; `include` is how they name its source. */
+void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include);
 
 /* Makes `object` from a unit that has models. The exit status: 0; 1 when the C compiler refused the user's source; 2 when it refused what hetucc wrote. */
 int unit_compile(Driver *driver, const Unit *unit, const char *object);
@@ -36,6 +38,12 @@ Command compile_command(Driver *driver);
 
 /* What finds hetu.h and says that hetucc compiles; behind the user's options. */
 void add_headers(Driver *driver, Command *command);
+
+/* Whether what will be written may be: false, after a message, where it is a file that is read, under this name or another. */
+bool check_output(const Options *options, const char *path);
+
+/* A file's text with null bytes as blanks; empty when it cannot be read. */
+const char *file_text(Arena *arena, const char *path);
 
 /* A source's name without folders and suffix, with `suffix` behind. */
 const char *name_with(Arena *arena, const char *source, const char *suffix);

@@ -1,5 +1,5 @@
 /* hetucc: the command. */
-#include "driver/compile.h"
+#include "driver/folder.h"
 
 #include "passes/pipeline.h"
 
@@ -93,7 +93,7 @@ static bool check_inputs(const Options *options)
     for (int i = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
         struct stat found;
-        if ((item->kind != ITEM_SOURCE && item->kind != ITEM_INPUT) || item->text[0] == '-' || item->text[0] == '@')
+        if (item->kind == ITEM_FLAG || item->kind == ITEM_DEPEND || item->text[0] == '-' || item->text[0] == '@')
             continue;
         if (stat(item->text, &found)) {
             complain("cannot read %s: %s", item->text, strerror(errno));
@@ -106,27 +106,19 @@ static bool check_inputs(const Options *options)
     return good;
 }
 
-static bool is_same_file(const struct stat *file, const char *path)
+/* What the back end cannot do: objects where it makes whole folders, sources in CUDA elsewhere. */
+static bool check_backend(const Driver *driver)
 {
-    struct stat other;
-    return !stat(path, &other) && file->st_dev == other.st_dev && file->st_ino == other.st_ino;
-}
-
-/* Whether what will be written may be: false, after a message, where it is a file that is read, under this name or another. */
-static bool check_output(const Options *options, const char *path)
-{
-    struct stat file;
-    bool read = false;
-    if (stat(path, &file) || !S_ISREG(file.st_mode))
-        return true;
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
-        read |= (item->kind == ITEM_SOURCE || item->kind == ITEM_INPUT) && is_same_file(&file, item->text);
-    }
-    read |= options->strategy && is_same_file(&file, options->strategy);
-    if (read)
-        complain("the output %s is an input", path);
-    return !read;
+    const Options *options = driver->options;
+    if (driver->backend->runtime && options->compile_only)
+        complain("--backend=%s makes a program of all sources in one go, and no objects: leave out -c, or take --emit=c",
+                 driver->backend->name);
+    for (int i = 0; i < options->items.count; i++)
+        if (!driver->backend->runtime && options->items.at[i].kind == ITEM_CUDA) {
+            complain("%s is CUDA C; it needs --backend=cuda", options->items.at[i].text);
+            return false;
+        }
+    return !driver->backend->runtime || !options->compile_only;
 }
 
 /* The same for -MF FILE and -MFFILE. */
@@ -157,7 +149,8 @@ static const char **sources_of(const Driver *driver)
 static bool write_ir(Driver *driver, Text *text)
 {
     if (driver->options->output && strcmp(driver->options->output, "-"))
-        return check_output(driver->options, driver->options->output) && output_text(&driver->tools, driver->options->output, text_bytes(text));
+        return check_output(driver->options, driver->options->output) &&
+               output_text(&driver->tools, driver->options->output, text_bytes(text));
     if (fputs(text_bytes(text), stdout) >= 0 && !fflush(stdout))
         return true;
     complain("cannot write to standard output: %s", strerror(errno));
@@ -167,7 +160,8 @@ static bool write_ir(Driver *driver, Text *text)
 /* Writes all files or none: they take their names when the last is complete. */
 static bool write_all(Driver *driver, const char *folder, const EmittedFiles *files)
 {
-    const char **paths = arena_array(driver->arena, const char *, files->count), **written = arena_array(driver->arena, const char *, files->count);
+    const char **paths = arena_array(driver->arena, const char *, files->count),
+               **written = arena_array(driver->arena, const char *, files->count);
     for (int i = 0; i < files->count; i++) {
         paths[i] = arena_format(driver->arena, "%s/%s", folder, files->at[i].name);
         if (!check_output(driver->options, paths[i]) || !(written[i] = output_write(&driver->tools, paths[i], files->at[i].text)))
@@ -196,26 +190,83 @@ static bool write_c(Driver *driver, const EmittedFiles *files)
     return good;
 }
 
+typedef Array(Unit *) Units;
+
+/* Reads every source that may have models; false after errors. */
+static bool read_units(Driver *driver, Units *units)
+{
+    const char **sources = sources_of(driver);
+    bool good = true;
+    for (int i = 0; i < driver->options->source_count; i++) {
+        Unit *unit = source_is_ours(driver, sources[i]) || driver->tools.dry_run ? unit_read(driver, sources[i]) : NULL;
+        good &= unit || !diag_errors(driver->diag);
+        if (unit && unit->modules.count)
+            array_push(driver->arena, units, unit);
+    }
+    return good;
+}
+
+static bool translate_ir(Driver *driver, const Units *units)
+{
+    Text text = {.arena = driver->arena};
+    for (int i = 0; i < units->count; i++)
+        for (int m = 0; m < units->at[i]->modules.count; m++)
+            ir_print(&text, units->at[i]->modules.at[m]);
+    return write_ir(driver, &text);
+}
+
+static bool translate_c(Driver *driver, const Units *units)
+{
+    EmittedFiles files = {0};
+    for (int i = 0; i < units->count; i++)
+        unit_emit(driver, &files, units->at[i], units->at[i]->file);
+    return !diag_errors(driver->diag) && write_c(driver, &files);
+}
+
+/* The ranks that a program of these units needs. */
+static int ranks_of(const Units *units)
+{
+    int ranks = 1;
+    for (int i = 0; i < units->count; i++)
+        for (int m = 0; m < units->at[i]->modules.count; m++) {
+            const Strategy *strategy = units->at[i]->modules.at[m]->strategy;
+            int mine = strategy ? strategy_device_count(strategy) : 1;
+            ranks = mine > ranks ? mine : ranks;
+        }
+    return ranks;
+}
+
+/* The folder that builds `program`; NULL after errors. */
+static Folder *folder_of_units(Driver *driver, const Units *units, const char *program)
+{
+    EmittedFiles files = {0};
+    UserFiles *user = user_files_find(driver);
+    for (int i = 0; user && i < units->count; i++)
+        unit_emit(driver, &files, units->at[i], user_file_name(user, units->at[i]->file));
+    return user && !diag_errors(driver->diag) ? folder_create(driver, user, &files, program, ranks_of(units)) : NULL;
+}
+
+static bool translate_folder(Driver *driver, const Units *units)
+{
+    const char *path = driver->options->output;
+    if (!path || !units->count) {
+        complain(path ? "none of the sources trains or runs a model" : "--emit=c with --backend=%s makes a folder, which -o must name",
+                 driver->backend->name);
+        return false;
+    }
+    Folder *folder = folder_of_units(driver, units, name_with(driver->arena, units->at[0]->file, ""));
+    return folder && folder_write(folder, path);
+}
+
 /* Reads every source, and writes what was asked for when all are good. */
 static int translate(Driver *driver)
 {
-    const Options *options = driver->options;
-    const char **sources = sources_of(driver);
-    Text text = {.arena = driver->arena};
-    EmittedFiles files = {0};
-    bool good = true;
-    for (int i = 0; i < options->source_count; i++) {
-        Unit *unit = unit_read(driver, sources[i]);
-        good &= unit || !diag_errors(driver->diag);
-        for (int m = 0; unit && m < unit->modules.count; m++)
-            ir_print(&text, unit->modules.at[m]);
-        if (unit && unit->modules.count && options->emit == EMIT_C && !options->stop_after)
-            unit_emit(driver, &files, unit);
-    }
-    if (good && options->emit == EMIT_IR)
-        good = write_ir(driver, &text);
-    else if (good && options->emit == EMIT_C && !options->stop_after)
-        good = write_c(driver, &files);
+    Units units = {0};
+    bool good = read_units(driver, &units);
+    if (good && driver->options->emit == EMIT_IR)
+        good = translate_ir(driver, &units);
+    else if (good && driver->options->emit == EMIT_C && !driver->options->stop_after)
+        good = driver->backend->runtime ? translate_folder(driver, &units) : translate_c(driver, &units);
     return good ? 0 : 1;
 }
 
@@ -253,6 +304,21 @@ static int compile_each(Driver *driver, const char *const *sources)
     return worst;
 }
 
+/* Writes the program as a folder, and has make build it. */
+static int make_folder_program(Driver *driver, const char *const *sources)
+{
+    const Options *options = driver->options;
+    const char *program = options->output ? options->output : "a.out";
+    const char *written = check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
+    Units units = {0};
+    bool good = read_units(driver, &units) && written;
+    for (int i = 0; good && i < options->source_count; i++)
+        good = !write_dependencies(driver, sources[i], program);
+    Folder *folder = good ? folder_of_units(driver, &units, name_with(driver->arena, program, "")) : NULL;
+    int status = folder ? folder_build(folder, written) : 1;
+    return status ? status : output_finish(&driver->tools, written, program, 0777) ? 0 : 1;
+}
+
 /* Compiles and links in one go. */
 static int make_program(Driver *driver, const char *const *sources)
 {
@@ -287,6 +353,8 @@ static int build(Driver *driver)
         ours |= source_is_ours(driver, sources[i]);
     if (!ours)
         hand_over(driver);
+    if (driver->backend->runtime)
+        return make_folder_program(driver, sources);
     return driver->options->compile_only ? compile_each(driver, sources) : make_program(driver, sources);
 }
 
@@ -301,7 +369,7 @@ static int run(Driver *driver)
     }
     if (options->hand_over || !options->input_count)
         hand_over(driver);
-    if (!check_inputs(options) || !check_dependencies(options))
+    if (!check_inputs(options) || !check_dependencies(options) || !check_backend(driver))
         return 1;
     if (options->compile_only && options->output && options->source_count > 1) {
         complain("-o with -c takes one source, not %d", options->source_count);
@@ -315,7 +383,7 @@ int main(int argc, char **argv)
     Arena *arena = arena_create();
     Options options;
     options_read(arena, &options, argc, argv);
-    Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
+    Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options, .backend = backend_find(options.backend)};
     toolchain_open(&driver.tools, arena, options.dry_run);
     int status = run(&driver);
     diag_finish(driver.diag);

@@ -209,7 +209,7 @@ static void add_file(Reader *reader, const char *name)
     bool source = ends(name, ".c");
     reader->options->source_count += source;
     reader->options->input_count++;
-    add(reader, source ? ITEM_SOURCE : ITEM_INPUT, name, NULL);
+    add(reader, source ? ITEM_SOURCE : ends(name, ".cu") ? ITEM_CUDA : ITEM_INPUT, name, NULL);
 }
 
 /* The index of `word` among `words`; a mistake that lists them when it is none. */

@@ -17,6 +17,7 @@ typedef enum ItemKind {
     ITEM_FLAG,   // an option
     ITEM_DEPEND, // an option about dependency files: -MD, -MF, ...
     ITEM_SOURCE, // a .c file
+    ITEM_CUDA,   // a .cu file
     ITEM_INPUT   // another file, or a library: the linker needs these in order
 } ItemKind;
 

@@ -56,8 +56,8 @@ static void remove_no_more(const char *path)
 static void clean_up(void)
 {
     for (Removal *removal = removals; removal; removal = removal->next)
-        if (removal->path)
-            unlink(removal->path);
+        if (removal->path && unlink(removal->path))
+            rmdir(removal->path);
     if (temporary_folder)
         rmdir(temporary_folder);
 }
@@ -184,13 +184,25 @@ bool output_finish(Toolchain *tools, const char *written, const char *path, unsi
     return true;
 }
 
-const char *output_write(Toolchain *tools, const char *path, const char *text)
+bool file_read(const char *path, Text *bytes)
+{
+    char piece[8192];
+    FILE *stream = fopen(path, "rb");
+    for (size_t length; stream && (length = fread(piece, 1, sizeof piece, stream));)
+        text_append(bytes, piece, length);
+    bool good = stream && !ferror(stream);
+    if (stream)
+        fclose(stream);
+    return good;
+}
+
+const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size)
 {
     const char *written = output_begin(tools, path);
     if (!written || tools->dry_run)
         return written;
     FILE *file = fopen(written, "w");
-    bool good = file && fwrite(text, 1, strlen(text), file) == strlen(text);
+    bool good = file && fwrite(bytes, 1, size, file) == size;
     if (file && fclose(file))
         good = false;
     if (!good) {
@@ -199,6 +211,8 @@ const char *output_write(Toolchain *tools, const char *path, const char *text)
     }
     return written;
 }
+
+const char *output_write(Toolchain *tools, const char *path, const char *text) { return output_bytes(tools, path, text, strlen(text)); }
 
 bool output_text(Toolchain *tools, const char *path, const char *text)
 {

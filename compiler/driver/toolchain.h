@@ -6,6 +6,7 @@
 #define DRIVER_TOOLCHAIN_H
 
 #include "support/array.h"
+#include "support/text.h"
 
 #include <stdbool.h>
 
@@ -43,11 +44,17 @@ void command_run_all(const Toolchain *tools, const Command *commands, int count,
 /* Becomes the command. */
 _Noreturn void command_become(const Toolchain *tools, const Command *command);
 
-/* A path in the folder for temporary files, removed at the end. */
+/* A path in the folder for temporary files, removed at the end; a folder after what was named later. */
 const char *temporary(Toolchain *tools, const char *name);
 
 /* Where to write what shall become `path`: a new file beside it, or `path` itself where that is no plain file. NULL after a message when nothing can be written there. */
 const char *output_begin(Toolchain *tools, const char *path);
+
+/* Appends what a file holds; false when it cannot be read. */
+bool file_read(const char *path, Text *bytes);
+
+/* Writes bytes where output_begin says; output_finish is left to the caller. NULL after a message. */
+const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size);
 
 /* Writes a whole text where output_begin says; output_finish is left to the caller. NULL after a message. */
 const char *output_write(Toolchain *tools, const char *path, const char *text);

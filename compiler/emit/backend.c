@@ -47,6 +47,7 @@ static const Backend BACKENDS[] = {
      .functions = CUDA_FUNCTIONS,
      .kernel = cuda_kernel,
      .kernel_clause = "kernel(cuda: f)",
+     .runtime = "core comm cuda",
      .loops = loops_cuda},
 };
 

@@ -21,6 +21,7 @@ typedef struct Backend {
     const char *const (*functions)[2];         // of math.h, and how kernels call them; {NULL} at the end
     const char *(*kernel)(const Rule *rule);   // the C function that computes a RULE_CALL; NULL when there is none
     const char *kernel_clause;                 // with which a rule names it, for messages
+    const char *runtime;                       // the folders of the runtime whose sources go with a program, "core comm"; NULL: it is a library
     LoopsWriter *loops;
 } Backend;
 

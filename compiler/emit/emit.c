@@ -8,7 +8,7 @@
 /* Adds "BASE.WHAT.SUFFIX". */
 static void add_file(Emitter *emitter, EmittedFiles *files, const char *what, const char *suffix, const char *text, const char *flags)
 {
-    array_push(emitter->arena, files, (EmittedFile){arena_format(emitter->arena, "%s.%s.%s", emitter->base, what, suffix), text, flags});
+    array_push(emitter->arena, files, (EmittedFile){.name = arena_format(emitter->arena, "%s.%s.%s", emitter->base, what, suffix), .text = text, .flags = flags});
 }
 
 static const char *strategy_text(Emitter *emitter)
@@ -77,6 +77,7 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include
               "weak", weak_operators(emitter), "include", c_string(emitter->arena, include), "declarations", text_bytes(&declarations), "constructor",
               arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
     add_file(emitter, files, "main", "c", text_bytes(&out), "");
+    files->at[files->count - 1].source = emitter->unit->file;
 }
 
 /* ---- roles and tables ---- */

@@ -7,7 +7,8 @@
 typedef struct EmittedFile {
     const char *name; // "gpt.role0.c", "gpt.kernels.c", "gpt.image.c", "gpt.main.c"; roles and kernels end in "cu" for CUDA
     const char *text;
-    const char *flags; // extra flags for the C compiler, "-O1"
+    const char *flags;  // extra flags for the C compiler, "-O1"
+    const char *source; // the user's source that it includes; NULL: none
 } EmittedFile;
 typedef Array(EmittedFile) EmittedFiles;
 

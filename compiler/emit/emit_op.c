@@ -26,14 +26,16 @@ bool value_turns(const Module *module, const Op *op, const Value *value)
     return module->microbatches > 1 && owner->kind == VALUE_INPUT && owner->micro > 0 && op->turn == TURN_EACH;
 }
 
-/* Whether generated functions use a name themselves: their own words, and numbered ones as i0. */
-static bool is_own_name(const char *name)
+/* Whether generated functions use a name themselves: their own words, counters of loops, and numbered ones as i0. */
+static bool is_own_name(const char *name, bool loops)
 {
-    static const char *const OWN[] = {"r",    "at",     "where",   "sum",  "part", "c", "end",         "n",        "k",        "e",
-                                      "call", "result", "operand", "attr", "axes", "s", "threadIdx", "blockIdx", "blockDim", "gridDim"};
+    static const char *const OWN[] = {"r",       "at",   "where", "sum", "part",      "c",        "end",      "call",   "result",
+                                      "operand", "attr", "axes",  "s",   "threadIdx", "blockIdx", "blockDim", "gridDim"};
     for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
         if (!strcmp(OWN[i], name))
             return true;
+    if (loops && strlen(name) == 1 && strchr("ike", *name))
+        return true;
     const char *digits = name + (strncmp(name, "at", 2) ? 1 : 2);
     return strchr("aik", name[0]) && *digits && strspn(digits, "0123456789") == strlen(digits);
 }
@@ -42,12 +44,14 @@ static bool is_own_name(const char *name)
 static bool is_keyword(const char *name)
 {
     static const char *const KEYWORDS[] = {
-        "alignas",  "alignof",   "and",      "and_eq",    "asm",      "bitand",    "bitor",     "bool",     "catch",    "class",
-        "compl",    "concept",   "constexpr", "consteval", "constinit", "const_cast", "co_await", "co_return", "co_yield", "decltype",
-        "delete",   "dynamic_cast", "explicit", "export",  "false",    "friend",    "mutable",   "namespace", "new",     "noexcept",
-        "not",      "not_eq",    "nullptr",  "operator",  "or",       "or_eq",     "private",   "protected", "public",  "reinterpret_cast",
-        "requires", "static_assert", "static_cast", "template", "this", "thread_local", "throw", "true", "try", "typeid",
-        "typename", "typeof", "using",     "virtual",  "wchar_t",   "xor",      "xor_eq"};
+        "alignas",  "alignof",       "and",         "and_eq",    "asm",       "bitand",       "bitor",     "bool",
+        "catch",    "class",         "compl",       "concept",   "constexpr", "consteval",    "constinit", "const_cast",
+        "co_await", "co_return",     "co_yield",    "decltype",  "delete",    "dynamic_cast", "explicit",  "export",
+        "false",    "friend",        "mutable",     "namespace", "new",       "noexcept",     "not",       "not_eq",
+        "nullptr",  "operator",      "or",          "or_eq",     "private",   "protected",    "public",    "reinterpret_cast",
+        "requires", "static_assert", "static_cast", "template",  "this",      "thread_local", "throw",     "true",
+        "try",      "typeid",        "typename",    "typeof",    "using",     "virtual",      "wchar_t",   "xor",
+        "xor_eq"};
     for (size_t i = 0; i < sizeof KEYWORDS / sizeof *KEYWORDS; i++)
         if (!strcmp(KEYWORDS[i], name))
             return true;
@@ -55,19 +59,20 @@ static bool is_keyword(const char *name)
 }
 
 /* A name for a tensor in emitted C that stands beside the names that generated functions use; NAME_v is what is loaded of it. */
-static const char *tensor_name(Arena *arena, const char *name, int number)
+static const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int number)
 {
     size_t length = strlen(name);
-    bool taken = is_own_name(name) || is_keyword(name) || (length > 2 && !strcmp(name + length - 2, "_v"));
+    bool taken = is_own_name(name, rule->kind == RULE_BODY) || is_keyword(name) || (length > 2 && !strcmp(name + length - 2, "_v"));
     return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "") : arena_format(arena, "%s_%d", name, number);
 }
 
-/* Fills in one tensor, and the extents of its factors where this device holds something of it. A kernel's tensor may have dimensions of no one factor, which are never
- * cut (passes/refine.c). */
+/* Fills in one tensor, and the extents of its factors where this device holds something of it. A kernel's tensor may have dimensions of no
+ * one factor, which are never cut (passes/refine.c). */
 static bool local_tensor(LocalOp *local, Target *target, Tensor *tensor, const Value *value, const BoundAccess *bound, const Access *access,
                          int number)
 {
-    *tensor = (Tensor){.value = value, .access = access, .bound = bound, .name = tensor_name(target->emitter->arena, access->name, number)};
+    *tensor = (Tensor){
+        .value = value, .access = access, .bound = bound, .name = tensor_name(target->emitter->arena, local->rule, access->name, number)};
     if (!value)
         return true;
     if (!value_local(target->module, value, local->device, tensor->extent)) {
@@ -328,7 +333,8 @@ static const Factor *rule_factor(const LocalOp *local, int bound)
 bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written)
 {
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
-        if (tensor->bound->dims[d].written == written && tensor->bound->dims[d].count && rule_factor(local, tensor->bound->dims[d].factors[0])->offset)
+        if (tensor->bound->dims[d].written == written && tensor->bound->dims[d].count &&
+            rule_factor(local, tensor->bound->dims[d].factors[0])->offset)
             return true;
     return false;
 }

@@ -39,7 +39,8 @@ typedef struct Device {
 /* Whether a tensor begins at a multiple of VECTOR bytes: all do but a micro-batch's part of an input. */
 static bool is_aligned(const LocalOp *local, const Tensor *tensor)
 {
-    return !value_turns(local->module, local->op, tensor->value) || tensor_count(tensor) * dtype_size(tensor->value->type.dtype) % VECTOR == 0;
+    return !value_turns(local->module, local->op, tensor->value) ||
+           tensor_count(tensor) * dtype_size(tensor->value->type.dtype) % VECTOR == 0;
 }
 
 static const Tensor *tensor_number(const LocalOp *local, int number) { return number ? &local->operands[number - 1] : &local->results[0]; }
@@ -233,9 +234,9 @@ static const char *emit_elementwise(const Device *device)
         return "1, 1";
     }
     const char *steps = arena_format(out->arena, "%lld", (long long)steps_of(outputs, &lanes));
-    text_fill(out, "    for ($index $n = ht_thread(); $n < $steps; $n += ht_threads()) {\n", "index", device->index, "n",
-              counter(outputs, &lanes, "n"), "steps", steps, NULL);
-    emit_indices(device, outputs, &lanes, "n", 2);
+    text_fill(out, "    for ($index $i = ht_thread(); $i < $steps; $i += ht_threads()) {\n", "index", device->index, "i",
+              counter(outputs, &lanes, "i"), "steps", steps, NULL);
+    emit_indices(device, outputs, &lanes, "i", 2);
     emit_result(device, &lanes, NULL, 2);
     text_string(out, "    }\n");
     return arena_format(out->arena, "ht_blocks(%s, %d), %d", steps, THREADS, THREADS);
@@ -313,12 +314,12 @@ static const char *emit_warp_sums(const Device *device, const uint32_t *sets, in
     Text *out = device->out;
     const Lanes one = {NULL, 1};
     text_fill(out,
-              "    const $index $n = $place;\n"
-              "    if ($n >= $results)\n"
+              "    const $index $i = $place;\n"
+              "    if ($i >= $results)\n"
               "        return;\n",
-              "index", device->index, "n", counter(device->outputs, &one, "n"), "place", place_text(device, WARPS, "threadIdx.y"),
+              "index", device->index, "i", counter(device->outputs, &one, "i"), "place", place_text(device, WARPS, "threadIdx.y"),
               "results", number_text(out->arena, results), NULL);
-    emit_indices(device, device->outputs, &one, "n", 1);
+    emit_indices(device, device->outputs, &one, "i", 1);
     text_print(out, "    %s sum = 0;\n", sum_type(device->local));
     for (int s = 0; s < set_count; s++)
         emit_sum_loop(device, sets[s], NULL, "threadIdx.x", number_text(out->arena, WARP), 1);
@@ -335,8 +336,8 @@ static const char *emit_block_sums(const Device *device, const uint32_t *sets, i
     const Lanes one = {NULL, 1};
     int64_t parts = parts_of(longest, results);
     if (device->outputs->count)
-        text_print(out, "    const %s %s = blockIdx.x;\n", device->index, counter(device->outputs, &one, "n"));
-    emit_indices(device, device->outputs, &one, "n", 1);
+        text_print(out, "    const %s %s = blockIdx.x;\n", device->index, counter(device->outputs, &one, "i"));
+    emit_indices(device, device->outputs, &one, "i", 1);
     text_print(out, "    %s sum = 0;\n", sum_type(device->local));
     for (int s = 0; s < set_count; s++)
         emit_sum_loop(device, sets[s], NULL, first_text(out->arena, parts, "threadIdx.x", THREADS),
@@ -370,17 +371,17 @@ static const char *emit_column_sums(const Device *device, const uint32_t *sets, 
     int64_t steps = steps_of(device->outputs, &lanes);
     int across = alone ? THREADS : WARP;
     int64_t blocks = (steps + across - 1) / across, parts = alone ? 1 : parts_of(longest * WARP, blocks);
-    const char *n = counter(device->outputs, &lanes, "n");
-    text_fill(out, "    const $index $n = $place;\n", "index", device->index, "n", n, "place", place_text(device, across, "threadIdx.x"),
+    const char *i = counter(device->outputs, &lanes, "i");
+    text_fill(out, "    const $index $i = $place;\n", "index", device->index, "i", i, "place", place_text(device, across, "threadIdx.x"),
               NULL);
-    emit_indices(device, device->outputs, &lanes, "n", 1);
+    emit_indices(device, device->outputs, &lanes, "i", 1);
     text_print(out, "    %s sum[%d] = {0};\n", sum_type(device->local), lanes.width);
-    text_print(out, "    if (%s < %lld) {\n", n, (long long)steps);
+    text_print(out, "    if (%s < %lld) {\n", i, (long long)steps);
     for (int s = 0; s < set_count; s++)
         emit_sum_loop(device, sets[s], &lanes, alone ? "0" : first_text(arena, parts, "threadIdx.y", WARPS),
                       alone ? "1" : number_text(arena, parts * WARPS), 2);
     if (!alone)
-        text_print(out, "    }\n    if (ht_column_sums(sum) && %s < %lld) {\n", n, (long long)steps);
+        text_print(out, "    }\n    if (ht_column_sums(sum) && %s < %lld) {\n", i, (long long)steps);
     emit_result(device, &lanes, lanes.width > 1 ? "sum[e]" : "sum[0]", 2);
     text_string(out, "    }\n");
     if (alone)

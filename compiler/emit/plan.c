@@ -32,15 +32,17 @@ static const char *dimension_rows(Arena *arena, const ht_move *move)
 {
     Text rows = {.arena = arena};
     for (int d = 0; d < move->rank; d++)
-        text_print(&rows, "%s{%lld, %lld, %lld}", d ? ", " : "", (long long)move->dim[d].extent, (long long)move->dim[d].from, (long long)move->dim[d].to);
+        text_print(&rows, "%s{%lld, %lld, %lld}", d ? ", " : "", (long long)move->dim[d].extent, (long long)move->dim[d].from,
+                   (long long)move->dim[d].to);
     return text_bytes(&rows);
 }
 
 static const char *move_row(Arena *arena, const ht_move *move)
 {
     Text row = {.arena = arena};
-    text_fill(&row, "{$from, $to, $tensor, $from_offset, $to_offset, $rank, $dims}", "from", place_names[move->from], "to", place_names[move->to], "tensor",
-              number(arena, move->tensor), "from_offset", number(arena, move->from_offset), "to_offset", number(arena, move->to_offset), "rank", number(arena, move->rank), "dims",
+    text_fill(&row, "{$from, $to, $tensor, $from_offset, $to_offset, $rank, $dims}", "from", place_names[move->from], "to",
+              place_names[move->to], "tensor", number(arena, move->tensor), "from_offset", number(arena, move->from_offset), "to_offset",
+              number(arena, move->to_offset), "rank", number(arena, move->rank), "dims",
               move->rank ? arena_format(arena, "(const ht_stride[]){%s}", dimension_rows(arena, move)) : "0", NULL);
     return text_bytes(&row);
 }
@@ -52,8 +54,8 @@ static const char *block_rows(Arena *arena, const ht_block *blocks, int count)
         return "0";
     Text rows = {.arena = arena};
     for (int i = 0; i < count; i++)
-        text_print(&rows, "%s{%s, %d, %d, %lld, %lld}", i ? ", " : "(const ht_block[]){", place_names[blocks[i].place], blocks[i].tensor, blocks[i].peer,
-                   (long long)blocks[i].offset, (long long)blocks[i].count);
+        text_print(&rows, "%s{%s, %d, %d, %lld, %lld}", i ? ", " : "(const ht_block[]){", place_names[blocks[i].place], blocks[i].tensor,
+                   blocks[i].peer, (long long)blocks[i].offset, (long long)blocks[i].count);
     text_string(&rows, "}");
     return text_bytes(&rows);
 }
@@ -76,12 +78,14 @@ static void emit_step(Text *out, const ht_reshard_step *step)
                   "verb", verb_names[step->verb], "count", number(arena, step->move_count), "moves", move_rows(arena, step), NULL);
     else
         text_fill(out,
-                  "    {.verb = $verb, .dtype = $dtype, .reduction = $reduction, .group = $group, .send_count = $sends, .receive_count = $receives,\n"
+                  "    {.verb = $verb, .dtype = $dtype, .reduction = $reduction, .group = $group, .send_count = $sends, .receive_count = "
+                  "$receives,\n"
                   "     .send = $send,\n"
                   "     .receive = $receive},\n",
-                  "verb", verb_names[step->verb], "dtype", dtype_names[step->dtype], "reduction", reduction_names[step->reduction], "group", number(arena, step->group), "sends", number(arena, step->send_count), "receives",
-                  number(arena, step->receive_count), "send", block_rows(arena, step->send, step->send_count), "receive",
-                  block_rows(arena, step->receive, step->receive_count), NULL);
+                  "verb", verb_names[step->verb], "dtype", dtype_names[step->dtype], "reduction", reduction_names[step->reduction], "group",
+                  number(arena, step->group), "sends", number(arena, step->send_count), "receives", number(arena, step->receive_count),
+                  "send", block_rows(arena, step->send, step->send_count), "receive", block_rows(arena, step->receive, step->receive_count),
+                  NULL);
 }
 
 /* The steps of one device; nothing for a device that has none. */
@@ -124,7 +128,8 @@ static void emit_tensors(Text *out, const ht_reshard *plan, const char *name)
 {
     text_print(out, "static const ht_reshard_tensor %s_tensors[] = { // type, reduction, whether in place\n", name);
     for (int i = 0; i < plan->tensor_count; i++)
-        text_print(out, "    {%s, %s, %d},\n", dtype_names[plan->tensor[i].dtype], reduction_names[plan->tensor[i].reduction], plan->tensor[i].in_place);
+        text_print(out, "    {%s, %s, %d},\n", dtype_names[plan->tensor[i].dtype], reduction_names[plan->tensor[i].reduction],
+                   plan->tensor[i].in_place);
     text_string(out, "};\n");
 }
 

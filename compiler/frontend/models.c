@@ -143,8 +143,8 @@ static void find_call(const CExpr *expr, void *data)
     const CFunction *function = expr->kind == C_CALL ? named_function(expr->a) : NULL;
     if (!function || function->body)
         return;
-    bool train = !strcmp(function->name, "ht_train"), infer = !strcmp(function->name, "ht_infer");
-    if (expr->args.count == (train ? 3 : 2) && (train || infer))
+    bool train = !strcmp(function->name, "ht_train_with"), infer = !strcmp(function->name, "ht_infer_with");
+    if (expr->args.count == (train ? 4 : 3) && (train || infer))
         array_push(finder->unit->arena, &finder->calls, (ModelCall){expr, finder->inside, train ? MODULE_TRAIN : MODULE_INFER});
 }
 
@@ -177,18 +177,25 @@ typedef struct Arguments {
     const ModelCall *call;
     const CFunction *function;
     Optimizer optimizer;
+    DType precision;
 } Arguments;
 
-static Val member(Eval *ev, const CExpr *expr, Val value, const char *name)
+/* A member of a struct that the call gives; unknown where it is not known at compile time. `what` is the struct, for messages. */
+static Val member(Eval *ev, const CExpr *expr, Val value, const char *what, const char *name)
 {
     CField field;
     if (value.unknown || !ctype_field(value.type, name, &field))
-        eval_error(ev, expr->at, "the optimizer is not known at compile time");
+        eval_error(ev, expr->at, "%s not known at compile time", what);
     Place place = {value.place.object, value.place.offset + field.offset};
-    Val member = place_load(ev, place, field.type, expr->at);
-    if (member.unknown)
+    return place_load(ev, place, field.type, expr->at);
+}
+
+static Val optimizer_member(Eval *ev, const CExpr *expr, Val value, const char *name)
+{
+    Val found = member(ev, expr, value, "the optimizer is", name);
+    if (found.unknown)
         eval_error(ev, expr->at, "the optimizer's \"%s\" is not known at compile time; only its numbers may be chosen at run time", name);
-    return member;
+    return found;
 }
 
 /* Checks the update operator: (p, g, states..., ?norm) -> (p, states...). */
@@ -212,13 +219,32 @@ static void check_update(Eval *ev, const CExpr *expr, const Optimizer *optimizer
 static void read_optimizer(Eval *ev, const CExpr *expr, Optimizer *optimizer)
 {
     Val value = eval(ev, expr);
-    const CFunction *update = pointer_function(ev, member(ev, expr, value, "update").i);
+    const CFunction *update = pointer_function(ev, optimizer_member(ev, expr, value, "update").i);
     if (!update || !update->op)
         eval_error(ev, expr->at, "the optimizer's update is no operator");
     optimizer->update = update->op->def;
-    optimizer->states = (int)member(ev, expr, value, "states").i;
-    optimizer->clipped = member(ev, expr, value, "clipped").i;
+    optimizer->states = (int)optimizer_member(ev, expr, value, "states").i;
+    optimizer->clipped = optimizer_member(ev, expr, value, "clipped").i;
     check_update(ev, expr, optimizer);
+}
+
+/* Where the call's options say the type; where they begin when they do not. */
+static Position precision_at(const CExpr *options)
+{
+    const CExpr *list = options->kind == C_LITERAL ? options->a : options, *value = list->kind == C_INIT ? member_value(list, 0, "dtype") : NULL;
+    return value ? value->at : options->at;
+}
+
+/* The type to compute in, of the call's options. */
+static DType read_precision(Eval *ev, const CExpr *expr)
+{
+    Position at = precision_at(expr);
+    Val dtype = member(ev, expr, eval(ev, expr), "the options of a program are", "dtype");
+    if (dtype.unknown)
+        eval_error(ev, at, "the dtype of a program is not known at compile time; write HT_F32 or HT_BF16");
+    if (dtype.i != DTYPE_F32 && dtype.i != DTYPE_BF16)
+        eval_error(ev, at, "a program computes in HT_F32 or HT_BF16, not in %s", dtype.i < DTYPE_COUNT ? dtype_name((DType)dtype.i) : "this type");
+    return (DType)dtype.i;
 }
 
 static void read_arguments(Eval *ev, void *data)
@@ -239,6 +265,7 @@ static void read_arguments(Eval *ev, void *data)
     }
     if (call->kind == MODULE_TRAIN)
         read_optimizer(ev, call->expr->args.at[2], &arguments->optimizer);
+    arguments->precision = read_precision(ev, call->expr->args.at[call->expr->args.count - 1]);
     ev->frame = NULL;
 }
 
@@ -295,6 +322,7 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
     module->source = options->file;
     module->at = function->at;
     module->strategy = unit->chosen;
+    module->precision = arguments->precision;
     module->remark_comm = options->remark_comm;
     module->warn_implicit_reshard = options->warn_implicit_reshard;
     if (arguments->optimizer.update)
@@ -335,6 +363,11 @@ static Module *find_module(Unit *unit, const Arguments *arguments)
 static void check_agreement(Diag *diag, const Module *module, const Arguments *arguments)
 {
     const Optimizer *optimizer = &arguments->optimizer;
+    if (module->precision != arguments->precision) {
+        diag_error(diag, arguments->call->expr->at, "%s computes in %s elsewhere and in %s here; one program has one type", module->name, dtype_name(module->precision),
+                   dtype_name(arguments->precision));
+        return;
+    }
     if (module->kind == MODULE_INFER ||
         (!strcmp(module->update->name, optimizer->update->name) && module->state_count == optimizer->states && module->clip == optimizer->clipped))
         return;

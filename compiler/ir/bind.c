@@ -88,103 +88,6 @@ static bool check_present(Binder *binder)
     return !binder->failed;
 }
 
-/* The operand of the call whose type the call works in: the first floating-point one whose type the rule leaves open; else the first that
- * is present. -1: there is none. */
-static int working_operand(const Binder *binder)
-{
-    int first = -1;
-    for (int i = 0; i < binder->operand_count; i++) {
-        if (!binder->operands[i])
-            continue;
-        if (binder->rule->operands[binder->access[i]].element.kind == ELEMENT_FOLLOWS && dtype_is_float(binder->operands[i]->type.dtype))
-            return i;
-        first = first < 0 ? i : first;
-    }
-    return first;
-}
-
-static DType working_type(const Binder *binder)
-{
-    int operand = working_operand(binder);
-    return operand < 0 ? DTYPE_F32 : binder->operands[operand]->type.dtype;
-}
-
-static DType element_type(const Binder *binder, const Element *element)
-{
-    switch (element->kind) {
-    case ELEMENT_FIXED: return (DType)element->index;
-    case ELEMENT_ARGUMENT: return (DType)binder->attrs[element->index].i;
-    case ELEMENT_WIDE: return dtype_wide(working_type(binder));
-    default: break;
-    }
-    for (int i = 0; i < binder->operand_count; i++)
-        if (binder->operands[i] && (element->kind == ELEMENT_FOLLOWS || binder->access[i] == element->index))
-            return binder->operands[i]->type.dtype;
-    return DTYPE_F32;
-}
-
-/* Operands whose type the rule gives have it. */
-static bool check_given_dtypes(Binder *binder)
-{
-    for (int i = 0; i < binder->operand_count; i++) {
-        const Access *access = &binder->rule->operands[binder->access[i]];
-        if (!binder->operands[i] || access->element.kind == ELEMENT_FOLLOWS)
-            continue;
-        DType wanted = element_type(binder, &access->element), is = binder->operands[i]->type.dtype;
-        if (is == wanted)
-            continue;
-        ERROR(binder, "%s: the element type of %s is %s, but must be %s here; convert it first", binder->def->name, access->name,
-              dtype_name(is), dtype_name(wanted));
-        bind_note_value(binder, i);
-        return false;
-    }
-    return true;
-}
-
-/* A kernel gets types that it works in. */
-static bool check_kernel_types(Binder *binder)
-{
-    for (int i = 0; binder->rule->types && i < binder->operand_count; i++) {
-        const Access *access = &binder->rule->operands[binder->access[i]];
-        const Value *value = binder->operands[i];
-        if (!value || access->element.kind != ELEMENT_FOLLOWS || !dtype_is_float(value->type.dtype) ||
-            binder->rule->types >> value->type.dtype & 1)
-            continue;
-        ERROR(binder, "%s: the kernel does not work in %s, the element type of %s; convert it first", binder->def->name,
-              dtype_name(value->type.dtype), access->name);
-        bind_note_value(binder, i);
-        return false;
-    }
-    return true;
-}
-
-/* Floating-point operands of a body have one element type, and those of a kernel that says its types, unless the rule says what the type of
- * the operand or of the body's result is. */
-static bool check_dtypes(Binder *binder)
-{
-    const Rule *rule = binder->rule;
-    int first = -1;
-    if (!check_given_dtypes(binder) || !check_kernel_types(binder))
-        return false;
-    if (rule->kind == RULE_BODY ? rule->results[0].element.kind != ELEMENT_FOLLOWS : !rule->types)
-        return true;
-    for (int i = 0; i < binder->operand_count; i++) {
-        const Value *value = binder->operands[i];
-        if (!value || !dtype_is_float(value->type.dtype) || rule->operands[binder->access[i]].element.kind != ELEMENT_FOLLOWS)
-            continue;
-        if (first >= 0 && binder->operands[first]->type.dtype != value->type.dtype) {
-            ERROR(binder, "%s: the element types of %s (%s) and %s (%s) differ; convert one of them first", binder->def->name,
-                  binder->rule->operands[binder->access[first]].name, dtype_name(binder->operands[first]->type.dtype),
-                  binder->rule->operands[binder->access[i]].name, dtype_name(value->type.dtype));
-            bind_note_value(binder, first);
-            bind_note_value(binder, i);
-            return false;
-        }
-        first = first < 0 ? i : first;
-    }
-    return true;
-}
-
 static bool access_has(const Access *access, int factor)
 {
     for (int d = 0; d < access->dim_count; d++)
@@ -319,7 +222,7 @@ static Type result_type(Binder *binder, const Access *result, const BoundAccess 
         for (int k = 0; k < bound->dims[d].count; k++)
             extent[d] *= binder->extent[bound->dims[d].factors[k]];
     }
-    Type type = {.dtype = element_type(binder, &result->element), .rank = bound->rank, .extent = extent};
+    Type type = {.dtype = bind_result_dtype(binder, result), .rank = bound->rank, .extent = extent};
     if (type_elements(type) > ELEMENTS_MOST)
         ERROR(binder, "%s: the result %s, %s, has too many elements", binder->def->name, result->name, bind_type_text(binder, type));
     return type;
@@ -337,7 +240,7 @@ static const Binding *bind_rule(Binder *binder, Type *types)
 {
     const Rule *rule = binder->rule;
     find_used(binder);
-    if (!check_dtypes(binder) || !count_ellipses(binder))
+    if (!bind_check_dtypes(binder) || !count_ellipses(binder))
         return NULL;
     bind_number_factors(binder);
     if (binder->bound_count > IR_MAX_FACTORS || binder->operand_count > IR_MAX_OPERANDS) {

@@ -1,5 +1,5 @@
 /* What the files that bind rules share: bind.c maps operands, counts ellipses and makes the result; bind_extent.c finds extents;
- * bind_view.c binds views. */
+ * bind_dtype.c element types; bind_view.c binds views. */
 #ifndef IR_BIND_H
 #define IR_BIND_H
 
@@ -58,6 +58,12 @@ BoundAccess bind_expand(Binder *binder, const Access *access, int index, int mem
 
 /* Finds all extents; false after an error. */
 bool bind_extents(Binder *binder, const BoundAccess *operands);
+
+/* Reports operands whose element types are not those that the rule asks for; whether there are none. */
+bool bind_check_dtypes(Binder *binder);
+
+/* The element type of a result. */
+DType bind_result_dtype(const Binder *binder, const Access *result);
 
 /* Binds a RULE_VIEW; NULL after an error. */
 const Binding *bind_view(Binder *binder, Type *type);

@@ -154,6 +154,7 @@ struct Module {
     const OpDef *update;              // the optimizer's operator: (p, g, states..., ?norm) -> (p, states...); NULL for MODULE_INFER
     int state_count;                  // states a parameter
     bool clip;                        // the global gradient norm is given to update as its operand ?norm
+    DType precision;                  // the type that operators work in where their rules leave that open: DTYPE_F32 or DTYPE_BF16
     const OpDef *reshard_def;
     int64_t microbatches;             // 1 where the batch runs as a whole; ops stand in the order of their turns otherwise
     const OpDef *accumulate_def;      // its result is its operand in the first micro-batch, and then their sum (made by pass microbatch; NULL when there is none)
@@ -178,6 +179,13 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
 
 /* Binds a rule; NULL after an error. Writes the results' types to `types` (rule->result_count). */
 const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpDef *def, const Attr *attrs, Value *const *operands, int operand_count, Type *types);
+
+/* Binds an operator anew whose operands have other element types than before; sets its results' types. A failure is a bug. */
+void ir_rebind(Module *module, Op *op);
+
+/* The element type that the rule gives a result, and an operand: false where it leaves that open. `arena` is scratch. */
+DType op_result_dtype(Arena *arena, const Op *op, int result);
+bool op_operand_dtype(Arena *arena, const Op *op, int operand, DType *dtype);
 
 /* The shape of a value's type. */
 Shape type_shape(Type type);

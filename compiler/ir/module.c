@@ -230,6 +230,16 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
     return op;
 }
 
+void ir_rebind(Module *module, Op *op)
+{
+    const Shared *shared = bind_shared(module, op->def, op->operands, op->operand_count, op->attrs, op->at);
+    if (!shared)
+        BUG("%s does not bind to operands of other element types", op->def->name);
+    op->binding = shared->binding;
+    for (int i = 0; i < op->result_count; i++)
+        op->results[i]->type = shared->types[i];
+}
+
 void ir_number(Module *module)
 {
     for (int i = 0; i < module->ops.count; i++)

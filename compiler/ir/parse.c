@@ -137,6 +137,8 @@ static bool parse_microbatches(IrParser *parser) { return parse_int(parser, &par
 static bool parse_head_marks(IrParser *parser, Module *module)
 {
     int64_t next;
+    if (lex_take(&parser->lexer, "precision") && !parse_dtype(parser, &module->precision))
+        return false;
     module->remark_comm = lex_take(&parser->lexer, "remark_comm");
     module->warn_implicit_reshard = lex_take(&parser->lexer, "warn_implicit_reshard");
     if (!lex_expect(&parser->lexer, "next", "in the module's line") || !parse_int(parser, &next))

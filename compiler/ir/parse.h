@@ -37,6 +37,7 @@ bool parse_double(IrParser *parser, double *value);
 bool parse_string(IrParser *parser, const char **string);
 bool parse_name(IrParser *parser, const char **name);
 bool parse_position(IrParser *parser, Position *at); // absent: an empty position
+bool parse_dtype(IrParser *parser, DType *dtype);
 bool parse_type(IrParser *parser, Type *type);
 
 /* What stands between the current token, '<', and '>', and goes past it. */

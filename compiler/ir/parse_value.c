@@ -114,7 +114,7 @@ bool parse_position(IrParser *parser, Position *at)
     return true;
 }
 
-static bool parse_dtype(IrParser *parser, DType *dtype)
+bool parse_dtype(IrParser *parser, DType *dtype)
 {
     for (int i = 0; i < DTYPE_COUNT; i++)
         if (lex_is(&parser->lexer, dtype_name((DType)i))) {

@@ -17,6 +17,8 @@ static void print_head(Printer *printer)
         text_string(out, " source ");
         print_quoted(out, module->source);
     }
+    if (module->precision != DTYPE_F32)
+        text_print(out, " precision %s", dtype_name(module->precision));
     text_string(out, module->remark_comm ? " remark_comm" : "");
     text_string(out, module->warn_implicit_reshard ? " warn_implicit_reshard" : "");
     text_print(out, " next %d", module->next_id);

@@ -35,6 +35,12 @@ const OpDef *rule_inserted(Arena *arena, const char *name, const char *text)
     return def;
 }
 
+const OpDef *rule_convert(Arena *arena, DType dtype)
+{
+    return rule_inserted(arena, arena_format(arena, "to_%s", dtype_name(dtype)),
+                         arena_format(arena, "y[i..] = x[i..] dtype(y: %s)", dtype_name(dtype)));
+}
+
 static bool is_product(const Expr *expr)
 {
     return expr->kind == EXPR_MUL && expr->arg[0]->kind == EXPR_ACCESS && expr->arg[1]->kind == EXPR_ACCESS &&

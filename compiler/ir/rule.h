@@ -11,6 +11,7 @@
  *   RULE_BODY   the right side is an expression over accesses, arguments, size(f), numbers and the functions of math.h: it is the operator, one
  *               value an index; contracted factors are summed over (a term without them is added once). The compiler writes the kernel and the gradient.
  *   RULE_CALL   the right side is NAME(access, ...): a C kernel computes it (clause `kernel`), and the clause `grad` names its gradient.
+ *   RULE_EQUATIONS   the same without `kernel`: the clause `body` says what is computed, and the compiler writes the kernel.
  *   RULE_VIEW   y = NAME(x) without brackets: the same elements in row-major order in the shape that the argument of clause `shape` gives.
  *
  * Clauses:
@@ -26,9 +27,13 @@
  *   linear(x, y)              jointly linear: partial values pass when all of these operands are partial alike
  *   inplace(y: x, ...)        the result takes the operand's storage
  *   kernel(f) kernel(cuda: f) the C function that computes a RULE_CALL, for CPU and CUDA
+ *   body(v[i..] = ...; ...)   by equations, what a kernel computes, so that the compiler can compute it together with its neighbours. An equation
+ *                             may use the values of those before it; a value that is no result stays inside. Its terms are summed over the
+ *                             factors that it lacks. A value has all factors, or all but those of a row, which are then never cut
  *   grad(g), grad(none)       the gradient, a C function built from operators; none: no gradient flows
  *
- * Names in accesses are those of the C function's tensor parameters, in any order; `?x` may be absent; `xs[]` before the indices takes any number of tensors (a
+ * Names in accesses are those of the C function's tensor parameters, in any order; `?x` may be absent (`?x[i] = 1`: and is 1 in a `body`, which
+ * otherwise leaves out the terms that have it, as an expression does); `xs[]` before the indices takes any number of tensors (a
  * factor that only a variadic operand has is one a tensor). A C parameter of type int, int64_t, float, double, ht_dims or ht_dtype is an argument.
  */
 #ifndef IR_RULE_H
@@ -66,7 +71,7 @@ typedef enum ExprKind {
     EXPR_ACCESS,  // operand `index` at the rule's own indices
     EXPR_ATTR,    // argument `index` (into the attributes)
     EXPR_SIZE,    // global extent of factor `index` (a product for an ellipsis)
-    EXPR_RESULT,  // gradients only: result `index`
+    EXPR_RESULT,  // in equations: result `index`, or behind the results local value `index`
     EXPR_NEG, EXPR_ADD, EXPR_SUB, EXPR_MUL, EXPR_DIV, EXPR_MOD,
     EXPR_LT, EXPR_LE, EXPR_GT, EXPR_GE, EXPR_EQ, EXPR_NE,
     EXPR_SELECT,  // a ? b : c
@@ -121,9 +126,16 @@ typedef struct Access {
     int linear;  // operands: the linear group (1, 2, ...) that this one belongs to; 0 none
     int inplace; // results: the operand whose storage is taken; -1 none
     Element element;
+    const Expr *absent; // operands: the number that stands for an absent one in equations; NULL: terms with it are left out
 } Access;
 
-typedef enum RuleKind { RULE_BODY, RULE_CALL, RULE_VIEW } RuleKind;
+/* An equation of the clause `body`. */
+typedef struct Equation {
+    int value; // a result, or behind the results a local value
+    const Expr *expr;
+} Equation;
+
+typedef enum RuleKind { RULE_BODY, RULE_CALL, RULE_EQUATIONS, RULE_VIEW } RuleKind;
 
 typedef struct Rule {
     RuleKind kind;
@@ -132,6 +144,9 @@ typedef struct Rule {
     const Factor *factors;
     const Access *results, *operands;
     const Expr *body;           // RULE_BODY
+    int local_count, equation_count; // clause body
+    const Access *locals;
+    const Equation *equations;
     int shape_attr;             // RULE_VIEW
     unsigned types;             // clause types: a bit a DType; 0 when it is not given
     const char *kernel, *kernel_cuda;
@@ -152,6 +167,9 @@ const Rule *rule_parse(Arena *arena, Diag *diag, Position at, const char *text, 
 
 /* The operator `name` with a rule that the compiler itself inserts; parameters are made up from the text: every operand a tensor, and no attributes. */
 const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
+
+/* The operator that gives the same values in another floating-point type. */
+const OpDef *rule_convert(Arena *arena, DType dtype);
 
 /* Whether a RULE_BODY is a product: two accesses multiplied, at least one factor contracted, and perhaps an absent-able term added. */
 bool rule_is_product(const Rule *rule);

@@ -1,6 +1,7 @@
 #include "ir/rule_parse.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 int rule_factor(const RuleParser *parser, const char *name)
@@ -191,7 +192,7 @@ static bool check_repeats(RuleParser *parser, const Dims *dims, const char *name
 }
 
 /* The indices of an access, from the opening to the closing bracket. */
-static bool parse_dims(RuleParser *parser, Access *access, Position at)
+bool rule_dims(RuleParser *parser, Access *access, Position at)
 {
     Lexer *lexer = &parser->lexer;
     Dims dims = {0};
@@ -206,7 +207,7 @@ static bool parse_dims(RuleParser *parser, Access *access, Position at)
     return check_repeats(parser, &dims, access->name, at);
 }
 
-static bool dims_equal(const Access *a, const Access *b)
+bool rule_dims_equal(const Access *a, const Access *b)
 {
     if (a->dim_count != b->dim_count)
         return false;
@@ -253,7 +254,7 @@ static bool check_param(RuleParser *parser, const Access *access, Position at)
 static int known_operand(RuleParser *parser, int index, const Access *access, Position at)
 {
     Access *known = &parser->operands.at[index];
-    if (!dims_equal(known, access)) {
+    if (!rule_dims_equal(known, access)) {
         RULE_ERROR(parser, at, "'%s' is written with two different lists of indices", access->name);
         diag_note(parser->diag, parser->operand_at.at[index], "here first");
         return -1;
@@ -275,7 +276,7 @@ static int parse_operand(RuleParser *parser)
     access.name = lex_spelling(lexer);
     lex_next(lexer);
     access.variadic = take_variadic(lexer);
-    if (!check_param(parser, &access, at) || !parse_dims(parser, &access, at))
+    if (!check_param(parser, &access, at) || !rule_dims(parser, &access, at))
         return rule_fail(parser), -1;
     int index = rule_operand(parser, access.name);
     if (index >= 0)
@@ -304,7 +305,7 @@ static bool parse_result(RuleParser *parser)
     }
     if (lex_is(lexer, "=") && parser->results.count == 0)
         parser->kind = RULE_VIEW;
-    else if (!parse_dims(parser, &access, at))
+    else if (!rule_dims(parser, &access, at))
         return rule_fail(parser), false;
     if (parser->results.count == IR_MAX_RESULTS) {
         RULE_ERROR(parser, at, "a rule has at most %d results", IR_MAX_RESULTS);
@@ -317,7 +318,7 @@ static bool parse_result(RuleParser *parser)
 
 /* ---- the right side ---- */
 
-static const Expr *body_primary(Lexer *lexer, void *context)
+const Expr *rule_body_primary(Lexer *lexer, void *context)
 {
     RuleParser *parser = context;
     char *name = lex_spelling(lexer);
@@ -347,14 +348,33 @@ static bool begins_call(const RuleParser *parser)
     return !expr_function_arity(name) && strcmp(name, "size");
 }
 
+/* `= NUMBER` behind an operand that may be absent. */
+static bool parse_absent(RuleParser *parser, int operand)
+{
+    Lexer *lexer = &parser->lexer;
+    Position at = lexer->token.at;
+    if (!lex_take(lexer, "="))
+        return true;
+    char *number = lex_spelling(lexer);
+    if (!parser->operands.at[operand].optional || lexer->token.kind != TOKEN_NUMBER) {
+        RULE_ERROR(parser, at, "behind '=' stands the number that is meant where an operand with '?' is absent");
+        return false;
+    }
+    parser->operands.at[operand].absent = expr_number(parser->arena, strtod(number, NULL), number);
+    lex_next(lexer);
+    return true;
+}
+
 /* One argument of a kernel's rule: an access, or the name of an argument that is no tensor. */
 static bool parse_argument(RuleParser *parser)
 {
     const OpParam *param = find_param(parser, lex_spelling(&parser->lexer));
-    if (!param || param_is_tensor(param->kind))
-        return parse_operand(parser) >= 0;
-    lex_next(&parser->lexer);
-    return true;
+    if (param && !param_is_tensor(param->kind)) {
+        lex_next(&parser->lexer);
+        return true;
+    }
+    int operand = parse_operand(parser);
+    return operand >= 0 && parse_absent(parser, operand);
 }
 
 static bool parse_view_argument(RuleParser *parser)
@@ -398,7 +418,7 @@ static bool parse_body(RuleParser *parser)
         return false;
     }
     parser->kind = RULE_BODY;
-    return (parser->body = expr_parse(&parser->lexer, body_primary, parser)) != NULL;
+    return (parser->body = expr_parse(&parser->lexer, rule_body_primary, parser)) != NULL;
 }
 
 static bool parse_equation(RuleParser *parser)
@@ -441,6 +461,10 @@ static const Rule *finished(RuleParser *parser, const char *text)
                    .operand_count = parser->operands.count,
                    .operands = parser->operands.at,
                    .body = parser->body,
+                   .local_count = parser->locals.count,
+                   .locals = parser->locals.at,
+                   .equation_count = parser->equations.count,
+                   .equations = parser->equations.at,
                    .shape_attr = parser->shape_attr,
                    .types = parser->types,
                    .kernel = parser->kernel,

@@ -18,6 +18,9 @@ typedef struct RuleParser {
     Array(Access) results, operands;
     Array(Position) result_at, operand_at;
     const Expr *body;
+    bool in_equations; // the clause `body` is read
+    Array(Access) locals;
+    Array(Equation) equations;
     int shape_attr, linear_groups;
     unsigned types;
     const char *kernel, *kernel_cuda, *grad;
@@ -47,6 +50,21 @@ void rule_unknown_factor(RuleParser *parser, Position at, const char *name);
 
 /* size(f) or an argument in an expression over integers: an ExprPrimary, `context` is the parser. */
 const Expr *rule_integer_primary(Lexer *lexer, void *context);
+
+/* The indices of an access, from the opening to the closing bracket; false after an error. */
+bool rule_dims(RuleParser *parser, Access *access, Position at);
+
+/* Whether two accesses have the same indices. */
+bool rule_dims_equal(const Access *a, const Access *b);
+
+/* An ExprPrimary of bodies: accesses, arguments, size(f). `context` is the parser. */
+const Expr *rule_body_primary(Lexer *lexer, void *context);
+
+/* The equations of the clause `body`, up to the closing bracket. */
+bool rule_equations(RuleParser *parser);
+
+/* Reports equations that do not fit together. */
+void rule_check_equations(RuleParser *parser, Position start);
 
 /* The clauses up to the end of the text. */
 void rule_clauses(RuleParser *parser);

@@ -92,6 +92,23 @@ static void check_binding(Verifier *verifier, const Op *op)
         check_access(verifier, op, &binding->results[i], op->results[i]);
 }
 
+/* ---- element types ---- */
+
+static void check_dtypes(Verifier *verifier, const Op *op)
+{
+    DType wanted;
+    for (int i = 0; i < op->operand_count; i++)
+        if (op->operands[i] && op_operand_dtype(verifier->scratch, op, i, &wanted) && op->operands[i]->type.dtype != wanted)
+            problem(verifier, op, "%%%d is %s, but the rule asks for %s", op->operands[i]->id, dtype_name(op->operands[i]->type.dtype),
+                    dtype_name(wanted));
+    for (int i = 0; i < op->result_count; i++) {
+        wanted = op_result_dtype(verifier->scratch, op, i);
+        if (op->results[i]->type.dtype != wanted)
+            problem(verifier, op, "%%%d is %s, but the rule makes %s", op->results[i]->id, dtype_name(op->results[i]->type.dtype),
+                    dtype_name(wanted));
+    }
+}
+
 /* ---- operators ---- */
 
 static bool def_listed(const Module *module, const OpDef *def)
@@ -115,6 +132,8 @@ static void check_op(Verifier *verifier, const Op *op)
     for (int i = 0; i < op->operand_count; i++)
         use(verifier, op, op->operands[i], "");
     check_binding(verifier, op);
+    if (!verifier->problems)
+        check_dtypes(verifier, op);
     for (int i = 0; i < op->result_count; i++) {
         const Value *result = op->results[i];
         if (result->kind != VALUE_RESULT || result->def != op || result->index != i)

@@ -96,7 +96,7 @@ static void find_in_place(Plan *plan)
         plan->stacks.at[s].in_place = plan->stacks.at[s].nothing = true;
     for (int s = 0; s < plan->steps.count; s++) {
         const Step *step = &plan->steps.at[s];
-        for (int i = 0; step->parts && i < (step->verb == HT_ALL_REDUCE ? 1 : step->group.count); i++)
+        for (int i = 0; i < step_part_count(step); i++)
             mark_moved(plan, &step->parts[i], step->verb == HT_ALL_REDUCE);
         for (int i = 0; i < step->messages.count; i++)
             mark_moved(plan, &step->messages.at[i].segments, false);
@@ -144,7 +144,8 @@ static void number_groups(Plan *plan)
 
 /* ---- types ---- */
 
-/* Puts the segments with larger elements first: then each lies on a border of its elements wherever the list is packed. Notes the smallest type in *step. */
+/* Puts the segments with larger elements first: then each lies on a border of its elements wherever the list is packed. Notes the smallest
+ * type in *step. */
 static void order_by_element(Builder *builder, Segments *segments, Step *step, int *least)
 {
     const Plan *plan = builder->plan;
@@ -171,7 +172,7 @@ static void find_types(Builder *builder)
     for (int s = 0; s < plan->steps.count; s++) {
         Step *step = &plan->steps.at[s];
         int least = 0;
-        for (int i = 0; step->parts && i < (step->verb == HT_ALL_REDUCE ? 1 : step->group.count); i++)
+        for (int i = 0; i < step_part_count(step); i++)
             order_by_element(builder, &step->parts[i], step, &least);
         for (int i = 0; i < step->messages.count; i++)
             order_by_element(builder, &step->messages.at[i].segments, step, &least);
@@ -179,22 +180,6 @@ static void find_types(Builder *builder)
 }
 
 /* ---- the planner ---- */
-
-/* A value that some already hold goes to the others that want it. */
-static void add_copies(Builder *builder)
-{
-    for (int t = 0; t < builder->plan->tasks.count; t++) {
-        const Task *task = &builder->plan->tasks.at[t];
-        if (task->source_count != 1)
-            continue;
-        Gift gift = {.segment = {.task = t, .origin = ORIGIN_FROM, .hi = task->volume}, .holders = task->sources[0]};
-        for (int w = 0; w < task->wanted.count; w++)
-            if (devices_find(&gift.holders, task->wanted.at[w]) < 0)
-                array_push(builder->arena, &gift.needers, task->wanted.at[w]);
-        if (gift.needers.count)
-            array_push(builder->arena, &builder->gifts, gift);
-    }
-}
 
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)
 {
@@ -206,10 +191,7 @@ const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Convers
     builder.sent = plan->sent = arena_array(arena, int64_t, plan->device_count);
     builder.received = plan->received = arena_array(arena, int64_t, plan->device_count);
     plan_tasks(&builder);
-    plan_reductions(&builder);
-    add_copies(&builder);
-    plan_gifts(&builder);
-    plan_count(&builder);
+    plan_steps(&builder);
     number_groups(plan);
     find_types(&builder);
     find_in_place(plan);

@@ -1,11 +1,26 @@
-/* Loads: what each device sends and receives, and how work is divided so that nobody has much more than an even share. */
-#include "layout/plan_build.h"
+/* The division of work: so that nobody has much more than an even share.
+ *
+ * The works are divided one after another, each as well as the loads at that moment allow; then those that devices above the cap take part
+ * in are divided anew, until nothing changes. Each division minimises the sum of the squares of what lies above the cap, given the others;
+ * that sum is convex, so that this comes to its minimum over all divisions: a device stays above the cap only when no sequence of exchanges
+ * could relieve it.
+ */
+#include "layout/plan_loads.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- division ---- */
+enum { SWEEPS = 64 };
 
+int64_t load_cap(const Plan *plan, int64_t total)
+{
+    int64_t even = total / plan->device_count + 1;
+    return even + even / 4;
+}
+
+/* ---- one division ---- */
+
+/* The load of a work's device without the work. */
 typedef struct Load {
     int64_t load;
     int index;
@@ -30,141 +45,146 @@ static int find_level(const Load *loads, int count, double work, double *level)
     return count;
 }
 
-void spread_evenly(Builder *builder, const Devices *devices, int64_t amount, int64_t cost, int64_t cap, int64_t *load, int64_t *shares)
+/* Divides `amount`, each of which loads a device with `cost`: the least loaded take all that brings them up to the cap; where that is not
+ * enough for all, the loads end as even as they can. Each amount counts for `units` of the work. */
+static void spread(Load *loads, int count, int64_t amount, int64_t cost, int64_t cap, int64_t units, int64_t *shares)
 {
-    Load *loads = arena_array(builder->arena, Load, devices->count);
-    for (int i = 0; i < devices->count; i++)
-        loads[i] = (Load){load[plan_slot(builder->plan, devices->at[i])], i};
-    qsort(loads, (size_t)devices->count, sizeof *loads, compare_loads);
+    qsort(loads, (size_t)count, sizeof *loads, compare_loads);
     double level = 0;
-    int active = find_level(loads, devices->count, (double)amount * (double)cost, &level);
+    int active = find_level(loads, count, (double)amount * (double)cost, &level);
     level = level > (double)cap ? level : (double)cap;
-    int64_t left = amount;
+    for (int k = 0; k < count; k++)
+        shares[loads[k].index] = 0;
     for (int k = 0; k < active; k++) {
         int64_t share = (int64_t)((level - (double)loads[k].load) / (double)cost);
-        share = share < 0 ? 0 : share > left ? left : share;
-        shares[loads[k].index] = share;
-        left -= share;
+        share = share < 0 ? 0 : share > amount ? amount : share;
+        shares[loads[k].index] = share * units;
+        amount -= share;
     }
-    for (int k = 0; left > 0; k = (k + 1) % active) {
-        shares[loads[k].index]++;
-        left--;
-    }
-    for (int i = 0; i < devices->count; i++)
-        load[plan_slot(builder->plan, devices->at[i])] += shares[i] * cost;
+    for (int k = 0; amount > 0; k = (k + 1) % active, amount--)
+        shares[loads[k].index] += units;
 }
 
-/* ---- traffic ---- */
-
-int64_t segment_bytes(const Plan *plan, const Segment *segment)
+/* How often the devices can take on `cost` before they are above a level. */
+static int64_t room_below(const Load *loads, int count, int64_t level, int64_t cost)
 {
-    return (segment->hi - segment->lo) * task_element(plan, segment->task);
-}
-
-int64_t segments_bytes(const Plan *plan, const Segments *segments)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < segments->count; i++)
-        bytes += segment_bytes(plan, &segments->at[i]);
-    return bytes;
-}
-
-int segments_element(const Plan *plan, const Segments *lists, int count)
-{
-    int least = 8;
+    int64_t room = 0;
     for (int i = 0; i < count; i++)
-        for (int k = 0; k < lists[i].count; k++) {
-            int element = task_element(plan, lists[i].at[k].task);
-            least = element < least ? element : least;
-        }
-    return least;
+        room += loads[i].load < level ? (level - loads[i].load) / cost : 0;
+    return room;
 }
 
-bool parts_countable(const Plan *plan, const Segments *parts, int count)
+/* In what the first devices divide their units: at will where there are some that they do in any case. */
+static int64_t first_step(const Work *work) { return work->least ? 1 : work->grain; }
+
+/* Grains that the first do when nobody shall be above a level. */
+static int64_t first_grains(const Work *work, const Load *loads, int64_t level)
 {
-    int64_t bytes = 0;
+    int64_t step = first_step(work), grains = (room_below(loads, work->first, level, work->unit * step) * step - work->least) / work->grain;
+    return grains < 0 ? 0 : grains < work->grains ? grains : work->grains;
+}
+
+static bool is_enough(const Work *work, const Load *loads, int64_t level)
+{
+    int others = work->devices.count - work->first;
+    return first_grains(work, loads, level) + room_below(loads + work->first, others, level, work->unit * work->grain) >= work->grains;
+}
+
+/* The lowest level from the cap on to which all grains can be done. */
+static int64_t find_ceiling(const Work *work, const Load *loads, int64_t cap)
+{
+    if (is_enough(work, loads, cap))
+        return cap;
+    int64_t low = cap, high = cap;
+    for (int64_t step = work->unit * work->grain; !is_enough(work, loads, high); step *= 2) {
+        low = high;
+        high += step;
+    }
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (is_enough(work, loads, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+/* Divides a work anew, given the other loads. */
+static void divide(Builder *builder, Work *work, int64_t cap, int64_t *load, Load *loads)
+{
+    int count = work->devices.count, others = count - work->first;
+    for (int i = 0; i < count; i++) {
+        int64_t *at = &load[plan_slot(builder->plan, work->devices.at[i])];
+        *at -= work->units[i] * work->unit;
+        loads[i] = (Load){*at, i};
+    }
+    int64_t ceiling = find_ceiling(work, loads, cap), own = others ? first_grains(work, loads, ceiling) : work->grains,
+            step = first_step(work);
+    if (work->first)
+        spread(loads, work->first, (work->least + own * work->grain) / step, work->unit * step, ceiling, step, work->units);
+    if (others)
+        spread(loads + work->first, others, work->grains - own, work->unit * work->grain, ceiling, work->grain, work->units);
     for (int i = 0; i < count; i++)
-        bytes += segments_bytes(plan, &parts[i]);
-    return bytes / segments_element(plan, parts, count) <= INT32_MAX;
+        load[plan_slot(builder->plan, work->devices.at[i])] += work->units[i] * work->unit;
 }
 
-static void count_moved(Plan *plan, int device, int64_t received, int64_t sent)
+/* ---- all divisions ---- */
+
+int64_t work_load(const Work *work) { return (work->least + work->grains * work->grain) * work->unit; }
+
+/* A work and its place in the list. */
+typedef struct Ranked {
+    int choice, place;
+} Ranked;
+
+static int compare_ranked(const void *a, const void *b)
 {
-    int slot = plan_slot(plan, device);
-    plan->received[slot] += received;
-    plan->sent[slot] += sent;
+    const Ranked *x = a, *y = b;
+    return x->choice != y->choice ? x->choice - y->choice : x->place - y->place;
 }
 
-/* Share i of `total` bytes in n parts, whole elements each. */
-static int64_t even_share(int64_t total, int element, int i, int n)
+/* The works, those with the least choice in front. */
+static const Ranked *rank_works(Builder *builder, const Works *works)
 {
-    __int128 count = total / element;
-    return (int64_t)(count * (i + 1) / n - count * i / n) * element;
+    Ranked *order = arena_array(builder->arena, Ranked, works->count);
+    for (int w = 0; w < works->count; w++)
+        order[w] = (Ranked){works->at[w].first, w};
+    if (works->count)
+        qsort(order, (size_t)works->count, sizeof *order, compare_ranked);
+    return order;
 }
 
-/* What the members of a collective receive and send, as rings and chains move it. */
-static void count_collective(Plan *plan, const Step *step)
+/* Whether somebody who does some of a work is above the cap. */
+static bool is_overloaded(const Builder *builder, const Work *work, int64_t cap, const int64_t *load)
 {
-    int n = step->group.count, parts = step->verb == HT_ALL_REDUCE ? 1 : n, element = segments_element(plan, step->parts, parts);
-    int64_t bytes = 0;
-    for (int i = 0; i < parts; i++)
-        bytes += segments_bytes(plan, &step->parts[i]);
-    for (int i = 0; i < n; i++) {
-        int64_t received = 0, sent = 0;
-        if (step->verb == HT_ALL_REDUCE)
-            received = sent = even_share(2 * (n - 1) * bytes, element, i, n);
-        else if (step->verb == HT_REDUCE_SCATTER)
-            received = sent = even_share((n - 1) * bytes, element, i, n);
-        else if (step->verb == HT_ALL_GATHER) {
-            received = bytes - segments_bytes(plan, &step->parts[i]);
-            sent = bytes - segments_bytes(plan, &step->parts[(i + 1) % n]);
-        } else if (step->verb == HT_BROADCAST) {
-            received = i ? bytes : 0;
-            sent = i < n - 1 ? bytes : 0;
-        } else {
-            received = i < n - 1 ? bytes : 0;
-            sent = i ? bytes : 0;
+    for (int i = 0; i < work->devices.count; i++)
+        if (work->units[i] && load[plan_slot(builder->plan, work->devices.at[i])] > cap)
+            return true;
+    return false;
+}
+
+void balance_works(Builder *builder, Works *works, int64_t cap, int64_t *load)
+{
+    const Ranked *order = rank_works(builder, works);
+    int most = 0;
+    for (int w = 0; w < works->count; w++)
+        most = works->at[w].devices.count > most ? works->at[w].devices.count : most;
+    Load *loads = arena_array(builder->arena, Load, most);
+    int64_t *before = arena_array(builder->arena, int64_t, most);
+    for (int w = 0; w < works->count; w++)
+        divide(builder, &works->at[order[w].place], cap, load, loads);
+    bool changed = true;
+    for (int sweep = 0; sweep < SWEEPS && changed; sweep++) {
+        changed = false;
+        for (int w = 0; w < works->count; w++) {
+            Work *work = &works->at[order[w].place];
+            if (work->devices.count < 2 || !is_overloaded(builder, work, cap, load))
+                continue;
+            size_t size = sizeof *before * (size_t)work->devices.count;
+            memcpy(before, work->units, size);
+            divide(builder, work, cap, load, loads);
+            changed = changed || memcmp(before, work->units, size) != 0;
         }
-        count_moved(plan, step->group.at[i], received, sent);
     }
-}
-
-static void count_step(Plan *plan, const Step *step)
-{
-    for (int i = 0; i < step->messages.count; i++) {
-        const Message *message = &step->messages.at[i];
-        count_moved(plan, message->sender, 0, message->bytes);
-        count_moved(plan, message->receiver, message->bytes, 0);
-    }
-    if (step->verb != HT_ALL_TO_ALL && step->verb != HT_EXCHANGE)
-        count_collective(plan, step);
-}
-
-void plan_count(Builder *builder)
-{
-    size_t size = sizeof(int64_t) * (size_t)builder->plan->device_count;
-    memset(builder->plan->received, 0, size);
-    memset(builder->plan->sent, 0, size);
-    for (int s = 0; s < builder->plan->steps.count; s++)
-        count_step(builder->plan, &builder->plan->steps.at[s]);
-}
-
-int64_t plan_bytes(const Plan *plan)
-{
-    int64_t total = 0;
-    for (int i = 0; i < plan->device_count; i++)
-        total += plan->received[i];
-    return total;
-}
-
-int64_t plan_bytes_received(const Plan *plan, int device)
-{
-    int slot = plan_slot(plan, device);
-    return slot < 0 ? 0 : plan->received[slot];
-}
-
-int64_t plan_bytes_sent(const Plan *plan, int device)
-{
-    int slot = plan_slot(plan, device);
-    return slot < 0 ? 0 : plan->sent[slot];
 }

@@ -1,28 +1,56 @@
 /* Lowering: what one device does in a plan, as the tables of <hetu/reshard.h>. */
 #include "layout/plan_lower.h"
 
+#include <stdlib.h>
+
 /* ---- the device's own part ---- */
 
-/* By task, whether an all-gather brings the device its own piece, too. */
-static bool *gathered_tasks(Lowering *lowering)
+static int compare_segments(const void *a, const void *b)
+{
+    const Segment *x = a, *y = b;
+    return x->task != y->task ? x->task - y->task : (x->lo > y->lo) - (x->lo < y->lo);
+}
+
+/* What all-gathers bring the device of its own pieces, in order. */
+static Segments gathered_segments(Lowering *lowering)
 {
     const Plan *plan = lowering->plan;
-    bool *gathered = arena_array(lowering->arena, bool, plan->tasks.count);
+    Segments gathered = {0};
     for (int s = 0; s < plan->steps.count; s++) {
         const Step *step = &plan->steps.at[s];
         int position = step->verb == HT_ALL_GATHER ? devices_find(&step->group, lowering->device) : -1;
         for (int k = 0; position >= 0 && k < step->parts[position].count; k++)
             if (step->parts[position].at[k].origin == ORIGIN_FROM)
-                gathered[step->parts[position].at[k].task] = true;
+                array_push(lowering->arena, &gathered, step->parts[position].at[k]);
     }
+    if (gathered.count)
+        qsort(gathered.at, (size_t)gathered.count, sizeof *gathered.at, compare_segments);
     return gathered;
+}
+
+/* Copies what the device holds of a task, but for what all-gathers bring; *next is the first of these that may be of the task. */
+static void copy_own(Lowering *lowering, Moves *copies, Segment own, const Segments *gathered, int *next)
+{
+    int64_t end = own.hi;
+    while (*next < gathered->count && gathered->at[*next].task < own.task)
+        ++*next;
+    for (; *next < gathered->count && gathered->at[*next].task == own.task; ++*next) {
+        own.hi = gathered->at[*next].lo;
+        if (own.lo < own.hi)
+            move_segment(lowering, copies, &own, stored_at(HT_FROM), stored_at(HT_TO));
+        own.lo = gathered->at[*next].hi;
+    }
+    own.hi = end;
+    if (own.lo < own.hi)
+        move_segment(lowering, copies, &own, stored_at(HT_FROM), stored_at(HT_TO));
 }
 
 /* What the device keeps of what it has, and the identities that it fills in. */
 static void lower_local(Lowering *lowering)
 {
     Moves copies = {0}, fills = {0};
-    const bool *gathered = gathered_tasks(lowering);
+    Segments gathered = gathered_segments(lowering);
+    int next = 0;
     for (int t = 0; t < lowering->plan->tasks.count; t++) {
         const Task *task = &lowering->plan->tasks.at[t];
         if (task->source_count > 1 || lowering->piece[SIDE_TO][task->stack] < 0 || devices_find(&task->wanted, lowering->device) < 0)
@@ -30,8 +58,8 @@ static void lower_local(Lowering *lowering)
         Segment all = {.task = t, .hi = task->volume};
         if (!task->source_count)
             move_segment(lowering, &fills, &all, stored_at(HT_TO), stored_at(HT_TO));
-        else if (!gathered[t] && devices_find(&task->sources[0], lowering->device) >= 0)
-            move_segment(lowering, &copies, &all, stored_at(HT_FROM), stored_at(HT_TO));
+        else if (devices_find(&task->sources[0], lowering->device) >= 0)
+            copy_own(lowering, &copies, all, &gathered, &next);
     }
     add_moves(lowering, HT_COPY, &copies);
     add_moves(lowering, HT_FILL, &fills);

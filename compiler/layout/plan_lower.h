@@ -28,9 +28,9 @@ typedef struct Lowering {
     const Plan *plan;
     Arena *arena;
     int device;
-    int *piece[2];    // by Side, by stack: the device's piece; -1: it stands in that layout nowhere
-    ht_dtype dtype;   // of the step's blocks
-    int unit;         // its bytes
+    int *piece[2];  // by Side, by stack: the device's piece; -1: it stands in that layout nowhere
+    ht_dtype dtype; // of the step's blocks
+    int unit;       // its bytes
     Array(ht_reshard_step) steps;
     Array(Kept) kept;
     int64_t base, used, most; // bytes of scratch: where a step's space begins, what it has used, and the most of all steps
@@ -49,7 +49,8 @@ int64_t take_scratch(Lowering *lowering, int64_t bytes);
 /* Appends the moves of a segment. Packed offsets are those of the segment's first element. */
 void move_segment(Lowering *lowering, Moves *moves, const Segment *segment, Where from, Where to);
 
-/* Whether segments lie one after another in one buffer, from where they are sent or, when `received`, where the target stores them: then that is the block. */
+/* Whether segments lie one after another in one buffer, from where they are sent or, when `received`, where the target stores them: then
+ * that is the block. */
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block);
 
 /* Segments to send: where they lie, or packed in scratch by moves that go to `pack`. */

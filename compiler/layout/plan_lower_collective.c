@@ -177,7 +177,8 @@ static const Message **messages_of(Lowering *lowering, const Step *step, bool re
 {
     const Message **messages = arena_array(lowering->arena, const Message *, step->group.count);
     for (int i = 0; i < step->group.count; i++)
-        messages[i] = received ? find_message(step, step->group.at[i], lowering->device) : find_message(step, lowering->device, step->group.at[i]);
+        messages[i] =
+            received ? find_message(step, step->group.at[i], lowering->device) : find_message(step, lowering->device, step->group.at[i]);
     return messages;
 }
 

@@ -151,7 +151,8 @@ void lower_exchange(Lowering *lowering, const Step *step)
             array_push(lowering->arena, &send, block);
         } else if (message->receiver == lowering->device) {
             int64_t offset = step->combine ? take_scratch(lowering, message->bytes) : 0;
-            ht_block block = step->combine ? scratch_block(lowering, offset, message->bytes) : receive_block(lowering, &message->segments, &unpack);
+            ht_block block =
+                step->combine ? scratch_block(lowering, offset, message->bytes) : receive_block(lowering, &message->segments, &unpack);
             block.peer = message->sender;
             array_push(lowering->arena, &offsets, offset);
             array_push(lowering->arena, &receive, block);

@@ -39,7 +39,8 @@ static void add_move(Lowering *lowering, Moves *moves, ht_move move, const ht_st
 {
     move.dim = dim;
     ht_move *last = moves->count ? &moves->at[moves->count - 1] : NULL;
-    if (last && is_contiguous(last) && is_contiguous(&move) && last->tensor == move.tensor && last->from == move.from && last->to == move.to) {
+    if (last && is_contiguous(last) && is_contiguous(&move) && last->tensor == move.tensor && last->from == move.from &&
+        last->to == move.to) {
         int64_t extent = move_extent(last);
         if (last->from_offset + extent == move.from_offset && last->to_offset + extent == move.to_offset) {
             ht_stride *joined = arena_new(lowering->arena, ht_stride);
@@ -60,7 +61,8 @@ typedef struct Part {
     Where from, to;
 } Part;
 
-/* The place of a cell, in elements, in the device's storage or in packed space; `begin` is how far into the packed space the cell starts. */
+/* The place of a cell, in elements, in the device's storage or in packed space; `begin` is how far into the packed space the cell starts.
+ */
 static int64_t cell_place(const Lowering *lowering, const Part *part, const Where *where, int cell, const int64_t *extents, int64_t begin,
                           int64_t *strides)
 {
@@ -121,8 +123,8 @@ void move_segment(Lowering *lowering, Moves *moves, const Segment *segment, Wher
     for (int64_t k = segment->lo / bundle->volume; k * bundle->volume < segment->hi; k++) {
         int64_t before = k * bundle->volume, end = segment->hi - before;
         part.tensor = part.stack->tensors[k];
-        move_bundle(lowering, moves, &part, bundle, segment->lo > before ? segment->lo - before : 0, end < bundle->volume ? end : bundle->volume,
-                    before - segment->lo);
+        move_bundle(lowering, moves, &part, bundle, segment->lo > before ? segment->lo - before : 0,
+                    end < bundle->volume ? end : bundle->volume, before - segment->lo);
     }
 }
 

@@ -2,8 +2,7 @@
 #include "layout/cluster.h"
 #include "layout/plan_build.h"
 
-/* The slowest link of a group, as the ring over its devices has it. */
-static Link slowest_link(const Plan *plan, const Devices *group)
+Link group_link(const Plan *plan, const Devices *group)
 {
     Link slowest = cluster_link(plan->cluster, group->at[0], group->at[group->count - 1]);
     for (int i = 1; i < group->count; i++) {
@@ -17,8 +16,8 @@ static Link slowest_link(const Plan *plan, const Devices *group)
 /* A collective as a ring, or a tree where that has fewer rounds and nothing is divided. */
 static double collective_seconds(const Plan *plan, const Step *step)
 {
-    Link link = slowest_link(plan, &step->group);
-    int n = step->group.count, parts = step->verb == HT_ALL_REDUCE ? 1 : n;
+    Link link = group_link(plan, &step->group);
+    int n = step->group.count, parts = step_part_count(step);
     double bytes = 0, rounds = n - 1, share = (double)(n - 1) / n;
     for (int i = 0; i < parts; i++)
         bytes += (double)segments_bytes(plan, &step->parts[i]);

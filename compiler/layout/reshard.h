@@ -1,11 +1,13 @@
-/* The resharding planner: from any layout to any other of the same shape, with the fewest bytes and few steps; one tensor, or many together.
+/* The resharding planner: from any layout to any other of the same shape, with the fewest bytes and few steps; one tensor, or many
+ * together.
  *
  *     const Plan *plan = reshard_plan(arena, NULL, &(Conversion){shape, HT_F32, before, after});
  *     const Plan *plan = reshard_plan_all(arena, cluster, conversions, count);
  *
- * A plan is data that does not depend on the rank that computes it: steps, each with the devices that act in it, buffers and boxes. The run-time
- * library executes it (include/hetu/reshard.h has the form in which emitted programs carry it). Tensors that are planned together share the steps:
- * what each device sends and receives is balanced over all of them, and of one sender and receiver there is one message a step.
+ * A plan is data that does not depend on the rank that computes it: steps, each with the devices that act in it, buffers and boxes. The
+ * run-time library executes it (include/hetu/reshard.h has the form in which emitted programs carry it). Tensors that are planned together
+ * share the steps: what each device sends and receives is balanced over all of them, and of one sender and receiver there is one message a
+ * step.
  */
 #ifndef LAYOUT_RESHARD_H
 #define LAYOUT_RESHARD_H
@@ -49,8 +51,8 @@ bool plan_nothing(const Plan *plan);
 /* Seconds by the cluster's latency-bandwidth model. */
 double plan_seconds(const Plan *plan);
 
-/* The field's word for what the plan does: "nothing", "local slice", "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast",
- * "reduce", "permute", "send-receive", or a sequence such as "reduce-scatter, all-gather". */
+/* The field's word for what the plan does: "nothing", "local slice", "all-reduce", "reduce-scatter", "all-gather", "all-to-all",
+ * "broadcast", "reduce", "permute", "send-receive", or a sequence such as "reduce-scatter, all-gather". */
 const char *plan_name(const Plan *plan);
 
 #endif

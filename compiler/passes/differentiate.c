@@ -18,6 +18,7 @@ typedef struct RuleKey {
     const Binding *binding; // equal calls share it, so it stands for types and arguments
     const Attr *attrs;
     int64_t operand;
+    int64_t types; // of the gradients
 } RuleKey;
 
 typedef struct RuleEntry {
@@ -25,8 +26,6 @@ typedef struct RuleEntry {
     GradientRule rule;
     UT_hash_handle hh;
 } RuleEntry;
-
-static bool is_float(DType dtype) { return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F64; }
 
 static bool no_gradient(const Rule *rule) { return rule->grad && !strcmp(rule->grad, "none"); }
 
@@ -55,7 +54,7 @@ static void find_needs(Differentiator *diff)
             needs |= flows_to(diff, op, k);
         needs = needs && op_differentiable(module, op);
         for (int k = 0; k < op->result_count; k++)
-            diff->needs[op->results[k]->id] = needs && is_float(op->results[k]->type.dtype);
+            diff->needs[op->results[k]->id] = needs && dtype_is_float(op->results[k]->type.dtype);
     }
 }
 
@@ -106,16 +105,26 @@ static void name_dims(Value *gradient, const Value *value)
         gradient->dims = value->dims;
 }
 
+/* Whether two types differ in their floating-point format at most. */
+static bool same_kind(Type a, Type b)
+{
+    if (dtype_is_float(a.dtype) && dtype_is_float(b.dtype))
+        a.dtype = b.dtype;
+    return type_equal(a, b);
+}
+
 void add_gradient(Differentiator *diff, Value *value, Value *contribution)
 {
     Value **gradient = &diff->gradient[value->id];
     if (!diff->needs[value->id] || !contribution)
         return;
-    if (!type_equal(value->type, contribution->type)) {
+    if (!same_kind(value->type, contribution->type)) {
         diag_error(diff->module->diag, diff->forward->at,
                    "the gradient of %s has another shape or element type than the operand that it belongs to", diff->forward->def->name);
         return;
     }
+    if (contribution->type.dtype != gradient_dtype(value))
+        contribution = emit_op(diff, rule_convert(diff->module->arena, gradient_dtype(value)), &contribution, 1, NULL);
     name_dims(contribution, value);
     *gradient = *gradient ? emit_sum(diff, *gradient, contribution) : contribution;
     name_dims(*gradient, value);
@@ -133,6 +142,7 @@ static const GradientRule *known_rule(Differentiator *diff, int operand)
     key.binding = op->binding;
     key.attrs = op->attrs;
     key.operand = operand;
+    key.types = gradient_dtype(op->results[0]) * DTYPE_COUNT + gradient_dtype(op->operands[operand]);
     HASH_FIND(hh, diff->rules, &key, sizeof key, entry);
     if (!entry) {
         entry = arena_new(diff->module->arena, RuleEntry);
@@ -233,7 +243,7 @@ static void walk_back(Differentiator *diff)
 static bool check_loss(const Module *module)
 {
     const Value *loss = module->loss;
-    if (loss && loss->type.rank == 0 && is_float(loss->type.dtype))
+    if (loss && loss->type.rank == 0 && dtype_is_float(loss->type.dtype))
         return true;
     diag_error(module->diag, loss ? loss->at : module->at, "the loss of %s must be one floating-point number (a tensor of no dimensions)",
                module->name);

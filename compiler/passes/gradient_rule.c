@@ -86,10 +86,11 @@ static const BoundAccess *bound_access(const Deriver *deriver, int access)
     return result ? &deriver->op->binding->results[0] : &deriver->op->binding->operands[access];
 }
 
-static Type access_type(const Deriver *deriver, int access)
+static DType access_dtype(const Deriver *deriver, int access)
 {
-    bool result = access == deriver->dy || access == deriver->y;
-    return result ? deriver->op->results[0]->type : deriver->op->operands[access]->type;
+    if (access == deriver->dy)
+        return gradient_dtype(deriver->op->results[0]);
+    return access == deriver->y ? deriver->op->results[0]->type.dtype : deriver->op->operands[access]->type.dtype;
 }
 
 static void mark_access(const BoundAccess *access, bool *factors)
@@ -313,7 +314,7 @@ static void print_sizes(Text *out, const Deriver *deriver)
 static const char *rule_text(Deriver *deriver, const Expr *total)
 {
     Text out = {.arena = deriver->arena};
-    DType dtype = access_type(deriver, deriver->operand).dtype;
+    DType dtype = gradient_dtype(deriver->op->operands[deriver->operand]);
     bool other = false;
     text_string(&out, deriver->dx_name);
     print_dims(&out, deriver, bound_access(deriver, deriver->operand));
@@ -321,13 +322,27 @@ static const char *rule_text(Deriver *deriver, const Expr *total)
     expr_print(&out, total, print_leaf, deriver);
     print_sizes(&out, deriver);
     for (int i = 0; i < deriver->order.count; i++)
-        other |= access_type(deriver, deriver->order.at[i]).dtype != dtype;
+        other |= access_dtype(deriver, deriver->order.at[i]) != dtype;
     if (other)
         text_print(&out, " dtype(%s: %s)", deriver->dx_name, dtype_name(dtype));
     return text_bytes(&out);
 }
 
 /* ---- the whole ---- */
+
+/* Whether the operator only gives its operand in a narrower type. */
+static bool is_narrow_copy(const Op *op)
+{
+    const Rule *rule = op->def->rule;
+    return rule->kind == RULE_BODY && rule->body->kind == EXPR_ACCESS && op->operand_count == 1 &&
+           op->operands[0]->type.rank == op->results[0]->type.rank && dtype_is_float(op->operands[0]->type.dtype) &&
+           dtype_size(op->operands[0]->type.dtype) > dtype_size(op->results[0]->type.dtype);
+}
+
+DType gradient_dtype(const Value *value)
+{
+    return value->def && is_narrow_copy(value->def) ? dtype_wide(value->type.dtype) : value->type.dtype;
+}
 
 static bool same_dims(const BoundAccess *a, const BoundAccess *b)
 {
@@ -343,7 +358,7 @@ static bool is_same(const Deriver *deriver, const Expr *total)
 {
     return total->kind == EXPR_ACCESS && total->index == deriver->dy &&
            same_dims(bound_access(deriver, deriver->dy), bound_access(deriver, deriver->operand)) &&
-           access_type(deriver, deriver->dy).dtype == access_type(deriver, deriver->operand).dtype;
+           access_dtype(deriver, deriver->dy) == gradient_dtype(deriver->op->operands[deriver->operand]);
 }
 
 static const int *operand_list(const Deriver *deriver)

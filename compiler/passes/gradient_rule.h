@@ -24,6 +24,10 @@ typedef struct GradientRule {
     const int *operands; // of def: the operand of the forward operator, or GRADIENT_OF_RESULT, or THE_RESULT
 } GradientRule;
 
+/* The element type in which a value's gradient is kept: the value's own; but a copy in bf16 of what is wider has its gradient in f32, as
+ * the sums of many small contributions that it is. */
+DType gradient_dtype(const Value *value);
+
 /* The gradient of `op`, a RULE_BODY, by its operand `operand`, which is present. */
 GradientRule gradient_rule(Module *module, const Op *op, int operand);
 

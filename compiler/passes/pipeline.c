@@ -9,13 +9,10 @@ typedef struct Pass {
 
 /* The passes in order. */
 static const Pass passes[] = {
-    {"differentiate", pass_differentiate},
-    {"refine", pass_refine},
-    {"microbatch", pass_microbatch},
-    {"place", pass_place},
-    {"deduce", pass_deduce},
-    {"specialize", pass_specialize},
-    {"memory", pass_memory},
+    {"precision", pass_precision},   {"differentiate", pass_differentiate},
+    {"refine", pass_refine},         {"microbatch", pass_microbatch},
+    {"place", pass_place},           {"deduce", pass_deduce},
+    {"specialize", pass_specialize}, {"memory", pass_memory},
 };
 
 enum { PASS_COUNT = sizeof passes / sizeof *passes };

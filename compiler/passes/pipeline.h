@@ -21,6 +21,7 @@ bool pass_run_one(Module *module, const char *name);
 /* The names of all passes in order, NULL at the end. */
 const char *const *pass_names(void);
 
+void pass_precision(Module *module);
 void pass_differentiate(Module *module);
 void pass_refine(Module *module);
 void pass_microbatch(Module *module);

@@ -3,7 +3,7 @@
  *     hetucc --strategy=strategies/dp4.strategy gpt.c ../common/[a-z]*.c -o gpt -lm
  *     mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 ./gpt --steps 200
  *
- * Every size can be set with -D; -DSGD trains by SGD with momentum instead of AdamW.
+ * Every size can be set with -D; -DSGD trains by SGD with momentum instead of AdamW, -DDTYPE=HT_BF16 computes in bf16.
  */
 #include "../common/train.h"
 
@@ -34,6 +34,9 @@
 #endif
 #ifndef CLIP
 #define CLIP 1.0f
+#endif
+#ifndef DTYPE
+#define DTYPE HT_F32
 #endif
 
 enum { WIDTH = EMBED / HEADS, FFN = 4 * EMBED };
@@ -170,9 +173,9 @@ int main(int argc, char **argv)
     Text text = text_read(options.data, (size_t)seq);
     ht_seed(session, options.seed);
 #ifdef SGD
-    ht_program *gpt = ht_train(session, gpt_loss, ht_sgd(.lr = options.rate, .momentum = 0.9f));
+    ht_program *gpt = ht_train(session, gpt_loss, ht_sgd(.lr = options.rate, .momentum = 0.9f), .dtype = DTYPE);
 #else
-    ht_program *gpt = ht_train(session, gpt_loss, ht_adamw(.lr = options.rate, .clip = CLIP));
+    ht_program *gpt = ht_train(session, gpt_loss, ht_adamw(.lr = options.rate, .clip = CLIP), .dtype = DTYPE);
 #endif
     int32_t *tokens = memory((size_t)batch * (size_t)seq, sizeof *tokens);
     int32_t *targets = memory((size_t)batch * (size_t)seq, sizeof *targets);
@@ -188,7 +191,7 @@ int main(int argc, char **argv)
     }
     progress_end(&progress, session);
     if (options.sample > 0)
-        write_text(ht_infer(session, gpt_next), "The ", options.sample, draw);
+        write_text(ht_infer(session, gpt_next, .dtype = DTYPE), "The ", options.sample, draw);
     ht_close(session);
     return 0;
 }

@@ -37,6 +37,9 @@
 #ifndef CLIP
 #define CLIP 1.0f
 #endif
+#ifndef DTYPE
+#define DTYPE HT_F32
+#endif
 
 enum { WIDTH = EMBED / HEADS };
 _Static_assert(EMBED % HEADS == 0 && HEADS % KV_HEADS == 0 && WIDTH % 2 == 0, "heads must divide EMBED, key-value heads the heads, and a head must be even");
@@ -199,9 +202,9 @@ int main(int argc, char **argv)
     Text text = text_read(options.data, (size_t)seq);
     ht_seed(session, options.seed);
 #ifdef SGD
-    ht_program *llama = ht_train(session, llama_loss, ht_sgd(.lr = options.rate, .momentum = 0.9f));
+    ht_program *llama = ht_train(session, llama_loss, ht_sgd(.lr = options.rate, .momentum = 0.9f), .dtype = DTYPE);
 #else
-    ht_program *llama = ht_train(session, llama_loss, ht_adamw(.lr = options.rate, .clip = CLIP));
+    ht_program *llama = ht_train(session, llama_loss, ht_adamw(.lr = options.rate, .clip = CLIP), .dtype = DTYPE);
 #endif
     int32_t *tokens = memory((size_t)batch * (size_t)seq, sizeof *tokens);
     int32_t *targets = memory((size_t)batch * (size_t)seq, sizeof *targets);
@@ -217,7 +220,7 @@ int main(int argc, char **argv)
     }
     progress_end(&progress, session);
     if (options.sample > 0)
-        write_rows(ht_infer(session, llama_next), &text, options.sample, draw);
+        write_rows(ht_infer(session, llama_next, .dtype = DTYPE), &text, options.sample, draw);
     ht_close(session);
     return 0;
 }

@@ -47,18 +47,26 @@ static inline unsigned ht_blocks(int64_t count, int threads)
     return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);
 }
 
-/* Runs a kernel on the stream that computes, after all work that was put there before. */
+/* Runs a kernel on a stream, after all work that was put there before. */
 template <typename... Parameters, typename... Arguments>
-static inline void ht_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, Arguments... arguments)
+static inline void ht_launch_on(cudaStream_t stream, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
+                                Arguments... arguments)
 {
 #ifdef HT_EMULATED
-    ht_emulated_launch(grid, block, shared, ht_compute_stream(), [=] { kernel(Parameters(arguments)...); });
+    ht_emulated_launch(grid, block, shared, stream, kernel, Parameters(arguments)...);
 #else
     if (shared > 48 * 1024)
         HT_CUDA(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
-    kernel<<<grid, block, shared, ht_compute_stream()>>>(Parameters(arguments)...);
+    kernel<<<grid, block, shared, stream>>>(Parameters(arguments)...);
     HT_CUDA(cudaGetLastError());
 #endif
+}
+
+/* The same on the stream that computes. */
+template <typename... Parameters, typename... Arguments>
+static inline void ht_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, Arguments... arguments)
+{
+    ht_launch_on(ht_compute_stream(), kernel, grid, block, shared, arguments...);
 }
 
 #endif

@@ -111,11 +111,20 @@ typedef struct ht_program ht_program;
 /* Opens the session; on ranks other than 0 it serves rank 0 and does not return. */
 ht_session *ht_open(int *argc, char ***argv);
 
-/* A program that trains: the model function gives a scalar loss. */
-ht_program *ht_train(ht_session *session, ht_tensor (*model)(void), ht_optimizer optimizer);
+/* HT_BF16: products, and what is computed from them, are stored in bf16 and added up in f32. Parameters, optimizer states, parameters' gradients, norms, the
+ * loss, and all that the program is fed and gives stay in f32. hetucc must know it at compile time; the one-device library computes in f32 all the same. */
+typedef struct ht_program_options {
+    ht_dtype dtype;
+} ht_program_options;
 
-/* A program that runs forward only; the model's value is its output "". */
-ht_program *ht_infer(ht_session *session, ht_tensor (*model)(void));
+/* A program that trains: the model function gives a scalar loss. ht_train(session, model, ht_adamw(.lr = 1e-3f), .dtype = HT_BF16) */
+#define ht_train(session, model, optimizer, ...) \
+    ht_train_with((session), (model), (optimizer), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
+ht_program *ht_train_with(ht_session *session, ht_tensor (*model)(void), ht_optimizer optimizer, ht_program_options options);
+
+/* A program that runs forward only; the model's value is its output "". ht_infer(session, model) */
+#define ht_infer(session, model, ...) ht_infer_with((session), (model), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
+ht_program *ht_infer_with(ht_session *session, ht_tensor (*model)(void), ht_program_options options);
 
 typedef struct ht_fed {
     const char *name;

@@ -97,8 +97,8 @@ static void combine_bf16(ht_reduction reduction, uint16_t *to, int64_t to_stride
     }
 }
 
-static void combine_strided(ht_dtype dtype, ht_reduction reduction, void *to, int64_t to_stride, const void *from, int64_t from_stride,
-                            int64_t count)
+static inline __attribute__((always_inline)) void combine_strided(ht_dtype dtype, ht_reduction reduction, void *to, int64_t to_stride,
+                                                                  const void *from, int64_t from_stride, int64_t count)
 {
     switch (dtype) {
     case HT_F32: COMBINE(float); break;
@@ -122,13 +122,31 @@ static void combine_sheet(const Sheet *sheet, char *to, const char *from)
                         sheet->row.extent);
 }
 
+/* Sets `count` elements, `stride` apart, to a value. */
+#define FILL(T, value)                                                                                                                     \
+    for (int64_t i = 0; i < count; i++)                                                                                                    \
+    ((T *)to)[i * stride] = (value)
+
+static inline __attribute__((always_inline)) void fill_strided(ht_dtype dtype, ht_reduction reduction, void *to, int64_t stride,
+                                                               int64_t count)
+{
+    bool maximum = reduction == HT_MAX;
+    switch (dtype) {
+    case HT_F32: FILL(float, maximum ? -INFINITY : 0); break;
+    case HT_F64: FILL(double, maximum ? -INFINITY : 0); break;
+    case HT_I32: FILL(int32_t, maximum ? INT32_MIN : 0); break;
+    case HT_I64: FILL(int64_t, maximum ? INT64_MIN : 0); break;
+    case HT_BF16: FILL(uint16_t, maximum ? ht_bf16_store(-INFINITY) : 0); break;
+    }
+}
+
+void ht_fill(ht_dtype dtype, ht_reduction reduction, void *to, int64_t count) { fill_strided(dtype, reduction, to, 1, count); }
+
 static void fill_sheet(const Sheet *sheet, char *to, const char *from)
 {
     (void)from;
     for (int64_t r = 0; r < sheet->rows.extent; r++)
-        for (int64_t i = 0; i < sheet->row.extent; i++)
-            ht_fill_identity(to + (r * sheet->rows.to + i * sheet->row.to) * (int64_t)sheet->size, sheet->dtype, 1,
-                             sheet->reduction == HT_MAX);
+        fill_strided(sheet->dtype, sheet->reduction, to + r * sheet->rows.to * (int64_t)sheet->size, sheet->row.to, sheet->row.extent);
 }
 
 void ht_move_copy(const ht_move *move, size_t size, char *to, const char *from)

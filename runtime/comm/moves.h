@@ -6,6 +6,10 @@
 
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Bytes of an element. */
 size_t ht_dtype_bytes(ht_dtype dtype);
 
@@ -20,5 +24,10 @@ void ht_move_fill(const ht_move *move, ht_dtype dtype, ht_reduction reduction, c
 
 /* The same for `count` elements in a row. */
 void ht_combine(ht_dtype dtype, ht_reduction reduction, void *to, const void *from, int64_t count);
+void ht_fill(ht_dtype dtype, ht_reduction reduction, void *to, int64_t count);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

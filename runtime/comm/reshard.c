@@ -80,7 +80,8 @@ static MPI_Comm comm_for(const ht_group *group)
             return known->comm;
     }
     GroupComm *made = checked_alloc(sizeof *made);
-    *made = (GroupComm){.next = group_comms, .count = group->count, .device = checked_alloc(sizeof(int) * (size_t)group->count), .comm = make_comm(group)};
+    *made = (GroupComm){
+        .next = group_comms, .count = group->count, .device = checked_alloc(sizeof(int) * (size_t)group->count), .comm = make_comm(group)};
     memcpy(made->device, group->device, sizeof(int) * (size_t)group->count);
     group_comms = made;
     return made->comm;
@@ -90,7 +91,8 @@ static MPI_Comm comm_for(const ht_group *group)
 
 static MPI_Datatype datatype(ht_dtype dtype)
 {
-    static const MPI_Datatype types[] = {[HT_F32] = MPI_FLOAT, [HT_BF16] = MPI_UINT16_T, [HT_F64] = MPI_DOUBLE, [HT_I32] = MPI_INT32_T, [HT_I64] = MPI_INT64_T};
+    static const MPI_Datatype types[] = {
+        [HT_F32] = MPI_FLOAT, [HT_BF16] = MPI_UINT16_T, [HT_F64] = MPI_DOUBLE, [HT_I32] = MPI_INT32_T, [HT_I64] = MPI_INT64_T};
     return types[dtype];
 }
 
@@ -133,7 +135,8 @@ static void run_all_reduce(const Run *run, const ht_reshard_step *step, MPI_Comm
     }
 }
 
-/* Counts of the blocks of a collective, and their places from `base` on; the planner makes such collectives for tensors whose elements an int counts. */
+/* Counts of the blocks of a collective, and their places from `base` on; the planner makes such collectives for tensors whose elements an
+ * int counts. */
 static void block_counts(const ht_block *blocks, int count, int64_t base, int *counts, int *places)
 {
     for (int i = 0; i < count; i++) {
@@ -146,8 +149,8 @@ static void run_reduce_scatter(const Run *run, const ht_reshard_step *step, MPI_
 {
     int *counts = checked_alloc(sizeof(int) * 2 * (size_t)step->send_count);
     block_counts(step->send, step->send_count, step->send->offset, counts, counts + step->send_count);
-    HT_MPI(MPI_Reduce_scatter(block_address(run, step, step->send, 0), block_address(run, step, step->receive, 0), counts, datatype(step->dtype),
-                              operation(step), comm));
+    HT_MPI(MPI_Reduce_scatter(block_address(run, step, step->send, 0), block_address(run, step, step->receive, 0), counts,
+                              datatype(step->dtype), operation(step), comm));
     free(counts);
 }
 
@@ -285,7 +288,8 @@ static void run_step(const Run *run, const ht_reshard_step *step)
     case HT_ALL_TO_ALL: run_all_to_all(run, step, comm); break;
     case HT_BROADCAST: run_broadcast(run, step, comm); break;
     case HT_REDUCE: run_reduce(run, step, comm); break;
-    default: ht_fail("%s: a step of unknown kind %d; the program and the library are of different versions", run->plan->name, (int)step->verb);
+    default:
+        ht_fail("%s: a step of unknown kind %d; the program and the library are of different versions", run->plan->name, (int)step->verb);
     }
 }
 

@@ -1,6 +1,6 @@
 #include "core/fail.h"
 
-#include "comm/mpi.h"
+#include "comm/world.h"
 
 #include <hetu/kernel.h>
 
@@ -12,8 +12,11 @@
 
 static const char *volatile doing;
 static volatile long long step = -1;
+static const volatile FailNote *noted;
 
 void fail_doing(const char *what) { doing = what; }
+
+const char *fail_doing_what(void) { return doing; }
 
 void fail_step(long long number) { step = number; }
 
@@ -27,12 +30,12 @@ void ht_fail(const char *format, ...)
     if (doing)
         snprintf(place, sizeof place, " (at %s)", doing);
     fflush(stdout);
-    if (ht_mpi_size() > 1)
-        fprintf(stderr, "hetu: rank %d: %s%s\n", ht_mpi_rank(), message, place);
+    if (world_size() > 1)
+        fprintf(stderr, "hetu: rank %d: %s%s\n", world_rank(), message, place);
     else
         fprintf(stderr, "hetu: %s%s\n", message, place);
     fflush(stderr);
-    ht_mpi_abort();
+    world_abort();
 }
 
 /* Appends text or a number to a line; safe in a signal handler. */
@@ -54,24 +57,57 @@ static size_t add_number(char *line, size_t length, size_t size, long long numbe
     return add_text(line, length, size, digits + at);
 }
 
+/* Begins a line: "hetu: rank 2 was ended in step 12". */
+static size_t add_rank_and_step(char *line, size_t size, const char *what)
+{
+    size_t length = add_text(line, 0, size, "hetu: rank ");
+    length = add_number(line, length, size, world_rank());
+    length = add_text(line, length, size, what);
+    if (step >= 0) {
+        length = add_text(line, length, size, " in step ");
+        length = add_number(line, length, size, step);
+    }
+    return length;
+}
+
+/* Adds what this rank does. */
+static size_t add_doing(char *line, size_t length, size_t size)
+{
+    const char *what = doing;
+    length = add_text(line, length, size, what ? " at " : " while it waited");
+    return add_text(line, length, size, what ? what : "");
+}
+
+static void write_line(char *line, size_t length, size_t size)
+{
+    length = add_text(line, length, size, "\n");
+    if (write(STDERR_FILENO, line, length) < 0)
+        _exit(1);
+}
+
 static void on_terminate(int signal_number)
 {
     char line[512];
-    size_t length = add_text(line, 0, sizeof line, "hetu: rank ");
-    length = add_number(line, length, sizeof line, ht_mpi_rank());
-    length = add_text(line, length, sizeof line, " was ended");
-    if (step >= 0) {
-        length = add_text(line, length, sizeof line, " in step ");
-        length = add_number(line, length, sizeof line, step);
-    }
-    const char *what = doing;
-    length = add_text(line, length, sizeof line, what ? " at " : " while it waited");
-    length = add_text(line, length, sizeof line, what ? what : "");
-    length = add_text(line, length, sizeof line, "\n");
-    if (write(STDERR_FILENO, line, length) < 0)
-        _exit(1);
+    size_t length = add_rank_and_step(line, sizeof line, " was ended");
+    write_line(line, add_doing(line, length, sizeof line), sizeof line);
     signal(signal_number, SIG_DFL);
     raise(signal_number);
+}
+
+static void on_deadline(int signal_number)
+{
+    (void)signal_number;
+    char line[1024];
+    size_t length = add_rank_and_step(line, sizeof line, " is not done within the time of HETU_TIMEOUT");
+    length = add_doing(line, length, sizeof line);
+    if (noted && noted->what) {
+        length = add_text(line, length, sizeof line, "; its device last began ");
+        length = add_text(line, length, sizeof line, noted->what);
+        length = add_text(line, length, sizeof line, " of ");
+        length = add_text(line, length, sizeof line, noted->where ? noted->where : "the program");
+    }
+    write_line(line, length, sizeof line);
+    _exit(1);
 }
 
 void fail_watch(void)
@@ -82,3 +118,12 @@ void fail_watch(void)
 }
 
 void fail_unwatch(void) { signal(SIGTERM, SIG_DFL); }
+
+void fail_deadline(int seconds, const volatile FailNote *note)
+{
+    struct sigaction action = {.sa_handler = on_deadline};
+    sigemptyset(&action.sa_mask);
+    noted = note;
+    sigaction(SIGALRM, seconds ? &action : &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    alarm((unsigned)seconds);
+}

@@ -1,5 +1,6 @@
 /* HETU_CHECK and HETU_DUMP: looking at what ranks hold after a step. */
-#include "comm/mpi.h"
+#include "comm/world.h"
+#include "core/device.h"
 #include "core/program.h"
 
 #include <errno.h>
@@ -11,11 +12,11 @@ static void check_one(const Program *program, const char *what, const char *name
 {
     Spread spread = {pieces, pieces_elements(pieces), program->image->device_count};
     int rank = pieces_differ(spread, data, sizeof(float));
-    if (rank == ht_mpi_rank())
+    if (rank == world_rank())
         ht_fail("after step %lld rank %d holds other bits of %s \"%s\" than a rank before it", (long long)program->worker.step - 1, rank,
                 what, name);
     if (rank >= 0)
-        HT_MPI(MPI_Barrier(ht_mpi_control()));
+        world_least(0);
 }
 
 void program_check(Program *program)
@@ -70,13 +71,16 @@ static void write_boxes(FILE *file, const ht_pieces *pieces, int rank)
     }
 }
 
-static void dump_one(const char *folder, const char *name, const ht_pieces *pieces, const void *data)
+static void dump_one(const char *folder, const char *name, const ht_pieces *pieces, void *data)
 {
     FILE *file = open_file(folder, name, ".bin");
-    fwrite(data, sizeof(float), (size_t)pieces_count(pieces, ht_mpi_rank()), file);
+    int64_t bytes = pieces_count(pieces, world_rank()) * (int64_t)sizeof(float);
+    void *host = device_map(data, bytes, DEVICE_READ);
+    fwrite(host, 1, (size_t)bytes, file);
+    device_unmap(data, host, bytes, DEVICE_READ);
     close_file(file, name);
     file = open_file(folder, name, ".boxes");
-    write_boxes(file, pieces, ht_mpi_rank());
+    write_boxes(file, pieces, world_rank());
     close_file(file, name);
 }
 
@@ -86,7 +90,7 @@ void program_dump(const Program *program, const char *folder)
     make_folder(folder);
     snprintf(path, sizeof path, "%s/step%lld", folder, (long long)program->worker.step - 1);
     make_folder(path);
-    snprintf(path, sizeof path, "%s/step%lld/%d", folder, (long long)program->worker.step - 1, ht_mpi_rank());
+    snprintf(path, sizeof path, "%s/step%lld/%d", folder, (long long)program->worker.step - 1, world_rank());
     make_folder(path);
     for (int p = 0; p < program->image->param_count; p++)
         dump_one(path, program->image->params[p].name, program->image->params[p].pieces, program->slots[p]);

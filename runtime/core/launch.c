@@ -1,7 +1,8 @@
 /* Ranks and threads: whether as many ranks run as the program needs, and how many threads each may use. */
 #define _GNU_SOURCE
-#include "comm/mpi.h"
+#include "comm/world.h"
 #include "core/fail.h"
+#include "core/device.h"
 #include "core/session.h"
 
 #include <errno.h>
@@ -10,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-void openblas_set_num_threads(int threads);
 
 static int node_cores(void)
 {
@@ -28,7 +27,7 @@ static int own_cores(void)
 
 void session_set_threads(void)
 {
-    int threads = node_cores() / ht_mpi_node_size();
+    int threads = node_cores() / world_node_size();
     if (threads > own_cores())
         threads = own_cores();
     if (threads < 1)
@@ -36,7 +35,6 @@ void session_set_threads(void)
     if (getenv("OMP_NUM_THREADS"))
         threads = omp_get_max_threads();
     omp_set_num_threads(threads);
-    openblas_set_num_threads(threads);
 }
 
 static void print_command(int ranks, int argc, char **argv)
@@ -92,14 +90,30 @@ void session_check_ranks(int argc, char **argv)
 {
     int needed = image_ranks() > 1 ? image_ranks() : 1;
     const ht_image *smaller = smaller_image();
-    if (ht_mpi_size() == needed && !smaller)
+    if (world_size() == needed && !smaller)
         return;
-    if (ht_mpi_rank() == 0 && smaller)
-        fprintf(stderr, "hetu: %s was compiled for %d device%s, but %s for %d; compile them for as many\n", smaller->source, smaller->device_count,
-                smaller->device_count == 1 ? "" : "s", largest_image()->source, needed);
-    else if (ht_mpi_rank() == 0)
-        explain_ranks(ht_mpi_size(), argc, argv);
+    if (world_rank() == 0 && smaller)
+        fprintf(stderr, "hetu: %s was compiled for %d device%s, but %s for %d; compile them for as many\n", smaller->source,
+                smaller->device_count, smaller->device_count == 1 ? "" : "s", largest_image()->source, needed);
+    else if (world_rank() == 0)
+        explain_ranks(world_size(), argc, argv);
+    session_leave(1);
+}
+
+void session_leave(int status)
+{
     fail_unwatch();
-    ht_mpi_close();
-    exit(1);
+    world_close();
+    exit(status);
+}
+
+void session_take_device(void)
+{
+    const char *missing = device_open();
+    int first = world_least(missing ? world_rank() : world_size());
+    if (first == world_size())
+        return;
+    if (first == world_rank())
+        fprintf(stderr, "hetu: %s\n", missing);
+    session_leave(1);
 }

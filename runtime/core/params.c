@@ -1,9 +1,12 @@
+#define _GNU_SOURCE
 #include "core/params.h"
 
+#include "comm/world.h"
+#include "core/device.h"
 #include "core/memory.h"
-#include "comm/mpi.h"
 #include "core/random.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +27,8 @@ static void initialise(const ParamCopy *copy, const ht_image_param *image, int r
 {
     const ht_pieces *pieces = copy->pieces;
     ht_init init = {(ht_init_kind)image->init, image->a};
-    float *at = copy->data;
+    int64_t bytes = pieces_count(pieces, rank) * (int64_t)sizeof(float);
+    float *host = device_map(copy->data, bytes, DEVICE_WRITE), *at = host;
     int64_t lo[32], hi[32];
     for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++) {
         int64_t count = 1;
@@ -36,18 +40,21 @@ static void initialise(const ParamCopy *copy, const ht_image_param *image, int r
         ht_init_box(at, &init, seed, image->name, pieces->rank, pieces->extent, lo, hi);
         at += count;
     }
+    device_unmap(copy->data, host, bytes, DEVICE_WRITE);
 }
 
 static ParamCopy *add_copy(Param *param, const ht_pieces *pieces, int rank)
 {
     ParamCopy *copy = memory_array(1, sizeof *copy);
     copy->pieces = pieces;
-    copy->data = memory_storage(pieces_count(pieces, rank) * (int64_t)sizeof(float));
+    copy->data = device_alloc(pieces_count(pieces, rank) * (int64_t)sizeof(float));
     copy->version = -1;
     copy->next = param->copies;
     param->copies = copy;
     return copy;
 }
+
+static int compare_names(const void *a, const void *b) { return strcmp(((const Param *)a)->name, ((const Param *)b)->name); }
 
 static Param *add_param(Params *params, const ht_image_param *image, int ranks)
 {
@@ -60,20 +67,20 @@ static Param *add_param(Params *params, const ht_image_param *image, int ranks)
             ht_fail("no memory for %d parameters", params->capacity);
     }
     params->at[params->count++] = param;
-    HASH_ADD_KEYPTR(hh, params->by_name, param->name, strlen(param->name), param);
+    if (!tsearch(param, &params->by_name, compare_names))
+        ht_fail("no memory for %d parameters", params->capacity);
     return param;
 }
 
 Param *params_find(const Params *params, const char *name)
 {
-    Param *param;
-    HASH_FIND_STR(params->by_name, name, param);
-    return param;
+    Param *const *found = tfind(&(Param){.name = name}, &params->by_name, compare_names);
+    return found ? *found : NULL;
 }
 
 ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, uint64_t seed, Param **param)
 {
-    int rank = ht_mpi_rank();
+    int rank = world_rank();
     *param = params_find(params, image->name);
     if (*param && (*param)->elements != pieces_elements(image->pieces))
         ht_fail("the parameter \"%s\" has %lld elements in one program and %lld in another", image->name, (long long)(*param)->elements,
@@ -116,13 +123,15 @@ void param_set(Param *param, const float *from)
     param_changed(param, to);
 }
 
+static void keep(void *param) { (void)param; }
+
 void params_destroy(Params *params)
 {
-    HASH_CLEAR(hh, params->by_name);
+    tdestroy(params->by_name, keep);
     for (int p = 0; p < params->count; p++) {
         for (ParamCopy *copy = params->at[p]->copies, *next; copy; copy = next) {
             next = copy->next;
-            free(copy->data);
+            device_free(copy->data);
             free(copy);
         }
         free(params->at[p]);

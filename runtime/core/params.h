@@ -8,11 +8,9 @@
 
 #include "core/pieces.h"
 
-#include <uthash.h>
-
 typedef struct ParamCopy {
     const ht_pieces *pieces;
-    float *data;
+    float *data; // on the device
     int64_t version;
     struct ParamCopy *next;
 } ParamCopy;
@@ -23,12 +21,11 @@ typedef struct Param {
     int64_t version; // of the newest copy
     int number, ranks;
     ParamCopy *copies;
-    UT_hash_handle hh;
 } Param;
 
 typedef struct Params {
-    Param *by_name; // in the order of their making
-    Param **at;
+    void *by_name; // a tree of <search.h>
+    Param **at;    // in the order of their making
     int count, capacity;
 } Params;
 

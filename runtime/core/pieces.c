@@ -1,6 +1,7 @@
 #include "core/pieces.h"
 
-#include "comm/mpi.h"
+#include "comm/world.h"
+#include "core/device.h"
 #include "core/memory.h"
 
 #include <stdlib.h>
@@ -169,7 +170,7 @@ static Runs runs_union(Runs a, Runs b)
 /* What each rank gives away: its elements that no earlier rank has. */
 static Runs *owned_runs(Spread spread)
 {
-    int ranks = ht_mpi_size();
+    int ranks = world_size();
     Runs *owned = memory_array(ranks, sizeof(Runs));
     Runs covered = {0, memory_array(0, sizeof(Run))};
     for (int rank = 0; rank < ranks; rank++) {
@@ -234,7 +235,7 @@ static void give(const Common *common, int64_t count, int64_t elements, const ch
         memcpy(at, source + (size_t)common[i].from * element, (size_t)common[i].count * element);
         at += (size_t)common[i].count * element;
     }
-    ht_mpi_send(packed, (size_t)elements * element, to);
+    world_send(packed, (size_t)elements * element, to);
     free(packed);
 }
 
@@ -242,7 +243,7 @@ static void give(const Common *common, int64_t count, int64_t elements, const ch
 static bool take(const Common *common, int64_t count, int64_t elements, char *target, size_t element, int from, bool compare)
 {
     char *packed = memory_array(elements, element);
-    ht_mpi_receive(packed, (size_t)elements * element, from);
+    world_receive(packed, (size_t)elements * element, from);
     const char *at = packed;
     bool equal = true;
     for (int64_t i = 0; i < count; i++) {
@@ -260,7 +261,7 @@ static bool take(const Common *common, int64_t count, int64_t elements, char *ta
 /* One pair of ranks; nothing unless this rank is one of them. */
 static bool exchange(Runs from, Runs to, int giver, int taker, const void *source, void *target, size_t element, bool compare)
 {
-    int me = ht_mpi_rank();
+    int me = world_rank();
     if (me != giver && me != taker)
         return true;
     Common *common;
@@ -279,7 +280,7 @@ static bool exchange(Runs from, Runs to, int giver, int taker, const void *sourc
 /* Every pair of ranks in one order, the same on all ranks, so that blocking calls cannot wait in a circle. */
 static bool exchange_all(Spread from, const void *source, Spread to, void *target, size_t element, bool compare)
 {
-    int ranks = ht_mpi_size();
+    int ranks = world_size();
     Runs *givers = owned_runs(from);
     Runs *takers = memory_array(ranks, sizeof(Runs));
     for (int rank = 0; rank < ranks; rank++)
@@ -293,17 +294,41 @@ static bool exchange_all(Spread from, const void *source, Spread to, void *targe
     return equal;
 }
 
+/* Bytes of this rank's part of a spread. */
+static int64_t own_bytes(Spread spread, size_t element)
+{
+    bool holds = spread.pieces && world_rank() < spread.ranks;
+    return holds ? pieces_count(spread.pieces, world_rank()) * (int64_t)element : 0;
+}
+
+/* Host memory with this rank's part of a spread. */
+static void *spread_map(Spread spread, const void *data, size_t element, DeviceAccess access)
+{
+    return spread.pieces ? device_map((void *)data, own_bytes(spread, element), access) : (void *)data;
+}
+
+static void spread_unmap(Spread spread, const void *data, void *host, size_t element, DeviceAccess access)
+{
+    if (spread.pieces)
+        device_unmap((void *)data, host, own_bytes(spread, element), access);
+}
+
 void pieces_move(Spread from, const void *source, Spread to, void *target, size_t element)
 {
-    exchange_all(from, source, to, target, element, false);
+    void *give = spread_map(from, source, element, DEVICE_READ), *take = spread_map(to, target, element, DEVICE_WRITE);
+    exchange_all(from, give, to, take, element, false);
+    spread_unmap(from, source, give, element, DEVICE_READ);
+    spread_unmap(to, target, take, element, DEVICE_WRITE);
 }
 
 int pieces_differ(Spread spread, const void *data, size_t element)
 {
-    if (ht_mpi_size() == 1)
+    int size = world_size();
+    if (size == 1)
         return -1;
-    bool equal = exchange_all(spread, data, spread, (void *)data, element, true);
-    int mine = equal ? ht_mpi_size() : ht_mpi_rank(), first;
-    HT_MPI(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, ht_mpi_control()));
-    return first == ht_mpi_size() ? -1 : first;
+    void *host = spread_map(spread, data, element, DEVICE_READ);
+    bool equal = exchange_all(spread, host, spread, host, element, true);
+    spread_unmap(spread, data, host, element, DEVICE_READ);
+    int first = world_least(equal ? size : world_rank());
+    return first == size ? -1 : first;
 }

@@ -24,7 +24,7 @@ int64_t pieces_count(const ht_pieces *pieces, int rank);
 /* Whether two tables give every rank the same elements in the same order. */
 bool pieces_equal(const ht_pieces *a, const ht_pieces *b, int ranks);
 
-/* How elements are spread over ranks: as `pieces` say, or whole on rank 0 (pieces NULL). */
+/* How elements are spread over ranks: in device memory as `pieces` say, or whole in host memory of rank 0 (pieces NULL). */
 typedef struct Spread {
     const ht_pieces *pieces;
     int64_t elements;

@@ -1,18 +1,16 @@
 #include "core/program.h"
 
-#include "comm/mpi.h"
+#include "comm/moves.h"
+#include "comm/world.h"
 #include "core/fail.h"
 #include "core/memory.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static size_t dtype_size(ht_dtype dtype)
-{
-    static const size_t SIZES[] = {[HT_F32] = 4, [HT_BF16] = 2, [HT_F64] = 8, [HT_I32] = 4, [HT_I64] = 8};
-    return SIZES[dtype];
-}
+static_assert((int)DEVICE_HYPER == (int)HT_HYPER, "a step has the numbers of an optimizer");
 
 /* ---- making ---- */
 
@@ -35,8 +33,9 @@ static void open_params(Program *program, Params *params, uint64_t seed)
         mine->copy = params_open(params, &image->params[p], image->device_count, seed, &mine->param);
         program->slots[p] = mine->copy->data;
         for (int s = 0; s < image->params[p].state_count; s++) {
-            int64_t bytes = pieces_count(image->params[p].state[s], ht_mpi_rank()) * (int64_t)sizeof(float);
-            state_slots(program, p)[s] = memset(memory_storage(bytes), 0, (size_t)bytes);
+            int64_t bytes = pieces_count(image->params[p].state[s], world_rank()) * (int64_t)sizeof(float);
+            state_slots(program, p)[s] = device_alloc(bytes);
+            device_zero(state_slots(program, p)[s], bytes);
         }
     }
 }
@@ -48,13 +47,13 @@ static void open_inputs(Program *program)
         ht_fail("the model %s has %d inputs; a program takes at most %d", image->model, image->input_count, PROGRAM_MAX_INPUTS);
     for (int i = 0; i < image->input_count; i++)
         input_slots(program)[i] =
-            memory_storage(pieces_count(image->inputs[i].pieces, ht_mpi_rank()) * (int64_t)dtype_size(image->inputs[i].dtype));
+            device_alloc(pieces_count(image->inputs[i].pieces, world_rank()) * (int64_t)ht_dtype_bytes(image->inputs[i].dtype));
 }
 
 Program *program_create(const ht_image *image, Params *params, uint64_t seed)
 {
     Program *program = memory_array(1, sizeof *program);
-    int device = ht_mpi_rank(), role = image->role_of[device];
+    int device = world_rank(), role = image->role_of[device];
     program->image = image;
     program->role = role < 0 ? NULL : &image->roles[role];
     program->slots = memory_array((int64_t)image->param_count * (1 + image->state_count) + image->input_count, sizeof(void *));
@@ -62,7 +61,7 @@ Program *program_create(const ht_image *image, Params *params, uint64_t seed)
     open_inputs(program);
     program->worker =
         (ht_worker){.slot = program->slots, .piece = image->piece[device], .training = image->trains, .seed = seed, .device = device};
-    program->worker.arena = memory_storage(program->role ? program->role->arena_bytes : 0);
+    program->worker.arena = device_alloc(program->role ? program->role->arena_bytes : 0);
     return program;
 }
 
@@ -71,10 +70,11 @@ void program_destroy(Program *program)
     const ht_image *image = program->image;
     for (int p = 0; p < image->param_count; p++)
         for (int s = 0; s < image->params[p].state_count; s++)
-            free(state_slots(program, p)[s]);
+            device_free(state_slots(program, p)[s]);
     for (int i = 0; i < image->input_count; i++)
-        free(input_slots(program)[i]);
-    free(program->worker.arena);
+        device_free(input_slots(program)[i]);
+    device_free(program->worker.arena);
+    device_forget(program->recording);
     free(program->slots);
     free(program->params);
     free(program);
@@ -97,7 +97,7 @@ void program_feed(Program *program, int input, const void *data)
     const ht_image_input *image = &program->image->inputs[input];
     fail_doing(image->at);
     pieces_move(whole(program, image->pieces), data, spread_of(program, image->pieces), input_slots(program)[input],
-                dtype_size(image->dtype));
+                ht_dtype_bytes(image->dtype));
     program->fed[input] = true;
     fail_doing(NULL);
 }
@@ -106,7 +106,7 @@ void program_fetch(Program *program, int output, void *to)
 {
     const ht_image_output *image = &program->image->outputs[output];
     const void *data = program->role ? ht_at(&program->worker, image->buffer[program->role - program->image->roles]) : NULL;
-    pieces_move(spread_of(program, image->pieces), data, whole(program, image->pieces), to, dtype_size(image->dtype));
+    pieces_move(spread_of(program, image->pieces), data, whole(program, image->pieces), to, ht_dtype_bytes(image->dtype));
 }
 
 int program_input(const Program *program, const char *name)
@@ -133,8 +133,10 @@ static void run_phase(Program *program, ht_phase *phase)
         phase(&program->worker);
 }
 
-static void run_role(Program *program)
+/* Issues the work of a step. */
+static void run_role(void *argument)
 {
+    Program *program = argument;
     run_phase(program, program->role->before);
     for (int64_t turn = 0; turn < program->image->microbatches; turn++) {
         program->worker.microbatch = turn;
@@ -163,12 +165,14 @@ static float loss_of(Program *program)
 
 float program_run(Program *program, const float *hyper)
 {
-    program->worker.hyper = hyper;
+    program->numbers = (StepNumbers){.step = program->worker.step, .seed = program->worker.seed, .training = program->worker.training};
+    memcpy(program->numbers.hyper, hyper, sizeof program->numbers.hyper);
+    program->worker.hyper = device_numbers(&program->numbers);
     fail_step(program->worker.step);
     for (int p = 0; p < program->image->param_count; p++)
         param_refresh(program->params[p].param, program->params[p].copy);
     if (program->role)
-        run_role(program);
+        device_run(&program->recording, run_role, program);
     fail_doing(NULL);
     for (int p = 0; program->image->trains && p < program->image->param_count; p++)
         param_changed(program->params[p].param, program->params[p].copy);
@@ -194,34 +198,4 @@ void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to
     fail_doing(where);
     ht_reshard_run(plan, r->device, from, to, scratch);
     fail_doing(NULL);
-}
-
-void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype)
-{
-    if (!r->microbatch) {
-        memmove(to, from, (size_t)count * dtype_size(dtype));
-        return;
-    }
-    for (int64_t i = 0; i < count; i++)
-        switch (dtype) {
-        case HT_F32: ((float *)to)[i] += ((const float *)from)[i]; break;
-        case HT_BF16:
-            ((uint16_t *)to)[i] = ht_bf16_store(ht_bf16_load(((uint16_t *)to)[i]) + ht_bf16_load(((const uint16_t *)from)[i]));
-            break;
-        case HT_F64: ((double *)to)[i] += ((const double *)from)[i]; break;
-        case HT_I32: ((int32_t *)to)[i] += ((const int32_t *)from)[i]; break;
-        case HT_I64: ((int64_t *)to)[i] += ((const int64_t *)from)[i]; break;
-        }
-}
-
-void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum)
-{
-    for (int64_t i = 0; i < count; i++)
-        switch (dtype) {
-        case HT_F32: ((float *)to)[i] = maximum ? -INFINITY : 0; break;
-        case HT_BF16: ((uint16_t *)to)[i] = maximum ? ht_bf16_store(-INFINITY) : 0; break;
-        case HT_F64: ((double *)to)[i] = maximum ? -INFINITY : 0; break;
-        case HT_I32: ((int32_t *)to)[i] = maximum ? INT32_MIN : 0; break;
-        case HT_I64: ((int64_t *)to)[i] = maximum ? INT64_MIN : 0; break;
-        }
 }

@@ -4,6 +4,7 @@
 
 #include "core/image.h"
 #include "core/params.h"
+#include "core/device.h"
 
 enum { PROGRAM_MAX_INPUTS = 256 };
 
@@ -16,7 +17,9 @@ typedef struct Program {
     const ht_image *image;
     const ht_image_role *role; // NULL: this rank is idle
     ht_worker worker;
-    void **slots; // parameters, states, inputs
+    StepNumbers numbers;
+    DeviceRecording *recording; // of the device's work in a step
+    void **slots;               // parameters, states, inputs
     ProgramParam *params;
     bool fed[PROGRAM_MAX_INPUTS];
     bool ran;

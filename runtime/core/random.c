@@ -1,26 +1,8 @@
-/* Philox4x32-10 and what is drawn from it. */
+/* What is drawn from Philox4x32-10. */
 #include "core/random.h"
 
 #include <math.h>
 #include <string.h>
-
-static inline RandomBlock philox_round(RandomBlock c, uint32_t k0, uint32_t k1)
-{
-    uint64_t p0 = (uint64_t)0xD2511F53u * c.at[0], p1 = (uint64_t)0xCD9E8D57u * c.at[2];
-    return (RandomBlock){{(uint32_t)(p1 >> 32) ^ c.at[1] ^ k0, (uint32_t)p1, (uint32_t)(p0 >> 32) ^ c.at[3] ^ k1, (uint32_t)p0}};
-}
-
-RandomBlock random_block(uint64_t seed, uint64_t stream, uint64_t element)
-{
-    RandomBlock c = {{(uint32_t)element, (uint32_t)(element >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)}};
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    for (int round = 0; round < 10; round++) {
-        c = philox_round(c, k0, k1);
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return c;
-}
 
 uint64_t random_stream_of_name(const char *name)
 {
@@ -29,16 +11,6 @@ uint64_t random_stream_of_name(const char *name)
         hash = (hash ^ *p) * 0x100000001b3u;
     return hash;
 }
-
-/* Spreads the bits of a number over the whole word (the finaliser of SplitMix64). */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-uint64_t random_stream_of_step(int64_t stream, int64_t step) { return mix((uint64_t)step + mix((uint64_t)stream + 0x9e3779b97f4a7c15u)); }
 
 uint32_t random_bits(uint64_t seed, uint64_t stream, uint64_t index) { return random_block(seed, stream, index / 4).at[index % 4]; }
 

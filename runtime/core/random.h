@@ -1,24 +1,17 @@
 /* Counter-based random numbers: each number is a function of (seed, stream, element), so any device can draw any element of any tensor, and
  * every distribution of a model starts from the same weights and drops the same elements.
- *
- * The generator is Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011).
  */
 #ifndef CORE_RANDOM_H
 #define CORE_RANDOM_H
+
+#include "core/philox.h"
 
 #include <hetu/hetu.h>
 
 #include <stdint.h>
 
-/* Four numbers of 32 bits for a counter of 128 bits (element, stream) and a key of 64 bits. */
-typedef struct RandomBlock {
-    uint32_t at[4];
-} RandomBlock;
-RandomBlock random_block(uint64_t seed, uint64_t stream, uint64_t element);
-
-/* A stream's number from a name (64-bit FNV-1a), and from a number and a step. */
+/* A stream's number from a name (64-bit FNV-1a). */
 uint64_t random_stream_of_name(const char *name);
-uint64_t random_stream_of_step(int64_t stream, int64_t step);
 
 /* The `index`-th of a stream's numbers of 32 bits: four consecutive indices share a block. */
 uint32_t random_bits(uint64_t seed, uint64_t stream, uint64_t index);

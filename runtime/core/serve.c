@@ -1,5 +1,6 @@
 /* Commands of a session on all ranks. */
-#include "comm/mpi.h"
+#include "comm/world.h"
+#include "core/device.h"
 #include "core/fail.h"
 #include "core/memory.h"
 #include "core/session.h"
@@ -42,7 +43,7 @@ static void carry_out(ht_session *session, const Command *command, Payload *payl
 
 void session_issue(ht_session *session, Command *command, Payload *payload)
 {
-    ht_mpi_broadcast(command, sizeof *command);
+    world_broadcast(command, sizeof *command);
     carry_out(session, command, payload);
 }
 
@@ -51,10 +52,9 @@ void session_serve(ht_session *session)
     Command command;
     do {
         Payload payload = {0};
-        ht_mpi_broadcast(&command, sizeof command);
+        world_broadcast(&command, sizeof command);
         carry_out(session, &command, &payload);
     } while (command.kind != COMMAND_CLOSE);
-    fail_unwatch();
-    ht_mpi_close();
+    session_close(session);
     exit(0);
 }

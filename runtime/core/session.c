@@ -1,7 +1,8 @@
 /* The public interface of <hetu/hetu.h>: sessions, programs, feeds and fetches, on rank 0. */
 #include "core/session.h"
 
-#include "comm/mpi.h"
+#include "comm/world.h"
+#include "core/device.h"
 #include "core/fail.h"
 #include "core/memory.h"
 
@@ -11,7 +12,24 @@
 
 static ht_session session = {.seed = 1};
 
+static const EagerLibrary *eager; // NULL: it is not linked
+
+void session_use_eager(const EagerLibrary *library) { eager = library; }
+
 /* ---- opening and closing ---- */
+
+void session_close(ht_session *closed)
+{
+    for (int p = 0; p < closed->program_count; p++)
+        program_destroy(closed->programs[p]);
+    free(closed->programs);
+    closed->programs = NULL;
+    closed->program_count = 0;
+    params_destroy(&closed->params);
+    fail_unwatch();
+    device_close();
+    world_close();
+}
 
 void ht_close(ht_session *closed)
 {
@@ -20,14 +38,7 @@ void ht_close(ht_session *closed)
     closed->open = false;
     Command command = {.kind = COMMAND_CLOSE};
     session_issue(closed, &command, &(Payload){0});
-    for (int p = 0; p < closed->program_count; p++)
-        program_destroy(closed->programs[p]);
-    free(closed->programs);
-    closed->programs = NULL;
-    closed->program_count = 0;
-    params_destroy(&closed->params);
-    fail_unwatch();
-    ht_mpi_close();
+    session_close(closed);
 }
 
 static void close_at_exit(void) { ht_close(&session); }
@@ -36,15 +47,16 @@ ht_session *ht_open(int *argc, char ***argv)
 {
     if (session.open)
         ht_fail("ht_open is called a second time");
-    ht_mpi_open(argc, argv);
+    world_open(argc, argv);
     fail_watch();
     image_check();
     session_check_ranks(argc ? *argc : 0, argv ? *argv : NULL);
     session_set_threads();
+    session_take_device();
     session.check = getenv("HETU_CHECK") && strcmp(getenv("HETU_CHECK"), "0");
     session.dump = getenv("HETU_DUMP");
     session.open = true;
-    if (ht_mpi_rank() > 0)
+    if (world_rank() > 0)
         session_serve(&session);
     atexit(close_at_exit);
     return &session;
@@ -79,16 +91,16 @@ static ht_program *new_program(ht_session *open, bool trains)
     return program;
 }
 
-/* A model without an image: the one-device library. */
+/* A model without an image: the one-device library, where it is linked. */
 static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void), const ht_optimizer *optimizer)
 {
-    if (open->program_count || ht_mpi_size() > 1)
+    if (open->program_count || world_size() > 1 || !eager)
         ht_fail("%s got a model function that hetucc did not compile; function and call must stand in one source file",
                 optimizer ? "ht_train" : "ht_infer");
     if (!open->eager)
-        open->eager = eager_store_create(open->seed);
+        open->eager = eager->store_create(open->seed);
     ht_program *program = new_program(open, optimizer);
-    program->eager = eager_program_create(open->eager, model, optimizer);
+    program->eager = eager->program_create(open->eager, model, optimizer);
     return program;
 }
 
@@ -103,9 +115,16 @@ static ht_program *open_image(ht_session *open, int index)
     return program;
 }
 
-ht_program *ht_train(ht_session *open, ht_tensor (*model)(void), ht_optimizer optimizer)
+static void check_options(ht_program_options options)
+{
+    if (options.dtype != HT_F32 && options.dtype != HT_BF16)
+        ht_fail("a program computes in HT_F32 or HT_BF16, not in type %d", (int)options.dtype);
+}
+
+ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimizer optimizer, ht_program_options options)
 {
     check_open(open);
+    check_options(options);
     int index = image_find(model, true);
     if (index < 0)
         return open_eager(open, model, &optimizer);
@@ -116,9 +135,10 @@ ht_program *ht_train(ht_session *open, ht_tensor (*model)(void), ht_optimizer op
     return program;
 }
 
-ht_program *ht_infer(ht_session *open, ht_tensor (*model)(void))
+ht_program *ht_infer_with(ht_session *open, ht_tensor (*model)(void), ht_program_options options)
 {
     check_open(open);
+    check_options(options);
     int index = image_find(model, false);
     return index < 0 ? open_eager(open, model, NULL) : open_image(open, index);
 }
@@ -179,7 +199,7 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains)
     if (program->trains != trains)
         ht_fail(trains ? "ht_step needs a program of ht_train; ht_run runs those of ht_infer"
                        : "ht_run needs a program of ht_infer; ht_step runs those of ht_train");
-    return program->eager ? eager_program_step(program->eager, feeds) : run_image(program, feeds);
+    return program->eager ? eager->program_step(program->eager, feeds) : run_image(program, feeds);
 }
 
 float ht_step_with(ht_program *program, const ht_fed *feeds) { return run(program, feeds, true); }
@@ -193,7 +213,7 @@ void ht_fetch(ht_program *program, const char *name, void *to)
         ht_fail("ht_fetch of output \"%s\" was given NULL to copy to", name);
     check_open(program->session);
     if (program->eager) {
-        eager_program_fetch(program->eager, name, to);
+        eager->program_fetch(program->eager, name, to);
         return;
     }
     int output = program_output(image_program(program), name);
@@ -212,7 +232,7 @@ void ht_set_hyper(ht_program *program, int index, float value)
         ht_fail("an optimizer has the numbers 0 to %d; there is no number %d", HT_HYPER - 1, index);
     program->hyper[index] = value;
     if (program->eager)
-        eager_program_set_hyper(program->eager, index, value);
+        eager->program_set_hyper(program->eager, index, value);
 }
 
 void ht_set_rate(ht_program *program, float rate) { ht_set_hyper(program, 0, rate); }
@@ -223,7 +243,7 @@ const char *ht_param_name(ht_session *open, int index, size_t *count)
 {
     check_open(open);
     if (open->eager) {
-        const eager_param *param = eager_store_param(open->eager, index);
+        const eager_param *param = eager->store_param(open->eager, index);
         *count = param ? (size_t)param->count : 0;
         return param ? param->name : NULL;
     }
@@ -240,7 +260,7 @@ static void check_count(const char *name, size_t has, size_t count)
 
 static eager_param *find_eager(ht_session *open, const char *name, size_t count)
 {
-    eager_param *param = eager_store_find(open->eager, name);
+    eager_param *param = eager->store_find(open->eager, name);
     if (!param)
         ht_fail("there is no parameter \"%s\"", name);
     check_count(name, (size_t)param->count, count);

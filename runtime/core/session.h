@@ -3,7 +3,7 @@
 #define CORE_SESSION_H
 
 #include "core/program.h"
-#include "eager/eager.h"
+#include "core/eager.h"
 
 struct ht_session {
     bool open;
@@ -50,10 +50,19 @@ void session_issue(ht_session *session, Command *command, Payload *payload);
 /* On the others: carries out commands until the session ends, and ends the process with it. */
 _Noreturn void session_serve(ht_session *session);
 
+/* What is left to do on every rank when the session ends. */
+void session_close(ht_session *session);
+
 /* Ends the program with the right command line unless as many ranks run as the images need. */
 void session_check_ranks(int argc, char **argv);
 
-/* Threads for kernels and BLAS on this rank: OMP_NUM_THREADS, else this rank's share of the node's cores. */
+/* Threads for kernels on this rank: OMP_NUM_THREADS, else this rank's share of the node's cores. */
 void session_set_threads(void);
+
+/* Takes this rank's device; all ranks end with one line when a rank has none. */
+void session_take_device(void);
+
+/* Ends this rank; all ranks together. */
+_Noreturn void session_leave(int status);
 
 #endif

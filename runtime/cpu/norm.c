@@ -1,6 +1,6 @@
 /* Layer, root-mean-square and length normalisation over the last dimension. */
 #include "cpu/cpu.h"
-#include "cpu/kernels.h"
+#include "core/kernels.h"
 #include "cpu/rows.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Updates of parameters. Results may lie in the operands' storage. */
 #include "cpu/cpu.h"
-#include "cpu/kernels.h"
+#include "core/kernels.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Rotary position embedding. */
 #include "cpu/cpu.h"
-#include "cpu/kernels.h"
+#include "core/kernels.h"
 #include "cpu/rows.h"
 
 #include <math.h>

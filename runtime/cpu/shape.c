@@ -1,7 +1,7 @@
 /* Kernels that move or make elements: slice, pad, concat, iota, cast, dropout. */
 #include "core/random.h"
 #include "cpu/cpu.h"
-#include "cpu/kernels.h"
+#include "core/kernels.h"
 #include "cpu/rows.h"
 
 #include <hetu/rt.h>
@@ -121,8 +121,7 @@ static uint64_t row_start(const ht_view *x, int64_t r)
     return start;
 }
 
-/* Elements are dropped where their 32 bits are below `below`. */
-static void drop_row(float *y, const float *x, int64_t n, uint64_t seed, uint64_t stream, uint64_t start, uint32_t below, float scale)
+static void drop_row(float *y, const float *x, int64_t n, uint64_t seed, uint64_t stream, uint64_t start, RandomDrop drop)
 {
     enum { RUN = 256 };
     uint32_t bits[RUN];
@@ -130,7 +129,7 @@ static void drop_row(float *y, const float *x, int64_t n, uint64_t seed, uint64_
         int64_t count = n - i < RUN ? n - i : RUN;
         random_bits_fill(bits, seed, stream, start + (uint64_t)i, count);
         for (int64_t j = 0; j < count; j++)
-            y[i + j] = bits[j] < below ? 0.0f : x[i + j] * scale;
+            y[i + j] = bits[j] < drop.below ? 0.0f : x[i + j] * drop.scale;
     }
 }
 
@@ -146,15 +145,14 @@ void ht_dropout_kernel(const ht_call *call)
         return;
     }
     uint64_t stream = random_stream_of_step(call->attr[1].i, call->step);
-    uint32_t below = p >= 1 ? UINT32_MAX : (uint32_t)(p * 4294967296.0);
-    float scale = p >= 1 ? 0.0f : (float)(1 / (1 - p));
+    RandomDrop drop = random_drop(p);
 #pragma omp parallel if (count > CPU_PARALLEL)
     {
         float *scratch = cpu_alloc((size_t)(2 * n) * sizeof(float));
 #pragma omp for schedule(static)
         for (int64_t r = 0; r < rows; r++) {
             float *to = row_target(&y, r, scratch);
-            drop_row(to, row_load(&x, r, scratch + n), n, call->seed, stream, row_start(in, r), below, scale);
+            drop_row(to, row_load(&x, r, scratch + n), n, call->seed, stream, row_start(in, r), drop);
             row_store(&y, r, to);
         }
         free(scratch);

@@ -1,6 +1,7 @@
 /* ht_product for operands and results of any type: bf16 is widened to f32 on the way in and rounded on the way out. */
-#include "cpu/axes.h"
+#include "core/contraction.h"
 #include "cpu/cpu.h"
+#include "cpu/product.h"
 #include "cpu/rows.h"
 
 #include <hetu/rt.h>

@@ -13,21 +13,9 @@
 #ifndef EAGER_EAGER_H
 #define EAGER_EAGER_H
 
-#include <hetu/hetu.h>
+#include "core/eager.h"
 
-typedef struct eager_store eager_store;
-typedef struct eager_program eager_program;
-
-/* The parameters of a session, shared by its programs. */
-typedef struct eager_param {
-    const char *name; // full, scopes included
-    ht_dims shape;
-    int64_t count; // elements
-    float *data;
-    ht_init init;
-    bool no_decay, frozen;
-} eager_param;
-
+/* The parameters of a session. */
 eager_store *eager_store_create(uint64_t seed);
 void eager_store_destroy(eager_store *store);
 

@@ -2,7 +2,7 @@
 
 #include "generate.h"
 
-#include <stdlib.h>
+#include <math.h>
 
 /* Enters a box: the places of its elements follow one another from `next` on. */
 static int enter_box(const Box *box, Shape view, int *offset, int next)
@@ -118,7 +118,8 @@ static int partial_bound(const Held *from, const Held *to, int element)
         for (int id = 0; id < 32; id++) {
             int missing = 0;
             for (int i = 0; i < to->device_count; i++)
-                missing += to->regions[i].replica == r && to->regions[i].partial == id && to->offset[i][element] >= 0 && !device_holds(from, to->devices[i], element);
+                missing += to->regions[i].replica == r && to->regions[i].partial == id && to->offset[i][element] >= 0 &&
+                           !device_holds(from, to->devices[i], element);
             if (to->ids[r][element] >> id & 1 && (!best || missing + 1 < best))
                 best = missing + 1;
         }
@@ -181,64 +182,169 @@ long textbook_slack(const Held *from, const Held *to)
     return total;
 }
 
-long must_receive(const Held *from, const Held *to, int device)
+/* ---- what must be moved ---- */
+
+/* Elements that the devices of a set, as bits, must send or receive at least. */
+typedef struct Demand {
+    uint32_t set;
+    long count;
+} Demand;
+
+typedef struct Demands {
+    Demand *at;
+    int count;
+} Demands;
+
+static void add_demand(Demands *demands, uint32_t set, long count)
 {
-    int i = find_device(to, device), k = find_device(from, device);
-    long total = 0;
-    for (int e = 0; i >= 0 && e < from->volume && to->partial == STATE_DUP; e++)
-        total += to->offset[i][e] >= 0 && (k < 0 || !holds_whole(from, k, e));
-    return total;
+    int i = 0;
+    while (i < demands->count && demands->at[i].set != set)
+        i++;
+    demands->count += i == demands->count;
+    demands->at[i].set = set;
+    demands->at[i].count += count;
 }
 
-/* Sets of devices, as bits by index, of which one must send an element: the holders of the value, or those of each contribution to the only replica, when somebody
- * else wants the value. The number of sets is the result. */
-static int senders(const Held *from, const Held *to, int element, uint32_t *sets)
+/* An even share of all that the devices of a set must do together, rounded up: one of them does as much. */
+static double share_of(const Demands *demands, uint32_t set)
 {
-    int count = 0;
-    bool whole = any_whole(from, element);
-    for (int id = 0; id < (whole ? 1 : 32); id++) {
-        uint32_t holders = 0;
-        bool others = false;
-        for (int i = 0; i < from->device_count; i++)
-            if (from->offset[i][element] >= 0 && (whole ? holds_whole(from, i, element) : from->regions[i].partial == id))
-                holders |= 1u << i;
-        for (int i = 0; i < to->device_count; i++) {
-            int k = find_device(from, to->devices[i]);
-            others = others || (to->offset[i][element] >= 0 && (k < 0 || !(holders >> k & 1)));
+    long inside = 0;
+    for (int k = 0; k < demands->count; k++)
+        inside += demands->at[k].set & ~set ? 0 : demands->at[k].count;
+    return ceil((double)inside / __builtin_popcount(set));
+}
+
+/* Loads that are nearly as even as can be: the mean of many divisions, each of which gives the demands to the devices with the smallest
+ * mean so far. */
+static void even_loads(const Demands *demands, double *load)
+{
+    enum { DIVISIONS = 200 };
+    for (int division = 0; division < DIVISIONS; division++)
+        for (int k = 0; k < demands->count; k++) {
+            int least = __builtin_ctz(demands->at[k].set);
+            for (uint32_t left = demands->at[k].set; left; left &= left - 1)
+                least = load[__builtin_ctz(left)] < load[least] ? __builtin_ctz(left) : least;
+            load[least] += (double)demands->at[k].count / DIVISIONS;
         }
-        if (holders && others)
-            sets[count++] = holders;
-    }
-    return count;
 }
 
-/* Whether an element has contributions in several replicas, of which any may be reduced. */
-static bool has_choice(const Held *from, int element)
+/* What the busiest device must do at least: an even share of what some set of devices must do; the sets of the devices with the highest
+ * loads are tried. */
+static double busiest(const Demands *demands)
 {
-    int replicas = 0;
-    for (int r = 0; r < from->replica_count; r++)
-        replicas += from->ids[r][element] != 0;
-    return replicas > 1 && !any_whole(from, element);
-}
-
-double must_send(Arena *arena, const Held *from, const Held *to)
-{
-    uint32_t *sets = arena_array(arena, uint32_t, 32 * from->volume + 1), all = 0;
-    int count = 0;
-    double most = 0;
-    for (int e = 0; e < from->volume && to->partial == STATE_DUP; e++)
-        count += has_choice(from, e) ? 0 : senders(from, to, e, sets + count);
-    for (int s = 0; s < count; s++)
-        all |= sets[s];
-    sets[count] = all;
-    for (int s = 0; s <= count; s++) {
-        long inside = 0;
-        if (!sets[s] || (s && sets[s] == sets[s - 1]) || (s > 32 && s < count && sets[s] == sets[0]))
-            continue;
-        for (int k = 0; k < count; k++)
-            inside += !(sets[k] & ~sets[s]);
-        double share = (double)inside / __builtin_popcount(sets[s]);
-        most = share > most ? share : most;
+    double load[32] = {0}, most = 0;
+    uint32_t set = 0, all = 0;
+    for (int k = 0; k < demands->count; k++)
+        all |= demands->at[k].set;
+    even_loads(demands, load);
+    while (set != all) {
+        int next = -1;
+        for (uint32_t left = all & ~set; left; left &= left - 1)
+            next = next < 0 || load[__builtin_ctz(left)] > load[next] ? __builtin_ctz(left) : next;
+        set |= 1u << next;
+        most = fmax(most, share_of(demands, set));
     }
     return most;
+}
+
+/* ---- one element ---- */
+
+/* Who takes part in one element: the contributions to the value, whose holders and wanters are bits by device. */
+typedef struct Element {
+    int contributions;
+    long moved;                                       // what all receive together at the bound
+    uint32_t holders[32], wanters, reducers, devices; // reducers want the value and hold a contribution; devices are all that take part
+} Element;
+
+static int wanted_by(const Element *element) { return __builtin_popcount(element->wanters); }
+
+/* What the devices receive of one element when replica r is reduced: the contributions that the device that reduces does not hold, and the
+ * value at all others. */
+static int reduction_cost(const Held *from, const Held *to, int element, int r)
+{
+    bool held = false;
+    for (int i = 0; i < from->device_count; i++)
+        held = held || (from->regions[i].replica == r && from->offset[i][element] >= 0 && device_holds(to, from->devices[i], element));
+    return __builtin_popcount(from->ids[r][element]) - held + wanters(to, element) - 1;
+}
+
+/* The only replica whose reduction is at the bound; -1 when there are several. */
+static int only_replica(const Held *from, const Held *to, int element)
+{
+    int best = -1, least = reduction_bound(from, to, element);
+    for (int r = 0; r < from->replica_count; r++) {
+        if (!from->ids[r][element] || reduction_cost(from, to, element, r) > least)
+            continue;
+        if (best >= 0)
+            return -1;
+        best = r;
+    }
+    return best;
+}
+
+/* Where several replicas may be reduced, their holders only take part; no contribution must be sent. */
+static Element element_of(const Held *from, const Held *to, int element)
+{
+    Element found = {0};
+    bool whole = any_whole(from, element);
+    int r = whole ? -1 : only_replica(from, to, element);
+    for (int i = 0; i < to->device_count; i++)
+        found.wanters |= to->offset[i][element] >= 0 ? 1u << to->devices[i] : 0;
+    for (int id = 0; id < 32; id++) {
+        uint32_t holders = 0;
+        for (int i = 0; i < from->device_count; i++) {
+            bool holds = from->offset[i][element] >= 0;
+            if (whole ? !id && holds_whole(from, i, element) : holds && from->regions[i].replica == r && from->regions[i].partial == id)
+                holders |= 1u << from->devices[i];
+            found.devices |=
+                holds && (whole ? holds_whole(from, i, element) : r < 0 || from->regions[i].replica == r) ? 1u << from->devices[i] : 0;
+        }
+        if (holders)
+            found.holders[found.contributions++] = holders;
+        found.reducers |= holders & found.wanters;
+    }
+    found.devices |= found.wanters;
+    found.moved = whole ? wanted_by(&found) - __builtin_popcount(found.reducers) : reduction_bound(from, to, element);
+    return found;
+}
+
+/* The holders of each contribution send it, or what it was combined with, when others want the value. Where only holders of one
+ * contribution can make the value, as nobody else can at the bound, these send it when more than one want it. All that is sent beyond is
+ * sent by somebody who takes part. */
+static void demand_sent(const Element *element, Demands *demands)
+{
+    int sent = 0;
+    for (int p = 0; p < element->contributions; p++) {
+        uint32_t holders = element->holders[p];
+        bool makes = element->contributions > 1 && element->reducers && !(element->reducers & ~holders);
+        if (makes ? wanted_by(element) == 1 : !(element->wanters & ~holders))
+            continue;
+        add_demand(demands, makes ? element->reducers : holders, 1);
+        sent++;
+    }
+    add_demand(demands, element->devices, element->moved - sent);
+}
+
+/* Who wants a value and does not hold it receives it; and who takes part receives the contributions. */
+static void demand_received(const Element *element, Demands *demands)
+{
+    uint32_t needers = element->contributions == 1 ? element->wanters & ~element->holders[0] : element->wanters;
+    add_demand(demands, element->devices, element->moved - __builtin_popcount(needers));
+    for (; needers; needers &= needers - 1)
+        add_demand(demands, needers & -needers, 1);
+}
+
+void must_move(Arena *arena, const Held *from, const Held *to, double *send, double *receive)
+{
+    Demands sent = {.at = arena_array(arena, Demand, 34 * from->volume + 1)},
+            received = {.at = arena_array(arena, Demand, 34 * from->volume + 1)};
+    for (int e = 0; e < from->volume && to->partial == STATE_DUP; e++) {
+        Element element = element_of(from, to, e);
+        if (!element.wanters)
+            continue;
+        demand_sent(&element, &sent);
+        demand_received(&element, &received);
+    }
+    *send = busiest(&sent);
+    *receive = busiest(&received);
 }

@@ -21,14 +21,13 @@ Held held_under(Arena *arena, const Layout *layout, Shape shape);
 float element_value(uint64_t seed, int element);
 float contribution_value(const Held *held, uint64_t seed, int replica, int id, int element);
 
-/* Elements that all devices together must receive at least, and how many more one standard collective in each set of duplicates may take. */
+/* Elements that all devices together must receive at least, and how many more one standard collective in each set of duplicates may take.
+ */
 long lower_bound(const Held *from, const Held *to);
 long textbook_slack(const Held *from, const Held *to);
 
-/* Elements that a device must receive. */
-long must_receive(const Held *from, const Held *to, int device);
-
-/* Elements that the busiest device must send at least, whatever the plan: for each set of devices that alone hold some elements, what others need of these, divided evenly. */
-double must_send(Arena *arena, const Held *from, const Held *to);
+/* Elements that the busiest device must send, and the busiest one must receive, whatever the plan, when the bytes are at the bound: for
+ * each set of devices that alone can move some elements, these divided evenly. Device numbers are below 32. */
+void must_move(Arena *arena, const Held *from, const Held *to, double *send, double *receive);
 
 #endif

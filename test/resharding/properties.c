@@ -172,14 +172,14 @@ static void note_loads(const Pair *pair)
     int64_t total = plan_bytes(plan) / ELEMENT;
     if (!total || pair->has.partial != STATE_DUP || pair->had.volume < 4 * plan->device_count)
         return;
-    double even = (double)total / plan->device_count, received = 0, sent = 0, must = 0;
+    double even = (double)total / plan->device_count, received = 0, sent = 0, must_send, must_receive;
     for (int i = 0; i < plan->device_count; i++) {
         received = fmax(received, (double)(plan->received[i] / ELEMENT));
         sent = fmax(sent, (double)(plan->sent[i] / ELEMENT));
-        must = fmax(must, (double)must_receive(&pair->had, &pair->has, plan->devices[i]));
     }
-    receive_ratios[ratio_count] = load_ratio(received, must, even);
-    send_ratios[ratio_count] = load_ratio(sent, must_send(pair->arena, &pair->had, &pair->has), even);
+    must_move(pair->arena, &pair->had, &pair->has, &must_send, &must_receive);
+    receive_ratios[ratio_count] = load_ratio(received, must_receive, even);
+    send_ratios[ratio_count] = load_ratio(sent, must_send, even);
     if (getenv("RESHARDING_VERBOSE") && (receive_ratios[ratio_count] > 2 || send_ratios[ratio_count] > 2))
         print_message("received %.2f sent %.2f even %.1f most %.0f %.0f: %s\n    %s\n", (double)receive_ratios[ratio_count], (double)send_ratios[ratio_count], even, received,
                       sent, plan_name(plan), pair->text);

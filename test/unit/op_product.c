@@ -1,5 +1,5 @@
-/* ht_product against plain loops in double, over many kinds of axes, sizes and storage orders. */
-#include <hetu/product.h>
+/* ht_product against plain loops in double, over many kinds of axes, sizes, storage orders and types. */
+#include <hetu/rt.h>
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-enum { IN_Y = 1, IN_X = 2, IN_W = 4, IN_B = 8, AXES = 5, ROOM = 1 << 16 };
+enum { IN_Y = 1, IN_X = 2, IN_W = 4, IN_B = 8, AXES = 5, ROOM = 1 << 15 };
 
 static uint64_t state = 1;
 
@@ -74,14 +74,39 @@ static void reference(double *y, const float *x, const float *w, const float *bi
     }
 }
 
-static void check_random(int round)
+/* Rounds elements to bf16, in place and into storage. */
+static void *stored(float *x, uint16_t *half, ht_dtype dtype)
 {
-    static float y[ROOM], x[ROOM], w[ROOM], b[ROOM];
-    static double expected[ROOM];
+    for (int i = 0; dtype == HT_BF16 && i < ROOM; i++)
+        x[i] = ht_bf16_load(half[i] = ht_bf16_store(x[i]));
+    return dtype == HT_BF16 ? (void *)half : x;
+}
+
+static double loaded(const void *data, ht_dtype dtype, int64_t i)
+{
+    return dtype == HT_BF16 ? ht_bf16_load(((const uint16_t *)data)[i]) : ((const float *)data)[i];
+}
+
+static double activated(double x, ht_epilogue epilogue)
+{
+    if (epilogue == HT_GELU)
+        return 0.5 * x * (1 + tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
+    return epilogue == HT_RELU && x < 0 ? 0 : x;
+}
+
+static void near(int round, const char *what, double value, double expected, ht_dtype dtype)
+{
+    double rounding = dtype == HT_BF16 ? 0x1p-8 : 0;
+    if (!(fabs(value - expected) <= 1e-3 + rounding * fabs(expected)))
+        fail_msg("round %d, %s: %g instead of %g", round, what, value, expected);
+}
+
+/* Random axes of all kinds. */
+static int draw_axes(ht_axis *axes, int *kind)
+{
     static const int kinds[] = {IN_Y | IN_X, IN_Y | IN_W, IN_X | IN_W, IN_Y | IN_X | IN_W, IN_Y | IN_X, IN_Y | IN_W,
                                 IN_X | IN_W, IN_X,        IN_W};
-    ht_axis axes[AXES] = {{0}};
-    int kind[AXES], rank = draw(AXES + 1), with_bias = draw(2);
+    int rank = draw(AXES + 1);
     for (int i = 0; i < rank; i++) {
         kind[i] = kinds[draw((int)(sizeof kinds / sizeof kinds[0]))];
         kind[i] |= kind[i] & IN_Y && draw(2) ? IN_B : 0;
@@ -90,18 +115,39 @@ static void check_random(int round)
     store(axes, kind, rank, IN_X, offsetof(ht_axis, x));
     store(axes, kind, rank, IN_W, offsetof(ht_axis, w));
     store(axes, kind, rank, IN_B, offsetof(ht_axis, b));
+    return rank;
+}
+
+static void check_random(int round)
+{
+    static float y[ROOM], aux[ROOM], x[ROOM], w[ROOM], b[ROOM];
+    static uint16_t halves[3][ROOM];
+    static double expected[ROOM];
+    ht_axis axes[AXES] = {{0}};
+    int kind[AXES], rank = draw_axes(axes, kind);
     int64_t count = store(axes, kind, rank, IN_Y, offsetof(ht_axis, y));
-    float scale = draw(2) ? 1.0f : -0.5f;
     fill(x, ROOM);
     fill(w, ROOM);
     fill(b, ROOM);
+    ht_product_call call = {.y = y, .y_dtype = draw(2) ? HT_BF16 : HT_F32, .dtype = draw(2) ? HT_BF16 : HT_F32};
+    call.bias_dtype = draw(2) ? HT_BF16 : HT_F32;
+    call.x = stored(x, halves[0], call.dtype);
+    call.w = stored(w, halves[1], call.dtype);
+    call.bias = draw(2) ? stored(b, halves[2], call.bias_dtype) : NULL;
+    call.scale = draw(2) ? 1.0f : -0.5f;
+    call.epilogue = (ht_epilogue)draw(3);
+    call.aux = draw(2) ? aux : NULL;
+    call.rank = rank;
+    call.axes = axes;
     for (int64_t i = 0; i < count; i++)
-        y[i] = NAN;
-    multiply(y, x, w, with_bias ? b : NULL, rank, axes, scale);
-    reference(expected, x, w, with_bias ? b : NULL, rank, axes, scale);
-    for (int64_t i = 0; i < count; i++)
-        if (!(fabs(y[i] - expected[i]) <= 1e-3))
-            fail_msg("round %d, element %ld: %g instead of %g", round, (long)i, (double)y[i], expected[i]);
+        y[i] = aux[i] = NAN;
+    ht_product(&call);
+    reference(expected, x, w, call.bias ? b : NULL, rank, axes, call.scale);
+    for (int64_t i = 0; i < count; i++) {
+        near(round, "an element", loaded(y, call.y_dtype, i), activated(expected[i], call.epilogue), call.y_dtype);
+        if (call.aux)
+            near(round, "an element of aux", loaded(aux, call.y_dtype, i), expected[i], call.y_dtype);
+    }
 }
 
 static void random_axes(void **unused)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The table of tools/bench.sh: how fast a GPT trains beside OpenBLAS, how long hetucc takes, and how much memory training needs beside a closed form.
+"""The table of tools/bench.sh: how fast a GPT trains beside OpenBLAS, how long hetucc takes, how much memory training needs beside a closed form, how fast
+conversions of layouts are beside plain MPI, and how long they take to plan.
 
     bench.py BUILD
 """
+import math
 import os
 import pathlib
 import re
@@ -29,10 +31,10 @@ end strategy
 """
 
 
-def run(*command):
+def run(*command, statuses=(0,)):
     command = [str(c) for c in command]
     p = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **THREADS})
-    if p.returncode:
+    if p.returncode not in statuses:
         sys.exit(f"{' '.join(command)}\nexit {p.returncode}\n{(p.stdout + p.stderr)[-2000:]}")
     return p.stdout
 
@@ -108,6 +110,41 @@ def memory(build, work):
     return grown, expected
 
 
+def conversions(build):
+    """Rows for the textbook's conversions: of each size the one that takes longest beside the plain MPI call."""
+    said = run("mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-q", "-np", "4", build / "tools" / "bench" / "textbook", statuses=(0, 1))
+    measured = [line.split(maxsplit=4) for line in said.splitlines()]
+    rows = []
+    for size, label in ((4 << 10, "4 KiB"), (16 << 20, "16 MiB")):
+        ratio, name = max((float(m[3]), m[4]) for m in measured if int(m[0]) == size)
+        rows.append((f"conversions over plain MPI, {label}", name, ratio, "<= 1.1", ratio <= 1.1))
+    return rows
+
+
+def growth(seconds):
+    """The exponent of n log n, by least squares, in {devices: seconds}."""
+    points = [(math.log(n * math.log(n)), math.log(s)) for n, s in seconds.items()]
+    x, y = (sum(p) / len(points) for p in zip(*points))
+    return sum((a - x) * (b - y) for a, b in points) / sum((a - x) ** 2 for a, b in points)
+
+
+def planning(build):
+    """Rows for the planner."""
+    taken = {}
+    for line in run(build / "tools" / "bench" / "planning").splitlines():
+        devices, _, seconds, name = line.split(maxsplit=3)
+        taken.setdefault(name, {})[int(devices)] = float(seconds)
+    rows = []
+    for name in ("weight, copies", "weight, shards"):
+        ms, exponent = 1e3 * taken[name][4096], growth(taken[name])
+        rows.append(("planning on 4096 devices, ms", name, ms, "<= 20", ms <= 20))
+        rows.append(("planning on 64-16384, power of n log n", name, exponent, "<= 1", exponent <= 1))
+    for name in ("tensors", "unlike tensors"):
+        ms = 1e3 * taken[name][64]
+        rows.append(("planning a change of strategy, ms", f"1000 {name}, 64 devices", ms, "<= 200", ms <= 200))
+    return rows
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as folder:
@@ -119,10 +156,12 @@ def main():
         ("training, Gflop/s over sgemm 2048", f"{reached / 1e9:.1f} / {blas / 1e9:.1f}", reached / blas, ">= 0.6", reached / blas >= 0.6),
         ("hetucc, 12 layers, 8 devices, seconds", "without the C compiler", seconds, "<= 0.5", seconds <= 0.5),
         ("peak memory over the closed form, MB", f"{grown / 1e6:.0f} / {expected / 1e6:.0f}", grown / expected, "<= 1.1", grown / expected <= 1.1),
+        *conversions(build),
+        *planning(build),
     ]
-    print(f"{'what':40} {'measured':24} {'value':>7} {'wanted':>8}")
+    print(f"{'what':40} {'measured':26} {'value':>7} {'wanted':>8}")
     for what, measured, value, wanted, good in rows:
-        print(f"{what:40} {measured:24} {value:7.3f} {wanted:>8}  {'' if good else 'missed'}")
+        print(f"{what:40} {measured:26} {value:7.3f} {wanted:>8}  {'' if good else 'missed'}")
     sys.exit(not all(row[-1] for row in rows))
 
 

@@ -1,12 +1,13 @@
-/* Times the planner, which is the same on all devices:
+/* Times the planner, which does the same on all devices:
  *
  *     planning
  *
- * A line a measurement: what is planned, on how many devices, and the seconds that it takes, the shortest of several times. Layouts are
- * read beforehand; a plan is made and one device's part of it is lowered, as a rank does when it starts.
+ * A line a measurement: devices, tensors, the seconds that planning takes, the shortest of several times, and what is planned. Layouts are
+ * read beforehand; a plan is made, and one device's part of it is lowered, as a rank does when it starts.
  */
 #include "layout/plan.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -30,17 +31,21 @@ static const Layout *read_layout(Arena *arena, Shape shape, const char *text)
     return layout;
 }
 
-static double time_plan(Shape shape, const char *from_text, const char *to_text)
+/* Plans the conversions, and prints the line. */
+static void time_plan(const char *name, int devices, const Conversion *conversions, int count)
 {
-    Arena *arena = arena_create();
-    const Layout *from = read_layout(arena, shape, from_text), *to = read_layout(arena, shape, to_text);
-    double begin = now();
-    const Plan *plan = reshard_plan(arena, NULL, &(Conversion){shape, HT_F32, from, to});
-    plan_device(plan, 0);
-    double seconds = now() - begin;
-    arena_destroy(arena);
-    return seconds;
+    double shortest = INFINITY;
+    for (int i = 0; i < TIMES; i++) {
+        Arena *arena = arena_create();
+        double begin = now();
+        plan_device(reshard_plan_all(arena, NULL, conversions, count), 0);
+        shortest = fmin(shortest, now() - begin);
+        arena_destroy(arena);
+    }
+    printf("%6d %5d %.6f  %s\n", devices, count, shortest, name);
 }
+
+/* ---- one weight on many devices ---- */
 
 /* A weight of two dimensions whose columns are cut by tensor parallelism, which doubles. Data parallelism has `rows` of the weight: "dup"
  * copies, or "0" cuts them. */
@@ -48,23 +53,87 @@ static void time_weight(const char *name, const char *rows, int devices)
 {
     Arena *arena = arena_create();
     const int64_t extents[] = {EXTENT, EXTENT};
+    const Shape shape = {2, extents};
     int tensor = TENSOR_PARALLEL, data = devices / tensor;
     const char *from = arena_format(arena, "[0-%d]{%s:%d,1:%d}", devices - 1, rows, data, tensor);
     const char *to = arena_format(arena, "[0-%d]{%s:%d,1:%d}", devices - 1, rows, data / 2, 2 * tensor);
-    double best = time_plan((Shape){2, extents}, from, to);
-    for (int i = 1; i < TIMES; i++) {
-        double seconds = time_plan((Shape){2, extents}, from, to);
-        best = seconds < best ? seconds : best;
-    }
-    printf("%-16s %6d %.6f\n", name, devices, best);
+    time_plan(name, devices, &(Conversion){shape, HT_F32, read_layout(arena, shape, from), read_layout(arena, shape, to)}, 1);
+    arena_destroy(arena);
+}
+
+/* ---- many tensors on 64 devices ---- */
+
+enum { DEVICES = 64, LAYERS = 83, WIDTH = 1024, VOCABULARY = 50304 };
+
+/* A tensor of a transformer; extents of 0 are not there. `cut` is the dimension that tensor parallelism cuts, or "dup". */
+typedef struct Weight {
+    int rows, columns;
+    const char *cut;
+} Weight;
+
+static const Weight layer_weights[] = {
+    {WIDTH, 0, "dup"}, {WIDTH, 0, "dup"}, {3 * WIDTH, WIDTH, "0"}, {3 * WIDTH, 0, "0"}, {WIDTH, WIDTH, "1"},     {WIDTH, 0, "dup"},
+    {WIDTH, 0, "dup"}, {WIDTH, 0, "dup"}, {4 * WIDTH, WIDTH, "0"}, {4 * WIDTH, 0, "0"}, {WIDTH, 4 * WIDTH, "1"}, {WIDTH, 0, "dup"},
+};
+static const Weight first_weights[] = {{VOCABULARY, WIDTH, "0"}};
+static const Weight last_weights[] = {{WIDTH, 0, "dup"}, {WIDTH, 0, "dup"}, {VOCABULARY, WIDTH, "0"}};
+
+enum {
+    LAYER_WEIGHTS = sizeof layer_weights / sizeof *layer_weights,
+    FIRST_WEIGHTS = 1,
+    LAST_WEIGHTS = 3,
+    TENSORS = LAYERS * LAYER_WEIGHTS + FIRST_WEIGHTS + LAST_WEIGHTS
+};
+
+/* One pipeline of four stages, each dp2 x tp8. */
+static const char *one_pipeline(Arena *arena, const char *cut, int layer)
+{
+    int first = 16 * (4 * layer / LAYERS);
+    return arena_format(arena, "[%d-%d]{dup:2,%s:8}", first, first + 15, cut);
+}
+
+/* Two pipelines: one of two stages, each dp4 x tp4, and one of four stages, each tp8. */
+static const char *two_pipelines(Arena *arena, const char *cut, int layer)
+{
+    int first = 16 * (2 * layer / LAYERS), second = 32 + 8 * (4 * layer / LAYERS);
+    return arena_format(arena, "dup([%d-%d]{dup:4,%s:4} | [%d-%d]{%s:8})", first, first + 15, cut, second, second + 7, cut);
+}
+
+static Conversion convert_weight(Arena *arena, const Weight *weight, int layer, int more)
+{
+    int64_t *extents = arena_array(arena, int64_t, 2);
+    Shape shape = {weight->columns ? 2 : 1, extents};
+    extents[0] = weight->rows + more;
+    extents[1] = weight->columns;
+    return (Conversion){shape, HT_F32, read_layout(arena, shape, one_pipeline(arena, weight->cut, layer)),
+                        read_layout(arena, shape, two_pipelines(arena, weight->cut, layer))};
+}
+
+/* All weights of a transformer go from one strategy to another; each has layouts of its own, as they are read. Each has `more` rows more
+ * than the one before it: with 0, layers are alike. */
+static void time_switch(const char *name, int more)
+{
+    Arena *arena = arena_create();
+    Conversion *conversions = arena_array(arena, Conversion, TENSORS);
+    int count = 0;
+    for (int i = 0; i < FIRST_WEIGHTS; i++, count++)
+        conversions[count] = convert_weight(arena, &first_weights[i], 0, more * count);
+    for (int layer = 0; layer < LAYERS; layer++)
+        for (int i = 0; i < LAYER_WEIGHTS; i++, count++)
+            conversions[count] = convert_weight(arena, &layer_weights[i], layer, more * count);
+    for (int i = 0; i < LAST_WEIGHTS; i++, count++)
+        conversions[count] = convert_weight(arena, &last_weights[i], LAYERS - 1, more * count);
+    time_plan(name, DEVICES, conversions, count);
     arena_destroy(arena);
 }
 
 int main(void)
 {
     for (int devices = LEAST_DEVICES; devices <= MOST_DEVICES; devices *= 4) {
-        time_weight("weight", "dup", devices);
-        time_weight("weight in shards", "0", devices);
+        time_weight("weight, copies", "dup", devices);
+        time_weight("weight, shards", "0", devices);
     }
+    time_switch("tensors", 0);
+    time_switch("unlike tensors", 1);
     return 0;
 }

@@ -10,8 +10,6 @@ static const char *verb_name(const Step *step)
     return names[step->verb];
 }
 
-static int part_count(const Step *step) { return !step->parts ? 0 : step->verb == HT_ALL_REDUCE ? 1 : step->group.count; }
-
 static void print_group(FILE *out, const Devices *group)
 {
     for (int i = 0; i < group->count; i++)
@@ -25,7 +23,7 @@ static void print_step(FILE *out, const Case *conversion, int number)
     fprintf(out, "%4d  %-15s", number + 1, verb_name(step));
     if (step->group.count) {
         print_group(out, &step->group);
-        for (int i = 0; i < part_count(step); i++)
+        for (int i = 0; i < step_part_count(step); i++)
             fprintf(out, i ? ",%lld" : "  parts %lld", (long long)segments_bytes(conversion->plan, &step->parts[i]));
     } else
         fprintf(out, "%d messages%s", step->messages.count, step->combine ? ", reduced at the receivers" : "");
@@ -63,7 +61,7 @@ static json_t *json_step(const Case *conversion, const Step *step)
     json_object_set_new(object, "what", json_string(verb_name(step)));
     json_object_set_new(object, "group", json_devices(&step->group));
     json_object_set_new(object, "reduces", json_boolean(step->combine));
-    for (int i = 0; i < part_count(step); i++)
+    for (int i = 0; i < step_part_count(step); i++)
         json_array_append_new(parts, json_integer(segments_bytes(conversion->plan, &step->parts[i])));
     for (int i = 0; i < step->messages.count; i++)
         json_array_append_new(messages, json_pack("{s:i,s:i,s:I}", "from", step->messages.at[i].sender, "to", step->messages.at[i].receiver, "bytes",

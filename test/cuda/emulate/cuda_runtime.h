@@ -1,9 +1,9 @@
 /* cuda_runtime.h: as much of CUDA's runtime interface as hetucc uses, on the CPU, for tests on machines without a GPU.
  *
- * Device memory is host memory, a launch runs block after block in the caller's thread, and every call checks its arguments as CUDA does. What
- * CUDA would not notice either, or would end in a crash far away, ends here at once with a message: threads that wait at different barriers,
- * host pointers among a kernel's arguments, writes beyond an allocation, copies in the wrong direction, work captured into a graph that never
- * joins. The environment:
+ * Device memory is host memory, a launch runs block after block in the caller's thread, and every call checks its arguments as CUDA does.
+ * What CUDA would not notice either, or would end in a crash far away, ends here at once with a message: threads that wait at different
+ * barriers, host pointers among a kernel's arguments, writes beyond an allocation, copies in the wrong direction, work captured into a
+ * graph that never joins. The environment:
  *
  *     HETU_EMULATE_DEVICES  how many devices there are; 1. With 0 every call answers cudaErrorNoDevice.
  *     HETU_EMULATE_ORDER    "issue": work runs when it is issued. "late": as late as streams, events and synchronisation allow, which shows
@@ -265,8 +265,7 @@ template <typename F> static inline cudaError_t cudaFuncSetAttribute(F *function
     return cudaFuncSetAttribute((const void *)function, attribute, value);
 }
 
-template <typename F>
-static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F, int threads, size_t shared)
+template <typename F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F, int threads, size_t shared)
 {
     int by_threads = 2048 / threads, by_memory = shared ? (int)(232448 / shared) : 32;
     *blocks = by_threads < by_memory ? by_threads : by_memory;
@@ -283,16 +282,31 @@ void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work);
 bool ht_emulated_is_device(const void *memory, size_t size);
 bool ht_emulated_is_pinned(const void *memory, size_t size);
 
-/* Checks a launch's sizes and arguments: `arguments` are the bytes of what the kernel gets. Ends the program with a message. */
-void ht_emulated_check_launch(dim3 grid, dim3 block, size_t shared, const void *arguments, size_t size);
+/* Checks a launch's sizes; ends the program with a message. */
+void ht_emulated_check_launch(dim3 grid, dim3 block, size_t shared);
+
+/* Ends the program when a word of an argument is an address of memory that a device cannot read. */
+void ht_emulated_check_argument(int number, const void *argument, size_t size);
 
 /* Runs `thread` for every thread of the grid, now. */
 void ht_emulated_grid(dim3 grid, dim3 block, size_t shared, const std::function<void()> &thread);
 
-template <typename Thread> static inline void ht_emulated_launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, Thread thread)
+template <typename T> static inline void ht_emulated_check(int number, T argument)
 {
-    ht_emulated_check_launch(grid, block, shared, &thread, sizeof thread);
-    ht_emulated_enqueue(stream, [=] { ht_emulated_grid(grid, block, shared, thread); });
+    if constexpr (std::is_class_v<T>)
+        __builtin_clear_padding(&argument);
+    if constexpr (std::is_class_v<T> || std::is_pointer_v<T>)
+        ht_emulated_check_argument(number, &argument, sizeof argument);
+}
+
+template <typename... Parameters>
+static inline void ht_emulated_launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, void (*kernel)(Parameters...),
+                                      std::type_identity_t<Parameters>... arguments)
+{
+    [[maybe_unused]] int number = 0;
+    ht_emulated_check_launch(grid, block, shared);
+    (ht_emulated_check(++number, arguments), ...);
+    ht_emulated_enqueue(stream, [=] { ht_emulated_grid(grid, block, shared, [=] { kernel(arguments...); }); });
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* device_language.h: the words of CUDA C++ inside kernels, for a compiler that knows C++ alone.
  *
- * A thread of a block is a fiber. It runs until it waits for others (a barrier, a shuffle, a matrix product); a thread that never waits costs a
- * call. Everything that threads do together is one mechanism, ht_emulated_together: the last lane to arrive works for all.
+ * A thread of a block is a fiber. It runs until it waits for others (a barrier, a shuffle, a matrix product); a thread that never waits
+ * costs a call. Everything that threads do together is one mechanism, ht_emulated_together: the last lane to arrive works for all.
  */
 #ifndef HETU_EMULATE_DEVICE_LANGUAGE_H
 #define HETU_EMULATE_DEVICE_LANGUAGE_H
@@ -28,22 +28,14 @@
 
 /* ---- vectors ---- */
 
-#define HT_EMULATED_VECTORS(type, name, aligned2, aligned4)                                                                                 \
-    struct name##1 {                                                                                                                        \
-        type x;                                                                                                                             \
-    };                                                                                                                                      \
-    struct alignas(aligned2) name##2 {                                                                                                      \
-        type x, y;                                                                                                                          \
-    };                                                                                                                                      \
-    struct name##3 {                                                                                                                        \
-        type x, y, z;                                                                                                                       \
-    };                                                                                                                                      \
-    struct alignas(aligned4) name##4 {                                                                                                      \
-        type x, y, z, w;                                                                                                                    \
-    };                                                                                                                                      \
-    static inline name##1 make_##name##1(type x) { return {x}; }                                                                            \
-    static inline name##2 make_##name##2(type x, type y) { return {x, y}; }                                                                 \
-    static inline name##3 make_##name##3(type x, type y, type z) { return {x, y, z}; }                                                      \
+#define HT_EMULATED_VECTORS(type, name, aligned2, aligned4)                                                                                \
+    struct name##1 { type x; };                                                                                                            \
+    struct alignas(aligned2) name##2 { type x, y; };                                                                                       \
+    struct name##3 { type x, y, z; };                                                                                                      \
+    struct alignas(aligned4) name##4 { type x, y, z, w; };                                                                                 \
+    static inline name##1 make_##name##1(type x) { return {x}; }                                                                           \
+    static inline name##2 make_##name##2(type x, type y) { return {x, y}; }                                                                \
+    static inline name##3 make_##name##3(type x, type y, type z) { return {x, y, z}; }                                                     \
     static inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
 
 HT_EMULATED_VECTORS(signed char, char, 2, 4)
@@ -150,7 +142,8 @@ static inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, 
 }
 
 template <typename T>
-static inline T __shfl_xor_sync(unsigned mask, T value, int distance, int width = 32, ht_emulated_place where = ht_emulated_place::current())
+static inline T __shfl_xor_sync(unsigned mask, T value, int distance, int width = 32,
+                                ht_emulated_place where = ht_emulated_place::current())
 {
     int lane = (int)ht_emulated_lane(), source = lane ^ distance;
     return ht_emulated_read(mask, value, source < (lane & ~(width - 1)) + width ? source : lane, where);
@@ -195,7 +188,8 @@ static inline T ht_emulated_fold(unsigned mask, T value, Fold, const char *name,
 static inline unsigned __ballot_sync(unsigned mask, int predicate, ht_emulated_place where = ht_emulated_place::current())
 {
     unsigned mine = predicate ? 1u << ht_emulated_lane() : 0;
-    return ht_emulated_fold(mask, mine, [](unsigned a, unsigned b) { return a | b; }, "__ballot_sync", where);
+    return ht_emulated_fold(
+        mask, mine, [](unsigned a, unsigned b) { return a | b; }, "__ballot_sync", where);
 }
 
 static inline int __any_sync(unsigned mask, int predicate, ht_emulated_place where = ht_emulated_place::current())
@@ -208,15 +202,16 @@ static inline int __all_sync(unsigned mask, int predicate, ht_emulated_place whe
     return __ballot_sync(mask, !predicate, where) == 0;
 }
 
-#define HT_EMULATED_REDUCE(name, type, expression)                                                                                          \
-    static inline type name(unsigned mask, type value, ht_emulated_place where = ht_emulated_place::current())                              \
-    {                                                                                                                                       \
-        return ht_emulated_fold(mask, value, [](type a, type b) -> type { return expression; }, #name, where);                              \
+#define HT_EMULATED_REDUCE(name, type, expression)                                                                                         \
+    static inline type name(unsigned mask, type value, ht_emulated_place where = ht_emulated_place::current())                             \
+    {                                                                                                                                      \
+        return ht_emulated_fold(                                                                                                           \
+            mask, value, [](type a, type b) -> type { return expression; }, #name, where);                                                 \
     }
 HT_EMULATED_REDUCE(__reduce_add_sync, unsigned, a + b)
 HT_EMULATED_REDUCE(__reduce_min_sync, unsigned, a < b ? a : b)
 HT_EMULATED_REDUCE(__reduce_max_sync, unsigned, a > b ? a : b)
-HT_EMULATED_REDUCE(__reduce_and_sync, unsigned, a & b)
+HT_EMULATED_REDUCE(__reduce_and_sync, unsigned, a &b)
 HT_EMULATED_REDUCE(__reduce_or_sync, unsigned, a | b)
 HT_EMULATED_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 HT_EMULATED_REDUCE(__reduce_add_sync, int, (int)((unsigned)a + (unsigned)b))

@@ -45,6 +45,9 @@ void synchronize_all();
 
 int current_device();
 
+/* Counts the blocks that ever ran. */
+uint64_t block_number();
+
 } // namespace emulate
 
 #endif

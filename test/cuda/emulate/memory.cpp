@@ -169,10 +169,7 @@ void check_canaries(const char *when)
 
 using namespace emulate;
 
-bool ht_emulated_is_device(const void *memory, size_t size)
-{
-    return inside(device_memory, memory, size) || inside(symbols, memory, size);
-}
+bool ht_emulated_is_device(const void *memory, size_t size) { return inside(device_memory, memory, size) || inside(symbols, memory, size); }
 
 bool ht_emulated_is_pinned(const void *memory, size_t size) { return inside(pinned_memory, memory, size); }
 
@@ -183,7 +180,7 @@ cudaError_t ht_emulated_symbol(void *symbol, size_t size, void **address)
     return no_device();
 }
 
-void ht_emulated_check_launch(dim3 grid, dim3 block, size_t shared, const void *arguments, size_t size)
+void ht_emulated_check_launch(dim3 grid, dim3 block, size_t shared)
 {
     const unsigned most_threads = 1024, most_depth = 64, most_rows = 65535;
     const size_t most_shared = 227 * 1024;
@@ -194,12 +191,15 @@ void ht_emulated_check_launch(dim3 grid, dim3 block, size_t shared, const void *
         fail("a launch with a grid of %u x %u x %u blocks", grid.x, grid.y, grid.z);
     if (shared > most_shared)
         fail("a launch with %zu bytes of shared memory; a block has at most %zu", shared, most_shared);
-    for (size_t i = sizeof(void *); i + sizeof(uint64_t) <= size; i += sizeof(uint64_t)) {
+}
+
+void ht_emulated_check_argument(int number, const void *argument, size_t size)
+{
+    for (size_t i = 0; i + sizeof(uint64_t) <= size; i += sizeof(uint64_t)) {
         uint64_t word;
-        memcpy(&word, (const char *)arguments + i, sizeof word);
+        memcpy(&word, (const char *)argument + i, sizeof word);
         if (is_host_address(word))
-            fail("a kernel is launched with an argument that points to host memory: %#llx, at byte %zu of its arguments",
-                 (unsigned long long)word, i - sizeof(void *));
+            fail("argument %d of a kernel points to host memory: %#llx at byte %zu of %zu", number, (unsigned long long)word, i, size);
     }
 }
 
@@ -225,7 +225,8 @@ static const ErrorText error_texts[] = {
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
     {cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled", "peer access is already enabled"},
-    {cudaErrorHostMemoryAlreadyRegistered, "cudaErrorHostMemoryAlreadyRegistered", "part or all of the requested memory range is already mapped"},
+    {cudaErrorHostMemoryAlreadyRegistered, "cudaErrorHostMemoryAlreadyRegistered",
+     "part or all of the requested memory range is already mapped"},
     {cudaErrorHostMemoryNotRegistered, "cudaErrorHostMemoryNotRegistered", "pointer does not correspond to a registered memory region"},
     {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
     {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
@@ -235,9 +236,11 @@ static const ErrorText error_texts[] = {
     {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched", "capture was not ended in the same stream as it began"},
     {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
     {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation", "dependency created on uncaptured work in another stream"},
-    {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit", "operation would make the legacy stream depend on a capturing blocking stream"},
+    {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit",
+     "operation would make the legacy stream depend on a capturing blocking stream"},
     {cudaErrorCapturedEvent, "cudaErrorCapturedEvent", "operation not permitted on an event last recorded in a capturing stream"},
-    {cudaErrorGraphExecUpdateFailure, "cudaErrorGraphExecUpdateFailure", "the graph update was not performed because it included changes which violated constraints"},
+    {cudaErrorGraphExecUpdateFailure, "cudaErrorGraphExecUpdateFailure",
+     "the graph update was not performed because it included changes which violated constraints"},
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 

@@ -1,7 +1,7 @@
 /* Streams, events and graphs.
  *
- * A stream is a queue of tasks. With HETU_EMULATE_ORDER=issue a task runs as soon as it is issued; with "late" it runs when something waits for
- * it: a synchronisation, or a task of another stream behind cudaStreamWaitEvent. One host thread issues; others may query.
+ * A stream is a queue of tasks. With HETU_EMULATE_ORDER=issue a task runs as soon as it is issued; with "late" it runs when something waits
+ * for it: a synchronisation, or a task of another stream behind cudaStreamWaitEvent. One host thread issues; others may query.
  */
 #include "inside.h"
 

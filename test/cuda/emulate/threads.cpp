@@ -180,6 +180,7 @@ struct Block {
 } block;
 
 char *shared_memory;
+uint64_t blocks_started;
 
 void make_ready(unsigned thread)
 {
@@ -284,6 +285,7 @@ void fiber_main(void)
 
 void start_block(unsigned threads, const std::function<void()> &program)
 {
+    blocks_started++;
     block.program = &program;
     block.count = threads;
     block.started = block.finished = block.waiting = 0;
@@ -313,6 +315,9 @@ void check_mask(const Meeting &m, ht_emulated_operation *operation, const char *
 }
 
 } // namespace
+
+uint64_t block_number() { return blocks_started; }
+
 } // namespace emulate
 
 using namespace emulate;

@@ -1,0 +1,367 @@
+#include "driver/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- what is in it ---- */
+
+static void add_text(Folder *folder, const char *name, const char *text)
+{
+    array_push(folder->driver->arena, &folder->files, (FolderFile){.name = name, .text = text});
+}
+
+static void add_copy(Folder *folder, const char *name, const char *from)
+{
+    array_push(folder->driver->arena, &folder->files, (FolderFile){.name = name, .from = from});
+}
+
+static int is_source(const struct dirent *entry)
+{
+    static const char *const suffixes[] = {".c", ".cu", ".h", ".mk"};
+    const char *dot = strrchr(entry->d_name, '.');
+    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (!strcmp(dot, suffixes[i]))
+            return entry->d_name[0] != '.';
+    return 0;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
+
+/* Adds copies of the sources in a folder below where hetucc is installed; false after a message. */
+static bool add_installed(Folder *folder, const char *installed, const char *name)
+{
+    Arena *arena = folder->driver->arena;
+    const char *path = arena_format(arena, "%s/%s", folder->driver->tools.prefix, installed);
+    struct dirent **entries;
+    int count = scandir(path, &entries, is_source, by_name);
+    if (count <= 0) {
+        complain("cannot find the sources of the runtime in %s%s%s", path, count < 0 ? ": " : "", count < 0 ? strerror(errno) : "");
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        add_copy(folder, arena_format(arena, "%s/%s", name, entries[i]->d_name), arena_format(arena, "%s/%s", path, entries[i]->d_name));
+        free(entries[i]);
+    }
+    free(entries);
+    return true;
+}
+
+/* Adds the folders of the runtime that the back end names, "core comm", and the headers. */
+static bool add_runtime(Folder *folder)
+{
+    Arena *arena = folder->driver->arena;
+    bool good = add_installed(folder, "include/hetu", "include/hetu") && add_installed(folder, "share/hetu/runtime", "runtime");
+    for (const char *at = folder->driver->backend->runtime; good && *(at += strspn(at, " "));) {
+        size_t length = strcspn(at, " ");
+        const char *name = arena_format(arena, "runtime/%.*s", (int)length, at);
+        good = add_installed(folder, arena_format(arena, "share/hetu/%s", name), name);
+        at += length;
+    }
+    return good;
+}
+
+/* ---- the Makefile ---- */
+
+static bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
+
+/* Appends a word to a variable's value as make and then the shell read it. */
+static void add_word(Text *value, const char *word)
+{
+    static const char *const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-$";
+    bool quoted = word[strspn(word, plain)];
+    text_string(value, quoted ? " '" : " ");
+    for (; *word; word++) {
+        static const char *const special[][2] = {{"$", "$$"}, {"#", "\\#"}, {"'", "'\\''"}};
+        const char *written = NULL;
+        for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+            written = *word == special[i][0][0] ? special[i][1] : written;
+        text_append(value, written ? written : word, written ? strlen(written) : 1);
+    }
+    text_string(value, quoted ? "'" : "");
+}
+
+static void add_option(Text *value, const char *option, const char *argument)
+{
+    add_word(value, option);
+    if (argument)
+        add_word(value, argument);
+}
+
+/* Adds an option that names a folder of headers: the copy of the folder; nothing where no file of it was needed. What the system's headers
+ * are looked for in stays. */
+static void add_include_folder(Text *value, const UserFiles *user, const char *option, const char *path)
+{
+    const char *name = user_folder_name(user, path);
+    if (name)
+        add_option(value, option, name);
+    else if (!strcmp(option, "-isystem") || !strcmp(option, "-idirafter"))
+        add_option(value, option, path);
+}
+
+/* Adds what the preprocessor needs of an option to `preprocessor`, and anything else to `compiler`. */
+static void add_flag(const Folder *folder, const Item *item, Text *preprocessor, Text *compiler)
+{
+    const char *text = item->text;
+    if (begins(text, "-D") || begins(text, "-U"))
+        add_word(preprocessor, text);
+    else if (begins(text, "-I"))
+        add_include_folder(preprocessor, folder->user, "-I", text + 2);
+    else if (item->value && (!strcmp(text, "-isystem") || !strcmp(text, "-iquote") || !strcmp(text, "-idirafter")))
+        add_include_folder(preprocessor, folder->user, text, item->value);
+    else if (item->value && (!strcmp(text, "-include") || !strcmp(text, "-imacros")))
+        add_option(preprocessor, text, user_file_name(folder->user, item->value) ? user_file_name(folder->user, item->value) : item->value);
+    else
+        add_option(compiler, text, item->value);
+}
+
+/* What the user's part of the command line becomes. */
+typedef struct Lists {
+    Text preprocessor, compiler, sources, inputs;
+} Lists;
+
+static void add_item(const Folder *folder, const Item *item, const char *const *emitted, Lists *lists)
+{
+    const char *name = item->text[0] == '-' ? NULL : user_file_name(folder->user, item->text);
+    switch (item->kind) {
+    case ITEM_FLAG: add_flag(folder, item, &lists->preprocessor, &lists->compiler); break;
+    case ITEM_SOURCE:
+    case ITEM_CUDA:
+        for (; *emitted; emitted++)
+            if (!strcmp(*emitted, item->text))
+                return;
+        add_word(&lists->sources, name ? name : item->text);
+        break;
+    case ITEM_INPUT: add_option(&lists->inputs, name ? name : item->text, item->value); break;
+    case ITEM_DEPEND: break;
+    }
+}
+
+static const char *makefile(const Folder *folder, const EmittedFiles *files, const char *const *emitted, int ranks)
+{
+    Arena *arena = folder->driver->arena;
+    const Options *options = folder->driver->options;
+    Lists lists = {{.arena = arena}, {.arena = arena}, {.arena = arena}, {.arena = arena}};
+    Text written = {.arena = arena}, out = {.arena = arena}, program = {.arena = arena};
+    for (int i = 0; i < files->count; i++)
+        add_word(&written, files->at[i].name);
+    for (int i = 0; i < options->items.count; i++)
+        add_item(folder, &options->items.at[i], emitted, &lists);
+    if (!options->optimised)
+        add_word(&lists.compiler, "-O2");
+    add_word(&program, folder->program);
+    text_fill(&out,
+              "# Written by hetucc. `make` builds the program; runtime/program.mk says what can be set.\n"
+              "PROGRAM ?=$program\n"
+              "RANKS =$ranks\n"
+              "\n"
+              "# What hetucc emitted, and the user's other sources, their options, and what is linked.\n"
+              "EMITTED =$emitted\n"
+              "USER =$sources\n"
+              "USER_CPPFLAGS =$preprocessor\n"
+              "USER_CFLAGS =$compiler\n"
+              "USER_LDLIBS =$inputs\n"
+              "\n"
+              "include runtime/program.mk\n",
+              "program", text_bytes(&program), "ranks", arena_format(arena, " %d", ranks), "emitted", text_bytes(&written), "sources",
+              text_bytes(&lists.sources), "preprocessor", text_bytes(&lists.preprocessor), "compiler", text_bytes(&lists.compiler),
+              "inputs", text_bytes(&lists.inputs), NULL);
+    return text_bytes(&out);
+}
+
+/* make's lists are words: a file's name may hold no blank, nor what make or a rule takes for something else. */
+static bool check_names(const Folder *folder)
+{
+    bool good = true;
+    for (int i = 0; i < folder->files.count; i++)
+        if (strpbrk(folder->files.at[i].name, " \t\n:;#%$\\'\"")) {
+            complain("make cannot build a file of this name: %s",
+                     folder->files.at[i].from ? folder->files.at[i].from : folder->files.at[i].name);
+            good = false;
+        }
+    return good;
+}
+
+Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles *emitted, const char *program, int ranks)
+{
+    Arena *arena = driver->arena;
+    Folder *folder = arena_new(arena, Folder);
+    *folder = (Folder){.driver = driver, .user = user, .program = program};
+    const char **models = arena_array(arena, const char *, emitted->count + 1);
+    for (int i = 0, count = 0; i < emitted->count; i++) {
+        add_text(folder, emitted->at[i].name, emitted->at[i].text);
+        if (emitted->at[i].source)
+            models[count++] = emitted->at[i].source;
+    }
+    add_text(folder, "Makefile", makefile(folder, emitted, models, ranks));
+    for (int i = 0; i < user->paths.count; i++)
+        add_copy(folder, user_file_name(user, user->paths.at[i]), user->paths.at[i]);
+    return add_runtime(folder) && check_names(folder) ? folder : NULL;
+}
+
+/* ---- writing ---- */
+
+typedef Array(const char *) Names;
+
+/* The folders that hold the files, the outer ones first, each once: "runtime", "runtime/core". */
+static Names inner_folders(const Folder *folder)
+{
+    Arena *arena = folder->driver->arena;
+    Names names = {0};
+    for (int i = 0; i < folder->files.count; i++)
+        for (const char *name = folder->files.at[i].name, *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+            const char *inner = arena_substring(arena, name, (size_t)(slash - name));
+            bool known = false;
+            for (int k = 0; k < names.count; k++)
+                known = known || !strcmp(names.at[k], inner);
+            if (!known)
+                array_push(arena, &names, inner);
+        }
+    return names;
+}
+
+/* Makes a folder unless it is there; those that were made are added to `made`. */
+static bool make_folder(Arena *arena, const char *path, Names *made)
+{
+    struct stat found;
+    if (!mkdir(path, 0777)) {
+        array_push(arena, made, path);
+        return true;
+    }
+    if (errno == EEXIST && !stat(path, &found) && S_ISDIR(found.st_mode))
+        return true;
+    complain("cannot make the folder %s: %s", path, strerror(errno));
+    return false;
+}
+
+/* The bytes of a file of the folder; false after a message. */
+static bool content(const Folder *folder, const FolderFile *file, Text *bytes)
+{
+    *bytes = (Text){.arena = folder->driver->arena};
+    if (file->text)
+        text_string(bytes, file->text);
+    else if (!file_read(file->from, bytes)) {
+        complain("cannot read %s: %s", file->from, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+/* Writes a file where output_finish will find it; *written is NULL when the file is as it should be. */
+static bool prepare(const Folder *folder, const FolderFile *file, const char *path, const char **written)
+{
+    Text bytes, old = {.arena = folder->driver->arena};
+    *written = NULL;
+    if (!content(folder, file, &bytes))
+        return false;
+    if (file_read(path, &old) && old.length == bytes.length && !memcmp(text_bytes(&old), text_bytes(&bytes), bytes.length))
+        return true;
+    return check_output(folder->driver->options, path) &&
+           (*written = output_bytes(&folder->driver->tools, path, text_bytes(&bytes), bytes.length));
+}
+
+/* Gives a copy the time of what it is copied from. */
+static void keep_time(const FolderFile *file, const char *path)
+{
+    struct stat found;
+    if (file->from && !stat(file->from, &found))
+        utimensat(AT_FDCWD, path, (struct timespec[]){found.st_atim, found.st_mtim}, 0);
+}
+
+static bool write_files(const Folder *folder, const char *path, Names *made)
+{
+    Arena *arena = folder->driver->arena;
+    Names inner = inner_folders(folder);
+    const char **written = arena_array(arena, const char *, folder->files.count);
+    bool good = make_folder(arena, path, made);
+    for (int i = 0; good && i < inner.count; i++)
+        good = make_folder(arena, arena_format(arena, "%s/%s", path, inner.at[i]), made);
+    for (int i = 0; good && i < folder->files.count; i++)
+        good = prepare(folder, &folder->files.at[i], arena_format(arena, "%s/%s", path, folder->files.at[i].name), &written[i]);
+    for (int i = 0; good && i < folder->files.count; i++) {
+        const char *name = arena_format(arena, "%s/%s", path, folder->files.at[i].name);
+        if (written[i])
+            keep_time(&folder->files.at[i], written[i]);
+        good = !written[i] || output_finish(&folder->driver->tools, written[i], name, 0666);
+    }
+    return good;
+}
+
+bool folder_write(const Folder *folder, const char *path)
+{
+    Names made = {0};
+    if (folder->driver->tools.dry_run || write_files(folder, path, &made))
+        return true;
+    toolchain_close();
+    while (made.count)
+        rmdir(made.at[--made.count]);
+    return false;
+}
+
+/* ---- building ---- */
+
+/* Has all that the folder and make's work leave removed at the end. */
+static void remove_later(const Folder *folder, const char *name)
+{
+    Toolchain *tools = &folder->driver->tools;
+    Arena *arena = folder->driver->arena;
+    Names inner = inner_folders(folder);
+    temporary(tools, arena_format(arena, "%s/build", name));
+    for (int i = 0; i < inner.count; i++) {
+        temporary(tools, arena_format(arena, "%s/%s", name, inner.at[i]));
+        temporary(tools, arena_format(arena, "%s/build/%s", name, inner.at[i]));
+    }
+    for (int i = 0; i < folder->files.count; i++) {
+        const char *file = folder->files.at[i].name, *dot = strrchr(file, '.');
+        int length = (int)(dot ? dot - file : (ptrdiff_t)strlen(file));
+        temporary(tools, arena_format(arena, "%s/%s", name, file));
+        temporary(tools, arena_format(arena, "%s/build/%.*s.o", name, length, file));
+        temporary(tools, arena_format(arena, "%s/build/%.*s.d", name, length, file));
+    }
+}
+
+/* Whether there is an nvcc to build with; says so when there is none. */
+static bool check_nvcc(Arena *arena)
+{
+    const char *path = getenv("PATH");
+    if (getenv("NVCC") || !access("/usr/local/cuda/bin/nvcc", X_OK))
+        return true;
+    for (path = path ? path : ""; *path; path += strcspn(path, ":"), path += *path == ':')
+        if (!access(arena_format(arena, "%.*s/nvcc", (int)strcspn(path, ":"), path), X_OK))
+            return true;
+    complain("there is no nvcc on the path, in /usr/local/cuda/bin, or named by the environment variable NVCC; with --emit=c -o FOLDER "
+             "hetucc writes what make "
+             "builds where nvcc is");
+    return false;
+}
+
+int folder_build(const Folder *folder, const char *program)
+{
+    Driver *driver = folder->driver;
+    Arena *arena = driver->arena;
+    Toolchain *tools = &driver->tools;
+    const char *name = arena_format(arena, "%s.cuda", name_with(arena, folder->program, ""));
+    const char *path = driver->options->save_temps ? name : temporary(tools, name);
+    if (!tools->dry_run && !check_nvcc(arena))
+        return 1;
+    if (!driver->options->save_temps)
+        remove_later(folder, name);
+    if (!folder_write(folder, path))
+        return 1;
+    char *whole = tools->dry_run ? NULL : realpath(program, NULL);
+    Command command = {.arena = arena};
+    command_add(&command, "make");
+    command_add(&command, "--no-print-directory");
+    command_add(&command, "--silent");
+    command_add(&command, arena_format(arena, "-j%ld", sysconf(_SC_NPROCESSORS_ONLN)));
+    command_add(&command, "-C");
+    command_add(&command, path);
+    command_add_format(&command, "PROGRAM=%s", whole ? arena_string(arena, whole) : program);
+    free(whole);
+    unsetenv("MAKEFLAGS");
+    return command_run(tools, &command) ? 1 : 0;
+}

@@ -1,0 +1,169 @@
+#include "driver/sources.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- paths ---- */
+
+static const char *copied(Arena *arena, char *path)
+{
+    const char *copy = path ? arena_string(arena, path) : NULL;
+    free(path);
+    return copy;
+}
+
+/* The absolute path of a file, whose folder's links are followed: `..` behind it means what it means to the C compiler. NULL where there is
+ * no such folder. */
+static const char *absolute_path(Arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *folder = copied(arena, realpath(slash ? arena_substring(arena, path, (size_t)(slash + 1 - path)) : ".", NULL));
+    return folder ? arena_format(arena, "%s/%s", strcmp(folder, "/") ? folder : "", slash ? slash + 1 : path) : NULL;
+}
+
+/* The part of an absolute path behind a folder; NULL when it is elsewhere. */
+static const char *behind(const char *folder, const char *path)
+{
+    size_t length = strcmp(folder, "/") ? strlen(folder) : 0;
+    return !strncmp(path, folder, length) && path[length] == '/' ? path + length + 1 : NULL;
+}
+
+static const char *folder_of(Arena *arena, const char *path)
+{
+    size_t length = (size_t)(strrchr(path, '/') - path);
+    return arena_substring(arena, path, length ? length : 1);
+}
+
+/* ---- collecting ---- */
+
+/* Adds a file; what is no file, as a header that the C compiler does not find, is left out. */
+static void add_file(UserFiles *files, const char *path)
+{
+    struct stat found;
+    const char *name = absolute_path(files->arena, path);
+    if (!name || stat(name, &found) || !S_ISREG(found.st_mode))
+        return;
+    for (int i = 0; i < files->paths.count; i++)
+        if (!strcmp(files->paths.at[i], name))
+            return;
+    array_push(files->arena, &files->paths, name);
+}
+
+/* Adds the files of a rule as the C compiler writes it: "x.o: a.c b.h \", blanks in names behind backslashes, dollars doubled. */
+static void add_rule(UserFiles *files, const char *rule)
+{
+    const char *at = strstr(rule, ": ");
+    Text word = {.arena = files->arena};
+    for (at = at ? at + 2 : ""; *at; at++) {
+        bool escaped = (*at == '\\' && strchr(" #\n", at[1])) || (*at == '$' && at[1] == '$');
+        if (escaped && at[1] != '\n') {
+            text_append(&word, ++at, 1);
+        } else if (!strchr(" \n\\", *at)) {
+            text_append(&word, at, 1);
+        } else if (word.length) {
+            add_file(files, text_bytes(&word));
+            word = (Text){.arena = files->arena};
+        }
+    }
+    if (word.length)
+        add_file(files, text_bytes(&word));
+}
+
+/* Adds a source and what it includes, as the C compiler says. */
+static bool add_source(Driver *driver, UserFiles *files, const Item *item)
+{
+    const char *list = temporary(&driver->tools, "files.d");
+    Command command = compile_command(driver);
+    command_add(&command, "-w");
+    command_add(&command, "-MM");
+    command_add(&command, "-MF");
+    command_add(&command, list);
+    if (item->kind == ITEM_CUDA) {
+        command_add(&command, "-MG");
+        command_add(&command, "-x");
+        command_add(&command, "c++");
+    }
+    command_add(&command, item->text);
+    if (command_run(&driver->tools, &command))
+        return false;
+    add_file(files, item->text);
+    if (!driver->tools.dry_run)
+        add_rule(files, file_text(driver->arena, list));
+    return true;
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* The folder of an option that says where to look for headers; NULL for any other. */
+static const char *option_folder(const Item *item)
+{
+    static const char *const options[] = {"-isystem", "-iquote", "-idirafter"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (item->kind == ITEM_FLAG && !strcmp(item->text, options[i]))
+            return item->value;
+    return item->kind == ITEM_FLAG && !strncmp(item->text, "-I", 2) ? item->text + 2 : NULL;
+}
+
+/* Whether some of the files is in a folder. */
+static bool has_files(const UserFiles *files, const char *folder)
+{
+    for (int i = 0; folder && i < files->paths.count; i++)
+        if (behind(folder, files->paths.at[i]))
+            return true;
+    return false;
+}
+
+/* The deepest folder that has all files, and the folders of headers in which there are some. */
+static const char *common_folder(const Driver *driver, const UserFiles *files)
+{
+    Arena *arena = files->arena;
+    const char *root = files->paths.count ? folder_of(arena, files->paths.at[0]) : "/";
+    for (int i = 0; i < files->paths.count; i++)
+        while (!behind(root, files->paths.at[i]))
+            root = folder_of(arena, root);
+    for (int i = 0; i < driver->options->items.count; i++) {
+        const char *option = option_folder(&driver->options->items.at[i]), *folder = option ? copied(arena, realpath(option, NULL)) : NULL;
+        while (has_files(files, folder) && strcmp(root, folder) && !behind(root, folder))
+            root = folder_of(arena, root);
+    }
+    return root;
+}
+
+UserFiles *user_files_find(Driver *driver)
+{
+    UserFiles *files = arena_new(driver->arena, UserFiles);
+    *files = (UserFiles){.arena = driver->arena};
+    for (int i = 0; i < driver->options->items.count; i++) {
+        const Item *item = &driver->options->items.at[i];
+        if ((item->kind == ITEM_SOURCE || item->kind == ITEM_CUDA) && !add_source(driver, files, item))
+            return NULL;
+        if (item->kind == ITEM_INPUT && item->text[0] != '-')
+            add_file(files, item->text);
+    }
+    if (files->paths.count)
+        qsort(files->paths.at, (size_t)files->paths.count, sizeof *files->paths.at, by_name);
+    files->root = common_folder(driver, files);
+    return files;
+}
+
+/* ---- names ---- */
+
+const char *user_file_name(const UserFiles *files, const char *path)
+{
+    const char *name = absolute_path(files->arena, path);
+    for (int i = 0; name && i < files->paths.count; i++)
+        if (!strcmp(files->paths.at[i], name))
+            return arena_format(files->arena, "source/%s", behind(files->root, name));
+    return NULL;
+}
+
+const char *user_folder_name(const UserFiles *files, const char *path)
+{
+    const char *folder = copied(files->arena, realpath(path, NULL));
+    if (!has_files(files, folder))
+        return NULL;
+    const char *rest = behind(files->root, folder);
+    return rest ? arena_format(files->arena, "source/%s", rest) : strcmp(folder, files->root) ? NULL : "source";
+}

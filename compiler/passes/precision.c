@@ -1,0 +1,305 @@
+/* Pass precision: a module that is to run in bf16 does.
+ *
+ * Requires: the forward section, with gradient functions, in the element types of the source. Leaves: parameters, inputs, and what becomes
+ * of them outside as they were; conversions (operators of rule_convert) where an operator works in another type than its operand has, each
+ * made once; gradient functions for the types that their operators have now. Nothing changes in a module of precision f32.
+ *
+ * The rules decide. What was not f32 in the source stays what it was. A product works in bf16. Any other operator works in the widest type
+ * of its operands, where parameters, inputs and constants take the type that they meet; operands whose type the rule gives (`dtype`) get
+ * it, so that statistics, norms' weights and the loss stay in f32. A kernel that does not say that it works in bf16 (`types`) is given the
+ * types of the source.
+ */
+#include "passes/pipeline.h"
+
+#include <string.h>
+
+#define uthash_malloc(size) arena_alloc(lowering->arena, (size))
+#define uthash_free(pointer, size) ((void)(pointer))
+#include <uthash.h>
+
+/* A value in another type. */
+typedef struct Copy Copy;
+struct Copy {
+    Value *value;
+    Copy *next;
+};
+
+typedef struct Known {
+    DType source; // the type in the source
+    bool given;   // a parameter, an input, or a constant
+    Copy *copies;
+} Known;
+
+typedef Array(Op *) Ops;
+
+/* A gradient function for the types of one call. */
+typedef struct Specialized {
+    const char *key; // the function it was made of, and the types of its arguments
+    Function *function;
+    UT_hash_handle hh;
+} Specialized;
+
+typedef struct Lowering {
+    Module *module;
+    Arena *arena;         // scratch
+    Array(Known *) known; // by value id
+    Ops *out;             // operators go here
+    Specialized *functions;
+    Text key;
+} Lowering;
+
+static Known *known_of(Lowering *lowering, const Value *value)
+{
+    while (lowering->known.count <= value->id)
+        array_push(lowering->arena, &lowering->known, NULL);
+    Known **known = &lowering->known.at[value->id];
+    if (!*known) {
+        *known = arena_new(lowering->arena, Known);
+        (*known)->source = value->type.dtype;
+    }
+    return *known;
+}
+
+/* ---- conversions ---- */
+
+static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, const Op *user)
+{
+    Module *module = lowering->module;
+    Op *op = ir_op(module, rule_convert(module->arena, dtype), &value, 1, NULL, user->at);
+    if (!op)
+        BUG("a conversion to %s does not bind", dtype_name(dtype));
+    op->section = user->section;
+    op->frames = user->frames;
+    op->scope = user->scope;
+    op->tower = user->tower;
+    op->layer = user->layer;
+    op->results[0]->dims = value->dims;
+    op->results[0]->name = value->name;
+    array_push(module->arena, lowering->out, op);
+    return op->results[0];
+}
+
+/* The value in another type: what is there, or a new conversion for `user`. */
+static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op *user)
+{
+    Known *known = known_of(lowering, value);
+    if (value->type.dtype == dtype)
+        return value;
+    for (Copy *copy = known->copies; copy; copy = copy->next)
+        if (copy->value->type.dtype == dtype)
+            return copy->value;
+    Copy *copy = arena_new(lowering->arena, Copy);
+    *copy = (Copy){.value = insert_conversion(lowering, value, dtype, user), .next = known->copies};
+    known->copies = copy;
+    return copy->value;
+}
+
+/* ---- operators ---- */
+
+/* Whether the rule leaves it to the call in which type this operand comes. */
+static bool is_open(const Op *op, int k)
+{
+    const Access *access = &op->def->rule->operands[op->binding->operands[k].access];
+    return op->operands[k] && access->element.kind == ELEMENT_FOLLOWS && dtype_is_float(op->operands[k]->type.dtype);
+}
+
+/* Whether the operator works on the values of the source as they are: it moves no arithmetic, or must not. */
+static bool keeps_source(Lowering *lowering, const Op *op)
+{
+    const Rule *rule = op->def->rule;
+    for (int k = 0; k < op->operand_count; k++)
+        if (is_open(op, k) && known_of(lowering, op->operands[k])->source != DTYPE_F32)
+            return true;
+    return rule->kind == RULE_CALL && !(rule->types >> lowering->module->precision & 1);
+}
+
+/* The type that the operator works in from now on. */
+static DType working_type(Lowering *lowering, const Op *op)
+{
+    DType widest = lowering->module->precision;
+    for (int k = 0; k < op->operand_count && !rule_is_product(op->def->rule); k++)
+        if (is_open(op, k) && !known_of(lowering, op->operands[k])->given && dtype_size(op->operands[k]->type.dtype) > dtype_size(widest))
+            widest = op->operands[k]->type.dtype;
+    return widest;
+}
+
+static bool moves_only(const Lowering *lowering, const Op *op)
+{
+    return op->def->rule->kind == RULE_VIEW || op->def == lowering->module->reshard_def;
+}
+
+static void convert_operands(Lowering *lowering, Op *op)
+{
+    bool source = keeps_source(lowering, op);
+    DType working = working_type(lowering, op), given;
+    for (int k = 0; k < op->operand_count; k++)
+        if (is_open(op, k))
+            op->operands[k] = converted(lowering, op->operands[k], source ? known_of(lowering, op->operands[k])->source : working, op);
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && op_operand_dtype(lowering->arena, op, k, &given) && dtype_is_float(op->operands[k]->type.dtype))
+            op->operands[k] = converted(lowering, op->operands[k], given, op);
+}
+
+/* Whether nothing that was computed goes into the results: constants, and what only moves parameters and inputs. */
+static bool makes_given(Lowering *lowering, const Op *op)
+{
+    bool computed = false;
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && dtype_is_float(op->operands[k]->type.dtype))
+            computed |= !moves_only(lowering, op) || !known_of(lowering, op->operands[k])->given;
+    return !computed;
+}
+
+static void lower_op(Lowering *lowering, Op *op)
+{
+    for (int r = 0; r < op->result_count; r++)
+        known_of(lowering, op->results[r]);
+    bool given = makes_given(lowering, op);
+    if (!moves_only(lowering, op))
+        convert_operands(lowering, op);
+    ir_rebind(lowering->module, op);
+    for (int r = 0; r < op->result_count; r++)
+        known_of(lowering, op->results[r])->given = given;
+    array_push(lowering->module->arena, lowering->out, op);
+}
+
+/* ---- gradient functions ---- */
+
+static Value *clone_value(Lowering *lowering, const Value *value, ValueKind kind, DType dtype)
+{
+    Value *clone = ir_value(lowering->module, kind, value->name, value->type, value->at);
+    clone->dims = value->dims;
+    clone->index = value->index;
+    known_of(lowering, clone);
+    clone->type.dtype = dtype;
+    return clone;
+}
+
+static Op *clone_op(Lowering *lowering, const Op *op, Value *const *mapped)
+{
+    Arena *arena = lowering->module->arena;
+    Op *clone = arena_copy(arena, op, sizeof *op);
+    clone->operands = arena_array(arena, Value *, op->operand_count + 1);
+    clone->results = arena_array(arena, Value *, op->result_count);
+    for (int k = 0; k < op->operand_count; k++)
+        clone->operands[k] = op->operands[k] ? mapped[op->operands[k]->id] : NULL;
+    for (int r = 0; r < op->result_count; r++) {
+        clone->results[r] = clone_value(lowering, op->results[r], VALUE_RESULT, op->results[r]->type.dtype);
+        clone->results[r]->def = clone;
+    }
+    return clone;
+}
+
+/* What argument `i` of an operator's gradient function stands for: the gradient of a result, a result, or an operand. */
+static const Value *argument_of(const Op *op, int i)
+{
+    int results = op->result_count;
+    return i < 2 * results ? op->results[i % results] : op->operands[i - 2 * results];
+}
+
+static Function *specialize(Lowering *lowering, const Op *op)
+{
+    const Function *function = op->gradient;
+    Arena *arena = lowering->module->arena;
+    Function *clone = arena_new(arena, Function);
+    Value **mapped = arena_array(lowering->arena, Value *, lowering->module->next_id);
+    Ops ops = {0}, *outside = lowering->out;
+    clone->name = function->name;
+    for (int i = 0; i < function->params.count; i++) {
+        const Value *param = function->params.at[i];
+        Value *own = param ? clone_value(lowering, param, VALUE_ARGUMENT, argument_of(op, i)->type.dtype) : NULL;
+        if (param)
+            mapped[param->id] = own;
+        array_push(arena, &clone->params, own);
+    }
+    lowering->out = &ops;
+    for (int i = 0; i < function->ops.count; i++) {
+        Op *own = clone_op(lowering, function->ops.at[i], mapped);
+        for (int r = 0; r < own->result_count; r++)
+            mapped[function->ops.at[i]->results[r]->id] = own->results[r];
+        lower_op(lowering, own);
+    }
+    lowering->out = outside;
+    clone->ops.at = ops.at;
+    clone->ops.count = clone->ops.capacity = ops.count;
+    for (int i = 0; i < function->returns.count; i++)
+        array_push(arena, &clone->returns, function->returns.at[i] ? mapped[function->returns.at[i]->id] : NULL);
+    return clone;
+}
+
+/* Writes which function it is and of which types; returns whether those are the function's own. */
+static bool write_key(Text *key, const Op *op)
+{
+    const Function *function = op->gradient;
+    bool same = true;
+    key->length = 0;
+    text_append(key, (const char *)&function, sizeof function);
+    for (int i = 0; i < function->params.count; i++) {
+        const Value *param = function->params.at[i];
+        DType dtype = param ? argument_of(op, i)->type.dtype : DTYPE_F32;
+        same &= !param || param->type.dtype == dtype;
+        text_append(key, (const char *)&dtype, sizeof dtype);
+    }
+    return same;
+}
+
+/* The operator's gradient function for the types that it has now, made once for equal calls. */
+static const Function *gradient_for(Lowering *lowering, const Op *op)
+{
+    Specialized *entry;
+    bool same = write_key(&lowering->key, op);
+    HASH_FIND(hh, lowering->functions, lowering->key.bytes, lowering->key.length, entry);
+    if (entry)
+        return entry->function;
+    entry = arena_new(lowering->arena, Specialized);
+    entry->key = arena_copy(lowering->arena, lowering->key.bytes, lowering->key.length);
+    size_t length = lowering->key.length;
+    entry->function = same ? (Function *)op->gradient : specialize(lowering, op);
+    HASH_ADD_KEYPTR(hh, lowering->functions, entry->key, length, entry);
+    array_push(lowering->module->arena, &lowering->module->gradients, entry->function);
+    return entry->function;
+}
+
+/* ---- the pass ---- */
+
+/* What the program gives to the outside has the type that the source says. */
+static Value *given_back(Lowering *lowering, Value *value)
+{
+    Op end = {.at = value->at, .layer = -1};
+    return converted(lowering, value, known_of(lowering, value)->source, value->kind == VALUE_RESULT ? value->def : &end);
+}
+
+static void lower(Lowering *lowering)
+{
+    Module *module = lowering->module;
+    Ops forward = {0};
+    lowering->out = &forward;
+    module->gradients.count = 0;
+    for (int i = 0; i < module->params.count; i++)
+        known_of(lowering, module->params.at[i]->value)->given = true;
+    for (int i = 0; i < module->inputs.count; i++)
+        known_of(lowering, module->inputs.at[i])->given = true;
+    for (int i = 0; i < module->ops.count; i++) {
+        Op *op = module->ops.at[i];
+        lower_op(lowering, op);
+        if (op->gradient)
+            op->gradient = gradient_for(lowering, op);
+    }
+    if (module->loss)
+        module->loss = given_back(lowering, module->loss);
+    for (int i = 0; i < module->outputs.count; i++)
+        module->outputs.at[i].value = given_back(lowering, module->outputs.at[i].value);
+    module->ops.at = forward.at;
+    module->ops.count = module->ops.capacity = forward.count;
+    ir_number(module);
+}
+
+void pass_precision(Module *module)
+{
+    if (module->precision == DTYPE_F32)
+        return;
+    Lowering lowering = {.module = module, .arena = arena_create()};
+    lowering.key.arena = lowering.arena;
+    lower(&lowering);
+    arena_destroy(lowering.arena);
+}

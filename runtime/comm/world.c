@@ -1,0 +1,97 @@
+#include "comm/world.h"
+
+#include "comm/world_kind.h"
+
+#include <hetu/kernel.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DEFAULT_TIMEOUT = 600 };
+
+/* In the order in which they are asked. */
+static const WorldKind *const kinds[] = {
+#ifdef HETU_MPI
+    &world_mpi,
+#endif
+    &world_mesh,
+};
+
+static struct {
+    const WorldKind *kind; // NULL: alone
+    WorldPlace place;
+} world = {.place = {0, 1, 0, 1}};
+
+void world_open(int *argc, char ***argv)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !world.kind; i++)
+        if (kinds[i]->launched()) {
+            world.place = kinds[i]->open(argc, argv);
+            world.kind = kinds[i];
+        }
+}
+
+void world_close(void)
+{
+    const WorldKind *kind = world.kind;
+    world.kind = NULL;
+    if (kind)
+        kind->close();
+    world.place = (WorldPlace){0, 1, 0, 1};
+}
+
+int world_rank(void) { return world.place.rank; }
+
+int world_size(void) { return world.place.size; }
+
+int world_node_rank(void) { return world.place.node_rank; }
+
+int world_node_size(void) { return world.place.node_size; }
+
+void world_broadcast(void *data, size_t bytes)
+{
+    if (world.kind)
+        world.kind->broadcast(data, bytes);
+}
+
+void world_send(const void *data, size_t bytes, int to) { world.kind->send(data, bytes, to); }
+
+void world_receive(void *data, size_t bytes, int from) { world.kind->receive(data, bytes, from); }
+
+int world_least(int mine) { return world.kind ? world.kind->least(mine) : mine; }
+
+void world_gather(const void *mine, size_t bytes, void *all)
+{
+    char *to = all;
+    memcpy(to + (size_t)world_rank() * bytes, mine, bytes);
+    for (int rank = 1; rank < world_size(); rank++)
+        if (world_rank() == 0)
+            world_receive(to + (size_t)rank * bytes, bytes, rank);
+        else if (world_rank() == rank)
+            world_send(mine, bytes, 0);
+    world_broadcast(all, bytes * (size_t)world_size());
+}
+
+void world_check(void)
+{
+    if (world.kind)
+        world.kind->check();
+}
+
+int world_timeout(void)
+{
+    const char *text = getenv("HETU_TIMEOUT");
+    char *end;
+    long seconds = text ? strtol(text, &end, 10) : DEFAULT_TIMEOUT;
+    if (text && (end == text || *end || seconds < 0 || seconds > 1000000))
+        ht_fail("HETU_TIMEOUT=%s is no number of seconds", text);
+    return (int)seconds;
+}
+
+void world_abort(void)
+{
+    if (world.kind)
+        world.kind->abort();
+    _exit(1);
+}

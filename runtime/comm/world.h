@@ -1,0 +1,53 @@
+/* The ranks of a program, and small host data between them: commands, feeds, fetches, checks.
+ *
+ * mpirun or srun start the ranks and MPI connects them; or any launcher does, and they meet through a file (comm/rendezvous.h). A process
+ * that nobody launched is rank 0 of 1. Every function that moves data ends the program with a message when a rank is gone.
+ */
+#ifndef COMM_WORLD_H
+#define COMM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Connects the ranks; before it, and after world_close, the process is rank 0 of 1. All ranks call both together. */
+void world_open(int *argc, char ***argv);
+void world_close(void);
+
+/* This rank, all ranks, this rank among those of its machine, and how many these are. */
+int world_rank(void);
+int world_size(void);
+int world_node_rank(void);
+int world_node_size(void);
+
+/* Any number of bytes: from rank 0 to all; between two ranks; `bytes` of every rank to all, in the order of the ranks. */
+void world_broadcast(void *data, size_t bytes);
+void world_send(const void *data, size_t bytes, int to);
+void world_receive(void *data, size_t bytes, int from);
+void world_gather(const void *mine, size_t bytes, void *all);
+
+/* The least of all ranks' numbers; no rank gets it before all have come here. */
+int world_least(int mine);
+
+/* Ends the program with a message when another rank is gone; for loops that wait for something else. */
+void world_check(void);
+
+/* Seconds that a rank waits for others in a step, or for them to appear: environment HETU_TIMEOUT, else 600; 0: for ever. */
+int world_timeout(void);
+
+/* Ends all ranks with status 1. */
+#ifdef __cplusplus
+[[noreturn]]
+#else
+_Noreturn
+#endif
+void world_abort(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

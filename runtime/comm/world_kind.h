@@ -1,0 +1,30 @@
+/* A way to connect ranks: what world.c chooses from. */
+#ifndef COMM_WORLD_KIND_H
+#define COMM_WORLD_KIND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Where a process stands among the ranks. */
+typedef struct WorldPlace {
+    int rank, size, node_rank, node_size;
+} WorldPlace;
+
+typedef struct WorldKind {
+    bool (*launched)(void); // whether the environment says that this process is one of several ranks connected so
+    WorldPlace (*open)(int *argc, char ***argv);
+    void (*close)(void);
+    void (*abort)(void); // ends all ranks; may return when only this process is left to end
+    void (*check)(void);
+    void (*broadcast)(void *data, size_t bytes);
+    void (*send)(const void *data, size_t bytes, int to);
+    void (*receive)(void *data, size_t bytes, int from);
+    int (*least)(int mine);
+} WorldKind;
+
+extern const WorldKind world_mesh; // comm/mesh.c
+#ifdef HETU_MPI
+extern const WorldKind world_mpi; // comm/mpi.c
+#endif
+
+#endif
