@@ -36,16 +36,20 @@ endif
 
 DEFINES := $(if $(filter 1,$(MPI)),-DHETU_MPI) $(if $(filter 1,$(NCCL)),-DHETU_NCCL)
 HEADERS := -Iinclude -Iruntime
-LIBRARIES := -L$(CUDA_HOME)/lib64 -L$(CUDA_HOME)/lib -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcudart_static -lpthread -ldl -lrt -lm
+CUDA_LIBRARIES ?= -L$(CUDA_HOME)/lib64 -L$(CUDA_HOME)/lib -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcudart_static -ldl -lrt
+LIBRARIES := $(CUDA_LIBRARIES)
 ifeq ($(MPI),1)
 mpi := $(shell mpicc -show)
 HEADERS += $(filter -I%,$(mpi))
 LIBRARIES += $(filter -L% -l% -Wl%,$(mpi))
 endif
 ifeq ($(NCCL),1)
-HEADERS += $(if $(filter-out /usr $(CUDA_HOME),$(NCCL_HOME)),-I$(NCCL_HOME)/include)
-LIBRARIES += -L$(NCCL_HOME)/lib -Wl,-rpath,$(NCCL_HOME)/lib -l:libnccl.so.2
+NCCL_HEADERS ?= $(if $(filter-out /usr $(CUDA_HOME),$(NCCL_HOME)),-I$(NCCL_HOME)/include)
+NCCL_LIBRARIES ?= -L$(NCCL_HOME)/lib -Wl,-rpath,$(NCCL_HOME)/lib -l:libnccl.so.2
+HEADERS += $(NCCL_HEADERS)
+LIBRARIES += $(NCCL_LIBRARIES)
 endif
+LIBRARIES += -lpthread -lm
 
 code = $(subst sm_,,$(1))
 GENCODE := $(foreach arch,$(ARCH),$(if $(filter native,$(arch)),-arch=native,-gencode arch=compute_$(call code,$(arch)),code=$(arch)))

@@ -97,7 +97,9 @@ static void add_option(Text *value, const char *option, const char *argument)
 static void add_include_folder(Text *value, const UserFiles *user, const char *option, const char *path)
 {
     const char *name = user_folder_name(user, path);
-    if (name)
+    if (name && !strcmp(option, "-I"))
+        add_word(value, arena_format(value->arena, "-I%s", name));
+    else if (name)
         add_option(value, option, name);
     else if (!strcmp(option, "-isystem") || !strcmp(option, "-idirafter"))
         add_option(value, option, path);
@@ -183,6 +185,12 @@ static bool check_names(const Folder *folder)
                      folder->files.at[i].from ? folder->files.at[i].from : folder->files.at[i].name);
             good = false;
         }
+    for (int i = 0; i < folder->files.count; i++)
+        for (int k = 0; k < i; k++)
+            if (!strcmp(folder->files.at[i].name, folder->files.at[k].name)) {
+                complain("two files of the program would be called %s", folder->files.at[i].name);
+                return false;
+            }
     return good;
 }
 
@@ -324,18 +332,30 @@ static void remove_later(const Folder *folder, const char *name)
     }
 }
 
-/* Whether there is an nvcc to build with; says so when there is none. */
-static bool check_nvcc(Arena *arena)
+/* Whether a command is there: a path, or a name on the path. */
+static bool is_command(Arena *arena, const char *name)
 {
     const char *path = getenv("PATH");
-    if (getenv("NVCC") || !access("/usr/local/cuda/bin/nvcc", X_OK))
-        return true;
+    if (strchr(name, '/'))
+        return !access(name, X_OK);
     for (path = path ? path : ""; *path; path += strcspn(path, ":"), path += *path == ':')
-        if (!access(arena_format(arena, "%.*s/nvcc", (int)strcspn(path, ":"), path), X_OK))
+        if (!access(arena_format(arena, "%.*s/%s", (int)strcspn(path, ":"), path, name), X_OK))
             return true;
-    complain("there is no nvcc on the path, in /usr/local/cuda/bin, or named by the environment variable NVCC; with --emit=c -o FOLDER "
-             "hetucc writes what make "
-             "builds where nvcc is");
+    return false;
+}
+
+/* Whether there is an nvcc to build with, as runtime/program.mk looks for it; says so when there is none. */
+static bool check_nvcc(Arena *arena)
+{
+    static const char advice[] = "with --emit=c -o FOLDER hetucc writes sources that make builds where nvcc is";
+    const char *named = getenv("NVCC");
+    const char *command = named ? arena_substring(arena, named, strcspn(named, " ")) : "nvcc";
+    if (is_command(arena, command) || (!named && !access("/usr/local/cuda/bin/nvcc", X_OK)))
+        return true;
+    if (named)
+        complain("cannot run %s, which the environment variable NVCC names; %s", command, advice);
+    else
+        complain("there is no nvcc on the path nor in /usr/local/cuda/bin, and no environment variable NVCC; %s", advice);
     return false;
 }
 

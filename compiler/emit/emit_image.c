@@ -283,9 +283,12 @@ static void emit_head(Image *image)
               "    .roles = roles_$name,\n"
               "    .role_of = role_of_$name,\n"
               "    .piece = piece_$name,\n"
+              "    .plan_count = $plans,\n"
+              "    .plan = $name_plan,\n"
               "};\n",
-              "name", image->name, "name_image", arena_format(arena, "%s_image", image->name), "model", c_string(arena, module->name),
-              "source", c_string(arena, slash ? slash + 1 : image->emitter->unit->file), "strategy",
+              "name", image->name, "name_plan", arena_format(arena, "%s_plan", image->name), "plans",
+              number_text(arena, image->targets[0].conversions->count), "name_image", arena_format(arena, "%s_image", image->name), "model",
+              c_string(arena, module->name), "source", c_string(arena, slash ? slash + 1 : image->emitter->unit->file), "strategy",
               strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
               module->kind == MODULE_TRAIN ? "true" : "false", "devices", number_text(arena, image->device_count), "microbatches",
               number_text(arena, module->microbatches > 1 ? (int)module->microbatches : 1), "states",

@@ -39,6 +39,16 @@ bool expr_calls(const Expr *expr)
     return false;
 }
 
+const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context)
+{
+    if (!expr->arg_count)
+        return leaf(expr, context);
+    Expr *copy = arena_copy(arena, expr, sizeof *expr);
+    for (int i = 0; i < expr->arg_count; i++)
+        copy->arg[i] = expr_mapped(arena, expr->arg[i], leaf, context);
+    return copy;
+}
+
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with)
 {
     if (expr_equal(expr, pattern))

@@ -30,6 +30,10 @@ bool expr_calls(const Expr *expr);
 /* `expr` with every part that equals `pattern` replaced. */
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with);
 
+/* `expr` with every leaf (an expression without arguments) replaced by what `leaf` gives for it. */
+typedef const Expr *ExprLeafMap(const Expr *leaf, void *context);
+const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context);
+
 /* Constructors that simplify. `spelling` NULL: made up from the number. */
 const Expr *expr_number(Arena *arena, double number, const char *spelling);
 const Expr *expr_leaf(Arena *arena, ExprKind kind, int index);

@@ -95,6 +95,8 @@ struct Op {
     Section section;
     Turn turn;                 // TURN_BEFORE everywhere when module->microbatches is 1
     Position at;
+    const Position *also;      // of the operators that pass fuse put into this one, the first left out (not part of the text form)
+    int also_count;
     const Frame *frames;
     const char *scope;         // "h3": ht_scope's path, or NULL
     const char *tower;         // of `layer`; NULL the default one

@@ -130,10 +130,10 @@ typedef struct Access {
 } Access;
 
 /* An equation of the clause `body`. */
-typedef struct Equation {
+typedef struct RuleEquation {
     int value; // a result, or behind the results a local value
     const Expr *expr;
-} Equation;
+} RuleEquation;
 
 typedef enum RuleKind { RULE_BODY, RULE_CALL, RULE_EQUATIONS, RULE_VIEW } RuleKind;
 
@@ -146,7 +146,7 @@ typedef struct Rule {
     const Expr *body;           // RULE_BODY
     int local_count, equation_count; // clause body
     const Access *locals;
-    const Equation *equations;
+    const RuleEquation *equations;
     int shape_attr;             // RULE_VIEW
     unsigned types;             // clause types: a bit a DType; 0 when it is not given
     const char *kernel, *kernel_cuda;

@@ -28,7 +28,7 @@ static void check_factor(RuleParser *parser, int index)
     factor->contracted = in_results == 0;
     if (factor->contracted && parser->kind == RULE_BODY)
         factor->reduction = REDUCE_SUM;
-    if (factor->contracted && parser->kind == RULE_CALL && !factor->reduction && !factor->replicate)
+    if (factor->contracted && parser->kind != RULE_BODY && !factor->reduction && !factor->replicate)
         RULE_ERROR(parser, at, "the results lack the factor '%s': say reduction(+: %s), reduction(max: %s) or replicate(%s)", factor->name,
                    factor->name, factor->name, factor->name);
     if (factor->reduction && in_results == parser->results.count)
@@ -66,6 +66,8 @@ static void check_variadic(RuleParser *parser)
 
 static void check_kernel(RuleParser *parser, Position start)
 {
+    if (parser->kind == RULE_CALL && !parser->kernel && parser->equations.count)
+        parser->kind = RULE_EQUATIONS;
     if (parser->kind == RULE_CALL && !parser->kernel)
         RULE_ERROR(parser, start, "a rule of this form needs the clause kernel(f): the C function that computes it");
     if (parser->kind != RULE_CALL && parser->kernel)
@@ -91,4 +93,6 @@ void rule_check(RuleParser *parser, Position start)
     check_variadic(parser);
     check_kernel(parser, start);
     check_params_used(parser, start);
+    if (parser->equations.count)
+        rule_check_equations(parser, start);
 }

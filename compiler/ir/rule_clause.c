@@ -250,7 +250,7 @@ static const Clause clauses[] = {{"replicate", replicate_item, true}, {"reductio
                                  {"dtype", dtype_item, true},         {"shape", shape_clause, false},
                                  {"types", types_item, true},         {"linear", linear_item, true},
                                  {"inplace", inplace_item, true},     {"kernel", kernel_clause, false},
-                                 {"grad", grad_clause, false}};
+                                 {"grad", grad_clause, false},        {"body", rule_equations, false}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleParser *parser)

@@ -329,8 +329,14 @@ const Expr *rule_body_primary(Lexer *lexer, void *context)
         lex_next(lexer);
         return expr_leaf(parser->arena, EXPR_ATTR, attr);
     }
+    if (rule_is_value(parser, name))
+        return rule_value_primary(parser);
     Position at = lexer->token.at;
-    int operand = parse_operand(parser);
+    int known = parser->operands.count, operand = parse_operand(parser);
+    if (operand >= known && parser->in_equations) {
+        RULE_ERROR(parser, at, "'%s' is no operand, and no value of an equation before", name);
+        return NULL;
+    }
     if (operand >= 0 && parser->operands.at[operand].variadic) {
         RULE_ERROR(parser, at, "an operand of any number of tensors needs a kernel; a body cannot have one");
         return NULL;

@@ -20,7 +20,7 @@ typedef struct RuleParser {
     const Expr *body;
     bool in_equations; // the clause `body` is read
     Array(Access) locals;
-    Array(Equation) equations;
+    Array(RuleEquation) equations;
     int shape_attr, linear_groups;
     unsigned types;
     const char *kernel, *kernel_cuda, *grad;
@@ -59,6 +59,10 @@ bool rule_dims_equal(const Access *a, const Access *b);
 
 /* An ExprPrimary of bodies: accesses, arguments, size(f). `context` is the parser. */
 const Expr *rule_body_primary(Lexer *lexer, void *context);
+
+/* Whether a name in an equation is a value that equations give; and its access as an expression, NULL after an error. */
+bool rule_is_value(const RuleParser *parser, const char *name);
+const Expr *rule_value_primary(RuleParser *parser);
 
 /* The equations of the clause `body`, up to the closing bracket. */
 bool rule_equations(RuleParser *parser);

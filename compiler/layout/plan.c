@@ -181,23 +181,32 @@ static void find_types(Builder *builder)
 
 /* ---- the planner ---- */
 
+static void make_plan(Builder *builder, const Conversion *conversions, int count)
+{
+    Plan *plan = builder->plan;
+    plan_stacks(builder, conversions, count);
+    collect_devices(builder);
+    builder->sent = plan->sent = arena_array(builder->arena, int64_t, plan->device_count);
+    builder->received = plan->received = arena_array(builder->arena, int64_t, plan->device_count);
+    plan_tasks(builder);
+    plan_steps(builder);
+    number_groups(plan);
+    find_types(builder);
+    find_in_place(plan);
+    plan->name = name_plan(builder);
+    plan->seconds = price_plan(builder);
+}
+
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)
 {
-    Plan *plan = arena_new(arena, Plan);
-    Builder builder = {.arena = arena, .plan = plan};
-    *plan = (Plan){.arena = arena, .cluster = cluster};
-    plan_stacks(&builder, conversions, count);
-    collect_devices(&builder);
-    builder.sent = plan->sent = arena_array(arena, int64_t, plan->device_count);
-    builder.received = plan->received = arena_array(arena, int64_t, plan->device_count);
-    plan_tasks(&builder);
-    plan_steps(&builder);
-    number_groups(plan);
-    find_types(&builder);
-    find_in_place(plan);
-    plan->name = name_plan(&builder);
-    plan->seconds = price_plan(&builder);
+    Arena *scratch = arena_create();
+    Plan *plan = arena_new(scratch, Plan);
+    plan->arena = scratch;
+    plan->cluster = cluster;
+    make_plan(&(Builder){.arena = scratch, .plan = plan}, conversions, count);
+    plan = plan_keep(arena, plan);
     plan->lowered = arena_array(arena, const ht_reshard_device *, plan->device_count);
+    arena_destroy(scratch);
     return plan;
 }
 

@@ -75,6 +75,9 @@ double price_plan(Builder *builder);
 /* The field's word for the plan's steps; see plan_name. */
 const char *name_plan(Builder *builder);
 
+/* A copy of a finished plan in `arena`, without what planning left behind. */
+Plan *plan_keep(Arena *arena, const Plan *plan);
+
 /* Sets the loads to what the steps so far move. */
 void plan_count(Builder *builder);
 

@@ -103,6 +103,49 @@ static void find_pieces(Lowering *lowering)
     }
 }
 
+/* ---- tables ---- */
+
+static const ht_block *keep_blocks(Arena *arena, const ht_block *blocks, int count)
+{
+    return count ? arena_copy(arena, blocks, sizeof *blocks * (size_t)count) : NULL;
+}
+
+static const ht_move *keep_moves(Arena *arena, const ht_move *moves, int count)
+{
+    if (!count)
+        return NULL;
+    ht_move *kept = arena_copy(arena, moves, sizeof *moves * (size_t)count);
+    for (int i = 0; i < count; i++)
+        kept[i].dim = arena_copy(arena, moves[i].dim, sizeof *moves[i].dim * (size_t)moves[i].rank);
+    return kept;
+}
+
+/* The device's part, in an arena of its own. */
+static ht_reshard_device *keep_device(Arena *arena, const Lowering *lowering)
+{
+    ht_reshard_device *kept = arena_new(arena, ht_reshard_device);
+    int count = lowering->steps.count;
+    ht_reshard_step *steps = arena_array(arena, ht_reshard_step, count);
+    for (int s = 0; s < count; s++) {
+        const ht_reshard_step *step = &lowering->steps.at[s];
+        steps[s] = *step;
+        steps[s].move = keep_moves(arena, step->move, step->move_count);
+        steps[s].send = keep_blocks(arena, step->send, step->send_count);
+        steps[s].receive = keep_blocks(arena, step->receive, step->receive_count);
+    }
+    *kept = (ht_reshard_device){.device = lowering->device, .step_count = count, .step = steps, .scratch = lowering->base + lowering->most};
+    return kept;
+}
+
+static void lower_device(Lowering *lowering)
+{
+    find_pieces(lowering);
+    lower_local(lowering);
+    keep_partials(lowering);
+    for (int s = 0; s < lowering->plan->steps.count; s++)
+        lower_step(lowering, &lowering->plan->steps.at[s]);
+}
+
 const ht_reshard_device *plan_device(const Plan *plan, int device)
 {
     int slot = plan_slot(plan, device);
@@ -111,18 +154,13 @@ const ht_reshard_device *plan_device(const Plan *plan, int device)
         none->device = device;
         return none;
     }
-    if (plan->lowered[slot])
-        return plan->lowered[slot];
-    Lowering lowering = {.plan = plan, .arena = plan->arena, .device = device};
-    find_pieces(&lowering);
-    lower_local(&lowering);
-    keep_partials(&lowering);
-    for (int s = 0; s < plan->steps.count; s++)
-        lower_step(&lowering, &plan->steps.at[s]);
-    ht_reshard_device *lowered = arena_new(plan->arena, ht_reshard_device);
-    *lowered = (ht_reshard_device){.device = device, .step_count = lowering.steps.count, .step = lowering.steps.at};
-    lowered->scratch = lowering.base + lowering.most;
-    return plan->lowered[slot] = lowered;
+    if (!plan->lowered[slot]) {
+        Lowering lowering = {.plan = plan, .arena = arena_create(), .device = device};
+        lower_device(&lowering);
+        plan->lowered[slot] = keep_device(plan->arena, &lowering);
+        arena_destroy(lowering.arena);
+    }
+    return plan->lowered[slot];
 }
 
 int64_t plan_scratch_bytes(const Plan *plan, int device) { return plan_device(plan, device)->scratch; }

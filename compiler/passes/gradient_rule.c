@@ -1,9 +1,8 @@
 #include "passes/gradient_rule.h"
 
 #include "ir/expr.h"
+#include "passes/arguments.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* The forward operator, and the names that the derived rule gives to things. Accesses of the derived rule are numbered as the forward
@@ -186,58 +185,20 @@ static const Expr *gradient_expression(Deriver *deriver)
 
 /* ---- arguments and sizes ---- */
 
-/* A floating-point argument as a number that C reads back. */
-static const Expr *float_number(const Deriver *deriver, double value)
+/* Arguments as numbers, and sizes by bound factor. An ExprLeafMap. */
+static const Expr *lowered_leaf(const Expr *leaf, void *context)
 {
-    bool wide = deriver->op->results[0]->type.dtype == DTYPE_F64;
-    Arena *arena = deriver->arena;
-    const Expr *zero = expr_number(arena, 0, NULL);
-    if (isinf(value)) {
-        const Expr *logarithm = expr_call(arena, wide ? "log" : "logf", &zero, 1);
-        return value < 0 ? logarithm : expr_negative(arena, logarithm);
-    }
-    if (isnan(value))
-        return expr_call(arena, wide ? "sqrt" : "sqrtf", (const Expr *[]){expr_number(arena, -1, NULL)}, 1);
-    char *digits = arena_format(arena, wide ? "%.17g" : "%.9g", value);
-    const char *point = strpbrk(digits, ".e") ? "" : ".0";
-    return expr_number(arena, value, arena_format(arena, "%s%s%s", digits, point, wide ? "" : "f"));
-}
-
-static ParamKind attr_kind(const OpDef *def, int attr)
-{
-    for (int i = 0; i < def->param_count; i++)
-        if (def->params[i].kind != PARAM_TENSOR && def->params[i].kind != PARAM_TENSORS && attr-- == 0)
-            return def->params[i].kind;
-    BUG("%s has no such argument", def->name);
-}
-
-static const Expr *lowered_leaf(const Deriver *deriver, const Expr *leaf)
-{
-    Arena *arena = deriver->arena;
+    const Deriver *deriver = context;
     const Binding *binding = deriver->op->binding;
-    if (leaf->kind == EXPR_ATTR) {
-        const Attr *attr = &deriver->op->attrs[leaf->index];
-        return attr_kind(deriver->op->def, leaf->index) == PARAM_FLOAT ? float_number(deriver, attr->f)
-                                                                       : expr_number(arena, (double)attr->i, NULL);
-    }
+    if (leaf->kind == EXPR_ATTR)
+        return argument_number(deriver->arena, deriver->op, leaf->index);
     if (leaf->kind != EXPR_SIZE)
         return leaf;
-    const Expr *size = expr_number(arena, 1, NULL);
+    const Expr *size = expr_number(deriver->arena, 1, NULL);
     for (int b = 0; b < binding->factor_count; b++)
         if (binding->factors[b].factor == leaf->index)
-            size = expr_binary(arena, EXPR_MUL, size, size_of(deriver, b));
+            size = expr_binary(deriver->arena, EXPR_MUL, size, size_of(deriver, b));
     return size;
-}
-
-/* The expression with arguments as numbers and sizes by bound factor. */
-static const Expr *lowered(const Deriver *deriver, const Expr *expr)
-{
-    if (!expr->arg_count)
-        return lowered_leaf(deriver, expr);
-    Expr *copy = arena_copy(deriver->arena, expr, sizeof *expr);
-    for (int i = 0; i < expr->arg_count; i++)
-        copy->arg[i] = lowered(deriver, expr->arg[i]);
-    return copy;
 }
 
 /* ---- text ---- */
@@ -393,7 +354,7 @@ GradientRule gradient_rule(Module *module, const Op *op, int operand)
         return (GradientRule){.kind = GRADIENT_SAME};
     mark_factors(&deriver, total, deriver.occurs);
     mark_access(bound_access(&deriver, operand), deriver.occurs);
-    const char *text = rule_text(&deriver, lowered(&deriver, total));
+    const char *text = rule_text(&deriver, expr_mapped(arena, total, lowered_leaf, &deriver));
     const OpDef *def = rule_inserted(arena, arena_format(arena, "%s_%s", op->def->name, deriver.dx_name), text);
     return (GradientRule){
         .kind = GRADIENT_RULE, .def = module_def(module, def), .operand_count = deriver.order.count, .operands = operand_list(&deriver)};

@@ -9,10 +9,14 @@ typedef struct Pass {
 
 /* The passes in order. */
 static const Pass passes[] = {
-    {"precision", pass_precision},   {"differentiate", pass_differentiate},
-    {"refine", pass_refine},         {"microbatch", pass_microbatch},
-    {"place", pass_place},           {"deduce", pass_deduce},
-    {"specialize", pass_specialize}, {"memory", pass_memory},
+    {"precision", pass_precision},         // element types
+    {"differentiate", pass_differentiate}, // the backward and update sections
+    {"refine", pass_refine},               // dimensions become factors
+    {"microbatch", pass_microbatch},       // the loop over micro-batches
+    {"place", pass_place},                 // layouts of what is given
+    {"deduce", pass_deduce},               // layouts of the rest, and conversions
+    {"specialize", pass_specialize},       // roles and plans
+    {"memory", pass_memory},               // storage
 };
 
 enum { PASS_COUNT = sizeof passes / sizeof *passes };

@@ -27,6 +27,7 @@ void pass_refine(Module *module);
 void pass_microbatch(Module *module);
 void pass_place(Module *module);
 void pass_deduce(Module *module);
+void pass_fuse(Module *module);
 void pass_specialize(Module *module);
 void pass_memory(Module *module);
 

@@ -3,6 +3,8 @@
  *     hetucc --strategy=sp4 custom.c ../common/[a-z]*.c -o custom -lm
  *     mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 ./custom
  *
+ * custom.cu has the kernels for CUDA: hetucc --backend=cuda --strategy=sp4 custom.c custom.cu ../common/[a-z]*.c -o custom -lm
+ *
  * quartic_norm divides each row by the fourth root of its mean fourth power; a row may not be cut. tent_pool sums a sequence with weights that
  * rise to its middle and fall again: cut along the sequence, it gives partial sums, and its kernel asks where its piece starts.
  * The model finds the frequency of a noisy wave with them.
@@ -82,7 +84,7 @@ void quartic_norm_backward_kernel(const ht_call *call)
     }
 }
 
-#pragma hspmd op dx[r.., c] = quartic_norm_backward(dy[r.., c], y[r.., c], scale[r..])  replicate(c)  kernel(quartic_norm_backward_kernel)  grad(none)
+#pragma hspmd op dx[r.., c] = quartic_norm_backward(dy[r.., c], y[r.., c], scale[r..])  replicate(c)  kernel(quartic_norm_backward_kernel)  kernel(cuda: quartic_norm_backward_cuda)  grad(none)
 ht_tensor quartic_norm_backward(ht_tensor dy, ht_tensor y, ht_tensor scale)
 {
     ht_tensor dx, operand[] = {dy, y, scale};
@@ -100,7 +102,7 @@ typedef struct Quartic {
     ht_tensor y, scale;
 } Quartic;
 
-#pragma hspmd op y[r.., c], scale[r..] = quartic_norm(x[r.., c])  replicate(c)  kernel(quartic_norm_kernel)  grad(quartic_norm_gradient)
+#pragma hspmd op y[r.., c], scale[r..] = quartic_norm(x[r.., c])  replicate(c)  kernel(quartic_norm_kernel)  kernel(cuda: quartic_norm_cuda)  grad(quartic_norm_gradient)
 Quartic quartic_norm(ht_tensor x)
 {
     ht_dims shape = ht_dims_of(x), rows = shape;
@@ -144,7 +146,7 @@ void tent_spread_kernel(const ht_call *call)
                 dx[(b * length + s) * width + e] = tent(out->offset[1] + s, out->global[1]) * dy[b * width + e];
 }
 
-#pragma hspmd op dx[b, s, e] = tent_spread(dy[b, e])  size(s: length)  offset(s)  linear(dy)  kernel(tent_spread_kernel)  grad(none)
+#pragma hspmd op dx[b, s, e] = tent_spread(dy[b, e])  size(s: length)  offset(s)  linear(dy)  kernel(tent_spread_kernel)  kernel(cuda: tent_spread_cuda)  grad(none)
 ht_tensor tent_spread(ht_tensor dy, int64_t length)
 {
     ht_tensor dx;
@@ -159,7 +161,7 @@ static inline void tent_pool_gradient(ht_grad *g)
     g->dx[0] = tent_spread(g->dy[0], ht_extent(g->x[0], 1));
 }
 
-#pragma hspmd op y[b, e] = tent_pool(x[b, s, e])  reduction(+: s)  offset(s)  linear(x)  kernel(tent_pool_kernel)  grad(tent_pool_gradient)
+#pragma hspmd op y[b, e] = tent_pool(x[b, s, e])  reduction(+: s)  offset(s)  linear(x)  kernel(tent_pool_kernel)  kernel(cuda: tent_pool_cuda)  grad(tent_pool_gradient)
 ht_tensor tent_pool(ht_tensor x)
 {
     ht_tensor y;

@@ -80,6 +80,8 @@ ht_tensor ht_mean(ht_tensor x);
 ht_tensor ht_softmax(ht_tensor x);
 
 #pragma hspmd op dx[r.., c] = softmax_backward(dy[r.., c], y[r.., c]) \
+    body(dot[r..] = dy[r.., c] * y[r.., c]; \
+         dx[r.., c] = y[r.., c] * (dy[r.., c] - dot[r..])) \
     replicate(c) linear(dy) types(f32, bf16) kernel(ht_softmax_backward_kernel) grad(none)
 ht_tensor ht_softmax_backward(ht_tensor dy, ht_tensor y);
 
@@ -92,7 +94,12 @@ static inline void ht_softmax_gradient(ht_grad *g)
 typedef struct ht_layer_norm_result {
     ht_tensor y, mean, rstd;
 } ht_layer_norm_result;
-#pragma hspmd op y[r.., c], mean[r..], rstd[r..] = layer_norm(x[r.., c], ?weight[c], ?bias[c]) \
+#pragma hspmd op y[r.., c], mean[r..], rstd[r..] = layer_norm(x[r.., c], ?weight[c] = 1, ?bias[c]) \
+    body(sum[r..] = x[r.., c]; \
+         mean[r..] = sum[r..] / size(c); \
+         squares[r..] = (x[r.., c] - mean[r..]) * (x[r.., c] - mean[r..]); \
+         rstd[r..] = 1 / sqrtf(squares[r..] / size(c) + eps); \
+         y[r.., c] = (x[r.., c] - mean[r..]) * rstd[r..] * ?weight[c] + ?bias[c]) \
     replicate(c) dtype(mean: wide, rstd: wide, weight: wide, bias: wide) types(f32, bf16) \
     kernel(ht_layer_norm_kernel) grad(ht_layer_norm_gradient)
 ht_layer_norm_result ht_layer_norm_stats(ht_tensor x, ht_tensor weight, ht_tensor bias, float eps);
@@ -124,7 +131,10 @@ static inline ht_tensor ht_layer_norm(ht_tensor x, ht_tensor weight, ht_tensor b
 typedef struct ht_rms_norm_result {
     ht_tensor y, rstd;
 } ht_rms_norm_result;
-#pragma hspmd op y[r.., c], rstd[r..] = rms_norm(x[r.., c], ?weight[c]) \
+#pragma hspmd op y[r.., c], rstd[r..] = rms_norm(x[r.., c], ?weight[c] = 1) \
+    body(squares[r..] = x[r.., c] * x[r.., c]; \
+         rstd[r..] = 1 / sqrtf(squares[r..] / size(c) + eps); \
+         y[r.., c] = x[r.., c] * rstd[r..] * ?weight[c]) \
     replicate(c) dtype(rstd: wide, weight: wide) types(f32, bf16) kernel(ht_rms_norm_kernel) grad(ht_rms_norm_gradient)
 ht_rms_norm_result ht_rms_norm_stats(ht_tensor x, ht_tensor weight, float eps);
 
@@ -154,6 +164,9 @@ typedef struct ht_l2_norm_result {
     ht_tensor y, rnorm;
 } ht_l2_norm_result;
 #pragma hspmd op y[r.., c], rnorm[r..] = l2_norm(x[r.., c]) \
+    body(squares[r..] = x[r.., c] * x[r.., c]; \
+         rnorm[r..] = 1 / fmaxf(sqrtf(squares[r..]), eps); \
+         y[r.., c] = x[r.., c] * rnorm[r..]) \
     replicate(c) dtype(rnorm: wide) types(f32, bf16) kernel(ht_l2_norm_kernel) grad(ht_l2_norm_gradient)
 ht_l2_norm_result ht_l2_norm_stats(ht_tensor x, float eps);
 

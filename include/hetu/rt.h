@@ -174,6 +174,8 @@ typedef struct ht_image {
     const ht_image_role *roles;
     const int *role_of;          // by device; -1: the device is idle
     const int64_t *const *piece; // by device: its ht_worker.piece
+    int plan_count;
+    const ht_reshard *const *plan; // its conversions
 } ht_image;
 
 struct ht_tensor;

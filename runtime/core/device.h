@@ -17,6 +17,9 @@ enum { DEVICE_HYPER = 8 };
 
 /* Takes this rank's device. NULL, or why there is none: one line for the user. */
 const char *device_open(void);
+
+/* Connects the devices of all ranks, which have all one; and leaves them. All ranks together. */
+void device_connect(void);
 void device_close(void);
 
 /* Storage of tensors, aligned to 64 bytes at least, not zeroed. Running out ends the program. */
@@ -30,10 +33,14 @@ typedef enum DeviceAccess { DEVICE_READ, DEVICE_WRITE } DeviceAccess;
 void *device_map(void *memory, int64_t bytes, DeviceAccess access);
 void device_unmap(void *memory, void *host, int64_t bytes, DeviceAccess access);
 
-/* Copies between device memory and other host memory, such as blocks that are sent; done on return, and after all work that was issued
- * before. */
+/* Host memory that the device copies to and from. */
+void *device_alloc_host(int64_t bytes);
+void device_free_host(void *memory);
+
+/* Begin to copy between device memory and host memory, after all work that was issued before; done when device_wait returns. */
 void device_upload(void *to, const void *from, int64_t bytes);
 void device_download(void *to, const void *from, int64_t bytes);
+void device_wait(void);
 
 /* Numbers that may differ between the steps of a program. */
 typedef struct StepNumbers {

@@ -111,8 +111,10 @@ void session_take_device(void)
 {
     const char *missing = device_open();
     int first = world_least(missing ? world_rank() : world_size());
-    if (first == world_size())
+    if (first == world_size()) {
+        device_connect();
         return;
+    }
     if (first == world_rank())
         fprintf(stderr, "hetu: %s\n", missing);
     session_leave(1);

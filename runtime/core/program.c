@@ -1,5 +1,6 @@
 #include "core/program.h"
 
+#include "comm/channel.h"
 #include "comm/moves.h"
 #include "comm/world.h"
 #include "core/fail.h"
@@ -61,6 +62,8 @@ Program *program_create(const ht_image *image, Params *params, uint64_t seed)
     open_inputs(program);
     program->worker =
         (ht_worker){.slot = program->slots, .piece = image->piece[device], .training = image->trains, .seed = seed, .device = device};
+    if (channel_of_device()->prepare)
+        channel_of_device()->prepare(image->plan, image->plan_count);
     program->worker.arena = device_alloc(program->role ? program->role->arena_bytes : 0);
     return program;
 }

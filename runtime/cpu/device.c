@@ -1,6 +1,7 @@
 /* The host as device: tensors lie in its memory, and work is done when it is issued. */
 #include "core/device.h"
 
+#include "comm/channel.h"
 #include "comm/moves.h"
 #include "core/memory.h"
 
@@ -18,6 +19,8 @@ const char *device_open(void)
     return NULL;
 }
 
+void device_connect(void) {}
+
 void device_close(void) {}
 
 void *device_alloc(int64_t bytes) { return memory_storage(bytes); }
@@ -34,9 +37,15 @@ void *device_map(void *memory, int64_t bytes, DeviceAccess access)
 
 void device_unmap(void *memory, void *host, int64_t bytes, DeviceAccess access) { (void)memory, (void)host, (void)bytes, (void)access; }
 
+void *device_alloc_host(int64_t bytes) { return memory_storage(bytes); }
+
+void device_free_host(void *memory) { free(memory); }
+
 void device_upload(void *to, const void *from, int64_t bytes) { memcpy(to, from, (size_t)bytes); }
 
 void device_download(void *to, const void *from, int64_t bytes) { memcpy(to, from, (size_t)bytes); }
+
+void device_wait(void) {}
 
 const float *device_numbers(const StepNumbers *numbers) { return numbers->hyper; }
 
@@ -47,6 +56,12 @@ void device_run(DeviceRecording **recording, void (*issue)(void *argument), void
 }
 
 void device_forget(DeviceRecording *recording) { (void)recording; }
+
+/* ---- conversions ---- */
+
+const Channel *channel_of_device(void) { return channel_of_host(); }
+
+void channel_move_on_device(const ChannelRun *run, const ht_reshard_step *step) { channel_move_on_host(run, step); }
 
 /* ---- what emitted code calls ---- */
 

@@ -1,9 +1,9 @@
-/* What the CUDA kernels of the runtime share beside <hetu/cuda.h>: the numbers of a step, reports of what a kernel finds wrong, scratch memory, the
- * device's figures. C++ only.
+/* What the CUDA kernels of the runtime share beside <hetu/cuda.h>: the numbers of a step, reports of what a kernel finds wrong, scratch
+ * memory, the device's figures. C++ only.
  *
- * The launches of a step are captured into a graph and replayed, so nothing that changes between steps may be an argument of a kernel: it reads
- * CudaStep. Host code of a kernel runs in the first steps alone; it may depend on shapes and addresses, never on call->step, call->seed or the
- * values behind call->hyper.
+ * The launches of a step are captured into a graph and replayed, so nothing that changes between steps may be an argument of a kernel: it
+ * reads CudaStep. Host code of a kernel runs in the first steps alone; it may depend on shapes and addresses, never on call->step,
+ * call->seed or the values behind call->hyper.
  *
  *     __global__ void dropout_device(float *y, const float *x, int64_t n, const CudaStep *step, CudaReport report)
  *     {
@@ -32,6 +32,10 @@ typedef struct CudaStep {
 /* Its address on the device, the same for all steps. */
 const CudaStep *cuda_step(void);
 
+/* Launches the updates of parameters that were collected (cuda/optimizer.cu). ht_compute_stream does it before it answers, so that all work
+ * that comes after an update finds it done. */
+void cuda_updates_launch(void);
+
 /* ---- what a kernel finds wrong ---- */
 
 /* The first fault of a step; `number` 0: none. */
@@ -46,8 +50,8 @@ typedef struct CudaReport {
     unsigned long long number;
 } CudaReport;
 
-/* The report for a message: a constant text with up to three %lld. The program ends with it after the step in which cuda_fault was called, and
- * names the operator at work now. */
+/* The report for a message: a constant text with up to three %lld. The program ends with it after the step in which cuda_fault was called,
+ * and names the operator at work now. */
 CudaReport cuda_report(const char *format);
 
 /* Notes a fault; the first one counts. The kernel goes on, and must stay within its memory. */
@@ -62,11 +66,12 @@ static __device__ inline void cuda_fault(CudaReport report, long long a, long lo
 
 /* ---- memory and figures ---- */
 
-/* Device memory for one operator's intermediate values, aligned to 256 bytes; the next call of any operator may use it again. It is never given
- * back, since graphs keep its address. */
+/* Device memory for one operator's intermediate values, aligned to 256 bytes; the next call of any operator may use it again. It is never
+ * given back, since graphs keep its address. */
 void *cuda_scratch(int64_t bytes);
 
-/* Memory with this content on the device, kept as long as the program runs: tables that an operator's launches read. Equal contents share one copy. */
+/* Memory with this content on the device, kept as long as the program runs: tables that an operator's launches read. Equal contents share
+ * one copy. */
 const void *cuda_constant(const void *data, int64_t bytes);
 
 /* Multiprocessors, and bytes of shared memory that a block may have. */

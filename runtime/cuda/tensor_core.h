@@ -63,6 +63,14 @@ template <int pending> static __device__ __forceinline__ void copy_wait(void)
     asm volatile("cp.async.wait_group %0;\n" ::"n"(pending) : "memory");
 }
 
+/* 2^x within 2 units in the last place; 0 where that is below the smallest normal number. */
+static __device__ __forceinline__ float fast_exp2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+    return y;
+}
+
 #endif
 
 /* Two floats as a register of two bf16, the first in the low half. */

@@ -278,7 +278,7 @@ static void check_bytes(const Set *set)
         }
     }
     for (int kind = 0; kind < 2; kind++) {
-        if (getenv("RESHARDING_VERBOSE") && most[kind] > separate_most[kind] * 1.3) {
+        if (getenv("RESHARDING_VERBOSE") && most[kind] > separate_most[kind]) {
             print_set(set, NULL);
             print_message("%s %lld, separately %lld\n", kind ? "sent" : "received", (long long)most[kind], (long long)separate_most[kind]);
         }
@@ -312,17 +312,22 @@ static int compare_floats(const void *a, const void *b)
     return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b);
 }
 
+/* After test_sets: the busiest device has no more to do than that of the separate plans, but for few sets in which a cheaper plan is as
+ * fair. */
 static void test_loads(void **state)
 {
     (void)state;
+    const float small_excess = 1.05f, largest_excess = 2;
     for (int kind = 0; kind < 2; kind++) {
         int count = ratio_count[kind], above = 0;
         qsort(ratios[kind], (size_t)count, sizeof(float), compare_floats);
         for (int i = 0; i < count; i++)
             above += ratios[kind][i] > 1;
-        print_message("most %s over that of separate plans, of %d sets: median %.2f, 99 of 100 %.2f, worst %.2f, %d above 1\n",
-                      kind ? "sent" : "received", count, (double)ratios[kind][count / 2], (double)ratios[kind][count * 99 / 100],
+        print_message("most %s over that of separate plans, of %d sets: median %.2f, 98 of 100 %.2f, worst %.2f, %d above 1\n",
+                      kind ? "sent" : "received", count, (double)ratios[kind][count / 2], (double)ratios[kind][count * 98 / 100],
                       (double)ratios[kind][count - 1], above);
+        assert_true(ratios[kind][count / 2] <= 1 && ratios[kind][count * 98 / 100] <= small_excess);
+        assert_true(ratios[kind][count - 1] <= largest_excess);
         free(ratios[kind]);
     }
 }

@@ -74,4 +74,5 @@ def tests(bench, a):
             yield f"{name}.{'sgd' if sgd else 'adamw'}", functools.partial(check, bench, name, *case, sgd)
 
 
-harness.main(lambda a: f"run.{a.group}", tests, lambda a: a.add_argument("--group", default="gpt", help="gpt, llama, mlp, custom or odd"))
+if __name__ == "__main__":
+    harness.main(lambda a: f"run.{a.group}", tests, lambda a: a.add_argument("--group", default="gpt", help="gpt, llama, mlp, custom or odd"))

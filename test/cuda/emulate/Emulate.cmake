@@ -12,7 +12,7 @@ add_library(hetu_emulation STATIC ${HETU_EMULATE}/threads.cpp ${HETU_EMULATE}/me
   ${HETU_EMULATE}/tensor_core.cpp ${HETU_EMULATE}/cublaslt.cpp)
 target_compile_features(hetu_emulation PUBLIC cxx_std_20)
 target_compile_definitions(hetu_emulation PUBLIC HT_EMULATED)
-target_compile_options(hetu_emulation PUBLIC $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra $<$<BOOL:${HETU_WERROR}>:-Werror>>)
+target_compile_options(hetu_emulation PUBLIC $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unknown-pragmas $<$<BOOL:${HETU_WERROR}>:-Werror>>)
 target_include_directories(hetu_emulation BEFORE PUBLIC ${HETU_EMULATE})
 target_include_directories(hetu_emulation PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/runtime)
 target_link_libraries(hetu_emulation PUBLIC Threads::Threads)

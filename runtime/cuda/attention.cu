@@ -1,0 +1,178 @@
+/* Attention forward, with a running maximum and sum (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018). */
+#include "cuda/attention.h"
+
+#include "core/kernels.h"
+#include "cuda/cuda.h"
+
+#include <math.h>
+
+/* ---- calls ---- */
+
+AttentionShape attention_shape(const ht_view *q, const ht_view *k, const ht_view *v, const ht_view *segments, int causal)
+{
+    const int64_t widest = 256;
+    int r = q->rank;
+    AttentionShape a = {(int)ht_view_count(q, 0, r - 3),
+                        (int)q->extent[r - 3],
+                        (int)k->extent[r - 3],
+                        (int)q->extent[r - 2],
+                        (int)k->extent[r - 2],
+                        (int)q->extent[r - 1],
+                        causal,
+                        1,
+                        1.0f / sqrtf((float)q->extent[r - 1]),
+                        segments->data,
+                        segments->dtype == HT_I64};
+    if (q->dtype != HT_F32 && q->dtype != HT_BF16)
+        ht_fail("attention needs operands of f32 or bf16");
+    if (q->extent[r - 1] > widest)
+        ht_fail("attention on a GPU takes heads of up to %ld numbers, not %ld", (long)widest, (long)q->extent[r - 1]);
+    if (a.segments && segments->dtype != HT_I32 && segments->dtype != HT_I64)
+        ht_fail("attention needs segments that are integers");
+    if (a.segments && a.s != a.t)
+        ht_fail("attention with segments needs as many keys as queries, not %d and %d", a.t, a.s);
+    if (a.groups > 0 && a.heads % a.groups != 0)
+        ht_fail("attention: %d query heads are no multiple of %d key-value heads", a.heads, a.groups);
+    const ht_view *const operands[] = {q, k, v};
+    for (const ht_view *operand : operands)
+        attention_same_type(&a, operand, q);
+    return a;
+}
+
+void attention_same_type(AttentionShape *a, const ht_view *view, const ht_view *like)
+{
+    const int piece = 16, size = like->dtype == HT_BF16 ? (int)sizeof(__nv_bfloat16) : (int)sizeof(float);
+    if (view->dtype != like->dtype)
+        ht_fail("attention needs operands of one type: all f32, or all bf16");
+    a->aligned = a->aligned && a->d * size % piece == 0 && (uintptr_t)view->data % piece == 0;
+}
+
+AttentionResult attention_result(const ht_view *view)
+{
+    if (view->dtype != HT_F32 && view->dtype != HT_BF16)
+        ht_fail("attention writes f32 or bf16");
+    return {view->data, view->dtype == HT_BF16};
+}
+
+/* ---- one block of queries ---- */
+
+/* The running maximum and sum of this thread's rows; sums are over the thread's own columns. */
+template <typename E> struct RunningSoftmax {
+    float peak[E::thread_rows], sum[E::thread_rows];
+
+    __device__ __forceinline__ void begin()
+    {
+#pragma unroll
+        for (int r = 0; r < E::thread_rows; r++) {
+            peak[r] = -INFINITY;
+            sum[r] = 0;
+        }
+    }
+
+    /* Takes a tile of scores, which become 2^(scale * (score - peak)). Earlier sums o shrink to the new maximum. */
+    template <typename Sums> __device__ __forceinline__ void take(typename E::Scores &s, Sums &o, float scale)
+    {
+#pragma unroll
+        for (int r = 0; r < E::thread_rows; r++) {
+            float top = peak[r];
+#pragma unroll
+            for (int c = 0; c < E::thread_columns; c++)
+                top = fmaxf(top, s(r, c));
+            top = E::row_max(top);
+            float base = top == -INFINITY ? 0.0f : top * scale, factor = E::exp2(peak[r] * scale - base), add = 0;
+#pragma unroll
+            for (int c = 0; c < E::thread_columns; c++) {
+                s(r, c) = E::exp2(s(r, c) * scale - base);
+                add += s(r, c);
+            }
+            peak[r] = top;
+            sum[r] = sum[r] * factor + add;
+#pragma unroll
+            for (int c = 0; c < Sums::columns; c++)
+                o(r, c) *= factor;
+        }
+    }
+};
+
+template <typename E>
+static __device__ __forceinline__ void hide_scores(const AttentionShape &a, int b, int query, int key, typename E::Scores &s)
+{
+#pragma unroll
+    for (int r = 0; r < E::thread_rows; r++)
+#pragma unroll
+        for (int c = 0; c < E::thread_columns; c++)
+            if (!attention_sees(a, b, query + E::row(r), key + E::column(c)))
+                s(r, c) = -INFINITY;
+}
+
+/* One block for E::ROWS queries of a head; those that see most keys come first. */
+template <typename E>
+static __global__ void __launch_bounds__(E::threads) attention_device(AttentionShape a, const typename E::T *q, const typename E::T *k,
+                                                                      const typename E::T *v, AttentionResult y, float *lse)
+{
+    using T = typename E::T;
+    constexpr int D = E::D, column_tile = E::COLUMNS * D;
+    HT_SHARED(T, q_tile);
+    T *k_tiles = q_tile + E::ROWS * D, *v_tiles = k_tiles + E::buffers * column_tile, *scratch = v_tiles + E::buffers * column_tile;
+    int pairs = a.batch * a.heads, pair = (int)blockIdx.x % pairs, b = pair / a.heads, h = pair % a.heads, g = h / (a.heads / a.groups);
+    int query = ((int)(gridDim.x / (unsigned)pairs) - 1 - (int)blockIdx.x / pairs) * E::ROWS;
+    int64_t query_pitch = (int64_t)a.heads * a.d, key_pitch = (int64_t)a.groups * a.d;
+    int end = a.causal && query + E::ROWS < a.t ? query + E::ROWS : a.t, count = attention_blocks(end, E::COLUMNS);
+
+    auto load = [&](int it, int buffer) {
+        int64_t at = attention_key(a, b, it * E::COLUMNS, g);
+        int valid = a.t - it * E::COLUMNS;
+        tile_load<D, E::COLUMNS>(k_tiles + buffer * column_tile, Rows<T>{k + at, key_pitch, valid, a.d, a.aligned != 0});
+        tile_load<D, E::COLUMNS>(v_tiles + buffer * column_tile, Rows<T>{v + at, key_pitch, valid, a.d, a.aligned != 0});
+    };
+    tile_load<D, E::ROWS>(q_tile, Rows<T>{q + attention_query(a, b, query, h), query_pitch, a.s - query, a.d, a.aligned != 0});
+    if (E::buffers == 2 && count > 0)
+        load(0, 0);
+    copy_commit();
+
+    const float log2_e = 1.4426950408889634f;
+    typename E::template Sums<D> o;
+    RunningSoftmax<E> softmax;
+    E::clear(o);
+    softmax.begin();
+    for (int it = 0; it < count; it++) {
+        int buffer = tile_next<E::buffers>(it, count, load), key = it * E::COLUMNS;
+        typename E::Scores s;
+        E::score(s, q_tile, k_tiles + buffer * column_tile);
+        if (attention_is_cut(a, query, E::ROWS, key, E::COLUMNS))
+            hide_scores<E>(a, b, query, key, s);
+        softmax.take(s, o, a.scale * log2_e);
+        E::add(o, s, v_tiles + buffer * column_tile, 0, scratch);
+    }
+
+#pragma unroll
+    for (int r = 0; r < E::thread_rows; r++) {
+        softmax.sum[r] = E::row_sum(softmax.sum[r]);
+        if (E::column(0) == 0 && query + E::row(r) < a.s)
+            lse[((int64_t)b * a.s + query + E::row(r)) * a.heads + h] = softmax.peak[r] * a.scale + logf(softmax.sum[r]);
+    }
+    attention_store_rows<E>(y, attention_query(a, b, query, h), query_pitch, a.s - query, 0, a.d, o,
+                            [&](int r) { return softmax.sum[r] > 0 ? 1.0f / softmax.sum[r] : 0.0f; });
+}
+
+template <typename E> static void launch(const AttentionShape *a, const ht_call *call)
+{
+    using T = typename E::T;
+    const ht_view *in = call->operand, *out = call->result;
+    size_t shared = (size_t)(E::ROWS + 2 * E::buffers * E::COLUMNS) * E::D * sizeof(T) + E::scratch_bytes;
+    unsigned blocks = (unsigned)(a->batch * a->heads * attention_blocks(a->s, E::ROWS));
+    if (blocks > 0)
+        ht_launch(attention_device<E>, blocks, E::threads, shared, *a, (const T *)in[0].data, (const T *)in[1].data, (const T *)in[2].data,
+                  attention_result(&out[0]), (float *)out[1].data);
+}
+
+void ht_attention_kernel(const ht_call *call)
+{
+    static void (*const launches[2][3])(const AttentionShape *, const ht_call *) = {
+        {launch<PlainEngine<64>>, launch<PlainEngine<128>>, launch<PlainEngine<256>>},
+        {launch<TensorEngine<64, 2, 64>>, launch<TensorEngine<128, 2, 64>>, launch<TensorEngine<256, 1, 32>>},
+    };
+    const ht_view *in = call->operand;
+    AttentionShape a = attention_shape(&in[0], &in[1], &in[2], &in[3], call->attr[0].i != 0);
+    launches[in[0].dtype == HT_BF16][attention_width(&a)](&a, call);
+}

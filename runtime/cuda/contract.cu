@@ -1,0 +1,128 @@
+/* Copies between storage orders with an epilogue, and contractions of any kind. */
+#include "cuda/contract.h"
+#include "cuda/views.h"
+
+enum { CONTRACT_THREADS = 256 };
+
+/* Axes as kernels take them. */
+typedef struct Axes {
+    int64_t count;
+    ht_axis at[HT_MAX_AXES];
+} Axes;
+
+static __device__ inline Place device_place(int64_t i, const Axes &axes)
+{
+    Place at = {0, 0, 0, 0};
+    for (int64_t d = axes.count - 1; d >= 0; d--) {
+        const ht_axis &axis = axes.at[d];
+        const int64_t c = i % axis.extent;
+        i /= axis.extent;
+        at.y += c * axis.y;
+        at.x += c * axis.x;
+        at.w += c * axis.w;
+        at.b += c * axis.b;
+    }
+    return at;
+}
+
+static __device__ inline float load_float(const void *data, ht_dtype dtype, int64_t i)
+{
+    return dtype == HT_BF16 ? ht_bf16_load(static_cast<const uint16_t *>(data)[i]) : static_cast<const float *>(data)[i];
+}
+
+static __device__ inline void store_float(void *data, ht_dtype dtype, int64_t i, float value)
+{
+    if (dtype == HT_BF16)
+        static_cast<uint16_t *>(data)[i] = ht_bf16_store(value);
+    else
+        static_cast<float *>(data)[i] = value;
+}
+
+static __device__ inline float activate(float x, ht_epilogue epilogue)
+{
+    switch (epilogue) {
+    case HT_RELU: return x > 0 ? x : 0;
+    case HT_GELU: return 0.5f * x * (1 + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
+    case HT_NO_EPILOGUE: break;
+    }
+    return x;
+}
+
+/* Writes one element. */
+static __device__ inline void finish_element(const Finish &f, float value, int64_t y, int64_t b)
+{
+    if (f.bias)
+        value += load_float(f.bias, f.bias_dtype, b);
+    if (f.aux)
+        store_float(f.aux, f.y_dtype, y, value);
+    store_float(f.y, f.y_dtype, y, activate(value, f.epilogue));
+}
+
+/* Blocks along a run and across runs. */
+__global__ void copy_runs_device(Finish f, const void *from, Axes axes, ht_axis inner, int64_t runs)
+{
+    for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < runs; r += (int64_t)gridDim.y * blockDim.y) {
+        const Place at = device_place(r, axes);
+        for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < inner.extent; i += (int64_t)gridDim.x * blockDim.x)
+            finish_element(f, load_float(from, f.from_dtype, at.x + i * inner.x), at.y + i * inner.y, at.b + i * inner.b);
+    }
+}
+
+static Axes axes_of(int count, const ht_axis *from)
+{
+    Axes axes = {count, {}};
+    for (int d = 0; d < count; d++)
+        axes.at[d] = from[d];
+    return axes;
+}
+
+void contract_copy(const Finish &finish, const void *from, int rank, const ht_axis *axes)
+{
+    const Runs runs = runs_of(rank, axes);
+    const dim3 block = unit_block(runs.inner.extent);
+    ht_launch(copy_runs_device, unit_grid(block, runs.total, runs.inner.extent), block, 0, finish, from, axes_of(runs.count, runs.axes),
+              runs.inner, runs.total);
+}
+
+/* The operands of a contraction, and its loops. */
+typedef struct Plain {
+    const void *x, *w;
+    double scale;
+    int64_t outer_total, sum_total, lanes; // lanes: threads for each element of the result, 1 or those of a warp
+    Axes outer, sum;
+} Plain;
+
+__global__ void __launch_bounds__(CONTRACT_THREADS) contract_device(Finish f, Plain p)
+{
+    const int64_t threads = (p.outer_total * p.lanes + HT_WARP - 1) / HT_WARP * HT_WARP;
+    for (int64_t t = ht_thread(); t < threads; t += ht_threads()) {
+        const int64_t element = t / p.lanes;
+        const bool mine = element < p.outer_total;
+        const Place at = device_place(mine ? element : 0, p.outer);
+        float sum[1] = {0};
+        for (int64_t s = t % p.lanes; s < p.sum_total && mine; s += p.lanes) {
+            const Place in = device_place(s, p.sum);
+            sum[0] += load_float(p.x, f.from_dtype, at.x + in.x) * load_float(p.w, f.from_dtype, at.w + in.w);
+        }
+        if (p.lanes > 1)
+            sum[0] = ht_warp_sum(sum[0]);
+        if (mine && t % p.lanes == 0)
+            finish_element(f, (float)p.scale * sum[0], at.y, at.b);
+    }
+}
+
+void contract_plain(const ht_product_call *call)
+{
+    Plain p = {call->x, call->w, call->scale, 1, 1, 1, {}, {}};
+    for (int i = 0; i < call->rank; i++) {
+        const ht_axis &axis = call->axes[i];
+        Axes *to = axis.y ? &p.outer : &p.sum;
+        if (axis.extent == 1)
+            continue;
+        to->at[to->count++] = axis;
+        (axis.y ? p.outer_total : p.sum_total) *= axis.extent;
+    }
+    p.lanes = p.sum_total > HT_WARP ? HT_WARP : 1;
+    const Finish finish = {call->y, call->aux, call->bias, call->y_dtype, call->bias_dtype, call->dtype, call->epilogue};
+    ht_launch(contract_device, ht_blocks(p.outer_total * p.lanes, CONTRACT_THREADS), CONTRACT_THREADS, 0, finish, p);
+}

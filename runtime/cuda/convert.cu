@@ -1,0 +1,321 @@
+/* Moves of boxes between buffers on the device: the local steps of conversions, sums over micro-batches, fills.
+ *
+ * The moves of a step are one launch, or few: each is cut into spans of units, neighbouring bytes that are read and written as one, and a
+ * block of threads takes a span. Moves that write where an earlier move of the step may have written or read go to a later launch.
+ */
+#include "comm/moves.h"
+#include "cuda/streams.h"
+
+#include <hetu/rt.h>
+
+#include <vector>
+
+enum {
+    THREADS = 256,
+    UNITS_EACH = 8, // a thread's share of a span
+    SPAN = THREADS * UNITS_EACH,
+    MOVE_DIMS = 4, // of a move in a launch; outer ones become moves of their own
+    BATCH = 100,   // moves of a launch
+    WIDEST = 16    // bytes of a unit
+};
+
+/* One dimension, outermost first; strides in bytes. */
+struct MoveDim {
+    uint32_t extent;
+    int64_t from, to;
+};
+
+struct DeviceMove {
+    char *to;
+    const char *from;
+    uint32_t units, first_span; // of this move; of the launch, where it begins
+    int32_t rank, unit;         // bytes of a unit
+    MoveDim dim[MOVE_DIMS];
+};
+
+struct MoveBatch {
+    int32_t count;
+    ht_verb verb;
+    ht_dtype dtype;
+    ht_reduction reduction;
+    DeviceMove move[BATCH];
+};
+
+/* ---- on the device ---- */
+
+template <typename T> static __device__ inline void combine(char *to, const char *from, ht_reduction reduction)
+{
+    T a = *(const T *)to, b = *(const T *)from;
+    *(T *)to = reduction == HT_SUM ? (T)(a + b) : b > a ? b : a;
+}
+
+static __device__ inline void combine_unit(char *to, const char *from, ht_dtype dtype, ht_reduction reduction)
+{
+    switch (dtype) {
+    case HT_F32: combine<float>(to, from, reduction); break;
+    case HT_F64: combine<double>(to, from, reduction); break;
+    case HT_I32: combine<int32_t>(to, from, reduction); break;
+    case HT_I64: combine<int64_t>(to, from, reduction); break;
+    case HT_BF16: {
+        float a = ht_bf16_load(*(const uint16_t *)to), b = ht_bf16_load(*(const uint16_t *)from);
+        *(uint16_t *)to = ht_bf16_store(reduction == HT_SUM ? a + b : b > a ? b : a);
+        break;
+    }
+    }
+}
+
+static __device__ inline void fill_unit(char *to, ht_dtype dtype, ht_reduction reduction)
+{
+    bool lowest = reduction == HT_MAX;
+    switch (dtype) {
+    case HT_F32: *(float *)to = lowest ? -INFINITY : 0; break;
+    case HT_F64: *(double *)to = lowest ? -INFINITY : 0; break;
+    case HT_I32: *(int32_t *)to = lowest ? INT32_MIN : 0; break;
+    case HT_I64: *(int64_t *)to = lowest ? INT64_MIN : 0; break;
+    case HT_BF16: *(uint16_t *)to = lowest ? ht_bf16_store(-INFINITY) : 0; break;
+    }
+}
+
+static __device__ inline void copy_unit(char *to, const char *from, int unit)
+{
+    switch (unit) {
+    case 16: *(int4 *)to = *(const int4 *)from; break;
+    case 8: *(int2 *)to = *(const int2 *)from; break;
+    case 4: *(int *)to = *(const int *)from; break;
+    default: *(short *)to = *(const short *)from; break;
+    }
+}
+
+/* The move that a span belongs to. */
+static __device__ inline int find_move(const MoveBatch &batch, uint32_t span)
+{
+    int low = 0, high = batch.count - 1;
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (batch.move[middle].first_span <= span)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static __global__ void __launch_bounds__(THREADS) move_device(const __grid_constant__ MoveBatch batch)
+{
+    const DeviceMove &move = batch.move[find_move(batch, blockIdx.x)];
+    uint32_t begin = (blockIdx.x - move.first_span) * SPAN;
+    uint32_t end = move.units - begin < SPAN ? move.units : begin + SPAN;
+    for (uint32_t u = begin + threadIdx.x; u < end; u += THREADS) {
+        uint32_t rest = u;
+        const char *from = move.from;
+        char *to = move.to;
+        for (int d = move.rank - 1; d >= 0; d--) {
+            uint32_t outer = rest / move.dim[d].extent, at = rest - outer * move.dim[d].extent;
+            from += at * move.dim[d].from;
+            to += at * move.dim[d].to;
+            rest = outer;
+        }
+        if (batch.verb == HT_COPY)
+            copy_unit(to, from, move.unit);
+        else if (batch.verb == HT_COMBINE)
+            combine_unit(to, from, batch.dtype, batch.reduction);
+        else
+            fill_unit(to, batch.dtype, batch.reduction);
+    }
+}
+
+/* ---- on the host ---- */
+
+/* Bytes from `low` to before `high` of memory. */
+struct Reach {
+    const char *low, *high;
+};
+
+static bool overlap(Reach a, Reach b) { return a.low < b.high && b.low < a.high; }
+
+/* What is collected for a launch. */
+class Launch {
+  public:
+    Launch(cudaStream_t stream, ht_verb verb, ht_dtype dtype, ht_reduction reduction) : stream(stream)
+    {
+        batch.count = 0;
+        batch.verb = verb;
+        batch.dtype = dtype;
+        batch.reduction = reduction;
+    }
+
+    void set_type(ht_dtype dtype, ht_reduction reduction)
+    {
+        if (batch.dtype != dtype || batch.reduction != reduction)
+            run();
+        batch.dtype = dtype;
+        batch.reduction = reduction;
+    }
+
+    void add(const DeviceMove &move);
+    void run();
+
+  private:
+    bool must_wait(Reach from, Reach to) const;
+
+    cudaStream_t stream;
+    uint32_t spans = 0;
+    std::vector<Reach> read, written;
+    MoveBatch batch;
+};
+
+void Launch::run()
+{
+    if (batch.count)
+        ht_launch_on(stream, move_device, spans, THREADS, 0, batch);
+    batch.count = 0;
+    spans = 0;
+    read.clear();
+    written.clear();
+}
+
+/* Whether a move must come after one that is collected. The boxes that a step copies or fills are apart, so only sums depend on an order.
+ */
+bool Launch::must_wait(Reach from, Reach to) const
+{
+    if (batch.verb != HT_COMBINE)
+        return false;
+    for (Reach w : written)
+        if (overlap(w, to) || overlap(w, from))
+            return true;
+    for (Reach r : read)
+        if (overlap(r, to))
+            return true;
+    return false;
+}
+
+/* What a move touches on one side. */
+static Reach reach_of(const DeviceMove &move, bool to)
+{
+    int64_t bytes = move.unit;
+    for (int d = 0; d < move.rank; d++)
+        bytes += (int64_t)(move.dim[d].extent - 1) * (to ? move.dim[d].to : move.dim[d].from);
+    const char *low = to ? move.to : move.from;
+    return {low, low + bytes};
+}
+
+void Launch::add(const DeviceMove &move)
+{
+    Reach from = reach_of(move, false), to = reach_of(move, true);
+    if (batch.count == BATCH || must_wait(from, to))
+        run();
+    batch.move[batch.count] = move;
+    batch.move[batch.count++].first_span = spans;
+    spans += (move.units + SPAN - 1) / SPAN;
+    if (batch.verb == HT_COMBINE) {
+        read.push_back(from);
+        written.push_back(to);
+    }
+}
+
+/* The widest unit for which all addresses, strides and the innermost row are multiples; one element where that row has gaps, or is computed
+ * with. */
+static int unit_of(ht_verb verb, const ht_stride *dim, int rank, int64_t size, const char *to, const char *from)
+{
+    if (verb != HT_COPY || (rank && (dim[rank - 1].from != 1 || dim[rank - 1].to != 1)))
+        return (int)size;
+    int64_t bits = (int64_t)(intptr_t)to | (int64_t)(intptr_t)from | (rank ? dim[rank - 1].extent * size : size);
+    for (int d = 0; d < rank - 1; d++)
+        bits |= dim[d].from * size | dim[d].to * size;
+    int unit = WIDEST;
+    while (bits % unit)
+        unit /= 2;
+    return unit;
+}
+
+/* Adds a box whose dimensions are as many as a launch takes, and not too large for its numbers. */
+static void add_box(Launch &launch, ht_verb verb, const ht_stride *dim, int rank, int64_t size, char *to, const char *from)
+{
+    DeviceMove move = {};
+    move.to = to;
+    move.from = from;
+    move.rank = rank;
+    move.unit = unit_of(verb, dim, rank, size, to, from);
+    move.units = 1;
+    for (int d = 0; d < rank; d++) {
+        bool row = d == rank - 1 && move.unit > size;
+        move.dim[d].extent = (uint32_t)(row ? dim[d].extent * size / move.unit : dim[d].extent);
+        move.dim[d].from = row ? move.unit : dim[d].from * size;
+        move.dim[d].to = row ? move.unit : dim[d].to * size;
+        move.units *= move.dim[d].extent;
+    }
+    launch.add(move);
+}
+
+/* Adds a box, cut along its outermost dimension until it fits. */
+static void add_boxes(Launch &launch, ht_verb verb, const ht_stride *dim, int rank, int64_t size, char *to, const char *from)
+{
+    const int64_t most = (int64_t)1 << 31;
+    int64_t inner = 1;
+    for (int d = 1; d < rank; d++)
+        inner *= dim[d].extent;
+    if (rank && (inner == 0 || dim[0].extent == 0))
+        return;
+    int64_t rows = rank > MOVE_DIMS || inner >= most ? 0 : rank ? most / inner : 1;
+    if (rank > MOVE_DIMS || rows == 0) {
+        for (int64_t i = 0; i < dim[0].extent; i++)
+            add_boxes(launch, verb, dim + 1, rank - 1, size, to + i * dim[0].to * size, from + i * dim[0].from * size);
+        return;
+    }
+    for (int64_t at = 0; rank && at < dim[0].extent; at += rows) {
+        ht_stride part[MOVE_DIMS];
+        for (int d = 0; d < rank; d++)
+            part[d] = dim[d];
+        part[0].extent = dim[0].extent - at < rows ? dim[0].extent - at : rows;
+        add_box(launch, verb, part, rank, size, to + at * dim[0].to * size, from + at * dim[0].from * size);
+    }
+    if (!rank)
+        add_box(launch, verb, dim, rank, size, to, from);
+}
+
+void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t stream)
+{
+    Launch launch(stream, step->verb, HT_F32, HT_NO_REDUCTION);
+    for (int i = 0; i < step->move_count; i++) {
+        const ht_move *move = &step->move[i];
+        const ht_reshard_tensor *tensor = &run->plan->tensor[move->tensor];
+        char *to = channel_address(run, move->to, move->tensor, move->to_offset, tensor->dtype);
+        const char *from = step->verb == HT_FILL ? to : channel_address(run, move->from, move->tensor, move->from_offset, tensor->dtype);
+        if (step->verb == HT_COPY && to == from)
+            continue;
+        if (step->verb != HT_COPY)
+            launch.set_type(tensor->dtype, tensor->reduction);
+        add_boxes(launch, step->verb, move->dim, move->rank, (int64_t)ht_dtype_bytes(tensor->dtype), to, from);
+    }
+    launch.run();
+}
+
+/* ---- what emitted code calls ---- */
+
+/* One move of `count` elements in a row. */
+static void move_row(ht_verb verb, ht_dtype dtype, ht_reduction reduction, void *to, const void *from, int64_t count)
+{
+    ht_stride row = {count, 1, 1};
+    Launch launch(ht_compute_stream(), verb, dtype, reduction);
+    add_boxes(launch, verb, &row, 1, (int64_t)ht_dtype_bytes(dtype), (char *)to, (const char *)from);
+    launch.run();
+}
+
+extern "C" void ht_copy(void *to, const void *from, size_t bytes)
+{
+    if (to != from && bytes)
+        HT_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, ht_compute_stream()));
+}
+
+extern "C" void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype)
+{
+    if (r->microbatch)
+        move_row(HT_COMBINE, dtype, HT_SUM, to, from, count);
+    else
+        ht_copy(to, from, (size_t)count * ht_dtype_bytes(dtype));
+}
+
+extern "C" void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum)
+{
+    move_row(HT_FILL, dtype, maximum ? HT_MAX : HT_SUM, to, to, count);
+}

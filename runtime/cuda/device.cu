@@ -1,0 +1,163 @@
+/* A GPU as device of this rank: its choice, its memory, its channel. */
+#include "core/device.h"
+
+#include "comm/world.h"
+#include "cuda/streams.h"
+
+#include <hetu/rt.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <vector>
+
+static struct {
+    int number;
+    int processors, shared_bytes;
+    const Channel *channel;
+} device;
+
+extern "C" void ht_cuda_check(cudaError_t code, const char *call, const char *file, int line)
+{
+    if (code != cudaSuccess)
+        ht_fail("%s (%s:%d); CUDA failed at: %s", cudaGetErrorString(code), file, line, call);
+}
+
+int cuda_processors(void) { return device.processors; }
+
+int64_t cuda_shared_bytes(void) { return device.shared_bytes; }
+
+/* ---- channels ---- */
+
+/* One rank alone exchanges nothing. */
+static const Channel channel_alone = {NULL, NULL, NULL, channel_move_on_device, NULL, NULL, NULL, true};
+
+extern "C" void channel_move_on_device(const ChannelRun *run, const ht_reshard_step *step) { cuda_move(run, step, ht_compute_stream()); }
+
+/* Whether every rank has a GPU of its own: no two of them the same identifier. All ranks find the same. */
+static bool each_has_own(void)
+{
+    cudaDeviceProp properties;
+    HT_CUDA(cudaGetDeviceProperties(&properties, device.number));
+    const size_t bytes = sizeof properties.uuid;
+    std::vector<char> all(bytes * (size_t)world_size());
+    world_gather(&properties.uuid, bytes, all.data());
+    for (int a = 0; a < world_size(); a++)
+        for (int b = 0; b < a; b++)
+            if (!memcmp(&all[bytes * (size_t)a], &all[bytes * (size_t)b], bytes))
+                return false;
+    return true;
+}
+
+static const Channel *choose_channel(void)
+{
+    if (world_size() == 1)
+        return &channel_alone;
+    bool own = each_has_own();
+#ifdef HETU_NCCL
+    return own ? &channel_nccl : &channel_staged;
+#else
+    if (own && world_rank() == 0)
+        fprintf(stderr, "hetu: this program was built without NCCL: its ranks exchange through host memory\n");
+    return &channel_staged;
+#endif
+}
+
+extern "C" const Channel *channel_of_device(void) { return device.channel; }
+
+/* ---- opening and closing ---- */
+
+extern "C" const char *device_open(void)
+{
+    static char missing[256];
+    int count = 0;
+    cudaError_t found = cudaGetDeviceCount(&count);
+    if (found != cudaSuccess || count == 0) {
+        snprintf(missing, sizeof missing,
+                 "no CUDA device was found (%s); run this program where there is one, or compile it with --backend=cpu",
+                 found == cudaSuccess ? "there are none" : cudaGetErrorString(found));
+        return missing;
+    }
+    device.number = world_node_rank() % count;
+    HT_CUDA(cudaSetDevice(device.number));
+    HT_CUDA(cudaDeviceGetAttribute(&device.processors, cudaDevAttrMultiProcessorCount, device.number));
+    HT_CUDA(cudaDeviceGetAttribute(&device.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.number));
+    cuda_streams_open();
+    cuda_step_open();
+    return NULL;
+}
+
+extern "C" void device_connect(void) { device.channel = choose_channel(); }
+
+extern "C" void device_close(void)
+{
+    cuda_streams_wait();
+    if (device.channel->close)
+        device.channel->close();
+    cuda_memory_close();
+    cuda_step_close();
+    cuda_streams_close();
+    device = {};
+}
+
+/* ---- memory ---- */
+
+extern "C" void *device_alloc(int64_t bytes)
+{
+    void *memory = NULL;
+    size_t size = bytes > 0 ? (size_t)bytes : 1, free_bytes = 0, all_bytes = 0;
+    cudaError_t code = cudaMalloc(&memory, size);
+    if (code == cudaErrorMemoryAllocation) {
+        HT_CUDA(cudaMemGetInfo(&free_bytes, &all_bytes));
+        ht_fail("no memory for %.1f MB of tensors on this GPU; %.1f of its %.1f MB are free", (double)size / 1e6, (double)free_bytes / 1e6,
+                (double)all_bytes / 1e6);
+    }
+    HT_CUDA(code);
+    return memory;
+}
+
+extern "C" void device_free(void *memory) { HT_CUDA(cudaFree(memory)); }
+
+extern "C" void device_zero(void *memory, int64_t bytes) { HT_CUDA(cudaMemsetAsync(memory, 0, (size_t)bytes, ht_compute_stream())); }
+
+extern "C" void *device_alloc_host(int64_t bytes)
+{
+    void *memory = NULL;
+    HT_CUDA(cudaMallocHost(&memory, bytes > 0 ? (size_t)bytes : 1));
+    return memory;
+}
+
+extern "C" void device_free_host(void *memory) { HT_CUDA(cudaFreeHost(memory)); }
+
+extern "C" void device_upload(void *to, const void *from, int64_t bytes)
+{
+    HT_CUDA(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyHostToDevice, ht_compute_stream()));
+}
+
+extern "C" void device_download(void *to, const void *from, int64_t bytes)
+{
+    HT_CUDA(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDeviceToHost, ht_compute_stream()));
+}
+
+extern "C" void device_wait(void) { cuda_streams_wait(); }
+
+extern "C" void *device_map(void *memory, int64_t bytes, DeviceAccess access)
+{
+    void *host = malloc(bytes > 0 ? (size_t)bytes : 1);
+    if (!host)
+        ht_fail("no memory for %.1f MB of a tensor's copy on the host", (double)bytes / 1e6);
+    if (access == DEVICE_READ && bytes > 0) {
+        device_download(host, memory, bytes);
+        device_wait();
+    }
+    return host;
+}
+
+extern "C" void device_unmap(void *memory, void *host, int64_t bytes, DeviceAccess access)
+{
+    if (access == DEVICE_WRITE && bytes > 0) {
+        device_upload(memory, host, bytes);
+        device_wait();
+    }
+    free(host);
+}

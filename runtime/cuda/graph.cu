@@ -1,0 +1,53 @@
+/* CUDA graphs: the work of a step is issued at the first step, recorded at the second, and replayed from then on.
+ *
+ * Everything that a recording depends on is fixed when its program is made: the addresses of parameters, inputs and arena, the roles' call
+ * lists, the channel. What differs between steps is in CudaStep. HETU_GRAPH=0 turns recording off.
+ */
+#include "comm/world.h"
+#include "core/device.h"
+#include "cuda/streams.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct DeviceRecording {
+    cudaGraphExec_t exec; // NULL: not recorded yet
+};
+
+static bool may_record(void)
+{
+    const char *choice = getenv("HETU_GRAPH");
+    return channel_of_device()->records && !(choice && !strcmp(choice, "0"));
+}
+
+static void record(DeviceRecording *recording, void (*issue)(void *), void *argument)
+{
+    cudaGraph_t graph;
+    HT_CUDA(cudaStreamBeginCapture(ht_compute_stream(), cudaStreamCaptureModeThreadLocal));
+    issue(argument);
+    HT_CUDA(cudaStreamEndCapture(ht_compute_stream(), &graph));
+    HT_CUDA(cudaGraphInstantiate(&recording->exec, graph, 0));
+    HT_CUDA(cudaGraphDestroy(graph));
+}
+
+extern "C" void device_run(DeviceRecording **recording, void (*issue)(void *), void *argument)
+{
+    fail_deadline(world_timeout(), cuda_noted());
+    if (*recording && !(*recording)->exec)
+        record(*recording, issue, argument);
+    if (*recording)
+        HT_CUDA(cudaGraphLaunch((*recording)->exec, ht_compute_stream()));
+    else
+        issue(argument);
+    if (!*recording && may_record())
+        *recording = new DeviceRecording();
+    cuda_step_finish();
+    fail_deadline(0, NULL);
+}
+
+extern "C" void device_forget(DeviceRecording *recording)
+{
+    if (recording && recording->exec)
+        HT_CUDA(cudaGraphExecDestroy(recording->exec));
+    delete recording;
+}

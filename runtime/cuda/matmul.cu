@@ -1,0 +1,152 @@
+/* Matrix products by cuBLASLt. Which of its algorithms serves a kind of product is asked once. */
+#include "cuda/matmul.h"
+#include "cuda/cuda.h"
+
+#include <map>
+#include <vector>
+
+static const int64_t MOST_ALIGNMENT = 256;
+
+/* cuBLASLt's descriptions of a kind of product. */
+typedef struct Prepared {
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t a, b, d;
+    bool possible;
+    cublasLtMatmulAlgo_t algorithm;
+} Prepared;
+
+static void check(cublasStatus_t status, const char *what)
+{
+    if (status != CUBLAS_STATUS_SUCCESS)
+        ht_fail("cuBLASLt: %s: %s", what, cublasLtGetStatusName(status));
+}
+
+static cublasLtHandle_t handle(void)
+{
+    static cublasLtHandle_t opened;
+    if (!opened)
+        check(cublasLtCreate(&opened), "cublasLtCreate");
+    return opened;
+}
+
+static cudaDataType_t type_of(ht_dtype dtype) { return dtype == HT_BF16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+template <typename T> static void describe(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t attribute, T value)
+{
+    check(cublasLtMatmulDescSetAttribute(product, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+}
+
+template <typename T> static void describe(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attribute, T value)
+{
+    check(cublasLtMatrixLayoutSetAttribute(layout, attribute, &value, sizeof value), "cublasLtMatrixLayoutSetAttribute");
+}
+
+template <typename T> static void describe(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute, T value)
+{
+    check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+}
+
+static cublasLtMatrixLayout_t layout_of(const Matrix &m, int64_t batch)
+{
+    cublasLtMatrixLayout_t layout;
+    check(cublasLtMatrixLayoutCreate(&layout, type_of(m.dtype), (uint64_t)m.rows, (uint64_t)m.columns, m.pitch),
+          "cublasLtMatrixLayoutCreate");
+    if (batch > 1) {
+        describe(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, (int32_t)batch);
+        describe(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, m.stride);
+    }
+    return layout;
+}
+
+static cublasLtEpilogue_t epilogue_of(const Matmul &m)
+{
+    switch (m.epilogue) {
+    case HT_RELU: return m.biased ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+    case HT_GELU:
+        if (m.aux)
+            return m.biased ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+        return m.biased ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+    case HT_NO_EPILOGUE: break;
+    }
+    return m.biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+static cublasLtMatmulDesc_t product_of(const Matmul &m)
+{
+    cublasLtMatmulDesc_t product;
+    check(cublasLtMatmulDescCreate(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+    describe(product, CUBLASLT_MATMUL_DESC_TRANSA, m.a.op);
+    describe(product, CUBLASLT_MATMUL_DESC_TRANSB, m.b.op);
+    describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(m));
+    if (m.aux) {
+        describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, m.d.pitch);
+        describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, m.d.stride);
+    }
+    return product;
+}
+
+/* The largest power of 2, up to MOST_ALIGNMENT, that divides an address. */
+static uint32_t alignment_of(const void *data)
+{
+    int64_t alignment = MOST_ALIGNMENT;
+    while (reinterpret_cast<uintptr_t>(data) % (uintptr_t)alignment)
+        alignment /= 2;
+    return (uint32_t)alignment;
+}
+
+/* Asks cuBLASLt for its best algorithm. */
+static void choose(Prepared *p, const void *a, const void *b, const void *d)
+{
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulHeuristicResult_t best;
+    int found = 0;
+    check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
+    describe(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, (uint64_t)MATMUL_WORKSPACE);
+    describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(a));
+    describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(b));
+    describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(d));
+    describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(d));
+    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle(), p->product, p->a, p->b, p->d, p->d, preference, 1, &best, &found);
+    p->possible = status == CUBLAS_STATUS_SUCCESS && found > 0;
+    if (p->possible)
+        p->algorithm = best.algo;
+    check(cublasLtMatmulPreferenceDestroy(preference), "cublasLtMatmulPreferenceDestroy");
+}
+
+/* What a kind of product and its addresses' alignments are, as numbers. */
+static std::vector<int64_t> key_of(const Matmul &m, const void *a, const void *b, const void *d)
+{
+    std::vector<int64_t> key = {m.batch, m.biased, m.epilogue, m.aux, alignment_of(a), alignment_of(b), alignment_of(d)};
+    for (const Matrix *matrix : {&m.a, &m.b, &m.d})
+        key.insert(key.end(), {matrix->dtype, matrix->op, matrix->rows, matrix->columns, matrix->pitch, matrix->stride});
+    return key;
+}
+
+static const Prepared &prepared(const Matmul &m, const void *a, const void *b, const void *d)
+{
+    static std::map<std::vector<int64_t>, Prepared> known;
+    auto [entry, added] = known.try_emplace(key_of(m, a, b, d));
+    if (added) {
+        entry->second = {product_of(m), layout_of(m.a, m.batch), layout_of(m.b, m.batch), layout_of(m.d, m.batch), false, {}};
+        choose(&entry->second, a, b, d);
+    }
+    return entry->second;
+}
+
+bool matmul_possible(const Matmul &m, const void *a, const void *b, const void *d) { return prepared(m, a, b, d).possible; }
+
+void matmul_run(const Matmul &m, const void *a, const void *b, void *d, const void *bias, void *aux, float scale, float add,
+                void *workspace)
+{
+    const Prepared &p = prepared(m, a, b, d);
+    if (!p.possible)
+        ht_fail("cuBLASLt has no product of %ld x %ld and %ld x %ld matrices with these pitches", (long)m.a.rows, (long)m.a.columns,
+                (long)m.b.rows, (long)m.b.columns);
+    if (m.biased)
+        describe(p.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    if (m.aux)
+        describe(p.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+    check(cublasLtMatmul(handle(), p.product, &scale, a, p.a, b, p.b, &add, d, p.d, d, p.d, &p.algorithm, workspace, MATMUL_WORKSPACE,
+                         ht_compute_stream()),
+          "cublasLtMatmul");
+}

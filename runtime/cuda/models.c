@@ -1,0 +1,63 @@
+/* What a model function calls: on the CPU the one-device library computes with it; here models run compiled or not at all.
+ *
+ * A program for CUDA is linked with the source of its models, which hetucc has compiled, so none of these functions is reached but by a
+ * model that was not. They are known by name alone: the headers' types would say nothing more.
+ */
+#include <hetu/kernel.h>
+
+#define UNCOMPILED(name)                                                                                                                   \
+    void name(void);                                                                                                                       \
+    void name(void) { ht_fail("%s is called by a model that hetucc did not compile; on CUDA only compiled models run", #name); }
+
+UNCOMPILED(ht_adamw_update)
+UNCOMPILED(ht_add)
+UNCOMPILED(ht_apply)
+UNCOMPILED(ht_attention_backward)
+UNCOMPILED(ht_attention_stats)
+UNCOMPILED(ht_cast)
+UNCOMPILED(ht_concat_at)
+UNCOMPILED(ht_detach)
+UNCOMPILED(ht_dims_of)
+UNCOMPILED(ht_dropout_at)
+UNCOMPILED(ht_dtype_of)
+UNCOMPILED(ht_embedding_at)
+UNCOMPILED(ht_embedding_backward)
+UNCOMPILED(ht_exp)
+UNCOMPILED(ht_extent)
+UNCOMPILED(ht_gelu)
+UNCOMPILED(ht_input)
+UNCOMPILED(ht_iota)
+UNCOMPILED(ht_l2_norm_backward)
+UNCOMPILED(ht_l2_norm_stats)
+UNCOMPILED(ht_layer_norm_backward)
+UNCOMPILED(ht_layer_norm_stats)
+UNCOMPILED(ht_linear)
+UNCOMPILED(ht_mass)
+UNCOMPILED(ht_mass_backward)
+UNCOMPILED(ht_matmul)
+UNCOMPILED(ht_mean)
+UNCOMPILED(ht_mul)
+UNCOMPILED(ht_nll)
+UNCOMPILED(ht_output)
+UNCOMPILED(ht_pad_at)
+UNCOMPILED(ht_parameter)
+UNCOMPILED(ht_present)
+UNCOMPILED(ht_rank)
+UNCOMPILED(ht_relu)
+UNCOMPILED(ht_reshape)
+UNCOMPILED(ht_rms_norm_backward)
+UNCOMPILED(ht_rms_norm_stats)
+UNCOMPILED(ht_rope_at)
+UNCOMPILED(ht_row_max)
+UNCOMPILED(ht_scale)
+UNCOMPILED(ht_scope_enter)
+UNCOMPILED(ht_scope_leave)
+UNCOMPILED(ht_sgd_update)
+UNCOMPILED(ht_silu)
+UNCOMPILED(ht_slice_at)
+UNCOMPILED(ht_softmax)
+UNCOMPILED(ht_softmax_backward)
+UNCOMPILED(ht_stream)
+UNCOMPILED(ht_sub)
+UNCOMPILED(ht_sum)
+UNCOMPILED(ht_transpose_at)

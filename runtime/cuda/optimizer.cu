@@ -1,0 +1,203 @@
+/* Updates of parameters. Calls are collected and run together, by one launch for as many parameters as follow one another:
+ * cuda_updates_launch launches what was collected, and ht_compute_stream calls it, so that whatever comes next finds the parameters up to
+ * date.
+ */
+#include "core/kernels.h"
+#include "cuda/views.h"
+
+#include <vector>
+
+enum { MOST_STATES = 2, UPDATE_THREADS = 256, UPDATE_CHUNK = 4096, UPDATE_BLOCKS = 8 }; // elements of a chunk; blocks of a multiprocessor
+
+/* One parameter's update. Results may lie in the operands' storage. */
+typedef struct Update {
+    float *p1, *state1[MOST_STATES];
+    const float *p, *g, *state[MOST_STATES];
+    const float *norm;     // the square of the global gradient norm; NULL: none
+    int64_t count, chunk;  // elements; how many chunks the updates before this one have
+    int64_t decay, vector; // whether it decays; whether all storage is aligned to 16 bytes
+} Update;
+
+/* Which optimizer the collected updates are for. */
+typedef void Launch(const Update *updates, int64_t count, int64_t chunks, const float *hyper);
+
+static std::vector<Update> collected;
+static Launch *collected_launch;
+static const float *collected_hyper;
+static int64_t collected_chunks;
+
+void cuda_updates_launch(void)
+{
+    if (collected.empty())
+        return;
+    std::vector<Update> updates;
+    updates.swap(collected);
+    const int64_t count = (int64_t)updates.size(), chunks = collected_chunks;
+    collected_chunks = 0;
+    collected_launch(static_cast<const Update *>(cuda_constant(updates.data(), count * (int64_t)sizeof(Update))), count, chunks,
+                     collected_hyper);
+}
+
+/* Collects the update of a call: operands p, g, the states, norm; results p1, the new states. */
+static void collect(const char *name, const ht_call *call, int states, Launch *launch)
+{
+    const ht_view *in = call->operand, *out = call->result, *norm = &in[2 + states];
+    Update update = {};
+    update.count = view_size(&in[0]);
+    if (update.count == 0)
+        return;
+    update.p1 = view_f32(&out[0], name);
+    update.p = view_f32(&in[0], name);
+    update.g = view_f32(&in[1], name);
+    update.norm = view_f32(norm, name);
+    update.decay = call->attr[0].i != 0;
+    update.vector = aligned_to(16, {update.p1, update.p, update.g});
+    for (int s = 0; s < states; s++) {
+        update.state1[s] = view_f32(&out[1 + s], name);
+        update.state[s] = view_f32(&in[2 + s], name);
+        update.vector = update.vector && aligned_to(16, {update.state1[s], update.state[s]});
+    }
+    if (collected_launch != launch || collected_hyper != call->hyper)
+        cuda_updates_launch();
+    collected_launch = launch;
+    collected_hyper = call->hyper;
+    update.chunk = collected_chunks;
+    collected_chunks += (update.count + UPDATE_CHUNK - 1) / UPDATE_CHUNK;
+    collected.push_back(update);
+}
+
+/* The update that a chunk belongs to: the last one that begins at it or before. */
+static __device__ inline const Update &update_of(const Update *updates, int64_t count, int64_t chunk)
+{
+    int64_t low = 0, high = count;
+    while (high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        if (updates[middle].chunk <= chunk)
+            low = middle;
+        else
+            high = middle;
+    }
+    return updates[low];
+}
+
+/* The factor that brings the global gradient norm down to `clip`; 1 where no norm is given. */
+static __device__ inline float clip_factor(const float *norm, float clip)
+{
+    return norm ? fminf(clip / (sqrtf(*norm) + 1e-6f), 1.0f) : 1.0f;
+}
+
+/* Runs rule.element(p, g, state..) on N neighbours. */
+template <int N, typename Rule> static __device__ inline void update_vector(const Update &u, int64_t i, const Rule &rule)
+{
+    float p[N], g[N], state[Rule::STATES][N];
+    ht_load(p, u.p + i);
+    ht_load(g, u.g + i);
+    CUDA_UNROLL
+    for (int s = 0; s < Rule::STATES; s++)
+        ht_load(state[s], u.state[s] + i);
+    CUDA_UNROLL
+    for (int e = 0; e < N; e++) {
+        float mine[Rule::STATES];
+        CUDA_UNROLL
+        for (int s = 0; s < Rule::STATES; s++)
+            mine[s] = state[s][e];
+        p[e] = rule.element(p[e], g[e], mine);
+        CUDA_UNROLL
+        for (int s = 0; s < Rule::STATES; s++)
+            state[s][e] = mine[s];
+    }
+    ht_store(u.p1 + i, p);
+    CUDA_UNROLL
+    for (int s = 0; s < Rule::STATES; s++)
+        ht_store(u.state1[s] + i, state[s]);
+}
+
+/* All chunks of all updates; a block takes every so many-th. */
+template <typename Rule>
+__global__ void __launch_bounds__(UPDATE_THREADS)
+    update_device(const Update *updates, int64_t count, int64_t chunks, const float *hyper, const CudaStep *step)
+{
+    constexpr int N = 4;
+    __shared__ Rule shared;
+    if (threadIdx.x == 0)
+        shared.begin(hyper, step);
+    __syncthreads();
+    Rule rule = shared;
+    for (int64_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
+        const Update u = update_of(updates, count, chunk);
+        const int64_t first = (chunk - u.chunk) * UPDATE_CHUNK, end = first + UPDATE_CHUNK < u.count ? first + UPDATE_CHUNK : u.count;
+        const int64_t vectors = u.vector ? first + (end - first) / N * N : first;
+        rule.prepare(u, hyper);
+        for (int64_t i = first + (int64_t)threadIdx.x * N; i < vectors; i += UPDATE_THREADS * N)
+            update_vector<N>(u, i, rule);
+        for (int64_t i = vectors + threadIdx.x; i < end; i += UPDATE_THREADS)
+            update_vector<1>(u, i, rule);
+    }
+}
+
+template <typename Rule> static void launch(const Update *updates, int64_t count, int64_t chunks, const float *hyper)
+{
+    const int64_t most = (int64_t)UPDATE_BLOCKS * cuda_processors();
+    ht_launch(update_device<Rule>, (unsigned)(chunks < most ? chunks : most), UPDATE_THREADS, 0, updates, count, chunks, hyper,
+              cuda_step());
+}
+
+/* AdamW; its formula stands in <hetu/ops.h>. */
+struct AdamW {
+    static constexpr int STATES = 2;
+    float rate, beta1, beta2, eps, shrink, factor;
+    float correct1, correct2; // 1 / (1 - beta^t), the second under a root
+
+    __device__ void begin(const float *hyper, const CudaStep *step)
+    {
+        const double t = (double)step->step + 1;
+        rate = hyper[0];
+        beta1 = hyper[1];
+        beta2 = hyper[2];
+        eps = hyper[3];
+        correct1 = (float)(1.0 / (1.0 - pow((double)beta1, t)));
+        correct2 = (float)(1.0 / sqrt(1.0 - pow((double)beta2, t)));
+    }
+
+    __device__ void prepare(const Update &u, const float *hyper)
+    {
+        shrink = u.decay ? 1.0f - rate * hyper[4] : 1.0f;
+        factor = clip_factor(u.norm, hyper[5]);
+    }
+
+    __device__ float element(float p, float g, float (&state)[STATES]) const
+    {
+        const float grad = g * factor;
+        state[0] = beta1 * state[0] + (1.0f - beta1) * grad;
+        state[1] = beta2 * state[1] + (1.0f - beta2) * grad * grad;
+        return p * shrink - rate * (state[0] * correct1) / (sqrtf(state[1]) * correct2 + eps);
+    }
+};
+
+void ht_adamw_kernel(const ht_call *call) { collect("adamw", call, AdamW::STATES, launch<AdamW>); }
+
+/* Stochastic gradient descent with momentum. */
+struct Sgd {
+    static constexpr int STATES = 1;
+    float rate, momentum, decay, factor;
+
+    __device__ void begin(const float *hyper, const CudaStep *)
+    {
+        rate = hyper[0];
+        momentum = hyper[1];
+    }
+
+    __device__ void prepare(const Update &u, const float *hyper)
+    {
+        decay = u.decay ? hyper[2] : 0.0f;
+        factor = clip_factor(u.norm, hyper[3]);
+    }
+
+    __device__ float element(float p, float g, float (&state)[STATES]) const
+    {
+        state[0] = momentum * state[0] + g * factor + decay * p;
+        return p - rate * state[0];
+    }
+};
+
+void ht_sgd_kernel(const ht_call *call) { collect("sgd", call, Sgd::STATES, launch<Sgd>); }

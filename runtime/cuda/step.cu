@@ -1,0 +1,72 @@
+/* What kernels read that differs between steps, and the faults that they note. */
+#include "core/device.h"
+#include "cuda/streams.h"
+
+#include <string.h>
+#include <vector>
+
+static_assert((int)CUDA_HYPER == (int)DEVICE_HYPER, "a step has the numbers of an optimizer");
+
+/* A message that a kernel may end the program with: what cuda_report was given, and the operator at work then. */
+struct Report {
+    const char *format, *where;
+};
+
+static struct {
+    CudaStep *device, *host;     // host: pinned
+    CudaFault *fault, *seen;     // seen: pinned
+    std::vector<Report> reports; // number n is reports[n - 1]
+} step;
+
+void cuda_step_open(void)
+{
+    HT_CUDA(cudaMalloc(&step.device, sizeof *step.device));
+    HT_CUDA(cudaMallocHost(&step.host, sizeof *step.host));
+    HT_CUDA(cudaMalloc(&step.fault, sizeof *step.fault));
+    HT_CUDA(cudaMallocHost(&step.seen, sizeof *step.seen));
+    HT_CUDA(cudaMemsetAsync(step.fault, 0, sizeof *step.fault, ht_compute_stream()));
+}
+
+void cuda_step_close(void)
+{
+    HT_CUDA(cudaFree(step.device));
+    HT_CUDA(cudaFreeHost(step.host));
+    HT_CUDA(cudaFree(step.fault));
+    HT_CUDA(cudaFreeHost(step.seen));
+    step = {};
+}
+
+const CudaStep *cuda_step(void) { return step.device; }
+
+extern "C" const float *device_numbers(const StepNumbers *numbers)
+{
+    memcpy(step.host->hyper, numbers->hyper, sizeof step.host->hyper);
+    step.host->step = numbers->step;
+    step.host->seed = numbers->seed;
+    step.host->training = numbers->training;
+    HT_CUDA(cudaMemcpyAsync(step.device, step.host, sizeof *step.device, cudaMemcpyHostToDevice, ht_compute_stream()));
+    return step.device->hyper;
+}
+
+/* ---- faults ---- */
+
+CudaReport cuda_report(const char *format)
+{
+    const char *where = fail_doing_what();
+    for (size_t i = 0; i < step.reports.size(); i++)
+        if (step.reports[i].format == format && step.reports[i].where == where)
+            return {step.fault, i + 1};
+    step.reports.push_back({format, where});
+    return {step.fault, step.reports.size()};
+}
+
+void cuda_step_finish(void)
+{
+    HT_CUDA(cudaMemcpyAsync(step.seen, step.fault, sizeof *step.seen, cudaMemcpyDeviceToHost, ht_compute_stream()));
+    cuda_streams_wait();
+    if (!step.seen->number)
+        return;
+    const Report &report = step.reports[step.seen->number - 1];
+    fail_doing(report.where);
+    ht_fail(report.format, step.seen->value[0], step.seen->value[1], step.seen->value[2]);
+}

@@ -1,0 +1,96 @@
+#include "cuda/streams.h"
+
+#include "comm/world.h"
+
+#include <sched.h>
+#include <stdint.h>
+
+enum { CHECK_EVERY = 4096 }; // looks at a stream between two looks at the other ranks
+
+static struct {
+    cudaStream_t compute, exchange;
+    cudaEvent_t computed, exchanged;
+    bool pending; // the exchange stream has work that the compute stream does not wait for yet
+    FailNote *note;
+} streams;
+
+void cuda_streams_open(void)
+{
+    int least, greatest;
+    HT_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    HT_CUDA(cudaStreamCreateWithFlags(&streams.compute, cudaStreamNonBlocking));
+    HT_CUDA(cudaStreamCreateWithPriority(&streams.exchange, cudaStreamNonBlocking, greatest));
+    HT_CUDA(cudaEventCreateWithFlags(&streams.computed, cudaEventDisableTiming));
+    HT_CUDA(cudaEventCreateWithFlags(&streams.exchanged, cudaEventDisableTiming));
+    HT_CUDA(cudaHostAlloc((void **)&streams.note, sizeof *streams.note, cudaHostAllocMapped));
+    *streams.note = {};
+}
+
+void cuda_streams_close(void)
+{
+    HT_CUDA(cudaFreeHost(streams.note));
+    HT_CUDA(cudaEventDestroy(streams.exchanged));
+    HT_CUDA(cudaEventDestroy(streams.computed));
+    HT_CUDA(cudaStreamDestroy(streams.exchange));
+    HT_CUDA(cudaStreamDestroy(streams.compute));
+    streams = {};
+}
+
+extern "C" cudaStream_t ht_compute_stream(void)
+{
+    cuda_updates_launch();
+    if (streams.pending) {
+        streams.pending = false;
+        HT_CUDA(cudaStreamWaitEvent(streams.compute, streams.exchanged, 0));
+    }
+    return streams.compute;
+}
+
+cudaStream_t cuda_exchange_stream(void) { return streams.exchange; }
+
+void cuda_exchange_begin(void)
+{
+    cuda_updates_launch();
+    HT_CUDA(cudaEventRecord(streams.computed, streams.compute));
+    HT_CUDA(cudaStreamWaitEvent(streams.exchange, streams.computed, 0));
+}
+
+void cuda_exchange_end(void)
+{
+    HT_CUDA(cudaEventRecord(streams.exchanged, streams.exchange));
+    streams.pending = true;
+}
+
+/* ---- waiting ---- */
+
+void cuda_streams_wait(void)
+{
+    cudaStream_t stream = ht_compute_stream();
+    const Channel *channel = channel_of_device();
+    cudaError_t state = cudaErrorNotReady;
+    for (int looks = 1; (state = cudaStreamQuery(stream)) == cudaErrorNotReady; looks++) {
+        if (looks % CHECK_EVERY == 0) {
+            if (channel->check)
+                channel->check();
+            world_check();
+        }
+        sched_yield();
+    }
+    HT_CUDA(state);
+}
+
+static __global__ void note_device(unsigned long long *note, unsigned long long what, unsigned long long where)
+{
+    note[0] = what;
+    note[1] = where;
+}
+
+static_assert(sizeof(FailNote) == 2 * sizeof(unsigned long long), "a note is two pointers");
+
+void cuda_note(const char *what, const char *where)
+{
+    ht_launch_on(streams.exchange, note_device, 1, 1, 0, (unsigned long long *)streams.note, (unsigned long long)(uintptr_t)what,
+                 (unsigned long long)(uintptr_t)where);
+}
+
+const volatile FailNote *cuda_noted(void) { return streams.note; }

@@ -1,0 +1,2 @@
+enum { ROWS = 5 };
+float helper_zero(void);
