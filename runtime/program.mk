@@ -49,7 +49,7 @@ NCCL_LIBRARIES ?= -L$(NCCL_HOME)/lib -Wl,-rpath,$(NCCL_HOME)/lib -l:libnccl.so.2
 HEADERS += $(NCCL_HEADERS)
 LIBRARIES += $(NCCL_LIBRARIES)
 endif
-LIBRARIES += -lpthread -lm
+LIBRARIES += -fopenmp -lpthread -lm
 
 code = $(subst sm_,,$(1))
 GENCODE := $(foreach arch,$(ARCH),$(if $(filter native,$(arch)),-arch=native,-gencode arch=compute_$(call code,$(arch)),code=$(arch)))
@@ -68,7 +68,7 @@ LINK ?= $(CXX)
 
 absent := $(if $(filter 1,$(MPI)),,runtime/comm/mpi%) $(if $(filter 1,$(NCCL)),,runtime/comm/nccl%)
 RUNTIME := $(filter-out $(absent),$(sort $(wildcard runtime/*/*.c runtime/*/*.cu)))
-objects = $(addprefix $(2)/,$(addsuffix .o,$(basename $(1))))
+objects = $(patsubst %,$(2)/%.o,$(1))
 PROGRAM_OBJECTS := $(call objects,$(EMITTED) $(USER),$(BUILD))
 RUNTIME_OBJECTS := $(call objects,$(RUNTIME),$(RUNTIME_BUILD))
 
@@ -78,36 +78,36 @@ all: $(PROGRAM)
 $(PROGRAM): $(PROGRAM_OBJECTS) $(RUNTIME_OBJECTS)
 	$(LINK) $(USER_CFLAGS) -o $@ $^ $(USER_LDLIBS) $(LIBRARIES)
 
-$(RUNTIME_BUILD)/runtime/%.o: runtime/%.c
+$(RUNTIME_BUILD)/runtime/%.c.o: runtime/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(DEFINES) $(HEADERS) -MMD -MP -c $< -o $@
+	$(CC) $(CFLAGS_ALL) $(DEFINES) $(HEADERS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
-$(RUNTIME_BUILD)/runtime/%.o: runtime/%.cu
+$(RUNTIME_BUILD)/runtime/%.cu.o: runtime/%.cu
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) $(DEFINES) $(HEADERS) -MMD -MP -c $< -o $@
+	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) $(DEFINES) $(HEADERS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 # The file that includes the user's source, and the user's others, are compiled as the user said.
-$(BUILD)/%.main.o: %.main.c
+$(BUILD)/%.main.c.o: %.main.c
 	@mkdir -p $(@D)
-	$(CC) $(USER_CPPFLAGS) $(USER_CFLAGS) -D_HSPMD=202611 -Wno-unknown-pragmas -isystem include -MMD -MP -c $< -o $@
+	$(CC) $(USER_CPPFLAGS) $(USER_CFLAGS) -D_HSPMD=202611 -Wno-unknown-pragmas -isystem include -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
-$(BUILD)/source/%.o: source/%.c
+$(BUILD)/source/%.c.o: source/%.c
 	@mkdir -p $(@D)
-	$(CC) $(USER_CPPFLAGS) $(USER_CFLAGS) -D_HSPMD=202611 -Wno-unknown-pragmas -isystem include -MMD -MP -c $< -o $@
+	$(CC) $(USER_CPPFLAGS) $(USER_CFLAGS) -D_HSPMD=202611 -Wno-unknown-pragmas -isystem include -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
-$(BUILD)/source/%.o: source/%.cu
+$(BUILD)/source/%.cu.o: source/%.cu
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) $(USER_CPPFLAGS) -D_HSPMD=202611 -Iinclude -MMD -MP -c $< -o $@
+	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) $(USER_CPPFLAGS) -D_HSPMD=202611 -Iinclude -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
-$(BUILD)/%.image.o: %.image.c
+$(BUILD)/%.image.c.o: %.image.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu17 $(WARNINGS) -Iinclude -MMD -MP -c $< -o $@
+	$(CC) -std=gnu17 $(WARNINGS) -Iinclude -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
-$(BUILD)/%.o: %.cu
+$(BUILD)/%.cu.o: %.cu
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) -Iinclude -MMD -MP -c $< -o $@
+	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) -Iinclude -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 clean:
 	rm -rf $(PROGRAM) $(BUILD)
 
--include $(PROGRAM_OBJECTS:.o=.d) $(RUNTIME_OBJECTS:.o=.d)
+-include $(patsubst %.o,%.d,$(PROGRAM_OBJECTS) $(RUNTIME_OBJECTS))

@@ -1,6 +1,7 @@
 #include "driver/compile.h"
 
 #include "frontend/frontend.h"
+#include "layout/cluster.h"
 #include "passes/pipeline.h"
 
 #include <errno.h>
@@ -133,9 +134,24 @@ static bool run_passes(const Driver *driver, Unit *unit)
     bool printed = same(options->print_after, "frontend");
     if (printed || same(options->print_after, "all"))
         print_modules(unit);
-    PassOptions passes = {printed ? NULL : options->print_after, options->stop_after, stdout, options->verify};
+    PassOptions passes = {.print_after = printed ? NULL : options->print_after,
+                          .stop_after = options->stop_after,
+                          .out = stdout,
+                          .verify = options->verify,
+                          .no_fuse = options->no_fuse};
     bool good = same(options->stop_after, "frontend") || passes_run(unit, &passes);
     return (!options->print_after || check_printed(driver)) && good;
+}
+
+/* Reads the cluster file, where one is given, for the modules of a unit. */
+static void set_cluster(Driver *driver, const Unit *unit)
+{
+    const char *file = driver->options->cluster;
+    const Cluster *cluster = file ? cluster_read(driver->arena, driver->diag, file) : NULL;
+    for (int i = 0; i < unit->modules.count; i++) {
+        unit->modules.at[i]->cluster_file = file;
+        unit->modules.at[i]->cluster = cluster;
+    }
 }
 
 Unit *unit_read(Driver *driver, const char *source)
@@ -154,6 +170,8 @@ Unit *unit_read(Driver *driver, const char *source)
     array_push(driver->arena, &words, arena_format(driver->arena, "-I%s/include", driver->tools.prefix));
     FrontendOptions frontend = {source, words.count, words.at, options->strategy, options->remark_comm, options->warn_implicit_reshard};
     Unit *unit = frontend_read(driver->arena, driver->diag, &frontend);
+    if (unit)
+        set_cluster(driver, unit);
     return unit && !diag_errors(driver->diag) && run_passes(driver, unit) ? unit : NULL;
 }
 
@@ -176,6 +194,7 @@ bool check_output(const Options *options, const char *path)
         read |= (item->kind != ITEM_FLAG && item->kind != ITEM_DEPEND) && is_same_file(&file, item->text);
     }
     read |= options->strategy && is_same_file(&file, options->strategy);
+    read |= options->cluster && is_same_file(&file, options->cluster);
     if (read)
         complain("the output %s is an input", path);
     return !read;
@@ -344,15 +363,20 @@ static bool has_item(const Options *options, const char *text)
     return false;
 }
 
-/* Adds the strategy's file to a dependency file: who edits it wants a new program. */
-static bool append_strategy(const Driver *driver, const char *file, const char *target)
+/* Adds a file that is read, if it is one, to a dependency file: who edits it wants a new program. */
+static bool append_dependency(const char *read, const char *file, const char *target)
 {
-    const char *strategy = driver->options->strategy;
     struct stat found;
-    if (!strategy || stat(strategy, &found) || !S_ISREG(found.st_mode))
+    if (!read || stat(read, &found) || !S_ISREG(found.st_mode))
         return true;
     FILE *stream = fopen(file, "a");
-    return stream && fprintf(stream, "%s: %s\n", target, strategy) > 0 && !fclose(stream);
+    return stream && fprintf(stream, "%s: %s\n", target, read) > 0 && !fclose(stream);
+}
+
+/* Adds the strategy's file and the cluster's. */
+static bool append_dependencies(const Options *options, const char *file, const char *target)
+{
+    return append_dependency(options->strategy, file, target) && append_dependency(options->cluster, file, target);
 }
 
 int write_dependencies(Driver *driver, const char *source, const char *object)
@@ -377,5 +401,5 @@ int write_dependencies(Driver *driver, const char *source, const char *object)
     command_add(&command, source);
     if (command_run(&driver->tools, &command))
         return 1;
-    return options->dry_run || append_strategy(driver, file, plain ? plain : quoted ? quoted : object) ? 0 : 1;
+    return options->dry_run || append_dependencies(options, file, plain ? plain : quoted ? quoted : object) ? 0 : 1;
 }

@@ -324,11 +324,10 @@ static void remove_later(const Folder *folder, const char *name)
         temporary(tools, arena_format(arena, "%s/build/%s", name, inner.at[i]));
     }
     for (int i = 0; i < folder->files.count; i++) {
-        const char *file = folder->files.at[i].name, *dot = strrchr(file, '.');
-        int length = (int)(dot ? dot - file : (ptrdiff_t)strlen(file));
+        const char *file = folder->files.at[i].name;
         temporary(tools, arena_format(arena, "%s/%s", name, file));
-        temporary(tools, arena_format(arena, "%s/build/%.*s.o", name, length, file));
-        temporary(tools, arena_format(arena, "%s/build/%.*s.d", name, length, file));
+        temporary(tools, arena_format(arena, "%s/build/%s.o", name, file));
+        temporary(tools, arena_format(arena, "%s/build/%s.d", name, file));
     }
 }
 

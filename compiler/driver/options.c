@@ -9,7 +9,7 @@
 const char *argp_program_version = "hetucc " HETUCC_VERSION;
 
 enum {
-    KEY_INCLUDE = 0x100, KEY_STD, KEY_BACKEND, KEY_STRATEGY, KEY_EMIT, KEY_PRINT_AFTER, KEY_STOP_AFTER, KEY_SAVE_TEMPS, KEY_VERIFY,
+    KEY_INCLUDE = 0x100, KEY_STD, KEY_BACKEND, KEY_STRATEGY, KEY_CLUSTER, KEY_EMIT, KEY_PRINT_AFTER, KEY_STOP_AFTER, KEY_SAVE_TEMPS, KEY_VERIFY, KEY_NO_FUSE,
     KEY_IMPLICIT, KEY_NO_IMPLICIT, KEY_CC, KEY_VALUE
 };
 
@@ -24,6 +24,7 @@ static const struct argp_option option_table[] = {
     {0, 'O', "LEVEL", OPTION_ARG_OPTIONAL, "How much the C compiler optimises the model's source; 2 if not given", 2},
     {0, 'g', "LEVEL", OPTION_ARG_OPTIONAL, "Debug information", 2},
     {"strategy", KEY_STRATEGY, "NAME|FILE", 0, "The strategy: one of the source by name, or a file", 3},
+    {"cluster", KEY_CLUSTER, "FILE", 0, "Plan communication for the cluster that FILE describes", 3},
     {"backend", KEY_BACKEND, "cpu|cuda", 0, "What the program runs on; cpu if not given", 3},
     {0, 'R', "comm", 0, "Report each conversion of a layout: line, reason, collective, bytes (written -Rcomm)", 4},
     {"Wimplicit-reshard", KEY_IMPLICIT, 0, 0, "Warn of conversions that nobody wrote (written -Wimplicit-reshard)", 4},
@@ -32,6 +33,7 @@ static const struct argp_option option_table[] = {
     {"print-after", KEY_PRINT_AFTER, "PASS|all", 0, "Print the intermediate representation after a pass", 5},
     {"stop-after", KEY_STOP_AFTER, "PASS", 0, "Run no pass after this one, and write no program", 5},
     {"verify", KEY_VERIFY, 0, 0, "Check the intermediate representation after every pass", 5},
+    {"no-fuse", KEY_NO_FUSE, 0, 0, "Compute every operator by itself", 5},
     {"save-temps", KEY_SAVE_TEMPS, 0, 0, "Keep the emitted C files in the current folder", 5},
     {0, '#', 0, 0, "Print the commands that would run (written -###)", 5},
     {"Xcc", KEY_CC, "WORD", OPTION_HIDDEN, 0, 6},
@@ -277,7 +279,9 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case 'R': options->remark_comm = !choose(reader->arena, "-R", value, remarks, 1); break;
     case KEY_BACKEND: choose_backend(reader, value); break;
     case KEY_STRATEGY: options->strategy = arena_string(reader->arena, value); break;
+    case KEY_CLUSTER: options->cluster = arena_string(reader->arena, value); break;
     case KEY_EMIT: choose_emit(reader, value); break;
+    case KEY_NO_FUSE: options->no_fuse = true; break;
     case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;
     case KEY_STOP_AFTER: options->stop_after = arena_string(reader->arena, value); break;
     case KEY_SAVE_TEMPS: options->save_temps = true; break;

@@ -38,11 +38,11 @@ typedef struct Options {
     bool compile_only;  // -c
     bool hand_over;     // -E, -S, -M, ...: the C compiler does all
     bool dry_run;       // -###
-    bool save_temps, verify;
+    bool save_temps, verify, no_fuse;
     bool optimised, debug; // some -O, some -g was given
     Emit emit;
     const char *backend;
-    const char *strategy, *print_after, *stop_after;
+    const char *strategy, *cluster, *print_after, *stop_after;
     bool remark_comm, warn_implicit_reshard;
 } Options;
 

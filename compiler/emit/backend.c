@@ -31,7 +31,8 @@ static const Backend BACKENDS[] = {
      .functions = CPU_FUNCTIONS,
      .kernel = cpu_kernel,
      .kernel_clause = "kernel(f)",
-     .loops = loops_cpu},
+     .loops = loops_cpu,
+     .rows = rows_cpu},
     {.name = "cuda",
      .suffix = "cu",
      .role_opening = "#include <hetu/rt.h>\n"
@@ -48,7 +49,8 @@ static const Backend BACKENDS[] = {
      .kernel = cuda_kernel,
      .kernel_clause = "kernel(cuda: f)",
      .runtime = "core comm cuda",
-     .loops = loops_cuda},
+     .loops = loops_cuda,
+     .rows = rows_cuda},
 };
 
 const Backend *backend_find(const char *name)

@@ -22,7 +22,7 @@ typedef struct Backend {
     const char *(*kernel)(const Rule *rule);   // the C function that computes a RULE_CALL; NULL when there is none
     const char *kernel_clause;                 // with which a rule names it, for messages
     const char *runtime;                       // the folders of the runtime whose sources go with a program, "core comm"; NULL: it is a library
-    LoopsWriter *loops;
+    LoopsWriter *loops, *rows;                 // of a rule's expression, and of its equations
 } Backend;
 
 /* The backend of that name; NULL when this version has none. */
@@ -31,6 +31,6 @@ const Backend *backend_find(const char *name);
 /* How a kernel calls a function of math.h. */
 const char *backend_function(const Backend *backend, const char *name);
 
-LoopsWriter loops_cpu, loops_cuda;
+LoopsWriter loops_cpu, loops_cuda, rows_cpu, rows_cuda;
 
 #endif

@@ -117,7 +117,7 @@ void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *
     case EXPR_ACCESS: access(out, local, operand_of(local, expr->index), context); break;
     case EXPR_ATTR: emit_attr(out, local, expr->index); break;
     case EXPR_SIZE: emit_size(out, local, expr->index); break;
-    case EXPR_RESULT: BUG("%s: a result in a body", local->op->def->name);
+    case EXPR_RESULT: access(out, local, -1 - expr->index, context); break;
     case EXPR_NEG:
         text_string(out, "-");
         emit_at(out, local, expr->arg[0], access, context, mine + 1);

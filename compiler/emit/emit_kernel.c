@@ -100,12 +100,20 @@ static const char *kernel_prototype(Arena *arena, const Kernel *kernel, const Lo
     return text_bytes(&out);
 }
 
-static void text_comment(Text *out, const char *text)
+/* A rule's text inside a comment; each equation has a line of its own. */
+static void text_rule(Text *out, const Rule *rule)
 {
-    for (const char *c = text; *c; c++) {
+    static const char BODY[] = " body(", NEXT[] = "; ", END[] = "*/";
+    for (const char *c = rule->text; *c; c++) {
+        if (rule->equation_count && !strncmp(c, BODY, strlen(BODY)))
+            text_string(out, "\n *    ");
+        if (!strncmp(c, NEXT, strlen(NEXT))) {
+            text_string(out, ";\n *          ");
+            c++;
+            continue;
+        }
         text_append(out, c, 1);
-        if (*c == '*' && c[1] == '/')
-            text_string(out, " ");
+        text_string(out, strncmp(c, END, strlen(END)) ? "" : " ");
     }
 }
 
@@ -124,7 +132,7 @@ static void text_tensors(Text *out, const Tensor *tensors, int count)
 static void text_banner(Text *out, const LocalOp *local)
 {
     text_string(out, "\n/* ");
-    text_comment(out, local->rule->text);
+    text_rule(out, local->rule);
     text_string(out, "\n *");
     text_tensors(out, local->operands, local->operand_count);
     text_string(out, " ->");
@@ -146,7 +154,8 @@ static void check_kernel(Target *target, const LocalOp *local, const char *kerne
 {
     const Backend *backend = target->emitter->backend;
     if (!kernel) {
-        diag_error(target->module->diag, local->op->at, "\"%s\" has no kernel for the back end \"%s\"", local->op->def->name, backend->name);
+        diag_error(target->module->diag, local->op->at, "\"%s\" has no kernel for the back end \"%s\"", local->op->def->name,
+                   backend->name);
         diag_note(target->module->diag, local->op->def->at, "its rule needs the clause %s", backend->kernel_clause);
     }
 }
@@ -174,6 +183,8 @@ static void kernel_body(Text *before, Text *out, Target *target, const LocalOp *
         emit_call(out, local, name ? name : "", local->op->def == target->module->update);
     } else if (product_of(local, &product)) {
         emit_product(out, local, &product);
+    } else if (local->rule->kind == RULE_EQUATIONS) {
+        target->emitter->backend->rows(before, out, local, kernel);
     } else {
         target->emitter->backend->loops(before, out, local, kernel);
     }

@@ -58,11 +58,13 @@ static bool is_keyword(const char *name)
     return false;
 }
 
-/* A name for a tensor in emitted C that stands beside the names that generated functions use; NAME_v is what is loaded of it. */
+/* A name for a tensor in emitted C that stands beside the names that generated functions use; NAME_v is what is loaded
+ * of it, NAME_s a sum that it becomes. */
 static const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int number)
 {
     size_t length = strlen(name);
-    bool taken = is_own_name(name, rule->kind == RULE_BODY) || is_keyword(name) || (length > 2 && !strcmp(name + length - 2, "_v"));
+    bool ends = length > 2 && (!strcmp(name + length - 2, "_v") || !strcmp(name + length - 2, "_s"));
+    bool taken = ends || is_own_name(name, rule->kind != RULE_CALL) || is_keyword(name);
     return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "") : arena_format(arena, "%s_%d", name, number);
 }
 

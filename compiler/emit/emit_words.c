@@ -69,8 +69,19 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* The lines of the operators that were put into this one: "+98+104". */
+static const char *lines_also(Arena *arena, const Op *op)
+{
+    Text lines = {.arena = arena};
+    for (int i = 0; i < op->also_count; i++)
+        if (op->also[i].line != (i ? op->also[i - 1].line : op->at.line))
+            text_print(&lines, "+%d", op->also[i].line);
+    return text_bytes(&lines);
+}
+
 const char *op_place(Arena *arena, const Op *op, const char *scope)
 {
-    const char *file = op->at.file ? file_name(op->at.file) : "inserted";
-    return scope && *scope ? arena_format(arena, "%s:%d %s", file, op->at.line, scope) : arena_format(arena, "%s:%d", file, op->at.line);
+    const char *file = op->at.file ? file_name(op->at.file) : "inserted", *also = lines_also(arena, op);
+    return scope && *scope ? arena_format(arena, "%s:%d%s %s", file, op->at.line, also, scope)
+                           : arena_format(arena, "%s:%d%s", file, op->at.line, also);
 }

@@ -149,7 +149,7 @@ typedef struct Product {
 bool product_of(const LocalOp *local, Product *product);
 void emit_product(Text *out, const LocalOp *local, const Product *product);
 
-/* An expression of a body as C; `access` appends the text of an operand. */
+/* An expression of a body as C; `access` appends the text of an operand, or of value -1 - `operand` of equations. */
 typedef void AccessWriter(Text *out, const LocalOp *local, int operand, void *context);
 void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access, void *context);
 

@@ -22,13 +22,14 @@ static void nest_add(Nest *nest, const LocalOp *local, int factor, char letter)
     if (local->extent[factor] == 1)
         return;
     Loop loop = {.extent = local->extent[factor]};
-    loop.stride[0] = factor_stride(&local->results[0], factor);
-    for (int k = 0; k < local->operand_count; k++)
-        loop.stride[1 + k] = factor_stride(&local->operands[k], factor);
+    int tensors = local->result_count + local->operand_count;
+    for (int t = 0; t < tensors; t++)
+        loop.stride[t] =
+            factor_stride(t < local->result_count ? &local->results[t] : &local->operands[t - local->result_count], factor);
     Loop *before = nest->count ? &nest->loop[nest->count - 1] : NULL;
     bool merges = before;
-    for (int k = 0; merges && k <= local->operand_count; k++)
-        merges = before->stride[k] == loop.stride[k] * loop.extent;
+    for (int t = 0; merges && t < tensors; t++)
+        merges = before->stride[t] == loop.stride[t] * loop.extent;
     if (merges) {
         loop.extent *= before->extent;
         nest->count--;
@@ -56,6 +57,14 @@ Nest nest_of_sum(const LocalOp *local, uint32_t contracted)
                 nest_add(&nest, local, factor, 'k');
             contracted &= ~(1u << factor);
         }
+    return nest;
+}
+
+Nest nest_of_factors(const LocalOp *local, const int *factors, int count, char letter)
+{
+    Nest nest = {0};
+    for (int f = 0; f < count; f++)
+        nest_add(&nest, local, factors[f], letter);
     return nest;
 }
 
@@ -97,7 +106,7 @@ void text_element(Text *out, const LocalOp *local, int operand, void *around)
     const Tensor *tensor = &local->operands[operand];
     bool half = tensor->value->type.dtype == DTYPE_BF16;
     text_print(out, "%s%s[", half ? "ht_bf16_load(" : "", tensor->name);
-    text_index(out, around, 1 + operand);
+    text_index(out, around, local->result_count + operand);
     text_string(out, half ? "])" : "]");
 }
 
@@ -215,9 +224,9 @@ bool sums_columns(const LocalOp *local, const Nest *outputs, uint32_t set)
             largest = k;
     Nest contracted = nest_of_sum(local, set);
     for (int l = 0; l < contracted.count; l++)
-        if (contracted.loop[l].stride[1 + largest] == 1)
+        if (contracted.loop[l].stride[local->result_count + largest] == 1)
             return false;
-    return inner->stride[1 + largest] == 1;
+    return inner->stride[local->result_count + largest] == 1;
 }
 
 /* ---- words ---- */
@@ -229,5 +238,13 @@ const char *sum_type(const LocalOp *local)
 }
 
 const char *value_type(DType dtype) { return dtype == DTYPE_BF16 ? "float" : c_type(dtype); }
+
+bool calls_functions(const Expr *expr)
+{
+    bool calls = expr->kind == EXPR_CALL;
+    for (int a = 0; a < expr->arg_count; a++)
+        calls = calls || calls_functions(expr->arg[a]);
+    return calls;
+}
 
 void indent(Text *out, int depth) { text_print(out, "%*s", 4 * depth, ""); }

@@ -8,10 +8,10 @@
 
 #include "emit/emitter.h"
 
-/* A loop over merged factors; strides in elements, of the result first, then of each operand. */
+/* A loop over merged factors; strides in elements, of the results first, then of each operand. */
 typedef struct Loop {
     int64_t extent;
-    int64_t stride[1 + EMIT_MAX_TENSORS];
+    int64_t stride[IR_MAX_RESULTS + EMIT_MAX_TENSORS];
     char name[16];
 } Loop;
 
@@ -23,6 +23,9 @@ typedef struct Nest {
 /* The loops over the elements of the result, and over contracted factors in the order in which the operands have them. */
 Nest nest_of_result(const LocalOp *local);
 Nest nest_of_sum(const LocalOp *local, uint32_t contracted);
+
+/* The loops over bound factors in this order; their names begin with `letter`. */
+Nest nest_of_factors(const LocalOp *local, const int *factors, int count, char letter);
 
 /* The product of the extents of loops first to before last. */
 int64_t nest_volume(const Nest *nest, int first, int last);
@@ -38,7 +41,7 @@ typedef struct Around {
     const void *more; // the back end's own
 } Around;
 
-/* Appends the index of an element: "i0 * 768 + i1". Tensor 0 is the result, 1 + k operand k. */
+/* Appends the index of an element: "i0 * 768 + i1". The tensors are the results, then the operands. */
 void text_index(Text *out, const Around *around, int tensor);
 
 /* Appends NAME[index]; an operand as it is computed with, bf16 as f32. An AccessWriter. */
@@ -72,5 +75,23 @@ const char *sum_type(const LocalOp *local);
 const char *value_type(DType dtype);
 
 void indent(Text *out, int depth);
+
+/* ---- C for the CPU ---- */
+
+/* Elements from which threads pay; fewer where functions are called. */
+int64_t cpu_parallel_from(bool calls);
+
+/* Whether any function is called. */
+bool calls_functions(const Expr *expr);
+
+/* Appends `for (long i0 = 0; i0 < 8; i0++)` and `end`. */
+void cpu_for(Text *out, int depth, const Loop *loop, const char *end);
+
+/* Appends `#pragma omp parallel for` over the next `loops` loops. */
+void cpu_parallel(Text *out, int loops);
+
+/* Appends the loops around the vectors of a nest, and the head of the innermost loop; what it repeats follows at *depth. Threads share them where that
+ * pays. Returns how many brackets are open. */
+int cpu_vector_loops(Text *out, const Nest *nest, bool calls, int *depth);
 
 #endif

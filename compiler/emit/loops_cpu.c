@@ -14,14 +14,13 @@ static Around around_of(const Nest *outputs, const Nest *contracted)
     return (Around){.outputs = outputs, .contracted = contracted, .access = text_element, .number = "at[$n]"};
 }
 
-static void emit_for(Text *out, int depth, const Loop *loop, const char *end)
+void cpu_for(Text *out, int depth, const Loop *loop, const char *end)
 {
     indent(out, depth);
     text_print(out, "for (long %s = 0; %s < %lld; %s++)%s\n", loop->name, loop->name, (long long)loop->extent, loop->name, end);
 }
 
-/* `#pragma omp parallel for` over the next `loops` loops. */
-static void emit_parallel(Text *out, int loops)
+void cpu_parallel(Text *out, int loops)
 {
     if (loops == 1)
         text_string(out, "#pragma omp parallel for\n");
@@ -42,16 +41,7 @@ static void emit_chunks(Text *out, int depth, int64_t extent, int step)
               "b", blanks, "total", total, "size", size, NULL);
 }
 
-static bool has_calls(const Expr *expr)
-{
-    bool calls = expr->kind == EXPR_CALL;
-    for (int a = 0; a < expr->arg_count; a++)
-        calls = calls || has_calls(expr->arg[a]);
-    return calls;
-}
-
-/* Elements from which threads pay. */
-static int64_t parallel_from(const LocalOp *local) { return has_calls(local->rule->body) ? PARALLEL / 8 : PARALLEL; }
+int64_t cpu_parallel_from(bool calls) { return calls ? PARALLEL / 8 : PARALLEL; }
 
 static void emit_assignment(Text *out, const LocalOp *local, const Around *around, int depth)
 {
@@ -62,34 +52,38 @@ static void emit_assignment(Text *out, const LocalOp *local, const Around *aroun
     text_result_end(out, local);
 }
 
+int cpu_vector_loops(Text *out, const Nest *nest, bool calls, int *depth)
+{
+    int last = nest->count - 1;
+    if (last < 0)
+        return 0;
+    const Loop *inner = &nest->loop[last];
+    bool parallel = nest_volume(nest, 0, nest->count) >= cpu_parallel_from(calls);
+    bool chunked = parallel && inner->extent > 2 * CHUNK;
+    if (parallel && (last || chunked))
+        cpu_parallel(out, last + chunked);
+    for (int l = 0; l < last; l++)
+        cpu_for(out, (*depth)++, &nest->loop[l], "");
+    if (chunked)
+        emit_chunks(out, (*depth)++, inner->extent, CHUNK);
+    text_string(out, "#pragma omp simd\n");
+    indent(out, (*depth)++);
+    if (chunked)
+        text_print(out, "for (long %s = c; %s < end; %s++)", inner->name, inner->name, inner->name);
+    else
+        text_print(out, "for (long %s = 0; %s < %lld; %s++)", inner->name, inner->name, (long long)inner->extent, inner->name);
+    return chunked;
+}
+
 /* A body that contracts nothing. */
 static void emit_elementwise(Text *out, const LocalOp *local, const Nest *outputs)
 {
     Around around = around_of(outputs, NULL);
-    int last = outputs->count - 1;
-    if (last < 0) {
-        emit_assignment(out, local, &around, 1);
-        return;
-    }
-    const Loop *inner = &outputs->loop[last];
-    bool parallel = nest_volume(outputs, 0, outputs->count) >= parallel_from(local);
-    bool chunked = parallel && inner->extent > 2 * CHUNK;
-    int depth = 1;
-    if (parallel && (last || chunked))
-        emit_parallel(out, last + chunked);
-    for (int l = 0; l < last; l++)
-        emit_for(out, depth++, &outputs->loop[l], "");
-    if (chunked)
-        emit_chunks(out, depth++, inner->extent, CHUNK);
-    text_string(out, "#pragma omp simd\n");
-    indent(out, depth);
-    if (chunked)
-        text_print(out, "for (long %s = c; %s < end; %s++)\n", inner->name, inner->name, inner->name);
-    else
-        text_print(out, "for (long %s = 0; %s < %lld; %s++)\n", inner->name, inner->name, (long long)inner->extent, inner->name);
-    emit_assignment(out, local, &around, depth + 1);
-    if (chunked) {
-        indent(out, depth - 1);
+    int depth = 1, open = cpu_vector_loops(out, outputs, calls_functions(local->rule->body), &depth);
+    text_string(out, outputs->count ? "\n" : "");
+    emit_assignment(out, local, &around, depth);
+    if (open) {
+        indent(out, depth - 2);
         text_string(out, "}\n");
     }
 }
@@ -118,7 +112,7 @@ static void emit_scalar_sum(Text *out, const LocalOp *local, uint32_t set, const
             indent(out, depth++);
             text_print(out, "for (%s)\n", range);
         } else {
-            emit_for(out, depth++, loop, "");
+            cpu_for(out, depth++, loop, "");
         }
     }
     emit_addition(out, local, set, around, sum, depth);
@@ -167,9 +161,9 @@ static void emit_row_sums(Text *out, const LocalOp *local, const Nest *outputs, 
     int64_t results = nest_volume(outputs, 0, outputs->count);
     bool parallel = volume >= PARALLEL && results >= SERIAL_OUTPUTS, parted = volume >= PARALLEL && !parallel;
     if (parallel)
-        emit_parallel(out, outputs->count);
+        cpu_parallel(out, outputs->count);
     for (int l = 0; l < outputs->count; l++)
-        emit_for(out, depth++, &outputs->loop[l], l == outputs->count - 1 ? " {" : "");
+        cpu_for(out, depth++, &outputs->loop[l], l == outputs->count - 1 ? " {" : "");
     indent(out, depth);
     text_print(out, "%s sum = 0;\n", sum_type(local));
     for (int s = 0; s < set_count; s++) {
@@ -201,9 +195,9 @@ static void emit_column_sums(Text *out, const LocalOp *local, const Nest *output
     const char *sum = arena_format(out->arena, "sum[%s - c]", inner->name);
     int depth = 1;
     if (volume >= PARALLEL)
-        emit_parallel(out, outputs->count);
+        cpu_parallel(out, outputs->count);
     for (int l = 0; l < outputs->count - 1; l++)
-        emit_for(out, depth++, &outputs->loop[l], "");
+        cpu_for(out, depth++, &outputs->loop[l], "");
     emit_chunks(out, depth++, inner->extent, COLUMNS);
     indent(out, depth);
     text_print(out, "%s sum[%d] = {0};\n", sum_type(local), COLUMNS);
@@ -212,7 +206,7 @@ static void emit_column_sums(Text *out, const LocalOp *local, const Nest *output
         Around around = around_of(outputs, &contracted);
         int inside = depth;
         for (int l = 0; l < contracted.count; l++)
-            emit_for(out, inside++, &contracted.loop[l], "");
+            cpu_for(out, inside++, &contracted.loop[l], "");
         emit_column_loop(out, inner, inside);
         emit_addition(out, local, sets[s], &around, sum, inside + 1);
     }

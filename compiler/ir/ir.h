@@ -161,6 +161,8 @@ struct Module {
     int64_t microbatches;             // 1 where the batch runs as a whole; ops stand in the order of their turns otherwise
     const OpDef *accumulate_def;      // its result is its operand in the first micro-batch, and then their sum (made by pass microbatch; NULL when there is none)
     const Strategy *strategy;
+    const char *cluster_file;         // NULL: none
+    const struct Cluster *cluster;    // that conversions are planned for (layout/cluster.h); NULL: one host with equal links
     int next_id;
     bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
     struct Specialization *roles;     // after pass specialize (ir/roles.h)

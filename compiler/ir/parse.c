@@ -1,6 +1,7 @@
 #include "ir/parse.h"
 
 #include "ir/print.h"
+#include "layout/cluster.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,10 +135,21 @@ static bool parse_microbatches(IrParser *parser) { return parse_int(parser, &par
 
 /* ---- the module's head ---- */
 
+/* The cluster file, which is read. */
+static bool parse_cluster(IrParser *parser, Module *module)
+{
+    if (!parse_string(parser, &module->cluster_file))
+        return false;
+    module->cluster = cluster_read(parser->arena, parser->diag, module->cluster_file);
+    return module->cluster != NULL;
+}
+
 static bool parse_head_marks(IrParser *parser, Module *module)
 {
     int64_t next;
     if (lex_take(&parser->lexer, "precision") && !parse_dtype(parser, &module->precision))
+        return false;
+    if (lex_take(&parser->lexer, "cluster") && !parse_cluster(parser, module))
         return false;
     module->remark_comm = lex_take(&parser->lexer, "remark_comm");
     module->warn_implicit_reshard = lex_take(&parser->lexer, "warn_implicit_reshard");

@@ -90,7 +90,7 @@ static const Plan *plan_of(IrParser *parser, const Op *op)
     if (!from || !from->layout || !to->layout)
         return NULL;
     Conversion conversion = op_conversion(parser->arena, op);
-    return reshard_plan(parser->arena, NULL, &conversion);
+    return reshard_plan(parser->arena, parser->module->cluster, &conversion);
 }
 
 static bool parse_plans(IrParser *parser)

@@ -19,6 +19,10 @@ static void print_head(Printer *printer)
     }
     if (module->precision != DTYPE_F32)
         text_print(out, " precision %s", dtype_name(module->precision));
+    if (module->cluster_file) {
+        text_string(out, " cluster ");
+        print_quoted(out, module->cluster_file);
+    }
     text_string(out, module->remark_comm ? " remark_comm" : "");
     text_string(out, module->warn_implicit_reshard ? " warn_implicit_reshard" : "");
     text_print(out, " next %d", module->next_id);

@@ -64,7 +64,7 @@ const Region *value_region(Module *module, const Value *value, int device)
     return device > highest_device(value->layout) ? &none : &regions_of(module, value->layout, value->type)[device];
 }
 
-static ht_dtype runtime_dtype(DType dtype)
+ht_dtype dtype_runtime(DType dtype)
 {
     static const ht_dtype dtypes[] = {
         [DTYPE_F32] = HT_F32, [DTYPE_BF16] = HT_BF16, [DTYPE_F64] = HT_F64, [DTYPE_I32] = HT_I32, [DTYPE_I64] = HT_I64};
@@ -74,7 +74,7 @@ static ht_dtype runtime_dtype(DType dtype)
 Conversion op_conversion(Arena *arena, const Op *op)
 {
     const Value *from = op->operands[0], *to = op->results[0];
-    return (Conversion){value_shape(arena, to), runtime_dtype(to->type.dtype), from->layout, to->layout};
+    return (Conversion){value_shape(arena, to), dtype_runtime(to->type.dtype), from->layout, to->layout};
 }
 
 bool value_local(Module *module, const Value *value, int device, int64_t *extent)

@@ -32,6 +32,9 @@ typedef struct Specialization {
 /* What `device` holds of a value, computed once for each pair of layout and type. */
 const Region *value_region(Module *module, const Value *value, int device);
 
+/* An element type as the run-time library names it. */
+ht_dtype dtype_runtime(DType dtype);
+
 /* What an operator of module->reshard_def converts. */
 Conversion op_conversion(Arena *arena, const Op *op);
 

@@ -45,7 +45,7 @@ typedef Array(int) Devices;
 /* One reduction or copy: the contributions to a bundle that make one value, and the devices that want it. */
 typedef struct Task {
     int stack, bundle;
-    int64_t volume;   // elements of the bundle in all tensors of the stack
+    int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the stack
     int source_count; // contributions: 0 for the identity, 1 for a copy
     Devices *sources; // by contribution, its holders in the layout's order
     Devices wanted;   // in the layout's order

@@ -111,7 +111,7 @@ static void divide_segment(Fusion *fusion, Shares *shares, const Segment *segmen
     const Plan *plan = fusion->builder->plan;
     const Task *task = &plan->tasks.at[segment->task];
     const Stack *stack = &plan->stacks.at[task->stack];
-    int64_t volume = task->volume / stack->tensor_count;
+    int64_t volume = stack->cells->bundles[task->bundle].volume;
     for (int64_t k = segment->lo / volume; k * volume < segment->hi; k++) {
         Segment piece = *segment;
         piece.lo = segment->lo > k * volume ? segment->lo : k * volume;

@@ -49,9 +49,10 @@ static void count_collective(Plan *plan, const Step *step)
         int64_t received = 0, sent = 0;
         if (step->verb == HT_ALL_REDUCE)
             received = sent = even_share(2 * (n - 1) * bytes, element, i, n);
-        else if (step->verb == HT_REDUCE_SCATTER)
-            received = sent = even_share((n - 1) * bytes, element, i, n);
-        else if (step->verb == HT_ALL_GATHER) {
+        else if (step->verb == HT_REDUCE_SCATTER) {
+            received = bytes - segments_bytes(plan, &step->parts[(i + n - 1) % n]);
+            sent = bytes - segments_bytes(plan, &step->parts[i]);
+        } else if (step->verb == HT_ALL_GATHER) {
             received = bytes - segments_bytes(plan, &step->parts[i]);
             sent = bytes - segments_bytes(plan, &step->parts[(i + 1) % n]);
         } else if (step->verb == HT_BROADCAST) {

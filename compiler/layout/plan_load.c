@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SWEEPS = 64 };
-
 int64_t load_cap(const Plan *plan, int64_t total)
 {
     int64_t even = total / plan->device_count + 1;
@@ -20,57 +18,30 @@ int64_t load_cap(const Plan *plan, int64_t total)
 
 /* ---- one division ---- */
 
-/* The load of a work's device without the work. */
-typedef struct Load {
-    int64_t load;
+/* A device among those that may do a work: its load without the work, and how much of it it may do. */
+typedef struct Doer {
+    int64_t load, limit;
     int index;
-} Load;
+} Doer;
 
-static int compare_loads(const void *a, const void *b)
+static int compare_doers(const void *a, const void *b)
 {
-    const Load *x = a, *y = b;
+    const Doer *x = a, *y = b;
     return x->load != y->load ? (x->load > y->load) - (x->load < y->load) : x->index - y->index;
 }
 
-/* How many of the least loaded devices take part, and the load that all of these have in the end. */
-static int find_level(const Load *loads, int count, double work, double *level)
+/* How often a device can take on `cost` before it is above a level. */
+static int64_t room_of(const Doer *doer, int64_t level, int64_t cost)
 {
-    double sum = 0;
-    for (int k = 0; k < count; k++) {
-        sum += (double)loads[k].load;
-        *level = (sum + work) / (k + 1);
-        if (k + 1 == count || *level <= (double)loads[k + 1].load)
-            return k + 1;
-    }
-    return count;
+    int64_t room = doer->load < level ? (level - doer->load) / cost : 0;
+    return room < doer->limit ? room : doer->limit;
 }
 
-/* Divides `amount`, each of which loads a device with `cost`: the least loaded take all that brings them up to the cap; where that is not
- * enough for all, the loads end as even as they can. Each amount counts for `units` of the work. */
-static void spread(Load *loads, int count, int64_t amount, int64_t cost, int64_t cap, int64_t units, int64_t *shares)
-{
-    qsort(loads, (size_t)count, sizeof *loads, compare_loads);
-    double level = 0;
-    int active = find_level(loads, count, (double)amount * (double)cost, &level);
-    level = level > (double)cap ? level : (double)cap;
-    for (int k = 0; k < count; k++)
-        shares[loads[k].index] = 0;
-    for (int k = 0; k < active; k++) {
-        int64_t share = (int64_t)((level - (double)loads[k].load) / (double)cost);
-        share = share < 0 ? 0 : share > amount ? amount : share;
-        shares[loads[k].index] = share * units;
-        amount -= share;
-    }
-    for (int k = 0; amount > 0; k = (k + 1) % active, amount--)
-        shares[loads[k].index] += units;
-}
-
-/* How often the devices can take on `cost` before they are above a level. */
-static int64_t room_below(const Load *loads, int count, int64_t level, int64_t cost)
+static int64_t room_below(const Doer *doers, int count, int64_t level, int64_t cost)
 {
     int64_t room = 0;
     for (int i = 0; i < count; i++)
-        room += loads[i].load < level ? (level - loads[i].load) / cost : 0;
+        room += room_of(&doers[i], level, cost);
     return room;
 }
 
@@ -78,31 +49,30 @@ static int64_t room_below(const Load *loads, int count, int64_t level, int64_t c
 static int64_t first_step(const Work *work) { return work->least ? 1 : work->grain; }
 
 /* Grains that the first do when nobody shall be above a level. */
-static int64_t first_grains(const Work *work, const Load *loads, int64_t level)
+static int64_t first_grains(const Work *work, const Doer *doers, int64_t level)
 {
-    int64_t step = first_step(work), grains = (room_below(loads, work->first, level, work->unit * step) * step - work->least) / work->grain;
-    return grains < 0 ? 0 : grains < work->grains ? grains : work->grains;
+    int64_t step = first_step(work), room = room_below(doers, work->first, level, work->unit * step) * step - work->least;
+    return room < 0 ? 0 : room / work->grain < work->grains ? room / work->grain : work->grains;
 }
 
-static bool is_enough(const Work *work, const Load *loads, int64_t level)
+/* Whether nobody need be above a level, save for what the first do in any case. */
+static bool is_enough(const Work *work, const Doer *doers, int64_t level)
 {
-    int others = work->devices.count - work->first;
-    return first_grains(work, loads, level) + room_below(loads + work->first, others, level, work->unit * work->grain) >= work->grains;
+    int64_t own = first_grains(work, doers, level);
+    return own + room_below(doers + work->first, work->devices.count - work->first, level, work->unit * work->grain) >= work->grains;
 }
 
 /* The lowest level from the cap on to which all grains can be done. */
-static int64_t find_ceiling(const Work *work, const Load *loads, int64_t cap)
+static int64_t find_level(const Work *work, const Doer *doers, int64_t cap)
 {
-    if (is_enough(work, loads, cap))
-        return cap;
     int64_t low = cap, high = cap;
-    for (int64_t step = work->unit * work->grain; !is_enough(work, loads, high); step *= 2) {
+    for (int64_t step = work->unit * work->grain; !is_enough(work, doers, high); step *= 2) {
         low = high;
         high += step;
     }
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
-        if (is_enough(work, loads, middle))
+        if (is_enough(work, doers, middle))
             high = middle;
         else
             low = middle;
@@ -110,21 +80,34 @@ static int64_t find_ceiling(const Work *work, const Load *loads, int64_t cap)
     return high;
 }
 
+/* Divides `amount`, in steps of so many units, among the devices: the least loaded take all that brings them up to the level, or to the
+ * lowest one above it that is enough. */
+static void spread(const Work *work, Doer *doers, int count, int64_t amount, int64_t step, int64_t level)
+{
+    Work part = {.devices.count = count, .unit = work->unit, .grains = amount, .grain = step};
+    level = find_level(&part, doers, level);
+    qsort(doers, (size_t)count, sizeof *doers, compare_doers);
+    for (int k = 0; k < count; k++) {
+        int64_t room = room_of(&doers[k], level, work->unit * step), share = room < amount ? room : amount;
+        work->units[doers[k].index] = share * step;
+        amount -= share;
+    }
+}
+
 /* Divides a work anew, given the other loads. */
-static void divide(Builder *builder, Work *work, int64_t cap, int64_t *load, Load *loads)
+static void divide(Builder *builder, Work *work, int64_t cap, int64_t *load, Doer *doers)
 {
     int count = work->devices.count, others = count - work->first;
     for (int i = 0; i < count; i++) {
         int64_t *at = &load[plan_slot(builder->plan, work->devices.at[i])];
         *at -= work->units[i] * work->unit;
-        loads[i] = (Load){*at, i};
+        doers[i] = (Doer){*at, work->limits && i < work->first ? work->limits[i] : INT64_MAX, i};
     }
-    int64_t ceiling = find_ceiling(work, loads, cap), own = others ? first_grains(work, loads, ceiling) : work->grains,
-            step = first_step(work);
+    int64_t level = find_level(work, doers, cap), step = first_step(work), own = others ? first_grains(work, doers, level) : work->grains;
     if (work->first)
-        spread(loads, work->first, (work->least + own * work->grain) / step, work->unit * step, ceiling, step, work->units);
+        spread(work, doers, work->first, (work->least + own * work->grain) / step, step, level);
     if (others)
-        spread(loads + work->first, others, work->grains - own, work->unit * work->grain, ceiling, work->grain, work->units);
+        spread(work, doers + work->first, others, work->grains - own, work->grain, level);
     for (int i = 0; i < count; i++)
         load[plan_slot(builder->plan, work->devices.at[i])] += work->units[i] * work->unit;
 }
@@ -164,18 +147,18 @@ static bool is_overloaded(const Builder *builder, const Work *work, int64_t cap,
     return false;
 }
 
-void balance_works(Builder *builder, Works *works, int64_t cap, int64_t *load)
+void balance_works(Builder *builder, Works *works, int64_t cap, int sweeps, int64_t *load)
 {
     const Ranked *order = rank_works(builder, works);
     int most = 0;
     for (int w = 0; w < works->count; w++)
         most = works->at[w].devices.count > most ? works->at[w].devices.count : most;
-    Load *loads = arena_array(builder->arena, Load, most);
+    Doer *doers = arena_array(builder->arena, Doer, most);
     int64_t *before = arena_array(builder->arena, int64_t, most);
     for (int w = 0; w < works->count; w++)
-        divide(builder, &works->at[order[w].place], cap, load, loads);
+        divide(builder, &works->at[order[w].place], cap, load, doers);
     bool changed = true;
-    for (int sweep = 0; sweep < SWEEPS && changed; sweep++) {
+    for (int sweep = 0; sweep < sweeps && changed; sweep++) {
         changed = false;
         for (int w = 0; w < works->count; w++) {
             Work *work = &works->at[order[w].place];
@@ -183,7 +166,7 @@ void balance_works(Builder *builder, Works *works, int64_t cap, int64_t *load)
                 continue;
             size_t size = sizeof *before * (size_t)work->devices.count;
             memcpy(before, work->units, size);
-            divide(builder, work, cap, load, loads);
+            divide(builder, work, cap, load, doers);
             changed = changed || memcmp(before, work->units, size) != 0;
         }
     }

@@ -38,12 +38,13 @@ int index_find(const Index *index, int device);
  * do. The first are preferred: the others take only what would bring these above the cap. */
 typedef struct Work {
     Devices devices;
-    int first;      // how many of them are preferred
-    int64_t unit;   // the load of a unit
-    int64_t least;  // units that the first do together, divided at will
-    int64_t grains; // further work, in grains
-    int64_t grain;  // units in each, at least 1
-    int64_t *units; // by device: what it does
+    int first;       // how many of them are preferred
+    int64_t unit;    // the load of a unit
+    int64_t least;   // units that the first do together, divided at will
+    int64_t grains;  // further work, in grains
+    int64_t grain;   // units in each, at least 1
+    int64_t *limits; // by preferred device: grains that it may do, where there is nothing to be done in any case; NULL: all
+    int64_t *units;  // by device: what it does
 } Work;
 
 typedef Array(Work) Works;
@@ -52,8 +53,9 @@ typedef Array(Work) Works;
 int64_t load_cap(const Plan *plan, int64_t total);
 
 /* Divides the works so that, as far as they allow, no load is above the cap, and the loads above it are even. Adds them to `load`, which
- * has what else the devices do. */
-void balance_works(Builder *builder, Works *works, int64_t cap, int64_t *load);
+ * has what else the devices do. After the first division there are so many sweeps at most in which works are divided anew. */
+enum { FEW_SWEEPS = 4, MANY_SWEEPS = 64 };
+void balance_works(Builder *builder, Works *works, int64_t cap, int sweeps, int64_t *load);
 
 /* The load of all that a work consists of. */
 int64_t work_load(const Work *work);
@@ -65,6 +67,9 @@ int64_t work_load(const Work *work);
 void tree_arrange(Builder *builder, int roots, int count, const int *degree, int *parent, int *depth);
 
 /* ---- what is common to all ---- */
+
+/* All that a task makes, as a segment of what the target stores or of the first contribution. */
+Segment task_segment(const Plan *plan, int task);
 
 /* The most elements of a segment that need not be divided when loads are up to a cap. */
 int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap);
@@ -85,6 +90,7 @@ typedef struct Sum {
     int task;
     Devices reducers; // those that want the value and hold a contribution, or else all that want it
     bool holds;       // the reducers hold contributions
+    int64_t *roots;   // by reducer, if they hold contributions: elements that are complete there first
 } Sum;
 
 typedef Array(Sum) Sums;
@@ -96,7 +102,7 @@ void reduce_by_collectives(Builder *builder, Sums *sums);
 
 /* Decides where each sum is made and in which steps, and appends empty exchanges for these; and a gift for each value that must be handed
  * on. */
-Merges *merges_plan(Builder *builder, const Sums *sums);
+Merges *merges_plan(Builder *builder, Sums *sums);
 
 /* Adds the works of sending the contributions, and the sending that leaves no choice to the loads. */
 void merges_add(Builder *builder, Merges *merges, Works *works);

@@ -35,7 +35,8 @@ typedef struct Reduced {
 
 struct Merges {
     Builder *builder;
-    Index *source; // by device: the contribution to the sum at hand that it holds
+    Index *reducers; // of the sum at hand
+    Index *source;   // by device: the contribution to the sum at hand that it holds
     Array(Contribution) contributions;
     Array(Passed) passed;
     Array(Reduced) reduced;
@@ -43,12 +44,14 @@ struct Merges {
     int deepest, step; // the depth of the first of the exchanges, and its number
 };
 
-/* A stretch of a sum, and how it is divided. */
+/* A stretch of a sum, and which work divides the combining; -1: each root does its own. Unless it has a tree, its roots are reducers that
+ * follow one another and hold the same contribution, if any. */
 typedef struct Stretch {
     const Sum *sum;
     int64_t lo, hi;
     bool tree;
-    int work; // -1: evenly among the reducers
+    int first, count; // of the reducers
+    int work;
 } Stretch;
 
 typedef Array(Stretch) Stretches;
@@ -122,54 +125,36 @@ static void combine_before(Merges *merges, const Sum *sum, int device, int root,
 
 /* ---- stretches in few steps ---- */
 
-/* The reducer with the smallest part so far among those that hold another contribution than `device`. */
-static int choose_root(const Merges *merges, const Sum *sum, int device, const int64_t *rooted)
-{
-    int best = -1, source = index_find(merges->source, device);
-    for (int r = 0; r < sum->reducers.count; r++)
-        if (index_find(merges->source, sum->reducers.at[r]) != source && (best < 0 || rooted[r] < rooted[best]))
-            best = r;
-    return best;
-}
-
-/* Gives the parts of a stretch that a device combines beforehand to roots that end with even shares. */
-static void share_roots(Merges *merges, const Stretch *stretch, int device, int64_t lo, int64_t hi, int64_t *rooted)
-{
-    int64_t even = (stretch->hi - stretch->lo) / stretch->sum->reducers.count + 1;
-    while (lo < hi) {
-        int root = choose_root(merges, stretch->sum, device, rooted);
-        int64_t room = even > rooted[root] ? even - rooted[root] : hi - lo, width = room < hi - lo ? room : hi - lo;
-        combine_before(merges, stretch->sum, device, stretch->sum->reducers.at[root], lo, lo + width);
-        rooted[root] += width;
-        lo += width;
-    }
-}
-
-/* Reducers that combine all, each a part, and then holders that combine beforehand. */
-static void combine_spread(Merges *merges, const Stretch *stretch, const Work *work)
+/* Each root combines some of its part itself, and helpers the rest, one after another. */
+static void combine_rooted(Merges *merges, const Stretch *stretch, const Work *work)
 {
     const Sum *sum = stretch->sum;
-    int64_t *rooted = arena_array(merges->builder->arena, int64_t, work->first), lo = stretch->lo;
-    for (int i = 0; i < work->devices.count; i++) {
-        int64_t hi = lo + work->units[i] / work->grain;
-        if (i < work->first)
-            rooted[i] = hi - lo;
-        if (i < work->first || !sum->holds)
-            combine_alone(merges, sum, work->devices.at[i], i < work->first, lo, hi);
-        else
-            share_roots(merges, stretch, work->devices.at[i], lo, hi, rooted);
-        lo = hi;
+    int64_t lo = stretch->lo, left = 0;
+    int helper = stretch->count - 1;
+    for (int r = 0; r < stretch->count; r++) {
+        int root = sum->reducers.at[stretch->first + r];
+        int64_t hi = lo + sum->roots[stretch->first + r], own = work ? lo + work->units[r] / work->grain : hi;
+        combine_alone(merges, sum, root, true, lo, own);
+        for (lo = own; lo < hi;) {
+            while (!left)
+                left = work->units[++helper] / work->grain;
+            int64_t width = left < hi - lo ? left : hi - lo;
+            combine_before(merges, sum, work->devices.at[helper], root, lo, lo + width);
+            left -= width;
+            lo += width;
+        }
     }
 }
 
-/* Each reducer combines an even part. */
-static void combine_evenly(Merges *merges, const Stretch *stretch)
+/* No device that wants the value holds a contribution: some of these combine all, and holders of contributions combine the rest. */
+static void combine_anywhere(Merges *merges, const Stretch *stretch, const Work *work)
 {
-    const Devices *reducers = &stretch->sum->reducers;
-    int64_t volume = stretch->hi - stretch->lo;
-    for (int r = 0; r < reducers->count; r++)
-        combine_alone(merges, stretch->sum, reducers->at[r], true, stretch->lo + volume * r / reducers->count,
-                      stretch->lo + volume * (r + 1) / reducers->count);
+    int64_t lo = stretch->lo;
+    for (int i = 0; i < work->devices.count; i++) {
+        int64_t hi = lo + work->units[i] / work->grain;
+        combine_alone(merges, stretch->sum, work->devices.at[i], i < work->first, lo, hi);
+        lo = hi;
+    }
 }
 
 /* ---- stretches along a tree ---- */
@@ -229,32 +214,31 @@ static void combine_along(Merges *merges, const Stretch *stretch, const Work *wo
 /* Contributions that are taken in beyond the one receipt of the value that every device which wants it has in any case, by element. */
 static int64_t extra_receipts(const Merges *merges, const Sum *sum) { return task_of(merges, sum)->source_count - 1 - sum->holds; }
 
-/* The holders of contributions that may combine beforehand: those for which there is a reducer with another contribution. */
-static Devices helpers(Merges *merges, const Sum *sum)
-{
-    const Task *task = task_of(merges, sum);
-    Devices found = {0};
-    int only = sum->holds ? index_find(merges->source, sum->reducers.at[0]) : -1;
-    for (int r = 0; r < sum->reducers.count && sum->holds; r++)
-        only = index_find(merges->source, sum->reducers.at[r]) == only ? only : -1;
-    Index *reducers = index_create(merges->builder);
-    index_devices(reducers, &sum->reducers);
-    for (int p = 0; p < task->source_count; p++)
-        for (int h = 0; h < task->sources[p].count && p != only; h++)
-            if (index_find(reducers, task->sources[p].at[h]) < 0)
-                array_push(merges->builder->arena, &found, task->sources[p].at[h]);
-    return found;
-}
-
 static Work spread_work(Merges *merges, const Stretch *stretch)
 {
     const Sum *sum = stretch->sum;
-    Devices others = helpers(merges, sum);
-    return (Work){.devices = join_devices(merges->builder, &sum->reducers, &others),
-                  .first = sum->reducers.count,
-                  .unit = task_element(merges->builder->plan, sum->task),
-                  .grains = stretch->hi - stretch->lo,
-                  .grain = extra_receipts(merges, sum)};
+    const Task *task = task_of(merges, sum);
+    Devices roots = {.at = sum->reducers.at + stretch->first, .count = stretch->count};
+    Work work = {.devices = join_devices(merges->builder, &roots, NULL),
+                 .first = stretch->count,
+                 .unit = task_element(merges->builder->plan, sum->task),
+                 .grains = stretch->hi - stretch->lo,
+                 .grain = extra_receipts(merges, sum),
+                 .limits = sum->holds ? sum->roots + stretch->first : NULL};
+    int own = index_find(merges->source, roots.at[0]);
+    for (int p = 0; p < task->source_count; p++)
+        for (int h = 0; h < task->sources[p].count && p != own; h++)
+            array_push(merges->builder->arena, &work.devices, task->sources[p].at[h]);
+    return work;
+}
+
+/* The root of the part in which an element lies. */
+static int root_at(const Sum *sum, int64_t element)
+{
+    int r = 0;
+    for (; element >= sum->roots[r]; r++)
+        element -= sum->roots[r];
+    return sum->reducers.at[r];
 }
 
 /* One holder of each contribution, by turns, the root in front. */
@@ -263,7 +247,7 @@ static Work tree_work(Merges *merges, const Stretch *stretch, int turn)
     const Sum *sum = stretch->sum;
     const Task *task = task_of(merges, sum);
     Arena *arena = merges->builder->arena;
-    int root = sum->holds ? sum->reducers.at[turn % sum->reducers.count] : -1, own = sum->holds ? index_find(merges->source, root) : -1;
+    int root = sum->holds ? root_at(sum, stretch->lo - task->lo) : -1, own = sum->holds ? index_find(merges->source, root) : -1;
     Work work = {.first = sum->holds, .grains = extra_receipts(merges, sum), .grain = 1};
     work.unit = task_element(merges->builder->plan, sum->task) * (stretch->hi - stretch->lo);
     if (sum->holds)
@@ -287,17 +271,102 @@ static void add_stretch(Merges *merges, Stretches *stretches, Works *works, Stre
     array_push(arena, stretches, stretch);
 }
 
+/* Stretches so short that one of their contributions is a small part of the cap. */
+static void add_trees(Merges *merges, const Sum *sum, int64_t fine, Stretches *stretches, Works *works)
+{
+    Segment all = task_segment(merges->builder->plan, sum->task);
+    int turn = 0;
+    for (int64_t lo = all.lo, hi; lo < all.hi; lo = hi) {
+        hi = all.hi - lo > fine ? lo + fine : all.hi;
+        add_stretch(merges, stretches, works, (Stretch){.sum = sum, .lo = lo, .hi = hi, .tree = true}, turn++);
+    }
+}
+
+/* A stretch for each contribution that roots hold. */
+static void add_rooted(Merges *merges, const Sum *sum, Stretches *stretches, Works *works)
+{
+    Stretch stretch = {.sum = sum, .lo = task_of(merges, sum)->lo};
+    for (int r = 0; r < sum->reducers.count; r = stretch.first + stretch.count) {
+        int source = index_find(merges->source, sum->reducers.at[r]);
+        stretch.first = r;
+        stretch.hi = stretch.lo;
+        for (; r < sum->reducers.count && index_find(merges->source, sum->reducers.at[r]) == source; r++)
+            stretch.hi += sum->roots[r];
+        stretch.count = r - stretch.first;
+        if (stretch.lo < stretch.hi)
+            add_stretch(merges, stretches, works, stretch, 0);
+        stretch.lo = stretch.hi;
+    }
+}
+
 static void add_stretches(Merges *merges, const Sum *sum, int64_t cap, Stretches *stretches, Works *works)
 {
-    Segment segment = {.task = sum->task};
-    int64_t fine = fine_grain(merges->builder->plan, &segment, cap), volume = task_of(merges, sum)->volume;
-    bool tree = extra_receipts(merges, sum) > fine;
+    Segment all = task_segment(merges->builder->plan, sum->task);
+    int64_t fine = fine_grain(merges->builder->plan, &all, cap);
     index_sources(merges, task_of(merges, sum));
-    int turn = 0;
-    for (int64_t lo = 0, hi; lo < volume; lo = hi) {
-        hi = tree && volume - lo > fine ? lo + fine : volume;
-        add_stretch(merges, stretches, works, (Stretch){.sum = sum, .lo = lo, .hi = hi, .tree = tree}, turn++);
+    if (extra_receipts(merges, sum) > fine)
+        add_trees(merges, sum, fine, stretches, works);
+    else if (sum->holds)
+        add_rooted(merges, sum, stretches, works);
+    else
+        add_stretch(merges, stretches, works, (Stretch){.sum = sum, .lo = all.lo, .hi = all.hi, .count = sum->reducers.count}, 0);
+}
+
+/* ---- roots ---- */
+
+/* Adds to the loads what the holders of contributions, and of values that are handed on, will send about. */
+static void estimate_sent(Merges *merges, const Sums *sums)
+{
+    Builder *builder = merges->builder;
+    const Plan *plan = builder->plan;
+    for (int s = 0; s < sums->count; s++)
+        for (int p = 0; p < task_of(merges, &sums->at[s])->source_count; p++) {
+            const Devices *holders = &task_of(merges, &sums->at[s])->sources[p];
+            int64_t bytes = task_of(merges, &sums->at[s])->volume * task_element(plan, sums->at[s].task);
+            for (int h = 0; h < holders->count; h++)
+                builder->sent[plan_slot(plan, holders->at[h])] += bytes / holders->count;
+        }
+    for (int g = 0; g < builder->gifts.count; g++) {
+        const Gift *gift = &builder->gifts.at[g];
+        for (int h = 0; h < gift->holders.count; h++)
+            builder->sent[plan_slot(plan, gift->holders.at[h])] += segment_bytes(plan, &gift->segment) / gift->holders.count;
     }
+}
+
+/* Puts the reducers in the order of the contributions that they hold. */
+static void sort_reducers(Merges *merges, Sum *sum)
+{
+    const Task *task = task_of(merges, sum);
+    Devices sorted = {.at = arena_array(merges->builder->arena, int, sum->reducers.count)};
+    Index *reducers = merges->reducers;
+    index_devices(reducers, &sum->reducers);
+    for (int p = 0; p < task->source_count; p++)
+        for (int h = 0; h < task->sources[p].count; h++)
+            if (index_find(reducers, task->sources[p].at[h]) >= 0)
+                sorted.at[sorted.count++] = task->sources[p].at[h];
+    sum->reducers = sorted;
+}
+
+/* Decides which parts of the sums are complete first at which of the reducers that hold contributions: these then send them to the others.
+ */
+static void choose_roots(Merges *merges, Sums *sums)
+{
+    Works works = {0};
+    Arena *arena = merges->builder->arena;
+    for (int s = 0; s < sums->count; s++) {
+        Sum *sum = &sums->at[s];
+        const Task *task = task_of(merges, sum);
+        if (!sum->holds)
+            continue;
+        sort_reducers(merges, sum);
+        sum->roots = arena_array(arena, int64_t, sum->reducers.count);
+        Work work = {.devices = sum->reducers, .first = sum->reducers.count, .least = task->volume, .grain = 1, .units = sum->roots};
+        work.unit = task_element(merges->builder->plan, sum->task);
+        array_push(arena, &works, work);
+    }
+    plan_count(merges->builder);
+    estimate_sent(merges, sums);
+    balance_works(merges->builder, &works, 0, FEW_SWEEPS, merges->builder->sent);
 }
 
 /* ---- loads ---- */
@@ -334,7 +403,8 @@ static void add_contributions(Merges *merges, const Sum *sum)
     const Task *task = task_of(merges, sum);
     merges->first = merges->contributions.count;
     for (int p = 0; p < task->source_count; p++) {
-        Segment segment = {.task = sum->task, .source = p, .hi = task->volume};
+        Segment segment = task_segment(merges->builder->plan, sum->task);
+        segment.source = p;
         array_push(merges->builder->arena, &merges->contributions, (Contribution){&task->sources[p], segment, {0}, -1});
     }
     index_sources(merges, task);
@@ -347,14 +417,12 @@ static void realize(Merges *merges, const Stretches *stretches, const Works *wor
         const Stretch *stretch = &stretches->at[i];
         if (stretch->sum != last)
             add_contributions(merges, last = stretch->sum);
-        if (stretch->work < 0)
-            combine_evenly(merges, stretch);
-        else
-            (stretch->tree ? combine_along : combine_spread)(merges, stretch, &works->at[stretch->work]);
+        const Work *work = stretch->work < 0 ? NULL : &works->at[stretch->work];
+        (stretch->tree ? combine_along : stretch->sum->holds ? combine_rooted : combine_anywhere)(merges, stretch, work);
     }
 }
 
-Merges *merges_plan(Builder *builder, const Sums *sums)
+Merges *merges_plan(Builder *builder, Sums *sums)
 {
     Merges *merges = arena_new(builder->arena, Merges);
     Stretches stretches = {0};
@@ -363,10 +431,12 @@ Merges *merges_plan(Builder *builder, const Sums *sums)
     if (!sums->count)
         return merges;
     merges->source = index_create(builder);
+    merges->reducers = index_create(builder);
+    choose_roots(merges, sums);
     int64_t cap = load_cap(builder->plan, count_receipts(merges, sums));
     for (int s = 0; s < sums->count; s++)
         add_stretches(merges, &sums->at[s], cap, &stretches, &works);
-    balance_works(builder, &works, cap, builder->received);
+    balance_works(builder, &works, cap, MANY_SWEEPS, builder->received);
     realize(merges, &stretches, &works);
     for (int depth = merges->deepest; depth >= 0; depth--)
         plan_step(builder, HT_EXCHANGE)->combine = true;

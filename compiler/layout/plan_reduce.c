@@ -104,7 +104,7 @@ static void add_all_reduce(Reducer *reducer, int t)
     Builder *builder = reducer->builder;
     const Task *task = &builder->plan->tasks.at[t];
     for (int i = 0; i < task->sources[0].count; i++) {
-        Segment all = {.task = t, .hi = task->volume};
+        Segment all = task_segment(builder->plan, t);
         array_push(builder->arena, &all_reduce_step(reducer, lane_team(builder, task, i))->parts[0], all);
     }
 }
@@ -146,7 +146,9 @@ static void add_team_parts(Reducer *reducer, Job *job)
     }
     job->first = reducer->parts.count;
     for (int r = 0; r < reducers->count; r++) {
-        Segment segment = {.task = job->sum.task, .lo = task->volume * r / reducers->count, .hi = task->volume * (r + 1) / reducers->count};
+        Segment segment = {.task = job->sum.task,
+                           .lo = task->lo + task->volume * r / reducers->count,
+                           .hi = task->lo + task->volume * (r + 1) / reducers->count};
         if (segment.lo < segment.hi)
             array_push(builder->arena, &reducer->parts,
                        (Part){segment, reducers->at[r], teams[index_find(reducer->members, reducers->at[r])]});

@@ -72,6 +72,12 @@ void plan_drop_empty(Builder *builder)
 
 /* ---- what is common to all ---- */
 
+Segment task_segment(const Plan *plan, int task)
+{
+    const Task *all = &plan->tasks.at[task];
+    return (Segment){.task = task, .lo = all->lo, .hi = all->lo + all->volume};
+}
+
 int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap)
 {
     enum { PARTS = 4 }; // of the cap
@@ -107,7 +113,7 @@ static void add_copies(Builder *builder)
         const Task *task = &builder->plan->tasks.at[t];
         if (task->source_count != 1)
             continue;
-        Gift gift = {.segment = {.task = t, .origin = ORIGIN_FROM, .hi = task->volume}, .holders = task->sources[0]};
+        Gift gift = {.segment = task_segment(builder->plan, t), .holders = task->sources[0]};
         index_devices(index, &gift.holders);
         for (int w = 0; w < task->wanted.count; w++)
             if (index_find(index, task->wanted.at[w]) < 0)
@@ -143,7 +149,7 @@ void plan_route(Builder *builder)
     merges_add(builder, merges, &works);
     int64_t cap = load_cap(builder->plan, all_sent(builder, &works, &rest));
     routes_add(builder, &rest, cap, &routes, &works);
-    balance_works(builder, &works, cap, builder->sent);
+    balance_works(builder, &works, cap, MANY_SWEEPS, builder->sent);
     merges_send(builder, merges, &works);
     routes_send(builder, &routes, &works);
     plan_drop_empty(builder);

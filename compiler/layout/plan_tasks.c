@@ -87,14 +87,24 @@ static int reduction_cost(const Replica *replica, const Devices *wanted)
     return replica->partial.count + wanted->count - 1 - held;
 }
 
-/* The replica that is reduced with the fewest bytes. */
+/* The fewest elements that must be received to get the reduction of a replica. */
+static int least_cost(const Replicas *replicas, const Devices *wanted)
+{
+    int least = INT32_MAX;
+    for (int r = 0; r < replicas->count; r++) {
+        int cost = reduction_cost(&replicas->at[r], wanted);
+        least = cost < least ? cost : least;
+    }
+    return least;
+}
+
+/* The first replica that is reduced with the fewest bytes. */
 static const Replica *cheapest_replica(const Replicas *replicas, const Devices *wanted)
 {
-    const Replica *best = NULL;
-    for (int r = 0; r < replicas->count; r++)
-        if (!best || reduction_cost(&replicas->at[r], wanted) < reduction_cost(best, wanted))
-            best = &replicas->at[r];
-    return best;
+    int least = least_cost(replicas, wanted), r = 0;
+    while (reduction_cost(&replicas->at[r], wanted) > least)
+        r++;
+    return &replicas->at[r];
 }
 
 static Task *add_task(Builder *builder, int stack, int bundle, Devices wanted)
@@ -148,6 +158,34 @@ static Devices all_holders(Arena *arena, const Replicas *replicas)
     return all;
 }
 
+/* The fewest devices that hold one of a replica's contributions: so many share the work of sending it. */
+static int fewest_holders(const Replica *replica)
+{
+    int fewest = INT32_MAX;
+    for (int p = 0; p < replica->holders.count; p++)
+        fewest = replica->holders.at[p].count < fewest ? replica->holders.at[p].count : fewest;
+    return fewest;
+}
+
+/* Replicas that are reduced with the fewest bytes reduce parts of the bundle, larger ones where more devices share the work. */
+static void add_reductions(Builder *builder, int stack, int bundle, const Replicas *replicas, Devices wanted)
+{
+    int least = least_cost(replicas, &wanted), all = 0, before = 0;
+    for (int r = 0; r < replicas->count; r++)
+        all += reduction_cost(&replicas->at[r], &wanted) == least ? fewest_holders(&replicas->at[r]) : 0;
+    for (int r = 0; r < replicas->count; r++) {
+        if (reduction_cost(&replicas->at[r], &wanted) > least)
+            continue;
+        Task *task = add_task(builder, stack, bundle, wanted);
+        int64_t volume = task->volume, weight = fewest_holders(&replicas->at[r]);
+        task->lo = volume * before / all;
+        task->volume = volume * (before + weight) / all - task->lo;
+        before += (int)weight;
+        set_sources(task, &replicas->at[r]);
+        builder->plan->tasks.count -= !task->volume;
+    }
+}
+
 static void add_bundle_tasks(Builder *builder, int stack, int b)
 {
     const Cells *cells = builder->plan->stacks.at[stack].cells;
@@ -156,8 +194,10 @@ static void add_bundle_tasks(Builder *builder, int stack, int b)
     Replica whole = merge_whole(builder->arena, &from);
     if (cells->side[SIDE_TO].partial == STATE_DUP) {
         Devices wanted = all_holders(builder->arena, &to);
-        if (wanted.count)
-            set_sources(add_task(builder, stack, b, wanted), whole.holders.count ? &whole : cheapest_replica(&from, &wanted));
+        if (wanted.count && whole.holders.count)
+            set_sources(add_task(builder, stack, b, wanted), &whole);
+        else if (wanted.count)
+            add_reductions(builder, stack, b, &from, wanted);
         return;
     }
     for (int r = 0; r < to.count; r++) {

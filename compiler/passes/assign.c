@@ -1,4 +1,5 @@
 #include "passes/assign.h"
+#include "passes/price.h"
 
 #include <string.h>
 
@@ -100,39 +101,13 @@ static bool may_cut(const Op *op, int f)
 
 /* ---- prices ---- */
 
-double convert_price(const Mesh *mesh, const Value *value, const Spread *from, const Spread *to)
-{
-    double bytes = (double)type_elements(value->type) * dtype_size(value->type.dtype), price = 0;
-    for (int a = 0; a < mesh->axis_count; a++)
-        if (from->at[a] >= 0 || (from->at[a] == SPREAD_DUP && to->at[a] >= 0))
-            bytes /= mesh->axis[a].count;
-    for (int a = 0; a < mesh->axis_count; a++) {
-        double n = mesh->axis[a].count;
-        bool partial = from->at[a] < SPREAD_DUP;
-        if (partial && to->at[a] >= 0) {
-            price += (n - 1) / n * bytes;
-            bytes /= n;
-        } else if (partial && to->at[a] == SPREAD_DUP)
-            price += 2 * (n - 1) / n * bytes;
-    }
-    for (int a = 0; a < mesh->axis_count; a++)
-        if (from->at[a] >= 0 && to->at[a] >= 0 && (from->at[a] != to->at[a] || from->major[a] != to->major[a]))
-            price += (mesh->axis[a].count - 1.0) / mesh->axis[a].count * bytes;
-    for (int a = 0; a < mesh->axis_count; a++)
-        if (from->at[a] >= 0 && to->at[a] < 0) {
-            price += (mesh->axis[a].count - 1) * bytes;
-            bytes *= mesh->axis[a].count;
-        }
-    return price;
-}
-
 const Version *cheapest_version(const Mesh *mesh, const Version *versions, const Spread *to, double *price)
 {
     const Version *best = NULL;
     for (const Version *version = versions; version; version = version->next) {
         double own = (double)type_elements(version->value->type) * dtype_size(version->value->type.dtype);
         if (version->known)
-            own = spread_equal(mesh, &version->spread, to) ? -1 : convert_price(mesh, version->value, &version->spread, to);
+            own = spread_equal(mesh, &version->spread, to) ? -1 : price_conversion(mesh, version->value, &version->spread, to);
         if (!best || own < *price) {
             best = version;
             *price = own;
@@ -248,8 +223,18 @@ static double work(const Mesh *mesh, const Op *op, const Assignment *assignment)
     return flops;
 }
 
-/* The price of an assignment: conversions of the operands, reductions of the results still to come (a scatter alone for gradients whose
- * states are cut), arithmetic. */
+/* Where result k, made as `made`, goes next: a gradient to its parameter's states, another partial sum to its total. */
+static Spread next_spread(const Mesh *mesh, const Op *op, int k, Spread made)
+{
+    if (mesh->gradient && mesh->gradient[op->results[k]->id])
+        return *mesh->gradient[op->results[k]->id];
+    for (int a = 0; a < mesh->axis_count; a++)
+        if (made.at[a] < SPREAD_DUP)
+            made.at[a] = SPREAD_DUP;
+    return made;
+}
+
+/* The price of an assignment: conversions of the operands, reductions of the results still to come, arithmetic. */
 static double price_of(const Mesh *mesh, const Op *op, Version *const *versions, const Assignment *assignment)
 {
     double total = work(mesh, op, assignment) * BYTES_A_FLOP;
@@ -261,12 +246,8 @@ static double price_of(const Mesh *mesh, const Op *op, Version *const *versions,
             total += price;
         }
     for (int k = 0; k < op->result_count; k++) {
-        Spread made = assignment_result(mesh, op, assignment, k), reduced = made;
-        for (int a = 0; a < mesh->axis_count; a++)
-            if (reduced.at[a] < SPREAD_DUP)
-                reduced.at[a] = SPREAD_DUP;
-        double price = convert_price(mesh, op->results[k], &made, &reduced);
-        total += mesh->zero && mesh->gradient && mesh->gradient[op->results[k]->id] ? price / 2 : price;
+        Spread made = assignment_result(mesh, op, assignment, k), next = next_spread(mesh, op, k, made);
+        total += price_conversion(mesh, op->results[k], &made, &next);
     }
     return total;
 }
@@ -304,24 +285,97 @@ static bool already_cut(const Op *op, Version *const *versions, int axis, int f)
     return false;
 }
 
-static void assign_by_price(const Mesh *mesh, const Op *op, Version *const *versions, Assignment *assignment, int axis)
+/* What a free axis may do. */
+typedef struct Candidates {
+    int axis, count;
+    int *factor; // as in an assignment; the first is ASSIGN_NONE
+} Candidates;
+
+enum { MOST_TOGETHER = 4096 }; // assignments that are compared at once
+
+/* The search for the cheapest assignment of some axes, the others being given. */
+typedef struct Search {
+    const Mesh *mesh;
+    const Op *op;
+    Version *const *versions;
+    Candidates free[MESH_MOST]; // of the free axes, in order
+    Assignment at, best;
+    double least; // price of the best so far; below 0 before there is one
+} Search;
+
+static Candidates candidates_of(const Search *search, int axis)
 {
-    double least = price_of(mesh, op, versions, assignment);
-    int best = ASSIGN_NONE, group = partial_group(op, versions, axis);
-    for (int f = group ? -1 : 0; f < op->binding->factor_count; f++) {
-        if (f >= 0 && (!may_cut(op, f) || !already_cut(op, versions, axis, f)))
-            continue;
-        int candidate = f >= 0 ? f : ASSIGN_PASS + 1 - group;
-        put(assignment, axis, candidate);
-        double price = price_of(mesh, op, versions, assignment);
-        take_back(assignment, axis);
-        if (price < least ||
-            (price == least && candidate <= ASSIGN_PASS && (op->results[0]->type.rank == 0 || op->results[0]->micro == MICRO_SUM))) {
-            least = price;
-            best = candidate;
-        }
+    const Op *op = search->op;
+    int group = partial_group(op, search->versions, axis);
+    Candidates candidates = {.axis = axis, .factor = arena_array(search->mesh->arena, int, op->binding->factor_count + 2)};
+    candidates.factor[candidates.count++] = ASSIGN_NONE;
+    if (group)
+        candidates.factor[candidates.count++] = ASSIGN_PASS + 1 - group;
+    for (int f = 0; f < op->binding->factor_count; f++)
+        if (may_cut(op, f) && already_cut(op, search->versions, axis, f))
+            candidates.factor[candidates.count++] = f;
+    return candidates;
+}
+
+static int count_passes(const Mesh *mesh, const Assignment *assignment)
+{
+    int count = 0;
+    for (int a = 0; a < mesh->axis_count; a++)
+        count += assignment->factor[a] <= ASSIGN_PASS;
+    return count;
+}
+
+/* Of two assignments of one price: whether the second lets more sums pass through to where they are added up at once. */
+static bool passes_more(const Search *search)
+{
+    const Value *result = search->op->results[0];
+    return (result->type.rank == 0 || result->micro == MICRO_SUM) &&
+           count_passes(search->mesh, &search->at) > count_passes(search->mesh, &search->best);
+}
+
+static void compare_assignment(Search *search)
+{
+    const double rounding = 1e-12;
+    double price = price_of(search->mesh, search->op, search->versions, &search->at), margin = rounding * search->least;
+    bool equal = search->least >= 0 && price <= search->least + margin && price >= search->least - margin;
+    if (search->least >= 0 && (equal ? !passes_more(search) : price > search->least))
+        return;
+    search->least = price;
+    search->best = search->at;
+}
+
+/* Compares all assignments of the free axes from `first` to before `last`. */
+static void search_axes(Search *search, int first, int last)
+{
+    if (first == last) {
+        compare_assignment(search);
+        return;
     }
-    put(assignment, axis, best);
+    const Candidates *candidates = &search->free[first];
+    for (int i = 0; i < candidates->count; i++) {
+        put(&search->at, candidates->axis, candidates->factor[i]);
+        search_axes(search, first + 1, last);
+        take_back(&search->at, candidates->axis);
+    }
+}
+
+/* Free axes get the cheapest assignment; of many axes, as many at a time as can be compared together. */
+static void assign_by_price(const Mesh *mesh, const Op *op, Version *const *versions, Assignment *assignment)
+{
+    Search search = {.mesh = mesh, .op = op, .versions = versions, .at = *assignment};
+    int count = 0;
+    for (int a = 0; a < mesh->axis_count; a++)
+        if (assignment->factor[a] == ASSIGN_NONE && mesh->axis[a].count > 1)
+            search.free[count++] = candidates_of(&search, a);
+    for (int first = 0, last; first < count; first = last) {
+        int together = 1;
+        for (last = first; last < count && (last == first || together * search.free[last].count <= MOST_TOGETHER); last++)
+            together *= search.free[last].count;
+        search.least = -1;
+        search_axes(&search, first, last);
+        search.at = search.best;
+    }
+    *assignment = search.at;
 }
 
 Assignment assign_axes(Mesh *mesh, const Op *op, Version *const *versions)
@@ -330,8 +384,6 @@ Assignment assign_axes(Mesh *mesh, const Op *op, Version *const *versions)
     for (int a = 0; a < MESH_MOST; a++)
         assignment.factor[a] = ASSIGN_NONE;
     assign_named(mesh, op, &assignment);
-    for (int a = 0; a < mesh->axis_count; a++)
-        if (assignment.factor[a] == ASSIGN_NONE && mesh->axis[a].count > 1)
-            assign_by_price(mesh, op, versions, &assignment, a);
+    assign_by_price(mesh, op, versions, &assignment);
     return assignment;
 }

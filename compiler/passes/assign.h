@@ -34,9 +34,6 @@ Assignment assign_axes(Mesh *mesh, const Op *op, Version *const *versions);
 Spread assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 Spread assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 
-/* Bytes that a device receives, about, when a value goes from one spread to another. */
-double convert_price(const Mesh *mesh, const Value *value, const Spread *from, const Spread *to);
-
 /* The version that is cheapest to convert to `to`. */
 const Version *cheapest_version(const Mesh *mesh, const Version *versions, const Spread *to, double *price);
 

@@ -213,16 +213,24 @@ static void begin_value(Deduce *deduce, Value *value)
     add_version(deduce, value, value, place_stored(deduce->mesh, value, &spread) ? &spread : NULL);
 }
 
+/* Notes where a parameter's gradient goes. */
+static void begin_gradient(Deduce *deduce, const Parameter *parameter)
+{
+    Spread stored;
+    if (!parameter->gradient || !place_stored(deduce->mesh, parameter->value, &stored))
+        return;
+    Spread states = place_states(deduce->mesh, parameter->value, stored);
+    deduce->mesh->gradient[parameter->gradient->id] = arena_copy(deduce->arena, &states, sizeof states);
+}
+
 static void begin(Deduce *deduce)
 {
     Module *module = deduce->module;
     deduce->forms = arena_array(deduce->arena, Version *, module->next_id);
-    bool *gradient = arena_array(deduce->arena, bool, module->next_id);
-    deduce->mesh->gradient = gradient;
+    deduce->mesh->gradient = arena_array(deduce->arena, const Spread *, module->next_id);
     for (int i = 0; i < module->params.count; i++) {
         begin_value(deduce, module->params.at[i]->value);
-        if (module->params.at[i]->gradient)
-            gradient[module->params.at[i]->gradient->id] = true;
+        begin_gradient(deduce, module->params.at[i]);
     }
     for (int i = 0; i < module->inputs.count; i++)
         begin_value(deduce, module->inputs.at[i]);

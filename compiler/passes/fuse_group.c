@@ -222,27 +222,32 @@ static bool same_time(const FuseGroup *group)
     return true;
 }
 
-/* Walks from the users of an operator's results on; whether it comes to a member. Groups on the way are one operator each; those that begin
- * behind `end` lead to no member. */
-static bool comes_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end)
+static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end);
+
+/* Walks on from an operator outside of the group, and from those that are one with it. Operators behind `end` lead to no member. */
+static bool goes_back(Fuse *fuse, const FuseGroup *group, const Op *op, int end)
 {
+    const FuseGroup *own = fuse->group[op->index];
+    if (op->index > end || fuse->visited[op->index] == fuse->walk)
+        return false;
+    for (int m = 0; own && m < own->members.count; m++)
+        fuse->visited[own->members.at[m].op->index] = fuse->walk;
+    fuse->visited[op->index] = fuse->walk;
+    for (int m = 0; own && m < own->members.count; m++)
+        if (leads_back(fuse, group, own->members.at[m].op, end))
+            return true;
+    return !own && leads_back(fuse, group, op, end);
+}
+
+/* Whether a way from the operator's results that leaves the group comes to a member. */
+static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end)
+{
+    bool outside = !group_has(group, from);
     for (int r = 0; r < from->result_count; r++) {
         const Users *users = &fuse->users[from->results[r]->id];
-        for (int i = 0; i < users->count; i++) {
-            const Op *user = users->at[i];
-            bool inside = group_has(group, user), outside = !group_has(group, from);
-            if (inside && outside)
+        for (int i = 0; i < users->count; i++)
+            if (group_has(group, users->at[i]) ? outside : goes_back(fuse, group, users->at[i], end))
                 return true;
-            if (inside || user->index > end || fuse->visited[user->index] == fuse->walk)
-                continue;
-            const FuseGroup *own = fuse->group[user->index];
-            for (int m = 0; m < (own ? own->members.count : 1); m++) {
-                const Op *next = own ? own->members.at[m].op : user;
-                fuse->visited[next->index] = fuse->walk;
-                if (comes_back(fuse, group, next, end))
-                    return true;
-            }
-        }
     }
     return false;
 }
@@ -253,7 +258,7 @@ static bool is_interrupted(Fuse *fuse, const FuseGroup *group)
     int end = group->members.at[group->members.count - 1].op->index + SPAN;
     fuse->walk++;
     for (int i = 0; i < group->members.count; i++)
-        if (comes_back(fuse, group, group->members.at[i].op, end))
+        if (leads_back(fuse, group, group->members.at[i].op, end))
             return true;
     return false;
 }

@@ -5,6 +5,7 @@
  * (`inplace`), where an elementwise body can write over an operand that nobody reads again, and where an updated parameter takes the
  * parameter's place.
  */
+#include "ir/equations.h"
 #include "ir/roles.h"
 #include "passes/arena_plan.h"
 #include "passes/pipeline.h"
@@ -130,6 +131,44 @@ static void share_body(Memory *memory, Op *op)
     }
 }
 
+/* Whether no loop of the operator reads the operand after the one that makes the result, nor at other indices. */
+static bool read_before(const Op *op, const EquationPlan *plan, int operand, int result)
+{
+    int made = plan->step[plan->equation[op->binding->results[result].access]].loop;
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && value_storage(op->operands[k]) == value_storage(op->operands[operand]) &&
+            (plan->reads[op->binding->operands[k].access] >> made > 1 ||
+             !same_dims(&op->binding->operands[k], &op->binding->results[result])))
+            return false;
+    return true;
+}
+
+/* Whether a result of the operator has this storage already. */
+static bool is_given_away(const Op *op, const Value *owner)
+{
+    for (int r = 0; r < op->result_count; r++)
+        if (op->results[r]->storage && value_storage(op->results[r]) == owner)
+            return true;
+    return false;
+}
+
+/* Results of equations write over operands of their form that are not read again. */
+static void share_equations(Memory *memory, Op *op)
+{
+    EquationPlan plan = equations_plan(memory->arena, op->def->rule);
+    for (int r = 0; r < op->result_count; r++) {
+        bool element = plan.step[plan.equation[op->binding->results[r].access]].form == EQUATION_ELEMENT;
+        for (int k = 0; element && k < op->operand_count; k++) {
+            Value *x = op->operands[k], *y = op->results[r];
+            if (!x || x->type.dtype != y->type.dtype || !dies_at(memory, x, op) || is_given_away(op, value_storage(x)) ||
+                !read_before(op, &plan, k, r) || !same_room(memory, x, y))
+                continue;
+            share(memory, y, x);
+            break;
+        }
+    }
+}
+
 /* Whether a value must be kept from what becomes of this storage: an output beside a parameter that training changes. */
 static bool must_copy(const Memory *memory, const Value *value, const Value *from)
 {
@@ -167,6 +206,8 @@ static void share_op(Memory *memory, Op *op)
         share(memory, op->results[0], op->operands[0]);
     else if (op->def->rule->kind == RULE_CALL)
         share_inplace(memory, op);
+    else if (op->def->rule->kind == RULE_EQUATIONS)
+        share_equations(memory, op);
     else if (op->def != memory->module->accumulate_def)
         share_body(memory, op);
 }

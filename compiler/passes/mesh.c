@@ -134,10 +134,19 @@ static bool supported(Module *module)
     return !diag_errors(diag);
 }
 
+static Mesh *new_mesh(Module *module)
+{
+    Mesh *mesh = arena_new(module->arena, Mesh);
+    mesh->arena = module->arena;
+    mesh->cluster = module->cluster;
+    mesh->prices = intern_create(module->arena);
+    return mesh;
+}
+
 static Mesh *single_device(Module *module)
 {
     static const int zero = 0;
-    Mesh *mesh = arena_new(module->arena, Mesh);
+    Mesh *mesh = new_mesh(module);
     mesh->device_count = 1;
     mesh->devices = &zero;
     mesh->ordered = arena_new(module->arena, int);
@@ -151,7 +160,7 @@ Mesh *mesh_create(Module *module)
     if (!supported(module))
         return NULL;
     const Stage *stage = &module->strategy->pipelines.at[0].stages.at[0];
-    Mesh *mesh = arena_new(module->arena, Mesh);
+    Mesh *mesh = new_mesh(module);
     mesh->device_count = stage->devices.count;
     mesh->devices = stage->devices.at;
     mesh->ordered = arena_array(module->arena, int, mesh->device_count);

@@ -8,6 +8,7 @@
 #define PASSES_MESH_H
 
 #include "ir/ir.h"
+#include "layout/reshard.h"
 #include "support/intern.h"
 
 enum { MESH_MOST = 12 };
@@ -29,6 +30,11 @@ typedef struct MeshRule { // the axis cuts dimensions of this name; the earlier 
     const Op *refused; // an operator whose rule forbade it, the axis being free
 } MeshRule;
 
+typedef struct Spread {
+    int8_t at[MESH_MOST];    // a dimension, or SPREAD_*
+    int8_t major[MESH_MOST]; // among the axes of one dimension: 0 is the major one
+} Spread;
+
 typedef struct Mesh {
     int axis_count, device_count;
     Axis axis[MESH_MOST]; // the last is the fastest over devices
@@ -37,13 +43,11 @@ typedef struct Mesh {
     Array(MeshRule) rules;
     bool zero;
     bool zero_axis[MESH_MOST];
-    const bool *gradient; // by value id: a parameter's gradient, which goes to the states' layout at once (NULL before deduction)
+    const Spread **gradient; // by value id: of a parameter's gradient, the spread of the states to which it goes (NULL before deduction)
+    const Cluster *cluster;  // of the module
+    Arena *arena;            // of the module
+    Intern *prices;          // what price_conversion remembers
 } Mesh;
-
-typedef struct Spread {
-    int8_t at[MESH_MOST];    // a dimension, or SPREAD_*
-    int8_t major[MESH_MOST]; // among the axes of one dimension: 0 is the major one
-} Spread;
 
 /* The mesh of a module's strategy (one device where there is none), with its split rules. NULL after errors: what one pipeline of one stage
  * cannot do. */

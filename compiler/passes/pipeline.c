@@ -15,6 +15,7 @@ static const Pass passes[] = {
     {"microbatch", pass_microbatch},       // the loop over micro-batches
     {"place", pass_place},                 // layouts of what is given
     {"deduce", pass_deduce},               // layouts of the rest, and conversions
+    {"fuse", pass_fuse},                   // elementwise operators together
     {"specialize", pass_specialize},       // roles and plans
     {"memory", pass_memory},               // storage
 };
@@ -45,7 +46,8 @@ static bool run(Module *module, const Pass *pass, const PassOptions *options)
 bool passes_run(Unit *unit, const PassOptions *options)
 {
     for (int p = 0; p < PASS_COUNT; p++) {
-        for (int i = 0; i < unit->modules.count; i++)
+        bool left_out = passes[p].run == pass_fuse && options->no_fuse;
+        for (int i = 0; i < unit->modules.count && !left_out; i++)
             run(unit->modules.at[i], &passes[p], options);
         if (diag_errors(unit->diag))
             return false;

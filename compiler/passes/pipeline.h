@@ -10,6 +10,7 @@ typedef struct PassOptions {
     const char *stop_after;  // a pass, or NULL
     FILE *out;               // where dumps go
     bool verify;             // run the verifier after every pass
+    bool no_fuse;            // leave out pass fuse
 } PassOptions;
 
 /* Runs the passes over every module; stops after the first that reported errors. Returns whether there were none. */

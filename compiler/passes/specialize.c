@@ -127,7 +127,7 @@ static int plan_number(Module *module, Intern *known, const Op *op, Specializati
     key.dtype = conversion.dtype;
     intptr_t *number = intern_slot(known, &key, sizeof key);
     if (!*number) {
-        roles->plans[roles->plan_count] = reshard_plan(module->arena, NULL, &conversion);
+        roles->plans[roles->plan_count] = reshard_plan(module->arena, module->cluster, &conversion);
         *number = ++roles->plan_count;
     }
     return (int)*number - 1;

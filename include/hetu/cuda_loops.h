@@ -99,6 +99,17 @@ template <typename S> static __device__ inline S ht_warps_sum(S sum)
     return ht_warp_sum(lane < blockDim.x / HT_WARP ? warps[lane] : S(0));
 }
 
+/* The sum over the threads of a block in a row, in each of them. */
+template <typename S> static __device__ inline S ht_row_sum(S sum)
+{
+    __shared__ S total;
+    sum = ht_warps_sum(sum);
+    if (threadIdx.x == 0)
+        total = sum;
+    __syncthreads();
+    return total;
+}
+
 /* Adds up over the threads of a block in a row, and over the gridDim.y blocks with this blockIdx.x. Whether this thread has the sum: one of the last block. */
 template <typename S> static __device__ inline bool ht_block_sum(S &sum)
 {

@@ -95,64 +95,44 @@ template <typename E> struct RunningSoftmax {
 };
 
 template <typename E>
-static __device__ __forceinline__ void hide_scores(const AttentionShape &a, int b, int query, int key, typename E::Scores &s)
-{
-#pragma unroll
-    for (int r = 0; r < E::thread_rows; r++)
-#pragma unroll
-        for (int c = 0; c < E::thread_columns; c++)
-            if (!attention_sees(a, b, query + E::row(r), key + E::column(c)))
-                s(r, c) = -INFINITY;
-}
-
-/* One block for E::ROWS queries of a head; those that see most keys come first. */
-template <typename E>
 static __global__ void __launch_bounds__(E::threads) attention_device(AttentionShape a, const typename E::T *q, const typename E::T *k,
                                                                       const typename E::T *v, AttentionResult y, float *lse)
 {
     using T = typename E::T;
-    constexpr int D = E::D, column_tile = E::COLUMNS * D;
+    constexpr int D = E::D, tile = E::COLUMNS * D;
     HT_SHARED(T, q_tile);
-    T *k_tiles = q_tile + E::ROWS * D, *v_tiles = k_tiles + E::buffers * column_tile, *scratch = v_tiles + E::buffers * column_tile;
-    int pairs = a.batch * a.heads, pair = (int)blockIdx.x % pairs, b = pair / a.heads, h = pair % a.heads, g = h / (a.heads / a.groups);
-    int query = ((int)(gridDim.x / (unsigned)pairs) - 1 - (int)blockIdx.x / pairs) * E::ROWS;
-    int64_t query_pitch = (int64_t)a.heads * a.d, key_pitch = (int64_t)a.groups * a.d;
-    int end = a.causal && query + E::ROWS < a.t ? query + E::ROWS : a.t, count = attention_blocks(end, E::COLUMNS);
-
+    T *k_tiles = q_tile + E::ROWS * D, *v_tiles = k_tiles + E::buffers * tile, *scratch = v_tiles + E::buffers * tile;
+    const QueryBlock<E> at(a);
+    const Rows<T> queries = attention_query_rows(a, q, at.b, at.query, at.h);
     auto load = [&](int it, int buffer) {
-        int64_t at = attention_key(a, b, it * E::COLUMNS, g);
-        int valid = a.t - it * E::COLUMNS;
-        tile_load<D, E::COLUMNS>(k_tiles + buffer * column_tile, Rows<T>{k + at, key_pitch, valid, a.d, a.aligned != 0});
-        tile_load<D, E::COLUMNS>(v_tiles + buffer * column_tile, Rows<T>{v + at, key_pitch, valid, a.d, a.aligned != 0});
+        at.load(a, k_tiles + buffer * tile, k, it);
+        at.load(a, v_tiles + buffer * tile, v, it);
     };
-    tile_load<D, E::ROWS>(q_tile, Rows<T>{q + attention_query(a, b, query, h), query_pitch, a.s - query, a.d, a.aligned != 0});
-    if (E::buffers == 2 && count > 0)
-        load(0, 0);
-    copy_commit();
+    tile_load<E, E::ROWS>(q_tile, queries);
+    tile_begin<E::buffers>(at.count, load);
 
-    const float log2_e = 1.4426950408889634f;
     typename E::template Sums<D> o;
     RunningSoftmax<E> softmax;
     E::clear(o);
     softmax.begin();
-    for (int it = 0; it < count; it++) {
-        int buffer = tile_next<E::buffers>(it, count, load), key = it * E::COLUMNS;
+    for (int it = 0; it < at.count; it++) {
+        int buffer = tile_next<E::buffers>(it, at.count, load), key = it * E::COLUMNS;
         typename E::Scores s;
-        E::score(s, q_tile, k_tiles + buffer * column_tile);
-        if (attention_is_cut(a, query, E::ROWS, key, E::COLUMNS))
-            hide_scores<E>(a, b, query, key, s);
+        E::score(s, q_tile, k_tiles + buffer * tile);
+        if (attention_is_cut(a, at.query, key, E::COLUMNS))
+            attention_hide<E, false>(a, at.b, at.query, key, s);
         softmax.take(s, o, a.scale * log2_e);
-        E::add(o, s, v_tiles + buffer * column_tile, 0, scratch);
+        E::add(o, s, v_tiles + buffer * tile, 0, scratch);
     }
 
+    int64_t first = attention_query(a, at.b, at.query, at.h);
 #pragma unroll
     for (int r = 0; r < E::thread_rows; r++) {
         softmax.sum[r] = E::row_sum(softmax.sum[r]);
-        if (E::column(0) == 0 && query + E::row(r) < a.s)
-            lse[((int64_t)b * a.s + query + E::row(r)) * a.heads + h] = softmax.peak[r] * a.scale + logf(softmax.sum[r]);
+        if (E::column(0) == 0 && E::row(r) < queries.valid)
+            lse[first / a.d + (int64_t)E::row(r) * a.heads] = softmax.peak[r] * a.scale + logf(softmax.sum[r]);
     }
-    attention_store_rows<E>(y, attention_query(a, b, query, h), query_pitch, a.s - query, 0, a.d, o,
-                            [&](int r) { return softmax.sum[r] > 0 ? 1.0f / softmax.sum[r] : 0.0f; });
+    attention_store_rows<E>(y, first, queries, 0, o, [&](int r) { return softmax.sum[r] > 0 ? 1.0f / softmax.sum[r] : 0.0f; });
 }
 
 template <typename E> static void launch(const AttentionShape *a, const ht_call *call)

@@ -15,6 +15,10 @@
 
 #include <hetu/kernel.h>
 
+#include <math.h>
+
+static constexpr float log2_e = 1.4426950408889634f; // exponentials are powers of 2
+
 /* Sizes of a call, as the kernels get them. */
 typedef struct AttentionShape {
     int batch, s, t, heads, groups, d;
@@ -43,7 +47,7 @@ static inline int attention_width(const AttentionShape *a) { return a->d <= 64 ?
 
 static __host__ __device__ inline int attention_blocks(int rows, int tile) { return (rows + tile - 1) / tile; }
 
-/* Row i of head h in q and y, or of a group in k and v. */
+/* Element offsets of query i of head h in q and y, and of key j of a group in k and v. */
 static __device__ inline int64_t attention_query(const AttentionShape &a, int b, int i, int h)
 {
     return (((int64_t)b * a.s + i) * a.heads + h) * a.d;
@@ -54,22 +58,83 @@ static __device__ inline int64_t attention_key(const AttentionShape &a, int b, i
     return (((int64_t)b * a.t + j) * a.groups + g) * a.d;
 }
 
-static __device__ inline int64_t attention_segment(const AttentionShape &a, int b, int i)
+/* The rows of a head from query i on, and those of a group from key j on. */
+template <typename T>
+static __device__ __forceinline__ Rows<T> attention_query_rows(const AttentionShape &a, const T *x, int b, int i, int h)
 {
-    int64_t at = (int64_t)b * a.s + i;
+    return {x + attention_query(a, b, i, h), (int64_t)a.heads * a.d, a.s - i, a.d, a.aligned != 0};
+}
+
+template <typename T> static __device__ __forceinline__ Rows<T> attention_key_rows(const AttentionShape &a, const T *x, int b, int j, int g)
+{
+    return {x + attention_key(a, b, j, g), (int64_t)a.groups * a.d, a.t - j, a.d, a.aligned != 0};
+}
+
+/* A block that owns E::ROWS queries of a head, from `query` on, and goes through `count` tiles of keys. Blocks that see most keys come
+ * first. */
+template <typename E> struct QueryBlock {
+    int b, h, g, query, count;
+
+    explicit __device__ __forceinline__ QueryBlock(const AttentionShape &a)
+    {
+        int pairs = a.batch * a.heads, pair = (int)blockIdx.x % pairs, last = (int)(gridDim.x / (unsigned)pairs) - 1;
+        b = pair / a.heads;
+        h = pair % a.heads;
+        g = h / (a.heads / a.groups);
+        query = (last - (int)blockIdx.x / pairs) * E::ROWS;
+        int end = a.causal && query + E::ROWS < a.t ? query + E::ROWS : a.t;
+        count = attention_blocks(end, E::COLUMNS);
+    }
+
+    /* Begins to load tile `it` of x, which is k or v. */
+    __device__ __forceinline__ void load(const AttentionShape &a, typename E::T *tile, const typename E::T *x, int it) const
+    {
+        tile_load<E, E::COLUMNS>(tile, attention_key_rows(a, x, b, it * E::COLUMNS, g));
+    }
+};
+
+/* The segment of a position; that of the last one for what lies beyond. */
+static __device__ __forceinline__ int64_t attention_segment(const AttentionShape &a, int b, int i)
+{
+    int64_t at = (int64_t)b * a.s + (i < a.s ? i : a.s - 1);
     return a.wide_segments ? ((const int64_t *)a.segments)[at] : ((const int *)a.segments)[at];
 }
 
-/* Whether query i sees key j; both may be beyond the end. */
-static __device__ inline bool attention_sees(const AttentionShape &a, int b, int i, int j)
+/* Whether some query of a tile, `query` or one behind it, may not see some key of it. */
+static __device__ inline bool attention_is_cut(const AttentionShape &a, int query, int key, int keys)
 {
-    return i < a.s && j < a.t && (!a.causal || j <= i) && (!a.segments || attention_segment(a, b, i) == attention_segment(a, b, j));
+    return a.segments || key + keys > a.t || (a.causal && key + keys - 1 > query);
 }
 
-/* Whether some query of a tile may not see some key of it. */
-static __device__ inline bool attention_is_cut(const AttentionShape &a, int query, int queries, int key, int keys)
+/* Scores become minus infinity where a query does not see a key. The tile begins at `row` and `column`; its rows are keys when
+ * `keys_in_rows`, else queries. What lies beyond the last query is left as it is. */
+template <typename E, bool keys_in_rows>
+static __device__ __forceinline__ void attention_hide(const AttentionShape &a, int b, int row, int column, typename E::Scores &s)
 {
-    return a.segments || query + queries > a.s || key + keys > a.t || (a.causal && key + keys - 1 > query);
+#pragma unroll
+    for (int r = 0; r < E::thread_rows; r++) {
+        int i = row + E::row(r), until = a.causal && i + 1 < a.t ? i + 1 : a.t, from = i >= a.t ? a.s : a.causal ? i : 0;
+#pragma unroll
+        for (int c = 0; c < E::thread_columns; c++) {
+            int j = column + E::column(c);
+            if (keys_in_rows ? j < from : j >= until)
+                s(r, c) = -INFINITY;
+        }
+    }
+    if (!a.segments)
+        return;
+    int64_t of_row[E::thread_rows];
+#pragma unroll
+    for (int r = 0; r < E::thread_rows; r++)
+        of_row[r] = attention_segment(a, b, row + E::row(r));
+#pragma unroll
+    for (int c = 0; c < E::thread_columns; c++) {
+        int64_t of_column = attention_segment(a, b, column + E::column(c));
+#pragma unroll
+        for (int r = 0; r < E::thread_rows; r++)
+            if (of_row[r] != of_column)
+                s(r, c) = -INFINITY;
+    }
 }
 
 static __device__ inline void attention_store(const AttentionResult &to, int64_t at, float value)
@@ -80,21 +145,21 @@ static __device__ inline void attention_store(const AttentionResult &to, int64_t
         ((float *)to.data)[at] = value;
 }
 
-/* Stores this thread's part of the rows that a block owns, times `factor(row of the thread)`; `at` is the element of the block's row 0,
- * `first` the column of the first sum. */
+/* Stores this thread's part of the rows that a block owns, times `factor(row of the thread)`. `at` is the element of the block's first
+ * row in the result, `rows` says how its rows lie, `first` is the column of the first sum. */
 template <typename E, typename Sums, typename Factor>
-static __device__ __forceinline__ void attention_store_rows(const AttentionResult &to, int64_t at, int64_t pitch, int rows, int first,
-                                                            int d, const Sums &sums, Factor factor)
+static __device__ __forceinline__ void attention_store_rows(const AttentionResult &to, int64_t at, const Rows<typename E::T> &rows,
+                                                            int first, const Sums &sums, Factor factor)
 {
 #pragma unroll
     for (int r = 0; r < E::thread_rows; r++) {
-        if (E::row(r) >= rows)
+        if (E::row(r) >= rows.valid)
             continue;
         float by = factor(r);
 #pragma unroll
         for (int c = 0; c < Sums::columns; c++)
-            if (first + E::column(c) < d)
-                attention_store(to, at + E::row(r) * pitch + first + E::column(c), sums(r, c) * by);
+            if (first + E::column(c) < rows.d)
+                attention_store(to, at + E::row(r) * rows.pitch + first + E::column(c), sums(r, c) * by);
     }
 }
 

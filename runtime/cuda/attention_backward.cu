@@ -13,8 +13,6 @@
 
 #include <math.h>
 
-static const float log2_e = 1.4426950408889634f;
-
 /* What the backward kernels read. */
 template <typename T> struct BackwardOperands {
     const T *dy, *q, *k, *v, *y;
@@ -48,137 +46,139 @@ template <typename T> static const float *fill_delta(const AttentionShape *a, co
     return delta;
 }
 
-/* ---- probabilities again ---- */
+/* ---- scores again ---- */
 
-/* 2^(scale * score - log2 of the row's sum); `base` is lse times log2(e). A query that sees nothing has lse minus infinity. */
-template <typename E> static __device__ __forceinline__ float probability(float score, float scale, float base)
+/* What the rows of scores of E::COLUMNS queries need: lse in units of log(2), and delta. */
+struct Statistics {
+    float base, delta;
+};
+
+/* Those of query i. A query that sees nothing has lse minus infinity; it and what lies beyond the last query get zeros, which with hidden
+ * scores or q and dy of 0 make gradients of 0. */
+static __device__ __forceinline__ Statistics statistics_of(const AttentionShape &a, const float *lse, const float *delta, int b, int i,
+                                                           int h)
 {
-    return E::exp2(score * scale - (base == -INFINITY ? 0.0f : base));
+    int64_t row = ((int64_t)b * a.s + i) * a.heads + h;
+    if (i >= a.s || lse[row] == -INFINITY)
+        return {0, 0};
+    return {lse[row] * log2_e, delta[row]};
 }
 
 /* ---- dk and dv ---- */
 
-/* One block for E::ROWS keys of a group and W of the d columns of dk and dv. */
+/* A block that owns E::ROWS keys of a group, from `key` on, and W of the d columns of dk and dv. It goes through `tiles` tiles of queries,
+ * from the first that sees a key, for each of the heads that share the group. */
+template <typename E, int W> struct KeyBlock {
+    int b, g, key, first_column, first_tile, tiles, heads;
+
+    explicit __device__ __forceinline__ KeyBlock(const AttentionShape &a)
+    {
+        constexpr int slices = E::D / W;
+        int task = (int)blockIdx.x / slices, pairs = a.batch * a.groups, pair = task % pairs;
+        first_column = (int)blockIdx.x % slices * W;
+        b = pair / a.groups;
+        g = pair % a.groups;
+        key = task / pairs * E::ROWS;
+        first_tile = a.causal ? key / E::COLUMNS : 0;
+        tiles = max(attention_blocks(a.s, E::COLUMNS) - first_tile, 0);
+        heads = a.heads / a.groups;
+    }
+
+    __device__ __forceinline__ int head(int it) const { return g * heads + it / tiles; }
+    __device__ __forceinline__ int query(int it) const { return (first_tile + it % tiles) * E::COLUMNS; }
+
+    /* Begins to load tile `it` of x, which is q or dy. */
+    __device__ __forceinline__ void load(const AttentionShape &a, typename E::T *tile, const typename E::T *x, int it) const
+    {
+        tile_load<E, E::COLUMNS>(tile, attention_query_rows(a, x, b, query(it), head(it)));
+    }
+};
+
 template <typename E, int W>
 static __global__ void __launch_bounds__(E::threads)
     attention_keys_device(AttentionShape a, BackwardOperands<typename E::T> in, AttentionResult dk, AttentionResult dv)
 {
     using T = typename E::T;
-    constexpr int D = E::D, column_tile = E::COLUMNS * D, slices = D / W;
+    constexpr int D = E::D, tile = E::COLUMNS * D;
     HT_SHARED(T, k_tile);
-    T *v_tile = k_tile + E::ROWS * D, *q_tiles = v_tile + E::ROWS * D, *dy_tiles = q_tiles + E::buffers * column_tile;
-    float *lse = (float *)(dy_tiles + E::buffers * column_tile), *delta = lse + E::buffers * E::COLUMNS,
-          *scratch = delta + E::buffers * E::COLUMNS;
-    int first = (int)blockIdx.x % slices * W, task = (int)blockIdx.x / slices, pairs = a.batch * a.groups, pair = task % pairs;
-    int b = pair / a.groups, g = pair % a.groups, key = task / pairs * E::ROWS, shared_by = a.heads / a.groups;
-    int64_t query_pitch = (int64_t)a.heads * a.d, key_pitch = (int64_t)a.groups * a.d;
-    int begin = a.causal ? key / E::COLUMNS : 0, tiles = attention_blocks(a.s, E::COLUMNS) - begin;
-    int count = tiles > 0 ? tiles * shared_by : 0;
-
+    T *v_tile = k_tile + E::ROWS * D, *q_tiles = v_tile + E::ROWS * D, *dy_tiles = q_tiles + E::buffers * tile;
+    Statistics *statistics = (Statistics *)(dy_tiles + E::buffers * tile);
+    void *scratch = statistics + E::buffers * E::COLUMNS;
+    const KeyBlock<E, W> at(a);
+    const Rows<T> keys = attention_key_rows(a, in.k, at.b, at.key, at.g);
+    const int count = at.tiles * at.heads;
     auto load = [&](int it, int buffer) {
-        int h = g * shared_by + it / tiles, query = (begin + it % tiles) * E::COLUMNS, valid = a.s - query;
-        int64_t at = attention_query(a, b, query, h);
-        tile_load<D, E::COLUMNS>(q_tiles + buffer * column_tile, Rows<T>{in.q + at, query_pitch, valid, a.d, a.aligned != 0});
-        tile_load<D, E::COLUMNS>(dy_tiles + buffer * column_tile, Rows<T>{in.dy + at, query_pitch, valid, a.d, a.aligned != 0});
-        for (int i = (int)threadIdx.x; i < E::COLUMNS; i += E::threads) {
-            int64_t row = ((int64_t)b * a.s + query + i) * a.heads + h;
-            lse[buffer * E::COLUMNS + i] = i < valid ? in.lse[row] * log2_e : 0.0f;
-            delta[buffer * E::COLUMNS + i] = i < valid ? in.delta[row] : 0.0f;
-        }
+        at.load(a, q_tiles + buffer * tile, in.q, it);
+        at.load(a, dy_tiles + buffer * tile, in.dy, it);
+        for (int i = (int)threadIdx.x; i < E::COLUMNS; i += E::threads)
+            statistics[buffer * E::COLUMNS + i] = statistics_of(a, in.lse, in.delta, at.b, at.query(it) + i, at.head(it));
     };
-    int64_t at = attention_key(a, b, key, g);
-    tile_load<D, E::ROWS>(k_tile, Rows<T>{in.k + at, key_pitch, a.t - key, a.d, a.aligned != 0});
-    tile_load<D, E::ROWS>(v_tile, Rows<T>{in.v + at, key_pitch, a.t - key, a.d, a.aligned != 0});
-    if (E::buffers == 2 && count > 0)
-        load(0, 0);
-    copy_commit();
+    tile_load<E, E::ROWS>(k_tile, keys);
+    tile_load<E, E::ROWS>(v_tile, attention_key_rows(a, in.v, at.b, at.key, at.g));
+    tile_begin<E::buffers>(count, load);
 
+    const float scale = a.scale * log2_e;
     typename E::template Sums<W> to_dk, to_dv;
     E::clear(to_dk);
     E::clear(to_dv);
     for (int it = 0; it < count; it++) {
-        int buffer = tile_next<E::buffers>(it, count, load), query = (begin + it % tiles) * E::COLUMNS;
-        const float *base = lse + buffer * E::COLUMNS, *minus = delta + buffer * E::COLUMNS;
-        bool cut = attention_is_cut(a, query, E::COLUMNS, key, E::ROWS);
+        int buffer = tile_next<E::buffers>(it, count, load);
+        const Statistics *of = statistics + buffer * E::COLUMNS;
         typename E::Scores p, ds;
-        E::score(p, k_tile, q_tiles + buffer * column_tile);
-#pragma unroll
-        for (int c = 0; c < E::thread_columns; c++)
-#pragma unroll
-            for (int r = 0; r < E::thread_rows; r++) {
-                bool seen = !cut || attention_sees(a, b, query + E::column(c), key + E::row(r));
-                p(r, c) = seen ? probability<E>(p(r, c), a.scale * log2_e, base[E::column(c)]) : 0.0f;
-            }
-        E::add(to_dv, p, dy_tiles + buffer * column_tile, first, scratch);
-        E::score(ds, v_tile, dy_tiles + buffer * column_tile);
-#pragma unroll
-        for (int c = 0; c < E::thread_columns; c++)
-#pragma unroll
-            for (int r = 0; r < E::thread_rows; r++)
-                ds(r, c) = p(r, c) * (ds(r, c) - minus[E::column(c)]);
-        E::add(to_dk, ds, q_tiles + buffer * column_tile, first, scratch);
+        E::score(p, k_tile, q_tiles + buffer * tile);
+        if (attention_is_cut(a, at.query(it), at.key, E::ROWS))
+            attention_hide<E, true>(a, at.b, at.key, at.query(it), p);
+        for_each_score<E>([&](int r, int c) { p(r, c) = E::exp2(p(r, c) * scale - of[E::column(c)].base); });
+        E::add(to_dv, p, dy_tiles + buffer * tile, at.first_column, scratch);
+        E::score(ds, v_tile, dy_tiles + buffer * tile);
+        for_each_score<E>([&](int r, int c) { ds(r, c) = p(r, c) * (ds(r, c) - of[E::column(c)].delta); });
+        E::add(to_dk, ds, q_tiles + buffer * tile, at.first_column, scratch);
     }
-    attention_store_rows<E>(dk, at, key_pitch, a.t - key, first, a.d, to_dk, [&](int) { return a.scale; });
-    attention_store_rows<E>(dv, at, key_pitch, a.t - key, first, a.d, to_dv, [](int) { return 1.0f; });
+    int64_t first = attention_key(a, at.b, at.key, at.g);
+    attention_store_rows<E>(dk, first, keys, at.first_column, to_dk, [&](int) { return a.scale; });
+    attention_store_rows<E>(dv, first, keys, at.first_column, to_dv, [](int) { return 1.0f; });
 }
 
 /* ---- dq ---- */
 
-/* One block for E::ROWS queries of a head; those that see most keys come first. */
 template <typename E>
 static __global__ void __launch_bounds__(E::threads)
     attention_queries_device(AttentionShape a, BackwardOperands<typename E::T> in, AttentionResult dq)
 {
     using T = typename E::T;
-    constexpr int D = E::D, column_tile = E::COLUMNS * D;
+    constexpr int D = E::D, tile = E::COLUMNS * D;
     HT_SHARED(T, q_tile);
-    T *dy_tile = q_tile + E::ROWS * D, *k_tiles = dy_tile + E::ROWS * D, *v_tiles = k_tiles + E::buffers * column_tile;
-    T *scratch = v_tiles + E::buffers * column_tile;
-    int pairs = a.batch * a.heads, pair = (int)blockIdx.x % pairs, b = pair / a.heads, h = pair % a.heads, g = h / (a.heads / a.groups);
-    int query = ((int)(gridDim.x / (unsigned)pairs) - 1 - (int)blockIdx.x / pairs) * E::ROWS;
-    int64_t query_pitch = (int64_t)a.heads * a.d, key_pitch = (int64_t)a.groups * a.d;
-    int end = a.causal && query + E::ROWS < a.t ? query + E::ROWS : a.t, count = attention_blocks(end, E::COLUMNS);
-
+    T *dy_tile = q_tile + E::ROWS * D, *k_tiles = dy_tile + E::ROWS * D, *v_tiles = k_tiles + E::buffers * tile;
+    void *scratch = v_tiles + E::buffers * tile;
+    const QueryBlock<E> at(a);
+    const Rows<T> queries = attention_query_rows(a, in.q, at.b, at.query, at.h);
     auto load = [&](int it, int buffer) {
-        int64_t at = attention_key(a, b, it * E::COLUMNS, g);
-        int valid = a.t - it * E::COLUMNS;
-        tile_load<D, E::COLUMNS>(k_tiles + buffer * column_tile, Rows<T>{in.k + at, key_pitch, valid, a.d, a.aligned != 0});
-        tile_load<D, E::COLUMNS>(v_tiles + buffer * column_tile, Rows<T>{in.v + at, key_pitch, valid, a.d, a.aligned != 0});
+        at.load(a, k_tiles + buffer * tile, in.k, it);
+        at.load(a, v_tiles + buffer * tile, in.v, it);
     };
-    int64_t at = attention_query(a, b, query, h);
-    tile_load<D, E::ROWS>(q_tile, Rows<T>{in.q + at, query_pitch, a.s - query, a.d, a.aligned != 0});
-    tile_load<D, E::ROWS>(dy_tile, Rows<T>{in.dy + at, query_pitch, a.s - query, a.d, a.aligned != 0});
-    if (E::buffers == 2 && count > 0)
-        load(0, 0);
-    copy_commit();
+    tile_load<E, E::ROWS>(q_tile, queries);
+    tile_load<E, E::ROWS>(dy_tile, attention_query_rows(a, in.dy, at.b, at.query, at.h));
+    tile_begin<E::buffers>(at.count, load);
 
-    float base[E::thread_rows], minus[E::thread_rows];
+    Statistics of[E::thread_rows];
 #pragma unroll
-    for (int r = 0; r < E::thread_rows; r++) {
-        int64_t row = ((int64_t)b * a.s + query + E::row(r)) * a.heads + h;
-        bool valid = query + E::row(r) < a.s;
-        base[r] = valid ? in.lse[row] * log2_e : 0.0f;
-        minus[r] = valid ? in.delta[row] : 0.0f;
-    }
+    for (int r = 0; r < E::thread_rows; r++)
+        of[r] = statistics_of(a, in.lse, in.delta, at.b, at.query + E::row(r), at.h);
+    const float scale = a.scale * log2_e;
     typename E::template Sums<D> to_dq;
     E::clear(to_dq);
-    for (int it = 0; it < count; it++) {
-        int buffer = tile_next<E::buffers>(it, count, load), key = it * E::COLUMNS;
-        bool cut = attention_is_cut(a, query, E::ROWS, key, E::COLUMNS);
+    for (int it = 0; it < at.count; it++) {
+        int buffer = tile_next<E::buffers>(it, at.count, load), key = it * E::COLUMNS;
         typename E::Scores p, ds;
-        E::score(p, q_tile, k_tiles + buffer * column_tile);
-        E::score(ds, dy_tile, v_tiles + buffer * column_tile);
-#pragma unroll
-        for (int r = 0; r < E::thread_rows; r++)
-#pragma unroll
-            for (int c = 0; c < E::thread_columns; c++) {
-                bool seen = !cut || attention_sees(a, b, query + E::row(r), key + E::column(c));
-                float mass = seen ? probability<E>(p(r, c), a.scale * log2_e, base[r]) : 0.0f;
-                ds(r, c) = mass * (ds(r, c) - minus[r]);
-            }
-        E::add(to_dq, ds, k_tiles + buffer * column_tile, 0, scratch);
+        E::score(p, q_tile, k_tiles + buffer * tile);
+        if (attention_is_cut(a, at.query, key, E::COLUMNS))
+            attention_hide<E, false>(a, at.b, at.query, key, p);
+        E::score(ds, dy_tile, v_tiles + buffer * tile);
+        for_each_score<E>([&](int r, int c) { ds(r, c) = E::exp2(p(r, c) * scale - of[r].base) * (ds(r, c) - of[r].delta); });
+        E::add(to_dq, ds, k_tiles + buffer * tile, 0, scratch);
     }
-    attention_store_rows<E>(dq, at, query_pitch, a.s - query, 0, a.d, to_dq, [&](int) { return a.scale; });
+    int64_t first = attention_query(a, at.b, at.query, at.h);
+    attention_store_rows<E>(dq, first, queries, 0, to_dq, [&](int) { return a.scale; });
 }
 
 /* ---- calls ---- */
@@ -197,7 +197,7 @@ template <typename E> static void launch(const AttentionShape *a, const ht_call 
                                     nullptr};
     operands.delta = fill_delta(a, operands.dy, operands.y);
     size_t tiles = (size_t)(2 * E::ROWS + 2 * E::buffers * E::COLUMNS) * E::D * sizeof(T) + E::scratch_bytes;
-    size_t statistics = (size_t)(2 * E::buffers * E::COLUMNS) * sizeof(float);
+    size_t statistics = (size_t)(E::buffers * E::COLUMNS) * sizeof(Statistics);
     unsigned key_blocks = (unsigned)(a->batch * a->groups * attention_blocks(a->t, E::ROWS) * (E::D / width));
     unsigned query_blocks = (unsigned)(a->batch * a->heads * attention_blocks(a->s, E::ROWS));
     if (key_blocks > 0)

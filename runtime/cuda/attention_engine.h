@@ -15,14 +15,28 @@
 
 #include "cuda/tensor_core.h"
 
+#include <type_traits>
+
 /* ---- tiles ---- */
 
 template <typename T> static constexpr int piece_elements = 16 / (int)sizeof(T);
 
-/* Piece `piece` of a tile's row. */
+/* Bytes from a tile's begin to piece `piece` of a row. Bits of the row and of the piece meet in an exclusive or alone:
+ *
+ *     tile_offset(row, a ^ b) = tile_offset(row, a) ^ tile_offset(0, b)
+ *     tile_offset(row + 8 n, a) = tile_offset(row, a) + tile_offset(8 n, 0)
+ */
+template <int D, typename T> static __device__ __forceinline__ constexpr int tile_offset(int row, int piece)
+{
+    constexpr int piece_bytes = 16, row_bytes = D * (int)sizeof(T);
+    static_assert(row_bytes % (8 * piece_bytes) == 0, "eight pieces of a row change places");
+    return (row * row_bytes + (row & 7) * piece_bytes) ^ (piece * piece_bytes);
+}
+
 template <int D, typename T> static __device__ __forceinline__ T *tile_piece(T *tile, int row, int piece)
 {
-    return tile + row * D + ((piece ^ (row & 7)) * piece_elements<T>);
+    using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+    return (T *)((Byte *)tile + tile_offset<D, T>(row, piece));
 }
 
 template <int D, typename T> static __device__ __forceinline__ T &tile_element(T *tile, int row, int column)
@@ -38,25 +52,45 @@ template <typename T> struct Rows {
     bool aligned;
 };
 
-/* Begins to copy ROWS rows into a tile; zeros where there are none. Copies are there after copy_commit, copy_wait and a barrier. */
-template <int D, int ROWS, typename T> static __device__ __forceinline__ void tile_load(T *tile, const Rows<T> &from)
+/* Begins to copy ROWS rows into a tile of an engine; zeros where there are none. Copies are there after copy_commit, copy_wait and a
+ * barrier. */
+template <typename E, int ROWS> static __device__ __forceinline__ void tile_load(typename E::T *tile, const Rows<typename E::T> &from)
 {
-    constexpr int pieces = D / piece_elements<T>;
-    for (int i = (int)threadIdx.x; i < ROWS * pieces; i += (int)blockDim.x) {
-        int row = i / pieces, piece = i % pieces, column = piece * piece_elements<T>;
-        T *to = tile_piece<D>(tile, row, piece);
-        if (from.aligned) {
+    constexpr int elements = piece_elements<typename E::T>, pieces = E::D / elements;
+    static_assert(ROWS * pieces % E::threads == 0 && E::threads % pieces == 0, "every thread copies one piece of several rows");
+    int first = (int)threadIdx.x / pieces, piece = (int)threadIdx.x % pieces, column = piece * elements;
+    if (from.aligned) {
+#pragma unroll
+        for (int i = 0; i < ROWS * pieces / E::threads; i++) {
+            int row = first + i * (E::threads / pieces);
             bool valid = row < from.valid && column < from.d;
-            copy_begin(to, valid ? from.data + row * from.pitch + column : from.data, valid);
-            continue;
+            copy_begin(tile_piece<E::D>(tile, row, piece), valid ? from.data + row * from.pitch + column : from.data, valid);
         }
-        for (int j = 0; j < piece_elements<T>; j++)
-            to[j] = row < from.valid && column + j < from.d ? from.data[row * from.pitch + column + j] : T(0.0f);
+        return;
+    }
+#pragma unroll 1
+    for (int i = (int)threadIdx.x; i < ROWS * E::D; i += E::threads) {
+        int row = i / E::D, at = i % E::D;
+        tile_element<E::D>(tile, row, at) = row < from.valid && at < from.d ? from.data[row * from.pitch + at] : typename E::T(0.0f);
     }
 }
 
-/* Waits for tile `it` of `count`, whose buffer it returns, and begins to load the next one where there are two buffers. `load(it, buffer)`
- * begins a load. With two buffers, tile 0 was begun before. */
+/* A loop over `count` tiles, where load(it, buffer) begins to load one:
+ *
+ *     tile_begin<buffers>(count, load);
+ *     for (int it = 0; it < count; it++) {
+ *         int buffer = tile_next<buffers>(it, count, load);
+ *         ... tile `it` is in that buffer; with two buffers the next one is on its way ...
+ *     }
+ *
+ * What was loaded before tile_begin is there with the first tile. */
+template <int buffers, typename Load> static __device__ __forceinline__ void tile_begin(int count, Load load)
+{
+    if (buffers == 2 && count > 0)
+        load(0, 0);
+    copy_commit();
+}
+
 template <int buffers, typename Load> static __device__ __forceinline__ int tile_next(int it, int count, Load load)
 {
     if (buffers == 1) {
@@ -71,6 +105,16 @@ template <int buffers, typename Load> static __device__ __forceinline__ int tile
         copy_commit();
     }
     return buffers == 2 ? it % 2 : 0;
+}
+
+/* Calls work(r, c) for all of a thread's scores, with numbers that are known to the compiler. */
+template <typename E, typename Work> static __device__ __forceinline__ void for_each_score(Work work)
+{
+#pragma unroll
+    for (int c = 0; c < E::thread_columns; c++)
+#pragma unroll
+        for (int r = 0; r < E::thread_rows; r++)
+            work(r, c);
 }
 
 /* ---- tensor cores, bf16 ---- */
@@ -109,27 +153,30 @@ template <int D_, int PARTS, int COLUMNS_> struct TensorEngine {
 
     static __device__ __forceinline__ void score(Scores &s, const T *a, const T *b)
     {
+        int from_a = at_this_place(tile_offset<D, T>(first_row() + lane() % 16, lane() / 16));
+        int from_b = at_this_place(tile_offset<D, T>(lane() % 8 + lane() / 16 * 8, lane() / 8 % 2));
         clear(s);
 #pragma unroll
         for (int k = 0; k < D / 16; k++) {
             uint32_t left[PARTS][4];
 #pragma unroll
             for (int p = 0; p < PARTS; p++)
-                tensor_load(left[p], tile_piece<D>(a, first_row() + p * 16 + lane() % 16, 2 * k + lane() / 16));
+                tensor_load(left[p], at(a, from_a ^ tile_offset<D, T>(0, 2 * k), 16 * p));
 #pragma unroll
             for (int n = 0; n < COLUMNS / 16; n++) {
                 uint32_t right[4];
-                tensor_load(right, tile_piece<D>(b, n * 16 + lane() % 8 + lane() / 16 * 8, 2 * k + lane() / 8 % 2));
+                tensor_load(right, at(b, from_b ^ tile_offset<D, T>(0, 2 * k), 16 * n));
                 multiply(s, n, left, right);
             }
         }
     }
 
-    /* `first` is a multiple of 8; scores stay in registers. */
+    /* `first` is a multiple of 128 or 0; scores stay in registers. */
     template <int W> static __device__ __forceinline__ void add(Sums<W> &o, const Scores &s, const T *b, int first, void *)
     {
 #pragma unroll
         for (int k = 0; k < COLUMNS / 16; k++) {
+            int from_b = at_this_place(tile_offset<D, T>(lane() % 16, first / 8 ^ lane() / 16));
             uint32_t left[PARTS][4];
 #pragma unroll
             for (int p = 0; p < PARTS; p++)
@@ -139,7 +186,7 @@ template <int D_, int PARTS, int COLUMNS_> struct TensorEngine {
 #pragma unroll
             for (int n = 0; n < W / 16; n++) {
                 uint32_t right[4];
-                tensor_load_transposed(right, tile_piece<D>(b, k * 16 + lane() % 16, first / 8 + 2 * n + lane() / 16));
+                tensor_load_transposed(right, at(b, from_b ^ tile_offset<D, T>(0, 2 * n), 16 * k));
                 multiply(o, n, left, right);
             }
         }
@@ -155,6 +202,12 @@ template <int D_, int PARTS, int COLUMNS_> struct TensorEngine {
     }
 
   private:
+    /* `offset` bytes into a tile, and `rows` rows (a multiple of 8) behind. */
+    static __device__ __forceinline__ const void *at(const T *tile, int offset, int rows)
+    {
+        return (const char *)tile + offset + tile_offset<D, T>(rows, 0);
+    }
+
     /* Columns 16 n to 16 n + 15 of o += left right. */
     template <int W>
     static __device__ __forceinline__ void multiply(Sums<W> &o, int n, const uint32_t (&left)[PARTS][4], const uint32_t (&right)[4])

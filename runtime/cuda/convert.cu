@@ -15,7 +15,8 @@ enum {
     UNITS_EACH = 8, // a thread's share of a span
     SPAN = THREADS * UNITS_EACH,
     MOVE_DIMS = 4, // of a move in a launch; outer ones become moves of their own
-    BATCH = 100,   // moves of a launch
+    BATCH = 100,   // moves of a launch, at most
+    FEW = 4,       // and of most launches
     WIDEST = 16    // bytes of a unit
 };
 
@@ -33,12 +34,12 @@ struct DeviceMove {
     MoveDim dim[MOVE_DIMS];
 };
 
-struct MoveBatch {
+template <int MOST> struct MoveBatch {
     int32_t count;
     ht_verb verb;
     ht_dtype dtype;
     ht_reduction reduction;
-    DeviceMove move[BATCH];
+    DeviceMove move[MOST];
 };
 
 /* ---- on the device ---- */
@@ -87,7 +88,7 @@ static __device__ inline void copy_unit(char *to, const char *from, int unit)
 }
 
 /* The move that a span belongs to. */
-static __device__ inline int find_move(const MoveBatch &batch, uint32_t span)
+template <int MOST> static __device__ inline int find_move(const MoveBatch<MOST> &batch, uint32_t span)
 {
     int low = 0, high = batch.count - 1;
     while (low < high) {
@@ -100,7 +101,7 @@ static __device__ inline int find_move(const MoveBatch &batch, uint32_t span)
     return low;
 }
 
-static __global__ void __launch_bounds__(THREADS) move_device(const __grid_constant__ MoveBatch batch)
+template <int MOST> static __global__ void __launch_bounds__(THREADS) move_device(const __grid_constant__ MoveBatch<MOST> batch)
 {
     const DeviceMove &move = batch.move[find_move(batch, blockIdx.x)];
     uint32_t begin = (blockIdx.x - move.first_span) * SPAN;
@@ -136,9 +137,8 @@ static bool overlap(Reach a, Reach b) { return a.low < b.high && b.low < a.high;
 /* What is collected for a launch. */
 class Launch {
   public:
-    Launch(cudaStream_t stream, ht_verb verb, ht_dtype dtype, ht_reduction reduction) : stream(stream)
+    Launch(cudaStream_t target, ht_verb verb, ht_dtype dtype, ht_reduction reduction) : stream(target)
     {
-        batch.count = 0;
         batch.verb = verb;
         batch.dtype = dtype;
         batch.reduction = reduction;
@@ -161,13 +161,24 @@ class Launch {
     cudaStream_t stream;
     uint32_t spans = 0;
     std::vector<Reach> read, written;
-    MoveBatch batch;
+    MoveBatch<BATCH> batch = {};
 };
+
+/* Less to hand over for most launches. */
+static MoveBatch<FEW> first_few(const MoveBatch<BATCH> &batch)
+{
+    MoveBatch<FEW> few = {batch.count, batch.verb, batch.dtype, batch.reduction, {}};
+    for (int i = 0; i < batch.count; i++)
+        few.move[i] = batch.move[i];
+    return few;
+}
 
 void Launch::run()
 {
-    if (batch.count)
-        ht_launch_on(stream, move_device, spans, THREADS, 0, batch);
+    if (batch.count > FEW)
+        ht_launch_on(stream, move_device<BATCH>, spans, THREADS, 0, batch);
+    else if (batch.count)
+        ht_launch_on(stream, move_device<FEW>, spans, THREADS, 0, first_few(batch));
     batch.count = 0;
     spans = 0;
     read.clear();

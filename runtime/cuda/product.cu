@@ -175,11 +175,18 @@ static bool is_column_bias(const Plan *p)
     return true;
 }
 
+/* Whether the result is narrower than what it is made of, which cuBLASLt does not do. */
+static bool is_narrowed(const ht_product_call *call)
+{
+    return call->y_dtype == HT_BF16 && (call->dtype == HT_F32 || (call->bias && call->bias_dtype == HT_F32));
+}
+
 /* Whether cuBLASLt can add the bias and apply the activation. */
 static bool has_epilogue(Plan *p)
 {
     const ht_product_call *call = p->call;
-    if (p->y.copied || p->c.sum_total > 1 || (call->bias && !is_column_bias(p)) || (call->aux && call->epilogue != HT_GELU))
+    if (p->y.copied || is_narrowed(call) || p->c.sum_total > 1 || (call->bias && !is_column_bias(p)) ||
+        (call->aux && call->epilogue != HT_GELU))
         return false;
     if (call->aux && (p->matmul.d.pitch * dtype_bytes(call->y_dtype) % PITCH || !aligned_to(PITCH, {call->aux})))
         return false;
@@ -201,7 +208,7 @@ static void choose_result(Plan *p)
         return;
     p->matmul.biased = p->matmul.aux = false;
     p->matmul.epilogue = HT_NO_EPILOGUE;
-    if (call->y_dtype == HT_BF16 && (!plain || p->c.sum_total > 1))
+    if (call->y_dtype == HT_BF16 && (!plain || p->c.sum_total > 1 || is_narrowed(call)))
         p->y.dtype = HT_F32;
     if (!p->y.copied && (narrow || p->y.dtype != call->y_dtype))
         pad(p, &p->y);
@@ -243,7 +250,7 @@ static void fill_copy(const Plan *p, Tensor *tensor, char **space)
     contract_copy({to, NULL, NULL, tensor->dtype, HT_F32, tensor->dtype, HT_NO_EPILOGUE}, from, rank, axes);
 }
 
-/* A bias in the result's type. */
+/* A bias in the result's type, which is not the narrower one. */
 static const void *typed_bias(const Plan *p, char *space)
 {
     const ht_product_call *call = p->call;

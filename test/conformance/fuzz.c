@@ -134,8 +134,8 @@ static void check_plan(Arena *arena, Case *conversion)
         elements = elements > MOST_ELEMENTS ? elements : elements * conversion->shape.extent[d];
     if (elements > MOST_ELEMENTS || from > MOST_DEVICES || to > MOST_DEVICES)
         return;
-    case_plan(arena, conversion, NULL);
-    plan_lowered(arena, conversion->plan, conversion->text);
+    Set set = set_plan(arena, &conversion, 1, NULL);
+    plan_lowered(arena, set.plan, set.label);
 }
 
 /* Whether the mutant was read. */

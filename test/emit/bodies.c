@@ -1,6 +1,6 @@
 /* Loop nests from bodies: merged factors, broadcasts, sums over rows and columns, long sums in fixed parts, operators of the user with arguments and absent operands.
 
-RUN: rm -rf %t && %hetucc --emit=c -o %t %s
+RUN: rm -rf %t && %hetucc --no-fuse --emit=c -o %t %s
 RUN: FileCheck %s < %t/bodies.kernels.c
 RUN: %cc -std=gnu17 -O2 -fopenmp -Wall -Wextra -Werror -I%root/include -c %t/bodies.kernels.c -o %t/object.o
 */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAIRS = 20000, MOST_DEVICES = 24, MOST_ELEMENTS = 700, ELEMENT = sizeof(float) };
+enum { PAIRS = 22000, MOST_DEVICES = 24, MOST_ELEMENTS = 700, ELEMENT = sizeof(float) };
 
 /* One random conversion. */
 typedef struct Pair {
@@ -178,6 +178,8 @@ static void note_loads(const Pair *pair)
         sent = fmax(sent, (double)(plan->sent[i] / ELEMENT));
     }
     must_move(pair->arena, &pair->had, &pair->has, &must_send, &must_receive);
+    CHECK(pair, total != lower_bound(&pair->had, &pair->has) || (sent >= must_send && received >= must_receive),
+          "the busiest devices move %.0f and %.0f elements, less than the bounds %.0f and %.0f", sent, received, must_send, must_receive);
     receive_ratios[ratio_count] = load_ratio(received, must_receive, even);
     send_ratios[ratio_count] = load_ratio(sent, must_send, even);
     if (getenv("RESHARDING_VERBOSE") && (receive_ratios[ratio_count] > 2 || send_ratios[ratio_count] > 2))
@@ -210,27 +212,23 @@ static int compare_floats(const void *a, const void *b)
     return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b);
 }
 
-/* How many of the ratios, which are sorted, are at most 2. */
-static int count_even(const float *ratios)
+static void print_ratios(const char *what, const float *ratios)
 {
-    int count = 0;
-    while (count < ratio_count && ratios[count] <= 2)
-        count++;
-    return count;
+    print_message("most %s over what must be or an even share: median %.3f, worst %.3f of %d pairs\n", what, (double)ratios[ratio_count / 2],
+                  (double)ratios[ratio_count - 1], ratio_count);
 }
 
-/* After test_pairs: loads are spread in the median pair, and in 98 of 100 pairs nobody moves more than twice what must be. */
+/* After test_pairs: nobody moves more than 1.25 times the larger of what must be and an even share in the median pair, and more than twice as much in any. */
 static void test_loads(void **state)
 {
     (void)state;
     assert_true(ratio_count > PAIRS / 40);
     qsort(receive_ratios, (size_t)ratio_count, sizeof *receive_ratios, compare_floats);
     qsort(send_ratios, (size_t)ratio_count, sizeof *send_ratios, compare_floats);
-    print_message("%d pairs; most received over what must be or an even share: median %.2f, worst %.2f, %d above 2; most sent: median %.2f, worst %.2f, %d above 2\n", ratio_count,
-                  (double)receive_ratios[ratio_count / 2], (double)receive_ratios[ratio_count - 1], ratio_count - count_even(receive_ratios),
-                  (double)send_ratios[ratio_count / 2], (double)send_ratios[ratio_count - 1], ratio_count - count_even(send_ratios));
+    print_ratios("received", receive_ratios);
+    print_ratios("sent", send_ratios);
     assert_true(receive_ratios[ratio_count / 2] <= 1.25f && send_ratios[ratio_count / 2] <= 1.25f);
-    assert_true(count_even(receive_ratios) >= ratio_count * 98 / 100 && count_even(send_ratios) >= ratio_count * 98 / 100);
+    assert_true(receive_ratios[ratio_count - 1] <= 2 && send_ratios[ratio_count - 1] <= 2);
     free(receive_ratios);
     free(send_ratios);
 }

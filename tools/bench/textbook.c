@@ -24,7 +24,7 @@ enum { RANKS = 4, SMALL_BYTES = 4 << 10, LARGE_BYTES = 16 << 20, ALIGNMENT = 64 
 
 /* A sample takes about SAMPLE_SECONDS, for which short conversions run several times. */
 enum { MOST_REPEATS = 100, LEAST_SAMPLES = 8, WARM_UPS = 3, PATIENCE = 10 };
-static const double SAMPLE_SECONDS = 2e-3, MOST_RATIO = 1.1;
+static const double SAMPLE_SECONDS = 5e-4, MOST_RATIO = 1.1;
 
 /* What is strided: nothing, what a rank sends, or what it receives. */
 typedef enum Strided { NOT_STRIDED, SENT_STRIDED, RECEIVED_STRIDED } Strided;

@@ -130,20 +130,26 @@ Case *case_read(Arena *arena, Diag *diag, Position at, const char *text)
         return NULL;
     }
     Position to_at = shifted(at, (size_t)(arrow + 2 - text));
-    conversion->from = read_layout(arena, diag, shifted(at, (size_t)(next - text)), arena_substring(arena, next, (size_t)(arrow - next)), conversion->shape);
+    conversion->from = read_layout(arena, diag, shifted(at, (size_t)(next - text)), arena_substring(arena, next, (size_t)(arrow - next)),
+                                   conversion->shape);
     conversion->to = read_layout(arena, diag, to_at, arrow + 2, conversion->shape);
     if (!conversion->from || !conversion->to)
         return NULL;
     StateKind from = layout_partial(conversion->from), to = layout_partial(conversion->to);
     if (from != STATE_DUP && to != STATE_DUP && from != to) {
-        diag_error(diag, shifted(to_at, partial_column(conversion->to)), "a tensor of pending %s cannot become one of pending %s", from == STATE_SUM ? "sums" : "maxima",
-                   to == STATE_SUM ? "sums" : "maxima");
+        diag_error(diag, shifted(to_at, partial_column(conversion->to)), "a tensor of pending %s cannot become one of pending %s",
+                   from == STATE_SUM ? "sums" : "maxima", to == STATE_SUM ? "sums" : "maxima");
         return NULL;
     }
     return conversion;
 }
 
-void case_plan(Arena *arena, Case *conversion, const Cluster *cluster)
+Set set_plan(Arena *arena, Case *const *cases, int count, const Cluster *cluster)
 {
-    conversion->plan = reshard_plan(arena, cluster, &(Conversion){conversion->shape, conversion->dtype, conversion->from, conversion->to});
+    Set set = {count, cases, count == 1 ? cases[0]->text : arena_format(arena, "%d tensors", count), NULL};
+    Conversion *conversions = arena_array(arena, Conversion, count);
+    for (int i = 0; i < count; i++)
+        conversions[i] = (Conversion){cases[i]->shape, cases[i]->dtype, cases[i]->from, cases[i]->to};
+    set.plan = reshard_plan_all(arena, cluster, conversions, count);
+    return set;
 }

@@ -1,4 +1,4 @@
-/* hetu-reshard: plans one conversion between layouts, shows the plan, and runs it. */
+/* hetu-reshard: plans conversions between layouts, shows the plan, and runs it. */
 #ifndef HETU_RESHARD_CASE_H
 #define HETU_RESHARD_CASE_H
 
@@ -9,34 +9,47 @@
 
 #include <stdio.h>
 
-/* 'f32[8,12]: SOURCE -> TARGET', read and planned. */
+/* 'f32[8,12]: SOURCE -> TARGET', as it was read. */
 typedef struct Case {
     const char *text;
     ht_dtype dtype;
     Shape shape;
     const Layout *from, *to;
-    const Plan *plan;
 } Case;
+
+/* Cases that are converted together, by one plan. `label` names them. */
+typedef struct Set {
+    int count;
+    Case *const *cases;
+    const char *label;
+    const Plan *plan;
+} Set;
 
 /* Reads and checks a case, whose text begins at `at`; NULL after an error was reported. */
 Case *case_read(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Plans it for a cluster; NULL: one host with equal links. */
-void case_plan(Arena *arena, Case *conversion, const Cluster *cluster);
-
 /* Bytes of an element. */
 int case_element(const Case *conversion);
 
-/* Shows the plan: a table, or JSON. */
-void report_table(FILE *out, const Case *conversion);
-void report_json(FILE *out, const Case *conversion);
+/* Plans cases for a cluster; NULL: one host with equal links. */
+Set set_plan(Arena *arena, Case *const *cases, int count, const Cluster *cluster);
 
-/* The ranks that MPI launched, and this one. */
+/* Shows the plan: a table, or JSON. */
+void report_table(FILE *out, const Set *set);
+void report_json(FILE *out, const Set *set);
+
+/* Connects the ranks that were launched: how many, and which this one is. */
 void run_open(int *argc, char ***argv, int *rank, int *ranks);
 void run_close(void);
 
-/* Runs the case as test/conformance/check_reshard.py says: what the device holds is read from `fill`, what it then holds is written to `dump`, and rank 0 writes
- * the traffic there. Ends the program with a message when a file cannot be read or written. */
-void run_case(const Case *conversion, int rank, const char *fill, const char *dump);
+/* Where the values of a case come from, and where they go. */
+typedef struct Folders {
+    const char *fill, *dump;
+} Folders;
+
+/* Runs cases as test/conformance/check_reshard.py says: what the device holds of each is read from its `fill`, what it then holds is
+ * written to its `dump`, and rank 0 writes the traffic of all to `folder`. Ends the program with a message when a file cannot be read or
+ * written. */
+void run_set(const Set *set, int rank, const Folders *folders, const char *folder);
 
 #endif

@@ -1,7 +1,9 @@
 /* hetu-reshard 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}'
  *
- * Prints the plan of a conversion, as a table or as JSON; under mpirun, with --fill and --dump, runs it. With --batch, each line of a file is a case, and case n
- * (from 0) uses the subfolders n of both folders; lines that are empty or begin with '#' or '!' are left out.
+ * Prints the plan of a conversion, as a table or as JSON; under mpirun, with --fill and --dump, runs it. Several cases are converted
+ * together, by one plan. With --batch, each line of a file is a case; lines that are empty or begin with '#' or '!' are left out. The cases
+ * of a batch are run one after another, or with --together by one plan. Where there are several cases, case n (from 0) uses the subfolders
+ * n of both folders.
  */
 #include "case.h"
 
@@ -10,9 +12,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+typedef Array(Case *) Cases;
+
 typedef struct Options {
-    const char *text, *fill, *dump, *cluster, *batch;
-    bool json;
+    Arena *arena;
+    Array(const char *) texts;
+    const char *fill, *dump, *cluster, *batch;
+    bool json, together;
 } Options;
 
 static const struct argp_option option_list[] = {
@@ -21,8 +27,21 @@ static const struct argp_option option_list[] = {
     {"fill", 'f', "DIR", 0, "Run the case: DIR/DEVICE.bin has what each device of the source holds", 0},
     {"dump", 'd', "DIR", 0, "Write what the devices of the target hold, and the traffic, to DIR", 0},
     {"batch", 'b', "FILE", 0, "Run every case of FILE, in subfolders 0, 1, ... of both folders", 0},
+    {"together", 't', 0, 0, "Convert all cases of the batch together, by one plan", 0},
     {0},
 };
+
+static void check_options(const Options *options, struct argp_state *state)
+{
+    if (!options->texts.count == !options->batch)
+        argp_error(state, "give a case, such as 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}', or --batch");
+    if (options->together && !options->batch)
+        argp_error(state, "--together needs --batch; several cases on the command line are converted together");
+    if (!options->fill != !options->dump)
+        argp_error(state, "--fill and --dump belong together");
+    if (options->batch && !options->fill && !options->together)
+        argp_error(state, "--batch needs --fill and --dump, or --together");
+}
 
 static error_t take_option(int key, char *value, struct argp_state *state)
 {
@@ -33,97 +52,135 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     case 'f': options->fill = value; return 0;
     case 'd': options->dump = value; return 0;
     case 'b': options->batch = value; return 0;
-    case ARGP_KEY_ARG:
-        if (options->text)
-            argp_error(state, "one case at a time");
-        options->text = value;
-        return 0;
-    case ARGP_KEY_END:
-        if (!options->text == !options->batch)
-            argp_error(state, "give a case, such as 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}', or --batch");
-        if (!options->fill != !options->dump || (options->batch && !options->fill))
-            argp_error(state, "--fill and --dump belong together");
-        return 0;
+    case 't': options->together = true; return 0;
+    case ARGP_KEY_ARG: array_push(options->arena, &options->texts, value); return 0;
+    case ARGP_KEY_END: check_options(options, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-static int highest_device(const Case *conversion)
+/* ---- reading ---- */
+
+static void add_case(Arena *arena, Diag *diag, Position at, const char *text, Cases *cases)
 {
-    return conversion->plan->devices[conversion->plan->device_count - 1];
+    Case *conversion = case_read(arena, diag, at, text);
+    if (conversion)
+        array_push(arena, cases, conversion);
 }
 
-/* The case of one line of a batch; its text is cut at '#'. */
-static Case *read_line(Arena *arena, Diag *diag, char *line)
+/* The case of one line of a batch, if it has one; its text is cut at '#'. */
+static void read_line(Arena *arena, Diag *diag, Position at, char *line, Cases *cases)
 {
     line[strcspn(line, "#\n")] = 0;
-    const char *text = line + strspn(line, " \t");
-    return *text && *text != '!' ? case_read(arena, diag, (Position){"case", 1, 1}, arena_string(arena, text)) : NULL;
+    size_t blank = strspn(line, " \t");
+    at.column += (int)blank;
+    if (line[blank] && line[blank] != '!')
+        add_case(arena, diag, at, arena_string(arena, line + blank), cases);
 }
 
-static int run_batch(const Options *options, const Cluster *cluster, int rank, int ranks)
+static void read_batch(Arena *arena, Diag *diag, const char *path, Cases *cases)
 {
-    FILE *file = fopen(options->batch, "r");
-    if (!file)
-        ht_fail("cannot open %s", options->batch);
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        diag_error(diag, (Position){0}, "cannot open %s", path);
+        return;
+    }
     char *line = NULL;
     size_t room = 0;
-    int number = 0;
-    mkdir(options->dump, 0777); // by every rank: one that has no part in the first cases may come here before rank 0
-    while (getline(&line, &room, file) > 0) {
-        Arena *arena = arena_create();
-        Case *conversion = read_line(arena, diag_create(arena, stderr), line);
-        if (conversion) {
-            case_plan(arena, conversion, cluster);
-            if (highest_device(conversion) >= ranks)
-                ht_fail("the case needs %d ranks: %s", highest_device(conversion) + 1, conversion->text);
-            run_case(conversion, rank, arena_format(arena, "%s/%d", options->fill, number), arena_format(arena, "%s/%d", options->dump, number));
-            number++;
-        }
-        arena_destroy(arena);
-    }
+    for (Position at = {path, 1, 1}; getline(&line, &room, file) > 0; at.line++)
+        read_line(arena, diag, at, line, cases);
     free(line);
     fclose(file);
-    return 0;
+    if (!cases->count && !diag_errors(diag))
+        diag_error(diag, (Position){path, 1, 1}, "the file has no case");
 }
 
-static int run_or_show(const Options *options, Case *conversion, int rank, int ranks)
+/* The cases of the command line, each a text of its own: "case", or "case 0" and so on. */
+static void read_texts(const Options *options, Diag *diag, Cases *cases)
 {
-    if (!options->fill) {
-        (options->json ? report_json : report_table)(stdout, conversion);
-        return 0;
+    for (int i = 0; i < options->texts.count; i++) {
+        const char *name = options->texts.count == 1 ? "case" : arena_format(options->arena, "case %d", i);
+        diag_source(diag, name, options->texts.at[i]);
+        add_case(options->arena, diag, (Position){name, 1, 1}, options->texts.at[i], cases);
     }
-    if (highest_device(conversion) >= ranks)
-        ht_fail("the case needs %d ranks: mpirun -np %d hetu-reshard ...", highest_device(conversion) + 1, highest_device(conversion) + 1);
-    run_case(conversion, rank, options->fill, options->dump);
-    return 0;
+}
+
+/* ---- running ---- */
+
+static void check_ranks(const Set *set, int ranks)
+{
+    int needed = set->plan->devices[set->plan->device_count - 1] + 1;
+    if (needed > ranks)
+        ht_fail("%s needs %d ranks: mpirun -np %d hetu-reshard ...", set->label, needed, needed);
+}
+
+/* The folders of case `number`: those of the command line where there is only one case. */
+static Folders folders_of(const Options *options, Arena *arena, int number)
+{
+    if (!options->batch && options->texts.count == 1)
+        return (Folders){options->fill, options->dump};
+    return (Folders){arena_format(arena, "%s/%d", options->fill, number), arena_format(arena, "%s/%d", options->dump, number)};
+}
+
+/* One after another. Every rank makes the folder: one that has no part in the first cases may come here before rank 0. */
+static void run_each(const Options *options, const Cases *cases, const Cluster *cluster, int rank, int ranks)
+{
+    mkdir(options->dump, 0777);
+    for (int i = 0; i < cases->count; i++) {
+        Arena *arena = arena_create();
+        Set set = set_plan(arena, &cases->at[i], 1, cluster);
+        Folders folders = folders_of(options, arena, i);
+        check_ranks(&set, ranks);
+        run_set(&set, rank, &folders, folders.dump);
+        arena_destroy(arena);
+    }
+}
+
+static void run_together(const Options *options, const Set *set, int rank, int ranks)
+{
+    Folders *folders = arena_array(options->arena, Folders, set->count);
+    for (int i = 0; i < set->count; i++)
+        folders[i] = folders_of(options, options->arena, i);
+    check_ranks(set, ranks);
+    run_set(set, rank, folders, options->dump);
+}
+
+static void run_or_show(const Options *options, const Cases *cases, const Cluster *cluster, int rank, int ranks)
+{
+    if (options->batch && !options->together) {
+        run_each(options, cases, cluster, rank, ranks);
+        return;
+    }
+    Set set = set_plan(options->arena, cases->at, cases->count, cluster);
+    if (options->fill)
+        run_together(options, &set, rank, ranks);
+    else
+        (options->json ? report_json : report_table)(stdout, &set);
 }
 
 int main(int argc, char **argv)
 {
-    Options options = {0};
-    const struct argp parser = {option_list, take_option, "CASE", "Plans, shows and runs a conversion between two layouts of a tensor.", 0, 0, 0};
+    Options options = {.arena = arena_create()};
+    const struct argp parser = {option_list, take_option, "CASE...", "Plans, shows and runs conversions between layouts of tensors.",
+                                0,           0,           0};
     argp_parse(&parser, argc, argv, 0, 0, &options);
-    Arena *arena = arena_create();
-    Diag *diag = diag_create(arena, stderr);
-    Case *conversion = NULL;
+    Diag *diag = diag_create(options.arena, stderr);
+    Cases cases = {0};
     const Cluster *cluster = NULL;
-    if (options.text) {
-        diag_source(diag, "case", options.text);
-        conversion = case_read(arena, diag, (Position){"case", 1, 1}, options.text);
-    }
+    read_texts(&options, diag, &cases);
+    if (options.batch)
+        read_batch(options.arena, diag, options.batch, &cases);
     if (options.cluster)
-        cluster = cluster_read(arena, diag, options.cluster);
+        cluster = cluster_read(options.arena, diag, options.cluster);
     diag_finish(diag);
     if (diag_errors(diag))
         return 1;
-    if (conversion)
-        case_plan(arena, conversion, cluster);
     int rank = 0, ranks = 1;
     if (options.fill)
         run_open(&argc, &argv, &rank, &ranks);
-    int status = conversion ? run_or_show(&options, conversion, rank, ranks) : run_batch(&options, cluster, rank, ranks);
-    run_close();
-    arena_destroy(arena);
-    return status;
+    run_or_show(&options, &cases, cluster, rank, ranks);
+    if (options.fill)
+        run_close();
+    arena_destroy(options.arena);
+    return 0;
 }

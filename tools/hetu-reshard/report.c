@@ -1,14 +1,34 @@
 #include "case.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 
 static const char *verb_name(const Step *step)
 {
-    static const char *const names[] = {[HT_ALL_REDUCE] = "all-reduce", [HT_REDUCE_SCATTER] = "reduce-scatter", [HT_ALL_GATHER] = "all-gather",
-                                        [HT_ALL_TO_ALL] = "all-to-all", [HT_BROADCAST] = "broadcast",           [HT_REDUCE] = "reduce",
-                                        [HT_EXCHANGE] = "send-receive"};
+    static const char *const names[] = {
+        [HT_ALL_REDUCE] = "all-reduce", [HT_REDUCE_SCATTER] = "reduce-scatter", [HT_ALL_GATHER] = "all-gather",
+        [HT_ALL_TO_ALL] = "all-to-all", [HT_BROADCAST] = "broadcast",           [HT_REDUCE] = "reduce",
+        [HT_EXCHANGE] = "send-receive"};
     return names[step->verb];
 }
+
+/* By tensor, whether segments have something of it; the number of these is the result. */
+static int mark_tensors(const Plan *plan, const Segments *segments, bool *marked)
+{
+    int count = 0;
+    for (int i = 0; i < segments->count; i++) {
+        const Segment *segment = &segments->at[i];
+        const Stack *stack = task_stack(plan, segment->task);
+        int64_t volume = plan->tasks.at[segment->task].volume / stack->tensor_count;
+        for (int64_t k = segment->lo / volume; k * volume < segment->hi; k++) {
+            count += !marked[stack->tensors[k]];
+            marked[stack->tensors[k]] = true;
+        }
+    }
+    return count;
+}
+
+/* ---- table ---- */
 
 static void print_group(FILE *out, const Devices *group)
 {
@@ -17,35 +37,49 @@ static void print_group(FILE *out, const Devices *group)
     fputs("]", out);
 }
 
-static void print_step(FILE *out, const Case *conversion, int number)
+static void print_message(FILE *out, const Set *set, const Message *message)
 {
-    const Step *step = &conversion->plan->steps.at[number];
+    fprintf(out, "        %d -> %d  %lld bytes", message->sender, message->receiver, (long long)message->bytes);
+    if (set->count > 1) {
+        Arena *scratch = arena_create();
+        int count = mark_tensors(set->plan, &message->segments, arena_array(scratch, bool, set->count));
+        fprintf(out, count > 1 ? " of %d tensors" : " of %d tensor", count);
+        arena_destroy(scratch);
+    }
+    fputc('\n', out);
+}
+
+static void print_step(FILE *out, const Set *set, int number)
+{
+    const Step *step = &set->plan->steps.at[number];
     fprintf(out, "%4d  %-15s", number + 1, verb_name(step));
     if (step->group.count) {
         print_group(out, &step->group);
         for (int i = 0; i < step_part_count(step); i++)
-            fprintf(out, i ? ",%lld" : "  parts %lld", (long long)segments_bytes(conversion->plan, &step->parts[i]));
+            fprintf(out, i ? ",%lld" : "  parts %lld", (long long)segments_bytes(set->plan, &step->parts[i]));
     } else
         fprintf(out, "%d messages%s", step->messages.count, step->combine ? ", reduced at the receivers" : "");
     fputc('\n', out);
-    for (int i = 0; i < step->messages.count; i++) {
-        const Message *message = &step->messages.at[i];
-        fprintf(out, "        %d -> %d  %lld bytes\n", message->sender, message->receiver, (long long)message->bytes);
-    }
+    for (int i = 0; i < step->messages.count; i++)
+        print_message(out, set, &step->messages.at[i]);
 }
 
-void report_table(FILE *out, const Case *conversion)
+void report_table(FILE *out, const Set *set)
 {
-    const Plan *plan = conversion->plan;
-    fprintf(out, "%s\n%s: %lld bytes received in all, %.3g s\n", conversion->text, plan_name(plan), (long long)plan_bytes(plan), plan_seconds(plan));
+    const Plan *plan = set->plan;
+    for (int i = 0; i < set->count; i++)
+        fprintf(out, "%s\n", set->cases[i]->text);
+    fprintf(out, "%s: %lld bytes received in all, %.3g s\n", plan_name(plan), (long long)plan_bytes(plan), plan_seconds(plan));
     fprintf(out, "step  what           who\n");
     for (int s = 0; s < plan->steps.count; s++)
-        print_step(out, conversion, s);
+        print_step(out, set, s);
     fprintf(out, "device       received           sent        scratch\n");
     for (int i = 0; i < plan->device_count; i++)
         fprintf(out, "%6d %14lld %14lld %14lld\n", plan->devices[i], (long long)plan->received[i], (long long)plan->sent[i],
                 (long long)plan_scratch_bytes(plan, plan->devices[i]));
 }
+
+/* ---- JSON ---- */
 
 static json_t *json_devices(const Devices *devices)
 {
@@ -55,33 +89,66 @@ static json_t *json_devices(const Devices *devices)
     return list;
 }
 
-static json_t *json_step(const Case *conversion, const Step *step)
+/* The numbers of the tensors that segments are of. */
+static json_t *json_tensors(const Set *set, const Segments *segments)
+{
+    Arena *scratch = arena_create();
+    bool *marked = arena_array(scratch, bool, set->count);
+    json_t *list = json_array();
+    mark_tensors(set->plan, segments, marked);
+    for (int t = 0; t < set->count; t++)
+        if (marked[t])
+            json_array_append_new(list, json_integer(t));
+    arena_destroy(scratch);
+    return list;
+}
+
+static json_t *json_message(const Set *set, const Message *message)
+{
+    json_t *object = json_pack("{s:i,s:i,s:I}", "from", message->sender, "to", message->receiver, "bytes", (json_int_t)message->bytes);
+    if (set->count > 1)
+        json_object_set_new(object, "tensors", json_tensors(set, &message->segments));
+    return object;
+}
+
+static json_t *json_step(const Set *set, const Step *step)
 {
     json_t *object = json_object(), *parts = json_array(), *messages = json_array();
     json_object_set_new(object, "what", json_string(verb_name(step)));
     json_object_set_new(object, "group", json_devices(&step->group));
     json_object_set_new(object, "reduces", json_boolean(step->combine));
     for (int i = 0; i < step_part_count(step); i++)
-        json_array_append_new(parts, json_integer(segments_bytes(conversion->plan, &step->parts[i])));
+        json_array_append_new(parts, json_integer(segments_bytes(set->plan, &step->parts[i])));
     for (int i = 0; i < step->messages.count; i++)
-        json_array_append_new(messages, json_pack("{s:i,s:i,s:I}", "from", step->messages.at[i].sender, "to", step->messages.at[i].receiver, "bytes",
-                                                  (json_int_t)step->messages.at[i].bytes));
+        json_array_append_new(messages, json_message(set, &step->messages.at[i]));
     json_object_set_new(object, "parts", parts);
     json_object_set_new(object, "messages", messages);
     return object;
 }
 
-void report_json(FILE *out, const Case *conversion)
+/* `case`: the text of the only case; or `cases`: a list of all. */
+static json_t *json_cases(const Set *set)
 {
-    const Plan *plan = conversion->plan;
-    json_t *steps = json_array(), *devices = json_array();
+    if (set->count == 1)
+        return json_pack("{s:s}", "case", set->cases[0]->text);
+    json_t *list = json_array();
+    for (int i = 0; i < set->count; i++)
+        json_array_append_new(list, json_string(set->cases[i]->text));
+    return json_pack("{s:o}", "cases", list);
+}
+
+void report_json(FILE *out, const Set *set)
+{
+    const Plan *plan = set->plan;
+    json_t *steps = json_array(), *devices = json_array(), *top = json_cases(set);
     for (int s = 0; s < plan->steps.count; s++)
-        json_array_append_new(steps, json_step(conversion, &plan->steps.at[s]));
+        json_array_append_new(steps, json_step(set, &plan->steps.at[s]));
     for (int i = 0; i < plan->device_count; i++)
-        json_array_append_new(devices, json_pack("{s:i,s:I,s:I,s:I}", "device", plan->devices[i], "received", (json_int_t)plan->received[i], "sent",
-                                                 (json_int_t)plan->sent[i], "scratch", (json_int_t)plan_scratch_bytes(plan, plan->devices[i])));
-    json_t *top = json_pack("{s:s,s:s,s:I,s:f,s:o,s:o}", "case", conversion->text, "name", plan_name(plan), "bytes", (json_int_t)plan_bytes(plan), "seconds",
-                            plan_seconds(plan), "steps", steps, "devices", devices);
+        json_array_append_new(devices,
+                              json_pack("{s:i,s:I,s:I,s:I}", "device", plan->devices[i], "received", (json_int_t)plan->received[i], "sent",
+                                        (json_int_t)plan->sent[i], "scratch", (json_int_t)plan_scratch_bytes(plan, plan->devices[i])));
+    json_object_update_new(top, json_pack("{s:s,s:I,s:f,s:o,s:o}", "name", plan_name(plan), "bytes", (json_int_t)plan_bytes(plan),
+                                          "seconds", plan_seconds(plan), "steps", steps, "devices", devices));
     json_dumpf(top, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     fputc('\n', out);
     json_decref(top);

@@ -1,29 +1,29 @@
 #include "case.h"
 
+#include "comm/channel.h"
+#include "comm/world.h"
+#include "core/device.h"
+
 #include <errno.h>
-#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-static bool launched;
-
 void run_open(int *argc, char ***argv, int *rank, int *ranks)
 {
-    *rank = 0;
-    *ranks = 1;
-    launched = getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMIX_RANK") || getenv("PMI_RANK");
-    if (!launched)
-        return;
-    MPI_Init(argc, argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, rank);
-    MPI_Comm_size(MPI_COMM_WORLD, ranks);
+    world_open(argc, argv);
+    *rank = world_rank();
+    *ranks = world_size();
+    const char *missing = device_open();
+    if (missing)
+        ht_fail("%s", missing);
+    device_connect();
 }
 
 void run_close(void)
 {
-    if (launched)
-        MPI_Finalize();
+    device_close();
+    world_close();
 }
 
 static FILE *open_file(const char *folder, int device, const char *suffix, const char *mode)
@@ -43,15 +43,6 @@ static void close_written(FILE *file, const char *folder)
         ht_fail("cannot write in %s: %s", folder, strerror(errno));
 }
 
-/* A buffer, aligned as the run-time library asks. */
-static void *buffer(size_t bytes)
-{
-    void *memory = aligned_alloc(64, (bytes + 127) / 64 * 64);
-    if (!memory)
-        ht_fail("out of memory: %zu bytes", bytes);
-    return memory;
-}
-
 static void write_boxes(const Region *region, int device, const char *dump)
 {
     FILE *file = open_file(dump, device, "boxes", "w");
@@ -63,46 +54,115 @@ static void write_boxes(const Region *region, int device, const char *dump)
     close_written(file, dump);
 }
 
-static void write_data(const void *data, size_t bytes, int device, const char *dump)
+static void write_data(void *data, size_t bytes, int device, const char *dump)
 {
     FILE *file = open_file(dump, device, "bin", "wb");
-    if (fwrite(data, 1, bytes, file) != bytes)
+    void *host = device_map(data, (int64_t)bytes, DEVICE_READ);
+    if (fwrite(host, 1, bytes, file) != bytes)
         ht_fail("cannot write in %s: %s", dump, strerror(errno));
+    device_unmap(data, host, (int64_t)bytes, DEVICE_READ);
     close_written(file, dump);
 }
 
-static void write_traffic(const Case *conversion, const ht_reshard *plan, const char *dump)
+/* Reads what a device holds of the source. */
+static void read_data(void *data, size_t bytes, int device, const char *fill)
 {
-    FILE *file = open_file(dump, -1, "traffic.tsv", "w");
-    for (int i = 0; i < conversion->plan->device_count; i++)
-        fprintf(file, "%d\t%lld\n", conversion->plan->devices[i], (long long)ht_reshard_received(plan, conversion->plan->devices[i]));
-    close_written(file, dump);
+    FILE *file = open_file(fill, device, "bin", "rb");
+    void *host = device_map(data, (int64_t)bytes, DEVICE_WRITE);
+    if (fread(host, 1, bytes, file) != bytes)
+        ht_fail("%s/%d.bin is shorter than the %zu bytes that device %d holds", fill, device, bytes, device);
+    device_unmap(data, host, (int64_t)bytes, DEVICE_WRITE);
+    fclose(file);
 }
 
-void run_case(const Case *conversion, int rank, const char *fill, const char *dump)
+/* Fills with NaN what nothing may leave as it is. */
+static void spoil_data(void *data, size_t bytes)
+{
+    void *host = device_map(data, (int64_t)bytes, DEVICE_WRITE);
+    memset(host, 0xff, bytes);
+    device_unmap(data, host, (int64_t)bytes, DEVICE_WRITE);
+}
+
+static void write_traffic(const Set *set, const ht_reshard *plan, const char *folder)
+{
+    FILE *file = open_file(folder, -1, "traffic.tsv", "w");
+    for (int i = 0; i < set->plan->device_count; i++)
+        fprintf(file, "%d\t%lld\n", set->plan->devices[i], (long long)ht_reshard_received(plan, set->plan->devices[i]));
+    close_written(file, folder);
+}
+
+/* ---- running ---- */
+
+/* What this rank holds of a case before and after. */
+typedef struct Held {
+    Region from, to;
+    size_t from_bytes, to_bytes;
+} Held;
+
+static Held held_of(Arena *arena, const Case *conversion, int rank)
+{
+    size_t element = (size_t)case_element(conversion);
+    Held held = {.from = layout_region(arena, conversion->from, conversion->shape, rank),
+                 .to = layout_region(arena, conversion->to, conversion->shape, rank)};
+    held.from_bytes = (size_t)held.from.volume * element;
+    held.to_bytes = (size_t)held.to.volume * element;
+    return held;
+}
+
+/* Storage of the source, with the values of `fill`. */
+static void *make_source(const Held *held, int rank, const char *fill)
+{
+    void *source = device_alloc((int64_t)held->from_bytes);
+    if (held->from.member)
+        read_data(source, held->from_bytes, rank, fill);
+    return source;
+}
+
+static void *make_target(const Held *held)
+{
+    void *target = device_alloc((int64_t)held->to_bytes);
+    spoil_data(target, held->to_bytes);
+    return target;
+}
+
+static void write_result(const Held *held, void *target, int rank, const char *dump)
+{
+    mkdir(dump, 0777);
+    if (!held->to.member)
+        return;
+    write_boxes(&held->to, rank, dump);
+    write_data(target, held->to_bytes, rank, dump);
+}
+
+/* The conversion itself. */
+static void convert(const ht_reshard *plan, int rank, void *const *sources, void *const *targets)
+{
+    void *scratch = device_alloc(ht_reshard_scratch(plan, rank));
+    if (channel_of_device()->prepare)
+        channel_of_device()->prepare(&plan, 1);
+    ht_reshard_run_all(plan, rank, (const void *const *)sources, targets, scratch);
+    device_free(scratch);
+}
+
+void run_set(const Set *set, int rank, const Folders *folders, const char *folder)
 {
     Arena *arena = arena_create();
-    Region from = layout_region(arena, conversion->from, conversion->shape, rank), to = layout_region(arena, conversion->to, conversion->shape, rank);
-    size_t element = (size_t)case_element(conversion), from_bytes = (size_t)from.volume * element, to_bytes = (size_t)to.volume * element;
-    const ht_reshard *plan = plan_lowered(arena, conversion->plan, conversion->text);
-    void *source = buffer(from_bytes), *target = buffer(to_bytes), *scratch = buffer((size_t)ht_reshard_scratch(plan, rank));
-    if (from.member) {
-        FILE *file = open_file(fill, rank, "bin", "rb");
-        if (fread(source, 1, from_bytes, file) != from_bytes)
-            ht_fail("%s/%d.bin is shorter than the %zu bytes that device %d holds", fill, rank, from_bytes, rank);
-        fclose(file);
+    const ht_reshard *plan = plan_lowered(arena, set->plan, set->label);
+    Held *held = arena_array(arena, Held, set->count);
+    void **sources = arena_array(arena, void *, set->count), **targets = arena_array(arena, void *, set->count);
+    for (int i = 0; i < set->count; i++) {
+        held[i] = held_of(arena, set->cases[i], rank);
+        sources[i] = make_source(&held[i], rank, folders[i].fill);
+        targets[i] = make_target(&held[i]);
     }
-    memset(target, 0xff, to_bytes);
-    ht_reshard_run(plan, rank, source, target, scratch);
-    mkdir(dump, 0777);
-    if (to.member) {
-        write_boxes(&to, rank, dump);
-        write_data(target, to_bytes, rank, dump);
+    convert(plan, rank, sources, targets);
+    mkdir(folder, 0777);
+    for (int i = 0; i < set->count; i++) {
+        write_result(&held[i], targets[i], rank, folders[i].dump);
+        device_free(sources[i]);
+        device_free(targets[i]);
     }
     if (!rank)
-        write_traffic(conversion, plan, dump);
-    free(source);
-    free(target);
-    free(scratch);
+        write_traffic(set, plan, folder);
     arena_destroy(arena);
 }

@@ -7,58 +7,14 @@
  * may be rounded to the storage type before, and the result is rounded to it: half a unit in the last place, at most 2^-8 of each |x y| and
  * of the result for bf16 (it has 8 bits), nothing for f32. Arithmetic in f32 adds at most 1e-6 of the sum of magnitudes.
  */
-#include <hetu/cuda.h>
-#include <hetu/kernel.h>
-
-#include "core/kernels.h"
-#include "cuda/cuda.h"
+#include "attention_runtime.h"
 
 #include <dlfcn.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <vector>
 
 #ifdef HT_EMULATED
 extern "C" uint64_t ht_emulated_bank_conflicts(void);
 #endif
-
-/* ---- what the kernels need of a runtime ---- */
-
-static cudaStream_t stream;
-
-extern "C" cudaStream_t ht_compute_stream(void) { return stream; }
-
-extern "C" void ht_cuda_check(cudaError_t code, const char *call, const char *file, int line)
-{
-    if (code != cudaSuccess) {
-        fprintf(stderr, "%s:%d: %s: %s\n", file, line, call, cudaGetErrorString(code));
-        exit(1);
-    }
-}
-
-extern "C" void ht_fail(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    exit(1);
-}
-
-void *cuda_scratch(int64_t bytes)
-{
-    static void *memory;
-    static int64_t size;
-    if (bytes > size) {
-        HT_CUDA(cudaFree(memory));
-        HT_CUDA(cudaMalloc(&memory, (size_t)bytes));
-        size = bytes;
-    }
-    return memory;
-}
 
 /* ---- cases ---- */
 
@@ -291,17 +247,6 @@ struct Memory {
     }
 };
 
-static ht_view view_of(void *data, ht_dtype dtype, const std::vector<int64_t> &extent)
-{
-    ht_view view = {};
-    view.data = data;
-    view.dtype = dtype;
-    view.rank = (int)extent.size();
-    for (size_t i = 0; i < extent.size(); i++)
-        view.extent[i] = view.global[i] = extent[i];
-    return view;
-}
-
 static ht_view put(Memory *memory, const Tensor &x, bool bf16)
 {
     if (!bf16)
@@ -377,20 +322,10 @@ static void run_case(const char *where, bool device, const Data &data, const Ref
     ht_view to_forward[] = {put(&memory, empty_q, data.bf16), put(&memory, empty_lse, false)};
     ht_view to_backward[] = {put(&memory, empty_q, data.bf16), put(&memory, empty_k, data.bf16), put(&memory, empty_k, data.bf16)};
     ht_view in_forward[] = {q, k, v, segments}, in_backward[] = {dy, q, k, v, y, lse, segments};
-    ht_attr attr = {};
-    attr.i = data.shape.causal;
-    ht_call call = {};
-    call.attr = &attr;
-    call.operand = in_forward;
-    call.operand_count = 4;
-    call.result = to_forward;
-    call.result_count = 2;
-    forward(&call);
-    call.operand = in_backward;
-    call.operand_count = 7;
-    call.result = to_backward;
-    call.result_count = 3;
-    backward(&call);
+    AttentionCall forward_call(in_forward, 4, to_forward, 2, data.shape.causal);
+    forward(&forward_call.call);
+    AttentionCall backward_call(in_backward, 7, to_backward, 3, data.shape.causal);
+    backward(&backward_call.call);
     HT_CUDA(cudaDeviceSynchronize());
     check(where, data, "y", get(memory, to_forward[0]), want.y, data.bf16);
     check(where, data, "lse", get(memory, to_forward[1]), want.lse, false);
@@ -417,7 +352,7 @@ int main(int count, char **argument)
         fprintf(stderr, "%s\n", dlerror());
         return 1;
     }
-    HT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    open_runtime();
     for (const Case &c : cases)
         for (int bf16 = 0; bf16 < 2; bf16++) {
             Data data(c, bf16);

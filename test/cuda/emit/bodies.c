@@ -1,9 +1,9 @@
 /* Generated kernels: neighbouring elements at once where sizes and alignment allow it, broadcasts, elements that lie apart, sums by warps, blocks, grids and
 columns, names that C++ or the kernels use themselves.
 
-RUN: rm -rf %t && %hetucc --backend=cuda --emit=c -o %t %s
+RUN: rm -rf %t && %hetucc --no-fuse --backend=cuda --emit=c -o %t %s
 RUN: FileCheck %s < %t/bodies.kernels.cu
-RUN: rm -rf %t.again && %hetucc --backend=cuda --emit=c -o %t.again %s && diff -r %t %t.again
+RUN: rm -rf %t.again && %hetucc --no-fuse --backend=cuda --emit=c -o %t.again %s && diff -r %t %t.again
 */
 #include <hetu/hetu.h>
 

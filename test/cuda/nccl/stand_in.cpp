@@ -1,0 +1,591 @@
+/* NCCL's interface over MPI and host memory, for programs that run under test/cuda/emulate: it does what every call says, and ends the program where
+ * the ranks' calls do not fit together, with both calls in the message. On a GPU such programs hang, or read what is not there.
+ *
+ * Checked are: the order of the calls on a communicator and what each says (verb, count, type, operation, root), that groups have the same calls on
+ * all members, that sends meet receives of as many elements, that memory is the device's and ranges do not overlap but where NCCL allows it, that
+ * a communicator stays on one stream, and that nobody waits for a call that never comes. A call is carried out when its stream does.
+ *
+ *     HETU_STAND_IN_TIMEOUT   seconds until a call that meets no other ends the program; 30
+ *     HETU_STAND_IN_FAIL      ncclCommGetAsyncError reports an error after so many calls
+ *     HETU_STAND_IN_LOG       a file name: every call of rank r is listed in NAME.r
+ */
+#include <nccl.h>
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <string>
+#include <thread>
+#include <vector>
+
+struct ncclComm {
+    MPI_Comm mpi = MPI_COMM_NULL;
+    int rank = 0, size = 0;
+    std::vector<int> members; // ranks of the world
+    cudaStream_t stream = nullptr;
+    bool used = false, world = false;
+    int64_t calls = 0; // collectives that were carried out
+};
+
+namespace {
+
+enum Verb { ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, SPLIT, SEND, RECEIVE };
+
+const char *const verb_names[] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce", "split", "send", "receive"};
+const char *const type_names[] = {"int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16"};
+const size_t type_bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+const char *const op_names[] = {"sum", "product", "max", "min", "mean"};
+
+/* What a call says; compared between ranks byte for byte. `of` is how many calls its group has on this communicator. */
+struct Words {
+    int64_t number, count;
+    int32_t verb, type, op, root, of, unused;
+};
+
+struct Call {
+    Words words;
+    const void *send;
+    void *receive;
+    ncclComm *comm;
+    cudaStream_t stream;
+};
+
+int depth; // of groups
+std::vector<Call> collected;
+int64_t executed;
+bool own_mpi;
+
+int world_rank()
+{
+    int rank = 0, up = 0;
+    MPI_Initialized(&up);
+    if (up)
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+[[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+void fail(const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "emulated NCCL: rank %d: %s\n", world_rank(), text);
+    fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    abort();
+}
+
+/* ---- words for messages ---- */
+
+std::string name_of(const Words &words)
+{
+    std::string text = verb_names[words.verb];
+    if (words.verb == SPLIT)
+        return text;
+    text += " of " + std::to_string(words.count) + " " + type_names[words.type];
+    if (words.verb == ALL_REDUCE || words.verb == REDUCE_SCATTER || words.verb == REDUCE)
+        text += std::string(" (") + op_names[words.op] + ")";
+    if (words.verb == BROADCAST || words.verb == REDUCE)
+        text += ", root " + std::to_string(words.root);
+    if (words.verb == SEND || words.verb == RECEIVE)
+        text += (words.verb == SEND ? " to " : " from ") + std::to_string(words.root);
+    if (words.of > 1)
+        text += ", in a group of " + std::to_string(words.of);
+    return text;
+}
+
+std::string name_of(const ncclComm *comm)
+{
+    std::string text = "the communicator of ranks";
+    for (size_t i = 0; i < comm->members.size(); i++)
+        text += (i ? ", " : " ") + std::to_string(comm->members[i]);
+    return text;
+}
+
+void log_call(const Call &call)
+{
+    static FILE *file;
+    const char *name = getenv("HETU_STAND_IN_LOG");
+    if (!name)
+        return;
+    if (!file)
+        file = fopen((std::string(name) + "." + std::to_string(world_rank())).c_str(), "w");
+    if (!file)
+        fail("cannot write %s", name);
+    fprintf(file, "%s on %s\n", name_of(call.words).c_str(), name_of(call.comm).c_str());
+    fflush(file);
+}
+
+/* ---- waiting with an end ---- */
+
+double seconds_allowed()
+{
+    const char *text = getenv("HETU_STAND_IN_TIMEOUT");
+    return text ? atof(text) : 30;
+}
+
+/* Waits for requests; false when they are not done in time. */
+bool wait_all(std::vector<MPI_Request> &requests)
+{
+    auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds_allowed());
+    for (int done = 0; !done;) {
+        MPI_Testall((int)requests.size(), requests.data(), &done, MPI_STATUSES_IGNORE);
+        if (!done && std::chrono::steady_clock::now() > end)
+            return false;
+        if (!done)
+            std::this_thread::yield();
+    }
+    return true;
+}
+
+/* What every member passes, in the order of the members. */
+template <typename T> std::vector<T> gather(const ncclComm *comm, const T &mine, const Words &words)
+{
+    std::vector<T> all((size_t)comm->size);
+    std::vector<MPI_Request> request(1);
+    MPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm->mpi, &request[0]);
+    if (!wait_all(request))
+        fail("call %lld on %s, %s, meets no call of some other rank for %g s", (long long)words.number, name_of(comm).c_str(),
+             name_of(words).c_str(), seconds_allowed());
+    return all;
+}
+
+/* Ends the program unless all members say the same. */
+void agree(const ncclComm *comm, const Words &words)
+{
+    std::vector<Words> all = gather(comm, words, words);
+    for (int i = 0; i < comm->size; i++)
+        if (memcmp(&all[(size_t)i], &words, sizeof words))
+            fail("call %lld on %s is %s; call %lld of rank %d is %s", (long long)words.number, name_of(comm).c_str(), name_of(words).c_str(),
+                 (long long)all[(size_t)i].number, comm->members[(size_t)i], name_of(all[(size_t)i]).c_str());
+}
+
+/* ---- arithmetic ---- */
+
+float bf16_load(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+uint16_t bf16_store(float value)
+{
+    uint32_t wide;
+    memcpy(&wide, &value, sizeof wide);
+    return value != value ? (uint16_t)0x7fff : (uint16_t)((wide + 0x7fff + (wide >> 16 & 1)) >> 16);
+}
+
+template <typename T> T apply(T a, T b, int op) { return op == ncclSum ? (T)(a + b) : b > a ? b : a; }
+
+template <typename T> void fold_as(void *to, const void *from, int64_t count, int op)
+{
+    for (int64_t i = 0; i < count; i++)
+        ((T *)to)[i] = apply(((T *)to)[i], ((const T *)from)[i], op);
+}
+
+void fold(void *to, const void *from, int64_t count, int type, int op)
+{
+    switch (type) {
+    case ncclFloat32: fold_as<float>(to, from, count, op); return;
+    case ncclFloat64: fold_as<double>(to, from, count, op); return;
+    case ncclInt32: fold_as<int32_t>(to, from, count, op); return;
+    case ncclInt64: fold_as<int64_t>(to, from, count, op); return;
+    case ncclBfloat16:
+        for (int64_t i = 0; i < count; i++)
+            ((uint16_t *)to)[i] = bf16_store(apply(bf16_load(((uint16_t *)to)[i]), bf16_load(((const uint16_t *)from)[i]), op));
+        return;
+    default: fail("reductions of %s are not emulated", type_names[type]);
+    }
+}
+
+/* ---- carrying out ---- */
+
+/* The elements of all members, one member after another; broadcasts and gathers too go through it. */
+std::vector<char> gather_data(const Call &call, size_t bytes)
+{
+    std::vector<char> all(bytes * (size_t)call.comm->size);
+    std::vector<char> mine(bytes);
+    if (call.send)
+        memcpy(mine.data(), call.send, bytes);
+    const size_t most = 1 << 30;
+    for (size_t at = 0; at < bytes; at += most) {
+        int part = (int)std::min(most, bytes - at);
+        std::vector<char> parts((size_t)part * (size_t)call.comm->size);
+        MPI_Allgather(mine.data() + at, part, MPI_BYTE, parts.data(), part, MPI_BYTE, call.comm->mpi);
+        for (size_t i = 0; i < (size_t)call.comm->size; i++)
+            memcpy(all.data() + i * bytes + at, parts.data() + i * (size_t)part, (size_t)part);
+    }
+    return all;
+}
+
+void collective(const Call &call)
+{
+    const Words &w = call.words;
+    int members = call.comm->size, mine = call.comm->rank;
+    int64_t sent = w.verb == REDUCE_SCATTER ? w.count * members : w.count;
+    size_t size = type_bytes[w.type], bytes = (size_t)sent * size;
+    std::vector<char> all = gather_data(call, bytes);
+    if (w.verb == ALL_GATHER) {
+        memcpy(call.receive, all.data(), all.size());
+        return;
+    }
+    if (w.verb == BROADCAST) {
+        memcpy(call.receive, all.data() + (size_t)w.root * bytes, bytes);
+        return;
+    }
+    for (int i = 1; i < members; i++)
+        fold(all.data(), all.data() + (size_t)i * bytes, sent, w.type, w.op);
+    size_t first = w.verb == REDUCE_SCATTER ? (size_t)(w.count * mine) * size : 0;
+    if (w.verb != REDUCE || mine == w.root)
+        memcpy(call.receive, all.data() + first, (size_t)w.count * size);
+}
+
+/* A message as it travels: its words, then its elements. */
+struct Parcel {
+    const Call *call;
+    std::vector<char> bytes;
+};
+
+const int message_tag = 5;
+
+/* Begins all sends and receives of a group. */
+std::vector<Parcel> post(const std::vector<Call> &calls, std::vector<MPI_Request> &requests)
+{
+    std::vector<Parcel> parcels;
+    for (const Call &call : calls)
+        if (call.words.verb == SEND || call.words.verb == RECEIVE)
+            parcels.push_back({&call, std::vector<char>(sizeof(Words) + (size_t)call.words.count * type_bytes[call.words.type])});
+    for (Parcel &parcel : parcels) {
+        const Call &call = *parcel.call;
+        MPI_Request request;
+        if (call.words.verb == SEND) {
+            memcpy(parcel.bytes.data(), &call.words, sizeof(Words));
+            memcpy(parcel.bytes.data() + sizeof(Words), call.send, parcel.bytes.size() - sizeof(Words));
+            MPI_Issend(parcel.bytes.data(), (int)parcel.bytes.size(), MPI_BYTE, call.words.root, message_tag, call.comm->mpi, &request);
+        } else
+            MPI_Irecv(parcel.bytes.data(), (int)parcel.bytes.size(), MPI_BYTE, call.words.root, message_tag, call.comm->mpi, &request);
+        requests.push_back(request);
+    }
+    return parcels;
+}
+
+/* What came must be what the receiver expects. */
+void open_parcel(const Parcel &parcel)
+{
+    const Call &call = *parcel.call;
+    Words sent;
+    memcpy(&sent, parcel.bytes.data(), sizeof sent);
+    if (sent.count != call.words.count || sent.type != call.words.type)
+        fail("its %s on %s meets a %s of rank %d", name_of(call.words).c_str(), name_of(call.comm).c_str(), name_of(sent).c_str(),
+             call.comm->members[(size_t)call.words.root]);
+    memcpy(call.receive, parcel.bytes.data() + sizeof sent, parcel.bytes.size() - sizeof sent);
+}
+
+/* A message that is too long for its receive is an error of MPI, which tells no sizes. */
+void check_length(const Parcel &parcel)
+{
+    MPI_Status status;
+    int flag = 0, length = 0;
+    auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds_allowed());
+    const Call &call = *parcel.call;
+    while (!flag) {
+        MPI_Iprobe(call.words.root, message_tag, call.comm->mpi, &flag, &status);
+        if (!flag && std::chrono::steady_clock::now() > end)
+            fail("its %s on %s meets no send for %g s", name_of(call.words).c_str(), name_of(call.comm).c_str(), seconds_allowed());
+    }
+    MPI_Get_count(&status, MPI_BYTE, &length);
+    if ((size_t)length != parcel.bytes.size())
+        fail("its %s on %s meets a send of %lld bytes by rank %d", name_of(call.words).c_str(), name_of(call.comm).c_str(),
+             (long long)length - (long long)sizeof(Words), call.comm->members[(size_t)call.words.root]);
+}
+
+/* Sends go first, without waiting; receives are taken one after another, each after a look at its length. */
+void messages(const std::vector<Call> &calls)
+{
+    std::vector<MPI_Request> sends;
+    std::vector<Call> sent, received;
+    for (const Call &call : calls)
+        (call.words.verb == SEND ? sent : call.words.verb == RECEIVE ? received : sent).push_back(call);
+    std::vector<Parcel> out = post(sent, sends);
+    for (const Call &call : received) {
+        Parcel parcel = {&call, std::vector<char>(sizeof(Words) + (size_t)call.words.count * type_bytes[call.words.type])};
+        check_length(parcel);
+        MPI_Recv(parcel.bytes.data(), (int)parcel.bytes.size(), MPI_BYTE, call.words.root, message_tag, call.comm->mpi, MPI_STATUS_IGNORE);
+        open_parcel(parcel);
+    }
+    if (!wait_all(sends))
+        fail("its %s on %s meets no receive for %g s", name_of(out[0].call->words).c_str(), name_of(out[0].call->comm).c_str(), seconds_allowed());
+}
+
+/* Carries out the calls of a group. */
+void carry_out(std::vector<Call> calls)
+{
+    for (Call &call : calls) {
+        executed++;
+        log_call(call);
+        if (call.words.verb >= SEND)
+            continue;
+        call.words.number = ++call.comm->calls;
+        for (const Call &other : calls)
+            call.words.of += other.comm == call.comm && other.words.verb < SEND;
+        agree(call.comm, call.words);
+        collective(call);
+    }
+    messages(calls);
+}
+
+/* ---- issuing ---- */
+
+void check_range(const Call &call, const void *memory, int64_t count, const char *what)
+{
+    size_t bytes = (size_t)count * type_bytes[call.words.type];
+    if (bytes && !ht_emulated_is_device(memory, bytes))
+        fail("%s %s memory that is not one piece of a device's (%zu bytes)", name_of(call.words).c_str(), what, bytes);
+}
+
+/* The two ranges of a collective are apart, or one lies in the other where NCCL computes in place: `inside` bytes from its beginning. */
+void check_overlap(const Call &call, const void *small, size_t small_bytes, const void *large, size_t large_bytes, size_t inside)
+{
+    const char *a = (const char *)small, *b = (const char *)large;
+    if (a + small_bytes <= b || b + large_bytes <= a || a == b + inside)
+        return;
+    fail("%s: what is sent and what is received overlap", name_of(call.words).c_str());
+}
+
+void check_memory(const Call &call)
+{
+    const Words &w = call.words;
+    int64_t all = w.count * call.comm->size;
+    size_t bytes = (size_t)w.count * type_bytes[w.type], all_bytes = bytes * (size_t)call.comm->size, mine = bytes * (size_t)call.comm->rank;
+    bool root = call.comm->rank == w.root, reads = w.verb != RECEIVE && (w.verb != BROADCAST || root);
+    bool writes = w.verb != SEND && (w.verb != REDUCE || root);
+    if (reads)
+        check_range(call, call.send, w.verb == REDUCE_SCATTER ? all : w.count, "reads");
+    if (writes)
+        check_range(call, call.receive, w.verb == ALL_GATHER ? all : w.count, "writes");
+    if (!reads || !writes || !bytes)
+        return;
+    if (w.verb == REDUCE_SCATTER)
+        check_overlap(call, call.receive, bytes, call.send, all_bytes, mine);
+    else if (w.verb == ALL_GATHER)
+        check_overlap(call, call.send, bytes, call.receive, all_bytes, mine);
+    else
+        check_overlap(call, call.send, bytes, call.receive, bytes, 0);
+}
+
+void check_stream(Call &call)
+{
+    if (call.comm->used && call.comm->stream != call.stream)
+        fail("%s goes to another stream than the calls before it on %s", name_of(call.words).c_str(), name_of(call.comm).c_str());
+    call.comm->used = true;
+    call.comm->stream = call.stream;
+}
+
+void enqueue(std::vector<Call> calls)
+{
+    for (const Call &call : calls)
+        if (call.stream != calls[0].stream)
+            fail("the calls of a group go to several streams: %s and %s", name_of(calls[0].words).c_str(), name_of(call.words).c_str());
+    ht_emulated_enqueue(calls[0].stream, [calls] { carry_out(calls); });
+}
+
+ncclResult_t issue(int verb, const void *send, void *receive, size_t count, int type, int op, int root, ncclComm_t comm, cudaStream_t stream)
+{
+    if (!comm || type < 0 || type > ncclBfloat16 || op < 0 || op >= ncclNumOps || root < 0 || root >= comm->size)
+        return ncclInvalidArgument;
+    Call call = {{0, (int64_t)count, verb, type, op, root, 0, 0}, send, receive, comm, stream};
+    if (verb == BROADCAST && comm->rank != root)
+        call.send = nullptr;
+    check_memory(call);
+    check_stream(call);
+    if (depth)
+        collected.push_back(call);
+    else
+        enqueue({call});
+    return ncclSuccess;
+}
+
+/* ---- communicators ---- */
+
+/* The world of MPI, which the program may have initialised or not. */
+void open_mpi()
+{
+    int up = 0;
+    MPI_Initialized(&up);
+    if (up)
+        return;
+    MPI_Init(NULL, NULL);
+    own_mpi = true;
+}
+
+ncclComm *make_comm(MPI_Comm mpi)
+{
+    ncclComm *comm = new ncclComm;
+    comm->mpi = mpi;
+    MPI_Comm_rank(mpi, &comm->rank);
+    MPI_Comm_size(mpi, &comm->size);
+    comm->members.resize((size_t)comm->size);
+    int mine = world_rank();
+    MPI_Allgather(&mine, 1, MPI_INT, comm->members.data(), 1, MPI_INT, mpi);
+    return comm;
+}
+
+} // namespace
+
+ncclResult_t ncclGetVersion(int *version)
+{
+    *version = NCCL_VERSION_CODE;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
+{
+    open_mpi();
+    memset(id, 0, sizeof *id);
+    snprintf(id->internal, sizeof id->internal, "stand-in %d %lld", world_rank(),
+             (long long)std::chrono::steady_clock::now().time_since_epoch().count());
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *)
+{
+    open_mpi();
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (ranks != size)
+        fail("a communicator of %d ranks is made; the stand-in makes one of all %d, and splits it", ranks, size);
+    MPI_Comm mpi;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &mpi);
+    *comm = make_comm(mpi);
+    (*comm)->world = true;
+    Words nothing = {0, 0, SPLIT, 0, 0, 0, 0, 0};
+    for (const ncclUniqueId &other : gather(*comm, id, nothing))
+        if (memcmp(&other, &id, sizeof id))
+            fail("ranks make one communicator by different identifiers");
+    if ((*comm)->rank != rank)
+        fail("another process is rank %d of a communicator, too", rank);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank) { return ncclCommInitRankConfig(comm, ranks, id, rank, NULL); }
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *part, ncclConfig_t *)
+{
+    agree(comm, {++comm->calls, 0, SPLIT, 0, 0, 0, 0, 0});
+    MPI_Comm mpi;
+    MPI_Comm_split(comm->mpi, color == NCCL_SPLIT_NOCOLOR ? MPI_UNDEFINED : color, key, &mpi);
+    *part = mpi == MPI_COMM_NULL ? NULL : make_comm(mpi);
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+    bool world = comm->world;
+    MPI_Comm_free(&comm->mpi);
+    delete comm;
+    if (world && own_mpi)
+        MPI_Finalize();
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) { return ncclCommDestroy(comm); }
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t *error)
+{
+    const char *after = getenv("HETU_STAND_IN_FAIL");
+    *error = after && executed >= atoll(after) ? ncclRemoteError : ncclSuccess;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *count)
+{
+    *count = comm->size;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank)
+{
+    *rank = comm->rank;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommCuDevice(const ncclComm_t, int *device) { return cudaGetDevice(device) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError; }
+
+const char *ncclGetErrorString(ncclResult_t result)
+{
+    static const char *const names[] = {"no error",         "unhandled cuda error", "unhandled system error", "internal error",
+                                        "invalid argument", "invalid usage",        "remote process exited or there was a network error", "in progress"};
+    return result >= 0 && result < ncclNumResults ? names[result] : "unknown result";
+}
+
+const char *ncclGetLastError(ncclComm_t) { return "emulated"; }
+
+/* ---- calls ---- */
+
+ncclResult_t ncclGroupStart(void)
+{
+    depth++;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd(void)
+{
+    if (depth == 0)
+        return ncclInvalidUsage;
+    if (--depth || collected.empty())
+        return ncclSuccess;
+    std::vector<Call> calls = std::move(collected);
+    collected.clear();
+    enqueue(std::move(calls));
+    return ncclSuccess;
+}
+
+ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+    return issue(ALL_REDUCE, send, receive, count, type, op, 0, comm, stream);
+}
+
+ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+    return issue(REDUCE_SCATTER, send, receive, count, type, op, 0, comm, stream);
+}
+
+ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream)
+{
+    return issue(ALL_GATHER, send, receive, count, type, ncclSum, 0, comm, stream);
+}
+
+ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream)
+{
+    return issue(BROADCAST, send, receive, count, type, ncclSum, root, comm, stream);
+}
+
+ncclResult_t ncclReduce(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm,
+                        cudaStream_t stream)
+{
+    return issue(REDUCE, send, receive, count, type, op, root, comm, stream);
+}
+
+ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
+{
+    return issue(SEND, send, NULL, count, type, ncclSum, peer, comm, stream);
+}
+
+ncclResult_t ncclRecv(void *receive, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream)
+{
+    return issue(RECEIVE, NULL, receive, count, type, ncclSum, peer, comm, stream);
+}

@@ -1,0 +1,47 @@
+# twins.mk: the tests of kernels for a machine with a GPU, without MPI, OpenBLAS and CMake. In the root of the sources:
+#
+#     make -f test/cuda/twins/twins.mk BUILD=/tmp/twins -j
+#     /tmp/twins/twins /tmp/twins/libcpu.so         every kernel against its twin on the CPU
+#     /tmp/twins/attention /tmp/twins/libcpu.so     attention against sums in double
+#     /tmp/twins/speed                              how fast they are
+#
+# ARCH=sm_90: for these GPUs; without it for this machine's. OpenBLAS is used where pkg-config finds it.
+BUILD ?= build/twins
+NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc)
+ARCH ?= native
+NVCCFLAGS ?= -std=c++20 -O3 -arch=$(ARCH) -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers
+CFLAGS ?= -std=gnu17 -O3 -fno-math-errno -fno-trapping-math -fopenmp -fPIC -Wall -Wextra
+INCLUDES := -Iinclude -Iruntime -Itest/cuda/twins
+
+HERE := test/cuda/twins
+KERNELS := $(addprefix runtime/cuda/,$(addsuffix .cu,contract dropout matmul norm optimizer product rope shape softmax table))
+ATTENTION := $(wildcard runtime/cuda/attention*.cu)
+CPU := $(addprefix runtime/cpu/,$(addsuffix .c,attention cpu norm optimizer product rope rows shape softmax table typed_product)) \
+  runtime/core/contraction.c runtime/core/random.c
+BLAS := $(shell pkg-config --libs openblas 2>/dev/null)
+BLAS_CFLAGS := $(if $(BLAS),$(shell pkg-config --cflags openblas),-I$(HERE)/blas)
+
+objects = $(patsubst %,$(BUILD)/%.o,$(1))
+
+.PHONY: all
+all: $(BUILD)/twins $(BUILD)/speed $(BUILD)/attention $(BUILD)/libcpu.so
+
+$(BUILD)/twins: $(call objects,$(filter-out %/speed.cu,$(wildcard $(HERE)/*.cu)) $(KERNELS) runtime/core/contraction.c)
+	$(NVCC) -arch=$(ARCH) -o $@ $^ -lcublasLt -ldl
+
+$(BUILD)/speed: $(call objects,$(HERE)/speed.cu $(HERE)/host.cu $(KERNELS) runtime/core/contraction.c)
+	$(NVCC) -arch=$(ARCH) -o $@ $^ -lcublasLt
+
+$(BUILD)/attention: $(call objects,test/cuda/attention/attention_twin.cu $(ATTENTION))
+	$(NVCC) -arch=$(ARCH) -o $@ $^ -ldl
+
+$(BUILD)/libcpu.so: $(call objects,$(CPU) $(HERE)/blas/fail.c $(if $(BLAS),,$(HERE)/blas/blas.c))
+	$(CC) -shared -fopenmp -o $@ $^ $(BLAS) -lm
+
+$(BUILD)/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $(INCLUDES) -c $< -o $@
+
+$(BUILD)/%.c.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(INCLUDES) $(BLAS_CFLAGS) -c $< -o $@
