@@ -277,6 +277,12 @@ static void flag_terms(LocalOp *local, Target *target)
     }
 }
 
+/* The expression of which a rule adds up the terms: a body, or the product in front of an epilogue. */
+static const Expr *summed_body(const Rule *rule)
+{
+    return rule->kind == RULE_BODY ? rule->body : rule->kind == RULE_EQUATIONS && rule->epilogue ? rule->equations[0].expr : NULL;
+}
+
 bool local_op(LocalOp *local, Target *target, const Op *op)
 {
     memset(local, 0, sizeof *local);
@@ -301,9 +307,10 @@ bool local_op(LocalOp *local, Target *target, const Op *op)
         local->extent[f] = local->extent[f] < 0 ? 1 : local->extent[f];
         local->contracted |= kept >> f & 1 ? 0 : 1u << f;
     }
-    if (local->rule->kind == RULE_BODY) {
-        local->terms = arena_array(target->emitter->arena, Term, term_most(local->rule->body));
-        collect_terms(local, local->rule->body, false);
+    const Expr *body = summed_body(local->rule);
+    if (body) {
+        local->terms = arena_array(target->emitter->arena, Term, term_most(body));
+        collect_terms(local, body, false);
         flag_terms(local, target);
     }
     return true;

@@ -51,10 +51,21 @@ static bool all_floats(const LocalOp *local)
     return floats;
 }
 
+/* Which results the product writes. */
+static void find_results(const LocalOp *local, Product *product)
+{
+    const Rule *rule = local->rule;
+    if (!rule->equation_count)
+        return;
+    product->y = rule->equations[1].value;
+    product->aux = rule->equations[0].value < rule->result_count ? rule->equations[0].value : -1;
+}
+
 bool product_of(const LocalOp *local, Product *product)
 {
-    *product = (Product){.bias = -1};
-    if (local->result_count != 1 || local->term_count < 1 || local->term_count > 2 || !all_floats(local))
+    *product = (Product){.bias = -1, .aux = -1};
+    find_results(local, product);
+    if (local->term_count < 1 || local->term_count > 2 || !all_floats(local))
         return false;
     int main = local->terms[0].contracted ? 0 : local->term_count - 1;
     const Term *term = &local->terms[main], *other = local->term_count == 2 ? &local->terms[1 - main] : NULL;
@@ -116,9 +127,19 @@ static const char *bias_members(const LocalOp *local, const Product *product, Ar
                         bias->name, tensor_dtype(bias));
 }
 
+/* The members of the call that say what is applied to the sum. */
+static const char *epilogue_members(const LocalOp *local, const Product *product, Arena *arena)
+{
+    if (!local->rule->equation_count)
+        return "";
+    const char *epilogue = local->rule->epilogue;
+    return product->aux < 0 ? arena_format(arena, ".epilogue = %s, ", epilogue)
+                            : arena_format(arena, ".epilogue = %s, .aux = %s, ", epilogue, local->results[product->aux].name);
+}
+
 void emit_product(Text *out, const LocalOp *local, const Product *product)
 {
-    const Tensor *y = &local->results[0], *x = &local->operands[product->x], *w = &local->operands[product->w];
+    const Tensor *y = &local->results[product->y], *x = &local->operands[product->x], *w = &local->operands[product->w];
     Text scale = {.arena = out->arena};
     if (product->scale)
         emit_expr(&scale, local, product->scale, no_access, NULL);
@@ -132,9 +153,9 @@ void emit_product(Text *out, const LocalOp *local, const Product *product)
     text_string(out, "    };\n");
     text_fill(out,
               "    const ht_product_call call = {.y = $y, .y_dtype = $y_dtype, .x = $x, .w = $w, .dtype = $dtype,\n"
-              "                                  $bias.scale = $scale, .rank = $axes, .axes = axes};\n"
+              "                                  $bias.scale = $scale, $epilogue.rank = $axes, .axes = axes};\n"
               "    ht_product(&call);\n",
               "y", y->name, "y_dtype", tensor_dtype(y), "x", x->name, "w", w->name, "dtype", tensor_dtype(x), "bias",
-              bias_members(local, product, out->arena), "scale", product->scale ? text_bytes(&scale) : "1", "axes",
-              arena_format(out->arena, "%d", axes), NULL);
+              bias_members(local, product, out->arena), "scale", product->scale ? text_bytes(&scale) : "1", "epilogue",
+              epilogue_members(local, product, out->arena), "axes", arena_format(out->arena, "%d", axes), NULL);
 }

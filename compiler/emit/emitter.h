@@ -73,7 +73,7 @@ typedef struct LocalOp {
     int64_t extent[EMIT_MAX_FACTORS]; // local, by bound factor
     uint32_t contracted;              // bound factors that no result has
     int term_count;
-    Term *terms; // RULE_BODY
+    Term *terms; // RULE_BODY, and the product in front of an epilogue
 } LocalOp;
 
 typedef Array(int64_t) Row;
@@ -140,9 +140,9 @@ const Kernel *kernel_for(Target *target, const LocalOp *local);
 void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update);
 void emit_identity(Text *out, const LocalOp *local);
 
-/* A body that ht_product computes: operands x and w, the bias or -1, a factor or NULL. */
+/* A body that ht_product computes: operands x and w, the bias or -1, a factor or NULL; the result, and the one that takes what is in front of an epilogue, or -1. */
 typedef struct Product {
-    int x, w, bias;
+    int x, w, bias, y, aux;
     bool bias_flagged; // added only where at[0] says so
     const Expr *scale;
 } Product;

@@ -30,6 +30,7 @@
  *   body(v[i..] = ...; ...)   by equations, what a kernel computes, so that the compiler can compute it together with its neighbours. An equation
  *                             may use the values of those before it; a value that is no result stays inside. Its terms are summed over the
  *                             factors that it lacks. A value has all factors, or all but those of a row, which are then never cut
+ *   epilogue(e)               y[i..] = f(x[i..]): a product can apply f to its result; e names it in ht_epilogue of <hetu/product.h>
  *   grad(g), grad(none)       the gradient, a C function built from operators; none: no gradient flows
  *
  * Names in accesses are those of the C function's tensor parameters, in any order; `?x` may be absent (`?x[i] = 1`: and is 1 in a `body`, which
@@ -150,6 +151,7 @@ typedef struct Rule {
     int shape_attr;             // RULE_VIEW
     unsigned types;             // clause types: a bit a DType; 0 when it is not given
     const char *kernel, *kernel_cuda;
+    const char *epilogue;       // NULL: none. Of RULE_EQUATIONS: the first is a product, and the second applies this to it
     const char *grad;           // NULL: none given; "none": no gradient flows
 } Rule;
 

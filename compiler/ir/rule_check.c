@@ -78,6 +78,15 @@ static void check_kernel(RuleParser *parser, Position start)
         RULE_ERROR(parser, parser->shape_at, "the clause shape belongs to a view: y = name(x)");
 }
 
+static void check_epilogue(RuleParser *parser, Position start)
+{
+    bool elementwise = parser->kind == RULE_BODY && parser->operands.count == 1;
+    for (int f = 0; f < parser->factors.count; f++)
+        elementwise = elementwise && !parser->factors.at[f].contracted;
+    if (parser->epilogue && !elementwise && !(parser->kind == RULE_EQUATIONS && parser->equations.count == 2))
+        RULE_ERROR(parser, start, "the clause epilogue belongs to a rule of the form y[i..] = f(x[i..])");
+}
+
 static void check_params_used(RuleParser *parser, Position start)
 {
     for (int i = 0; i < parser->param_count; i++)
@@ -93,6 +102,7 @@ void rule_check(RuleParser *parser, Position start)
     check_variadic(parser);
     check_kernel(parser, start);
     check_params_used(parser, start);
+    check_epilogue(parser, start);
     if (parser->equations.count)
         rule_check_equations(parser, start);
 }

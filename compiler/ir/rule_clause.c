@@ -236,6 +236,8 @@ static bool kernel_clause(RuleParser *parser)
     return name != NULL;
 }
 
+static bool epilogue_clause(RuleParser *parser) { return (parser->epilogue = function_name(parser)) != NULL; }
+
 static bool grad_clause(RuleParser *parser) { return (parser->grad = function_name(parser)) != NULL; }
 
 /* A clause is a list of items, or reads all between its brackets by itself. */
@@ -250,7 +252,8 @@ static const Clause clauses[] = {{"replicate", replicate_item, true}, {"reductio
                                  {"dtype", dtype_item, true},         {"shape", shape_clause, false},
                                  {"types", types_item, true},         {"linear", linear_item, true},
                                  {"inplace", inplace_item, true},     {"kernel", kernel_clause, false},
-                                 {"grad", grad_clause, false},        {"body", rule_equations, false}};
+                                 {"grad", grad_clause, false},        {"body", rule_equations, false},
+                                 {"epilogue", epilogue_clause, false}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleParser *parser)

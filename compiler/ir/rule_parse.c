@@ -475,6 +475,7 @@ static const Rule *finished(RuleParser *parser, const char *text)
                    .types = parser->types,
                    .kernel = parser->kernel,
                    .kernel_cuda = parser->kernel_cuda,
+                   .epilogue = parser->epilogue,
                    .grad = parser->grad};
     return rule;
 }

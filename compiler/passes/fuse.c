@@ -69,6 +69,16 @@ static void join_siblings(Fuse *fuse, const Op *op)
     }
 }
 
+/* Puts an operator that is still alone behind the product that makes its operand. */
+static void join_product(Fuse *fuse, Op *op)
+{
+    const FuseGroup *own = fuse->group[op->index];
+    Op *product = op->operand_count == 1 && op->operands[0] ? op->operands[0]->def : NULL;
+    FuseGroup *group = product && own && own->members.count == 1 ? group_of_product(fuse, product, op) : NULL;
+    if (group && !fuse->group[product->index])
+        fuse->group[product->index] = fuse->group[op->index] = group;
+}
+
 static void find_groups(Fuse *fuse)
 {
     Module *module = fuse->module;
@@ -80,6 +90,8 @@ static void find_groups(Fuse *fuse)
         join_makers(fuse, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++)
         join_siblings(fuse, module->ops.at[i]);
+    for (int i = 0; i < module->ops.count; i++)
+        join_product(fuse, module->ops.at[i]);
 }
 
 /* ---- the new order ---- */

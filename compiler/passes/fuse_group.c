@@ -40,8 +40,7 @@ static bool is_plain(const BoundAccess *access)
     return true;
 }
 
-/* Whether a value can go through registers: complete, and of the types that equations compute with. */
-static bool is_complete(const Value *value, const BoundAccess *access)
+bool value_is_complete(const Value *value, const BoundAccess *access)
 {
     return is_plain(access) && value->layout && layout_partial(value->layout) == STATE_DUP;
 }
@@ -49,10 +48,10 @@ static bool is_complete(const Value *value, const BoundAccess *access)
 static bool tensors_fit(const Op *op)
 {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && (op->operands[k]->type.dtype == DTYPE_F64 || !is_complete(op->operands[k], &op->binding->operands[k])))
+        if (op->operands[k] && (op->operands[k]->type.dtype == DTYPE_F64 || !value_is_complete(op->operands[k], &op->binding->operands[k])))
             return false;
     for (int r = 0; r < op->result_count; r++)
-        if (!is_number(op->results[r]) || !is_complete(op->results[r], &op->binding->results[r]))
+        if (!is_number(op->results[r]) || !value_is_complete(op->results[r], &op->binding->results[r]))
             return false;
     return true;
 }
@@ -263,10 +262,13 @@ static bool is_interrupted(Fuse *fuse, const FuseGroup *group)
     return false;
 }
 
+bool group_is_sound(Fuse *fuse, const FuseGroup *group)
+{
+    return same_time(group) && reads_in_place(group) && is_small(fuse, group) && !is_interrupted(fuse, group);
+}
+
 FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value)
 {
     FuseGroup *joined = aligned(fuse, a, b, value);
-    if (!joined || !same_time(joined) || !reads_in_place(joined) || !is_small(fuse, joined) || is_interrupted(fuse, joined))
-        return NULL;
-    return joined;
+    return joined && group_is_sound(fuse, joined) ? joined : NULL;
 }

@@ -280,6 +280,8 @@ static const OpDef *group_def(Composer *composer)
     text_equations(&text, composer);
     text_loops(&text, composer);
     text_types(&text, composer);
+    if (composer->group->epilogue)
+        text_print(&text, " epilogue(%s)", composer->group->epilogue);
     return rule_inserted(composer->arena, name, text_bytes(&text));
 }
 

@@ -45,11 +45,11 @@ ht_tensor ht_mul(ht_tensor x, ht_tensor z);
 #pragma hspmd op y[i..] = factor * x[i..]
 ht_tensor ht_scale(ht_tensor x, float factor);
 
-#pragma hspmd op y[i..] = x[i..] > 0 ? x[i..] : 0
+#pragma hspmd op y[i..] = x[i..] > 0 ? x[i..] : 0 epilogue(HT_RELU)
 ht_tensor ht_relu(ht_tensor x);
 
 /* The tanh approximation. */
-#pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..])))
+#pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) epilogue(HT_GELU)
 ht_tensor ht_gelu(ht_tensor x);
 
 #pragma hspmd op y[i..] = x[i..] / (1 + expf(-x[i..]))

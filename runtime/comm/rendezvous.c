@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { VERSION = 1, HELLO_SECONDS = 5, PAUSE = 20000000 }; // nanoseconds between two looks at the file
+enum { VERSION = 1, HELLO_SECONDS = 5, PAUSE = 20000000 }; // PAUSE: nanoseconds between two looks at the file
 
 static const double NEVER = 1e9; // seconds
 
@@ -225,8 +225,8 @@ static bool follow(Gathering *g, const Invitation *invitation)
         close(socket);
         return false;
     }
-    if (!socket_read(socket, g->all, sizeof *g->all * (size_t)g->launch->size, g->deadline))
-        ht_fail("rank 0 ended, or waits for other ranks, at %s", g->launch->path);
+    if (!socket_read(socket, g->all, sizeof *g->all * (size_t)g->launch->size, g->deadline + HELLO_SECONDS))
+        ht_fail("rank 0 has ended before all ranks came to %s", g->launch->path);
     g->meeting.socket[0] = socket;
     return true;
 }

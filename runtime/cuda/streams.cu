@@ -63,20 +63,27 @@ void cuda_exchange_end(void)
 
 /* ---- waiting ---- */
 
+/* Ends the program when an exchange has failed. */
+static void check_ranks(void)
+{
+    const Channel *channel = channel_of_device();
+    if (channel && channel->check)
+        channel->check();
+}
+
 void cuda_streams_wait(void)
 {
     cudaStream_t stream = ht_compute_stream();
-    const Channel *channel = channel_of_device();
     cudaError_t state = cudaErrorNotReady;
     for (int looks = 1; (state = cudaStreamQuery(stream)) == cudaErrorNotReady; looks++) {
         if (looks % CHECK_EVERY == 0) {
-            if (channel->check)
-                channel->check();
+            check_ranks();
             world_check();
         }
         sched_yield();
     }
     HT_CUDA(state);
+    check_ranks();
 }
 
 static __global__ void note_device(unsigned long long *note, unsigned long long what, unsigned long long where)
