@@ -72,8 +72,9 @@ objects = $(patsubst %,$(2)/%.o,$(1))
 PROGRAM_OBJECTS := $(call objects,$(EMITTED) $(USER),$(BUILD))
 RUNTIME_OBJECTS := $(call objects,$(RUNTIME),$(RUNTIME_BUILD))
 
-.PHONY: all clean
+.PHONY: all runtime clean
 all: $(PROGRAM)
+runtime: $(RUNTIME_OBJECTS)
 
 $(PROGRAM): $(PROGRAM_OBJECTS) $(RUNTIME_OBJECTS)
 	$(LINK) $(USER_CFLAGS) -o $@ $^ $(USER_LDLIBS) $(LIBRARIES)

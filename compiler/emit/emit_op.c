@@ -34,7 +34,7 @@ static bool is_own_name(const char *name, bool loops)
     for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
         if (!strcmp(OWN[i], name))
             return true;
-    if (loops && strlen(name) == 1 && strchr("ike", *name))
+    if (loops && strlen(name) == 1 && strchr("ijke", *name))
         return true;
     const char *digits = name + (strncmp(name, "at", 2) ? 1 : 2);
     return strchr("aik", name[0]) && *digits && strspn(digits, "0123456789") == strlen(digits);
@@ -58,13 +58,17 @@ static bool is_keyword(const char *name)
     return false;
 }
 
-/* A name for a tensor in emitted C that stands beside the names that generated functions use; NAME_v is what is loaded
- * of it, NAME_s a sum that it becomes. */
-static const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int number)
+/* Whether a name ends as those of the variables that generated functions keep a tensor's elements in: NAME_v, NAME_w, NAME_h, NAME_s. */
+static bool is_variable(const char *name)
 {
     size_t length = strlen(name);
-    bool ends = length > 2 && (!strcmp(name + length - 2, "_v") || !strcmp(name + length - 2, "_s"));
-    bool taken = ends || is_own_name(name, rule->kind != RULE_CALL) || is_keyword(name);
+    return length > 2 && name[length - 2] == '_' && strchr("vwhs", name[length - 1]);
+}
+
+/* A name for a tensor in emitted C that stands beside the names that generated functions use. */
+static const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int number)
+{
+    bool taken = is_variable(name) || is_own_name(name, rule->kind != RULE_CALL) || is_keyword(name);
     return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "") : arena_format(arena, "%s_%d", name, number);
 }
 

@@ -80,7 +80,9 @@ const Conversions *conversions_of(Arena *arena, const Module *module)
 /* What stands behind a call: the result's name and the operator. */
 static const char *op_comment(Arena *arena, const Op *op)
 {
-    const char *name = op->result_count && op->results[0]->name ? op->results[0]->name : NULL;
+    const char *name = NULL;
+    for (int k = 0; k < op->result_count && !name; k++)
+        name = op->results[k]->name;
     return name ? arena_format(arena, "%s = %s", name, op->def->name) : op->def->name;
 }
 

@@ -1,10 +1,13 @@
 /* Kernels from equations, for CUDA: a warp or a block for each row; where there are no rows, a thread for neighbouring elements.
  *
- * Loops along a row give each thread the same elements, so that it reads again what it wrote itself. Values of a row are computed by all
- * its threads and stored by one, at the end, when no thread reads operands any more.
+ * Loops along a row give each thread the same elements. Of a short row, it holds in registers what several loops need (NAME_h); else it
+ * reads again what it wrote itself. Values of a row are computed by all its threads and stored by one, at the end, when no thread reads
+ * operands any more.
  */
 #include "emit/cuda_lanes.h"
 #include "emit/rows.h"
+
+enum { MOST_HELD = 64 }; // elements in registers of a thread
 
 /* A function that is being written. */
 typedef struct Team {
@@ -12,7 +15,9 @@ typedef struct Team {
     const Rows *rows;
     const Nest *along; // the loops along a row, or all
     Lanes lanes;
-    bool warp; // a row has a warp, not a block
+    bool warp;     // a row has a warp, not a block
+    uint64_t held; // tensors, by number, whose elements are kept in registers from loop to loop
+    int turns;     // times that a thread goes along a row where something is held
 } Team;
 
 /* Whether a tensor has elements along rows; where there are no rows, all have. */
@@ -32,6 +37,8 @@ static void text_access(Text *out, const LocalOp *local, int operand, void *cont
     int tensor = operand >= 0 ? local->result_count + operand : -1 - operand;
     if (operand < 0 && !rows_stored(place->rows, tensor, place->loop))
         text_print(out, "%s_v", rows_name(place->rows, tensor));
+    else if (team->held >> tensor & 1)
+        text_print(out, "%s_h[j][e]", tensor_at(local, tensor)->name);
     else if (!goes_along(team, tensor))
         text_print(out, "%s_v", tensor_at(local, tensor)->name);
     else
@@ -104,6 +111,12 @@ static void emit_store(const RowsPlace *place, int equation, int depth)
     text_print(out, half ? " = ht_bf16_store(%s_v);\n" : " = %s_v;\n", rows_name(team->rows, value));
 }
 
+/* The array with a thread's elements of a result: NAME_w, or a row of NAME_h. */
+static const char *lanes_name(const Team *team, int result)
+{
+    return arena_format(team->device.out->arena, team->held >> result & 1 ? "%s_h[j]" : "%s_w", rows_name(team->rows, result));
+}
+
 /* One lane: values, then sums, then what is to be stored. */
 static void emit_lane(const RowsPlace *place, int depth)
 {
@@ -127,8 +140,25 @@ static void emit_lane(const RowsPlace *place, int depth)
             continue;
         }
         indent(out, depth);
-        text_print(out, "%s_w[e] = %s_v;\n", equation_name(team, e), equation_name(team, e));
+        text_print(out, "%s[e] = %s_v;\n", lanes_name(team, rows_value(team->rows, e)), equation_name(team, e));
     }
+}
+
+/* Loads what is held from this loop on. */
+static void emit_held_loads(const RowsPlace *place, int depth)
+{
+    const Team *team = place->around.more;
+    uint64_t known = 0;
+    for (int loop = 0; loop < place->loop; loop++)
+        known |= loop_loads(team, loop);
+    uint64_t new = loop_loads(team, place->loop) & team->held & ~known;
+    for (int t = team->rows->local->result_count; new >> t; t++)
+        if (new >> t & 1) {
+            indent(team->device.out, depth);
+            text_print(team->device.out, "ht_load(%s_h[j], ", tensor_at(team->rows->local, t)->name);
+            text_place(team->device.out, team->rows->local, t, &place->around);
+            text_string(team->device.out, ");\n");
+        }
 }
 
 /* The elements that a thread computes at once: loads, the lanes, stores. */
@@ -140,9 +170,10 @@ static void emit_step(const Team *team, int loop, int depth)
         emit_lane(&place, depth);
         return;
     }
-    emit_loads(&team->device, loop_loads(team, loop), &team->lanes, &place.around, depth);
+    emit_held_loads(&place, depth);
+    emit_loads(&team->device, loop_loads(team, loop) & ~team->held, &team->lanes, &place.around, depth);
     for (int e = 0; e < equation_count(team); e++)
-        if (rows_stores(team->rows, e, loop)) {
+        if (rows_stores(team->rows, e, loop) && !(team->held >> rows_value(team->rows, e) & 1)) {
             indent(out, depth);
             text_print(out, "%s %s_w[%d];\n", rows_type(team->rows, rows_value(team->rows, e)), equation_name(team, e), team->lanes.width);
         }
@@ -156,7 +187,7 @@ static void emit_step(const Team *team, int loop, int depth)
             indent(out, depth);
             text_string(out, "ht_store(");
             text_place(out, team->rows->local, rows_value(team->rows, e), &place.around);
-            text_print(out, ", %s_w);\n", equation_name(team, e));
+            text_print(out, ", %s);\n", lanes_name(team, rows_value(team->rows, e)));
         }
 }
 
@@ -202,19 +233,68 @@ static void emit_row_values(const Team *team, int loop)
     }
 }
 
-static void emit_row_loop(const Team *team, int loop)
+/* Opens the loop along a row, whose steps are `step`; indices that it does not need are left out. */
+static void open_row_loop(const Team *team, const char *step)
 {
     Text *out = team->device.out;
+    int threads = team->warp ? CUDA_WARP : CUDA_THREADS;
+    const char *index = team->device.index, *k = counter(team->along, &team->lanes, "k");
+    long long steps = (long long)steps_of(team->along, &team->lanes);
+    bool bound = steps % threads, used = false;
+    for (int l = 0; l < team->along->count; l++)
+        used = used || has_word(step, team->along->loop[l].name);
+    if (!team->turns) {
+        text_print(out, "    for (%s %s = threadIdx.x; %s < %lld; %s += %d) {\n", index, k, k, steps, k, threads);
+    } else {
+        text_print(out, "#pragma unroll\n    for (int j = 0; j < %d; j++) {\n", team->turns);
+        if (bound || used)
+            text_print(out, "        const %s k = j * %d + threadIdx.x;\n", index, threads);
+        if (bound)
+            text_print(out, "        if (k >= %lld)\n            continue;\n", steps);
+    }
+    if (used)
+        emit_indices(&team->device, team->along, &team->lanes, "k", 2);
+}
+
+static void emit_row_loop(const Team *team, int loop)
+{
+    Text *out = team->device.out, step = {.arena = out->arena};
+    Team inside = *team;
+    inside.device.out = &step;
+    emit_step(&inside, loop, 2);
     for (int e = 0; e < equation_count(team); e++)
         if (rows_adds(team->rows, e, loop))
             text_print(out, "    double %s_s = 0;\n", equation_name(team, e));
-    text_fill(out, "    for ($index $k = threadIdx.x; $k < $steps; $k += $threads) {\n", "index", team->device.index, "k",
-              counter(team->along, &team->lanes, "k"), "steps",
-              arena_format(out->arena, "%lld", (long long)steps_of(team->along, &team->lanes)), "threads",
-              arena_format(out->arena, "%d", team->warp ? CUDA_WARP : CUDA_THREADS), NULL);
-    emit_indices(&team->device, team->along, &team->lanes, "k", 2);
-    emit_step(team, loop, 2);
+    open_row_loop(team, text_bytes(&step));
+    text_string(out, text_bytes(&step));
     text_string(out, "    }\n");
+}
+
+/* Chooses what is held: neighbours that more than one loop needs, where registers suffice. */
+static void choose_held(Team *team)
+{
+    uint64_t once = 0, again = 0;
+    for (int loop = 0; loop < team->rows->plan.loop_count; loop++) {
+        uint64_t loads = loop_loads(team, loop);
+        again |= loads & once;
+        once |= loads;
+    }
+    int results = team->rows->local->result_count, count = 0, threads = team->warp ? CUDA_WARP : CUDA_THREADS;
+    uint64_t held = again | (once & ((UINT64_C(1) << results) - 1));
+    for (int t = 0; held >> t; t++)
+        if (held >> t & 1 && nest_inner(team->along)->stride[t] == 1)
+            count++;
+        else
+            held &= ~(UINT64_C(1) << t);
+    int64_t turns = (steps_of(team->along, &team->lanes) + threads - 1) / threads;
+    if (!count || team->lanes.width == 1 || turns * team->lanes.width * count > MOST_HELD)
+        return;
+    team->held = held;
+    team->turns = (int)turns;
+    for (int t = 0; held >> t; t++)
+        if (held >> t & 1)
+            text_print(team->device.out, "    %s %s_h[%d][%d];\n", value_type(tensor_at(team->rows->local, t)->value->type.dtype),
+                       tensor_at(team->rows->local, t)->name, team->turns, team->lanes.width);
 }
 
 /* The values of the row that are results. */
@@ -243,6 +323,7 @@ static const char *emit_rows(Team *team)
     int64_t count = nest_volume(&team->rows->outer, 0, team->rows->outer.count);
     team->warp = count > 1 && nest_volume(team->along, 0, team->along->count) <= CUDA_WARP_SUM;
     emit_row_begin(team, count);
+    choose_held(team);
     for (int loop = 0; loop < team->rows->plan.loop_count; loop++) {
         emit_row_values(team, loop);
         emit_row_loop(team, loop);

@@ -41,6 +41,18 @@ const OpDef *rule_convert(Arena *arena, DType dtype)
                          arena_format(arena, "y[i..] = x[i..] dtype(y: %s)", dtype_name(dtype)));
 }
 
+bool rule_is_copy(const Rule *rule)
+{
+    if (rule->kind != RULE_BODY || rule->operand_count != 1 || rule->body->kind != EXPR_ACCESS ||
+        rule->operands[0].dim_count != rule->results[0].dim_count)
+        return false;
+    for (int d = 0; d < rule->operands[0].dim_count; d++)
+        if (rule->operands[0].dims[d].count != 1 || rule->results[0].dims[d].count != 1 ||
+            rule->operands[0].dims[d].factors[0] != rule->results[0].dims[d].factors[0])
+            return false;
+    return true;
+}
+
 static bool is_product(const Expr *expr)
 {
     return expr->kind == EXPR_MUL && expr->arg[0]->kind == EXPR_ACCESS && expr->arg[1]->kind == EXPR_ACCESS &&

@@ -173,6 +173,9 @@ const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
 /* The operator that gives the same values in another floating-point type. */
 const OpDef *rule_convert(Arena *arena, DType dtype);
 
+/* Whether a rule gives its one operand as it is, perhaps in another element type. */
+bool rule_is_copy(const Rule *rule);
+
 /* Whether a RULE_BODY is a product: two accesses multiplied, at least one factor contracted, and perhaps an absent-able term added. */
 bool rule_is_product(const Rule *rule);
 

@@ -332,11 +332,11 @@ const Expr *rule_body_primary(Lexer *lexer, void *context)
     if (rule_is_value(parser, name))
         return rule_value_primary(parser);
     Position at = lexer->token.at;
-    int known = parser->operands.count, operand = parse_operand(parser);
-    if (operand >= known && parser->in_equations) {
-        RULE_ERROR(parser, at, "'%s' is no operand, and no value of an equation before", name);
+    if (parser->in_equations && lexer->token.kind == TOKEN_NAME && rule_operand(parser, name) < 0) {
+        RULE_ERROR(parser, at, "'%s' is neither an operand nor the value of an equation before", name);
         return NULL;
     }
+    int operand = parse_operand(parser);
     if (operand >= 0 && parser->operands.at[operand].variadic) {
         RULE_ERROR(parser, at, "an operand of any number of tensors needs a kernel; a body cannot have one");
         return NULL;

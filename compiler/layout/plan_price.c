@@ -28,42 +28,63 @@ static double collective_seconds(const Plan *plan, const Step *step)
     return rounds * link.latency + share * bytes / link.bandwidth;
 }
 
-/* The time until the busiest device has sent and received its messages; it does both at once. */
-static double messages_seconds(Builder *builder, const Step *step)
+/* What a device does in a batch of messages. */
+typedef struct Traffic {
+    double start; // when it and all that it exchanges messages with have come to it
+    double sending, receiving;
+} Traffic;
+
+/* Lets the devices of a collective act together: it begins when the last of them has come to it. */
+static void pass_collective(const Plan *plan, const Step *step, double *clock)
+{
+    double start = 0, seconds = collective_seconds(plan, step);
+    for (int i = 0; i < step->group.count; i++) {
+        double own = clock[plan_slot(plan, step->group.at[i])];
+        start = own > start ? own : start;
+    }
+    for (int i = 0; i < step->group.count; i++)
+        clock[plan_slot(plan, step->group.at[i])] = start + seconds;
+}
+
+static void join_traffic(Traffic *traffic, double clock) { traffic->start = clock > traffic->start ? clock : traffic->start; }
+
+/* Lets devices exchange messages; each sends and receives at once, one message after another. */
+static void pass_messages(Builder *builder, const Step *step, double *clock)
 {
     const Plan *plan = builder->plan;
-    double *sending = arena_array(builder->arena, double, plan->device_count),
-           *receiving = arena_array(builder->arena, double, plan->device_count), most = 0;
+    Traffic *traffic = arena_array(builder->arena, Traffic, plan->device_count);
     for (int i = 0; i < step->messages.count; i++) {
         const Message *message = &step->messages.at[i];
         Link link = cluster_link(plan->cluster, message->sender, message->receiver);
         double seconds = link.latency + (double)message->bytes / link.bandwidth;
-        double *sender = &sending[plan_slot(plan, message->sender)], *receiver = &receiving[plan_slot(plan, message->receiver)];
-        *sender += seconds;
-        *receiver += seconds;
-        most = *sender > most ? *sender : most;
-        most = *receiver > most ? *receiver : most;
+        int sender = plan_slot(plan, message->sender), receiver = plan_slot(plan, message->receiver);
+        traffic[sender].sending += seconds;
+        traffic[receiver].receiving += seconds;
+        join_traffic(&traffic[sender], clock[receiver]);
+        join_traffic(&traffic[receiver], clock[sender]);
     }
-    return most;
+    for (int i = 0; i < plan->device_count; i++) {
+        Traffic *own = &traffic[i];
+        join_traffic(own, clock[i]);
+        clock[i] = own->start + (own->sending > own->receiving ? own->sending : own->receiving);
+    }
 }
 
-/* Steps of one kind in groups that share no device take place at once; the longest of them counts. */
+/* Each device makes its steps one after another; the plan is done when the last device is. */
 double price_plan(Builder *builder)
 {
     const Plan *plan = builder->plan;
-    double total = 0;
-    for (int s = 0; s < plan->steps.count;) {
-        ht_verb verb = plan->steps.at[s].verb;
-        double longest = 0;
-        do {
-            const Step *step = &plan->steps.at[s++];
-            double seconds =
-                step->group.count && step->verb != HT_ALL_TO_ALL ? collective_seconds(plan, step) : messages_seconds(builder, step);
-            longest = seconds > longest ? seconds : longest;
-        } while (s < plan->steps.count && plan->steps.at[s].verb == verb && verb != HT_EXCHANGE);
-        total += longest;
+    double *clock = arena_array(builder->arena, double, plan->device_count), last = 0;
+    for (int s = 0; s < plan->steps.count; s++) {
+        const Step *step = &plan->steps.at[s];
+        if (step->parts)
+            pass_collective(plan, step, clock);
+        else
+            pass_messages(builder, step, clock);
     }
-    return total;
+    for (int i = 0; i < plan->device_count; i++)
+        last = clock[i] > last ? clock[i] : last;
+    return last;
 }
 
 double plan_seconds(const Plan *plan) { return plan->seconds; }

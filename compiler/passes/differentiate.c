@@ -183,15 +183,22 @@ static void view_gradient(Differentiator *diff)
     add_gradient(diff, op->operands[0], emit_op(diff, op->def, &diff->gradient[op->results[0]->id], 1, attrs));
 }
 
+/* Whether the value is a parameter, or one in another element type. */
+static bool is_parameter(const Value *value)
+{
+    const Op *copy = value->def && rule_is_copy(value->def->def->rule) ? value->def : NULL;
+    return value->kind == VALUE_PARAM || (copy && copy->operands[0]->kind == VALUE_PARAM);
+}
+
 /* The gradients of parameters come first: what they read may be the last use of an activation. */
 static void body_gradients(Differentiator *diff)
 {
     const Op *op = diff->forward;
     for (int k = 0; k < op->operand_count; k++)
-        if (flows_to(diff, op, k) && op->operands[k]->kind == VALUE_PARAM)
+        if (flows_to(diff, op, k) && is_parameter(op->operands[k]))
             body_gradient(diff, k);
     for (int k = 0; k < op->operand_count; k++)
-        if (flows_to(diff, op, k) && op->operands[k]->kind != VALUE_PARAM)
+        if (flows_to(diff, op, k) && !is_parameter(op->operands[k]))
             body_gradient(diff, k);
 }
 

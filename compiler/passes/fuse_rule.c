@@ -33,7 +33,8 @@ typedef struct Composer {
     const FuseGroup *group;
     Array(Item) read, made; // EXPR_ACCESS and EXPR_RESULT number them
     Array(Statement) statements;
-    Array(const char *) names; // taken
+    Array(const char *) names; // taken: loops, then results in their order, then what comes up
+    int named;                 // the next result's
     /* the member at work */
     const Member *member;
     int first; // of its values in `made`, the results and then the local ones of its equations
@@ -149,8 +150,8 @@ static void add_values(Composer *composer)
     composer->first = composer->made.count;
     for (int r = 0; r < op->result_count; r++) {
         Item item = item_of(composer, op->results[r], &op->binding->results[r]);
-        item.name = new_name(composer, rule->results[r].name);
         item.given = group_gives(composer->fuse, composer->group, op->results[r]);
+        item.name = item.given ? composer->names.at[composer->named++] : new_name(composer, rule->results[r].name);
         array_push(composer->arena, &composer->made, item);
     }
     for (int i = 0; i < rule->local_count; i++)
@@ -322,11 +323,25 @@ static void take_over(Composer *composer, Op *op)
     }
 }
 
+/* Takes the names of loops and results. */
+static void take_names(Composer *composer)
+{
+    const FuseGroup *group = composer->group;
+    for (int loop = 0; loop < group->rank; loop++)
+        array_push(composer->arena, &composer->names, arena_format(composer->arena, "i%d", loop));
+    composer->named = group->rank;
+    for (int i = 0; i < group->members.count; i++) {
+        const Op *op = group->members.at[i].op;
+        for (int r = 0; r < op->result_count; r++)
+            if (group_gives(composer->fuse, group, op->results[r]))
+                new_name(composer, op->def->rule->results[r].name);
+    }
+}
+
 Op *group_op(Fuse *fuse, const FuseGroup *group)
 {
     Composer composer = {.fuse = fuse, .arena = fuse->module->arena, .group = group};
-    for (int loop = 0; loop < group->rank; loop++)
-        array_push(composer.arena, &composer.names, arena_format(composer.arena, "i%d", loop));
+    take_names(&composer);
     for (int i = 0; i < group->members.count; i++)
         add_member(&composer, &group->members.at[i]);
     const OpDef *def = group_def(&composer);

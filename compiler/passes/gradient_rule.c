@@ -294,9 +294,7 @@ static const char *rule_text(Deriver *deriver, const Expr *total)
 /* Whether the operator only gives its operand in a narrower type. */
 static bool is_narrow_copy(const Op *op)
 {
-    const Rule *rule = op->def->rule;
-    return rule->kind == RULE_BODY && rule->body->kind == EXPR_ACCESS && op->operand_count == 1 &&
-           op->operands[0]->type.rank == op->results[0]->type.rank && dtype_is_float(op->operands[0]->type.dtype) &&
+    return rule_is_copy(op->def->rule) && dtype_is_float(op->operands[0]->type.dtype) &&
            dtype_size(op->operands[0]->type.dtype) > dtype_size(op->results[0]->type.dtype);
 }
 

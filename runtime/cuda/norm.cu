@@ -49,7 +49,7 @@ static __device__ inline float row_squares(float (&x)[TEAM_ELEMENTS], const Forw
 /* One row of a team: one pass over memory where the row fits into registers. */
 template <typename T, int V> static __device__ inline void forward_row(const Forward &f, const Team &team, const TeamRow &row)
 {
-    float x[TEAM_ELEMENTS], weight[TEAM_ELEMENTS], bias[TEAM_ELEMENTS];
+    float x[TEAM_ELEMENTS] = {}, weight[TEAM_ELEMENTS], bias[TEAM_ELEMENTS];
     const float mean = row_mean<T, V>(x, f, team, row), squares = row_squares<T, V>(x, f, team, row, mean);
     const float rstd = 1.0f / (f.length ? fmaxf(sqrtf(squares), f.eps) : sqrtf(squares / (float)team.n + f.eps));
     for (int64_t tile = 0; tile < team.tiles; tile++) {
@@ -173,7 +173,7 @@ static __device__ inline void load_pair(float (&dy)[TEAM_ELEMENTS], float (&norm
 template <typename T, int V>
 static __device__ inline void backward_row(ColumnSums &sums, const Backward &b, const Team &team, const TeamRow &row)
 {
-    float dy[TEAM_ELEMENTS], normal[TEAM_ELEMENTS], weight[TEAM_ELEMENTS], m[2] = {0, 0};
+    float dy[TEAM_ELEMENTS] = {}, normal[TEAM_ELEMENTS] = {}, weight[TEAM_ELEMENTS] = {}, m[2] = {0, 0};
     const float mean = b.mean && row.n ? b.mean[row.number] : 0, rstd = row.n ? b.rstd[row.number] : 0;
     for (int64_t tile = 0; tile < team.tiles; tile++) {
         load_pair<T, V>(dy, normal, b, row, tile, mean, rstd);

@@ -26,7 +26,7 @@ static __device__ inline float row_peak(float (&x)[TEAM_ELEMENTS], const T *from
 
 template <typename T, int V> static __device__ inline void softmax_row(T *y, const T *from, const Team &team, const TeamRow &row)
 {
-    float x[TEAM_ELEMENTS], sum[1] = {0};
+    float x[TEAM_ELEMENTS] = {}, sum[1] = {0};
     const float peak = row_peak<T, V>(x, from, team, row);
     for (int64_t tile = 0; tile < team.tiles; tile++) {
         if (team.tiles > 1)

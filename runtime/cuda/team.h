@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(TEAM_MOST_THREADS) team_dot_device(T *dx, cons
 {
     for (int64_t first = team_first(); first < team.rows; first += team_step()) {
         const TeamRow row = team_row(team, first);
-        float a[TEAM_ELEMENTS], b[TEAM_ELEMENTS], dot[1] = {0};
+        float a[TEAM_ELEMENTS] = {}, b[TEAM_ELEMENTS] = {}, dot[1] = {0};
         for (int64_t tile = 0; tile < team.tiles; tile++) {
             team_load<V>(a, dy, row, tile, 0);
             team_load<V>(b, y, row, tile, 0);

@@ -40,33 +40,41 @@ int main(int argc, char **argv)
 // ROLE: model_loss, role 0: device 0
 // ROLE: void readable_model_loss_train_role0_forward(ht_worker *r)
 // ROLE-NEXT: {
-// ROLE-NEXT: readable_linear_0(ht_arena(r, 0), ht_slot(r, 4), ht_slot(r, 0), ht_slot(r, 1)); /* readable.c:27: ht_linear */
-// ROLE-NEXT: readable_gelu_1({{.*}}); /* readable.c:27: hidden = ht_gelu */
-// ROLE-NEXT: readable_mean_2({{.*}}); /* readable.c:28: ht_mean */
+// ROLE-NEXT: readable_linear_gelu_0(ht_arena(r, 0), ht_arena(r, 192), ht_slot(r, 4), ht_slot(r, 0), ht_slot(r, 1)); /* readable.c:27: hidden = linear_gelu */
+// ROLE-NEXT: readable_mean_1({{.*}}); /* readable.c:28: ht_mean */
 // ROLE-NEXT: }
 // ROLE: void readable_model_loss_train_role0_backward(ht_worker *r)
+// ROLE: readable_mean_dx_gelu_dx_{{[0-9]+}}({{.*}}); /* readable.c:28+27: mean_dx_gelu_dx */
 // ROLE: readable_linear_dw_{{[0-9]+}}
 // ROLE: readable_linear_dbias_{{[0-9]+}}
 // ROLE: void readable_model_loss_train_role0_update(ht_worker *r)
 // ROLE: readable_sgd_update_{{[0-9]+}}(r, ht_slot(r, 0), ht_slot(r, 2), ht_slot(r, 0), {{.*}}, ht_slot(r, 2), "readable.c:25"); /* ht_sgd_update */
 
-// KERNELS: /* y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
-// KERNELS-NEXT: * x (6, 10), w (7, 10), bias (7) -> y (6, 7) */
-// KERNELS-NEXT: void readable_linear_0(float *y, const float *x, const float *w, const float *bias)
-// KERNELS: {6, 7, 10, 0, 0}, /* b */
-// KERNELS-NEXT: {7, 1, 0, 10, 1}, /* o */
-// KERNELS-NEXT: {10, 0, 1, 1, 0}, /* i */
-// KERNELS: const ht_product_call call = {.y = y, .y_dtype = HT_F32, .x = x, .w = w, .dtype = HT_F32,
-// KERNELS-NEXT: .bias = bias, .bias_dtype = HT_F32, .scale = 1, .rank = 3, .axes = axes};
+// KERNELS: /* y[i0, i1], y_1[i0, i1] = linear_gelu(x[i0, i2], w[i1, i2], bias[i1])
+// KERNELS-NEXT: *     body(y[i0, i1] = x[i0, i2] * w[i1, i2] + bias[i1];
+// KERNELS-NEXT: *          y_1[i0, i1] = 0.5f * y[i0, i1] * {{.*}} replicate(i2) epilogue(HT_GELU)
+// KERNELS-NEXT: * x (6, 10), w (7, 10), bias (7) -> y (6, 7), y_1 (6, 7) */
+// KERNELS-NEXT: void readable_linear_gelu_0(float *y, float *y_1, const float *x, const float *w, const float *bias)
+// KERNELS: {6, 7, 10, 0, 0}, /* i0 */
+// KERNELS-NEXT: {7, 1, 0, 10, 1}, /* i1 */
+// KERNELS-NEXT: {10, 0, 1, 1, 0}, /* i2 */
+// KERNELS: const ht_product_call call = {.y = y_1, .y_dtype = HT_F32, .x = x, .w = w, .dtype = HT_F32,
+// KERNELS-NEXT: .bias = bias, .bias_dtype = HT_F32, .scale = 1, .epilogue = HT_GELU, .aux = y, .rank = 3, .axes = axes};
 // KERNELS-NEXT: ht_product(&call);
-// KERNELS: void readable_gelu_1(float *y, const float *x)
-// KERNELS-NEXT: {
-// KERNELS-NEXT: #pragma omp simd
-// KERNELS-NEXT: for (long i0 = 0; i0 < 42; i0++)
-// KERNELS-NEXT: y[i0] = 0.5f * x[i0] * (1 + {{(ht_)?}}tanhf(0.7978845608f * (x[i0] + 0.044715f * x[i0] * x[i0] * x[i0])));
-// KERNELS: void readable_mean_2(float *y, const float *x)
+// KERNELS: void readable_mean_1(float *y, const float *x)
 // KERNELS: sum += x[k0] / 42L;
 // KERNELS-NEXT: y[0] = (float)sum;
+// KERNELS: /* dx[i0, i1] = mean_dx_gelu_dx(dy[], x[i0, i1])
+// KERNELS-NEXT: *     body(dx_1[i0, i1] = dy[] / (size(i0) * size(i1));
+// KERNELS-NEXT: *          dx[i0, i1] = dx_1[i0, i1] * (0.5f * (1 + tanhf({{.*}}
+// KERNELS-NEXT: * dy (), x (6, 7) -> dx (6, 7) */
+// KERNELS-NEXT: void readable_mean_dx_gelu_dx_3(float *dx, const float *dy, const float *x)
+// KERNELS-NEXT: {
+// KERNELS-NEXT: #pragma omp simd
+// KERNELS-NEXT: for (long i0 = 0; i0 < 42; i0++) {
+// KERNELS-NEXT: const float dx_1_v = dy[0] / (6L * 7L);
+// KERNELS-NEXT: const float dx_v = dx_1_v * (0.5f * (1 + {{(ht_)?}}tanhf({{.*}}
+// KERNELS-NEXT: dx[i0] = dx_v;
 // KERNELS: const ht_view result[] = {
 // KERNELS: {.data = p1, .dtype = HT_F32, .rank = 2, .extent = {7, 10}, .global = {7, 10}},
 // KERNELS: .hyper = r->hyper

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs operators.c and optimizers.c whole (plain cc, and hetucc without a strategy) and with every named factor cut over 2, 3 and 4 devices, evenly and not.
+"""Runs operators.c and optimizers.c whole (plain cc, and hetucc without a strategy) and with every named factor cut over 2, 3 and 4 devices, evenly and not. Operators are fused with those that
+weigh their results; the runs called "alone" compute every one by itself.
 
 When the program of all cases does not compile or stops, the cases are tried one by one, so that the report names those at fault.
 """
@@ -15,6 +16,7 @@ from harness import Failure, ROOT, launch, run  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 CASES = re.findall(r"^    X\((\w+),", (HERE / "cases.h").read_text(), flags=re.M)
 FACTORS = ["f0", "f1", "f2", "f3"]
+ALONE = ("--no-fuse",)
 
 
 class Wrong(Failure):
@@ -72,12 +74,12 @@ def output_check(p):
     return re.findall(r"^mask (\w+)$", p.stdout, flags=re.M)
 
 
-def one_by_one(bench, source, strategy, ranks):
+def one_by_one(bench, source, strategy, ranks, flags):
     """The cases that fail alone, with the first line of what they say."""
     failed = []
     for bit, name in enumerate(CASES):
         try:
-            output_check(launch(built(bench, source, strategy, (f"-DCASES=({1 << bit}ull)",)), ranks, check=False))
+            output_check(launch(built(bench, source, strategy, (*flags, f"-DCASES=({1 << bit}ull)")), ranks, check=False))
         except Failure as e:
             text = str(e)
             said = re.search(r"^.*(?:error|wrong|BUG|internal).*$", text, flags=re.M | re.I)
@@ -85,15 +87,15 @@ def one_by_one(bench, source, strategy, ranks):
     return failed
 
 
-def check(bench, source, strategy, ranks):
+def check(bench, source, strategy, ranks, flags=()):
     try:
-        masks = output_check(launch(built(bench, source, strategy), ranks, check=False))
+        masks = output_check(launch(built(bench, source, strategy, flags), ranks, check=False))
     except Wrong:
         raise
     except Failure as e:
         if source.stem != "operators":
             raise
-        failed = one_by_one(bench, source, strategy, ranks)
+        failed = one_by_one(bench, source, strategy, ranks, flags)
         raise Failure("\n".join([*failed, "all together: " + str(e)[-1500:]])) from None
     if masks:
         first = bench.once("mask", lambda: masks)
@@ -105,9 +107,12 @@ def tests(bench, a):
     for source, factors in ((HERE / "operators.c", FACTORS), (HERE / "optimizers.c", FACTORS[:2])):
         yield f"{source.stem}.cc", functools.partial(check, bench, source, "cc", 0)
         yield f"{source.stem}.hetucc", functools.partial(check, bench, source, None, 1)
+        yield f"{source.stem}.hetucc.alone", functools.partial(check, bench, source, None, 1, ALONE)
         for name, (ranks, text) in strategies(factors).items():
             path = strategy_write(bench, f"{source.stem}.{name}", text)
             yield f"{source.stem}.{name}", functools.partial(check, bench, source, path, ranks)
+            if ":" in name:
+                yield f"{source.stem}.{name}.alone", functools.partial(check, bench, source, path, ranks, ALONE)
 
 
 harness.main("operators.all", tests)

@@ -2,7 +2,8 @@
 """Trains each example on every strategy and compares with the one-device program.
 
 20 steps of AdamW: every loss within 1e-4. 20 steps of SGD (momentum 0.9, rate 0.1): every loss within 1e-5, and each parameter tensor's error at
-most 1e-4 of its own change, tensors that change by less than 1e-6 of the largest aside. HETU_CHECK lets the runtime compare the bits of all holders after every step.
+most 1e-4 of its own change, tensors that change by less than 1e-6 of the largest aside. In bf16
+(group bf16) 50 steps of AdamW: every loss within 1e-2 of the one-device program's, which computes in f32. HETU_CHECK lets the runtime compare the bits of all holders after every step.
 """
 import functools
 
@@ -10,6 +11,7 @@ import harness
 from harness import EXAMPLES, launch
 
 STEPS = 20
+BF16_STEPS = 50
 GPT = EXAMPLES / "gpt" / "gpt.c"
 STRATEGIES = ["single", "dp4", "tp4", "dp2tp2", "dp2tp2sp", "zero4", "uneven"]
 SMALL = {"gpt": ["-DEMBED=64", "-DLAYERS=2", "-DSEQ=32"], "llama": ["-DEMBED=48", "-DLAYERS=2", "-DFFN=110", "-DSEQ=24"], "mlp": [], "custom": []}
@@ -40,11 +42,11 @@ def optimizer_flags(sgd):
     return ["-DSGD"] if sgd else []
 
 
-def trained(bench, key, program, ranks, sgd):
-    """(losses, parameters, initial parameters) of a training run."""
+def trained(bench, key, program, ranks, sgd, steps=None):
+    """(losses, parameters) of a training run."""
     rate = "0.1" if sgd else "0.001"
     losses, dump = bench.path(key + ".losses"), bench.path(key + ".dump")
-    launch(program, ranks, "--steps", STEPS, "--rate", rate, "--sample", 0, "--losses", losses, "--dump", dump)
+    launch(program, ranks, "--steps", steps or STEPS, "--rate", rate, "--sample", 0, "--losses", losses, "--dump", dump)
     return harness.read_losses(losses), harness.read_parameters(dump)
 
 
@@ -68,11 +70,24 @@ def check(bench, name, example, strategy, flags, ranks, sgd):
     return f"loss {loss:.1g}" + (f", parameters {error:.1g}" if sgd else "")
 
 
+def check_bf16(bench, name, example, strategy, flags, ranks):
+    source = EXAMPLES / example / f"{example}.c"
+    wanted, _ = bench.once(("f32", source), lambda: trained(bench, f"{example}.f32", bench.plain(source, tuple(flags)), 0, False, BF16_STEPS))
+    program = bench.compiled(source, strategy_of(example, strategy), (*flags, "-DDTYPE=HT_BF16"))
+    found, _ = trained(bench, f"{name}.bf16", program, ranks, False, BF16_STEPS)
+    return f"loss {harness.compare_losses(found, wanted, 1e-2):.1g}"
+
+
 def tests(bench, a):
+    if a.group == "bf16":
+        for example in ("gpt", "llama"):
+            for name, *case in cases(example):
+                yield f"{name}.bf16", functools.partial(check_bf16, bench, name, *case)
+        return
     for name, *case in cases(a.group):
         for sgd in (False, True):
             yield f"{name}.{'sgd' if sgd else 'adamw'}", functools.partial(check, bench, name, *case, sgd)
 
 
 if __name__ == "__main__":
-    harness.main(lambda a: f"run.{a.group}", tests, lambda a: a.add_argument("--group", default="gpt", help="gpt, llama, mlp, custom or odd"))
+    harness.main(lambda a: f"run.{a.group}", tests, lambda a: a.add_argument("--group", default="gpt", help="gpt, llama, mlp, custom, odd or bf16"))

@@ -147,7 +147,7 @@ void poison(void *memory, size_t size)
 
 bool is_host_address(uint64_t word)
 {
-    const uint64_t lowest = 0x10000, highest = (uint64_t)1 << 47;
+    const uint64_t lowest = (uint64_t)5 << 44, highest = (uint64_t)8 << 44; // programs, heaps, mappings; two small integers lie below
     if (word < lowest || word >= highest)
         return false;
     const void *address = (const void *)word;

@@ -1,4 +1,5 @@
-/* Steps of a program as the runtime of CUDA runs them, on any number of ranks: numbers that change, kernels, conversions in a row, graphs, faults.
+/* Steps of a program as the runtime of CUDA runs them, on any number of ranks: numbers that change, kernels, conversions in a row, graphs,
+ * faults.
  *
  *     cuda_steps           checks every step's values
  *     cuda_steps fault     in step 3 a kernel of the last rank finds a fault

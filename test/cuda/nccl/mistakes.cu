@@ -14,7 +14,10 @@ static float *a, *b;
 
 static const size_t COUNT = 64;
 
-static void all_reduce(size_t count, ncclDataType_t type = ncclFloat32, ncclRedOp_t op = ncclSum) { ncclAllReduce(a, b, count, type, op, world, stream); }
+static void all_reduce(size_t count, ncclDataType_t type = ncclFloat32, ncclRedOp_t op = ncclSum)
+{
+    ncclAllReduce(a, b, count, type, op, world, stream);
+}
 
 static void message(bool send, size_t count, ncclDataType_t type = ncclFloat32)
 {

@@ -1,9 +1,11 @@
-/* NCCL's interface over MPI and host memory, for programs that run under test/cuda/emulate: it does what every call says, and ends the program where
- * the ranks' calls do not fit together, with both calls in the message. On a GPU such programs hang, or read what is not there.
+/* NCCL's interface over MPI and host memory, for programs that run under test/cuda/emulate: it does what every call says, and ends the
+ * program where the ranks' calls do not fit together, with both calls in the message. On a GPU such programs hang, or read what is not
+ * there.
  *
- * Checked are: the order of the calls on a communicator and what each says (verb, count, type, operation, root), that groups have the same calls on
- * all members, that sends meet receives of as many elements, that memory is the device's and ranges do not overlap but where NCCL allows it, that
- * a communicator stays on one stream, and that nobody waits for a call that never comes. A call is carried out when its stream does.
+ * Checked are: the order of the calls on a communicator and what each says (verb, count, type, operation, root), that groups have the same
+ * calls on all members, that sends meet receives of as many elements, that memory is the device's and ranges do not overlap but where NCCL
+ * allows it, that a communicator stays on one stream, and that nobody waits for a call that never comes. A call is carried out when its
+ * stream does.
  *
  *     HETU_STAND_IN_TIMEOUT   seconds until a call that meets no other ends the program; 30
  *     HETU_STAND_IN_FAIL      ncclCommGetAsyncError reports an error after so many calls
@@ -166,8 +168,8 @@ void agree(const ncclComm *comm, const Words &words)
     std::vector<Words> all = gather(comm, words, words);
     for (int i = 0; i < comm->size; i++)
         if (memcmp(&all[(size_t)i], &words, sizeof words))
-            fail("call %lld on %s is %s; call %lld of rank %d is %s", (long long)words.number, name_of(comm).c_str(), name_of(words).c_str(),
-                 (long long)all[(size_t)i].number, comm->members[(size_t)i], name_of(all[(size_t)i]).c_str());
+            fail("call %lld on %s is %s; call %lld of rank %d is %s", (long long)words.number, name_of(comm).c_str(),
+                 name_of(words).c_str(), (long long)all[(size_t)i].number, comm->members[(size_t)i], name_of(all[(size_t)i]).c_str());
 }
 
 /* ---- arithmetic ---- */
@@ -326,7 +328,8 @@ void messages(const std::vector<Call> &calls)
         open_parcel(parcel);
     }
     if (!wait_all(sends))
-        fail("its %s on %s meets no receive for %g s", name_of(out[0].call->words).c_str(), name_of(out[0].call->comm).c_str(), seconds_allowed());
+        fail("its %s on %s meets no receive for %g s", name_of(out[0].call->words).c_str(), name_of(out[0].call->comm).c_str(),
+             seconds_allowed());
 }
 
 /* Carries out the calls of a group. */
@@ -368,7 +371,8 @@ void check_memory(const Call &call)
 {
     const Words &w = call.words;
     int64_t all = w.count * call.comm->size;
-    size_t bytes = (size_t)w.count * type_bytes[w.type], all_bytes = bytes * (size_t)call.comm->size, mine = bytes * (size_t)call.comm->rank;
+    size_t bytes = (size_t)w.count * type_bytes[w.type], all_bytes = bytes * (size_t)call.comm->size,
+           mine = bytes * (size_t)call.comm->rank;
     bool root = call.comm->rank == w.root, reads = w.verb != RECEIVE && (w.verb != BROADCAST || root);
     bool writes = w.verb != SEND && (w.verb != REDUCE || root);
     if (reads)
@@ -401,7 +405,8 @@ void enqueue(std::vector<Call> calls)
     ht_emulated_enqueue(calls[0].stream, [calls] { carry_out(calls); });
 }
 
-ncclResult_t issue(int verb, const void *send, void *receive, size_t count, int type, int op, int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t issue(int verb, const void *send, void *receive, size_t count, int type, int op, int root, ncclComm_t comm,
+                   cudaStream_t stream)
 {
     if (!comm || type < 0 || type > ncclBfloat16 || op < 0 || op >= ncclNumOps || root < 0 || root >= comm->size)
         return ncclInvalidArgument;
@@ -479,7 +484,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank) { return ncclCommInitRankConfig(comm, ranks, id, rank, NULL); }
+ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank)
+{
+    return ncclCommInitRankConfig(comm, ranks, id, rank, NULL);
+}
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *part, ncclConfig_t *)
 {
@@ -523,12 +531,21 @@ ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank)
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommCuDevice(const ncclComm_t, int *device) { return cudaGetDevice(device) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError; }
+ncclResult_t ncclCommCuDevice(const ncclComm_t, int *device)
+{
+    return cudaGetDevice(device) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
 
 const char *ncclGetErrorString(ncclResult_t result)
 {
-    static const char *const names[] = {"no error",         "unhandled cuda error", "unhandled system error", "internal error",
-                                        "invalid argument", "invalid usage",        "remote process exited or there was a network error", "in progress"};
+    static const char *const names[] = {"no error",
+                                        "unhandled cuda error",
+                                        "unhandled system error",
+                                        "internal error",
+                                        "invalid argument",
+                                        "invalid usage",
+                                        "remote process exited or there was a network error",
+                                        "in progress"};
     return result >= 0 && result < ncclNumResults ? names[result] : "unknown result";
 }
 
@@ -554,12 +571,14 @@ ncclResult_t ncclGroupEnd(void)
     return ncclSuccess;
 }
 
-ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclAllReduce(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                           cudaStream_t stream)
 {
     return issue(ALL_REDUCE, send, receive, count, type, op, 0, comm, stream);
 }
 
-ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclReduceScatter(const void *send, void *receive, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                               cudaStream_t stream)
 {
     return issue(REDUCE_SCATTER, send, receive, count, type, op, 0, comm, stream);
 }
@@ -569,7 +588,8 @@ ncclResult_t ncclAllGather(const void *send, void *receive, size_t count, ncclDa
     return issue(ALL_GATHER, send, receive, count, type, ncclSum, 0, comm, stream);
 }
 
-ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclBroadcast(const void *send, void *receive, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream)
 {
     return issue(BROADCAST, send, receive, count, type, ncclSum, root, comm, stream);
 }

@@ -1,0 +1,23 @@
+// RUN: not %hetucc -c %s -o %t.o 2>&1 | FileCheck %s --strict-whitespace
+#include <hetu/hetu.h>
+
+#pragma hspmd op y[r.., c] = centre(x[r.., c]) replicate(c) body(y[r.., c] = x[r.., c] - mean[r..]; mean[r..] = x[r.., c] / size(c)) grad(none)
+ht_tensor centre(ht_tensor x);
+
+static ht_tensor loss(void)
+{
+    ht_tensor x = ht_input("x", HT_F32, ht_shape(4, 6));
+    ht_tensor w = ht_param(ht_shape(3, 6), ht_normal(0.1f), "w");
+    return ht_mean(ht_linear(x, w, HT_NONE));
+}
+
+int main(int argc, char **argv)
+{
+    ht_session *session = ht_open(&argc, &argv);
+    ht_train(session, loss, ht_sgd(.lr = 0.1f));
+    return 0;
+}
+
+// CHECK: {{.*}}op-body-order.c:4:90: error: 'mean' is neither an operand nor the value of an equation before
+// CHECK-NEXT: {{^}}    4 | #pragma hspmd op y[r.., c] = centre(x[r.., c]) replicate(c) body(y[r.., c] = x[r.., c] - mean[r..]; mean[r..] = x[r.., c] / size(c)) grad(none)
+// CHECK-NEXT: {{^}}      |                                                                                          ^

@@ -1,0 +1,30 @@
+#!/bin/sh
+# What only a GPU can show: the emitted programs and the kernels run on one, against the CPU's results, PyTorch and cuBLASLt. Two steps, since a machine with a GPU need not
+# have what hetucc needs:
+#
+#     tools/gpu_check.sh --prepare DIR [--build BUILD]     where hetucc is built: emits the programs into DIR, with all that the check needs
+#     tools/gpu_check.sh DIR [OPTIONS]                     where nvcc and a GPU are; DIR/check.sh does the same
+#
+# The check takes less than 8 minutes and prints a table. Its options: test/cuda/gpu/check.py.
+set -eu
+here=$(cd "$(dirname "$0")/.." && pwd)
+case "${1:-}" in
+--prepare)
+    [ $# -ge 2 ] || { echo "usage: tools/gpu_check.sh --prepare DIR [--build BUILD]" >&2; exit 2; }
+    shift
+    . "$here/tools/packages.sh"
+    allow_mpi
+    python3 "$here/test/cuda/gpu/prepare.py" "$@"
+    printf '#!/bin/sh\nexec python3 "$(dirname "$0")/check.py" "$@"\n' >"$1/check.sh"
+    chmod +x "$1/check.sh"
+    ;;
+'' | -*)
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+*)
+    folder=$1
+    shift
+    exec python3 "$folder/check.py" "$@"
+    ;;
+esac
