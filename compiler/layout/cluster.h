@@ -8,7 +8,8 @@
  *       "links": {"local": {"latency": 3e-6, "bandwidth": 2e11}, "remote": {"latency": 1e-5, "bandwidth": 2.5e10}}
  *     }
  *
- * Devices are numbered in the order of the list. `local` links join devices of one host, `remote` ones those of different hosts; seconds and bytes a second.
+ * Devices are numbered in the order of the list. `local` links join devices of one host, `remote` ones those of different hosts; seconds
+ * and bytes a second.
  */
 #ifndef LAYOUT_CLUSTER_H
 #define LAYOUT_CLUSTER_H
@@ -22,8 +23,8 @@ typedef struct Link {
 
 typedef struct ClusterDevice {
     const char *class;
-    int host;         // equal for devices of one host
-    int64_t memory;   // bytes; 0: not known
+    int host;       // equal for devices of one host
+    int64_t memory; // bytes; 0: not known
 } ClusterDevice;
 
 struct Cluster {
@@ -37,6 +38,9 @@ const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path);
 
 /* The host of a device; devices that the cluster does not list, and all of no cluster, are on host 0. */
 int cluster_host(const Cluster *cluster, int device);
+
+/* The lowest device of a layout that the cluster does not list; -1 when it lists all, or when there is none. */
+int cluster_missing(const Cluster *cluster, const Layout *layout);
 
 /* The link between two devices. */
 Link cluster_link(const Cluster *cluster, int a, int b);

@@ -80,16 +80,23 @@ static bool task_in_place(const Plan *plan, const Task *task)
     return true;
 }
 
+/* Whether what moves goes through scratch, to be written where nothing is read any more. */
+static bool goes_through_scratch(const Stack *stack, const Task *task)
+{
+    return stack->cells->side[SIDE_TO].partial == STATE_DUP && (task->local || task->origin == ORIGIN_LOCAL);
+}
+
 static void mark_moved(Plan *plan, const Segments *segments, bool reduced)
 {
     for (int i = 0; i < segments->count; i++) {
-        Stack *stack = &plan->stacks.at[plan->tasks.at[segments->at[i].task].stack];
+        const Task *task = &plan->tasks.at[segments->at[i].task];
+        Stack *stack = &plan->stacks.at[task->stack];
         stack->nothing = false;
-        stack->in_place = stack->in_place && reduced;
+        stack->in_place = stack->in_place && (reduced || goes_through_scratch(stack, task));
     }
 }
 
-/* A stack is in place when only all-reduces move it, to where it already is. */
+/* A stack is in place when only all-reduces move it, in one step or by way of scratch, to where it already is. */
 static void find_in_place(Plan *plan)
 {
     for (int s = 0; s < plan->stacks.count; s++)
@@ -104,7 +111,7 @@ static void find_in_place(Plan *plan)
     for (int t = 0; t < plan->tasks.count; t++) {
         const Task *task = &plan->tasks.at[t];
         Stack *stack = &plan->stacks.at[task->stack];
-        stack->in_place = stack->in_place && task_in_place(plan, task);
+        stack->in_place = stack->in_place && (task->local || task_in_place(plan, task));
         stack->nothing = stack->nothing && stack->in_place && task->source_count;
     }
     plan->in_place = plan->nothing = true;

@@ -28,8 +28,9 @@ typedef struct Stack {
     bool nothing;       // every device already holds what it shall hold, as it shall
 } Stack;
 
-/* What is sent: the sender's own piece, a reduction that is not complete and lies in scratch, or the value as the target stores it. */
-typedef enum Origin { ORIGIN_FROM, ORIGIN_PARTIAL, ORIGIN_TO } Origin;
+/* What is sent: the sender's own piece; the reduction of all contributions on its host, or another one that is not complete, which lie in
+ * scratch; or the value as the target stores it. */
+typedef enum Origin { ORIGIN_FROM, ORIGIN_LOCAL, ORIGIN_PARTIAL, ORIGIN_TO } Origin;
 
 /* The part [lo, hi) of a task's bundle. */
 typedef struct Segment {
@@ -46,10 +47,15 @@ typedef Array(int) Devices;
 typedef struct Task {
     int stack, bundle;
     int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the stack
-    int source_count; // contributions: 0 for the identity, 1 for a copy
-    Devices *sources; // by contribution, its holders in the layout's order
-    Devices wanted;   // in the layout's order
+    int source_count;   // contributions: 0 for the identity, 1 for a copy
+    Devices *sources;   // by contribution, its holders in the layout's order
+    Devices wanted;     // in the layout's order
+    Origin origin;      // of the contributions: ORIGIN_FROM or ORIGIN_LOCAL
+    bool local;         // makes a contribution to another task, which has the origin ORIGIN_LOCAL
+    int whole;          // local: that task
 } Task;
+
+typedef Array(Task) TaskList;
 
 typedef struct Message {
     int sender, receiver;
@@ -69,6 +75,7 @@ typedef Array(Reducing) Reducings;
 
 typedef struct Step {
     ht_verb verb;      // HT_ALL_REDUCE, HT_REDUCE_SCATTER, HT_ALL_GATHER, HT_ALL_TO_ALL, HT_BROADCAST, HT_REDUCE or HT_EXCHANGE
+    int stage;         // steps of different stages depend on each other
     ht_dtype dtype;    // of what it moves; exchanges of several types: the one with the smallest elements
     Devices group;     // in the order of their parts, the root first; empty for an exchange
     int group_index;   // in plan->groups
@@ -88,7 +95,7 @@ struct Plan {
     bool nothing;       // every device already holds what it shall hold, as it shall
     bool in_place;
     Array(Stack) stacks;
-    Array(Task) tasks; // stack by stack
+    TaskList tasks; // stack by stack
     Steps steps;
     int64_t *received; // bytes, by index in devices
     int64_t *sent;

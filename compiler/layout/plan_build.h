@@ -28,6 +28,9 @@ typedef struct Builder {
     int64_t *sent, *received; // bytes: the plan's counters; while it is made, loads that are to be balanced
     Array(Parcels) outboxes;  // by step: what will be its messages
     const bool *avoid;        // by index in plan->devices: takes part in no collective
+    bool tiers;               // moves inside hosts and across them are steps of their own
+    int stage;                // of the steps that are added
+    int first;                // the step from which on moves are counted
 } Builder;
 
 /* A device's index in plan->devices. */
@@ -78,7 +81,7 @@ const char *name_plan(Builder *builder);
 /* A copy of a finished plan in `arena`, without what planning left behind. */
 Plan *plan_keep(Arena *arena, const Plan *plan);
 
-/* Sets the loads to what the steps so far move. */
+/* Sets the loads to what the steps so far move, from the builder's first on. */
 void plan_count(Builder *builder);
 
 /* Sends a segment in a step, an index of plan->steps; step_close makes one message of all that goes from one device to another. */

@@ -7,7 +7,7 @@ enum { ATTEMPTS = 4 };
 
 /* A finished plan. */
 typedef struct Attempt {
-    Steps steps;
+    Plan plan;
     int64_t *sent, *received;
     int64_t most_sent, most_received;
     double seconds;
@@ -20,6 +20,7 @@ typedef struct Chooser {
     Attempt attempts[ATTEMPTS];
     int count;
     bool *avoid; // by slot: in no collective
+    TaskList tasks;
 } Chooser;
 
 static int64_t most_of(const int64_t *loads, int count)
@@ -84,20 +85,22 @@ static void raise_to_even(Chooser *chooser, const Attempt *attempt)
 
 /* ---- attempts ---- */
 
-static Attempt make_attempt(Builder *builder)
+/* Makes the plan from its tasks as they were before the first attempt. */
+static void make_attempt(Chooser *chooser)
 {
+    Builder *builder = chooser->builder;
     Plan *plan = builder->plan;
     size_t size = sizeof(int64_t) * (size_t)plan->device_count;
     memset(&plan->steps, 0, sizeof plan->steps);
-    memset(&builder->gifts, 0, sizeof builder->gifts);
-    memset(&builder->outboxes, 0, sizeof builder->outboxes);
+    plan->tasks = chooser->tasks;
+    plan->tasks.capacity = plan->tasks.count;
     plan_route(builder);
-    Attempt attempt = {.steps = plan->steps, .seconds = price_plan(builder)};
+    Attempt attempt = {.plan = *plan, .seconds = price_plan(builder)};
     attempt.sent = arena_copy(builder->arena, plan->sent, size);
     attempt.received = arena_copy(builder->arena, plan->received, size);
     attempt.most_sent = most_of(plan->sent, plan->device_count);
     attempt.most_received = most_of(plan->received, plan->device_count);
-    return attempt;
+    chooser->attempts[chooser->count++] = attempt;
 }
 
 /* Whether a load is little above one that cannot be less. */
@@ -134,22 +137,56 @@ static const Attempt *choose(const Chooser *chooser)
     return best ? best : &chooser->attempts[chooser->count - 1];
 }
 
+/* Where all devices are on one host: collectives wherever teams are closed, and then without those that load a device too much. */
+static void try_collectives(Chooser *chooser)
+{
+    make_attempt(chooser);
+    raise_to_even(chooser, &chooser->attempts[0]);
+    while (chooser->count < ATTEMPTS && avoid_overloaded(chooser, &chooser->attempts[chooser->count - 1])) {
+        if (chooser->count == ATTEMPTS - 1)
+            memset(chooser->avoid, 1, sizeof *chooser->avoid * (size_t)chooser->builder->plan->device_count);
+        make_attempt(chooser);
+    }
+}
+
+/* Where there are several hosts: in two tiers and in one, with collectives and without. */
+static void try_tiers(Chooser *chooser)
+{
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        chooser->builder->tiers = attempt % 2 == 0;
+        memset(chooser->avoid, attempt / 2, sizeof *chooser->avoid * (size_t)chooser->builder->plan->device_count);
+        make_attempt(chooser);
+    }
+}
+
+static const Attempt *cheapest(const Chooser *chooser)
+{
+    const Attempt *best = &chooser->attempts[0];
+    for (int i = 1; i < chooser->count; i++)
+        best = chooser->attempts[i].seconds < best->seconds ? &chooser->attempts[i] : best;
+    return best;
+}
+
+static bool on_one_host(const Plan *plan)
+{
+    for (int i = 1; i < plan->device_count; i++)
+        if (cluster_host(plan->cluster, plan->devices[i]) != cluster_host(plan->cluster, plan->devices[0]))
+            return false;
+    return true;
+}
+
 void plan_steps(Builder *builder)
 {
     Plan *plan = builder->plan;
-    Chooser chooser = {.builder = builder, .avoid = arena_array(builder->arena, bool, plan->device_count)};
-    find_forced(&chooser);
+    Chooser chooser = {.builder = builder, .tasks = plan->tasks, .avoid = arena_array(builder->arena, bool, plan->device_count)};
+    bool single = on_one_host(plan);
     builder->avoid = chooser.avoid;
-    do {
-        chooser.attempts[chooser.count++] = make_attempt(builder);
-        raise_to_even(&chooser, &chooser.attempts[0]);
-        if (!avoid_overloaded(&chooser, &chooser.attempts[chooser.count - 1]))
-            break;
-        if (chooser.count == ATTEMPTS - 1)
-            memset(chooser.avoid, 1, sizeof *chooser.avoid * (size_t)plan->device_count);
-    } while (chooser.count < ATTEMPTS);
-    const Attempt *best = choose(&chooser);
-    plan->steps = best->steps;
+    if (single)
+        find_forced(&chooser);
+    (single ? try_collectives : try_tiers)(&chooser);
+    const Attempt *best = (single ? choose : cheapest)(&chooser);
+    plan->steps = best->plan.steps;
+    plan->tasks = best->plan.tasks;
     memcpy(plan->sent, best->sent, sizeof *plan->sent * (size_t)plan->device_count);
     memcpy(plan->received, best->received, sizeof *plan->received * (size_t)plan->device_count);
 }

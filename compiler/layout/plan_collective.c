@@ -258,8 +258,9 @@ void plan_fuse(Builder *builder)
     memset(&plan->steps, 0, sizeof plan->steps);
     for (int s = 0, end; s < count; s = end) {
         int phase = phase_of(&steps[s]), first = plan->steps.count;
-        for (end = s + 1; end < count && phase >= 0 && phase_of(&steps[end]) == phase;)
+        for (end = s + 1; end < count && phase >= 0 && phase_of(&steps[end]) == phase && steps[end].stage == steps[s].stage;)
             end++;
+        builder->stage = steps[s].stage;
         if (phase < 0)
             array_push(builder->arena, &plan->steps, steps[s]);
         else if (plan->tensor_count == 1)

@@ -82,7 +82,7 @@ void plan_count(Builder *builder)
     size_t size = sizeof(int64_t) * (size_t)builder->plan->device_count;
     memset(builder->plan->received, 0, size);
     memset(builder->plan->sent, 0, size);
-    for (int s = 0; s < builder->plan->steps.count; s++)
+    for (int s = builder->first; s < builder->plan->steps.count; s++)
         count_step(builder->plan, &builder->plan->steps.at[s]);
 }
 

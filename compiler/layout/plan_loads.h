@@ -80,7 +80,7 @@ Devices join_devices(Builder *builder, const Devices *a, const Devices *b);
 /* Whether these devices may act together in a collective. */
 bool may_collect(const Builder *builder, const Devices *devices);
 
-/* Makes the plan's steps once. */
+/* Makes the plan's steps once, in one tier or in two as the builder says. */
 void plan_route(Builder *builder);
 
 /* ---- reductions ---- */
@@ -97,8 +97,12 @@ typedef Array(Sum) Sums;
 
 typedef struct Merges Merges;
 
-/* Appends the collectives that reduce, and a gift for each value that must then be handed on. The reductions that are left go to `sums`. */
-void reduce_by_collectives(Builder *builder, Sums *sums);
+/* Numbers of tasks, stack by stack. */
+typedef Array(int) Tasks;
+
+/* Appends the collectives that reduce what these tasks make, and a gift for each value that must then be handed on. The reductions that are
+ * left go to `sums`. */
+void reduce_by_collectives(Builder *builder, const Tasks *tasks, Sums *sums);
 
 /* Decides where each sum is made and in which steps, and appends empty exchanges for these; and a gift for each value that must be handed
  * on. */

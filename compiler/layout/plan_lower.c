@@ -53,7 +53,8 @@ static void lower_local(Lowering *lowering)
     int next = 0;
     for (int t = 0; t < lowering->plan->tasks.count; t++) {
         const Task *task = &lowering->plan->tasks.at[t];
-        if (task->source_count > 1 || lowering->piece[SIDE_TO][task->stack] < 0 || devices_find(&task->wanted, lowering->device) < 0)
+        if (task->source_count > 1 || task->local || lowering->piece[SIDE_TO][task->stack] < 0 ||
+            devices_find(&task->wanted, lowering->device) < 0)
             continue;
         Segment all = {.task = t, .hi = task->volume};
         if (!task->source_count)
@@ -65,17 +66,50 @@ static void lower_local(Lowering *lowering)
     add_moves(lowering, HT_FILL, &fills);
 }
 
-/* Room for the reductions that stay in scratch between steps. */
+/* Whether there is room for all that a local task makes. */
+static bool has_room(const Lowering *lowering, const Segment *kept)
+{
+    for (int k = 0; k < lowering->kept.count; k++)
+        if (lowering->kept.at[k].segment.task == kept->task && lowering->kept.at[k].segment.origin == kept->origin)
+            return true;
+    return false;
+}
+
+/* Room for a reduction that stays in scratch between steps. A complete one does only when it is local; then the device keeps all of the
+ * task. */
+static void keep_room(Lowering *lowering, const Segment *segment, bool partial)
+{
+    const Task *task = &lowering->plan->tasks.at[segment->task];
+    Segment kept = kept_segment(lowering->plan, *segment, partial);
+    if (!partial && (!task->local || has_room(lowering, &kept)))
+        return;
+    if (!partial) {
+        kept.lo = task->lo;
+        kept.hi = task->lo + task->volume;
+    }
+    int64_t offset = take_scratch(lowering, segment_bytes(lowering->plan, &kept));
+    array_push(lowering->arena, &lowering->kept, (Kept){kept, offset});
+}
+
+/* Room for what a device keeps of a collective that reduces. */
+static void keep_parts(Lowering *lowering, const Step *step)
+{
+    bool reduces = step->verb == HT_ALL_REDUCE || step->verb == HT_REDUCE_SCATTER || step->verb == HT_REDUCE;
+    int position = reduces ? devices_find(&step->group, lowering->device) : -1;
+    const Segments *parts = position < 0 ? NULL : &step->parts[step->verb == HT_ALL_REDUCE ? 0 : position];
+    for (int k = 0; parts && k < parts->count; k++)
+        keep_room(lowering, &parts->at[k], false);
+}
+
 static void keep_partials(Lowering *lowering)
 {
-    for (int s = 0; s < lowering->plan->steps.count; s++)
-        for (int r = 0; r < lowering->plan->steps.at[s].reductions.count; r++) {
-            const Reducing *reduction = &lowering->plan->steps.at[s].reductions.at[r];
-            if (!reduction->partial || reduction->device != lowering->device)
-                continue;
-            Kept kept = {reduction->segment, take_scratch(lowering, segment_bytes(lowering->plan, &reduction->segment))};
-            array_push(lowering->arena, &lowering->kept, kept);
-        }
+    for (int s = 0; s < lowering->plan->steps.count; s++) {
+        const Step *step = &lowering->plan->steps.at[s];
+        keep_parts(lowering, step);
+        for (int r = 0; r < step->reductions.count; r++)
+            if (step->reductions.at[r].device == lowering->device)
+                keep_room(lowering, &step->reductions.at[r].segment, step->reductions.at[r].partial);
+    }
     lowering->base = lowering->used;
     lowering->used = lowering->most = 0;
 }

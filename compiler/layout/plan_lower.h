@@ -18,7 +18,7 @@ typedef struct Where {
 typedef Array(ht_move) Moves;
 typedef Array(ht_block) Blocks;
 
-/* A reduction that lies in scratch. */
+/* A reduction that lies in scratch, by the task, origin and place of its segment. */
 typedef struct Kept {
     Segment segment;
     int64_t offset; // bytes
@@ -40,8 +40,12 @@ typedef struct Lowering {
 Where stored_at(ht_place place);
 Where packed_at(int64_t offset);
 
-/* Where the device has a segment that it sends. */
+/* Where the device has a segment that it sends, and where it puts one that is complete. */
 Where origin_of(const Lowering *lowering, const Segment *segment);
+Where result_of(const Lowering *lowering, const Segment *segment);
+
+/* A segment as it is sent from scratch: one that is complete, or a `partial` one. */
+Segment kept_segment(const Plan *plan, Segment segment, bool partial);
 
 /* Space in scratch for a step; on 64-byte borders. */
 int64_t take_scratch(Lowering *lowering, int64_t bytes);
@@ -49,7 +53,7 @@ int64_t take_scratch(Lowering *lowering, int64_t bytes);
 /* Appends the moves of a segment. Packed offsets are those of the segment's first element. */
 void move_segment(Lowering *lowering, Moves *moves, const Segment *segment, Where from, Where to);
 
-/* Whether segments lie one after another in one buffer, from where they are sent or, when `received`, where the target stores them: then
+/* Whether segments lie one after another in one buffer, from where they are sent or, when `received`, where they belong: then
  * that is the block. */
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block);
 
@@ -57,7 +61,7 @@ bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_
 ht_block send_block(Lowering *lowering, const Segments *segments, Moves *pack);
 ht_block pack_block(Lowering *lowering, const Segments *segments, Moves *pack);
 
-/* Segments to receive: where the target stores them, or in scratch, from which moves that go to `unpack` bring them there. */
+/* Segments to receive: where they belong, or in scratch, from which moves that go to `unpack` bring them there. */
 ht_block receive_block(Lowering *lowering, const Segments *segments, Moves *unpack);
 void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, Moves *unpack);
 

@@ -32,8 +32,10 @@ static void add_own(Lowering *lowering, const Segment *segment, Contributions *c
     const Task *task = &lowering->plan->tasks.at[segment->task];
     for (int p = 0; p < task->source_count; p++)
         if (devices_find(&task->sources[p], lowering->device) >= 0) {
-            Contribution own = {*segment, stored_at(HT_FROM)};
+            Contribution own = {.segment = *segment};
             own.segment.source = p;
+            own.segment.origin = task->origin;
+            own.where = origin_of(lowering, &own.segment);
             array_push(lowering->arena, contributions, own);
             return;
         }
@@ -112,12 +114,11 @@ static void add_received(Lowering *lowering, const Contributions *all, const Seg
             array_push(lowering->arena, contributions, all->at[low]);
 }
 
-static int64_t kept_offset(const Lowering *lowering, const Segment *segment)
+/* Where a reduction is put. */
+static Where reduced_at(const Lowering *lowering, const Reducing *reduction)
 {
-    for (int k = 0; k < lowering->kept.count; k++)
-        if (lowering->kept.at[k].segment.task == segment->task && lowering->kept.at[k].segment.lo == segment->lo)
-            return lowering->kept.at[k].offset;
-    BUG("no room was kept for a reduction");
+    Segment kept = kept_segment(lowering->plan, reduction->segment, true);
+    return reduction->partial ? origin_of(lowering, &kept) : result_of(lowering, &reduction->segment);
 }
 
 static void reduce_all(Lowering *lowering, const Step *step, const int64_t *offsets)
@@ -131,8 +132,7 @@ static void reduce_all(Lowering *lowering, const Step *step, const int64_t *offs
         Contributions contributions = {0};
         add_own(lowering, &reduction->segment, &contributions);
         add_received(lowering, &all, &reduction->segment, &contributions);
-        Where to = reduction->partial ? packed_at(kept_offset(lowering, &reduction->segment)) : stored_at(HT_TO);
-        reduce(lowering, &contributions, &reduction->segment, to, &copies, &combines);
+        reduce(lowering, &contributions, &reduction->segment, reduced_at(lowering, reduction), &copies, &combines);
     }
     add_moves(lowering, HT_COPY, &copies);
     add_moves(lowering, HT_COMBINE, &combines);

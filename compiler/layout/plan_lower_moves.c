@@ -130,14 +130,31 @@ void move_segment(Lowering *lowering, Moves *moves, const Segment *segment, Wher
 
 Where origin_of(const Lowering *lowering, const Segment *segment)
 {
-    if (segment->origin != ORIGIN_PARTIAL)
+    if (segment->origin == ORIGIN_FROM || segment->origin == ORIGIN_TO)
         return stored_at(segment->origin == ORIGIN_FROM ? HT_FROM : HT_TO);
     for (int k = 0; k < lowering->kept.count; k++) {
         const Kept *kept = &lowering->kept.at[k];
-        if (kept->segment.task == segment->task && kept->segment.lo <= segment->lo && segment->hi <= kept->segment.hi)
+        if (kept->segment.task == segment->task && kept->segment.origin == segment->origin && kept->segment.lo <= segment->lo &&
+            segment->hi <= kept->segment.hi)
             return packed_at(kept->offset + (segment->lo - kept->segment.lo) * task_element(lowering->plan, segment->task));
     }
     BUG("device %d has no part of the reduction that it shall send", lowering->device);
+}
+
+Segment kept_segment(const Plan *plan, Segment segment, bool partial)
+{
+    const Task *task = &plan->tasks.at[segment.task];
+    segment.origin = partial ? ORIGIN_PARTIAL : ORIGIN_LOCAL;
+    segment.task = partial || !task->local ? segment.task : task->whole;
+    return segment;
+}
+
+Where result_of(const Lowering *lowering, const Segment *segment)
+{
+    if (!lowering->plan->tasks.at[segment->task].local)
+        return stored_at(HT_TO);
+    Segment kept = kept_segment(lowering->plan, *segment, false);
+    return origin_of(lowering, &kept);
 }
 
 /* ---- blocks ---- */
@@ -155,13 +172,12 @@ ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes)
     return (ht_block){.place = HT_SCRATCH, .offset = offset / lowering->unit, .count = bytes / lowering->unit};
 }
 
-/* The moves that pack segments from their origins, or from the target's storage when `received`, to a place in scratch. */
+/* The moves that pack segments from their origins, or from where they belong when `received`, to a place in scratch. */
 static Moves packing_moves(Lowering *lowering, const Segments *segments, int64_t offset, bool received)
 {
     Moves moves = {0};
     for (int i = 0; i < segments->count; i++) {
-        move_segment(lowering, &moves, &segments->at[i], received ? stored_at(HT_TO) : origin_of(lowering, &segments->at[i]),
-                     packed_at(offset));
+        move_segment(lowering, &moves, &segments->at[i], (received ? result_of : origin_of)(lowering, &segments->at[i]), packed_at(offset));
         offset += segment_bytes(lowering->plan, &segments->at[i]);
     }
     return moves;
@@ -211,7 +227,7 @@ ht_block send_block(Lowering *lowering, const Segments *segments, Moves *pack)
 void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, Moves *unpack)
 {
     for (int i = 0; i < segments->count; i++) {
-        move_segment(lowering, unpack, &segments->at[i], packed_at(offset), stored_at(HT_TO));
+        move_segment(lowering, unpack, &segments->at[i], packed_at(offset), result_of(lowering, &segments->at[i]));
         offset += segment_bytes(lowering->plan, &segments->at[i]);
     }
 }

@@ -212,7 +212,11 @@ static void combine_along(Merges *merges, const Stretch *stretch, const Work *wo
 /* ---- works of taking in ---- */
 
 /* Contributions that are taken in beyond the one receipt of the value that every device which wants it has in any case, by element. */
-static int64_t extra_receipts(const Merges *merges, const Sum *sum) { return task_of(merges, sum)->source_count - 1 - sum->holds; }
+static int64_t extra_receipts(const Merges *merges, const Sum *sum)
+{
+    int64_t extra = task_of(merges, sum)->source_count - 1 - sum->holds;
+    return extra > 0 ? extra : 0;
+}
 
 static Work spread_work(Merges *merges, const Stretch *stretch)
 {

@@ -2,6 +2,8 @@
 #include "layout/cluster.h"
 #include "layout/plan_build.h"
 
+#include <string.h>
+
 Link group_link(const Plan *plan, const Devices *group)
 {
     Link slowest = cluster_link(plan->cluster, group->at[0], group->at[group->count - 1]);
@@ -28,63 +30,56 @@ static double collective_seconds(const Plan *plan, const Step *step)
     return rounds * link.latency + share * bytes / link.bandwidth;
 }
 
-/* What a device does in a batch of messages. */
-typedef struct Traffic {
-    double start; // when it and all that it exchanges messages with have come to it
-    double sending, receiving;
-} Traffic;
-
-/* Lets the devices of a collective act together: it begins when the last of them has come to it. */
-static void pass_collective(const Plan *plan, const Step *step, double *clock)
+/* Adds to each device the time in which it sends and receives its messages; it does both at once. */
+static void add_messages(const Plan *plan, const Step *step, double *sending, double *receiving)
 {
-    double start = 0, seconds = collective_seconds(plan, step);
-    for (int i = 0; i < step->group.count; i++) {
-        double own = clock[plan_slot(plan, step->group.at[i])];
-        start = own > start ? own : start;
-    }
-    for (int i = 0; i < step->group.count; i++)
-        clock[plan_slot(plan, step->group.at[i])] = start + seconds;
-}
-
-static void join_traffic(Traffic *traffic, double clock) { traffic->start = clock > traffic->start ? clock : traffic->start; }
-
-/* Lets devices exchange messages; each sends and receives at once, one message after another. */
-static void pass_messages(Builder *builder, const Step *step, double *clock)
-{
-    const Plan *plan = builder->plan;
-    Traffic *traffic = arena_array(builder->arena, Traffic, plan->device_count);
     for (int i = 0; i < step->messages.count; i++) {
         const Message *message = &step->messages.at[i];
         Link link = cluster_link(plan->cluster, message->sender, message->receiver);
         double seconds = link.latency + (double)message->bytes / link.bandwidth;
-        int sender = plan_slot(plan, message->sender), receiver = plan_slot(plan, message->receiver);
-        traffic[sender].sending += seconds;
-        traffic[receiver].receiving += seconds;
-        join_traffic(&traffic[sender], clock[receiver]);
-        join_traffic(&traffic[receiver], clock[sender]);
-    }
-    for (int i = 0; i < plan->device_count; i++) {
-        Traffic *own = &traffic[i];
-        join_traffic(own, clock[i]);
-        clock[i] = own->start + (own->sending > own->receiving ? own->sending : own->receiving);
+        sending[plan_slot(plan, message->sender)] += seconds;
+        receiving[plan_slot(plan, message->receiver)] += seconds;
     }
 }
 
-/* Each device makes its steps one after another; the plan is done when the last device is. */
+static void add_collective(const Plan *plan, const Step *step, double *busy)
+{
+    double seconds = collective_seconds(plan, step);
+    for (int i = 0; i < step->group.count; i++)
+        busy[plan_slot(plan, step->group.at[i])] += seconds;
+}
+
+static double longest_of(const double *seconds, int count)
+{
+    double longest = 0;
+    for (int i = 0; i < count; i++)
+        longest = seconds[i] > longest ? seconds[i] : longest;
+    return longest;
+}
+
+/* Collectives of one kind and stage take place at once in groups that share no device, and one after another in those that do. */
+static bool go_together(const Step *a, const Step *b) { return a->verb == b->verb && a->stage == b->stage && a->verb != HT_EXCHANGE; }
+
 double price_plan(Builder *builder)
 {
     const Plan *plan = builder->plan;
-    double *clock = arena_array(builder->arena, double, plan->device_count), last = 0;
-    for (int s = 0; s < plan->steps.count; s++) {
-        const Step *step = &plan->steps.at[s];
-        if (step->parts)
-            pass_collective(plan, step, clock);
-        else
-            pass_messages(builder, step, clock);
+    int count = plan->device_count;
+    size_t size = sizeof(double) * (size_t)count;
+    double *busy = arena_array(builder->arena, double, count), *receiving = arena_array(builder->arena, double, count), total = 0;
+    for (int s = 0, end; s < plan->steps.count; s = end) {
+        memset(busy, 0, size);
+        memset(receiving, 0, size);
+        for (end = s; end == s || (end < plan->steps.count && go_together(&plan->steps.at[s], &plan->steps.at[end])); end++) {
+            const Step *step = &plan->steps.at[end];
+            if (step->verb == HT_EXCHANGE || step->verb == HT_ALL_TO_ALL)
+                add_messages(plan, step, busy, receiving);
+            else
+                add_collective(plan, step, busy);
+        }
+        double sent = longest_of(busy, count), received = longest_of(receiving, count);
+        total += sent > received ? sent : received;
     }
-    for (int i = 0; i < plan->device_count; i++)
-        last = clock[i] > last ? clock[i] : last;
-    return last;
+    return total;
 }
 
 double plan_seconds(const Plan *plan) { return plan->seconds; }

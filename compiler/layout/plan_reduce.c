@@ -146,9 +146,9 @@ static void add_team_parts(Reducer *reducer, Job *job)
     }
     job->first = reducer->parts.count;
     for (int r = 0; r < reducers->count; r++) {
-        Segment segment = {.task = job->sum.task,
-                           .lo = task->lo + task->volume * r / reducers->count,
-                           .hi = task->lo + task->volume * (r + 1) / reducers->count};
+        Segment segment = task_segment(builder->plan, job->sum.task);
+        segment.hi = segment.lo + task->volume * (r + 1) / reducers->count;
+        segment.lo += task->volume * r / reducers->count;
         if (segment.lo < segment.hi)
             array_push(builder->arena, &reducer->parts,
                        (Part){segment, reducers->at[r], teams[index_find(reducer->members, reducers->at[r])]});
@@ -263,25 +263,25 @@ static void add_job(Reducer *reducer, int t)
     const Task *task = &reducer->builder->plan->tasks.at[t];
     Job job = {.sum.task = t};
     index_devices(reducer->wanted, &task->wanted);
-    if (is_all_reduce(reducer, task)) {
+    if (task->source_count > 1 && is_all_reduce(reducer, task)) {
         add_all_reduce(reducer, t);
         return;
     }
     find_reducers(reducer, task, &job);
+    job.teams = job.teams && task->source_count > 1;
     if (job.teams)
         add_team_parts(reducer, &job);
     array_push(reducer->builder->arena, &reducer->jobs, job);
 }
 
-void reduce_by_collectives(Builder *builder, Sums *sums)
+void reduce_by_collectives(Builder *builder, const Tasks *tasks, Sums *sums)
 {
     Reducer reducer = {.builder = builder, .wanted = index_create(builder), .members = index_create(builder)};
     const Plan *plan = builder->plan;
-    for (int t = 0; t < plan->tasks.count; t++) {
-        if (t && plan->tasks.at[t].stack != plan->tasks.at[t - 1].stack)
+    for (int i = 0; i < tasks->count; i++) {
+        if (i && plan->tasks.at[tasks->at[i]].stack != plan->tasks.at[tasks->at[i - 1]].stack)
             HASH_CLEAR(hh, reducer.all_reduces);
-        if (plan->tasks.at[t].source_count > 1)
-            add_job(&reducer, t);
+        add_job(&reducer, tasks->at[i]);
     }
     HASH_CLEAR(hh, reducer.all_reduces);
     if (reducer.jobs.count)

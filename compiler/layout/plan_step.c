@@ -1,4 +1,4 @@
-/* Steps of a plan: messages, and the order in which all are made. */
+/* Steps of a plan, and what all that make them have in common. */
 #include "layout/plan_loads.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 
 Step *plan_step(Builder *builder, ht_verb verb)
 {
-    array_push(builder->arena, &builder->plan->steps, (Step){.verb = verb});
+    array_push(builder->arena, &builder->plan->steps, (Step){.verb = verb, .stage = builder->stage});
     return &builder->plan->steps.at[builder->plan->steps.count - 1];
 }
 
@@ -75,7 +75,7 @@ void plan_drop_empty(Builder *builder)
 Segment task_segment(const Plan *plan, int task)
 {
     const Task *all = &plan->tasks.at[task];
-    return (Segment){.task = task, .lo = all->lo, .hi = all->lo + all->volume};
+    return (Segment){.task = task, .origin = all->origin, .lo = all->lo, .hi = all->lo + all->volume};
 }
 
 int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap)
@@ -101,58 +101,4 @@ bool may_collect(const Builder *builder, const Devices *devices)
         if (builder->avoid[plan_slot(builder->plan, devices->at[i])])
             return false;
     return true;
-}
-
-/* ---- the order of the steps ---- */
-
-/* A value that some already hold goes to the others that want it. */
-static void add_copies(Builder *builder)
-{
-    Index *index = index_create(builder);
-    for (int t = 0; t < builder->plan->tasks.count; t++) {
-        const Task *task = &builder->plan->tasks.at[t];
-        if (task->source_count != 1)
-            continue;
-        Gift gift = {.segment = task_segment(builder->plan, t), .holders = task->sources[0]};
-        index_devices(index, &gift.holders);
-        for (int w = 0; w < task->wanted.count; w++)
-            if (index_find(index, task->wanted.at[w]) < 0)
-                array_push(builder->arena, &gift.needers, task->wanted.at[w]);
-        if (gift.needers.count)
-            array_push(builder->arena, &builder->gifts, gift);
-    }
-}
-
-/* An even share of what is sent in all, by the steps so far and by these works and gifts. */
-static int64_t all_sent(const Builder *builder, const Works *works, const Gifts *gifts)
-{
-    int64_t total = 0;
-    for (int i = 0; i < builder->plan->device_count; i++)
-        total += builder->sent[i];
-    for (int w = 0; w < works->count; w++)
-        total += work_load(&works->at[w]);
-    for (int g = 0; g < gifts->count; g++)
-        total += segment_bytes(builder->plan, &gifts->at[g].segment) * gifts->at[g].needers.count;
-    return total;
-}
-
-void plan_route(Builder *builder)
-{
-    Sums sums = {0};
-    Works works = {0};
-    Routes routes = {0};
-    reduce_by_collectives(builder, &sums);
-    add_copies(builder);
-    Merges *merges = merges_plan(builder, &sums);
-    Gifts rest = plan_gather(builder, &builder->gifts, true);
-    plan_count(builder);
-    merges_add(builder, merges, &works);
-    int64_t cap = load_cap(builder->plan, all_sent(builder, &works, &rest));
-    routes_add(builder, &rest, cap, &routes, &works);
-    balance_works(builder, &works, cap, MANY_SWEEPS, builder->sent);
-    merges_send(builder, merges, &works);
-    routes_send(builder, &routes, &works);
-    plan_drop_empty(builder);
-    plan_fuse(builder);
-    plan_count(builder);
 }

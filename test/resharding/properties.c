@@ -1,6 +1,7 @@
 /* Properties of layouts and plans over random pairs (a tenth of them where HETU_SHORT is set): every destination element arrives,
  * bytes stay at the bound, loads are spread, holders agree to the bit. */
 #include "generate.h"
+#include "layout/cluster.h"
 #include "layout/plan.h"
 #include "oracle.h"
 #include "simulate.h"
@@ -54,7 +55,8 @@ static Pair random_pair(Arena *arena, uint64_t seed)
     Random random = {seed};
     Pair pair = {.arena = arena, .seed = seed};
     const char *partial = random_below(&random, 5) ? "sum" : "max";
-    int devices = 1 + random_below(&random, random_below(&random, 2) ? 8 : MOST_DEVICES), highest = devices + random_below(&random, MOST_DEVICES + 1 - devices);
+    int devices = 1 + random_below(&random, random_below(&random, 2) ? 8 : MOST_DEVICES),
+        highest = devices + random_below(&random, MOST_DEVICES + 1 - devices);
     pair.shape = random_shape(arena, &random, MOST_ELEMENTS);
     const char *from = random_layout(arena, &random, pair.shape, devices, highest, random_below(&random, 2) ? partial : NULL);
     const char *to = random_layout(arena, &random, pair.shape, devices, highest, random_below(&random, 5) ? NULL : partial);
@@ -121,7 +123,8 @@ static void check_element(const Pair *pair, float *const *to, int e)
                 continue;
             int id = reduced ? 0 : has->regions[i].partial;
             float x = to[plan_index(pair->plan, has->devices[i])][has->offset[i][e]];
-            CHECK(pair, !(seen >> id & 1) || !memcmp(&parts[id], &x, sizeof x), "holders of element %d differ: %a and %a on device %d", e, parts[id], x, has->devices[i]);
+            CHECK(pair, !(seen >> id & 1) || !memcmp(&parts[id], &x, sizeof x), "holders of element %d differ: %a and %a on device %d", e,
+                  parts[id], x, has->devices[i]);
             parts[id] = x;
             if (!(seen >> id & 1))
                 made = has->partial == STATE_MAX ? fmaxf(made, x) : made + x;
@@ -155,7 +158,8 @@ static void check_bytes(const Pair *pair)
 {
     if (pair->had.partial != STATE_DUP && pair->has.partial != STATE_DUP)
         return;
-    long moved = (long)(plan_bytes(pair->plan) / ELEMENT), most = lower_bound(&pair->had, &pair->has) + textbook_slack(&pair->had, &pair->has);
+    long moved = (long)(plan_bytes(pair->plan) / ELEMENT),
+         most = lower_bound(&pair->had, &pair->has) + textbook_slack(&pair->had, &pair->has);
     CHECK(pair, moved <= most, "%ld elements are received, %ld are allowed, by: %s", moved, most, plan_name(pair->plan));
 }
 
@@ -183,9 +187,40 @@ static void note_loads(const Pair *pair)
     receive_ratios[ratio_count] = load_ratio(received, must_receive, even);
     send_ratios[ratio_count] = load_ratio(sent, must_send, even);
     if (getenv("RESHARDING_VERBOSE") && (receive_ratios[ratio_count] > 2 || send_ratios[ratio_count] > 2))
-        print_message("received %.2f sent %.2f even %.1f most %.0f %.0f: %s\n    %s\n", (double)receive_ratios[ratio_count], (double)send_ratios[ratio_count], even, received,
-                      sent, plan_name(plan), pair->text);
+        print_message("received %.2f sent %.2f even %.1f most %.0f %.0f: %s\n    %s\n", (double)receive_ratios[ratio_count],
+                      (double)send_ratios[ratio_count], even, received, sent, plan_name(plan), pair->text);
     ratio_count++;
+}
+
+/* One to four hosts, and links between them that are slower. */
+static const Cluster *random_cluster(Arena *arena, Random *random)
+{
+    Cluster *cluster = arena_new(arena, Cluster);
+    ClusterDevice *devices = arena_array(arena, ClusterDevice, MOST_DEVICES);
+    int hosts = 1 + random_below(random, 4), each = 1 + random_below(random, MOST_DEVICES / hosts);
+    bool mixed = !random_below(random, 3);
+    for (int d = 0; d < MOST_DEVICES; d++)
+        devices[d] = (ClusterDevice){.class = "gpu", .host = mixed ? random_below(random, hosts) : d / each % hosts};
+    *cluster = (Cluster){.device_count = MOST_DEVICES - random_below(random, 4), .devices = devices, .local = {1e-6, 1e11}};
+    cluster->remote = (Link){random_below(random, 2) ? 1e-6 : 1e-5, random_below(random, 2) ? 1e8 : 1e10};
+    return cluster;
+}
+
+/* The same pair on several hosts, a third of the time. */
+static void check_on_hosts(const Pair *pair)
+{
+    Random random = {pair->seed};
+    Pair other = *pair;
+    if (random_below(&random, 3))
+        return;
+    const Cluster *cluster = random_cluster(pair->arena, &random);
+    Text hosts = {.arena = pair->arena};
+    for (int d = 0; d < MOST_DEVICES; d++)
+        text_print(&hosts, "%d", cluster_host(cluster, d));
+    other.text = arena_format(pair->arena, "%s, devices on hosts %s", pair->text, text_bytes(&hosts));
+    other.plan = reshard_plan(pair->arena, cluster, &(Conversion){pair->shape, HT_F32, pair->from, pair->to});
+    check_result(&other);
+    check_bytes(&other);
 }
 
 static void test_pairs(void **state)
@@ -203,6 +238,7 @@ static void test_pairs(void **state)
         check_result(&pair);
         check_bytes(&pair);
         note_loads(&pair);
+        check_on_hosts(&pair);
         arena_destroy(arena);
     }
 }
@@ -214,11 +250,12 @@ static int compare_floats(const void *a, const void *b)
 
 static void print_ratios(const char *what, const float *ratios)
 {
-    print_message("most %s over what must be or an even share: median %.3f, worst %.3f of %d pairs\n", what, (double)ratios[ratio_count / 2],
-                  (double)ratios[ratio_count - 1], ratio_count);
+    print_message("most %s over what must be or an even share: median %.3f, worst %.3f of %d pairs\n", what,
+                  (double)ratios[ratio_count / 2], (double)ratios[ratio_count - 1], ratio_count);
 }
 
-/* After test_pairs: nobody moves more than 1.25 times the larger of what must be and an even share in the median pair, and more than twice as much in any. */
+/* After test_pairs: nobody moves more than 1.25 times the larger of what must be and an even share in the median pair, and more than twice
+ * as much in any. */
 static void test_loads(void **state)
 {
     (void)state;

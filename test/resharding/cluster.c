@@ -1,0 +1,282 @@
+/* Cluster files, and the plans that they lead to: who sends, and what crosses hosts. */
+#include "layout/cluster.h"
+#include "layout/plan.h"
+#include "support/text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINKS "\"links\": {\"local\": {\"latency\": 1e-6, \"bandwidth\": 1e11}, \"remote\": {\"latency\": 1e-5, \"bandwidth\": 1e9}}"
+
+/* Two hosts of eight and of four devices of different classes. */
+static const char uneven[] =
+    "{\"classes\": {\"h800\": {\"memory\": 85899345920}, \"h20\": {}},\n"
+    " \"devices\": [{\"class\": \"h800\", \"host\": \"a\", \"count\": 8}, {\"class\": \"h20\", \"host\": \"b\", \"count\": 4}],\n " LINKS
+    "}";
+
+static const char even[] = "{\"classes\": {\"gpu\": {}},\n \"devices\": [{\"class\": \"gpu\", \"host\": \"a\", \"count\": 8}, "
+                           "{\"class\": \"gpu\", \"host\": \"b\", \"count\": 8}],\n " LINKS "}";
+
+/* ---- files ---- */
+
+/* Reads a file of this text; what is reported goes to *said, with the file's name as "F". */
+static const Cluster *read_said(Arena *arena, const char *text, const char **said)
+{
+    char path[] = "/tmp/hetu-cluster-XXXXXX";
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    assert_int_equal(write(descriptor, text, strlen(text)), strlen(text));
+    close(descriptor);
+    char *output = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&output, &size);
+    const Cluster *cluster = cluster_read(arena, diag_create(arena, stream), path);
+    fclose(stream);
+    Text named = {.arena = arena};
+    for (const char *c = output; *c;) {
+        size_t length = strncmp(c, path, strlen(path)) ? 1 : strlen(path);
+        text_append(&named, length > 1 ? "F" : c, 1);
+        c += length;
+    }
+    free(output);
+    unlink(path);
+    *said = text_bytes(&named);
+    return cluster;
+}
+
+static const Cluster *read_well(Arena *arena, const char *text)
+{
+    const char *said;
+    const Cluster *cluster = read_said(arena, text, &said);
+    assert_string_equal(said, "");
+    assert_non_null(cluster);
+    return cluster;
+}
+
+static void test_file(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    const Cluster *cluster = read_well(arena, uneven);
+    assert_int_equal(cluster->device_count, 12);
+    assert_string_equal(cluster->devices[7].class, "h800");
+    assert_string_equal(cluster->devices[8].class, "h20");
+    assert_int_equal(cluster->devices[0].memory, 85899345920);
+    assert_int_equal(cluster->devices[8].memory, 0);
+    assert_int_equal(cluster_host(cluster, 0), cluster_host(cluster, 7));
+    assert_int_not_equal(cluster_host(cluster, 7), cluster_host(cluster, 8));
+    assert_true(cluster_link(cluster, 0, 7).bandwidth == 1e11 && cluster_link(cluster, 7, 8).bandwidth == 1e9);
+    assert_true(cluster_link(cluster, 0, 7).latency == 1e-6 && cluster_link(cluster, 7, 8).latency == 1e-5);
+    arena_destroy(arena);
+}
+
+static const struct {
+    const char *text, *said;
+} mistakes[] = {
+    {"{\"devices\": [],", "F:1:15: error: string or '}' expected near end of file\n    1 | {\"devices\": [],\n      |               ^\n"},
+    {"{\n \"classes\": {\"g\": {}},\n \"devices\": [{\"class\": \"g\", \"host\": \"a\"}]}",
+     "F:1:1: error: \"links\" needs an object \"local\"\n    1 | {\n      | ^\nF:1:1: error: \"links\" needs an object \"remote\"\n    1 | "
+     "{\n      | ^\n"},
+    {"{\"classes\": {\"g\": {}}, \"devices\": [{\"class\": \"g\", \"host\": \"a\"}],\n \"links\": {\"local\": {\"latency\": -1, "
+     "\"bandwidth\": 1},\n \"remote\": {\"latency\": 1}}}",
+     "F:2:22: error: the link class \"local\" needs a positive number \"latency\"\n    2 |  \"links\": {\"local\": {\"latency\": -1, "
+     "\"bandwidth\": 1},\n      |                      ^\n"
+     "F:3:2: error: the link class \"remote\" needs a positive number \"bandwidth\"\n    3 |  \"remote\": {\"latency\": 1}}}\n      |  "
+     "^\n"},
+    {"{\"classes\": {},\n \"devices\": [], " LINKS "}",
+     "F:2:2: error: the cluster needs a list \"devices\" of one entry at least\n    2 |  \"devices\": [], " LINKS "}\n      |  ^\n"},
+    {"{\"classes\": {\"g\": {}}, " LINKS ",\n \"devices\": [{\"class\": \"g\", \"host\": \"{a}\"},\n  {\"class\": \"g\"},\n  {\"class\": "
+     "\"x\", \"host\": \"a\"},\n  {\"class\": \"g\", \"host\": "
+     "\"a\", \"count\": 0}]}",
+     "F:3:3: error: an entry of \"devices\" needs strings \"class\" and \"host\"\n    3 |   {\"class\": \"g\"},\n      |   ^\n"
+     "F:4:13: error: \"classes\" has no object \"x\"\n    4 |   {\"class\": \"x\", \"host\": \"a\"},\n      |             ^\n"
+     "F:5:31: error: \"count\" is no number from 1 to 1048576\n    5 |   {\"class\": \"g\", \"host\": \"a\", \"count\": 0}]}\n      |      "
+     "                        ^\n"},
+    {"{\"classes\": {\"g\": {\"memory\": \"80 GiB\"}},\n \"devices\": [{\"class\": \"g\", \"host\": \"a\"}],\n " LINKS "}",
+     "F:1:20: error: the memory of \"g\" is no positive number of bytes\n    1 | {\"classes\": {\"g\": {\"memory\": \"80 GiB\"}},\n      | "
+     "                   ^\n"},
+};
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        Arena *arena = arena_create();
+        const char *said;
+        assert_null(read_said(arena, mistakes[i].text, &said));
+        assert_string_equal(said, mistakes[i].said);
+        arena_destroy(arena);
+    }
+}
+
+static const Layout *parsed(Arena *arena, const char *text)
+{
+    Diag *diag = diag_create(arena, stderr);
+    diag_source(diag, "layout", text);
+    const Layout *layout = layout_parse(arena, diag, (Position){"layout", 1, 1}, text);
+    assert_non_null(layout);
+    return layout;
+}
+
+static void test_missing(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    const Cluster *cluster = read_well(arena, uneven);
+    assert_int_equal(cluster_missing(cluster, parsed(arena, "[0-11]{0:12}")), -1);
+    assert_int_equal(cluster_missing(cluster, parsed(arena, "dup ([14,2]{0:2} | [13,12]{dup:2})")), 12);
+    assert_int_equal(cluster_missing(NULL, parsed(arena, "[99]{}")), -1);
+    arena_destroy(arena);
+}
+
+/* ---- plans ---- */
+
+enum { ROWS = 96, COLUMNS = 1024, ELEMENT = 4 };
+
+static const Plan *planned(Arena *arena, const Cluster *cluster, const char *from, const char *to)
+{
+    static const int64_t extents[] = {ROWS, COLUMNS};
+    return reshard_plan(arena, cluster, &(Conversion){{2, extents}, HT_F32, parsed(arena, from), parsed(arena, to)});
+}
+
+static bool spans_hosts(const Cluster *cluster, const Devices *group)
+{
+    for (int i = 1; i < group->count; i++)
+        if (cluster_host(cluster, group->at[i]) != cluster_host(cluster, group->at[0]))
+            return true;
+    return false;
+}
+
+/* The most devices in a group that spans hosts; 2 where a message does; 0 when nothing crosses hosts. */
+static int widest_crossing(const Cluster *cluster, const Plan *plan)
+{
+    int widest = 0;
+    for (int s = 0; s < plan->steps.count; s++) {
+        const Step *step = &plan->steps.at[s];
+        if (spans_hosts(cluster, &step->group) && step->group.count > widest)
+            widest = step->group.count;
+        for (int m = 0; m < step->messages.count; m++)
+            if (widest < 2 && cluster_host(cluster, step->messages.at[m].sender) != cluster_host(cluster, step->messages.at[m].receiver))
+                widest = 2;
+    }
+    return widest;
+}
+
+/* Bytes of messages between hosts. */
+static int64_t crossing_bytes(const Cluster *cluster, const Plan *plan)
+{
+    int64_t bytes = 0;
+    for (int s = 0; s < plan->steps.count; s++)
+        for (int m = 0; m < plan->steps.at[s].messages.count; m++) {
+            const Message *message = &plan->steps.at[s].messages.at[m];
+            bytes += cluster_host(cluster, message->sender) != cluster_host(cluster, message->receiver) ? message->bytes : 0;
+        }
+    return bytes;
+}
+
+/* The fewest bytes that all devices receive, for one reduction of `contributions` that `wanted` devices want, some of which hold
+ * contributions. */
+static int64_t least_bytes(int contributions, int wanted) { return (int64_t)(contributions - 1 + wanted - 1) * ROWS * COLUMNS * ELEMENT; }
+
+static void test_two_tiers(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    const Cluster *cluster = read_well(arena, even);
+    const Plan *plan = planned(arena, cluster, "[0-15]{sum:16}", "[0-15]{dup:16}");
+    assert_string_equal(plan_name(plan), "reduce-scatter, all-reduce, all-gather");
+    assert_int_equal(widest_crossing(cluster, plan), 2);
+    assert_int_equal(plan->steps.count, 2 + 8 + 2);
+    assert_int_equal(plan_bytes(plan), least_bytes(16, 16));
+    assert_true(plan_in_place(plan));
+    plan = planned(arena, cluster, "[0-15]{sum:16}", "[0-15]{0:16}");
+    assert_string_equal(plan_name(plan), "reduce-scatter");
+    assert_int_equal(widest_crossing(cluster, plan), 2);
+    assert_int_equal(plan_bytes(plan), least_bytes(16, 1));
+    plan = planned(arena, cluster, "[0-15]{0:16}", "[0-15]{dup:16}");
+    assert_string_equal(plan_name(plan), "all-gather");
+    assert_int_equal(widest_crossing(cluster, plan), 2);
+    assert_int_equal(plan_bytes(plan), least_bytes(1, 16));
+    arena_destroy(arena);
+}
+
+/* Where hosts differ, the borders of their slices together give the finest ones, and one group reduces each of these. */
+static void test_finest_slices(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    const Cluster *cluster = read_well(arena, uneven);
+    const Plan *plan = planned(arena, cluster, "[0-11]{sum:12}", "[0-11]{dup:12}");
+    assert_string_equal(plan_name(plan), "reduce-scatter, all-reduce, all-gather");
+    assert_int_equal(plan->steps.count, 2 + 8 + 2);
+    assert_int_equal(plan_bytes(plan), least_bytes(12, 12));
+    for (int s = 0; s < plan->steps.count; s++)
+        if (plan->steps.at[s].verb == HT_ALL_REDUCE) {
+            assert_int_equal(plan->steps.at[s].group.count, 2);
+            assert_int_equal(segments_bytes(plan, &plan->steps.at[s].parts[0]), ROWS * COLUMNS * ELEMENT / 8);
+        }
+    arena_destroy(arena);
+}
+
+/* Duplicates of contributions share the work across hosts. */
+static void test_duplicates(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    const Cluster *cluster = read_well(arena, even);
+    const Plan *plan = planned(arena, cluster, "[0-15]{sum:2,dup:8}", "[0-15]{dup:16}");
+    assert_string_equal(plan_name(plan), "all-reduce, all-gather");
+    assert_int_equal(plan->steps.count, 8 + 2);
+    for (int s = 0; s < 8; s++)
+        assert_int_equal(segments_bytes(plan, &plan->steps.at[s].parts[0]), ROWS * COLUMNS * ELEMENT / 8);
+    arena_destroy(arena);
+}
+
+/* A device that wants a value gets it from its own host where somebody there has it; and to a host where nobody has it, it goes once. */
+static void test_senders(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    const Cluster *cluster = read_well(arena, even);
+    static const char *const nearby[][2] = {
+        {"[0,8]{dup:2}", "[0-15]{dup:16}"},
+        {"[0-15]{dup:2,0:8}", "[0-15]{dup:2,1:8}"},
+        {"dup ([0-7]{0:8} | [8-15]{1:8})", "dup ([0-3]{0:4} | [12-15]{0:4})"},
+    };
+    for (size_t i = 0; i < sizeof nearby / sizeof *nearby; i++)
+        assert_int_equal(widest_crossing(cluster, planned(arena, cluster, nearby[i][0], nearby[i][1])), 0);
+    const Plan *plan = planned(arena, cluster, "[0-1]{0:2}", "[8-15]{dup:8}");
+    assert_int_equal(crossing_bytes(cluster, plan), ROWS * COLUMNS * ELEMENT);
+    plan = planned(arena, cluster, "[0,9]{dup:2}", "[2,3,12]{dup:3}");
+    assert_int_equal(widest_crossing(cluster, plan), 0);
+    assert_int_equal(plan_bytes_sent(plan, 9), ROWS * COLUMNS * ELEMENT);
+    arena_destroy(arena);
+}
+
+/* On one host, or without a cluster, there is one tier. */
+static void test_one_host(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    const Cluster *cluster = read_well(arena, even);
+    assert_string_equal(plan_name(planned(arena, cluster, "[0-7]{sum:8}", "[0-7]{dup:8}")), "all-reduce");
+    assert_string_equal(plan_name(planned(arena, NULL, "[0-15]{sum:16}", "[0-15]{dup:16}")), "all-reduce");
+    arena_destroy(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_file),          cmocka_unit_test(test_mistakes),
+                                       cmocka_unit_test(test_missing),       cmocka_unit_test(test_two_tiers),
+                                       cmocka_unit_test(test_finest_slices), cmocka_unit_test(test_duplicates),
+                                       cmocka_unit_test(test_senders),       cmocka_unit_test(test_one_host)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
