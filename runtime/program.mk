@@ -90,15 +90,15 @@ $(RUNTIME_BUILD)/runtime/%.cu.o: runtime/%.cu
 # The file that includes the user's source, and the user's others, are compiled as the user said.
 $(BUILD)/%.main.c.o: %.main.c
 	@mkdir -p $(@D)
-	$(CC) $(USER_CPPFLAGS) $(USER_CFLAGS) -D_HSPMD=202611 -Wno-unknown-pragmas -isystem include -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(CC) $(USER_CPPFLAGS) $(USER_CFLAGS) -Wno-unknown-pragmas -isystem include -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 $(BUILD)/source/%.c.o: source/%.c
 	@mkdir -p $(@D)
-	$(CC) $(USER_CPPFLAGS) $(USER_CFLAGS) -D_HSPMD=202611 -Wno-unknown-pragmas -isystem include -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(CC) $(USER_CPPFLAGS) $(USER_CFLAGS) -Wno-unknown-pragmas -isystem include -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 $(BUILD)/source/%.cu.o: source/%.cu
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) $(USER_CPPFLAGS) -D_HSPMD=202611 -Iinclude -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) $(USER_CPPFLAGS) -Iinclude -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 $(BUILD)/%.image.c.o: %.image.c
 	@mkdir -p $(@D)

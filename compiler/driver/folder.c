@@ -151,6 +151,7 @@ static const char *makefile(const Folder *folder, const EmittedFiles *files, con
     Text written = {.arena = arena}, out = {.arena = arena}, program = {.arena = arena};
     for (int i = 0; i < files->count; i++)
         add_word(&written, files->at[i].name);
+    add_word(&lists.preprocessor, HSPMD_DEFINE);
     for (int i = 0; i < options->items.count; i++)
         add_item(folder, &options->items.at[i], emitted, &lists);
     if (!options->optimised)
@@ -358,6 +359,16 @@ static bool check_nvcc(Arena *arena)
     return false;
 }
 
+/* The C compiler as one word for make: never hetucc itself. */
+static const char *compiler_words(const Toolchain *tools)
+{
+    Command compiler = command_cc(tools);
+    Text words = {.arena = tools->arena};
+    for (int i = 0; i < compiler.words.count; i++)
+        text_print(&words, i ? " %s" : "%s", compiler.words.at[i]);
+    return text_bytes(&words);
+}
+
 int folder_build(const Folder *folder, const char *program)
 {
     Driver *driver = folder->driver;
@@ -380,6 +391,7 @@ int folder_build(const Folder *folder, const char *program)
     command_add(&command, "-C");
     command_add(&command, path);
     command_add_format(&command, "PROGRAM=%s", whole ? arena_string(arena, whole) : program);
+    command_add_format(&command, "CC=%s", compiler_words(tools));
     free(whole);
     unsetenv("MAKEFLAGS");
     return command_run(tools, &command) ? 1 : 0;

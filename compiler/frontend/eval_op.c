@@ -124,6 +124,19 @@ static void check_module(Eval *ev, const Call *call)
         eval_error(ev, call->at, "%s is an operator; it can be called in a model function only", call->function->name);
 }
 
+/* Gives the module the operator that sums of this one's results are (clause tiles). */
+static void add_tiled(Eval *ev, const Call *call)
+{
+    const OpDef *def = call->function->op->def;
+    const CFunction *tiled = def->rule->tiles ? cunit_lookup(ev->unit, def->rule->tiles).function : NULL;
+    if (tiled && tiled->op) {
+        module_def(ev->module, tiled->op->def);
+    } else if (def->rule->tiles) {
+        diag_error(ev->diag, def->at, "\"%s\" in the clause tiles is no operator", def->rule->tiles);
+        eval_fail(ev);
+    }
+}
+
 Val operator_call(Eval *ev, const Call *call)
 {
     const OpDef *def = call->function->op->def;
@@ -138,6 +151,7 @@ Val operator_call(Eval *ev, const Call *call)
     Op *op = ir_op(ev->module, def, operands.at, operands.count, attrs, operator_position(ev, call->at));
     if (!op)
         eval_fail(ev);
+    add_tiled(ev, call);
     operator_emit(ev, op);
     return store_results(ev, call, op);
 }

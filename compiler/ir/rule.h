@@ -30,6 +30,8 @@
  *   body(v[i..] = ...; ...)   by equations, what a kernel computes, so that the compiler can compute it together with its neighbours. An equation
  *                             may use the values of those before it; a value that is no result stays inside. Its terms are summed over the
  *                             factors that it lacks. A value has all factors, or all but those of a row, which are then never cut
+ *   tiles(op: dim, start)     the result is 0 but for the operand, which lies in dimension `dim` from `start` on (integer arguments): the sum of results
+ *                             that fill a tensor is what the operator `op` makes of their operands in a row, with the arguments of the same names
  *   epilogue(e)               y[i..] = f(x[i..]): a product can apply f to its result; e names it in ht_epilogue of <hetu/product.h>
  *   grad(g), grad(none)       the gradient, a C function built from operators; none: no gradient flows
  *
@@ -151,6 +153,8 @@ typedef struct Rule {
     int shape_attr;             // RULE_VIEW
     unsigned types;             // clause types: a bit a DType; 0 when it is not given
     const char *kernel, *kernel_cuda;
+    const char *tiles;          // NULL: none
+    int tiles_dim, tiles_start; // arguments
     const char *epilogue;       // NULL: none. Of RULE_EQUATIONS: the first is a product, and the second applies this to it
     const char *grad;           // NULL: none given; "none": no gradient flows
 } Rule;

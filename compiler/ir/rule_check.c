@@ -87,6 +87,13 @@ static void check_epilogue(RuleParser *parser, Position start)
         RULE_ERROR(parser, start, "the clause epilogue belongs to a rule of the form y[i..] = f(x[i..])");
 }
 
+static void check_tiles(RuleParser *parser, Position start)
+{
+    bool one = parser->results.count == 1 && parser->operands.count == 1 && !parser->operands.at[0].variadic;
+    if (parser->tiles && !one)
+        RULE_ERROR(parser, start, "the clause tiles belongs to a rule of one operand and one result");
+}
+
 static void check_params_used(RuleParser *parser, Position start)
 {
     for (int i = 0; i < parser->param_count; i++)
@@ -102,6 +109,7 @@ void rule_check(RuleParser *parser, Position start)
     check_variadic(parser);
     check_kernel(parser, start);
     check_params_used(parser, start);
+    check_tiles(parser, start);
     check_epilogue(parser, start);
     if (parser->equations.count)
         rule_check_equations(parser, start);

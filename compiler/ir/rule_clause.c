@@ -236,6 +236,27 @@ static bool kernel_clause(RuleParser *parser)
     return name != NULL;
 }
 
+/* An integer argument of the function; false after an error. */
+static bool integer_argument(RuleParser *parser, int *attr)
+{
+    Lexer *lexer = &parser->lexer;
+    const Expr *argument = lexer->token.kind == TOKEN_NAME ? rule_integer_primary(lexer, parser) : NULL;
+    if (!argument || argument->kind != EXPR_ATTR) {
+        if (!diag_errors(parser->diag))
+            RULE_ERROR(parser, lexer->token.at, "expected an integer parameter of the function, not %s", lex_shown(lexer));
+        return false;
+    }
+    *attr = argument->index;
+    return true;
+}
+
+static bool tiles_clause(RuleParser *parser)
+{
+    return (parser->tiles = function_name(parser)) && lex_expect(&parser->lexer, ":", "after the operator") &&
+           integer_argument(parser, &parser->tiles_dim) && lex_expect(&parser->lexer, ",", "after the dimension") &&
+           integer_argument(parser, &parser->tiles_start);
+}
+
 static bool epilogue_clause(RuleParser *parser) { return (parser->epilogue = function_name(parser)) != NULL; }
 
 static bool grad_clause(RuleParser *parser) { return (parser->grad = function_name(parser)) != NULL; }
@@ -247,13 +268,13 @@ typedef struct Clause {
     bool list;
 } Clause;
 
-static const Clause clauses[] = {{"replicate", replicate_item, true}, {"reduction", reduction_clause, false},
-                                 {"offset", offset_item, true},       {"size", size_item, true},
-                                 {"dtype", dtype_item, true},         {"shape", shape_clause, false},
-                                 {"types", types_item, true},         {"linear", linear_item, true},
-                                 {"inplace", inplace_item, true},     {"kernel", kernel_clause, false},
-                                 {"grad", grad_clause, false},        {"body", rule_equations, false},
-                                 {"epilogue", epilogue_clause, false}};
+static const Clause clauses[] = {{"replicate", replicate_item, true},  {"reduction", reduction_clause, false},
+                                 {"offset", offset_item, true},        {"size", size_item, true},
+                                 {"dtype", dtype_item, true},          {"shape", shape_clause, false},
+                                 {"types", types_item, true},          {"linear", linear_item, true},
+                                 {"inplace", inplace_item, true},      {"kernel", kernel_clause, false},
+                                 {"grad", grad_clause, false},         {"body", rule_equations, false},
+                                 {"epilogue", epilogue_clause, false}, {"tiles", tiles_clause, false}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleParser *parser)

@@ -475,6 +475,9 @@ static const Rule *finished(RuleParser *parser, const char *text)
                    .types = parser->types,
                    .kernel = parser->kernel,
                    .kernel_cuda = parser->kernel_cuda,
+                   .tiles = parser->tiles,
+                   .tiles_dim = parser->tiles_dim,
+                   .tiles_start = parser->tiles_start,
                    .epilogue = parser->epilogue,
                    .grad = parser->grad};
     return rule;

@@ -23,7 +23,8 @@ typedef struct RuleParser {
     Array(RuleEquation) equations;
     int shape_attr, linear_groups;
     unsigned types;
-    const char *kernel, *kernel_cuda, *epilogue, *grad;
+    const char *kernel, *kernel_cuda, *tiles, *epilogue, *grad;
+    int tiles_dim, tiles_start;
     Position shape_at, kernel_at;
     int size_sum_of; // the clause `size(f: +m)` names m
 } RuleParser;

@@ -4,45 +4,7 @@
  * be too much for it, holders of contributions combine them beforehand, and the root takes in one such partial reduction. Where there are
  * so many contributions that combining even one element of them is too much for one device, they are combined along a tree.
  */
-#include "layout/plan_loads.h"
-
-/* A stretch of a contribution that a device takes in, `depth` steps before the last. */
-typedef struct Leaf {
-    int receiver, depth;
-    int64_t lo, hi;
-} Leaf;
-
-typedef Array(Leaf) Leaves;
-
-/* What becomes of a contribution. */
-typedef struct Contribution {
-    const Devices *holders;
-    Segment segment; // all of it
-    Leaves leaves;
-    int work; // which divides the sending among the holders; -1: the first does all
-} Contribution;
-
-/* A partial reduction that is sent on. */
-typedef struct Passed {
-    int sender, receiver, depth;
-    Segment segment;
-} Passed;
-
-typedef struct Reduced {
-    Reducing reducing;
-    int depth;
-} Reduced;
-
-struct Merges {
-    Builder *builder;
-    Index *reducers; // of the sum at hand
-    Index *source;   // by device: the contribution to the sum at hand that it holds
-    Array(Contribution) contributions;
-    Array(Passed) passed;
-    Array(Reduced) reduced;
-    int first;         // of the sum at hand, in contributions
-    int deepest, step; // the depth of the first of the exchanges, and its number
-};
+#include "layout/plan_merge.h"
 
 /* A stretch of a sum, and which work divides the combining; -1: each root does its own. Unless it has a tree, its roots are reducers that
  * follow one another and hold the same contribution, if any. */
@@ -56,8 +18,6 @@ typedef struct Stretch {
 
 typedef Array(Stretch) Stretches;
 
-static const Task *task_of(const Merges *merges, const Sum *sum) { return &merges->builder->plan->tasks.at[sum->task]; }
-
 /* ---- what is taken in ---- */
 
 static void index_sources(Merges *merges, const Task *task)
@@ -70,7 +30,8 @@ static void index_sources(Merges *merges, const Task *task)
 
 static void add_leaf(Merges *merges, int source, int receiver, int depth, int64_t lo, int64_t hi)
 {
-    array_push(merges->builder->arena, &merges->contributions.at[merges->first + source].leaves, (Leaf){receiver, depth, lo, hi});
+    array_push(merges->builder->arena, &merges->leaves, (Leaf){merges->first + source, receiver, depth, lo, hi});
+    merges->contributions.at[merges->first + source].volume += hi - lo;
 }
 
 static void add_reduced(Merges *merges, const Sum *sum, int device, int depth, bool partial, int64_t lo, int64_t hi)
@@ -211,13 +172,6 @@ static void combine_along(Merges *merges, const Stretch *stretch, const Work *wo
 
 /* ---- works of taking in ---- */
 
-/* Contributions that are taken in beyond the one receipt of the value that every device which wants it has in any case, by element. */
-static int64_t extra_receipts(const Merges *merges, const Sum *sum)
-{
-    int64_t extra = task_of(merges, sum)->source_count - 1 - sum->holds;
-    return extra > 0 ? extra : 0;
-}
-
 static Work spread_work(Merges *merges, const Stretch *stretch)
 {
     const Sum *sum = stretch->sum;
@@ -316,90 +270,6 @@ static void add_stretches(Merges *merges, const Sum *sum, int64_t cap, Stretches
         add_stretch(merges, stretches, works, (Stretch){.sum = sum, .lo = all.lo, .hi = all.hi, .count = sum->reducers.count}, 0);
 }
 
-/* ---- roots ---- */
-
-/* Adds to the loads what the holders of contributions, and of values that are handed on, will send about. */
-static void estimate_sent(Merges *merges, const Sums *sums)
-{
-    Builder *builder = merges->builder;
-    const Plan *plan = builder->plan;
-    for (int s = 0; s < sums->count; s++)
-        for (int p = 0; p < task_of(merges, &sums->at[s])->source_count; p++) {
-            const Devices *holders = &task_of(merges, &sums->at[s])->sources[p];
-            int64_t bytes = task_of(merges, &sums->at[s])->volume * task_element(plan, sums->at[s].task);
-            for (int h = 0; h < holders->count; h++)
-                builder->sent[plan_slot(plan, holders->at[h])] += bytes / holders->count;
-        }
-    for (int g = 0; g < builder->gifts.count; g++) {
-        const Gift *gift = &builder->gifts.at[g];
-        for (int h = 0; h < gift->holders.count; h++)
-            builder->sent[plan_slot(plan, gift->holders.at[h])] += segment_bytes(plan, &gift->segment) / gift->holders.count;
-    }
-}
-
-/* Puts the reducers in the order of the contributions that they hold. */
-static void sort_reducers(Merges *merges, Sum *sum)
-{
-    const Task *task = task_of(merges, sum);
-    Devices sorted = {.at = arena_array(merges->builder->arena, int, sum->reducers.count)};
-    Index *reducers = merges->reducers;
-    index_devices(reducers, &sum->reducers);
-    for (int p = 0; p < task->source_count; p++)
-        for (int h = 0; h < task->sources[p].count; h++)
-            if (index_find(reducers, task->sources[p].at[h]) >= 0)
-                sorted.at[sorted.count++] = task->sources[p].at[h];
-    sum->reducers = sorted;
-}
-
-/* Decides which parts of the sums are complete first at which of the reducers that hold contributions: these then send them to the others.
- */
-static void choose_roots(Merges *merges, Sums *sums)
-{
-    Works works = {0};
-    Arena *arena = merges->builder->arena;
-    for (int s = 0; s < sums->count; s++) {
-        Sum *sum = &sums->at[s];
-        const Task *task = task_of(merges, sum);
-        if (!sum->holds)
-            continue;
-        sort_reducers(merges, sum);
-        sum->roots = arena_array(arena, int64_t, sum->reducers.count);
-        Work work = {.devices = sum->reducers, .first = sum->reducers.count, .least = task->volume, .grain = 1, .units = sum->roots};
-        work.unit = task_element(merges->builder->plan, sum->task);
-        array_push(arena, &works, work);
-    }
-    plan_count(merges->builder);
-    estimate_sent(merges, sums);
-    balance_works(merges->builder, &works, 0, FEW_SWEEPS, merges->builder->sent);
-}
-
-/* ---- loads ---- */
-
-/* What the devices receive however the sums are divided: all that they want and do not hold as it shall be. The result is all that is
- * received, with what remains to be divided. */
-static int64_t count_receipts(Merges *merges, const Sums *sums)
-{
-    Builder *builder = merges->builder;
-    const Plan *plan = builder->plan;
-    int64_t total = 0;
-    plan_count(builder);
-    for (int g = 0; g < builder->gifts.count; g++) {
-        const Gift *gift = &builder->gifts.at[g];
-        for (int n = 0; n < gift->needers.count; n++)
-            builder->received[plan_slot(plan, gift->needers.at[n])] += segment_bytes(plan, &gift->segment);
-    }
-    for (int s = 0; s < sums->count; s++) {
-        const Task *task = task_of(merges, &sums->at[s]);
-        int64_t load = task->volume * task_element(plan, sums->at[s].task);
-        for (int w = 0; w < task->wanted.count; w++)
-            builder->received[plan_slot(plan, task->wanted.at[w])] += load;
-        total += load * extra_receipts(merges, &sums->at[s]);
-    }
-    for (int i = 0; i < plan->device_count; i++)
-        total += builder->received[i];
-    return total;
-}
-
 /* ---- all together ---- */
 
 static void add_contributions(Merges *merges, const Sum *sum)
@@ -409,7 +279,7 @@ static void add_contributions(Merges *merges, const Sum *sum)
     for (int p = 0; p < task->source_count; p++) {
         Segment segment = task_segment(merges->builder->plan, sum->task);
         segment.source = p;
-        array_push(merges->builder->arena, &merges->contributions, (Contribution){&task->sources[p], segment, {0}, -1});
+        array_push(merges->builder->arena, &merges->contributions, (Contribution){&task->sources[p], segment, 0, -1});
     }
     index_sources(merges, task);
 }
@@ -451,14 +321,6 @@ Merges *merges_plan(Builder *builder, Sums *sums)
 
 static int step_at(const Merges *merges, int depth) { return merges->step + merges->deepest - depth; }
 
-static int64_t leaves_volume(const Leaves *leaves)
-{
-    int64_t volume = 0;
-    for (int i = 0; i < leaves->count; i++)
-        volume += leaves->at[i].hi - leaves->at[i].lo;
-    return volume;
-}
-
 void merges_add(Builder *builder, Merges *merges, Works *works)
 {
     const Plan *plan = builder->plan;
@@ -470,7 +332,7 @@ void merges_add(Builder *builder, Merges *merges, Works *works)
         Contribution *contribution = &merges->contributions.at[c];
         int count = contribution->holders->count;
         Work work = {.devices = *contribution->holders, .first = count, .unit = task_element(plan, contribution->segment.task), .grain = 1};
-        work.least = leaves_volume(&contribution->leaves);
+        work.least = contribution->volume;
         if (count == 1 || !work.least) {
             builder->sent[plan_slot(plan, contribution->holders->at[0])] += work_load(&work);
             continue;
@@ -482,13 +344,13 @@ void merges_add(Builder *builder, Merges *merges, Works *works)
 }
 
 /* Sends the stretches of a contribution, one after another from its holders, each of which does its share. */
-static void send_contribution(const Merges *merges, const Contribution *contribution, const Works *works)
+static void send_contribution(const Merges *merges, const Contribution *contribution, const Leaf *leaves, int count, const Works *works)
 {
     const int64_t *shares = contribution->work < 0 ? NULL : works->at[contribution->work].units;
     int holder = 0;
     int64_t left = shares ? shares[0] : INT64_MAX;
-    for (int i = 0; i < contribution->leaves.count; i++) {
-        const Leaf *leaf = &contribution->leaves.at[i];
+    for (int i = 0; i < count; i++) {
+        const Leaf *leaf = &leaves[i];
         Segment segment = contribution->segment;
         for (segment.lo = leaf->lo; segment.lo < leaf->hi; segment.lo = segment.hi) {
             while (!left)
@@ -498,6 +360,21 @@ static void send_contribution(const Merges *merges, const Contribution *contribu
             step_send(merges->builder, step_at(merges, leaf->depth), contribution->holders->at[holder], leaf->receiver, segment);
         }
     }
+}
+
+/* Sends all contributions; the leaves are sorted by these first. */
+static void send_contributions(const Merges *merges, const Works *works)
+{
+    int count = merges->contributions.count, *begin = arena_array(merges->builder->arena, int, count + 2);
+    Leaf *sorted = arena_array(merges->builder->arena, Leaf, merges->leaves.count);
+    for (int i = 0; i < merges->leaves.count; i++)
+        begin[merges->leaves.at[i].contribution + 2]++;
+    for (int c = 0; c < count; c++)
+        begin[c + 2] += begin[c + 1];
+    for (int i = 0; i < merges->leaves.count; i++)
+        sorted[begin[merges->leaves.at[i].contribution + 1]++] = merges->leaves.at[i];
+    for (int c = 0; c < count; c++)
+        send_contribution(merges, &merges->contributions.at[c], sorted + begin[c], begin[c + 1] - begin[c], works);
 }
 
 void merges_send(Builder *builder, const Merges *merges, const Works *works)
@@ -510,8 +387,7 @@ void merges_send(Builder *builder, const Merges *merges, const Works *works)
         const Passed *passed = &merges->passed.at[i];
         step_send(builder, step_at(merges, passed->depth), passed->sender, passed->receiver, passed->segment);
     }
-    for (int c = 0; c < merges->contributions.count; c++)
-        send_contribution(merges, &merges->contributions.at[c], works);
+    send_contributions(merges, works);
     for (int depth = 0; depth <= merges->deepest; depth++)
         step_close(builder, step_at(merges, depth));
 }

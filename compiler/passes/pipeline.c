@@ -11,6 +11,7 @@ typedef struct Pass {
 static const Pass passes[] = {
     {"precision", pass_precision},         // element types
     {"differentiate", pass_differentiate}, // the backward and update sections
+    {"tile", pass_tile},                   // sums of pieces
     {"refine", pass_refine},               // dimensions become factors
     {"microbatch", pass_microbatch},       // the loop over micro-batches
     {"place", pass_place},                 // layouts of what is given

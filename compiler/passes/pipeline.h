@@ -24,6 +24,7 @@ const char *const *pass_names(void);
 
 void pass_precision(Module *module);
 void pass_differentiate(Module *module);
+void pass_tile(Module *module);
 void pass_refine(Module *module);
 void pass_microbatch(Module *module);
 void pass_place(Module *module);

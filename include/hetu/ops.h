@@ -335,7 +335,8 @@ ht_tensor ht_slice_at(ht_tensor x, int dim, int64_t start, int64_t length);
 
 /* Zeros along dimension dim up to `extent`, with x from `start` on. */
 #pragma hspmd op y[a..{dim}, n, z..] = pad(x[a.., i, z..]) \
-    size(n: extent) replicate(n, i) linear(x) types(f32, bf16, f64) kernel(ht_pad_kernel) grad(ht_pad_gradient)
+    size(n: extent) replicate(n, i) linear(x) types(f32, bf16, f64) tiles(ht_concat_at: dim, start) \
+    kernel(ht_pad_kernel) grad(ht_pad_gradient)
 ht_tensor ht_pad_at(ht_tensor x, int dim, int64_t start, int64_t extent);
 
 static inline void ht_slice_gradient(ht_grad *g)

@@ -10,11 +10,14 @@
 #include <net/if.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#define LOOPBACK "127.0.0.1"
 
 enum { BACKLOG = 4096, UNANSWERED = 60000 }; // milliseconds until a machine that does not answer counts as gone
 
@@ -33,15 +36,19 @@ static bool is_public(const struct ifaddrs *at)
     return at->ifa_addr && at->ifa_addr->sa_family == AF_INET && (at->ifa_flags & IFF_UP) && !(at->ifa_flags & IFF_LOOPBACK);
 }
 
+/* The addresses of this machine; the loopback where there is no other. */
 static void find_addresses(SocketPlace *place)
 {
-    struct ifaddrs *all;
+    struct ifaddrs *all = NULL;
     if (getifaddrs(&all))
-        return;
+        all = NULL;
     for (struct ifaddrs *at = all; at && place->count < SOCKET_ADDRESSES; at = at->ifa_next)
         if (is_public(at))
             inet_ntop(AF_INET, &((struct sockaddr_in *)at->ifa_addr)->sin_addr, place->address[place->count++], SOCKET_ADDRESS_BYTES);
-    freeifaddrs(all);
+    if (all)
+        freeifaddrs(all);
+    if (!place->count)
+        snprintf(place->address[place->count++], SOCKET_ADDRESS_BYTES, "%s", LOOPBACK);
 }
 
 /* ---- connections ---- */
@@ -114,7 +121,7 @@ static int connect_to(const char *text, int port, double deadline)
 int socket_connect(const SocketPlace *place, bool here, double seconds)
 {
     if (here)
-        return connect_to("127.0.0.1", place->port, socket_clock() + seconds);
+        return connect_to(LOOPBACK, place->port, socket_clock() + seconds);
     for (int i = 0; i < place->count; i++) {
         int made = connect_to(place->address[i], place->port, socket_clock() + seconds);
         if (made >= 0)

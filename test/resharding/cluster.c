@@ -99,7 +99,7 @@ static const struct {
      "F:3:3: error: an entry of \"devices\" needs strings \"class\" and \"host\"\n    3 |   {\"class\": \"g\"},\n      |   ^\n"
      "F:4:13: error: \"classes\" has no object \"x\"\n    4 |   {\"class\": \"x\", \"host\": \"a\"},\n      |             ^\n"
      "F:5:31: error: \"count\" is no number from 1 to 1048576\n    5 |   {\"class\": \"g\", \"host\": \"a\", \"count\": 0}]}\n      |      "
-     "                        ^\n"},
+     "                         ^\n"},
     {"{\"classes\": {\"g\": {\"memory\": \"80 GiB\"}},\n \"devices\": [{\"class\": \"g\", \"host\": \"a\"}],\n " LINKS "}",
      "F:1:20: error: the memory of \"g\" is no positive number of bytes\n    1 | {\"classes\": {\"g\": {\"memory\": \"80 GiB\"}},\n      | "
      "                   ^\n"},

@@ -3,6 +3,7 @@
 
     random_models.py --build BUILD --seed 1 --count 100        100 groups of models from seed 1 on
     random_models.py --build BUILD --seed 17 --keep /tmp/x     one group; its sources stay in /tmp/x
+    random_models.py --build BUILD --bf16                      the compiled ones in bf16, the plain one in f32 as ever
 
 A group is one source of several models and one strategy. It is built three times: by the plain compiler, by hetucc without a strategy, and by hetucc with it. Losses,
 parameters and outputs must agree. Where a group fails, each of its models runs alone, and those that fail are named.
@@ -15,6 +16,7 @@ import random_text
 from harness import Failure, launch, run
 
 LOSS, CHANGE = 2e-4, 2e-3  # allowed: of a loss, and of a parameter's change
+BF16 = 2e-2                # allowed of everything in bf16
 
 
 def read(path):
@@ -30,7 +32,7 @@ def length(values):
     return math.sqrt(math.fsum(v * v for v in values))
 
 
-def compare(found, wanted, who):
+def compare(found, wanted, who, bf16):
     if set(found) != set(wanted):
         raise Failure(f"{who}: not the same names: {sorted(set(found) ^ set(wanted))[:6]}")
     wrong = []
@@ -40,6 +42,8 @@ def compare(found, wanted, who):
             allowed = LOSS * (0.1 + length(want))
             if kind == "before":
                 allowed = 0
+            elif bf16:
+                allowed = BF16 * (0.1 + length(want))
             elif kind == "after":
                 start = wanted["before", name][0]
                 allowed = CHANGE * harness.distance(want, start) + 1e-6 * length(want) + 1e-6 * math.sqrt(len(want))
@@ -75,33 +79,33 @@ def give_way(group, message):
     return changed
 
 
-def build(bench, group, folder, only):
+def build(bench, group, folder, only, flags):
     """The three programs; what hetucc rightly refuses is left out of the models. Returns how often that happened."""
     library, source, strategy = bench.build / "lib", folder / "group.c", folder / "random.strategy"
     strategy.write_text(group.strategy.text())
     for refused in range(20):
         source.write_text(group.text(only))
-        p = run([bench.hetucc, "--verify", "-O0", f"--strategy={strategy}", source, "-o", folder / "many", "-lm"], timeout=300, check=False)
+        p = run([bench.hetucc, "--verify", "-O0", *flags, f"--strategy={strategy}", source, "-o", folder / "many", "-lm"], timeout=300, check=False)
         if p.returncode == 0:
             break
         if not give_way(group, p.stderr):
             raise Failure(f"hetucc --strategy={strategy} {source}: exit {p.returncode}\n{p.stderr[-2500:]}")
     else:
         raise Failure("too many refusals")
-    run([bench.hetucc, "--verify", "-O0", source, "-o", folder / "one", "-lm"], timeout=300)
+    run([bench.hetucc, "--verify", "-O0", *flags, source, "-o", folder / "one", "-lm"], timeout=300)
     run(["cc", "-std=gnu17", "-O0", f"-I{harness.ROOT}/include", source, "-o", folder / "plain", f"-L{library}", f"-Wl,-rpath,{library}", "-lhetu", "-lm"])
     return refused
 
 
 def check(bench, group, folder, only=None):
     folder.mkdir(parents=True, exist_ok=True)
-    refused = build(bench, group, folder, only)
+    refused = build(bench, group, folder, only, ["-DDTYPE=HT_BF16"] if group.bf16 else [])
     launch(folder / "plain", 0, folder / "plain.txt", timeout=60)
     launch(folder / "one", 0, folder / "one.txt", timeout=60)
     wanted = read(folder / "plain.txt")
-    compare(read(folder / "one.txt"), wanted, "one device")
+    compare(read(folder / "one.txt"), wanted, "one device", group.bf16)
     launch(folder / "many", group.strategy.ranks, folder / "many.txt", timeout=60)
-    compare(read(folder / "many.txt"), wanted, f"{group.strategy.ranks} ranks")
+    compare(read(folder / "many.txt"), wanted, f"{group.strategy.ranks} ranks", group.bf16)
     return f"{group.strategy.ranks} ranks" + (f", {refused} refusals" if refused else "")
 
 
@@ -138,8 +142,9 @@ def shrink(bench, group, folder, model, what):
     return what
 
 
-def check_group(bench, seed, count, small):
-    group = random_text.Group(seed, count)
+def check_group(bench, seed, a):
+    group = random_text.Group(seed, a.models)
+    group.bf16 = a.bf16
     folder = bench.path(f"seed{seed}")
     try:
         return check(bench, group, folder)
@@ -148,7 +153,7 @@ def check_group(bench, seed, count, small):
         for model in group.models:
             alone = folder / f"m{model.index}"
             what = fails(bench, group, alone, model.index)
-            if what and small:
+            if what and a.shrink:
                 what = shrink(bench, group, alone, model, what)
             if what:
                 failures.append(f"model {model.index}: {what}")
@@ -157,13 +162,14 @@ def check_group(bench, seed, count, small):
 
 def tests(bench, a):
     for seed in range(a.seed, a.seed + a.count):
-        yield f"seed{seed}", lambda seed=seed: check_group(bench, seed, a.models, a.shrink)
+        yield f"seed{seed}", lambda seed=seed: check_group(bench, seed, a)
 
 
 def options(a):
     a.add_argument("--seed", type=int, default=1, help="the first seed")
     a.add_argument("--count", type=int, default=1, help="how many seeds")
     a.add_argument("--models", type=int, default=10, help="models a group")
+    a.add_argument("--bf16", action="store_true", help="the compiled programs compute in bf16")
     a.add_argument("--shrink", action="store_true", help="make the models that fail as small as they go")
 
 

@@ -546,7 +546,7 @@ class Group:
             self.first[m.index] = len(lines) + 1
             lines += m.text() + m.run_text()
         lines += ["int main(int argc, char **argv)", "{", "    ht_session *session = ht_open(&argc, &argv);", '    FILE *out = fopen(argv[1], "w");']
-        lines += [f"    ht_program *p{m.index} = ht_train(session, m{m.index}, {m.optimizer()});" for m in chosen]
+        lines += [f"    ht_program *p{m.index} = ht_train(session, m{m.index}, {m.optimizer()}, .dtype = DTYPE);" for m in chosen]
         lines += ['    show_params(out, session, "before");']
         lines += [f"    run{m.index}(p{m.index}, out);\n    fflush(out);" for m in chosen]
         return "\n".join(lines + ['    show_params(out, session, "after");', "    fclose(out);", "    ht_close(session);", "    return 0;", "}", ""])

@@ -224,11 +224,18 @@ def every_type(programs, environment):
     steps(programs, 0, "types", **environment)
 
 
-def every_step(programs, size, environment):
-    """All steps on `size` ranks that mpirun starts; 0: one process without it."""
+def every_step(programs, size, environment, issued):
+    """All six steps on `size` ranks that mpirun starts; 0: one process without it. A graph makes those after the second without issuing them again."""
     out = steps(programs, size, **environment).stdout
-    if out.count("is done") != max(size, 1):
+    if out.count(f"is done, steps were issued {issued} times") != max(size, 1):
         raise Failure(out)
+
+
+def nccl_after_rendezvous(programs):
+    """The ranks meet through a file; MPI is there for the stand-in alone."""
+    with tempfile.TemporaryDirectory() as top:
+        every_step(programs, 3, {"HETU_RENDEZVOUS": top, "HETU_EMULATE_DEVICES": "3"}, 2)
+        expect_empty(pathlib.Path(top))
 
 
 def replays(programs):
@@ -287,11 +294,12 @@ def tests(bench, _):
     yield "end.stalled", case(stalled, programs)
     for order in "issue", "late":
         at = {"HETU_EMULATE_ORDER": order, "HETU_EMULATE_PROTECT": "1"}
-        yield f"steps.alone.{order}", case(every_step, programs, 0, at)
+        yield f"steps.alone.{order}", case(every_step, programs, 0, at, 2)
         yield f"steps.types.{order}", case(every_type, programs, at)
-        yield f"steps.nccl.{order}", case(every_step, programs, 3, at | {"HETU_EMULATE_DEVICES": "3"})
-        yield f"steps.nccl.no-graph.{order}", case(every_step, programs, 2, at | {"HETU_EMULATE_DEVICES": "2", "HETU_GRAPH": "0"})
-        yield f"steps.staged.{order}", case(every_step, programs, 3, at)
+        yield f"steps.nccl.{order}", case(every_step, programs, 3, at | {"HETU_EMULATE_DEVICES": "3"}, 2)
+        yield f"steps.nccl.no-graph.{order}", case(every_step, programs, 2, at | {"HETU_EMULATE_DEVICES": "2", "HETU_GRAPH": "0"}, 6)
+        yield f"steps.staged.{order}", case(every_step, programs, 3, at, 6)
+    yield "steps.nccl.rendezvous", case(nccl_after_rendezvous, programs)
     yield "steps.replays", case(replays, programs)
     yield "fault.alone", case(fails, programs, 0, "fault", {}, "hetu: step 3 found element 7 wrong (at steps.c:20 begin)")
     yield "fault.nccl", case(fails, programs, 2, "fault", {"HETU_EMULATE_DEVICES": "2"}, "hetu: rank 1: step 3 found element 7 wrong (at steps.c:20 begin)")

@@ -75,10 +75,13 @@ static __global__ void add_device(float *z, const float *x, const float *y, int6
         z[i] = x[i] + y[i];
 }
 
+static int issued; // how often
+
 /* z = sum over ranks of x + sum over ranks of y; the conversions stand in a row. */
 static void issue(void *argument)
 {
     const Work *work = (const Work *)argument;
+    issued++;
     fail_doing("steps.c:20 begin");
     ht_launch(begin_device, ht_blocks(COUNT, 128), 128, 0, work->x, work->y, COUNT, cuda_step(), (float)world_rank(), work->faulty,
               cuda_report("step %lld found element %lld wrong"));
@@ -179,7 +182,7 @@ int main(int argc, char **argv)
             check_types(dtype);
     else
         run_steps(mode);
-    printf("rank %d of %d is done\n", world_rank(), world_size());
+    printf("rank %d of %d is done, steps were issued %d times\n", world_rank(), world_size(), issued);
     fflush(stdout);
     device_close();
     world_close();

@@ -73,7 +73,7 @@ def record(bench, spec, folder):
         source = EXAMPLES / spec["example"] / f"{spec['example']}.c"
         losses = folder / "expected" / f"{spec['example']}.losses"
         program = bench.plain(source)
-        launch(program, 0, "--steps", HALF_STEPS, "--sample", 0, "--data", folder / "text", "--losses", losses, timeout=1800, env={"OMP_NUM_THREADS": "2"})
+        launch(program, 0, "--steps", HALF_STEPS, "--sample", 0, "--data", folder / "text", "--losses", losses, timeout=1800, env={"OMP_WAIT_POLICY": "passive"})
         return losses.name
     return bench.once(("expected", spec["example"]), make)
 

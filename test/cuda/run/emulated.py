@@ -16,7 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "run"))
 import harness
 import train
-from harness import COMMON, EXAMPLES, ROOT, run
+from harness import COMMON, EXAMPLES, Failure, ROOT, run
 
 EMULATE = ROOT / "test" / "cuda" / "emulate"
 SMALL = {"gpt": ["-DEMBED=32", "-DHEADS=2", "-DLAYERS=2", "-DBATCH=4", "-DSEQ=16"],
@@ -54,6 +54,7 @@ def cases(group):
     if group == "odd":
         for name in ["single", "tp4", "uneven"]:
             yield f"gpt.odd.{name}", "gpt", name, ODD, 1 if name == "single" else 4
+        yield "gpt.odd.micro", "gpt", str(HERE / "Inputs" / "micro"), ODD, 2
     elif group == "custom":
         for name in ["sp4", "dp2tp2"]:
             yield f"custom.{name}", "custom", name, SMALL["custom"], 4
@@ -71,6 +72,17 @@ def check_half(bench, name, example, strategy, ranks):
     return f"loss {harness.compare_losses(found, losses, 2e-2):.1g}"
 
 
+def check_types(bench):
+    """A program with sums in every element type: both back ends print the same."""
+    source = HERE / "Inputs" / "types.c"
+    plain = bench.path("types.cpu")
+    run([bench.hetucc, "-O1", *harness.WARNINGS, source, "-o", plain])
+    found, wanted = run([bench.compiled(source, None)]).stdout, run([plain]).stdout
+    if found != wanted or len(wanted.splitlines()) != 30:
+        raise Failure(f"{found}\ninstead of\n{wanted}")
+    return f"{len(wanted.splitlines())} outputs"
+
+
 def tests(bench, a):
     if a.group == "half":
         for example in ("gpt", "llama"):
@@ -78,6 +90,8 @@ def tests(bench, a):
                 name = f"{example}.half.{strategy}"
                 yield name, functools.partial(check_half, bench, name, example, strategy, ranks)
         return
+    if a.group == "odd":
+        yield "types", functools.partial(check_types, bench)
     for name, *case in cases(a.group):
         both = os.environ.get("HETU_LONG") or case[1] == "single"
         for sgd in (False, True) if both else (False,):

@@ -4,6 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifndef DTYPE
+#define DTYPE HT_F32
+#endif
+
 /* y = sin(x) */
 void wave_kernel(const ht_call *call)
 {
