@@ -1,6 +1,7 @@
 /* Kernels of the GPU against those of the CPU.
  *
- *     twins LIBRARY [GROUP]     the library has the CPU's kernels: libhetu.so, or what cpu.mk beside this file builds without BLAS and MPI
+ *     twins LIBRARY [GROUP...]     the library has the CPU's kernels: libhetu.so, or what twins.mk beside this file builds without BLAS and
+ * MPI
  *
  * Prints a line for each disagreement, and "N checks, M wrong".
  */
@@ -312,6 +313,15 @@ void check(Twin &twin)
 
 /* ---- the program ---- */
 
+/* Whether the command line names a group, or none at all. */
+static bool is_chosen(const char *group, int argc, char **argv)
+{
+    bool chosen = argc < 3;
+    for (int a = 2; a < argc; a++)
+        chosen = chosen || !strcmp(argv[a], group);
+    return chosen;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -320,7 +330,7 @@ int main(int argc, char **argv)
     } groups[] = {{"norms", check_norms},     {"softmax", check_softmax},   {"tables", check_tables}, {"shapes", check_shapes},
                   {"updates", check_updates}, {"products", check_products}, {"faults", check_faults}};
     if (argc < 2) {
-        fprintf(stderr, "usage: twins LIBRARY [GROUP]\n");
+        fprintf(stderr, "usage: twins LIBRARY [GROUP...]\n");
         return 2;
     }
     library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
@@ -331,7 +341,7 @@ int main(int argc, char **argv)
     if (!host_open())
         return 1;
     for (const auto &group : groups)
-        if (argc < 3 || !strcmp(argv[2], group.name)) {
+        if (is_chosen(group.name, argc, argv)) {
             int64_t before = checks, wrong_before = wrong;
             group.check();
             printf("%-10s %6ld checks, %ld wrong\n", group.name, (long)(checks - before), (long)(wrong - wrong_before));
