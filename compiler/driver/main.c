@@ -198,7 +198,7 @@ static bool read_units(Driver *driver, Units *units)
     const char **sources = sources_of(driver);
     bool good = true;
     for (int i = 0; i < driver->options->source_count; i++) {
-        Unit *unit = source_is_ours(driver, sources[i]) || driver->tools.dry_run ? unit_read(driver, sources[i]) : NULL;
+        Unit *unit = !driver->backend->runtime || driver->tools.dry_run || source_is_ours(driver, sources[i]) ? unit_read(driver, sources[i]) : NULL;
         good &= unit || !diag_errors(driver->diag);
         if (unit && unit->modules.count)
             array_push(driver->arena, units, unit);

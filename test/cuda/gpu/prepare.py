@@ -20,11 +20,7 @@ LLAMA = ["-DVOCAB=32000", "-DEMBED=2048", "-DHEADS=16", "-DKV_HEADS=16", "-DLAYE
 TINY = {"gpt": ["-DEMBED=64", "-DHEADS=2", "-DLAYERS=2", "-DBATCH=2", "-DSEQ=48"], "llama": ["-DEMBED=64", "-DLAYERS=2", "-DFFN=80", "-DBATCH=2", "-DSEQ=40"],
         "mlp": [], "custom": []}
 STEPS, HALF_STEPS = 50, 200
-TWO = """strategy two
-  split batch:dp  heads:tp  ffn:tp  vocab:tp
-    stage devices(0-1) mesh(dp:1, tp:2)
-end strategy
-"""
+WRITTEN = {"one": "stage devices(0)", "two": "split batch:dp  heads:tp  ffn:tp  vocab:tp\n  stage devices(0-1) mesh(dp:1, tp:2)"}
 
 
 def programs():
@@ -50,20 +46,20 @@ def flops(layers, width, products, seq):
 
 
 def strategy_of(spec, folder):
-    name, example = spec.get("strategy", "single"), spec["example"]
-    if name == "two":
-        path = folder / "two.strategy"
-        path.write_text(TWO)
-        return [f"--strategy={path}"]
-    if example == "gpt":
-        return [f"--strategy={EXAMPLES}/gpt/strategies/{name}.strategy"]
-    return [] if example == "custom" else [f"--strategy={name}"]
+    """The option for a strategy: one of WRITTEN, or of the example."""
+    example = spec["example"]
+    name = spec.get("strategy", "one" if example == "custom" else "single")
+    if name in WRITTEN:
+        path = folder / f"{name}.strategy"
+        path.write_text(f"strategy {name}\n  {WRITTEN[name]}\nend strategy\n")
+        return f"--strategy={path}"
+    return f"--strategy={EXAMPLES}/gpt/strategies/{name}.strategy" if example == "gpt" else f"--strategy={name}"
 
 
 def emit(bench, spec, folder):
     source = EXAMPLES / spec["example"] / f"{spec['example']}.c"
     kernels = [source.with_suffix(".cu")] if source.with_suffix(".cu").exists() else []
-    run([bench.hetucc, "--backend=cuda", "--emit=c", *strategy_of(spec, bench.work), *spec.get("flags", []), source, *kernels, *COMMON,
+    run([bench.hetucc, "--backend=cuda", "--emit=c", strategy_of(spec, bench.work), *spec.get("flags", []), source, *kernels, *COMMON,
          "-o", folder / "programs" / spec["name"], "-lm"])
 
 
