@@ -4,13 +4,14 @@
 #
 #     tools/check.sh [--long]
 #
-# --long runs the slow tests, too (HETU_LONG=1); the sanitized ones run fewer cases (HETU_SHORT=1). Build folders: build/check and build/check-sanitized.
+# --long runs the slow tests, too (those of label long, and with HETU_LONG=1 more cases of others); the sanitized ones run fewer cases (HETU_SHORT=1). Build folders: build/check and build/check-sanitized.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/packages.sh
 
+choice='-LE ^long$'
 case "${1:-}" in
---long) export HETU_LONG=1 ;;
+--long) export HETU_LONG=1 choice= ;;
 '') ;;
 *)
     echo "usage: tools/check.sh [--long]" >&2
@@ -52,7 +53,8 @@ run_tests()
 
 mkdir -p build
 build build/check -DCMAKE_BUILD_TYPE=Release
-run_tests build/check
+# shellcheck disable=SC2086
+run_tests build/check $choice
 build build/check-sanitized -DCMAKE_BUILD_TYPE=Debug -DHETU_SANITIZE=address,undefined
 export HETU_SHORT=1
 run_tests build/check-sanitized -R '^(unit\.|lit\.(driver|emit|errors|frontend|ir|passes)$)'
