@@ -8,6 +8,7 @@
 #include <hetu/vector_math.h>
 
 #include <stddef.h>
+#include <string.h>
 
 /* Elements from the first to the last that the axes reach in the tensor whose strides stand at `field` of an axis. */
 static int64_t span_of(const ht_product_call *call, size_t field)
@@ -29,39 +30,66 @@ static ht_view span_view(const ht_product_call *call, const void *data, ht_dtype
 }
 
 /* gelu as <hetu/ops.h> declares it, by the tanh approximation. */
-static float gelu(float x) { return 0.5f * x * (1 + ht_tanhf(0.7978845608f * (x + 0.044715f * x * x * x))); }
+static inline float gelu(float x) { return 0.5f * x * (1 + ht_tanhf(0.7978845608f * (x + 0.044715f * x * x * x))); }
 
-static float activate(float x, ht_epilogue epilogue)
+CPU_CLONES static void gelu_block(float *restrict to, const float *restrict from, int64_t count)
 {
-    switch (epilogue) {
-    case HT_RELU: return x > 0 ? x : 0;
-    case HT_GELU: return gelu(x);
-    case HT_NO_EPILOGUE: break;
-    }
-    return x;
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        to[i] = gelu(from[i]);
 }
 
-static void put(void *to, ht_dtype dtype, int64_t i, float value)
+CPU_CLONES static void relu_block(float *restrict to, const float *restrict from, int64_t count)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        to[i] = from[i] > 0 ? from[i] : 0;
+}
+
+CPU_CLONES static void round_block(uint16_t *restrict to, const float *restrict from, int64_t count)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < count; i++)
+        to[i] = ht_bf16_store(from[i]);
+}
+
+/* Writes elements of y or aux from element `at` on. */
+static void put_block(void *to, ht_dtype dtype, int64_t at, const float *from, int64_t count)
 {
     if (dtype == HT_BF16)
-        ((uint16_t *)to)[i] = ht_bf16_store(value);
+        round_block((uint16_t *)to + at, from, count);
     else
-        ((float *)to)[i] = value;
+        memmove((float *)to + at, from, (size_t)count * sizeof(float));
+}
+
+/* `count` neighbouring elements of y and aux from element `at` on. */
+static void finish_run(const ht_product_call *call, const float *sums, int64_t at, int64_t count)
+{
+    enum { BLOCK = 512 };
+    float values[BLOCK];
+    for (int64_t end = at + count; at < end; at += BLOCK) {
+        int64_t some = end - at < BLOCK ? end - at : BLOCK;
+        const float *done = call->epilogue == HT_NO_EPILOGUE ? sums + at : values;
+        if (call->aux)
+            put_block(call->aux, call->y_dtype, at, sums + at, some);
+        if (call->epilogue == HT_GELU)
+            gelu_block(values, sums + at, some);
+        else if (call->epilogue == HT_RELU)
+            relu_block(values, sums + at, some);
+        put_block(call->y, call->y_dtype, at, done, some);
+    }
 }
 
 /* Writes y and aux from the sums, which lie as y does. */
 static void finish(const ht_product_call *call, const float *sums)
 {
     Runs runs = runs_of(call->rank, call->axes);
+    int64_t step = runs.inner.y == 1 ? runs.inner.extent : 1, steps = runs.inner.extent / step;
 #pragma omp parallel for schedule(static) if (runs.total * runs.inner.extent > CPU_PARALLEL)
     for (int64_t r = 0; r < runs.total; r++) {
         int64_t at = place_of(r, runs.count, runs.axes).y;
-        for (int64_t i = 0; i < runs.inner.extent; i++, at += runs.inner.y) {
-            float value = sums[at];
-            if (call->aux)
-                put(call->aux, call->y_dtype, at, value);
-            put(call->y, call->y_dtype, at, activate(value, call->epilogue));
-        }
+        for (int64_t i = 0; i < steps; i++)
+            finish_run(call, sums, at + i * runs.inner.y, step);
     }
 }
 
