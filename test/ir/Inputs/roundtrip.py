@@ -2,6 +2,8 @@
 
     roundtrip.py HETUCC HETU-OPT ROOT EXAMPLE...
 """
+import concurrent.futures
+import os
 import pathlib
 import re
 import subprocess
@@ -42,11 +44,13 @@ def check(source, strategy):
             sys.exit(f"{source} {strategy}: the text after {name} does not parse back to itself")
 
 
-count = 0
-for example in sys.argv[4:]:
-    folder = pathlib.Path(root, "examples", example)
-    source = folder / f"{example}.c"
-    for strategy in strategies(folder, source):
-        check(source, strategy)
-        count += 1
-print(f"{count} strategies round-trip")
+def examples():
+    for example in sys.argv[4:]:
+        folder = pathlib.Path(root, "examples", example)
+        source = folder / f"{example}.c"
+        yield from ((source, strategy) for strategy in strategies(folder, source))
+
+
+with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    checked = list(pool.map(lambda pair: check(*pair), examples()))
+print(f"{len(checked)} strategies round-trip")
