@@ -31,7 +31,22 @@ static void add_version(Deduce *deduce, const Value *original, Value *value, con
     deduce->forms[original->id] = version;
 }
 
-/* An operator that converts `from`, placed here; it has the place of `user` in the source. */
+/* Whether a value is known before the loop over micro-batches. */
+static bool is_known_before(const Value *value) { return value->micro == 0 && (value->def ? value->def->turn == TURN_BEFORE : true); }
+
+/* Puts an operator in front of the loop over micro-batches. */
+static void push_before_loop(Deduce *deduce, Op *op)
+{
+    int first = 0;
+    while (first < deduce->out.count && deduce->out.at[first]->turn == TURN_BEFORE)
+        first++;
+    array_push(deduce->module->arena, &deduce->out, op);
+    memmove(deduce->out.at + first + 1, deduce->out.at + first, sizeof *deduce->out.at * (size_t)(deduce->out.count - 1 - first));
+    deduce->out.at[first] = op;
+}
+
+/* An operator that converts `from`, placed here, or in front of the loop over micro-batches where it is the same in each; it has the place
+ * of `user` in the source. */
 static Value *insert_conversion(Deduce *deduce, Value *from, const Op *user, const char *reason)
 {
     Op *op = ir_op(deduce->module, deduce->module->reshard_def, &from, 1, NULL, user->at);
@@ -42,13 +57,16 @@ static Value *insert_conversion(Deduce *deduce, Value *from, const Op *user, con
     op->frames = user->frames;
     op->layer = user->layer;
     op->tower = user->tower;
-    op->turn = user->turn;
+    op->turn = user->turn == TURN_EACH && is_known_before(from) ? TURN_BEFORE : user->turn;
     op->reason = reason;
     op->results[0]->micro = from->micro;
     op->results[0]->type = from->type;
     op->results[0]->dims = from->dims;
     op->results[0]->name = from->name;
-    array_push(deduce->module->arena, &deduce->out, op);
+    if (op->turn == user->turn)
+        array_push(deduce->module->arena, &deduce->out, op);
+    else
+        push_before_loop(deduce, op);
     return op->results[0];
 }
 

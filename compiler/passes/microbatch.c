@@ -4,8 +4,10 @@
  * Requires: pass refine, which gave values of the batch the loop's dimension. Leaves: Op.turn, operators in the order of their turns,
  * Value.micro, and an accumulation of every contribution that is used behind the loop. Nothing changes for one micro-batch. A value is cut
  * by the loop, is a contribution to a sum over it, or does not depend on it; an operator that needs the whole of a cut value, or works on
- * the sum inside the loop, is an error.
+ * the sum inside the loop, is an error. What inputs alone add up to, such as the number of rows that count, is known before the loop: it is
+ * computed there, of the whole inputs.
  */
+#include "passes/differentiate.h"
 #include "passes/pipeline.h"
 
 #include <string.h>
@@ -15,6 +17,8 @@ typedef struct Loop {
     Arena *arena;
     Turn *turn;          // by value id: when it is known
     Value **accumulated; // by value id: the accumulation of a contribution
+    bool *given;         // by value id: computed from inputs alone
+    Value **uncut;       // by value id: a cut value as a whole, before the loop
     Array(Op *) turns[3];
 } Loop;
 
@@ -145,11 +149,100 @@ static Value *whole(Loop *loop, Value *value, const Op *user)
     return loop->accumulated[value->id];
 }
 
+/* ---- what inputs alone add up to ---- */
+
+static bool is_given(const Loop *loop, const Op *op)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && !loop->given[op->operands[k]->id])
+            return false;
+    return true;
+}
+
+static void place_before(Loop *loop, Op *op)
+{
+    op->turn = TURN_BEFORE;
+    array_push(loop->module->arena, &loop->turns[TURN_BEFORE], op);
+}
+
+/* The whole of an input, which lies in its storage. */
+static Value *whole_input(Loop *loop, Value *input, const Op *user)
+{
+    Op *op = ir_op(loop->module, loop->module->reshard_def, &input, 1, NULL, user->at);
+    if (!op)
+        BUG("an input could not be taken as a whole");
+    op->section = user->section;
+    op->scope = user->scope;
+    op->layer = -1;
+    op->reason = "what is computed before the loop over micro-batches";
+    op->results[0]->type = input->type;
+    op->results[0]->dims = input->dims;
+    op->results[0]->name = input->name;
+    place_before(loop, op);
+    return op->results[0];
+}
+
+static Value *uncut(Loop *loop, Value *value, const Op *user);
+
+/* The operator once more, of whole operands. */
+static void repeat_uncut(Loop *loop, const Op *op, const Op *user)
+{
+    Arena *arena = loop->module->arena;
+    Op *copy = arena_copy(arena, op, sizeof *op);
+    copy->operands = arena_array(arena, Value *, op->operand_count + 1);
+    copy->results = arena_array(arena, Value *, op->result_count);
+    for (int k = 0; k < op->operand_count; k++)
+        copy->operands[k] = uncut(loop, op->operands[k], user);
+    for (int k = 0; k < op->result_count; k++) {
+        Value *result = ir_value(loop->module, VALUE_RESULT, op->results[k]->name, op->results[k]->type, op->results[k]->at);
+        result->dims = op->results[k]->dims;
+        result->def = copy;
+        result->index = k;
+        copy->results[k] = loop->uncut[op->results[k]->id] = result;
+    }
+    place_before(loop, copy);
+}
+
+/* A value that is computed from inputs alone as a whole, before the loop. */
+static Value *uncut(Loop *loop, Value *value, const Op *user)
+{
+    if (!is_cut(value))
+        return value;
+    if (!loop->uncut[value->id] && value->def)
+        repeat_uncut(loop, value->def, user);
+    if (!loop->uncut[value->id])
+        loop->uncut[value->id] = whole_input(loop, value, user);
+    return loop->uncut[value->id];
+}
+
+/* Whether the operator adds up what inputs alone give. */
+static bool sums_given(const Loop *loop, const Op *op)
+{
+    return is_given(loop, op) && any_cut(op->operands, op->operand_count) && !any_cut(op->results, op->result_count);
+}
+
+/* Notes what the operator computes from inputs alone; where that is a sum, it moves in front of the loop. Returns whether it does. */
+static bool place_given(Loop *loop, Op *op)
+{
+    bool sums = sums_given(loop, op);
+    for (int k = 0; k < op->result_count; k++)
+        loop->given[op->results[k]->id] = is_given(loop, op);
+    for (int k = 0; sums && k < op->operand_count; k++)
+        op->operands[k] = uncut(loop, op->operands[k], op);
+    if (sums)
+        place_before(loop, op);
+    return sums;
+}
+
 static void place_all(Loop *loop)
 {
     Module *module = loop->module;
+    for (int i = 0; i < module->inputs.count; i++)
+        loop->given[module->inputs.at[i]->id] = true;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
+        if (place_given(loop, op))
+            continue;
         op->turn = place(loop, op);
         if (diag_errors(module->diag))
             return;
@@ -201,11 +294,15 @@ void pass_microbatch(Module *module)
     Loop loop = {.module = module, .arena = arena_create()};
     loop.turn = arena_array(loop.arena, Turn, module->next_id);
     loop.accumulated = arena_array(loop.arena, Value *, module->next_id);
+    loop.given = arena_array(loop.arena, bool, module->next_id);
+    loop.uncut = arena_array(loop.arena, Value *, module->next_id);
     module->accumulate_def = module_def(module, rule_inserted(module->arena, "accumulate", "y[i..] = x[i..]"));
     place_all(&loop);
     if (!diag_errors(module->diag)) {
         finish(&loop);
         order_turns(&loop);
+        remove_dead_ops(module);
+        ir_number(module);
     }
     arena_destroy(loop.arena);
 }

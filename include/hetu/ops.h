@@ -42,6 +42,9 @@ ht_tensor ht_sub(ht_tensor x, ht_tensor z);
 #pragma hspmd op y[a.., b..] = x[a.., b..] * z[b..]
 ht_tensor ht_mul(ht_tensor x, ht_tensor z);
 
+#pragma hspmd op y[a.., b..] = x[a.., b..] / z[b..]
+ht_tensor ht_div(ht_tensor x, ht_tensor z);
+
 #pragma hspmd op y[i..] = factor * x[i..]
 ht_tensor ht_scale(ht_tensor x, float factor);
 

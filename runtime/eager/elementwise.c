@@ -110,8 +110,8 @@ static Pair pair_of(const char *operator, ht_tensor x, ht_tensor z)
     return p;
 }
 
-/* The gradient of z from terms of every row: the sum over rows of sign * dy, times x where that is given. */
-static void add_to_second(const Pair *p, const float *dy, const float *x, float sign)
+/* The gradient of z from terms of every row: the sum over rows of sign * dy, times x and over `divisor` where these are given. */
+static void add_to_second(const Pair *p, const float *dy, const float *x, float sign, const float *divisor)
 {
     if (!p->z->needs_gradient)
         return;
@@ -123,7 +123,7 @@ static void add_to_second(const Pair *p, const float *dy, const float *x, float 
         double sum = 0;
         for (int64_t i = 0; i < rows; i++)
             sum += x ? (double)dy[i * n + j] * x[i * n + j] : (double)dy[i * n + j];
-        to[j] = (float)(sign * sum);
+        to[j] = (float)(sign * sum / (divisor ? divisor[j] : 1));
     }
     eager_add_gradient(p->z, dz);
 }
@@ -138,7 +138,7 @@ static void add_backward(Entry *e)
     if (eager_same_shape(p.x->dims, p.z->dims))
         eager_add_gradient(p.z, dy);
     else
-        add_to_second(&p, eager_f32(dy), NULL, 1);
+        add_to_second(&p, eager_f32(dy), NULL, 1, NULL);
 }
 
 static void sub_backward(Entry *e)
@@ -146,7 +146,7 @@ static void sub_backward(Entry *e)
     Pair p = pair_of_entry(e);
     ht_node *dy = eager_gradient_of(e->result[0]);
     eager_add_gradient(p.x, dy);
-    add_to_second(&p, eager_f32(dy), NULL, -1);
+    add_to_second(&p, eager_f32(dy), NULL, -1, NULL);
 }
 
 /* y = x * z, elementwise, z broadcast. */
@@ -167,7 +167,28 @@ static void mul_backward(Entry *e)
         multiply(dx->data, dy, eager_f32(p.z), p.rows, p.n);
         eager_add_gradient(p.x, dx);
     }
-    add_to_second(&p, dy, eager_f32(p.x), 1);
+    add_to_second(&p, dy, eager_f32(p.x), 1, NULL);
+}
+
+/* y = x / z, elementwise, z broadcast. */
+static void divide(float *restrict y, const float *restrict x, const float *restrict z, int64_t rows, int64_t n)
+{
+#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < n; j++)
+            y[i * n + j] = x[i * n + j] / z[j];
+}
+
+static void div_backward(Entry *e)
+{
+    Pair p = pair_of_entry(e);
+    float *dy = eager_f32(eager_gradient_of(e->result[0]));
+    if (p.x->needs_gradient) {
+        ht_node *dx = like(p.x);
+        divide(dx->data, dy, eager_f32(p.z), p.rows, p.n);
+        eager_add_gradient(p.x, dx);
+    }
+    add_to_second(&p, dy, eager_f32(e->result[0]), -1, eager_f32(p.z));
 }
 
 /* y = x + sign * z. */
@@ -210,6 +231,15 @@ ht_tensor ht_mul(ht_tensor x, ht_tensor z)
     ht_node *y = binary(&p, mul_backward);
     if (!eager_dry())
         multiply(y->data, eager_f32(p.x), eager_f32(p.z), p.rows, p.n);
+    return eager_tensor(y);
+}
+
+ht_tensor ht_div(ht_tensor x, ht_tensor z)
+{
+    Pair p = pair_of("ht_div", x, z);
+    ht_node *y = binary(&p, div_backward);
+    if (!eager_dry())
+        divide(y->data, eager_f32(p.x), eager_f32(p.z), p.rows, p.n);
     return eager_tensor(y);
 }
 

@@ -42,6 +42,7 @@ typedef struct Case {
     X(add_same, 2, SHAPE(5, 7), F(5, 7), F(5, 7)) \
     X(sub, 2, SHAPE(3, 5, 7), F(3, 5, 7), F(7)) \
     X(mul, 2, SHAPE(3, 5, 7), F(3, 5, 7), F(5, 7)) \
+    X(div, 2, SHAPE(3, 5, 7), F(3, 5, 7), F(5, 7)) \
     X(scale, 1, SHAPE(5, 7), F(5, 7)) \
     X(relu, 1, SHAPE(5, 7), F(5, 7)) \
     X(gelu, 1, SHAPE(5, 7), F(5, 7)) \

@@ -110,6 +110,7 @@ static ht_tensor build_broadcasts(int which)
     case CASE_add: return ht_add(x, arg(which, 1));
     case CASE_sub: return ht_sub(x, arg(which, 1));
     case CASE_mul: return ht_mul(x, arg(which, 1));
+    case CASE_div: return ht_div(x, ht_exp(arg(which, 1)));
     case CASE_sum: return ht_sum(x);
     case CASE_mean: return ht_mean(x);
     default: return ht_transpose(x, -1, 0);
@@ -197,7 +198,7 @@ static ht_tensor build(int which)
 {
     switch (which) {
     case CASE_linear: case CASE_linear_wide: case CASE_matmul: case CASE_matmul_flat: case CASE_tied: return build_products(which);
-    case CASE_add: case CASE_sub: case CASE_mul: case CASE_sum: case CASE_mean: case CASE_transpose: return build_broadcasts(which);
+    case CASE_add: case CASE_sub: case CASE_mul: case CASE_div: case CASE_sum: case CASE_mean: case CASE_transpose: return build_broadcasts(which);
     case CASE_softmax: case CASE_layer_norm: case CASE_layer_norm_bare: case CASE_rms_norm: case CASE_rms_norm_bare: case CASE_l2_norm:
         return build_rows(which);
     case CASE_attention: case CASE_attention_cross: case CASE_attention_grouped: case CASE_attention_packed: return build_attention(which);

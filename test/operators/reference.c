@@ -209,6 +209,7 @@ static double element(int which, double x, double z, double fixed)
     case CASE_add: case CASE_add_same: return x + z;
     case CASE_sub: return x - z;
     case CASE_mul: return x * z;
+    case CASE_div: return x / exp(z);
     case CASE_scale: return x * -2.5;
     case CASE_relu: return x > 0 ? x : 0;
     case CASE_gelu: return gelu(x);
