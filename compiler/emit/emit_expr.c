@@ -1,48 +1,10 @@
 /* Expressions of bodies as C. */
 #include "emit/emitter.h"
+#include "ir/expr.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* How tightly C binds: 1 for ?:, up to 8 for what needs no brackets. */
-static int precedence(ExprKind kind)
-{
-    switch (kind) {
-    case EXPR_SELECT: return 1;
-    case EXPR_EQ:
-    case EXPR_NE: return 2;
-    case EXPR_LT:
-    case EXPR_LE:
-    case EXPR_GT:
-    case EXPR_GE: return 3;
-    case EXPR_ADD:
-    case EXPR_SUB: return 4;
-    case EXPR_MUL:
-    case EXPR_DIV:
-    case EXPR_MOD: return 5;
-    case EXPR_NEG: return 6;
-    default: return 8;
-    }
-}
-
-static const char *spelling(ExprKind kind)
-{
-    switch (kind) {
-    case EXPR_EQ: return " == ";
-    case EXPR_NE: return " != ";
-    case EXPR_LT: return " < ";
-    case EXPR_LE: return " <= ";
-    case EXPR_GT: return " > ";
-    case EXPR_GE: return " >= ";
-    case EXPR_ADD: return " + ";
-    case EXPR_SUB: return " - ";
-    case EXPR_MUL: return " * ";
-    case EXPR_DIV: return " / ";
-    case EXPR_MOD: return " % ";
-    default: BUG("no binary operator: %d", kind);
-    }
-}
 
 static void emit_integer(Text *out, int64_t value)
 {
@@ -91,48 +53,28 @@ static void emit_size(Text *out, const LocalOp *local, int factor)
     text_print(out, "%lldL", (long long)size);
 }
 
-static void emit_at(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access, void *context, int binding)
-{
-    bool brackets = precedence(expr->kind) < binding;
-    text_string(out, brackets ? "(" : "");
-    emit_expr(out, local, expr, access, context);
-    text_string(out, brackets ? ")" : "");
-}
+/* What the leaves of an expression are printed with. */
+typedef struct Leaves {
+    const LocalOp *local;
+    AccessWriter *access;
+    void *context;
+} Leaves;
 
-static void emit_arguments(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access, void *context)
+/* An ExprLeaf; the context is a Leaves. */
+static void emit_leaf(Text *out, const Expr *leaf, void *context)
 {
-    text_print(out, "%s(", backend_function(local->backend, expr->spelling));
-    for (int a = 0; a < expr->arg_count; a++) {
-        text_string(out, a ? ", " : "");
-        emit_expr(out, local, expr->arg[a], access, context);
+    const Leaves *leaves = context;
+    switch (leaf->kind) {
+    case EXPR_ACCESS: leaves->access(out, leaves->local, operand_of(leaves->local, leaf->index), leaves->context); break;
+    case EXPR_RESULT: leaves->access(out, leaves->local, -1 - leaf->index, leaves->context); break;
+    case EXPR_ATTR: emit_attr(out, leaves->local, leaf->index); break;
+    case EXPR_SIZE: emit_size(out, leaves->local, leaf->index); break;
+    case EXPR_CALL: text_string(out, backend_function(leaves->local->backend, leaf->spelling)); break;
+    default: BUG("no leaf: %d", leaf->kind);
     }
-    text_string(out, ")");
 }
 
 void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access, void *context)
 {
-    int mine = precedence(expr->kind);
-    switch (expr->kind) {
-    case EXPR_NUMBER: text_string(out, expr->spelling); break;
-    case EXPR_ACCESS: access(out, local, operand_of(local, expr->index), context); break;
-    case EXPR_ATTR: emit_attr(out, local, expr->index); break;
-    case EXPR_SIZE: emit_size(out, local, expr->index); break;
-    case EXPR_RESULT: access(out, local, -1 - expr->index, context); break;
-    case EXPR_NEG:
-        text_string(out, "-");
-        emit_at(out, local, expr->arg[0], access, context, mine + 1);
-        break;
-    case EXPR_SELECT:
-        emit_at(out, local, expr->arg[0], access, context, mine + 1);
-        text_string(out, " ? ");
-        emit_at(out, local, expr->arg[1], access, context, mine + 1);
-        text_string(out, " : ");
-        emit_at(out, local, expr->arg[2], access, context, mine + 1);
-        break;
-    case EXPR_CALL: emit_arguments(out, local, expr, access, context); break;
-    default:
-        emit_at(out, local, expr->arg[0], access, context, mine);
-        text_string(out, spelling(expr->kind));
-        emit_at(out, local, expr->arg[1], access, context, mine + 1);
-    }
+    expr_print(out, expr, emit_leaf, &(Leaves){local, access, context});
 }

@@ -88,15 +88,6 @@ static bool check_present(Binder *binder)
     return !binder->failed;
 }
 
-static bool access_has(const Access *access, int factor)
-{
-    for (int d = 0; d < access->dim_count; d++)
-        for (int k = 0; k < access->dims[d].count; k++)
-            if (access->dims[d].factors[k] == factor)
-                return true;
-    return false;
-}
-
 /* Whether a factor stands in the variadic operand alone. */
 static bool only_in_variadic(const Rule *rule, int factor)
 {

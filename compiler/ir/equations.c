@@ -7,15 +7,6 @@ const Access *equations_value(const Rule *rule, int value)
     return value < rule->result_count ? &rule->results[value] : &rule->locals[value - rule->result_count];
 }
 
-static bool access_has(const Access *access, int factor)
-{
-    for (int d = 0; d < access->dim_count; d++)
-        for (int k = 0; k < access->dims[d].count; k++)
-            if (access->dims[d].factors[k] == factor)
-                return true;
-    return false;
-}
-
 /* The factors that some value lacks. */
 static const bool *inner_factors(Arena *arena, const Rule *rule)
 {

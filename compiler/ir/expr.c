@@ -169,7 +169,8 @@ static void print_at(Text *out, const Expr *expr, int least, ExprLeaf *leaf, voi
 
 static void print_call(Text *out, const Expr *expr, ExprLeaf *leaf, void *context)
 {
-    text_print(out, "%s(", expr->spelling);
+    leaf(out, expr, context);
+    text_string(out, "(");
     for (int i = 0; i < expr->arg_count; i++) {
         text_string(out, i ? ", " : "");
         print_at(out, expr->arg[i], 0, leaf, context);

@@ -9,7 +9,7 @@
 #include "ir/lex.h"
 #include "ir/rule.h"
 
-/* Prints a leaf (EXPR_ACCESS, EXPR_RESULT, EXPR_ATTR, EXPR_SIZE) for expr_print. */
+/* Prints a leaf (EXPR_ACCESS, EXPR_RESULT, EXPR_ATTR, EXPR_SIZE), or the name of what an EXPR_CALL calls, for expr_print. */
 typedef void ExprLeaf(Text *out, const Expr *leaf, void *context);
 
 /* Appends `expr` as C, with the brackets that precedence asks for and no others. */

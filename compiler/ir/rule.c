@@ -21,6 +21,15 @@ DType dtype_wide(DType dtype) { return dtype == DTYPE_BF16 ? DTYPE_F32 : dtype; 
 
 bool dtype_is_float(DType dtype) { return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F64; }
 
+bool access_has(const Access *access, int factor)
+{
+    for (int d = 0; d < access->dim_count; d++)
+        for (int k = 0; k < access->dims[d].count; k++)
+            if (access->dims[d].factors[k] == factor)
+                return true;
+    return false;
+}
+
 const OpDef *rule_inserted(Arena *arena, const char *name, const char *text)
 {
     Diag *diag = diag_create(arena, stderr);

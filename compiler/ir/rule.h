@@ -177,6 +177,9 @@ const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
 /* The operator that gives the same values in another floating-point type. */
 const OpDef *rule_convert(Arena *arena, DType dtype);
 
+/* Whether a factor stands in some dimension. */
+bool access_has(const Access *access, int factor);
+
 /* Whether a rule gives its one operand as it is, perhaps in another element type. */
 bool rule_is_copy(const Rule *rule);
 

@@ -3,15 +3,6 @@
 
 #include <string.h>
 
-static bool access_has(const Access *access, int factor)
-{
-    for (int d = 0; d < access->dim_count; d++)
-        for (int k = 0; k < access->dims[d].count; k++)
-            if (access->dims[d].factors[k] == factor)
-                return true;
-    return false;
-}
-
 static int count_with(const Access *accesses, int count, int factor)
 {
     int with = 0;

@@ -116,15 +116,6 @@ bool rule_equations(RuleParser *parser)
 
 /* ---- what must hold of them ---- */
 
-static bool access_has(const Access *access, int factor)
-{
-    for (int d = 0; d < access->dim_count; d++)
-        for (int k = 0; k < access->dims[d].count; k++)
-            if (access->dims[d].factors[k] == factor)
-                return true;
-    return false;
-}
-
 /* Whether the left side of every equation has the factor. */
 static bool in_every_value(const RuleParser *parser, int factor)
 {

@@ -158,15 +158,6 @@ static void add_values(Composer *composer)
         array_push(composer->arena, &composer->made, (Item){.name = new_name(composer, rule->locals[i].name)});
 }
 
-static bool access_has(const Access *access, int factor)
-{
-    for (int d = 0; d < access->dim_count; d++)
-        for (int k = 0; k < access->dims[d].count; k++)
-            if (access->dims[d].factors[k] == factor)
-                return true;
-    return false;
-}
-
 /* The loops of a member's local value, in their order in the group. */
 static void local_loops(const Composer *composer, const Access *access, Item *item)
 {
@@ -206,6 +197,8 @@ static void text_leaf(Text *out, const Expr *leaf, void *context)
     const Composer *composer = context;
     if (leaf->kind == EXPR_SIZE)
         text_print(out, "size(i%d)", leaf->index);
+    else if (leaf->kind == EXPR_CALL)
+        text_string(out, leaf->spelling);
     else
         text_item(out, leaf->kind == EXPR_ACCESS ? &composer->read.at[leaf->index] : &composer->made.at[leaf->index]);
 }

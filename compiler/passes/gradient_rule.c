@@ -220,6 +220,10 @@ static void print_dims(Text *out, const Deriver *deriver, const BoundAccess *acc
 static void print_leaf(Text *out, const Expr *leaf, void *context)
 {
     Deriver *deriver = context;
+    if (leaf->kind == EXPR_CALL) {
+        text_string(out, leaf->spelling);
+        return;
+    }
     if (leaf->kind == EXPR_SIZE) {
         text_print(out, "size(%s)", deriver->factor_names[leaf->index]);
         return;

@@ -306,7 +306,7 @@ static void shape_errors(void **state)
 static void leaf(Text *out, const Expr *expr, void *context)
 {
     const Rule *rule = context;
-    text_string(out, expr->kind == EXPR_ACCESS ? rule->operands[expr->index].name : "n");
+    text_string(out, expr->kind == EXPR_ACCESS ? rule->operands[expr->index].name : expr->kind == EXPR_CALL ? expr->spelling : "n");
 }
 
 static const char *derivative(World *world, const char *text, int operand)
