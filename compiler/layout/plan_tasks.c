@@ -98,15 +98,6 @@ static int least_cost(const Replicas *replicas, const Devices *wanted)
     return least;
 }
 
-/* The first replica that is reduced with the fewest bytes. */
-static const Replica *cheapest_replica(const Replicas *replicas, const Devices *wanted)
-{
-    int least = least_cost(replicas, wanted), r = 0;
-    while (reduction_cost(&replicas->at[r], wanted) > least)
-        r++;
-    return &replicas->at[r];
-}
-
 static Task *add_task(Builder *builder, int stack, int bundle, Devices wanted)
 {
     const Stack *owner = &builder->plan->stacks.at[stack];
@@ -146,6 +137,41 @@ static void add_partial_tasks(Builder *builder, int stack, int bundle, const Rep
         Task *task = &builder->plan->tasks.at[first + receiving_contribution(&source->holders.at[p], target)];
         task->sources[task->source_count++] = source->holders.at[p];
     }
+}
+
+/* What devices must receive, in elements of the bundle, when the source's contributions go into those of the target. */
+static int partial_cost(Arena *arena, const Replica *source, const Replica *target)
+{
+    int cost = 0, *count = arena_array(arena, int, target->holders.count), *common = arena_array(arena, int, target->holders.count);
+    for (int p = 0; p < source->holders.count; p++) {
+        int q = receiving_contribution(&source->holders.at[p], target);
+        common[q] += count_common(&source->holders.at[p], &target->holders.at[q]);
+        count[q]++;
+    }
+    for (int q = 0; q < target->holders.count; q++) {
+        int wanted = target->holders.at[q].count;
+        cost += count[q] < 2 ? count[q] * (wanted - common[q]) : count[q] + wanted - 1 - (common[q] > 0);
+    }
+    return cost;
+}
+
+/* Of the source's replicas, and the holders of the whole value, which replace those of which they were made: whose contributions go into
+ * those of the target with the fewest bytes. */
+static const Replica *cheapest_source(Arena *arena, const Replicas *replicas, const Replica *whole, const Replica *target)
+{
+    const Replica *best = whole->holders.count ? whole : NULL;
+    int least = best ? partial_cost(arena, best, target) : INT32_MAX;
+    for (int r = 0; r < replicas->count && least; r++) {
+        const Replica *replica = &replicas->at[r];
+        if (replica->holders.count == 1 || (replicas->count == 1 && !best))
+            continue;
+        int cost = partial_cost(arena, replica, target);
+        if (cost < least) {
+            least = cost;
+            best = replica;
+        }
+    }
+    return best ? best : &replicas->at[0];
 }
 
 static Devices all_holders(Arena *arena, const Replicas *replicas)
@@ -200,11 +226,8 @@ static void add_bundle_tasks(Builder *builder, int stack, int b)
             add_reductions(builder, stack, b, &from, wanted);
         return;
     }
-    for (int r = 0; r < to.count; r++) {
-        Replicas one = {.at = &to.at[r], .count = 1};
-        Devices wanted = all_holders(builder->arena, &one);
-        add_partial_tasks(builder, stack, b, whole.holders.count ? &whole : cheapest_replica(&from, &wanted), &to.at[r]);
-    }
+    for (int r = 0; r < to.count; r++)
+        add_partial_tasks(builder, stack, b, cheapest_source(builder->arena, &from, &whole, &to.at[r]), &to.at[r]);
 }
 
 void plan_tasks(Builder *builder)

@@ -205,6 +205,13 @@ def to_partial(r, ranks):
     return case(shape, union(r, r.sample(range(ranks), ranks), len(shape), None), union(r, numbers, len(shape), partial))
 
 
+def same(r, ranks):
+    """A union becomes what it is: nothing moves."""
+    shape = extents(r, r.choice((0, 1, 2)), 200)
+    layout = union(r, r.sample(range(ranks), ranks), len(shape), partial_of(r))
+    return case(shape, layout, layout)
+
+
 # ---- refused ----
 
 def wrong_layouts(r, n, rows, columns):
@@ -254,7 +261,7 @@ def refused(r, ranks):
     return f"! {text} # caret {len(text) - len(text[len(before):].lstrip()) + 1}"
 
 
-FAMILIES = {f.__name__: f for f in (one_axis, two_axes, three_axes, cross_mesh, collectives, unions, views, weighted, scarce, one_device, from_partial, to_partial, refused)}
+FAMILIES = {f.__name__: f for f in (one_axis, two_axes, three_axes, cross_mesh, collectives, unions, views, weighted, scarce, one_device, from_partial, to_partial, same, refused)}
 
 
 def make(seed, count, ranks, names=None):

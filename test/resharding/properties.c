@@ -243,6 +243,21 @@ static void test_pairs(void **state)
     }
 }
 
+/* A layout becomes itself: nothing moves. */
+static void test_same(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= PAIRS / 10; seed++) {
+        Arena *arena = arena_create();
+        Pair pair = random_pair(arena, seed);
+        pair.text = printed(arena, pair.from);
+        const Plan *plan = reshard_plan(arena, NULL, &(Conversion){pair.shape, HT_F32, pair.from, parsed(arena, pair.shape, pair.text)});
+        CHECK(&pair, plan_nothing(plan) && !plan_bytes(plan), "%lld bytes are received, by: %s", (long long)plan_bytes(plan),
+              plan_name(plan));
+        arena_destroy(arena);
+    }
+}
+
 static int compare_floats(const void *a, const void *b)
 {
     return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b);
@@ -272,6 +287,6 @@ static void test_loads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs), cmocka_unit_test(test_loads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs), cmocka_unit_test(test_loads), cmocka_unit_test(test_same)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
