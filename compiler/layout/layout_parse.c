@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WEIGHT = 1 << 20, MAX_DEVICE = 1 << 24, MAX_DEVICES = 1 << 20 };
+enum { MAX_DEVICE = 1 << 24, MAX_DEVICES = 1 << 20 };
+
+static const int64_t max_weight = (int64_t)1 << 40, max_denominator = (int64_t)1 << 62;
 
 typedef Array(int64_t) Numbers;
 
@@ -100,7 +102,7 @@ static const int64_t *parse_weights(Parser *parser, int64_t count)
     bool equal = true;
     int64_t sum = 0;
     do {
-        int64_t weight = parse_number(parser, "a weight", 0, MAX_WEIGHT);
+        int64_t weight = parse_number(parser, "a weight", 0, max_weight);
         sum += weight;
         array_push(parser->arena, &weights, weight);
         equal = equal && weight == weights.at[0];
@@ -369,33 +371,71 @@ static bool check_view(Diag *diag, Position at, const Layout *layout, Shape shap
     return true;
 }
 
-static int64_t weight_sum(const int64_t *weights, int count)
+static int64_t common_divisor(int64_t a, int64_t b)
 {
-    int64_t sum = 0;
-    for (int i = 0; i < count; i++)
-        sum += weights ? weights[i] : 1;
-    return sum;
+    while (b) {
+        int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
 }
 
-/* Cuts are exact fractions of 63 bits; inner splits multiply the denominators of two subgroups and the top's. */
-static bool check_weights(Diag *diag, Position at, const Layout *layout, const Group *group, int rank)
+/* The denominator of the places where weights cut. */
+static int64_t denominator(const int64_t *weights, int count)
 {
-    int64_t most = layout->inner ? (int64_t)1 << 20 : (int64_t)1 << 31;
-    for (int d = 0; d < rank; d++) {
-        int64_t product = 1;
-        for (int s = 0; s < group->state_count; s++) {
-            const State *state = &group->states[s];
-            if (state->kind != STATE_SPLIT || state->dim != d)
-                continue;
-            int64_t sum = weight_sum(state->weights, state->count);
-            if (sum > most / product) {
-                diag_error(diag, shifted(at, state->column), "the weights of dimension %d are too large: their sums multiply to more than %lld", d, (long long)most);
-                return false;
-            }
-            product *= sum;
-        }
+    int64_t sum = weights ? 0 : count, divisor = weights ? 0 : 1;
+    for (int i = 0; weights && i < count; i++) {
+        sum += weights[i];
+        divisor = common_divisor(weights[i], divisor);
     }
+    return sum / divisor;
+}
+
+/* The denominators of what cuts a dimension: cuts are exact fractions of 63 bits. */
+typedef struct Denominators {
+    int64_t group, most, second; // of a subgroup's states, and the largest two of all subgroups that differ
+} Denominators;
+
+/* Multiplies the denominators of the states that cut a dimension. */
+static bool check_group_weights(Diag *diag, Position at, const Group *group, int dim, Denominators *found)
+{
+    found->group = 1;
+    for (int s = 0; s < group->state_count; s++) {
+        const State *state = &group->states[s];
+        if (state->kind != STATE_SPLIT || state->dim != dim)
+            continue;
+        int64_t own = denominator(state->weights, state->count);
+        if (own > max_denominator / found->group) {
+            diag_error(diag, shifted(at, state->column), "the weights of dimension %d are too large: their sums multiply to more than %lld",
+                       dim, (long long)max_denominator);
+            return false;
+        }
+        found->group *= own;
+    }
+    if (found->group > found->most) {
+        found->second = found->most;
+        found->most = found->group;
+    } else if (found->group < found->most && found->group > found->second)
+        found->second = found->group;
     return true;
+}
+
+/* Under a split of the top the subgroups' cuts are parts of its own; an inner one divides what lies between the cuts of two subgroups. */
+static bool check_weights(Diag *diag, Position at, const Layout *layout, int dim)
+{
+    Denominators found = {1, 1, 1};
+    for (int g = 0; g < layout->group_count; g++)
+        if (!check_group_weights(diag, at, &layout->groups[g], dim, &found))
+            return false;
+    if (layout->top != TOP_SPLIT || layout->top_dim != dim)
+        return true;
+    int64_t second = layout->inner ? found.second : 1, top = denominator(layout->top_weights, layout->group_count);
+    if (found.most <= max_denominator / second && found.most * second <= max_denominator / top)
+        return true;
+    diag_error(diag, shifted(at, layout->top_column),
+               "the weights of dimension %d are too large: those of the subgroups and of the split multiply to more than %lld", dim,
+               (long long)max_denominator);
+    return false;
 }
 
 /* One kind of reduction a layout; *kind is STATE_DUP until one is found. */
@@ -430,18 +470,15 @@ bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape)
         diag_error(diag, shifted(at, layout->top_column), "there is no dimension %d: the states number %d dimension%s, from 0", layout->top_dim, rank, rank == 1 ? "" : "s");
         return false;
     }
-    if (layout->top == TOP_SPLIT && weight_sum(layout->top_weights, layout->group_count) > (layout->inner ? 1 << 20 : 1LL << 31)) {
-        diag_error(diag, shifted(at, layout->top_column), "the weights of the subgroups are too large");
-        return false;
-    }
     StateKind kind = layout->top == TOP_SUM ? STATE_SUM : layout->top == TOP_MAX ? STATE_MAX : STATE_DUP;
     for (int g = 0; g < layout->group_count; g++) {
         const Group *group = &layout->groups[g];
         for (int s = 0; s < group->state_count; s++)
             if (!check_state(diag, at, &group->states[s], rank, &kind))
                 return false;
-        if (!check_weights(diag, at, layout, group, rank))
-            return false;
     }
+    for (int d = 0; d < rank; d++)
+        if (!check_weights(diag, at, layout, d))
+            return false;
     return true;
 }

@@ -97,6 +97,10 @@ static void test_regions(void **state)
         {"8", "split 0 by 3:1 ([0,1]{0:2} | [2]{})", 1, "0.0 3:6"},
         {"8", "split 0 inner ([0,1]{0:2} | [2]{})", 2, "0.0 2:4 6:8"},
         {"15,4", "(3*5, 4) [0-4]{1:5}", 2, "0.0 0:3,2:3,0:4"},
+        {"1000", "[0-3]{0:2 by 1048575:1048573,0:2 by 1048571:1048569}", 2, "0.0 500:750"},
+        {"1000", "split 0 by 1099511627776:1000000000000 ([0]{} | [1]{})", 1, "0.0 523:1000"},
+        {"1000000007", "split 0 inner by 5:1048573 ([0,1]{0:2 by 1:2097152} | [2,3]{0:2 by 1048573:1048571})", 1,
+         "0.0 476:2861 500000480:500002864"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_create();
@@ -167,8 +171,10 @@ static void test_errors(void **state)
         {"8", "(8, 1) [0]{}", 1, "the view has 2 dimensions"},
         {"8", "[0-3]{sum:2,max:2}", 13, "one kind of reduction"},
         {"8", "sum([0,1]{max:2} | [2]{})", 11, "one kind of reduction"},
-        {"8", "[0-3]{0:2 by 99999999:1,0:2}", 14, "a weight must be from 0 to"},
-        {"8", "[0-7]{0:2 by 1048576:1048575,0:2 by 1048576:1048575,0:2}", 30, "too large"},
+        {"8", "[0-3]{0:2 by 99999999999999:1,0:2}", 14, "a weight must be from 0 to"},
+        {"8", "[0-3]{0:2 by 1099511627776:1,0:2 by 8388608:1}", 30, "too large"},
+        {"8", "split 0 by 1:1099511627776 ([0,1]{0:2 by 1:4194303} | [2]{})", 1, "those of the subgroups and of the split"},
+        {"8", "split 0 inner ([0,1]{0:2 by 1:1099511627776} | [2,3]{0:2 by 1:4194303})", 1, "those of the subgroups and of the split"},
         {"8", "[0-99999999]{}", 4, "a device number must be from 0 to"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
