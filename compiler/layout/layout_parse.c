@@ -50,12 +50,21 @@ static bool accept(Parser *parser, char c)
     return true;
 }
 
+/* The bytes of the UTF-8 letter that a text begins with. */
+static int letter_length(const char *text)
+{
+    int length = 1;
+    while (length < 4 && ((unsigned char)text[length] & 0xc0) == 0x80)
+        length++;
+    return length;
+}
+
 static void expect(Parser *parser, char c, const char *where)
 {
     if (accept(parser, c) || parser->failed)
         return;
     if (*parser->next)
-        FAIL(parser, parser->next, "expected '%c' %s, not '%c'", c, where, *parser->next);
+        FAIL(parser, parser->next, "expected '%c' %s, not '%.*s'", c, where, letter_length(parser->next), parser->next);
     else
         FAIL(parser, parser->next, "expected '%c' %s, but the layout ends here", c, where);
 }

@@ -67,6 +67,9 @@ static const char *source_text(Diag *diag, const char *file)
     return text;
 }
 
+/* Whether a byte goes on with a letter of UTF-8 and takes no place of its own. */
+static bool continues_letter(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
+
 /* The source line of `at` with a caret under its column; nothing when there is no such line. */
 static void print_caret(Diag *diag, Position at)
 {
@@ -78,7 +81,8 @@ static void print_caret(Diag *diag, Position at)
     int length = (int)strcspn(line, "\r\n");
     fprintf(diag->out, "%5d | %.*s\n      | ", at.line, length, line);
     for (int i = 0; i + 1 < at.column && i < length; i++)
-        fputc(line[i] == '\t' ? '\t' : ' ', diag->out);
+        if (!continues_letter(line[i]))
+            fputc(line[i] == '\t' ? '\t' : ' ', diag->out);
     fprintf(diag->out, "^\n");
 }
 

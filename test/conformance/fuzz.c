@@ -91,6 +91,15 @@ static void at_signal(int number)
     raise(number);
 }
 
+/* Where the caret of a column stands: letters of several bytes have one place. */
+static int caret_of(int column)
+{
+    int place = 1;
+    for (int i = 0; i + 1 < column; i++)
+        place += (mutant[i] & 0xc0) != 0x80;
+    return place;
+}
+
 /* Every message has a place in the text, and a caret there; a text of blanks only has no line to show. */
 static void check_messages(const char *messages, int errors)
 {
@@ -103,7 +112,7 @@ static void check_messages(const char *messages, int errors)
         if (column < 1 || column > (int)strlen(mutant) + 1)
             report("a column outside of the text");
         caret = shown ? (int)strcspn(shown + 9, "^") + 1 : 0;
-        if (*mutant && caret != column)
+        if (*mutant && caret != caret_of(column))
             report("a caret elsewhere");
     }
     if (found != errors)

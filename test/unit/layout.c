@@ -175,6 +175,7 @@ static void test_errors(void **state)
         {"8", "[0-3]{0:2 by 1099511627776:1,0:2 by 8388608:1}", 30, "too large"},
         {"8", "split 0 by 1:1099511627776 ([0,1]{0:2 by 1:4194303} | [2]{})", 1, "those of the subgroups and of the split"},
         {"8", "split 0 inner ([0,1]{0:2 by 1:1099511627776} | [2,3]{0:2 by 1:4194303})", 1, "those of the subgroups and of the split"},
+        {"8", "[0,1]é{0:2}", 6, "not 'é'"},
         {"8", "[0-99999999]{}", 4, "a device number must be from 0 to"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
