@@ -58,8 +58,8 @@ static inline void ht_launch_on(cudaStream_t stream, void (*kernel)(Parameters..
     if (shared > 48 * 1024)
         HT_CUDA(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
     kernel<<<grid, block, shared, stream>>>(Parameters(arguments)...);
-    HT_CUDA(cudaGetLastError());
 #endif
+    HT_CUDA(cudaGetLastError());
 }
 
 /* The same on the stream that computes. */

@@ -127,7 +127,11 @@ extern "C" void *device_alloc_host(int64_t bytes)
     return memory;
 }
 
-extern "C" void device_free_host(void *memory) { HT_CUDA(cudaFreeHost(memory)); }
+extern "C" void device_free_host(void *memory)
+{
+    if (memory)
+        HT_CUDA(cudaFreeHost(memory));
+}
 
 extern "C" void device_upload(void *to, const void *from, int64_t bytes)
 {

@@ -71,11 +71,12 @@ static void check_ranks(void)
         channel->check();
 }
 
-void cuda_streams_wait(void)
+/* Waits for a stream, and looks at the other ranks meanwhile. */
+static void wait_watching(cudaStream_t stream)
 {
-    cudaStream_t stream = ht_compute_stream();
     cudaError_t state = cudaErrorNotReady;
     for (int looks = 1; (state = cudaStreamQuery(stream)) == cudaErrorNotReady; looks++) {
+        cudaGetLastError(); // "not ready" counts as an error, which the next launch would find
         if (looks % CHECK_EVERY == 0) {
             check_ranks();
             world_check();
@@ -84,6 +85,15 @@ void cuda_streams_wait(void)
     }
     HT_CUDA(state);
     check_ranks();
+}
+
+void cuda_streams_wait(void)
+{
+    cudaStream_t stream = ht_compute_stream();
+    if (world_size() > 1)
+        wait_watching(stream);
+    else
+        HT_CUDA(cudaStreamSynchronize(stream));
 }
 
 static __global__ void note_device(unsigned long long *note, unsigned long long what, unsigned long long where)

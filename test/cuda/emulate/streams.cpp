@@ -37,6 +37,7 @@ struct StreamState {
     std::deque<Task> tasks;
     uint64_t issued = 0;
     std::atomic<uint64_t> done{0};
+    std::atomic<uint64_t> asked{0};   // what was issued when a query last came: the first one after new work finds it unfinished
     std::shared_ptr<Capture> capture; // that this stream is part of
     std::vector<size_t> frontier;     // nodes that the next one follows
 };
@@ -265,9 +266,11 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     StreamState *s = state_of(stream);
     if (s->capture)
         return report(cudaErrorStreamCaptureUnsupported);
+    if (s->asked.exchange(s->issued) != s->issued)
+        return report(cudaErrorNotReady);
     if (s->owner == std::this_thread::get_id())
         run_all(s);
-    return s->done >= s->issued ? cudaSuccess : cudaErrorNotReady;
+    return report(s->done >= s->issued ? cudaSuccess : cudaErrorNotReady);
 }
 
 /* While a stream is captured, what it waits for becomes edges of the graph; an event of a capture takes the stream into it. */
@@ -357,7 +360,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
         return report(cudaErrorCapturedEvent);
     if (event->stream->owner == std::this_thread::get_id())
         run_until(event->stream.get(), event->position);
-    return event->stream->done >= event->position ? cudaSuccess : cudaErrorNotReady;
+    return report(event->stream->done >= event->position ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end)
@@ -365,7 +368,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
     if (!start->milliseconds || !end->milliseconds || !start->timed || !end->timed)
         return report(cudaErrorInvalidResourceHandle);
     if (start->stream->done < start->position || end->stream->done < end->position)
-        return cudaErrorNotReady;
+        return report(cudaErrorNotReady);
     *milliseconds = (float)(*end->milliseconds - *start->milliseconds);
     return cudaSuccess;
 }

@@ -261,6 +261,19 @@ static void test_events_order_streams(void **)
     HT_CUDA(cudaEventDestroy(event));
 }
 
+/* Work that has just begun is not ready, and that counts as an error until someone asks for it. */
+static void test_queries(void **)
+{
+    Device<float> one(std::vector<float>{1}), a(1);
+    add_on(stream, a.data, one.data);
+    assert_int_equal(cudaStreamQuery(stream), cudaErrorNotReady);
+    assert_true(dies([&] { add_on(stream, a.data, one.data); }));
+    assert_int_equal(cudaGetLastError(), cudaErrorNotReady);
+    assert_int_equal(cudaStreamQuery(stream), cudaSuccess);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    assert_float_equal(a.get()[0], 1, 0);
+}
+
 static void test_graphs_replay(void **)
 {
     cudaGraph_t graph;
@@ -276,6 +289,7 @@ static void test_graphs_replay(void **)
     add_on(second, b.data, a.data);
     HT_CUDA(cudaEventRecord(join, second));
     assert_int_equal(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
+    assert_int_equal(cudaGetLastError(), cudaErrorStreamCaptureUnsupported);
     HT_CUDA(cudaStreamWaitEvent(stream, join));
     add_on(stream, a.data, b.data);
     HT_CUDA(cudaStreamEndCapture(stream, &graph));
@@ -461,6 +475,7 @@ int main(int count, char **)
         cmocka_unit_test(test_tensor_cores),
         cmocka_unit_test(test_bfloat16),
         cmocka_unit_test(test_events_order_streams),
+        cmocka_unit_test(test_queries),
         cmocka_unit_test(test_graphs_replay),
         cmocka_unit_test(test_graphs_need_joins),
         cmocka_unit_test(test_mistakes_end_the_program),
