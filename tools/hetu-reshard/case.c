@@ -74,10 +74,10 @@ static bool read_shape(Arena *arena, Diag *diag, Position at, const char *text, 
             diag_error(diag, shifted(at, (size_t)(*next - text)), "a tensor has at most %d dimensions", LAYOUT_MAX_RANK);
             return false;
         }
-        *next += strspn(*next, " ");
+        *next += strspn(*next, " \t");
         if (!read_extent(diag, at, text, next, &left, &extents[conversion->shape.rank++]))
             return false;
-        *next += strspn(*next, " ");
+        *next += strspn(*next, " \t");
         if (**next != ']' && **next != ',') {
             diag_error(diag, shifted(at, (size_t)(*next - text)), "expected ',' or ']' after an extent");
             return false;
@@ -85,7 +85,7 @@ static bool read_shape(Arena *arena, Diag *diag, Position at, const char *text, 
         *next += **next == ',';
     }
     ++*next;
-    *next += strspn(*next, " ");
+    *next += strspn(*next, " \t");
     if (**next != ':') {
         diag_error(diag, shifted(at, (size_t)(*next - text)), "expected ':' after the shape");
         return false;
@@ -129,19 +129,38 @@ Case *case_read(Arena *arena, Diag *diag, Position at, const char *text)
         diag_error(diag, shifted(at, strlen(text)), "expected '->' and the layout after the conversion");
         return NULL;
     }
-    Position to_at = shifted(at, (size_t)(arrow + 2 - text));
-    conversion->from = read_layout(arena, diag, shifted(at, (size_t)(next - text)), arena_substring(arena, next, (size_t)(arrow - next)),
-                                   conversion->shape);
-    conversion->to = read_layout(arena, diag, to_at, arrow + 2, conversion->shape);
+    next += strspn(next, " \t");
+    const char *target = arrow + 2 + strspn(arrow + 2, " \t");
+    conversion->from_at = shifted(at, (size_t)(next - text));
+    conversion->to_at = shifted(at, (size_t)(target - text));
+    conversion->from =
+        read_layout(arena, diag, conversion->from_at, arena_substring(arena, next, (size_t)(arrow - next)), conversion->shape);
+    conversion->to = read_layout(arena, diag, conversion->to_at, target, conversion->shape);
     if (!conversion->from || !conversion->to)
         return NULL;
     StateKind from = layout_partial(conversion->from), to = layout_partial(conversion->to);
     if (from != STATE_DUP && to != STATE_DUP && from != to) {
-        diag_error(diag, shifted(to_at, partial_column(conversion->to)), "a tensor of pending %s cannot become one of pending %s",
-                   from == STATE_SUM ? "sums" : "maxima", to == STATE_SUM ? "sums" : "maxima");
+        diag_error(diag, shifted(conversion->to_at, partial_column(conversion->to)),
+                   "a tensor of pending %s cannot become one of pending %s", from == STATE_SUM ? "sums" : "maxima",
+                   to == STATE_SUM ? "sums" : "maxima");
         return NULL;
     }
     return conversion;
+}
+
+/* Reports the lowest device of a layout that the cluster does not list. */
+static bool layout_on_cluster(Diag *diag, Position at, const Layout *layout, const Cluster *cluster)
+{
+    int missing = cluster_missing(cluster, layout);
+    if (missing >= 0)
+        diag_error(diag, at, "the cluster has no device %d: it lists %d, from 0", missing, cluster->device_count);
+    return missing < 0;
+}
+
+bool case_on_cluster(Diag *diag, const Case *conversion, const Cluster *cluster)
+{
+    bool from = layout_on_cluster(diag, conversion->from_at, conversion->from, cluster);
+    return layout_on_cluster(diag, conversion->to_at, conversion->to, cluster) && from;
 }
 
 Set set_plan(Arena *arena, Case *const *cases, int count, const Cluster *cluster)

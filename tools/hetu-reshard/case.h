@@ -15,6 +15,7 @@ typedef struct Case {
     ht_dtype dtype;
     Shape shape;
     const Layout *from, *to;
+    Position from_at, to_at; // where the layouts begin
 } Case;
 
 /* Cases that are converted together, by one plan. `label` names them. */
@@ -27,6 +28,9 @@ typedef struct Set {
 
 /* Reads and checks a case, whose text begins at `at`; NULL after an error was reported. */
 Case *case_read(Arena *arena, Diag *diag, Position at, const char *text);
+
+/* Whether the cluster lists all devices of a case; what is missing is reported. */
+bool case_on_cluster(Diag *diag, const Case *conversion, const Cluster *cluster);
 
 /* Bytes of an element. */
 int case_element(const Case *conversion);

@@ -8,6 +8,7 @@
 #include "case.h"
 
 #include <argp.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -82,7 +83,7 @@ static void read_batch(Arena *arena, Diag *diag, const char *path, Cases *cases)
 {
     FILE *file = fopen(path, "r");
     if (!file) {
-        diag_error(diag, (Position){0}, "cannot open %s", path);
+        diag_error(diag, (Position){0}, "cannot open %s: %s", path, strerror(errno));
         return;
     }
     char *line = NULL;
@@ -90,9 +91,20 @@ static void read_batch(Arena *arena, Diag *diag, const char *path, Cases *cases)
     for (Position at = {path, 1, 1}; getline(&line, &room, file) > 0; at.line++)
         read_line(arena, diag, at, line, cases);
     free(line);
+    if (ferror(file))
+        diag_error(diag, (Position){0}, "cannot read %s: %s", path, strerror(errno));
     fclose(file);
     if (!cases->count && !diag_errors(diag))
         diag_error(diag, (Position){path, 1, 1}, "the file has no case");
+}
+
+/* A text in one line, so that a caret can stand under each of its places. */
+static char *one_line(Arena *arena, const char *text)
+{
+    char *line = arena_string(arena, text);
+    for (char *c = line; (c = strpbrk(c, "\r\n"));)
+        *c = ' ';
+    return line;
 }
 
 /* The cases of the command line, each a text of its own: "case", or "case 0" and so on. */
@@ -100,8 +112,9 @@ static void read_texts(const Options *options, Diag *diag, Cases *cases)
 {
     for (int i = 0; i < options->texts.count; i++) {
         const char *name = options->texts.count == 1 ? "case" : arena_format(options->arena, "case %d", i);
-        diag_source(diag, name, options->texts.at[i]);
-        add_case(options->arena, diag, (Position){name, 1, 1}, options->texts.at[i], cases);
+        const char *text = one_line(options->arena, options->texts.at[i]);
+        diag_source(diag, name, text);
+        add_case(options->arena, diag, (Position){name, 1, 1}, text, cases);
     }
 }
 
@@ -145,6 +158,14 @@ static void run_together(const Options *options, const Set *set, int rank, int r
     run_set(set, rank, folders, options->dump);
 }
 
+/* What does not reach standard output fails. */
+static void show(const Options *options, const Set *set)
+{
+    (options->json ? report_json : report_table)(stdout, set);
+    if (fflush(stdout) || ferror(stdout))
+        ht_fail("cannot write to standard output: %s", strerror(errno));
+}
+
 static void run_or_show(const Options *options, const Cases *cases, const Cluster *cluster, int rank, int ranks)
 {
     if (options->batch && !options->together) {
@@ -155,7 +176,7 @@ static void run_or_show(const Options *options, const Cases *cases, const Cluste
     if (options->fill)
         run_together(options, &set, rank, ranks);
     else
-        (options->json ? report_json : report_table)(stdout, &set);
+        show(options, &set);
 }
 
 int main(int argc, char **argv)
@@ -172,6 +193,8 @@ int main(int argc, char **argv)
         read_batch(options.arena, diag, options.batch, &cases);
     if (options.cluster)
         cluster = cluster_read(options.arena, diag, options.cluster);
+    for (int i = 0; i < cases.count && cluster; i++)
+        case_on_cluster(diag, cases.at[i], cluster);
     diag_finish(diag);
     if (diag_errors(diag))
         return 1;

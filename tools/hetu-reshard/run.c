@@ -64,13 +64,16 @@ static void write_data(void *data, size_t bytes, int device, const char *dump)
     close_written(file, dump);
 }
 
-/* Reads what a device holds of the source. */
+/* Reads what a device holds of the source: all of the file. */
 static void read_data(void *data, size_t bytes, int device, const char *fill)
 {
     FILE *file = open_file(fill, device, "bin", "rb");
     void *host = device_map(data, (int64_t)bytes, DEVICE_WRITE);
-    if (fread(host, 1, bytes, file) != bytes)
-        ht_fail("%s/%d.bin is shorter than the %zu bytes that device %d holds", fill, device, bytes, device);
+    bool short_of = fread(host, 1, bytes, file) != bytes, more = !short_of && fgetc(file) != EOF;
+    if (ferror(file))
+        ht_fail("cannot read %s/%d.bin: %s", fill, device, strerror(errno));
+    if (short_of || more)
+        ht_fail("%s/%d.bin is %s than the %zu bytes that device %d holds", fill, device, more ? "longer" : "shorter", bytes, device);
     device_unmap(data, host, (int64_t)bytes, DEVICE_WRITE);
     fclose(file);
 }
