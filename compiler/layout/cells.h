@@ -1,8 +1,8 @@
 /* Cells: what two layouts of one tensor have in common.
  *
- * Both layouts are brought to one view that refines both. All places where any box of either begins or ends cut that view into a grid of cells, so that each
- * device holds a cell whole or not at all. Devices that hold the same elements in the same way form one piece; a cell knows the pieces
- * that hold it. Cells that the same pieces hold form a bundle: the planner moves bundles, in parts.
+ * Both layouts are brought to one view that refines both. All places where any box of either begins or ends cut that view into a grid of
+ * cells, so that each device holds a cell whole or not at all. Devices that hold the same elements in the same way form one piece; a cell
+ * knows the pieces that hold it. Cells that the same pieces hold form a bundle: the planner moves bundles, in parts.
  *
  * A bundle's elements have one order: its cells one after another, each row-major. A part [lo, hi) counts in that order.
  */
@@ -29,7 +29,7 @@ typedef struct Bundle {
     int cell_count;
     const int *cells;
     int64_t volume;
-    int holder_count[2];     // pieces that hold it, by Side
+    int holder_count[2]; // pieces that hold it, by Side
     const int *holders[2];
 } Bundle;
 
@@ -39,23 +39,23 @@ typedef struct CellSide {
     StateKind partial;
     int piece_count, device_count;
     const Piece *pieces;
-    const int *devices;      // in ascending order
-    const int *piece_of;     // by index in devices
+    const int *devices;  // in ascending order
+    const int *piece_of; // by index in devices
 } CellSide;
 
 typedef struct Cells {
     Arena *arena;
     Shape shape;
-    int rank;                     // of the common view
-    int dim[CELL_MAX_RANK];       // the shape's dimension that a factor of the common view belongs to
+    int rank;                      // of the common view
+    int dim[CELL_MAX_RANK];        // the shape's dimension that a factor of the common view belongs to
     int64_t weight[CELL_MAX_RANK]; // how far one step along the factor goes in that dimension
     int64_t extent[CELL_MAX_RANK];
     int cut_count[CELL_MAX_RANK]; // the grid: places of cuts along each factor, the ends included
     const int64_t *cuts[CELL_MAX_RANK];
-    bool flat[LAYOUT_MAX_RANK];   // the views of this dimension have no common refinement; it is taken as a whole
+    bool flat[LAYOUT_MAX_RANK]; // the views of this dimension have no common refinement; it is taken as a whole
     CellSide side[2];
     int bundle_count;
-    const Bundle *bundles;        // in the order of their first cells
+    const Bundle *bundles; // in the order of their first cells
 } Cells;
 
 /* The cells of two checked layouts of a tensor of `shape`. */
