@@ -32,6 +32,6 @@ forbid runtime           '([./]*compiler/|support/|layout/|ir/|frontend/|passes/
 forbid include           '([./]*(compiler|runtime)/|support/|layout/|ir/|core/|comm/)'
 complain "libclang outside frontend/clang*" \
     "$(grep -rlE --include='*.[ch]' '# *include *<clang-c/' "$root/compiler" "$root/tools" "$root/runtime" | grep -v 'frontend/clang[^/]*$')"
-complain "files of more than 800 lines" \
-    "$(find "$root/compiler" "$root/runtime" "$root/tools" -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 800 {print $2 ": " $1}')"
+complain "files of more than 500 lines" \
+    "$(find "$root/compiler" "$root/runtime" "$root/tools" -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 500 {print $2 ": " $1}')"
 exit $failed
