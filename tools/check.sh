@@ -43,7 +43,7 @@ run_tests()
     folder=$1
     shift
     status=0
-    ctest --test-dir "$folder" --output-on-failure "$@" >"$folder.log" 2>&1 || status=$?
+    ctest --test-dir "$folder" -j"$(nproc)" --output-on-failure "$@" >"$folder.log" 2>&1 || status=$?
     cat "$folder.log"
     counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$folder.log" | tail -n 1)
     passed=$((passed + $(echo "${counts:-0 passed, 1 failed}" | cut -d' ' -f1)))
