@@ -220,7 +220,9 @@ class Model:
         z = z or self.param(x.dims[keep:])
         if not z or not all(unite(a, b) for a, b in zip(z.dims, x.dims[len(x.dims) - len(z.dims):])):
             return None
-        op = self.rng.choice(["add", "sub", "mul"])
+        op = self.rng.choice(["add", "sub", "mul", "div"])
+        if op == "div":
+            return self.make(x.dims, f"ht_div({x.var}, ht_exp(ht_scale(wave({z.var}), 0.5f)))", 1.7 * x.big, operands=[x, z])
         return self.make(x.dims, f"ht_{op}({x.var}, {z.var})", x.big * z.big if op == "mul" else x.big + z.big, operands=[x, z])
 
     def unary(self):
@@ -418,7 +420,7 @@ class Model:
         self.lay_out()
 
     def term(self, x):
-        rng, kind = self.rng, self.rng.choice(["square", "mean", "sum", "cross", "peak"])
+        rng, kind = self.rng, self.rng.choice(["square", "mean", "sum", "cross", "peak", "weighed"])
         if kind == "cross" and len(x.dims) and self.free(x.dims[-1]):
             target = self.input(x.dims[:-1], x.dims[-1].extent, True)
             if target:
@@ -427,6 +429,9 @@ class Model:
             return f"ht_add(ht_mean(ht_row_max({x.var})), ht_mean(ht_gelu({x.var})))"
         if kind == "square" and not (self.micro and not x.dims):
             return f"ht_mean(ht_mul({x.var}, {x.var}))"
+        weight = self.input(x.dims) if kind == "weighed" else None
+        if weight:
+            return f"ht_div(ht_sum(ht_mul({x.var}, {weight.var})), ht_sum(ht_exp({weight.var})))"
         if kind == "sum":
             return f"ht_scale(ht_sum({x.var}), {1 / x.count():.5f}f)"
         return f"ht_mean(ht_silu({x.var}))" if not self.micro or x.dims else f"ht_mean({x.var})"
