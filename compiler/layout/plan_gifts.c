@@ -10,31 +10,49 @@
 
 /* ---- routes ---- */
 
-/* Makes a gift's work: its holders send every element once or, as far as they can, to all needers; the needers pass on the rest. */
-static Work spread_work(Builder *builder, const Gift *gift)
+/* Elements of a gift that are passed on together. Fewer would even nothing out: passing them on is a small part of the cap, the smaller the
+ * fewer devices there are; and each such part has a message for every needer. */
+static int64_t part_width(const Plan *plan, const Gift *gift, int64_t unit, int64_t cap)
 {
-    int64_t volume = gift->segment.hi - gift->segment.lo, others = gift->needers.count - 1;
-    return (Work){.devices = join_devices(builder, &gift->holders, others ? &gift->needers : NULL),
-                  .first = gift->holders.count,
-                  .unit = task_element(builder->plan, gift->segment.task),
-                  .least = volume,
-                  .grains = others ? volume : 0,
-                  .grain = others ? others : 1};
+    enum { PARTS = 1536, LEAST_PARTS = 4 }; // of all that is sent, and of the cap
+    int64_t volume = gift->segment.hi - gift->segment.lo, others = gift->needers.count - 1, parts = PARTS / plan->device_count,
+            width = cap / (parts > LEAST_PARTS ? parts : LEAST_PARTS) / (unit * others);
+    return width < 2 ? 1 : volume / ((volume + width - 1) / width);
+}
+
+/* Makes a gift's work: its holders send every element once and a remainder to all needers, or as far as they can all of it; the needers
+ * pass on the rest. */
+static Work spread_work(Builder *builder, const Gift *gift, int64_t cap)
+{
+    int64_t volume = gift->segment.hi - gift->segment.lo, others = gift->needers.count - 1,
+            unit = task_element(builder->plan, gift->segment.task);
+    Work work = {.devices = join_devices(builder, &gift->holders, others ? &gift->needers : NULL),
+                 .first = gift->holders.count,
+                 .unit = unit,
+                 .least = volume,
+                 .grain = 1};
+    if (others) {
+        int64_t width = part_width(builder->plan, gift, unit, cap);
+        work.grains = volume / width;
+        work.grain = others * width;
+        work.least += others * (volume % width);
+    }
+    return work;
 }
 
 /* The same in a tree: one grain takes the whole gift to one needer. */
-static Work tree_work(Builder *builder, const Gift *gift)
+static Work tree_work(Builder *builder, const Gift *gift, int64_t cap)
 {
-    Work work = spread_work(builder, gift);
+    Work work = spread_work(builder, gift, cap);
     work.unit *= gift->segment.hi - gift->segment.lo;
     work.least = work.grain = 1;
     work.grains = gift->needers.count - 1;
     return work;
 }
 
-static void add_route(Builder *builder, Routes *routes, Works *works, const Gift *gift, bool tree)
+static void add_route(Builder *builder, Routes *routes, Works *works, const Gift *gift, bool tree, int64_t cap)
 {
-    Work work = tree ? tree_work(builder, gift) : spread_work(builder, gift);
+    Work work = (tree ? tree_work : spread_work)(builder, gift, cap);
     work.units = arena_array(builder->arena, int64_t, work.devices.count);
     array_push(builder->arena, routes, (Route){*gift, tree, works->count});
     array_push(builder->arena, works, work);
@@ -48,7 +66,7 @@ void routes_add(Builder *builder, const Gifts *gifts, int64_t cap, Routes *route
         bool tree = gift.needers.count - 1 > fine;
         for (; gift.segment.lo < end; gift.segment.lo = gift.segment.hi) {
             gift.segment.hi = tree && end - gift.segment.lo > fine ? gift.segment.lo + fine : end;
-            add_route(builder, routes, works, &gift, tree);
+            add_route(builder, routes, works, &gift, tree, cap);
         }
     }
 }
@@ -114,14 +132,14 @@ static void pass_share(Sending *sending, const Gift *gift, int n, int64_t lo, in
 /* Sends a gift: the holders send the first part of it to all needers, and the rest in shares that are passed on. */
 static void send_spread(Sending *sending, const Gift *gift, const Work *work)
 {
-    int64_t direct = gift->segment.hi - gift->segment.lo;
+    int64_t direct = gift->segment.hi - gift->segment.lo, others = gift->needers.count - 1;
     const int64_t *passed = work->units + work->first;
     for (int n = 0; n < work->devices.count - work->first; n++)
-        direct -= passed[n] / work->grain;
+        direct -= passed[n] / others;
     Giver giver = {sending, gift, work->units, 0, 0};
     int64_t lo = direct;
     for (int n = 0; n < gift->needers.count; n++) {
-        int64_t share = work->devices.count > work->first ? passed[n] / work->grain : 0;
+        int64_t share = work->devices.count > work->first ? passed[n] / others : 0;
         give(&giver, gift->needers.at[n], 0, direct);
         give(&giver, gift->needers.at[n], lo, lo + share);
         if (share)
