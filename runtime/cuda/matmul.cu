@@ -1,6 +1,6 @@
 /* Matrix products by cuBLASLt. Which of its algorithms serves a kind of product is asked once. */
 #include "cuda/matmul.h"
-#include "cuda/cuda.h"
+#include "cuda/views.h"
 
 #include <map>
 #include <vector>
@@ -94,18 +94,28 @@ static uint32_t alignment_of(const void *data)
     return (uint32_t)alignment;
 }
 
+/* Bias and aux in the description; cuBLASLt's choice of an algorithm looks at their alignment. */
+static void point(cublasLtMatmulDesc_t product, const Matmul &m, const Operands &at)
+{
+    if (m.biased)
+        describe(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
+    if (m.aux)
+        describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at.aux);
+}
+
 /* Asks cuBLASLt for its best algorithm. */
-static void choose(Prepared *p, const void *a, const void *b, const void *d)
+static void choose(Prepared *p, const Matmul &m, const Operands &at)
 {
     cublasLtMatmulPreference_t preference;
     cublasLtMatmulHeuristicResult_t best;
     int found = 0;
+    point(p->product, m, at);
     check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
     describe(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, (uint64_t)MATMUL_WORKSPACE);
-    describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(a));
-    describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(b));
-    describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(d));
-    describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(d));
+    describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(at.a));
+    describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(at.b));
+    describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(at.d));
+    describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(at.d));
     cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle(), p->product, p->a, p->b, p->d, p->d, preference, 1, &best, &found);
     p->possible = status == CUBLAS_STATUS_SUCCESS && found > 0;
     if (p->possible)
@@ -114,39 +124,72 @@ static void choose(Prepared *p, const void *a, const void *b, const void *d)
 }
 
 /* What a kind of product and its addresses' alignments are, as numbers. */
-static std::vector<int64_t> key_of(const Matmul &m, const void *a, const void *b, const void *d)
+static std::vector<int64_t> key_of(const Matmul &m, const Operands &at)
 {
-    std::vector<int64_t> key = {m.batch, m.biased, m.epilogue, m.aux, alignment_of(a), alignment_of(b), alignment_of(d)};
+    std::vector<int64_t> key = {m.batch, m.biased, m.epilogue, m.aux};
+    const void *const addresses[] = {at.a, at.b, at.d, m.biased ? at.bias : nullptr, m.aux ? at.aux : nullptr};
+    for (const void *address : addresses)
+        key.push_back(alignment_of(address));
     for (const Matrix *matrix : {&m.a, &m.b, &m.d})
         key.insert(key.end(), {matrix->dtype, matrix->op, matrix->rows, matrix->columns, matrix->pitch, matrix->stride});
     return key;
 }
 
-static const Prepared &prepared(const Matmul &m, const void *a, const void *b, const void *d)
+static const Prepared &prepared(const Matmul &m, const Operands &at)
 {
     static std::map<std::vector<int64_t>, Prepared> known;
-    auto [entry, added] = known.try_emplace(key_of(m, a, b, d));
+    auto [entry, added] = known.try_emplace(key_of(m, at));
     if (added) {
         entry->second = {product_of(m), layout_of(m.a, m.batch), layout_of(m.b, m.batch), layout_of(m.d, m.batch), false, {}};
-        choose(&entry->second, a, b, d);
+        choose(&entry->second, m, at);
     }
     return entry->second;
 }
 
-bool matmul_possible(const Matmul &m, const void *a, const void *b, const void *d) { return prepared(m, a, b, d).possible; }
-
-void matmul_run(const Matmul &m, const void *a, const void *b, void *d, const void *bias, void *aux, float scale, float add,
-                void *workspace)
+/* Whether cuBLASLt's rules for what lies beside the matrices hold: it may not look at them itself. */
+static bool is_allowed(const Matmul &m, const Operands &at)
 {
-    const Prepared &p = prepared(m, a, b, d);
+    const int64_t multiple = 8; // elements
+    const bool aux_fits = m.d.pitch % multiple == 0 && (m.batch == 1 || m.d.stride % multiple == 0);
+    return (!m.biased || alignment_of(at.bias) >= MATMUL_ALIGNMENT) && (!m.aux || (aux_fits && alignment_of(at.aux) >= MATMUL_ALIGNMENT));
+}
+
+/* The products of a batch from `first` on that one call does; beyond so many the kernels' grids end. */
+static Matmul part_of(const Matmul &m, int64_t first)
+{
+    const int64_t most = 65535, rest = m.batch - first;
+    Matmul part = m;
+    part.batch = rest < most ? rest : most;
+    return part;
+}
+
+bool matmul_possible(const Matmul &m, const Operands &at) { return is_allowed(m, at) && prepared(part_of(m, 0), at).possible; }
+
+static void run_part(const Matmul &m, const Operands &at, float scale, float add, void *workspace)
+{
+    const Prepared &p = prepared(m, at);
     if (!p.possible)
         ht_fail("cuBLASLt has no product of %ld x %ld and %ld x %ld matrices with these pitches", (long)m.a.rows, (long)m.a.columns,
                 (long)m.b.rows, (long)m.b.columns);
-    if (m.biased)
-        describe(p.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    if (m.aux)
-        describe(p.product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
-    check(cublasLtMatmul(handle(), p.product, &scale, a, p.a, b, p.b, &add, d, p.d, d, p.d, &p.algorithm, workspace, MATMUL_WORKSPACE,
-                         ht_compute_stream()),
+    point(p.product, m, at);
+    check(cublasLtMatmul(handle(), p.product, &scale, at.a, p.a, at.b, p.b, &add, at.d, p.d, at.d, p.d, &p.algorithm, workspace,
+                         MATMUL_WORKSPACE, ht_compute_stream()),
           "cublasLtMatmul");
+}
+
+/* The address of the matrix that is `first` of a batch. */
+template <typename T> static T *matrix_at(T *data, const Matrix &m, int64_t first)
+{
+    return data ? (T *)((char *)data + first * m.stride * dtype_bytes(m.dtype)) : data;
+}
+
+void matmul_run(const Matmul &m, const Operands &at, float scale, float add, void *workspace)
+{
+    for (int64_t first = 0; first < m.batch;) {
+        const Matmul part = part_of(m, first);
+        const Operands there = {matrix_at(at.a, m.a, first), matrix_at(at.b, m.b, first), matrix_at(at.d, m.d, first), at.bias,
+                                matrix_at(at.aux, m.d, first)};
+        run_part(part, there, scale, add, workspace);
+        first += part.batch;
+    }
 }

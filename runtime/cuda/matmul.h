@@ -6,8 +6,9 @@
 
 #include <cublasLt.h>
 
-/* Bytes of scratch memory that a product gets. */
-enum { MATMUL_WORKSPACE = 32 << 20 };
+/* Bytes of scratch memory that a product gets; and of which the addresses of bias and aux must be multiples: some of cuBLASLt's kernels
+ * take that for granted. */
+enum { MATMUL_WORKSPACE = 32 << 20, MATMUL_ALIGNMENT = 16 };
 
 /* A matrix in column-major storage, one of a batch; op turns it into the operand. */
 typedef struct Matrix {
@@ -26,12 +27,19 @@ typedef struct Matmul {
     bool aux; // d before the activation is written, too, stored as d is; gelu alone
 } Matmul;
 
+/* Where the operands of a product are; bias and aux may be nullptr where it lacks them. */
+typedef struct Operands {
+    const void *a, *b;
+    void *d;
+    const void *bias;
+    void *aux;
+} Operands;
+
 /* Whether cuBLASLt takes the matrices; where it does not with an epilogue it may without. The addresses matter for their alignment alone.
  */
-bool matmul_possible(const Matmul &m, const void *a, const void *b, const void *d);
+bool matmul_possible(const Matmul &m, const Operands &at);
 
-/* Runs it on the stream that computes; bias and aux may be nullptr where m lacks them. */
-void matmul_run(const Matmul &m, const void *a, const void *b, void *d, const void *bias, void *aux, float scale, float add,
-                void *workspace);
+/* Runs it on the stream that computes. */
+void matmul_run(const Matmul &m, const Operands &at, float scale, float add, void *workspace);
 
 #endif

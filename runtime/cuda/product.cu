@@ -181,20 +181,24 @@ static bool is_narrowed(const ht_product_call *call)
     return call->y_dtype == HT_BF16 && (call->dtype == HT_F32 || (call->bias && call->bias_dtype == HT_F32));
 }
 
+/* Addresses as cuBLASLt gets them. */
+static Operands operands_of(const Plan *p, const void *x, const void *w, const void *y, const void *bias, void *aux)
+{
+    return {p->left_is_w ? w : x, p->left_is_w ? x : w, const_cast<void *>(y), bias, aux};
+}
+
 /* Whether cuBLASLt can add the bias and apply the activation. */
 static bool has_epilogue(Plan *p)
 {
     const ht_product_call *call = p->call;
-    if (p->y.copied || is_narrowed(call) || p->c.sum_total > 1 || (call->bias && !is_column_bias(p)) ||
+    if (p->y.copied || is_narrowed(call) || call_count(p) > 1 || (call->bias && !is_column_bias(p)) ||
         (call->aux && call->epilogue != HT_GELU))
-        return false;
-    if (call->aux && (p->matmul.d.pitch * dtype_bytes(call->y_dtype) % PITCH || !aligned_to(PITCH, {call->aux})))
         return false;
     p->matmul.biased = call->bias != NULL;
     p->matmul.epilogue = call->epilogue;
     p->matmul.aux = call->aux != NULL;
-    const void *a = p->left_is_w ? p->w.data : p->x.data, *b = p->left_is_w ? p->x.data : p->w.data;
-    return matmul_possible(p->matmul, a, b, p->y.data);
+    const bool typed = call->bias_dtype == call->y_dtype; // else a copy of the bias is used, which is aligned
+    return matmul_possible(p->matmul, operands_of(p, p->x.data, p->w.data, p->y.data, typed ? call->bias : NULL, call->aux));
 }
 
 /* Where the result goes: at once to y; or its sums do, for contract_copy; or they go to a copy. */
@@ -279,10 +283,8 @@ static void multiply(const Plan *p, const void *bias, void *workspace)
     for (int64_t i = 0; i < call_count(p); i++) {
         const Place at = place_of(i, count, loops);
         const void *x = element_at(p->x, at.x), *w = element_at(p->w, at.w);
-        void *y = const_cast<void *>(element_at(p->y, at.y));
-        void *aux = p->call->aux ? static_cast<char *>(p->call->aux) + at.y * dtype_bytes(p->call->y_dtype) : NULL;
-        matmul_run(p->matmul, p->left_is_w ? w : x, p->left_is_w ? x : w, y, bias, aux, p->call->scale, i % p->c.sum_total ? 1.0f : 0.0f,
-                   workspace);
+        matmul_run(p->matmul, operands_of(p, x, w, element_at(p->y, at.y), bias, p->call->aux), p->call->scale,
+                   i % p->c.sum_total ? 1.0f : 0.0f, workspace);
     }
 }
 
@@ -307,7 +309,12 @@ static void run(Plan *p)
     fill_copy(p, &p->x, &space);
     fill_copy(p, &p->w, &space);
     place_copy(&p->y, &space);
-    multiply(p, typed_bias(p, workspace + MATMUL_WORKSPACE), workspace);
+    const void *bias = typed_bias(p, workspace + MATMUL_WORKSPACE);
+    if (!matmul_possible(p->matmul, operands_of(p, p->x.data, p->w.data, p->y.data, bias, p->call->aux))) {
+        contract_plain(p->call);
+        return;
+    }
+    multiply(p, bias, workspace);
     if (is_unfinished(p))
         finish(p);
 }

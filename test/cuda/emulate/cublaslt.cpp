@@ -33,6 +33,7 @@ struct cublasLtMatrixLayout {
 
 struct cublasLtMatmulPreference {
     uint64_t workspace = 0;
+    uint32_t alignment[4] = {256, 256, 256, 256}; // of A, B, C, D
 };
 
 namespace {
@@ -174,7 +175,9 @@ void multiply(const Product &p)
 
 bool is_layout(const cublasLtMatrixLayout &m)
 {
-    return m.rows > 0 && m.columns > 0 && m.batch > 0 && m.ld >= (int64_t)(m.order == CUBLASLT_ORDER_COL ? m.rows : m.columns);
+    const int32_t most_batch = 65535; // of a grid
+    return m.rows > 0 && m.columns > 0 && m.batch > 0 && m.batch <= most_batch &&
+           m.ld >= (int64_t)(m.order == CUBLASLT_ORDER_COL ? m.rows : m.columns);
 }
 
 bool fits_types(const Product &p)
@@ -200,7 +203,7 @@ bool fits_epilogue(const Product &p)
     if (!(epilogue & with_aux))
         return true;
     int64_t multiple = epilogue & with_gelu ? gelu_multiple : relu_multiple;
-    return p.desc.aux_ld >= (int64_t)p.d.rows && p.desc.aux_ld % multiple == 0;
+    return p.desc.aux_ld >= (int64_t)p.d.rows && p.desc.aux_ld % multiple == 0 && p.desc.aux_stride % multiple == 0;
 }
 
 /* What cuBLASLt would say about the descriptors alone. */
@@ -223,6 +226,38 @@ bool on_device(const void *data, const cublasLtMatrixLayout &m)
 {
     int64_t last = at(m, m.batch - 1, (int64_t)m.rows - 1, (int64_t)m.columns - 1);
     return ht_emulated_is_device(data, (size_t)(last + 1) * bytes_of(m.type));
+}
+
+/* What an algorithm was chosen for: it relies on the alignment of A, B, C, D, bias and aux, and on the size of the workspace. NULL for bias
+ * or aux counts as aligned to anything, as it does to cuBLASLt. */
+enum { CHOSEN = 6, CHOSEN_WORKSPACE = CHOSEN };
+
+/* The largest power of 2 up to 256 that divides an address. */
+uint64_t alignment_of(const void *address)
+{
+    const uintptr_t bits = (uintptr_t)address | 256;
+    return bits & (~bits + 1);
+}
+
+void note_choice(cublasLtMatmulAlgo_t *algorithm, const cublasLtMatmulPreference &preference, const cublasLtMatmulDesc &desc)
+{
+    for (int i = 0; i < 4; i++)
+        algorithm->data[i] = preference.alignment[i];
+    algorithm->data[4] = alignment_of(desc.bias);
+    algorithm->data[5] = alignment_of(desc.aux);
+    algorithm->data[CHOSEN_WORKSPACE] = preference.workspace;
+}
+
+/* Whether a product is one that the algorithm was chosen for. */
+bool fits_choice(const cublasLtMatmulAlgo_t *algorithm, const Product &p, size_t workspace_size)
+{
+    if (!algorithm)
+        return true;
+    const void *address[CHOSEN] = {p.A, p.B, p.C, p.D, p.desc.bias, p.desc.aux};
+    for (int i = 0; i < CHOSEN; i++)
+        if (alignment_of(address[i]) < algorithm->data[i])
+            return false;
+    return workspace_size >= algorithm->data[CHOSEN_WORKSPACE];
 }
 
 double scalar(const cublasLtMatmulDesc &desc, const void *value) { return load(value, desc.scale, 0); }
@@ -338,14 +373,20 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void *value, size_t size)
 {
-    uint32_t alignment;
-    return attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? take(preference->workspace, value, size) : take(alignment, value, size);
+    switch (attribute) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return take(preference->workspace, value, size);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: return take(preference->alignment[0], value, size);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES: return take(preference->alignment[1], value, size);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES: return take(preference->alignment[2], value, size);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES: return take(preference->alignment[3], value, size);
+    default: return CUBLAS_STATUS_INVALID_VALUE;
+    }
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                                               cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t, int requested, cublasLtMatmulHeuristicResult_t results[],
-                                              int *count)
+                                              cublasLtMatmulPreference_t preference, int requested,
+                                              cublasLtMatmulHeuristicResult_t results[], int *count)
 {
     *count = 0;
     if (requested < 1)
@@ -354,14 +395,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     if (status)
         return status;
     results[0] = {};
+    note_choice(&results[0].algo, *preference, *desc);
     *count = 1;
     return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
                               cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b, const void *beta, const void *C,
-                              cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *, void *workspace,
-                              size_t workspace_size, cudaStream_t stream)
+                              cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algorithm,
+                              void *workspace, size_t workspace_size, cudaStream_t stream)
 {
     if (!handle)
         return CUBLAS_STATUS_NOT_INITIALIZED;
@@ -370,6 +412,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     Product p = {*desc, *a, *b, *c, *d, A, B, C, D, scalar(*desc, alpha), scalar(*desc, beta)};
     if (cublasStatus_t status = check_shape(p))
         return status;
+    if (!fits_choice(algorithm, p, workspace_size))
+        return CUBLAS_STATUS_INVALID_VALUE;
     bool needs_bias = desc->epilogue & (with_bias | bias_gradient_a | bias_gradient_b);
     if ((needs_bias && !desc->bias) || ((desc->epilogue & with_aux) && !desc->aux) || (C == D && (c->ld != d->ld || c->type != d->type)))
         return CUBLAS_STATUS_INVALID_VALUE;

@@ -249,7 +249,8 @@ void check_products(void)
         for (const Types &types : TYPES)
             for (const Epilogue &epilogue : EPILOGUES)
                 check_formula(f, types, epilogue, draw(4) == 0);
-    check_formula({"bo", "bi", "oi", "o", "b520 o523 i521"}, TYPES[1], {HT_GELU, true}, 0); // all three with a pitch to pad
+    check_formula({"bo", "bi", "oi", "o", "b520 o523 i521"}, TYPES[1], {HT_GELU, true}, 0);   // all three with a pitch to pad
+    check_formula({"bmn", "bmk", "bnk", NULL, "b65540 m2 n3 k2"}, TYPES[0], EPILOGUES[0], 0); // a batch beyond what a grid has
     for (int round = 0; round < ROUNDS; round++)
         check_random(round);
 }

@@ -219,8 +219,9 @@ static void square(ht_dtype t)
     const Matrix matrix = {t, CUBLAS_OP_N, n, n, n, 0};
     const Matmul m = {matrix, matrix, matrix, 1, false, HT_NO_EPILOGUE, false};
     void *workspace = cuda_scratch(MATMUL_WORKSPACE);
-    product_rate =
-        2 * (double)n * (double)n * (double)n / seconds([&] { matmul_run(m, a.data, b.data, d.data, NULL, NULL, 1, 0, workspace); });
+    product_rate = 2 * (double)n * (double)n * (double)n / seconds([&] {
+                       matmul_run(m, {a.data, b.data, d.data, NULL, NULL}, 1, 0, workspace);
+                   });
     printf("%-44s %9.1f TFLOP/s\n", t == HT_BF16 ? "cuBLASLt bf16, 8192 x 8192 x 8192" : "cuBLASLt f32, 8192 x 8192 x 8192",
            product_rate / 1e12);
     forget();
