@@ -6,7 +6,7 @@
 #     make WERROR=1             warnings are errors
 #     make clean
 #
-# CUDA_HOME and NCCL_HOME say where CUDA and NCCL are, NVCC and CC which compilers run. BUILD is the folder for objects; RUNTIME_BUILD that for those of
+# CUDA_HOME, CUBLAS_HOME and NCCL_HOME say where CUDA, cuBLAS and NCCL are, NVCC and CC which compilers run. BUILD is the folder for objects; RUNTIME_BUILD that for those of
 # the runtime, which several programs may share.
 
 BUILD ?= build
@@ -17,6 +17,12 @@ RUNTIME_BUILD ?= $(BUILD)
 found = $(shell command -v $(1) 2>/dev/null)
 NVCC ?= $(firstword $(call found,nvcc) $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc) nvcc)
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(realpath $(firstword $(call found,$(firstword $(NVCC))) $(NVCC))))
+
+# cuBLAS is a part of CUDA, or a package of pip.
+ifeq ($(wildcard $(addsuffix /include/cublasLt.h,$(CUDA_HOME) /usr /usr/local)),)
+CUBLAS_HOME ?= $(patsubst %/include/cublasLt.h,%,$(firstword $(wildcard \
+  $(addsuffix /*/include/cublasLt.h,$(shell python3 -c 'import nvidia; print(*nvidia.__path__)' 2>/dev/null)))))
+endif
 
 ifneq ($(filter-out 1,$(RANKS)),)
 MPI ?= $(if $(call found,mpicc),1,0)
@@ -36,7 +42,12 @@ endif
 
 DEFINES := $(if $(filter 1,$(MPI)),-DHETU_MPI) $(if $(filter 1,$(NCCL)),-DHETU_NCCL)
 HEADERS := -Iinclude -Iruntime
-CUDA_LIBRARIES ?= -L$(CUDA_HOME)/lib64 -L$(CUDA_HOME)/lib -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcudart_static -ldl -lrt
+ifneq ($(CUBLAS_HOME),)
+CUBLAS_HEADERS := -isystem $(CUBLAS_HOME)/include
+CUBLAS_LIBRARIES := -Wl,-rpath,$(CUBLAS_HOME)/lib $(lastword $(sort $(wildcard $(CUBLAS_HOME)/lib/libcublasLt.so*)))
+endif
+CUBLAS_LIBRARIES ?= -lcublasLt
+CUDA_LIBRARIES ?= -L$(CUDA_HOME)/lib64 -L$(CUDA_HOME)/lib -Wl,-rpath,$(CUDA_HOME)/lib64 $(CUBLAS_LIBRARIES) -lcudart_static -ldl -lrt
 LIBRARIES := $(CUDA_LIBRARIES)
 ifeq ($(MPI),1)
 mpi := $(shell mpicc -show)
@@ -61,7 +72,7 @@ endif
 comma := ,
 empty :=
 NVCCFLAGS ?= $(GENCODE) $(NVCC_WERROR) -Xcompiler $(subst $(empty) ,$(comma),$(WARNINGS) -Wno-missing-field-initializers)
-CFLAGS_ALL := -std=gnu17 -O2 $(WARNINGS)
+CFLAGS_ALL := -std=gnu17 -O2 -fopenmp $(WARNINGS)
 LINK ?= $(CXX)
 
 # ---- what is built ----
@@ -85,7 +96,7 @@ $(RUNTIME_BUILD)/runtime/%.c.o: runtime/%.c
 
 $(RUNTIME_BUILD)/runtime/%.cu.o: runtime/%.cu
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) $(DEFINES) $(HEADERS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) $(DEFINES) $(HEADERS) $(CUBLAS_HEADERS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 # The file that includes the user's source, and the user's others, are compiled as the user said.
 $(BUILD)/%.main.c.o: %.main.c

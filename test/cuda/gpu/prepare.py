@@ -15,8 +15,9 @@ import harness
 from harness import COMMON, EXAMPLES, launch, run
 
 HALF = ["-DDTYPE=HT_BF16"]
-GPT2 = ["-DVOCAB=50304", "-DEMBED=768", "-DHEADS=12", "-DLAYERS=12", "-DBATCH=32", "-DSEQ=1024", *HALF]
-LLAMA = ["-DVOCAB=32000", "-DEMBED=2048", "-DHEADS=16", "-DKV_HEADS=16", "-DLAYERS=24", "-DFFN=5504", "-DBATCH=16", "-DSEQ=1024", *HALF]
+GPT2_BATCH, LLAMA_BATCH = 144, 28  # fill half the memory of an H200: 76 GB
+GPT2 = ["-DVOCAB=50304", "-DEMBED=768", "-DHEADS=12", "-DLAYERS=12", f"-DBATCH={GPT2_BATCH}", "-DSEQ=1024", *HALF]
+LLAMA = ["-DVOCAB=32000", "-DEMBED=2048", "-DHEADS=16", "-DKV_HEADS=16", "-DLAYERS=24", "-DFFN=5504", f"-DBATCH={LLAMA_BATCH}", "-DSEQ=1024", *HALF]
 TINY = {"gpt": ["-DEMBED=64", "-DHEADS=2", "-DLAYERS=2", "-DBATCH=2", "-DSEQ=48"], "llama": ["-DEMBED=64", "-DLAYERS=2", "-DFFN=80", "-DBATCH=2", "-DSEQ=40"],
         "mlp": [], "custom": []}
 STEPS, HALF_STEPS = 50, 200
@@ -32,12 +33,12 @@ def programs():
     yield {"name": "gpt-4-ranks", "example": "gpt", "strategy": "dp2tp2", "ranks": 4, "check": "losses", "steps": STEPS, "tolerance": 1e-3}
     for example, flags in TINY.items():
         yield {"name": f"{example}-sanitized", "example": example, "flags": flags, "check": "sanitizer", "steps": 3}
-    yield {"name": "gpt2-124m", "example": "gpt", "flags": GPT2, "check": "speed", "steps": 40, "tokens": 32 * 1024,
+    yield {"name": "gpt2-124m", "example": "gpt", "flags": GPT2, "check": "speed", "steps": 30, "tokens": GPT2_BATCH * 1024,
            "flops": flops(layers=12, width=768, products=12 * 12 * 768 * 768 + 50304 * 768, seq=1024), "share": 0.45,
-           "torch": ["gpt2", "--batch", "32"]}
-    yield {"name": "llama-1.3b", "example": "llama", "flags": LLAMA, "check": "speed", "steps": 20, "tokens": 16 * 1024,
+           "torch": ["gpt2", "--batch", str(GPT2_BATCH)]}
+    yield {"name": "llama-1.3b", "example": "llama", "flags": LLAMA, "check": "speed", "steps": 20, "tokens": LLAMA_BATCH * 1024,
            "flops": flops(layers=24, width=2048, products=24 * (4 * 2048 * 2048 + 3 * 2048 * 5504) + 32000 * 2048, seq=1024), "share": 0.55,
-           "torch": ["llama", "--batch", "16"]}
+           "torch": ["llama", "--batch", str(LLAMA_BATCH)]}
 
 
 def flops(layers, width, products, seq):

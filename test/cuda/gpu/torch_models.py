@@ -2,6 +2,8 @@
 """The models of gpu_check in PyTorch: tokens a second of training steps (bf16 autocast, fused AdamW, torch.compile), and milliseconds of attention.
 
     torch_models.py gpt2 --batch 32      torch_models.py llama --batch 16      torch_models.py attention
+
+A batch for which there is not enough memory is halved, and the output says so.
 """
 import argparse
 import time
@@ -101,14 +103,27 @@ def train(name, batch, steps):
         optimizer.zero_grad(set_to_none=True)
         return loss
 
-    for _ in range(5):
+    for _ in range(3):
         step()
     torch.cuda.synchronize()
     start = time.monotonic()
     for _ in range(steps):
         step()
     torch.cuda.synchronize()
-    print(f"{batch * SEQ * steps / (time.monotonic() - start):.1f} tokens/s")
+    return batch * SEQ * steps / (time.monotonic() - start)
+
+
+def train_largest(name, batch, steps):
+    wanted = batch
+    while True:
+        try:
+            rate = train(name, batch, steps)
+            break
+        except torch.cuda.OutOfMemoryError:
+            batch //= 2
+        torch.cuda.empty_cache()  # only now are the tensors of the failed try gone
+        torch._dynamo.reset()
+    print(f"{rate:.1f} tokens/s" + (f" with a batch of {batch}" if batch < wanted else ""))
 
 
 def attention(steps):
@@ -140,4 +155,4 @@ if __name__ == "__main__":
     a.add_argument("--batch", type=int, default=8)
     a.add_argument("--steps", type=int, default=20)
     a = a.parse_args()
-    attention(a.steps) if a.what == "attention" else train(a.what, a.batch, a.steps)
+    attention(a.steps) if a.what == "attention" else train_largest(a.what, a.batch, a.steps)
