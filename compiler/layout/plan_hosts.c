@@ -173,3 +173,29 @@ void tier_gifts(Hosts *hosts, const Gifts *gifts, Gifts *crossing, Gifts *local)
     for (int i = 0; i < imports.count; i++)
         cross(hosts, &imports.at[i], crossing, local);
 }
+
+/* ---- in one tier ---- */
+
+/* Adds a gift's parts inside the hosts that have the value, and what goes from all holders to the other hosts. */
+static void split_near(Hosts *hosts, const Gift *gift, Gifts *near)
+{
+    Devices *holders = devices_by_host(hosts, &gift->holders), *needers = devices_by_host(hosts, &gift->needers), far = {0};
+    for (int h = 0; h < hosts->count; h++) {
+        if (holders[h].count)
+            push_gift(hosts, near, gift->segment, &holders[h], &needers[h]);
+        for (int i = 0; i < needers[h].count && !holders[h].count; i++)
+            array_push(hosts->builder->arena, &far, needers[h].at[i]);
+    }
+    push_gift(hosts, near, gift->segment, &gift->holders, &far);
+}
+
+Gifts near_gifts(Builder *builder, const Gifts *gifts)
+{
+    Gifts near = {0};
+    Hosts *hosts = hosts_of(builder);
+    if (hosts->count == 1)
+        return *gifts;
+    for (int g = 0; g < gifts->count; g++)
+        split_near(hosts, &gifts->at[g], &near);
+    return near;
+}

@@ -56,4 +56,7 @@ void tier_sums(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *crossing, 
  * host it goes to all. */
 void tier_gifts(Hosts *hosts, const Gifts *gifts, Gifts *crossing, Gifts *local);
 
+/* The same gifts, but that those who want a value get it from their own host where somebody there has it. */
+Gifts near_gifts(Builder *builder, const Gifts *gifts);
+
 #endif

@@ -53,8 +53,10 @@ static void route(Builder *builder, const Tasks *tasks, bool deliver)
     Gifts rest = {0};
     reduce_by_collectives(builder, tasks, &sums);
     Merges *merges = merges_plan(builder, &sums);
-    if (deliver)
-        rest = plan_gather(builder, &builder->gifts, true);
+    if (deliver) {
+        Gifts left = plan_gather(builder, &builder->gifts, true);
+        rest = near_gifts(builder, &left);
+    }
     plan_count(builder);
     merges_add(builder, merges, &works);
     int64_t cap = load_cap(builder->plan, all_sent(builder, &works, &rest));

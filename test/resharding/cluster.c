@@ -261,6 +261,20 @@ static void test_senders(void **state)
     arena_destroy(arena);
 }
 
+/* The same where one tier is cheaper, since the tensor is small: only what a host lacks crosses. */
+static void test_near_senders(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    const Cluster *cluster = read_well(arena, even);
+    static const int64_t extents[] = {8};
+    const Layout *from = parsed(arena, "split 0 ([0,8]{dup:2} | [1]{})");
+    const Plan *plan = reshard_plan(arena, cluster, &(Conversion){{1, extents}, HT_F32, from, parsed(arena, "[2,9]{dup:2}")});
+    assert_int_equal(plan->steps.count, 1);
+    assert_int_equal(crossing_bytes(cluster, plan), 4 * ELEMENT);
+    arena_destroy(arena);
+}
+
 /* On one host, or without a cluster, there is one tier. */
 static void test_one_host(void **state)
 {
@@ -274,9 +288,9 @@ static void test_one_host(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_file),          cmocka_unit_test(test_mistakes),
-                                       cmocka_unit_test(test_missing),       cmocka_unit_test(test_two_tiers),
-                                       cmocka_unit_test(test_finest_slices), cmocka_unit_test(test_duplicates),
-                                       cmocka_unit_test(test_senders),       cmocka_unit_test(test_one_host)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file),      cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_two_tiers), cmocka_unit_test(test_finest_slices), cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_senders),   cmocka_unit_test(test_near_senders),  cmocka_unit_test(test_one_host)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
