@@ -1,11 +1,13 @@
 #include "support/arena.h"
 
+#include <malloc.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 1 << 16, ALIGNMENT = 16 };
+enum { BLOCK_BYTES = 1 << 16, ALIGNMENT = 16, LARGE_BYTES = 1 << 25, KEPT_BYTES = 1 << 28 };
 
 typedef struct Block Block;
 struct Block {
@@ -29,7 +31,23 @@ static void *allocate(size_t size)
     return memory;
 }
 
-Arena *arena_create(void) { return allocate(sizeof(Arena)); }
+/* Lets the process keep the memory of destroyed arenas for the next ones: pages that are fresh from the system take longer to come than to
+ * be used. */
+static void keep_memory(void)
+{
+    static bool kept;
+    if (kept)
+        return;
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+    mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+    kept = true;
+}
+
+Arena *arena_create(void)
+{
+    keep_memory();
+    return allocate(sizeof(Arena));
+}
 
 void arena_destroy(Arena *arena)
 {

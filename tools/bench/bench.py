@@ -134,9 +134,11 @@ def planning(build):
     for line in run(build / "tools" / "bench" / "planning").splitlines():
         devices, _, seconds, name = line.split(maxsplit=3)
         taken.setdefault(name, {})[int(devices)] = float(seconds)
-    ms = 1e3 * taken["weight, copies"][4096]
-    rows = [("planning dp256 tp16 to dp128 tp32, ms", "a weight, 4096 devices", ms, "<= 20", ms <= 20)]
-    for name in ("weight, copies", "weight, shards"):
+    rows, weights = [], ("weight, copies", "weight, shards")
+    for name in weights:
+        ms = 1e3 * taken[name][4096]
+        rows.append(("planning dp256 tp16 to dp128 tp32, ms", f"4096 devices, {name}", ms, "<= 20", ms <= 20))
+    for name in weights:
         exponent = growth(taken[name])
         rows.append(("planning on 64-16384, power of n log n", name, exponent, "<= 1", exponent <= 1))
     for name in ("tensors", "unlike tensors"):
