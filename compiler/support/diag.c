@@ -1,5 +1,6 @@
 #include "support/diag.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,13 +160,13 @@ void diag_finish(Diag *diag)
         fprintf(diag->out, "hetucc: %d more errors are not shown\n", diag->errors - DIAG_MOST);
 }
 
-/* Levenshtein's distance of two words of fewer than 64 bytes; 64 for longer ones. */
+/* Levenshtein's distance of two words of fewer than 64 bytes; for longer ones a number above all others. */
 static int distance(const char *a, const char *b)
 {
     enum { MOST = 64 };
+    if (strlen(a) >= MOST || strlen(b) >= MOST)
+        return INT_MAX;
     int row[MOST + 1], m = (int)strlen(a), n = (int)strlen(b);
-    if (m >= MOST || n >= MOST)
-        return MOST;
     for (int j = 0; j <= n; j++)
         row[j] = j;
     for (int i = 1; i <= m; i++) {
