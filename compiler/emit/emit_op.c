@@ -195,44 +195,52 @@ static void collect_terms(LocalOp *local, const Expr *expr, bool minus)
 
 /* ---- which devices add a term ---- */
 
-static bool region_equal(const Region *a, const Region *b)
+static void region_key(Text *key, const Region *region)
 {
-    if (a->member != b->member || a->box_count != b->box_count)
-        return false;
-    for (int i = 0; i < a->box_count; i++)
-        if (memcmp(a->boxes[i].dim, b->boxes[i].dim, sizeof(Range) * (size_t)a->rank))
-            return false;
-    return true;
+    text_append(key, (const char *)&region->box_count, sizeof region->box_count);
+    for (int i = 0; i < region->box_count; i++)
+        text_append(key, (const char *)region->boxes[i].dim, sizeof(Range) * (size_t)region->rank);
 }
 
-/* Whether two devices compute the same contribution of a term: their pieces of its operands are the same. */
-static bool same_contribution(const LocalOp *local, uint64_t operands, int a, int b)
+/* What devices have in common that would add the same contribution of a term to the same piece of the result, as bytes. */
+static Text contribution_key(Arena *arena, const LocalOp *local, uint64_t operands, int device)
 {
+    Text key = {.arena = arena};
+    const Region *mine = value_region(local->module, local->results[0].value, device);
+    text_append(&key, (const char *)(int[]){mine->member, mine->replica}, 2 * sizeof(int));
+    region_key(&key, mine);
     for (int k = 0; k < local->operand_count; k++) {
         if (!(operands >> k & 1))
             continue;
-        const Region *first = value_region(local->module, local->operands[k].value, a),
-                     *second = value_region(local->module, local->operands[k].value, b);
-        if (first->partial != second->partial || !region_equal(first, second))
-            return false;
+        const Region *region = value_region(local->module, local->operands[k].value, device);
+        text_append(&key, (const char *)(int[]){region->member, region->partial}, 2 * sizeof(int));
+        region_key(&key, region);
     }
-    return true;
+    return key;
 }
 
-/* Whether `device` adds a term to the partial result: of the devices whose contributions to the same piece would be the same, the one with
- * the lowest partial id does. */
-static bool device_adds(const LocalOp *local, uint64_t operands, int device)
+/* By device of the roles, whether it adds a term to the partial result: of those whose contributions to the same piece would be the same,
+ * the one with the lowest partial id does. */
+static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands)
 {
     const Specialization *roles = local->module->roles;
-    const Value *result = local->results[0].value;
-    const Region *mine = value_region(local->module, result, device);
+    bool *adding = arena_array(arena, bool, roles->device_count);
+    Arena *scratch = arena_create();
+    Intern *lowest = intern_create(scratch);
+    Text *keys = arena_array(scratch, Text, roles->device_count);
     for (int i = 0; i < roles->device_count; i++) {
-        const Region *other = value_region(local->module, result, roles->devices[i]);
-        if (other->member && other->replica == mine->replica && other->partial < mine->partial && region_equal(mine, other) &&
-            same_contribution(local, operands, device, roles->devices[i]))
-            return false;
+        keys[i] = contribution_key(scratch, local, operands, roles->devices[i]);
+        const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
+        const Region *mine = value_region(local->module, local->results[0].value, roles->devices[i]);
+        if (!*slot || mine->partial < (*slot)->partial)
+            *slot = mine;
     }
-    return true;
+    for (int i = 0; i < roles->device_count; i++) {
+        const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
+        adding[i] = value_region(local->module, local->results[0].value, roles->devices[i])->partial == (*slot)->partial;
+    }
+    arena_destroy(scratch);
+    return adding;
 }
 
 static const bool *term_added(Target *target, const LocalOp *local, const Term *term)
@@ -250,14 +258,10 @@ static const bool *term_added(Target *target, const LocalOp *local, const Term *
             for (int d = 0; d < local->operands[k].value->type.rank; d++)
                 text_print(&key, ",%lld", (long long)local->operands[k].value->type.extent[d]);
         }
-    bool **slot = intern_slot(target->flags, text_bytes(&key), key.length);
-    if (*slot)
-        return *slot;
-    const Specialization *roles = target->module->roles;
-    bool *added = *slot = arena_array(emitter->arena, bool, roles->device_count);
-    for (int i = 0; i < roles->device_count; i++)
-        added[i] = device_adds(local, operands, roles->devices[i]);
-    return added;
+    const bool **slot = intern_slot(target->flags, text_bytes(&key), key.length);
+    if (!*slot)
+        *slot = devices_adding(emitter->arena, local, operands);
+    return *slot;
 }
 
 static int device_index(const Specialization *roles, int device)

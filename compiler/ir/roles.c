@@ -4,7 +4,13 @@
 
 #include <string.h>
 
-/* By layout and extents: what every device holds, by device number. */
+/* What every device holds, by device number; those from `count` on hold nothing. */
+typedef struct Regions {
+    int count;
+    const Region *at;
+} Regions;
+
+/* Regions by layout and extents. */
 struct RegionTable {
     Intern *keys;
 };
@@ -15,30 +21,23 @@ typedef struct Key {
     int64_t extent[IR_MAX_RANK];
 } Key;
 
-static int highest_device(const Layout *layout)
+static const Regions *all_regions(Arena *arena, const Layout *layout, Type type)
 {
-    int most = 0;
-    for (int g = 0; g < layout->group_count; g++)
-        for (int i = 0; i < layout->groups[g].device_count; i++)
-            if (layout->groups[g].devices[i] > most)
-                most = layout->groups[g].devices[i];
-    return most;
-}
-
-static Region *all_regions(Arena *arena, const Layout *layout, Type type)
-{
-    int count = highest_device(layout) + 1;
-    Region *regions = arena_array(arena, Region, count);
-    for (int g = 0; g < layout->group_count; g++)
-        for (int i = 0; i < layout->groups[g].device_count; i++) {
-            int device = layout->groups[g].devices[i];
-            regions[device] = layout_region(arena, layout, type_shape(type), device);
-        }
-    return regions;
+    Regions *all = arena_new(arena, Regions);
+    int count;
+    const int *devices = layout_devices(arena, layout, &count);
+    const Region *held = layout_regions(arena, layout, type_shape(type), &count);
+    for (int i = 0; i < count; i++)
+        all->count = devices[i] >= all->count ? devices[i] + 1 : all->count;
+    Region *regions = arena_array(arena, Region, all->count);
+    for (int i = 0; i < count; i++)
+        regions[devices[i]] = held[i];
+    all->at = regions;
+    return all;
 }
 
 /* The regions of a pair of layout and type, computed when it is first asked for. */
-static const Region *regions_of(Module *module, const Layout *layout, Type type)
+static const Regions *regions_of(Module *module, const Layout *layout, Type type)
 {
     if (!module->regions) {
         module->regions = arena_new(module->arena, struct RegionTable);
@@ -50,7 +49,7 @@ static const Region *regions_of(Module *module, const Layout *layout, Type type)
     key.rank = type.rank;
     if (type.rank)
         memcpy(key.extent, type.extent, sizeof *type.extent * (size_t)type.rank);
-    Region **regions = intern_slot(module->regions->keys, &key, sizeof key);
+    const Regions **regions = intern_slot(module->regions->keys, &key, sizeof key);
     if (!*regions)
         *regions = all_regions(module->arena, layout, type);
     return *regions;
@@ -61,7 +60,8 @@ const Region *value_region(Module *module, const Value *value, int device)
     static const Region none;
     if (!value->layout)
         BUG("value %%%d has no layout", value->id);
-    return device > highest_device(value->layout) ? &none : &regions_of(module, value->layout, value->type)[device];
+    const Regions *regions = regions_of(module, value->layout, value->type);
+    return device < regions->count ? &regions->at[device] : &none;
 }
 
 ht_dtype dtype_runtime(DType dtype)
