@@ -1,5 +1,9 @@
 #include "emit/plan.h"
 
+#include "support/intern.h"
+
+#include <string.h>
+
 static const char *const place_names[] = {[HT_FROM] = "HT_FROM", [HT_TO] = "HT_TO", [HT_SCRATCH] = "HT_SCRATCH"};
 static const char *const dtype_names[] = {
     [HT_F32] = "HT_F32", [HT_BF16] = "HT_BF16", [HT_F64] = "HT_F64", [HT_I32] = "HT_I32", [HT_I64] = "HT_I64"};
@@ -16,6 +20,18 @@ static const char *const verb_names[] = {
     [HT_REDUCE] = "HT_REDUCE",
     [HT_EXCHANGE] = "HT_EXCHANGE",
 };
+
+/* A plan while it is written. Lists that several devices have alike are written once. */
+typedef struct PlanWriter {
+    Arena *arena;
+    Text *out;
+    const char *name;
+    Intern *known; // names of lists, by what stands in them
+    int list_count;
+} PlanWriter;
+
+/* Lists of blocks that are longer than this are written as arrays of their own, which may be shared. */
+enum { SHORT_BLOCKS = 2, BLOCK_NUMBERS = 5 };
 
 static const char *number(Arena *arena, int64_t value) { return arena_format(arena, "%lld", (long long)value); }
 
@@ -47,17 +63,52 @@ static const char *move_row(Arena *arena, const ht_move *move)
     return text_bytes(&row);
 }
 
-/* `(const ht_block[]){{place, tensor, peer, offset, count}, ...}`, or 0 when there is none. */
-static const char *block_rows(Arena *arena, const ht_block *blocks, int count)
+/* The place of the name of an array that belongs to the bytes; NULL in the beginning. */
+static const char **array_name(PlanWriter *writer, const void *bytes, size_t size) { return intern_slot(writer->known, bytes, size); }
+
+/* Writes an array of `type` with these rows, and gives its name. */
+static const char *write_array(PlanWriter *writer, const char *type, const char *rows)
+{
+    const char *name = arena_format(writer->arena, "%s_list_%d", writer->name, writer->list_count++);
+    text_fill(writer->out, "static const $type $name[] = {$rows};\n", "type", type, "name", name, "rows", rows, NULL);
+    return name;
+}
+
+/* Rows `{place, tensor, peer, offset, count}`. */
+static const char *block_text(Arena *arena, const ht_block *blocks, int count)
+{
+    Text rows = {.arena = arena};
+    for (int i = 0; i < count; i++)
+        text_print(&rows, "%s{%s, %d, %d, %lld, %lld}", i ? ", " : "", place_names[blocks[i].place], blocks[i].tensor, blocks[i].peer,
+                   (long long)blocks[i].offset, (long long)blocks[i].count);
+    return text_bytes(&rows);
+}
+
+/* What is in blocks, as numbers without gaps between them. */
+static const int64_t *block_numbers(Arena *arena, const ht_block *blocks, int count)
+{
+    int64_t *numbers = arena_array(arena, int64_t, BLOCK_NUMBERS * count);
+    for (int i = 0; i < count; i++)
+        memcpy(numbers + BLOCK_NUMBERS * i,
+               (int64_t[BLOCK_NUMBERS]){blocks[i].place, blocks[i].tensor, blocks[i].peer, blocks[i].offset, blocks[i].count},
+               sizeof(int64_t[BLOCK_NUMBERS]));
+    return numbers;
+}
+
+/* Blocks as an array; 0 when there is none. */
+static const char *block_rows(PlanWriter *writer, const ht_block *blocks, int count)
 {
     if (!count)
         return "0";
-    Text rows = {.arena = arena};
-    for (int i = 0; i < count; i++)
-        text_print(&rows, "%s{%s, %d, %d, %lld, %lld}", i ? ", " : "(const ht_block[]){", place_names[blocks[i].place], blocks[i].tensor,
-                   blocks[i].peer, (long long)blocks[i].offset, (long long)blocks[i].count);
-    text_string(&rows, "}");
-    return text_bytes(&rows);
+    if (count <= SHORT_BLOCKS)
+        return arena_format(writer->arena, "(const ht_block[]){%s}", block_text(writer->arena, blocks, count));
+    Arena *scratch = arena_create();
+    const void *key = block_numbers(scratch, blocks, count);
+    const char **name = array_name(writer, key, sizeof(int64_t[BLOCK_NUMBERS]) * (size_t)count);
+    if (!*name)
+        *name = write_array(writer, "ht_block", block_text(scratch, blocks, count));
+    arena_destroy(scratch);
+    return *name;
 }
 
 static const char *move_rows(Arena *arena, const ht_reshard_step *step)
@@ -68,9 +119,9 @@ static const char *move_rows(Arena *arena, const ht_reshard_step *step)
     return text_bytes(&rows);
 }
 
-static void emit_step(Text *out, const ht_reshard_step *step)
+static void emit_step(PlanWriter *writer, Text *out, const ht_reshard_step *step)
 {
-    Arena *arena = out->arena;
+    Arena *arena = writer->arena;
     if (step->move_count)
         text_fill(out,
                   "    {.verb = $verb, .move_count = $count, .move = (const ht_move[]){\n"
@@ -84,19 +135,23 @@ static void emit_step(Text *out, const ht_reshard_step *step)
                   "     .receive = $receive},\n",
                   "verb", verb_names[step->verb], "dtype", dtype_names[step->dtype], "reduction", reduction_names[step->reduction], "group",
                   number(arena, step->group), "sends", number(arena, step->send_count), "receives", number(arena, step->receive_count),
-                  "send", block_rows(arena, step->send, step->send_count), "receive", block_rows(arena, step->receive, step->receive_count),
-                  NULL);
+                  "send", block_rows(writer, step->send, step->send_count), "receive",
+                  block_rows(writer, step->receive, step->receive_count), NULL);
 }
 
-/* The steps of one device; nothing for a device that has none. */
-static void emit_steps(Text *out, const ht_reshard_device *device, const char *name)
+/* The array of a device's steps; 0 for a device that has none. */
+static const char *emit_steps(PlanWriter *writer, const ht_reshard_device *device)
 {
     if (!device->step_count)
-        return;
-    text_print(out, "static const ht_reshard_step %s_steps_%d[] = {\n", name, device->device);
+        return "0";
+    Text steps = {.arena = writer->arena};
+    text_string(&steps, "\n");
     for (int s = 0; s < device->step_count; s++)
-        emit_step(out, &device->step[s]);
-    text_string(out, "};\n");
+        emit_step(writer, &steps, &device->step[s]);
+    const char **name = array_name(writer, text_bytes(&steps), steps.length);
+    if (!*name)
+        *name = write_array(writer, "ht_reshard_step", text_bytes(&steps));
+    return *name;
 }
 
 static void emit_groups(Text *out, const ht_reshard *plan, const char *name)
@@ -113,15 +168,16 @@ static void emit_groups(Text *out, const ht_reshard *plan, const char *name)
     text_string(out, "};\n");
 }
 
-static void emit_devices(Text *out, const ht_reshard *plan, const char *name)
+static void emit_devices(PlanWriter *writer, const ht_reshard *plan)
 {
-    text_print(out, "static const ht_reshard_device %s_devices[] = { // device, steps, bytes of scratch\n", name);
+    Text rows = {.arena = writer->arena};
     for (int i = 0; i < plan->device_count; i++) {
         const ht_reshard_device *device = &plan->device[i];
-        const char *steps = device->step_count ? arena_format(out->arena, "%s_steps_%d", name, device->device) : "0";
-        text_print(out, "    {%d, %d, %lld, %s},\n", device->device, device->step_count, (long long)device->scratch, steps);
+        text_print(&rows, "    {%d, %d, %lld, %s},\n", device->device, device->step_count, (long long)device->scratch,
+                   emit_steps(writer, device));
     }
-    text_string(out, "};\n");
+    text_fill(writer->out, "static const ht_reshard_device $name_devices[] = { // device, steps, bytes of scratch\n$rows};\n",
+              "name_devices", arena_format(writer->arena, "%s_devices", writer->name), "rows", text_bytes(&rows), NULL);
 }
 
 static void emit_tensors(Text *out, const ht_reshard *plan, const char *name)
@@ -139,9 +195,7 @@ void emit_plan(Text *out, const Plan *plan, const char *name, const char *label)
     const ht_reshard *lowered = plan_lowered(arena, plan, label);
     text_print(out, "/* %s */\n", label);
     emit_groups(out, lowered, name);
-    for (int i = 0; i < lowered->device_count; i++)
-        emit_steps(out, &lowered->device[i], name);
-    emit_devices(out, lowered, name);
+    emit_devices(&(PlanWriter){.arena = arena, .out = out, .name = name, .known = intern_create(arena)}, lowered);
     emit_tensors(out, lowered, name);
     text_fill(out,
               "static const ht_reshard $name = {\n"
