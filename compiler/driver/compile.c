@@ -310,6 +310,8 @@ int unit_compile(Driver *driver, const Unit *unit, const char *object)
 {
     EmittedFiles files = {0};
     unit_emit(driver, &files, unit, unit->file);
+    if (diag_errors(driver->diag))
+        return 1;
     Arena *arena = driver->arena;
     Command *commands = arena_array(arena, Command, files.count);
     const char **parts = arena_array(arena, const char *, files.count);
