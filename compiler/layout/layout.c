@@ -18,14 +18,13 @@ typedef struct Maker {
     Arena *arena;
     const Layout *layout;
     Shape view;
-    int edge_count; // inner: every place where any subgroup cuts the top's dimension
+    const int64_t ***before;   // by group and state: before_of its weights
+    const int64_t *top_before; // the same of the top's
+    int edge_count;            // inner: every place where any subgroup cuts the top's dimension
     const Fraction *edges;
 } Maker;
 
-Shape layout_view(const Layout *layout, Shape shape)
-{
-    return layout->view_rank ? (Shape){layout->view_rank, layout->view} : shape;
-}
+Shape layout_view(const Layout *layout, Shape shape) { return layout->view_rank ? (Shape){layout->view_rank, layout->view} : shape; }
 
 StateKind layout_partial(const Layout *layout)
 {
@@ -56,27 +55,27 @@ const int *layout_devices(Arena *arena, const Layout *layout, int *count)
     return devices;
 }
 
+/* The sum of the weights in front of each piece, and of all behind the last; NULL when all weights are equal. */
+static const int64_t *before_of(Arena *arena, const int64_t *weights, int count)
+{
+    int64_t *before = weights ? arena_array(arena, int64_t, count + 1) : NULL;
+    for (int i = 0; weights && i < count; i++)
+        before[i + 1] = before[i] + weights[i];
+    return before;
+}
+
 /* Where piece `k` of `count` begins. */
-static Fraction cut_at(const int64_t *weights, int count, int k)
+static Fraction cut_at(const int64_t *before, int count, int k)
 {
-    if (!weights)
-        return fraction_make(k, count);
-    __int128 before = 0, all = 0;
-    for (int i = 0; i < count; i++) {
-        all += weights[i];
-        before += i < k ? weights[i] : 0;
-    }
-    return fraction_make(before, all);
+    return before ? fraction_make(before[k], before[count]) : fraction_make(k, count);
 }
 
-static bool is_partial(const State *state)
-{
-    return state->kind == STATE_SUM || state->kind == STATE_MAX;
-}
+static bool is_partial(const State *state) { return state->kind == STATE_SUM || state->kind == STATE_MAX; }
 
-/* The part of dimension `dim` that the device at `position` holds of what its subgroup holds. */
-static Interval group_piece(const Group *group, int position, int dim)
+/* The part of dimension `dim` that the device at `position` of subgroup g holds of what the subgroup holds. */
+static Interval group_piece(const Maker *maker, int g, int position, int dim)
 {
+    const Group *group = &maker->layout->groups[g];
     int after = group->device_count;
     Interval piece = {FRACTION_ZERO, FRACTION_ONE};
     for (int s = 0; s < group->state_count; s++) {
@@ -85,17 +84,14 @@ static Interval group_piece(const Group *group, int position, int dim)
         if (state->kind != STATE_SPLIT || state->dim != dim)
             continue;
         int k = position / after % state->count;
-        Fraction lo = fraction_between(piece.lo, piece.hi, cut_at(state->weights, state->count, k));
-        piece.hi = fraction_between(piece.lo, piece.hi, cut_at(state->weights, state->count, k + 1));
+        Fraction lo = fraction_between(piece.lo, piece.hi, cut_at(maker->before[g][s], state->count, k));
+        piece.hi = fraction_between(piece.lo, piece.hi, cut_at(maker->before[g][s], state->count, k + 1));
         piece.lo = lo;
     }
     return piece;
 }
 
-static int compare_fractions(const void *a, const void *b)
-{
-    return fraction_compare(*(const Fraction *)a, *(const Fraction *)b);
-}
+static int compare_fractions(const void *a, const void *b) { return fraction_compare(*(const Fraction *)a, *(const Fraction *)b); }
 
 /* Whether the position is the first of those with its coordinates on `dim`: all other coordinates are zero. */
 static bool leads_piece(const Group *group, int position, int dim)
@@ -119,7 +115,7 @@ static void collect_edges(Maker *maker)
         for (int i = 0; i < layout->groups[g].device_count; i++) {
             if (!leads_piece(&layout->groups[g], i, layout->top_dim))
                 continue;
-            Interval piece = group_piece(&layout->groups[g], i, layout->top_dim);
+            Interval piece = group_piece(maker, g, i, layout->top_dim);
             array_push(maker->arena, &edges, piece.lo);
             array_push(maker->arena, &edges, piece.hi);
         }
@@ -132,9 +128,23 @@ static void collect_edges(Maker *maker)
     maker->edge_count = kept;
 }
 
+static void sum_weights(Maker *maker)
+{
+    const Layout *layout = maker->layout;
+    maker->top_before = before_of(maker->arena, layout->top_weights, layout->group_count);
+    maker->before = arena_array(maker->arena, const int64_t **, layout->group_count);
+    for (int g = 0; g < layout->group_count; g++) {
+        const Group *group = &layout->groups[g];
+        maker->before[g] = arena_array(maker->arena, const int64_t *, group->state_count);
+        for (int s = 0; s < group->state_count; s++)
+            maker->before[g][s] = before_of(maker->arena, group->states[s].weights, group->states[s].count);
+    }
+}
+
 static Maker maker_for(Arena *arena, const Layout *layout, Shape shape)
 {
     Maker maker = {.arena = arena, .layout = layout, .view = layout_view(layout, shape)};
+    sum_weights(&maker);
     if (layout->top == TOP_SPLIT && layout->inner)
         collect_edges(&maker);
     return maker;
@@ -149,24 +159,38 @@ static int add_range(Range *ranges, int count, Interval part, int64_t n)
     return count;
 }
 
-/* The non-empty ranges of dimension `dim` that a device holds, in order; *ranges has room for as many as there are edges. */
+/* The number of a place among the edges. */
+static int find_edge(const Maker *maker, Fraction place)
+{
+    int low = 0, high = maker->edge_count - 1;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (fraction_compare(maker->edges[middle], place) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The non-empty ranges of dimension `dim` that a device holds, in order, which go to a new list. */
 static int device_ranges(const Maker *maker, int g, int position, int dim, Range **ranges)
 {
     const Layout *layout = maker->layout;
     int64_t n = maker->view.extent[dim];
-    Interval own = group_piece(&layout->groups[g], position, dim);
+    Interval own = group_piece(maker, g, position, dim);
     bool cut = layout->top == TOP_SPLIT && layout->top_dim == dim;
-    *ranges = arena_array(maker->arena, Range, cut && layout->inner ? maker->edge_count : 1);
+    int first = cut && layout->inner ? find_edge(maker, own.lo) : 0, last = cut && layout->inner ? find_edge(maker, own.hi) : 1;
+    *ranges = arena_array(maker->arena, Range, last - first);
     if (!cut)
         return add_range(*ranges, 0, own, n);
-    Fraction a = cut_at(layout->top_weights, layout->group_count, g), b = cut_at(layout->top_weights, layout->group_count, g + 1);
+    Fraction a = cut_at(maker->top_before, layout->group_count, g), b = cut_at(maker->top_before, layout->group_count, g + 1);
     if (!layout->inner)
         return add_range(*ranges, 0, (Interval){fraction_between(a, b, own.lo), fraction_between(a, b, own.hi)}, n);
     int count = 0;
-    for (int e = 0; e + 1 < maker->edge_count; e++) {
+    for (int e = first; e < last; e++) {
         Fraction p = maker->edges[e], q = maker->edges[e + 1];
-        if (fraction_compare(own.lo, p) <= 0 && fraction_compare(q, own.hi) <= 0)
-            count = add_range(*ranges, count, (Interval){fraction_between(p, q, a), fraction_between(p, q, b)}, n);
+        count = add_range(*ranges, count, (Interval){fraction_between(p, q, a), fraction_between(p, q, b)}, n);
     }
     return count;
 }
