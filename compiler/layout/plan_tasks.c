@@ -1,5 +1,5 @@
 /* From bundles to tasks: which contributions make which value, for whom. */
-#include "layout/plan_build.h"
+#include "layout/plan_hosts.h"
 
 /* The contributions of one replica to a bundle, with their holders. */
 typedef struct Replica {
@@ -230,9 +230,31 @@ static void add_bundle_tasks(Builder *builder, int stack, int b)
         add_partial_tasks(builder, stack, b, cheapest_source(builder->arena, &from, &whole, &to.at[r]), &to.at[r]);
 }
 
+/* Contributions come from the hosts of those that want the value, where these have them. `near` is by host: the last task that wants
+ * something there, from 1. */
+static void keep_near(Hosts *hosts, int t, int *near)
+{
+    Task *task = &hosts->builder->plan->tasks.at[t];
+    for (int w = 0; w < task->wanted.count; w++)
+        near[host_of(hosts, task->wanted.at[w])] = t + 1;
+    for (int p = 0; p < task->source_count; p++) {
+        Devices kept = {0};
+        for (int h = 0; h < task->sources[p].count; h++)
+            if (near[host_of(hosts, task->sources[p].at[h])] == t + 1)
+                array_push(hosts->builder->arena, &kept, task->sources[p].at[h]);
+        if (kept.count)
+            task->sources[p] = kept;
+    }
+}
+
 void plan_tasks(Builder *builder)
 {
     for (int s = 0; s < builder->plan->stacks.count; s++)
         for (int b = 0; b < builder->plan->stacks.at[s].cells->bundle_count; b++)
             add_bundle_tasks(builder, s, b);
+    Hosts *hosts = hosts_of(builder);
+    int *near = arena_array(builder->arena, int, hosts->count);
+    for (int t = 0; t < builder->plan->tasks.count && hosts->count > 1; t++)
+        if (builder->plan->tasks.at[t].source_count > 1)
+            keep_near(hosts, t, near);
 }

@@ -250,6 +250,8 @@ static void test_senders(void **state)
         {"[0,8]{dup:2}", "[0-15]{dup:16}"},
         {"[0-15]{dup:2,0:8}", "[0-15]{dup:2,1:8}"},
         {"dup ([0-7]{0:8} | [8-15]{1:8})", "dup ([0-3]{0:4} | [12-15]{0:4})"},
+        {"[0,8,1,9,2,10]{sum:3,dup:2}", "[3]{}"},
+        {"[0,8,1,9,2,10]{sum:3,dup:2}", "[9,12]{dup:2}"},
     };
     for (size_t i = 0; i < sizeof nearby / sizeof *nearby; i++)
         assert_int_equal(widest_crossing(cluster, planned(arena, cluster, nearby[i][0], nearby[i][1])), 0);
