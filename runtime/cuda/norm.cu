@@ -2,7 +2,7 @@
 #include "core/kernels.h"
 #include "cuda/team.h"
 
-enum { FORWARD_BLOCKS = 8, BACKWARD_BLOCKS = 2 }; // of a multiprocessor
+enum { FORWARD_BLOCKS = 8, BACKWARD_THREADS = 768 }; // of a multiprocessor
 
 /* What a forward works on: mean NULL where it is not subtracted, weight and bias NULL or vectors. */
 typedef struct Forward {
@@ -127,28 +127,70 @@ typedef struct Backward {
     float *part, *dweight, *dbias;
 } Backward;
 
-/* What a thread has added up of its columns: in registers where a row is one tile, else in `part`. */
-typedef struct ColumnSums {
-    float weight[TEAM_ELEMENTS], bias[TEAM_ELEMENTS];
-} ColumnSums;
-
 /* Where the sums of this block begin. */
 static __device__ inline float *block_part(const Backward &b, const Team &team)
 {
     return b.part + (int64_t)blockIdx.x * (b.dbias ? 2 : 1) * team.n;
 }
 
-template <int V>
-static __device__ inline void add_columns(ColumnSums &sums, const Backward &b, const Team &team, int64_t tile,
-                                          const float (&dy)[TEAM_ELEMENTS], const float (&normal)[TEAM_ELEMENTS])
+/* What a thread adds up of its columns where a row is one tile: for dweight, then for dbias where there is one. In shared memory, since the
+ * rows take the registers; neighbours lie as wide as a thread can load them there, and threads side by side. */
+enum { OF_WEIGHT, OF_BIAS };
+
+template <int V> constexpr int SUM_WIDTH = V < 4 ? V : 4;
+
+template <int V> static __device__ inline float *column_sums(int which, int e, unsigned team)
 {
+    constexpr int WIDTH = SUM_WIDTH<V>;
+    HT_SHARED(float, shared); // [2][TEAM_ELEMENTS / WIDTH][threads of the block][WIDTH]
+    const unsigned thread = team * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
+    return shared + ((unsigned)(which * (TEAM_ELEMENTS / WIDTH) + e / WIDTH) * threads + thread) * WIDTH;
+}
+
+/* What column_sums has of a block. */
+static size_t column_sums_bytes(const Team &team, bool biased)
+{
+    const size_t of_thread = TEAM_ELEMENTS * sizeof(float) * (biased ? 2 : 1);
+    return team.tiles == 1 ? of_thread * (size_t)(team.warps * team.teams * HT_WARP) : 0;
+}
+
+template <int V> static __device__ inline void clear_columns(int which)
+{
+    const float zero[SUM_WIDTH<V>] = {};
+    CUDA_UNROLL
+    for (int e = 0; e < TEAM_ELEMENTS; e += SUM_WIDTH<V>)
+        ht_store(column_sums<V>(which, e, threadIdx.y), zero);
+}
+
+/* Adds term(e) to the sum of each column. */
+template <int V, typename Term> static __device__ inline void add_column(int which, Term term)
+{
+    CUDA_UNROLL
+    for (int e = 0; e < TEAM_ELEMENTS; e += SUM_WIDTH<V>) {
+        float sum[SUM_WIDTH<V>], *at = column_sums<V>(which, e, threadIdx.y);
+        ht_load(sum, at);
+        CUDA_UNROLL
+        for (int i = 0; i < SUM_WIDTH<V>; i++)
+            sum[i] += term(e + i);
+        ht_store(at, sum);
+    }
+}
+
+template <int V, bool LONG>
+static __device__ inline void add_columns(const Backward &b, const Team &team, int64_t tile, const float (&dy)[TEAM_ELEMENTS],
+                                          const float (&normal)[TEAM_ELEMENTS])
+{
+    if (!LONG) {
+        add_column<V>(OF_WEIGHT, [&](int e) { return dy[e] * normal[e]; });
+        if (b.dbias)
+            add_column<V>(OF_BIAS, [&](int e) { return dy[e]; });
+        return;
+    }
     float *part = block_part(b, team);
     CUDA_UNROLL
     for (int e = 0; e < TEAM_ELEMENTS; e++) {
         const int64_t column = team_column<V>(tile, e);
-        sums.weight[e] += dy[e] * normal[e];
-        sums.bias[e] += dy[e];
-        if (team.tiles == 1 || column >= team.n)
+        if (column >= team.n)
             continue;
         part[column] += dy[e] * normal[e];
         if (b.dbias)
@@ -168,77 +210,86 @@ static __device__ inline void load_pair(float (&dy)[TEAM_ELEMENTS], float (&norm
         normal[e] = (normal[e] - mean) * rstd;
 }
 
-/* With t = dy * weight: dx = rstd * (t - m0 - normal * m1), where m1 is the mean of t * normal, and m0 the mean of t where the mean was
- * subtracted, else 0. */
-template <typename T, int V>
-static __device__ inline void backward_row(ColumnSums &sums, const Backward &b, const Team &team, const TeamRow &row)
+/* t = dy * weight, in place. */
+template <int V> static __device__ inline void weigh(float (&dy)[TEAM_ELEMENTS], const Backward &b, const TeamRow &row, int64_t tile)
 {
-    float dy[TEAM_ELEMENTS] = {}, normal[TEAM_ELEMENTS] = {}, weight[TEAM_ELEMENTS] = {}, m[2] = {0, 0};
+    float weight[TEAM_ELEMENTS];
+    team_load_shared<V>(weight, b.weight, row, tile, 1);
+    CUDA_UNROLL
+    for (int e = 0; e < TEAM_ELEMENTS; e++)
+        dy[e] *= weight[e];
+}
+
+/* With t = dy * weight: dx = rstd * (t - m0 - normal * m1), where m1 is the mean of t * normal, and m0 the mean of t where the mean was
+ * subtracted, else 0. LONG: a row has several tiles. */
+template <typename T, int V, bool LONG> static __device__ inline void backward_row(const Backward &b, const Team &team, const TeamRow &row)
+{
+    float t[TEAM_ELEMENTS] = {}, normal[TEAM_ELEMENTS] = {}, m[2] = {0, 0};
     const float mean = b.mean && row.n ? b.mean[row.number] : 0, rstd = row.n ? b.rstd[row.number] : 0;
-    for (int64_t tile = 0; tile < team.tiles; tile++) {
-        load_pair<T, V>(dy, normal, b, row, tile, mean, rstd);
-        team_load_shared<V>(weight, b.weight, row, tile, 1);
-        add_columns<V>(sums, b, team, tile, dy, normal);
+    const int64_t tiles = LONG ? team.tiles : 1;
+    for (int64_t tile = 0; tile < tiles; tile++) {
+        load_pair<T, V>(t, normal, b, row, tile, mean, rstd);
+        add_columns<V, LONG>(b, team, tile, t, normal);
+        weigh<V>(t, b, row, tile);
         CUDA_UNROLL
         for (int e = 0; e < TEAM_ELEMENTS; e++) {
-            m[0] += dy[e] * weight[e];
-            m[1] += dy[e] * weight[e] * normal[e];
+            m[0] += t[e];
+            m[1] += t[e] * normal[e];
         }
     }
     team_sum(m);
     const float m0 = b.mean ? m[0] / (float)team.n : 0, m1 = m[1] / (float)team.n;
-    for (int64_t tile = 0; tile < team.tiles; tile++) {
-        if (team.tiles > 1) {
-            load_pair<T, V>(dy, normal, b, row, tile, mean, rstd);
-            team_load_shared<V>(weight, b.weight, row, tile, 1);
+    for (int64_t tile = 0; tile < tiles; tile++) {
+        if (LONG) {
+            load_pair<T, V>(t, normal, b, row, tile, mean, rstd);
+            weigh<V>(t, b, row, tile);
         }
         CUDA_UNROLL
         for (int e = 0; e < TEAM_ELEMENTS; e++)
-            dy[e] = rstd * (dy[e] * weight[e] - m0 - normal[e] * m1);
-        team_store<V>(static_cast<T *>(b.dx), dy, row, tile);
+            t[e] = rstd * (t[e] - m0 - normal[e] * m1);
+        team_store<V>(static_cast<T *>(b.dx), t, row, tile);
     }
 }
 
 /* Adds up the sums of a block's teams in order, and writes them to the block's part. */
-template <int V> static __device__ inline void join_teams(ColumnSums &sums, const Backward &b, const Team &team)
+template <int V> static __device__ inline void join_teams(const Team &team, int which, float *part)
 {
-    HT_SHARED(float, shared); // [2][TEAM_ELEMENTS][threads of a team]
-    float *weight = shared + threadIdx.x, *bias = weight + TEAM_ELEMENTS * blockDim.x;
-    for (unsigned other = 1; other < blockDim.y; other++) {
-        __syncthreads();
-        if (threadIdx.y == other)
-            for (int e = 0; e < TEAM_ELEMENTS; e++) {
-                weight[e * blockDim.x] = sums.weight[e];
-                bias[e * blockDim.x] = sums.bias[e];
-            }
-        __syncthreads();
+    const TeamRow vector = {0, 0, team.n};
+    float sums[TEAM_ELEMENTS] = {};
+    for (unsigned other = 0; other < blockDim.y; other++) {
         CUDA_UNROLL
-        for (int e = 0; e < TEAM_ELEMENTS; e++) {
-            sums.weight[e] += threadIdx.y == 0 ? weight[e * blockDim.x] : 0;
-            sums.bias[e] += threadIdx.y == 0 ? bias[e * blockDim.x] : 0;
+        for (int e = 0; e < TEAM_ELEMENTS; e += SUM_WIDTH<V>) {
+            float sum[SUM_WIDTH<V>];
+            ht_load(sum, column_sums<V>(which, e, other));
+            CUDA_UNROLL
+            for (int i = 0; i < SUM_WIDTH<V>; i++)
+                sums[e + i] += sum[i];
         }
     }
-    const TeamRow vector = {0, 0, threadIdx.y == 0 ? team.n : 0};
-    float *part = block_part(b, team);
-    team_store<V>(part, sums.weight, vector, 0);
-    if (b.dbias)
-        team_store<V>(part + team.n, sums.bias, vector, 0);
+    team_store<V>(part, sums, vector, 0);
 }
 
-template <typename T, int V> __global__ void __launch_bounds__(TEAM_MOST_THREADS) norm_backward_device(Backward b, Team team)
+/* THREADS: the most that a block has; fewer of them leave registers for more blocks. */
+template <typename T, int V, bool LONG, int THREADS>
+__global__ void __launch_bounds__(THREADS, BACKWARD_THREADS / THREADS) norm_backward_device(Backward b, Team team)
 {
-    ColumnSums sums = {};
     float *part = block_part(b, team);
     const int64_t length = (b.dbias ? 2 : 1) * team.n;
-    if (team.tiles > 1) {
-        for (int64_t i = threadIdx.x; i < length; i += blockDim.x)
-            part[i] = 0;
-        __syncthreads();
-    }
+    for (int64_t i = threadIdx.x; LONG && i < length; i += blockDim.x)
+        part[i] = 0;
+    if (!LONG)
+        clear_columns<V>(OF_WEIGHT);
+    if (!LONG && b.dbias)
+        clear_columns<V>(OF_BIAS);
+    __syncthreads();
     for (int64_t first = team_first(); first < team.rows; first += team_step())
-        backward_row<T, V>(sums, b, team, team_row(team, first));
-    if (team.tiles == 1)
-        join_teams<V>(sums, b, team);
+        backward_row<T, V, LONG>(b, team, team_row(team, first));
+    __syncthreads();
+    if (LONG || threadIdx.y != 0)
+        return;
+    join_teams<V>(team, OF_WEIGHT, part);
+    if (b.dbias)
+        join_teams<V>(team, OF_BIAS, part + team.n);
 }
 
 /* Adds up the parts of all blocks in order: to[i] = sum of part[p][i]. Blocks of HT_WARP columns by HT_MOST_WARPS parts. */
@@ -263,16 +314,22 @@ static void backward(const char *name, const ht_view *dx, const ht_view *dy, con
     const Team team = team_of(view_rows(x), n);
     if (n == 0)
         return;
-    const dim3 blocks = team_blocks(team, BACKWARD_BLOCKS), threads = team_threads(team);
-    const size_t shared = team.teams > 1 ? 2 * TEAM_ELEMENTS * threads.x * sizeof(float) : 0;
+    const dim3 threads = team_threads(team), blocks = team_blocks(team, BACKWARD_THREADS / (int)(threads.x * threads.y));
+    const size_t shared = column_sums_bytes(team, b.dbias);
     const int64_t parts = team.rows > 0 ? blocks.x : 0;
     b.dx = dx->data;
     b.dy = dy->data;
     b.x = x->data;
     b.part = static_cast<float *>(cuda_scratch(parts * length * (int64_t)sizeof(float)));
     if (parts)
-        with_vectors(name, n, {dx, dy, x}, {b.weight},
-                     [&]<typename T, int V>() { ht_launch(norm_backward_device<T, V>, blocks, threads, shared, b, team); });
+        with_vectors(name, n, {dx, dy, x}, {b.weight}, [&]<typename T, int V>() {
+            void (*kernel)(Backward, Team) = norm_backward_device<T, V, true, TEAM_MOST_THREADS>;
+            if (team.tiles == 1)
+                kernel = norm_backward_device<T, V, false, TEAM_MOST_THREADS>;
+            if (V > 1 && team.tiles == 1 && threads.x * threads.y <= TEAM_FEW_THREADS)
+                kernel = norm_backward_device<T, V, false, (V > 1 ? TEAM_FEW_THREADS : TEAM_MOST_THREADS)>;
+            ht_launch(kernel, blocks, threads, shared, b, team);
+        });
     ht_launch(join_parts_device, ht_blocks(length, HT_WARP), dim3(HT_WARP, HT_MOST_WARPS), 0, b.dweight, b.dbias, b.part, parts, n);
 }
 

@@ -19,11 +19,12 @@
 #include "cuda/views.h"
 
 enum {
-    TEAM_ELEMENTS = 16,                           // of a row in the registers of a thread
-    TEAM_BLOCK_WARPS = 8,                         // of a block of small teams
-    TEAM_MOST_WARPS = 16,                         // of a team
-    TEAM_WARP_ELEMENTS = HT_WARP * TEAM_ELEMENTS, // of a row in a warp
-    TEAM_MOST_THREADS = TEAM_MOST_WARPS * HT_WARP // of a block
+    TEAM_ELEMENTS = 16,                            // of a row in the registers of a thread
+    TEAM_BLOCK_WARPS = 8,                          // of a block of small teams
+    TEAM_MOST_WARPS = 16,                          // of a team
+    TEAM_WARP_ELEMENTS = HT_WARP * TEAM_ELEMENTS,  // of a row in a warp
+    TEAM_MOST_THREADS = TEAM_MOST_WARPS * HT_WARP, // of a block
+    TEAM_FEW_THREADS = TEAM_BLOCK_WARPS * HT_WARP  // of a block of small teams
 };
 
 typedef struct Team {
