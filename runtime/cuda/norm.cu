@@ -4,6 +4,9 @@
 
 enum { FORWARD_BLOCKS = 8, BACKWARD_THREADS = 768 }; // of a multiprocessor
 
+/* Threads of a multiprocessor for which a forward's registers suffice. */
+template <typename T, int V> constexpr int FORWARD_THREADS = V == 1 ? 512 : sizeof(T) == 2 ? 1024 : 768;
+
 /* What a forward works on: mean NULL where it is not subtracted, weight and bias NULL or vectors. */
 typedef struct Forward {
     const void *x;
@@ -69,7 +72,9 @@ template <typename T, int V> static __device__ inline void forward_row(const For
     }
 }
 
-template <typename T, int V> __global__ void __launch_bounds__(TEAM_MOST_THREADS) norm_device(Forward f, Team team)
+/* THREADS: the most that a block has; fewer of them leave registers for more blocks. */
+template <typename T, int V, int THREADS>
+__global__ void __launch_bounds__(THREADS, (FORWARD_THREADS<T, V>) / THREADS) norm_device(Forward f, Team team)
 {
     for (int64_t first = team_first(); first < team.rows; first += team_step())
         forward_row<T, V>(f, team, team_row(team, first));
@@ -86,7 +91,9 @@ static void forward(const char *name, const ht_call *call, Forward f)
     if (team.rows == 0 || n == 0)
         return;
     with_vectors(name, n, {x, y}, {f.weight, f.bias}, [&]<typename T, int V>() {
-        ht_launch(norm_device<T, V>, team_blocks(team, FORWARD_BLOCKS), team_threads(team), 0, f, team);
+        const bool few = team.warps * team.teams * HT_WARP <= TEAM_FEW_THREADS;
+        const auto kernel = few ? norm_device<T, V, TEAM_FEW_THREADS> : norm_device<T, V, TEAM_MOST_THREADS>;
+        ht_launch(kernel, team_blocks(team, FORWARD_BLOCKS), team_threads(team), 0, f, team);
     });
 }
 
