@@ -15,7 +15,7 @@ enum {
     UNITS_EACH = 8, // a thread's share of a span
     SPAN = THREADS * UNITS_EACH,
     MOVE_DIMS = 4, // of a move in a launch; outer ones become moves of their own
-    BATCH = 100,   // moves of a launch, at most
+    BATCH = 30,    // moves of a launch, at most: with all CUDA 12 a kernel's arguments have 4 KB
     FEW = 4,       // and of most launches
     WIDEST = 16    // bytes of a unit
 };

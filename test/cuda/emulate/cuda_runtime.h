@@ -303,6 +303,7 @@ template <typename... Parameters>
 static inline void ht_emulated_launch(dim3 grid, dim3 block, size_t shared, cudaStream_t stream, void (*kernel)(Parameters...),
                                       std::type_identity_t<Parameters>... arguments)
 {
+    static_assert((sizeof(Parameters) + ... + 0) <= 4096, "a kernel's arguments have 4 KB; more only from CUDA 12.1 on");
     [[maybe_unused]] int number = 0;
     ht_emulated_check_launch(grid, block, shared);
     (ht_emulated_check(++number, arguments), ...);
