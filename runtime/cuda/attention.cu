@@ -51,12 +51,15 @@ AttentionResult attention_result(const ht_view *view)
 {
     if (view->dtype != HT_F32 && view->dtype != HT_BF16)
         ht_fail("attention writes f32 or bf16");
-    return {view->data, view->dtype == HT_BF16};
+    const bool bf16 = view->dtype == HT_BF16;
+    const size_t pair = 2 * (bf16 ? sizeof(__nv_bfloat16) : sizeof(float));
+    return {view->data, bf16, view->extent[view->rank - 1] % 2 == 0 && (uintptr_t)view->data % pair == 0};
 }
 
 /* ---- one block of queries ---- */
 
-/* The running maximum and sum of this thread's rows; sums are over the thread's own columns. */
+/* A running maximum and the sum of this thread's rows; sums are over the thread's own columns. The maximum, `peak`, only has to keep the
+ * exponentials in range, so it stays where it is until a score exceeds it by much: most tiles leave all sums alone. */
 template <typename E> struct RunningSoftmax {
     float peak[E::thread_rows], sum[E::thread_rows];
 
@@ -69,24 +72,43 @@ template <typename E> struct RunningSoftmax {
         }
     }
 
-    /* Takes a tile of scores, which become 2^(scale * (score - peak)). Earlier sums o shrink to the new maximum. */
+    /* Takes a tile of scores, which become 2^(scale * (score - peak)). */
     template <typename Sums> __device__ __forceinline__ void take(typename E::Scores &s, Sums &o, float scale)
     {
+        const float slack = 8; // so much a score may exceed the peak, as an exponent of 2
+        float top[E::thread_rows];
+        bool rises = false;
 #pragma unroll
         for (int r = 0; r < E::thread_rows; r++) {
-            float top = peak[r];
+            top[r] = s(r, 0);
 #pragma unroll
-            for (int c = 0; c < E::thread_columns; c++)
-                top = fmaxf(top, s(r, c));
-            top = E::row_max(top);
-            float base = top == -INFINITY ? 0.0f : top * scale, factor = E::exp2(peak[r] * scale - base), add = 0;
+            for (int c = 1; c < E::thread_columns; c++)
+                top[r] = fmaxf(top[r], s(r, c));
+            rises = rises || (top[r] - peak[r]) * scale > slack;
+        }
+        if (__any_sync(0xffffffffu, rises))
+            rise(top, o, scale);
+#pragma unroll
+        for (int r = 0; r < E::thread_rows; r++) {
+            float base = peak[r] == -INFINITY ? 0.0f : peak[r] * scale;
 #pragma unroll
             for (int c = 0; c < E::thread_columns; c++) {
                 s(r, c) = E::exp2(s(r, c) * scale - base);
-                add += s(r, c);
+                sum[r] += s(r, c);
             }
-            peak[r] = top;
-            sum[r] = sum[r] * factor + add;
+        }
+    }
+
+  private:
+    /* The peaks become the maximum of the rows so far; what was summed shrinks accordingly. */
+    template <typename Sums> __device__ __forceinline__ void rise(const float (&top)[E::thread_rows], Sums &o, float scale)
+    {
+#pragma unroll
+        for (int r = 0; r < E::thread_rows; r++) {
+            float old = peak[r];
+            peak[r] = E::row_max(fmaxf(old, top[r]));
+            float factor = peak[r] == -INFINITY ? 1.0f : E::exp2((old - peak[r]) * scale);
+            sum[r] *= factor;
 #pragma unroll
             for (int c = 0; c < Sums::columns; c++)
                 o(r, c) *= factor;
@@ -102,7 +124,7 @@ static __global__ void __launch_bounds__(E::threads) attention_device(AttentionS
     constexpr int D = E::D, tile = E::COLUMNS * D;
     HT_SHARED(T, q_tile);
     T *k_tiles = q_tile + E::ROWS * D, *v_tiles = k_tiles + E::buffers * tile, *scratch = v_tiles + E::buffers * tile;
-    const QueryBlock<E> at(a);
+    const QueryBlock<E> at(a, {0, a.batch * a.groups, 0, a.s});
     const Rows<T> queries = attention_query_rows(a, q, at.b, at.query, at.h);
     auto load = [&](int it, int buffer) {
         at.load(a, k_tiles + buffer * tile, k, it);

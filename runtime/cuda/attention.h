@@ -1,8 +1,8 @@
 /* Attention on a GPU: what the forward and the backward kernels share. C++ only.
  *
  * A block of threads owns some rows of a matrix of scores (queries, or keys for the gradients of keys and values) and goes through the
- * columns a tile at a time; no matrix of scores is kept (Dao: FlashAttention-2, 2023). Nothing is added with atomics, so results are the
- * same bits each time: the gradients of queries and those of keys are two kernels that each compute the scores again.
+ * columns a tile at a time; no whole matrix of scores is kept (Dao: FlashAttention-2, 2023). Nothing is added with atomics, so results are
+ * the same bits each time.
  *
  * The kernels are written once, for an engine (attention_engine.h): tensor cores for bf16, plain arithmetic for f32.
  *
@@ -34,10 +34,13 @@ AttentionShape attention_shape(const ht_view *q, const ht_view *k, const ht_view
 /* Ends the program unless a view has the type of `like`. Notes in the shape when its rows cannot be copied 16 bytes at a time. */
 void attention_same_type(AttentionShape *a, const ht_view *view, const ht_view *like);
 
+/* How many bytes of scores the backward of a call keeps at a time, where that leaves a GPU enough work; 512 MiB unless a test says else. */
+extern int64_t attention_kept_bytes;
+
 /* Where a result's elements go. */
 typedef struct AttentionResult {
     void *data;
-    int bf16;
+    int bf16, pairs; // pairs: an element in an even column and the next one can be stored at once
 } AttentionResult;
 
 AttentionResult attention_result(const ht_view *view);
@@ -70,18 +73,25 @@ template <typename T> static __device__ __forceinline__ Rows<T> attention_key_ro
     return {x + attention_key(a, b, j, g), (int64_t)a.groups * a.d, a.t - j, a.d, a.aligned != 0};
 }
 
+/* Part of a call: `pairs` of all pairs of a batch and a group, from `pair` on, with the queries from `query` to before `end` of all their
+ * heads. Pairs and their heads are numbered through all batches. */
+typedef struct AttentionPart {
+    int pair, pairs, query, end;
+} AttentionPart;
+
 /* A block that owns E::ROWS queries of a head, from `query` on, and goes through `count` tiles of keys. Blocks that see most keys come
  * first. */
 template <typename E> struct QueryBlock {
     int b, h, g, query, count;
 
-    explicit __device__ __forceinline__ QueryBlock(const AttentionShape &a)
+    __device__ __forceinline__ QueryBlock(const AttentionShape &a, const AttentionPart &part)
     {
-        int pairs = a.batch * a.heads, pair = (int)blockIdx.x % pairs, last = (int)(gridDim.x / (unsigned)pairs) - 1;
-        b = pair / a.heads;
-        h = pair % a.heads;
-        g = h / (a.heads / a.groups);
-        query = (last - (int)blockIdx.x / pairs) * E::ROWS;
+        int shared = a.heads / a.groups, heads = part.pairs * shared, head = part.pair * shared + (int)blockIdx.x % heads;
+        int last = (int)(gridDim.x / (unsigned)heads) - 1;
+        b = head / a.heads;
+        h = head % a.heads;
+        g = h / shared;
+        query = part.query + (last - (int)blockIdx.x / heads) * E::ROWS;
         int end = a.causal && query + E::ROWS < a.t ? query + E::ROWS : a.t;
         count = attention_blocks(end, E::COLUMNS);
     }
@@ -137,12 +147,21 @@ static __device__ __forceinline__ void attention_hide(const AttentionShape &a, i
     }
 }
 
-static __device__ inline void attention_store(const AttentionResult &to, int64_t at, float value)
+static __device__ __forceinline__ void attention_store(const AttentionResult &to, int64_t at, float value)
 {
     if (to.bf16)
         ((__nv_bfloat16 *)to.data)[at] = __float2bfloat16(value);
     else
         ((float *)to.data)[at] = value;
+}
+
+/* Two neighbours, where to.pairs. */
+static __device__ __forceinline__ void attention_store(const AttentionResult &to, int64_t at, float value, float next)
+{
+    if (to.bf16)
+        *(uint32_t *)((__nv_bfloat16 *)to.data + at) = tensor_pack(value, next);
+    else
+        *(float2 *)((float *)to.data + at) = make_float2(value, next);
 }
 
 /* Stores this thread's part of the rows that a block owns, times `factor(row of the thread)`. `at` is the element of the block's first
@@ -157,9 +176,17 @@ static __device__ __forceinline__ void attention_store_rows(const AttentionResul
             continue;
         float by = factor(r);
 #pragma unroll
-        for (int c = 0; c < Sums::columns; c++)
-            if (first + E::column(c) < rows.d)
-                attention_store(to, at + E::row(r) * rows.pitch + first + E::column(c), sums(r, c) * by);
+        for (int c = 0; c < Sums::columns; c += E::pairs ? 2 : 1) {
+            int column = first + Sums::column(c);
+            int64_t place = at + E::row(r) * rows.pitch + column;
+            if (E::pairs && to.pairs && column < rows.d) {
+                attention_store(to, place, sums(r, c) * by, sums(r, c + 1) * by);
+                continue;
+            }
+            for (int i = 0; i < (E::pairs ? 2 : 1); i++)
+                if (column + i < rows.d)
+                    attention_store(to, place + i, sums(r, c + i) * by);
+        }
     }
 }
 

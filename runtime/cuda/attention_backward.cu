@@ -3,8 +3,12 @@
  *     ds = p (dp - delta),  delta = the dot product of dy and y
  *     dv = pᵀ dy,  dk = scale * dsᵀ q,  dq = scale * ds k
  *
- * The scores of a tile are computed again from q, k and lse: by the kernel for dk and dv with a row for each key, by the one for dq with a
- * row for each query. Several query heads that share keys are summed in order by the block that owns the keys.
+ * These are five products, p from q, k and lse being one. A first kernel has a row for each key: it computes all but dq, and keeps dsᵀ.
+ * A second one has a row for each query and makes dq of what was kept. Several query heads that share keys are summed in order by the
+ * block that owns the keys.
+ *
+ * Only a part of ds is kept at a time: that of some heads or, where these have too many scores, of some of their queries. Then the sums of
+ * dk and dv wait in memory, in f32, for the next queries.
  */
 #include "cuda/attention.h"
 
@@ -13,76 +17,98 @@
 
 #include <math.h>
 
-/* What the backward kernels read. */
-template <typename T> struct BackwardOperands {
-    const T *dy, *q, *k, *v, *y;
-    const float *lse, *delta; // [b.., s, h]
-};
+int64_t attention_kept_bytes = INT64_C(512) << 20;
 
-/* ---- delta ---- */
+/* Queries of a part are a multiple of this, which all tiles divide. */
+static constexpr int part_queries = 128;
 
-/* A warp for each row of y. */
-template <typename T> static __global__ void delta_device(float *delta, const T *dy, const T *y, int64_t rows, int d)
-{
-    int64_t row = ht_thread() / warpSize;
-    if (row >= rows)
-        return;
-    float sum = 0;
-    for (int i = (int)threadIdx.x % warpSize; i < d; i += warpSize)
-        sum += (float)dy[row * d + i] * (float)y[row * d + i];
-    for (int distance = warpSize / 2; distance > 0; distance /= 2)
-        sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-    if (threadIdx.x % (unsigned)warpSize == 0)
-        delta[row] = sum;
-}
-
-template <typename T> static const float *fill_delta(const AttentionShape *a, const T *dy, const T *y)
-{
-    const int threads = 256, rows_a_block = threads / 32;
-    int64_t rows = (int64_t)a->batch * a->s * a->heads;
-    float *delta = (float *)cuda_scratch(rows * (int64_t)sizeof(float));
-    if (rows > 0)
-        ht_launch(delta_device<T>, (unsigned)((rows + rows_a_block - 1) / rows_a_block), threads, 0, delta, dy, y, rows, a->d);
-    return delta;
-}
-
-/* ---- scores again ---- */
-
-/* What the rows of scores of E::COLUMNS queries need: lse in units of log(2), and delta. */
+/* lse of a query in units of log(2), and delta. A query that sees nothing has lse minus infinity; it and what lies beyond the last query
+ * get zeros, which with hidden scores or q and dy of 0 make gradients of 0. */
 struct Statistics {
     float base, delta;
 };
 
-/* Those of query i. A query that sees nothing has lse minus infinity; it and what lies beyond the last query get zeros, which with hidden
- * scores or q and dy of 0 make gradients of 0. */
-static __device__ __forceinline__ Statistics statistics_of(const AttentionShape &a, const float *lse, const float *delta, int b, int i,
-                                                           int h)
+/* What the backward kernels read. */
+template <typename T> struct BackwardOperands {
+    const T *dy, *q, *k, *v;
+    const Statistics *statistics; // [b.., h, queries]
+    int queries;                  // s, rounded up to part_queries
+};
+
+/* The kept scores of a part: [head of the part][key][query of the part], for each head as an engine keeps them. */
+template <typename T> struct KeptScores {
+    T *data;
+    int keys, queries; // rounded up to whole tiles
+
+    __device__ __forceinline__ int pitch() const { return queries / kept_side; }
+    __device__ __forceinline__ T *at(int head, int key, int query) const
+    {
+        return data + (int64_t)head * keys * queries + kept_matrix(key / kept_side, query / kept_side, pitch());
+    }
+};
+
+/* ---- statistics ---- */
+
+/* This lane's part of the dot product of two rows of d elements, V at a time. */
+template <int V, typename T> static __device__ __forceinline__ float lane_dot(const T *x, const T *y, int d)
 {
-    int64_t row = ((int64_t)b * a.s + i) * a.heads + h;
-    if (i >= a.s || lse[row] == -INFINITY)
-        return {0, 0};
-    return {lse[row] * log2_e, delta[row]};
+    struct alignas(V * sizeof(T)) Vector {
+        T element[V];
+    };
+    float sum = 0;
+    for (int i = (int)threadIdx.x % warpSize * V; i < d; i += warpSize * V) {
+        Vector a = *(const Vector *)(x + i), b = *(const Vector *)(y + i);
+#pragma unroll
+        for (int v = 0; v < V; v++)
+            sum += (float)a.element[v] * (float)b.element[v];
+    }
+    return sum;
+}
+
+/* A warp for each query of a head, and for each place behind the last one. */
+template <typename T>
+static __global__ void statistics_device(AttentionShape a, Statistics *statistics, const T *dy, const T *y, const float *lse, int queries)
+{
+    int64_t row = ht_thread() / warpSize, head = row / queries;
+    int i = (int)(row % queries), h = (int)(head % a.heads), b = (int)(head / a.heads);
+    if (b >= a.batch)
+        return;
+    Statistics of = {0, 0};
+    if (i < a.s) {
+        int64_t at = attention_query(a, b, i, h);
+        float top = lse[at / a.d], sum = a.aligned ? lane_dot<4>(dy + at, y + at, a.d) : lane_dot<1>(dy + at, y + at, a.d);
+        for (int distance = warpSize / 2; distance > 0; distance /= 2)
+            sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+        if (top != -INFINITY)
+            of = {top * log2_e, sum};
+    }
+    if (threadIdx.x % (unsigned)warpSize == 0)
+        statistics[row] = of;
 }
 
 /* ---- dk and dv ---- */
 
-/* A block that owns E::ROWS keys of a group, from `key` on, and W of the d columns of dk and dv. It goes through `tiles` tiles of queries,
- * from the first that sees a key, for each of the heads that share the group. */
+/* A block that owns E::ROWS keys of a group, from `key` on, and W of the d columns of dk and dv. It goes through `tiles` tiles of a part's
+ * queries, from the first that sees a key, for each of the heads that share the group. */
 template <typename E, int W> struct KeyBlock {
-    int b, g, key, first_column, first_tile, tiles, heads;
+    int b, g, pair, key, first_column, first_tile, tiles, heads;
 
-    explicit __device__ __forceinline__ KeyBlock(const AttentionShape &a)
+    __device__ __forceinline__ KeyBlock(const AttentionShape &a, const AttentionPart &part)
     {
         constexpr int slices = E::D / W;
-        int task = (int)blockIdx.x / slices, pairs = a.batch * a.groups, pair = task % pairs;
+        int task = (int)blockIdx.x / slices;
         first_column = (int)blockIdx.x % slices * W;
-        b = pair / a.groups;
-        g = pair % a.groups;
-        key = task / pairs * E::ROWS;
-        first_tile = a.causal ? key / E::COLUMNS : 0;
-        tiles = max(attention_blocks(a.s, E::COLUMNS) - first_tile, 0);
+        pair = task % part.pairs;
+        b = (part.pair + pair) / a.groups;
+        g = (part.pair + pair) % a.groups;
+        key = task / part.pairs * E::ROWS;
+        first_tile = max(a.causal ? first_query(key) : 0, part.query) / E::COLUMNS;
+        tiles = max(attention_blocks(part.end, E::COLUMNS) - first_tile, 0);
         heads = a.heads / a.groups;
     }
+
+    /* The first query of those whose scores with a key are computed, under `causal`. */
+    static __device__ __forceinline__ int first_query(int of_key) { return of_key / E::ROWS * E::ROWS / E::COLUMNS * E::COLUMNS; }
 
     __device__ __forceinline__ int head(int it) const { return g * heads + it / tiles; }
     __device__ __forceinline__ int query(int it) const { return (first_tile + it % tiles) * E::COLUMNS; }
@@ -92,35 +118,82 @@ template <typename E, int W> struct KeyBlock {
     {
         tile_load<E, E::COLUMNS>(tile, attention_query_rows(a, x, b, query(it), head(it)));
     }
+
+    /* The same for the statistics of its queries. */
+    __device__ __forceinline__ void load(const AttentionShape &a, Statistics *to, const BackwardOperands<typename E::T> &in, int it) const
+    {
+        constexpr int piece = 16 / (int)sizeof(Statistics);
+        static_assert(E::COLUMNS / piece <= E::threads, "a piece a thread");
+        const Statistics *from = in.statistics + ((int64_t)b * a.heads + head(it)) * in.queries + query(it);
+        if ((int)threadIdx.x < E::COLUMNS / piece)
+            copy_begin(to + threadIdx.x * piece, from + threadIdx.x * piece, true);
+    }
+
+    /* Where the scores of tile `it` are kept. */
+    __device__ __forceinline__ typename E::T *kept(const KeptScores<typename E::T> &in, const AttentionPart &part, int it) const
+    {
+        return in.at(pair * heads + it / tiles, key, query(it) - part.query);
+    }
+};
+
+/* This thread's place for a block's sums in the carry: CARRY floats, E::threads apart. */
+template <typename E, typename Sums> struct Carry {
+    static constexpr int count = E::thread_rows * Sums::columns;
+    float *place;
+
+    __device__ __forceinline__ Carry(float *carry, int which)
+        : place(carry + ((int64_t)blockIdx.x * 2 + which) * count * E::threads + threadIdx.x)
+    {
+    }
+
+    __device__ __forceinline__ void take(Sums &sums) const
+    {
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            sums(i / Sums::columns, i % Sums::columns) = place[(int64_t)i * E::threads];
+    }
+
+    __device__ __forceinline__ void leave(const Sums &sums) const
+    {
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            place[(int64_t)i * E::threads] = sums(i / Sums::columns, i % Sums::columns);
+    }
 };
 
 template <typename E, int W>
 static __global__ void __launch_bounds__(E::threads)
-    attention_keys_device(AttentionShape a, BackwardOperands<typename E::T> in, AttentionResult dk, AttentionResult dv)
+    attention_keys_device(AttentionShape a, AttentionPart part, BackwardOperands<typename E::T> in, KeptScores<typename E::T> kept,
+                          float *carry, AttentionResult dk, AttentionResult dv)
 {
     using T = typename E::T;
+    using Sums = typename E::template Sums<W>;
     constexpr int D = E::D, tile = E::COLUMNS * D;
     HT_SHARED(T, k_tile);
     T *v_tile = k_tile + E::ROWS * D, *q_tiles = v_tile + E::ROWS * D, *dy_tiles = q_tiles + E::buffers * tile;
     Statistics *statistics = (Statistics *)(dy_tiles + E::buffers * tile);
-    void *scratch = statistics + E::buffers * E::COLUMNS;
-    const KeyBlock<E, W> at(a);
+    T *scratch = (T *)(statistics + E::buffers * E::COLUMNS), *passed_p = scratch, *passed_ds = passed_p + E::ROWS * E::COLUMNS;
+    constexpr int passed_pitch = E::COLUMNS / kept_side;
+    const KeyBlock<E, W> at(a, part);
     const Rows<T> keys = attention_key_rows(a, in.k, at.b, at.key, at.g);
     const int count = at.tiles * at.heads;
     auto load = [&](int it, int buffer) {
         at.load(a, q_tiles + buffer * tile, in.q, it);
         at.load(a, dy_tiles + buffer * tile, in.dy, it);
-        for (int i = (int)threadIdx.x; i < E::COLUMNS; i += E::threads)
-            statistics[buffer * E::COLUMNS + i] = statistics_of(a, in.lse, in.delta, at.b, at.query(it) + i, at.head(it));
+        at.load(a, statistics + buffer * E::COLUMNS, in, it);
     };
     tile_load<E, E::ROWS>(k_tile, keys);
     tile_load<E, E::ROWS>(v_tile, attention_key_rows(a, in.v, at.b, at.key, at.g));
     tile_begin<E::buffers>(count, load);
 
     const float scale = a.scale * log2_e;
-    typename E::template Sums<W> to_dk, to_dv;
+    Sums to_dk, to_dv;
     E::clear(to_dk);
     E::clear(to_dv);
+    if (part.query > 0) {
+        Carry<E, Sums>(carry, 0).take(to_dk);
+        Carry<E, Sums>(carry, 1).take(to_dv);
+    }
     for (int it = 0; it < count; it++) {
         int buffer = tile_next<E::buffers>(it, count, load);
         const Statistics *of = statistics + buffer * E::COLUMNS;
@@ -129,10 +202,27 @@ static __global__ void __launch_bounds__(E::threads)
         if (attention_is_cut(a, at.query(it), at.key, E::ROWS))
             attention_hide<E, true>(a, at.b, at.key, at.query(it), p);
         for_each_score<E>([&](int r, int c) { p(r, c) = E::exp2(p(r, c) * scale - of[E::column(c)].base); });
-        E::add(to_dv, p, dy_tiles + buffer * tile, at.first_column, scratch);
+        if constexpr (E::passes)
+            E::keep(passed_p, passed_pitch, p);
+        else
+            E::add(to_dv, p, dy_tiles + buffer * tile, at.first_column, scratch);
         E::score(ds, v_tile, dy_tiles + buffer * tile);
         for_each_score<E>([&](int r, int c) { ds(r, c) = p(r, c) * (ds(r, c) - of[E::column(c)].delta); });
-        E::add(to_dk, ds, q_tiles + buffer * tile, at.first_column, scratch);
+        if (at.first_column == 0)
+            E::keep(at.kept(kept, part, it), kept.pitch(), ds);
+        if constexpr (E::passes) {
+            E::keep(passed_ds, passed_pitch, ds);
+            __syncthreads();
+            E::add_passed(to_dv, passed_p, dy_tiles + buffer * tile, at.first_column);
+            E::add_passed(to_dk, passed_ds, q_tiles + buffer * tile, at.first_column);
+        } else {
+            E::add(to_dk, ds, q_tiles + buffer * tile, at.first_column, scratch);
+        }
+    }
+    if (part.end < a.s) {
+        Carry<E, Sums>(carry, 0).leave(to_dk);
+        Carry<E, Sums>(carry, 1).leave(to_dv);
+        return;
     }
     int64_t first = attention_key(a, at.b, at.key, at.g);
     attention_store_rows<E>(dk, first, keys, at.first_column, to_dk, [&](int) { return a.scale; });
@@ -141,77 +231,129 @@ static __global__ void __launch_bounds__(E::threads)
 
 /* ---- dq ---- */
 
-template <typename E>
-static __global__ void __launch_bounds__(E::threads)
-    attention_queries_device(AttentionShape a, BackwardOperands<typename E::T> in, AttentionResult dq)
+/* E: the engine here; K: the one that kept the scores. */
+template <typename E, typename K>
+static __global__ void __launch_bounds__(E::threads) attention_queries_device(AttentionShape a, AttentionPart part, const typename E::T *k,
+                                                                              KeptScores<typename E::T> kept, AttentionResult dq)
 {
     using T = typename E::T;
-    constexpr int D = E::D, tile = E::COLUMNS * D;
-    HT_SHARED(T, q_tile);
-    T *dy_tile = q_tile + E::ROWS * D, *k_tiles = dy_tile + E::ROWS * D, *v_tiles = k_tiles + E::buffers * tile;
-    void *scratch = v_tiles + E::buffers * tile;
-    const QueryBlock<E> at(a);
-    const Rows<T> queries = attention_query_rows(a, in.q, at.b, at.query, at.h);
+    constexpr int D = E::D, tile = E::COLUMNS * D, scores = E::COLUMNS * E::ROWS;
+    HT_SHARED(T, k_tiles);
+    T *kept_tiles = k_tiles + E::buffers * tile, *scratch = kept_tiles + E::buffers * scores;
+    const QueryBlock<E> at(a, part);
+    const int head = at.b * a.heads + at.h - part.pair * (a.heads / a.groups);
     auto load = [&](int it, int buffer) {
-        at.load(a, k_tiles + buffer * tile, in.k, it);
-        at.load(a, v_tiles + buffer * tile, in.v, it);
+        int first = it * E::COLUMNS;
+        at.load(a, k_tiles + buffer * tile, k, it);
+        kept_load<E>(kept_tiles + buffer * scores, kept.at(head, first, at.query - part.query), kept.pitch(), [&](int i, int j) {
+            int key = first + i * kept_side, query = at.query + j * kept_side;
+            return key < a.t && query < a.s && (!a.causal || query >= KeyBlock<K, K::D>::first_query(key));
+        });
     };
-    tile_load<E, E::ROWS>(q_tile, queries);
-    tile_load<E, E::ROWS>(dy_tile, attention_query_rows(a, in.dy, at.b, at.query, at.h));
     tile_begin<E::buffers>(at.count, load);
 
-    Statistics of[E::thread_rows];
-#pragma unroll
-    for (int r = 0; r < E::thread_rows; r++)
-        of[r] = statistics_of(a, in.lse, in.delta, at.b, at.query + E::row(r), at.h);
-    const float scale = a.scale * log2_e;
     typename E::template Sums<D> to_dq;
     E::clear(to_dq);
     for (int it = 0; it < at.count; it++) {
-        int buffer = tile_next<E::buffers>(it, at.count, load), key = it * E::COLUMNS;
-        typename E::Scores p, ds;
-        E::score(p, q_tile, k_tiles + buffer * tile);
-        if (attention_is_cut(a, at.query, key, E::COLUMNS))
-            attention_hide<E, false>(a, at.b, at.query, key, p);
-        E::score(ds, dy_tile, v_tiles + buffer * tile);
-        for_each_score<E>([&](int r, int c) { ds(r, c) = E::exp2(p(r, c) * scale - of[r].base) * (ds(r, c) - of[r].delta); });
-        E::add(to_dq, ds, k_tiles + buffer * tile, 0, scratch);
+        int buffer = tile_next<E::buffers>(it, at.count, load);
+        E::add_kept(to_dq, kept_tiles + buffer * scores, k_tiles + buffer * tile, scratch);
     }
+    const Rows<T> queries = attention_query_rows(a, k, at.b, at.query, at.h);
     int64_t first = attention_query(a, at.b, at.query, at.h);
     attention_store_rows<E>(dq, first, queries, 0, to_dq, [&](int) { return a.scale; });
 }
 
 /* ---- calls ---- */
 
-template <typename E> static void launch(const AttentionShape *a, const ht_call *call)
+static int rounded_up(int n, int unit) { return attention_blocks(n, unit) * unit; }
+
+/* The first part of a call whose heads have `row_bytes` of scores a query, and `blocks` of keys a pair: whole heads where they fit, else
+ * as many as make work for a GPU, with some of their queries. The others follow from it. */
+static AttentionPart first_part(const AttentionShape *a, int64_t row_bytes, int blocks)
 {
-    using T = typename E::T;
-    constexpr int width = E::D < 128 ? E::D : 128; // of dk and dv: both sums of a wider head would not fit into registers
+    const int64_t busy_blocks = 1024, all = (int64_t)a->batch * a->groups, shared = a->heads / a->groups;
+    int64_t rows = attention_kept_bytes / (row_bytes > 0 ? row_bytes : 1), of_pair = shared * rounded_up(a->s, part_queries);
+    int64_t fitting = of_pair > 0 ? rows / of_pair : all, busy = (busy_blocks + blocks) / (blocks > 0 ? blocks : 1);
+    int64_t pairs = fitting > busy ? fitting : busy;
+    pairs = pairs < all ? pairs : all;
+    pairs = (all + (all + pairs - 1) / pairs - 1) / ((all + pairs - 1) / pairs);
+    int64_t queries = fitting >= pairs ? a->s : rows / (pairs * shared) / part_queries * part_queries;
+    queries = queries < part_queries ? part_queries : queries;
+    return {0, (int)pairs, 0, queries < a->s ? (int)queries : a->s};
+}
+
+/* The memory of a call, from one cuda_scratch. */
+template <typename T> struct BackwardMemory {
+    Statistics *statistics;
+    T *kept;
+    float *carry;
+};
+
+template <typename T> static BackwardMemory<T> backward_memory(int64_t statistics, int64_t kept, int64_t carry)
+{
+    const int64_t unit = 256;
+    auto room = [&](int64_t bytes) { return (bytes + unit - 1) / unit * unit; };
+    int64_t first = room(statistics * (int64_t)sizeof(Statistics)), second = room(kept * (int64_t)sizeof(T));
+    char *memory = (char *)cuda_scratch(first + second + room(carry * (int64_t)sizeof(float)));
+    return {(Statistics *)memory, (T *)(memory + first), (float *)(memory + first + second)};
+}
+
+template <typename T> static void fill_statistics(const AttentionShape *a, const ht_view *in, Statistics *statistics, int queries)
+{
+    const int threads = 256, rows_a_block = threads / 32;
+    int64_t rows = (int64_t)a->batch * a->heads * queries;
+    if (rows > 0)
+        ht_launch(statistics_device<T>, (unsigned)((rows + rows_a_block - 1) / rows_a_block), threads, 0, *a, statistics,
+                  (const T *)in[0].data, (const T *)in[4].data, (const float *)in[5].data, queries);
+}
+
+/* K: the engine with a row for each key; Q: the one with a row for each query. */
+template <typename K, typename Q> static void launch(const AttentionShape *a, const ht_call *call)
+{
+    using T = typename K::T;
+    static_assert(K::ROWS % Q::COLUMNS == 0 && part_queries % Q::ROWS == 0 && part_queries % K::COLUMNS == 0, "whole tiles are kept");
+    constexpr int width = K::D < 128 ? K::D : 128; // of dk and dv: both sums of a wider head would not fit into registers
+    constexpr size_t keys_shared = (size_t)(2 * K::ROWS + 2 * K::buffers * K::COLUMNS) * K::D * sizeof(T) +
+                                   (size_t)(K::buffers * K::COLUMNS) * sizeof(Statistics) + K::scratch_bytes;
+    constexpr size_t queries_shared = (size_t)(Q::buffers * Q::COLUMNS) * (Q::D + Q::ROWS) * sizeof(T) + Q::scratch_bytes;
     const ht_view *in = call->operand, *out = call->result;
-    BackwardOperands<T> operands = {(const T *)in[0].data,
-                                    (const T *)in[1].data,
-                                    (const T *)in[2].data,
-                                    (const T *)in[3].data,
-                                    (const T *)in[4].data,
-                                    (const float *)in[5].data,
-                                    nullptr};
-    operands.delta = fill_delta(a, operands.dy, operands.y);
-    size_t tiles = (size_t)(2 * E::ROWS + 2 * E::buffers * E::COLUMNS) * E::D * sizeof(T) + E::scratch_bytes;
-    size_t statistics = (size_t)(E::buffers * E::COLUMNS) * sizeof(Statistics);
-    unsigned key_blocks = (unsigned)(a->batch * a->groups * attention_blocks(a->t, E::ROWS) * (E::D / width));
-    unsigned query_blocks = (unsigned)(a->batch * a->heads * attention_blocks(a->s, E::ROWS));
-    if (key_blocks > 0)
-        ht_launch(attention_keys_device<E, width>, key_blocks, E::threads, tiles + statistics, *a, operands, attention_result(&out[1]),
-                  attention_result(&out[2]));
-    if (query_blocks > 0)
-        ht_launch(attention_queries_device<E>, query_blocks, E::threads, tiles, *a, operands, attention_result(&out[0]));
+    const int all = a->batch * a->groups, keys = rounded_up(a->t, K::ROWS), queries = rounded_up(a->s, part_queries);
+    if (all == 0)
+        return;
+    const int shared = a->heads / a->groups, blocks = keys / K::ROWS * (K::D / width);
+    AttentionPart part = first_part(a, (int64_t)keys * (int64_t)sizeof(T), blocks);
+    const int pairs = part.pairs, step = part.end;
+    const int64_t kept_count = (int64_t)pairs * shared * keys * rounded_up(step, part_queries);
+    const int64_t carry_count = step < a->s ? (int64_t)pairs * blocks * K::ROWS * width * 2 : 0;
+    const BackwardMemory<T> memory = backward_memory<T>((int64_t)a->batch * a->heads * queries, kept_count, carry_count);
+    const BackwardOperands<T> operands = {(const T *)in[0].data, (const T *)in[1].data, (const T *)in[2].data,
+                                          (const T *)in[3].data, memory.statistics,     queries};
+    fill_statistics<T>(a, in, memory.statistics, queries);
+    for (part.pair = 0; part.pair < all; part.pair += pairs) {
+        part.pairs = min(pairs, all - part.pair);
+        for (part.query = 0; part.query == 0 || part.query < a->s; part.query = part.end) {
+            part.end = min(part.query + step, a->s);
+            const KeptScores<T> kept = {memory.kept, keys, rounded_up(step, part_queries)};
+            unsigned key_blocks = (unsigned)(part.pairs * blocks);
+            unsigned query_blocks = (unsigned)(part.pairs * shared * attention_blocks(part.end - part.query, Q::ROWS));
+            if (key_blocks > 0)
+                ht_launch(attention_keys_device<K, width>, key_blocks, K::threads, keys_shared, *a, part, operands, kept, memory.carry,
+                          attention_result(&out[1]), attention_result(&out[2]));
+            if (query_blocks > 0)
+                ht_launch(attention_queries_device<Q, K>, query_blocks, Q::threads, queries_shared, *a, part, operands.k, kept,
+                          attention_result(&out[0]));
+            if (part.end >= a->s)
+                break;
+        }
+    }
 }
 
 void ht_attention_backward_kernel(const ht_call *call)
 {
     static void (*const launches[2][3])(const AttentionShape *, const ht_call *) = {
-        {launch<PlainEngine<64>>, launch<PlainEngine<128>>, launch<PlainEngine<256>>},
-        {launch<TensorEngine<64, 1, 64>>, launch<TensorEngine<128, 1, 64>>, launch<TensorEngine<256, 1, 32>>},
+        {launch<PlainEngine<64>, PlainEngine<64>>, launch<PlainEngine<128>, PlainEngine<128>>, launch<PlainEngine<256>, PlainEngine<256>>},
+        {launch<TensorEngine<64, 2, 32>, TensorEngine<64, 2, 64>>, launch<TensorEngine<128, 2, 64, 2>, TensorEngine<128, 2, 64>>,
+         launch<TensorEngine<256, 1, 32>, TensorEngine<256, 1, 64>>},
     };
     const ht_view *in = call->operand;
     AttentionShape a = attention_shape(&in[1], &in[2], &in[3], &in[6], call->attr[0].i != 0);

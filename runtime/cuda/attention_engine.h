@@ -4,9 +4,18 @@
  *     E::score(s, a, b);                             s = a bᵀ for the tiles a[ROWS][D], b[COLUMNS][D]
  *     typename E::template Sums<W> o;                this thread's part of ROWS x W sums
  *     E::add(o, s, b, first, scratch);               o += s b[COLUMNS][first ..], s rounded to the tiles' type
+ *     E::keep(to, pitch, s);                         keeps s in global memory, rounded to the tiles' type, as matrices of 8 x 8
+ *     E::add_kept(o, kept, b, scratch);              o += keptᵀ b[COLUMNS] for a tile of kept scores, kept[COLUMNS][ROWS]
  *
- * Both are seen by thread: element (r, c) lies in row E::row(r) and column E::column(c) of the block's matrix. All columns of a row lie in
- * threads of one warp, E::row_max and E::row_sum fold over them.
+ * Both are seen by thread: element (r, c) lies in row E::row(r) and column E::column(c) or Sums::column(c) of the block's matrix. All
+ * columns of a row lie in threads of one warp, E::row_max and E::row_sum fold over them. Where E::pairs, columns c and c + 1 for an even c
+ * are neighbours.
+ *
+ * Where E::passes, the columns of a row lie in several warps, and there is no E::add: scores go through shared memory,
+ *
+ *     E::keep(passed, E::COLUMNS / kept_side, s);
+ *     __syncthreads();
+ *     E::add_passed(o, passed, b, first);            o += s b[COLUMNS][first ..]
  *
  * A tile's row is D elements, in pieces of 16 bytes that are permuted so that neither rows nor columns of pieces meet in a bank of memory.
  */
@@ -75,6 +84,30 @@ template <typename E, int ROWS> static __device__ __forceinline__ void tile_load
     }
 }
 
+/* Kept scores: matrices of 8 x 8 elements, row after row; matrix (i, j) begins at element kept_matrix(i, j, pitch). */
+static constexpr int kept_side = 8, kept_elements = kept_side * kept_side;
+
+static __device__ __forceinline__ constexpr int64_t kept_matrix(int i, int j, int pitch)
+{
+    return ((int64_t)i * pitch + j) * kept_elements;
+}
+
+/* Begins to copy a tile of kept scores, E::COLUMNS x E::ROWS of them, from `from` on; zeros for matrices (i, j) that are not there(i, j).
+ */
+template <typename E, typename There>
+static __device__ __forceinline__ void kept_load(typename E::T *tile, const typename E::T *from, int pitch, There there)
+{
+    using T = typename E::T;
+    constexpr int across = E::ROWS / kept_side, pieces = kept_elements / piece_elements<T>;
+    static_assert(E::COLUMNS / kept_side * across * pieces % E::threads == 0, "every thread copies as many pieces");
+#pragma unroll
+    for (int n = 0; n < E::COLUMNS / kept_side * across * pieces / E::threads; n++) {
+        int at = (int)threadIdx.x + n * E::threads, matrix = at / pieces, i = matrix / across, j = matrix % across;
+        bool valid = there(i, j);
+        copy_begin(tile + at * piece_elements<T>, valid ? from + kept_matrix(i, j, pitch) + at % pieces * piece_elements<T> : from, valid);
+    }
+}
+
 /* A loop over `count` tiles, where load(it, buffer) begins to load one:
  *
  *     tile_begin<buffers>(count, load);
@@ -119,24 +152,31 @@ template <typename E, typename Work> static __device__ __forceinline__ void for_
 
 /* ---- tensor cores, bf16 ---- */
 
-/* Four warps own 16 * PARTS rows each. A warp's fragments are those of tensor_core.h. */
-template <int D_, int PARTS, int COLUMNS_> struct TensorEngine {
+/* Four warps own 16 * PARTS rows each; or ACROSS of them do, and a part of the columns each. A warp's fragments are those of tensor_core.h.
+ *
+ * Shared memory is what limits: a warp loads (rows + columns) / 16 fragments for rows * columns / 128 products. */
+template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
     using T = __nv_bfloat16;
-    static constexpr int D = D_, warps = 4, threads = 32 * warps, ROWS = 16 * PARTS * warps, COLUMNS = COLUMNS_;
-    static constexpr int thread_rows = 2 * PARTS, thread_columns = COLUMNS / 4, buffers = 2, scratch_bytes = 0;
+    static constexpr int D = D_, warps = 4, threads = 32 * warps, ROWS = 16 * PARTS * warps / ACROSS, COLUMNS = COLUMNS_;
+    static constexpr int thread_rows = 2 * PARTS, thread_columns = COLUMNS / ACROSS / 4, buffers = 2;
+    static constexpr bool pairs = true, passes = ACROSS > 1;
+    static constexpr int scratch_bytes = passes ? 2 * ROWS * COLUMNS * (int)sizeof(T) : 0;
 
     template <int W> struct Sums {
-        static constexpr int columns = W / 4;
-        float value[PARTS][W / 8][4];
+        static constexpr int columns = W / ACROSS / 4;
+        float value[PARTS][W / ACROSS / 8][4];
         __device__ __forceinline__ float &operator()(int r, int c) { return value[r / 2][c / 2][r % 2 * 2 + c % 2]; }
         __device__ __forceinline__ float operator()(int r, int c) const { return value[r / 2][c / 2][r % 2 * 2 + c % 2]; }
+        static __device__ __forceinline__ int first_column() { return warp() % ACROSS * (W / ACROSS); }
+        static __device__ __forceinline__ int column(int c) { return first_column() + c / 2 * 8 + lane() % 4 * 2 + c % 2; }
     };
     using Scores = Sums<COLUMNS>;
 
     static __device__ __forceinline__ int lane() { return (int)threadIdx.x % 32; }
-    static __device__ __forceinline__ int first_row() { return (int)threadIdx.x / 32 * 16 * PARTS; }
+    static __device__ __forceinline__ int warp() { return (int)threadIdx.x / 32; }
+    static __device__ __forceinline__ int first_row() { return warp() / ACROSS * 16 * PARTS; }
     static __device__ __forceinline__ int row(int r) { return first_row() + r * 8 + lane() / 4; }
-    static __device__ __forceinline__ int column(int c) { return c / 2 * 8 + lane() % 4 * 2 + c % 2; }
+    static __device__ __forceinline__ int column(int c) { return Scores::column(c); }
     static __device__ __forceinline__ float exp2(float x) { return fast_exp2(x); }
 
     static __device__ __forceinline__ float row_max(float x)
@@ -154,7 +194,7 @@ template <int D_, int PARTS, int COLUMNS_> struct TensorEngine {
     static __device__ __forceinline__ void score(Scores &s, const T *a, const T *b)
     {
         int from_a = at_this_place(tile_offset<D, T>(first_row() + lane() % 16, lane() / 16));
-        int from_b = at_this_place(tile_offset<D, T>(lane() % 8 + lane() / 16 * 8, lane() / 8 % 2));
+        int from_b = at_this_place(tile_offset<D, T>(Scores::first_column() + lane() % 8 + lane() / 16 * 8, lane() / 8 % 2));
         clear(s);
 #pragma unroll
         for (int k = 0; k < D / 16; k++) {
@@ -163,7 +203,7 @@ template <int D_, int PARTS, int COLUMNS_> struct TensorEngine {
             for (int p = 0; p < PARTS; p++)
                 tensor_load(left[p], at(a, from_a ^ tile_offset<D, T>(0, 2 * k), 16 * p));
 #pragma unroll
-            for (int n = 0; n < COLUMNS / 16; n++) {
+            for (int n = 0; n < COLUMNS / ACROSS / 16; n++) {
                 uint32_t right[4];
                 tensor_load(right, at(b, from_b ^ tile_offset<D, T>(0, 2 * k), 16 * n));
                 multiply(s, n, left, right);
@@ -174,21 +214,54 @@ template <int D_, int PARTS, int COLUMNS_> struct TensorEngine {
     /* `first` is a multiple of 128 or 0; scores stay in registers. */
     template <int W> static __device__ __forceinline__ void add(Sums<W> &o, const Scores &s, const T *b, int first, void *)
     {
+        static_assert(!passes, "a warp has whole rows");
 #pragma unroll
         for (int k = 0; k < COLUMNS / 16; k++) {
-            int from_b = at_this_place(tile_offset<D, T>(lane() % 16, first / 8 ^ lane() / 16));
             uint32_t left[PARTS][4];
 #pragma unroll
             for (int p = 0; p < PARTS; p++)
 #pragma unroll
                 for (int i = 0; i < 4; i++)
                     left[p][i] = tensor_pack(s.value[p][2 * k + i / 2][i % 2 * 2], s.value[p][2 * k + i / 2][i % 2 * 2 + 1]);
+            add_step(o, k, left, b, first);
+        }
+    }
+
+    static __device__ __forceinline__ void keep(T *to, int pitch, const Scores &s)
+    {
 #pragma unroll
-            for (int n = 0; n < W / 16; n++) {
-                uint32_t right[4];
-                tensor_load_transposed(right, at(b, from_b ^ tile_offset<D, T>(0, 2 * n), 16 * k));
-                multiply(o, n, left, right);
-            }
+        for (int r = 0; r < thread_rows; r++)
+#pragma unroll
+            for (int n = 0; n < COLUMNS / ACROSS / kept_side; n++)
+                ((uint32_t *)(to + kept_matrix(first_row() / kept_side + r, Scores::first_column() / kept_side + n, pitch)))[lane()] =
+                    tensor_pack(s.value[r / 2][n][r % 2 * 2], s.value[r / 2][n][r % 2 * 2 + 1]);
+    }
+
+    template <int W> static __device__ __forceinline__ void add_passed(Sums<W> &o, const T *passed, const T *b, int first)
+    {
+        constexpr int across = COLUMNS / kept_side;
+        const T *from = passed + kept_matrix(first_row() / kept_side + lane() / 8 % 2, lane() / 16, across) + lane() % 8 * kept_side;
+#pragma unroll
+        for (int k = 0; k < COLUMNS / 16; k++) {
+            uint32_t left[PARTS][4];
+#pragma unroll
+            for (int p = 0; p < PARTS; p++)
+                tensor_load(left[p], from + kept_matrix(2 * p, 2 * k, across));
+            add_step(o, k, left, b, first);
+        }
+    }
+
+    template <int W> static __device__ __forceinline__ void add_kept(Sums<W> &o, const T *kept, const T *b, void *)
+    {
+        constexpr int across = ROWS / kept_side;
+        const T *from = kept + kept_matrix(lane() / 16, first_row() / kept_side + lane() / 8 % 2, across) + lane() % 8 * kept_side;
+#pragma unroll
+        for (int k = 0; k < COLUMNS / 16; k++) {
+            uint32_t left[PARTS][4];
+#pragma unroll
+            for (int p = 0; p < PARTS; p++)
+                tensor_load_transposed(left[p], from + kept_matrix(2 * k, 2 * p, across));
+            add_step(o, k, left, b, 0);
         }
     }
 
@@ -197,7 +270,7 @@ template <int D_, int PARTS, int COLUMNS_> struct TensorEngine {
 #pragma unroll
         for (int r = 0; r < thread_rows; r++)
 #pragma unroll
-            for (int c = 0; c < W / 4; c++)
+            for (int c = 0; c < Sums<W>::columns; c++)
                 o(r, c) = 0;
     }
 
@@ -206,6 +279,20 @@ template <int D_, int PARTS, int COLUMNS_> struct TensorEngine {
     static __device__ __forceinline__ const void *at(const T *tile, int offset, int rows)
     {
         return (const char *)tile + offset + tile_offset<D, T>(rows, 0);
+    }
+
+    /* o += left b[16 k .. 16 k + 15][first ..]. */
+    template <int W>
+    static __device__ __forceinline__ void add_step(Sums<W> &o, int k, const uint32_t (&left)[PARTS][4], const T *b, int first)
+    {
+        static_assert(ACROSS == 1 || W / ACROSS % 64 == 0, "bits of the first column and of the others are not the same");
+        int from_b = at_this_place(tile_offset<D, T>(lane() % 16, (first + Sums<W>::first_column()) / 8 ^ lane() / 16));
+#pragma unroll
+        for (int n = 0; n < W / ACROSS / 16; n++) {
+            uint32_t right[4];
+            tensor_load_transposed(right, at(b, from_b ^ tile_offset<D, T>(0, 2 * n), 16 * k));
+            multiply(o, n, left, right);
+        }
     }
 
     /* Columns 16 n to 16 n + 15 of o += left right. */
@@ -226,6 +313,7 @@ template <int D_, int PARTS, int COLUMNS_> struct TensorEngine {
 template <int D_> struct PlainEngine {
     using T = float;
     static constexpr int D = D_, threads = 256, ROWS = 32, COLUMNS = 32, thread_rows = 2, thread_columns = 2, buffers = 1;
+    static constexpr bool pairs = false, passes = false;
     static constexpr int side = 16, scratch_pitch = COLUMNS + 1, scratch_bytes = ROWS * scratch_pitch * (int)sizeof(float);
 
     template <int W> struct Sums {
@@ -233,11 +321,12 @@ template <int D_> struct PlainEngine {
         float value[thread_rows][columns];
         __device__ __forceinline__ float &operator()(int r, int c) { return value[r][c]; }
         __device__ __forceinline__ float operator()(int r, int c) const { return value[r][c]; }
+        static __device__ __forceinline__ int column(int c) { return (int)threadIdx.x % side + c * side; }
     };
     using Scores = Sums<COLUMNS>;
 
     static __device__ __forceinline__ int row(int r) { return (int)threadIdx.x / side + r * side; }
-    static __device__ __forceinline__ int column(int c) { return (int)threadIdx.x % side + c * side; }
+    static __device__ __forceinline__ int column(int c) { return Scores::column(c); }
     static __device__ __forceinline__ float exp2(float x) { return exp2f(x); }
 
     static __device__ __forceinline__ float row_max(float x)
@@ -296,6 +385,26 @@ template <int D_> struct PlainEngine {
             }
     }
 
+    static __device__ __forceinline__ void keep(T *to, int pitch, const Scores &s)
+    {
+#pragma unroll
+        for (int r = 0; r < thread_rows; r++)
+#pragma unroll
+            for (int c = 0; c < thread_columns; c++)
+                to[kept_place(row(r), column(c), pitch)] = s(r, c);
+    }
+
+    template <int W> static __device__ __forceinline__ void add_kept(Sums<W> &o, const T *kept, const T *b, void *scratch)
+    {
+        Scores s;
+#pragma unroll
+        for (int r = 0; r < thread_rows; r++)
+#pragma unroll
+            for (int c = 0; c < thread_columns; c++)
+                s(r, c) = kept[kept_place(column(c), row(r), ROWS / kept_side)];
+        add(o, s, b, 0, scratch);
+    }
+
     template <int W> static __device__ __forceinline__ void clear(Sums<W> &o)
     {
 #pragma unroll
@@ -303,6 +412,13 @@ template <int D_> struct PlainEngine {
 #pragma unroll
             for (int c = 0; c < W / side; c++)
                 o(r, c) = 0;
+    }
+
+  private:
+    /* The place of an element of kept scores. */
+    static __device__ __forceinline__ int64_t kept_place(int i, int j, int pitch)
+    {
+        return kept_matrix(i / kept_side, j / kept_side, pitch) + i % kept_side * kept_side + j % kept_side;
     }
 };
 
