@@ -65,12 +65,14 @@ static __device__ inline int64_t attention_key(const AttentionShape &a, int b, i
 template <typename T>
 static __device__ __forceinline__ Rows<T> attention_query_rows(const AttentionShape &a, const T *x, int b, int i, int h)
 {
-    return {x + attention_query(a, b, i, h), (int64_t)a.heads * a.d, a.s - i, a.d, a.aligned != 0};
+    int64_t pitch = (int64_t)a.heads * a.d;
+    return {x + attention_query(a, b, 0, h) + i * pitch, pitch, a.s - i, a.d, a.aligned != 0};
 }
 
 template <typename T> static __device__ __forceinline__ Rows<T> attention_key_rows(const AttentionShape &a, const T *x, int b, int j, int g)
 {
-    return {x + attention_key(a, b, j, g), (int64_t)a.groups * a.d, a.t - j, a.d, a.aligned != 0};
+    int64_t pitch = (int64_t)a.groups * a.d;
+    return {x + attention_key(a, b, 0, g) + j * pitch, pitch, a.t - j, a.d, a.aligned != 0};
 }
 
 /* Part of a call: `pairs` of all pairs of a batch and a group, from `pair` on, with the queries from `query` to before `end` of all their

@@ -245,10 +245,12 @@ static __global__ void __launch_bounds__(E::threads) attention_queries_device(At
     auto load = [&](int it, int buffer) {
         int first = it * E::COLUMNS;
         at.load(a, k_tiles + buffer * tile, k, it);
-        kept_load<E>(kept_tiles + buffer * scores, kept.at(head, first, at.query - part.query), kept.pitch(), [&](int i, int j) {
-            int key = first + i * kept_side, query = at.query + j * kept_side;
+        auto there = [&](int key, int query) {
             return key < a.t && query < a.s && (!a.causal || query >= KeyBlock<K, K::D>::first_query(key));
-        });
+        };
+        bool whole = at.query + E::ROWS <= a.s && first + E::COLUMNS <= a.t && there(first + E::COLUMNS - 1, at.query);
+        kept_load<E>(kept_tiles + buffer * scores, kept.at(head, first, at.query - part.query), kept.pitch(), whole,
+                     [&](int i, int j) { return there(first + i * kept_side, at.query + j * kept_side); });
     };
     tile_begin<E::buffers>(at.count, load);
 

@@ -68,10 +68,16 @@ template <typename E, int ROWS> static __device__ __forceinline__ void tile_load
     constexpr int elements = piece_elements<typename E::T>, pieces = E::D / elements;
     static_assert(ROWS * pieces % E::threads == 0 && E::threads % pieces == 0, "every thread copies one piece of several rows");
     int first = (int)threadIdx.x / pieces, piece = (int)threadIdx.x % pieces, column = piece * elements;
-    if (from.aligned) {
+    if (from.aligned && from.valid >= ROWS && from.d == E::D) {
+        const typename E::T *data = from.data + first * from.pitch + column;
 #pragma unroll
-        for (int i = 0; i < ROWS * pieces / E::threads; i++) {
-            int row = first + i * (E::threads / pieces);
+        for (int row = 0; row < ROWS; row += E::threads / pieces, data += E::threads / pieces * from.pitch)
+            copy_begin(tile_piece<E::D>(tile, first + row, piece), data, true);
+        return;
+    }
+    if (from.aligned) {
+#pragma unroll 1
+        for (int row = first; row < ROWS; row += E::threads / pieces) {
             bool valid = row < from.valid && column < from.d;
             copy_begin(tile_piece<E::D>(tile, row, piece), valid ? from.data + row * from.pitch + column : from.data, valid);
         }
@@ -92,19 +98,28 @@ static __device__ __forceinline__ constexpr int64_t kept_matrix(int i, int j, in
     return ((int64_t)i * pitch + j) * kept_elements;
 }
 
-/* Begins to copy a tile of kept scores, E::COLUMNS x E::ROWS of them, from `from` on; zeros for matrices (i, j) that are not there(i, j).
- */
+/* Begins to copy a tile of kept scores, E::COLUMNS x E::ROWS of them, from `from` on; zeros for matrices (i, j) that are not there(i, j),
+ * unless the tile is `whole`. */
 template <typename E, typename There>
-static __device__ __forceinline__ void kept_load(typename E::T *tile, const typename E::T *from, int pitch, There there)
+static __device__ __forceinline__ void kept_load(typename E::T *tile, const typename E::T *from, int pitch, bool whole, There there)
 {
     using T = typename E::T;
-    constexpr int across = E::ROWS / kept_side, pieces = kept_elements / piece_elements<T>;
-    static_assert(E::COLUMNS / kept_side * across * pieces % E::threads == 0, "every thread copies as many pieces");
+    constexpr int across = E::ROWS / kept_side, pieces = kept_elements / piece_elements<T>, step = E::threads / (across * pieces);
+    static_assert(E::threads % (across * pieces) == 0 && E::COLUMNS / kept_side % step == 0,
+                  "every thread copies one piece of several rows");
+    int first = (int)threadIdx.x / (across * pieces), at = (int)threadIdx.x * piece_elements<T>, column = at % (across * kept_elements);
+    const T *data = from + kept_matrix(first, 0, pitch) + column;
+    T *to = tile + at;
+    if (whole) {
 #pragma unroll
-    for (int n = 0; n < E::COLUMNS / kept_side * across * pieces / E::threads; n++) {
-        int at = (int)threadIdx.x + n * E::threads, matrix = at / pieces, i = matrix / across, j = matrix % across;
-        bool valid = there(i, j);
-        copy_begin(tile + at * piece_elements<T>, valid ? from + kept_matrix(i, j, pitch) + at % pieces * piece_elements<T> : from, valid);
+        for (int i = 0; i < E::COLUMNS / kept_side; i += step, data += kept_matrix(step, 0, pitch), to += E::threads * piece_elements<T>)
+            copy_begin(to, data, true);
+        return;
+    }
+#pragma unroll 1
+    for (int i = 0; i < E::COLUMNS / kept_side; i += step, data += kept_matrix(step, 0, pitch), to += E::threads * piece_elements<T>) {
+        bool valid = there(first + i, column / kept_elements);
+        copy_begin(to, valid ? data : from, valid);
     }
 }
 
