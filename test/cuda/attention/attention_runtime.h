@@ -44,6 +44,16 @@ void *cuda_scratch(int64_t bytes)
     return memory;
 }
 
+/* What cuda_shared_bytes answers; 0: what the GPU has. */
+static int64_t attention_shared_bytes;
+
+int64_t cuda_shared_bytes(void)
+{
+    int bytes = 0;
+    HT_CUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
+    return attention_shared_bytes ? attention_shared_bytes : bytes;
+}
+
 static inline void open_runtime(void) { HT_CUDA(cudaStreamCreateWithFlags(&attention_stream, cudaStreamNonBlocking)); }
 
 static inline ht_view view_of(void *data, ht_dtype dtype, const std::vector<int64_t> &extent)
