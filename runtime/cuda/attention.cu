@@ -61,7 +61,7 @@ AttentionResult attention_result(const ht_view *view)
 /* A running maximum and the sum of this thread's rows; sums are over the thread's own columns. The maximum, `peak`, only has to keep the
  * exponentials in range, so it stays where it is until a score exceeds it by much: most tiles leave all sums alone. */
 template <typename E> struct RunningSoftmax {
-    float peak[E::thread_rows], sum[E::thread_rows];
+    float peak[E::thread_rows], base[E::thread_rows], sum[E::thread_rows];
 
     __device__ __forceinline__ void begin()
     {
@@ -73,7 +73,7 @@ template <typename E> struct RunningSoftmax {
     }
 
     /* Takes a tile of scores, which become 2^(scale * (score - peak)). */
-    template <typename Sums> __device__ __forceinline__ void take(typename E::Scores &s, Sums &o, float scale)
+    template <typename Sums> __device__ __forceinline__ void take(const typename E::Scores &s, Sums &o, float scale)
     {
         const float slack = 8; // so much a score may exceed the peak, as an exponent of 2
         float top[E::thread_rows];
@@ -89,14 +89,8 @@ template <typename E> struct RunningSoftmax {
         if (__any_sync(0xffffffffu, rises))
             rise(top, o, scale);
 #pragma unroll
-        for (int r = 0; r < E::thread_rows; r++) {
-            float base = peak[r] == -INFINITY ? 0.0f : peak[r] * scale;
-#pragma unroll
-            for (int c = 0; c < E::thread_columns; c++) {
-                s(r, c) = E::exp2(s(r, c) * scale - base);
-                sum[r] += s(r, c);
-            }
-        }
+        for (int r = 0; r < E::thread_rows; r++)
+            base[r] = peak[r] == -INFINITY ? 0.0f : peak[r] * scale;
     }
 
   private:
@@ -133,6 +127,7 @@ static __global__ void __launch_bounds__(E::threads) attention_device(AttentionS
     tile_load<E, E::ROWS>(q_tile, queries);
     tile_begin<E::buffers>(at.count, load);
 
+    const float scale = a.scale * log2_e;
     typename E::template Sums<D> o;
     RunningSoftmax<E> softmax;
     E::clear(o);
@@ -143,8 +138,11 @@ static __global__ void __launch_bounds__(E::threads) attention_device(AttentionS
         E::score(s, q_tile, k_tiles + buffer * tile);
         if (attention_is_cut(a, at.query, key, E::COLUMNS))
             attention_hide<E, false>(a, at.b, at.query, key, s);
-        softmax.take(s, o, a.scale * log2_e);
-        E::add(o, s, v_tiles + buffer * tile, 0, scratch);
+        softmax.take(s, o, scale);
+        E::add(o, s, v_tiles + buffer * tile, 0, scratch, [&](int r, int c) {
+            s(r, c) = E::exp2(s(r, c) * scale - softmax.base[r]);
+            softmax.sum[r] += s(r, c);
+        });
     }
 
     int64_t first = attention_query(a, at.b, at.query, at.h);

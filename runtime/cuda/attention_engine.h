@@ -227,11 +227,22 @@ template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
     }
 
     /* `first` is a multiple of 128 or 0; scores stay in registers. */
-    template <int W> static __device__ __forceinline__ void add(Sums<W> &o, const Scores &s, const T *b, int first, void *)
+    template <int W> static __device__ __forceinline__ void add(Sums<W> &o, Scores &s, const T *b, int first, void *scratch)
+    {
+        add(o, s, b, first, scratch, [](int, int) {});
+    }
+
+    template <int W, typename Work>
+    static __device__ __forceinline__ void add(Sums<W> &o, Scores &s, const T *b, int first, void *, Work work)
     {
         static_assert(!passes, "a warp has whole rows");
 #pragma unroll
         for (int k = 0; k < COLUMNS / 16; k++) {
+#pragma unroll
+            for (int r = 0; r < thread_rows; r++)
+#pragma unroll
+                for (int c = 4 * k; c < 4 * k + 4; c++)
+                    work(r, c);
             uint32_t left[PARTS][4];
 #pragma unroll
             for (int p = 0; p < PARTS; p++)
@@ -380,8 +391,15 @@ template <int D_> struct PlainEngine {
     }
 
     /* A row of scores is shared by threads of one warp, through `scratch`. */
-    template <int W> static __device__ __forceinline__ void add(Sums<W> &o, const Scores &s, const T *b, int first, void *scratch)
+    template <int W> static __device__ __forceinline__ void add(Sums<W> &o, Scores &s, const T *b, int first, void *scratch)
     {
+        add(o, s, b, first, scratch, [](int, int) {});
+    }
+
+    template <int W, typename Work>
+    static __device__ __forceinline__ void add(Sums<W> &o, Scores &s, const T *b, int first, void *scratch, Work work)
+    {
+        for_each_score<PlainEngine>(work);
         float *p = (float *)scratch;
         __syncwarp();
 #pragma unroll
