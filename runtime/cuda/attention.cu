@@ -136,8 +136,7 @@ static __global__ void __launch_bounds__(E::threads) attention_device(AttentionS
         int buffer = tile_next<E::buffers>(it, at.count, load), key = it * E::COLUMNS;
         typename E::Scores s;
         E::score(s, q_tile, k_tiles + buffer * tile);
-        if (attention_is_cut(a, at.query, key, E::COLUMNS))
-            attention_hide<E, false>(a, at.b, at.query, key, s);
+        attention_hide<E, false>(a, at.b, at.query, key, s);
         softmax.take(s, o, scale);
         E::add(o, s, v_tiles + buffer * tile, 0, scratch, [&](int r, int c) {
             s(r, c) = E::exp2(s(r, c) * scale - softmax.base[r]);

@@ -112,29 +112,22 @@ static __device__ __forceinline__ int64_t attention_segment(const AttentionShape
     return a.wide_segments ? ((const int64_t *)a.segments)[at] : ((const int *)a.segments)[at];
 }
 
-/* Whether some query of a tile, `query` or one behind it, may not see some key of it. */
-static __device__ inline bool attention_is_cut(const AttentionShape &a, int query, int key, int keys)
+/* Whether the queries and keys of a tile, from `row` and `column` on, are all of one segment. A warp finds it together. */
+template <typename E> static __device__ __forceinline__ bool attention_one_segment(const AttentionShape &a, int b, int row, int column)
 {
-    return a.segments || key + keys > a.t || (a.causal && key + keys - 1 > query);
+    int64_t first = attention_segment(a, b, row);
+    bool other = false;
+    for (int i = (int)threadIdx.x % warpSize; i < E::ROWS; i += warpSize)
+        other = other || attention_segment(a, b, row + i) != first;
+    for (int i = (int)threadIdx.x % warpSize; i < E::COLUMNS; i += warpSize)
+        other = other || attention_segment(a, b, column + i) != first;
+    return !__any_sync(0xffffffffu, other);
 }
 
-/* Scores become minus infinity where a query does not see a key. The tile begins at `row` and `column`; its rows are keys when
- * `keys_in_rows`, else queries. What lies beyond the last query is left as it is. */
-template <typename E, bool keys_in_rows>
-static __device__ __forceinline__ void attention_hide(const AttentionShape &a, int b, int row, int column, typename E::Scores &s)
+/* Hides what is not of one segment. */
+template <typename E>
+static __device__ __forceinline__ void attention_hide_segments(const AttentionShape &a, int b, int row, int column, typename E::Scores &s)
 {
-#pragma unroll
-    for (int r = 0; r < E::thread_rows; r++) {
-        int i = row + E::row(r), until = a.causal && i + 1 < a.t ? i + 1 : a.t, from = i >= a.t ? a.s : a.causal ? i : 0;
-#pragma unroll
-        for (int c = 0; c < E::thread_columns; c++) {
-            int j = column + E::column(c);
-            if (keys_in_rows ? j < from : j >= until)
-                s(r, c) = -INFINITY;
-        }
-    }
-    if (!a.segments)
-        return;
     int64_t of_row[E::thread_rows];
 #pragma unroll
     for (int r = 0; r < E::thread_rows; r++)
@@ -147,6 +140,34 @@ static __device__ __forceinline__ void attention_hide(const AttentionShape &a, i
             if (of_row[r] != of_column)
                 s(r, c) = -INFINITY;
     }
+}
+
+/* Hides keys beyond the last one and, under `causal`, those behind a query. What lies beyond the last query is left as it is. */
+template <typename E, bool keys_in_rows>
+static __device__ __forceinline__ void attention_hide_edges(const AttentionShape &a, int row, int column, typename E::Scores &s)
+{
+#pragma unroll
+    for (int r = 0; r < E::thread_rows; r++) {
+        int i = row + E::row(r), until = a.causal && i + 1 < a.t ? i + 1 : a.t, from = i >= a.t ? a.s : a.causal ? i : 0;
+#pragma unroll
+        for (int c = 0; c < E::thread_columns; c++) {
+            int j = column + E::column(c);
+            if (keys_in_rows ? j < from : j >= until)
+                s(r, c) = -INFINITY;
+        }
+    }
+}
+
+/* Scores become minus infinity where a query does not see a key. The tile begins at `row` and `column`; its rows are keys when
+ * `keys_in_rows`, else queries. */
+template <typename E, bool keys_in_rows>
+static __device__ __forceinline__ void attention_hide(const AttentionShape &a, int b, int row, int column, typename E::Scores &s)
+{
+    int query = keys_in_rows ? column : row, key = keys_in_rows ? row : column, end = key + (keys_in_rows ? E::ROWS : E::COLUMNS);
+    if (end > a.t || (a.causal && end - 1 > query))
+        attention_hide_edges<E, keys_in_rows>(a, row, column, s);
+    if (a.segments && !attention_one_segment<E>(a, b, row, column))
+        attention_hide_segments<E>(a, b, row, column, s);
 }
 
 static __device__ __forceinline__ void attention_store(const AttentionResult &to, int64_t at, float value)

@@ -199,8 +199,7 @@ static __global__ void __launch_bounds__(E::threads)
         const Statistics *of = statistics + buffer * E::COLUMNS;
         typename E::Scores p, ds;
         E::score(p, k_tile, q_tiles + buffer * tile);
-        if (attention_is_cut(a, at.query(it), at.key, E::ROWS))
-            attention_hide<E, true>(a, at.b, at.key, at.query(it), p);
+        attention_hide<E, true>(a, at.b, at.key, at.query(it), p);
         for_each_score<E>([&](int r, int c) { p(r, c) = E::exp2(p(r, c) * scale - of[E::column(c)].base); });
         if constexpr (E::passes)
             E::keep(passed_p, passed_pitch, p);

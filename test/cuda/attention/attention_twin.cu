@@ -37,6 +37,7 @@ static const Case cases[] = {
     {1, 70, 200, 2, 1, 128, 1, 0},  // keys that no query sees
     {1, 150, 150, 2, 1, 16, 1, 32}, // segments
     {2, 100, 100, 2, 2, 33, 0, 64}, // odd heads, wide segments
+    {2, 36, 36, 2, 1, 64, 1, 32},   // one segment
     {1, 90, 90, 3, 1, 256, 1, 0},   // the widest heads
     {1, 40, 77, 2, 2, 200, 0, 0},   // between widths
     {1, 33, 70, 1, 1, 251, 1, 0},   // odd and wide
