@@ -1,5 +1,7 @@
 #include "passes/mesh.h"
 
+#include "layout/cluster.h"
+
 #include <string.h>
 
 Intern *module_shared(Module *module)
@@ -134,6 +136,19 @@ static bool supported(Module *module)
     return !diag_errors(diag);
 }
 
+/* Whether the cluster has all devices of a stage; reports the first that it lacks. */
+static bool is_on_cluster(const Module *module, const Stage *stage)
+{
+    const Cluster *cluster = module->cluster;
+    for (int i = 0; cluster && i < stage->devices.count; i++)
+        if (stage->devices.at[i] >= cluster->device_count) {
+            diag_error(module->diag, stage->device_at.at[i], "the cluster has no device %d: %s lists %d, from 0", stage->devices.at[i],
+                       module->cluster_file, cluster->device_count);
+            return false;
+        }
+    return true;
+}
+
 static Mesh *new_mesh(Module *module)
 {
     Mesh *mesh = arena_new(module->arena, Mesh);
@@ -160,6 +175,8 @@ Mesh *mesh_create(Module *module)
     if (!supported(module))
         return NULL;
     const Stage *stage = &module->strategy->pipelines.at[0].stages.at[0];
+    if (!is_on_cluster(module, stage))
+        return NULL;
     Mesh *mesh = new_mesh(module);
     mesh->device_count = stage->devices.count;
     mesh->devices = stage->devices.at;
