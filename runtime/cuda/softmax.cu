@@ -6,8 +6,8 @@
 #include "core/kernels.h"
 #include "cuda/team.h"
 
-enum { IGNORED = -100 }; // PyTorch's ignore_index
-enum { SOFTMAX_BLOCKS = 8, LONG_ROW_BLOCKS = 8, LONG_ROW_THREADS = 256 };
+enum { IGNORED = -100 };                                                             // PyTorch's ignore_index
+enum { SOFTMAX_BLOCKS = 8, LONG_ROW_BLOCKS = 8, LONG_ROW_THREADS = 256, READS = 4 }; // READS: of a thread, under way together
 
 /* ---- softmax ---- */
 
@@ -88,16 +88,22 @@ void ht_softmax_backward_kernel(const ht_call *call)
 
 /* ---- cross-entropy ---- */
 
+/* Exponentials of a vocabulary are many: __expf has half the instructions of expf, and an error below 2^-21 where the result counts at all,
+ * that is above e^-10 of the largest. */
+
 /* Calls visit.operator()<N>(i) for all elements i to before i + N of a row, by the threads of a block: N is 1 up to the first multiple of
- * 16 bytes and behind the last one, and as many as fill 16 bytes between them. */
-template <typename T, typename Visit> static __device__ inline void visit_row(const T *row, int64_t n, Visit visit)
+ * 16 bytes and behind the last one, and as many as fill 16 bytes between them; AT_ONCE of these visits may be under way together. */
+template <int AT_ONCE, typename T, typename Visit> static __device__ inline void visit_row(const T *row, int64_t n, Visit visit)
 {
     constexpr int V = VECTOR_OF<T>;
     const int64_t off = (int64_t)(reinterpret_cast<uintptr_t>(row) % 16 / sizeof(T)), room = off ? V - off : 0;
     const int64_t head = room < n ? room : n, end = head + (n - head) / V * V;
     for (int64_t i = threadIdx.x; i < head; i += blockDim.x)
         visit.template operator()<1>(i);
-    for (int64_t i = head + (int64_t)threadIdx.x * V; i < end; i += (int64_t)blockDim.x * V)
+#ifdef __CUDACC__
+#pragma unroll AT_ONCE
+#endif
+    for (int64_t i = head + (int64_t)threadIdx.x * V; i < end; i += LONG_ROW_THREADS * V)
         visit.template operator()<V>(i);
     for (int64_t i = end + threadIdx.x; i < n; i += blockDim.x)
         visit.template operator()<1>(i);
@@ -108,7 +114,7 @@ template <typename T> __global__ void __launch_bounds__(LONG_ROW_THREADS) row_ma
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         const T *row = x + r * n;
         float top = -INFINITY;
-        visit_row(row, n, [&]<int N>(int64_t i) {
+        visit_row<READS>(row, n, [&]<int N>(int64_t i) {
             float v[N];
             ht_load(v, row + i);
             CUDA_UNROLL
@@ -180,12 +186,12 @@ template <typename T> __global__ void __launch_bounds__(LONG_ROW_THREADS) mass_d
         const T *row = x + r * c.n;
         const float peak = c.peak[r];
         float sum[1] = {0};
-        visit_row(row, c.n, [&]<int N>(int64_t i) {
+        visit_row<READS>(row, c.n, [&]<int N>(int64_t i) {
             float v[N];
             ht_load(v, row + i);
             CUDA_UNROLL
             for (int e = 0; e < N; e++)
-                sum[0] += expf(v[e] - peak);
+                sum[0] += __expf(v[e] - peak);
         });
         team_sum(sum);
         if (threadIdx.x != 0)
@@ -230,11 +236,11 @@ __global__ void __launch_bounds__(LONG_ROW_THREADS)
             ht_load(v, from + i);
             CUDA_UNROLL
             for (int e = 0; e < N; e++)
-                v[e] = dmass * expf(v[e] - peak) + (i + e == column ? dhit : 0);
+                v[e] = dmass * __expf(v[e] - peak) + (i + e == column ? dhit : 0);
             ht_store(to + i, v);
         };
         if ((reinterpret_cast<uintptr_t>(from) - reinterpret_cast<uintptr_t>(to)) % 16 == 0)
-            visit_row(from, c.n, visit);
+            visit_row<1>(from, c.n, visit);
         else
             for (int64_t i = threadIdx.x; i < c.n; i += blockDim.x)
                 visit.template operator()<1>(i);
