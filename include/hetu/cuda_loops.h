@@ -1,5 +1,5 @@
-/* cuda_loops.h: what the kernels that hetucc generates from rules are made of: neighbouring elements loaded and stored at once, and sums over
- * threads. C++ only.
+/* cuda_loops.h: what the kernels that hetucc generates from rules are made of: neighbouring elements loaded and stored at once, and sums
+ * over threads. C++ only.
  *
  *     float x_v[4];
  *     ht_load(x_v, x + i0);               // x + i0 is a multiple of 16 bytes
@@ -18,9 +18,12 @@
 #include <hetu/cuda.h>
 #include <hetu/rt.h>
 
+#include <stdlib.h>
+#include <string.h>
+
 /* ---- neighbours ---- */
 
-/* N elements that are read and written as one, up to 16 bytes at a time. */
+/* N elements that are read as one, up to 16 bytes at a time. */
 template <typename T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) ht_lanes {
     T at[N];
 };
@@ -40,20 +43,59 @@ template <int N> static __device__ inline void ht_load(float (&to)[N], const uin
         to[e] = ht_bf16_load(lanes.at[e]);
 }
 
+/* What is stored at once, of so many bytes or 16 of them. */
+template <int BYTES> struct ht_unit_of {
+    typedef uint4 type;
+};
+template <> struct ht_unit_of<8> {
+    typedef uint2 type;
+};
+template <> struct ht_unit_of<4> {
+    typedef unsigned type;
+};
+template <> struct ht_unit_of<2> {
+    typedef unsigned short type;
+};
+
+/* One store. Of an assignment of CUDA's vectors the compiler makes one store for each element now and then. */
+#ifdef HT_EMULATED
+template <typename Unit> static inline void ht_store_unit(Unit *to, Unit unit)
+{
+    if (reinterpret_cast<uintptr_t>(to) % sizeof unit)
+        abort();
+    memcpy(to, &unit, sizeof unit);
+}
+#else
+template <typename Unit> static __device__ inline void ht_store_unit(Unit *to, Unit unit) { *to = unit; }
+
+static __device__ inline void ht_store_unit(uint4 *to, uint4 unit)
+{
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(unit.x), "r"(unit.y), "r"(unit.z), "r"(unit.w) : "memory");
+}
+
+static __device__ inline void ht_store_unit(uint2 *to, uint2 unit)
+{
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(unit.x), "r"(unit.y) : "memory");
+}
+#endif
+
+/* To global memory alone. */
 template <typename T, int N> static __device__ inline void ht_store(T *to, const T (&from)[N])
 {
-    ht_lanes<T, N> lanes;
-    for (int e = 0; e < N; e++)
-        lanes.at[e] = from[e];
-    *reinterpret_cast<ht_lanes<T, N> *>(to) = lanes;
+    typedef typename ht_unit_of<N *(int)sizeof(T)>::type Unit;
+    constexpr int UNITS = N * (int)sizeof(T) / (int)sizeof(Unit);
+    Unit unit[UNITS];
+    memcpy(unit, from, sizeof from);
+    for (int u = 0; u < UNITS; u++)
+        ht_store_unit(reinterpret_cast<Unit *>(to) + u, unit[u]);
 }
 
 template <int N> static __device__ inline void ht_store(uint16_t *to, const float (&from)[N])
 {
-    ht_lanes<uint16_t, N> lanes;
+    uint16_t half[N];
     for (int e = 0; e < N; e++)
-        lanes.at[e] = ht_bf16_store(from[e]);
-    *reinterpret_cast<ht_lanes<uint16_t, N> *>(to) = lanes;
+        half[e] = ht_bf16_store(from[e]);
+    ht_store(to, half);
 }
 
 /* ---- sums; S is double or int64_t ---- */
@@ -110,7 +152,8 @@ template <typename S> static __device__ inline S ht_row_sum(S sum)
     return total;
 }
 
-/* Adds up over the threads of a block in a row, and over the gridDim.y blocks with this blockIdx.x. Whether this thread has the sum: one of the last block. */
+/* Adds up over the threads of a block in a row, and over the gridDim.y blocks with this blockIdx.x. Whether this thread has the sum: one of
+ * the last block. */
 template <typename S> static __device__ inline bool ht_block_sum(S &sum)
 {
     S *part = reinterpret_cast<S *>(ht_sum_part) + (size_t)blockIdx.x * gridDim.y;
@@ -143,8 +186,8 @@ template <int N, typename S> static __device__ inline void ht_rows_sum(S (&sum)[
     }
 }
 
-/* Adds up N neighbouring columns a thread over the rows of a block, and over the gridDim.y blocks with this blockIdx.x. Whether this thread has
- * sums: row 0 of the last block. Every thread of the block comes here. */
+/* Adds up N neighbouring columns a thread over the rows of a block, and over the gridDim.y blocks with this blockIdx.x. Whether this thread
+ * has sums: row 0 of the last block. Every thread of the block comes here. */
 template <int N, typename S> static __device__ inline bool ht_column_sums(S (&sum)[N])
 {
     S *part = reinterpret_cast<S *>(ht_sum_part) + (size_t)blockIdx.x * gridDim.y * N * HT_WARP + threadIdx.x;

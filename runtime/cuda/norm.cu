@@ -161,12 +161,21 @@ static size_t column_sums_bytes(const Team &team, bool biased)
     return team.tiles == 1 ? of_thread * (size_t)(team.warps * team.teams * HT_WARP) : 0;
 }
 
+template <int N> static __device__ inline void store_sums(float *to, const float (&from)[N])
+{
+    ht_lanes<float, N> lanes;
+    CUDA_UNROLL
+    for (int e = 0; e < N; e++)
+        lanes.at[e] = from[e];
+    *reinterpret_cast<ht_lanes<float, N> *>(to) = lanes;
+}
+
 template <int V> static __device__ inline void clear_columns(int which)
 {
     const float zero[SUM_WIDTH<V>] = {};
     CUDA_UNROLL
     for (int e = 0; e < TEAM_ELEMENTS; e += SUM_WIDTH<V>)
-        ht_store(column_sums<V>(which, e, threadIdx.y), zero);
+        store_sums(column_sums<V>(which, e, threadIdx.y), zero);
 }
 
 /* Adds term(e) to the sum of each column. */
@@ -179,7 +188,7 @@ template <int V, typename Term> static __device__ inline void add_column(int whi
         CUDA_UNROLL
         for (int i = 0; i < SUM_WIDTH<V>; i++)
             sum[i] += term(e + i);
-        ht_store(at, sum);
+        store_sums(at, sum);
     }
 }
 
