@@ -88,10 +88,15 @@ static __global__ void statistics_device(AttentionShape a, Statistics *statistic
 
 /* ---- dk and dv ---- */
 
-/* A block that owns E::ROWS keys of a group, from `key` on, and W of the d columns of dk and dv. It goes through `tiles` tiles of a part's
- * queries, from the first that sees a key, for each of the heads that share the group. */
+/* A tile of queries: of head `head` of those that share a group, from `query` on. */
+struct QueryTile {
+    int head, query;
+};
+
+/* A block that owns E::ROWS keys of a group, from `key` on, and W of the d columns of dk and dv. It goes through `count` tiles of queries:
+ * those of a part from the first on that sees a key, for each of the heads that share the group. */
 template <typename E, int W> struct KeyBlock {
-    int b, g, pair, key, first_column, first_tile, tiles, heads;
+    int b, g, pair, key, first_column, heads, first, end, count;
 
     __device__ __forceinline__ KeyBlock(const AttentionShape &a, const AttentionPart &part)
     {
@@ -102,41 +107,47 @@ template <typename E, int W> struct KeyBlock {
         b = (part.pair + pair) / a.groups;
         g = (part.pair + pair) % a.groups;
         key = task / part.pairs * E::ROWS;
-        first_tile = max(a.causal ? first_query(key) : 0, part.query) / E::COLUMNS;
-        tiles = max(attention_blocks(part.end, E::COLUMNS) - first_tile, 0);
         heads = a.heads / a.groups;
+        first = max(a.causal ? first_query(key) : 0, part.query);
+        end = part.end;
+        count = max(attention_blocks(end - first, E::COLUMNS), 0) * heads;
     }
 
     /* The first query of those whose scores with a key are computed, under `causal`. */
     static __device__ __forceinline__ int first_query(int of_key) { return of_key / E::ROWS * E::ROWS / E::COLUMNS * E::COLUMNS; }
 
-    __device__ __forceinline__ int head(int it) const { return g * heads + it / tiles; }
-    __device__ __forceinline__ int query(int it) const { return (first_tile + it % tiles) * E::COLUMNS; }
-
-    /* Begins to load tile `it` of x, which is q or dy. */
-    __device__ __forceinline__ void load(const AttentionShape &a, typename E::T *tile, const typename E::T *x, int it) const
+    __device__ __forceinline__ QueryTile begin() const { return {0, first}; }
+    __device__ __forceinline__ QueryTile after(QueryTile at) const
     {
-        tile_load<E, E::COLUMNS>(tile, attention_query_rows(a, x, b, query(it), head(it)));
+        bool last = at.query + E::COLUMNS >= end;
+        return {at.head + last, last ? first : at.query + E::COLUMNS};
+    }
+
+    /* Begins to load a tile of x, which is q or dy. */
+    __device__ __forceinline__ void load(const AttentionShape &a, typename E::T *tile, const typename E::T *x, QueryTile at) const
+    {
+        tile_load<E, E::COLUMNS>(tile, attention_query_rows(a, x, b, at.query, g * heads + at.head));
     }
 
     /* The same for the statistics of its queries. */
-    __device__ __forceinline__ void load(const AttentionShape &a, Statistics *to, const BackwardOperands<typename E::T> &in, int it) const
+    __device__ __forceinline__ void load(const AttentionShape &a, Statistics *to, const BackwardOperands<typename E::T> &in,
+                                         QueryTile at) const
     {
         constexpr int piece = 16 / (int)sizeof(Statistics);
         static_assert(E::COLUMNS / piece <= E::threads, "a piece a thread");
-        const Statistics *from = in.statistics + ((int64_t)b * a.heads + head(it)) * in.queries + query(it);
+        const Statistics *from = in.statistics + ((int64_t)b * a.heads + g * heads + at.head) * in.queries + at.query;
         if ((int)threadIdx.x < E::COLUMNS / piece)
             copy_begin(to + threadIdx.x * piece, from + threadIdx.x * piece, true);
     }
 
-    /* Where the scores of tile `it` are kept. */
-    __device__ __forceinline__ typename E::T *kept(const KeptScores<typename E::T> &in, const AttentionPart &part, int it) const
+    /* Where the scores of a tile are kept. */
+    __device__ __forceinline__ typename E::T *kept(const KeptScores<typename E::T> &in, const AttentionPart &part, QueryTile at) const
     {
-        return in.at(pair * heads + it / tiles, key, query(it) - part.query);
+        return in.at(pair * heads + at.head, key, at.query - part.query);
     }
 };
 
-/* This thread's place for a block's sums in the carry: CARRY floats, E::threads apart. */
+/* This thread's place for a block's sums in the carry: `count` floats, E::threads apart. */
 template <typename E, typename Sums> struct Carry {
     static constexpr int count = E::thread_rows * Sums::columns;
     float *place;
@@ -176,15 +187,16 @@ static __global__ void __launch_bounds__(E::threads)
     constexpr int passed_pitch = E::COLUMNS / kept_side;
     const KeyBlock<E, W> at(a, part);
     const Rows<T> keys = attention_key_rows(a, in.k, at.b, at.key, at.g);
-    const int count = at.tiles * at.heads;
-    auto load = [&](int it, int buffer) {
-        at.load(a, q_tiles + buffer * tile, in.q, it);
-        at.load(a, dy_tiles + buffer * tile, in.dy, it);
-        at.load(a, statistics + buffer * E::COLUMNS, in, it);
+    QueryTile here = at.begin(), ahead = at.begin();
+    auto load = [&](int, int buffer) {
+        at.load(a, q_tiles + buffer * tile, in.q, ahead);
+        at.load(a, dy_tiles + buffer * tile, in.dy, ahead);
+        at.load(a, statistics + buffer * E::COLUMNS, in, ahead);
+        ahead = at.after(ahead);
     };
     tile_load<E, E::ROWS>(k_tile, keys);
     tile_load<E, E::ROWS>(v_tile, attention_key_rows(a, in.v, at.b, at.key, at.g));
-    tile_begin<E::buffers>(count, load);
+    tile_begin<E::buffers>(at.count, load);
 
     const float scale = a.scale * log2_e;
     Sums to_dk, to_dv;
@@ -194,12 +206,12 @@ static __global__ void __launch_bounds__(E::threads)
         Carry<E, Sums>(carry, 0).take(to_dk);
         Carry<E, Sums>(carry, 1).take(to_dv);
     }
-    for (int it = 0; it < count; it++) {
-        int buffer = tile_next<E::buffers>(it, count, load);
+    for (int it = 0; it < at.count; it++, here = at.after(here)) {
+        int buffer = tile_next<E::buffers>(it, at.count, load);
         const Statistics *of = statistics + buffer * E::COLUMNS;
         typename E::Scores p, ds;
         E::score(p, k_tile, q_tiles + buffer * tile);
-        attention_hide<E, true>(a, at.b, at.key, at.query(it), p);
+        attention_hide<E, true>(a, at.b, at.key, here.query, p);
         for_each_score<E>([&](int r, int c) { p(r, c) = E::exp2(p(r, c) * scale - of[E::column(c)].base); });
         if constexpr (E::passes)
             E::keep(passed_p, passed_pitch, p);
@@ -208,7 +220,7 @@ static __global__ void __launch_bounds__(E::threads)
         E::score(ds, v_tile, dy_tiles + buffer * tile);
         for_each_score<E>([&](int r, int c) { ds(r, c) = p(r, c) * (ds(r, c) - of[E::column(c)].delta); });
         if (at.first_column == 0)
-            E::keep(at.kept(kept, part, it), kept.pitch(), ds);
+            E::keep(at.kept(kept, part, here), kept.pitch(), ds);
         if constexpr (E::passes) {
             E::keep(passed_ds, passed_pitch, ds);
             __syncthreads();
