@@ -4,7 +4,7 @@
 #
 #     tools/check.sh [--long]
 #
-# --long runs the slow tests, too (those of label long, and with HETU_LONG=1 more cases of others); the sanitized ones run fewer cases (HETU_SHORT=1). Build folders: build/check and build/check-sanitized.
+# --long runs the slow tests, too (those of label long, and with HETU_LONG=1 more cases of others). Build folders: build/check and build/check-sanitized.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/packages.sh
@@ -56,7 +56,6 @@ build build/check -DCMAKE_BUILD_TYPE=Release
 # shellcheck disable=SC2086
 run_tests build/check $choice
 build build/check-sanitized -DCMAKE_BUILD_TYPE=Debug -DHETU_SANITIZE=address,undefined
-export HETU_SHORT=1
 run_tests build/check-sanitized -R '^(unit\.|lit\.(driver|emit|errors|frontend|ir|passes)$)'
 
 [ $broken = 0 ] || [ $failed != 0 ] || failed=1
