@@ -1,4 +1,4 @@
-/* Lanes: neighbouring elements that a CUDA thread computes at once, for bodies (loops_cuda.c) and equations (values_cuda.c). */
+/* Lanes: neighbouring elements that a CUDA thread computes at once, for bodies (loops_cuda.c) and equations (rows_cuda.c). */
 #ifndef EMIT_CUDA_LANES_H
 #define EMIT_CUDA_LANES_H
 

@@ -60,8 +60,8 @@ static WorldPlace mpi_open(int *argc, char ***argv)
 
 static void mpi_close(void)
 {
-    MPI_Comm_free(&control);
-    MPI_Finalize();
+    HT_MPI(MPI_Comm_free(&control));
+    HT_MPI(MPI_Finalize());
 }
 
 static void mpi_abort(void) { MPI_Abort(MPI_COMM_WORLD, 1); }

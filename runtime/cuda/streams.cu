@@ -76,7 +76,7 @@ static void wait_watching(cudaStream_t stream)
 {
     cudaError_t state = cudaErrorNotReady;
     for (int looks = 1; (state = cudaStreamQuery(stream)) == cudaErrorNotReady; looks++) {
-        cudaGetLastError(); // "not ready" counts as an error, which the next launch would find
+        (void)cudaGetLastError(); // "not ready" counts as an error, which the next launch would find
         if (looks % CHECK_EVERY == 0) {
             check_ranks();
             world_check();

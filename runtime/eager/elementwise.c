@@ -149,14 +149,24 @@ static void sub_backward(Entry *e)
     add_to_second(&p, eager_f32(dy), NULL, -1, NULL);
 }
 
-/* y = x * z, elementwise, z broadcast. */
-static void multiply(float *restrict y, const float *restrict x, const float *restrict z, int64_t rows, int64_t n)
-{
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < n; j++)
-            y[i * n + j] = x[i * n + j] * z[j];
-}
+/* y of x (rows, n) and z (n). */
+typedef void Rows(float *restrict y, const float *restrict x, const float *restrict z, int64_t rows, int64_t n);
+
+/* Defines y = x OPERATOR z, elementwise, z broadcast. */
+#define ROWS(NAME, OPERATOR)                                                                                                               \
+    static void NAME(float *restrict y, const float *restrict x, const float *restrict z, int64_t rows, int64_t n)                         \
+    {                                                                                                                                      \
+        _Pragma("omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)") for (int64_t i = 0; i < rows; i++)                       \
+        {                                                                                                                                  \
+            for (int64_t j = 0; j < n; j++)                                                                                                \
+                y[i * n + j] = x[i * n + j] OPERATOR z[j];                                                                                 \
+        }                                                                                                                                  \
+    }
+
+ROWS(add_rows, +)
+ROWS(subtract_rows, -)
+ROWS(multiply_rows, *)
+ROWS(divide_rows, /)
 
 static void mul_backward(Entry *e)
 {
@@ -164,19 +174,10 @@ static void mul_backward(Entry *e)
     float *dy = eager_f32(eager_gradient_of(e->result[0]));
     if (p.x->needs_gradient) {
         ht_node *dx = like(p.x);
-        multiply(dx->data, dy, eager_f32(p.z), p.rows, p.n);
+        multiply_rows(dx->data, dy, eager_f32(p.z), p.rows, p.n);
         eager_add_gradient(p.x, dx);
     }
     add_to_second(&p, dy, eager_f32(p.x), 1, NULL);
-}
-
-/* y = x / z, elementwise, z broadcast. */
-static void divide(float *restrict y, const float *restrict x, const float *restrict z, int64_t rows, int64_t n)
-{
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < n; j++)
-            y[i * n + j] = x[i * n + j] / z[j];
 }
 
 static void div_backward(Entry *e)
@@ -185,63 +186,29 @@ static void div_backward(Entry *e)
     float *dy = eager_f32(eager_gradient_of(e->result[0]));
     if (p.x->needs_gradient) {
         ht_node *dx = like(p.x);
-        divide(dx->data, dy, eager_f32(p.z), p.rows, p.n);
+        divide_rows(dx->data, dy, eager_f32(p.z), p.rows, p.n);
         eager_add_gradient(p.x, dx);
     }
     add_to_second(&p, dy, eager_f32(e->result[0]), -1, eager_f32(p.z));
 }
 
-/* y = x + sign * z. */
-static void add_rows(float *restrict y, const float *restrict x, const float *restrict z, int64_t rows, int64_t n, float sign)
+static ht_tensor broadcast(const char *operator, ht_tensor x, ht_tensor z, Rows *forward, void (*backward)(Entry *))
 {
-#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < n; j++)
-            y[i * n + j] = x[i * n + j] + sign * z[j];
-}
-
-static ht_node *binary(const Pair *p, void (*backward)(Entry *))
-{
-    ht_node *y = like(p->x), *operands[2] = {p->x, p->z};
+    Pair p = pair_of(operator, x, z);
+    ht_node *y = like(p.x), *operands[2] = {p.x, p.z};
     eager_record(backward, 1, &y, 2, operands);
-    return y;
-}
-
-ht_tensor ht_add(ht_tensor x, ht_tensor z)
-{
-    Pair p = pair_of("ht_add", x, z);
-    ht_node *y = binary(&p, add_backward);
     if (!eager_dry())
-        add_rows(y->data, eager_f32(p.x), eager_f32(p.z), p.rows, p.n, 1);
+        forward(y->data, eager_f32(p.x), eager_f32(p.z), p.rows, p.n);
     return eager_tensor(y);
 }
 
-ht_tensor ht_sub(ht_tensor x, ht_tensor z)
-{
-    Pair p = pair_of("ht_sub", x, z);
-    ht_node *y = binary(&p, sub_backward);
-    if (!eager_dry())
-        add_rows(y->data, eager_f32(p.x), eager_f32(p.z), p.rows, p.n, -1);
-    return eager_tensor(y);
-}
+ht_tensor ht_add(ht_tensor x, ht_tensor z) { return broadcast("ht_add", x, z, add_rows, add_backward); }
 
-ht_tensor ht_mul(ht_tensor x, ht_tensor z)
-{
-    Pair p = pair_of("ht_mul", x, z);
-    ht_node *y = binary(&p, mul_backward);
-    if (!eager_dry())
-        multiply(y->data, eager_f32(p.x), eager_f32(p.z), p.rows, p.n);
-    return eager_tensor(y);
-}
+ht_tensor ht_sub(ht_tensor x, ht_tensor z) { return broadcast("ht_sub", x, z, subtract_rows, sub_backward); }
 
-ht_tensor ht_div(ht_tensor x, ht_tensor z)
-{
-    Pair p = pair_of("ht_div", x, z);
-    ht_node *y = binary(&p, div_backward);
-    if (!eager_dry())
-        divide(y->data, eager_f32(p.x), eager_f32(p.z), p.rows, p.n);
-    return eager_tensor(y);
-}
+ht_tensor ht_mul(ht_tensor x, ht_tensor z) { return broadcast("ht_mul", x, z, multiply_rows, mul_backward); }
+
+ht_tensor ht_div(ht_tensor x, ht_tensor z) { return broadcast("ht_div", x, z, divide_rows, div_backward); }
 
 /* ---- the loss of a row ---- */
 

@@ -23,6 +23,21 @@ const char *host_fault(void);
 void *host_alloc(int64_t bytes, int64_t shift);
 void host_free(void *memory, int64_t shift);
 
+/* Attributes of a kernel's call. */
+inline ht_attr integer_attr(int64_t i)
+{
+    ht_attr attr = {};
+    attr.i = i;
+    return attr;
+}
+
+inline ht_attr real_attr(double f)
+{
+    ht_attr attr = {};
+    attr.f = f;
+    return attr;
+}
+
 void host_upload(void *to, const void *from, int64_t bytes);
 void host_download(void *to, const void *from, int64_t bytes);
 

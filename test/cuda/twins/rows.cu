@@ -1,6 +1,8 @@
 /* Norms, softmax and cross-entropy: rows of all lengths. */
 #include "twin.h"
 
+#include "host.h"
+
 #include <math.h>
 
 struct Size {

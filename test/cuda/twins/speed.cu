@@ -122,20 +122,6 @@ static void row(const char *name, ht_kernel *kernel, std::vector<ht_view> result
     forget();
 }
 
-static ht_attr whole(int64_t i)
-{
-    ht_attr attr = {};
-    attr.i = i;
-    return attr;
-}
-
-static ht_attr real(double f)
-{
-    ht_attr attr = {};
-    attr.f = f;
-    return attr;
-}
-
 /* ---- memory-bound kernels ---- */
 
 static void copy(void)
@@ -155,10 +141,10 @@ static void norms(ht_dtype t, const char *type, int64_t n)
     char name[80];
 #define NAME(what) (snprintf(name, sizeof name, "%s %s, %ld columns", what, type, (long)n), name)
     row(NAME("layer_norm"), ht_layer_norm_kernel, {view(t, {r, n}), view(HT_F32, {r}), view(HT_F32, {r})},
-        {view(t, {r, n}), view(HT_F32, {n}), view(HT_F32, {n})}, {real(1e-5)});
+        {view(t, {r, n}), view(HT_F32, {n}), view(HT_F32, {n})}, {real_attr(1e-5)});
     row(NAME("layer_norm_backward"), ht_layer_norm_backward_kernel, {view(t, {r, n}), view(HT_F32, {n}), view(HT_F32, {n})},
         {view(t, {r, n}), view(t, {r, n}), view(HT_F32, {r}), view(HT_F32, {r}), view(HT_F32, {n})}, {});
-    row(NAME("rms_norm"), ht_rms_norm_kernel, {view(t, {r, n}), view(HT_F32, {r})}, {view(t, {r, n}), view(HT_F32, {n})}, {real(1e-5)});
+    row(NAME("rms_norm"), ht_rms_norm_kernel, {view(t, {r, n}), view(HT_F32, {r})}, {view(t, {r, n}), view(HT_F32, {n})}, {real_attr(1e-5)});
     row(NAME("rms_norm_backward"), ht_rms_norm_backward_kernel, {view(t, {r, n}), view(HT_F32, {n})},
         {view(t, {r, n}), view(t, {r, n}), view(HT_F32, {r}), view(HT_F32, {n})}, {});
     row(NAME("softmax"), ht_softmax_kernel, {view(t, {r, n})}, {view(t, {r, n})}, {});
@@ -187,16 +173,16 @@ static void others(ht_dtype t, const char *type)
     row(NAME("embedding"), ht_embedding_kernel, {view(t, {tokens, n})}, {view(t, {v, n}), view(HT_I32, {tokens}, v)}, {},
         2.0 * (double)(tokens * n * size));
     row(NAME("embedding_backward"), ht_embedding_backward_kernel, {view(HT_F32, {v, n})}, {view(t, {tokens, n}), view(HT_I32, {tokens}, v)},
-        {whole(v)});
+        {integer_attr(v)});
     row(NAME("embedding_backward, one token"), ht_embedding_backward_kernel, {view(HT_F32, {v, n})},
-        {view(t, {tokens, n}), view(HT_I32, {tokens}, 1)}, {whole(v)});
+        {view(t, {tokens, n}), view(HT_I32, {tokens}, 1)}, {integer_attr(v)});
     row(NAME("rope, 16 heads of 128"), ht_rope_kernel, {view(t, {1, tokens, 16, 128})}, {view(t, {1, tokens, 16, 128}), none()},
-        {real(10000), whole(1)});
-    row(NAME("dropout"), ht_dropout_kernel, {view(t, {tokens, 1024})}, {view(t, {tokens, 1024})}, {real(0.1), whole(3)});
+        {real_attr(10000), integer_attr(1)});
+    row(NAME("dropout"), ht_dropout_kernel, {view(t, {tokens, 1024})}, {view(t, {tokens, 1024})}, {real_attr(0.1), integer_attr(3)});
     const int64_t sliced = 2 * (int64_t)(tokens * 1024 * size);
-    row(NAME("slice"), ht_slice_kernel, {view(t, {tokens, 1024})}, {view(t, {tokens, 3072})}, {whole(1), whole(1024), whole(1024)},
+    row(NAME("slice"), ht_slice_kernel, {view(t, {tokens, 1024})}, {view(t, {tokens, 3072})}, {integer_attr(1), integer_attr(1024), integer_attr(1024)},
         (double)sliced);
-    row(NAME("concat"), ht_concat_kernel, {view(t, {tokens, 2048})}, {view(t, {tokens, 1024}), view(t, {tokens, 1024})}, {whole(1)});
+    row(NAME("concat"), ht_concat_kernel, {view(t, {tokens, 2048})}, {view(t, {tokens, 1024}), view(t, {tokens, 1024})}, {integer_attr(1)});
 #undef NAME
 }
 
@@ -204,9 +190,9 @@ static void updates(void)
 {
     const int64_t n = (1 << 27) / shrink;
     const ht_view p = view(HT_F32, {n}), g = view(HT_F32, {n}), m = view(HT_F32, {n}), v = view(HT_F32, {n}, 2);
-    row("adamw", ht_adamw_kernel, {p, m, v}, {p, g, m, v, none()}, {whole(1)});
+    row("adamw", ht_adamw_kernel, {p, m, v}, {p, g, m, v, none()}, {integer_attr(1)});
     const ht_view p2 = view(HT_F32, {n}), g2 = view(HT_F32, {n}), m2 = view(HT_F32, {n});
-    row("sgd", ht_sgd_kernel, {p2, m2}, {p2, g2, m2, none()}, {whole(1)});
+    row("sgd", ht_sgd_kernel, {p2, m2}, {p2, g2, m2, none()}, {integer_attr(1)});
 }
 
 /* ---- products ---- */

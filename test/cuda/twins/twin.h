@@ -79,20 +79,6 @@ bool compare(const std::string &label, const Tensor &gpu, const Tensor &cpu, dou
 void fail(const std::string &label, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void passed(void);
 
-inline ht_attr integer_attr(int64_t i)
-{
-    ht_attr attr = {};
-    attr.i = i;
-    return attr;
-}
-
-inline ht_attr real_attr(double f)
-{
-    ht_attr attr = {};
-    attr.f = f;
-    return attr;
-}
-
 inline const char *name_of(ht_dtype dtype)
 {
     static const char *const names[] = {"f32", "bf16", "f64", "i32", "i64"};

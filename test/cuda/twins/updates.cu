@@ -1,6 +1,8 @@
 /* The optimizers: several parameters in a row, which are updated by one launch. */
 #include "twin.h"
 
+#include "host.h"
+
 #include <string.h>
 
 /* A parameter's update: p, g, states, norm. */
