@@ -193,7 +193,10 @@ bool check_output(const Options *options, const char *path)
         const Item *item = &options->items.at[i];
         read |= (item->kind != ITEM_FLAG && item->kind != ITEM_DEPEND) && is_same_file(&file, item->text);
     }
-    read |= options->strategy && is_same_file(&file, options->strategy);
+    Arena *scratch = arena_create();
+    const char *strategy = frontend_strategy_file(scratch, options->strategy);
+    read |= strategy && is_same_file(&file, strategy);
+    arena_destroy(scratch);
     read |= options->cluster && is_same_file(&file, options->cluster);
     if (read)
         complain("the output %s is an input", path);
@@ -365,20 +368,34 @@ static bool has_item(const Options *options, const char *text)
     return false;
 }
 
+/* A file's name as make reads it: blanks, # and $ marked as the C compiler does it. */
+static const char *make_name(Arena *arena, const char *name)
+{
+    Text text = {.arena = arena};
+    for (const char *at = name; *at; at++) {
+        for (const char *back = at; (*at == ' ' || *at == '\t') && back > name && back[-1] == '\\'; back--)
+            text_string(&text, "\\");
+        text_string(&text, *at == ' ' || *at == '\t' || *at == '#' ? "\\" : *at == '$' ? "$" : "");
+        text_append(&text, at, 1);
+    }
+    return text_bytes(&text);
+}
+
 /* Adds a file that is read, if it is one, to a dependency file: who edits it wants a new program. */
-static bool append_dependency(const char *read, const char *file, const char *target)
+static bool append_dependency(Arena *arena, const char *read, const char *file, const char *target)
 {
     struct stat found;
     if (!read || stat(read, &found) || !S_ISREG(found.st_mode))
         return true;
     FILE *stream = fopen(file, "a");
-    return stream && fprintf(stream, "%s: %s\n", target, read) > 0 && !fclose(stream);
+    return stream && fprintf(stream, "%s: %s\n", target, make_name(arena, read)) > 0 && !fclose(stream);
 }
 
 /* Adds the strategy's file and the cluster's. */
-static bool append_dependencies(const Options *options, const char *file, const char *target)
+static bool append_dependencies(Arena *arena, const Options *options, const char *file, const char *target)
 {
-    return append_dependency(options->strategy, file, target) && append_dependency(options->cluster, file, target);
+    return append_dependency(arena, frontend_strategy_file(arena, options->strategy), file, target) &&
+           append_dependency(arena, options->cluster, file, target);
 }
 
 int write_dependencies(Driver *driver, const char *source, const char *object)
@@ -403,5 +420,6 @@ int write_dependencies(Driver *driver, const char *source, const char *object)
     command_add(&command, source);
     if (command_run(&driver->tools, &command))
         return 1;
-    return options->dry_run || append_dependencies(options, file, plain ? plain : quoted ? quoted : object) ? 0 : 1;
+    const char *target = plain ? plain : make_name(driver->arena, quoted ? quoted : object);
+    return options->dry_run || append_dependencies(driver->arena, options, file, target) ? 0 : 1;
 }

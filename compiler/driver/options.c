@@ -23,7 +23,7 @@ static const struct argp_option option_table[] = {
     {"std", KEY_STD, "NAME", 0, "The C standard (written -std=NAME)", 2},
     {0, 'O', "LEVEL", OPTION_ARG_OPTIONAL, "How much the C compiler optimises the model's source; 2 if not given", 2},
     {0, 'g', "LEVEL", OPTION_ARG_OPTIONAL, "Debug information", 2},
-    {"strategy", KEY_STRATEGY, "NAME|FILE", 0, "The strategy: one of the source by name, or a file", 3},
+    {"strategy", KEY_STRATEGY, "NAME|FILE|FILE:NAME", 0, "The strategy: one of the source by name, or a file's", 3},
     {"cluster", KEY_CLUSTER, "FILE", 0, "Plan communication for the cluster that FILE describes", 3},
     {"backend", KEY_BACKEND, "cpu|cuda", 0, "What the program runs on; cpu if not given", 3},
     {0, 'R', "comm", 0, "Report each conversion of a layout: line, reason, collective, bytes (written -Rcomm)", 4},

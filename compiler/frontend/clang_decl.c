@@ -30,6 +30,7 @@ CFunction *clang_function(Reader *r, CXCursor decl)
     function->result = clang_type(r, clang_getCursorResultType(decl));
     function->variadic = clang_Cursor_isVariadic(decl);
     function->is_static = clang_Cursor_getStorageClass(decl) == CX_SC_Static;
+    function->system = !function->at.file || clang_Location_isInSystemHeader(clang_getCursorLocation(decl));
     function->library = r->library && function->at.file && !strncmp(function->at.file, r->library, strlen(r->library));
     array_push(r->arena, &r->unit->functions, function);
     cunit_declare(r->unit, name, (CName){.function = function});

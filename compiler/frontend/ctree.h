@@ -97,6 +97,7 @@ struct CFunction {
     Position at;
     const CType *type, *result;
     bool variadic, library; // declared in hetu's headers
+    bool system;            // declared in a header of the system, or built into the C compiler
     bool is_static;
     Array(CVar *) params;
     const CStmt *body; // NULL: declared only

@@ -56,6 +56,13 @@ void eval_error(Eval *ev, Position at, const char *format, ...)
     eval_fail(ev);
 }
 
+void eval_bodiless(Eval *ev, Position at, const CFunction *function)
+{
+    diag_error(ev->diag, at, "%s has no body in this file, so it cannot be evaluated", function->name);
+    diag_note(ev->diag, function->at, "it is declared here; its body must stand in this file, or in one that it includes");
+    eval_fail(ev);
+}
+
 bool eval_try(Eval *ev, void (*work)(Eval *ev, void *data), void *data)
 {
     jmp_buf escape, *outer = ev->escape;

@@ -107,6 +107,9 @@ _Noreturn void eval_error(Eval *ev, Position at, const char *format, ...) __attr
 /* The notes, and giving up, after the error has been reported. */
 _Noreturn void eval_fail(Eval *ev);
 
+/* A function without a body is called, or named, at `at`: reports it with the place of its declaration, and leaves. */
+_Noreturn void eval_bodiless(Eval *ev, Position at, const CFunction *function);
+
 /* Runs a model function: its value, NULL after an error. */
 Value *eval_model(Eval *ev, const CFunction *function);
 

@@ -105,6 +105,8 @@ static Val call_library(Eval *ev, const Call *call)
         return value;
     if (ev->lenient)
         return run_time_result(ev, call);
+    if (!call->function->system && !call->function->library)
+        eval_bodiless(ev, operator_position(ev, call->at), call->function);
     diag_error(ev->diag, operator_position(ev, call->at), "%s cannot be called in a model, which is evaluated at compile time", call->function->name);
     diag_note(ev->diag, call->function->at, "a model may call functions that have a body here, operators, math.h, string.h, snprintf and assert");
     eval_fail(ev);

@@ -134,8 +134,8 @@ static const CFunction *gradient_function(Eval *ev, const Op *op)
 {
     const CFunction *function = cunit_lookup(ev->unit, op->def->rule->grad).function;
     const CType *grad = function && function->params.count == 1 && function->params.at[0]->type->kind == CT_POINTER ? function->params.at[0]->type->base : NULL;
-    if (!function || !function->body)
-        eval_error(ev, op->def->at, "the gradient %s of %s has no body in this translation unit", op->def->rule->grad, op->def->name);
+    if (!function->body)
+        eval_bodiless(ev, op->def->rule->grad_at, function);
     if (!grad || strcmp(grad->name, "struct ht_grad"))
         eval_error(ev, function->at, "a gradient is a function (ht_grad *g)");
     return function;

@@ -97,11 +97,6 @@ void eval_mark(Eval *ev, const Pragma *pragma)
         ev->recompute = true;
         return;
     }
-    if (pragma->layer_name) {
-        ev->tower = pragma->tower ? arena_format(ev->arena, "%s.%s", pragma->tower, pragma->layer_name) : pragma->layer_name;
-        ev->layer = -1;
-        return;
-    }
     Val layer = eval(ev, pragma->layer);
     if (layer.unknown || (int64_t)layer.i < 0 || (int64_t)layer.i > INT32_MAX)
         eval_error(ev, pragma->layer->at, layer.unknown ? "this layer is not known at compile time" : "layers are numbered from 0 on");

@@ -12,9 +12,12 @@ typedef struct FrontendOptions {
     const char *file;
     int arg_count;
     const char *const *args;   // for clang: -I -D -U -include -std and the include folder of hetu.h
-    const char *strategy;      // NAME or FILE of --strategy; NULL: none given
+    const char *strategy;      // of --strategy: NAME, FILE or FILE:NAME; NULL: none given
     bool remark_comm, warn_implicit_reshard;
 } FrontendOptions;
+
+/* The file that --strategy=WORD means, WORD as a whole or up to its last colon; NULL where it is none. */
+const char *frontend_strategy_file(Arena *arena, const char *word);
 
 /* The unit, or NULL after errors were reported. The modules hold the forward section and the gradients of its operators. */
 Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options);

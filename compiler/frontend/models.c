@@ -61,11 +61,36 @@ static void check_application(const CExpr *expr, void *data)
         check_named(check, expr, member_value(expr, 1, "gradient"), "gradient", rule->grad);
 }
 
-/* A kernel that this translation unit declares must be one, and visible to the program that calls it. */
+/* The function that a rule names at `at`; NULL, after an error, where the translation unit declares none. */
+static const CFunction *declared(CUnit *unit, const char *name, Position at, const char *prototype)
+{
+    Array(const char *) names = {0};
+    const CFunction *function = cunit_lookup(unit, name).function;
+    if (function)
+        return function;
+    for (int i = 0; i < unit->functions.count; i++)
+        array_push(unit->arena, &names, unit->functions.at[i]->library || unit->functions.at[i]->system ? NULL : unit->functions.at[i]->name);
+    const char *closest = diag_closest(name, names.at, names.count);
+    diag_error(unit->diag, at, "no function \"%s\" is declared in this file", name);
+    if (closest)
+        diag_note(unit->diag, at, "did you mean \"%s\"?", closest);
+    else
+        diag_note(unit->diag, at, "declare it: %s", arena_format(unit->arena, prototype, name));
+    return NULL;
+}
+
+/* The gradient that a rule names must be declared; a model that is trained needs its body, too. */
+static void check_gradient(CUnit *unit, const Rule *rule)
+{
+    if (rule->grad && strcmp(rule->grad, "none"))
+        declared(unit, rule->grad, rule->grad_at, "void %s(ht_grad *g);");
+}
+
+/* A kernel must be declared, be one, and be visible to the program that calls it. */
 static void check_kernel(CUnit *unit, const CFunction *operator)
 {
     const Rule *rule = operator->op->def->rule;
-    const CFunction *kernel = rule->kernel ? cunit_lookup(unit, rule->kernel).function : NULL;
+    const CFunction *kernel = rule->kernel ? declared(unit, rule->kernel, rule->kernel_at, "void %s(const ht_call *call);") : NULL;
     if (!kernel)
         return;
     const CType *param = kernel->params.count == 1 ? kernel->params.at[0]->type : NULL;
@@ -82,7 +107,10 @@ void models_check_operators(CUnit *unit)
 {
     for (int i = 0; i < unit->operators.count; i++) {
         BodyCheck check = {unit, unit->operators.at[i]->function};
-        check_kernel(unit, check.function);
+        if (!check.function->library) {
+            check_kernel(unit, check.function);
+            check_gradient(unit, check.function->op->def->rule);
+        }
         walk_statement(check.function->body, check_application, &check);
     }
 }
@@ -259,10 +287,8 @@ static void read_arguments(Eval *ev, void *data)
     arguments->function = function.unknown ? NULL : pointer_function(ev, function.i);
     if (!arguments->function)
         eval_error(ev, call->expr->args.at[1]->at, "the model function is not known at compile time; name it in the call");
-    if (!arguments->function->body) {
-        diag_error(ev->diag, call->expr->args.at[1]->at, "the model function %s has no body in this translation unit", arguments->function->name);
-        eval_fail(ev);
-    }
+    if (!arguments->function->body)
+        eval_bodiless(ev, call->expr->args.at[1]->at, arguments->function);
     if (call->kind == MODULE_TRAIN)
         read_optimizer(ev, call->expr->args.at[2], &arguments->optimizer);
     arguments->precision = read_precision(ev, call->expr->args.at[call->expr->args.count - 1]);

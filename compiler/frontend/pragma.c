@@ -286,37 +286,24 @@ static bool read_operands(CUnit *unit, Pragma *pragma, const Scope *scope, int *
     return expect(unit, pragma, ":");
 }
 
-static bool in_scope(CUnit *unit, const Scope *scope, const char *name)
-{
-    CName what = cunit_lookup(unit, name);
-    for (; scope; scope = scope->outer)
-        if (!strcmp(scope->var->name, name))
-            return true;
-    return what.var || what.constant;
-}
-
-/* layer(l), layer(tower, l), layer(head) */
+/* layer(l), layer(tower, l) */
 static bool read_layer(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
 {
     if (!expect(unit, pragma, "("))
         return false;
-    Token *first = token(pragma);
+    const Token *first = token(pragma);
     if (first->kind == TOKEN_NAME && !strcmp(first[1].text, ",")) {
         pragma->tower = first->text;
         pragma->tokens.next += 2;
-        first += 2;
     }
-    if (first->kind == TOKEN_NAME && !strcmp(first[1].text, ")") && !in_scope(unit, scope, first->text)) {
-        pragma->layer_name = first->text;
-        pragma->tokens.next++;
-    } else {
-        pragma->layer = pexpr_read(unit, &pragma->tokens, scope, slots);
-        if (pragma->layer && !ctype_is_integer(pragma->layer->type)) {
-            diag_error(unit->diag, pragma->layer->at, "the number of a layer is an integer; this is of type %s", pragma->layer->type->name);
-            return false;
-        }
+    pragma->layer = pexpr_read(unit, &pragma->tokens, scope, slots);
+    if (!pragma->layer)
+        return false;
+    if (!ctype_is_integer(pragma->layer->type)) {
+        diag_error(unit->diag, pragma->layer->at, "the number of a layer is an integer; this is of type %s", pragma->layer->type->name);
+        return false;
     }
-    return (pragma->layer || pragma->layer_name) && expect_close(unit, pragma) && expect_end(unit, pragma);
+    return expect_close(unit, pragma) && expect_end(unit, pragma);
 }
 
 static bool read_shape(CUnit *unit, Pragma *pragma)

@@ -55,7 +55,6 @@ struct Pragma {
     Position layout_at;
     int rule_begin;                      // op: where the rule begins in text
     const char *tower;                   // layer; NULL the default
-    const char *layer_name;              // layer(head); NULL: layer is an expression
     const CExpr *layer;
 };
 

@@ -1,11 +1,10 @@
+#include "frontend/choose.h"
 #include "frontend/clang.h"
 #include "frontend/eval.h"
 #include "frontend/models.h"
-#include "frontend/source.h"
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct Run {
     Arena *arena;
@@ -14,6 +13,7 @@ typedef struct Run {
     Reader *reader;
     CUnit *cunit;
     Unit *unit;
+    bool shared; // the strategy stands in a file, which may serve several models
 } Run;
 
 /* ---- strategies ---- */
@@ -47,10 +47,12 @@ static bool constant_value(void *state, const char *name, int64_t *value)
     return good;
 }
 
-/* Whether a `shard` or `reshard` of the source names the axis. */
+/* Whether a `shard` or `reshard` of the source names the axis, or may do so in a pragma that could not be read. */
 static bool axis_used(void *state, const char *axis)
 {
     Run *run = state;
+    if (diag_errors(run->diag))
+        return true;
     for (int i = 0; i < run->cunit->pragmas.count; i++) {
         const Pragma *pragma = run->cunit->pragmas.at[i];
         for (int k = 0; pragma->layout && k < pragma->tokens.list.count; k++)
@@ -60,111 +62,15 @@ static bool axis_used(void *state, const char *axis)
     return false;
 }
 
-typedef Array(StrategyText) StrategyTexts;
-
-static void gather_lines(Run *run, StrategyTexts *texts)
-{
-    for (int i = 0; i < run->cunit->pragmas.count; i++) {
-        const Pragma *pragma = run->cunit->pragmas.at[i];
-        if (pragma->kind == PRAGMA_STRATEGY)
-            array_push(run->arena, texts, (StrategyText){.at = pragma->text_at, .text = pragma->raw});
-    }
-}
-
-static const char *base_name(Arena *arena, const char *file)
-{
-    const char *slash = strrchr(file, '/'), *begin = slash ? slash + 1 : file;
-    return arena_substring(arena, begin, strcspn(begin, "."));
-}
-
-static bool is_file(const char *name)
-{
-    struct stat status;
-    return strchr(name, '/') || (!stat(name, &status) && !S_ISDIR(status.st_mode));
-}
-
-static Strategy *find_strategy(const StrategyList *list, const char *name)
-{
-    for (int i = 0; i < list->count; i++)
-        if (!strcmp(list->at[i]->name, name))
-            return list->at[i];
-    return NULL;
-}
-
-/* "a, b and c" */
-static const char *listed(Arena *arena, const StrategyList *list)
-{
-    Text text = {.arena = arena};
-    for (int i = 0; i < list->count; i++)
-        text_print(&text, "%s%s", i == 0 ? "" : i + 1 == list->count ? " and " : ", ", list->at[i]->name);
-    return text_bytes(&text);
-}
-
-static void unknown_strategy(Run *run, const StrategyList *list, const char *name)
-{
-    Array(const char *) names = {0};
-    for (int i = 0; i < list->count; i++)
-        array_push(run->arena, &names, list->at[i]->name);
-    const char *closest = diag_closest(name, names.at, names.count);
-    diag_error(run->diag, (Position){0}, "there is no strategy \"%s\", in the source or as a file", name);
-    if (closest)
-        diag_note(run->diag, (Position){0}, "did you mean \"%s\"?", closest);
-    if (list->count)
-        diag_note(run->diag, (Position){0}, "the source has %s", listed(run->arena, list));
-    else
-        diag_note(run->diag, (Position){0}, "the source has no strategies");
-}
-
-static void several_strategies(Run *run, const StrategyList *list, const char *where)
-{
-    diag_error(run->diag, list->at[0]->at, "%s has several strategies; choose one with --strategy=NAME", where);
-    diag_note(run->diag, (Position){0}, "there are %s", listed(run->arena, list));
-}
-
-/* Reads --strategy=FILE; its strategies take the place of the source's. */
-static void read_file(Run *run, const StrategyNames *names, StrategyList *list)
-{
-    const char *file = arena_string(run->arena, run->options->strategy);
-    Source *source = source_read(run->arena, run->diag, file);
-    StrategyText text = {.at = {file, 1, 1}, .text = source ? source->text : ""};
-    *list = (StrategyList){0};
-    if (!source || !strategy_parse(run->arena, run->diag, &text, 1, names, base_name(run->arena, file), list))
-        return;
-    if (list->count == 0)
-        diag_error(run->diag, (Position){file, 1, 1}, "the file has no strategy");
-    else if (list->count > 1)
-        several_strategies(run, list, file);
-    else
-        run->unit->chosen = list->at[0];
-}
-
-static void choose(Run *run, const StrategyNames *names, StrategyList *list)
-{
-    const char *name = run->options->strategy;
-    if (name && (run->unit->chosen = find_strategy(list, name)))
-        return;
-    if (name && is_file(name))
-        read_file(run, names, list);
-    else if (name)
-        unknown_strategy(run, list, name);
-    else if (list->count > 1)
-        several_strategies(run, list, run->options->file);
-    else if (list->count)
-        run->unit->chosen = list->at[0];
-}
-
 static void read_strategies(Run *run)
 {
-    StrategyTexts texts = {0};
-    StrategyList list = {0};
     StrategyNames names = {.state = run, .value = constant_value, .axis_used = axis_used};
-    gather_lines(run, &texts);
-    if (!strategy_parse(run->arena, run->diag, texts.at, texts.count, &names, NULL, &list))
-        return;
-    if (models_exist(run->cunit))
-        choose(run, &names, &list);
-    for (int i = 0; i < list.count; i++)
-        array_push(run->arena, &run->unit->strategies, list.at[i]);
+    StrategyChoice choice = {0};
+    strategy_choose(run->cunit, run->options, &names, &choice);
+    run->unit->chosen = choice.chosen;
+    run->shared = choice.shared;
+    for (int i = 0; i < choice.list.count; i++)
+        array_push(run->arena, &run->unit->strategies, choice.list.at[i]);
 }
 
 /* ---- shape variables ---- */
@@ -248,7 +154,7 @@ static bool is_named(const NameList *list, const char *name)
     return false;
 }
 
-/* Reports a strategy that splits a dimension which no pragma names. */
+/* Reports a strategy that splits a dimension which no pragma names. A strategy file may serve several models: there it is a warning. */
 static void check_splits(Run *run)
 {
     NameList names = {0};
@@ -258,7 +164,7 @@ static void check_splits(Run *run)
         if (is_named(&names, split->dim))
             continue;
         const char *closest = diag_closest(split->dim, names.at, names.count);
-        diag_error(run->diag, split->at, "the dimension \"%s\" is named nowhere in the model", split->dim);
+        (run->shared ? diag_warning : diag_error)(run->diag, split->at, "the dimension \"%s\" is named nowhere in the model", split->dim);
         if (closest)
             diag_note(run->diag, split->at, "did you mean \"%s\"?", closest);
     }
@@ -287,10 +193,11 @@ static void *read_all(void *data)
         read_strategies(run);
         read_shapes(run);
         find_bodiless(run);
-        check_splits(run);
     }
     if (run->cunit && diag_errors(run->diag) == before)
         models_read(run->cunit, unit, run->options);
+    if (run->cunit && diag_errors(run->diag) == before)
+        check_splits(run);
     clang_close(run->reader);
     if (diag_errors(run->diag) != before)
         run->unit = NULL;

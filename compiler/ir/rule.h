@@ -157,6 +157,7 @@ typedef struct Rule {
     int tiles_dim, tiles_start; // arguments
     const char *epilogue;       // NULL: none. Of RULE_EQUATIONS: the first is a product, and the second applies this to it
     const char *grad;           // NULL: none given; "none": no gradient flows
+    Position kernel_at, grad_at; // of these names
 } Rule;
 
 /* An operator: a C function with a rule. Attributes are the parameters that are no tensors, in order. */

@@ -231,8 +231,11 @@ static bool kernel_clause(RuleParser *parser)
         lex_next(&parser->lexer);
         lex_next(&parser->lexer);
     }
+    Position at = parser->lexer.token.at;
     const char *name = function_name(parser);
     *(cuda ? &parser->kernel_cuda : &parser->kernel) = name;
+    if (!cuda)
+        parser->named_at = at;
     return name != NULL;
 }
 
@@ -259,7 +262,11 @@ static bool tiles_clause(RuleParser *parser)
 
 static bool epilogue_clause(RuleParser *parser) { return (parser->epilogue = function_name(parser)) != NULL; }
 
-static bool grad_clause(RuleParser *parser) { return (parser->grad = function_name(parser)) != NULL; }
+static bool grad_clause(RuleParser *parser)
+{
+    parser->grad_at = parser->lexer.token.at;
+    return (parser->grad = function_name(parser)) != NULL;
+}
 
 /* A clause is a list of items, or reads all between its brackets by itself. */
 typedef struct Clause {

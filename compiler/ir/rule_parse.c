@@ -479,7 +479,9 @@ static const Rule *finished(RuleParser *parser, const char *text)
                    .tiles_dim = parser->tiles_dim,
                    .tiles_start = parser->tiles_start,
                    .epilogue = parser->epilogue,
-                   .grad = parser->grad};
+                   .grad = parser->grad,
+                   .kernel_at = parser->named_at,
+                   .grad_at = parser->grad_at};
     return rule;
 }
 

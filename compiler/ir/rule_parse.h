@@ -26,6 +26,7 @@ typedef struct RuleParser {
     const char *kernel, *kernel_cuda, *tiles, *epilogue, *grad;
     int tiles_dim, tiles_start;
     Position shape_at, kernel_at;
+    Position named_at, grad_at; // the names in kernel and grad
     int size_sum_of; // the clause `size(f: +m)` names m
 } RuleParser;
 

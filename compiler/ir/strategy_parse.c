@@ -375,15 +375,32 @@ static void close_strategy(StrategyParser *parser)
     strategy_check(parser->diag, strategy, parser->names);
 }
 
-static void unclosed(StrategyParser *parser)
+/* Reports that the open strategy has no end, where it has none; once, since the end of the next may be the one that is missing. Returns
+ * whether it did. */
+static bool unclosed(StrategyParser *parser)
 {
-    if (parser->open && parser->framed)
+    bool open = parser->open && parser->framed, first = open && !parser->refused;
+    if (first)
         diag_error(parser->diag, parser->open->at, "the strategy \"%s\" has no \"end strategy\"", parser->open->name);
+    parser->refused |= open;
+    return first;
+}
+
+/* The word `strategy` alone inside a strategy. */
+static bool nameless(StrategyParser *parser, Position at)
+{
+    diag_error(parser->diag, at, "a strategy without a name begins inside the strategy \"%s\"", parser->open->name);
+    diag_note(parser->diag, at, "did you mean \"end strategy\"?");
+    close_strategy(parser);
+    return false;
 }
 
 static bool parse_strategy(StrategyParser *parser, Position at)
 {
-    unclosed(parser);
+    if (parser->open && parser->framed && strategy_line_end(parser))
+        return nameless(parser, at);
+    if (unclosed(parser))
+        diag_note(parser->diag, at, "the next one begins here");
     close_strategy(parser);
     Position name_at = parser->token->at;
     const char *name = strategy_name(parser, "the strategy's name");
@@ -395,13 +412,14 @@ static bool parse_strategy(StrategyParser *parser, Position at)
 
 static bool parse_end(StrategyParser *parser, Position at)
 {
-    if (!strategy_reads(parser, "strategy"))
-        return strategy_unexpected(parser, "\"strategy\"");
-    strategy_next(parser);
-    if (!parser->open || !parser->framed)
+    bool whole = strategy_accept(parser, "strategy");
+    if (!whole)
+        strategy_unexpected(parser, "\"strategy\"");
+    else if ((!parser->open || !parser->framed) && !parser->refused)
         diag_error(parser->diag, at, "this \"end strategy\" ends no strategy");
     close_strategy(parser);
-    return true;
+    parser->refused = !whole;
+    return whole;
 }
 
 static const struct Statement {
@@ -424,6 +442,7 @@ const char *const *strategy_statements(void)
 
 static bool unknown_statement(StrategyParser *parser)
 {
+    parser->refused |= !parser->open || !parser->framed;
     if (parser->token->kind != TOKEN_NAME)
         return strategy_unexpected(parser, "a statement of a strategy");
     diag_error(parser->diag, parser->token->at, "\"%s\" begins no statement of a strategy", parser->token->text);

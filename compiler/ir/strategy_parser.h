@@ -16,6 +16,7 @@ typedef struct StrategyParser {
     StrategyList *list;
     Strategy *open; // the strategy that statements belong to; NULL outside
     bool framed;    // `open` began with the statement `strategy`
+    bool refused;   // a line outside of strategies, or an end, was refused: the next end may be that of a strategy that was not seen
     bool implied;   // its last pipeline was not written: a stage came first
     int errors;     // reported before `open` began
     int depth;      // of parentheses in an expression

@@ -268,11 +268,12 @@ static bool cut_batch(Classes *classes, Cuts *by_class, const Module *module)
     return true;
 }
 
+/* By class, where it splits; NULL after an error. */
 static Cuts *find_cuts(Classes *classes, const Module *module)
 {
     Cuts *by_class = arena_array(classes->arena, Cuts, classes->node_count);
     if (!cut_batch(classes, by_class, module))
-        return by_class;
+        return NULL;
     for (bool changed = true; changed;) {
         changed = false;
         for (int i = 0; i < classes->equations.count; i++)
@@ -357,7 +358,10 @@ Classes *classes_create(Arena *arena, const Module *module)
     number_nodes(classes, module);
     fill_extents(classes, module);
     relate(classes, module);
-    number_atoms(classes, find_cuts(classes, module));
+    const Cuts *cuts = find_cuts(classes, module);
+    if (!cuts)
+        return NULL;
+    number_atoms(classes, cuts);
     unite_atoms(classes);
     int batch = module->microbatches > 1 ? batch_node(classes, module) : -1;
     classes->micro_atom = batch >= 0 && classes_atoms(classes, batch) ? classes_atom(classes, batch, 0) : -1;

@@ -37,7 +37,7 @@ typedef struct Classes {
 } Classes;
 
 /* Analyses a module whose bindings are those of ir_bind. With several micro-batches, the leading dimension of the inputs splits into
- * (micro-batches, rows). */
+ * (micro-batches, rows). NULL after an error: a batch that does not divide. */
 Classes *classes_create(Arena *arena, const Module *module);
 
 /* The class of a node. */

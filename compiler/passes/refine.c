@@ -30,18 +30,13 @@ typedef struct Refine {
 
 /* ---- values ---- */
 
-/* The atoms of all dimensions of a value in a row; returns how many, and reports too many. */
+/* The atoms of all dimensions of a value in a row; returns how many. */
 static int value_atoms(Refine *refine, const Value *value, int *atoms)
 {
     int count = 0, node = refine->classes->value_node[value->id];
     for (int d = 0; d < value->type.rank; d++)
-        for (int j = 0; j < classes_atoms(refine->classes, node + d); j++) {
-            if (count == IR_MAX_RANK) {
-                diag_error(refine->module->diag, value->at, "reshapes split this value into more than %d dimensions", IR_MAX_RANK);
-                return count;
-            }
+        for (int j = 0; j < classes_atoms(refine->classes, node + d); j++)
             atoms[count++] = classes_atom(refine->classes, node + d, j);
-        }
     return count;
 }
 
@@ -50,7 +45,7 @@ static void find_origins(Refine *refine, const Value *value, int8_t *origin)
 {
     int count = 0, node = refine->classes->value_node[value->id];
     for (int d = 0; d < value->type.rank; d++)
-        for (int j = 0; j < classes_atoms(refine->classes, node + d) && count < IR_MAX_RANK; j++)
+        for (int j = 0; j < classes_atoms(refine->classes, node + d); j++)
             origin[count++] = (int8_t)d;
 }
 
@@ -83,13 +78,13 @@ typedef struct Binder {
     Refine *refine;
     const Op *op;
     int factor_count;
-    BoundFactor factors[IR_MAX_RANK * 4];
-    int first[IR_MAX_RANK * 4]; // by old bound factor: the first of its new ones
+    BoundFactor factors[IR_MAX_FACTORS];
+    int first[IR_MAX_FACTORS]; // by old bound factor: the first of its new ones
 } Binder;
 
 static int add_factor(Binder *binder, int factor, int64_t extent)
 {
-    if (binder->factor_count == IR_MAX_RANK * 4)
+    if (binder->factor_count == IR_MAX_FACTORS)
         BUG("too many factors in a call of %s", binder->op->def->name);
     binder->factors[binder->factor_count] = (BoundFactor){.factor = factor, .extent = extent};
     return binder->factor_count++;
@@ -143,13 +138,13 @@ static BoundAccess refine_access(Binder *binder, const Value *value, const Bound
 {
     Refine *refine = binder->refine;
     BoundAccess access = *old;
-    BoundDim dims[IR_MAX_RANK * 4];
+    BoundDim dims[IR_MAX_RANK];
     memset(dims, 0, sizeof dims);
     int rank = 0;
     for (int d = 0; value && d < old->rank; d++) {
-        int factors[IR_MAX_RANK * 4];
+        int factors[IR_MAX_RANK];
         int count = dim_factors(binder, &old->dims[d], refine->classes->value_node[value->id] + d, factors);
-        for (int j = 0; j < count && rank < IR_MAX_RANK; j++, rank++) {
+        for (int j = 0; j < count; j++, rank++) {
             dims[rank].written = old->dims[d].written;
             dims[rank].count = factors[j] >= 0;
             dims[rank].factors = factors[j] >= 0 ? intern(refine->shared, &factors[j], sizeof(int)) : NULL;
@@ -273,7 +268,57 @@ static void drop_reshapes(Refine *refine)
         module->params.at[i]->gradient = replaced(refine, module->params.at[i]->gradient);
 }
 
+/* ---- limits ---- */
+
+static int atoms_of(const Refine *refine, int node, int count)
+{
+    int atoms = 0;
+    for (int i = 0; i < count; i++)
+        atoms += classes_atoms(refine->classes, node + i);
+    return atoms;
+}
+
+static void check_value(Refine *refine, Value *value)
+{
+    if (atoms_of(refine, refine->classes->value_node[value->id], value->type.rank) > IR_MAX_RANK)
+        diag_error(refine->module->diag, value->at, "reshapes split this value into more than %d dimensions", IR_MAX_RANK);
+}
+
+static void check_op(Refine *refine, const Op *op)
+{
+    bool view = op->def->rule->kind == RULE_VIEW;
+    if (!view && atoms_of(refine, refine->classes->op_node[op->index], op->binding->factor_count) > IR_MAX_FACTORS)
+        diag_error(refine->module->diag, op->at, "reshapes split the dimensions of this call of %s into more than %d factors", op->def->name,
+                   IR_MAX_FACTORS);
+}
+
 /* ---- the pass ---- */
+
+/* Calls `visit` for every value of the module. */
+static void each_value(Refine *refine, void (*visit)(Refine *, Value *))
+{
+    Module *module = refine->module;
+    for (int i = 0; i < module->params.count; i++) {
+        Parameter *parameter = module->params.at[i];
+        visit(refine, parameter->value);
+        for (int s = 0; s < parameter->state_count; s++)
+            visit(refine, parameter->states[s]);
+    }
+    for (int i = 0; i < module->inputs.count; i++)
+        visit(refine, module->inputs.at[i]);
+    for (int i = 0; i < module->ops.count; i++)
+        for (int r = 0; r < module->ops.at[i]->result_count; r++)
+            visit(refine, module->ops.at[i]->results[r]);
+}
+
+/* Whether values and calls keep to what the compiler can hold; reports those that do not. */
+static bool check_limits(Refine *refine)
+{
+    each_value(refine, check_value);
+    for (int i = 0; i < refine->module->ops.count; i++)
+        check_op(refine, refine->module->ops.at[i]);
+    return !diag_errors(refine->module->diag);
+}
 
 static void refine_ops(Refine *refine)
 {
@@ -285,22 +330,6 @@ static void refine_ops(Refine *refine)
     }
     for (int i = 0; i < module->ops.count; i++)
         module->ops.at[i]->binding = bindings[i];
-}
-
-static void refine_values(Refine *refine)
-{
-    Module *module = refine->module;
-    for (int i = 0; i < module->params.count; i++) {
-        Parameter *parameter = module->params.at[i];
-        refine_value(refine, parameter->value);
-        for (int s = 0; s < parameter->state_count; s++)
-            refine_value(refine, parameter->states[s]);
-    }
-    for (int i = 0; i < module->inputs.count; i++)
-        refine_value(refine, module->inputs.at[i]);
-    for (int i = 0; i < module->ops.count; i++)
-        for (int r = 0; r < module->ops.at[i]->result_count; r++)
-            refine_value(refine, module->ops.at[i]->results[r]);
 }
 
 /* An output that is a parameter is copied in the beginning: training changes the parameter before the output is fetched. */
@@ -334,6 +363,20 @@ static void read_written(Refine *refine)
     }
 }
 
+static void refine_module(Refine *refine)
+{
+    Module *module = refine->module;
+    refine->names = atom_names(refine->arena, module, refine->classes);
+    refine->shared = module_shared(module);
+    refine->replacement = arena_array(refine->arena, Value *, module->next_id);
+    refine_ops(refine);
+    drop_reshapes(refine);
+    each_value(refine, refine_value);
+    keep_outputs(module);
+    read_written(refine);
+    ir_number(module);
+}
+
 void pass_refine(Module *module)
 {
     Refine refine = {.module = module, .arena = arena_create()};
@@ -341,14 +384,7 @@ void pass_refine(Module *module)
     if (module->kind == MODULE_TRAIN && module->strategy && module->strategy->pipelines.count == 1)
         module->microbatches = module->strategy->pipelines.at[0].microbatches;
     refine.classes = classes_create(refine.arena, module);
-    refine.names = atom_names(refine.arena, module, refine.classes);
-    refine.shared = module_shared(module);
-    refine.replacement = arena_array(refine.arena, Value *, module->next_id);
-    refine_ops(&refine);
-    drop_reshapes(&refine);
-    refine_values(&refine);
-    keep_outputs(module);
-    read_written(&refine);
-    ir_number(module);
+    if (refine.classes && check_limits(&refine))
+        refine_module(&refine);
     arena_destroy(refine.arena);
 }

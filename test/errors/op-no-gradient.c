@@ -3,6 +3,8 @@
 
 #pragma hspmd op y[i..] = twice(x[i..]) kernel(twice_kernel) grad(twice_gradient)
 ht_tensor twice(ht_tensor x);
+void twice_gradient(ht_grad *g);
+void twice_kernel(const ht_call *call);
 
 static ht_tensor loss(void)
 {
@@ -19,6 +21,9 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}op-no-gradient.c:4:15: error: the gradient twice_gradient of twice has no body in this translation unit
+// CHECK: {{.*}}op-no-gradient.c:4:67: error: twice_gradient has no body in this file, so it cannot be evaluated
 // CHECK-NEXT: {{^}}    4 | #pragma hspmd op y[i..] = twice(x[i..]) kernel(twice_kernel) grad(twice_gradient)
-// CHECK-NEXT: {{^}}      |               ^
+// CHECK-NEXT: {{^}}      |                                                                   ^
+// CHECK-NEXT: {{.*}}op-no-gradient.c:6:6: note: it is declared here; its body must stand in this file, or in one that it includes
+// CHECK-NEXT: {{^}}    6 | void twice_gradient(ht_grad *g);
+// CHECK-NEXT: {{^}}      |      ^

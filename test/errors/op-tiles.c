@@ -3,6 +3,7 @@
 
 #pragma hspmd op y[n] = embed(x[i]) size(n: extent) replicate(n, i) tiles(joined: start, start) kernel(embed_kernel) grad(none)
 ht_tensor embed(ht_tensor x, int64_t start, int64_t extent);
+void embed_kernel(const ht_call *call);
 
 static ht_tensor loss(void)
 {

@@ -21,6 +21,10 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: hetucc: error: there is no strategy "dp4", in the source or as a file
-// CHECK-NEXT: hetucc: note: did you mean "dp2"?
+// CHECK: {{^}}<command line>:1:12: error: there is no strategy "dp4", in the source or as a file
+// CHECK-NEXT: {{^}}    1 | --strategy=dp4
+// CHECK-NEXT: {{^}}      |            ^
+// CHECK-NEXT: {{^}}<command line>:1:12: note: did you mean "dp2"?
+// CHECK-NEXT: {{^}}    1 | --strategy=dp4
+// CHECK-NEXT: {{^}}      |            ^
 // CHECK-NEXT: hetucc: note: the source has dp2

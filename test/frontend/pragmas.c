@@ -80,7 +80,7 @@ ht_tensor model(void)
 #pragma hspmd recompute
     ht_tensor last = ht_exp(all);
     if (batch > 1)
-#pragma hspmd layer(head)
+#pragma hspmd layer(head, 0)
         last = ht_relu(last);
     else
         last = all;
