@@ -214,7 +214,8 @@ static unsigned hash_word(const char *word)
     return hash;
 }
 
-/* What symbols begin with: the source's name, and in a program, where a/model.c and b/model.c may meet, the hash of its path as the user spells it. */
+/* What symbols begin with: the source's name, and in a program, where a/model.c and b/model.c may meet, the hash of its path as the user
+ * spells it. */
 static const char *symbol_prefix(const Driver *driver, const char *source)
 {
     bool alone = driver->options->emit != EMIT_EXE || !strchr(source, '/');

@@ -27,7 +27,7 @@ typedef struct RuleParser {
     int tiles_dim, tiles_start;
     Position shape_at, kernel_at;
     Position named_at, grad_at; // the names in kernel and grad
-    int size_sum_of; // the clause `size(f: +m)` names m
+    int size_sum_of;            // the clause `size(f: +m)` names m
 } RuleParser;
 
 static inline void rule_fail(RuleParser *parser) { parser->failed = true; }

@@ -134,23 +134,34 @@ static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int 
     return count;
 }
 
+/* Whether the kernel sees the new factors of an old dimension one by one: those of an ellipsis, where it is told where its piece starts. */
+static bool shows_factors(const Binder *binder, const BoundDim *dim)
+{
+    const Op *op = binder->op;
+    int factor = dim->count == 1 ? op->binding->factors[dim->factors[0]].factor : -1;
+    return factor >= 0 && op->def->rule->factors[factor].ellipsis && op->def->rule->factors[factor].offset;
+}
+
 static BoundAccess refine_access(Binder *binder, const Value *value, const BoundAccess *old)
 {
     Refine *refine = binder->refine;
     BoundAccess access = *old;
     BoundDim dims[IR_MAX_RANK];
     memset(dims, 0, sizeof dims);
-    int rank = 0;
+    int rank = 0, more = 0;
     for (int d = 0; value && d < old->rank; d++) {
         int factors[IR_MAX_RANK];
         int count = dim_factors(binder, &old->dims[d], refine->classes->value_node[value->id] + d, factors);
+        bool shown = shows_factors(binder, &old->dims[d]) && old->written_rank + more + count - 1 <= IR_MAX_RANK;
         for (int j = 0; j < count; j++, rank++) {
-            dims[rank].written = old->dims[d].written;
+            dims[rank].written = old->dims[d].written + more + (shown ? j : 0);
             dims[rank].count = factors[j] >= 0;
             dims[rank].factors = factors[j] >= 0 ? intern(refine->shared, &factors[j], sizeof(int)) : NULL;
         }
+        more += shown && count > 1 ? count - 1 : 0;
     }
     access.rank = rank;
+    access.written_rank += more;
     access.dims = intern(refine->shared, dims, sizeof *dims * (size_t)rank);
     return access;
 }
@@ -288,8 +299,8 @@ static void check_op(Refine *refine, const Op *op)
 {
     bool view = op->def->rule->kind == RULE_VIEW;
     if (!view && atoms_of(refine, refine->classes->op_node[op->index], op->binding->factor_count) > IR_MAX_FACTORS)
-        diag_error(refine->module->diag, op->at, "reshapes split the dimensions of this call of %s into more than %d factors", op->def->name,
-                   IR_MAX_FACTORS);
+        diag_error(refine->module->diag, op->at, "reshapes split the dimensions of this call of %s into more than %d factors",
+                   op->def->name, IR_MAX_FACTORS);
 }
 
 /* ---- the pass ---- */

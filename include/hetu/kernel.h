@@ -6,8 +6,8 @@
  *         ...
  *     }
  *
- * A view describes the piece that this device holds: contiguous, row-major, one entry an index of the rule (an ellipsis gives one a dimension; merged
- * factors `(g r)` give one). Kernels are never called when a result or an operand that they contract is empty.
+ * A view describes the piece that this device holds: contiguous, row-major, one entry an index of the rule (an ellipsis gives one a dimension, and one a
+ * factor into which reshapes split a dimension where the rule's `offset` names it; merged factors `(g r)` give one). Kernels are never called when a result or an operand that they contract is empty.
  */
 #ifndef HETU_KERNEL_H
 #define HETU_KERNEL_H
@@ -67,6 +67,17 @@ static inline int64_t ht_view_count(const ht_view *view, int first, int last)
     for (int d = first; d < last; d++)
         count *= view->extent[d];
     return count;
+}
+
+/* The number in the whole tensor of element i of a piece whose indices all stand in the rule's `offset`. */
+static inline int64_t ht_view_element(const ht_view *view, int64_t i)
+{
+    int64_t number = 0, pitch = 1;
+    for (int d = view->rank; d-- > 0; pitch *= view->global[d]) {
+        number += pitch * (view->offset[d] + i % view->extent[d]);
+        i /= view->extent[d];
+    }
+    return number;
 }
 
 /* Ends the program with a message that names the rank, such as "token 300 at element 17 is outside the table's 256 rows". */

@@ -191,12 +191,12 @@ static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
 
 /* y[b] = table[id[b]]; ids are i32 or i64. Where the rows are cut, a device gives zeros for rows that it lacks. */
 #pragma hspmd op y[b.., e] = embedding(table[v, e], id[b..]) \
-    reduction(+: v) offset(v) linear(table) types(f32, bf16, f64) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
+    reduction(+: v) offset(v, b) linear(table) types(f32, bf16, f64) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
 ht_tensor ht_embedding_at(ht_tensor table, ht_tensor id);
 
 /* The sum of the rows of dy that name each row of the table. */
 #pragma hspmd op dtable[v, e] = embedding_backward(dy[b.., e], id[b..]) \
-    size(v: rows) reduction(+: b) offset(v) linear(dy) dtype(dtable: wide) types(f32, bf16) kernel(ht_embedding_backward_kernel) grad(none)
+    size(v: rows) reduction(+: b) offset(v, b) linear(dy) dtype(dtable: wide) types(f32, bf16) kernel(ht_embedding_backward_kernel) grad(none)
 ht_tensor ht_embedding_backward(ht_tensor dy, ht_tensor id, int64_t rows);
 
 static inline void ht_embedding_gradient(ht_grad *g)
@@ -285,11 +285,11 @@ typedef struct ht_mass_result {
     ht_tensor mass, hit;
 } ht_mass_result;
 #pragma hspmd op mass[b..], hit[b..] = mass(x[b.., v], target[b..], peak[b..]) \
-    reduction(+: v) offset(v) dtype(mass: wide, hit: wide, peak: wide) types(f32, bf16) kernel(ht_mass_kernel) grad(ht_mass_gradient)
+    reduction(+: v) offset(v, b) dtype(mass: wide, hit: wide, peak: wide) types(f32, bf16) kernel(ht_mass_kernel) grad(ht_mass_gradient)
 ht_mass_result ht_mass(ht_tensor x, ht_tensor target, ht_tensor peak);
 
 #pragma hspmd op dx[b.., v] = mass_backward(dmass[b..], dhit[b..], x[b.., v], target[b..], peak[b..]) \
-    offset(v) linear(dmass, dhit) dtype(dx: x, dmass: wide, dhit: wide, peak: wide) types(f32, bf16) \
+    offset(v, b) linear(dmass, dhit) dtype(dx: x, dmass: wide, dhit: wide, peak: wide) types(f32, bf16) \
     kernel(ht_mass_backward_kernel) grad(none)
 ht_tensor ht_mass_backward(ht_tensor dmass, ht_tensor dhit, ht_tensor x, ht_tensor target, ht_tensor peak);
 

@@ -51,8 +51,8 @@ typedef struct CudaReport {
 } CudaReport;
 
 /* The report for a message: a constant text with up to three %lld. The program ends with it after the step in which cuda_fault was called,
- * and names the operator at work now. */
-CudaReport cuda_report(const char *format);
+ * and names the operator at work now. With `piece` the second number is an element of that piece, and shown as that of the whole tensor. */
+CudaReport cuda_report(const char *format, const ht_view *piece = nullptr);
 
 /* Notes a fault; the first one counts. The kernel goes on, and must stay within its memory. */
 static __device__ inline void cuda_fault(CudaReport report, long long a, long long b, long long c)

@@ -164,7 +164,7 @@ static Classes classes_of(const ht_view *x, const ht_view *target, const ht_view
             x->extent[last],
             x->offset[last],
             x->global[last],
-            cuda_report("target %lld at element %lld is outside the %lld classes")};
+            cuda_report("target %lld at element %lld is outside the %lld classes", target)};
 }
 
 /* The column that the target of row r names, counted from this piece's first; -1 where it is ignored or of another piece. */

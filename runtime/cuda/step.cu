@@ -10,6 +10,7 @@ static_assert((int)CUDA_HYPER == (int)DEVICE_HYPER, "a step has the numbers of a
 /* A message that a kernel may end the program with: what cuda_report was given, and the operator at work then. */
 struct Report {
     const char *format, *where;
+    ht_view piece; // rank 0: none
 };
 
 static struct {
@@ -50,13 +51,21 @@ extern "C" const float *device_numbers(const StepNumbers *numbers)
 
 /* ---- faults ---- */
 
-CudaReport cuda_report(const char *format)
+static bool same_piece(const ht_view *a, const ht_view *b)
 {
-    const char *where = fail_doing_what();
+    bool same = a->rank == b->rank;
+    for (int d = 0; d < a->rank && same; d++)
+        same = a->extent[d] == b->extent[d] && a->offset[d] == b->offset[d] && a->global[d] == b->global[d];
+    return same;
+}
+
+CudaReport cuda_report(const char *format, const ht_view *piece)
+{
+    const Report report = {format, fail_doing_what(), piece ? *piece : ht_view()};
     for (size_t i = 0; i < step.reports.size(); i++)
-        if (step.reports[i].format == format && step.reports[i].where == where)
+        if (step.reports[i].format == format && step.reports[i].where == report.where && same_piece(&step.reports[i].piece, &report.piece))
             return {step.fault, i + 1};
-    step.reports.push_back({format, where});
+    step.reports.push_back(report);
     return {step.fault, step.reports.size()};
 }
 
@@ -68,5 +77,6 @@ void cuda_step_finish(void)
         return;
     const Report &report = step.reports[step.seen->number - 1];
     fail_doing(report.where);
-    ht_fail(report.format, step.seen->value[0], step.seen->value[1], step.seen->value[2]);
+    const long long second = report.piece.rank ? ht_view_element(&report.piece, step.seen->value[1]) : step.seen->value[1];
+    ht_fail(report.format, step.seen->value[0], second, step.seen->value[2]);
 }

@@ -22,7 +22,7 @@ static Tokens tokens_of(const ht_view *table, const ht_view *id)
             table->extent[0],
             table->offset[0],
             table->global[0],
-            cuda_report("token %lld at element %lld is outside the table's %lld rows")};
+            cuda_report("token %lld at element %lld is outside the table's %lld rows", id)};
 }
 
 /* The row that token i names, counted from the piece's first row; -1 where the piece lacks it. */

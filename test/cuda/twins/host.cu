@@ -45,7 +45,7 @@ extern "C" void ht_fail(const char *format, ...)
 
 const CudaStep *cuda_step(void) { return host.step; }
 
-CudaReport cuda_report(const char *format)
+CudaReport cuda_report(const char *format, const ht_view *)
 {
     for (const auto &[number, text] : host.reports)
         if (text == format)
