@@ -4,6 +4,7 @@
 #include "layout/cluster.h"
 #include "passes/pipeline.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,15 @@ const char *name_with(Arena *arena, const char *source, const char *suffix)
 {
     const char *slash = strrchr(source, '/'), *name = slash ? slash + 1 : source, *dot = strrchr(name, '.');
     return arena_format(arena, "%.*s%s", (int)(dot && dot > name ? (size_t)(dot - name) : strlen(name)), name, suffix);
+}
+
+const char *name_plain(Arena *arena, const char *name)
+{
+    char *word = arena_string(arena, name);
+    for (char *c = word; *c; c++)
+        if ((unsigned char)*c < 0x80 && !isalnum((unsigned char)*c) && !strchr("_@+,./-", *c))
+            *c = '_';
+    return word;
 }
 
 /* ---- options for the C compiler ---- */
@@ -214,17 +224,20 @@ static unsigned hash_word(const char *word)
     return hash;
 }
 
-/* What symbols begin with: the source's name, and in a program, where a/model.c and b/model.c may meet, the hash of its path as the user
- * spells it. */
+/* What symbols begin with: the source's name, and where it is spelled otherwise in C, or in a program, where a/model.c and b/model.c may
+ * meet, the hash of its path as the user spells it. */
 static const char *symbol_prefix(const Driver *driver, const char *source)
 {
-    bool alone = driver->options->emit != EMIT_EXE || !strchr(source, '/');
+    const char *name = name_with(driver->arena, source, "");
+    bool alone = (driver->options->emit != EMIT_EXE || !strchr(source, '/')) && !strcmp(name, name_plain(driver->arena, name));
     return name_with(driver->arena, source, alone ? "" : arena_format(driver->arena, "_%08x", hash_word(source)));
 }
 
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include)
 {
-    emit_unit(files, unit, name_with(driver->arena, unit->file, ""), symbol_prefix(driver, unit->file), include, driver->options->backend);
+    const char *name = name_with(driver->arena, unit->file, "");
+    emit_unit(files, unit, driver->backend->runtime ? name_plain(driver->arena, name) : name, symbol_prefix(driver, unit->file), include,
+              driver->options->backend);
 }
 
 static bool ends(const char *word, const char *with)
@@ -256,6 +269,10 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
         command_add_format(&command, "-ffile-prefix-map=%s/=", driver->tools.folder);
     command_add(&command, "-iquote");
     command_add(&command, ".");
+    if (is_main_file(file) && strchr(file->source, '"')) {
+        command_add(&command, "-idirafter");
+        command_add(&command, ".");
+    }
     command_add(&command, "-c");
     command_add(&command, path);
     command_add(&command, "-o");

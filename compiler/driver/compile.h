@@ -49,4 +49,7 @@ const char *file_text(Arena *arena, const char *path);
 /* A source's name without folders and suffix, with `suffix` behind. */
 const char *name_with(Arena *arena, const char *source, const char *suffix);
 
+/* A name as one that make and a shell take for a word: what they would take for something else becomes `_`. */
+const char *name_plain(Arena *arena, const char *name);
+
 #endif

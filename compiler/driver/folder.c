@@ -1,5 +1,6 @@
 #include "driver/folder.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -69,17 +70,26 @@ static bool add_runtime(Folder *folder)
 
 static bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
 
-/* Appends a word to a variable's value as make and then the shell read it. */
+static bool needs_quotes(const char *word)
+{
+    for (; *word; word++)
+        if ((unsigned char)*word < 0x80 && !isalnum((unsigned char)*word) && !strchr("_@%+=:,./-", *word))
+            return true;
+    return false;
+}
+
+/* Appends a word to a variable's value as make and then the shell read it. Backslashes before a # are doubled for make. */
 static void add_word(Text *value, const char *word)
 {
-    static const char *const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-$";
-    bool quoted = word[strspn(word, plain)];
+    bool quoted = !*word || needs_quotes(word);
     text_string(value, quoted ? " '" : " ");
     for (; *word; word++) {
-        static const char *const special[][2] = {{"$", "$$"}, {"#", "\\#"}, {"'", "'\\''"}};
+        static const char *const special[][2] = {{"$", "$$"}, {"#", "\\#"}, {"'", "'\\''"}, {"\\", "\\\\"}};
         const char *written = NULL;
         for (size_t i = 0; i < sizeof special / sizeof *special; i++)
             written = *word == special[i][0][0] ? special[i][1] : written;
+        if (*word == '\\' && word[strspn(word, "\\")] != '#')
+            written = NULL;
         text_append(value, written ? written : word, written ? strlen(written) : 1);
     }
     text_string(value, quoted ? "'" : "");
@@ -126,7 +136,21 @@ typedef struct Lists {
     Text preprocessor, compiler, sources, inputs;
 } Lists;
 
-static void add_item(const Folder *folder, const Item *item, const char *const *emitted, Lists *lists)
+/* The file that make compiles for a source: itself, or one that includes it where its name is none for make. */
+static const char *built_name(Folder *folder, const char *name)
+{
+    Arena *arena = folder->driver->arena;
+    const char *plain = name_plain(arena, name), *include = c_include(arena, name);
+    if (!strcmp(plain, name) || !include)
+        return name;
+    char *flat = arena_format(arena, "source/%s", plain + strlen("source/"));
+    for (char *slash = strchr(flat, '/'); (slash = strchr(slash + 1, '/'));)
+        *slash = '_';
+    add_text(folder, flat, arena_format(arena, "#include %s\n", include));
+    return flat;
+}
+
+static void add_item(Folder *folder, const Item *item, const char *const *emitted, Lists *lists)
 {
     const char *name = item->text[0] == '-' ? NULL : user_file_name(folder->user, item->text);
     switch (item->kind) {
@@ -136,14 +160,23 @@ static void add_item(const Folder *folder, const Item *item, const char *const *
         for (; *emitted; emitted++)
             if (!strcmp(*emitted, item->text))
                 return;
-        add_word(&lists->sources, name ? name : item->text);
+        add_word(&lists->sources, name ? built_name(folder, name) : item->text);
         break;
     case ITEM_INPUT: add_option(&lists->inputs, name ? name : item->text, item->value); break;
     case ITEM_DEPEND: break;
     }
 }
 
-static const char *makefile(const Folder *folder, const EmittedFiles *files, const char *const *emitted, int ranks)
+/* Whether a file is included by a name that the C compiler does not look for beside the file that includes it. */
+static bool needs_search(const UserFiles *user)
+{
+    for (int i = 0; i < user->paths.count; i++)
+        if (strchr(user_file_name(user, user->paths.at[i]), '"'))
+            return true;
+    return false;
+}
+
+static const char *makefile(Folder *folder, const EmittedFiles *files, const char *const *emitted, int ranks)
 {
     Arena *arena = folder->driver->arena;
     const Options *options = folder->driver->options;
@@ -156,7 +189,9 @@ static const char *makefile(const Folder *folder, const EmittedFiles *files, con
         add_item(folder, &options->items.at[i], emitted, &lists);
     if (!options->optimised)
         add_word(&lists.compiler, "-O2");
-    add_word(&program, folder->program);
+    if (needs_search(folder->user))
+        add_option(&lists.preprocessor, "-idirafter", ".");
+    add_word(&program, name_plain(arena, folder->program));
     text_fill(&out,
               "# Written by hetucc. `make` builds the program; runtime/program.mk says what can be set.\n"
               "PROGRAM ?=$program\n"
@@ -176,15 +211,13 @@ static const char *makefile(const Folder *folder, const EmittedFiles *files, con
     return text_bytes(&out);
 }
 
-/* make's lists are words: a file's name may hold no blank, nor what make or a rule takes for something else. */
+/* Names must be such that C can include them, and each that of one file; true when all is well. */
 static bool check_names(const Folder *folder)
 {
-    bool good = true;
     for (int i = 0; i < folder->files.count; i++)
-        if (strpbrk(folder->files.at[i].name, " \t\n:;#%$\\'\"")) {
-            complain("make cannot build a file of this name: %s",
-                     folder->files.at[i].from ? folder->files.at[i].from : folder->files.at[i].name);
-            good = false;
+        if (!c_include(folder->driver->arena, folder->files.at[i].name)) {
+            complain("C cannot include a file of this name: %s", folder->files.at[i].from);
+            return false;
         }
     for (int i = 0; i < folder->files.count; i++)
         for (int k = 0; k < i; k++)
@@ -192,7 +225,7 @@ static bool check_names(const Folder *folder)
                 complain("two files of the program would be called %s", folder->files.at[i].name);
                 return false;
             }
-    return good;
+    return true;
 }
 
 Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles *emitted, const char *program, int ranks)
@@ -369,6 +402,18 @@ static const char *compiler_words(const Toolchain *tools)
     return text_bytes(&words);
 }
 
+/* Copies a file's bytes to one that is there. */
+static bool copy_bytes(Arena *arena, const char *from, const char *to)
+{
+    Text bytes = {.arena = arena};
+    FILE *stream = file_read(from, &bytes) ? fopen(to, "wb") : NULL;
+    bool good = stream && fwrite(text_bytes(&bytes), 1, bytes.length, stream) == bytes.length;
+    good = stream && !fclose(stream) && good;
+    if (!good)
+        complain("cannot write %s: %s", to, strerror(errno));
+    return good;
+}
+
 int folder_build(const Folder *folder, const char *program)
 {
     Driver *driver = folder->driver;
@@ -382,7 +427,9 @@ int folder_build(const Folder *folder, const char *program)
         remove_later(folder, name);
     if (!folder_write(folder, path))
         return 1;
-    char *whole = tools->dry_run ? NULL : realpath(program, NULL);
+    const char *built = temporary(tools, arena_format(arena, "%s/program", name));
+    if (driver->options->save_temps)
+        built = arena_format(arena, "%s/program", path);
     Command command = {.arena = arena};
     command_add(&command, "make");
     command_add(&command, "--no-print-directory");
@@ -390,9 +437,10 @@ int folder_build(const Folder *folder, const char *program)
     command_add(&command, arena_format(arena, "-j%ld", sysconf(_SC_NPROCESSORS_ONLN)));
     command_add(&command, "-C");
     command_add(&command, path);
-    command_add_format(&command, "PROGRAM=%s", whole ? arena_string(arena, whole) : program);
+    command_add(&command, "PROGRAM=program");
     command_add_format(&command, "CC=%s", compiler_words(tools));
-    free(whole);
     unsetenv("MAKEFLAGS");
-    return command_run(tools, &command) ? 1 : 0;
+    if (command_run(tools, &command))
+        return 1;
+    return tools->dry_run || copy_bytes(arena, built, program) ? 0 : 1;
 }

@@ -25,7 +25,10 @@ static void add_libraries(Driver *driver, Command *command)
     if (has_flag(driver->options, "-r") || has_flag(driver->options, "-nostdlib"))
         return;
     command_add_format(command, "-L%s/lib", driver->tools.prefix);
-    command_add_format(command, "-Wl,-rpath,%s/lib", driver->tools.prefix);
+    command_add(command, "-Xlinker");
+    command_add(command, "-rpath");
+    command_add(command, "-Xlinker");
+    command_add_format(command, "%s/lib", driver->tools.prefix);
     command_add(command, "-Wl,--push-state,--as-needed");
     command_add(command, "-lhetu");
     command_add(command, "-lgomp");

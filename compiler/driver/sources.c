@@ -51,24 +51,32 @@ static void add_file(UserFiles *files, const char *path)
     array_push(files->arena, &files->paths, name);
 }
 
-/* Adds the files of a rule as the C compiler writes it: "x.o: a.c b.h \", blanks in names behind backslashes, dollars doubled. */
+/* How many bytes at `at` stand for one of a name in a rule: blanks and # have a backslash in front, and those before it are doubled,
+ * dollars are doubled. The byte is the last of them; 0 where no name goes on. */
+static size_t name_byte(const char *at)
+{
+    size_t backslashes = strspn(at, "\\");
+    bool blank = at[backslashes] && strchr(" \t", at[backslashes]);
+    if (blank && backslashes)
+        return 2;
+    if (!*at || strchr(" \t\n", *at) || (*at == '\\' && at[1] == '\n'))
+        return 0;
+    return (*at == '\\' && at[1] == '#') || (*at == '$' && at[1] == '$') ? 2 : 1;
+}
+
+/* Adds the files of a rule as the C compiler writes it: "x.o: a.c b.h \". */
 static void add_rule(UserFiles *files, const char *rule)
 {
     const char *at = strstr(rule, ": ");
-    Text word = {.arena = files->arena};
     for (at = at ? at + 2 : ""; *at; at++) {
-        bool escaped = (*at == '\\' && strchr(" #\n", at[1])) || (*at == '$' && at[1] == '$');
-        if (escaped && at[1] != '\n') {
-            text_append(&word, ++at, 1);
-        } else if (!strchr(" \n\\", *at)) {
-            text_append(&word, at, 1);
-        } else if (word.length) {
+        Text word = {.arena = files->arena};
+        for (size_t length; (length = name_byte(at)); at += length)
+            text_append(&word, at + length - 1, 1);
+        if (word.length)
             add_file(files, text_bytes(&word));
-            word = (Text){.arena = files->arena};
-        }
+        if (!*at)
+            return;
     }
-    if (word.length)
-        add_file(files, text_bytes(&word));
 }
 
 /* Adds a source and what it includes, as the C compiler says. */

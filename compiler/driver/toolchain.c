@@ -275,8 +275,12 @@ Command command_cc(const Toolchain *tools)
 /* Prints a command as a shell would read it. */
 static void print_command(const Command *command)
 {
-    for (int i = 0; i < command->words.count; i++)
-        fprintf(stderr, "%s\"%s\"", i ? " " : "", command->words.at[i]);
+    for (int i = 0; i < command->words.count; i++) {
+        fprintf(stderr, "%s\"", i ? " " : "");
+        for (const char *c = command->words.at[i]; *c; c++)
+            fprintf(stderr, strchr("\"\\$`", *c) ? "\\%c" : "%c", *c);
+        fprintf(stderr, "\"");
+    }
     fprintf(stderr, "\n");
 }
 
@@ -291,7 +295,8 @@ static char **arguments_of(const Command *command)
 
 static int status_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
-/* Starts a command as child `slot`. What cannot be started once cannot be started for the next file either: then the process ends with a message. */
+/* Starts a command as child `slot`. What cannot be started once cannot be started for the next file either: then the process ends with a
+ * message. */
 static void start(const Command *command, int slot)
 {
     pid_t child;

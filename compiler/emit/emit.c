@@ -22,8 +22,8 @@ static Text begin_file(Emitter *emitter, const char *what)
 {
     Text out = {.arena = emitter->arena};
     const char *slash = strrchr(emitter->unit->file, '/');
-    text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source", slash ? slash + 1 : emitter->unit->file, "strategy",
-              strategy_text(emitter), "what", what, NULL);
+    text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source", c_comment(emitter->arena, slash ? slash + 1 : emitter->unit->file),
+              "strategy", strategy_text(emitter), "what", what, NULL);
     return out;
 }
 
@@ -64,7 +64,7 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include
               "#endif\n"
               "\n"
               "$weak"
-              "#include \"$include\"\n"
+              "#include $include\n"
               "\n"
               "struct ht_image;\n"
               "$declarations\n"
@@ -74,7 +74,7 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include
               "{\n"
               "$calls"
               "}\n",
-              "weak", weak_operators(emitter), "include", c_string(emitter->arena, include), "declarations", text_bytes(&declarations), "constructor",
+              "weak", weak_operators(emitter), "include", c_include(emitter->arena, include), "declarations", text_bytes(&declarations), "constructor",
               arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
     add_file(emitter, files, "main", "c", text_bytes(&out), "");
     files->at[files->count - 1].source = emitter->unit->file;
@@ -166,6 +166,10 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const ch
     Emitter emitter = {.arena = arena, .unit = unit, .base = base, .prefix = c_identifier(arena, prefix), .backend = backend_find(backend)};
     if (!emitter.backend) {
         diag_error(unit->diag, (Position){0}, "this version has no back end \"%s\"; it has \"cpu\" and \"cuda\"", backend);
+        return;
+    }
+    if (!c_include(arena, include)) {
+        diag_error(unit->diag, (Position){0}, "C cannot include a file of this name: %s", include);
         return;
     }
     emitter.kernels = intern_create(arena);

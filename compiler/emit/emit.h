@@ -15,4 +15,8 @@ typedef Array(EmittedFile) EmittedFiles;
 /* The files for a unit. `base` names them; `prefix` begins the names of their symbols, so two units of one program need different ones; `include` is how the generated main file spells the user's source in #include. */
 void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const char *prefix, const char *include, const char *backend);
 
+/* What stands behind #include for a file: its name is taken as it is, without escapes. One with a quote is written <so>, and found with
+ * -idirafter. NULL for a name that C cannot write. */
+const char *c_include(Arena *arena, const char *path);
+
 #endif

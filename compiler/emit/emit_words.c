@@ -1,3 +1,4 @@
+#include "emit/emit.h"
 #include "emit/emitter.h"
 
 #include <ctype.h>
@@ -27,6 +28,25 @@ const char *c_string(Arena *arena, const char *text)
             text_append(&out, c, 1);
     }
     return text_bytes(&out);
+}
+
+const char *c_comment(Arena *arena, const char *text)
+{
+    char *inside = arena_string(arena, text);
+    for (char *c = inside; *c; c++) {
+        bool mark = (c[0] == '*' && c[1] == '/') || (c[0] == '/' && c[1] == '*');
+        if (mark || (unsigned char)*c < 32)
+            *c = ' ';
+    }
+    return inside;
+}
+
+const char *c_include(Arena *arena, const char *path)
+{
+    bool quote = strchr(path, '"');
+    if (strchr(path, '\n') || (quote && strchr(path, '>')))
+        return NULL;
+    return arena_format(arena, quote ? "<%s>" : "\"%s\"", path);
 }
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
@@ -82,6 +102,7 @@ static const char *lines_also(Arena *arena, const Op *op)
 const char *op_place(Arena *arena, const Op *op, const char *scope)
 {
     const char *file = op->at.file ? file_name(op->at.file) : "inserted", *also = lines_also(arena, op);
-    return scope && *scope ? arena_format(arena, "%s:%d%s %s", file, op->at.line, also, scope)
-                           : arena_format(arena, "%s:%d%s", file, op->at.line, also);
+    const char *place = scope && *scope ? arena_format(arena, "%s:%d%s %s", file, op->at.line, also, scope)
+                                        : arena_format(arena, "%s:%d%s", file, op->at.line, also);
+    return c_comment(arena, place);
 }

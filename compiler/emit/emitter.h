@@ -180,9 +180,10 @@ void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, T
 
 /* ---- words ---- */
 
-/* `text` as a C identifier, and as the inside of a C string. */
+/* `text` as a C identifier, as the inside of a C string, and as the inside of a comment. */
 const char *c_identifier(Arena *arena, const char *text);
 const char *c_string(Arena *arena, const char *text);
+const char *c_comment(Arena *arena, const char *text);
 
 /* Whether `name` stands in `text` as a whole word. */
 bool has_word(const char *text, const char *name);

@@ -1,4 +1,4 @@
-#include "ir/rule.h"
+#include "ir/rule_parse.h"
 
 #include "ir/expr.h"
 
@@ -145,4 +145,18 @@ void rule_linear(const Rule *rule, int *group)
                 group[k] = groups;
         taken |= set;
     }
+}
+
+const char *rule_normalised(Arena *arena, const char *text)
+{
+    Lexer lexer;
+    Text out = {.arena = arena};
+    lex_begin(&lexer, arena, NULL, (Position){0}, text, false);
+    for (const char *end = NULL; lexer.token.kind != TOKEN_END; lex_next(&lexer)) {
+        if (end && lexer.token.start > end)
+            text_string(&out, " ");
+        text_append(&out, lexer.token.start, (size_t)lexer.token.length);
+        end = lexer.token.start + lexer.token.length;
+    }
+    return text_bytes(&out);
 }

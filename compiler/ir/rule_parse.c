@@ -440,26 +440,11 @@ static bool parse_equation(RuleParser *parser)
 
 /* ---- the whole ---- */
 
-/* The text with comments and continuations left out and each run of blanks as one. */
-static const char *normalised(Arena *arena, const char *text)
-{
-    Lexer lexer;
-    Text out = {.arena = arena};
-    lex_begin(&lexer, arena, NULL, (Position){0}, text, false);
-    for (const char *end = NULL; lexer.token.kind != TOKEN_END; lex_next(&lexer)) {
-        if (end && lexer.token.start > end)
-            text_string(&out, " ");
-        text_append(&out, lexer.token.start, (size_t)lexer.token.length);
-        end = lexer.token.start + lexer.token.length;
-    }
-    return text_bytes(&out);
-}
-
 static const Rule *finished(RuleParser *parser, const char *text)
 {
     Rule *rule = arena_new(parser->arena, Rule);
     *rule = (Rule){.kind = parser->kind,
-                   .text = normalised(parser->arena, text),
+                   .text = rule_normalised(parser->arena, text),
                    .factor_count = parser->factors.count,
                    .factors = parser->factors.at,
                    .result_count = parser->results.count,

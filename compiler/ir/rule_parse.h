@@ -75,6 +75,9 @@ void rule_check_equations(RuleParser *parser, Position start);
 /* The clauses up to the end of the text. */
 void rule_clauses(RuleParser *parser);
 
+/* The text with comments and continuations left out and each run of blanks as one. */
+const char *rule_normalised(Arena *arena, const char *text);
+
 /* Reports what does not fit together; sets which factors are contracted. `start` is where the rule begins. */
 void rule_check(RuleParser *parser, Position start);
 
