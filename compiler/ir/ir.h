@@ -204,8 +204,9 @@ void ir_number(Module *module);
 /* The definition in module->defs that is `def` or equals it by name and text; added when there is none. */
 const OpDef *module_def(Module *module, const OpDef *def);
 
-/* Reports what is malformed as bugs: operands used before they are made, types that contradict bindings, values of other modules. Returns whether it is well formed. */
-bool ir_verify(const Module *module);
+/* Reports what is malformed as bugs: operands used before they are made, types that contradict bindings, values of other modules, and after pass memory storage that does
+ * not hold what is read from it. Returns whether it is well formed. */
+bool ir_verify(Module *module);
 
 /* print: the whole module as text; parse: back, NULL after errors. Print, parse, print is the identity after every pass. */
 void ir_print(Text *out, const Module *module);

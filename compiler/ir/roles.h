@@ -9,6 +9,8 @@
 #include "ir/ir.h"
 #include "layout/reshard.h"
 
+enum { ARENA_ALIGNMENT = 64 }; // bytes: of what has a place of its own in an arena
+
 typedef struct Role {
     int device_count;
     const int *devices;

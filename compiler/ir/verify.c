@@ -1,20 +1,12 @@
 /* The verifier: what every pass must leave. */
-#include "ir/ir.h"
+#include "ir/verify.h"
+
 #include "ir/print.h"
 
 #include <stdio.h>
 #include <string.h>
 
-typedef struct Verifier {
-    const Module *module;
-    Arena *scratch;
-    const Value **made; // by id: the value that is known under it
-    int problems;
-} Verifier;
-
-/* Reports one problem with the operator's line; the first few only. */
-static void problem(Verifier *verifier, const Op *op, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void problem(Verifier *verifier, const Op *op, const char *format, ...)
+void verify_problem(Verifier *verifier, const Op *op, const char *format, ...)
 {
     enum { MOST = 10 };
     if (++verifier->problems > MOST)
@@ -37,9 +29,9 @@ static bool id_valid(const Verifier *verifier, const Value *value) { return valu
 static void make(Verifier *verifier, const Op *op, const Value *value)
 {
     if (!id_valid(verifier, value))
-        problem(verifier, op, "%%%d is not below %d", value->id, verifier->module->next_id);
+        verify_problem(verifier, op, "%%%d is not below %d", value->id, verifier->module->next_id);
     else if (verifier->made[value->id])
-        problem(verifier, op, "%%%d is made twice", value->id);
+        verify_problem(verifier, op, "%%%d is made twice", value->id);
     else
         verifier->made[value->id] = value;
 }
@@ -47,7 +39,7 @@ static void make(Verifier *verifier, const Op *op, const Value *value)
 static void use(Verifier *verifier, const Op *op, const Value *value, const char *where)
 {
     if (value && (!id_valid(verifier, value) || verifier->made[value->id] != value))
-        problem(verifier, op, "%%%d is used %s before it is made, or belongs elsewhere", value->id, where);
+        verify_problem(verifier, op, "%%%d is used %s before it is made, or belongs elsewhere", value->id, where);
 }
 
 /* ---- bindings ---- */
@@ -56,11 +48,11 @@ static void check_access(Verifier *verifier, const Op *op, const BoundAccess *ac
 {
     if (!value) {
         if (access->rank)
-            problem(verifier, op, "an absent operand is bound to %d dimensions", access->rank);
+            verify_problem(verifier, op, "an absent operand is bound to %d dimensions", access->rank);
         return;
     }
     if (access->rank != value->type.rank) {
-        problem(verifier, op, "%%%d has %d dimensions, but its binding has %d", value->id, value->type.rank, access->rank);
+        verify_problem(verifier, op, "%%%d has %d dimensions, but its binding has %d", value->id, value->type.rank, access->rank);
         return;
     }
     for (int d = 0; d < access->rank; d++) {
@@ -68,14 +60,14 @@ static void check_access(Verifier *verifier, const Op *op, const BoundAccess *ac
         for (int k = 0; k < access->dims[d].count; k++) {
             int factor = access->dims[d].factors[k];
             if (factor < 0 || factor >= op->binding->factor_count) {
-                problem(verifier, op, "the binding names factor %d of %d", factor, op->binding->factor_count);
+                verify_problem(verifier, op, "the binding names factor %d of %d", factor, op->binding->factor_count);
                 return;
             }
             extent *= op->binding->factors[factor].extent;
         }
         if (access->dims[d].count && extent != value->type.extent[d])
-            problem(verifier, op, "dimension %d of %%%d has extent %lld, but its factors give %lld", d, value->id,
-                    (long long)value->type.extent[d], (long long)extent);
+            verify_problem(verifier, op, "dimension %d of %%%d has extent %lld, but its factors give %lld", d, value->id,
+                           (long long)value->type.extent[d], (long long)extent);
     }
 }
 
@@ -83,7 +75,7 @@ static void check_binding(Verifier *verifier, const Op *op)
 {
     const Binding *binding = op->binding;
     if (!binding || binding->operand_count != op->operand_count || binding->result_count != op->result_count) {
-        problem(verifier, op, "the binding does not fit the operator");
+        verify_problem(verifier, op, "the binding does not fit the operator");
         return;
     }
     for (int i = 0; i < op->operand_count; i++)
@@ -99,13 +91,13 @@ static void check_dtypes(Verifier *verifier, const Op *op)
     DType wanted;
     for (int i = 0; i < op->operand_count; i++)
         if (op->operands[i] && op_operand_dtype(verifier->scratch, op, i, &wanted) && op->operands[i]->type.dtype != wanted)
-            problem(verifier, op, "%%%d is %s, but the rule asks for %s", op->operands[i]->id, dtype_name(op->operands[i]->type.dtype),
-                    dtype_name(wanted));
+            verify_problem(verifier, op, "%%%d is %s, but the rule asks for %s", op->operands[i]->id,
+                           dtype_name(op->operands[i]->type.dtype), dtype_name(wanted));
     for (int i = 0; i < op->result_count; i++) {
         wanted = op_result_dtype(verifier->scratch, op, i);
         if (op->results[i]->type.dtype != wanted)
-            problem(verifier, op, "%%%d is %s, but the rule makes %s", op->results[i]->id, dtype_name(op->results[i]->type.dtype),
-                    dtype_name(wanted));
+            verify_problem(verifier, op, "%%%d is %s, but the rule makes %s", op->results[i]->id, dtype_name(op->results[i]->type.dtype),
+                           dtype_name(wanted));
     }
 }
 
@@ -122,13 +114,13 @@ static bool def_listed(const Module *module, const OpDef *def)
 static void check_layout(Verifier *verifier, const Op *op, const Value *value)
 {
     if (value->layout && value->layout->group_count < 1)
-        problem(verifier, op, "the layout of %%%d has no devices", value->id);
+        verify_problem(verifier, op, "the layout of %%%d has no devices", value->id);
 }
 
 static void check_op(Verifier *verifier, const Op *op)
 {
     if (op->result_count != op->def->rule->result_count)
-        problem(verifier, op, "%s has %d results, its rule %d", op->def->name, op->result_count, op->def->rule->result_count);
+        verify_problem(verifier, op, "%s has %d results, its rule %d", op->def->name, op->result_count, op->def->rule->result_count);
     for (int i = 0; i < op->operand_count; i++)
         use(verifier, op, op->operands[i], "");
     check_binding(verifier, op);
@@ -137,7 +129,7 @@ static void check_op(Verifier *verifier, const Op *op)
     for (int i = 0; i < op->result_count; i++) {
         const Value *result = op->results[i];
         if (result->kind != VALUE_RESULT || result->def != op || result->index != i)
-            problem(verifier, op, "%%%d does not say that it is result %d of this operator", result->id, i);
+            verify_problem(verifier, op, "%%%d does not say that it is result %d of this operator", result->id, i);
         make(verifier, op, result);
         check_layout(verifier, op, result);
     }
@@ -149,7 +141,7 @@ static void check_ops(Verifier *verifier, Op *const *ops, int count)
     const OpDef *listed = NULL;
     for (int i = 0; i < count; i++) {
         if (ops[i]->def != listed && !def_listed(verifier->module, ops[i]->def))
-            problem(verifier, ops[i], "%s is not in the module's definitions", ops[i]->def->name);
+            verify_problem(verifier, ops[i], "%s is not in the module's definitions", ops[i]->def->name);
         listed = ops[i]->def;
         check_op(verifier, ops[i]);
     }
@@ -160,7 +152,7 @@ static void check_sections(Verifier *verifier)
     const Module *module = verifier->module;
     for (int i = 1; i < module->ops.count && module->microbatches == 1; i++)
         if (module->ops.at[i]->section < module->ops.at[i - 1]->section)
-            problem(verifier, module->ops.at[i], "the sections are not in order");
+            verify_problem(verifier, module->ops.at[i], "the sections are not in order");
 }
 
 /* ---- what stands around the operators ---- */
@@ -195,7 +187,7 @@ static void check_param(Verifier *verifier, const Parameter *param)
     for (int k = 0; k < param->state_count; k++)
         use(verifier, NULL, param->states_updated[k], "as a state's new value");
     if (param->updated && !type_equal(param->updated->type, param->value->type))
-        problem(verifier, NULL, "the new value of %s has another type than the parameter", param->name);
+        verify_problem(verifier, NULL, "the new value of %s has another type than the parameter", param->name);
 }
 
 static void check_ends(Verifier *verifier)
@@ -208,7 +200,7 @@ static void check_ends(Verifier *verifier)
         check_param(verifier, module->params.at[i]);
 }
 
-bool ir_verify(const Module *module)
+bool ir_verify(Module *module)
 {
     Verifier verifier = {.module = module, .scratch = arena_create()};
     verifier.made = arena_array(verifier.scratch, const Value *, module->next_id + 1);
@@ -218,6 +210,8 @@ bool ir_verify(const Module *module)
     check_ops(&verifier, module->ops.at, module->ops.count);
     check_sections(&verifier);
     check_ends(&verifier);
+    if (!verifier.problems)
+        verify_storage(&verifier);
     arena_destroy(verifier.scratch);
     return verifier.problems == 0;
 }

@@ -2,6 +2,7 @@
 #ifndef PASSES_ARENA_PLAN_H
 #define PASSES_ARENA_PLAN_H
 
+#include "ir/roles.h"
 #include "support/array.h"
 
 #include <stdint.h>
@@ -15,8 +16,6 @@ typedef struct ArenaPlan {
     Array(Hole) holes; // ascending, never adjacent
     int64_t end, peak; // the arena in use ends here; the most it ever was
 } ArenaPlan;
-
-enum { ARENA_ALIGNMENT = 64 };
 
 /* The smallest hole that fits, else the end. `bytes` are rounded up to the alignment; 0 bytes take none. */
 int64_t arena_plan_take(ArenaPlan *plan, int64_t bytes);
