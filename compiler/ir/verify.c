@@ -155,6 +155,29 @@ static void check_sections(Verifier *verifier)
             verify_problem(verifier, module->ops.at[i], "the sections are not in order");
 }
 
+/* With micro-batches, what belongs to one of them is made and read inside the loop; an input is taken as a whole by a conversion before it.
+ */
+static void check_turn(Verifier *verifier, const Op *op)
+{
+    const Module *module = verifier->module;
+    for (int r = 0; r < op->result_count; r++)
+        if (op->results[r]->micro && op->turn != TURN_EACH)
+            verify_problem(verifier, op, "%%%d belongs to a micro-batch, but is made outside of the loop", op->results[r]->id);
+    for (int k = 0; k < op->operand_count; k++) {
+        const Value *x = op->operands[k];
+        bool whole = x && x->kind == VALUE_INPUT && op->def == module->reshard_def && op->turn == TURN_BEFORE;
+        if (x && x->micro && op->turn != TURN_EACH && !whole)
+            verify_problem(verifier, op, "%%%d belongs to a micro-batch, but is read outside of the loop", x->id);
+    }
+}
+
+static void check_turns(Verifier *verifier)
+{
+    const Module *module = verifier->module;
+    for (int i = 0; i < module->ops.count && module->accumulate_def; i++)
+        check_turn(verifier, module->ops.at[i]);
+}
+
 /* ---- what stands around the operators ---- */
 
 static void make_starts(Verifier *verifier)
@@ -209,6 +232,7 @@ bool ir_verify(Module *module)
         check_function(&verifier, module->gradients.at[i]);
     check_ops(&verifier, module->ops.at, module->ops.count);
     check_sections(&verifier);
+    check_turns(&verifier);
     check_ends(&verifier);
     if (!verifier.problems)
         verify_storage(&verifier);

@@ -125,8 +125,14 @@ static void deduce_op(Deduce *deduce, Op *op)
     }
 }
 
-/* A sum over micro-batches is kept in the layout of what is added. */
-static void deduce_accumulation(Deduce *deduce, Op *op)
+/* Whether the operator takes an input as a whole, in front of the loop over micro-batches; inside it, the input's versions are parts. */
+static bool takes_whole(const Deduce *deduce, const Op *op)
+{
+    return op->def == deduce->module->reshard_def && op->operands[0]->micro > 0 && op->turn == TURN_BEFORE;
+}
+
+/* A sum over micro-batches is kept in the layout of what is added, and the whole of an input is in the input's. */
+static void deduce_same(Deduce *deduce, Op *op)
 {
     const Version *from = deduce->forms[op->operands[0]->id];
     op->operands[0] = from->value;
@@ -299,8 +305,8 @@ static void deduce_all(Deduce *deduce)
         updating |= op->section == SECTION_UPDATE;
         if (op->section == SECTION_UPDATE && op->def == module->update)
             deduce_update(deduce, op);
-        else if (module->accumulate_def && op->def == module->accumulate_def)
-            deduce_accumulation(deduce, op);
+        else if ((module->accumulate_def && op->def == module->accumulate_def) || takes_whole(deduce, op))
+            deduce_same(deduce, op);
         else if (op->def == module->reshard_def && op->results[0]->shard)
             deduce_reshard(deduce, op);
         else

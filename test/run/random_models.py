@@ -5,6 +5,9 @@
     random_models.py --build BUILD --seed 17 --keep /tmp/x     one group; its sources stay in /tmp/x
     random_models.py --build BUILD --bf16                      the compiled ones in bf16, the plain one in f32 as ever
 
+    random_models.py --build BUILD --mixes             rows of the batch are mixed in micro-batches: hetucc refuses a model, or it computes the same
+    random_models.py --build BUILD --wide              hetucc alone, on 8 to 16 devices: --verify finds what a device would lack
+
 A group is one source of several models and one strategy. It is built three times: by the plain compiler, by hetucc without a strategy, and by hetucc with it. Losses,
 parameters and outputs must agree. Where a group fails, each of its models runs alone, and those that fail are named.
 """
@@ -55,7 +58,8 @@ def compare(found, wanted, who, bf16):
 
 
 # What hetucc rightly refuses: the words of the error, and what to leave out of the model it points at.
-REFUSALS = [("may not be cut: no operator that has it allows it", "name"), ("operators tie", "names"), ("is not one that can be cut like this", "layout")]
+REFUSALS = [("needs the whole batch at once", "model"), ("has the rows of the batch", "model"),
+            ("may not be cut: no operator that has it allows it", "name"), ("operators tie", "names"), ("is not one that can be cut like this", "layout")]
 
 
 def give_way(group, message):
@@ -68,7 +72,9 @@ def give_way(group, message):
                 model, at = group.model_at(int(line))
                 if not model:
                     continue
-                if what == "name" and name.group(1) not in model.dropped:
+                if what == "model" and model.mixes:
+                    model.refused = changed = True
+                elif what == "name" and name.group(1) not in model.dropped:
                     model.dropped.add(name.group(1))
                     changed = True
                 elif what == "names" and not model.no_names:
@@ -79,19 +85,24 @@ def give_way(group, message):
     return changed
 
 
-def build(bench, group, folder, only, flags):
-    """The three programs; what hetucc rightly refuses is left out of the models. Returns how often that happened."""
-    library, source, strategy = bench.build / "lib", folder / "group.c", folder / "random.strategy"
+def compile_many(bench, group, folder, only, flags):
+    """The program for the strategy; what hetucc rightly refuses is left out of the models. Returns how often that happened."""
+    source, strategy = folder / "group.c", folder / "random.strategy"
     strategy.write_text(group.strategy.text())
     for refused in range(20):
         source.write_text(group.text(only))
         p = run([bench.hetucc, "--verify", "-O0", *flags, f"--strategy={strategy}", source, "-o", folder / "many", "-lm"], timeout=300, check=False)
         if p.returncode == 0:
-            break
+            return refused
         if not give_way(group, p.stderr):
             raise Failure(f"hetucc --strategy={strategy} {source}: exit {p.returncode}\n{p.stderr[-2500:]}")
-    else:
-        raise Failure("too many refusals")
+    raise Failure("too many refusals")
+
+
+def build(bench, group, folder, only, flags):
+    """The three programs. Returns how often hetucc refused."""
+    library, source = bench.build / "lib", folder / "group.c"
+    refused = compile_many(bench, group, folder, only, flags)
     run([bench.hetucc, "--verify", "-O0", *flags, source, "-o", folder / "one", "-lm"], timeout=300)
     run(["cc", "-std=gnu17", "-O0", f"-I{harness.ROOT}/include", source, "-o", folder / "plain", f"-L{library}", f"-Wl,-rpath,{library}", "-lhetu", "-lm"])
     return refused
@@ -99,6 +110,9 @@ def build(bench, group, folder, only, flags):
 
 def check(bench, group, folder, only=None):
     folder.mkdir(parents=True, exist_ok=True)
+    if group.wide:
+        refused = compile_many(bench, group, folder, only, ["--emit=ir"])
+        return f"{group.strategy.ranks} devices, {refused} refusals"
     refused = build(bench, group, folder, only, ["-DDTYPE=HT_BF16"] if group.bf16 else [])
     launch(folder / "plain", 0, folder / "plain.txt", timeout=60)
     launch(folder / "one", 0, folder / "one.txt", timeout=60)
@@ -143,14 +157,14 @@ def shrink(bench, group, folder, model, what):
 
 
 def check_group(bench, seed, a):
-    group = random_text.Group(seed, a.models)
-    group.bf16 = a.bf16
+    group = random_text.Group(seed, a.models, random_text.WIDE if a.wide else random_text.MESHES, a.mixes)
+    group.bf16, group.wide = a.bf16, a.wide
     folder = bench.path(f"seed{seed}")
     try:
         return check(bench, group, folder)
     except Failure as whole:
         failures = []
-        for model in group.models:
+        for model in group.accepted():
             alone = folder / f"m{model.index}"
             what = fails(bench, group, alone, model.index)
             if what and a.shrink:
@@ -170,7 +184,13 @@ def options(a):
     a.add_argument("--count", type=int, default=1, help="how many seeds")
     a.add_argument("--models", type=int, default=10, help="models a group")
     a.add_argument("--bf16", action="store_true", help="the compiled programs compute in bf16")
+    a.add_argument("--mixes", action="store_true", help="micro-batches, whose rows the models mix")
+    a.add_argument("--wide", action="store_true", help="on many devices, compiled only")
     a.add_argument("--shrink", action="store_true", help="make the models that fail as small as they go")
 
 
-harness.main("run.random", tests, options)
+def suite(a):
+    return "run.random" + "".join(f"-{name}" for name in ("bf16", "mixes", "wide") if getattr(a, name))
+
+
+harness.main(suite, tests, options)

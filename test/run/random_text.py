@@ -1,7 +1,8 @@
 """Writes random models and strategies: plain C with pragmas, valid by construction, the same text for the same seed.
 
 A model is a chain of operators on a pool of tensors; whatever nobody used ends in the loss. Dimensions are objects that tensors share, so that a name stands on the same
-dimension everywhere. With micro-batches, rows of the batch are never mixed, and no parameter has the batch's dimension.
+dimension everywhere. With micro-batches no parameter has the batch's dimension, and rows of the batch are not mixed, unless the group says so: then hetucc may refuse
+a model.
 """
 import math
 import pathlib
@@ -11,6 +12,7 @@ import re
 NAMES = ["n0", "n1", "n2", "n3", "n4", "n5"]
 EXTENTS = [1, 2, 2, 3, 3, 4, 4, 5, 6, 6, 7, 8, 9, 11, 12, 13]
 MOST = 3000  # elements of a tensor
+WIDE = [[8], [2, 4], [4, 2], [3, 3], [4, 3], [2, 5], [2, 2, 2], [2, 3, 2], [4, 2, 2], [16]]
 MESHES = [[1], [2], [2], [3], [4], [5], [6], [2, 2], [2, 2], [2, 3], [3, 2], [1, 4], [4, 1], [2, 1, 2], [1, 2, 3]]
 
 PRELUDE = (pathlib.Path(__file__).parent / "Inputs" / "random_prelude.c").read_text()
@@ -47,9 +49,9 @@ def unite(a, b):
 
 
 class Strategy:
-    def __init__(self, rng):
+    def __init__(self, rng, meshes, micro):
         self.rng = rng
-        self.counts = rng.choice(MESHES)
+        self.counts = rng.choice(meshes)
         self.axes = ["a", "b", "c"][:len(self.counts)]
         used = math.prod(self.counts)
         self.ranks = used + (used < 6 and rng.random() < 0.1)
@@ -57,7 +59,7 @@ class Strategy:
         if rng.random() < 0.3:
             rng.shuffle(order)
         self.devices, self.idle = order[:used], order[used:]
-        self.microbatches = rng.choice([2, 3, 4]) if rng.random() < 0.3 else 1
+        self.microbatches = rng.choice([2, 3, 4]) if rng.random() < 0.3 or micro else 1
         self.weights = [[rng.randint(1, 4) for _ in range(c)] if c > 1 and rng.random() < 0.2 else None for c in self.counts]
         self.zero = rng.choice(["", "", "zero 1", f"zero 1 over {rng.choice(self.axes)}"])
         names = rng.sample(NAMES, rng.randint(1, len(NAMES)))
@@ -110,14 +112,14 @@ class Strategy:
 
 
 class Model:
-    def __init__(self, rng, index, strategy):
-        self.rng, self.index, self.strategy, self.micro = rng, index, strategy, strategy.microbatches > 1
+    def __init__(self, rng, index, strategy, mixes):
+        self.rng, self.index, self.strategy, self.micro, self.mixes = rng, index, strategy, strategy.microbatches > 1, mixes
         self.lines, self.tensors, self.inputs, self.outputs, self.next = [], [], [], [], 0
         self.extras, self.terms, self.without = [], [], set()
         self.batch = Dim(rng.choice([1, 1, 2, 3]) * strategy.microbatches if self.micro else rng.choice(EXTENTS), batch=self.micro)
         self.adam = rng.random() < 0.5
         self.clip = rng.choice([0, 0, 0.5])
-        self.no_names, self.dropped, self.no_layout = False, set(), set()
+        self.no_names, self.dropped, self.no_layout, self.refused = False, set(), set(), False
         self.build()
 
     # ---- text ----
@@ -142,7 +144,10 @@ class Model:
 
     def free(self, *dims):
         """Whether the dimensions may be contracted, or an operator may want them whole."""
-        return not any(d.root().batch for d in dims)
+        return not self.has_rows(dims) or (self.mixes and self.rng.random() < 0.5)
+
+    def has_rows(self, dims):
+        return any(d.root().batch for d in dims)
 
     def fits(self, dims):
         return len(dims) <= 6 and math.prod(d.extent for d in dims) <= MOST
@@ -152,7 +157,7 @@ class Model:
 
     def param(self, dims, scale=0.5, options=True):
         """A parameter, or None where it would have rows of the batch; sometimes one that stands already (tied)."""
-        if not self.free(*dims) or not self.fits(dims):
+        if self.has_rows(dims) or not self.fits(dims):
             return None
         rng = self.rng
         for t in self.tensors:
@@ -367,7 +372,7 @@ class Model:
             return None
         found = [t for t in self.tensors if len(t.dims) == len(x.dims) and all(i == d or a.root() is b.root() for i, (a, b) in enumerate(zip(t.dims, x.dims)))
                  and self.free(t.dims[d])]
-        xs = [x] + self.rng.choices(found, k=self.rng.randint(0, 2))
+        xs = [x] + (self.rng.choices(found, k=self.rng.randint(0, 2)) if found else [])
         total = Dim(sum(t.dims[d].extent for t in xs))
         dims = x.dims[:d] + [total] + x.dims[d + 1:]
         if not self.fits(dims):
@@ -383,7 +388,7 @@ class Model:
 
     def scalar(self):
         x = self.pick(1)
-        if not x or self.micro:
+        if not x or (self.micro and not self.mixes):
             return None
         return self.make([], self.rng.choice([f"ht_mean({x.var})", f"ht_scale(ht_sum({x.var}), {1 / x.count():.4f}f)"]), x.big, operands=[x])
 
@@ -443,7 +448,7 @@ class Model:
             leaves.append(self.param([self.fresh()], options=False))
         for x in leaves:
             self.terms.append(f"ht_scale({self.term(x)}, {self.rng.uniform(0.3, 1.5):.3f}f)")
-            if not self.micro and self.rng.random() < 0.2:
+            if (not self.micro or self.mixes) and self.rng.random() < 0.2:
                 self.outputs.append((x.var, x.count()))
 
     def name_dims(self):
@@ -512,6 +517,10 @@ class Model:
         text = "\n".join(self.text())
         return [(k, i) for k, i in enumerate(self.inputs) if f'"{i[0]}"' in text]
 
+    def inferred(self):
+        """Whether the value with the new weights is taken after every step, by a program of its own."""
+        return self.index % 3 == 0
+
     def optimizer(self):
         clip = f", .clip = {self.clip}f" if self.clip else ""
         if self.adam:
@@ -528,32 +537,39 @@ class Model:
             seed = f"{100 * n + 7 * k} + 1000003u * (unsigned)step"
             lines.append(f"        fill_i({name}, {count}, {seed}, {limit}, {int(holes)});" if limit else f"        fill_f({name}, {count}, {seed});")
         feeds = "".join(f', ht_feed("{name}", {name})' for _, (name, *_) in self.fed())
-        lines += [f"        float loss = ht_step(program{feeds});", f'        show(out, "loss", "m{n}", &loss, 1);', "    }"]
+        lines += [f"        float loss = ht_step(program{feeds});", f'        show(out, "loss", "m{n}", &loss, 1);']
+        if self.inferred():
+            lines += [f"        ht_run(inference{feeds});", '        ht_fetch(inference, "", &loss);', f'        show(out, "value", "m{n}", &loss, 1);']
+        lines.append("    }")
         for name, count in self.shown():
             lines += ["    {", f"        static float value[{count}];", f'        ht_fetch(program, "{name}", value);',
                       f'        show(out, "output", "m{n}.{name}", value, {count});', "    }"]
-        return [f"static void run{n}(ht_program *program, FILE *out)", "{", *lines, "}", ""]
+        return [f"static void run{n}(ht_program *program, ht_program *inference, FILE *out)", "{", *lines, "}", ""]
 
 
 class Group:
     """Several models and the strategy they share."""
 
-    def __init__(self, seed, count):
+    def __init__(self, seed, count, meshes=MESHES, mixes=False):
         rng = random.Random(seed)
-        self.strategy = Strategy(rng)
-        self.models = [Model(random.Random(f"{seed}.{k}"), k, self.strategy) for k in range(count)]
+        self.strategy = Strategy(rng, meshes, mixes)
+        self.models = [Model(random.Random(f"{seed}.{k}"), k, self.strategy, mixes) for k in range(count)]
+
+    def accepted(self):
+        return [m for m in self.models if not m.refused]
 
     def text(self, only=None):
-        """The C file with all models, or with one."""
+        """The C file with all models that are not refused, or with one."""
         lines, self.first = PRELUDE.split("\n"), {}
-        chosen = [m for m in self.models if only is None or m.index == only]
+        chosen = [m for m in self.accepted() if only is None or m.index == only]
         for m in chosen:
             self.first[m.index] = len(lines) + 1
             lines += m.text() + m.run_text()
         lines += ["int main(int argc, char **argv)", "{", "    ht_session *session = ht_open(&argc, &argv);", '    FILE *out = fopen(argv[1], "w");']
         lines += [f"    ht_program *p{m.index} = ht_train(session, m{m.index}, {m.optimizer()}, .dtype = DTYPE);" for m in chosen]
+        lines += [f"    ht_program *q{m.index} = {f'ht_infer(session, m{m.index}, .dtype = DTYPE)' if m.inferred() else 'NULL'};" for m in chosen]
         lines += ['    show_params(out, session, "before");']
-        lines += [f"    run{m.index}(p{m.index}, out);\n    fflush(out);" for m in chosen]
+        lines += [f"    run{m.index}(p{m.index}, q{m.index}, out);\n    fflush(out);" for m in chosen]
         return "\n".join(lines + ['    show_params(out, session, "after");', "    fclose(out);", "    ht_close(session);", "    return 0;", "}", ""])
 
     def model_at(self, line):
