@@ -86,7 +86,7 @@ class Bench:
             label = pathlib.Path(strategy).stem if strategy else "none"
             out = self.path(f"{source.stem}.{label}{''.join(flags)}")
             chosen = [f"--strategy={strategy}"] if strategy else []
-            run([self.hetucc, *chosen, "-O1", *WARNINGS, *flags, source, *self.common(), "-o", out, "-lm"], timeout=300)
+            run([self.hetucc, "--verify", *chosen, "-O1", *WARNINGS, *flags, source, *self.common(), "-o", out, "-lm"], timeout=300)
             return out
         return self.once(("hetucc", source, str(strategy), tuple(flags)), make)
 

@@ -6,12 +6,14 @@ most 1e-4 of its own change, tensors that change by less than 1e-6 of the larges
 (group bf16) 50 steps of AdamW: every loss within 1e-2 of the one-device program's, which computes in f32. HETU_CHECK lets the runtime compare the bits of all holders after every step.
 """
 import functools
+import pathlib
 
 import harness
 from harness import EXAMPLES, launch
 
 STEPS = 20
 BF16_STEPS = 50
+HERE = pathlib.Path(__file__).resolve().parent
 GPT = EXAMPLES / "gpt" / "gpt.c"
 STRATEGIES = ["single", "dp4", "tp4", "dp2tp2", "dp2tp2sp", "zero4", "uneven"]
 SMALL = {"gpt": ["-DEMBED=64", "-DLAYERS=2", "-DSEQ=32"], "llama": ["-DEMBED=48", "-DLAYERS=2", "-DFFN=110", "-DSEQ=24"], "mlp": [], "custom": []}
@@ -20,6 +22,8 @@ ODD_LLAMA = ["-DEMBED=60", "-DHEADS=6", "-DKV_HEADS=3", "-DVOCAB=257", "-DBATCH=
 
 
 def strategy_of(example, name):
+    if name == "wide":
+        return HERE / "Inputs" / "wide.strategy"
     return EXAMPLES / "gpt" / "strategies" / f"{name}.strategy" if example == "gpt" else name
 
 
@@ -36,6 +40,12 @@ def cases(group):
     else:
         for name in STRATEGIES:
             yield f"{group}.{name}", group, name, SMALL[group], 1 if name == "single" else 4
+
+
+def wide_cases(group):
+    """A case on 8 ranks, trained by SGD alone."""
+    if group in ("gpt", "llama"):
+        yield f"{group}.wide", group, "wide", SMALL[group], 8
 
 
 def optimizer_flags(sgd):
@@ -87,6 +97,8 @@ def tests(bench, a):
     for name, *case in cases(a.group):
         for sgd in (False, True):
             yield f"{name}.{'sgd' if sgd else 'adamw'}", functools.partial(check, bench, name, *case, sgd)
+    for name, *case in wide_cases(a.group):
+        yield f"{name}.sgd", functools.partial(check, bench, name, *case, True)
 
 
 if __name__ == "__main__":
