@@ -126,11 +126,25 @@ static int accesses_in(const Deriver *deriver, const Expr *expr)
     return count;
 }
 
+/* Whether the result is the value of the body at one index, with all its digits: nothing is summed over, and the result's type holds what
+ * is computed in float, or in an operand's type. */
+static bool result_is_body(const Deriver *deriver)
+{
+    DType dtype = deriver->op->results[0]->type.dtype;
+    for (int f = 0; f < deriver->rule->factor_count; f++)
+        if (deriver->rule->factors[f].contracted)
+            return false;
+    for (int k = 0; k < deriver->op->operand_count; k++)
+        if (deriver->op->operands[k] && dtype_size(deriver->op->operands[k]->type.dtype) > dtype_size(dtype))
+            return false;
+    return dtype == DTYPE_F32 || dtype == DTYPE_F64;
+}
+
 /* The derivative in terms of the result where that needs no more tensors: y for expf(x). */
 static const Expr *reuse_result(const Deriver *deriver, const Expr *derivative)
 {
     const Expr *body = deriver->rule->body;
-    if (!expr_calls(body))
+    if (!expr_calls(body) || !result_is_body(deriver))
         return derivative;
     const Expr *reused = expr_replace(deriver->arena, derivative, body, expr_leaf(deriver->arena, EXPR_ACCESS, deriver->y));
     return accesses_in(deriver, reused) <= accesses_in(deriver, derivative) ? reused : derivative;

@@ -100,6 +100,8 @@ static double evaluate(const Point *point, const Expr *expr)
     case EXPR_DIV: return evaluate(point, arg[0]) / evaluate(point, arg[1]);
     case EXPR_LT: return evaluate(point, arg[0]) < evaluate(point, arg[1]);
     case EXPR_GT: return evaluate(point, arg[0]) > evaluate(point, arg[1]);
+    case EXPR_EQ: return evaluate(point, arg[0]) == evaluate(point, arg[1]);
+    case EXPR_NE: return evaluate(point, arg[0]) != evaluate(point, arg[1]);
     case EXPR_SELECT: return evaluate(point, arg[0]) != 0 ? evaluate(point, arg[1]) : evaluate(point, arg[2]);
     case EXPR_CALL: return evaluate_call(point, expr);
     default: fail_msg("the test does not know this expression"); return 0;
@@ -304,6 +306,13 @@ static const Case cases[] = {
     {"x", "y[i..] = tanf(x[i..] / 2) + sinhf(x[i..]) / coshf(x[i..]) - log2f(x[i..])", {"5"}},
     {"x", "y[i..] = fabsf(x[i..] - 1)", {"5"}},
     {"x z v", "y[b, o] = x[b, i] * z[i, o] - x[b, i] * v[i]", {"2,3", "3,2", "3"}},
+    {"x", "y[b] = expf(x[b, i])", {"2,3"}},
+    {"x z", "y[b] = expf(x[b, i] * z[i])", {"2,3", "3"}},
+    {"x", "y[] = sqrtf(x[b, i]) / size(i)", {"2,3"}},
+    {"x", "y[b] = tanhf(x[b, i]) - powf(x[b, i], 3)", {"2,3"}},
+    {"x z", "y[a, i] = z[i] / (1 + expf(-x[a, i]))", {"3", "2,3"}},
+    {"x z", "y[i] = logf(z[i] * expf(x[i]) + coshf(x[i]) - x[i] * z[i] / 4)", {"5", "5"}},
+    {"x z", "y[i] = log1pf(expf(x[i] * x[i]) / z[i]) + atanf(expf(x[i])) * tanhf(x[i] * z[i] * x[i])", {"5", "5"}},
     {"x b0", "y[b.., c] = x[b.., c] * b0[c]", {"2,3,2", "2"}},
     {"y dy", "z[i..] = y[i..] * dy[i..]", {"3", "3"}},
 };
@@ -338,6 +347,9 @@ static void texts(void **state)
     assert_string_equal(derived_text(world, &cases[12], 0), "dx[i0, i1] = dy[] size(i0: 2) size(i1: 3)");
     assert_string_equal(derived_text(world, &cases[16], 1), "dp[] = dy[r] * 2 * 3");
     assert_string_equal(derived_text(world, &cases[19], 0), "dx[g, r, d] = dy[(g r), d] size(g: 2)");
+    const Case summed = {"x", "y[b] = expf(x[b, i])", {"2,3"}}, narrow = {"x", "y[i] = expf(x[i]) dtype(y: bf16)", {"3"}};
+    assert_string_equal(derived_text(world, &summed, 0), "dx[b, i] = dy[b] * expf(x[b, i])");
+    assert_string_equal(derived_text(world, &narrow, 0), "dx[i] = dy[i] * expf(x[i]) dtype(dx: f32)");
     assert_true(rule_is_product(rule_inserted(world->arena, "f", derived_text(world, &cases[0], 0))->rule));
     assert_true(rule_is_product(rule_inserted(world->arena, "f", derived_text(world, &cases[2], 1))->rule));
 }

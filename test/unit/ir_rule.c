@@ -327,7 +327,17 @@ static void derivatives(void **state)
     assert_string_equal(derivative(world, "y[i..] = x[i..] > 0 ? x[i..] : 0", 0), "x > 0 ? 1 : 0");
     assert_string_equal(derivative(world, "y[i..] = tanh(2 * x[i..])", 0), "2 * (1 - tanh(2 * x) * tanh(2 * x))");
     assert_string_equal(derivative(world, "y[i..] = sqrt(x[i..])", 0), "0.5 / sqrt(x)");
-    assert_string_equal(derivative(world, "y[i..] = fmaxf(x[i..], z[i..])", 1), "x > z ? 0 : 1");
+    assert_string_equal(derivative(world, "y[i..] = fmaxf(x[i..], z[i..])", 1), "x == z ? 0.5f : (x > z ? 0 : 1)");
+    assert_string_equal(derivative(world, "y[i..] = powf(x[i..], 2)", 0), "2 * powf(x, 2 - 1)");
+    assert_string_equal(derivative(world, "y[i..] = powf(x[i..], 0)", 0), "0");
+    assert_string_equal(derivative(world, "y[i..] = powf(x[i..], z[i..])", 1),
+                        "x == 0 ? (z < 0 ? powf(x, z) * logf(x) : 0) : powf(x, z) * logf(x)");
+    assert_string_equal(derivative(world, "y[i..] = 1 / (1 + expf(-x[i..]))", 0), "1 / (1 + expf(-x)) / (1 + 1.0f / expf(-x))");
+    assert_string_equal(derivative(world, "y[i..] = logf(1 + expf(x[i..]))", 0), "1.0f / (1 + 1.0f / expf(x))");
+    assert_string_equal(derivative(world, "y[i..] = tanhf(x[i..] * x[i..])", 0),
+                        "1 - tanhf(x * x) * tanhf(x * x) != 0 ? (x + x) * (1 - tanhf(x * x) * tanhf(x * x)) : 0");
+    assert_string_equal(derivative(world, "y[i..] = x[i..] / (z[i..] * z[i..])", 1),
+                        "-((x / (z * z) != 0 ? (z + z) * (x / (z * z)) : 0) / (z * z))");
 }
 
 int main(void)
