@@ -273,7 +273,8 @@ static void differentiate(Module *module)
                            .gradient = arena_array(arena, Value *, count),
                            .value_count = count,
                            .mapped = arena_array(arena, Value *, count),
-                           .wanted = arena_array(arena, bool, count)};
+                           .wanted = arena_array(arena, bool, count),
+                           .vanishes = arena_array(arena, bool, count)};
     find_needs(&diff);
     walk_back(&diff);
     for (int i = 0; i < module->params.count; i++)

@@ -11,6 +11,7 @@ typedef struct Differentiator {
     int value_count;         // values of the forward section and of the gradient functions
     Value **mapped;          // by value id of a gradient function: its copy in the module
     bool *wanted;            // by value id of a gradient function: the copy is wanted
+    bool *vanishes;          // by value id of a gradient function: it is zero, since nothing flows back through a result
     const Op *forward;       // the operator whose gradient is built; new ones take its place in the source
     Section section;         // of new operators
     struct RuleEntry *rules; // derived rules that are known

@@ -167,6 +167,7 @@ void ht_close(ht_session *session);
 
 /* A gradient, named by the clause grad(g), written once for one device and for many: it builds dx[k], the gradient of operand k, from operators. hetucc evaluates it at
  * compile time; on one device it runs. dx[k] stays absent where no gradient flows; x[k] is absent where the operand is; dy[k] is zero where nothing flows back.
+ * A loss that depends on a result whose dy[k] the gradient does not use is an error.
  *
  *     static inline void my_softmax_gradient(ht_grad *g) { g->dx[0] = my_softmax_backward(g->dy[0], g->y[0]); }
  */

@@ -115,10 +115,15 @@ typedef struct ht_layer_norm_backward_result {
     kernel(ht_layer_norm_backward_kernel) grad(none)
 ht_layer_norm_backward_result ht_layer_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor weight);
 
+/* What flows back through mean and rstd. */
+#pragma hspmd op dx[r.., c] = dmean[r..] / size(c) - drstd[r..] * rstd[r..] * rstd[r..] * rstd[r..] * (x[r.., c] - mean[r..]) / size(c) \
+    dtype(dx: x, mean: wide, rstd: wide, dmean: wide, drstd: wide) grad(none)
+ht_tensor ht_layer_norm_stats_backward(ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor dmean, ht_tensor drstd);
+
 static inline void ht_layer_norm_gradient(ht_grad *g)
 {
     ht_layer_norm_backward_result d = ht_layer_norm_backward(g->dy[0], g->x[0], g->y[1], g->y[2], g->x[1]);
-    g->dx[0] = d.dx;
+    g->dx[0] = ht_add(d.dx, ht_layer_norm_stats_backward(g->x[0], g->y[1], g->y[2], g->dy[1], g->dy[2]));
     if (ht_present(g->x[1]))
         g->dx[1] = d.dweight;
     if (ht_present(g->x[2]))
@@ -149,10 +154,15 @@ typedef struct ht_rms_norm_backward_result {
     kernel(ht_rms_norm_backward_kernel) grad(none)
 ht_rms_norm_backward_result ht_rms_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor rstd, ht_tensor weight);
 
+/* What flows back through rstd. */
+#pragma hspmd op dx[r.., c] = -drstd[r..] * rstd[r..] * rstd[r..] * rstd[r..] * x[r.., c] / size(c) \
+    dtype(dx: x, rstd: wide, drstd: wide) grad(none)
+ht_tensor ht_rms_norm_stats_backward(ht_tensor x, ht_tensor rstd, ht_tensor drstd);
+
 static inline void ht_rms_norm_gradient(ht_grad *g)
 {
     ht_rms_norm_backward_result d = ht_rms_norm_backward(g->dy[0], g->x[0], g->y[1], g->x[1]);
-    g->dx[0] = d.dx;
+    g->dx[0] = ht_add(d.dx, ht_rms_norm_stats_backward(g->x[0], g->y[1], g->dy[1]));
     if (ht_present(g->x[1]))
         g->dx[1] = d.dweight;
 }
@@ -177,9 +187,15 @@ ht_l2_norm_result ht_l2_norm_stats(ht_tensor x, float eps);
     replicate(c) linear(dy) dtype(rnorm: wide) types(f32, bf16) kernel(ht_l2_norm_backward_kernel) grad(none)
 ht_tensor ht_l2_norm_backward(ht_tensor dy, ht_tensor y, ht_tensor rnorm, float eps);
 
+/* What flows back through rnorm: nothing where eps is the larger. */
+#pragma hspmd op dx[r.., c] = rnorm[r..] < 1 / eps ? -drnorm[r..] * rnorm[r..] * rnorm[r..] * y[r.., c] : 0 \
+    dtype(dx: y, rnorm: wide, drnorm: wide) linear(drnorm) grad(none)
+ht_tensor ht_l2_norm_stats_backward(ht_tensor y, ht_tensor rnorm, ht_tensor drnorm, float eps);
+
 static inline void ht_l2_norm_gradient(ht_grad *g)
 {
-    g->dx[0] = ht_l2_norm_backward(g->dy[0], g->y[0], g->y[1], (float)g->attr[0].f);
+    float eps = (float)g->attr[0].f;
+    g->dx[0] = ht_add(ht_l2_norm_backward(g->dy[0], g->y[0], g->y[1], eps), ht_l2_norm_stats_backward(g->y[0], g->y[1], g->dy[1], eps));
 }
 
 static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
@@ -252,15 +268,16 @@ typedef struct ht_attention_backward_result {
     ht_tensor dq, dk, dv;
 } ht_attention_backward_result;
 #pragma hspmd op dq[b.., s, (g r), d], dk[b.., t, g, d], dv[b.., t, g, d] = attention_backward(dy[b.., s, (g r), d], \
-    q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], y[b.., s, (g r), d], lse[b.., s, (g r)], ?segments[b.., s]) \
-    replicate(s, t, d) reduction(+: r) linear(dy) dtype(lse: wide) types(f32, bf16) kernel(ht_attention_backward_kernel) grad(none)
+    q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], y[b.., s, (g r), d], lse[b.., s, (g r)], ?segments[b.., s], ?dlse[b.., s, (g r)]) \
+    replicate(s, t, d) reduction(+: r) linear(dy, dlse) dtype(lse: wide, dlse: wide) types(f32, bf16) \
+    kernel(ht_attention_backward_kernel) grad(none)
 ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse,
-                                                   ht_tensor segments, bool causal);
+                                                   ht_tensor segments, ht_tensor dlse, bool causal);
 
 static inline void ht_attention_gradient(ht_grad *g)
 {
     ht_attention_backward_result d =
-        ht_attention_backward(g->dy[0], g->x[0], g->x[1], g->x[2], g->y[0], g->y[1], g->x[3], g->attr[0].i != 0);
+        ht_attention_backward(g->dy[0], g->x[0], g->x[1], g->x[2], g->y[0], g->y[1], g->x[3], g->dy[1], g->attr[0].i != 0);
     g->dx[0] = d.dq;
     g->dx[1] = d.dk;
     g->dx[2] = d.dv;

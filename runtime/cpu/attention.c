@@ -163,7 +163,8 @@ typedef struct Backward {
     Attention a;
     const float *dy, *y, *lse;
     float *dq, *dk, *dv;
-    float *delta; // [b.., s, h]: the dot product of dy and y
+    const float *dlse; // NULL: zeros
+    float *delta;      // [b.., s, h]: the dot product of dy and y, less dlse
 } Backward;
 
 CPU_CLONES static float dot_row(const float *x, const float *y, int64_t n)
@@ -226,7 +227,7 @@ static void fill_delta(const Backward *w)
     int64_t rows = w->a.batch * w->a.s * w->a.heads, d = w->a.d;
 #pragma omp parallel for schedule(static) if (rows * d > CPU_PARALLEL)
     for (int64_t r = 0; r < rows; r++)
-        w->delta[r] = dot_row(w->dy + r * d, w->y + r * d, d);
+        w->delta[r] = dot_row(w->dy + r * d, w->y + r * d, d) - (w->dlse ? w->dlse[r] : 0);
 }
 
 /* The gradients of all heads; a task is a key-value head with its query heads. */
@@ -251,6 +252,7 @@ void ht_attention_backward_kernel(const ht_call *call)
     Backward w = {.dy = view_load(&in[0], "attention", &copies),
                   .y = view_load(&in[4], "attention", &copies),
                   .lse = cpu_f32(&in[5], "attention"),
+                  .dlse = in[7].data ? cpu_f32(&in[7], "attention") : NULL,
                   .dq = view_target(&out[0], "attention", &copies),
                   .dk = view_target(&out[1], "attention", &copies),
                   .dv = view_target(&out[2], "attention", &copies)};

@@ -1,6 +1,6 @@
 /* Attention backward. With p the probabilities and dp = dy vᵀ:
  *
- *     ds = p (dp - delta),  delta = the dot product of dy and y
+ *     ds = p (dp - delta),  delta = the dot product of dy and y, less dlse
  *     dv = pᵀ dy,  dk = scale * dsᵀ q,  dq = scale * ds k
  *
  * These are five products, p from q, k and lse being one. A first kernel has a row for each key: it computes all but dq, and keeps dsᵀ.
@@ -67,7 +67,8 @@ template <int V, typename T> static __device__ __forceinline__ float lane_dot(co
 
 /* A warp for each query of a head, and for each place behind the last one. */
 template <typename T>
-static __global__ void statistics_device(AttentionShape a, Statistics *statistics, const T *dy, const T *y, const float *lse, int queries)
+static __global__ void statistics_device(AttentionShape a, Statistics *statistics, const T *dy, const T *y, const float *lse,
+                                         const float *dlse, int queries)
 {
     int64_t row = ht_thread() / warpSize, head = row / queries;
     int i = (int)(row % queries), h = (int)(head % a.heads), b = (int)(head / a.heads);
@@ -80,7 +81,7 @@ static __global__ void statistics_device(AttentionShape a, Statistics *statistic
         for (int distance = warpSize / 2; distance > 0; distance /= 2)
             sum += __shfl_xor_sync(0xffffffffu, sum, distance);
         if (top != -INFINITY)
-            of = {top * log2_e, sum};
+            of = {top * log2_e, dlse ? sum - dlse[at / a.d] : sum};
     }
     if (threadIdx.x % (unsigned)warpSize == 0)
         statistics[row] = of;
@@ -317,7 +318,7 @@ template <typename T> static void fill_statistics(const AttentionShape *a, const
     int64_t rows = (int64_t)a->batch * a->heads * queries;
     if (rows > 0)
         ht_launch(statistics_device<T>, (unsigned)((rows + rows_a_block - 1) / rows_a_block), threads, 0, *a, statistics,
-                  (const T *)in[0].data, (const T *)in[4].data, (const float *)in[5].data, queries);
+                  (const T *)in[0].data, (const T *)in[4].data, (const float *)in[5].data, (const float *)in[7].data, queries);
 }
 
 /* Shared memory of a block that owns keys. */

@@ -302,7 +302,7 @@ ht_attention_result ht_attention_stats(ht_tensor q, ht_tensor k, ht_tensor v, ht
 }
 
 ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse,
-                                                   ht_tensor segments, bool causal)
+                                                   ht_tensor segments, ht_tensor dlse, bool causal)
 {
     Call c = call_of("ht_attention_backward", ht_attention_backward_kernel, NULL);
     const ht_tensor operands[] = {dy, q, k, v, y, lse};
@@ -313,6 +313,7 @@ ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht
     for (int i = 0; i < 6; i++)
         add_operand(&c, operands[i]);
     add_operand(&c, segments);
+    add_operand(&c, dlse);
     add_integer(&c, causal);
     add_result(&c, HT_F32, n->dims);
     add_result(&c, HT_F32, keys->dims);

@@ -57,10 +57,11 @@ static void unary_backward(Entry *e, Backward *backward)
 
 static float gelu_tanh(float x) { return tanhf(0.7978845608f * (x + 0.044715f * x * x * x)); }
 
+/* Where the tanh has settled, its argument's slope may have grown out of the floats. */
 static float gelu_slope_at(float x)
 {
-    float t = gelu_tanh(x);
-    return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.7978845608f * (1 + 3 * 0.044715f * x * x);
+    float t = gelu_tanh(x), settling = 1 - t * t;
+    return 0.5f * (1 + t) + (settling != 0 ? 0.5f * x * settling * 0.7978845608f * (1 + 3 * 0.044715f * x * x) : 0);
 }
 
 static float sigmoid(float x) { return 1 / (1 + expf(-x)); }
@@ -202,7 +203,13 @@ static ht_tensor broadcast(const char *operator, ht_tensor x, ht_tensor z, Rows 
     return eager_tensor(y);
 }
 
-ht_tensor ht_add(ht_tensor x, ht_tensor z) { return broadcast("ht_add", x, z, add_rows, add_backward); }
+/* What a gradient function adds may be known to be zero. */
+ht_tensor ht_add(ht_tensor x, ht_tensor z)
+{
+    if (x.node && z.node && z.node->zero && eager_same_shape(x.node->dims, z.node->dims))
+        return x;
+    return broadcast("ht_add", x, z, add_rows, add_backward);
+}
 
 ht_tensor ht_sub(ht_tensor x, ht_tensor z) { return broadcast("ht_sub", x, z, subtract_rows, sub_backward); }
 

@@ -127,7 +127,7 @@ ht_node *eager_node(ht_dtype dtype, ht_dims dims)
     return node;
 }
 
-static ht_node *zero_node(const ht_node *like)
+ht_node *eager_zeros(const ht_node *like)
 {
     ht_node *node = eager_alloc(sizeof *node);
     *node = (ht_node){.dtype = like->dtype, .dims = like->dims, .count = like->count, .zero = true};
@@ -154,6 +154,7 @@ ht_node *eager_operand_any(const char *operator, ht_tensor x)
 {
     if (!x.node)
         ht_fail("%s: an operand is absent (HT_NONE)", operator);
+    x.node->used = true;
     return x.node;
 }
 
@@ -238,7 +239,7 @@ void eager_add_gradient(ht_node *node, ht_node *gradient)
     add_into(node->gradient, gradient);
 }
 
-ht_node *eager_gradient_of(ht_node *node) { return node->gradient ? node->gradient : zero_node(node); }
+ht_node *eager_gradient_of(ht_node *node) { return node->gradient ? node->gradient : eager_zeros(node); }
 
 static bool any_gradient(const Entry *entry)
 {
@@ -261,6 +262,30 @@ void eager_backward(ht_node *loss)
 
 /* ---- operators with kernels ---- */
 
+/* The gradient of a result, in a node that nothing else has. */
+static ht_node *own_gradient_of(ht_node *result)
+{
+    ht_node *own = eager_alloc(sizeof *own);
+    *own = *eager_gradient_of(result);
+    own->used = false;
+    return own;
+}
+
+/* What flows back through a result must go on. */
+static void check_ignored(const Entry *entry, const ht_grad *g)
+{
+    for (int i = 0; i < entry->result_count; i++) {
+        bool used = g->dy[i].node->used || !entry->result[i]->gradient;
+        for (int k = 0; k < entry->operand_count; k++)
+            used |= g->dx[k].node == g->dy[i].node;
+        if (!used)
+            ht_fail("the loss depends on result %d, of shape %s, of an operator of %d results and %d operands, but the gradient ignores "
+                    "it: its "
+                    "gradient function does not use dy[%d]; use it there, or give the result to ht_detach where no gradient shall flow",
+                    i, eager_shape_text(entry->result[i]->dims), entry->result_count, entry->operand_count, i);
+    }
+}
+
 /* Backward by the gradient function that the operator names. */
 static void backward_by_gradient(Entry *entry)
 {
@@ -269,7 +294,7 @@ static void backward_by_gradient(Entry *entry)
     ht_tensor *x = eager_alloc((size_t)(2 * n) * sizeof(ht_tensor)), *dx = x + n;
     for (int i = 0; i < entry->result_count; i++) {
         y[i] = eager_tensor(entry->result[i]);
-        dy[i] = eager_tensor(eager_gradient_of(entry->result[i]));
+        dy[i] = eager_tensor(own_gradient_of(entry->result[i]));
     }
     for (int i = 0; i < n; i++) {
         x[i] = eager_tensor(entry->operand[i]);
@@ -277,6 +302,7 @@ static void backward_by_gradient(Entry *entry)
     }
     ht_grad g = {dy, y, x, entry->attr, dx};
     entry->gradient(&g);
+    check_ignored(entry, &g);
     for (int i = 0; i < n; i++)
         eager_add_gradient(entry->operand[i], dx[i].node);
 }
@@ -318,7 +344,8 @@ void eager_apply(const ht_application *a, ht_tensor *results, bool whole)
     if (a->result_count < 1 || a->result_count > EAGER_RESULTS || a->attr_count < 0 || a->attr_count > EAGER_ATTRS)
         ht_fail("an operator has 1 to %d results and at most %d arguments", EAGER_RESULTS, EAGER_ATTRS);
     for (int i = 0; i < a->operand_count; i++)
-        operand[i] = a->operand[i].node;
+        if ((operand[i] = a->operand[i].node))
+            operand[i]->used = true;
     for (int i = 0; i < a->result_count; i++)
         results[i] = eager_tensor(result[i] = eager_node(a->result[i].dtype, a->result[i].shape));
     if (!eager_run.dry)

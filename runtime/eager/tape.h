@@ -16,6 +16,7 @@ typedef struct ht_node {
     bool needs_gradient;
     struct ht_node *gradient; // NULL: none yet
     bool owns_gradient;       // it was made by adding up, and may be added to
+    bool used;                // of what a gradient function gets: an operator took it
     eager_param *param;       // of a parameter
 } ht_node;
 
@@ -66,6 +67,9 @@ Entry *eager_record(void (*backward)(Entry *), int result_count, ht_node *const 
 
 /* Adds to the gradient of a node; `gradient` may be shared by several nodes and is not changed. */
 void eager_add_gradient(ht_node *node, ht_node *gradient);
+
+/* A node of zeros like another. */
+ht_node *eager_zeros(const ht_node *like);
 
 /* The gradient of a result, zero where nothing flows back. */
 ht_node *eager_gradient_of(ht_node *node);

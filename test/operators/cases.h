@@ -59,12 +59,17 @@ typedef struct Case {
     X(rms_norm, 2, SHAPE(3, 5, 7), F(3, 5, 7), F(7)) \
     X(rms_norm_bare, 1, SHAPE(5, 7), F(5, 7)) \
     X(l2_norm, 1, SHAPE(3, 5, 7), F(3, 5, 7)) \
+    X(layer_norm_stats, 4, SHAPE(3, 5), F(3, 5, 7), F(7), F(7), F(7)) \
+    X(layer_norm_mean, 1, SHAPE(3, 5), F(3, 5, 7)) \
+    X(rms_norm_stats, 3, SHAPE(3, 5), F(3, 5, 7), F(7), F(7)) \
+    X(l2_norm_stats, 2, SHAPE(3, 5), F(3, 5, 7), F(7)) \
     X(embedding, 2, SHAPE(3, 5, 7), F(11, 7), I(11, 3, 5)) \
     X(rope, 1, SHAPE(3, 5, 3, 6), F(3, 5, 3, 6)) \
     X(rope_positions, 2, SHAPE(3, 5, 3, 6), F(3, 5, 3, 6), I(9, 3, 5)) \
     X(attention, 3, SHAPE(3, 5, 6, 4), F(3, 5, 6, 4), F(3, 5, 6, 4), F(3, 5, 6, 4)) \
     X(attention_cross, 3, SHAPE(3, 5, 3, 4), F(3, 5, 3, 4), F(3, 7, 3, 4), F(3, 7, 3, 4)) \
     X(attention_grouped, 3, SHAPE(3, 5, 6, 4), F(3, 5, 6, 4), F(3, 5, 2, 4), F(3, 5, 2, 4)) \
+    X(attention_lse, 4, SHAPE(3, 5, 6), F(3, 5, 6, 4), F(3, 5, 2, 4), F(3, 5, 2, 4), F(4)) \
     X(attention_packed, 4, SHAPE(3, 7, 3, 4), F(3, 7, 3, 4), F(3, 7, 3, 4), F(3, 7, 3, 4), I(2, 3, 7)) \
     X(cross_entropy, 2, SHAPE(3, 5), F(3, 5, 11), I(11, 3, 5)) \
     X(cross_entropy_ignored, 2, SHAPE(7), F(7, 5), I(5, 7)) \

@@ -135,6 +135,25 @@ static ht_tensor build_rows(int which)
     }
 }
 
+/* The statistics of rows, in most cases with the rows themselves, weighed. */
+static ht_tensor build_stats(int which)
+{
+    ht_tensor x = arg(which, 0);
+#pragma hspmd dims(x: f0, f1)
+    if (which == CASE_layer_norm_stats) {
+        ht_layer_norm_result n = ht_layer_norm_stats(x, arg(which, 1), arg(which, 2), 1e-5f);
+        return ht_add(ht_linear(n.y, arg(which, 3), HT_NONE), ht_mul(n.mean, n.rstd));
+    }
+    if (which == CASE_layer_norm_mean)
+        return ht_layer_norm_stats(x, HT_NONE, HT_NONE, 1e-5f).mean;
+    if (which == CASE_rms_norm_stats) {
+        ht_rms_norm_result n = ht_rms_norm_stats(x, arg(which, 1), 1e-5f);
+        return ht_mul(ht_linear(n.y, arg(which, 2), HT_NONE), n.rstd);
+    }
+    ht_l2_norm_result n = ht_l2_norm_stats(x, 1e-6f);
+    return ht_sub(n.rnorm, ht_linear(n.y, arg(which, 1), HT_NONE));
+}
+
 static ht_tensor build_attention(int which)
 {
     ht_tensor q = arg(which, 0), k = arg(which, 1), v = arg(which, 2);
@@ -142,6 +161,11 @@ static ht_tensor build_attention(int which)
     if (which == CASE_attention_grouped) {
 #pragma hspmd dims(q: f0, _, (f1 f2))
         return ht_attention(q, k, v, HT_NONE, true);
+    }
+    if (which == CASE_attention_lse) {
+#pragma hspmd dims(q: f0, _, (f1 f2))
+        ht_attention_result a = ht_attention_stats(q, k, v, HT_NONE, true);
+        return ht_add(a.lse, ht_linear(a.y, arg(which, 3), HT_NONE));
     }
 #pragma hspmd dims(q: f0, _, f1)
     return ht_attention(q, k, v, which == CASE_attention_packed ? arg(which, 3) : HT_NONE, which != CASE_attention_cross);
@@ -201,7 +225,8 @@ static ht_tensor build(int which)
     case CASE_add: case CASE_sub: case CASE_mul: case CASE_div: case CASE_sum: case CASE_mean: case CASE_transpose: return build_broadcasts(which);
     case CASE_softmax: case CASE_layer_norm: case CASE_layer_norm_bare: case CASE_rms_norm: case CASE_rms_norm_bare: case CASE_l2_norm:
         return build_rows(which);
-    case CASE_attention: case CASE_attention_cross: case CASE_attention_grouped: case CASE_attention_packed: return build_attention(which);
+    case CASE_layer_norm_stats: case CASE_layer_norm_mean: case CASE_rms_norm_stats: case CASE_l2_norm_stats: return build_stats(which);
+    case CASE_attention_lse: case CASE_attention: case CASE_attention_cross: case CASE_attention_grouped: case CASE_attention_packed: return build_attention(which);
     case CASE_embedding: case CASE_cross_entropy: case CASE_cross_entropy_ignored: case CASE_rope: case CASE_rope_positions: return build_tables(which);
     case CASE_reshape_split: case CASE_reshape_merge: case CASE_transpose_inner: case CASE_iota: case CASE_slice: case CASE_concat: return build_shapes(which);
     default: return build_elements(which);

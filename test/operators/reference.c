@@ -97,6 +97,30 @@ static void l2_norm(const double *x, double *y, int64_t n)
         y[i] = x[i] / fmax(sqrt(square), 1e-6);
 }
 
+static double dot(const double *x, const double *y, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+/* The result of one row of the cases of statistics. */
+static double stats(int which, Operands x, const double *row, int64_t n)
+{
+    double y[16], mean = 0, variance = 0, length = dot(row, row, n);
+    for (int64_t i = 0; i < n; i++)
+        mean += row[i] / (double)n;
+    for (int64_t i = 0; i < n; i++)
+        variance += (row[i] - mean) * (row[i] - mean) / (double)n;
+    switch (which) {
+    case CASE_layer_norm_mean: return mean;
+    case CASE_layer_norm_stats: layer_norm(row, x[1], x[2], y, n); return dot(y, x[3], n) + mean / sqrt(variance + 1e-5);
+    case CASE_rms_norm_stats: rms_norm(row, x[1], y, n); return dot(y, x[2], n) / sqrt(length / (double)n + 1e-5);
+    default: l2_norm(row, y, n); return 1 / sqrt(length) - dot(y, x[1], n);
+    }
+}
+
 /* x (b, s, h, d) turned by its position. */
 static void rope(int which, const double *x, const double *position, double *y)
 {
@@ -112,8 +136,8 @@ static void rope(int which, const double *x, const double *position, double *y)
             }
 }
 
-/* One query's row of attention over the keys that it sees. */
-static void attend(int which, Operands x, const double *segment, int causal, int64_t b, int64_t s, int64_t h, double *y)
+/* One query's row of attention over the keys that it sees; the sum of its exponentials. */
+static double attend(int which, Operands x, const double *segment, int causal, int64_t b, int64_t s, int64_t h, double *y)
 {
     int64_t length = extent(which, 0, 1), heads = extent(which, 0, 2), width = extent(which, 0, 3);
     int64_t keys = extent(which, 1, 1), groups = extent(which, 1, 2), g = h / (heads / groups);
@@ -134,6 +158,7 @@ static void attend(int which, Operands x, const double *segment, int causal, int
     }
     for (int64_t d = 0; d < width; d++)
         y[d] /= mass;
+    return mass;
 }
 
 static void attention(int which, Operands x, const double *segment, int causal, double *y)
@@ -143,6 +168,17 @@ static void attention(int which, Operands x, const double *segment, int causal, 
         for (int64_t s = 0; s < length; s++)
             for (int64_t h = 0; h < heads; h++)
                 attend(which, x, segment, causal, b, s, h, y + ((b * length + s) * heads + h) * width);
+}
+
+/* The logarithms of attention's sums, and its rows weighed. */
+static void attention_lse(int which, Operands x, double *y)
+{
+    int64_t length = extent(which, 0, 1), heads = extent(which, 0, 2), width = extent(which, 0, 3);
+    double row[16];
+    for (int64_t i = 0; i < extent(which, 0, 0) * length * heads; i++) {
+        y[i] = log(attend(which, x, NULL, 1, i / heads / length, i / heads % length, i % heads, row));
+        y[i] += dot(row, x[3], width);
+    }
 }
 
 static double cross_entropy(const double *x, double target, int64_t n)
@@ -197,6 +233,7 @@ static void rows_run(int which, Operands x, double *y)
         case CASE_rms_norm: rms_norm(from, x[1], to, n); break;
         case CASE_rms_norm_bare: rms_norm(from, NULL, to, n); break;
         case CASE_l2_norm: l2_norm(from, to, n); break;
+        case CASE_layer_norm_stats: case CASE_layer_norm_mean: case CASE_rms_norm_stats: case CASE_l2_norm_stats: y[r] = stats(which, x, from, n); break;
         default: y[r] = cross_entropy(from, x[1][r], n); break;
         }
     }
@@ -260,11 +297,13 @@ void reference_run(int which, Operands x, Operands fixed, double *y)
     case CASE_matmul_flat: matmul(x[0], x[1], y, 1, 7, 9, 5); break;
     case CASE_sum: case CASE_mean: sum(which, x, y); break;
     case CASE_softmax: case CASE_layer_norm: case CASE_layer_norm_bare: case CASE_rms_norm: case CASE_rms_norm_bare: case CASE_l2_norm:
+    case CASE_layer_norm_stats: case CASE_layer_norm_mean: case CASE_rms_norm_stats: case CASE_l2_norm_stats:
     case CASE_cross_entropy: case CASE_cross_entropy_ignored: rows_run(which, x, y); break;
     case CASE_embedding: embedding(which, x, y); break;
     case CASE_rope: rope(which, x[0], NULL, y); break;
     case CASE_rope_positions: rope(which, x[0], x[1], y); break;
     case CASE_attention: case CASE_attention_grouped: attention(which, x, NULL, 1, y); break;
+    case CASE_attention_lse: attention_lse(which, x, y); break;
     case CASE_attention_cross: attention(which, x, NULL, 0, y); break;
     case CASE_attention_packed: attention(which, x, x[3], 1, y); break;
     case CASE_transpose: swap_ends(x[0], y, case_table[which].operand[0].shape.extent); break;

@@ -60,11 +60,11 @@ static int sees(const Size *z, const int32_t *segment, int64_t b, int64_t i, int
 }
 
 /* The weighted sum of y and its gradients, for one query of one head, in double. */
-static void reference_row(const Size *z, const int32_t *segment, const float *q, const float *k, const float *v, const float *dy, double *y,
-                          double *dq, double *dk, double *dv, int64_t b, int64_t i, int64_t h)
+static void reference_row(const Size *z, const int32_t *segment, const float *q, const float *k, const float *v, const float *dy,
+                          const float *dlse, double *y, double *dq, double *dk, double *dv, int64_t b, int64_t i, int64_t h)
 {
     int64_t g = h / (z->heads / z->groups), at = ((b * z->s + i) * z->heads + h) * z->d;
-    double scale = 1 / sqrt((double)z->d), sum = 0, delta = 0;
+    double scale = 1 / sqrt((double)z->d), sum = 0, delta = -dlse[at / z->d];
     double *p = calloc((size_t)z->t, sizeof *p), *dp = calloc((size_t)z->t, sizeof *dp);
     for (int64_t j = 0; j < z->t; j++) {
         const float *key = k + ((b * z->t + j) * z->groups + g) * z->d;
@@ -103,23 +103,24 @@ static void near(const char *what, const float *x, const double *expected, int64
 static void check_attention(Size z)
 {
     int64_t nq = z.b * z.s * z.heads * z.d, nk = z.b * z.t * z.groups * z.d;
-    float *q = draw_many(nq), *k = draw_many(nk), *v = draw_many(nk), *dy = draw_many(nq), *y = draw_many(nq), *lse = draw_many(nq);
+    float *q = draw_many(nq), *k = draw_many(nk), *v = draw_many(nk), *dy = draw_many(nq), *y = draw_many(nq), *lse = draw_many(nq),
+          *dlse = draw_many(nq);
     float *dq = draw_many(nq), *dk = draw_many(nk), *dv = draw_many(nk);
     double *e = calloc((size_t)(2 * nq + 2 * nk), sizeof *e), *edq = e + nq, *edk = edq + nq, *edv = edk + nk;
     int32_t *segment = malloc((size_t)(z.b * z.s) * sizeof *segment);
     for (int64_t i = 0; i < z.b * z.s; i++)
         segment[i] = (int32_t)(i % z.s / 37);
     for (int64_t r = 0; r < z.b * z.s * z.heads; r++)
-        reference_row(&z, segment, q, k, v, dy, e, edq, edk, edv, r / z.heads / z.s, r / z.heads % z.s, r % z.heads);
+        reference_row(&z, segment, q, k, v, dy, dlse, e, edq, edk, edv, r / z.heads / z.s, r / z.heads % z.s, r % z.heads);
     ht_attr causal = {.i = z.causal};
     ht_view marks = IDS(z.segmented ? segment : NULL, z.b, z.s);
     ht_view in[] = {VIEW(q, z.b, z.s, z.heads, z.d), VIEW(k, z.b, z.t, z.groups, z.d), VIEW(v, z.b, z.t, z.groups, z.d), marks};
     ht_view out[] = {VIEW(y, z.b, z.s, z.heads, z.d), VIEW(lse, z.b, z.s, z.heads)};
     run(ht_attention_kernel, out, 2, in, 4, &causal);
     near("y", y, e, nq);
-    ht_view back[] = {VIEW(dy, z.b, z.s, z.heads, z.d), in[0], in[1], in[2], out[0], out[1], marks};
+    ht_view back[] = {VIEW(dy, z.b, z.s, z.heads, z.d), in[0], in[1], in[2], out[0], out[1], marks, VIEW(dlse, z.b, z.s, z.heads)};
     ht_view gradients[] = {VIEW(dq, z.b, z.s, z.heads, z.d), VIEW(dk, z.b, z.t, z.groups, z.d), VIEW(dv, z.b, z.t, z.groups, z.d)};
-    run(ht_attention_backward_kernel, gradients, 3, back, 7, &causal);
+    run(ht_attention_backward_kernel, gradients, 3, back, 8, &causal);
     near("dq", dq, edq, nq);
     near("dk", dk, edk, nk);
     near("dv", dv, edv, nk);
@@ -193,8 +194,8 @@ static void empty_pieces(void **unused)
     ht_view q = VIEW(none, 1, 0, 2, 4), lse = VIEW(none, 1, 0, 2), marks = IDS(NULL, 0);
     ht_view attention_in[] = {q, q, q, marks}, attention_out[] = {q, lse};
     run(ht_attention_kernel, attention_out, 2, attention_in, 4, attr);
-    ht_view attention_back[] = {q, q, q, q, q, lse, marks}, attention_gradients[] = {q, q, q};
-    run(ht_attention_backward_kernel, attention_gradients, 3, attention_back, 7, attr);
+    ht_view attention_back[] = {q, q, q, q, q, lse, marks, lse}, attention_gradients[] = {q, q, q};
+    run(ht_attention_backward_kernel, attention_gradients, 3, attention_back, 8, attr);
     ht_view drop_in[] = {empty}, drop_out[] = {empty};
     run(ht_dropout_kernel, drop_out, 1, drop_in, 1, attr);
     assert_true(none[0] == 3);

@@ -83,15 +83,16 @@ static void fill(Tensor *x, bool bf16)
 struct Data {
     Case shape;
     bool bf16;
-    Tensor q, k, v, dy, y, lse;
+    Tensor q, k, v, dy, y, lse, dlse;
     std::vector<int64_t> segments;
 
     Data(const Case &c, bool is_bf16)
         : shape(c), bf16(is_bf16), q({c.batch, c.s, c.heads, c.d}), k({c.batch, c.t, c.groups, c.d}), v(k), dy(q), y(q),
-          lse({c.batch, c.s, c.heads})
+          lse({c.batch, c.s, c.heads}), dlse(lse)
     {
         for (Tensor *x : {&q, &k, &v, &dy})
             fill(x, bf16);
+        fill(&dlse, false);
         const int mean_length = 37;
         for (int64_t i = 0; c.segments && i < (int64_t)c.batch * c.s; i++)
             segments.push_back(i % c.s == 0 ? 0 : segments.back() + (i * 11 % mean_length == 0));
@@ -187,6 +188,8 @@ static void reference_backward(const Data &data, Reference *to, int b, int i, in
     Row row = score_row(data, b, i, h);
     double scale = 1 / sqrt((double)c.d), delta_magnitude, delta = dot(data.dy, query, data.y, query, c.d, &delta_magnitude);
     double lse = data.lse.value[(size_t)(query / c.d)];
+    delta -= data.dlse.value[(size_t)(query / c.d)];
+    delta_magnitude += fabs(data.dlse.value[(size_t)(query / c.d)]);
     for (int j = 0; j < c.t; j++) {
         int64_t key = data.key(b, j, h);
         double dp_magnitude, dp = dot(data.dy, query, data.v, key, c.d, &dp_magnitude), p = exp(row.score[(size_t)j] - lse);
@@ -349,10 +352,10 @@ static void run_case(const char *where, bool device, const Data &data, const Ref
     ht_view segments = put_segments(&memory, data);
     ht_view to_forward[] = {put(&memory, empty_q, data.bf16), put(&memory, empty_lse, false)};
     ht_view to_backward[] = {put(&memory, empty_q, data.bf16), put(&memory, empty_k, data.bf16), put(&memory, empty_k, data.bf16)};
-    ht_view in_forward[] = {q, k, v, segments}, in_backward[] = {dy, q, k, v, y, lse, segments};
+    ht_view in_forward[] = {q, k, v, segments}, in_backward[] = {dy, q, k, v, y, lse, segments, put(&memory, data.dlse, false)};
     AttentionCall forward_call(in_forward, 4, to_forward, 2, data.shape.causal);
     forward(&forward_call.call);
-    AttentionCall backward_call(in_backward, 7, to_backward, 3, data.shape.causal);
+    AttentionCall backward_call(in_backward, 8, to_backward, 3, data.shape.causal);
     backward(&backward_call.call);
     HT_CUDA(cudaDeviceSynchronize());
     if (device)
