@@ -40,8 +40,8 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}op-gradient-ignores.c:31:38: error: the loss depends on the result 'again' of twice, but the gradient ignores it
+// CHECK: {{.*}}gradient-ignores.c:31:38: error: the loss depends on the result 'again' of twice, but the gradient ignores it
 // CHECK-NEXT: {{^}}   31 |     Twice fine = twice(w), ignored = twice(w);
 // CHECK-NEXT: {{^}}      |                                      ^
-// CHECK-NEXT: {{.*}}op-gradient-ignores.c:19:15: note: twice_gradient does not use dy[1]: use it there, or give the result to ht_detach where no gradient shall flow
+// CHECK-NEXT: {{.*}}gradient-ignores.c:19:15: note: twice_gradient does not use dy[1]: use it there, or give the result to ht_detach where no gradient shall flow
 // PLAIN: the loss depends on result 1, of shape (4, 6), of an operator of 2 results and 1 operands, but the gradient ignores it: its gradient function does not use dy[1]; use it there, or give the result to ht_detach where no gradient shall flow
