@@ -31,7 +31,7 @@ static void add_libraries(Driver *driver, Command *command)
     command_add_format(command, "%s/lib", driver->tools.prefix);
     command_add(command, "-Wl,--push-state,--as-needed");
     command_add(command, "-lhetu");
-    command_add(command, "-lgomp");
+    command_add(command, "-fopenmp");
     command_add(command, "-lm");
     command_add(command, "-Wl,--pop-state");
 }

@@ -40,12 +40,19 @@ CFunction *clang_function(Reader *r, CXCursor decl)
 
 /* ---- variables ---- */
 
+/* Whether a type is const, or an array of what is. */
+static bool is_const(CXType type)
+{
+    type = clang_getCanonicalType(type);
+    return clang_isConstQualifiedType(type) || (clang_getArrayElementType(type).kind != CXType_Invalid && is_const(clang_getArrayElementType(type)));
+}
+
 static CVar *new_variable(Reader *r, CXCursor decl)
 {
     CVar *var = arena_new(r->arena, CVar);
     CXType type = clang_getCursorType(decl);
     *var = (CVar){.name = clang_string(r, clang_getCursorSpelling(decl)), .type = clang_type(r, type), .at = clang_position(r, clang_getCursorLocation(decl))};
-    var->is_const = clang_isConstQualifiedType(clang_getCanonicalType(type));
+    var->is_const = is_const(type);
     var->local = !clang_Cursor_hasVarDeclGlobalStorage(decl);
     var->is_static = clang_Cursor_getStorageClass(decl) == CX_SC_Static;
     var->function = r->function;

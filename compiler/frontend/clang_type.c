@@ -82,6 +82,7 @@ static void fill(Reader *r, CType *type, CXType clang)
         type->kind = CT_POINTER;
         type->is_tensor_node = !strcmp(type->name, "struct ht_node *");
         type->base = clang_type(r, clang_getPointeeType(clang));
+        type->to_const = clang_isConstQualifiedType(clang_getPointeeType(clang));
         break;
     case CXType_ConstantArray:
     case CXType_IncompleteArray:

@@ -45,6 +45,13 @@ bool ctype_field(const CType *type, const char *name, CField *found)
     return false;
 }
 
+CFunction *cexpr_function(const CExpr *expr)
+{
+    while (expr && (expr->kind == C_CAST || (expr->kind == C_UNARY && expr->op == OP_ADDRESS)))
+        expr = expr->a;
+    return expr && expr->kind == C_FUNCTION ? expr->function : NULL;
+}
+
 bool ctype_is_integer(const CType *type) { return type->kind == CT_BOOL || type->kind == CT_INT; }
 bool ctype_is_floating(const CType *type) { return type->kind == CT_FLOAT || type->kind == CT_DOUBLE; }
 bool ctype_is_arithmetic(const CType *type) { return ctype_is_integer(type) || ctype_is_floating(type); }

@@ -54,6 +54,7 @@ struct CType {
     int rank;         // CT_INT: the conversion rank
     bool is_enum;     // CT_INT
     bool is_union;
+    bool to_const;     // CT_POINTER: what it points to is const
     const CType *base; // CT_POINTER: what it points to; CT_ARRAY: the element; CT_FUNCTION: the result
     int64_t count;     // CT_ARRAY
     bool variable;     // CT_ARRAY: of variable length
@@ -64,13 +65,28 @@ struct CType {
 
 /* ---- declarations ---- */
 
+/* Where a function reads or changes a variable. */
+typedef struct CSite {
+    const CFunction *function;
+    Position at;
+    bool pointer; // its address is given away there, for it to be changed
+} CSite;
+
+/* What the evaluation of a model does with a variable of static storage. */
+typedef struct CModelUse {
+    const CFunction *model;
+    Position read_at;    // its value from before the evaluation is read; file NULL: it is not
+    Position written_at; // file NULL: it is not
+    bool state;          // what was read there is something else at the end
+} CModelUse;
+
 struct CVar {
     const char *name;
     const CType *type;
     Position at;
     bool local;       // a parameter or a variable with automatic storage
     bool is_static;   // of a function
-    bool is_const, defined, is_extern;
+    bool is_const, defined;
     bool shape;       // named by a `shape` pragma
     bool given;       // its initial value is given_value: a strategy sets it
     int64_t given_value;
@@ -79,8 +95,10 @@ struct CVar {
     int init_slots;     // static storage: places that a frame needs to evaluate init
     const CExpr *length; // of an array of variable length
     const CFunction *function; // that it is local to; NULL at file scope
-    const CFunction *assigned_by; // a function that changes it, or takes its address; NULL none (models.c)
-    Position assigned_at;
+    Array(CSite) changes;      // by functions, one each (changes.c)
+    Array(CSite) reads;
+    Array(const CFunction *) through; // by which what its pointers point to is changed
+    Array(CModelUse) uses;     // by models (state.c)
 };
 
 /* An operator: a function under `#pragma hspmd op`. */
@@ -105,7 +123,8 @@ struct CFunction {
     int number;        // among the unit's functions
     const COperator *op;
     const struct Builtin *builtin; // found when it is first called
-    bool evaluated;    // for the model that is being built
+    bool evaluated;    // for some model
+    bool outside;      // it runs when the program does, not for a model alone (state.c)
 };
 
 /* ---- expressions ---- */
@@ -240,6 +259,9 @@ void cunit_declare(CUnit *unit, const char *name, CName what);
 
 /* The field `name` of a struct, also inside anonymous members, with the offset from the start of `type`; false when there is none. */
 bool ctype_field(const CType *type, const char *name, CField *found);
+
+/* The function that an expression names, by its address too; NULL for none. */
+CFunction *cexpr_function(const CExpr *expr);
 
 bool ctype_is_arithmetic(const CType *type);
 bool ctype_is_integer(const CType *type); // CT_BOOL or CT_INT

@@ -18,6 +18,13 @@
 /* What is known of a byte: its value, nothing before run time, or that nothing was stored there yet. */
 typedef enum Knowledge { KNOWN, UNKNOWN, UNSET } Knowledge;
 
+/* What a model does with the value that a variable of static storage has before. */
+typedef struct Track {
+    uint8_t *before;  // its bytes
+    uint8_t *touched; // by byte
+    Position read_at, written_at;
+} Track;
+
 typedef struct Object {
     uint8_t *bytes;
     uint8_t *unknown; // a Knowledge for each byte; NULL: all known
@@ -25,6 +32,7 @@ typedef struct Object {
     uint32_t id, generation;
     bool live, has_unknown;
     const char *name; // for messages
+    Track *track;     // NULL: nobody asks
 } Object;
 
 typedef struct Place {
@@ -80,6 +88,7 @@ typedef struct Eval {
     EvalLoop *loop;
     int depth;
     int64_t steps;
+    Position at;                  // of what changes memory
     jmp_buf *escape;
     bool lenient;
     /* the module that is being built */
@@ -122,6 +131,13 @@ enum { POINTER_FUNCTION = 0xFFFFFF };
 
 Object *object_create(Eval *ev, int64_t size, const char *name);
 void object_release(Eval *ev, Object *object);
+/* From here on what is read of the object, and what is stored there, is noted. */
+void object_track(Eval *ev, Object *object);
+/* Whether bytes whose value from before was read have another one now. */
+bool object_changed(const Object *object);
+/* Says that bytes are read, or stored, at `at`; the functions below say so themselves. */
+void memory_read(Eval *ev, Place place, int64_t size, Position at);
+void memory_written(Eval *ev, Place place, int64_t size, Position at);
 uint64_t pointer_to(Place place);
 uint64_t pointer_to_function(const CFunction *function);
 const CFunction *pointer_function(Eval *ev, uint64_t pointer); // NULL: it points to none

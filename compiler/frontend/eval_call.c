@@ -115,6 +115,7 @@ static Val call_library(Eval *ev, const Call *call)
 Val call_function(Eval *ev, const Call *call)
 {
     eval_step(ev);
+    ev->at = call->at;
     if (call->function->op)
         return operator_call(ev, call);
     if (!call->function->body)

@@ -116,6 +116,7 @@ static Val increment(Eval *ev, const CExpr *expr)
     Place place = eval_place(ev, expr->a);
     Val old = place_load(ev, place, expr->a->type, expr->at);
     Val value = combined(ev, up ? OP_ADD : OP_SUB, expr->a->type, old, one_of(expr->a->type, &ev->unit->types), expr->at);
+    ev->at = expr->at;
     place_store(ev, place, value);
     return before ? value : old;
 }
@@ -179,6 +180,7 @@ static Val assign(Eval *ev, const CExpr *expr)
         value = combined(ev, expr->op, expr->type, place_load(ev, place, expr->a->type, expr->at), value, expr->at);
     else
         value = val_convert(ev, value, expr->type, expr->at);
+    ev->at = expr->at;
     place_store(ev, place, value);
     if (expr->type->is_tensor && place_known(place, expr->type->size) == KNOWN)
         value_name(tensor_load(ev, place, expr->at), expr->a);
@@ -254,6 +256,7 @@ static Val statement_value(Eval *ev, const CExpr *expr)
 Val eval(Eval *ev, const CExpr *expr)
 {
     eval_step(ev);
+    ev->at = expr->at;
     switch (expr->kind) {
     case C_INT: return val_int(expr->type, (int64_t)expr->integer);
     case C_FLOAT: return val_float(expr->type, expr->number);

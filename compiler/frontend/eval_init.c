@@ -251,12 +251,14 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at)
     Place place = {*object, 0};
     if (!var->defined)
         place_mark(ev, place, var->type->size, UNKNOWN);
-    else if (ev->lenient && var->assigned_by && !var->is_const)
+    else if (ev->lenient && var->changes.count && !var->is_const)
         place_mark(ev, place, var->type->size, UNKNOWN);
     else if (var->given)
         place_store(ev, place, val_int(var->type, var->given_value));
     else if (var->init)
         initialize_static(ev, var, place);
+    if (ev->module && !var->is_const)
+        object_track(ev, *object);
     return *object;
 }
 
@@ -265,7 +267,7 @@ static Object *lenient_variable(Eval *ev, const CVar *var)
 {
     Object *object = frame_object(ev, var->slot, var->type->size, var->name);
     Place place = {object, 0};
-    if (var->init && !var->assigned_by)
+    if (var->init && !var->changes.count)
         eval_init(ev, place, var->type, var->init);
     else
         place_mark(ev, place, var->type->size, UNKNOWN);

@@ -38,6 +38,7 @@ Object *object_create(Eval *ev, int64_t size, const char *name)
     object->name = name;
     object->live = true;
     object->has_unknown = false;
+    object->track = NULL;
     return object;
 }
 
@@ -46,6 +47,49 @@ void object_release(Eval *ev, Object *object)
     object->live = false;
     object->generation++;
     array_push(ev->scratch, &ev->spare, object);
+}
+
+/* ---- what a model reads and changes ---- */
+
+enum { TOUCHED_READ = 1, TOUCHED_WRITTEN = 2 };
+
+void object_track(Eval *ev, Object *object)
+{
+    Track *track = arena_new(ev->scratch, Track);
+    *track = (Track){.touched = arena_alloc(ev->scratch, (size_t)object->size + 1)};
+    track->before = arena_copy(ev->scratch, object->bytes, (size_t)object->size);
+    memset(track->touched, 0, (size_t)object->size);
+    object->track = track;
+}
+
+bool object_changed(const Object *object)
+{
+    for (int64_t i = 0; i < object->size; i++)
+        if (object->track->touched[i] & TOUCHED_READ && object->track->before[i] != object->bytes[i])
+            return true;
+    return false;
+}
+
+void memory_read(Eval *ev, Place place, int64_t size, Position at)
+{
+    Track *track = place.object->track;
+    for (int64_t i = 0; track && i < size; i++) {
+        uint8_t *touched = &track->touched[place.offset + i];
+        if (*touched & (TOUCHED_READ | TOUCHED_WRITTEN))
+            continue;
+        *touched |= TOUCHED_READ;
+        if (!track->read_at.file)
+            track->read_at = operator_position(ev, at);
+    }
+}
+
+void memory_written(Eval *ev, Place place, int64_t size, Position at)
+{
+    Track *track = place.object->track;
+    if (track && size > 0 && !track->written_at.file)
+        track->written_at = operator_position(ev, at);
+    for (int64_t i = 0; track && i < size; i++)
+        track->touched[place.offset + i] |= TOUCHED_WRITTEN;
 }
 
 /* ---- pointers ---- */
@@ -163,6 +207,7 @@ Val place_load(Eval *ev, Place place, const CType *type, Position at)
     }
     if (type->is_tensor_node)
         eval_error(ev, at, "a tensor is not known at compile time; what depends on it must be an operator");
+    memory_read(ev, place, type->size, at);
     if (!check_known(ev, place, type->size, at))
         return val_unknown(type);
     if (ctype_is_integer(type) || type->kind == CT_POINTER)
@@ -176,6 +221,8 @@ Val place_load(Eval *ev, Place place, const CType *type, Position at)
 
 void place_copy(Eval *ev, Place to, Place from, int64_t size)
 {
+    memory_read(ev, from, size, ev->at);
+    memory_written(ev, to, size, ev->at);
     memmove(to.object->bytes + to.offset, from.object->bytes + from.offset, (size_t)size);
     if (!from.object->has_unknown) {
         place_mark(ev, to, size, KNOWN);
@@ -187,6 +234,7 @@ void place_copy(Eval *ev, Place to, Place from, int64_t size)
 
 void place_clear(Eval *ev, Place place, int64_t size)
 {
+    memory_written(ev, place, size, ev->at);
     memset(place.object->bytes + place.offset, 0, (size_t)size);
     place_mark(ev, place, size, KNOWN);
 }
@@ -195,6 +243,7 @@ void place_store(Eval *ev, Place place, Val value)
 {
     uint8_t *bytes = place.object->bytes + place.offset;
     const CType *type = value.type;
+    memory_written(ev, place, type->size, ev->at);
     if (value.unknown) {
         place_mark(ev, place, type->size, UNKNOWN);
         return;
@@ -223,6 +272,7 @@ const char *pointer_string(Eval *ev, uint64_t pointer, Position at)
         eval_error(ev, at, "this string has no terminating null byte");
     if (!check_known(ev, place, length + 1, at))
         eval_error(ev, at, "this string is not known at compile time");
+    memory_read(ev, place, length + 1, at);
     return text;
 }
 
@@ -231,6 +281,7 @@ const char *pointer_string(Eval *ev, uint64_t pointer, Position at)
 Value *tensor_load(Eval *ev, Place place, Position at)
 {
     uint64_t number;
+    memory_read(ev, place, sizeof number, at);
     memcpy(&number, place.object->bytes + place.offset, sizeof number);
     if (!check_known(ev, place, sizeof number, at) || number > (uint64_t)ev->values.count)
         eval_error(ev, at, "this tensor is not one of the model's");
@@ -244,6 +295,7 @@ void tensor_store(Eval *ev, Place place, Value *value)
         array_push(ev->scratch, &ev->values, value);
         number = (uint64_t)ev->values.count;
     }
+    memory_written(ev, place, sizeof number, ev->at);
     memcpy(place.object->bytes + place.offset, &number, sizeof number);
     place_mark(ev, place, sizeof number, KNOWN);
 }

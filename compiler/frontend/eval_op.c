@@ -68,6 +68,7 @@ static Attr shape_attribute(Eval *ev, const Call *call, int param)
     place.offset += extents.offset;
     if (place_known(place, attr.count * 8) != KNOWN)
         eval_error(ev, call->at, "a shape is not known at compile time");
+    memory_read(ev, place, attr.count * 8, call->at);
     memcpy(ints, place.object->bytes + place.offset, sizeof *ints * (size_t)attr.count);
     attr.ints = ints;
     return attr;

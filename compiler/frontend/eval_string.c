@@ -51,6 +51,8 @@ static Val compare_bytes(Eval *ev, const Call *call)
     if (!size)
         return val_int(call->function->result, 0);
     Place a = bytes(ev, call, 0, size), b = bytes(ev, call, 1, size);
+    memory_read(ev, a, (int64_t)size, call->at);
+    memory_read(ev, b, (int64_t)size, call->at);
     int order = memcmp(a.object->bytes + a.offset, b.object->bytes + b.offset, (size_t)size);
     return val_int(call->function->result, order < 0 ? -1 : order > 0);
 }

@@ -1,6 +1,7 @@
 #include "frontend/models.h"
 
 #include "frontend/eval.h"
+#include "frontend/state.h"
 #include "frontend/walk.h"
 
 #include <string.h>
@@ -11,14 +12,6 @@ typedef struct BodyCheck {
     CUnit *unit;
     const CFunction *function;
 } BodyCheck;
-
-/* The function that an initialiser names, NULL for none. */
-static const CFunction *named_function(const CExpr *expr)
-{
-    while (expr && (expr->kind == C_CAST || (expr->kind == C_UNARY && expr->op == OP_ADDRESS)))
-        expr = expr->a;
-    return expr && expr->kind == C_FUNCTION ? expr->function : NULL;
-}
 
 /* What a list gives the member number `index`, called `name`. */
 static const CExpr *member_value(const CExpr *list, int index, const char *name)
@@ -40,7 +33,7 @@ static const CExpr *member_value(const CExpr *list, int index, const char *name)
 
 static void check_named(BodyCheck *check, const CExpr *list, const CExpr *value, const char *clause, const char *wanted)
 {
-    const CFunction *function = named_function(value);
+    const CFunction *function = cexpr_function(value);
     bool none = !wanted || !strcmp(wanted, "none");
     if (none ? !function : function && !strcmp(function->name, wanted))
         return;
@@ -115,42 +108,6 @@ void models_check_operators(CUnit *unit)
     }
 }
 
-/* ---- what run time changes ---- */
-
-static CVar *assigned_root(const CExpr *expr)
-{
-    const char *member = NULL;
-    while (expr->kind == C_INDEX || expr->kind == C_CAST || (expr->kind == C_MEMBER && !expr->arrow)) {
-        if (expr->kind == C_MEMBER)
-            member = expr->name;
-        if (expr->kind == C_INDEX && expr->a->type->kind == CT_POINTER && expr->a->kind != C_CAST)
-            return NULL;
-        expr = expr->a;
-    }
-    bool hyper = member && !strcmp(member, "hyper");
-    return expr->kind == C_VAR && !hyper ? expr->var : NULL;
-}
-
-/* Notes variables that a function assigns to, or whose address it takes. */
-static void note_assignment(const CExpr *expr, void *data)
-{
-    bool changes = expr->kind == C_ASSIGN || (expr->kind == C_UNARY && expr->op >= OP_PRE_INC && expr->op <= OP_POST_DEC);
-    bool address = expr->kind == C_UNARY && expr->op == OP_ADDRESS;
-    CVar *var = changes || address ? assigned_root(expr->a) : NULL;
-    if (!var)
-        return;
-    if (!var->assigned_by || (changes && var->assigned_at.line == 0)) {
-        var->assigned_by = data;
-        var->assigned_at = expr->at;
-    }
-}
-
-static void note_assignments(CUnit *unit)
-{
-    for (int i = 0; i < unit->functions.count; i++)
-        walk_statement(unit->functions.at[i]->body, note_assignment, unit->functions.at[i]);
-}
-
 /* ---- the calls ---- */
 
 typedef struct ModelCall {
@@ -168,7 +125,7 @@ typedef struct Finder {
 static void find_call(const CExpr *expr, void *data)
 {
     Finder *finder = data;
-    const CFunction *function = expr->kind == C_CALL ? named_function(expr->a) : NULL;
+    const CFunction *function = expr->kind == C_CALL ? cexpr_function(expr->a) : NULL;
     if (!function || function->body)
         return;
     bool train = !strcmp(function->name, "ht_train_with"), infer = !strcmp(function->name, "ht_infer_with");
@@ -309,24 +266,6 @@ static void check_loss(Module *module, const Value *loss)
     diag_note(module->diag, loss->at, "the value is made here; ht_mean makes a scalar of a tensor");
 }
 
-/* A variable that the model read, and that a function which is not part of the model changes. */
-static void warn_of_changes(Eval *ev)
-{
-    for (int i = 0; i < ev->unit->vars.count; i++) {
-        const CVar *var = ev->unit->vars.at[i];
-        if (!ev->statics[i] || var->is_const || !var->assigned_by || var->assigned_by->evaluated)
-            continue;
-        diag_warning(ev->diag, var->at, "the model reads %s at compile time", var->name);
-        diag_note(ev->diag, var->assigned_at, "changing it here, at run time, does not change the model");
-    }
-}
-
-static void forget_evaluated(CUnit *unit)
-{
-    for (int i = 0; i < unit->functions.count; i++)
-        unit->functions.at[i]->evaluated = false;
-}
-
 static void finish_module(Module *module, Value *value)
 {
     if (module->kind == MODULE_TRAIN) {
@@ -355,12 +294,11 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
         module->update = module_def(module, arguments->optimizer.update);
     module->state_count = arguments->optimizer.states;
     module->clip = arguments->optimizer.clipped;
-    forget_evaluated(cunit);
     Eval *ev = eval_create(cunit, module);
     Value *value = eval_model(ev, function);
     if (value) {
         finish_module(module, value);
-        warn_of_changes(ev);
+        state_note(ev, function);
     }
     eval_destroy(ev);
     ir_number(module);
@@ -403,7 +341,7 @@ static void check_agreement(Diag *diag, const Module *module, const Arguments *a
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
 {
     Finder finder = {0};
-    note_assignments(cunit);
+    changes_find(cunit);
     find_calls(cunit, &finder);
     for (int i = 0; i < finder.calls.count; i++) {
         Arguments arguments = {.call = &finder.calls.at[i]};
@@ -418,4 +356,5 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
         else if (!has_failed(unit, arguments.function))
             make_module(cunit, unit, options, &arguments);
     }
+    state_check(cunit);
 }
