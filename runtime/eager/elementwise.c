@@ -17,6 +17,7 @@ static ht_tensor unary(const char *operator, ht_tensor x, float factor, Forward 
 {
     ht_node *n = eager_operand(operator, x), *y = like(n);
     Entry *entry = eager_record(backward, 1, &y, 1, &n);
+    eager_trace_argument(&(ht_attr){.f = factor});
     if (entry)
         entry->attr[0].f = factor;
     if (!eager_dry())
@@ -85,9 +86,7 @@ ht_tensor ht_exp(ht_tensor x) { return unary("ht_exp", x, 0, exponential_forward
 /* A node over the elements of x in another shape. */
 static ht_node *alias(ht_node *x, ht_dims dims)
 {
-    ht_node *y = eager_alloc(sizeof *y);
-    *y = (ht_node){.dtype = x->dtype, .dims = dims, .count = x->count, .data = eager_dry() ? NULL : eager_data(x)};
-    return y;
+    return eager_node_like((ht_node){.dtype = x->dtype, .dims = dims, .count = x->count, .data = eager_dry() ? NULL : eager_data(x)});
 }
 
 ht_tensor ht_detach(ht_tensor x) { return eager_tensor(alias(eager_operand_any("ht_detach", x), x.node->dims)); }

@@ -39,6 +39,8 @@ ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options)
     if (!options.name || !*options.name)
         ht_fail("ht_param needs a name");
     snprintf(name, sizeof name, "%s%s", eager_run.scope, options.name);
+    eager_trace_name("the parameter ", name, HT_F32, shape);
+    eager_trace_argument(&(ht_attr){.i = init.kind << 2 | options.no_decay << 1 | options.frozen, .f = init.a});
     eager_param *param = eager_store_make(eager_run.store, name, shape, init, options.no_decay, options.frozen);
     return eager_tensor(eager_program_param(program, param));
 }

@@ -44,6 +44,7 @@ struct eager_program {
     ht_optimizer optimizer;
     int64_t step;
     Tape *tape;
+    Trace trace;
     int trained_count, input_count, output_count;
     Trained *trained;
     Input *inputs;
@@ -140,8 +141,8 @@ ht_node *eager_program_param(eager_program *program, eager_param *param)
             t[i].state[s] = allocate((size_t)param->count * sizeof(float));
     }
     if (!t[i].node) {
-        ht_node *node = t[i].node = eager_alloc(sizeof *node);
-        *node = (ht_node){.dtype = HT_F32, .dims = param->shape, .count = param->count, .data = param->data, .param = param};
+        ht_node *node = t[i].node =
+            eager_node_like((ht_node){.dtype = HT_F32, .dims = param->shape, .count = param->count, .data = param->data, .param = param});
         node->needs_gradient = program->trains && !param->frozen;
     }
     return t[i].node;
@@ -167,6 +168,7 @@ static Input *make_input(eager_program *program, const char *name, ht_dtype dtyp
 ht_node *eager_program_input(eager_program *program, const char *name, ht_dtype dtype, ht_dims dims)
 {
     Input *input = find_input(program, name);
+    eager_trace_name("the input ", name, dtype, dims);
     if (!input)
         input = make_input(program, name, dtype, dims);
     if (input->dtype != dtype || !eager_same_shape(input->dims, dims))
@@ -175,8 +177,7 @@ ht_node *eager_program_input(eager_program *program, const char *name, ht_dtype 
     if (!eager_run.dry && !input->fed)
         ht_fail("input %s was never fed: give it to the step by ht_feed(\"%s\", data)", name, name);
     if (!input->node) {
-        input->node = eager_alloc(sizeof *input->node);
-        *input->node = (ht_node){.dtype = dtype, .dims = dims, .count = eager_elements(dims), .data = input->data};
+        input->node = eager_node_like((ht_node){.dtype = dtype, .dims = dims, .count = eager_elements(dims), .data = input->data});
     }
     return input->node;
 }
@@ -193,6 +194,8 @@ void eager_program_output(eager_program *program, const char *name, ht_node *nod
 {
     if (find_output(program, name))
         ht_fail("two outputs are named \"%s\"", name);
+    eager_trace_name("the output ", name, node->dtype, node->dims);
+    eager_trace_argument(&(ht_attr){.i = node->number});
     program->outputs = grow(program->outputs, program->output_count, sizeof *program->outputs);
     program->outputs[program->output_count++] = (Output){copy_text(name), node, NULL};
 }
@@ -217,8 +220,11 @@ static ht_node *evaluate(eager_program *program, bool dry)
 {
     forget_step(program);
     eager_tape_begin(program->tape);
+    eager_trace_begin(&program->trace);
     eager_run = (Run){.store = program->store,
                       .program = program,
+                      .trace = &program->trace,
+                      .evaluation = eager_run.evaluation + 1,
                       .dry = dry,
                       .training = program->trains,
                       .recording = program->trains && !dry,
@@ -230,6 +236,7 @@ static ht_node *evaluate(eager_program *program, bool dry)
     if (program->trains && (value->dims.rank != 0 || value->dtype != HT_F32))
         ht_fail("a model that trains gives a scalar loss of type f32, not a tensor of shape %s", eager_shape_text(value->dims));
     eager_program_output(program, "", value);
+    eager_trace_forward(&program->trace);
     return value;
 }
 
@@ -256,6 +263,7 @@ void eager_program_destroy(eager_program *program)
     }
     free(program->trained);
     free(program->inputs);
+    free(program->trace.print);
     eager_tape_destroy(program->tape);
     free(program);
 }
@@ -357,6 +365,7 @@ float eager_program_step(eager_program *program, const ht_fed *feeds)
     float loss = scalar ? eager_f32(value)[0] : 0;
     if (program->trains) {
         eager_backward(value);
+        eager_trace_backward(&program->trace);
         keep_outputs(program);
         update_all(program);
     }

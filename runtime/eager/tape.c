@@ -117,11 +117,19 @@ static void check_dims(ht_dims dims)
             ht_fail("a tensor with the negative extent %ld in dimension %d", (long)dims.extent[d], d);
 }
 
+ht_node *eager_node_like(ht_node like)
+{
+    ht_node *node = eager_alloc(sizeof *node);
+    *node = like;
+    node->evaluation = eager_run.evaluation;
+    node->number = ++eager_run.node_count;
+    return node;
+}
+
 ht_node *eager_node(ht_dtype dtype, ht_dims dims)
 {
     check_dims(dims);
-    ht_node *node = eager_alloc(sizeof *node);
-    *node = (ht_node){.dtype = dtype, .dims = dims, .count = eager_elements(dims)};
+    ht_node *node = eager_node_like((ht_node){.dtype = dtype, .dims = dims, .count = eager_elements(dims)});
     if (!eager_run.dry)
         node->data = eager_alloc((size_t)node->count * (size_t)cpu_size(dtype));
     return node;
@@ -129,9 +137,7 @@ ht_node *eager_node(ht_dtype dtype, ht_dims dims)
 
 ht_node *eager_zeros(const ht_node *like)
 {
-    ht_node *node = eager_alloc(sizeof *node);
-    *node = (ht_node){.dtype = like->dtype, .dims = like->dims, .count = like->count, .zero = true};
-    return node;
+    return eager_node_like((ht_node){.dtype = like->dtype, .dims = like->dims, .count = like->count, .zero = true});
 }
 
 ht_tensor eager_tensor(ht_node *node) { return (ht_tensor){node}; }
@@ -154,6 +160,9 @@ ht_node *eager_operand_any(const char *operator, ht_tensor x)
 {
     if (!x.node)
         ht_fail("%s: an operand is absent (HT_NONE)", operator);
+    if (x.node->evaluation != eager_run.evaluation)
+        ht_fail("%s: an operand is of an earlier step, or of another program; a model keeps no tensors", operator);
+    eager_run.operator= operator;
     x.node->used = true;
     return x.node;
 }
@@ -170,6 +179,7 @@ ht_node *eager_operand(const char *operator, ht_tensor x)
 Entry *eager_record(void (*backward)(Entry *), int result_count, ht_node *const *results, int operand_count, ht_node *const *operands)
 {
     bool needed = false;
+    eager_trace_operator((void (*)(void))backward, result_count, results, operand_count, operands);
     for (int i = 0; i < operand_count; i++)
         needed |= operands[i] && operands[i]->needs_gradient;
     if (!needed || !eager_run.recording)
@@ -252,6 +262,7 @@ static bool any_gradient(const Entry *entry)
 void eager_backward(ht_node *loss)
 {
     eager_run.recording = false;
+    eager_run.backward = true;
     ht_node *one = eager_node(HT_F32, loss->dims);
     eager_f32(one)[0] = 1;
     eager_add_gradient(loss, one);
@@ -348,6 +359,9 @@ void eager_apply(const ht_application *a, ht_tensor *results, bool whole)
             operand[i]->used = true;
     for (int i = 0; i < a->result_count; i++)
         results[i] = eager_tensor(result[i] = eager_node(a->result[i].dtype, a->result[i].shape));
+    eager_trace_operator((void (*)(void))a->kernel, a->result_count, result, a->operand_count, operand);
+    for (int i = 0; i < a->attr_count; i++)
+        eager_trace_argument(&a->attr[i]);
     if (!eager_run.dry)
         run_kernel(a, result, operand, whole);
     if (!a->gradient)

@@ -18,6 +18,8 @@ typedef struct ht_node {
     bool owns_gradient;       // it was made by adding up, and may be added to
     bool used;                // of what a gradient function gets: an operator took it
     eager_param *param;       // of a parameter
+    int64_t evaluation;       // in which it was made
+    int64_t number;           // in that evaluation
 } ht_node;
 
 /* An operator that ran: what backward needs. */
@@ -38,6 +40,9 @@ void *eager_alloc(size_t bytes);
 /* ---- nodes ---- */
 
 ht_node *eager_node(ht_dtype dtype, ht_dims dims);
+
+/* A node of this evaluation with the given members. */
+ht_node *eager_node_like(ht_node node);
 ht_tensor eager_tensor(ht_node *node);
 
 /* The elements of a node; makes those of a zero node. */
@@ -80,12 +85,38 @@ void eager_backward(ht_node *loss);
 /* An operator with a kernel: as ht_apply, and `whole` says that the kernel takes empty operands. */
 void eager_apply(const ht_application *application, ht_tensor *results, bool whole);
 
+/* ---- the same program at every step ---- */
+
+/* What the first evaluation of a model did, in order: a fingerprint each of operators, parameters, inputs and outputs. */
+typedef struct Trace {
+    int count, room, at; // `at` is the next one
+    uint64_t *print;
+    int forward; // how many belong to the model; the others to gradients. -1 until they are known, which is after the first evaluation
+    bool whole;  // those of gradients are known, too
+} Trace;
+
+/* Begins an evaluation, and ends its forward and its backward part. */
+void eager_trace_begin(Trace *trace);
+void eager_trace_forward(Trace *trace);
+void eager_trace_backward(Trace *trace);
+
+/* Notes an operator by its function, its tensors and its numbers. Ends the program when the first evaluation did something else here. */
+void eager_trace_operator(void (*function)(void), int result_count, ht_node *const *results, int operand_count, ht_node *const *operands);
+void eager_trace_argument(const ht_attr *argument);
+
+/* The same for what has a name; `kind` is "the parameter ". */
+void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dims dims);
+
 /* ---- the running program ---- */
 
 typedef struct Run {
     eager_store *store;
     eager_program *program;
-    bool dry, training, recording;
+    Trace *trace;
+    const char *operator; // the last one whose operands were looked at
+    int64_t evaluation;   // counts evaluations of all programs
+    int64_t node_count;
+    bool dry, training, recording, backward;
     int64_t step;
     uint64_t seed;
     int64_t next_stream;
