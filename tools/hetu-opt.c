@@ -10,14 +10,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The whole of a stream. */
-static char *read_all(Arena *arena, FILE *stream)
+static int count_lines(const char *text, const char *end)
 {
+    int lines = 0;
+    for (; text < end; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+/* The whole of a stream; NULL, after an error, when it is no text. */
+static const char *read_all(Arena *arena, Diag *diag, const char *file, FILE *stream)
+{
+    enum { MOST = 1 << 28 };
     Text text = {.arena = arena};
     char block[1 << 14];
-    for (size_t size; (size = fread(block, 1, sizeof block, stream)) > 0;)
+    for (size_t size; (size = fread(block, 1, sizeof block, stream)) > 0 && text.length < MOST;)
         text_append(&text, block, size);
-    return arena_string(arena, text_bytes(&text));
+    const char *whole = text_bytes(&text), *end = memchr(whole, 0, text.length);
+    if (end) {
+        const char *line = end;
+        while (line > whole && line[-1] != '\n')
+            line--;
+        diag_error(diag, (Position){file, count_lines(whole, end) + 1, (int)(end - line) + 1}, "a null byte; this is no text");
+    } else if (text.length >= MOST) {
+        diag_error(diag, (Position){file, 1, 1}, "more than %d bytes", MOST);
+    }
+    return diag_errors(diag) ? NULL : whole;
 }
 
 /* The text of a file, or of the standard input for "-"; NULL after an error. */
@@ -29,7 +47,7 @@ static const char *read_file(Arena *arena, Diag *diag, const char *file)
         diag_error(diag, (Position){0}, "%s cannot be read", file);
         return NULL;
     }
-    const char *text = read_all(arena, stream);
+    const char *text = read_all(arena, diag, file, stream);
     if (!standard)
         fclose(stream);
     return text;
@@ -51,9 +69,7 @@ static int run_module(Arena *arena, Diag *diag, const char *pass, const char *fi
     Module *module = ir_parse(arena, diag, file, padded);
     if (!module)
         return 1;
-    if (!ir_verify(module))
-        return 2;
-    if (pass && !pass_run_one(module, pass)) {
+    if (pass && !pass_run_one(module, pass, (Position){file, lines + 1, 1})) {
         fprintf(stderr, "hetu-opt: there is no pass '%s'\n", pass);
         return 1;
     }
@@ -65,14 +81,6 @@ static int run_module(Arena *arena, Diag *diag, const char *pass, const char *fi
     ir_print(&out, module);
     fputs(text_bytes(&out), stdout);
     return 0;
-}
-
-static int count_lines(const char *text, const char *end)
-{
-    int lines = 0;
-    for (; text < end; text++)
-        lines += *text == '\n';
-    return lines;
 }
 
 /* All modules of a file, each by itself. */

@@ -208,6 +208,10 @@ const OpDef *module_def(Module *module, const OpDef *def);
  * not hold what is read from it. Returns whether it is well formed. */
 bool ir_verify(Module *module);
 
+/* The same for what was read from text at `at`: what is malformed is the user's error, and reported there. Of a module, and of one operator whose operands are made. */
+bool ir_verify_text(Module *module, Position at);
+bool ir_verify_op(Module *module, const Op *op, Position at);
+
 /* print: the whole module as text; parse: back, NULL after errors. Print, parse, print is the identity after every pass. */
 void ir_print(Text *out, const Module *module);
 Module *ir_parse(Arena *arena, Diag *diag, const char *file, const char *text);

@@ -165,10 +165,12 @@ static bool parse_head_marks(IrParser *parser, Module *module)
 static bool parse_module(IrParser *parser)
 {
     const char *name;
+    Position at = parser->lexer.token.at;
     if (parser->module)
         return parse_fail(parser, "one module in the text");
     if (!parse_string(parser, &name))
         return false;
+    parser->head = at;
     Module *module = parser->module = module_create(parser->arena, parser->diag, name);
     remember_def(parser, module->reshard_def);
     module->kind = lex_take(&parser->lexer, "infer") ? MODULE_INFER : MODULE_TRAIN;
@@ -246,7 +248,7 @@ static Parameter *parse_param_ref(IrParser *parser)
     Value *value;
     if (!parse_ref(parser, &value))
         return NULL;
-    if (value && value->kind == VALUE_PARAM)
+    if (value && value->kind == VALUE_PARAM && value->index < parser->module->params.count)
         return parser->module->params.at[value->index];
     parse_fail(parser, "a parameter before this");
     return NULL;
@@ -431,6 +433,15 @@ static void skip_line(Lexer *lexer)
         lex_next(lexer);
 }
 
+/* Whether the storage that a value takes is in the end that of another value. */
+static bool storage_ends(const IrParser *parser, const Value *value)
+{
+    int steps = 0;
+    while (value->storage && steps++ <= parser->storages.count)
+        value = value->storage;
+    return !value->storage;
+}
+
 static void fix_storages(IrParser *parser)
 {
     for (int i = 0; i < parser->storages.count; i++) {
@@ -440,6 +451,9 @@ static void fix_storages(IrParser *parser)
         else
             fix->value->storage = parser->values.at[fix->storage];
     }
+    for (int i = 0; i < parser->storages.count; i++)
+        if (!storage_ends(parser, parser->storages.at[i].value))
+            diag_error(parser->diag, parser->storages.at[i].at, "this storage is nobody's own");
 }
 
 static void check_functions(IrParser *parser)
@@ -472,5 +486,5 @@ Module *ir_parse(Arena *arena, Diag *diag, const char *file, const char *text)
         return NULL;
     parser.module->next_id = parser.next_id;
     ir_number(parser.module);
-    return parser.module;
+    return ir_verify_text(parser.module, parser.head) ? parser.module : NULL;
 }

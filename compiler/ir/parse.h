@@ -17,6 +17,7 @@ typedef struct IrParser {
     Arena *arena;
     Diag *diag;
     Module *module;
+    Position head; // of the module's line
     Array(Value *) values;           // by id
     Array(const Frame *) frames;     // by number
     Array(const Binding *) bindings; // by number

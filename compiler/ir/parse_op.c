@@ -293,6 +293,7 @@ bool parse_op(IrParser *parser)
 {
     enum { RESULTS_MOST = 16 };
     int ids[RESULTS_MOST], count = 0;
+    Position at = parser->lexer.token.at;
     Values operands = {0};
     Marks marks;
     do {
@@ -310,7 +311,7 @@ bool parse_op(IrParser *parser)
     if (!parse_operands(parser, &operands) || !parse_attrs(parser, def, attrs) || !parse_marks(parser, &marks))
         return false;
     Op *op = make_op(parser, def, &operands, attrs, &marks);
-    if (!op || !parse_results(parser, op, ids, count))
+    if (!op || !parse_results(parser, op, ids, count) || !ir_verify_op(parser->module, op, at))
         return false;
     if (parser->function)
         array_push(parser->arena, &parser->function->ops, op);

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_DEVICE = 1 << 24 };
+
+static const int64_t MOST_BYTES = (int64_t)1 << 60;
+
 static Specialization *roles_of(IrParser *parser)
 {
     if (!parser->module->roles)
@@ -42,6 +46,8 @@ static bool parse_role(IrParser *parser)
         int64_t device;
         if (!parse_int(parser, &device))
             return false;
+        if (device < 0 || device > MOST_DEVICE)
+            return parse_fail(parser, "the number of a device, before this");
         array_push(parser->arena, &devices, (int)device);
     } while (lex_take(&parser->lexer, ","));
     if (!lex_expect(&parser->lexer, "arena", "after the devices") || !parse_int(parser, &role.arena_bytes))
@@ -57,8 +63,8 @@ static bool parse_role(IrParser *parser)
     return true;
 }
 
-/* A list of KEY:NUMBER up to the end of the line, as an array of `count` entries, -1 where there is none. */
-static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t **pairs)
+/* A list of KEY:NUMBER up to the end of the line, as an array of `count` entries up to `most`, -1 where there is none. */
+static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t most, int64_t **pairs)
 {
     int64_t *list = *pairs = arena_array(parser->arena, int64_t, count + 1);
     for (int i = 0; i < count; i++)
@@ -70,6 +76,8 @@ static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t *
             return false;
         if (key < 0 || key >= count)
             return parse_fail(parser, "the number of something that is there, before this");
+        if (number < -1 || number > most)
+            return parse_fail(parser, "a number in its range, before this");
         list[key] = number;
     }
     return true;
@@ -98,7 +106,7 @@ static bool parse_plans(IrParser *parser)
     Specialization *roles = roles_of(parser);
     int count = parser->module->ops.count;
     int64_t *pairs;
-    if (!parse_pairs(parser, count, "", &pairs))
+    if (!parse_pairs(parser, count, "", count, &pairs))
         return false;
     roles->plan_of = arena_array(parser->arena, int, count + 1);
     for (int i = 0; i < count; i++) {
@@ -122,7 +130,7 @@ bool parse_role_line(IrParser *parser)
     if (lex_take(lexer, "plans"))
         return parse_plans(parser);
     if (lex_take(lexer, "offsets"))
-        return (role = last_role(parser)) && parse_pairs(parser, parser->next_id, "%", &role->offset);
+        return (role = last_role(parser)) && parse_pairs(parser, parser->next_id, "%", MOST_BYTES, &role->offset);
     lex_next(lexer);
-    return (role = last_role(parser)) && parse_pairs(parser, parser->module->ops.count, "", &role->scratch);
+    return (role = last_role(parser)) && parse_pairs(parser, parser->module->ops.count, "", MOST_BYTES, &role->scratch);
 }

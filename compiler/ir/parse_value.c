@@ -1,5 +1,6 @@
 #include "ir/parse.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,9 +52,10 @@ bool parse_int(IrParser *parser, int64_t *value)
     if (lexer->token.kind != TOKEN_NUMBER)
         return parse_fail(parser, "a number");
     char *end;
+    errno = 0;
     long long number = strtoll(lexer->token.start, &end, 10);
-    if (end != lexer->token.start + lexer->token.length)
-        return parse_fail(parser, "an integer");
+    if (end != lexer->token.start + lexer->token.length || errno == ERANGE)
+        return parse_fail(parser, "an integer of 64 bits");
     *value = negative ? -number : number;
     lex_next(lexer);
     return true;
@@ -125,6 +127,9 @@ bool parse_dtype(IrParser *parser, DType *dtype)
     return parse_fail(parser, "an element type");
 }
 
+/* So that bytes can be counted. */
+static const int64_t MOST_ELEMENTS = (int64_t)1 << 56;
+
 bool parse_type(IrParser *parser, Type *type)
 {
     int64_t extent[IR_MAX_RANK];
@@ -137,8 +142,12 @@ bool parse_type(IrParser *parser, Type *type)
             return parse_fail(parser, "']' after the last extent that a tensor may have");
         if ((type->rank && !lex_expect(&parser->lexer, ",", "between two extents")) || !parse_int(parser, &extent[type->rank]))
             return false;
-        type->rank++;
+        if (extent[type->rank++] < 0)
+            return parse_fail(parser, "an extent from 0 on, before this");
     }
+    type->extent = extent;
+    if (type_elements(*type) > MOST_ELEMENTS)
+        return parse_fail(parser, "fewer elements than 2^56, before this");
     size_t length = (size_t)(parser->lexer.token.start - start);
     lex_next(&parser->lexer);
     type->extent = find_interned(parser, start, length);
@@ -279,6 +288,13 @@ static bool parse_micro(IrParser *parser, Value *value)
     return true;
 }
 
+/* A layout that fits the value. */
+static bool parse_value_layout(IrParser *parser, const Value *value, const Layout **layout)
+{
+    Position at = parser->lexer.at;
+    return parse_layout(parser, layout) && layout_check(parser->diag, at, *layout, type_shape(value->type));
+}
+
 /* One mark of a value; *done when the current token begins none. */
 static bool parse_mark(IrParser *parser, Value *value, bool *done)
 {
@@ -290,9 +306,9 @@ static bool parse_mark(IrParser *parser, Value *value, bool *done)
     if (lex_take(lexer, "shard"))
         return parse_string(parser, &value->shard_text) && parse_position(parser, &value->shard_at);
     if (lex_take(lexer, "resolved"))
-        return parse_layout(parser, &value->shard);
+        return parse_value_layout(parser, value, &value->shard);
     if (lex_take(lexer, "layout"))
-        return parse_layout(parser, &value->layout);
+        return parse_value_layout(parser, value, &value->layout);
     if (lex_take(lexer, "micro"))
         return parse_micro(parser, value);
     if (lex_take(lexer, "storage"))

@@ -1,5 +1,7 @@
 #include "ir/strategy.h"
 
+#include "layout/layout.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,9 +106,26 @@ static void check_weights(const Checker *checker, const MeshAxis *axis)
         diag_error(checker->diag, axis->at, "the weights of the axis \"%s\" must be from 0 to %d, and not all 0", axis->name, MOST_WEIGHT);
 }
 
+/* Where several axes cut one dimension, the places are fractions whose denominators multiply. */
+static void check_denominators(const Checker *checker, const Stage *stage)
+{
+    int64_t product = 1;
+    for (int i = 0; i < stage->mesh.count; i++) {
+        const MeshAxis *axis = &stage->mesh.at[i];
+        int64_t own = layout_denominator(axis->weights, axis->count);
+        if (product > LAYOUT_MOST_DENOMINATOR / own) {
+            diag_error(checker->diag, axis->at, "the weights of this mesh are too large: the sums of its axes multiply to more than 2^62");
+            diag_note(checker->diag, axis->at, "smaller weights that are nearly in proportion do as well");
+            return;
+        }
+        product *= own;
+    }
+}
+
 static void check_mesh(const Checker *checker, const Stage *stage, void *to)
 {
     (void)to;
+    int before = diag_errors(checker->diag);
     int64_t product = 1;
     for (int i = 0; i < stage->mesh.count; i++) {
         const MeshAxis *axis = &stage->mesh.at[i];
@@ -119,6 +138,8 @@ static void check_mesh(const Checker *checker, const Stage *stage, void *to)
                 diag_note(checker->diag, stage->mesh.at[j].at, "the first one is here");
             }
     }
+    if (diag_errors(checker->diag) == before)
+        check_denominators(checker, stage);
     if (product == stage->devices.count)
         return;
     if (!stage->mesh.count) {

@@ -13,8 +13,13 @@ void verify_problem(Verifier *verifier, const Op *op, const char *format, ...)
         return;
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "%s: malformed IR: %s\n", verifier->module->name, arena_vformat(verifier->scratch, format, arguments));
+    const char *what = arena_vformat(verifier->scratch, format, arguments);
     va_end(arguments);
+    if (verifier->at.file) {
+        diag_error(verifier->module->diag, verifier->at, "malformed IR: %s", what);
+        return;
+    }
+    fprintf(stderr, "%s: malformed IR: %s\n", verifier->module->name, what);
     if (!op)
         return;
     Text line = {.arena = verifier->scratch};
@@ -57,13 +62,17 @@ static void check_access(Verifier *verifier, const Op *op, const BoundAccess *ac
     }
     for (int d = 0; d < access->rank; d++) {
         int64_t extent = 1;
+        if (access->dims[d].written < (d ? access->dims[d - 1].written : 0) || access->dims[d].written >= access->written_rank)
+            verify_problem(verifier, op, "dimension %d of %%%d is written dimension %d of %d", d, value->id, access->dims[d].written,
+                           access->written_rank);
         for (int k = 0; k < access->dims[d].count; k++) {
             int factor = access->dims[d].factors[k];
             if (factor < 0 || factor >= op->binding->factor_count) {
                 verify_problem(verifier, op, "the binding names factor %d of %d", factor, op->binding->factor_count);
                 return;
             }
-            extent *= op->binding->factors[factor].extent;
+            if (__builtin_mul_overflow(extent, op->binding->factors[factor].extent, &extent))
+                verify_problem(verifier, op, "the factors of dimension %d of %%%d are too large", d, value->id);
         }
         if (access->dims[d].count && extent != value->type.extent[d])
             verify_problem(verifier, op, "dimension %d of %%%d has extent %lld, but its factors give %lld", d, value->id,
@@ -71,17 +80,55 @@ static void check_access(Verifier *verifier, const Op *op, const BoundAccess *ac
     }
 }
 
-static void check_binding(Verifier *verifier, const Op *op)
+/* Whether accesses name those of the rule in order, each that is neither optional nor variadic once. */
+static bool accesses_fit(const BoundAccess *bound, int count, const Access *accesses, int access_count)
+{
+    int next = 0;
+    for (int i = 0; i < count; i++) {
+        bool again = next && bound[i].access == next - 1 && accesses[next - 1].variadic;
+        for (; !again && next < access_count && bound[i].access > next; next++)
+            if (!accesses[next].optional && !accesses[next].variadic)
+                return false;
+        if (!again && (bound[i].access != next++ || next > access_count))
+            return false;
+        if (bound[i].written_rank < 0 || bound[i].written_rank > IR_MAX_RANK || bound[i].rank > IR_MAX_RANK)
+            return false;
+    }
+    for (; next < access_count; next++)
+        if (!accesses[next].optional && !accesses[next].variadic)
+            return false;
+    return true;
+}
+
+static bool factors_fit(const Rule *rule, const Binding *binding)
+{
+    bool fit = binding->factor_count <= IR_MAX_FACTORS;
+    for (int f = 0; f < binding->factor_count && fit; f++) {
+        int factor = binding->factors[f].factor;
+        fit = binding->factors[f].extent >= 0 && factor < rule->factor_count && factor >= (rule->kind == RULE_VIEW ? -1 : 0);
+    }
+    return fit;
+}
+
+static bool binding_fits(const Op *op)
 {
     const Binding *binding = op->binding;
-    if (!binding || binding->operand_count != op->operand_count || binding->result_count != op->result_count) {
+    const Rule *rule = op->def->rule;
+    return binding && binding->operand_count == op->operand_count && binding->result_count == op->result_count &&
+           factors_fit(rule, binding) && accesses_fit(binding->operands, op->operand_count, rule->operands, rule->operand_count) &&
+           accesses_fit(binding->results, op->result_count, rule->results, rule->result_count);
+}
+
+static void check_binding(Verifier *verifier, const Op *op)
+{
+    if (!binding_fits(op)) {
         verify_problem(verifier, op, "the binding does not fit the operator");
         return;
     }
     for (int i = 0; i < op->operand_count; i++)
-        check_access(verifier, op, &binding->operands[i], op->operands[i]);
+        check_access(verifier, op, &op->binding->operands[i], op->operands[i]);
     for (int i = 0; i < op->result_count; i++)
-        check_access(verifier, op, &binding->results[i], op->results[i]);
+        check_access(verifier, op, &op->binding->results[i], op->results[i]);
 }
 
 /* ---- element types ---- */
@@ -111,10 +158,13 @@ static bool def_listed(const Module *module, const OpDef *def)
     return false;
 }
 
-static void check_layout(Verifier *verifier, const Op *op, const Value *value)
+static void check_value(Verifier *verifier, const Op *op, const Value *value)
 {
-    if (value->layout && value->layout->group_count < 1)
-        verify_problem(verifier, op, "the layout of %%%d has no devices", value->id);
+    for (int d = 0; d < value->type.rank; d++)
+        if (value->type.extent[d] < 0)
+            verify_problem(verifier, op, "%%%d has an extent below 0", value->id);
+    if (value->micro < MICRO_SUM || value->micro > value->type.rank)
+        verify_problem(verifier, op, "%%%d has no dimension %d for the loop", value->id, value->micro);
 }
 
 static void check_op(Verifier *verifier, const Op *op)
@@ -131,7 +181,7 @@ static void check_op(Verifier *verifier, const Op *op)
         if (result->kind != VALUE_RESULT || result->def != op || result->index != i)
             verify_problem(verifier, op, "%%%d does not say that it is result %d of this operator", result->id, i);
         make(verifier, op, result);
-        check_layout(verifier, op, result);
+        check_value(verifier, op, result);
     }
 }
 
@@ -223,9 +273,9 @@ static void check_ends(Verifier *verifier)
         check_param(verifier, module->params.at[i]);
 }
 
-bool ir_verify(Module *module)
+static bool verify(Module *module, Position at)
 {
-    Verifier verifier = {.module = module, .scratch = arena_create()};
+    Verifier verifier = {.module = module, .scratch = arena_create(), .at = at};
     verifier.made = arena_array(verifier.scratch, const Value *, module->next_id + 1);
     make_starts(&verifier);
     for (int i = 0; i < module->gradients.count; i++)
@@ -236,6 +286,22 @@ bool ir_verify(Module *module)
     check_ends(&verifier);
     if (!verifier.problems)
         verify_storage(&verifier);
+    arena_destroy(verifier.scratch);
+    return verifier.problems == 0;
+}
+
+bool ir_verify(Module *module) { return verify(module, (Position){0}); }
+
+bool ir_verify_text(Module *module, Position at) { return verify(module, at); }
+
+bool ir_verify_op(Module *module, const Op *op, Position at)
+{
+    Verifier verifier = {.module = module, .scratch = arena_create(), .at = at};
+    check_binding(&verifier, op);
+    if (!verifier.problems)
+        check_dtypes(&verifier, op);
+    for (int i = 0; i < op->result_count; i++)
+        check_value(&verifier, op, op->results[i]);
     arena_destroy(verifier.scratch);
     return verifier.problems == 0;
 }

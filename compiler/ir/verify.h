@@ -8,6 +8,7 @@
 typedef struct Verifier {
     Module *module;
     Arena *scratch;
+    Position at;        // of the text that is verified; without a file: problems are bugs
     const Value **made; // by id: the value that is known under it
     int problems;
 } Verifier;

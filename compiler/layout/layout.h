@@ -82,6 +82,10 @@ typedef struct Region {
     int64_t volume;   // elements in all boxes
 } Region;
 
+/* The denominator of the places where weights cut; NULL: `count` equal ones. Cuts of cuts multiply theirs, up to the most that fractions hold. */
+#define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
+int64_t layout_denominator(const int64_t *weights, int count);
+
 /* Reads a layout. `at` is where `text` begins (carets count columns from there). Device numbers are required.
  * NULL after an error was reported: bad notation, a device twice, counts that do not multiply to the devices, weights that do not fit. */
 Layout *layout_parse(Arena *arena, Diag *diag, Position at, const char *text);

@@ -8,7 +8,7 @@
 
 enum { MAX_DEVICE = 1 << 24, MAX_DEVICES = 1 << 20 };
 
-static const int64_t max_weight = (int64_t)1 << 40, max_denominator = (int64_t)1 << 62;
+static const int64_t max_weight = (int64_t)1 << 40;
 
 typedef Array(int64_t) Numbers;
 
@@ -389,8 +389,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* The denominator of the places where weights cut. */
-static int64_t denominator(const int64_t *weights, int count)
+int64_t layout_denominator(const int64_t *weights, int count)
 {
     int64_t sum = weights ? 0 : count, divisor = weights ? 0 : 1;
     for (int i = 0; weights && i < count; i++) {
@@ -413,10 +412,10 @@ static bool check_group_weights(Diag *diag, Position at, const Group *group, int
         const State *state = &group->states[s];
         if (state->kind != STATE_SPLIT || state->dim != dim)
             continue;
-        int64_t own = denominator(state->weights, state->count);
-        if (own > max_denominator / found->group) {
+        int64_t own = layout_denominator(state->weights, state->count);
+        if (own > LAYOUT_MOST_DENOMINATOR / found->group) {
             diag_error(diag, shifted(at, state->column), "the weights of dimension %d are too large: their sums multiply to more than %lld",
-                       dim, (long long)max_denominator);
+                       dim, (long long)LAYOUT_MOST_DENOMINATOR);
             return false;
         }
         found->group *= own;
@@ -438,12 +437,12 @@ static bool check_weights(Diag *diag, Position at, const Layout *layout, int dim
             return false;
     if (layout->top != TOP_SPLIT || layout->top_dim != dim)
         return true;
-    int64_t second = layout->inner ? found.second : 1, top = denominator(layout->top_weights, layout->group_count);
-    if (found.most <= max_denominator / second && found.most * second <= max_denominator / top)
+    int64_t second = layout->inner ? found.second : 1, top = layout_denominator(layout->top_weights, layout->group_count);
+    if (found.most <= LAYOUT_MOST_DENOMINATOR / second && found.most * second <= LAYOUT_MOST_DENOMINATOR / top)
         return true;
     diag_error(diag, shifted(at, layout->top_column),
                "the weights of dimension %d are too large: those of the subgroups and of the split multiply to more than %lld", dim,
-               (long long)max_denominator);
+               (long long)LAYOUT_MOST_DENOMINATOR);
     return false;
 }
 

@@ -16,8 +16,9 @@ typedef struct PassOptions {
 /* Runs the passes over every module; stops after the first that reported errors. Returns whether there were none. */
 bool passes_run(Unit *unit, const PassOptions *options);
 
-/* Runs one pass by name over one module (hetu-opt); false when there is no such pass. */
-bool pass_run_one(Module *module, const char *name);
+/* Runs one pass by name over one module (hetu-opt), whose text is at `at`: an error where the module is not as the passes before leave it. False when
+ * there is no such pass. */
+bool pass_run_one(Module *module, const char *name, Position at);
 
 /* The names of all passes in order, NULL at the end. */
 const char *const *pass_names(void);
