@@ -8,7 +8,8 @@
 /* Adds "BASE.WHAT.SUFFIX". */
 static void add_file(Emitter *emitter, EmittedFiles *files, const char *what, const char *suffix, const char *text, const char *flags)
 {
-    array_push(emitter->arena, files, (EmittedFile){.name = arena_format(emitter->arena, "%s.%s.%s", emitter->base, what, suffix), .text = text, .flags = flags});
+    array_push(emitter->arena, files,
+               (EmittedFile){.name = arena_format(emitter->arena, "%s.%s.%s", emitter->base, what, suffix), .text = text, .flags = flags});
 }
 
 static const char *strategy_text(Emitter *emitter)
@@ -22,8 +23,8 @@ static Text begin_file(Emitter *emitter, const char *what)
 {
     Text out = {.arena = emitter->arena};
     const char *slash = strrchr(emitter->unit->file, '/');
-    text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source", c_comment(emitter->arena, slash ? slash + 1 : emitter->unit->file),
-              "strategy", strategy_text(emitter), "what", what, NULL);
+    text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source",
+              c_comment(emitter->arena, slash ? slash + 1 : emitter->unit->file), "strategy", strategy_text(emitter), "what", what, NULL);
     return out;
 }
 
@@ -74,8 +75,8 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include
               "{\n"
               "$calls"
               "}\n",
-              "weak", weak_operators(emitter), "include", c_include(emitter->arena, include), "declarations", text_bytes(&declarations), "constructor",
-              arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
+              "weak", weak_operators(emitter), "include", c_include(emitter->arena, include), "declarations", text_bytes(&declarations),
+              "constructor", arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
     add_file(emitter, files, "main", "c", text_bytes(&out), "");
     files->at[files->count - 1].source = emitter->unit->file;
 }
@@ -153,11 +154,16 @@ static void emit_kernels(Emitter *emitter, EmittedFiles *files)
     add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out), emitter->backend->kernel_flags);
 }
 
-/* "gpt_gpt_loss_train" */
-static const char *module_name(Emitter *emitter, const Module *module)
+/* "gpt_gpt_loss_train"; a second program of one model has a number behind it, "gpt_gpt_loss_train2". */
+static const char *module_name(Emitter *emitter, int index)
 {
-    return arena_format(emitter->arena, "%s_%s_%s", emitter->prefix, c_identifier(emitter->arena, module->name),
-                        module->kind == MODULE_TRAIN ? "train" : "infer");
+    const Module *module = emitter->unit->modules.at[index];
+    int number = 1;
+    for (int m = 0; m < index; m++)
+        number += emitter->unit->modules.at[m]->kind == module->kind && !strcmp(emitter->unit->modules.at[m]->name, module->name);
+    const char *name = arena_format(emitter->arena, "%s_%s_%s", emitter->prefix, c_identifier(emitter->arena, module->name),
+                                    module->kind == MODULE_TRAIN ? "train" : "infer");
+    return number > 1 ? arena_format(emitter->arena, "%s%d", name, number) : name;
 }
 
 void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const char *prefix, const char *include, const char *backend)
@@ -178,7 +184,7 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const ch
     emitter.kernel_text.arena = emitter.kernel_externs.arena = emitter.key.arena = arena;
     const char **names = arena_array(arena, const char *, unit->modules.count + 1);
     for (int m = 0; m < unit->modules.count; m++)
-        names[m] = module_name(&emitter, unit->modules.at[m]);
+        names[m] = module_name(&emitter, m);
     emit_main(&emitter, files, include, names);
     emit_modules(&emitter, files, names);
     emit_kernels(&emitter, files);

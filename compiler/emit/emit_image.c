@@ -269,6 +269,8 @@ static void emit_head(Image *image)
               "    .source = \"$source\",\n"
               "    .strategy = $strategy,\n"
               "    .trains = $trains,\n"
+              "    .clipped = $clipped,\n"
+              "    .dtype = $dtype,\n"
               "    .device_count = $devices,\n"
               "    .microbatches = $microbatches,\n"
               "    .state_count = $states,\n"
@@ -290,7 +292,8 @@ static void emit_head(Image *image)
               number_text(arena, image->targets[0].conversions->count), "name_image", arena_format(arena, "%s_image", image->name), "model",
               c_string(arena, module->name), "source", c_string(arena, slash ? slash + 1 : image->emitter->unit->file), "strategy",
               strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
-              module->kind == MODULE_TRAIN ? "true" : "false", "devices", number_text(arena, image->device_count), "microbatches",
+              module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->clip ? "true" : "false", "dtype",
+              c_dtype(module->precision), "devices", number_text(arena, image->device_count), "microbatches",
               number_text(arena, module->microbatches > 1 ? (int)module->microbatches : 1), "states",
               number_text(arena, module->state_count), "params", number_text(arena, module->params.count), "inputs",
               number_text(arena, module->inputs.count), "outputs", number_text(arena, module->outputs.count + (module->loss ? 1 : 0)),

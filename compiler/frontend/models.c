@@ -316,26 +316,43 @@ static bool has_failed(const Unit *unit, const CFunction *function)
     return false;
 }
 
-static Module *find_module(Unit *unit, const Arguments *arguments)
-{
-    for (int i = 0; i < unit->modules.count; i++)
-        if (unit->modules.at[i]->kind == arguments->call->kind && !strcmp(unit->modules.at[i]->name, arguments->function->name))
-            return unit->modules.at[i];
-    return NULL;
-}
-
-static void check_agreement(Diag *diag, const Module *module, const Arguments *arguments)
+/* Whether a module is the program that a call asks for: programs of one model differ by type and by kind of optimizer. */
+static bool is_program(const Module *module, const Arguments *arguments)
 {
     const Optimizer *optimizer = &arguments->optimizer;
-    if (module->precision != arguments->precision) {
-        diag_error(diag, arguments->call->expr->at, "%s computes in %s elsewhere and in %s here; one program has one type", module->name, dtype_name(module->precision),
-                   dtype_name(arguments->precision));
+    if (module->kind != arguments->call->kind || strcmp(module->name, arguments->function->name) || module->precision != arguments->precision)
+        return false;
+    return module->kind == MODULE_INFER ||
+           (!strcmp(module->update->name, optimizer->update->name) && module->state_count == optimizer->states && module->clip == optimizer->clipped);
+}
+
+static bool is_known(const Unit *unit, const Arguments *arguments)
+{
+    for (int i = 0; i < unit->modules.count; i++)
+        if (is_program(unit->modules.at[i], arguments))
+            return true;
+    return false;
+}
+
+/* ---- what programs share ---- */
+
+static void check_shared(const Module *module, const Parameter *param, const Parameter *other)
+{
+    bool same = type_equal(param->value->type, other->value->type) && param->init == other->init && param->a == other->a;
+    if (same || strcmp(param->name, other->name))
         return;
-    }
-    if (module->kind == MODULE_INFER ||
-        (!strcmp(module->update->name, optimizer->update->name) && module->state_count == optimizer->states && module->clip == optimizer->clipped))
-        return;
-    diag_error(diag, arguments->call->expr->at, "%s is trained with another kind of optimizer elsewhere; one program has one", module->name);
+    diag_error(module->diag, param->value->at, "the parameter \"%s\" was made before with another shape or initialisation", param->name);
+    diag_note(module->diag, other->value->at, "it was made here");
+}
+
+/* Programs of a session share the parameters of one name: shape and initialisation agree. Whether it is frozen or decays is a program's own matter. */
+static void check_parameters(const Unit *unit)
+{
+    for (int m = 0; m < unit->modules.count; m++)
+        for (int before = 0; before < m; before++)
+            for (int i = 0; i < unit->modules.at[m]->params.count; i++)
+                for (int k = 0; k < unit->modules.at[before]->params.count; k++)
+                    check_shared(unit->modules.at[m], unit->modules.at[m]->params.at[i], unit->modules.at[before]->params.at[k]);
 }
 
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
@@ -350,11 +367,9 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
         eval_destroy(ev);
         if (!good)
             continue;
-        Module *known = find_module(unit, &arguments);
-        if (known)
-            check_agreement(cunit->diag, known, &arguments);
-        else if (!has_failed(unit, arguments.function))
+        if (!is_known(unit, &arguments) && !has_failed(unit, arguments.function))
             make_module(cunit, unit, options, &arguments);
     }
+    check_parameters(unit);
     state_check(cunit);
 }

@@ -162,7 +162,8 @@ typedef struct ht_image_role {
 
 typedef struct ht_image {
     const char *model, *source, *strategy; // the model function; the file; the strategy's name, NULL for one device
-    bool trains;
+    bool trains, clipped; // whether gradients are clipped
+    ht_dtype dtype;       // what it computes in
     int device_count;     // ranks 0 .. device_count - 1
     int64_t microbatches; // of a step
     int state_count;      // states a parameter

@@ -16,7 +16,6 @@ typedef struct eager_param {
     int64_t count; // elements
     float *data;
     ht_init init;
-    bool no_decay, frozen;
 } eager_param;
 
 typedef struct EagerLibrary {

@@ -21,11 +21,28 @@ int image_count(void) { return images.count; }
 
 const RegisteredImage *image_at(int index) { return &images.at[index]; }
 
-int image_find(ht_tensor (*model)(void), bool trains)
+static bool image_fits(const RegisteredImage *registered, const ht_optimizer *optimizer, ht_dtype dtype)
 {
-    for (int i = 0; i < images.count; i++)
-        if (images.at[i].model == model && images.at[i].image->trains == trains)
+    const ht_image *image = registered->image;
+    if (image->trains != (optimizer != NULL) || image->dtype != dtype)
+        return false;
+    return !optimizer ||
+           (registered->update == optimizer->update && image->clipped == optimizer->clipped && image->state_count == optimizer->states);
+}
+
+int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, ht_dtype dtype)
+{
+    const ht_image *other = NULL;
+    for (int i = 0; i < images.count; i++) {
+        if (images.at[i].model != model)
+            continue;
+        if (image_fits(&images.at[i], optimizer, dtype))
             return i;
+        other = images.at[i].image;
+    }
+    if (other)
+        ht_fail("the model %s was not compiled for this %s: hetucc has seen it with another optimizer or type", other->model,
+                optimizer ? "ht_train" : "ht_infer");
     return -1;
 }
 

@@ -14,8 +14,9 @@ typedef struct RegisteredImage {
 int image_count(void);
 const RegisteredImage *image_at(int index);
 
-/* The index of the image for a model function; -1 when there is none. */
-int image_find(ht_tensor (*model)(void), bool trains);
+/* The index of the image for a model function that computes in a type, and is trained by an optimizer (NULL: it is not trained). -1: the model
+ * has no image at all; the program ends when it has others alone. */
+int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, ht_dtype dtype);
 
 /* Ranks that the images need: 0 when there is none. */
 int image_ranks(void);

@@ -59,7 +59,12 @@ static int compare_names(const void *a, const void *b) { return strcmp(((const P
 static Param *add_param(Params *params, const ht_image_param *image, int ranks)
 {
     Param *param = memory_array(1, sizeof *param);
-    *param = (Param){.name = image->name, .elements = pieces_elements(image->pieces), .number = params->count, .ranks = ranks};
+    *param = (Param){.name = image->name,
+                     .init = image->init,
+                     .a = image->a,
+                     .elements = pieces_elements(image->pieces),
+                     .number = params->count,
+                     .ranks = ranks};
     if (params->count == params->capacity) {
         params->capacity = 2 * params->capacity + 64;
         params->at = realloc(params->at, sizeof *params->at * (size_t)params->capacity);
@@ -82,9 +87,9 @@ ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, u
 {
     int rank = world_rank();
     *param = params_find(params, image->name);
-    if (*param && (*param)->elements != pieces_elements(image->pieces))
-        ht_fail("the parameter \"%s\" has %lld elements in one program and %lld in another", image->name, (long long)(*param)->elements,
-                (long long)pieces_elements(image->pieces));
+    if (*param && ((*param)->elements != pieces_elements(image->pieces) || (*param)->init != image->init || (*param)->a != image->a))
+        ht_fail("the parameter \"%s\" was made before with another shape or initialisation: with %lld elements, now %lld", image->name,
+                (long long)(*param)->elements, (long long)pieces_elements(image->pieces));
     bool fresh = !*param;
     if (fresh)
         *param = add_param(params, image, ranks);

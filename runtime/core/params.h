@@ -17,6 +17,8 @@ typedef struct ParamCopy {
 
 typedef struct Param {
     const char *name;
+    int init; // how it was initialised
+    double a;
     int64_t elements;
     int64_t version; // of the newest copy
     int number, ranks;

@@ -125,11 +125,9 @@ ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimiz
 {
     check_open(open);
     check_options(options);
-    int index = image_find(model, true);
+    int index = image_find(model, &optimizer, options.dtype);
     if (index < 0)
         return open_eager(open, model, &optimizer);
-    if (image_at(index)->update != optimizer.update)
-        ht_fail("the model %s was compiled with another optimizer than the one ht_train got", image_at(index)->image->model);
     ht_program *program = open_image(open, index);
     memcpy(program->hyper, optimizer.hyper, sizeof program->hyper);
     return program;
@@ -139,7 +137,7 @@ ht_program *ht_infer_with(ht_session *open, ht_tensor (*model)(void), ht_program
 {
     check_open(open);
     check_options(options);
-    int index = image_find(model, false);
+    int index = image_find(model, NULL, options.dtype);
     return index < 0 ? open_eager(open, model, NULL) : open_image(open, index);
 }
 

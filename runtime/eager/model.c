@@ -41,8 +41,8 @@ ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options)
     snprintf(name, sizeof name, "%s%s", eager_run.scope, options.name);
     eager_trace_name("the parameter ", name, HT_F32, shape);
     eager_trace_argument(&(ht_attr){.i = init.kind << 2 | options.no_decay << 1 | options.frozen, .f = init.a});
-    eager_param *param = eager_store_make(eager_run.store, name, shape, init, options.no_decay, options.frozen);
-    return eager_tensor(eager_program_param(program, param));
+    eager_param *param = eager_store_make(eager_run.store, name, shape, init);
+    return eager_tensor(eager_program_param(program, param, options.no_decay, options.frozen));
 }
 
 ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape)

@@ -17,6 +17,7 @@ struct eager_store {
 /* What a program keeps of a parameter: the optimizer's states, and the node of this step. */
 typedef struct Trained {
     eager_param *param;
+    bool no_decay, frozen;
     float *state[4];
     ht_node *node;
 } Trained;
@@ -102,33 +103,31 @@ eager_param *eager_store_find(eager_store *store, const char *name)
     return NULL;
 }
 
-static eager_param *param_create(eager_store *store, const char *name, ht_dims shape, ht_init init, bool no_decay, bool frozen)
+static eager_param *param_create(eager_store *store, const char *name, ht_dims shape, ht_init init)
 {
     int64_t lo[HT_MAX_RANK] = {0};
     eager_param *param = allocate(sizeof *param);
-    *param = (eager_param){copy_text(name), shape, eager_elements(shape), NULL, init, no_decay, frozen};
+    *param = (eager_param){copy_text(name), shape, eager_elements(shape), NULL, init};
     param->data = cpu_alloc((size_t)param->count * sizeof(float));
     ht_init_box(param->data, &init, store->seed, name, shape.rank, shape.extent, lo, shape.extent);
     store->params = grow(store->params, store->count, sizeof *store->params);
     return store->params[store->count++] = param;
 }
 
-eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shape, ht_init init, bool no_decay, bool frozen)
+eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shape, ht_init init)
 {
     eager_param *param = eager_store_find(store, name);
     if (!param)
-        return param_create(store, name, shape, init, no_decay, frozen);
-    if (!eager_same_shape(param->shape, shape))
-        ht_fail("parameter %s was made with shape %s, and is now given shape %s", name, eager_shape_text(param->shape),
-                eager_shape_text(shape));
-    if (param->init.kind != init.kind || param->init.a != init.a || param->no_decay != no_decay || param->frozen != frozen)
-        ht_fail("parameter %s was made with another initialisation or other options", name);
+        return param_create(store, name, shape, init);
+    if (!eager_same_shape(param->shape, shape) || param->init.kind != init.kind || param->init.a != init.a)
+        ht_fail("the parameter \"%s\" was made before with another shape or initialisation: with shape %s, now %s", name,
+                eager_shape_text(param->shape), eager_shape_text(shape));
     return param;
 }
 
 /* ---- what the model's functions ask of the program ---- */
 
-ht_node *eager_program_param(eager_program *program, eager_param *param)
+ht_node *eager_program_param(eager_program *program, eager_param *param, bool no_decay, bool frozen)
 {
     Trained *t = program->trained;
     int i = 0;
@@ -136,14 +135,16 @@ ht_node *eager_program_param(eager_program *program, eager_param *param)
         i++;
     if (i == program->trained_count) {
         program->trained = t = grow(t, i, sizeof *t);
-        t[program->trained_count++] = (Trained){.param = param};
-        for (int s = 0; program->trains && !param->frozen && s < program->optimizer.states; s++)
+        t[program->trained_count++] = (Trained){.param = param, .no_decay = no_decay, .frozen = frozen};
+        for (int s = 0; program->trains && !frozen && s < program->optimizer.states; s++)
             t[i].state[s] = allocate((size_t)param->count * sizeof(float));
     }
+    if (t[i].no_decay != no_decay || t[i].frozen != frozen)
+        ht_fail("the parameter \"%s\" was made before with another attribute", param->name);
     if (!t[i].node) {
         ht_node *node = t[i].node =
             eager_node_like((ht_node){.dtype = HT_F32, .dims = param->shape, .count = param->count, .data = param->data, .param = param});
-        node->needs_gradient = program->trains && !param->frozen;
+        node->needs_gradient = program->trains && !frozen;
     }
     return t[i].node;
 }
@@ -324,7 +325,7 @@ static void update(const eager_program *program, const Trained *t, float *norm)
     const ht_optimizer *o = &program->optimizer;
     eager_param *param = t->param;
     ht_view result[5], operand[7];
-    ht_attr decay = {.i = !param->no_decay};
+    ht_attr decay = {.i = !t->no_decay};
     result[0] = operand[0] = view_of(param->data, param->shape);
     operand[1] = view_of(eager_f32(gradient_of(t)), param->shape);
     for (int s = 0; s < o->states; s++)
