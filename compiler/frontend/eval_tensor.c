@@ -82,9 +82,9 @@ static Type shape_argument(Eval *ev, const Call *call, int arg, DType dtype)
         if (value.unknown)
             eval_error(ev, call->at, "dimension %d of this shape is not known at compile time", d);
         extent[d] = (int64_t)value.i;
-        if (extent[d] < 1)
-            eval_error(ev, call->at, "dimension %d of this shape is %lld; extents are at least 1", d, (long long)extent[d]);
-        if (__builtin_mul_overflow(total, extent[d], &total) || total > INT64_MAX / 8)
+        if (extent[d] < 0)
+            eval_error(ev, call->at, "dimension %d of this shape is %lld; extents are not negative", d, (long long)extent[d]);
+        if (__builtin_mul_overflow(total, extent[d], &total) || total > IR_MAX_ELEMENTS)
             eval_error(ev, call->at, "this shape has too many elements");
     }
     return (Type){.dtype = dtype, .rank = (int)rank, .extent = extent};

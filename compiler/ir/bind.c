@@ -199,9 +199,6 @@ static bool count_ellipses(Binder *binder)
 
 /* ---- results ---- */
 
-/* So that bytes and sums of a few tensors still fit 64 bits. */
-static const int64_t ELEMENTS_MOST = (int64_t)1 << 56;
-
 static Type result_type(Binder *binder, const Access *result, const BoundAccess *bound)
 {
     int64_t *extent = arena_array(binder->arena, int64_t, bound->rank + 1);
@@ -214,7 +211,7 @@ static Type result_type(Binder *binder, const Access *result, const BoundAccess 
             extent[d] *= binder->extent[bound->dims[d].factors[k]];
     }
     Type type = {.dtype = bind_result_dtype(binder, result), .rank = bound->rank, .extent = extent};
-    if (type_elements(type) > ELEMENTS_MOST)
+    if (type_elements(type) > IR_MAX_ELEMENTS)
         ERROR(binder, "%s: the result %s, %s, has too many elements", binder->def->name, result->name, bind_type_text(binder, type));
     return type;
 }

@@ -19,8 +19,9 @@ static bool view_type(Binder *binder, Type *type)
         else
             valid = valid && !__builtin_mul_overflow(known, extent[d], &known);
     }
+    valid = valid && (open < 0 || known > 0);
     if (valid && open >= 0)
-        extent[open] = known > 0 && elements % known == 0 ? elements / known : 0;
+        extent[open] = elements % known == 0 ? elements / known : 0;
     *type = (Type){.dtype = from.dtype, .rank = shape->count, .extent = extent};
     if (valid && type_elements(*type) == elements)
         return true;

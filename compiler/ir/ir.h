@@ -14,6 +14,9 @@
 #include "layout/layout.h"
 #include "support/array.h"
 
+/* Elements of a tensor, so that bytes and sums of a few tensors still fit 64 bits; runtime/eager/tape.c has the same. */
+#define IR_MAX_ELEMENTS (INT64_C(1) << 56)
+
 enum { IR_MAX_RANK = 12, IR_MAX_FACTORS = 32, IR_MAX_OPERANDS = 64 }; // of a tensor; of a call
 
 typedef struct Value Value;

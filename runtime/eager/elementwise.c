@@ -259,15 +259,33 @@ ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target
 
 static void reshape_backward(Entry *e) { eager_add_gradient(e->operand[0], alias(eager_gradient_of(e->result[0]), e->operand[0]->dims)); }
 
+/* Puts into an extent of -1, of which there is one at most, what the others leave; false where they leave no whole number. */
+static bool infer_extent(ht_dims *dims, int64_t elements)
+{
+    int64_t known = 1, *open = NULL;
+    for (int d = 0; d < dims->rank; d++) {
+        if (dims->extent[d] == -1 && !open)
+            open = &dims->extent[d];
+        else if (dims->extent[d] < 0 || __builtin_mul_overflow(known, dims->extent[d], &known))
+            return false;
+    }
+    if (!open)
+        return known == elements;
+    if (known == 0 || elements % known != 0)
+        return false;
+    *open = elements / known;
+    return true;
+}
+
 ht_tensor ht_reshape(ht_tensor x, ht_dims dims)
 {
     ht_node *n = eager_operand_any("ht_reshape", x);
-    for (int d = 0; d < dims.rank; d++)
-        if (dims.extent[d] < 0)
-            ht_fail("ht_reshape: the extent %ld in shape %s", (long)dims.extent[d], eager_shape_text(dims));
-    if (eager_elements(dims) != n->count)
-        ht_fail("ht_reshape: shape %s has not as many elements as shape %s", eager_shape_text(dims), eager_shape_text(n->dims));
-    ht_node *y = alias(n, dims);
+    ht_dims to = dims;
+    eager_check_rank(dims.rank);
+    if (!infer_extent(&to, n->count))
+        ht_fail("ht_reshape: %s has %ld elements, which the shape %s cannot hold", eager_shape_text(n->dims), (long)n->count,
+                eager_shape_text(dims));
+    ht_node *y = alias(n, to);
     eager_record(reshape_backward, 1, &y, 1, &n);
     return eager_tensor(y);
 }

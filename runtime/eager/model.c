@@ -39,6 +39,7 @@ ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options)
     if (!options.name || !*options.name)
         ht_fail("ht_param needs a name");
     snprintf(name, sizeof name, "%s%s", eager_run.scope, options.name);
+    eager_check_shape(shape);
     eager_trace_name("the parameter ", name, HT_F32, shape);
     eager_trace_argument(&(ht_attr){.i = init.kind << 2 | options.no_decay << 1 | options.frozen, .f = init.a});
     eager_param *param = eager_store_make(eager_run.store, name, shape, init);
@@ -47,7 +48,9 @@ ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options)
 
 ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape)
 {
-    return eager_tensor(eager_program_input(program_of("ht_input"), name, dtype, shape));
+    eager_program *program = program_of("ht_input");
+    eager_check_shape(shape);
+    return eager_tensor(eager_program_input(program, name, dtype, shape));
 }
 
 ht_tensor ht_output(ht_tensor x, const char *name)

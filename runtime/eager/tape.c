@@ -11,6 +11,9 @@
 
 Run eager_run;
 
+/* Of a tensor, as for hetucc (compiler/ir/ir.h). */
+static const int64_t MAX_ELEMENTS = INT64_C(1) << 56;
+
 /* Blocks that stay between steps; within a step memory is only handed out. */
 typedef struct Chunk {
     char *memory;
@@ -108,13 +111,22 @@ _Noreturn void eager_mismatch(const char *operator, const ht_node * x, const ht_
     ht_fail("%s: shapes %s and %s do not match: %s", operator, eager_shape_text(x->dims), eager_shape_text(z->dims), why);
 }
 
-static void check_dims(ht_dims dims)
+void eager_check_rank(int rank)
 {
-    if (dims.rank < 0 || dims.rank > HT_MAX_RANK)
-        ht_fail("a tensor of rank %d; at most %d", dims.rank, HT_MAX_RANK);
-    for (int d = 0; d < dims.rank; d++)
+    if (rank < 0 || rank > HT_MAX_RANK)
+        ht_fail("a shape of %d dimensions; at most %d are allowed", rank, HT_MAX_RANK);
+}
+
+void eager_check_shape(ht_dims dims)
+{
+    int64_t total = 1;
+    eager_check_rank(dims.rank);
+    for (int d = 0; d < dims.rank; d++) {
         if (dims.extent[d] < 0)
-            ht_fail("a tensor with the negative extent %ld in dimension %d", (long)dims.extent[d], d);
+            ht_fail("dimension %d of this shape is %ld; extents are not negative", d, (long)dims.extent[d]);
+        if (__builtin_mul_overflow(total, dims.extent[d], &total) || total > MAX_ELEMENTS)
+            ht_fail("this shape has too many elements");
+    }
 }
 
 ht_node *eager_node_like(ht_node like)
@@ -128,7 +140,7 @@ ht_node *eager_node_like(ht_node like)
 
 ht_node *eager_node(ht_dtype dtype, ht_dims dims)
 {
-    check_dims(dims);
+    eager_check_shape(dims);
     ht_node *node = eager_node_like((ht_node){.dtype = dtype, .dims = dims, .count = eager_elements(dims)});
     if (!eager_run.dry)
         node->data = eager_alloc((size_t)node->count * (size_t)cpu_size(dtype));

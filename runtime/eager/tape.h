@@ -62,6 +62,10 @@ _Noreturn void eager_mismatch(const char *operator, const ht_node * x, const ht_
 /* A shape as text: "(3, 4)"; valid until the fourth next call. */
 const char *eager_shape_text(ht_dims dims);
 
+/* End the program where a tensor cannot have so many dimensions, or this shape. */
+void eager_check_rank(int rank);
+void eager_check_shape(ht_dims dims);
+
 bool eager_same_shape(ht_dims a, ht_dims b);
 int64_t eager_elements(ht_dims dims);
 

@@ -15,6 +15,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}shapes-negative.c:7:19: error: dimension 1 of this shape is -6; extents are at least 1
+// CHECK: {{.*}}shapes-negative.c:7:19: error: dimension 1 of this shape is -6; extents are not negative
 // CHECK-NEXT: {{^}}    7 |     ht_tensor w = ht_param(ht_shape(3, -6), ht_normal(0.1f), "w");
 // CHECK-NEXT: {{^}}      |                   ^
