@@ -73,15 +73,15 @@ def check_half(bench, name, example, strategy, ranks):
     return f"loss {harness.compare_losses(found, losses, 2e-2):.1g}"
 
 
-def check_types(bench):
-    """A program with sums in every element type: both back ends print the same."""
-    source = HERE / "Inputs" / "types.c"
-    plain = bench.path("types.cpu")
+def check_lines(bench, name, lines):
+    """A program of Inputs that prints so many lines: both back ends print the same."""
+    source = HERE / "Inputs" / f"{name}.c"
+    plain = bench.path(f"{name}.cpu")
     run([bench.hetucc, "-O1", *harness.WARNINGS, source, "-o", plain])
     found, wanted = run([bench.compiled(source, None)]).stdout, run([plain]).stdout
-    if found != wanted or len(wanted.splitlines()) != 30:
+    if found != wanted or len(wanted.splitlines()) != lines:
         raise Failure(f"{found}\ninstead of\n{wanted}")
-    return f"{len(wanted.splitlines())} outputs"
+    return f"{lines} lines"
 
 
 def tests(bench, a):
@@ -92,7 +92,8 @@ def tests(bench, a):
                 yield name, functools.partial(check_half, bench, name, example, strategy, ranks)
         return
     if a.group == "odd":
-        yield "types", functools.partial(check_types, bench)
+        yield "types", functools.partial(check_lines, bench, "types", 30)  # sums in every element type
+        yield "session", functools.partial(check_lines, bench, "session", 6)
     for name, *case in cases(a.group):
         both = os.environ.get("HETU_LONG") or case[1] == "single"
         for sgd in (False, True) if both else (False,):
