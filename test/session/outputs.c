@@ -17,26 +17,26 @@ RUN: %hetucc -O1 --strategy=wide %s -o %t.wide -lm && env HETU_CHECK=1 %mpirun 3
 enum { ROWS = 5, WIDE = 6, IN = 4 };
 
 #pragma hspmd strategy whole
-#pragma hspmd stage devices(0)
+#pragma hspmd   stage devices(0)
 #pragma hspmd end strategy
 
 #pragma hspmd strategy rows
-#pragma hspmd split rows : a
-#pragma hspmd zero 1
-#pragma hspmd stage devices(0 - 1) mesh(a : 2)
+#pragma hspmd   split rows:a
+#pragma hspmd   zero 1
+#pragma hspmd   stage devices(0-1) mesh(a:2)
 #pragma hspmd end strategy
 
 #pragma hspmd strategy wide
-#pragma hspmd split wide : a
-#pragma hspmd stage devices(0 - 2) mesh(a : 3 by 3 : 1 : 2)
+#pragma hspmd   split wide:a
+#pragma hspmd   stage devices(0-2) mesh(a:3 by 3:1:2)
 #pragma hspmd end strategy
 
 static ht_tensor loss(void)
 {
     ht_tensor x = ht_input("x", HT_F32, ht_shape(ROWS, IN)), w = ht_param(ht_shape(WIDE, IN), ht_uniform(0.5f), "w");
     ht_tensor scale = ht_param(ht_shape(WIDE), ht_ones(), "scale");
-#pragma hspmd dims(x : rows, _)
-#pragma hspmd dims(w : wide, _)
+#pragma hspmd dims(x: rows, _)
+#pragma hspmd dims(w: wide, _)
     ht_tensor y = ht_mul(ht_linear(x, w, HT_NONE), scale);
     ht_output(scale, "scale");
     ht_output(w, "w");
