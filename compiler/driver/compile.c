@@ -4,6 +4,8 @@
 #include "layout/cluster.h"
 #include "passes/pipeline.h"
 
+#include <hetu/version.h>
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -233,11 +235,29 @@ static const char *symbol_prefix(const Driver *driver, const char *source)
     return name_with(driver->arena, source, alone ? "" : arena_format(driver->arena, "_%08x", hash_word(source)));
 }
 
+/* hetucc and the options that change what a program is, but for the names of folders: "hetucc 0.1.0 -O1 -DWIDTH=64". */
+static const char *maker_text(const Driver *driver)
+{
+    Text text = {.arena = driver->arena};
+    text_string(&text, "hetucc " HETU_VERSION);
+    for (int i = 0; i < driver->options->items.count; i++) {
+        const Item *item = &driver->options->items.at[i];
+        if (is_code_option(item) || (item->kind == ITEM_FLAG && strchr("DUO", item->text[1])))
+            text_print(&text, " %s%s%s", item->text, item->value ? " " : "", item->value ? item->value : "");
+    }
+    return text_bytes(&text);
+}
+
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include)
 {
     const char *name = name_with(driver->arena, unit->file, "");
-    emit_unit(files, unit, driver->backend->runtime ? name_plain(driver->arena, name) : name, symbol_prefix(driver, unit->file), include,
-              driver->options->backend);
+    EmitOptions options = {.base = driver->backend->runtime ? name_plain(driver->arena, name) : name,
+                           .prefix = symbol_prefix(driver, unit->file),
+                           .include = include,
+                           .backend = driver->options->backend,
+                           .maker = maker_text(driver),
+                           .source = file_text(driver->arena, unit->file)};
+    emit_unit(files, unit, &options);
 }
 
 static bool ends(const char *word, const char *with)

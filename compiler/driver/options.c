@@ -2,11 +2,13 @@
 
 #include "support/diag.h"
 
+#include <hetu/version.h>
+
 #include <argp.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *argp_program_version = "hetucc " HETUCC_VERSION;
+const char *argp_program_version = "hetucc " HETU_VERSION;
 
 enum {
     KEY_INCLUDE = 0x100, KEY_STD, KEY_BACKEND, KEY_STRATEGY, KEY_CLUSTER, KEY_EMIT, KEY_PRINT_AFTER, KEY_STOP_AFTER, KEY_SAVE_TEMPS, KEY_VERIFY, KEY_NO_FUSE,

@@ -12,7 +12,7 @@ static void add_file(Emitter *emitter, EmittedFiles *files, const char *what, co
                (EmittedFile){.name = arena_format(emitter->arena, "%s.%s.%s", emitter->base, what, suffix), .text = text, .flags = flags});
 }
 
-static const char *strategy_text(Emitter *emitter)
+static const char *strategy_text(const Emitter *emitter)
 {
     const Strategy *strategy = emitter->unit->chosen;
     return strategy && strategy->name ? arena_format(emitter->arena, "strategy %s", strategy->name) : "one device";
@@ -49,7 +49,35 @@ static const char *weak_operators(Emitter *emitter)
     return text_bytes(&out);
 }
 
-static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include, const char *const *names)
+const char *fingerprint_name(const Emitter *emitter) { return arena_format(emitter->arena, "%s_fingerprint", emitter->prefix); }
+
+/* The 64-bit FNV-1a hash of a text, begun by another. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    return hash;
+}
+
+/* "gpt.c strategy dp4 on 4 devices, cpu, hetucc 0.1.0 -O1, 3f2a5e...": the hash is of all that is written and what it is made of. */
+static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files, const EmitOptions *options)
+{
+    const Unit *unit = emitter->unit;
+    int devices = unit->chosen ? strategy_device_count(unit->chosen) : 1;
+    const char *slash = strrchr(unit->file, '/');
+    bool half = false;
+    uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u, options->source), options->maker);
+    for (int i = 0; i < files->count; i++)
+        hash = hash_text(hash, files->at[i].text);
+    for (int m = 0; m < unit->modules.count; m++)
+        half = half || unit->modules.at[m]->precision == DTYPE_BF16;
+    return arena_format(emitter->arena, "%s %s%s%d device%s, %s%s, %s, %016llx", slash ? slash + 1 : unit->file,
+                        unit->chosen ? strategy_text(emitter) : "", unit->chosen ? " on " : "on ", devices, devices == 1 ? "" : "s",
+                        half ? "bf16, " : "", options->backend, options->maker, (unsigned long long)hash);
+}
+
+/* Written last, since it has the fingerprint. */
+static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *options, const char *const *names)
 {
     Text declarations = {.arena = emitter->arena}, calls = {.arena = emitter->arena};
     for (int m = 0; m < emitter->unit->modules.count; m++)
@@ -67,6 +95,8 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include
               "$weak"
               "#include $include\n"
               "\n"
+              "extern const char $fingerprint[];\n"
+              "const char $fingerprint[] = \"$text\";\n"
               "struct ht_image;\n"
               "$declarations\n"
               "void ht_register(const struct ht_image *image, ht_tensor (*model)(void), void (*update)(void));\n"
@@ -75,8 +105,10 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const char *include
               "{\n"
               "$calls"
               "}\n",
-              "weak", weak_operators(emitter), "include", c_include(emitter->arena, include), "declarations", text_bytes(&declarations),
-              "constructor", arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
+              "weak", weak_operators(emitter), "include", c_include(emitter->arena, options->include), "fingerprint",
+              fingerprint_name(emitter), "text", c_string(emitter->arena, fingerprint(emitter, files, options)), "declarations",
+              text_bytes(&declarations), "constructor", arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls",
+              text_bytes(&calls), NULL);
     add_file(emitter, files, "main", "c", text_bytes(&out), "");
     files->at[files->count - 1].source = emitter->unit->file;
 }
@@ -129,7 +161,7 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
         text_string(&role_files[role], emitter->backend->role_opening);
     }
     Text image = begin_file(emitter, "tables");
-    text_string(&image, "#include <hetu/rt.h>\n");
+    text_print(&image, "#include <hetu/rt.h>\n\nextern const char %s[];\n", fingerprint_name(emitter));
     for (int m = 0; m < unit->modules.count; m++)
         emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
     add_file(emitter, files, "image", "c", text_bytes(&image), emitter->backend->image_flags);
@@ -166,16 +198,20 @@ static const char *module_name(Emitter *emitter, int index)
     return number > 1 ? arena_format(emitter->arena, "%s%d", name, number) : name;
 }
 
-void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const char *prefix, const char *include, const char *backend)
+void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options)
 {
     Arena *arena = unit->arena;
-    Emitter emitter = {.arena = arena, .unit = unit, .base = base, .prefix = c_identifier(arena, prefix), .backend = backend_find(backend)};
+    Emitter emitter = {.arena = arena,
+                       .unit = unit,
+                       .base = options->base,
+                       .prefix = c_identifier(arena, options->prefix),
+                       .backend = backend_find(options->backend)};
     if (!emitter.backend) {
-        diag_error(unit->diag, (Position){0}, "this version has no back end \"%s\"; it has \"cpu\" and \"cuda\"", backend);
+        diag_error(unit->diag, (Position){0}, "this version has no back end \"%s\"; it has \"cpu\" and \"cuda\"", options->backend);
         return;
     }
-    if (!c_include(arena, include)) {
-        diag_error(unit->diag, (Position){0}, "C cannot include a file of this name: %s", include);
+    if (!c_include(arena, options->include)) {
+        diag_error(unit->diag, (Position){0}, "C cannot include a file of this name: %s", options->include);
         return;
     }
     emitter.kernels = intern_create(arena);
@@ -185,7 +221,7 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const ch
     const char **names = arena_array(arena, const char *, unit->modules.count + 1);
     for (int m = 0; m < unit->modules.count; m++)
         names[m] = module_name(&emitter, m);
-    emit_main(&emitter, files, include, names);
     emit_modules(&emitter, files, names);
     emit_kernels(&emitter, files);
+    emit_main(&emitter, files, options, names);
 }

@@ -12,8 +12,18 @@ typedef struct EmittedFile {
 } EmittedFile;
 typedef Array(EmittedFile) EmittedFiles;
 
-/* The files for a unit. `base` names them; `prefix` begins the names of their symbols, so two units of one program need different ones; `include` is how the generated main file spells the user's source in #include. */
-void emit_unit(EmittedFiles *files, const Unit *unit, const char *base, const char *prefix, const char *include, const char *backend);
+/* How a unit is written. */
+typedef struct EmitOptions {
+    const char *base;    // names the files
+    const char *prefix;  // begins the names of their symbols, so two units of one program need different ones
+    const char *include; // how the generated main file spells the user's source in #include
+    const char *backend;
+    const char *maker;  // for the fingerprint: "hetucc 0.1.0 -O1"
+    const char *source; // for the fingerprint: the text of the user's source
+} EmitOptions;
+
+/* The files for a unit. Their fingerprint, which programs carry, is a line that tells what they are made of, and a hash of all of it. */
+void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options);
 
 /* What stands behind #include for a file: its name is taken as it is, without escapes. One with a quote is written <so>, and found with
  * -idirafter. NULL for a name that C cannot write. */

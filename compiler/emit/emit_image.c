@@ -265,6 +265,8 @@ static void emit_head(Image *image)
     text_fill(image->out,
               "extern const ht_image $name_image;\n"
               "const ht_image $name_image = {\n"
+              "    .version = HT_IMAGE_VERSION,\n"
+              "    .fingerprint = $fingerprint,\n"
               "    .model = \"$model\",\n"
               "    .source = \"$source\",\n"
               "    .strategy = $strategy,\n"
@@ -288,7 +290,7 @@ static void emit_head(Image *image)
               "    .plan_count = $plans,\n"
               "    .plan = $name_plan,\n"
               "};\n",
-              "name", image->name, "name_plan", arena_format(arena, "%s_plan", image->name), "plans",
+              "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan", arena_format(arena, "%s_plan", image->name), "plans",
               number_text(arena, image->targets[0].conversions->count), "name_image", arena_format(arena, "%s_image", image->name), "model",
               c_string(arena, module->name), "source", c_string(arena, slash ? slash + 1 : image->emitter->unit->file), "strategy",
               strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",

@@ -30,6 +30,9 @@ typedef struct Emitter {
     int pieces_count;
 } Emitter;
 
+/* The name of the unit's fingerprint in emitted C. */
+const char *fingerprint_name(const Emitter *emitter);
+
 /* A generated function. */
 typedef struct Kernel {
     const char *name;

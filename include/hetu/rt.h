@@ -27,7 +27,8 @@ struct ht_address {
     void *at;
     template <typename T> operator T *() const { return static_cast<T *>(at); }
 };
-#define HT_ADDRESS(pointer) ht_address{pointer}
+#define HT_ADDRESS(pointer)                                                                                                                \
+    ht_address { pointer }
 extern "C" {
 #else
 typedef void *ht_address;
@@ -160,7 +161,12 @@ typedef struct ht_image_role {
     ht_phase *update;             // once a step
 } ht_image_role;
 
+/* What an image is like, and what emitted code may call: another number when that changes. */
+enum { HT_IMAGE_VERSION = 2 };
+
 typedef struct ht_image {
+    int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version
+    const char *fingerprint;               // of the source file's images; equal where all that hetucc wrote for it is, for a reader too
     const char *model, *source, *strategy; // the model function; the file; the strategy's name, NULL for one device
     bool trains, clipped; // whether gradients are clipped
     ht_dtype dtype;       // what it computes in

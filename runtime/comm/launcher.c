@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+enum { RUN_NAMES = 3 };
 
 /* A launcher's variables. It is the one when `rank` and `size` are set, and `needs` where one is named. */
 typedef struct Launcher {
     const char *rank, *size, *needs, *local;
-    const char *run[3]; // what tells this launch from others
-    const char *nodes;  // number of machines; or, where `local_size` is named, as many ranks as `size`
+    const char *run[RUN_NAMES]; // what tells this launch from others
+    const char *nodes;          // number of machines; or, where `local_size` is named, as many ranks as `size`
     const char *local_size;
 } Launcher;
 
@@ -75,7 +76,7 @@ static const Launcher *find_launcher(void)
 static void name_run(const Launcher *launcher, char *name, size_t size)
 {
     *name = 0;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < RUN_NAMES; i++) {
         size_t length = strlen(name);
         if (value_of(launcher->run[i]))
             snprintf(name + length, size - length, "-%s", value_of(launcher->run[i]));
@@ -91,19 +92,11 @@ static bool is_folder(const char *path)
     return !stat(path, &about) && S_ISDIR(about.st_mode);
 }
 
-/* A folder or a file that the user names; else a file of this machine, where the launch has a name and all ranks are here. */
-static void find_path(const Launcher *launcher, Launch *launch)
+/* The file that the user names, or one in the folder that the user names. */
+static void find_path(Launch *launch)
 {
-    char run[256];
-    name_run(launcher, run, sizeof run);
-    const char *chosen = value_of("HETU_RENDEZVOUS"), *local = is_folder("/dev/shm") ? "/dev/shm" : "/tmp";
-    int length = 0;
-    if (chosen && is_folder(chosen))
-        length = snprintf(launch->path, sizeof launch->path, "%s/hetu%s", chosen, run);
-    else if (chosen)
-        length = snprintf(launch->path, sizeof launch->path, "%s", chosen);
-    else if (launch->one_node && *run)
-        length = snprintf(launch->path, sizeof launch->path, "%s/hetu-%d%s", local, (int)getuid(), run);
+    const char *chosen = value_of("HETU_RENDEZVOUS");
+    int length = chosen ? snprintf(launch->path, sizeof launch->path, is_folder(chosen) ? "%s/hetu%s" : "%s", chosen, launch->run) : 0;
     if (length >= (int)sizeof launch->path)
         ht_fail("the path of HETU_RENDEZVOUS is too long");
 }
@@ -122,6 +115,35 @@ bool launch_find(Launch *launch)
     launch->one_node = launcher->local_size ? number_of(launcher->local_size, 0) == launch->size : number_of(launcher->nodes, 0) == 1;
     if (launch->rank >= launch->size)
         ht_fail("%s=%d, but there are %d ranks (%s), counted from 0", launcher->rank, launch->rank, launch->size, launcher->size);
-    find_path(launcher, launch);
+    name_run(launcher, launch->run, sizeof launch->run);
+    find_path(launch);
     return launch->size > 1;
+}
+
+/* A variable's value in an environment; NULL: not set. */
+static const char *value_in(const char *environment, size_t length, const char *name)
+{
+    size_t head = strlen(name);
+    for (const char *at = environment, *end = environment + length; at < end; at += strlen(at) + 1)
+        if (!strncmp(at, name, head) && at[head] == '=' && at[head + 1])
+            return at + head + 1;
+    return NULL;
+}
+
+/* Whether a variable is the same there and here; one without a name is. */
+static bool shares_value(const char *environment, size_t length, const char *name)
+{
+    const char *here = value_of(name), *there = name ? value_in(environment, length, name) : NULL;
+    return here && there ? !strcmp(here, there) : here == there;
+}
+
+bool launch_shares(const char *environment, size_t length, int *rank)
+{
+    const Launcher *launcher = find_launcher();
+    const char *theirs = launcher ? value_in(environment, length, launcher->rank) : NULL;
+    bool shares = theirs && shares_value(environment, length, launcher->size) && shares_value(environment, length, "HETU_RENDEZVOUS");
+    for (int i = 0; shares && i < RUN_NAMES; i++)
+        shares = shares_value(environment, length, launcher->run[i]);
+    *rank = shares ? atoi(theirs) : -1;
+    return shares;
 }

@@ -4,6 +4,7 @@
 #include "comm/rendezvous.h"
 #include "comm/rings.h"
 #include "comm/sockets.h"
+#include "comm/watch.h"
 #include "comm/world.h"
 #include "comm/world_kind.h"
 
@@ -28,7 +29,11 @@ static struct {
 
 bool mesh_active(void) { return mesh.active; }
 
-_Noreturn static void fail_gone(int rank) { ht_fail("rank %d has ended", rank); }
+_Noreturn static void fail_gone(int rank)
+{
+    watch_settle();
+    ht_fail("rank %d has ended", rank);
+}
 
 /* ---- messages ---- */
 
@@ -76,6 +81,18 @@ static int mesh_least(int mine)
         mesh_send(&mine, sizeof mine, rank & (rank - 1));
     mesh_broadcast(&mine, sizeof mine);
     return mine;
+}
+
+/* `bytes` of every rank to all, in the order of the ranks. */
+static void mesh_gather(const void *mine, size_t bytes, void *all)
+{
+    char *to = all;
+    memcpy(to + (size_t)mesh.launch.rank * bytes, mine, bytes);
+    for (int rank = 1; mesh.launch.rank == 0 && rank < mesh.launch.size; rank++)
+        mesh_receive(to + (size_t)rank * bytes, bytes, rank);
+    if (mesh.launch.rank)
+        mesh_send(mine, bytes, 0);
+    mesh_broadcast(all, bytes * (size_t)mesh.launch.size);
 }
 
 static void mesh_check(void)
@@ -132,17 +149,14 @@ static size_t flows_pass(Flow *flows, int *count, bool *busy)
 }
 
 /* What a rank does in a pass that moved nothing: `idle` counts these. */
-static void flows_rest(const Flow *flows, int idle, double since)
+static void flows_rest(int idle)
 {
     if (idle < SPINS)
         sched_yield();
     else
         nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
-    if (idle % CHECK_EVERY)
-        return;
-    mesh_check();
-    if (world_timeout() && socket_clock() - since > world_timeout())
-        ht_fail("rank %d %s nothing for %d s (HETU_TIMEOUT)", flows->transfer.rank, flows->sends ? "takes" : "sends", world_timeout());
+    if (idle % CHECK_EVERY == 0)
+        mesh_check();
 }
 
 static void flows_run(Flow *flows, int count)
@@ -150,13 +164,13 @@ static void flows_run(Flow *flows, int count)
     bool *busy = calloc((size_t)mesh.launch.size, 2 * sizeof *busy);
     if (!busy)
         ht_fail("no memory to exchange with %d ranks", mesh.launch.size);
-    double since = socket_clock();
     for (int idle = 0; count;) {
         if (flows_pass(flows, &count, busy)) {
             idle = 0;
-            since = socket_clock();
-        } else
-            flows_rest(flows, ++idle, since);
+            watch_moved();
+        } else {
+            flows_rest(++idle);
+        }
     }
     free(busy);
 }
@@ -215,7 +229,27 @@ static void find_node(void)
     mesh.place.node_rank = mesh.launch.local >= 0 ? mesh.launch.local : mesh.node_rank[rank];
 }
 
-static bool all_fine(bool fine) { return mesh_least(fine); }
+/* Shared memory with the ranks of this machine, when all ranks have it. */
+static void open_rings(void)
+{
+    int size = mesh.launch.size, count = 0;
+    RingFile *files = calloc((size_t)size, sizeof *files);
+    if (!files)
+        ht_fail("no memory to connect %d ranks", size);
+    mesh.rings = rings_create(mesh.node_rank[mesh.launch.rank], mesh.place.node_size);
+    RingFile mine = rings_file(mesh.rings);
+    mesh_gather(&mine, sizeof mine, files);
+    for (int rank = 0; rank < size; rank++)
+        if (mesh.node_rank[rank] >= 0)
+            files[count++] = files[rank];
+    if (mesh_least(rings_connect(mesh.rings, files))) {
+        rings_seal(mesh.rings);
+    } else {
+        rings_close(mesh.rings);
+        mesh.rings = NULL;
+    }
+    free(files);
+}
 
 static WorldPlace mesh_open(int *argc, char ***argv)
 {
@@ -224,17 +258,17 @@ static WorldPlace mesh_open(int *argc, char ***argv)
     mesh.meeting = rendezvous_meet(&mesh.launch, world_timeout());
     mesh.place = (WorldPlace){.rank = mesh.launch.rank, .size = mesh.launch.size};
     find_node();
-    mesh.rings = rings_open(mesh.meeting.key ^ mesh.meeting.node[mesh.launch.rank], mesh.node_rank[mesh.launch.rank], mesh.place.node_size,
-                            all_fine);
+    open_rings();
     mesh.active = true;
     return mesh.place;
 }
 
-static void mesh_close(void)
+/* Gives up the connections. */
+static void mesh_forget(void)
 {
-    mesh_least(0);
     mesh.active = false;
     rings_close(mesh.rings);
+    mesh.rings = NULL;
     for (int rank = 0; rank < mesh.launch.size; rank++)
         if (mesh.meeting.socket[rank] >= 0)
             close(mesh.meeting.socket[rank]);
@@ -243,7 +277,19 @@ static void mesh_close(void)
     free(mesh.node_rank);
 }
 
-static void mesh_abort(void) {}
+static void mesh_close(void)
+{
+    mesh_least(0);
+    mesh_forget();
+}
 
-const WorldKind world_mesh = {mesh_launched,  mesh_open, mesh_close,   mesh_abort, mesh_check,
-                              mesh_broadcast, mesh_send, mesh_receive, mesh_least};
+const WorldKind world_mesh = {.launched = mesh_launched,
+                              .open = mesh_open,
+                              .close = mesh_close,
+                              .abandon = rendezvous_abandon,
+                              .forget = mesh_forget,
+                              .check = mesh_check,
+                              .broadcast = mesh_broadcast,
+                              .send = mesh_send,
+                              .receive = mesh_receive,
+                              .least = mesh_least};

@@ -66,9 +66,6 @@ static void mpi_close(void)
 
 static void mpi_abort(void) { MPI_Abort(MPI_COMM_WORLD, 1); }
 
-/* Nothing: mpirun ends the other ranks when one is gone. */
-static void mpi_check(void) {}
-
 /* The bytes of the next message, which begins at `done`. */
 static int part(size_t bytes, size_t done) { return (int)(bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES); }
 
@@ -97,4 +94,11 @@ static int mpi_least(int mine)
     return least;
 }
 
-const WorldKind world_mpi = {mpi_launched, mpi_open, mpi_close, mpi_abort, mpi_check, mpi_broadcast, mpi_send, mpi_receive, mpi_least};
+const WorldKind world_mpi = {.launched = mpi_launched,
+                             .open = mpi_open,
+                             .close = mpi_close,
+                             .abort = mpi_abort,
+                             .broadcast = mpi_broadcast,
+                             .send = mpi_send,
+                             .receive = mpi_receive,
+                             .least = mpi_least};

@@ -3,6 +3,7 @@
  * them in the order of the program. */
 #include "comm/channel.h"
 #include "comm/moves.h"
+#include "comm/watch.h"
 #include "comm/world.h"
 #include "cuda/streams.h"
 
@@ -95,7 +96,7 @@ static void split_world(size_t first, size_t count)
 
 static void nccl_prepare(const ht_reshard *const *plans, int count)
 {
-    fail_deadline(world_timeout(), NULL);
+    watch_begin();
     fail_doing("the making of NCCL's communicators");
     if (!nccl.world)
         open_world();
@@ -112,16 +113,18 @@ static void nccl_prepare(const ht_reshard *const *plans, int count)
         made += apart;
     }
     fail_doing(NULL);
-    fail_deadline(0, NULL);
+    watch_end();
 }
 
 static void nccl_close(void)
 {
+    watch_begin();
     for (const GroupComm &group : nccl.groups)
         if (group.comm)
             HT_NCCL(ncclCommDestroy(group.comm));
     if (nccl.world)
         HT_NCCL(ncclCommDestroy(nccl.world));
+    watch_end();
     nccl = {};
 }
 

@@ -1,126 +1,53 @@
 #define _GNU_SOURCE
 #include "comm/rendezvous.h"
 
+#include "comm/invitation.h"
+#include "comm/lobby.h"
+#include "comm/peers.h"
 #include "comm/sockets.h"
 
 #include <hetu/kernel.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { VERSION = 1, HELLO_SECONDS = 5, PAUSE = 20000000 }; // PAUSE: nanoseconds between two looks at the file
+enum { HELLO_SECONDS = 5, PAUSE = 20000000 }; // PAUSE: nanoseconds between two looks at the file
 
 static const double NEVER = 1e9; // seconds
 
-/* What rank 0 writes to the file. */
-typedef struct Invitation {
-    char magic[8];
-    int32_t version, size;
-    uint64_t key, node;
-    SocketPlace place;
-} Invitation;
-
 /* What a process says first on a connection. */
 typedef struct Hello {
-    uint64_t key, node;
+    SocketKey key;
+    uint64_t node;
     int32_t rank, size;
     SocketPlace place;
 } Hello;
 
 /* What rank 0 answers. */
-typedef enum Answer { ANSWER_WELCOME = 0x600d, ANSWER_TAKEN = 0x7a4e, ANSWER_SIZE = 0x512e } Answer;
+typedef enum AnswerKind { ANSWER_WELCOME = 0x600d, ANSWER_TAKEN = 0x7a4e, ANSWER_SIZE = 0x512e } AnswerKind;
+typedef struct Answer {
+    SocketKey key;
+    int32_t kind;
+} Answer;
 
 typedef struct Gathering {
     const Launch *launch;
     double deadline;
-    int listener;
+    Lobby lobby;
+    SocketKey ask, answer;
     Hello mine, *all; // by rank; those of rank 0 reach all
     bool taken;       // another process has this rank
     Meeting meeting;
 } Gathering;
 
-static const char MAGIC[8] = "hetu-at";
+static const Launch *unfinished; // the meeting at work
 
 static void pause_briefly(void) { nanosleep(&(struct timespec){.tv_nsec = PAUSE}, NULL); }
 
-/* ---- this machine ---- */
-
-static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;
-    return hash;
-}
-
-/* Equal for processes that see the same shared memory: of one boot, with one /dev/shm. HETU_NODE sets ranks of one machine apart. */
-static uint64_t node_of(void)
-{
-    char boot[64] = "";
-    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? 0 : read(file, boot, sizeof boot);
-    if (file >= 0)
-        close(file);
-    if (length <= 0)
-        gethostname(boot, sizeof boot - 1);
-    struct stat memory = {0};
-    stat("/dev/shm", &memory);
-    uint64_t hash = hash_bytes(0xcbf29ce484222325u, boot, strnlen(boot, sizeof boot));
-    hash = hash_bytes(hash, &memory.st_dev, sizeof memory.st_dev);
-    const char *apart = getenv("HETU_NODE");
-    return apart ? hash_bytes(hash, apart, strlen(apart)) : hash;
-}
-
-static uint64_t random_key(void)
-{
-    uint64_t key;
-    if (getrandom(&key, sizeof key, 0) != sizeof key)
-        ht_fail("no random numbers: %s", strerror(errno));
-    return key;
-}
-
-/* ---- the file ---- */
-
-/* Puts the whole invitation in place at once, over what an earlier run left. */
-static void write_invitation(const Gathering *g, const Invitation *invitation)
-{
-    char fresh[sizeof g->launch->path + 32];
-    snprintf(fresh, sizeof fresh, "%s.%d", g->launch->path, (int)getpid());
-    unlink(fresh);
-    int file = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0)
-        ht_fail("cannot write %s, through which the ranks meet: %s", fresh, strerror(errno));
-    bool written = write(file, invitation, sizeof *invitation) == (ssize_t)sizeof *invitation;
-    if (close(file) | !written || rename(fresh, g->launch->path))
-        ht_fail("cannot write %s, through which the ranks meet: %s", g->launch->path, strerror(errno));
-}
-
-/* False when there is no whole invitation yet. A file of another user is none. */
-static bool read_invitation(const Gathering *g, Invitation *invitation)
-{
-    int file = open(g->launch->path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return false;
-    struct stat about;
-    bool whole =
-        !fstat(file, &about) && about.st_uid == getuid() && read(file, invitation, sizeof *invitation) == (ssize_t)sizeof *invitation;
-    close(file);
-    return whole && !memcmp(invitation->magic, MAGIC, sizeof MAGIC) && invitation->version == VERSION;
-}
-
-/* Removes the invitation unless another run has replaced it. */
-static void remove_invitation(const Gathering *g)
-{
-    Invitation found;
-    if (read_invitation(g, &found) && found.key == g->meeting.key)
-        unlink(g->launch->path);
-}
+static double earlier(double a, double b) { return a < b ? a : b; }
 
 /* ---- rank 0 ---- */
 
@@ -137,7 +64,7 @@ static int missing(const Gathering *g, char *list, size_t size)
     return count;
 }
 
-static Answer judge(const Gathering *g, const Hello *hello)
+static AnswerKind judge(const Gathering *g, const Hello *hello)
 {
     if (hello->size != g->launch->size)
         return ANSWER_SIZE;
@@ -147,25 +74,24 @@ static Answer judge(const Gathering *g, const Hello *hello)
 }
 
 /* Takes in a rank; strangers are sent away. */
-static void admit(Gathering *g, int socket)
+static void admit(Gathering *g, int socket, const Hello *hello)
 {
-    Hello hello;
-    if (!socket_read(socket, &hello, sizeof hello, socket_clock() + HELLO_SECONDS) || hello.key != g->meeting.key) {
+    if (!socket_key_equal(&hello->key, &g->ask)) {
         close(socket);
         return;
     }
-    int32_t answer = judge(g, &hello);
+    Answer answer = {g->answer, judge(g, hello)};
     bool told = socket_write(socket, &answer, sizeof answer);
-    if (answer == ANSWER_SIZE)
-        ht_fail("rank %d was told that there are %d ranks, rank 0 that there are %d", hello.rank, hello.size, g->launch->size);
-    if (!told || answer != ANSWER_WELCOME) {
+    if (answer.kind == ANSWER_SIZE)
+        ht_fail("rank %d was told that there are %d ranks, rank 0 that there are %d", hello->rank, hello->size, g->launch->size);
+    if (!told || answer.kind != ANSWER_WELCOME) {
         close(socket);
         return;
     }
-    if (g->meeting.socket[hello.rank] >= 0)
-        close(g->meeting.socket[hello.rank]);
-    g->meeting.socket[hello.rank] = socket;
-    g->all[hello.rank] = hello;
+    if (g->meeting.socket[hello->rank] >= 0)
+        close(g->meeting.socket[hello->rank]);
+    g->meeting.socket[hello->rank] = socket;
+    g->all[hello->rank] = *hello;
 }
 
 /* Whoever died while others still came is missed again. */
@@ -178,27 +104,30 @@ static void forget_dead(Gathering *g)
     }
 }
 
+/* Ends the program: some ranks did not come. Those that are stopped are killed. */
+_Noreturn static void fail_missing(const Gathering *g, const char *list, int count)
+{
+    char stopped[512];
+    int halted = peers_end_stopped(stopped, sizeof stopped);
+    ht_fail("%d of %d ranks did not come%s%s within the time of HETU_TIMEOUT: %s%s%s%s", count, g->launch->size,
+            *g->launch->path ? " to " : "", g->launch->path, list, count > 8 ? ", ..." : "", halted ? "; stopped: " : "", stopped);
+}
+
 static void invite(Gathering *g)
 {
-    Invitation invitation = {
-        .version = VERSION, .size = g->launch->size, .key = g->meeting.key, .node = g->mine.node, .place = g->mine.place};
-    memcpy(invitation.magic, MAGIC, sizeof MAGIC);
-    write_invitation(g, &invitation);
+    Invitation invitation = {.size = g->launch->size, .ask = g->ask, .answer = g->answer, .place = g->mine.place};
+    invitation_write(g->launch, &invitation);
     char list[128];
-    while (missing(g, list, sizeof list)) {
-        double now = socket_clock();
-        if (now > g->deadline) {
-            remove_invitation(g);
-            int count = missing(g, list, sizeof list);
-            ht_fail("%d of %d ranks did not come to %s within the time of HETU_TIMEOUT: %s%s", count, g->launch->size, g->launch->path,
-                    list, count > 8 ? ", ..." : "");
-        }
-        int socket = socket_accept(g->listener, now + 0.5);
+    for (int count; (count = missing(g, list, sizeof list));) {
+        Hello hello;
+        if (socket_clock() > g->deadline)
+            fail_missing(g, list, count);
+        int socket = lobby_next(&g->lobby, &hello, earlier(socket_clock() + 0.5, g->deadline));
         if (socket >= 0)
-            admit(g, socket);
+            admit(g, socket, &hello);
         forget_dead(g);
     }
-    remove_invitation(g);
+    invitation_remove();
     for (int rank = 1; rank < g->launch->size; rank++)
         if (!socket_write(g->meeting.socket[rank], g->all, sizeof *g->all * (size_t)g->launch->size))
             ht_fail("rank %d has ended", rank);
@@ -209,36 +138,47 @@ static void invite(Gathering *g)
 /* Follows an invitation; false when it leads nowhere, since it is of an earlier run. */
 static bool follow(Gathering *g, const Invitation *invitation)
 {
-    int socket = socket_connect(&invitation->place, invitation->node == g->mine.node, HELLO_SECONDS);
-    int32_t answer;
-    g->mine.key = g->meeting.key = invitation->key;
+    double patience = earlier(socket_clock() + HELLO_SECONDS, g->deadline);
+    int socket = socket_connect(&invitation->place, invitation->node == g->mine.node, patience - socket_clock());
+    Answer answer;
+    g->mine.key = g->ask = invitation->ask;
     if (socket < 0)
         return false;
-    if (!socket_write(socket, &g->mine, sizeof g->mine) || !socket_read(socket, &answer, sizeof answer, socket_clock() + HELLO_SECONDS)) {
+    if (!socket_write(socket, &g->mine, sizeof g->mine) || !socket_read(socket, &answer, sizeof answer, patience) ||
+        !socket_key_equal(&answer.key, &invitation->answer)) {
         close(socket);
         return false;
     }
-    if (answer == ANSWER_SIZE)
+    if (answer.kind == ANSWER_SIZE)
         ht_fail("rank %d was told that there are %d ranks, rank 0 that there are %d", g->launch->rank, g->launch->size, invitation->size);
-    g->taken = answer == ANSWER_TAKEN;
-    if (answer != ANSWER_WELCOME) {
+    g->taken = answer.kind == ANSWER_TAKEN;
+    if (answer.kind != ANSWER_WELCOME) {
         close(socket);
         return false;
     }
-    if (!socket_read(socket, g->all, sizeof *g->all * (size_t)g->launch->size, g->deadline + HELLO_SECONDS))
-        ht_fail("rank 0 has ended before all ranks came to %s", g->launch->path);
+    if (!socket_read(socket, g->all, sizeof *g->all * (size_t)g->launch->size, -1))
+        ht_fail("rank 0 has ended before all ranks came%s%s", *g->launch->path ? " to " : "", g->launch->path);
     g->meeting.socket[0] = socket;
     return true;
+}
+
+/* Ends the program: rank 0 did not come. It is killed when it is stopped. */
+_Noreturn static void fail_alone(const Gathering *g)
+{
+    char stopped[512];
+    if (g->taken)
+        ht_fail("another process is rank %d, too", g->launch->rank);
+    int halted = peers_end_stopped(stopped, sizeof stopped);
+    ht_fail("rank 0 did not come%s%s within the time of HETU_TIMEOUT (this is rank %d)%s%s", *g->launch->path ? " to " : "",
+            g->launch->path, g->launch->rank, halted ? "; stopped: " : "", stopped);
 }
 
 static void seek(Gathering *g)
 {
     Invitation invitation;
-    while (!read_invitation(g, &invitation) || !follow(g, &invitation)) {
+    while (!invitation_read(g->launch, &invitation) || !follow(g, &invitation)) {
         if (socket_clock() > g->deadline)
-            ht_fail(g->taken ? "at %s another process is rank %d, too"
-                             : "rank 0 did not come to %s within the time of HETU_TIMEOUT (this is rank %d)",
-                    g->launch->path, g->launch->rank);
+            fail_alone(g);
         pause_briefly();
     }
 }
@@ -257,12 +197,10 @@ static void call_lower(Gathering *g)
 static void await_higher(Gathering *g)
 {
     for (int left = g->launch->size - 1 - g->launch->rank; left > 0;) {
-        int socket = socket_accept(g->listener, g->deadline);
-        if (socket < 0)
-            ht_fail("%d ranks did not connect to rank %d within the time of HETU_TIMEOUT", left, g->launch->rank);
         Hello hello;
-        bool known = socket_read(socket, &hello, sizeof hello, socket_clock() + HELLO_SECONDS) && hello.key == g->meeting.key &&
-                     hello.rank > g->launch->rank && hello.rank < g->launch->size && g->meeting.socket[hello.rank] < 0;
+        int socket = lobby_next(&g->lobby, &hello, socket_clock() + NEVER);
+        bool known = socket_key_equal(&hello.key, &g->ask) && hello.rank > g->launch->rank && hello.rank < g->launch->size &&
+                     g->meeting.socket[hello.rank] < 0;
         if (!known) {
             close(socket);
             continue;
@@ -286,24 +224,34 @@ static Meeting finish(Gathering *g)
 {
     for (int rank = 0; rank < g->launch->size; rank++)
         g->meeting.node[rank] = g->all[rank].node;
-    close(g->listener);
+    lobby_close(&g->lobby);
     free(g->all);
+    unfinished = NULL;
     return g->meeting;
+}
+
+void rendezvous_abandon(void)
+{
+    invitation_remove();
+    if (unfinished && unfinished->rank)
+        invitation_clear(unfinished);
 }
 
 Meeting rendezvous_meet(const Launch *launch, int seconds)
 {
-    if (!*launch->path)
+    if (!*launch->path && !(launch->one_node && *launch->run))
         ht_fail("%d ranks need a place to meet: set HETU_RENDEZVOUS to a folder that all of them see", launch->size);
     size_t size = (size_t)launch->size;
+    unfinished = launch;
     Gathering g = {.launch = launch, .deadline = socket_clock() + (seconds ? seconds : NEVER), .all = checked_array(size, sizeof(Hello))};
     g.meeting = (Meeting){.socket = checked_array(size, sizeof(int)), .node = checked_array(size, sizeof(uint64_t))};
     for (int rank = 0; rank < launch->size; rank++)
         g.meeting.socket[rank] = -1;
-    g.mine = (Hello){.node = node_of(), .rank = launch->rank, .size = launch->size};
-    g.listener = socket_listen(&g.mine.place);
+    g.mine = (Hello){.node = socket_node(), .rank = launch->rank, .size = launch->size};
+    g.lobby = lobby_open(socket_listen(&g.mine.place, invitation_is_local(launch)), sizeof(Hello));
     if (launch->rank == 0) {
-        g.mine.key = g.meeting.key = random_key();
+        g.ask = socket_key();
+        g.answer = socket_key();
         g.all[0] = g.mine;
         invite(&g);
     } else {

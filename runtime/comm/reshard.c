@@ -1,6 +1,7 @@
 /* Runs conversions between layouts: walks the tables of <hetu/reshard.h>. The steps are the channel's (comm/channel.h). */
 #include "comm/channel.h"
 #include "comm/moves.h"
+#include "comm/watch.h"
 
 /* The device's part of a plan; NULL when it has none. */
 static const ht_reshard_device *find_device(const ht_reshard *plan, int device)
@@ -18,6 +19,13 @@ static const ht_reshard_device *find_device(const ht_reshard *plan, int device)
     return NULL;
 }
 
+static void communicate(const Channel *channel, const ChannelRun *run, const ht_reshard_step *step)
+{
+    watch_begin();
+    channel->communicate(run, step);
+    watch_end();
+}
+
 void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch)
 {
     const Channel *channel = channel_of_device();
@@ -30,7 +38,10 @@ void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *f
         const ht_reshard_step *step = &run.part->step[s];
         if (step->verb > HT_EXCHANGE)
             ht_fail("%s: a step of unknown kind %d; the program and the library are of different versions", plan->name, (int)step->verb);
-        (channel_communicates(step) ? channel->communicate : channel->move)(&run, step);
+        if (channel_communicates(step))
+            communicate(channel, &run, step);
+        else
+            channel->move(&run, step);
     }
     if (channel->end)
         channel->end(&run);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -25,38 +27,34 @@ typedef struct Ring {
     _Alignas(LINE) char data[];
 } Ring;
 
+/* What stands in front of the rings that a rank reads. */
+typedef struct RingsHead {
+    _Alignas(LINE) uint64_t key;
+} RingsHead;
+
 struct Rings {
-    int rank, count;
+    int rank, count, file;
+    uint64_t key;
     size_t room;
-    char **from; // by rank: the rings that it reads, by the rank that writes them
+    char **from; // by rank: the head and the rings that it reads, by the rank that writes them
 };
 
 static size_t ring_bytes(const Rings *rings) { return sizeof(Ring) + rings->room; }
 
-static size_t all_bytes(const Rings *rings) { return ring_bytes(rings) * (size_t)rings->count; }
+static size_t all_bytes(const Rings *rings) { return sizeof(RingsHead) + ring_bytes(rings) * (size_t)rings->count; }
 
 static Ring *ring_at(const Rings *rings, int reader, int writer)
 {
-    return (Ring *)(rings->from[reader] + ring_bytes(rings) * (size_t)writer);
+    return (Ring *)(rings->from[reader] + sizeof(RingsHead) + ring_bytes(rings) * (size_t)writer);
 }
 
-static void ring_name(char *name, size_t size, uint64_t key, int rank)
+/* Maps a rank's rings; NULL when that cannot be. */
+static char *map_rings(const Rings *rings, int file)
 {
-    snprintf(name, size, "/hetu-%016llx-%d", (unsigned long long)key, rank);
-}
-
-/* Maps a rank's rings; NULL when there is no room. */
-static char *map_rings(const Rings *rings, uint64_t key, int rank)
-{
-    char name[64];
-    ring_name(name, sizeof name, key, rank);
-    bool own = rank == rings->rank;
-    int file = shm_open(name, own ? O_RDWR | O_CREAT | O_EXCL : O_RDWR, 0600);
-    if (file < 0)
+    struct stat about;
+    if (file < 0 || fstat(file, &about) || about.st_size != (off_t)all_bytes(rings))
         return NULL;
-    bool fits = !own || !posix_fallocate(file, 0, (off_t)all_bytes(rings));
-    void *memory = fits ? mmap(NULL, all_bytes(rings), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
-    close(file);
+    void *memory = mmap(NULL, all_bytes(rings), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
@@ -68,26 +66,53 @@ static size_t choose_room(int count)
     return room;
 }
 
-Rings *rings_open(uint64_t key, int rank, int count, bool (*meet)(bool fine))
+Rings *rings_create(int rank, int count)
 {
-    char name[64];
     Rings *rings = calloc(1, sizeof *rings);
     char **from = calloc((size_t)count, sizeof *from);
     if (!rings || !from)
         ht_fail("no memory to connect %d ranks", count);
-    *rings = (Rings){rank, count, choose_room(count), from};
-    from[rank] = map_rings(rings, key, rank);
-    bool fine = meet(from[rank] != NULL);
-    for (int other = 0; fine && other < count; other++)
-        if (other != rank)
-            fine = (from[other] = map_rings(rings, key, other)) != NULL;
-    fine = meet(fine);
-    ring_name(name, sizeof name, key, rank);
-    shm_unlink(name);
-    if (fine)
+    *rings = (Rings){.rank = rank, .count = count, .room = choose_room(count), .from = from};
+    rings->file = memfd_create("hetu-rings", MFD_CLOEXEC);
+    if (rings->file < 0 || posix_fallocate(rings->file, 0, (off_t)all_bytes(rings)) ||
+        getrandom(&rings->key, sizeof rings->key, 0) != sizeof rings->key)
         return rings;
-    rings_close(rings);
+    from[rank] = map_rings(rings, rings->file);
+    if (from[rank])
+        ((RingsHead *)from[rank])->key = rings->key;
+    return rings;
+}
+
+RingFile rings_file(const Rings *rings) { return (RingFile){(int32_t)getpid(), rings->from[rings->rank] ? rings->file : -1, rings->key}; }
+
+/* The rings of another rank; NULL when they cannot be had: of a process that this one may not see, or sees under another number. */
+static char *open_rings(const Rings *rings, const RingFile *at)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)at->process, (int)at->file);
+    int file = at->file < 0 ? -1 : open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    char *memory = map_rings(rings, file);
+    if (file >= 0)
+        close(file);
+    if (!memory || ((RingsHead *)memory)->key == at->key)
+        return memory;
+    munmap(memory, all_bytes(rings));
     return NULL;
+}
+
+bool rings_connect(Rings *rings, const RingFile *files)
+{
+    bool good = rings->from[rings->rank] != NULL;
+    for (int other = 0; good && other < rings->count; other++)
+        if (other != rings->rank)
+            good = (rings->from[other] = open_rings(rings, &files[other])) != NULL;
+    return good;
+}
+
+void rings_seal(Rings *rings)
+{
+    close(rings->file);
+    rings->file = -1;
 }
 
 void rings_close(Rings *rings)
@@ -95,6 +120,8 @@ void rings_close(Rings *rings)
     for (int rank = 0; rings && rank < rings->count; rank++)
         if (rings->from[rank])
             munmap(rings->from[rank], all_bytes(rings));
+    if (rings && rings->file >= 0)
+        close(rings->file);
     if (rings)
         free(rings->from);
     free(rings);

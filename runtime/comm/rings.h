@@ -1,4 +1,5 @@
-/* Shared memory between ranks of one machine: for every two of them a ring of bytes each way. */
+/* Shared memory between ranks of one machine: for every two of them a ring of bytes each way. The memory has no name in any folder, so
+ * nothing of it can stay behind; the others open it through the process that made it. */
 #ifndef COMM_RINGS_H
 #define COMM_RINGS_H
 
@@ -8,10 +9,21 @@
 
 typedef struct Rings Rings;
 
-/* Makes the rings of this rank among `count` ranks of the machine, under the name of a run; then opens those of the others, after `meet`
- * has returned on all of them: it must wait for all. NULL when there is no room in shared memory on some rank; `meet` says on all whether
- * one has none. */
-Rings *rings_open(uint64_t key, int rank, int count, bool (*meet)(bool fine));
+/* Where the others find the rings that a rank reads. */
+typedef struct RingFile {
+    int32_t process, file; // file: -1: there are none
+    uint64_t key;          // stands in them
+} RingFile;
+
+/* Makes the rings of this rank among `count` ranks of the machine. */
+Rings *rings_create(int rank, int count);
+RingFile rings_file(const Rings *rings);
+
+/* Opens those of the others, by rank of the machine; false when some cannot be. */
+bool rings_connect(Rings *rings, const RingFile *files);
+
+/* When all are connected: from now on nobody can open them. */
+void rings_seal(Rings *rings);
 
 void rings_close(Rings *rings);
 

@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,6 +30,48 @@ double socket_clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+SocketKey socket_key(void)
+{
+    SocketKey key;
+    if (getrandom(&key, sizeof key, 0) != sizeof key)
+        ht_fail("no random numbers: %s", strerror(errno));
+    return key;
+}
+
+bool socket_key_equal(const SocketKey *a, const SocketKey *b)
+{
+    int difference = 0;
+    for (size_t i = 0; i < sizeof a->bytes; i++)
+        difference |= a->bytes[i] ^ b->bytes[i];
+    return !difference;
+}
+
+/* ---- this machine ---- */
+
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+uint64_t socket_node(void)
+{
+    char boot[64] = "";
+    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file < 0 ? 0 : read(file, boot, sizeof boot);
+    if (file >= 0)
+        close(file);
+    if (length <= 0)
+        gethostname(boot, sizeof boot - 1);
+    struct stat memory = {0};
+    stat("/dev/shm", &memory);
+    uint64_t hash = hash_bytes(0xcbf29ce484222325u, boot, strnlen(boot, sizeof boot));
+    hash = hash_bytes(hash, &memory.st_dev, sizeof memory.st_dev);
+    const char *apart = getenv("HETU_NODE");
+    return apart ? hash_bytes(hash, apart, strlen(apart)) : hash;
+}
+
 /* ---- addresses ---- */
 
 /* Whether other machines may reach an interface's address. */
@@ -36,11 +80,11 @@ static bool is_public(const struct ifaddrs *at)
     return at->ifa_addr && at->ifa_addr->sa_family == AF_INET && (at->ifa_flags & IFF_UP) && !(at->ifa_flags & IFF_LOOPBACK);
 }
 
-/* The addresses of this machine; the loopback where there is no other. */
-static void find_addresses(SocketPlace *place)
+/* The addresses of this machine; the loopback where there is no other, or no other is wanted. */
+static void find_addresses(SocketPlace *place, bool alone)
 {
     struct ifaddrs *all = NULL;
-    if (getifaddrs(&all))
+    if (alone || getifaddrs(&all))
         all = NULL;
     for (struct ifaddrs *at = all; at && place->count < SOCKET_ADDRESSES; at = at->ifa_next)
         if (is_public(at))
@@ -55,7 +99,7 @@ static void find_addresses(SocketPlace *place)
 
 static int make_socket(void)
 {
-    int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0)
         ht_fail("cannot open a socket: %s", strerror(errno));
     return made;
@@ -71,16 +115,16 @@ static int tuned(int connection)
     return connection;
 }
 
-int socket_listen(SocketPlace *place)
+int socket_listen(SocketPlace *place, bool alone)
 {
     int listener = make_socket();
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(alone ? INADDR_LOOPBACK : INADDR_ANY)};
     socklen_t size = sizeof address;
     if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, BACKLOG) ||
         getsockname(listener, (struct sockaddr *)&address, &size))
         ht_fail("cannot listen on a socket: %s", strerror(errno));
     *place = (SocketPlace){.port = ntohs(address.sin_port)};
-    find_addresses(place);
+    find_addresses(place, alone);
     return listener;
 }
 
@@ -107,7 +151,6 @@ static int connect_to(const char *text, int port, double deadline)
     socklen_t size = sizeof error;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     inet_pton(AF_INET, text, &address.sin_addr);
-    fcntl(made, F_SETFL, O_NONBLOCK);
     bool connected = !connect(made, (struct sockaddr *)&address, sizeof address);
     if (!connected && errno == EINPROGRESS && wait_for(made, POLLOUT, deadline))
         connected = !getsockopt(made, SOL_SOCKET, SO_ERROR, &error, &size) && !error;
@@ -130,10 +173,8 @@ int socket_connect(const SocketPlace *place, bool here, double seconds)
     return -1;
 }
 
-int socket_accept(int listener, double deadline)
+int socket_accept(int listener)
 {
-    if (!wait_for(listener, POLLIN, deadline))
-        return -1;
     int made = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     return made < 0 ? -1 : tuned(made);
 }

@@ -1,5 +1,6 @@
 #include "comm/world.h"
 
+#include "comm/watch.h"
 #include "comm/world_kind.h"
 
 #include <hetu/kernel.h>
@@ -19,26 +20,60 @@ static const WorldKind *const kinds[] = {
 };
 
 static struct {
-    const WorldKind *kind; // NULL: alone
+    const WorldKind *kind;    // NULL: alone
+    const WorldKind *opening; // until the ranks have come together
     WorldPlace place;
 } world = {.place = {0, 1, 0, 1}};
 
+/* The kind that the environment speaks of; NULL: this process is alone. */
+static const WorldKind *find_kind(void)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i]->launched())
+            return kinds[i];
+    return NULL;
+}
+
 void world_open(int *argc, char ***argv)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !world.kind; i++)
-        if (kinds[i]->launched()) {
-            world.place = kinds[i]->open(argc, argv);
-            world.kind = kinds[i];
-        }
+    world_timeout();
+    world.opening = find_kind();
+    if (!world.opening)
+        return;
+    watch_open();
+    world.place = world.opening->open(argc, argv);
+    world.kind = world.opening;
+    world.opening = NULL;
+    watch_connect();
 }
 
 void world_close(void)
 {
     const WorldKind *kind = world.kind;
+    if (!kind)
+        return;
+    watch_begin();
     world.kind = NULL;
-    if (kind)
-        kind->close();
+    kind->close();
+    watch_end();
+    watch_close();
     world.place = (WorldPlace){0, 1, 0, 1};
+}
+
+void world_forget(void)
+{
+    if (world.kind)
+        watch_forget();
+    if (world.kind && world.kind->forget)
+        world.kind->forget();
+    world.kind = NULL;
+    world.place = (WorldPlace){0, 1, 0, 1};
+}
+
+void world_abandon(void)
+{
+    if (world.opening && world.opening->abandon)
+        world.opening->abandon();
 }
 
 int world_rank(void) { return world.place.rank; }
@@ -49,17 +84,40 @@ int world_node_rank(void) { return world.place.node_rank; }
 
 int world_node_size(void) { return world.place.node_size; }
 
-void world_broadcast(void *data, size_t bytes)
+void world_await(void *data, size_t bytes)
 {
     if (world.kind)
         world.kind->broadcast(data, bytes);
 }
 
-void world_send(const void *data, size_t bytes, int to) { world.kind->send(data, bytes, to); }
+void world_broadcast(void *data, size_t bytes)
+{
+    watch_begin();
+    world_await(data, bytes);
+    watch_end();
+}
 
-void world_receive(void *data, size_t bytes, int from) { world.kind->receive(data, bytes, from); }
+void world_send(const void *data, size_t bytes, int to)
+{
+    watch_begin();
+    world.kind->send(data, bytes, to);
+    watch_end();
+}
 
-int world_least(int mine) { return world.kind ? world.kind->least(mine) : mine; }
+void world_receive(void *data, size_t bytes, int from)
+{
+    watch_begin();
+    world.kind->receive(data, bytes, from);
+    watch_end();
+}
+
+int world_least(int mine)
+{
+    watch_begin();
+    int least = world.kind ? world.kind->least(mine) : mine;
+    watch_end();
+    return least;
+}
 
 void world_gather(const void *mine, size_t bytes, void *all)
 {
@@ -75,7 +133,7 @@ void world_gather(const void *mine, size_t bytes, void *all)
 
 void world_check(void)
 {
-    if (world.kind)
+    if (world.kind && world.kind->check)
         world.kind->check();
 }
 
@@ -91,7 +149,8 @@ int world_timeout(void)
 
 void world_abort(void)
 {
-    if (world.kind)
+    world_abandon();
+    if (world.kind && world.kind->abort)
         world.kind->abort();
     _exit(1);
 }

@@ -23,11 +23,17 @@ int world_size(void);
 int world_node_rank(void);
 int world_node_size(void);
 
+/* In a child process that this one forks: it is no rank, and is alone. */
+void world_forget(void);
+
 /* Any number of bytes: from rank 0 to all; between two ranks; `bytes` of every rank to all, in the order of the ranks. */
 void world_broadcast(void *data, size_t bytes);
 void world_send(const void *data, size_t bytes, int to);
 void world_receive(void *data, size_t bytes, int from);
 void world_gather(const void *mine, size_t bytes, void *all);
+
+/* On other ranks than 0: world_broadcast of what rank 0 sends when it likes; no time limit holds. */
+void world_await(void *data, size_t bytes);
 
 /* The least of all ranks' numbers; no rank gets it before all have come here. */
 int world_least(int mine);
@@ -35,8 +41,11 @@ int world_least(int mine);
 /* Ends the program with a message when another rank is gone; for loops that wait for something else. */
 void world_check(void);
 
-/* Seconds that a rank waits for others in a step, or for them to appear: environment HETU_TIMEOUT, else 600; 0: for ever. */
+/* Seconds that a rank waits for others (comm/watch.h): environment HETU_TIMEOUT, else 600; 0: for ever. */
 int world_timeout(void);
+
+/* Removes what the coming together of the ranks has left behind, when it is not done. */
+void world_abandon(void);
 
 /* Ends all ranks with status 1. */
 #ifdef __cplusplus

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "core/fail.h"
 
 #include "comm/world.h"
@@ -94,19 +95,36 @@ static void on_terminate(int signal_number)
     raise(signal_number);
 }
 
-static void on_deadline(int signal_number)
+/* Adds what the device did last. */
+static size_t add_noted(char *line, size_t length, size_t size)
 {
-    (void)signal_number;
+    if (!noted || !noted->what)
+        return length;
+    length = add_text(line, length, size, "; its device last began ");
+    length = add_text(line, length, size, noted->what);
+    length = add_text(line, length, size, " of ");
+    return add_text(line, length, size, noted->where ? noted->where : "the program");
+}
+
+/* Writes out what the main thread has printed, unless it prints now; a reader that takes nothing does not hold this up for long. */
+static void flush_printed(void)
+{
+    signal(SIGALRM, SIG_DFL);
+    alarm(1);
+    if (!ftrylockfile(stdout))
+        fflush_unlocked(stdout);
+}
+
+void fail_end(const char *why)
+{
     char line[1024];
-    size_t length = add_rank_and_step(line, sizeof line, " is not done within the time of HETU_TIMEOUT");
+    size_t length = add_rank_and_step(line, sizeof line, " ends");
     length = add_doing(line, length, sizeof line);
-    if (noted && noted->what) {
-        length = add_text(line, length, sizeof line, "; its device last began ");
-        length = add_text(line, length, sizeof line, noted->what);
-        length = add_text(line, length, sizeof line, " of ");
-        length = add_text(line, length, sizeof line, noted->where ? noted->where : "the program");
-    }
-    write_line(line, length, sizeof line);
+    length = add_noted(line, length, sizeof line);
+    length = add_text(line, length, sizeof line, ": ");
+    write_line(line, add_text(line, length, sizeof line, why), sizeof line);
+    world_abandon();
+    flush_printed();
     _exit(1);
 }
 
@@ -119,11 +137,4 @@ void fail_watch(void)
 
 void fail_unwatch(void) { signal(SIGTERM, SIG_DFL); }
 
-void fail_deadline(int seconds, const volatile FailNote *note)
-{
-    struct sigaction action = {.sa_handler = on_deadline};
-    sigemptyset(&action.sa_mask);
-    noted = note;
-    sigaction(SIGALRM, seconds ? &action : &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    alarm((unsigned)seconds);
-}
+void fail_noted(const volatile FailNote *note) { noted = note; }

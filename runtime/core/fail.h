@@ -24,9 +24,16 @@ typedef struct FailNote {
     const char *what, *where;
 } FailNote;
 
-/* Ends the program with a message unless fail_deadline(0, NULL) is called within `seconds` (0: never). `note` is what the device does then,
- * or NULL. */
-void fail_deadline(int seconds, const volatile FailNote *note);
+/* Where the device notes it; NULL: nowhere. */
+void fail_noted(const volatile FailNote *note);
+
+/* From any thread: ends this rank at once with a message that says `why`, and what the rank does. */
+#ifdef __cplusplus
+[[noreturn]]
+#else
+_Noreturn
+#endif
+void fail_end(const char *why);
 
 #ifdef __cplusplus
 }

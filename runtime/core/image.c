@@ -1,5 +1,7 @@
 #include "core/image.h"
 
+#include <hetu/version.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,8 +56,17 @@ int image_ranks(void)
     return ranks;
 }
 
+static void check_version(const ht_image *image)
+{
+    if (image->version != HT_IMAGE_VERSION)
+        ht_fail("%s: this program was made for another version of libhetu than the one it runs with, " HETU_VERSION "; compile it again",
+                image->fingerprint);
+}
+
 void image_check(void)
 {
+    for (int i = 0; i < images.count; i++)
+        check_version(images.at[i].image);
     for (int i = 0; i < images.count; i++)
         for (int j = 0; j < i; j++)
             if (images.at[i].model == images.at[j].model && strcmp(images.at[i].image->model, images.at[j].image->model))

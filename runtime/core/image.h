@@ -21,7 +21,7 @@ int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, ht_dtype
 /* Ranks that the images need: 0 when there is none. */
 int image_ranks(void);
 
-/* Ends the program when two models have one address. */
+/* Ends the program when an image is of another version than this library, or two models have one address. */
 void image_check(void);
 
 #endif

@@ -23,7 +23,7 @@ static void run_program(ht_session *session, const Command *command, Payload *pa
         if (command->fed[i / 8] >> (i % 8) & 1)
             program_feed(program, i, payload->feeds ? payload->feeds[i] : NULL);
     payload->loss = program_run(program, command->hyper);
-    if (session->check)
+    if (command->check)
         program_check(program);
     if (session->dump && program->image->trains)
         program_dump(program, session->dump);
@@ -52,7 +52,7 @@ void session_serve(ht_session *session)
     Command command;
     do {
         Payload payload = {0};
-        world_broadcast(&command, sizeof command);
+        world_await(&command, sizeof command);
         carry_out(session, &command, &payload);
     } while (command.kind != COMMAND_CLOSE);
     session_close(session);

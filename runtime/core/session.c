@@ -2,10 +2,12 @@
 #include "core/session.h"
 
 #include "comm/world.h"
+#include "core/agree.h"
 #include "core/device.h"
 #include "core/fail.h"
 #include "core/memory.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,21 +45,34 @@ void ht_close(ht_session *closed)
 
 static void close_at_exit(void) { ht_close(&session); }
 
+/* A child process that main forks has no part in the session: its end is its own. */
+static void forget_in_child(void)
+{
+    if (!session.open)
+        return;
+    session.open = false;
+    fail_unwatch();
+    world_forget();
+}
+
 ht_session *ht_open(int *argc, char ***argv)
 {
     if (session.open)
         ht_fail("ht_open is called a second time");
     world_open(argc, argv);
     fail_watch();
+    session.check = getenv("HETU_CHECK") && strcmp(getenv("HETU_CHECK"), "0");
+    if (!session_agree(session.check))
+        session_leave(1);
     image_check();
     session_check_ranks(argc ? *argc : 0, argv ? *argv : NULL);
     session_set_threads();
     session_take_device();
-    session.check = getenv("HETU_CHECK") && strcmp(getenv("HETU_CHECK"), "0");
     session.dump = getenv("HETU_DUMP");
     session.open = true;
     if (world_rank() > 0)
         session_serve(&session);
+    pthread_atfork(NULL, NULL, forget_in_child);
     atexit(close_at_exit);
     return &session;
 }
@@ -182,7 +197,7 @@ static void gather_feeds(const Program *program, const ht_fed *feeds, Command *c
 static float run_image(ht_program *program, const ht_fed *feeds)
 {
     const void *data[PROGRAM_MAX_INPUTS] = {0};
-    Command command = {.kind = COMMAND_RUN, .number = program->number};
+    Command command = {.kind = COMMAND_RUN, .number = program->number, .check = program->session->check};
     memcpy(command.hyper, program->hyper, sizeof command.hyper);
     gather_feeds(image_program(program), feeds, &command, data);
     Payload payload = {.feeds = data};

@@ -12,7 +12,7 @@ struct ht_session {
     Program **programs;
     int program_count;
     eager_store *eager; // models that hetucc did not compile
-    bool check;         // HETU_CHECK
+    bool check;         // HETU_CHECK on this rank
     const char *dump;   // HETU_DUMP
 };
 
@@ -32,6 +32,7 @@ typedef struct Command {
     int number;                                // of the program, or of the parameter
     int index;                                 // of the image, or of the output
     uint64_t seed;                             // COMMAND_OPEN
+    bool check;                                // COMMAND_RUN: whether HETU_CHECK is set on rank 0
     float hyper[HT_HYPER];                     // COMMAND_RUN
     unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // COMMAND_RUN: which inputs follow
 } Command;

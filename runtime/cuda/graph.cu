@@ -3,7 +3,7 @@
  * Everything that a recording depends on is fixed when its program is made: the addresses of parameters, inputs and arena, the roles' call
  * lists, the channel. What differs between steps is in CudaStep. HETU_GRAPH=0 turns recording off.
  */
-#include "comm/world.h"
+#include "comm/watch.h"
 #include "core/device.h"
 #include "cuda/streams.h"
 
@@ -32,7 +32,8 @@ static void record(DeviceRecording *recording, void (*issue)(void *), void *argu
 
 extern "C" void device_run(DeviceRecording **recording, void (*issue)(void *), void *argument)
 {
-    fail_deadline(world_timeout(), cuda_noted());
+    fail_noted(cuda_noted());
+    watch_begin();
     if (*recording && !(*recording)->exec)
         record(*recording, issue, argument);
     if (*recording)
@@ -42,7 +43,8 @@ extern "C" void device_run(DeviceRecording **recording, void (*issue)(void *), v
     if (!*recording && may_record())
         *recording = new DeviceRecording();
     cuda_step_finish();
-    fail_deadline(0, NULL);
+    watch_end();
+    fail_noted(NULL);
 }
 
 extern "C" void device_forget(DeviceRecording *recording)
