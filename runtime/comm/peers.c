@@ -37,25 +37,50 @@ static bool is_stopped(const char *pid)
     return name_end && name_end[1] == ' ' && (name_end[2] == 'T' || name_end[2] == 't');
 }
 
-int peers_end_stopped(char *list, size_t size)
+/* Calls `visit` with the rank and the process of each. */
+static void each_stopped(void (*visit)(int rank, int process, void *argument), void *argument)
 {
-    int count = 0, rank;
+    int rank;
     char *environment = malloc(MOST_ENVIRONMENT);
     DIR *processes = opendir("/proc");
-    *list = 0;
     for (const struct dirent *entry; environment && processes && (entry = readdir(processes));) {
         const char *pid = entry->d_name;
         if (*pid < '0' || *pid > '9' || !is_stopped(pid))
             continue;
         ssize_t length = read_about(pid, "environ", environment, MOST_ENVIRONMENT);
-        if (length <= 0 || !launch_shares(environment, (size_t)length, &rank))
-            continue;
-        size_t at = strlen(list);
-        snprintf(list + at, size - at, "%srank %d (process %s)", count++ ? ", " : "", rank, pid);
-        kill(atoi(pid), SIGKILL);
+        if (length > 0 && launch_shares(environment, (size_t)length, &rank))
+            visit(rank, atoi(pid), argument);
     }
     if (processes)
         closedir(processes);
     free(environment);
-    return count;
 }
+
+typedef struct List {
+    char *text;
+    size_t size;
+    int count;
+} List;
+
+static void add_to_list(int rank, int process, void *argument)
+{
+    List *list = argument;
+    size_t at = strlen(list->text);
+    snprintf(list->text + at, list->size - at, "%srank %d (process %d)", list->count++ ? ", " : "", rank, process);
+}
+
+int peers_stopped(char *text, size_t size)
+{
+    List list = {text, size, 0};
+    *text = 0;
+    each_stopped(add_to_list, &list);
+    return list.count;
+}
+
+static void end_process(int rank, int process, void *argument)
+{
+    (void)rank, (void)argument;
+    kill(process, SIGKILL);
+}
+
+void peers_end_stopped(void) { each_stopped(end_process, NULL); }

@@ -5,8 +5,10 @@
 
 #include <stddef.h>
 
-/* Kills the ranks of this run that are stopped (SIGSTOP, a debugger), which could not end by themselves; writes who they were to `list`:
- * "rank 2 (process 4711)", or "". Returns how many. */
-int peers_end_stopped(char *list, size_t size);
+/* Writes to `list` which ranks of this run are stopped (SIGSTOP, a debugger): "rank 2 (process 4711)", or "". Returns how many. */
+int peers_stopped(char *list, size_t size);
+
+/* Kills these, which could not end by themselves. */
+void peers_end_stopped(void);
 
 #endif

@@ -104,11 +104,11 @@ static void forget_dead(Gathering *g)
     }
 }
 
-/* Ends the program: some ranks did not come. Those that are stopped are killed. */
+/* Ends the program: some ranks did not come. */
 _Noreturn static void fail_missing(const Gathering *g, const char *list, int count)
 {
     char stopped[512];
-    int halted = peers_end_stopped(stopped, sizeof stopped);
+    int halted = peers_stopped(stopped, sizeof stopped);
     ht_fail("%d of %d ranks did not come%s%s within the time of HETU_TIMEOUT: %s%s%s%s", count, g->launch->size,
             *g->launch->path ? " to " : "", g->launch->path, list, count > 8 ? ", ..." : "", halted ? "; stopped: " : "", stopped);
 }
@@ -162,13 +162,13 @@ static bool follow(Gathering *g, const Invitation *invitation)
     return true;
 }
 
-/* Ends the program: rank 0 did not come. It is killed when it is stopped. */
+/* Ends the program: rank 0 did not come. */
 _Noreturn static void fail_alone(const Gathering *g)
 {
     char stopped[512];
     if (g->taken)
         ht_fail("another process is rank %d, too", g->launch->rank);
-    int halted = peers_end_stopped(stopped, sizeof stopped);
+    int halted = peers_stopped(stopped, sizeof stopped);
     ht_fail("rank 0 did not come%s%s within the time of HETU_TIMEOUT (this is rank %d)%s%s", *g->launch->path ? " to " : "",
             g->launch->path, g->launch->rank, halted ? "; stopped: " : "", stopped);
 }

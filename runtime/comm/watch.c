@@ -30,7 +30,8 @@ typedef enum Stage { STAGE_NONE, STAGE_START, STAGE_TOGETHER, STAGE_LEAVING, STA
 typedef struct Peer {
     int silent; // ticks since its last pulse
     Pulse last;
-    bool leaving, gone;
+    int gone; // ticks since its connection was closed; 0: it is not
+    bool leaving;
 } Peer;
 
 static struct {
@@ -72,14 +73,6 @@ void watch_end(void)
 
 /* ---- ending ---- */
 
-/* Ends this rank: says why, and kills those of its machine that cannot end by themselves. */
-_Noreturn static void end_rank(const char *why)
-{
-    char stopped[512];
-    peers_end_stopped(stopped, sizeof stopped);
-    fail_end(why);
-}
-
 /* On rank 0: ends all ranks. */
 _Noreturn static void end_all(const char *why)
 {
@@ -87,20 +80,21 @@ _Noreturn static void end_all(const char *why)
     snprintf(end.text, sizeof end.text, "%s", why);
     for (int rank = 1; rank < watch.peer_count; rank++)
         pulse_send(rank, &end);
-    end_rank(end.text);
+    fail_end(end.text);
 }
 
 static int seconds(int ticks) { return ticks / TICKS; }
 
+/* Ends a start that takes too long. What has been seen is said before anybody is killed, so that all see it. */
 _Noreturn static void end_start(void)
 {
     char stopped[512], why[1024];
-    if (peers_end_stopped(stopped, sizeof stopped))
+    if (peers_stopped(stopped, sizeof stopped))
         snprintf(why, sizeof why, "the ranks did not come together within %d s (HETU_TIMEOUT): %s stopped", seconds(watch.limit), stopped);
     else
         snprintf(why, sizeof why, "the ranks did not come together within %d s (HETU_TIMEOUT): some did not call ht_open, or have ended",
                  seconds(watch.limit));
-    end_rank(why);
+    fail_end(why);
 }
 
 /* ---- this rank ---- */
@@ -129,8 +123,8 @@ static void hear(int rank)
     Peer *peer = &watch.peers[rank];
     Pulse heard = pulse_hear(rank);
     if (heard.kind == PULSE_END)
-        end_rank(heard.text);
-    peer->gone = peer->gone || heard.kind == PULSE_GONE;
+        fail_end(heard.text);
+    peer->gone += !peer->gone && heard.kind == PULSE_GONE;
     peer->leaving = peer->leaving || heard.kind == PULSE_LEAVING;
     if (heard.kind == PULSE_NONE || heard.kind == PULSE_GONE)
         return;
@@ -143,9 +137,11 @@ static bool is_lost(int rank, char *why, size_t size)
 {
     const Peer *peer = &watch.peers[rank];
     const char *doing = peer->last.text, *at = *doing ? " at " : "";
-    if (peer->gone && !peer->leaving && peer->silent > GRACE)
+    if (peer->gone && peer->leaving)
+        return false;
+    if (peer->gone > GRACE && (!watch.limit || peer->silent <= watch.limit))
         snprintf(why, size, "rank %d has ended%s%.128s", rank, at, doing);
-    else if (!peer->gone && watch.limit && peer->silent > watch.limit)
+    else if (watch.limit && peer->silent > watch.limit)
         snprintf(why, size, "rank %d has stopped%s%.128s: nothing was heard of its process for %d s (HETU_TIMEOUT)", rank, at, doing,
                  seconds(watch.limit));
     else
@@ -185,6 +181,7 @@ static void look_after(int rank, void (*end)(const char *why))
 {
     char why[sizeof((Pulse *)0)->text];
     watch.peers[rank].silent++;
+    watch.peers[rank].gone += watch.peers[rank].gone > 0;
     hear(rank);
     if (is_lost(rank, why, sizeof why))
         end(why);
@@ -209,7 +206,7 @@ static void lead(void)
 static void follow(void)
 {
     if (!watch.peers[0].leaving)
-        look_after(0, end_rank);
+        look_after(0, fail_end);
     pulse_send(0, &watch.own);
 }
 
@@ -219,7 +216,7 @@ static void tick(void)
 {
     watch.ticks++;
     count_wait();
-    if (watch.stage == STAGE_START && watch.limit && watch.ticks > watch.limit + GRACE)
+    if (watch.stage == STAGE_START && watch.limit && watch.ticks > watch.limit + 1)
         end_start();
     if (watch.stage < STAGE_TOGETHER)
         return;
@@ -342,7 +339,7 @@ void watch_close(void)
 
 void watch_settle(void)
 {
-    if (watch.stage == STAGE_TOGETHER)
+    if (watch.stage == STAGE_START || watch.stage == STAGE_TOGETHER)
         nanosleep(&(struct timespec){.tv_nsec = 2 * GRACE * TICK}, NULL);
 }
 

@@ -1,5 +1,7 @@
 #include "comm/world.h"
 
+#include "comm/launcher.h"
+#include "comm/peers.h"
 #include "comm/watch.h"
 #include "comm/world_kind.h"
 
@@ -22,6 +24,7 @@ static const WorldKind *const kinds[] = {
 static struct {
     const WorldKind *kind;    // NULL: alone
     const WorldKind *opening; // until the ranks have come together
+    bool joined;              // this process is, or was, one of several
     WorldPlace place;
 } world = {.place = {0, 1, 0, 1}};
 
@@ -40,6 +43,10 @@ void world_open(int *argc, char ***argv)
     world.opening = find_kind();
     if (!world.opening)
         return;
+    Launch launch;
+    if (launch_find(&launch))
+        world.place = (WorldPlace){.rank = launch.rank, .size = launch.size, .node_size = 1};
+    world.joined = true;
     watch_open();
     world.place = world.opening->open(argc, argv);
     world.kind = world.opening;
@@ -67,11 +74,14 @@ void world_forget(void)
     if (world.kind && world.kind->forget)
         world.kind->forget();
     world.kind = NULL;
+    world.joined = false;
     world.place = (WorldPlace){0, 1, 0, 1};
 }
 
 void world_abandon(void)
 {
+    if (world.joined)
+        peers_end_stopped();
     if (world.opening && world.opening->abandon)
         world.opening->abandon();
 }

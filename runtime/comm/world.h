@@ -44,7 +44,8 @@ void world_check(void);
 /* Seconds that a rank waits for others (comm/watch.h): environment HETU_TIMEOUT, else 600; 0: for ever. */
 int world_timeout(void);
 
-/* Removes what the coming together of the ranks has left behind, when it is not done. */
+/* For a rank that ends before its time: removes what the coming together of the ranks has left behind when it is not done, and kills ranks
+ * of this machine that are stopped and could not end with it. */
 void world_abandon(void);
 
 /* Ends all ranks with status 1. */
