@@ -76,8 +76,7 @@ static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files
                         half ? "bf16, " : "", options->backend, options->maker, (unsigned long long)hash);
 }
 
-/* Written last, since it has the fingerprint. */
-static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *options, const char *const *names)
+static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *options, const char *const *names, const char *print)
 {
     Text declarations = {.arena = emitter->arena}, calls = {.arena = emitter->arena};
     for (int m = 0; m < emitter->unit->modules.count; m++)
@@ -106,9 +105,8 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
               "$calls"
               "}\n",
               "weak", weak_operators(emitter), "include", c_include(emitter->arena, options->include), "fingerprint",
-              fingerprint_name(emitter), "text", c_string(emitter->arena, fingerprint(emitter, files, options)), "declarations",
-              text_bytes(&declarations), "constructor", arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls",
-              text_bytes(&calls), NULL);
+              fingerprint_name(emitter), "text", c_string(emitter->arena, print), "declarations", text_bytes(&declarations), "constructor",
+              arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
     add_file(emitter, files, "main", "c", text_bytes(&out), "");
     files->at[files->count - 1].source = emitter->unit->file;
 }
@@ -221,7 +219,10 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
     const char **names = arena_array(arena, const char *, unit->modules.count + 1);
     for (int m = 0; m < unit->modules.count; m++)
         names[m] = module_name(&emitter, m);
-    emit_modules(&emitter, files, names);
-    emit_kernels(&emitter, files);
-    emit_main(&emitter, files, options, names);
+    EmittedFiles others = {0};
+    emit_modules(&emitter, &others, names);
+    emit_kernels(&emitter, &others);
+    emit_main(&emitter, files, options, names, fingerprint(&emitter, &others, options));
+    for (int i = 0; i < others.count; i++)
+        array_push(arena, files, others.at[i]);
 }

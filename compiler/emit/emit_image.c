@@ -262,45 +262,45 @@ static void emit_head(Image *image)
     const Module *module = image->module;
     const Strategy *strategy = module->strategy;
     const char *slash = strrchr(image->emitter->unit->file, '/');
-    text_fill(image->out,
-              "extern const ht_image $name_image;\n"
-              "const ht_image $name_image = {\n"
-              "    .version = HT_IMAGE_VERSION,\n"
-              "    .fingerprint = $fingerprint,\n"
-              "    .model = \"$model\",\n"
-              "    .source = \"$source\",\n"
-              "    .strategy = $strategy,\n"
-              "    .trains = $trains,\n"
-              "    .clipped = $clipped,\n"
-              "    .dtype = $dtype,\n"
-              "    .device_count = $devices,\n"
-              "    .microbatches = $microbatches,\n"
-              "    .state_count = $states,\n"
-              "    .param_count = $params,\n"
-              "    .input_count = $inputs,\n"
-              "    .output_count = $outputs,\n"
-              "    .role_count = $roles,\n"
-              "    .params = params_$name,\n"
-              "    .inputs = inputs_$name,\n"
-              "    .outputs = outputs_$name,\n"
-              "    .loss = $loss,\n"
-              "    .roles = roles_$name,\n"
-              "    .role_of = role_of_$name,\n"
-              "    .piece = piece_$name,\n"
-              "    .plan_count = $plans,\n"
-              "    .plan = $name_plan,\n"
-              "};\n",
-              "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan", arena_format(arena, "%s_plan", image->name), "plans",
-              number_text(arena, image->targets[0].conversions->count), "name_image", arena_format(arena, "%s_image", image->name), "model",
-              c_string(arena, module->name), "source", c_string(arena, slash ? slash + 1 : image->emitter->unit->file), "strategy",
-              strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
-              module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->clip ? "true" : "false", "dtype",
-              c_dtype(module->precision), "devices", number_text(arena, image->device_count), "microbatches",
-              number_text(arena, module->microbatches > 1 ? (int)module->microbatches : 1), "states",
-              number_text(arena, module->state_count), "params", number_text(arena, module->params.count), "inputs",
-              number_text(arena, module->inputs.count), "outputs", number_text(arena, module->outputs.count + (module->loss ? 1 : 0)),
-              "roles", number_text(arena, module->roles->role_count), "loss", number_text(arena, module->loss ? module->outputs.count : -1),
-              NULL);
+    text_fill(
+        image->out,
+        "extern const ht_image $name_image;\n"
+        "const ht_image $name_image = {\n"
+        "    .version = HT_IMAGE_VERSION,\n"
+        "    .fingerprint = $fingerprint,\n"
+        "    .model = \"$model\",\n"
+        "    .source = \"$source\",\n"
+        "    .strategy = $strategy,\n"
+        "    .trains = $trains,\n"
+        "    .clipped = $clipped,\n"
+        "    .dtype = $dtype,\n"
+        "    .device_count = $devices,\n"
+        "    .microbatches = $microbatches,\n"
+        "    .state_count = $states,\n"
+        "    .param_count = $params,\n"
+        "    .input_count = $inputs,\n"
+        "    .output_count = $outputs,\n"
+        "    .role_count = $roles,\n"
+        "    .params = params_$name,\n"
+        "    .inputs = inputs_$name,\n"
+        "    .outputs = outputs_$name,\n"
+        "    .loss = $loss,\n"
+        "    .roles = roles_$name,\n"
+        "    .role_of = role_of_$name,\n"
+        "    .piece = piece_$name,\n"
+        "    .plan_count = $plans,\n"
+        "    .plan = $name_plan,\n"
+        "};\n",
+        "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan", arena_format(arena, "%s_plan", image->name),
+        "plans", number_text(arena, image->targets[0].conversions->count), "name_image", arena_format(arena, "%s_image", image->name),
+        "model", c_string(arena, module->name), "source", c_string(arena, slash ? slash + 1 : image->emitter->unit->file), "strategy",
+        strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
+        module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->clip ? "true" : "false", "dtype", c_dtype(module->precision),
+        "devices", number_text(arena, image->device_count), "microbatches",
+        number_text(arena, module->microbatches > 1 ? (int)module->microbatches : 1), "states", number_text(arena, module->state_count),
+        "params", number_text(arena, module->params.count), "inputs", number_text(arena, module->inputs.count), "outputs",
+        number_text(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles", number_text(arena, module->roles->role_count), "loss",
+        number_text(arena, module->loss ? module->outputs.count : -1), NULL);
 }
 
 void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, Target *targets, const RoleText *roles)
