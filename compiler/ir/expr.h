@@ -42,8 +42,9 @@ const Expr *expr_binary(Arena *arena, ExprKind kind, const Expr *a, const Expr *
 const Expr *expr_select(Arena *arena, const Expr *condition, const Expr *a, const Expr *b);
 const Expr *expr_call(Arena *arena, const char *name, const Expr *const *args, int count);
 
-/* d(expr) / d(operand): the derivative by the accesses of `operand`. */
-const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand);
+/* d(expr) / d(operand): the derivative by the accesses of `operand`. `integers` has a bit for each operand whose elements are integers: quotients that the derivative
+ * brings in are none of integers, as C would have them. */
+const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand, uint64_t integers);
 
 /* A body is a sum of terms; each is summed over the contracted factors that it has. */
 typedef struct ExprTerm {

@@ -151,15 +151,52 @@ static const Expr *of_call(Arena *arena, const Expr *call, const char *text, boo
     return wide ? widen(arena, expr, &with) : expr;
 }
 
-/* ---- products with what may be infinite ---- */
+/* ---- parts ---- */
+
+static bool is_zero(const Expr *expr) { return expr->kind == EXPR_NUMBER && expr->number == 0; }
+static const Expr *zero(Arena *arena) { return expr_number(arena, 0, NULL); }
 
 static const Expr *sum(Arena *arena, const Expr *a, const Expr *b) { return expr_binary(arena, EXPR_ADD, a, b); }
 static const Expr *difference(Arena *arena, const Expr *a, const Expr *b) { return expr_binary(arena, EXPR_SUB, a, b); }
 static const Expr *product(Arena *arena, const Expr *a, const Expr *b) { return expr_binary(arena, EXPR_MUL, a, b); }
-static const Expr *quotient(Arena *arena, const Expr *a, const Expr *b) { return expr_binary(arena, EXPR_DIV, a, b); }
 
-static bool is_zero(const Expr *expr) { return expr->kind == EXPR_NUMBER && expr->number == 0; }
-static const Expr *zero(Arena *arena) { return expr_number(arena, 0, NULL); }
+/* What is differentiated by, and which of the rule's operands are integers: a bit each. */
+typedef struct By {
+    int operand;
+    uint64_t integers;
+} By;
+
+static bool depends(const Expr *expr, By by) { return expr_mentions(expr, EXPR_ACCESS, by.operand); }
+
+/* Whether C may compute an expression in integers. */
+static bool is_integral(const Expr *expr, By by)
+{
+    switch (expr->kind) {
+    case EXPR_NUMBER: return !strpbrk(expr->spelling, ".eEfF");
+    case EXPR_ACCESS: return by.integers >> expr->index & 1;
+    case EXPR_CALL: return false;
+    case EXPR_SELECT: return is_integral(expr->arg[1], by) && is_integral(expr->arg[2], by);
+    case EXPR_NEG: return is_integral(expr->arg[0], by);
+    case EXPR_ADD:
+    case EXPR_SUB:
+    case EXPR_MUL:
+    case EXPR_DIV: return is_integral(expr->arg[0], by) && is_integral(expr->arg[1], by);
+    default: return true;
+    }
+}
+
+/* A quotient of floats, whatever C would make of its parts. */
+static const Expr *quotient(Arena *arena, By by, const Expr *a, const Expr *b)
+{
+    if (!is_zero(a) && a->kind != EXPR_NUMBER && is_integral(a, by) && is_integral(b, by)) {
+        Expr *floating = arena_new(arena, Expr);
+        *floating = (Expr){.kind = EXPR_MUL, .arg_count = 2, .arg = {expr_number(arena, 1, "1.0f"), a}};
+        a = floating;
+    }
+    return expr_binary(arena, EXPR_DIV, a, b);
+}
+
+/* ---- products with what may be infinite ---- */
 
 /* Whether an expression is finite where the operands are. */
 static bool stays_finite(const Expr *expr)
@@ -201,13 +238,13 @@ static const Expr *vanishing(Arena *arena, const Expr *factor, const Expr *expr)
 /* ---- exponentials ---- */
 
 /* Whether an expression grows like an exponential in the operand: it outgrows the floats where expr' / expr is small. */
-static bool grows(const Expr *expr, int operand)
+static bool grows(const Expr *expr, By by)
 {
     bool wide, any = false, all = true;
-    if (!expr_mentions(expr, EXPR_ACCESS, operand))
+    if (!depends(expr, by))
         return false;
     for (int i = 0; i < expr->arg_count; i++) {
-        bool constant = !expr_mentions(expr->arg[i], EXPR_ACCESS, operand), growing = grows(expr->arg[i], operand);
+        bool constant = !depends(expr->arg[i], by), growing = grows(expr->arg[i], by);
         any |= growing;
         all &= growing || constant;
     }
@@ -222,63 +259,63 @@ static bool grows(const Expr *expr, int operand)
     }
 }
 
-static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, int operand);
+static const Expr *derivative(Arena *arena, const Expr *expr, By by);
+static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, By by);
 
 /* weight * term' / total, where `total` is the sum of the terms. */
-static const Expr *term_relative(Arena *arena, const Expr *weight, const Expr *total, const ExprTerm *terms, int count, int at, int operand)
+static const Expr *term_relative(Arena *arena, const Expr *weight, const Expr *total, const ExprTerm *terms, int count, int at, By by)
 {
     const Expr *term = terms[at].expr, *rest = zero(arena);
-    if (!grows(term, operand)) {
-        const Expr *own = expr_derivative(arena, term, operand);
-        return quotient(arena, vanishing(arena, weight, terms[at].negative ? expr_negative(arena, own) : own), total);
+    if (!grows(term, by)) {
+        const Expr *own = derivative(arena, term, by);
+        return quotient(arena, by, vanishing(arena, weight, terms[at].negative ? expr_negative(arena, own) : own), total);
     }
     for (int i = 0; i < count; i++)
         if (i != at)
             rest = expr_binary(arena, terms[i].negative == terms[at].negative ? EXPR_ADD : EXPR_SUB, rest, terms[i].expr);
-    return relative(arena, quotient(arena, weight, sum(arena, expr_number(arena, 1, NULL), quotient(arena, rest, term))), term, operand);
+    return relative(arena, quotient(arena, by, weight, sum(arena, expr_number(arena, 1, NULL), quotient(arena, by, rest, term))), term, by);
 }
 
-static const Expr *sum_relative(Arena *arena, const Expr *weight, const Expr *expr, int operand)
+static const Expr *sum_relative(Arena *arena, const Expr *weight, const Expr *expr, By by)
 {
     int count = expr_terms(expr, NULL, 0);
     ExprTerm *terms = arena_array(arena, ExprTerm, count);
     const Expr *total = zero(arena);
     expr_terms(expr, terms, count);
     for (int i = 0; i < count; i++)
-        if (expr_mentions(terms[i].expr, EXPR_ACCESS, operand))
-            total = sum(arena, total, term_relative(arena, weight, expr, terms, count, i, operand));
+        if (depends(terms[i].expr, by))
+            total = sum(arena, total, term_relative(arena, weight, expr, terms, count, i, by));
     return total;
 }
 
 /* weight * expr' / expr, for an expression that grows or does not depend on the operand. */
-static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, int operand)
+static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, By by)
 {
     bool wide;
     const Expr *const *arg = expr->arg;
-    if (!expr_mentions(expr, EXPR_ACCESS, operand))
+    if (!depends(expr, by))
         return zero(arena);
     switch (expr->kind) {
-    case EXPR_NEG: return relative(arena, weight, arg[0], operand);
-    case EXPR_MUL: return sum(arena, relative(arena, weight, arg[0], operand), relative(arena, weight, arg[1], operand));
-    case EXPR_DIV: return difference(arena, relative(arena, weight, arg[0], operand), relative(arena, weight, arg[1], operand));
+    case EXPR_NEG: return relative(arena, weight, arg[0], by);
+    case EXPR_MUL: return sum(arena, relative(arena, weight, arg[0], by), relative(arena, weight, arg[1], by));
+    case EXPR_DIV: return difference(arena, relative(arena, weight, arg[0], by), relative(arena, weight, arg[1], by));
     case EXPR_CALL: {
         const MathFunction *function = function_of(expr, &wide);
-        return vanishing(arena, product(arena, weight, of_call(arena, expr, function->relative, wide)),
-                         expr_derivative(arena, arg[0], operand));
+        return vanishing(arena, product(arena, weight, of_call(arena, expr, function->relative, wide)), derivative(arena, arg[0], by));
     }
-    default: return sum_relative(arena, weight, expr, operand);
+    default: return sum_relative(arena, weight, expr, by);
     }
 }
 
 /* ---- derivatives ---- */
 
-static const Expr *quotient_derivative(Arena *arena, const Expr *expr, int operand)
+static const Expr *quotient_derivative(Arena *arena, const Expr *expr, By by)
 {
-    const Expr *const *arg = expr->arg, *over = expr_derivative(arena, arg[0], operand);
-    if (grows(arg[1], operand)) // a' / b - (a / b) * (b' / b)
-        return difference(arena, quotient(arena, over, arg[1]), relative(arena, expr, arg[1], operand));
-    const Expr *under = expr_derivative(arena, arg[1], operand); // (a' - (a / b) * b') / b
-    return quotient(arena, difference(arena, over, vanishing(arena, expr, under)), arg[1]);
+    const Expr *const *arg = expr->arg, *over = derivative(arena, arg[0], by);
+    if (grows(arg[1], by)) // a' / b - (a / b) * (b' / b)
+        return difference(arena, quotient(arena, by, over, arg[1]), relative(arena, expr, arg[1], by));
+    const Expr *under = derivative(arena, arg[1], by); // (a' - (a / b) * b') / b
+    return quotient(arena, by, difference(arena, over, vanishing(arena, expr, under)), arg[1]);
 }
 
 /* What a comparison of two numbers gives; false where it is something else. */
@@ -303,40 +340,44 @@ static const Expr *chained(Arena *arena, const Expr *inner, const Expr *outer, i
     return settles && !is_zero(outer) ? vanishing(arena, outer, inner) : product(arena, inner, outer);
 }
 
-static const Expr *call_derivative(Arena *arena, const Expr *call, int operand)
+static const Expr *call_derivative(Arena *arena, const Expr *call, By by)
 {
     bool wide;
     const MathFunction *function = function_of(call, &wide);
     const Expr *total = zero(arena);
     for (int i = 0; i < call->arg_count; i++) {
-        const Expr *inner = expr_derivative(arena, call->arg[i], operand), *outer = of_call(arena, call, function->derivative[i], wide);
+        const Expr *inner = derivative(arena, call->arg[i], by), *outer = of_call(arena, call, function->derivative[i], wide);
         if (is_zero(inner))
             continue;
-        if (function->traits & LOGARITHM && grows(outer->arg[1], operand))
-            total = relative(arena, outer->arg[0], outer->arg[1], operand);
+        if (function->traits & LOGARITHM && grows(outer->arg[1], by))
+            total = relative(arena, outer->arg[0], outer->arg[1], by);
         else
             total = sum(arena, total, chained(arena, inner, outer, function->traits));
     }
     return total;
 }
 
-const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand)
+static const Expr *derivative(Arena *arena, const Expr *expr, By by)
 {
     const Expr *const *arg = expr->arg;
-    if (!expr_mentions(expr, EXPR_ACCESS, operand))
+    if (!depends(expr, by))
         return zero(arena);
     switch (expr->kind) {
     case EXPR_ACCESS: return expr_number(arena, 1, NULL);
-    case EXPR_NEG: return expr_negative(arena, expr_derivative(arena, arg[0], operand));
+    case EXPR_NEG: return expr_negative(arena, derivative(arena, arg[0], by));
     case EXPR_ADD:
-    case EXPR_SUB: return expr_binary(arena, expr->kind, expr_derivative(arena, arg[0], operand), expr_derivative(arena, arg[1], operand));
+    case EXPR_SUB: return expr_binary(arena, expr->kind, derivative(arena, arg[0], by), derivative(arena, arg[1], by));
     case EXPR_MUL:
-        return sum(arena, product(arena, expr_derivative(arena, arg[0], operand), arg[1]),
-                   product(arena, arg[0], expr_derivative(arena, arg[1], operand)));
-    case EXPR_DIV: return quotient_derivative(arena, expr, operand);
-    case EXPR_SELECT: return expr_select(arena, arg[0], expr_derivative(arena, arg[1], operand), expr_derivative(arena, arg[2], operand));
-    case EXPR_CALL: return call_derivative(arena, expr, operand);
+        return sum(arena, product(arena, derivative(arena, arg[0], by), arg[1]), product(arena, arg[0], derivative(arena, arg[1], by)));
+    case EXPR_DIV: return quotient_derivative(arena, expr, by);
+    case EXPR_SELECT: return expr_select(arena, arg[0], derivative(arena, arg[1], by), derivative(arena, arg[2], by));
+    case EXPR_CALL: return call_derivative(arena, expr, by);
     default: // comparisons and remainders are constant between their steps
         return zero(arena);
     }
+}
+
+const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand, uint64_t integers)
+{
+    return derivative(arena, expr, (By){operand, integers});
 }

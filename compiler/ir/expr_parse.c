@@ -140,10 +140,10 @@ static const Operator *operator_at(const Lexer *lexer, int level)
 }
 
 /* A node as written: nothing is simplified, so that a rule's text says what the expression is. */
-static const Expr *as_written(Arena *arena, ExprKind kind, const Expr *a, const Expr *b)
+static const Expr *as_written(Arena *arena, ExprKind kind, const Expr *a, const Expr *b, const Expr *c)
 {
     Expr *expr = arena_new(arena, Expr);
-    *expr = (Expr){.kind = kind, .arg_count = 2, .arg = {a, b}};
+    *expr = (Expr){.kind = kind, .arg_count = c ? 3 : 2, .arg = {a, b, c}};
     return expr;
 }
 
@@ -156,7 +156,7 @@ static const Expr *binary(Reader *reader, int level)
     while (left && (operator= operator_at(reader->lexer, level))) {
         lex_next(reader->lexer);
         const Expr *right = binary(reader, level + 1);
-        left = right ? as_written(reader->lexer->arena, operator->kind, left, right) : NULL;
+        left = right ? as_written(reader->lexer->arena, operator->kind, left, right, NULL) : NULL;
     }
     return left;
 }
@@ -167,7 +167,7 @@ static const Expr *branches(Reader *reader, const Expr *condition)
     if (!yes || !lex_expect(reader->lexer, ":", "between the two values of '? :'"))
         return NULL;
     const Expr *no = ternary(reader);
-    return no ? expr_select(reader->lexer->arena, condition, yes, no) : NULL;
+    return no ? as_written(reader->lexer->arena, EXPR_SELECT, condition, yes, no) : NULL;
 }
 
 static const Expr *ternary(Reader *reader)

@@ -158,12 +158,22 @@ static const Expr *size_of(const Deriver *deriver, int bound)
     return expr_leaf(deriver->arena, EXPR_SIZE, bound);
 }
 
+/* The operands that hold integers, as bits. */
+static uint64_t integer_operands(const Op *op)
+{
+    uint64_t set = 0;
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && !dtype_is_float(op->operands[k]->type.dtype))
+            set |= UINT64_C(1) << k;
+    return set;
+}
+
 /* dy times the derivative of one term. Where the term was summed over a factor that the derivative lacks, it counts as often as the
  * factor's extent; `repeated` collects these. */
 static const Expr *term_gradient(const Deriver *deriver, const Expr *term, bool *repeated)
 {
     int count = deriver->op->binding->factor_count;
-    const Expr *derivative = reuse_result(deriver, expr_derivative(deriver->arena, term, deriver->operand));
+    const Expr *derivative = reuse_result(deriver, expr_derivative(deriver->arena, term, deriver->operand, integer_operands(deriver->op)));
     bool *summed = arena_array(deriver->arena, bool, count + 1), *kept = arena_array(deriver->arena, bool, count + 1);
     mark_factors(deriver, term, summed);
     mark_factors(deriver, derivative, kept);

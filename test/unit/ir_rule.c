@@ -313,7 +313,7 @@ static const char *derivative(World *world, const char *text, int operand)
 {
     const Rule *rule = make(world, operand ? "x z" : strstr(text, "z[") ? "x z" : "x", text)->rule;
     Text out = {.arena = world->arena};
-    expr_print(&out, expr_derivative(world->arena, rule->body, operand), leaf, (void *)rule);
+    expr_print(&out, expr_derivative(world->arena, rule->body, operand, 0), leaf, (void *)rule);
     return text_bytes(&out);
 }
 
@@ -333,6 +333,7 @@ static void derivatives(void **state)
     assert_string_equal(derivative(world, "y[i..] = powf(x[i..], z[i..])", 1),
                         "x == 0 ? (z < 0 ? powf(x, z) * logf(x) : 0) : powf(x, z) * logf(x)");
     assert_string_equal(derivative(world, "y[i..] = 1 / (1 + expf(-x[i..]))", 0), "1 / (1 + expf(-x)) / (1 + 1.0f / expf(-x))");
+    assert_string_equal(derivative(world, "y[i..] = (x[i..] > 0) * x[i..] / size(i)", 0), "1.0f * (x > 0) / n");
     assert_string_equal(derivative(world, "y[i..] = logf(1 + expf(x[i..]))", 0), "1.0f / (1 + 1.0f / expf(x))");
     assert_string_equal(derivative(world, "y[i..] = tanhf(x[i..] * x[i..])", 0),
                         "1 - tanhf(x * x) * tanhf(x * x) != 0 ? (x + x) * (1 - tanhf(x * x) * tanhf(x * x)) : 0");
