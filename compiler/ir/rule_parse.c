@@ -78,26 +78,36 @@ static int param_names(const RuleParser *parser, bool tensors, const char **name
 
 /* ---- expressions over integers ---- */
 
-static const Expr *size_of_factor(RuleParser *parser)
+/* Says which factor a size is of; false after an error. */
+static bool resolve_size(RuleParser *parser, const ForwardSize *size)
+{
+    int factor = size->leaf->index = rule_factor(parser, size->name);
+    if (factor < 0)
+        rule_unknown_factor(parser, size->at, size->name);
+    else if (size->ellipsis && !parser->factors.at[factor].ellipsis)
+        RULE_ERROR(parser, size->at, "'%s' stands for one dimension, not for any number of them", size->name);
+    return !parser->failed;
+}
+
+/* `later`: the factor may be one that is known only at the end of the body. */
+static const Expr *size_of_factor(RuleParser *parser, bool later)
 {
     Lexer *lexer = &parser->lexer;
+    ForwardSize size = {.leaf = arena_copy(parser->arena, &(Expr){.kind = EXPR_SIZE}, sizeof(Expr))};
     lex_next(lexer);
     if (!lex_expect(lexer, "(", "after 'size'"))
         return rule_fail(parser), NULL;
-    char *name = lex_spelling(lexer);
-    int factor = rule_factor(parser, name);
-    if (factor < 0) {
-        rule_unknown_factor(parser, lexer->token.at, name);
-        return NULL;
-    }
+    size.name = lex_spelling(lexer);
+    size.at = lexer->token.at;
     lex_next(lexer);
-    if (lex_take(lexer, "..") && !parser->factors.at[factor].ellipsis) {
-        RULE_ERROR(parser, lexer->token.at, "'%s' stands for one dimension, not for any number of them", name);
+    size.ellipsis = lex_take(lexer, "..");
+    if (later)
+        array_push(parser->arena, &parser->forward, size);
+    else if (!resolve_size(parser, &size))
         return NULL;
-    }
     if (!lex_expect(lexer, ")", "after the factor"))
         return rule_fail(parser), NULL;
-    return expr_leaf(parser->arena, EXPR_SIZE, factor);
+    return size.leaf;
 }
 
 const Expr *rule_integer_primary(Lexer *lexer, void *context)
@@ -106,7 +116,7 @@ const Expr *rule_integer_primary(Lexer *lexer, void *context)
     Position at = lexer->token.at;
     char *name = lex_spelling(lexer);
     if (!strcmp(name, "size") && lexer->next[strspn(lexer->next, " \t")] == '(')
-        return size_of_factor(parser);
+        return size_of_factor(parser, false);
     int attr = rule_attr(parser, name, PARAM_INT, PARAM_INT);
     if (attr < 0) {
         const char **names = arena_array(parser->arena, const char *, parser->param_count + 1);
@@ -324,7 +334,7 @@ const Expr *rule_body_primary(Lexer *lexer, void *context)
     char *name = lex_spelling(lexer);
     int attr = rule_attr(parser, name, PARAM_INT, PARAM_FLOAT);
     if (!strcmp(name, "size"))
-        return size_of_factor(parser);
+        return size_of_factor(parser, !parser->in_equations);
     if (attr >= 0) {
         lex_next(lexer);
         return expr_leaf(parser->arena, EXPR_ATTR, attr);
@@ -424,7 +434,10 @@ static bool parse_body(RuleParser *parser)
         return false;
     }
     parser->kind = RULE_BODY;
-    return (parser->body = expr_parse(&parser->lexer, rule_body_primary, parser)) != NULL;
+    parser->body = expr_parse(&parser->lexer, rule_body_primary, parser);
+    for (int i = 0; parser->body && i < parser->forward.count; i++)
+        resolve_size(parser, &parser->forward.at[i]);
+    return parser->body && !parser->failed;
 }
 
 static bool parse_equation(RuleParser *parser)

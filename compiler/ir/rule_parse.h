@@ -5,6 +5,14 @@
 
 #include "ir/expr.h"
 
+/* size(f) in a body, before the factor is known. */
+typedef struct ForwardSize {
+    Expr *leaf;
+    const char *name;
+    Position at;
+    bool ellipsis; // size(f..)
+} ForwardSize;
+
 typedef struct RuleParser {
     Lexer lexer;
     Arena *arena;
@@ -18,6 +26,7 @@ typedef struct RuleParser {
     Array(Access) results, operands;
     Array(Position) result_at, operand_at;
     const Expr *body;
+    Array(ForwardSize) forward;
     bool in_equations; // the clause `body` is read
     Array(Access) locals;
     Array(RuleEquation) equations;

@@ -258,6 +258,6 @@ class Rule:
 
 
 def rules(seed, count):
-    """So many random rules; of seed 0, every function in four forms."""
+    """So many random rules; of seed 0, every function in two forms."""
     rng = random.Random(seed)
-    return [Rule(rng, i, None if seed else FUNCTIONS[i // 4]) for i in range(count if seed else 4 * len(FUNCTIONS))]
+    return [Rule(rng, i, None if seed else FUNCTIONS[i // 2]) for i in range(count if seed else 2 * len(FUNCTIONS))]

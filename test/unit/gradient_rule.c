@@ -313,6 +313,8 @@ static const Case cases[] = {
     {"x z", "y[a, i] = z[i] / (1 + expf(-x[a, i]))", {"3", "2,3"}},
     {"x z", "y[i] = logf(z[i] * expf(x[i]) + coshf(x[i]) - x[i] * z[i] / 4)", {"5", "5"}},
     {"x z", "y[i] = log1pf(expf(x[i] * x[i]) / z[i]) + atanf(expf(x[i])) * tanhf(x[i] * z[i] * x[i])", {"5", "5"}},
+    {"x", "y[] = 1.0f / size(i) * x[i]", {"5"}},
+    {"x z", "y[b] = x[a, b] > 1 ? z[b] : z[b]", {"2,3", "3"}},
     {"x b0", "y[b.., c] = x[b.., c] * b0[c]", {"2,3,2", "2"}},
     {"y dy", "z[i..] = y[i..] * dy[i..]", {"3", "3"}},
 };
