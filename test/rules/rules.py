@@ -112,4 +112,4 @@ if __name__ == "__main__":
         sys.path.insert(0, str(HERE.parent / "cuda" / "run"))
         import emulated
         harness.Bench = emulated.Bench
-    harness.main("run.rules", tests, options)
+    harness.main(lambda a: "cuda.rules" if a.cuda else "run.rules", tests, options)
