@@ -332,10 +332,22 @@ bool local_nothing(const LocalOp *local)
     return true;
 }
 
+/* Whether a factor is one member's of a variadic operand: a member without elements leaves the others. */
+static bool is_of_member(const LocalOp *local, int factor)
+{
+    int rule_factor = local->op->binding->factors[factor].factor;
+    if (!local->rule->factors[rule_factor].contracted)
+        return false;
+    for (int k = 0; k < local->rule->operand_count; k++)
+        if (local->rule->operands[k].variadic && access_has(&local->rule->operands[k], rule_factor))
+            return true;
+    return false;
+}
+
 bool local_empty(const LocalOp *local)
 {
     for (int f = 0; f < local->factor_count; f++)
-        if (!local->extent[f])
+        if (!local->extent[f] && !is_of_member(local, f))
             return true;
     return false;
 }

@@ -7,7 +7,8 @@
  *     }
  *
  * A view describes the piece that this device holds: contiguous, row-major, one entry an index of the rule (an ellipsis gives one a dimension, and one a
- * factor into which reshapes split a dimension where the rule's `offset` names it; merged factors `(g r)` give one). Kernels are never called when a result or an operand that they contract is empty.
+ * factor into which reshapes split a dimension where the rule's `offset` names it; merged factors `(g r)` give one). Kernels are never called when a result or an operand that they contract is empty, but for members of a
+ * variadic operand.
  */
 #ifndef HETU_KERNEL_H
 #define HETU_KERNEL_H

@@ -48,7 +48,7 @@ ht_tensor ht_div(ht_tensor x, ht_tensor z);
 #pragma hspmd op y[i..] = factor * x[i..]
 ht_tensor ht_scale(ht_tensor x, float factor);
 
-#pragma hspmd op y[i..] = x[i..] > 0 ? x[i..] : 0 epilogue(HT_RELU)
+#pragma hspmd op y[i..] = x[i..] <= 0 ? 0 : x[i..] epilogue(HT_RELU)
 ht_tensor ht_relu(ht_tensor x);
 
 /* The tanh approximation. */
@@ -178,7 +178,8 @@ typedef struct ht_l2_norm_result {
 } ht_l2_norm_result;
 #pragma hspmd op y[r.., c], rnorm[r..] = l2_norm(x[r.., c]) \
     body(squares[r..] = x[r.., c] * x[r.., c]; \
-         rnorm[r..] = 1 / fmaxf(sqrtf(squares[r..]), eps); \
+         length[r..] = sqrtf(squares[r..]); \
+         rnorm[r..] = 1 / (length[r..] < eps ? eps : length[r..]); \
          y[r.., c] = x[r.., c] * rnorm[r..]) \
     replicate(c) dtype(rnorm: wide) types(f32, bf16) kernel(ht_l2_norm_kernel) grad(ht_l2_norm_gradient)
 ht_l2_norm_result ht_l2_norm_stats(ht_tensor x, float eps);
@@ -316,7 +317,7 @@ static inline void ht_mass_gradient(ht_grad *g)
     g->dx[0] = ht_mass_backward(g->dy[0], g->dy[1], g->x[0], g->x[1], g->x[2]);
 }
 
-#pragma hspmd op loss[b..] = target[b..] == -100 ? 0 : logf(mass[b..]) + peak[b..] - hit[b..] dtype(loss: mass)
+#pragma hspmd op loss[b..] = target[b..] == -100 ? 0 : logf(mass[b..]) + (peak[b..] - hit[b..]) dtype(loss: mass)
 ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target);
 
 /* The loss of each row, -log softmax(logits)[target]; 0 where target is -100. The vocabulary may be cut. */

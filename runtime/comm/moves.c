@@ -77,13 +77,16 @@ static void copy_sheet(const Sheet *sheet, char *to, const char *from)
         COPY_STRIDED(uint16_t);
 }
 
+/* The larger one; NaN where one is. */
+#define LARGER(x, y) ((x) <= (y) || (y) != (y) ? (y) : (x))
+
 #define COMBINE(T)                                                                                                                         \
     do {                                                                                                                                   \
         T *y = to;                                                                                                                         \
         const T *x = from;                                                                                                                 \
         if (reduction == HT_MAX)                                                                                                           \
             for (int64_t i = 0; i < count; i++)                                                                                            \
-                y[i * to_stride] = x[i * from_stride] > y[i * to_stride] ? x[i * from_stride] : y[i * to_stride];                          \
+                y[i * to_stride] = LARGER(x[i * from_stride], y[i * to_stride]);                                                          \
         else                                                                                                                               \
             for (int64_t i = 0; i < count; i++)                                                                                            \
                 y[i * to_stride] += x[i * from_stride];                                                                                    \
@@ -93,7 +96,7 @@ static void combine_bf16(ht_reduction reduction, uint16_t *to, int64_t to_stride
 {
     for (int64_t i = 0; i < count; i++) {
         float x = ht_bf16_load(from[i * from_stride]), y = ht_bf16_load(to[i * to_stride]);
-        to[i * to_stride] = ht_bf16_store(reduction == HT_SUM ? y + x : x > y ? x : y);
+        to[i * to_stride] = ht_bf16_store(reduction == HT_SUM ? y + x : LARGER(x, y));
     }
 }
 

@@ -66,35 +66,36 @@ static MPI_Comm comm_for(const ht_group *group)
 
 /* ---- datatypes ---- */
 
+enum { DTYPES = HT_I64 + 1 };
+
 static MPI_Datatype datatype(ht_dtype dtype)
 {
-    static const MPI_Datatype types[] = {
+    static const MPI_Datatype types[DTYPES] = {
         [HT_F32] = MPI_FLOAT, [HT_BF16] = MPI_UINT16_T, [HT_F64] = MPI_DOUBLE, [HT_I32] = MPI_INT32_T, [HT_I64] = MPI_INT64_T};
     return types[dtype];
 }
 
-/* MPI calls these for bf16, which it does not know. */
-static void bf16_sum(void *from, void *to, int *count, MPI_Datatype *type)
+static void combine(ht_reduction reduction, void *from, void *to, int count, MPI_Datatype type)
 {
-    (void)type;
-    ht_combine(HT_BF16, HT_SUM, to, from, *count);
+    for (int dtype = 0; dtype < DTYPES; dtype++)
+        if (datatype((ht_dtype)dtype) == type)
+            ht_combine((ht_dtype)dtype, reduction, to, from, count);
 }
 
-static void bf16_max(void *from, void *to, int *count, MPI_Datatype *type)
-{
-    (void)type;
-    ht_combine(HT_BF16, HT_MAX, to, from, *count);
-}
+/* MPI calls these: for bf16, which it does not know, and for maxima, in which it loses NaN. */
+static void own_sum(void *from, void *to, int *count, MPI_Datatype *type) { combine(HT_SUM, from, to, *count, *type); }
+
+static void own_max(void *from, void *to, int *count, MPI_Datatype *type) { combine(HT_MAX, from, to, *count, *type); }
 
 static MPI_Op operation(const ht_reshard_step *step)
 {
     static MPI_Op own[2];
     static int made;
-    if (step->dtype != HT_BF16)
-        return step->reduction == HT_MAX ? MPI_MAX : MPI_SUM;
+    if (step->dtype != HT_BF16 && step->reduction != HT_MAX)
+        return MPI_SUM;
     if (!made) {
-        HT_MPI(MPI_Op_create(bf16_sum, 1, &own[0]));
-        HT_MPI(MPI_Op_create(bf16_max, 1, &own[1]));
+        HT_MPI(MPI_Op_create(own_sum, 1, &own[0]));
+        HT_MPI(MPI_Op_create(own_max, 1, &own[1]));
         made = 1;
     }
     return own[step->reduction == HT_MAX];

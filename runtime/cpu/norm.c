@@ -111,7 +111,8 @@ static void forward_row(const Forward *f, int64_t r, float *to, const float *fro
 {
     int64_t n = f->x.n;
     float mean = f->mean ? sum_row(from, n) / (float)n : 0.0f, squares = sum_squares(from, n, mean);
-    float rstd = 1.0f / (f->length ? fmaxf(sqrtf(squares), f->eps) : sqrtf(squares / (float)n + f->eps));
+    float length = f->length ? sqrtf(squares) : sqrtf(squares / (float)n + f->eps);
+    float rstd = 1.0f / (f->length && length < f->eps ? f->eps : length);
     if (f->mean)
         f->mean[r] = mean;
     f->rstd[r] = rstd;

@@ -6,13 +6,13 @@
 
 enum { CHUNK = 16384 };
 
-/* The factor that brings the global gradient norm down to `clip`, given its square; 1 where no norm is given. */
+/* The factor that brings the global gradient norm down to `clip`, given its square; 1 where no norm is given, NaN where the norm is. */
 static float clip_factor(const ht_view *norm, float clip)
 {
     if (!norm->data)
         return 1.0f;
     float factor = clip / (sqrtf(*(const float *)norm->data) + 1e-6f);
-    return factor < 1.0f ? factor : 1.0f;
+    return factor > 1.0f ? 1.0f : factor;
 }
 
 typedef struct AdamW {
@@ -69,7 +69,7 @@ CPU_CLONES static void sgd_chunk(float *const to[2], const float *const from[3],
     Sgd c = *s;
 #pragma omp simd
     for (int64_t i = first; i < last; i++) {
-        float velocity = c.momentum * m[i] + g[i] * c.factor + c.decay * p[i];
+        float velocity = (c.momentum == 0 ? 0 : c.momentum * m[i]) + g[i] * c.factor + (c.decay == 0 ? 0 : c.decay * p[i]);
         m1[i] = velocity;
         p1[i] = p[i] - c.rate * velocity;
     }

@@ -129,7 +129,7 @@ static void drop_row(float *y, const float *x, int64_t n, uint64_t seed, uint64_
         int64_t count = n - i < RUN ? n - i : RUN;
         random_bits_fill(bits, seed, stream, start + (uint64_t)i, count);
         for (int64_t j = 0; j < count; j++)
-            y[i + j] = bits[j] < drop.below ? 0.0f : x[i + j] * drop.scale;
+            y[i + j] = x[i + j] * (bits[j] < drop.below ? 0.0f : drop.scale);
     }
 }
 

@@ -10,13 +10,17 @@
 
 enum { IGNORED = -100 }; // PyTorch's ignore_index
 
+/* The largest element; NaN where there is one. */
 CPU_CLONES static float row_peak(const float *x, int64_t n)
 {
     float peak = -INFINITY;
-#pragma omp simd reduction(max : peak)
-    for (int64_t i = 0; i < n; i++)
+    int nan = 0;
+#pragma omp simd reduction(max : peak) reduction(| : nan)
+    for (int64_t i = 0; i < n; i++) {
         peak = x[i] > peak ? x[i] : peak;
-    return peak;
+        nan |= x[i] != x[i];
+    }
+    return nan ? NAN : peak;
 }
 
 CPU_CLONES static void softmax_row(float *restrict y, const float *restrict x, int64_t n, float peak)

@@ -43,7 +43,7 @@ CPU_CLONES static void relu_block(float *restrict to, const float *restrict from
 {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
-        to[i] = from[i] > 0 ? from[i] : 0;
+        to[i] = from[i] <= 0 ? 0 : from[i];
 }
 
 CPU_CLONES static void round_block(uint16_t *restrict to, const float *restrict from, int64_t count)

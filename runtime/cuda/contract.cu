@@ -41,7 +41,7 @@ static __device__ inline void store_float(void *data, ht_dtype dtype, int64_t i,
 static __device__ inline float activate(float x, ht_epilogue epilogue)
 {
     switch (epilogue) {
-    case HT_RELU: return x > 0 ? x : 0;
+    case HT_RELU: return x <= 0 ? 0 : x;
     case HT_GELU: return 0.5f * x * (1 + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
     case HT_NO_EPILOGUE: break;
     }

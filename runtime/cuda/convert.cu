@@ -47,7 +47,7 @@ template <int MOST> struct MoveBatch {
 template <typename T> static __device__ inline void combine(char *to, const char *from, ht_reduction reduction)
 {
     T a = *(const T *)to, b = *(const T *)from;
-    *(T *)to = reduction == HT_SUM ? (T)(a + b) : b > a ? b : a;
+    *(T *)to = reduction == HT_SUM ? (T)(a + b) : b <= a || a != a ? a : b;
 }
 
 static __device__ inline void combine_unit(char *to, const char *from, ht_dtype dtype, ht_reduction reduction)
@@ -59,7 +59,7 @@ static __device__ inline void combine_unit(char *to, const char *from, ht_dtype 
     case HT_I64: combine<int64_t>(to, from, reduction); break;
     case HT_BF16: {
         float a = ht_bf16_load(*(const uint16_t *)to), b = ht_bf16_load(*(const uint16_t *)from);
-        *(uint16_t *)to = ht_bf16_store(reduction == HT_SUM ? a + b : b > a ? b : a);
+        *(uint16_t *)to = ht_bf16_store(reduction == HT_SUM ? a + b : b <= a || a != a ? a : b);
         break;
     }
     }

@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(DROPOUT_THREADS) dropout_device(T *y, const T 
             ht_load(value, x + r * n + first + e);
             CUDA_UNROLL
             for (int v = 0; v < V; v++)
-                value[v] = !training ? value[v] : bits[e + v] < d.drop.below ? 0 : value[v] * d.drop.scale;
+                value[v] = !training ? value[v] : value[v] * (bits[e + v] < d.drop.below ? 0 : d.drop.scale);
             ht_store(y + r * n + first + e, value);
         }
     }

@@ -54,7 +54,8 @@ template <typename T, int V> static __device__ inline void forward_row(const For
 {
     float x[TEAM_ELEMENTS] = {}, weight[TEAM_ELEMENTS], bias[TEAM_ELEMENTS];
     const float mean = row_mean<T, V>(x, f, team, row), squares = row_squares<T, V>(x, f, team, row, mean);
-    const float rstd = 1.0f / (f.length ? fmaxf(sqrtf(squares), f.eps) : sqrtf(squares / (float)team.n + f.eps));
+    const float length = f.length ? sqrtf(squares) : sqrtf(squares / (float)team.n + f.eps);
+    const float rstd = 1.0f / (f.length && length < f.eps ? f.eps : length);
     for (int64_t tile = 0; tile < team.tiles; tile++) {
         if (team.tiles > 1)
             team_load<V>(x, static_cast<const T *>(f.x), row, tile, 0);

@@ -80,10 +80,11 @@ static __device__ inline const Update &update_of(const Update *updates, int64_t 
     return updates[low];
 }
 
-/* The factor that brings the global gradient norm down to `clip`; 1 where no norm is given. */
+/* The factor that brings the global gradient norm down to `clip`; 1 where no norm is given, NaN where the norm is. */
 static __device__ inline float clip_factor(const float *norm, float clip)
 {
-    return norm ? fminf(clip / (sqrtf(*norm) + 1e-6f), 1.0f) : 1.0f;
+    const float factor = norm ? clip / (sqrtf(*norm) + 1e-6f) : 1.0f;
+    return factor > 1.0f ? 1.0f : factor;
 }
 
 /* Runs rule.element(p, g, state..) on N neighbours. */
@@ -195,7 +196,7 @@ struct Sgd {
 
     __device__ float element(float p, float g, float (&state)[STATES]) const
     {
-        state[0] = momentum * state[0] + g * factor + decay * p;
+        state[0] = (momentum == 0 ? 0 : momentum * state[0]) + g * factor + (decay == 0 ? 0 : decay * p);
         return p - rate * state[0];
     }
 };

@@ -19,7 +19,7 @@ static __device__ inline float row_peak(float (&x)[TEAM_ELEMENTS], const T *from
         team_load<V>(x, from, row, tile, -INFINITY);
         CUDA_UNROLL
         for (int e = 0; e < TEAM_ELEMENTS; e++)
-            peak = fmaxf(peak, x[e]);
+            peak = larger(peak, x[e]);
     }
     return team_max(peak);
 }
@@ -119,7 +119,7 @@ template <typename T> __global__ void __launch_bounds__(LONG_ROW_THREADS) row_ma
             ht_load(v, row + i);
             CUDA_UNROLL
             for (int e = 0; e < N; e++)
-                top = fmaxf(top, v[e]);
+                top = larger(top, v[e]);
         });
         top = team_max(top);
         if (threadIdx.x == 0)

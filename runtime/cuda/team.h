@@ -165,10 +165,13 @@ template <int N> static __device__ inline void team_sum(float (&value)[N])
     team_fold(value, [](float a, float b) { return a + b; });
 }
 
+/* The larger one; NaN where one is. */
+static __device__ inline float larger(float a, float b) { return b <= a || a != a ? a : b; }
+
 static __device__ inline float team_max(float value)
 {
     float top[1] = {value};
-    team_fold(top, [](float a, float b) { return fmaxf(a, b); });
+    team_fold(top, [](float a, float b) { return larger(a, b); });
     return top[0];
 }
 

@@ -68,7 +68,7 @@ static float gelu_slope_at(float x)
 static float sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
 UNARY(scale, factor *x, factor)
-UNARY(relu, x > 0 ? x : 0, x > 0 ? 1.0f : 0.0f)
+UNARY(relu, x <= 0 ? 0 : x, x <= 0 ? 0.0f : 1.0f)
 UNARY(gelu, 0.5f * x * (1 + gelu_tanh(x)), gelu_slope_at(x))
 UNARY(silu, x *sigmoid(x), sigmoid(x) * (1 + x * (1 - sigmoid(x))))
 UNARY(exponential, expf(x), y)
@@ -231,7 +231,7 @@ static void nll_backward(Entry *e)
     float *dy = eager_f32(eager_gradient_of(e->result[0]));
     for (int64_t i = 0; i < mass->count; i++) {
         float d = ignored(target, i) ? 0.0f : dy[i];
-        eager_f32(dmass)[i] = d / eager_f32(mass)[i];
+        eager_f32(dmass)[i] = ignored(target, i) ? 0.0f : d / eager_f32(mass)[i];
         eager_f32(dhit)[i] = -d;
         eager_f32(dpeak)[i] = d;
     }
@@ -251,7 +251,7 @@ ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target
     eager_record(nll_backward, 1, &y, 4, operands);
     for (int64_t i = 0; !eager_dry() && i < y->count; i++)
         eager_f32(y)[i] =
-            ignored(operands[3], i) ? 0.0f : logf(eager_f32(operands[0])[i]) + eager_f32(operands[2])[i] - eager_f32(operands[1])[i];
+            ignored(operands[3], i) ? 0.0f : logf(eager_f32(operands[0])[i]) + (eager_f32(operands[2])[i] - eager_f32(operands[1])[i]);
     return eager_tensor(y);
 }
 

@@ -123,7 +123,7 @@ double finish(const Product &p, int64_t batch, int64_t i, int64_t j, double valu
         unsigned char *byte = (unsigned char *)p.desc.aux + bit / 8, one = (unsigned char)(1u << bit % 8);
         *byte = (unsigned char)(value > 0 ? *byte | one : *byte & ~one);
     }
-    return epilogue & with_relu ? (value > 0 ? value : 0) : epilogue & with_gelu ? gelu(value) : value;
+    return epilogue & with_relu ? (value <= 0 ? 0 : value) : epilogue & with_gelu ? gelu(value) : value;
 }
 
 /* Sums of A's or B's rows over the summed index, for gradients of biases. */
