@@ -58,10 +58,20 @@ const char *rows_name(const Rows *rows, int value)
     return value < local->result_count ? local->results[value].name : equations_value(local->rule, value)->name;
 }
 
+/* The type of a value: that of its storage, or that the rule gives a local one, or that of the first result. */
+static DType value_dtype(const Rows *rows, int value)
+{
+    const LocalOp *local = rows->local;
+    const Element *element = &equations_value(local->rule, value)->element;
+    if (value >= local->result_count && element->kind == ELEMENT_FIXED)
+        return (DType)element->index;
+    return local->results[value < local->result_count ? value : 0].value->type.dtype;
+}
+
 const char *rows_type(const Rows *rows, int value)
 {
     const LocalOp *local = rows->local;
-    DType dtype = local->results[value < local->result_count ? value : 0].value->type.dtype;
+    DType dtype = value_dtype(rows, value);
     return value_type(value >= local->result_count && !dtype_is_float(dtype) ? DTYPE_F32 : dtype);
 }
 
@@ -97,7 +107,8 @@ bool rows_stored(const Rows *rows, int value, int loop)
 bool rows_rounds(const Rows *rows, int value)
 {
     const LocalOp *local = rows->local;
-    if (value >= local->result_count || local->results[value].value->type.dtype != DTYPE_BF16)
+    bool given = value < local->result_count || equations_value(local->rule, value)->element.kind == ELEMENT_FIXED;
+    if (!given || value_dtype(rows, value) != DTYPE_BF16)
         return false;
     for (int e = 0; e < local->rule->equation_count; e++)
         if (expr_mentions(rows->expr[e], EXPR_RESULT, value))

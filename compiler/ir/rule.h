@@ -21,7 +21,8 @@
  *   size(f: expr)             the extent of a factor that only results have, over integer arguments and size(f); size(f: +m) adds up a variadic factor
  *   dtype(y: type, x: type)   the element type of a result or operand: an argument of type ht_dtype; one of f32 bf16 f64 i32 i64; an operand, for its
  *                             type; or `wide`: f32 where the operator works in bf16, else the type that it works in. A result without it is as the
- *                             first operand. An operator works in the type of its first floating-point operand without this clause
+ *                             first operand. An operator works in the type of its first floating-point operand without this clause. A value of a `body` in
+ *                             front that is no result is rounded to its type, which must be fixed; without it it is used as it was computed
  *   types(t, ...)             the floating-point types that the kernel of a RULE_CALL works in; without it a program of bf16 gives it f32
  *   shape(argument)           RULE_VIEW: the argument of type ht_dims that gives the result's shape
  *   linear(x, y)              jointly linear: partial values pass when all of these operands are partial alike

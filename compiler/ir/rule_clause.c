@@ -153,8 +153,32 @@ static Access *clause_tensor(RuleParser *parser)
     return index < 0 ? NULL : result >= 0 ? &parser->results.at[index] : &parser->operands.at[index];
 }
 
+/* The value of the clause `body` that the current token names, which is no result; NULL when it names none. */
+static Access *clause_local(RuleParser *parser)
+{
+    for (int i = 0; i < parser->locals.count; i++)
+        if (lex_is(&parser->lexer, parser->locals.at[i].name))
+            return &parser->locals.at[i];
+    return NULL;
+}
+
+/* The type of a value in between: one that is fixed. */
+static bool parse_fixed(RuleParser *parser, Element *element)
+{
+    if (named_dtype(parser) >= 0)
+        return parse_element(parser, element);
+    RULE_ERROR(parser, parser->lexer.token.at, "expected one of f32, bf16, f64, i32, i64, not %s: the value is no result",
+               lex_shown(&parser->lexer));
+    return false;
+}
+
 static bool dtype_item(RuleParser *parser)
 {
+    Access *local = clause_local(parser);
+    if (local) {
+        lex_next(&parser->lexer);
+        return lex_expect(&parser->lexer, ":", "after the value") && parse_fixed(parser, &local->element);
+    }
     Access *access = clause_tensor(parser);
     return access && lex_expect(&parser->lexer, ":", "after the tensor") && parse_element(parser, &access->element);
 }

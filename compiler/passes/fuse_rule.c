@@ -231,13 +231,13 @@ static void text_loops(Text *out, const Composer *composer)
     }
 }
 
-/* The types of results that are not the first operand's. */
+/* The types of results that are not the first operand's, and of values in between that storage would round. */
 static void text_types(Text *out, const Composer *composer)
 {
     DType follows = composer->read.count ? composer->read.at[0].value->type.dtype : DTYPE_F32;
     for (int i = 0; i < composer->made.count; i++) {
         const Item *item = &composer->made.at[i];
-        if (item->given && item->value->type.dtype != follows)
+        if (item->value && item->value->type.dtype != (item->given ? follows : DTYPE_F32))
             text_print(out, " dtype(%s: %s)", item->name, dtype_name(item->value->type.dtype));
     }
 }

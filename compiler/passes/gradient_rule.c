@@ -319,10 +319,10 @@ static const char *rule_text(Deriver *deriver, const Expr *total)
 
 /* ---- the whole ---- */
 
-/* Whether the operator only gives its operand in a narrower type. */
+/* Whether the operator, which the compiler inserted, only gives its operand in a narrower type. */
 static bool is_narrow_copy(const Op *op)
 {
-    return rule_is_copy(op->def->rule) && dtype_is_float(op->operands[0]->type.dtype) &&
+    return !op->def->at.file && rule_is_copy(op->def->rule) && dtype_is_float(op->operands[0]->type.dtype) &&
            dtype_size(op->operands[0]->type.dtype) > dtype_size(op->results[0]->type.dtype);
 }
 
