@@ -1,6 +1,8 @@
 /* What an operator is on one device. */
 #include "emit/emitter.h"
+#include "ir/expr.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -170,6 +172,20 @@ static int term_most(const Expr *expr)
     return expr->kind == EXPR_NEG ? term_most(expr->arg[0]) : 1;
 }
 
+/* Whether an expression divides by the extent of a contracted factor that has none in the whole tensor: a mean of nothing. */
+static bool is_mean_of_nothing(const LocalOp *local, const Expr *expr)
+{
+    const Binding *binding = local->op->binding;
+    for (int f = 0; f < binding->factor_count && expr->kind == EXPR_DIV; f++)
+        if (local->contracted >> f & 1 && !binding->factors[f].extent &&
+            expr_mentions(expr->arg[1], EXPR_SIZE, binding->factors[f].factor))
+            return true;
+    for (int a = 0; a < expr->arg_count; a++)
+        if (is_mean_of_nothing(local, expr->arg[a]))
+            return true;
+    return false;
+}
+
 /* Collects the terms that `expr` adds up; those that read an absent operand are left out. */
 static void collect_terms(LocalOp *local, const Expr *expr, bool minus)
 {
@@ -191,6 +207,8 @@ static void collect_terms(LocalOp *local, const Expr *expr, bool minus)
     for (int k = 0; k < local->operand_count; k++)
         if (operands >> k & 1)
             term->contracted |= bound_factors(&local->op->binding->operands[k]) & local->contracted;
+    if (is_mean_of_nothing(local, expr))
+        *term = (Term){.expr = expr_number(local->module->arena, NAN, "NAN"), .minus = minus};
 }
 
 /* ---- which devices add a term ---- */
