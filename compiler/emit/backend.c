@@ -2,10 +2,13 @@
 
 #include <string.h>
 
-/* <hetu/vector_math.h> has some that vectorise. */
-static const char *const CPU_FUNCTIONS[][2] = {{"expf", "ht_expf"}, {"tanhf", "ht_tanhf"}, {NULL, NULL}};
+/* Maxima and minima keep NaN, as PyTorch's do. */
+#define EXTREMES {"fmaxf", "ht_fmaxf"}, {"fminf", "ht_fminf"}, {"fmax", "ht_fmax"}, {"fmin", "ht_fmin"}
 
-static const char *const CUDA_FUNCTIONS[][2] = {{NULL, NULL}};
+/* <hetu/vector_math.h> has some that vectorise. */
+static const char *const CPU_FUNCTIONS[][2] = {{"expf", "ht_expf"}, {"tanhf", "ht_tanhf"}, EXTREMES, {NULL, NULL}};
+
+static const char *const CUDA_FUNCTIONS[][2] = {EXTREMES, {NULL, NULL}};
 
 static const char *cpu_kernel(const Rule *rule) { return rule->kernel; }
 

@@ -93,6 +93,15 @@ void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count
 /* Sets `count` elements of a result whose operands are empty here: to 0, or to minus infinity (the lowest number) for a maximum. */
 void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum);
 
+/* fmaxf, fminf and their twins of double as rules mean them: NaN where either argument is. */
+HT_INLINE float ht_fmaxf(float a, float b) { return b <= a || a != a ? a : b; }
+
+HT_INLINE float ht_fminf(float a, float b) { return b >= a || a != a ? a : b; }
+
+HT_INLINE double ht_fmax(double a, double b) { return b <= a || a != a ? a : b; }
+
+HT_INLINE double ht_fmin(double a, double b) { return b >= a || a != a ? a : b; }
+
 /* bf16 is stored as the upper half of an f32. */
 HT_INLINE float ht_bf16_load(uint16_t bits)
 {
