@@ -24,19 +24,10 @@ static void emit_float(Text *out, double value, DType dtype)
     text_print(out, value < 0 ? "(%s%s%s)" : "%s%s%s", digits, point ? "" : ".0", dtype == DTYPE_F64 ? "" : "f");
 }
 
-/* The parameter that attribute `index` is. */
-static ParamKind attr_kind(const OpDef *def, int index)
-{
-    for (int p = 0, a = 0; p < def->param_count; p++)
-        if (def->params[p].kind != PARAM_TENSOR && def->params[p].kind != PARAM_TENSORS && a++ == index)
-            return def->params[p].kind;
-    BUG("%s has no argument %d", def->name, index);
-}
-
 static void emit_attr(Text *out, const LocalOp *local, int index)
 {
     const Attr *attr = &local->op->attrs[index];
-    switch (attr_kind(local->op->def, index)) {
+    switch (opdef_attr_kind(local->op->def, index)) {
     case PARAM_FLOAT: emit_float(out, attr->f, local->results[0].value->type.dtype); break;
     case PARAM_INT:
     case PARAM_DTYPE: emit_integer(out, attr->i); break;
@@ -74,7 +65,18 @@ static void emit_leaf(Text *out, const Expr *leaf, void *context)
     }
 }
 
+/* Whether the operator computes in f64. */
+static bool is_wide(const LocalOp *local)
+{
+    bool wide = local->results[0].value->type.dtype == DTYPE_F64;
+    for (int k = 0; k < local->operand_count; k++)
+        wide = wide || (local->operands[k].value && local->operands[k].value->type.dtype == DTYPE_F64);
+    return wide;
+}
+
 void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access, void *context)
 {
+    if (is_wide(local))
+        expr = expr_widened(out->arena, expr);
     expr_print(out, expr, emit_leaf, &(Leaves){local, access, context});
 }

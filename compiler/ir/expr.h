@@ -55,6 +55,9 @@ typedef struct ExprTerm {
 /* The terms of a body, left to right, into `terms`; how many there are, at most `most` are written. */
 int expr_terms(const Expr *body, ExprTerm *terms, int most);
 
+/* The expression with numbers and functions of float turned to double. */
+const Expr *expr_widened(Arena *arena, const Expr *expr);
+
 /* How many arguments the function of math.h takes; 0 when rules cannot call it. The names end with NULL. */
 int expr_function_arity(const char *name);
 const char *const *expr_function_names(void);

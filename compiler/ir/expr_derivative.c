@@ -128,18 +128,21 @@ static const char *without_suffix(Arena *arena, const char *spelling)
     return length && spelling[length - 1] == 'f' ? arena_substring(arena, spelling, length - 1) : spelling;
 }
 
-/* An expression of the table turned to double; `stop` are the parts that came from outside it. */
+/* An expression turned to double; `stop` are parts that stay as they are. */
 static const Expr *widen(Arena *arena, const Expr *expr, const Substitution *stop)
 {
+    bool wide = false;
     if (expr == stop->a || expr == stop->b || expr == stop->y)
         return expr;
     Expr *copy = arena_copy(arena, expr, sizeof *expr);
-    if (expr->kind == EXPR_NUMBER || expr->kind == EXPR_CALL)
+    if (expr->kind == EXPR_NUMBER || (expr->kind == EXPR_CALL && find_function(expr->spelling, &wide) && !wide))
         copy->spelling = without_suffix(arena, expr->spelling);
     for (int i = 0; i < expr->arg_count; i++)
         copy->arg[i] = widen(arena, expr->arg[i], stop);
     return copy;
 }
+
+const Expr *expr_widened(Arena *arena, const Expr *expr) { return widen(arena, expr, &(Substitution){0}); }
 
 /* An expression of the table for a call. */
 static const Expr *of_call(Arena *arena, const Expr *call, const char *text, bool wide)

@@ -17,7 +17,15 @@ int dtype_size(DType dtype)
     return sizes[dtype];
 }
 
-DType dtype_wide(DType dtype) { return dtype == DTYPE_BF16 ? DTYPE_F32 : dtype; }
+DType dtype_wide(DType dtype) { return dtype == DTYPE_BF16 ? DTYPE_F32 : dtype == DTYPE_I32 ? DTYPE_I64 : dtype; }
+
+ParamKind opdef_attr_kind(const OpDef *def, int index)
+{
+    for (int p = 0, a = 0; p < def->param_count; p++)
+        if (def->params[p].kind != PARAM_TENSOR && def->params[p].kind != PARAM_TENSORS && a++ == index)
+            return def->params[p].kind;
+    BUG("%s has no argument %d", def->name, index);
+}
 
 bool dtype_is_float(DType dtype) { return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F64; }
 

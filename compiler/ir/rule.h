@@ -8,7 +8,8 @@
  * (`a..{n}`); `(g r)` merges factors into one dimension. A factor that the results lack is contracted.
  *
  * The forms of a rule:
- *   RULE_BODY   the right side is an expression over accesses, arguments, size(f), numbers and the functions of math.h: it is the operator, one
+ *   RULE_BODY   the right side is an expression over accesses, arguments, size(f), numbers and the functions of math.h (of which fmaxf and fminf give
+ *               NaN where either argument is NaN): it is the operator, one
  *               value an index; contracted factors are summed over (a term without them is added once). The compiler writes the kernel and the gradient.
  *   RULE_CALL   the right side is NAME(access, ...): a C kernel computes it (clause `kernel`), and the clause `grad` names its gradient.
  *   RULE_EQUATIONS   the same without `kernel`: the clause `body` says what is computed, and the compiler writes the kernel.
@@ -20,10 +21,11 @@
  *   offset(f, ...)            the kernel uses where its pieces start and the global extent (they are in the views that it gets)
  *   size(f: expr)             the extent of a factor that only results have, over integer arguments and size(f); size(f: +m) adds up a variadic factor
  *   dtype(y: type, x: type)   the element type of a result or operand: an argument of type ht_dtype; one of f32 bf16 f64 i32 i64; an operand, for its
- *                             type; or `wide`: f32 where the operator works in bf16, else the type that it works in. A result without it is as the
+ *                             type; or `wide`: f32 where the operator works in bf16, i64 for i32, else the type that it works in; of an operand also
+ *                             `integer`: i32 or i64. The operands without it have one type, unless the result has it. A result without it is as the
  *                             first operand. An operator works in the type of its first floating-point operand without this clause. A value of a `body` in
  *                             front that is no result is rounded to its type, which must be fixed; without it it is used as it was computed
- *   types(t, ...)             the floating-point types that the kernel of a RULE_CALL works in; without it a program of bf16 gives it f32
+ *   types(t, ...)             the types that the kernel of a RULE_CALL works in, all operands without `dtype` in the same; without it a program of bf16 gives it f32
  *   shape(argument)           RULE_VIEW: the argument of type ht_dims that gives the result's shape
  *   linear(x, y)              jointly linear: partial values pass when all of these operands are partial alike
  *   inplace(y: x, ...)        the result takes the operand's storage
@@ -115,7 +117,8 @@ typedef enum ElementKind {
     ELEMENT_FIXED,    // DType `index`
     ELEMENT_ARGUMENT, // argument `index` (into the attributes)
     ELEMENT_OPERAND,  // as operand `index`
-    ELEMENT_WIDE      // f32 where the operator works in bf16, else the type that it works in
+    ELEMENT_WIDE,     // the type in which sums over the type that the operator works in are kept
+    ELEMENT_INTEGER   // operands: i32 or i64
 } ElementKind;
 typedef struct Element {
     ElementKind kind;
@@ -191,10 +194,13 @@ bool rule_is_product(const Rule *rule);
 /* The operands that partial sums may pass through together: fills `group` (operand_count entries; 0: none). From clause `linear`, or from the body. */
 void rule_linear(const Rule *rule, int *group);
 
-/* The type in which sums over a type's values are kept: f32 for bf16, else the type itself. */
+/* The type in which sums over a type's values are kept: f32 for bf16, i64 for i32, else the type itself. */
 DType dtype_wide(DType dtype);
 
 bool dtype_is_float(DType dtype);
+
+/* The parameter that attribute `index` of an operator is. */
+ParamKind opdef_attr_kind(const OpDef *def, int index);
 
 /* The name of a dtype, "f32", and its bytes. */
 const char *dtype_name(DType dtype);

@@ -114,11 +114,12 @@ static int named_dtype(const RuleParser *parser)
 
 static bool unknown_element(RuleParser *parser)
 {
-    const char **names = arena_array(parser->arena, const char *, DTYPE_COUNT + 1 + parser->operands.count);
+    const char **names = arena_array(parser->arena, const char *, DTYPE_COUNT + 2 + parser->operands.count);
     int count = 0;
     for (; count < DTYPE_COUNT; count++)
         names[count] = dtype_name((DType)count);
     names[count++] = "wide";
+    names[count++] = "integer";
     for (int i = 0; i < parser->operands.count; i++)
         names[count++] = parser->operands.at[i].name;
     rule_unknown(parser, parser->lexer.token.at, "an element type, nor an operand, nor a parameter of type ht_dtype",
@@ -127,7 +128,7 @@ static bool unknown_element(RuleParser *parser)
 }
 
 /* What stands behind the colon of the clause dtype. */
-static bool parse_element(RuleParser *parser, Element *element)
+static bool parse_element(RuleParser *parser, Element *element, bool of_operand)
 {
     char *name = lex_spelling(&parser->lexer);
     int dtype = named_dtype(parser), attr = rule_attr(parser, name, PARAM_DTYPE, PARAM_DTYPE), operand = rule_operand(parser, name);
@@ -139,6 +140,8 @@ static bool parse_element(RuleParser *parser, Element *element)
         *element = (Element){ELEMENT_OPERAND, operand};
     else if (lex_is(&parser->lexer, "wide"))
         *element = (Element){ELEMENT_WIDE, 0};
+    else if (of_operand && lex_is(&parser->lexer, "integer"))
+        *element = (Element){ELEMENT_INTEGER, 0};
     else
         return unknown_element(parser);
     lex_next(&parser->lexer);
@@ -166,7 +169,7 @@ static Access *clause_local(RuleParser *parser)
 static bool parse_fixed(RuleParser *parser, Element *element)
 {
     if (named_dtype(parser) >= 0)
-        return parse_element(parser, element);
+        return parse_element(parser, element, false);
     RULE_ERROR(parser, parser->lexer.token.at, "expected one of f32, bf16, f64, i32, i64, not %s: the value is no result",
                lex_shown(&parser->lexer));
     return false;
@@ -179,15 +182,16 @@ static bool dtype_item(RuleParser *parser)
         lex_next(&parser->lexer);
         return lex_expect(&parser->lexer, ":", "after the value") && parse_fixed(parser, &local->element);
     }
+    bool of_operand = rule_result(parser, lex_spelling(&parser->lexer)) < 0;
     Access *access = clause_tensor(parser);
-    return access && lex_expect(&parser->lexer, ":", "after the tensor") && parse_element(parser, &access->element);
+    return access && lex_expect(&parser->lexer, ":", "after the tensor") && parse_element(parser, &access->element, of_operand);
 }
 
 static bool types_item(RuleParser *parser)
 {
     int dtype = named_dtype(parser);
-    if (dtype < 0 || !dtype_is_float((DType)dtype)) {
-        RULE_ERROR(parser, parser->lexer.token.at, "expected f32, bf16 or f64, not %s", lex_shown(&parser->lexer));
+    if (dtype < 0) {
+        RULE_ERROR(parser, parser->lexer.token.at, "expected one of f32, bf16, f64, i32, i64, not %s", lex_shown(&parser->lexer));
         return false;
     }
     parser->types |= 1u << dtype;

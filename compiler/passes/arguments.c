@@ -18,17 +18,9 @@ static const Expr *float_number(Arena *arena, double value, bool wide)
     return expr_number(arena, value, arena_format(arena, "%s%s%s", digits, point, wide ? "" : "f"));
 }
 
-static ParamKind attr_kind(const OpDef *def, int attr)
-{
-    for (int i = 0; i < def->param_count; i++)
-        if (def->params[i].kind != PARAM_TENSOR && def->params[i].kind != PARAM_TENSORS && attr-- == 0)
-            return def->params[i].kind;
-    BUG("%s has no such argument", def->name);
-}
-
 const Expr *argument_number(Arena *arena, const Op *op, int attr)
 {
-    if (attr_kind(op->def, attr) == PARAM_FLOAT)
+    if (opdef_attr_kind(op->def, attr) == PARAM_FLOAT)
         return float_number(arena, op->attrs[attr].f, op->results[0]->type.dtype == DTYPE_F64);
     return expr_number(arena, (double)op->attrs[attr].i, NULL);
 }

@@ -52,7 +52,7 @@ ht_tensor ht_scale(ht_tensor x, float factor);
 ht_tensor ht_relu(ht_tensor x);
 
 /* The tanh approximation. */
-#pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) epilogue(HT_GELU)
+#pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) epilogue(HT_GELU)
 ht_tensor ht_gelu(ht_tensor x);
 
 #pragma hspmd op y[i..] = x[i..] / (1 + expf(-x[i..]))
@@ -117,7 +117,7 @@ ht_layer_norm_backward_result ht_layer_norm_backward(ht_tensor dy, ht_tensor x, 
 
 /* What flows back through mean and rstd. */
 #pragma hspmd op dx[r.., c] = dmean[r..] / size(c) - drstd[r..] * rstd[r..] * rstd[r..] * rstd[r..] * (x[r.., c] - mean[r..]) / size(c) \
-    dtype(dx: x, mean: wide, rstd: wide, dmean: wide, drstd: wide) grad(none)
+    dtype(dx: x, mean: wide, rstd: wide, dmean: wide, drstd: wide) types(f32, bf16) grad(none)
 ht_tensor ht_layer_norm_stats_backward(ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor dmean, ht_tensor drstd);
 
 static inline void ht_layer_norm_gradient(ht_grad *g)
@@ -156,7 +156,7 @@ ht_rms_norm_backward_result ht_rms_norm_backward(ht_tensor dy, ht_tensor x, ht_t
 
 /* What flows back through rstd. */
 #pragma hspmd op dx[r.., c] = -drstd[r..] * rstd[r..] * rstd[r..] * rstd[r..] * x[r.., c] / size(c) \
-    dtype(dx: x, rstd: wide, drstd: wide) grad(none)
+    dtype(dx: x, rstd: wide, drstd: wide) types(f32, bf16) grad(none)
 ht_tensor ht_rms_norm_stats_backward(ht_tensor x, ht_tensor rstd, ht_tensor drstd);
 
 static inline void ht_rms_norm_gradient(ht_grad *g)
@@ -190,7 +190,7 @@ ht_tensor ht_l2_norm_backward(ht_tensor dy, ht_tensor y, ht_tensor rnorm, float 
 
 /* What flows back through rnorm: nothing where eps is the larger. */
 #pragma hspmd op dx[r.., c] = rnorm[r..] < 1 / eps ? -drnorm[r..] * rnorm[r..] * rnorm[r..] * y[r.., c] : 0 \
-    dtype(dx: y, rnorm: wide, drnorm: wide) linear(drnorm) grad(none)
+    dtype(dx: y, rnorm: wide, drnorm: wide) linear(drnorm) types(f32, bf16) grad(none)
 ht_tensor ht_l2_norm_stats_backward(ht_tensor y, ht_tensor rnorm, ht_tensor drnorm, float eps);
 
 static inline void ht_l2_norm_gradient(ht_grad *g)
@@ -208,12 +208,12 @@ static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
 
 /* y[b] = table[id[b]]; ids are i32 or i64. Where the rows are cut, a device gives zeros for rows that it lacks. */
 #pragma hspmd op y[b.., e] = embedding(table[v, e], id[b..]) \
-    reduction(+: v) offset(v, b) linear(table) types(f32, bf16, f64) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
+    reduction(+: v) offset(v, b) linear(table) dtype(id: integer) types(f32, bf16, f64) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
 ht_tensor ht_embedding_at(ht_tensor table, ht_tensor id);
 
 /* The sum of the rows of dy that name each row of the table. */
 #pragma hspmd op dtable[v, e] = embedding_backward(dy[b.., e], id[b..]) \
-    size(v: rows) reduction(+: b) offset(v, b) linear(dy) dtype(dtable: wide) types(f32, bf16) kernel(ht_embedding_backward_kernel) grad(none)
+    size(v: rows) reduction(+: b) offset(v, b) linear(dy) dtype(dtable: wide, id: integer) types(f32, bf16) kernel(ht_embedding_backward_kernel) grad(none)
 ht_tensor ht_embedding_backward(ht_tensor dy, ht_tensor id, int64_t rows);
 
 static inline void ht_embedding_gradient(ht_grad *g)
@@ -233,7 +233,7 @@ static inline ht_tensor ht_embedding(ht_tensor table, ht_tensor id)
 /* Rotary position embedding: the pair (x[i], x[i + d/2]) turns by position * base^(-2i/d), the convention of LLaMA's published weights
  * for Transformers. The position is the index along s, or the given integer; direction -1 turns back. d is even. */
 #pragma hspmd op y[b.., s, h, d] = rope(x[b.., s, h, d], ?position[b.., s]) \
-    replicate(d) offset(s) linear(x) types(f32, bf16) kernel(ht_rope_kernel) grad(ht_rope_gradient)
+    replicate(d) offset(s) linear(x) dtype(position: integer) types(f32, bf16) kernel(ht_rope_kernel) grad(ht_rope_gradient)
 ht_tensor ht_rope_at(ht_tensor x, ht_tensor position, float base, int direction);
 
 static inline void ht_rope_gradient(ht_grad *g)
@@ -262,7 +262,7 @@ typedef struct ht_attention_result {
     ht_tensor y, lse;
 } ht_attention_result;
 #pragma hspmd op y[b.., s, (g r), d], lse[b.., s, (g r)] = attention(q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], ?segments[b.., s]) \
-    replicate(s, t, d) dtype(lse: wide) types(f32, bf16) kernel(ht_attention_kernel) grad(ht_attention_gradient)
+    replicate(s, t, d) dtype(lse: wide, segments: integer) types(f32, bf16) kernel(ht_attention_kernel) grad(ht_attention_gradient)
 ht_attention_result ht_attention_stats(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, bool causal);
 
 typedef struct ht_attention_backward_result {
@@ -270,7 +270,7 @@ typedef struct ht_attention_backward_result {
 } ht_attention_backward_result;
 #pragma hspmd op dq[b.., s, (g r), d], dk[b.., t, g, d], dv[b.., t, g, d] = attention_backward(dy[b.., s, (g r), d], \
     q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], y[b.., s, (g r), d], lse[b.., s, (g r)], ?segments[b.., s], ?dlse[b.., s, (g r)]) \
-    replicate(s, t, d) reduction(+: r) linear(dy, dlse) dtype(lse: wide, dlse: wide) types(f32, bf16) \
+    replicate(s, t, d) reduction(+: r) linear(dy, dlse) dtype(lse: wide, dlse: wide, segments: integer) types(f32, bf16) \
     kernel(ht_attention_backward_kernel) grad(none)
 ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse,
                                                    ht_tensor segments, ht_tensor dlse, bool causal);
@@ -303,11 +303,11 @@ typedef struct ht_mass_result {
     ht_tensor mass, hit;
 } ht_mass_result;
 #pragma hspmd op mass[b..], hit[b..] = mass(x[b.., v], target[b..], peak[b..]) \
-    reduction(+: v) offset(v, b) dtype(mass: wide, hit: wide, peak: wide) types(f32, bf16) kernel(ht_mass_kernel) grad(ht_mass_gradient)
+    reduction(+: v) offset(v, b) dtype(mass: wide, hit: wide, peak: wide, target: integer) types(f32, bf16) kernel(ht_mass_kernel) grad(ht_mass_gradient)
 ht_mass_result ht_mass(ht_tensor x, ht_tensor target, ht_tensor peak);
 
 #pragma hspmd op dx[b.., v] = mass_backward(dmass[b..], dhit[b..], x[b.., v], target[b..], peak[b..]) \
-    offset(v, b) linear(dmass, dhit) dtype(dx: x, dmass: wide, dhit: wide, peak: wide) types(f32, bf16) \
+    offset(v, b) linear(dmass, dhit) dtype(dx: x, dmass: wide, dhit: wide, peak: wide, target: integer) types(f32, bf16) \
     kernel(ht_mass_backward_kernel) grad(none)
 ht_tensor ht_mass_backward(ht_tensor dmass, ht_tensor dhit, ht_tensor x, ht_tensor target, ht_tensor peak);
 
@@ -317,7 +317,7 @@ static inline void ht_mass_gradient(ht_grad *g)
     g->dx[0] = ht_mass_backward(g->dy[0], g->dy[1], g->x[0], g->x[1], g->x[2]);
 }
 
-#pragma hspmd op loss[b..] = target[b..] == -100 ? 0 : logf(mass[b..]) + (peak[b..] - hit[b..]) dtype(loss: mass)
+#pragma hspmd op loss[b..] = target[b..] == -100 ? 0 : logf(mass[b..]) + (peak[b..] - hit[b..]) dtype(loss: mass, hit: mass, peak: mass, target: integer)
 ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target);
 
 /* The loss of each row, -log softmax(logits)[target]; 0 where target is -100. The vocabulary may be cut. */
@@ -351,12 +351,12 @@ static inline ht_tensor ht_transpose(ht_tensor x, int d0, int d1)
 
 /* The elements start to start + length of dimension dim. */
 #pragma hspmd op y[a..{dim}, i, z..] = slice(x[a.., n, z..]) \
-    size(i: length) replicate(n, i) linear(x) types(f32, bf16, f64) kernel(ht_slice_kernel) grad(ht_slice_gradient)
+    size(i: length) replicate(n, i) linear(x) types(f32, bf16, f64, i32, i64) kernel(ht_slice_kernel) grad(ht_slice_gradient)
 ht_tensor ht_slice_at(ht_tensor x, int dim, int64_t start, int64_t length);
 
 /* Zeros along dimension dim up to `extent`, with x from `start` on. */
 #pragma hspmd op y[a..{dim}, n, z..] = pad(x[a.., i, z..]) \
-    size(n: extent) replicate(n, i) linear(x) types(f32, bf16, f64) tiles(ht_concat_at: dim, start) \
+    size(n: extent) replicate(n, i) linear(x) types(f32, bf16, f64, i32, i64) tiles(ht_concat_at: dim, start) \
     kernel(ht_pad_kernel) grad(ht_pad_gradient)
 ht_tensor ht_pad_at(ht_tensor x, int dim, int64_t start, int64_t extent);
 
@@ -378,7 +378,7 @@ static inline ht_tensor ht_slice(ht_tensor x, int dim, int64_t start, int64_t le
 }
 
 #pragma hspmd op y[a..{dim}, n, z..] = concat(xs[][a.., m, z..]) \
-    size(n: +m) replicate(n, m) linear(xs) types(f32, bf16, f64) kernel(ht_concat_kernel) grad(ht_concat_gradient)
+    size(n: +m) replicate(n, m) linear(xs) types(f32, bf16, f64, i32, i64) kernel(ht_concat_kernel) grad(ht_concat_gradient)
 ht_tensor ht_concat_at(ht_tensors xs, int dim);
 
 static inline void ht_concat_gradient(ht_grad *g)

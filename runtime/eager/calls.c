@@ -12,6 +12,8 @@ typedef struct Call {
     ht_application a;
     ht_tensor operand[MAX_OPERANDS];
     ht_attr attr[4];
+    const char *first; // the first of the operands that have one type, and its type
+    ht_dtype dtype;
 } Call;
 
 static Call call_of(const char *name, ht_kernel *kernel, void (*gradient)(ht_grad *))
@@ -21,7 +23,41 @@ static Call call_of(const char *name, ht_kernel *kernel, void (*gradient)(ht_gra
 
 static void add_result(Call *c, ht_dtype dtype, ht_dims dims) { c->a.result[c->a.result_count++] = (ht_result){dtype, dims}; }
 
-static void add_operand(Call *c, ht_tensor x) { c->operand[c->a.operand_count++] = x; }
+/* The types of kernels that compute, and of those that move elements. */
+enum { COMPUTED = 1 << HT_F32 | 1 << HT_BF16, FLOATS = COMPUTED | 1 << HT_F64, ALL = FLOATS | 1 << HT_I32 | 1 << HT_I64 };
+
+/* Notes that an operand has the type that all such operands of the call have, one of `types`. */
+static void note_type(Call *c, const char *name, const ht_node *x, unsigned types)
+{
+    eager_need_types(c->name, name, x, types);
+    if (c->first)
+        eager_need_alike(c->name, c->first, &(ht_node){.dtype = c->dtype}, name, x);
+    c->first = name;
+    c->dtype = x->dtype;
+}
+
+static ht_node *add_typed(Call *c, const char *name, ht_tensor x, unsigned types)
+{
+    ht_node *node = eager_operand(c->name, x);
+    note_type(c, name, node, types);
+    c->operand[c->a.operand_count++] = x;
+    return node;
+}
+
+/* An operand of a type in which sums are kept, or one of integers; both may be absent where the kernel allows it. */
+static void add_wide(Call *c, const char *name, ht_tensor x)
+{
+    if (x.node)
+        eager_need_type(c->name, name, eager_operand(c->name, x), eager_working(c->dtype));
+    c->operand[c->a.operand_count++] = x;
+}
+
+static void add_integers(Call *c, const char *name, ht_tensor x)
+{
+    if (x.node)
+        eager_need_integers(c->name, name, eager_operand(c->name, x));
+    c->operand[c->a.operand_count++] = x;
+}
 
 static void add_integer(Call *c, int64_t i) { c->attr[c->a.attr_count++] = (ht_attr){.i = i}; }
 
@@ -47,12 +83,6 @@ static void need_rank(const Call *c, const ht_node *x, int rank)
 {
     if (x->dims.rank < rank)
         ht_fail("%s: a tensor of shape %s has fewer than %d dimensions", c->name, eager_shape_text(x->dims), rank);
-}
-
-static void need_integers(const Call *c, const ht_node *x)
-{
-    if (x->dtype != HT_I32 && x->dtype != HT_I64)
-        ht_fail("%s: an operand must hold integers of type i32 or i64", c->name);
 }
 
 /* x and z agree in their first `count` dimensions, and z has no others. */
@@ -94,37 +124,33 @@ static int need_dim(const Call *c, const ht_node *x, int dim)
 ht_tensor ht_softmax(ht_tensor x)
 {
     Call c = call_of("ht_softmax", ht_softmax_kernel, ht_softmax_gradient);
-    ht_node *n = eager_operand(c.name, x);
+    ht_node *n = add_typed(&c, "x", x, COMPUTED);
     need_rank(&c, n, 1);
-    add_operand(&c, x);
-    add_result(&c, HT_F32, n->dims);
+    add_result(&c, c.dtype, n->dims);
     return run_one(&c);
 }
 
 ht_tensor ht_softmax_backward(ht_tensor dy, ht_tensor y)
 {
     Call c = call_of("ht_softmax_backward", ht_softmax_backward_kernel, NULL);
-    ht_node *n = eager_operand(c.name, dy);
-    need_same(&c, n, eager_operand(c.name, y));
-    add_operand(&c, dy);
-    add_operand(&c, y);
-    add_result(&c, HT_F32, n->dims);
+    ht_node *n = add_typed(&c, "dy", dy, COMPUTED);
+    need_same(&c, n, add_typed(&c, "y", y, COMPUTED));
+    add_result(&c, c.dtype, n->dims);
     return run_one(&c);
 }
 
 ht_layer_norm_result ht_layer_norm_stats(ht_tensor x, ht_tensor weight, ht_tensor bias, float eps)
 {
     Call c = call_of("ht_layer_norm", ht_layer_norm_kernel, ht_layer_norm_gradient);
-    ht_node *n = eager_operand(c.name, x);
+    ht_node *n = add_typed(&c, "x", x, COMPUTED);
     ht_tensor y[3];
     need_rank(&c, n, 1);
     need_row(&c, n, weight);
     need_row(&c, n, bias);
-    add_operand(&c, x);
-    add_operand(&c, weight);
-    add_operand(&c, bias);
+    add_wide(&c, "weight", weight);
+    add_wide(&c, "bias", bias);
     add_number(&c, eps);
-    add_result(&c, HT_F32, n->dims);
+    add_result(&c, c.dtype, n->dims);
     add_result(&c, HT_F32, without_last(n->dims));
     add_result(&c, HT_F32, without_last(n->dims));
     run(&c, y);
@@ -134,15 +160,13 @@ ht_layer_norm_result ht_layer_norm_stats(ht_tensor x, ht_tensor weight, ht_tenso
 ht_layer_norm_backward_result ht_layer_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor weight)
 {
     Call c = call_of("ht_layer_norm_backward", ht_layer_norm_backward_kernel, NULL);
-    ht_node *n = eager_operand(c.name, x);
+    ht_node *d0 = add_typed(&c, "dy", dy, COMPUTED), *n = add_typed(&c, "x", x, COMPUTED);
     ht_tensor d[3];
-    need_same(&c, n, eager_operand(c.name, dy));
-    add_operand(&c, dy);
-    add_operand(&c, x);
-    add_operand(&c, mean);
-    add_operand(&c, rstd);
-    add_operand(&c, weight);
-    add_result(&c, HT_F32, n->dims);
+    need_same(&c, n, d0);
+    add_wide(&c, "mean", mean);
+    add_wide(&c, "rstd", rstd);
+    add_wide(&c, "weight", weight);
+    add_result(&c, c.dtype, n->dims);
     add_result(&c, HT_F32, ht_shape(n->dims.extent[n->dims.rank - 1]));
     add_result(&c, HT_F32, ht_shape(n->dims.extent[n->dims.rank - 1]));
     run(&c, d);
@@ -152,14 +176,13 @@ ht_layer_norm_backward_result ht_layer_norm_backward(ht_tensor dy, ht_tensor x, 
 ht_rms_norm_result ht_rms_norm_stats(ht_tensor x, ht_tensor weight, float eps)
 {
     Call c = call_of("ht_rms_norm", ht_rms_norm_kernel, ht_rms_norm_gradient);
-    ht_node *n = eager_operand(c.name, x);
+    ht_node *n = add_typed(&c, "x", x, COMPUTED);
     ht_tensor y[2];
     need_rank(&c, n, 1);
     need_row(&c, n, weight);
-    add_operand(&c, x);
-    add_operand(&c, weight);
+    add_wide(&c, "weight", weight);
     add_number(&c, eps);
-    add_result(&c, HT_F32, n->dims);
+    add_result(&c, c.dtype, n->dims);
     add_result(&c, HT_F32, without_last(n->dims));
     run(&c, y);
     return (ht_rms_norm_result){y[0], y[1]};
@@ -168,14 +191,12 @@ ht_rms_norm_result ht_rms_norm_stats(ht_tensor x, ht_tensor weight, float eps)
 ht_rms_norm_backward_result ht_rms_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor rstd, ht_tensor weight)
 {
     Call c = call_of("ht_rms_norm_backward", ht_rms_norm_backward_kernel, NULL);
-    ht_node *n = eager_operand(c.name, x);
+    ht_node *d0 = add_typed(&c, "dy", dy, COMPUTED), *n = add_typed(&c, "x", x, COMPUTED);
     ht_tensor d[2];
-    need_same(&c, n, eager_operand(c.name, dy));
-    add_operand(&c, dy);
-    add_operand(&c, x);
-    add_operand(&c, rstd);
-    add_operand(&c, weight);
-    add_result(&c, HT_F32, n->dims);
+    need_same(&c, n, d0);
+    add_wide(&c, "rstd", rstd);
+    add_wide(&c, "weight", weight);
+    add_result(&c, c.dtype, n->dims);
     add_result(&c, HT_F32, ht_shape(n->dims.extent[n->dims.rank - 1]));
     run(&c, d);
     return (ht_rms_norm_backward_result){d[0], d[1]};
@@ -184,12 +205,11 @@ ht_rms_norm_backward_result ht_rms_norm_backward(ht_tensor dy, ht_tensor x, ht_t
 ht_l2_norm_result ht_l2_norm_stats(ht_tensor x, float eps)
 {
     Call c = call_of("ht_l2_norm", ht_l2_norm_kernel, ht_l2_norm_gradient);
-    ht_node *n = eager_operand(c.name, x);
+    ht_node *n = add_typed(&c, "x", x, COMPUTED);
     ht_tensor y[2];
     need_rank(&c, n, 1);
-    add_operand(&c, x);
     add_number(&c, eps);
-    add_result(&c, HT_F32, n->dims);
+    add_result(&c, c.dtype, n->dims);
     add_result(&c, HT_F32, without_last(n->dims));
     run(&c, y);
     return (ht_l2_norm_result){y[0], y[1]};
@@ -198,13 +218,11 @@ ht_l2_norm_result ht_l2_norm_stats(ht_tensor x, float eps)
 ht_tensor ht_l2_norm_backward(ht_tensor dy, ht_tensor y, ht_tensor rnorm, float eps)
 {
     Call c = call_of("ht_l2_norm_backward", ht_l2_norm_backward_kernel, NULL);
-    ht_node *n = eager_operand(c.name, dy);
-    need_same(&c, n, eager_operand(c.name, y));
-    add_operand(&c, dy);
-    add_operand(&c, y);
-    add_operand(&c, rnorm);
+    ht_node *n = add_typed(&c, "dy", dy, COMPUTED);
+    need_same(&c, n, add_typed(&c, "y", y, COMPUTED));
+    add_wide(&c, "rnorm", rnorm);
     add_number(&c, eps);
-    add_result(&c, HT_F32, n->dims);
+    add_result(&c, c.dtype, n->dims);
     return run_one(&c);
 }
 
@@ -222,25 +240,22 @@ static ht_dims with_last(const Call *c, ht_dims dims, int64_t extent)
 ht_tensor ht_embedding_at(ht_tensor table, ht_tensor id)
 {
     Call c = call_of("ht_embedding", ht_embedding_kernel, ht_embedding_gradient);
-    ht_node *t = eager_operand(c.name, table), *n = eager_operand_any(c.name, id);
-    need_integers(&c, n);
+    ht_node *t = add_typed(&c, "table", table, FLOATS), *n = eager_operand(c.name, id);
+    add_integers(&c, "id", id);
     if (t->dims.rank != 2)
         ht_fail("%s: the table has two dimensions, not shape %s", c.name, eager_shape_text(t->dims));
-    add_operand(&c, table);
-    add_operand(&c, id);
-    add_result(&c, HT_F32, with_last(&c, n->dims, t->dims.extent[1]));
+    add_result(&c, c.dtype, with_last(&c, n->dims, t->dims.extent[1]));
     return run_one(&c);
 }
 
 ht_tensor ht_embedding_backward(ht_tensor dy, ht_tensor id, int64_t rows)
 {
     Call c = call_of("ht_embedding_backward", ht_embedding_backward_kernel, NULL);
-    ht_node *d = eager_operand(c.name, dy), *n = eager_operand_any(c.name, id);
+    ht_node *d = add_typed(&c, "dy", dy, COMPUTED), *n = eager_operand(c.name, id);
     need_rank(&c, d, 1);
     if (memcmp(d->dims.extent, n->dims.extent, (size_t)n->dims.rank * sizeof(int64_t)) != 0 || d->dims.rank != n->dims.rank + 1)
         eager_mismatch(c.name, d, n, "the leading dimensions differ");
-    add_operand(&c, dy);
-    add_operand(&c, id);
+    add_integers(&c, "id", id);
     add_integer(&c, rows);
     add_result(&c, HT_F32, ht_shape(rows, d->dims.extent[d->dims.rank - 1]));
     return run_one(&c);
@@ -249,19 +264,16 @@ ht_tensor ht_embedding_backward(ht_tensor dy, ht_tensor id, int64_t rows)
 ht_tensor ht_rope_at(ht_tensor x, ht_tensor position, float base, int direction)
 {
     Call c = call_of("ht_rope", ht_rope_kernel, ht_rope_gradient);
-    ht_node *n = eager_operand(c.name, x);
+    ht_node *n = add_typed(&c, "x", x, COMPUTED);
     need_rank(&c, n, 3);
     if (n->dims.extent[n->dims.rank - 1] % 2 != 0)
         ht_fail("%s: the last dimension of shape %s must be even", c.name, eager_shape_text(n->dims));
-    if (position.node) {
-        need_integers(&c, position.node);
+    add_integers(&c, "position", position);
+    if (position.node)
         need_leading(&c, n, position.node, n->dims.rank - 2);
-    }
-    add_operand(&c, x);
-    add_operand(&c, position);
     add_number(&c, base);
     add_integer(&c, direction);
-    add_result(&c, HT_F32, n->dims);
+    add_result(&c, c.dtype, n->dims);
     return run_one(&c);
 }
 
@@ -278,7 +290,6 @@ static void check_attention(const Call *c, const ht_node *q, const ht_node *k, c
         eager_mismatch(c->name, q, k, "the query heads are no multiple of the key-value heads");
     if (!segments)
         return;
-    need_integers(c, segments);
     need_leading(c, q, segments, r - 2);
     if (q->dims.extent[r - 3] != k->dims.extent[r - 3])
         eager_mismatch(c->name, q, k, "with segments there are as many keys as queries");
@@ -287,15 +298,12 @@ static void check_attention(const Call *c, const ht_node *q, const ht_node *k, c
 ht_attention_result ht_attention_stats(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, bool causal)
 {
     Call c = call_of("ht_attention", ht_attention_kernel, ht_attention_gradient);
-    ht_node *n = eager_operand(c.name, q);
+    ht_node *n = add_typed(&c, "q", q, COMPUTED), *keys = add_typed(&c, "k", k, COMPUTED), *values = add_typed(&c, "v", v, COMPUTED);
     ht_tensor y[2];
-    check_attention(&c, n, eager_operand(c.name, k), eager_operand(c.name, v), segments.node);
-    add_operand(&c, q);
-    add_operand(&c, k);
-    add_operand(&c, v);
-    add_operand(&c, segments);
+    add_integers(&c, "segments", segments);
+    check_attention(&c, n, keys, values, segments.node);
     add_integer(&c, causal);
-    add_result(&c, HT_F32, n->dims);
+    add_result(&c, c.dtype, n->dims);
     add_result(&c, HT_F32, without_last(n->dims));
     run(&c, y);
     return (ht_attention_result){y[0], y[1]};
@@ -305,19 +313,19 @@ ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht
                                                    ht_tensor segments, ht_tensor dlse, bool causal)
 {
     Call c = call_of("ht_attention_backward", ht_attention_backward_kernel, NULL);
-    const ht_tensor operands[] = {dy, q, k, v, y, lse};
-    ht_node *n = eager_operand(c.name, q), *keys = eager_operand(c.name, k);
+    ht_node *d0 = add_typed(&c, "dy", dy, COMPUTED), *n = add_typed(&c, "q", q, COMPUTED), *keys = add_typed(&c, "k", k, COMPUTED);
+    ht_node *values = add_typed(&c, "v", v, COMPUTED);
     ht_tensor d[3];
-    need_same(&c, n, eager_operand(c.name, dy));
-    check_attention(&c, n, keys, eager_operand(c.name, v), segments.node);
-    for (int i = 0; i < 6; i++)
-        add_operand(&c, operands[i]);
-    add_operand(&c, segments);
-    add_operand(&c, dlse);
+    need_same(&c, n, d0);
+    need_same(&c, n, add_typed(&c, "y", y, COMPUTED));
+    add_wide(&c, "lse", lse);
+    add_integers(&c, "segments", segments);
+    check_attention(&c, n, keys, values, segments.node);
+    add_wide(&c, "dlse", dlse);
     add_integer(&c, causal);
-    add_result(&c, HT_F32, n->dims);
-    add_result(&c, HT_F32, keys->dims);
-    add_result(&c, HT_F32, keys->dims);
+    add_result(&c, c.dtype, n->dims);
+    add_result(&c, c.dtype, keys->dims);
+    add_result(&c, c.dtype, keys->dims);
     run(&c, d);
     return (ht_attention_backward_result){d[0], d[1], d[2]};
 }
@@ -326,25 +334,22 @@ ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht
 
 ht_tensor ht_row_max(ht_tensor x)
 {
-    Call c = call_of("ht_cross_entropy", ht_row_max_kernel, NULL);
-    ht_node *n = eager_operand(c.name, x);
+    Call c = call_of("ht_row_max", ht_row_max_kernel, NULL);
+    ht_node *n = add_typed(&c, "x", x, COMPUTED);
     need_rank(&c, n, 1);
-    add_operand(&c, x);
     add_result(&c, HT_F32, without_last(n->dims));
     return run_one(&c);
 }
 
 ht_mass_result ht_mass(ht_tensor x, ht_tensor target, ht_tensor peak)
 {
-    Call c = call_of("ht_cross_entropy", ht_mass_kernel, ht_mass_gradient);
-    ht_node *n = eager_operand(c.name, x), *t = eager_operand_any(c.name, target);
+    Call c = call_of("ht_mass", ht_mass_kernel, ht_mass_gradient);
+    ht_node *n = add_typed(&c, "x", x, COMPUTED), *t = eager_operand(c.name, target);
     ht_tensor y[2];
     need_rank(&c, n, 1);
-    need_integers(&c, t);
+    add_integers(&c, "target", target);
     need_leading(&c, n, t, n->dims.rank - 1);
-    add_operand(&c, x);
-    add_operand(&c, target);
-    add_operand(&c, peak);
+    add_wide(&c, "peak", peak);
     add_result(&c, HT_F32, t->dims);
     add_result(&c, HT_F32, t->dims);
     run(&c, y);
@@ -354,10 +359,13 @@ ht_mass_result ht_mass(ht_tensor x, ht_tensor target, ht_tensor peak)
 ht_tensor ht_mass_backward(ht_tensor dmass, ht_tensor dhit, ht_tensor x, ht_tensor target, ht_tensor peak)
 {
     Call c = call_of("ht_mass_backward", ht_mass_backward_kernel, NULL);
-    const ht_tensor operands[] = {dmass, dhit, x, target, peak};
-    for (int i = 0; i < 5; i++)
-        add_operand(&c, operands[i]);
-    add_result(&c, HT_F32, eager_operand(c.name, x)->dims);
+    note_type(&c, "x", eager_operand(c.name, x), COMPUTED);
+    add_wide(&c, "dmass", dmass);
+    add_wide(&c, "dhit", dhit);
+    ht_node *n = add_typed(&c, "x", x, COMPUTED);
+    add_integers(&c, "target", target);
+    add_wide(&c, "peak", peak);
+    add_result(&c, c.dtype, n->dims);
     return run_one(&c);
 }
 
@@ -374,45 +382,43 @@ static void cast_gradient(ht_grad *g)
 ht_tensor ht_cast(ht_tensor x, ht_dtype dtype)
 {
     Call c = call_of("ht_cast", ht_cast_kernel, cast_gradient);
-    add_operand(&c, x);
+    ht_node *n = add_typed(&c, "x", x, ALL);
     add_integer(&c, dtype);
-    add_result(&c, dtype, eager_operand_any(c.name, x)->dims);
+    add_result(&c, dtype, n->dims);
     return run_one(&c);
 }
 
 ht_tensor ht_slice_at(ht_tensor x, int dim, int64_t start, int64_t length)
 {
     Call c = call_of("ht_slice", ht_slice_kernel, ht_slice_gradient);
-    ht_node *n = eager_operand_any(c.name, x);
+    ht_node *n = add_typed(&c, "x", x, ALL);
     ht_dims dims = n->dims;
     need_dim(&c, n, dim);
     if (start < 0 || length < 0 || start + length > dims.extent[dim])
         ht_fail("%s: elements %ld to %ld of dimension %d are outside shape %s", c.name, (long)start, (long)(start + length), dim,
                 eager_shape_text(dims));
     dims.extent[dim] = length;
-    add_operand(&c, x);
     add_integer(&c, dim);
     add_integer(&c, start);
     add_integer(&c, length);
-    add_result(&c, n->dtype, dims);
+    add_result(&c, c.dtype, dims);
     return run_one(&c);
 }
 
 ht_tensor ht_pad_at(ht_tensor x, int dim, int64_t start, int64_t extent)
 {
     Call c = call_of("ht_pad", ht_pad_kernel, ht_pad_gradient);
-    ht_node *n = eager_operand_any(c.name, x);
+    ht_node *n = add_typed(&c, "x", x, ALL);
     ht_dims dims = n->dims;
     need_dim(&c, n, dim);
     if (start < 0 || start + dims.extent[dim] > extent)
         ht_fail("%s: shape %s does not fit at %ld into extent %ld of dimension %d", c.name, eager_shape_text(dims), (long)start,
                 (long)extent, dim);
     dims.extent[dim] = extent;
-    add_operand(&c, x);
     add_integer(&c, dim);
     add_integer(&c, start);
     add_integer(&c, extent);
-    add_result(&c, n->dtype, dims);
+    add_result(&c, c.dtype, dims);
     return run_one(&c);
 }
 
@@ -421,21 +427,22 @@ ht_tensor ht_concat_at(ht_tensors xs, int dim)
     Call c = call_of("ht_concat", ht_concat_kernel, ht_concat_gradient);
     if (xs.count < 1)
         ht_fail("%s: nothing to put together", c.name);
-    ht_node *first = eager_operand_any(c.name, xs.at[0]);
+    ht_node *first = eager_operand(c.name, xs.at[0]);
     ht_dims dims = first->dims;
     dims.extent[need_dim(&c, first, dim)] = 0;
     for (int k = 0; k < xs.count; k++) {
-        ht_node *x = eager_operand_any(c.name, xs.at[k]);
+        ht_node *x = eager_operand(c.name, xs.at[k]);
         ht_dims other = x->dims;
-        if (other.rank != dims.rank || x->dtype != first->dtype)
-            eager_mismatch(c.name, first, x, "they must agree in type and but for the joined dimension");
+        note_type(&c, "xs", x, ALL);
+        if (other.rank != dims.rank)
+            eager_mismatch(c.name, first, x, "they must agree but for the joined dimension");
         dims.extent[dim] += other.extent[dim];
         other.extent[dim] = first->dims.extent[dim];
         if (!eager_same_shape(other, first->dims))
             eager_mismatch(c.name, first, x, "they must agree but for the joined dimension");
     }
     add_integer(&c, dim);
-    add_result(&c, first->dtype, dims);
+    add_result(&c, c.dtype, dims);
     c.a.operand = xs.at;
     c.a.operand_count = xs.count;
     c.a.attr = c.attr;
@@ -456,12 +463,12 @@ ht_tensor ht_iota(int64_t n, ht_dtype dtype)
 ht_tensor ht_dropout_at(ht_tensor x, float p, int64_t stream)
 {
     Call c = call_of("ht_dropout", ht_dropout_kernel, ht_dropout_gradient);
+    ht_node *n = add_typed(&c, "x", x, COMPUTED);
     if (!(p >= 0 && p <= 1))
         ht_fail("%s: a probability of %g", c.name, (double)p);
-    add_operand(&c, x);
     add_number(&c, p);
     add_integer(&c, stream);
-    add_result(&c, HT_F32, eager_operand(c.name, x)->dims);
+    add_result(&c, c.dtype, n->dims);
     return run_one(&c);
 }
 

@@ -168,24 +168,6 @@ float *eager_f32(ht_node *node) { return eager_data(node); }
 
 bool eager_dry(void) { return eager_run.dry; }
 
-ht_node *eager_operand_any(const char *operator, ht_tensor x)
-{
-    if (!x.node)
-        ht_fail("%s: an operand is absent (HT_NONE)", operator);
-    if (x.node->evaluation != eager_run.evaluation)
-        ht_fail("%s: an operand is of an earlier step, or of another program; a model keeps no tensors", operator);
-    eager_run.operator= operator;
-    x.node->used = true;
-    return x.node;
-}
-
-ht_node *eager_operand(const char *operator, ht_tensor x)
-{
-    if (eager_operand_any(operator, x)->dtype != HT_F32)
-        ht_fail("%s: an operand is not of type f32; cast it first", operator);
-    return x.node;
-}
-
 /* ---- the tape ---- */
 
 Entry *eager_record(void (*backward)(Entry *), int result_count, ht_node *const *results, int operand_count, ht_node *const *operands)
@@ -203,7 +185,7 @@ Entry *eager_record(void (*backward)(Entry *), int result_count, ht_node *const 
         entry->operand[i] = operands[i];
     for (int i = 0; i < result_count; i++) {
         entry->result[i] = results[i];
-        results[i]->needs_gradient = results[i]->dtype != HT_I32 && results[i]->dtype != HT_I64;
+        results[i]->needs_gradient = !eager_is_integer(results[i]);
     }
     if (current->entry_count == current->entry_room) {
         current->entry_room = current->entry_room ? 2 * current->entry_room : 256;
@@ -245,9 +227,11 @@ void eager_add_gradient(ht_node *node, ht_node *gradient)
 {
     if (!node || !node->needs_gradient || !gradient)
         return;
-    if (!eager_same_shape(node->dims, gradient->dims) || node->dtype != gradient->dtype)
-        ht_fail("a gradient of shape %s for a tensor of shape %s, or of another type", eager_shape_text(gradient->dims),
+    if (!eager_same_shape(node->dims, gradient->dims) || eager_is_integer(gradient))
+        ht_fail("a gradient of shape %s for a tensor of shape %s, or one of integers", eager_shape_text(gradient->dims),
                 eager_shape_text(node->dims));
+    if (node->dtype != gradient->dtype)
+        gradient = ht_cast(eager_tensor(gradient), node->dtype).node;
     if (!node->gradient) {
         node->gradient = gradient;
         return;

@@ -52,9 +52,8 @@ float *eager_f32(ht_node *node);
 /* Whether this evaluation only finds shapes. */
 bool eager_dry(void);
 
-/* The node of an operand, which must be present and f32 (`any`: of any type). */
+/* The node of an operand, which must be present. */
 ht_node *eager_operand(const char *operator, ht_tensor x);
-ht_node *eager_operand_any(const char *operator, ht_tensor x);
 
 /* Ends the program with both shapes in the message: "ht_add: x (3, 4) and z (5): WHY". */
 _Noreturn void eager_mismatch(const char *operator, const ht_node * x, const ht_node *z, const char *why);
@@ -68,6 +67,26 @@ void eager_check_shape(ht_dims dims);
 
 bool eager_same_shape(ht_dims a, ht_dims b);
 int64_t eager_elements(ht_dims dims);
+
+/* ---- element types ---- */
+
+bool eager_is_integer(const ht_node *node);
+
+/* Each ends the program where an operand's type is not what the operator's rule asks for: one of `types` (a bit a type), `dtype`, an integer,
+ * no integer since the result has fractions, or the same as another's. */
+void eager_need_types(const char *operator, const char *name, const ht_node *node, unsigned types);
+void eager_need_type(const char *operator, const char *name, const ht_node *node, ht_dtype dtype);
+void eager_need_integers(const char *operator, const char *name, const ht_node *node);
+void eager_need_fractions(const char *operator, const char *name, const ht_node *node);
+void eager_need_alike(const char *operator, const char *x_name, const ht_node * x, const char *z_name, const ht_node *z);
+
+/* The type in which elements of a type are computed with, and their sums kept: f32 for bf16, i64 for i32, else the type itself. */
+ht_dtype eager_working(ht_dtype dtype);
+
+/* A node's elements in that type: its own, or a copy. Where to write them, and what to call when they are written. */
+void *eager_read(ht_node *node);
+void *eager_target(ht_node *node);
+void eager_written(ht_node *node, const void *from);
 
 /* ---- the tape ---- */
 

@@ -1,7 +1,7 @@
 // RUN: not %hetucc -c %s -o %t.o 2>&1 | FileCheck %s --strict-whitespace
 #include <hetu/hetu.h>
 
-#pragma hspmd op y[i..] = twice(x[i..]) types(f32, i32) kernel(twice_kernel) grad(none)
+#pragma hspmd op y[i..] = twice(x[i..]) types(f32, i16) kernel(twice_kernel) grad(none)
 ht_tensor twice(ht_tensor x);
 
 static ht_tensor loss(void)
@@ -18,6 +18,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}op-element-types.c:4:52: error: expected f32, bf16 or f64, not 'i32'
-// CHECK-NEXT: {{^}}    4 | #pragma hspmd op y[i..] = twice(x[i..]) types(f32, i32) kernel(twice_kernel) grad(none)
+// CHECK: {{.*}}op-element-types.c:4:52: error: expected one of f32, bf16, f64, i32, i64, not 'i16'
+// CHECK-NEXT: {{^}}    4 | #pragma hspmd op y[i..] = twice(x[i..]) types(f32, i16) kernel(twice_kernel) grad(none)
 // CHECK-NEXT: {{^}}      |                                                    ^

@@ -15,7 +15,7 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}shapes-types.c:8:38: error: ht_softmax: the kernel does not work in f64, the element type of x; convert it first
+// CHECK: {{.*}}shapes-types.c:8:38: error: ht_softmax: the kernel does not work in f64, the element type of x; convert it first with ht_cast
 // CHECK-NEXT: {{^}}    8 |     return ht_mean(ht_linear(ht_cast(ht_softmax(ht_cast(x, HT_F64)), HT_F32), w, HT_NONE));
 // CHECK-NEXT: {{^}}      |                                      ^
 // CHECK-NEXT: {{.*}}shapes-types.c:8:49: note: x is made here: f64[4, 6]
