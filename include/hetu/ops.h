@@ -52,8 +52,19 @@ ht_tensor ht_scale(ht_tensor x, float factor);
 ht_tensor ht_relu(ht_tensor x);
 
 /* The tanh approximation. */
-#pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) epilogue(HT_GELU)
+#pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) epilogue(HT_GELU) grad(ht_gelu_gradient)
 ht_tensor ht_gelu(ht_tensor x);
+
+/* PyTorch's formula, which gives NaN where x * x overflows. */
+#pragma hspmd op dx[i..] = dy[i..] * (0.5f * (1 + tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) + \
+    0.5f * x[i..] * (1 - tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..])) * tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) * \
+    (0.7978845608028654f * (1 + 3 * 0.044715f * x[i..] * x[i..]))) grad(none)
+ht_tensor ht_gelu_backward(ht_tensor dy, ht_tensor x);
+
+static inline void ht_gelu_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_gelu_backward(g->dy[0], g->x[0]);
+}
 
 #pragma hspmd op y[i..] = x[i..] / (1 + expf(-x[i..]))
 ht_tensor ht_silu(ht_tensor x);

@@ -43,13 +43,18 @@ static ht_tensor unary(const Unary *u, ht_tensor x, float factor, void (*backwar
     return eager_tensor(y);
 }
 
+static void fill_slope(const Unary *u, ht_node *dx, ht_node *dy, ht_node *x, ht_node *y, float factor)
+{
+    Backward *slope = eager_working(x->dtype) == HT_F64 ? u->slope64 : u->slope32;
+    void *to = eager_target(dx);
+    slope(to, eager_read(dy), eager_read(x), eager_read(y), x->count, factor);
+    eager_written(dx, to);
+}
+
 static void unary_backward(Entry *e, const Unary *u)
 {
     ht_node *x = e->operand[0], *y = e->result[0], *dx = like(x);
-    Backward *slope = eager_working(x->dtype) == HT_F64 ? u->slope64 : u->slope32;
-    void *to = eager_target(dx);
-    slope(to, eager_read(eager_gradient_of(y)), eager_read(x), eager_read(y), x->count, (float)e->attr[0].f);
-    eager_written(dx, to);
+    fill_slope(u, dx, eager_gradient_of(y), x, y, (float)e->attr[0].f);
     eager_add_gradient(x, dx);
 }
 
@@ -110,6 +115,18 @@ ht_tensor ht_scale(ht_tensor x, float factor) { return unary(&scale_of, x, facto
 ht_tensor ht_relu(ht_tensor x) { return unary(&relu_of, x, 0, relu_backward); }
 
 ht_tensor ht_gelu(ht_tensor x) { return unary(&gelu_of, x, 0, gelu_backward); }
+
+ht_tensor ht_gelu_backward(ht_tensor dy, ht_tensor x)
+{
+    ht_node *d = eager_operand("ht_gelu_backward", dy), *n = eager_operand("ht_gelu_backward", x), *dx = like(n);
+    eager_need_alike("ht_gelu_backward", "dy", d, "x", n);
+    eager_need_fractions("ht_gelu_backward", "dy", d);
+    if (!eager_same_shape(d->dims, n->dims))
+        eager_mismatch("ht_gelu_backward", d, n, "they must be equal");
+    if (!eager_dry())
+        fill_slope(&gelu_of, dx, d, n, n, 0);
+    return eager_tensor(dx);
+}
 
 ht_tensor ht_silu(ht_tensor x) { return unary(&silu_of, x, 0, silu_backward); }
 

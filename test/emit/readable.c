@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 // ROLE-NEXT: readable_mean_1({{.*}}); /* readable.c:28: ht_mean */
 // ROLE-NEXT: }
 // ROLE: void readable_model_loss_train_role0_backward(ht_worker *r)
-// ROLE: readable_mean_dx_gelu_dx_{{[0-9]+}}({{.*}}); /* readable.c:28+27: mean_dx_gelu_dx */
+// ROLE: readable_mean_dx_gelu_backward_{{[0-9]+}}({{.*}}); /* readable.c:28+27: mean_dx_gelu_backward */
 // ROLE: readable_linear_dw_{{[0-9]+}}
 // ROLE: readable_linear_dbias_{{[0-9]+}}
 // ROLE: void readable_model_loss_train_role0_update(ht_worker *r)
@@ -64,11 +64,11 @@ int main(int argc, char **argv)
 // KERNELS: void readable_mean_1(float *y, const float *x)
 // KERNELS: sum += x[k0] / 42L;
 // KERNELS-NEXT: y[0] = (float)sum;
-// KERNELS: /* dx[i0, i1] = mean_dx_gelu_dx(dy[], x[i0, i1])
+// KERNELS: /* dx[i0, i1] = mean_dx_gelu_backward(dy[], x[i0, i1])
 // KERNELS-NEXT: *     body(dx_1[i0, i1] = dy[] / (size(i0) * size(i1));
 // KERNELS-NEXT: *          dx[i0, i1] = dx_1[i0, i1] * (0.5f * (1 + tanhf({{.*}}
 // KERNELS-NEXT: * dy (), x (6, 7) -> dx (6, 7) */
-// KERNELS-NEXT: void readable_mean_dx_gelu_dx_3(float *dx, const float *dy, const float *x)
+// KERNELS-NEXT: void readable_mean_dx_gelu_backward_3(float *dx, const float *dy, const float *x)
 // KERNELS-NEXT: {
 // KERNELS-NEXT: #pragma omp simd
 // KERNELS-NEXT: for (long i0 = 0; i0 < 42; i0++) {

@@ -88,6 +88,11 @@ def one_by_one(bench, source, strategy, ranks, flags):
     return failed
 
 
+def extremes(bench, strategy, ranks, flags=()):
+    """What operators give at zeros, huge numbers, infinities and NaN, against the table of what PyTorch gives."""
+    output_check(launch(built(bench, HERE / "extremes.c", strategy, flags), ranks, HERE / "extremes.txt", check=False))
+
+
 def check(bench, source, strategy, ranks, flags=()):
     try:
         masks = output_check(launch(built(bench, source, strategy, flags), ranks, check=False))
@@ -114,6 +119,15 @@ def tests(bench, a):
             yield f"{source.stem}.{name}", functools.partial(check, bench, source, path, ranks)
             if ":" in name:
                 yield f"{source.stem}.{name}.alone", functools.partial(check, bench, source, path, ranks, ALONE)
+
+
+    yield "extremes.cc", functools.partial(extremes, bench, "cc", 0)
+    yield "extremes.hetucc", functools.partial(extremes, bench, None, 1)
+    yield "extremes.hetucc.alone", functools.partial(extremes, bench, None, 1, ALONE)
+    for name, (ranks, text) in strategies(FACTORS[:2]).items():
+        if ranks == 3 or name == "f0f1":
+            path = strategy_write(bench, f"extremes.{name}", text)
+            yield f"extremes.{name}", functools.partial(extremes, bench, path, ranks)
 
 
 harness.main("operators.all", tests)

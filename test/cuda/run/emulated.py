@@ -84,6 +84,15 @@ def check_lines(bench, name, lines):
     return f"{lines} lines"
 
 
+def check_extremes(bench, flags):
+    """Operators at zeros, huge numbers, infinities and NaN, against the table of what PyTorch gives."""
+    operators = ROOT / "test" / "operators"
+    p = run([bench.compiled(operators / "extremes.c", None, flags), operators / "extremes.txt"], check=False)
+    if p.returncode:
+        raise Failure((p.stdout + p.stderr)[:3000])
+    return p.stdout.splitlines()[-1]
+
+
 def tests(bench, a):
     if a.group == "half":
         for example in ("gpt", "llama"):
@@ -94,6 +103,8 @@ def tests(bench, a):
     if a.group == "odd":
         yield "types", functools.partial(check_lines, bench, "types", 30)  # sums in every element type
         yield "session", functools.partial(check_lines, bench, "session", 6)
+        yield "extremes", functools.partial(check_extremes, bench, ())
+        yield "extremes.alone", functools.partial(check_extremes, bench, ("--no-fuse",))
     for name, *case in cases(a.group):
         both = os.environ.get("HETU_LONG") or case[1] == "single"
         for sgd in (False, True) if both else (False,):
