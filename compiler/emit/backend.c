@@ -3,7 +3,8 @@
 #include <string.h>
 
 /* Maxima and minima keep NaN, as PyTorch's do. */
-#define EXTREMES {"fmaxf", "ht_fmaxf"}, {"fminf", "ht_fminf"}, {"fmax", "ht_fmax"}, {"fmin", "ht_fmin"}
+#define EXTREMES                                                                                                                           \
+    {"fmaxf", "ht_fmaxf"}, {"fminf", "ht_fminf"}, {"fmax", "ht_fmax"}, { "fmin", "ht_fmin" }
 
 /* <hetu/vector_math.h> has some that vectorise. */
 static const char *const CPU_FUNCTIONS[][2] = {{"expf", "ht_expf"}, {"tanhf", "ht_tanhf"}, EXTREMES, {NULL, NULL}};

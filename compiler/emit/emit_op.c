@@ -177,8 +177,7 @@ static bool is_mean_of_nothing(const LocalOp *local, const Expr *expr)
 {
     const Binding *binding = local->op->binding;
     for (int f = 0; f < binding->factor_count && expr->kind == EXPR_DIV; f++)
-        if (local->contracted >> f & 1 && !binding->factors[f].extent &&
-            expr_mentions(expr->arg[1], EXPR_SIZE, binding->factors[f].factor))
+        if (local->contracted >> f & 1 && !binding->factors[f].extent && expr_mentions(expr->arg[1], EXPR_SIZE, binding->factors[f].factor))
             return true;
     for (int a = 0; a < expr->arg_count; a++)
         if (is_mean_of_nothing(local, expr->arg[a]))

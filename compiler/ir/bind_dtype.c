@@ -86,8 +86,8 @@ static void check_given(Binder *binder, const Typing *typing)
         DType wanted = element_dtype(typing, &access->element), is = operand_dtype(typing, i);
         if (is == wanted)
             continue;
-        ERROR(binder, "%s: the element type of %s is %s, but must be %s here; convert it first with ht_cast", binder->def->name, access->name,
-              dtype_name(is), dtype_name(wanted));
+        ERROR(binder, "%s: the element type of %s is %s, but must be %s here; convert it first with ht_cast", binder->def->name,
+              access->name, dtype_name(is), dtype_name(wanted));
         bind_note_value(binder, i);
     }
 }
@@ -123,7 +123,10 @@ static void check_open(Binder *binder, const Typing *typing)
     }
 }
 
-static bool is_integral_number(const Expr *number) { return !number->spelling || strspn(number->spelling, "0123456789") == strlen(number->spelling); }
+static bool is_integral_number(const Expr *number)
+{
+    return !number->spelling || strspn(number->spelling, "0123456789") == strlen(number->spelling);
+}
 
 /* Whether an expression over integers is one: it neither divides nor has parts that are not. */
 static bool is_integral(const OpDef *def, const Expr *expr)
@@ -153,7 +156,8 @@ static void check_integral(Binder *binder, const Typing *typing)
         (rule->kind == RULE_BODY && is_integral(binder->def, rule->body)))
         return;
     const char *name = access_of(typing, working)->name;
-    ERROR(binder, "%s: %s is of type %s, and would make the result integers, which hold no fractions; convert it first: ht_cast(%s, HT_F32)",
+    ERROR(binder,
+          "%s: %s is of type %s, and would make the result integers, which hold no fractions; convert it first: ht_cast(%s, HT_F32)",
           binder->def->name, name, dtype_name(operand_dtype(typing, working)), name);
     bind_note_value(binder, working);
 }

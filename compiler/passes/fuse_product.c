@@ -30,8 +30,8 @@ static uint32_t contracted(const Op *product)
     return set;
 }
 
-/* Whether the operator gives its operand or 0, as its operand's sign says: then the result is the same whether the operand is rounded before
- * or not. */
+/* Whether the operator gives its operand or 0, as its operand's sign says: then the result is the same whether the operand is rounded
+ * before or not. */
 static bool keeps_rounding(const Rule *rule)
 {
     const Expr *body = rule->kind == RULE_BODY ? rule->body : NULL;

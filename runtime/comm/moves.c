@@ -86,7 +86,7 @@ static void copy_sheet(const Sheet *sheet, char *to, const char *from)
         const T *x = from;                                                                                                                 \
         if (reduction == HT_MAX)                                                                                                           \
             for (int64_t i = 0; i < count; i++)                                                                                            \
-                y[i * to_stride] = LARGER(x[i * from_stride], y[i * to_stride]);                                                          \
+                y[i * to_stride] = LARGER(x[i * from_stride], y[i * to_stride]);                                                           \
         else                                                                                                                               \
             for (int64_t i = 0; i < count; i++)                                                                                            \
                 y[i * to_stride] += x[i * from_stride];                                                                                    \

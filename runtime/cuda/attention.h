@@ -142,7 +142,8 @@ static __device__ __forceinline__ void attention_hide_segments(const AttentionSh
     }
 }
 
-/* Hides keys beyond the last one and, under `causal`, those behind a query. What lies beyond the last query is left as it is. */
+/* Hides keys beyond the last one and, under `causal`, those behind a query. What lies beyond the last query is hidden where a key's sums
+ * run over queries: its scores are 0 times the key, and that may be no number. */
 template <typename E, bool keys_in_rows>
 static __device__ __forceinline__ void attention_hide_edges(const AttentionShape &a, int row, int column, typename E::Scores &s)
 {
@@ -152,7 +153,7 @@ static __device__ __forceinline__ void attention_hide_edges(const AttentionShape
 #pragma unroll
         for (int c = 0; c < E::thread_columns; c++) {
             int j = column + E::column(c);
-            if (keys_in_rows ? j < from : j >= until)
+            if (keys_in_rows ? j < from || j >= a.s : j >= until)
                 s(r, c) = -INFINITY;
         }
     }
@@ -164,7 +165,7 @@ template <typename E, bool keys_in_rows>
 static __device__ __forceinline__ void attention_hide(const AttentionShape &a, int b, int row, int column, typename E::Scores &s)
 {
     int query = keys_in_rows ? column : row, key = keys_in_rows ? row : column, end = key + (keys_in_rows ? E::ROWS : E::COLUMNS);
-    if (end > a.t || (a.causal && end - 1 > query))
+    if (end > a.t || (a.causal && end - 1 > query) || (keys_in_rows && query + E::COLUMNS > a.s))
         attention_hide_edges<E, keys_in_rows>(a, row, column, s);
     if (a.segments && !attention_one_segment<E>(a, b, row, column))
         attention_hide_segments<E>(a, b, row, column, s);

@@ -22,10 +22,10 @@ int64_t attention_kept_bytes = INT64_C(512) << 20;
 /* Queries of a part are a multiple of this, which all tiles divide. */
 static constexpr int part_queries = 128;
 
-/* lse of a query in units of log(2), and delta. A query that sees nothing has lse minus infinity; it and what lies beyond the last query
+/* lse and delta of a query. A query that sees nothing has lse minus infinity; it and what lies beyond the last query
  * get zeros, which with hidden scores or q and dy of 0 make gradients of 0. */
 struct Statistics {
-    float base, delta;
+    float lse, delta;
 };
 
 /* What the backward kernels read. */
@@ -81,13 +81,19 @@ static __global__ void statistics_device(AttentionShape a, Statistics *statistic
         for (int distance = warpSize / 2; distance > 0; distance /= 2)
             sum += __shfl_xor_sync(0xffffffffu, sum, distance);
         if (top != -INFINITY)
-            of = {top * log2_e, dlse ? sum - dlse[at / a.d] : sum};
+            of = {top, dlse ? sum - dlse[at / a.d] : sum};
     }
     if (threadIdx.x % (unsigned)warpSize == 0)
         statistics[row] = of;
 }
 
 /* ---- dk and dv ---- */
+
+/* e^(score - lse). Subtracts before anything else is done, since large numbers lose their digits: these two are rounded alike. */
+template <typename E> static __device__ __forceinline__ float probability(float score, float lse)
+{
+    return E::exp2(__fsub_rn(score, lse) * log2_e);
+}
 
 /* A tile of queries: of head `head` of those that share a group, from `query` on. */
 struct QueryTile {
@@ -199,7 +205,6 @@ static __global__ void __launch_bounds__(E::threads)
     tile_load<E, E::ROWS>(v_tile, attention_key_rows(a, in.v, at.b, at.key, at.g));
     tile_begin<E::buffers>(at.count, load);
 
-    const float scale = a.scale * log2_e;
     Sums to_dk, to_dv;
     E::clear(to_dk);
     E::clear(to_dv);
@@ -213,7 +218,7 @@ static __global__ void __launch_bounds__(E::threads)
         typename E::Scores p, ds;
         E::score(p, k_tile, q_tiles + buffer * tile);
         attention_hide<E, true>(a, at.b, at.key, here.query, p);
-        for_each_score<E>([&](int r, int c) { p(r, c) = E::exp2(p(r, c) * scale - of[E::column(c)].base); });
+        for_each_score<E>([&](int r, int c) { p(r, c) = probability<E>(p(r, c) * a.scale, of[E::column(c)].lse); });
         if constexpr (E::passes)
             E::keep(passed_p, passed_pitch, p);
         else

@@ -64,8 +64,8 @@ static __device__ inline void neighbours(uint32_t (&bits)[BLOCK_NUMBERS], uint64
     CUDA_UNROLL
     for (unsigned shift = 1; shift < BLOCK_NUMBERS; shift *= 2)
         CUDA_UNROLL
-        for (unsigned e = 0; e + shift < 2 * BLOCK_NUMBERS; e++)
-            number[e] = off & shift ? number[e + shift] : number[e];
+    for (unsigned e = 0; e + shift < 2 * BLOCK_NUMBERS; e++)
+        number[e] = off & shift ? number[e + shift] : number[e];
     CUDA_UNROLL
     for (int e = 0; e < BLOCK_NUMBERS; e++)
         bits[e] = number[e];

@@ -8,7 +8,7 @@ typedef struct Stats {
 } Stats;
 
 /* The rows of x, whose statistics have a shape of one dimension less. */
-static Stats stats_of(const char *operator, const char *name, ht_tensor x, const ht_tensor *statistics, int count)
+static Stats stats_of(const char *operator, const char * name, ht_tensor x, const ht_tensor *statistics, int count)
 {
     Stats s = {.x = eager_operand(operator, x), .rows = 1};
     ht_dims dims = s.x->dims;

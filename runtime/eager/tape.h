@@ -72,13 +72,13 @@ int64_t eager_elements(ht_dims dims);
 
 bool eager_is_integer(const ht_node *node);
 
-/* Each ends the program where an operand's type is not what the operator's rule asks for: one of `types` (a bit a type), `dtype`, an integer,
- * no integer since the result has fractions, or the same as another's. */
-void eager_need_types(const char *operator, const char *name, const ht_node *node, unsigned types);
-void eager_need_type(const char *operator, const char *name, const ht_node *node, ht_dtype dtype);
-void eager_need_integers(const char *operator, const char *name, const ht_node *node);
-void eager_need_fractions(const char *operator, const char *name, const ht_node *node);
-void eager_need_alike(const char *operator, const char *x_name, const ht_node * x, const char *z_name, const ht_node *z);
+/* Each ends the program where an operand's type is not what the operator's rule asks for: one of `types` (a bit a type), `dtype`, an
+ * integer, no integer since the result has fractions, or the same as another's. */
+void eager_need_types(const char *operator, const char * name, const ht_node *node, unsigned types);
+void eager_need_type(const char *operator, const char * name, const ht_node *node, ht_dtype dtype);
+void eager_need_integers(const char *operator, const char * name, const ht_node *node);
+void eager_need_fractions(const char *operator, const char * name, const ht_node *node);
+void eager_need_alike(const char *operator, const char * x_name, const ht_node *x, const char *z_name, const ht_node *z);
 
 /* The type in which elements of a type are computed with, and their sums kept: f32 for bf16, i64 for i32, else the type itself. */
 ht_dtype eager_working(ht_dtype dtype);

@@ -25,34 +25,34 @@ ht_node *eager_operand(const char *operator, ht_tensor x)
     return x.node;
 }
 
-void eager_need_types(const char *operator, const char *name, const ht_node *node, unsigned types)
+void eager_need_types(const char *operator, const char * name, const ht_node *node, unsigned types)
 {
     if (!(types >> node->dtype & 1))
         ht_fail("%s: the kernel does not work in %s, the element type of %s; convert it first with ht_cast", operator, name_of(node->dtype),
                 name);
 }
 
-void eager_need_type(const char *operator, const char *name, const ht_node *node, ht_dtype dtype)
+void eager_need_type(const char *operator, const char * name, const ht_node *node, ht_dtype dtype)
 {
     if (node->dtype != dtype)
         ht_fail("%s: the element type of %s is %s, but must be %s here; convert it first with ht_cast", operator, name,
                 name_of(node->dtype), name_of(dtype));
 }
 
-void eager_need_integers(const char *operator, const char *name, const ht_node *node)
+void eager_need_integers(const char *operator, const char * name, const ht_node *node)
 {
     if (!eager_is_integer(node))
         ht_fail("%s: the element type of %s is %s, but must be i32 or i64 here", operator, name, name_of(node->dtype));
 }
 
-void eager_need_fractions(const char *operator, const char *name, const ht_node *node)
+void eager_need_fractions(const char *operator, const char * name, const ht_node *node)
 {
     if (eager_is_integer(node))
         ht_fail("%s: %s is of type %s, and would make the result integers, which hold no fractions; convert it first: ht_cast(%s, HT_F32)",
                 operator, name, name_of(node->dtype), name);
 }
 
-void eager_need_alike(const char *operator, const char *x_name, const ht_node * x, const char *z_name, const ht_node *z)
+void eager_need_alike(const char *operator, const char * x_name, const ht_node *x, const char *z_name, const ht_node *z)
 {
     if (x->dtype != z->dtype)
         ht_fail("%s: the element types of %s (%s) and %s (%s) differ; convert one of them first with ht_cast", operator, x_name,
