@@ -115,7 +115,8 @@ static ht_dims linear_dims(ht_node *x, ht_node *w, ht_node *bias)
 
 ht_tensor ht_linear(ht_tensor x, ht_tensor w, ht_tensor bias)
 {
-    ht_node *operands[3] = {eager_operand("ht_linear", x), eager_operand("ht_linear", w), bias.node};
+    ht_node *operands[3] = {eager_operand("ht_linear", x), eager_operand("ht_linear", w),
+                            bias.node ? eager_operand("ht_linear", bias) : NULL};
     eager_need_alike("ht_linear", "x", x.node, "w", w.node);
     if (bias.node)
         eager_need_alike("ht_linear", "x", x.node, "bias", bias.node);
