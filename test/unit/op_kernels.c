@@ -227,6 +227,33 @@ static void dropout_by_pieces(void **unused)
     assert_in_range(dropped, 10, 35);
 }
 
+/* The same step drops the same elements, the next one others. */
+static void dropout_by_steps(void **unused)
+{
+    (void)unused;
+    enum { N = 64, STEPS = 6 };
+    float x[N], y[STEPS][N], again[N];
+    ht_attr attr[2] = {{.f = 0.5}, {.i = 3}};
+    for (int i = 0; i < N; i++)
+        x[i] = 1;
+    for (int step = 0; step <= STEPS; step++) {
+        ht_view in[] = {VIEW(x, N)}, out[] = {VIEW(step < STEPS ? y[step] : again, N)};
+        ht_call call = {.result_count = 1,
+                        .operand_count = 1,
+                        .result = out,
+                        .operand = in,
+                        .attr = attr,
+                        .training = 1,
+                        .step = step % STEPS,
+                        .seed = 1};
+        ht_dropout_kernel(&call);
+    }
+    assert_memory_equal(again, y[0], sizeof again);
+    for (int a = 0; a < STEPS; a++)
+        for (int b = 0; b < a; b++)
+            assert_memory_not_equal(y[a], y[b], sizeof again);
+}
+
 static void dropout_rate(void **unused)
 {
     (void)unused;
@@ -289,9 +316,9 @@ static void vector_functions(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(attention),       cmocka_unit_test(threads_change_no_bit),
-                                       cmocka_unit_test(empty_pieces),    cmocka_unit_test(dropout_by_pieces),
-                                       cmocka_unit_test(dropout_rate),    cmocka_unit_test(mass_by_pieces),
-                                       cmocka_unit_test(vector_functions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(attention),      cmocka_unit_test(threads_change_no_bit),
+                                       cmocka_unit_test(empty_pieces),   cmocka_unit_test(dropout_by_pieces),
+                                       cmocka_unit_test(dropout_rate),   cmocka_unit_test(dropout_by_steps),
+                                       cmocka_unit_test(mass_by_pieces), cmocka_unit_test(vector_functions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

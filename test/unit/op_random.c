@@ -76,6 +76,21 @@ static void moments(void **unused)
     free(x);
 }
 
+/* Every step and every stream draws other numbers. */
+static void streams_differ(void **unused)
+{
+    (void)unused;
+    enum { STEPS = 40, STREAMS = 25, ALL = STEPS * STREAMS };
+    static uint64_t drawn[ALL];
+    for (int i = 0; i < ALL; i++) {
+        drawn[i] = random_stream_of_step(i % STREAMS, i / STREAMS);
+        for (int k = 0; k < i; k++)
+            assert_true(drawn[i] != drawn[k]);
+    }
+    for (int i = 1; i < ALL; i++)
+        assert_true(random_bits(1, drawn[i], 0) != random_bits(1, drawn[i - 1], 0));
+}
+
 static void scalars_and_empty_boxes(void **unused)
 {
     (void)unused;
@@ -90,8 +105,8 @@ static void scalars_and_empty_boxes(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(known_answers), cmocka_unit_test(fill_is_element_by_element),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(known_answers),       cmocka_unit_test(fill_is_element_by_element),
                                        cmocka_unit_test(boxes_of_every_kind), cmocka_unit_test(moments),
-                                       cmocka_unit_test(scalars_and_empty_boxes)};
+                                       cmocka_unit_test(streams_differ),      cmocka_unit_test(scalars_and_empty_boxes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
