@@ -7,6 +7,8 @@
 
 #include <hetu/kernel.h>
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,7 +47,7 @@ void world_open(int *argc, char ***argv)
         return;
     Launch launch;
     if (launch_find(&launch))
-        world.place = (WorldPlace){.rank = launch.rank, .size = launch.size, .node_size = 1};
+        world.place = (WorldPlace){.rank = launch.rank, .size = launch.size, .node_rank = launch.local, .node_size = 1};
     world.joined = true;
     watch_open();
     world.place = world.opening->open(argc, argv);
@@ -145,6 +147,17 @@ void world_check(void)
 {
     if (world.kind && world.kind->check)
         world.kind->check();
+}
+
+void world_give_way(void)
+{
+    const WorldKind *kind = world.kind ? world.kind : world.opening;
+    sigset_t ending;
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGTERM);
+    pthread_sigmask(SIG_UNBLOCK, &ending, NULL);
+    if (kind && kind->ended_together && world.place.node_rank > 0)
+        sleep(1);
 }
 
 int world_timeout(void)

@@ -48,6 +48,10 @@ int world_timeout(void);
  * of this machine that are stopped and could not end with it. */
 void world_abandon(void);
 
+/* For a rank that ends together with others: where a launcher ends all ranks when one is gone, gives it the time to do that. Many ends at
+ * once are more than Open MPI's can bear. */
+void world_give_way(void);
+
 /* Ends all ranks with status 1. */
 #ifdef __cplusplus
 [[noreturn]]

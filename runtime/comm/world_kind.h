@@ -18,6 +18,7 @@ typedef struct WorldKind {
     void (*abandon)(void); // removes what an unfinished open has left behind; NULL: nothing
     void (*forget)(void);  // in a child process: gives up its copies of connections; NULL: nothing
     void (*check)(void);   // NULL: nothing
+    bool ended_together;   // whether a launcher ends all ranks when one is gone
     void (*broadcast)(void *data, size_t bytes);
     void (*send)(const void *data, size_t bytes, int to);
     void (*receive)(void *data, size_t bytes, int from);

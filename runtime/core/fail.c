@@ -116,6 +116,7 @@ static void flush_printed(void)
     alarm(1);
     if (!ftrylockfile(stdout))
         fflush_unlocked(stdout);
+    alarm(0);
 }
 
 void fail_end(const char *why)
@@ -127,8 +128,10 @@ void fail_end(const char *why)
     length = add_text(line, length, sizeof line, ": ");
     write_line(line, add_text(line, length, sizeof line, why), sizeof line);
     nanosleep(&(struct timespec){.tv_nsec = TOGETHER}, NULL);
-    world_abandon();
     flush_printed();
+    fail_unwatch();
+    world_abandon();
+    world_give_way();
     _exit(1);
 }
 

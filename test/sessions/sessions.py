@@ -225,6 +225,14 @@ def stopped(programs, mpi, rank, mode, steps, moment):
         raise Failure(f"ended after {took:.1f} s only\n{said[-2000:]}")
 
 
+def stopped_at_exit(programs, mpi, rank):
+    """A rank stops when its session is over, but its process is not."""
+    codes, said, took = Job([programs.get("dp4")] * 4, mpi=mpi, HETU_TIMEOUT=str(LIMIT), TEST_STOP=str(rank)).finish(60)
+    expect(said, "done", f"rank {rank} has stopped")
+    if not any(codes) or took > LIMIT + 4 + 10 * (os.getloadavg()[0] > 4):
+        raise Failure(f"exit {codes} after {took:.1f} s\n{said}")
+
+
 def killed(programs, rank, moment):
     job = Job([programs.get("dp4")] * 4, ["", 10000000], mpi=False, HETU_TIMEOUT=str(LIMIT))
     job.signal(rank, signal.SIGKILL, moment)
@@ -347,6 +355,8 @@ def tests(bench, a):
             for number, (mode, steps, moment) in enumerate(moments):
                 if long or (kind, rank, number) in few:
                     yield f"stop.{kind}.{rank}.{mode or 'run'}-{moment}", case(stopped, programs, kind == "mpi", rank, mode, steps, moment)
+    for kind, rank in (("mpi", 1), ("alone", 3)):
+        yield f"stop.{kind}.{rank}.exit", case(stopped_at_exit, programs, kind == "mpi", rank)
     for rank in range(4) if long else (0,):
         for moment in (0, 0.01, 0.02, 0.05, 0.5) if long else (0.01,):
             yield f"kill.{rank}.{moment}", case(killed, programs, rank, moment)

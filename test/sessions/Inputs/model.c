@@ -1,6 +1,7 @@
 /* A model on four ranks, whose main does what its first argument says, for as many steps as the second says. */
 #include <hetu/hetu.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,13 +24,25 @@
 #pragma hspmd   stage devices(0-1) mesh(dp:2)
 #pragma hspmd end strategy
 
+/* Whether this is the rank that a variable names. */
+static int is_named(const char *variable)
+{
+    const char *named = getenv(variable), *mpi = getenv("OMPI_COMM_WORLD_RANK"), *rank = mpi ? mpi : getenv("HETU_RANK");
+    return named && rank && !strcmp(named, rank);
+}
+
+static void stop_at_exit(void)
+{
+    if (is_named("TEST_STOP"))
+        raise(SIGSTOP);
+}
+
 /* Copies; on the rank that TEST_ODD names it changes its operand, which a kernel must not. */
 void copy_kernel(const ht_call *call);
 void copy_kernel(const ht_call *call)
 {
-    const char *odd = getenv("TEST_ODD"), *mpi = getenv("OMPI_COMM_WORLD_RANK"), *rank = mpi ? mpi : getenv("HETU_RANK");
     float *x = (float *)call->operand[0].data;
-    if (odd && rank && !strcmp(odd, rank))
+    if (is_named("TEST_ODD"))
         x[5] += 1;
     memcpy(call->result[0].data, x, sizeof *x * (size_t)ht_view_count(&call->operand[0], 0, 2));
 }
@@ -60,6 +73,7 @@ int main(int argc, char **argv)
     static float rows[8 * 16];
     const char *mode = argc > 1 ? argv[1] : "";
     int steps = argc > 2 ? atoi(argv[2]) : 5;
+    atexit(stop_at_exit);
     if (!strcmp(mode, "early"))
         usleep(400000);
     ht_session *session = ht_open(&argc, &argv);
