@@ -107,8 +107,8 @@ static void text_param(Image *image, Text *rows, const Parameter *param)
                                         [INIT_CONSTANT] = "1 /* constant */",
                                         [INIT_NORMAL] = "2 /* normal */",
                                         [INIT_UNIFORM] = "3 /* uniform */"};
-    text_print(rows, "    {\"%s\", &pieces_%d, %s, ", c_string(rows->arena, param->name), pieces_of(image, param->value),
-               KINDS[param->init]);
+    text_print(rows, "    {\"%s\", \"%s\", &pieces_%d, %s, ", c_string(rows->arena, param->name), param->shape,
+               pieces_of(image, param->value), KINDS[param->init]);
     print_number(rows, param->a);
     text_print(rows, ", %d, {", param->state_count);
     for (int s = 0; s < param->state_count; s++)

@@ -90,15 +90,20 @@ static Type shape_argument(Eval *ev, const Call *call, int arg, DType dtype)
     return (Type){.dtype = dtype, .rank = (int)rank, .extent = extent};
 }
 
-/* A name of a parameter, an input or an output: printable characters without blanks, quotes and backslashes. */
-static const char *name_argument(Eval *ev, const Call *call, uint64_t pointer, const char *what)
+/* Names have printable characters without blanks, quotes and backslashes; `what` is "a parameter". */
+static void check_name(Eval *ev, const Call *call, const char *name, const char *what)
 {
-    const char *name = pointer ? pointer_string(ev, pointer, call->at) : "";
     if (!*name)
         eval_error(ev, call->at, "the name of %s is empty", what);
     for (const char *at = name; *at; at++)
         if (!isgraph((unsigned char)*at) || *at == '"' || *at == '\\')
             eval_error(ev, call->at, "the name of %s, \"%s\", has a character other than letters, digits and marks", what, name);
+}
+
+static const char *name_argument(Eval *ev, const Call *call, uint64_t pointer, const char *what)
+{
+    const char *name = pointer ? pointer_string(ev, pointer, call->at) : "";
+    check_name(ev, call, name, what);
     return arena_string(ev->arena, name);
 }
 
@@ -138,6 +143,7 @@ static Val parameter(Eval *ev, const Call *call)
     param->frozen = member(ev, call, 2, "frozen").i;
     Type type = shape_argument(ev, call, 0, DTYPE_F32);
     param->value = &(Value){.type = type};
+    param->shape = type_shape_text(ev->arena, type);
     const char *key = arena_format(ev->scratch, "p:%s", param->name);
     Names *known = find_name(ev, key);
     if (known && !same_parameter(known->param, param)) {
@@ -207,11 +213,7 @@ static Val scope_enter(Eval *ev, const Call *call)
     const char *name = format_values(ev, call, 0);
     Place place = {call_result(ev, call), 0};
     CField length;
-    for (const char *at = name; *at; at++)
-        if (!isgraph((unsigned char)*at) || *at == '"' || *at == '\\')
-            eval_error(ev, call->at, "the scope \"%s\" has a character other than letters, digits and marks", name);
-    if (!*name)
-        eval_error(ev, call->at, "the name of a scope is empty");
+    check_name(ev, call, name, "a scope");
     if (ctype_field(call->function->result, "length", &length))
         place_store(ev, (Place){place.object, length.offset}, val_int(length.type, (int64_t)strlen(ev->scope)));
     ev->scope = *ev->scope ? arena_format(ev->scratch, "%s.%s", ev->scope, name) : arena_string(ev->scratch, name);
@@ -237,7 +239,7 @@ static Val extent(Eval *ev, const Call *call)
     const Value *value = tensor_argument(ev, call, 0);
     int64_t given = (int64_t)known_pointer(ev, call, 1), d = given < 0 ? given + value->type.rank : given;
     if (d < 0 || d >= value->type.rank)
-        eval_error(ev, call->at, "dimension %lld of a tensor of %d dimensions", (long long)given, value->type.rank);
+        eval_error(ev, call->at, "ht_extent: a tensor of shape %s has no dimension %lld", type_shape_text(ev->arena, value->type), (long long)given);
     return val_int(call->function->result, value->type.extent[d]);
 }
 

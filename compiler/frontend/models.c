@@ -334,27 +334,6 @@ static bool is_known(const Unit *unit, const Arguments *arguments)
     return false;
 }
 
-/* ---- what programs share ---- */
-
-static void check_shared(const Module *module, const Parameter *param, const Parameter *other)
-{
-    bool same = type_equal(param->value->type, other->value->type) && param->init == other->init && param->a == other->a;
-    if (same || strcmp(param->name, other->name))
-        return;
-    diag_error(module->diag, param->value->at, "the parameter \"%s\" was made before with another shape or initialisation", param->name);
-    diag_note(module->diag, other->value->at, "it was made here");
-}
-
-/* Programs of a session share the parameters of one name: shape and initialisation agree. Whether it is frozen or decays is a program's own matter. */
-static void check_parameters(const Unit *unit)
-{
-    for (int m = 0; m < unit->modules.count; m++)
-        for (int before = 0; before < m; before++)
-            for (int i = 0; i < unit->modules.at[m]->params.count; i++)
-                for (int k = 0; k < unit->modules.at[before]->params.count; k++)
-                    check_shared(unit->modules.at[m], unit->modules.at[m]->params.at[i], unit->modules.at[before]->params.at[k]);
-}
-
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
 {
     Finder finder = {0};
@@ -370,6 +349,5 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
         if (!is_known(unit, &arguments) && !has_failed(unit, arguments.function))
             make_module(cunit, unit, options, &arguments);
     }
-    check_parameters(unit);
     state_check(cunit);
 }

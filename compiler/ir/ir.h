@@ -124,6 +124,7 @@ typedef enum InitKind { INIT_ZEROS, INIT_CONSTANT, INIT_NORMAL, INIT_UNIFORM } I
 typedef struct Parameter {
     Value *value;
     const char *name;        // full, scopes included: "h0.up.w"
+    const char *shape;       // as declared: "(3, 4)"
     InitKind init;
     double a;                // constant; standard deviation; bound of [-a, a)
     bool no_decay, frozen;
@@ -200,6 +201,8 @@ Shape type_shape(Type type);
 Shape value_shape(Arena *arena, const Value *value);
 int64_t type_elements(Type type); // INT64_MAX where it is more
 bool type_equal(Type a, Type b);
+/* The shape of a type: "(3, 4)". */
+const char *type_shape_text(Arena *arena, Type type);
 
 /* Sets op->index along module->ops. */
 void ir_number(Module *module);

@@ -76,6 +76,14 @@ bool type_equal(Type a, Type b)
            (!a.rank || a.extent == b.extent || !memcmp(a.extent, b.extent, sizeof *a.extent * (size_t)a.rank));
 }
 
+const char *type_shape_text(Arena *arena, Type type)
+{
+    const char *text = "(";
+    for (int d = 0; d < type.rank; d++)
+        text = arena_format(arena, d ? "%s, %lld" : "%s%lld", text, (long long)type.extent[d]);
+    return arena_format(arena, "%s)", text);
+}
+
 /* ---- definitions ---- */
 
 static const char *unique_name(const Module *module, const char *name)

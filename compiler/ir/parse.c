@@ -238,6 +238,7 @@ static bool parse_param(IrParser *parser)
     param->name = param->value->name;
     param->no_decay = lex_take(&parser->lexer, "no_decay");
     param->frozen = lex_take(&parser->lexer, "frozen");
+    param->shape = type_shape_text(parser->arena, param->value->type);
     array_push(parser->arena, &module->params, param);
     return lex_expect(&parser->lexer, ":", "before the type") && parse_value(parser, param->value);
 }

@@ -138,7 +138,7 @@ typedef struct ht_pieces {
 enum { HT_MAX_STATES = 4 };
 
 typedef struct ht_image_param {
-    const char *name;
+    const char *name, *shape; // "(3, 4)"
     const ht_pieces *pieces;
     int init; // ht_init_kind of hetu.h
     double a; // its number

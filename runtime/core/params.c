@@ -60,6 +60,7 @@ static Param *add_param(Params *params, const ht_image_param *image, int ranks)
 {
     Param *param = memory_array(1, sizeof *param);
     *param = (Param){.name = image->name,
+                     .shape = image->shape,
                      .init = image->init,
                      .a = image->a,
                      .elements = pieces_elements(image->pieces),
@@ -87,9 +88,9 @@ ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, u
 {
     int rank = world_rank();
     *param = params_find(params, image->name);
-    if (*param && ((*param)->elements != pieces_elements(image->pieces) || (*param)->init != image->init || (*param)->a != image->a))
-        ht_fail("the parameter \"%s\" was made before with another shape or initialisation: with %lld elements, now %lld", image->name,
-                (long long)(*param)->elements, (long long)pieces_elements(image->pieces));
+    if (*param && (strcmp((*param)->shape, image->shape) || (*param)->init != image->init || (*param)->a != image->a))
+        ht_fail("the parameter \"%s\" was made before with another shape or initialisation: with shape %s, now %s", image->name,
+                (*param)->shape, image->shape);
     bool fresh = !*param;
     if (fresh)
         *param = add_param(params, image, ranks);

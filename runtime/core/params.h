@@ -16,7 +16,7 @@ typedef struct ParamCopy {
 } ParamCopy;
 
 typedef struct Param {
-    const char *name;
+    const char *name, *shape;
     int init; // how it was initialised
     double a;
     int64_t elements;

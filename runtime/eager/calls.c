@@ -454,6 +454,8 @@ ht_tensor ht_concat_at(ht_tensors xs, int dim)
 ht_tensor ht_iota(int64_t n, ht_dtype dtype)
 {
     Call c = call_of("ht_iota", ht_iota_kernel, NULL);
+    if (n < 0)
+        ht_fail("%s: an extent of %ld", c.name, (long)n);
     add_integer(&c, n);
     add_integer(&c, dtype);
     add_result(&c, dtype, ht_shape(n));

@@ -1,6 +1,7 @@
 /* The functions of hetu.h that a model calls: parameters, inputs, outputs, scopes, shapes, and user's operators. */
 #include "eager/tape.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,13 +33,22 @@ static eager_program *program_of(const char *function)
     return eager_run.program;
 }
 
+/* Names have printable characters without blanks, quotes and backslashes; `what` is "a parameter". */
+static const char *check_name(const char *what, const char *name)
+{
+    if (!name || !*name)
+        ht_fail("the name of %s is empty", what);
+    for (const char *at = name; *at; at++)
+        if (!isgraph((unsigned char)*at) || *at == '"' || *at == '\\')
+            ht_fail("the name of %s, \"%s\", has a character other than letters, digits and marks", what, name);
+    return name;
+}
+
 ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options)
 {
     eager_program *program = program_of("ht_param");
     char name[1024];
-    if (!options.name || !*options.name)
-        ht_fail("ht_param needs a name");
-    snprintf(name, sizeof name, "%s%s", eager_run.scope, options.name);
+    snprintf(name, sizeof name, "%s%s", eager_run.scope, check_name("a parameter", options.name));
     eager_check_shape(shape);
     eager_trace_name("the parameter ", name, HT_F32, shape);
     eager_trace_argument(&(ht_attr){.i = init.kind << 2 | options.no_decay << 1 | options.frozen, .f = init.a});
@@ -50,12 +60,14 @@ ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape)
 {
     eager_program *program = program_of("ht_input");
     eager_check_shape(shape);
-    return eager_tensor(eager_program_input(program, name, dtype, shape));
+    if ((unsigned)dtype > HT_I64)
+        ht_fail("%d is no ht_dtype", (int)dtype);
+    return eager_tensor(eager_program_input(program, check_name("an input", name), dtype, shape));
 }
 
 ht_tensor ht_output(ht_tensor x, const char *name)
 {
-    eager_program_output(program_of("ht_output"), name, present("ht_output", x));
+    eager_program_output(program_of("ht_output"), check_name("an output", name), present("ht_output", x));
     return x;
 }
 
@@ -63,12 +75,16 @@ ht_scope_mark ht_scope_enter(const char *format, ...)
 {
     ht_scope_mark mark = {eager_run.scope_length};
     size_t room = sizeof eager_run.scope - eager_run.scope_length;
+    program_of("ht_scope");
+    if (!format)
+        ht_fail("the name of a scope is empty");
     va_list args;
     va_start(args, format);
     int length = vsnprintf(eager_run.scope + eager_run.scope_length, room, format, args);
     va_end(args);
     if (length < 0 || (size_t)length + 2 > room)
         ht_fail("ht_scope: the scopes' names are longer than %zu characters", sizeof eager_run.scope);
+    check_name("a scope", eager_run.scope + eager_run.scope_length);
     eager_run.scope_length += (size_t)length + 1;
     strcpy(eager_run.scope + eager_run.scope_length - 1, ".");
     return mark;

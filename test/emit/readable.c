@@ -80,8 +80,8 @@ int main(int argc, char **argv)
 // KERNELS: .hyper = r->hyper
 // KERNELS: ht_run_kernel(r, ht_{{.*}}, &call, where);
 
-// IMAGE: {"w", &pieces_0, 2 /* normal */, 0.1
-// IMAGE: {"bias", &pieces_1, 0 /* zeros */, 0
+// IMAGE: {"w", "(7, 10)", &pieces_0, 2 /* normal */, 0.1
+// IMAGE: {"bias", "(7)", &pieces_1, 0 /* zeros */, 0
 // IMAGE: {"x", HT_F32, &pieces_{{[0-9]+}}, "readable.c:24"},
 // IMAGE: .model = "model_loss",
 // IMAGE: .device_count = 1,

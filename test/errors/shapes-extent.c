@@ -17,6 +17,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}shapes-extent.c:8:18: error: dimension 2 of a tensor of 2 dimensions
+// CHECK: {{.*}}shapes-extent.c:8:18: error: ht_extent: a tensor of shape (4, 6) has no dimension 2
 // CHECK-NEXT: {{^}}    8 |     int n = (int)ht_extent(x, 2);
 // CHECK-NEXT: {{^}}      |                  ^
