@@ -4,6 +4,8 @@ Substitutions: %hetucc, %hetu-opt, %hetu-reshard, %cc (the C compiler), %flags (
 %build, %mpirun N (Open MPI on this machine, more ranks than cores allowed), %python, and lit's own %s %S %t %T. FileCheck, not and split-file are on the path.
 """
 import os
+import shutil
+import subprocess
 
 import lit.formats
 
@@ -46,3 +48,15 @@ config.substitutions += [
 ]
 if params.get("sanitize"):
     config.available_features.add("sanitizers")
+
+
+def clang_links():
+    """Whether there is a clang with its OpenMP library."""
+    if not shutil.which("clang"):
+        return False
+    command = ["clang", "-fopenmp", "-x", "c", "-", "-o", os.devnull]
+    return subprocess.run(command, input=b"int main(void) { return 0; }", capture_output=True).returncode == 0
+
+
+if clang_links():
+    config.available_features.add("clang")

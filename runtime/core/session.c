@@ -35,6 +35,8 @@ void session_close(ht_session *closed)
 
 void ht_close(ht_session *closed)
 {
+    if (!closed)
+        ht_fail("ht_close was called with NULL for the session");
     if (!closed->open)
         return;
     closed->open = false;
@@ -130,8 +132,11 @@ static ht_program *open_image(ht_session *open, int index)
     return program;
 }
 
-static void check_options(ht_program_options options)
+/* What ht_train and ht_infer are given. */
+static void check_options(ht_tensor (*model)(void), ht_program_options options)
 {
+    if (!model)
+        ht_fail("a program was asked for with NULL for the model function");
     if (options.dtype != HT_F32 && options.dtype != HT_BF16)
         ht_fail("a program computes in HT_F32 or HT_BF16, not in type %d", (int)options.dtype);
 }
@@ -139,7 +144,9 @@ static void check_options(ht_program_options options)
 ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimizer optimizer, ht_program_options options)
 {
     check_open(open);
-    check_options(options);
+    check_options(model, options);
+    if (!optimizer.update || !optimizer.kernel)
+        ht_fail("ht_train was called with an optimizer without update or kernel");
     int index = image_find(model, &optimizer, options.dtype);
     if (index < 0)
         return open_eager(open, model, &optimizer);
@@ -151,7 +158,7 @@ ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimiz
 ht_program *ht_infer_with(ht_session *open, ht_tensor (*model)(void), ht_program_options options)
 {
     check_open(open);
-    check_options(options);
+    check_options(model, options);
     int index = image_find(model, NULL, options.dtype);
     return index < 0 ? open_eager(open, model, NULL) : open_image(open, index);
 }
@@ -209,6 +216,8 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains)
 {
     check_program(program, trains ? "ht_step" : "ht_run");
     check_open(program->session);
+    if (!feeds)
+        ht_fail("%s was called with NULL for the feeds", trains ? "ht_step" : "ht_run");
     if (program->trains != trains)
         ht_fail(trains ? "ht_step needs a program of ht_train; ht_run runs those of ht_infer"
                        : "ht_run needs a program of ht_infer; ht_step runs those of ht_train");
@@ -222,6 +231,8 @@ void ht_run_with(ht_program *program, const ht_fed *feeds) { run(program, feeds,
 void ht_fetch(ht_program *program, const char *name, void *to)
 {
     check_program(program, "ht_fetch");
+    if (!name)
+        ht_fail("ht_fetch was called with NULL for the name");
     if (!to)
         ht_fail("ht_fetch of output \"%s\" was given NULL to copy to", name);
     check_open(program->session);
@@ -254,7 +265,9 @@ void ht_set_rate(ht_program *program, float rate) { ht_set_hyper(program, 0, rat
 
 const char *ht_param_name(ht_session *open, int index, size_t *count)
 {
+    size_t unasked;
     check_open(open);
+    count = count ? count : &unasked;
     if (open->eager) {
         const eager_param *param = eager->store_param(open->eager, index);
         *count = param ? (size_t)param->count : 0;
@@ -289,9 +302,17 @@ static int find_param(const ht_session *open, const char *name, size_t count)
     return param->number;
 }
 
+/* Ends the program where a parameter's name, or the memory of its elements, is NULL. */
+static void check_param(const char *call, const char *name, const void *memory, size_t count)
+{
+    if (!name || (!memory && count))
+        ht_fail("%s was called with NULL for the %s", call, name ? "memory" : "name");
+}
+
 void ht_get_param(ht_session *open, const char *name, float *to, size_t count)
 {
     check_open(open);
+    check_param("ht_get_param", name, to, count);
     if (open->eager) {
         memcpy(to, find_eager(open, name, count)->data, count * sizeof *to);
         return;
@@ -303,6 +324,7 @@ void ht_get_param(ht_session *open, const char *name, float *to, size_t count)
 void ht_set_param(ht_session *open, const char *name, const float *from, size_t count)
 {
     check_open(open);
+    check_param("ht_set_param", name, from, count);
     if (open->eager) {
         memcpy(find_eager(open, name, count)->data, from, count * sizeof *from);
         return;
