@@ -121,6 +121,9 @@ def tests(bench, a):
                 yield f"{source.stem}.{name}.alone", functools.partial(check, bench, source, path, ranks, ALONE)
 
 
+    yield "mends.cc", functools.partial(check, bench, HERE / "mends.c", "cc", 0)
+    yield "mends.hetucc", functools.partial(check, bench, HERE / "mends.c", None, 1)
+    yield "mends.hetucc.alone", functools.partial(check, bench, HERE / "mends.c", None, 1, ALONE)
     yield "extremes.cc", functools.partial(extremes, bench, "cc", 0)
     yield "extremes.hetucc", functools.partial(extremes, bench, None, 1)
     yield "extremes.hetucc.alone", functools.partial(extremes, bench, None, 1, ALONE)
@@ -128,6 +131,7 @@ def tests(bench, a):
         if ranks == 3 or name == "f0f1":
             path = strategy_write(bench, f"extremes.{name}", text)
             yield f"extremes.{name}", functools.partial(extremes, bench, path, ranks)
+            yield f"mends.{name}", functools.partial(check, bench, HERE / "mends.c", path, ranks)
 
 
 harness.main("operators.all", tests)
