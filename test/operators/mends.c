@@ -139,13 +139,13 @@ static void momentum_check(ht_session *session)
     check("momentum 0 after it", stepped(session, program, 0.25f, 0.25f), 0.25f);
 }
 
-/* Values that are set are seen by a program whose layout of the parameter is another one, and that has run before. */
+/* Values that are set are seen by two programs whose layouts of the parameter differ, and which have run before. */
 static void set_check(ht_session *session)
 {
     float w[ROWS * WIDTH], y[ROWS * WIDTH];
     ht_program *train = ht_train(session, loss, ht_sgd(.lr = 1)), *infer = ht_infer(session, value);
     for (int round = 0; round < 3; round++) {
-        stepped(session, train, (float)round, 1);
+        check("a step from a parameter that was set", stepped(session, train, (float)round, 1), 0.5f - (float)round);
         ht_run(infer);
         for (int i = 0; i < ROWS * WIDTH; i++)
             w[i] = (float)(i + 100 * round);
