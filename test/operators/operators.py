@@ -11,6 +11,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "run"))
+import dtypes  # noqa: E402
 import harness  # noqa: E402
 from harness import Failure, ROOT, launch, run  # noqa: E402
 
@@ -93,6 +94,25 @@ def extremes(bench, strategy, ranks, flags=()):
     output_check(launch(built(bench, HERE / "extremes.c", strategy, flags), ranks, HERE / "extremes.txt", check=False))
 
 
+def types(bench):
+    """Both front doors take the same element types, and give the same."""
+    library, folder = bench.build / "lib", bench.path("types")
+    folder.mkdir()
+
+    def plain(path):
+        run(["cc", "-std=gnu17", "-O0", "-w", f"-I{ROOT}/include", path, "-o", folder / "plain", f"-L{library}", f"-Wl,-rpath,{library}", "-lhetu", "-lm"])
+        return folder / "plain"
+
+    def compiled(path):
+        p = run([bench.hetucc, "-O1", "-w", path, "-o", folder / "compiled", "-lm"], check=False)
+        return None if p.returncode else folder / "compiled", p.stderr
+
+    wrong, accepted = dtypes.compare(folder / "types.c", plain, compiled, lambda program, *a: launch(program, 0, *a, check=False))
+    if wrong:
+        raise Failure("\n".join(wrong[:20]))
+    return f"{accepted} combinations"
+
+
 def check(bench, source, strategy, ranks, flags=()):
     try:
         masks = output_check(launch(built(bench, source, strategy, flags), ranks, check=False))
@@ -121,6 +141,7 @@ def tests(bench, a):
                 yield f"{source.stem}.{name}.alone", functools.partial(check, bench, source, path, ranks, ALONE)
 
 
+    yield "types", functools.partial(types, bench)
     yield "mends.cc", functools.partial(check, bench, HERE / "mends.c", "cc", 0)
     yield "mends.hetucc", functools.partial(check, bench, HERE / "mends.c", None, 1)
     yield "mends.hetucc.alone", functools.partial(check, bench, HERE / "mends.c", None, 1, ALONE)
