@@ -250,9 +250,9 @@ static void walk_back(Differentiator *diff)
 static bool check_loss(const Module *module)
 {
     const Value *loss = module->loss;
-    if (loss && loss->type.rank == 0 && dtype_is_float(loss->type.dtype))
+    if (loss && loss->type.rank == 0 && loss->type.dtype == DTYPE_F32)
         return true;
-    diag_error(module->diag, loss ? loss->at : module->at, "the loss of %s must be one floating-point number (a tensor of no dimensions)",
+    diag_error(module->diag, loss ? loss->at : module->at, "the loss of %s must be one number of type f32 (a tensor of no dimensions)",
                module->name);
     return false;
 }
