@@ -1,4 +1,7 @@
-import torch, math, struct, sys
+"""Prints extremes.txt: what PyTorch gives for the cases of extremes.c, forward and gradients, a line for each. Needs PyTorch, which no test does; run it when cases change."""
+import math
+
+import torch
 import torch.nn.functional as F
 torch.manual_seed(0)
 inf=math.inf; nan=math.nan
