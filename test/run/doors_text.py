@@ -5,7 +5,7 @@ changed: an extent by one, a dimension more or less, another type, an argument o
 """
 import random
 
-FLOATS = ["HT_F32"]
+FLOATS = ["HT_F32", "HT_F32", "HT_F64", "HT_BF16"]
 KINDS_OF_MISTAKES = 6
 EXTENTS = [1, 2, 2, 3, 3, 4, 5, 6]
 
