@@ -162,10 +162,49 @@ static void check_integral(Binder *binder, const Typing *typing)
     bind_note_value(binder, working);
 }
 
+/* The float in what C computes in integers alone: NULL where an expression has none. */
+static const Expr *float_in(const Binder *binder, const Typing *typing, const Expr *expr)
+{
+    switch (expr->kind) {
+    case EXPR_NUMBER: return strpbrk(expr->spelling, ".eEfF") ? expr : NULL;
+    case EXPR_CALL: return expr;
+    case EXPR_ATTR: return opdef_attr_kind(binder->def, expr->index) == PARAM_FLOAT ? expr : NULL;
+    case EXPR_ACCESS:
+        for (int i = 0; i < typing->count; i++)
+            if (typing->operands[i] && typing->access[i] == expr->index)
+                return dtype_is_float(operand_dtype(typing, i)) ? expr : NULL;
+        return NULL;
+    default:
+        for (int i = expr->kind == EXPR_SELECT; i < expr->arg_count && (expr->kind < EXPR_LT || expr->kind > EXPR_NE); i++)
+            if (float_in(binder, typing, expr->arg[i]))
+                return float_in(binder, typing, expr->arg[i]);
+        return NULL;
+    }
+}
+
+/* Remainders are of integers, as in C. */
+static void check_remainders(Binder *binder, const Typing *typing, const Expr *expr)
+{
+    for (int i = 0; i < expr->arg_count && !binder->failed; i++) {
+        const Expr *part = expr->kind == EXPR_MOD ? float_in(binder, typing, expr->arg[i]) : NULL;
+        if (part)
+            ERROR(binder, "%s: %% takes integers, and %s is floating-point; write x - y * floorf(x / y)", binder->def->name,
+                  part->kind == EXPR_ACCESS ? typing->rule->operands[part->index].name
+                  : part->spelling          ? part->spelling
+                                            : "an argument");
+        else
+            check_remainders(binder, typing, expr->arg[i]);
+    }
+}
+
 /* What the compiler inserts is made for its operands. */
 bool bind_check_dtypes(Binder *binder)
 {
     Typing typing = binder_typing(binder);
+    if (typing.rule->kind == RULE_BODY)
+        check_remainders(binder, &typing, typing.rule->body);
+    for (int i = 0; i < typing.rule->equation_count; i++)
+        check_remainders(binder, &typing, typing.rule->equations[i].expr);
     check_given(binder, &typing);
     check_kernel(binder, &typing);
     if (binder->def->at.file) {

@@ -72,6 +72,17 @@ static const Expr *difference(Arena *arena, const Expr *a, const Expr *b)
     return node(arena, EXPR_SUB, 2, a, b, NULL);
 }
 
+/* Whether an expression is, under some condition, the number 0. */
+static bool selects_zero(const Expr *expr)
+{
+    if (expr->kind != EXPR_SELECT)
+        return false;
+    for (int i = 1; i <= 2; i++)
+        if (is_number(expr->arg[i], 0) || selects_zero(expr->arg[i]))
+            return true;
+    return false;
+}
+
 static const Expr *product(Arena *arena, const Expr *a, const Expr *b)
 {
     if (is_number(a, 0) || is_number(b, 1))
@@ -82,7 +93,9 @@ static const Expr *product(Arena *arena, const Expr *a, const Expr *b)
         return expr_negative(arena, product(arena, a->arg[0], b));
     if (b->kind == EXPR_NEG)
         return expr_negative(arena, product(arena, a, b->arg[0]));
-    if (b->kind == EXPR_SELECT && (is_number(b->arg[1], 0) || is_number(b->arg[2], 0)))
+    if (selects_zero(a))
+        return expr_select(arena, a->arg[0], product(arena, a->arg[1], b), product(arena, a->arg[2], b));
+    if (selects_zero(b))
         return expr_select(arena, b->arg[0], product(arena, a, b->arg[1]), product(arena, a, b->arg[2]));
     if (b->kind == EXPR_DIV && is_number(b->arg[0], 1))
         return expr_binary(arena, EXPR_DIV, a, b->arg[1]);

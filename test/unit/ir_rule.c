@@ -328,6 +328,7 @@ static void derivatives(void **state)
     assert_string_equal(derivative(world, "y[i..] = tanh(2 * x[i..])", 0), "2 * (1 - tanh(2 * x) * tanh(2 * x))");
     assert_string_equal(derivative(world, "y[i..] = sqrt(x[i..])", 0), "0.5 / sqrt(x)");
     assert_string_equal(derivative(world, "y[i..] = fmaxf(x[i..], z[i..])", 1), "x == z ? 0.5f : (x > z ? 0 : 1)");
+    assert_string_equal(derivative(world, "y[i..] = z[i..] * fabsf(x[i..])", 1), "x > 0 ? z : (x < 0 ? -z : 0)");
     assert_string_equal(derivative(world, "y[i..] = powf(x[i..], 2)", 0), "2 * powf(x, 2 - 1)");
     assert_string_equal(derivative(world, "y[i..] = powf(x[i..], 0)", 0), "0");
     assert_string_equal(derivative(world, "y[i..] = powf(x[i..], z[i..])", 1),
