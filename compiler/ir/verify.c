@@ -294,6 +294,27 @@ bool ir_verify(Module *module) { return verify(module, (Position){0}); }
 
 bool ir_verify_text(Module *module, Position at) { return verify(module, at); }
 
+static bool same_shape(const Value *a, const Value *b)
+{
+    return a && b && a->type.rank == b->type.rank &&
+           (!a->type.rank || !memcmp(a->type.extent, b->type.extent, sizeof *a->type.extent * (size_t)a->type.rank));
+}
+
+/* The gradient of a call gets dy of each result, the results, the operands, and gives what goes to the operands. */
+static void check_gradient(Verifier *verifier, const Op *op)
+{
+    const Function *function = op->gradient;
+    bool fits = function->params.count == 2 * op->result_count + op->operand_count && function->returns.count == op->operand_count;
+    for (int i = 0; fits && i < function->params.count; i++) {
+        int k = i - 2 * op->result_count;
+        fits = !function->params.at[i] || same_shape(function->params.at[i], k < 0 ? op->results[i % op->result_count] : op->operands[k]);
+    }
+    for (int i = 0; fits && i < function->returns.count; i++)
+        fits = !function->returns.at[i] || same_shape(function->returns.at[i], op->operands[i]);
+    if (!fits)
+        verify_problem(verifier, op, "the gradient \"%s\" does not fit the operator", function->name);
+}
+
 bool ir_verify_op(Module *module, const Op *op, Position at)
 {
     Verifier verifier = {.module = module, .scratch = arena_create(), .at = at};
@@ -302,6 +323,8 @@ bool ir_verify_op(Module *module, const Op *op, Position at)
         check_dtypes(&verifier, op);
     for (int i = 0; i < op->result_count; i++)
         check_value(&verifier, op, op->results[i]);
+    if (op->gradient)
+        check_gradient(&verifier, op);
     arena_destroy(verifier.scratch);
     return verifier.problems == 0;
 }
