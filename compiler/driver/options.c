@@ -135,6 +135,8 @@ static void read_long(Line *line)
         hand_word(line);
         return;
     }
+    if (option->key == KEY_CC || option->key == KEY_VALUE)
+        mistake("the option %s is hetucc's own; options for the C compiler are written as they are", word);
     copy(line);
     if (option->arg && !word[2 + length] && *line->next)
         copy(line);

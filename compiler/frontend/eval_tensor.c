@@ -207,6 +207,9 @@ static Val output(Eval *ev, const Call *call)
 
 /* ---- scopes ---- */
 
+/* Of the names of all open scopes, as the one-device library has it. */
+enum { MOST_SCOPE = 512 };
+
 static Val scope_enter(Eval *ev, const Call *call)
 {
     need_module(ev, call);
@@ -214,6 +217,8 @@ static Val scope_enter(Eval *ev, const Call *call)
     Place place = {call_result(ev, call), 0};
     CField length;
     check_name(ev, call, name, "a scope");
+    if (strlen(ev->scope) + strlen(name) + 1 >= MOST_SCOPE)
+        eval_error(ev, call->at, "the scopes' names are longer than %d characters", MOST_SCOPE);
     if (ctype_field(call->function->result, "length", &length))
         place_store(ev, (Place){place.object, length.offset}, val_int(length.type, (int64_t)strlen(ev->scope)));
     ev->scope = *ev->scope ? arena_format(ev->scratch, "%s.%s", ev->scope, name) : arena_string(ev->scratch, name);

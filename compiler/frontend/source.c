@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,16 +20,18 @@ static int utf8_length(const unsigned char *at, const unsigned char *end)
     return length > 1 && (overlong || outside) ? 0 : length;
 }
 
-Position source_position(const Source *source, int offset)
+/* The position of an offset that is not before another, which is at `at`. */
+static Position position_behind(const Source *source, Position at, int from, int offset)
 {
-    Position at = {.file = source->file, .line = 1, .column = 1};
-    for (int i = 0; i < offset && i < source->length; i++) {
+    for (int i = from; i < offset && i < source->length; i++) {
         at.column++;
         if (source->text[i] == '\n')
             at = (Position){source->file, at.line + 1, 1};
     }
     return at;
 }
+
+Position source_position(const Source *source, int offset) { return position_behind(source, (Position){source->file, 1, 1}, 0, offset); }
 
 /* Reports the first byte that is no text. */
 static bool check_text(Diag *diag, const Source *source)
@@ -53,6 +54,11 @@ static bool check_text(Diag *diag, const Source *source)
     return true;
 }
 
+/* More than any source has; what has no end, as /dev/zero, is not read for ever. */
+enum { MOST_BYTES = 1 << 26 };
+
+static void too_large(Diag *diag, const char *file) { diag_error(diag, (Position){0}, "cannot read %s: it has more than %d bytes", file, MOST_BYTES); }
+
 static bool check_file(Diag *diag, const char *file)
 {
     struct stat status;
@@ -60,19 +66,19 @@ static bool check_file(Diag *diag, const char *file)
         diag_error(diag, (Position){0}, "cannot read %s: %s", file, strerror(errno));
     else if (S_ISDIR(status.st_mode))
         diag_error(diag, (Position){0}, "cannot read %s: it is a directory, not a C source", file);
-    else if (status.st_size > INT_MAX / 2)
-        diag_error(diag, (Position){0}, "cannot read %s: it has more than 1 GB", file);
+    else if (status.st_size > MOST_BYTES)
+        too_large(diag, file);
     else
         return true;
     return false;
 }
 
-/* The bytes of a stream, with a terminating zero. */
+/* The bytes of a stream up to one more than the most, with a terminating zero. */
 static char *read_stream(Arena *arena, FILE *stream, int *length)
 {
     size_t size = 0, room = 1 << 16;
     char *text = malloc(room);
-    while (text && (size += fread(text + size, 1, room - size, stream)) == room)
+    while (text && (size += fread(text + size, 1, room - size, stream)) == room && size <= MOST_BYTES)
         text = realloc(text, room *= 2);
     if (!text)
         return NULL;
@@ -101,6 +107,10 @@ Source *source_read(Arena *arena, Diag *diag, const char *file)
         diag_error(diag, (Position){0}, "cannot read %s", file);
         return NULL;
     }
+    if (source->length > MOST_BYTES) {
+        too_large(diag, file);
+        return NULL;
+    }
     return check_text(diag, source) ? source : NULL;
 }
 
@@ -111,6 +121,8 @@ typedef struct Scanner {
     Source *source;
     const char *text;
     int at;
+    int counted; // where the last pragma's text began, and its place
+    Position place;
     bool line_start; // only blanks and comments since the line began
 } Scanner;
 
@@ -212,7 +224,8 @@ static PragmaLine make_line(Scanner *s, int begin, int text, int end)
 {
     PragmaLine line = {.begin = begin, .end = end};
     text = text < end ? text : end;
-    line.at = source_position(s->source, text);
+    line.at = s->place = position_behind(s->source, s->place, s->counted, text);
+    s->counted = text;
     line.text = blanked(s->arena, s->text, text, end);
     line.raw = arena_substring(s->arena, s->text + text, (size_t)(end - text));
     return line;
@@ -261,7 +274,7 @@ static void scan_one(Scanner *s)
 
 void source_scan(Arena *arena, Source *source)
 {
-    Scanner s = {.arena = arena, .source = source, .text = source->text, .line_start = true};
+    Scanner s = {.arena = arena, .source = source, .text = source->text, .place = {source->file, 1, 1}, .line_start = true};
     while (s.at < source->length)
         scan_one(&s);
 }

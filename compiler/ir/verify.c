@@ -167,6 +167,14 @@ static void check_value(Verifier *verifier, const Op *op, const Value *value)
         verify_problem(verifier, op, "%%%d has no dimension %d for the loop", value->id, value->micro);
 }
 
+/* The optimizer's states belong to the update. */
+static void check_states(Verifier *verifier, const Op *op)
+{
+    for (int i = 0; i < op->operand_count; i++)
+        if (op->operands[i] && op->operands[i]->kind == VALUE_STATE && op->section != SECTION_UPDATE)
+            verify_problem(verifier, op, "%%%d is a state, which only the section update reads", op->operands[i]->id);
+}
+
 static void check_op(Verifier *verifier, const Op *op)
 {
     if (op->result_count != op->def->rule->result_count)
@@ -174,6 +182,7 @@ static void check_op(Verifier *verifier, const Op *op)
     for (int i = 0; i < op->operand_count; i++)
         use(verifier, op, op->operands[i], "");
     check_binding(verifier, op);
+    check_states(verifier, op);
     if (!verifier->problems)
         check_dtypes(verifier, op);
     for (int i = 0; i < op->result_count; i++) {
@@ -243,6 +252,18 @@ static void make_starts(Verifier *verifier)
         make(verifier, NULL, module->inputs.at[i]);
 }
 
+/* What a gradient makes is not known outside of it. */
+static void forget_function(Verifier *verifier, const Function *function)
+{
+    for (int i = 0; i < function->params.count; i++)
+        if (function->params.at[i] && id_valid(verifier, function->params.at[i]))
+            verifier->made[function->params.at[i]->id] = NULL;
+    for (int i = 0; i < function->ops.count; i++)
+        for (int r = 0; r < function->ops.at[i]->result_count; r++)
+            if (id_valid(verifier, function->ops.at[i]->results[r]))
+                verifier->made[function->ops.at[i]->results[r]->id] = NULL;
+}
+
 static void check_function(Verifier *verifier, const Function *function)
 {
     for (int i = 0; i < function->params.count; i++)
@@ -251,6 +272,7 @@ static void check_function(Verifier *verifier, const Function *function)
     check_ops(verifier, function->ops.at, function->ops.count);
     for (int i = 0; i < function->returns.count; i++)
         use(verifier, NULL, function->returns.at[i], "as what a gradient returns");
+    forget_function(verifier, function);
 }
 
 static void check_param(Verifier *verifier, const Parameter *param)
@@ -319,6 +341,7 @@ bool ir_verify_op(Module *module, const Op *op, Position at)
 {
     Verifier verifier = {.module = module, .scratch = arena_create(), .at = at};
     check_binding(&verifier, op);
+    check_states(&verifier, op);
     if (!verifier.problems)
         check_dtypes(&verifier, op);
     for (int i = 0; i < op->result_count; i++)

@@ -188,6 +188,7 @@ static const Cluster *read_cluster(Reader *reader, const json_t *top)
 static const char *read_text(Arena *arena, Diag *diag, const char *path)
 {
     FILE *file = fopen(path, "r");
+    enum { MOST_BYTES = 1 << 26 };
     Text text = {.arena = arena};
     char bytes[4096];
     size_t count;
@@ -195,13 +196,15 @@ static const char *read_text(Arena *arena, Diag *diag, const char *path)
         diag_error(diag, (Position){0}, "cannot open %s: %s", path, strerror(errno));
         return NULL;
     }
-    while ((count = fread(bytes, 1, sizeof bytes, file)) > 0)
+    while (text.length <= MOST_BYTES && (count = fread(bytes, 1, sizeof bytes, file)) > 0)
         text_append(&text, bytes, count);
-    bool failed = ferror(file);
+    bool failed = ferror(file), large = text.length > MOST_BYTES;
     fclose(file);
     if (failed)
-        diag_error(diag, (Position){0}, "cannot read %s", path);
-    return failed ? NULL : text_bytes(&text);
+        diag_error(diag, (Position){0}, "cannot read %s: %s", path, strerror(errno));
+    else if (large)
+        diag_error(diag, (Position){0}, "cannot read %s: it has more than %d bytes", path, MOST_BYTES);
+    return failed || large ? NULL : text_bytes(&text);
 }
 
 const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path)

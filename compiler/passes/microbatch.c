@@ -234,6 +234,19 @@ static bool place_given(Loop *loop, Op *op)
     return sums;
 }
 
+/* A parameter is updated once in a step, as a whole. */
+static void check_parameters(const Module *module)
+{
+    for (int i = 0; i < module->params.count; i++) {
+        const Value *value = module->params.at[i]->value;
+        if (!is_cut(value))
+            continue;
+        diag_error(module->diag, value->at, "the parameter \"%s\" has the rows of the batch, so the batch cannot run in %ld micro-batches",
+                   value->name, (long)module->microbatches);
+        diag_note(module->diag, module->strategy->pipelines.at[0].at, "use microbatches(1)");
+    }
+}
+
 static void place_all(Loop *loop)
 {
     Module *module = loop->module;
@@ -297,7 +310,9 @@ void pass_microbatch(Module *module)
     loop.given = arena_array(loop.arena, bool, module->next_id);
     loop.uncut = arena_array(loop.arena, Value *, module->next_id);
     module->accumulate_def = module_def(module, rule_inserted(module->arena, "accumulate", "y[i..] = x[i..]"));
-    place_all(&loop);
+    check_parameters(module);
+    if (!diag_errors(module->diag))
+        place_all(&loop);
     if (!diag_errors(module->diag)) {
         finish(&loop);
         order_turns(&loop);

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define uthash_malloc(size) arena_alloc(diag->arena, (size))
+#define uthash_free(pointer, size) ((void)(pointer))
+#include <uthash.h>
+
 typedef struct Source Source;
 struct Source {
     Source *next;
@@ -11,11 +15,10 @@ struct Source {
 };
 
 /* An error that was reported: the same at the same place is not said twice. */
-typedef struct Said Said;
-struct Said {
-    Said *next;
+typedef struct Said {
     const char *text;
-};
+    UT_hash_handle hh;
+} Said;
 
 struct Diag {
     Arena *arena;
@@ -47,9 +50,10 @@ static const char *file_text(Arena *arena, const char *file)
     FILE *stream = fopen(file, "rb");
     if (!stream)
         return "";
+    enum { MOST = 1 << 26 };
     size_t size = 0, room = 1 << 16;
     char *text = malloc(room), *kept;
-    while (text && (size += fread(text + size, 1, room - size, stream)) == room)
+    while (text && (size += fread(text + size, 1, room - size, stream)) == room && room < MOST)
         text = realloc(text, room *= 2);
     fclose(stream);
     kept = text ? arena_substring(arena, text, size) : "";
@@ -111,12 +115,13 @@ static bool said_before(Diag *diag, Position at, const char *format, va_list arg
 {
     const char *message = arena_vformat(diag->arena, format, arguments);
     const char *text = arena_format(diag->arena, "%s:%d:%d: %s", at.file ? at.file : "", at.line, at.column, message);
-    for (const Said *said = diag->said; said; said = said->next)
-        if (!strcmp(said->text, text))
-            return true;
-    Said *said = arena_new(diag->arena, Said);
-    *said = (Said){diag->said, text};
-    diag->said = said;
+    Said *said;
+    HASH_FIND_STR(diag->said, text, said);
+    if (said)
+        return true;
+    said = arena_new(diag->arena, Said);
+    said->text = text;
+    HASH_ADD_KEYPTR(hh, diag->said, text, strlen(text), said);
     return false;
 }
 
