@@ -103,7 +103,7 @@ static Entry **enter_pieces(const Cells *cells, const CellSide *side, const Boxe
     Entry **lists = arena_array(cells->arena, Entry *, count);
     for (int p = side->piece_count - 1; p >= 0; p--)
         for (int b = boxes[p].count - 1; b >= 0; b--)
-            enter_box(cells, boxes[p].ranges + b * cells->rank, p, lists);
+            enter_box(cells, cells->rank ? boxes[p].ranges + b * cells->rank : NULL, p, lists);
     return lists;
 }
 

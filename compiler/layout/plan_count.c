@@ -24,15 +24,22 @@ int segments_element(const Plan *plan, const Segments *lists, int count)
     return least;
 }
 
+/* The sum; INT64_MAX where it is more. */
+static int64_t added(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 static void count_moved(Plan *plan, int device, int64_t received, int64_t sent)
 {
     int slot = plan_slot(plan, device);
-    plan->received[slot] += received;
-    plan->sent[slot] += sent;
+    plan->received[slot] = added(plan->received[slot], received);
+    plan->sent[slot] = added(plan->sent[slot], sent);
 }
 
 /* Share i of `total` bytes in n parts, whole elements each. */
-static int64_t even_share(int64_t total, int element, int i, int n)
+static int64_t even_share(__int128 total, int element, int i, int n)
 {
     __int128 count = total / element;
     return (int64_t)(count * (i + 1) / n - count * i / n) * element;
@@ -48,7 +55,7 @@ static void count_collective(Plan *plan, const Step *step)
     for (int i = 0; i < n; i++) {
         int64_t received = 0, sent = 0;
         if (step->verb == HT_ALL_REDUCE)
-            received = sent = even_share(2 * (n - 1) * bytes, element, i, n);
+            received = sent = even_share((__int128)bytes * 2 * (n - 1), element, i, n);
         else if (step->verb == HT_REDUCE_SCATTER) {
             received = bytes - segments_bytes(plan, &step->parts[(i + n - 1) % n]);
             sent = bytes - segments_bytes(plan, &step->parts[i]);
@@ -90,7 +97,7 @@ int64_t plan_bytes(const Plan *plan)
 {
     int64_t total = 0;
     for (int i = 0; i < plan->device_count; i++)
-        total += plan->received[i];
+        total = added(total, plan->received[i]);
     return total;
 }
 

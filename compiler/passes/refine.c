@@ -293,6 +293,9 @@ static void check_value(Refine *refine, Value *value)
 {
     if (atoms_of(refine, refine->classes->value_node[value->id], value->type.rank) > IR_MAX_RANK)
         diag_error(refine->module->diag, value->at, "reshapes split this value into more than %d dimensions", IR_MAX_RANK);
+    int devices = refine->module->strategy ? strategy_device_count(refine->module->strategy) : 1;
+    if (type_elements(value->type) > INT64_MAX / 4 / dtype_size(value->type.dtype) / devices)
+        diag_error(refine->module->diag, value->at, "this tensor has too many elements for the %d devices of the strategy", devices);
 }
 
 static void check_op(Refine *refine, const Op *op)

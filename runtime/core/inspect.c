@@ -3,10 +3,14 @@
 #include "core/device.h"
 #include "core/program.h"
 
+#include <hetu/kernel.h>
+
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void check_one(const Program *program, const char *what, const char *name, const ht_pieces *pieces, const void *data)
 {
@@ -36,24 +40,46 @@ static void make_folder(const char *path)
         ht_fail("cannot make the folder %s: %s", path, strerror(errno));
 }
 
+/* Removes a folder of files, if it is there. */
+static void remove_folder(const char *path)
+{
+    char file[4400];
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+        unlink(file);
+    }
+    if (folder)
+        closedir(folder);
+    rmdir(path);
+}
+
+/* Ends the program; what was written so far goes. */
+HT_NORETURN static void give_up(const char *folder, const char *name)
+{
+    int error = errno;
+    remove_folder(folder);
+    ht_fail("cannot write the dump of %s to %s: %s", name, folder, strerror(error));
+}
+
+/* Names give files of their own: a slash is %2F, and a percent sign %25. */
 static FILE *open_file(const char *folder, const char *name, const char *suffix)
 {
     char path[4096];
-    int head = snprintf(path, sizeof path, "%s/", folder);
-    snprintf(path + head, sizeof path - (size_t)head, "%s%s", name, suffix);
-    for (char *c = path + head; *c; c++)
-        if (*c == '/')
-            *c = '_';
+    size_t length = (size_t)snprintf(path, sizeof path, "%s/", folder);
+    for (const char *c = name; *c && length + 16 < sizeof path; c++)
+        length += (size_t)snprintf(path + length, sizeof path - length, *c == '/' ? "%%2F" : *c == '%' ? "%%25" : "%c", *c);
+    snprintf(path + length, sizeof path - length, "%s", suffix);
     FILE *file = fopen(path, "wb");
     if (!file)
-        ht_fail("cannot write %s: %s", path, strerror(errno));
+        give_up(folder, name);
     return file;
 }
 
-static void close_file(FILE *file, const char *name)
+static void close_file(const char *folder, FILE *file, const char *name)
 {
     if (ferror(file) | fclose(file))
-        ht_fail("cannot write the dump of %s: %s", name, strerror(errno));
+        give_up(folder, name);
 }
 
 /* The shape, then a line of lo:hi a box. */
@@ -78,20 +104,26 @@ static void dump_one(const char *folder, const char *name, const ht_pieces *piec
     void *host = device_map(data, bytes, DEVICE_READ);
     fwrite(host, 1, (size_t)bytes, file);
     device_unmap(data, host, bytes, DEVICE_READ);
-    close_file(file, name);
+    close_file(folder, file, name);
     file = open_file(folder, name, ".boxes");
     write_boxes(file, pieces, world_rank());
-    close_file(file, name);
+    close_file(folder, file, name);
 }
 
+/* The folder has its name when all files are in it. */
 void program_dump(const Program *program, const char *folder)
 {
-    char path[2048];
+    char path[2048], part[2060];
     make_folder(folder);
     snprintf(path, sizeof path, "%s/step%lld", folder, (long long)program->worker.step - 1);
     make_folder(path);
     snprintf(path, sizeof path, "%s/step%lld/%d", folder, (long long)program->worker.step - 1, world_rank());
-    make_folder(path);
+    snprintf(part, sizeof part, "%s.part", path);
+    remove_folder(part);
+    make_folder(part);
     for (int p = 0; p < program->image->param_count; p++)
-        dump_one(path, program->image->params[p].name, program->image->params[p].pieces, program->slots[p]);
+        dump_one(part, program->image->params[p].name, program->image->params[p].pieces, program->slots[p]);
+    remove_folder(path);
+    if (rename(part, path))
+        give_up(part, path);
 }

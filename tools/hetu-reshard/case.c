@@ -114,6 +114,21 @@ static size_t partial_column(const Layout *layout)
     return 0;
 }
 
+/* Whether the bytes that all devices together send and receive can be counted. */
+static bool check_size(Arena *arena, Diag *diag, Position at, const Case *conversion)
+{
+    int from, to;
+    __int128 bytes = case_element(conversion);
+    layout_devices(arena, conversion->from, &from);
+    layout_devices(arena, conversion->to, &to);
+    for (int d = 0; d < conversion->shape.rank; d++)
+        bytes *= conversion->shape.extent[d];
+    if (bytes * 2 * (from + to) <= INT64_MAX)
+        return true;
+    diag_error(diag, at, "the tensor has too many elements for conversions between %d devices", from + to);
+    return false;
+}
+
 Case *case_read(Arena *arena, Diag *diag, Position at, const char *text)
 {
     Case *conversion = arena_new(arena, Case);
@@ -145,7 +160,7 @@ Case *case_read(Arena *arena, Diag *diag, Position at, const char *text)
                    to == STATE_SUM ? "sums" : "maxima");
         return NULL;
     }
-    return conversion;
+    return check_size(arena, diag, shifted(at, blank + length), conversion) ? conversion : NULL;
 }
 
 /* Reports the lowest device of a layout that the cluster does not list. */
