@@ -33,8 +33,13 @@ class Operand:
 
 
 def number(value):
-    text = f"{value:g}f" if value != int(value) else f"{int(value)}"
-    return Expr(text, text if "f" in text else text + ".0", value, value)
+    """A number in float: quotients of integers would be C's."""
+    text = f"{value:g}f" if value != int(value) else f"{value:.1f}f"
+    return Expr(text, text, value, value)
+
+
+def integer(value):
+    return Expr(str(value), f"{value}.0", value, value)
 
 
 def wrapped(e, level):
@@ -127,7 +132,7 @@ class Generator:
             by = self.rng.choice([2, 3, -1, 0.5, 1.5, -2, 1, 0])
             e = self.small(e, 3) if by in (0, 1, 2, 3) else self.within(self.positive(e), 0.25, 4)
             corners = [e.low ** by, e.high ** by] + ([0] if e.low < 0 else [])
-            return call("pow", e, number(by), low=min(corners), high=max(corners))
+            return call("pow", e, integer(by) if by == int(by) else number(by), low=min(corners), high=max(corners))
         if name in ("asin", "acos"):
             return call(name, self.within(e, -0.9, 0.9), low=-1.2, high=2.8)
         if name == "tan":
@@ -148,9 +153,9 @@ class Generator:
         if integers and self.rng.random() < 0.5:
             o = self.rng.choice(integers).access()
             if self.rng.random() < 0.5:
-                return compare(self.rng.choice(["==", "!=", "<", ">="]), o, number(self.rng.choice([0, 1, -2])))
+                return compare(self.rng.choice(["==", "!=", "<", ">="]), o, integer(self.rng.choice([0, 1, -2])))
             parity = Expr(f"{o.rule} % 2", f"((int){o.c} % 2)", -1, 1, 5, o.factors, "%")
-            return compare(self.rng.choice(["==", "!="]), parity, number(0))
+            return compare(self.rng.choice(["==", "!="]), parity, integer(0))
         return compare(self.rng.choice(["<", "<=", ">", ">="]), self.odd(self.expr(depth - 1)), self.expr(depth - 1))
 
     def expr(self, depth):
