@@ -130,6 +130,8 @@ static void clip_check(ht_session *session)
     check("clipping by infinity", stepped(session, program, 0.01f, INFINITY), 0.5f);
     ht_program *adamw = ht_train(session, loss, ht_adamw(.lr = 0.1f, .decay = 0, .eps = 1, .clip = 1));
     check("AdamW's gradient below the clip", stepped(session, adamw, 0.01f, 0.01f), 0.5f - 0.1f * 0.01f / (0.01f + 1));
+    ht_program *decaying = ht_train(session, loss, ht_adamw(.lr = 0.1f, .decay = 0.5f, .eps = 1));
+    check("AdamW's decay", stepped(session, decaying, 0, 0), 0.5f * (1 - 0.1f * 0.5f));
 }
 
 static void momentum_check(ht_session *session)

@@ -227,6 +227,28 @@ static void dropout_by_pieces(void **unused)
     assert_in_range(dropped, 10, 35);
 }
 
+/* A piece of a sequence is turned by the angles of its own places, forward and back. */
+static void rope_by_pieces(void **unused)
+{
+    (void)unused;
+    enum { B = 2, S = 9, LOW = 3, HIGH = 8, ROW = 2 * 6 };
+    for (int direction = 1; direction >= -1; direction -= 2) {
+        float *x = draw_many(B * S * ROW), whole[B * S * ROW], part[B * (HIGH - LOW) * ROW], piece[B * (HIGH - LOW) * ROW];
+        ht_attr attr[2] = {{.f = 10000}, {.i = direction}};
+        for (int b = 0; b < B; b++)
+            memcpy(part + b * (HIGH - LOW) * ROW, x + (b * S + LOW) * ROW, sizeof(float) * (HIGH - LOW) * ROW);
+        ht_view in[] = {VIEW(x, B, S, 2, 6), IDS(NULL, 0)}, out[] = {VIEW(whole, B, S, 2, 6)};
+        ht_view part_in[] = {VIEW(part, B, HIGH - LOW, 2, 6), IDS(NULL, 0)}, part_out[] = {VIEW(piece, B, HIGH - LOW, 2, 6)};
+        part_in[0].offset[1] = LOW;
+        part_in[0].global[1] = S;
+        run(ht_rope_kernel, out, 1, in, 2, attr);
+        run(ht_rope_kernel, part_out, 1, part_in, 2, attr);
+        for (int b = 0; b < B; b++)
+            assert_memory_equal(piece + b * (HIGH - LOW) * ROW, whole + (b * S + LOW) * ROW, sizeof(float) * (HIGH - LOW) * ROW);
+        free(x);
+    }
+}
+
 /* The same step drops the same elements, the next one others. */
 static void dropout_by_steps(void **unused)
 {
@@ -316,9 +338,9 @@ static void vector_functions(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(attention),      cmocka_unit_test(threads_change_no_bit),
-                                       cmocka_unit_test(empty_pieces),   cmocka_unit_test(dropout_by_pieces),
-                                       cmocka_unit_test(dropout_rate),   cmocka_unit_test(dropout_by_steps),
-                                       cmocka_unit_test(mass_by_pieces), cmocka_unit_test(vector_functions)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(attention),         cmocka_unit_test(threads_change_no_bit), cmocka_unit_test(empty_pieces),
+        cmocka_unit_test(dropout_by_pieces), cmocka_unit_test(dropout_rate),          cmocka_unit_test(dropout_by_steps),
+        cmocka_unit_test(rope_by_pieces),    cmocka_unit_test(mass_by_pieces),        cmocka_unit_test(vector_functions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

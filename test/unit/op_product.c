@@ -194,9 +194,30 @@ static void large(void **unused)
         assert_true(fabs(y[i] - expected[i]) <= 1e-4);
 }
 
+/* Rows that overlap, as a convolution reads them: no matrix for BLAS, on either side. */
+static void overlapping_rows(void **unused)
+{
+    (void)unused;
+    enum { ROWS = 9, IN = 5, OUT = 4 };
+    float y[ROWS * OUT], x[ROWS + IN], w[IN * OUT];
+    static double expected[ROOM];
+    const ht_axis sides[][3] = {{{ROWS, OUT, 1, 0, 0}, {OUT, 1, 0, 1, 0}, {IN, 0, 1, OUT, 0}},
+                                {{OUT, 1, 1, 0, 0}, {ROWS, OUT, 0, 1, 0}, {IN, 0, OUT, 1, 0}}};
+    fill(x, ROWS + IN);
+    fill(w, IN * OUT);
+    for (int side = 0; side < 2; side++) {
+        const float *left = side ? w : x, *right = side ? x : w;
+        multiply(y, left, right, NULL, 3, sides[side], 1);
+        reference(expected, left, right, NULL, 3, sides[side], 1);
+        for (int i = 0; i < ROWS * OUT; i++)
+            near(side, "an element of overlapping rows", y[i], expected[i], HT_F32);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_axes), cmocka_unit_test(empty_sum_is_the_bias),
-                                       cmocka_unit_test(empty_result_is_left_alone), cmocka_unit_test(large)};
+                                       cmocka_unit_test(empty_result_is_left_alone), cmocka_unit_test(overlapping_rows),
+                                       cmocka_unit_test(large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
