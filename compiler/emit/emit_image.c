@@ -181,6 +181,38 @@ static void emit_outputs(Image *image)
     emit_table(image, "ht_image_output", "outputs", &rows);
 }
 
+/* ---- what the evaluation read ---- */
+
+static void text_number(Text *out, const StaticRead *read, int64_t index)
+{
+    const uint8_t *bytes = read->bytes + index * read->size;
+    uint64_t number = 0;
+    memcpy(&number, bytes, (size_t)read->size);
+    text_print(out, read->kind == NUMBER_FLOATING ? "%s0x%llxu" : "%s%lluu", index ? ", " : "", (unsigned long long)number);
+}
+
+/* A row for numbers that were read, and the table of them, as bits. */
+static void text_read(Image *image, Text *rows, int number, const StaticRead *read)
+{
+    static const char *const KINDS[] = {
+        [NUMBER_SIGNED] = "HT_SIGNED", [NUMBER_UNSIGNED] = "HT_UNSIGNED", [NUMBER_FLOATING] = "HT_FLOATING"};
+    Arena *arena = image->emitter->arena;
+    text_print(image->out, "static const uint%d_t read_%s_%d[] = {", 8 * read->size, image->name, number);
+    for (int64_t i = 0; i < read->count; i++)
+        text_number(image->out, read, i);
+    text_string(image->out, "};\n");
+    text_print(rows, "    {\"%s\", \"%s\", %lld, %lld, %s, %d, read_%s_%d},\n", c_string(arena, read->name), position_text(arena, read->at),
+               (long long)read->first, (long long)read->count, KINDS[read->kind], read->size, image->name, number);
+}
+
+static void emit_reads(Image *image)
+{
+    Text rows = {.arena = image->emitter->arena};
+    for (int i = 0; i < image->module->reads.count; i++)
+        text_read(image, &rows, i, image->module->reads.at[i]);
+    emit_table(image, "ht_image_read", "reads", &rows);
+}
+
 /* ---- conversions ---- */
 
 static void emit_plans(Image *image)
@@ -281,11 +313,13 @@ static void emit_head(Image *image)
         "    .input_count = $inputs,\n"
         "    .output_count = $outputs,\n"
         "    .role_count = $roles,\n"
+        "    .read_count = $reads,\n"
         "    .params = params_$name,\n"
         "    .inputs = inputs_$name,\n"
         "    .outputs = outputs_$name,\n"
         "    .loss = $loss,\n"
         "    .roles = roles_$name,\n"
+        "    .reads = reads_$name,\n"
         "    .role_of = role_of_$name,\n"
         "    .piece = piece_$name,\n"
         "    .plan_count = $plans,\n"
@@ -299,8 +333,8 @@ static void emit_head(Image *image)
         "devices", number_text(arena, image->device_count), "microbatches",
         number_text(arena, module->microbatches > 1 ? (int)module->microbatches : 1), "states", number_text(arena, module->state_count),
         "params", number_text(arena, module->params.count), "inputs", number_text(arena, module->inputs.count), "outputs",
-        number_text(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles", number_text(arena, module->roles->role_count), "loss",
-        number_text(arena, module->loss ? module->outputs.count : -1), NULL);
+        number_text(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles", number_text(arena, module->roles->role_count), "reads",
+        number_text(arena, module->reads.count), "loss", number_text(arena, module->loss ? module->outputs.count : -1), NULL);
 }
 
 void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, Target *targets, const RoleText *roles)
@@ -314,6 +348,7 @@ void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, T
     emit_params(&image);
     emit_inputs(&image);
     emit_outputs(&image);
+    emit_reads(&image);
     emit_plans(&image);
     emit_roles(&image, roles);
     emit_pieces_rows(&image);

@@ -135,6 +135,8 @@ void object_release(Eval *ev, Object *object);
 void object_track(Eval *ev, Object *object);
 /* Whether bytes whose value from before was read have another one now. */
 bool object_changed(const Object *object);
+/* Whether the value from before of a byte was read. */
+bool track_read(const Track *track, int64_t offset);
 /* Says that bytes are read, or stored, at `at`; the functions below say so themselves. */
 void memory_read(Eval *ev, Place place, int64_t size, Position at);
 void memory_written(Eval *ev, Place place, int64_t size, Position at);

@@ -62,10 +62,12 @@ void object_track(Eval *ev, Object *object)
     object->track = track;
 }
 
+bool track_read(const Track *track, int64_t offset) { return track->touched[offset] & TOUCHED_READ; }
+
 bool object_changed(const Object *object)
 {
     for (int64_t i = 0; i < object->size; i++)
-        if (object->track->touched[i] & TOUCHED_READ && object->track->before[i] != object->bytes[i])
+        if (track_read(object->track, i) && object->track->before[i] != object->bytes[i])
             return true;
     return false;
 }

@@ -299,6 +299,7 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
     if (value) {
         finish_module(module, value);
         state_note(ev, function);
+        state_reads(ev);
     }
     eval_destroy(ev);
     ir_number(module);

@@ -14,6 +14,9 @@ void changes_find(CUnit *unit);
 /* Notes what a model's evaluation did with variables of static storage. */
 void state_note(Eval *ev, const CFunction *model);
 
+/* Gives the module the numbers that its evaluation read and that the program may set before it runs. */
+void state_reads(Eval *ev);
+
 /* Reports variables that stand between evaluations of models, and between models and what runs beside them. */
 void state_check(CUnit *unit);
 

@@ -143,6 +143,19 @@ typedef enum ModuleKind { MODULE_TRAIN, MODULE_INFER } ModuleKind;
 
 /* A reshard of the source (`reshard` pragma) is an operator whose definition is module->reshard_def and whose result has `shard` set;
  * conversions that deduction inserts have the same definition, and their result's layout says what they make. */
+/* Numbers in a row that the model's evaluation read of a variable of static storage, and that the program may set to others before it runs. */
+typedef enum NumberKind { NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOATING } NumberKind;
+typedef struct StaticRead {
+    const char *name;     // "seq"; of an array's elements the array: "grid.sizes"
+    const char *variable; // at file scope
+    int64_t offset;       // of the first one there, in bytes
+    int64_t first, count; // its index; -1: it is in no array
+    NumberKind kind;
+    int size;             // of one, in bytes
+    const uint8_t *bytes; // what was read
+    Position at;
+} StaticRead;
+
 struct Module {
     Arena *arena;
     Diag *diag;
@@ -162,6 +175,7 @@ struct Module {
     bool clip;                        // the global gradient norm is given to update as its operand ?norm
     DType precision;                  // the type that operators work in where their rules leave that open: DTYPE_F32 or DTYPE_BF16
     const OpDef *reshard_def;
+    Array(const StaticRead *) reads;  // not part of the text form
     int64_t microbatches;             // 1 where the batch runs as a whole; ops stand in the order of their turns otherwise
     const OpDef *accumulate_def;      // its result is its operand in the first micro-batch, and then their sum (made by pass microbatch; NULL when there is none)
     const Strategy *strategy;

@@ -170,8 +170,19 @@ typedef struct ht_image_role {
     ht_phase *update;             // once a step
 } ht_image_role;
 
+/* Numbers in a row that the model's evaluation read of a variable; as long as the program runs it, they stay the same. */
+typedef enum ht_number { HT_SIGNED, HT_UNSIGNED, HT_FLOATING } ht_number;
+
+typedef struct ht_image_read {
+    const char *name, *at; // "seq", "gpt.c:30"
+    int64_t first, count;  // the index of the first one; -1: it is in no array
+    ht_number kind;
+    int size;         // of one, in bytes
+    const void *then; // what was read
+} ht_image_read;
+
 /* What an image is like, and what emitted code may call: another number when that changes. */
-enum { HT_IMAGE_VERSION = 2 };
+enum { HT_IMAGE_VERSION = 3 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version
@@ -182,12 +193,13 @@ typedef struct ht_image {
     int device_count;     // ranks 0 .. device_count - 1
     int64_t microbatches; // of a step
     int state_count;      // states a parameter
-    int param_count, input_count, output_count, role_count;
+    int param_count, input_count, output_count, role_count, read_count;
     const ht_image_param *params;
     const ht_image_input *inputs;
     const ht_image_output *outputs;
     int loss; // index into outputs; -1 when it does not train
     const ht_image_role *roles;
+    const ht_image_read *reads;
     const int *role_of;          // by device; -1: the device is idle
     const int64_t *const *piece; // by device: its ht_worker.piece
     int plan_count;
@@ -197,8 +209,9 @@ typedef struct ht_image {
 struct ht_tensor;
 typedef struct ht_tensor ht_model(void);
 
-/* Registers an image before main; `update` is the optimizer's operator, NULL when it does not train. */
-void ht_register(const ht_image *image, ht_model *model, void (*update)(void));
+/* Registers an image before main; `update` is the optimizer's operator, NULL when it does not train, and `now` where the program has the
+ * numbers of the image's reads. */
+void ht_register(const ht_image *image, ht_model *model, void (*update)(void), const volatile void *const *now);
 
 #ifdef __cplusplus
 }

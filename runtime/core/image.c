@@ -10,13 +10,13 @@ static struct {
     int count;
 } images;
 
-void ht_register(const ht_image *image, ht_model *model, void (*update)(void))
+void ht_register(const ht_image *image, ht_model *model, void (*update)(void), const volatile void *const *now)
 {
     RegisteredImage *grown = realloc(images.at, sizeof *grown * (size_t)(images.count + 1));
     if (!grown)
         ht_fail("no memory to register the model %s", image->model);
     images.at = grown;
-    images.at[images.count++] = (RegisteredImage){image, model, update};
+    images.at[images.count++] = (RegisteredImage){image, model, update, now};
 }
 
 int image_count(void) { return images.count; }

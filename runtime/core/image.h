@@ -9,6 +9,7 @@ typedef struct RegisteredImage {
     const ht_image *image;
     ht_tensor (*model)(void);
     void (*update)(void);
+    const volatile void *const *now;
 } RegisteredImage;
 
 int image_count(void);
@@ -17,6 +18,9 @@ const RegisteredImage *image_at(int index);
 /* The index of the image for a model function that computes in a type, and is trained by an optimizer (NULL: it is not trained). -1: the model
  * has no image at all; the program ends when it has others alone. */
 int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, ht_dtype dtype);
+
+/* Ends the program when a variable that the image's model read when it was compiled has another value now. */
+void image_check_reads(int index);
 
 /* Ranks that the images need: 0 when there is none. */
 int image_ranks(void);

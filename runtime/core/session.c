@@ -125,8 +125,10 @@ static ht_program *open_image(ht_session *open, int index)
 {
     if (open->eager)
         ht_fail("the model %s was compiled by hetucc, but an earlier one of this session was not", image_at(index)->image->model);
+    image_check_reads(index);
     ht_program *program = new_program(open, image_at(index)->image->trains);
     program->number = open->program_count;
+    program->image = index;
     Command command = {.kind = COMMAND_OPEN, .index = index, .seed = open->seed};
     session_issue(open, &command, &(Payload){0});
     return program;
@@ -206,6 +208,7 @@ static float run_image(ht_program *program, const ht_fed *feeds)
     const void *data[PROGRAM_MAX_INPUTS] = {0};
     Command command = {.kind = COMMAND_RUN, .number = program->number, .check = program->session->check};
     memcpy(command.hyper, program->hyper, sizeof command.hyper);
+    image_check_reads(program->image);
     gather_feeds(image_program(program), feeds, &command, data);
     Payload payload = {.feeds = data};
     session_issue(program->session, &command, &payload);

@@ -20,6 +20,7 @@ struct ht_program {
     ht_session *session;
     bool trains;
     int number; // in session->programs; -1: the one-device library runs it
+    int image;  // of the registered ones
     eager_program *eager;
     float hyper[HT_HYPER];
 };

@@ -83,10 +83,15 @@ int main(int argc, char **argv)
 // IMAGE: {"w", "(7, 10)", &pieces_0, 2 /* normal */, 0.1
 // IMAGE: {"bias", "(7)", &pieces_1, 0 /* zeros */, 0
 // IMAGE: {"x", HT_F32, &pieces_{{[0-9]+}}, "readable.c:24"},
+// IMAGE: static const uint32_t read_readable_model_loss_train_0[] = {6u};
+// IMAGE: {"batch", "readable.c:24", -1, 1, HT_SIGNED, 4, read_readable_model_loss_train_0},
 // IMAGE: .model = "model_loss",
 // IMAGE: .device_count = 1,
 
 // MAIN: #include "{{.*}}readable.c"
+// MAIN: static const volatile void *const readable_model_loss_train_reads[] = {
+// MAIN-NEXT: &batch,
+// MAIN-NEXT: };
 // MAIN: __attribute__((constructor))
-// MAIN: ht_register(&readable_model_loss_train_image, model_loss, (void (*)(void))ht_sgd_update);
+// MAIN: ht_register(&readable_model_loss_train_image, model_loss, (void (*)(void))ht_sgd_update, readable_model_loss_train_reads);
 // MAIN: batch = 6;
