@@ -74,7 +74,7 @@ def launch(a, folder, cases):
     p = subprocess.run([*shlex.split(a.mpirun), *extra, "-np", str(a.ranks), *shlex.split(a.tool), "--fill", str(folder / "fill"), "--dump", str(folder / "dump"),
                         "--batch", str(cases)], capture_output=True, text=True, env={**os.environ, "PMPI_OUT": str(folder / "pmpi")})
     if p.returncode:
-        sys.exit(p.stderr)
+        sys.exit(f"mpirun ends with {p.returncode}\n{p.stderr}")
     return single.received(folder / "dump", a.pmpi) if a.pmpi else None
 
 
@@ -86,7 +86,7 @@ def main():
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--real", action="store_true")
     a.add_argument("--ranks", type=int, default=0)
-    a.add_argument("--mpirun", default="mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 -q")
+    a.add_argument("--mpirun", default="mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 -q --timeout 300")
     a.add_argument("--pmpi")
     a = a.parse_args()
     random.seed(a.seed)

@@ -1,4 +1,4 @@
-/* What outsiders broke in the operators: roundings to bf16 in a chain, empty members, means of nothing, clipping, momentum 0, parameters that are set between steps.
+/* What outsiders broke in the operators: roundings to bf16 in a chain, empty members, means of nothing, clipping, momentum 0, parameters that are set between steps, gradients that two tensors share.
  *
  * Prints a line for each disagreement with what is worked out here, and "N checks, M wrong".
  */
@@ -159,6 +159,30 @@ static void set_check(ht_session *session)
     }
 }
 
+/* The sum gives both operands one gradient; the first gets another from what was made of it before. */
+static ht_tensor shared(void)
+{
+    ht_tensor first = ht_param(ht_shape(ROWS, WIDTH), ht_constant(1), "first"), second = ht_param(ht_shape(ROWS, WIDTH), ht_constant(1), "second");
+#pragma hspmd dims(first, second: f0, f1)
+    ht_tensor more = ht_sum(ht_scale(first, 3)), sum = ht_add(first, second);
+    return ht_add(ht_sum(ht_mul(sum, ht_input("slope", HT_F32, ht_shape(ROWS, WIDTH)))), more);
+}
+
+static void shared_check(ht_session *session)
+{
+    float first[ROWS * WIDTH], second[ROWS * WIDTH], slopes[ROWS * WIDTH];
+    ht_program *program = ht_train(session, shared, ht_sgd(.lr = 1));
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        slopes[i] = (float)i;
+    ht_step(program, ht_feed("slope", slopes));
+    ht_get_param(session, "first", first, ROWS * WIDTH);
+    ht_get_param(session, "second", second, ROWS * WIDTH);
+    for (int i = 0; i < ROWS * WIDTH; i++) {
+        check("the operand of a sum that is used before", first[i], 1 - slopes[i] - 3);
+        check("the other operand of the sum", second[i], 1 - slopes[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     ht_session *session = ht_open(&argc, &argv);
@@ -166,6 +190,7 @@ int main(int argc, char **argv)
     clip_check(session);
     momentum_check(session);
     set_check(session);
+    shared_check(session);
     printf("%d checks, %d wrong\n", checked, wrong);
     return wrong > 0;
 }
