@@ -202,6 +202,15 @@ static void lead(void)
         end_wait(late);
 }
 
+/* What a rank without connections does at a tick. */
+static void look_inward(void)
+{
+    char why[128];
+    snprintf(why, sizeof why, "other ranks keep rank %d waiting for %d s (HETU_TIMEOUT)", world_rank(), seconds(watch.limit));
+    if (watch.own.kind == PULSE_LATE)
+        fail_end(why);
+}
+
 /* What another rank does at a tick. */
 static void follow(void)
 {
@@ -221,7 +230,9 @@ static void tick(void)
     if (watch.stage < STAGE_TOGETHER)
         return;
     watch.own = take_pulse();
-    if (watch.rank == 0) {
+    if (!watch.peers) {
+        look_inward();
+    } else if (watch.rank == 0) {
         watch.peers[0].last = watch.own;
         lead();
     } else {
@@ -294,16 +305,24 @@ void watch_open(void)
     start_thread();
 }
 
-void watch_connect(void)
+/* What is known of the ranks that this one hears. */
+static Peer *make_peers(void)
 {
-    pulse_open();
     Peer *peers = calloc((size_t)world_size(), sizeof *peers);
     if (!peers)
         ht_fail("no memory to watch %d ranks", world_size());
+    return peers;
+}
+
+void watch_connect(bool pulse)
+{
+    if (pulse)
+        pulse_open();
+    Peer *peers = pulse ? make_peers() : NULL;
     pthread_mutex_lock(&watch.lock);
     watch.rank = world_rank();
     watch.peers = peers;
-    watch.peer_count = watch.rank ? 1 : world_size();
+    watch.peer_count = !pulse ? 0 : watch.rank ? 1 : world_size();
     watch.stage = STAGE_TOGETHER;
     pthread_mutex_unlock(&watch.lock);
     pthread_sigmask(SIG_UNBLOCK, &watch.ending, NULL);

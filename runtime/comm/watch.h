@@ -15,14 +15,16 @@
 #ifndef COMM_WATCH_H
 #define COMM_WATCH_H
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* Before the ranks come together; when they have; and when this rank has nothing to do with others any more. The last waits on rank 0 until
- * all others have ended. */
+ * all others have ended. Without a pulse each rank counts its own waits alone. */
 void watch_open(void);
-void watch_connect(void);
+void watch_connect(bool pulse);
 void watch_close(void);
 
 /* Around what other ranks may hold up; may be nested. These make no system call. */

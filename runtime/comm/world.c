@@ -39,7 +39,7 @@ static const WorldKind *find_kind(void)
     return NULL;
 }
 
-void world_open(int *argc, char ***argv)
+void world_open(int *argc, char ***argv, bool pulse)
 {
     world_timeout();
     world.opening = find_kind();
@@ -53,7 +53,7 @@ void world_open(int *argc, char ***argv)
     world.place = world.opening->open(argc, argv);
     world.kind = world.opening;
     world.opening = NULL;
-    watch_connect();
+    watch_connect(pulse);
 }
 
 void world_close(void)

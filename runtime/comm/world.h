@@ -13,8 +13,9 @@
 extern "C" {
 #endif
 
-/* Connects the ranks; before it, and after world_close, the process is rank 0 of 1. All ranks call both together. */
-void world_open(int *argc, char ***argv);
+/* Connects the ranks; before it, and after world_close, the process is rank 0 of 1. All ranks call both together. With a pulse the ranks
+ * hear of each other all the time (comm/watch.h); without one they exchange nothing but what the caller asks for. */
+void world_open(int *argc, char ***argv, bool pulse);
 void world_close(void);
 
 /* This rank, all ranks, this rank among those of its machine, and how many these are. */

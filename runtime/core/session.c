@@ -61,7 +61,7 @@ ht_session *ht_open(int *argc, char ***argv)
 {
     if (session.open)
         ht_fail("ht_open is called a second time");
-    world_open(argc, argv);
+    world_open(argc, argv, true);
     fail_watch();
     session.check = getenv("HETU_CHECK") && strcmp(getenv("HETU_CHECK"), "0");
     if (!session_agree(session.check))

@@ -11,7 +11,7 @@
 
 void run_open(int *argc, char ***argv, int *rank, int *ranks)
 {
-    world_open(argc, argv);
+    world_open(argc, argv, false);
     *rank = world_rank();
     *ranks = world_size();
     const char *missing = device_open();

@@ -171,7 +171,7 @@ static void check_types(ht_dtype dtype)
 int main(int argc, char **argv)
 {
     std::string mode = argc > 1 ? argv[1] : "";
-    world_open(&argc, &argv);
+    world_open(&argc, &argv, true);
     const char *missing = device_open();
     if (missing)
         ht_fail("%s", missing);
