@@ -122,7 +122,7 @@ def distance(a, b):
 def compare_losses(found, wanted, tolerance):
     if len(found) != len(wanted):
         raise Failure(f"{len(found)} losses, not {len(wanted)}")
-    worst = max((abs(f - w) / abs(w) if f == f else math.inf, i) for i, (f, w) in enumerate(zip(found, wanted)))
+    worst = max((abs(f - w) / abs(w) if math.isfinite(f) and math.isfinite(w) else math.inf, i) for i, (f, w) in enumerate(zip(found, wanted)))
     if worst[0] > tolerance:
         raise Failure(f"loss of step {worst[1]} is {found[worst[1]]:.9g}, not {wanted[worst[1]]:.9g}: {worst[0]:.2g} off, {tolerance:g} allowed")
     return worst[0]

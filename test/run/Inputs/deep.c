@@ -14,7 +14,7 @@ ht_tensor deep_loss(void)
 #pragma hspmd dims(x: batch)
     for (int l = 0; l < LAYERS; l++) {
         ht_scope("h%d", l);
-        ht_tensor w = ht_param(ht_shape(WIDTH, WIDTH), ht_normal(0.01), "w");
+        ht_tensor w = ht_param(ht_shape(WIDTH, WIDTH), ht_normal(0.001), "w");
 #pragma hspmd layer(l)
         x = ht_add(x, ht_relu(ht_linear(x, w, HT_NONE)));
     }
