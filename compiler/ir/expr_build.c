@@ -83,6 +83,9 @@ static bool selects_zero(const Expr *expr)
     return false;
 }
 
+/* Whether C reads a number as one of floating point. */
+static bool is_floating(const Expr *number) { return strpbrk(number->spelling, ".eEfF"); }
+
 static const Expr *product(Arena *arena, const Expr *a, const Expr *b)
 {
     if (is_number(a, 0) || is_number(b, 1))
@@ -97,7 +100,7 @@ static const Expr *product(Arena *arena, const Expr *a, const Expr *b)
         return expr_select(arena, a->arg[0], product(arena, a->arg[1], b), product(arena, a->arg[2], b));
     if (selects_zero(b))
         return expr_select(arena, b->arg[0], product(arena, a, b->arg[1]), product(arena, a, b->arg[2]));
-    if (b->kind == EXPR_DIV && is_number(b->arg[0], 1))
+    if (b->kind == EXPR_DIV && is_number(b->arg[0], 1) && is_floating(b->arg[0])) // 1 / 2 is 0 in C
         return expr_binary(arena, EXPR_DIV, a, b->arg[1]);
     return node(arena, EXPR_MUL, 2, a, b, NULL);
 }
@@ -107,8 +110,8 @@ static const Expr *quotient(Arena *arena, const Expr *a, const Expr *b)
 {
     if (is_number(a, 0) || is_number(b, 1))
         return a;
-    if (a->kind == EXPR_NUMBER && !strpbrk(a->spelling, ".eEfF"))
-        a = expr_number(arena, a->number, arena_format(arena, "%s.0f", a->spelling));
+    if (a->kind == EXPR_NUMBER && !is_floating(a))
+        a = expr_number(arena, a->number, arena_format(arena, "%.1ff", a->number));
     if (a->kind == EXPR_NEG)
         return expr_negative(arena, quotient(arena, a->arg[0], b));
     return node(arena, EXPR_DIV, 2, a, b, NULL);

@@ -31,20 +31,20 @@ static const MathFunction functions[] = {
     {"expf", {"y"}, SETTLES_FAST, "1"},
     {"exp2f", {"0.6931471805599453f * y"}, SETTLES_FAST, "0.6931471805599453f"},
     {"expm1f", {"expf(a)"}, SETTLES_FAST, NULL},
-    {"logf", {"1 / a"}, SETTLES | SINGULAR | LOGARITHM, NULL},
+    {"logf", {"1.0f / a"}, SETTLES | SINGULAR | LOGARITHM, NULL},
     {"log2f", {"1.4426950408889634f / a"}, SETTLES | SINGULAR | LOGARITHM, NULL},
     {"log10f", {"0.4342944819032518f / a"}, SETTLES | SINGULAR | LOGARITHM, NULL},
-    {"log1pf", {"1 / (1 + a)"}, SETTLES | SINGULAR | LOGARITHM, NULL},
+    {"log1pf", {"1.0f / (1 + a)"}, SETTLES | SINGULAR | LOGARITHM, NULL},
     {"sqrtf", {"0.5f / y"}, SETTLES | SINGULAR, NULL},
-    {"cbrtf", {"1 / (3 * y * y)"}, SETTLES | SINGULAR, NULL},
+    {"cbrtf", {"1.0f / (3 * y * y)"}, SETTLES | SINGULAR, NULL},
     {"powf", {"b == 0 ? 0 : b * powf(a, b - 1)", "a == 0 ? b < 0 ? y * logf(a) : 0 : y * logf(a)"}, SETTLES | SINGULAR, NULL},
     {"fabsf", {"a > 0 ? 1 : a < 0 ? -1 : 0"}, 0, NULL},
     {"sinf", {"cosf(a)"}, 0, NULL},
     {"cosf", {"-sinf(a)"}, 0, NULL},
     {"tanf", {"1 + y * y"}, SINGULAR, NULL},
-    {"asinf", {"1 / sqrtf((1 - a) * (1 + a))"}, SINGULAR, NULL},
-    {"acosf", {"-1 / sqrtf((1 - a) * (1 + a))"}, SINGULAR, NULL},
-    {"atanf", {"1 / (1 + a * a)"}, SETTLES, NULL},
+    {"asinf", {"1.0f / sqrtf((1 - a) * (1 + a))"}, SINGULAR, NULL},
+    {"acosf", {"-1.0f / sqrtf((1 - a) * (1 + a))"}, SINGULAR, NULL},
+    {"atanf", {"1.0f / (1 + a * a)"}, SETTLES, NULL},
     {"sinhf", {"coshf(a)"}, 0, NULL},
     {"coshf", {"sinhf(a)"}, 0, "tanhf(a)"},
     {"tanhf", {"1 - y * y"}, SETTLES_FAST, NULL},
@@ -188,15 +188,37 @@ static bool is_integral(const Expr *expr, By by)
     }
 }
 
+/* An expression that C computes in integers, as a float. */
+static const Expr *floating(Arena *arena, const Expr *expr)
+{
+    if (expr->kind == EXPR_NUMBER)
+        return expr_number(arena, expr->number, arena_format(arena, "%.1ff", expr->number));
+    Expr *product = arena_new(arena, Expr);
+    *product = (Expr){.kind = EXPR_MUL, .arg_count = 2, .arg = {expr_number(arena, 1, "1.0f"), expr}};
+    return product;
+}
+
 /* A quotient of floats, whatever C would make of its parts. */
 static const Expr *quotient(Arena *arena, By by, const Expr *a, const Expr *b)
 {
-    if (!is_zero(a) && a->kind != EXPR_NUMBER && is_integral(a, by) && is_integral(b, by)) {
-        Expr *floating = arena_new(arena, Expr);
-        *floating = (Expr){.kind = EXPR_MUL, .arg_count = 2, .arg = {expr_number(arena, 1, "1.0f"), a}};
-        a = floating;
-    }
+    if (!is_zero(a) && a->kind != EXPR_NUMBER && is_integral(a, by) && is_integral(b, by))
+        a = floating(arena, a);
     return expr_binary(arena, EXPR_DIV, a, b);
+}
+
+static bool is_small(ExprKind kind, const Expr *a, const Expr *b)
+{
+    double value = kind == EXPR_MUL ? a->number * b->number : kind == EXPR_ADD ? a->number + b->number : a->number - b->number;
+    return a->kind == EXPR_NUMBER && b->kind == EXPR_NUMBER && value <= INT32_MAX && value >= -INT32_MAX;
+}
+
+/* A sum, difference or product, of floats where integers might be too small: x * k * j has the derivative k * j. */
+static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, const Expr *b)
+{
+    const Expr *all = expr_binary(arena, kind, a, b);
+    if (all == a || all == b || is_small(kind, a, b) || !is_integral(a, by) || !is_integral(b, by))
+        return all;
+    return expr_binary(arena, kind, floating(arena, a), b);
 }
 
 /* ---- products with what may be infinite ---- */
@@ -369,9 +391,10 @@ static const Expr *derivative(Arena *arena, const Expr *expr, By by)
     case EXPR_ACCESS: return expr_number(arena, 1, NULL);
     case EXPR_NEG: return expr_negative(arena, derivative(arena, arg[0], by));
     case EXPR_ADD:
-    case EXPR_SUB: return expr_binary(arena, expr->kind, derivative(arena, arg[0], by), derivative(arena, arg[1], by));
+    case EXPR_SUB: return combined(arena, by, expr->kind, derivative(arena, arg[0], by), derivative(arena, arg[1], by));
     case EXPR_MUL:
-        return sum(arena, product(arena, derivative(arena, arg[0], by), arg[1]), product(arena, arg[0], derivative(arena, arg[1], by)));
+        return sum(arena, combined(arena, by, EXPR_MUL, derivative(arena, arg[0], by), arg[1]),
+                   combined(arena, by, EXPR_MUL, arg[0], derivative(arena, arg[1], by)));
     case EXPR_DIV: return quotient_derivative(arena, expr, by);
     case EXPR_SELECT: return expr_select(arena, arg[0], derivative(arena, arg[1], by), derivative(arena, arg[2], by));
     case EXPR_CALL: return call_derivative(arena, expr, by);

@@ -352,6 +352,10 @@ static void texts(void **state)
     const Case summed = {"x", "y[b] = expf(x[b, i])", {"2,3"}}, narrow = {"x", "y[i] = expf(x[i]) dtype(y: bf16)", {"3"}};
     assert_string_equal(derived_text(world, &summed, 0), "dx[b, i] = dy[b] * expf(x[b, i])");
     assert_string_equal(derived_text(world, &narrow, 0), "dx[i] = dy[i] * expf(x[i]) dtype(dx: f32)");
+    const Case halves = {"x", "y[i] = 1 / 2 * x[i] + 1 / size(i) * x[i]", {"3"}},
+               many = {"x", "y[i] = x[i] * 60000 * 60000 - x[i] * 2L / 4", {"3"}};
+    assert_string_equal(derived_text(world, &halves, 0), "dx[i] = dy[i] * (1 / 2) + dy[i] * (1 / size(i))");
+    assert_string_equal(derived_text(world, &many, 0), "dx[i] = dy[i] * (60000.0f * 60000) - dy[i] * (2.0f / 4)");
     assert_true(rule_is_product(rule_inserted(world->arena, "f", derived_text(world, &cases[0], 0))->rule));
     assert_true(rule_is_product(rule_inserted(world->arena, "f", derived_text(world, &cases[2], 1))->rule));
 }
