@@ -72,7 +72,7 @@ static void unary_backward(Entry *e, const Unary *u)
         }                                                                                                                                  \
     }
 
-/* Defines NAME_slope_T from the derivative `SLOPE` in terms of x and y. */
+/* Defines NAME_slope_T from what flows back, `SLOPE`, in terms of g (the gradient of y), x and y. */
 #define SLOPE(T, NAME, SLOPE)                                                                                                              \
     static void NAME##_slope_##T(void *dx, const void *dys, const void *xs, const void *ys, int64_t count, float factor)                   \
     {                                                                                                                                      \
@@ -81,9 +81,9 @@ static void unary_backward(Entry *e, const Unary *u)
         (void)factor;                                                                                                                      \
         _Pragma("omp parallel for schedule(static) if (count > CPU_PARALLEL)") for (int64_t i = 0; i < count; i++)                         \
         {                                                                                                                                  \
-            T x = from[i], y = results[i];                                                                                                 \
+            T g = dy[i], x = from[i], y = results[i];                                                                                      \
             (void)x, (void)y;                                                                                                              \
-            to[i] = dy[i] * (SLOPE);                                                                                                       \
+            to[i] = SLOPE;                                                                                                                 \
         }                                                                                                                                  \
     }
 
@@ -104,11 +104,11 @@ static void unary_backward(Entry *e, const Unary *u)
 #define SIGMOID(x) (1 / (1 + exp(-x)))
 
 FORWARD(int64_t, relu, x <= 0 ? 0 : x)
-UNARY(scale, factor *x, factor, NULL)
-UNARY(relu, x <= 0 ? 0 : x, x <= 0 ? 0.0f : 1.0f, relu_forward_int64_t)
-UNARY(gelu, 0.5f * x * (1 + GELU_TANH(x)), GELU_SLOPE(x, GELU_TANH(x)), NULL)
-UNARY(silu, x *SIGMOID(x), SIGMOID(x) * (1 + x * (1 - SIGMOID(x))), NULL)
-UNARY(exp, exp(x), y, NULL)
+UNARY(scale, factor *x, g *factor, NULL)
+UNARY(relu, x <= 0 ? 0 : x, x <= 0 ? 0 : g, relu_forward_int64_t)
+UNARY(gelu, 0.5f * x * (1 + GELU_TANH(x)), g *GELU_SLOPE(x, GELU_TANH(x)), NULL)
+UNARY(silu, x *SIGMOID(x), g *(SIGMOID(x) * (1 + x * (1 - SIGMOID(x)))), NULL)
+UNARY(exp, exp(x), g *y, NULL)
 
 ht_tensor ht_scale(ht_tensor x, float factor) { return unary(&scale_of, x, factor, scale_backward); }
 

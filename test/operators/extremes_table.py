@@ -38,7 +38,7 @@ def out(name,y):
     print(f"{name}: "+skip(name," ".join(num(a) for a in y)))
 silu=F.silu
 gelu=lambda x:F.gelu(x,approximate="tanh")
-for n,f in dict(scale=lambda x:-2.5*x,relu=F.relu,gelu=gelu,silu=silu,exp=torch.exp,cast_bf16=lambda x:x.bfloat16().float(),cast_f64=lambda x:x.double().float()).items(): show(n,[v],f)
+for n,f in dict(scale=lambda x:-2.5*x,relu=F.relu,relu_steep=lambda x:inf*F.relu(x),gelu=gelu,silu=silu,exp=torch.exp,cast_bf16=lambda x:x.bfloat16().float(),cast_f64=lambda x:x.double().float()).items(): show(n,[v],f)
 a=v.reshape(16,1).expand(16,16); b=v.reshape(1,16).expand(16,16)
 for n,f in dict(add=torch.add,sub=torch.sub,mul=torch.mul,div=torch.div).items(): show(n,[a,b],f)
 show("sum",[rows(8,2)],lambda x:x.sum(-1))
