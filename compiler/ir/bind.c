@@ -246,7 +246,7 @@ static const Binding *bind_rule(Binder *binder, Type *types)
     }
     for (int i = 0; i < rule->result_count; i++)
         results[i] = bind_expand(binder, &rule->results[i], i, 0);
-    if (!bind_extents(binder, operands))
+    if (!bind_extents(binder, operands) || !bind_check_requirements(binder))
         return NULL;
     for (int i = 0; i < rule->result_count; i++)
         types[i] = result_type(binder, &rule->results[i], &results[i]);

@@ -56,6 +56,12 @@ void bind_number_factors(Binder *binder);
 /* An access with its ellipses expanded; `member` is which tensor of a variadic operand it is. */
 BoundAccess bind_expand(Binder *binder, const Access *access, int index, int member);
 
+/* The global extents of the rule's factors as far as they are known: products for ellipses, sums over a variadic operand. */
+void bind_factor_sizes(const Binder *binder, int64_t *size);
+
+/* Whether the call keeps to the conditions of the clause requires; else the first that it does not keep to is reported. */
+bool bind_check_requirements(Binder *binder);
+
 /* Finds all extents; false after an error. */
 bool bind_extents(Binder *binder, const BoundAccess *operands);
 

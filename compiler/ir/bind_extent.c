@@ -118,8 +118,7 @@ static bool learn_dim(Binder *binder, int operand, int dim, const BoundDim *boun
     return false;
 }
 
-/* The global extents of the rule's factors as far as they are known: products for ellipses, sums over a variadic operand. */
-static void factor_sizes(const Binder *binder, int64_t *size)
+void bind_factor_sizes(const Binder *binder, int64_t *size)
 {
     for (int f = 0; f < binder->rule->factor_count; f++) {
         int members = binder->each[f] ? binder->members : 1;
@@ -142,7 +141,7 @@ static bool learn_size(Binder *binder, int f)
     int64_t *size = arena_array(binder->arena, int64_t, binder->rule->factor_count), value;
     if (!factor->size || !binder->used[f] || binder->extent[binder->base[f]] >= 0)
         return false;
-    factor_sizes(binder, size);
+    bind_factor_sizes(binder, size);
     if (!expr_integer(factor->size, binder->attrs, size, &value))
         return false;
     if (value < 0) {

@@ -27,6 +27,7 @@
  *                             front that is no result is rounded to its type, which must be fixed; without it it is used as it was computed
  *   types(t, ...)             the types that the kernel of a RULE_CALL works in, all operands without `dtype` in the same; without it a program of bf16 gives it f32
  *   shape(argument)           RULE_VIEW: the argument of type ht_dims that gives the result's shape
+ *   requires(condition, ...)  what a call keeps to, over arguments that are numbers and size(f); one that does not is refused
  *   linear(x, y)              jointly linear: partial values pass when all of these operands are partial alike
  *   inplace(y: x, ...)        the result takes the operand's storage
  *   kernel(f) kernel(cuda: f) the C function that computes a RULE_CALL, for CPU and CUDA
@@ -142,6 +143,13 @@ typedef struct RuleEquation {
     const Expr *expr;
 } RuleEquation;
 
+/* Of the clause requires. */
+typedef struct Requirement {
+    const Expr *condition;
+    const char *text; // as written
+} Requirement;
+typedef Array(Requirement) Requirements;
+
 typedef enum RuleKind { RULE_BODY, RULE_CALL, RULE_EQUATIONS, RULE_VIEW } RuleKind;
 
 typedef struct Rule {
@@ -154,6 +162,7 @@ typedef struct Rule {
     int local_count, equation_count; // clause body
     const Access *locals;
     const RuleEquation *equations;
+    Requirements requirements;
     int shape_attr;             // RULE_VIEW
     unsigned types;             // clause types: a bit a DType; 0 when it is not given
     const char *kernel, *kernel_cuda;

@@ -81,6 +81,34 @@ static bool size_item(RuleParser *parser)
     return size != NULL;
 }
 
+/* An argument that is a number, or size(f). */
+static const Expr *number_primary(Lexer *lexer, void *context)
+{
+    RuleParser *parser = context;
+    int attr = lexer->token.kind == TOKEN_NAME ? rule_attr(parser, lex_spelling(lexer), PARAM_FLOAT, PARAM_FLOAT) : -1;
+    if (attr < 0)
+        return rule_integer_primary(lexer, context);
+    lex_next(lexer);
+    return expr_leaf(parser->arena, EXPR_ATTR, attr);
+}
+
+static bool requires_item(RuleParser *parser)
+{
+    Lexer *lexer = &parser->lexer;
+    const char *start = lexer->token.start;
+    Position at = lexer->token.at;
+    const Expr *condition = expr_parse(lexer, number_primary, parser);
+    if (condition && expr_calls(condition))
+        RULE_ERROR(parser, at, "a condition of the clause requires calls no function");
+    if (!condition || parser->failed)
+        return false;
+    char *text = arena_format(parser->arena, "%.*s", (int)(lexer->token.start - start), start);
+    for (size_t length = strlen(text); length && strchr(" \t\n\\", text[length - 1]);)
+        text[--length] = 0;
+    array_push(parser->arena, &parser->requirements, (Requirement){condition, rule_normalised(parser->arena, text)});
+    return true;
+}
+
 /* The operand or result that the current token names; -1 after an error. */
 static int clause_access(RuleParser *parser, bool result)
 {
@@ -303,13 +331,14 @@ typedef struct Clause {
     bool list;
 } Clause;
 
-static const Clause clauses[] = {{"replicate", replicate_item, true},  {"reduction", reduction_clause, false},
-                                 {"offset", offset_item, true},        {"size", size_item, true},
-                                 {"dtype", dtype_item, true},          {"shape", shape_clause, false},
-                                 {"types", types_item, true},          {"linear", linear_item, true},
-                                 {"inplace", inplace_item, true},      {"kernel", kernel_clause, false},
-                                 {"grad", grad_clause, false},         {"body", rule_equations, false},
-                                 {"epilogue", epilogue_clause, false}, {"tiles", tiles_clause, false}};
+static const Clause clauses[] = {{"replicate", replicate_item, true}, {"reduction", reduction_clause, false},
+                                 {"offset", offset_item, true},       {"size", size_item, true},
+                                 {"dtype", dtype_item, true},         {"shape", shape_clause, false},
+                                 {"types", types_item, true},         {"linear", linear_item, true},
+                                 {"inplace", inplace_item, true},     {"kernel", kernel_clause, false},
+                                 {"requires", requires_item, true},   {"grad", grad_clause, false},
+                                 {"body", rule_equations, false},     {"epilogue", epilogue_clause, false},
+                                 {"tiles", tiles_clause, false}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleParser *parser)

@@ -469,6 +469,7 @@ static const Rule *finished(RuleParser *parser, const char *text)
                    .locals = parser->locals.at,
                    .equation_count = parser->equations.count,
                    .equations = parser->equations.at,
+                   .requirements = parser->requirements,
                    .shape_attr = parser->shape_attr,
                    .types = parser->types,
                    .kernel = parser->kernel,
@@ -490,9 +491,8 @@ const Rule *rule_parse(Arena *arena, Diag *diag, Position at, const char *text, 
     int before = diag_errors(diag);
     lex_begin(&parser.lexer, arena, diag, at, text, false);
     Position start = parser.lexer.token.at;
-    if (!parse_equation(&parser))
-        return NULL;
-    rule_clauses(&parser);
+    if (parse_equation(&parser))
+        rule_clauses(&parser);
     if (parser.failed || diag_errors(diag) > before)
         return NULL;
     rule_check(&parser, start);

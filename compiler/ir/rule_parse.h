@@ -30,6 +30,7 @@ typedef struct RuleParser {
     bool in_equations; // the clause `body` is read
     Array(Access) locals;
     Array(RuleEquation) equations;
+    Requirements requirements;
     int shape_attr, linear_groups;
     unsigned types;
     const char *kernel, *kernel_cuda, *tiles, *epilogue, *grad;

@@ -244,7 +244,7 @@ static inline ht_tensor ht_embedding(ht_tensor table, ht_tensor id)
 /* Rotary position embedding: the pair (x[i], x[i + d/2]) turns by position * base^(-2i/d), the convention of LLaMA's published weights
  * for Transformers. The position is the index along s, or the given integer; direction -1 turns back. d is even. */
 #pragma hspmd op y[b.., s, h, d] = rope(x[b.., s, h, d], ?position[b.., s]) \
-    replicate(d) offset(s) linear(x) dtype(position: integer) types(f32, bf16) kernel(ht_rope_kernel) grad(ht_rope_gradient)
+    replicate(d) offset(s) linear(x) requires(size(d) % 2 == 0) dtype(position: integer) types(f32, bf16) kernel(ht_rope_kernel) grad(ht_rope_gradient)
 ht_tensor ht_rope_at(ht_tensor x, ht_tensor position, float base, int direction);
 
 static inline void ht_rope_gradient(ht_grad *g)
@@ -362,12 +362,12 @@ static inline ht_tensor ht_transpose(ht_tensor x, int d0, int d1)
 
 /* The elements start to start + length of dimension dim. */
 #pragma hspmd op y[a..{dim}, i, z..] = slice(x[a.., n, z..]) \
-    size(i: length) replicate(n, i) linear(x) types(f32, bf16, f64, i32, i64) kernel(ht_slice_kernel) grad(ht_slice_gradient)
+    size(i: length) requires(start >= 0, start <= size(n) - length) replicate(n, i) linear(x) types(f32, bf16, f64, i32, i64) kernel(ht_slice_kernel) grad(ht_slice_gradient)
 ht_tensor ht_slice_at(ht_tensor x, int dim, int64_t start, int64_t length);
 
 /* Zeros along dimension dim up to `extent`, with x from `start` on. */
 #pragma hspmd op y[a..{dim}, n, z..] = pad(x[a.., i, z..]) \
-    size(n: extent) replicate(n, i) linear(x) types(f32, bf16, f64, i32, i64) tiles(ht_concat_at: dim, start) \
+    size(n: extent) requires(start >= 0, start <= extent - size(i)) replicate(n, i) linear(x) types(f32, bf16, f64, i32, i64) tiles(ht_concat_at: dim, start) \
     kernel(ht_pad_kernel) grad(ht_pad_gradient)
 ht_tensor ht_pad_at(ht_tensor x, int dim, int64_t start, int64_t extent);
 
@@ -384,7 +384,7 @@ static inline void ht_pad_gradient(ht_grad *g)
 /* PyTorch's narrow; a negative dim counts from the end. */
 static inline ht_tensor ht_slice(ht_tensor x, int dim, int64_t start, int64_t length)
 {
-    assert(start >= 0 && length >= 0 && start + length <= ht_extent(x, dim) && "a slice lies within its dimension");
+    assert(start >= 0 && length >= 0 && start <= ht_extent(x, dim) - length && "a slice lies within its dimension");
     return ht_slice_at(x, dim < 0 ? dim + ht_rank(x) : dim, start, length);
 }
 
@@ -417,7 +417,7 @@ ht_tensor ht_iota(int64_t n, ht_dtype dtype);
 
 /* Zero with probability p, else divided by 1 - p; the same under ht_infer. Which elements are zero depends on the session's seed, the
  * stream, the step, and the element's place in the whole tensor. */
-#pragma hspmd op y[i..] = dropout(x[i..]) offset(i) linear(x) types(f32, bf16) kernel(ht_dropout_kernel) grad(ht_dropout_gradient)
+#pragma hspmd op y[i..] = dropout(x[i..]) offset(i) linear(x) requires(p >= 0, p <= 1) types(f32, bf16) kernel(ht_dropout_kernel) grad(ht_dropout_gradient)
 ht_tensor ht_dropout_at(ht_tensor x, float p, int64_t stream);
 
 static inline void ht_dropout_gradient(ht_grad *g)

@@ -394,8 +394,8 @@ ht_tensor ht_slice_at(ht_tensor x, int dim, int64_t start, int64_t length)
     ht_node *n = add_typed(&c, "x", x, ALL);
     ht_dims dims = n->dims;
     need_dim(&c, n, dim);
-    if (start < 0 || length < 0 || start + length > dims.extent[dim])
-        ht_fail("%s: elements %ld to %ld of dimension %d are outside shape %s", c.name, (long)start, (long)(start + length), dim,
+    if (start < 0 || length < 0 || start > dims.extent[dim] - length)
+        ht_fail("%s: elements %ld to %ld of dimension %d are outside shape %s", c.name, (long)start, (long)((uint64_t)start + (uint64_t)length), dim,
                 eager_shape_text(dims));
     dims.extent[dim] = length;
     add_integer(&c, dim);
@@ -411,7 +411,7 @@ ht_tensor ht_pad_at(ht_tensor x, int dim, int64_t start, int64_t extent)
     ht_node *n = add_typed(&c, "x", x, ALL);
     ht_dims dims = n->dims;
     need_dim(&c, n, dim);
-    if (start < 0 || start + dims.extent[dim] > extent)
+    if (start < 0 || extent < 0 || start > extent - dims.extent[dim])
         ht_fail("%s: shape %s does not fit at %ld into extent %ld of dimension %d", c.name, eager_shape_text(dims), (long)start,
                 (long)extent, dim);
     dims.extent[dim] = extent;

@@ -345,11 +345,23 @@ static void run_kernel(const ht_application *a, ht_node *const *results, ht_node
     a->kernel(&call);
 }
 
+/* Ends the program where an operator's body applies what is incomplete. */
+static void check_application(const ht_application *a, const ht_tensor *results)
+{
+    if (!a || !results)
+        ht_fail("ht_apply was called with NULL for the %s", a ? "results" : "application");
+    if (a->result_count < 1 || a->result_count > EAGER_RESULTS || a->attr_count < 0 || a->attr_count > EAGER_ATTRS || a->operand_count < 0)
+        ht_fail("an operator has 1 to %d results and at most %d arguments", EAGER_RESULTS, EAGER_ATTRS);
+    if (!a->kernel || (a->operand_count && !a->operand) || (a->attr_count && !a->attr))
+        ht_fail("ht_apply was called with NULL for the %s", !a->kernel                        ? "kernel"
+                                                            : a->operand_count && !a->operand ? "operands"
+                                                                                              : "arguments");
+}
+
 void eager_apply(const ht_application *a, ht_tensor *results, bool whole)
 {
+    check_application(a, results);
     ht_node *result[EAGER_RESULTS], **operand = eager_alloc((size_t)a->operand_count * sizeof(ht_node *));
-    if (a->result_count < 1 || a->result_count > EAGER_RESULTS || a->attr_count < 0 || a->attr_count > EAGER_ATTRS)
-        ht_fail("an operator has 1 to %d results and at most %d arguments", EAGER_RESULTS, EAGER_ATTRS);
     for (int i = 0; i < a->operand_count; i++)
         if ((operand[i] = a->operand[i].node))
             operand[i]->used = true;
