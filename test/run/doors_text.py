@@ -21,19 +21,23 @@ def shape_text(shape):
     return f"ht_shape({', '.join(map(str, shape))})" if shape else "ht_scalar_shape()"
 
 
+OPTIMIZERS = ["ht_sgd(.lr = 0.05f)", "ht_adamw(.lr = 0.01f)", "ht_sgd(.lr = 0.05f, .momentum = 0.5f, .clip = 0.1f)"]
+
+
 class Value:
     def __init__(self, text, dtype, shape):
         self.text, self.dtype, self.shape = text, dtype, list(shape)
 
 
 class Model:
-    """`lines` are the body of a model function, `inputs` are (name, dtype, elements, bound of integers), `outputs` (name, dtype, elements)."""
+    """`second` is what another program of the session does with the model: None, "infer", or an optimizer. `lines` are the body of a model function, `inputs` are (name, dtype, elements, bound of integers), `outputs` (name, dtype, elements)."""
 
     def __init__(self, seed, index, mistake):
         self.random = random.Random(f"{seed} {index}")
         self.index, self.mistake = index, mistake
         self.lines, self.inputs, self.outputs, self.pool, self.names = [], [], [], [], 0
-        self.optimizer = self.random.choice(["ht_sgd(.lr = 0.05f)", "ht_adamw(.lr = 0.01f)", "ht_sgd(.lr = 0.05f, .momentum = 0.5f, .clip = 0.1f)"])
+        self.optimizer = self.random.choice(OPTIMIZERS)
+        self.second = self.random.choice([None, "infer", *OPTIMIZERS])
         self.build()
 
     # ---- values ----
@@ -209,7 +213,8 @@ class Model:
         d = self.random.randrange(len(x.shape))
         start = self.random.randint(0, x.shape[d])
         length = self.random.randint(0, x.shape[d] - start)
-        return self.call("", [x], [d, start, length], lambda t, n: f"ht_slice({t[0]}, {n[0]}, {n[1]}, {n[2]})", x.dtype, x.shape[:d] + [length] + x.shape[d + 1:],
+        function = self.random.choice(["ht_slice", "ht_slice_at"])
+        return self.call("", [x], [d, start, length], lambda t, n: f"{function}({t[0]}, {n[0]}, {n[1]}, {n[2]})", x.dtype, x.shape[:d] + [length] + x.shape[d + 1:],
                          spoilt)
 
     def concat(self, spoilt):
@@ -225,7 +230,7 @@ class Model:
         d = self.random.randrange(len(x.shape))
         start, more = self.random.randint(0, 2), self.random.randint(0, 2)
         total = start + x.shape[d] + more
-        return self.call("", [x], [], lambda t, n: f"ht_pad_at({t[0]}, {d}, {start}, {total})", x.dtype, x.shape[:d] + [total] + x.shape[d + 1:], spoilt)
+        return self.call("", [x], [d, start, total], lambda t, n: f"ht_pad_at({t[0]}, {n[0]}, {n[1]}, {n[2]})", x.dtype, x.shape[:d] + [total] + x.shape[d + 1:], spoilt)
 
     def dropout(self, spoilt):
         x = self.pick()
@@ -325,6 +330,15 @@ static void print(const char *kind, const char *name, const float *values, size_
 """
 
 
+def second_text(m, feeds):
+    """The other program of a session runs between the steps of the first."""
+    if not m.second:
+        return "", ""
+    if m.second == "infer":
+        return f"        ht_program *q = ht_infer(session, model{m.index});\n", f"            ht_run(q{feeds});\n"
+    return f"        ht_program *q = ht_train(session, model{m.index}, {m.second});\n", f"            values[2 + i] = ht_step(q{feeds});\n"
+
+
 def program_text(models):
     """A program that runs the model of its first argument: two steps, its outputs and its parameters; hetucc compiles all."""
     text = PRELUDE + "".join(m.text() for m in models) + "\nint main(int argc, char **argv)\n{\n    static float values[1 << 16];\n    size_t count;\n"
@@ -332,10 +346,13 @@ def program_text(models):
     for m in models:
         feeds = "".join(f', ht_feed("{n}", made("{n}", {d}, {c}, {b}))' for n, d, c, b in m.inputs)
         text += f"    if (model == {m.index}) {{\n        p = ht_train(session, model{m.index}, {m.optimizer});\n"
-        text += f"        for (int i = 0; i < 2; i++)\n            values[i] = ht_step(p{feeds});\n        print(\"loss\", \"\", values, 2);\n"
-        for name, dtype, count in m.outputs:
-            if dtype == "HT_F32":
-                text += f'        ht_fetch(p, "{name}", values);\n        print("output", "{name}", values, {count});\n'
+        opening, running = second_text(m, feeds)
+        text += f"{opening}        for (int i = 0; i < 2; i++) {{\n            values[i] = ht_step(p{feeds});\n{running}        }}\n"
+        text += f"        print(\"loss\", \"\", values, {4 if '_step' in running else 2});\n"
+        for program in "pq" if m.second else "p":
+            for name, dtype, count in m.outputs:
+                if dtype == "HT_F32":
+                    text += f'        ht_fetch({program}, "{name}", values);\n        print("output-{program}", "{name}", values, {count});\n'
         text += "    }\n"
     text += "    for (int i = 0; ht_param_name(session, i, &count); i++) {\n        ht_get_param(session, ht_param_name(session, i, &count), values, count);\n"
     text += '        print("param", ht_param_name(session, i, &count), values, count);\n    }\n}\n'
