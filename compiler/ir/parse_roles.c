@@ -110,6 +110,8 @@ static bool parse_plans(IrParser *parser)
         return false;
     roles->plan_of = arena_array(parser->arena, int, count + 1);
     for (int i = 0; i < count; i++) {
+        if ((parser->module->ops.at[i]->def == parser->module->reshard_def) != (pairs[i] >= 0))
+            return parse_fail(parser, "a plan for each conversion, and for these alone, before this");
         roles->plan_of[i] = (int)pairs[i];
         if (pairs[i] >= roles->plan_count)
             roles->plan_count = (int)pairs[i] + 1;
