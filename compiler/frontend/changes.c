@@ -19,6 +19,7 @@ typedef struct Scan {
 } Scan;
 
 static void scan(Scan *s, const CExpr *expr, Use use);
+static void scan_any(Scan *s, const CExpr *expr, Use use);
 static void scan_statement(Scan *s, const CStmt *stmt);
 
 static const Use READ = {USE_READ, NULL}, GIVEN = {USE_GIVEN, NULL};
@@ -70,6 +71,12 @@ static bool is_decay(const CExpr *expr)
     return expr->kind == C_CAST && expr->type->kind == CT_POINTER && expr->a->type->kind == CT_ARRAY;
 }
 
+static bool is_hyper(const CExpr *member)
+{
+    const CType *of = member->arrow ? member->a->type->base : member->a->type;
+    return !strcmp(member->name, "hyper") && strstr(of->name, "ht_optimizer");
+}
+
 /* The variable that a place is in; NULL and the pointer that leads to it, where one does. Numbers of an optimizer (hyper) may be chosen at
  * run time. */
 static CVar *place_root(const CExpr *expr, const CExpr **pointer)
@@ -79,7 +86,7 @@ static CVar *place_root(const CExpr *expr, const CExpr **pointer)
     for (;;) {
         bool follows =
             expr->kind == C_INDEX || (expr->kind == C_MEMBER && expr->arrow) || (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE);
-        hyper |= expr->kind == C_MEMBER && !strcmp(expr->name, "hyper");
+        hyper |= expr->kind == C_MEMBER && is_hyper(expr);
         if (follows && expr->a->type->kind != CT_ARRAY && !is_decay(expr->a)) {
             *pointer = expr->a;
             return NULL;
@@ -91,6 +98,19 @@ static CVar *place_root(const CExpr *expr, const CExpr **pointer)
         else
             return expr->kind == C_VAR && !hyper ? expr->var : NULL;
     }
+}
+
+/* The argument into which the C library's function gives back a pointer that is not const; NULL for none. */
+static const CExpr *given_back(const CExpr *call)
+{
+    static const char *const first[] = {"strchr", "strrchr", "strstr", "strpbrk", "memchr"};
+    const CFunction *function = cexpr_function(call->a);
+    if (!function || function->body)
+        return NULL;
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        if (!strcmp(function->name, first[i]))
+            return call->args.count ? call->args.at[0] : NULL;
+    return !strcmp(function->name, "bsearch") && call->args.count > 1 ? call->args.at[1] : NULL;
 }
 
 /* Something is stored where a pointer points. */
@@ -121,6 +141,11 @@ static void change_through(Scan *s, const CExpr *pointer, Position at)
         }
         break;
     case C_ASSIGN: change_through(s, pointer->a, at); return;
+    case C_CALL:
+        inner = given_back(pointer);
+        if (inner)
+            change_through(s, inner, at);
+        return;
     case C_VAR:
     case C_MEMBER:
     case C_INDEX: break;
@@ -152,6 +177,8 @@ static void scan_place(Scan *s, const CExpr *expr)
 static void change(Scan *s, const CExpr *place, Position at)
 {
     const CExpr *pointer;
+    for (int i = 0; place->kind == C_REFUSED && i < place->args.count; i++)
+        change(s, place->args.at[i], at);
     CVar *var = place_root(place, &pointer);
     if (var)
         note_change(s, var, s->function, at, false);
@@ -218,18 +245,21 @@ static Use argument_use(const CFunction *function, int index)
     if (index >= function->params.count)
         return only_reads(function) ? READ : GIVEN;
     CVar *param = function->params.at[index];
-    if (param->type->kind == CT_POINTER && param->type->to_const)
+    if (!function->body && param->type->kind == CT_POINTER && param->type->to_const)
         return READ;
     return function->body ? (Use){USE_KEPT, param} : GIVEN;
 }
 
-static void scan_call(Scan *s, const CExpr *expr)
+static void scan_call(Scan *s, const CExpr *expr, Use use)
 {
     const CFunction *function = cexpr_function(expr->a);
     if (!function)
         scan(s, expr->a, READ);
     for (int i = 0; i < expr->args.count; i++)
-        scan(s, expr->args.at[i], argument_use(function, i));
+        if (expr->args.at[i] == given_back(expr))
+            scan_any(s, expr->args.at[i], use);
+        else
+            scan(s, expr->args.at[i], argument_use(function, i));
 }
 
 static void scan_unary(Scan *s, const CExpr *expr, Use use)
@@ -264,12 +294,27 @@ static void scan_block_value(Scan *s, const CStmt *block, Use use)
     }
 }
 
+/* What is const for its taker is read, unless a variable keeps it: from there it may be cast. */
 static void scan(Scan *s, const CExpr *expr, Use use)
 {
-    if (!expr)
-        return;
-    if (expr->type->kind == CT_POINTER && expr->type->to_const)
-        use = READ;
+    bool pointer = use.kind == USE_KEPT && use.to->type->kind == CT_POINTER;
+    if (expr)
+        scan_any(s, expr, !pointer && expr->type->kind == CT_POINTER && expr->type->to_const ? READ : use);
+}
+
+/* An operand of a cast: one to a pointer that is not const gives it away as such. */
+static void scan_cast(Scan *s, const CExpr *expr, Use use)
+{
+    if (is_decay(expr))
+        give_address(s, expr->a, use, expr->at);
+    else if (expr->type->kind == CT_POINTER && !expr->type->to_const)
+        scan_any(s, expr->a, use);
+    else
+        scan(s, expr->a, use);
+}
+
+static void scan_any(Scan *s, const CExpr *expr, Use use)
+{
     switch (expr->kind) {
     case C_VAR:
     case C_MEMBER:
@@ -277,30 +322,28 @@ static void scan(Scan *s, const CExpr *expr, Use use)
     case C_UNARY: scan_unary(s, expr, use); break;
     case C_BINARY: scan_binary(s, expr, use); break;
     case C_ASSIGN: scan_assignment(s, expr, use); break;
-    case C_CALL: scan_call(s, expr); break;
+    case C_CALL: scan_call(s, expr, use); break;
     case C_STATEMENT: scan_block_value(s, expr->statement, use); break;
     case C_SELECT:
         scan(s, expr->a, expr->b ? READ : use);
         scan(s, expr->b, use);
         scan(s, expr->c, use);
         break;
-    case C_CAST:
-        if (is_decay(expr))
-            give_address(s, expr->a, use, expr->at);
-        else
-            scan(s, expr->a, use);
-        break;
+    case C_CAST: scan_cast(s, expr, use); break;
     case C_LITERAL:
     case C_DESIGNATED: scan(s, expr->a, use); break;
     case C_INIT:
         for (int i = 0; i < expr->args.count; i++)
             scan(s, expr->args.at[i], use);
         break;
+    case C_REFUSED:
+        for (int i = 0; i < expr->args.count; i++)
+            scan(s, expr->args.at[i], GIVEN);
+        break;
     case C_INT:
     case C_FLOAT:
     case C_STRING:
-    case C_FUNCTION:
-    case C_REFUSED: break;
+    case C_FUNCTION: break;
     }
 }
 
@@ -315,8 +358,10 @@ static void scan_statement(Scan *s, const CStmt *stmt)
     scan_statement(s, stmt->init);
     scan_statement(s, stmt->then);
     scan_statement(s, stmt->other);
-    for (int i = 0; i < stmt->vars.count; i++)
+    for (int i = 0; i < stmt->vars.count; i++) {
+        scan(s, stmt->vars.at[i]->length, READ);
         scan(s, stmt->vars.at[i]->init, (Use){USE_KEPT, stmt->vars.at[i]});
+    }
     for (int i = 0; i < stmt->body.count; i++)
         scan_statement(s, stmt->body.at[i]);
 }

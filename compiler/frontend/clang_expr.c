@@ -14,13 +14,6 @@ static CExpr *node(Reader *r, CXCursor cursor, CExprKind kind)
     return expr;
 }
 
-static CExpr *refused(Reader *r, CXCursor cursor, const char *what)
-{
-    CExpr *expr = node(r, cursor, C_REFUSED);
-    expr->string = what;
-    return expr;
-}
-
 /* The children that are expressions. */
 static void operands(Reader *r, CXCursor cursor, Cursors *list)
 {
@@ -29,6 +22,18 @@ static void operands(Reader *r, CXCursor cursor, Cursors *list)
     for (int i = 0; i < all.count; i++)
         if (clang_isExpression(clang_getCursorKind(all.at[i])))
             array_push(r->arena, list, all.at[i]);
+}
+
+/* What cannot be evaluated; its operands are read for what they change. */
+static CExpr *refused(Reader *r, CXCursor cursor, const char *what)
+{
+    CExpr *expr = node(r, cursor, C_REFUSED);
+    Cursors list = {0};
+    expr->string = what;
+    operands(r, cursor, &list);
+    for (int i = 0; i < list.count; i++)
+        array_push(r->arena, &expr->args, clang_expr(r, list.at[i]));
+    return expr;
 }
 
 /* ---- literals ---- */

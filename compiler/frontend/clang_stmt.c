@@ -14,10 +14,32 @@ static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind)
     return stmt;
 }
 
+/* What cannot be evaluated; the statements and expressions in it are read for what they change. */
 static CStmt *refused(Reader *r, CXCursor cursor, const char *what)
 {
     CStmt *stmt = node(r, cursor, CS_REFUSED);
+    Cursors list = {0};
     stmt->text = what;
+    clang_children(r, cursor, &list);
+    for (int i = 0; i < list.count; i++)
+        if (clang_isStatement(clang_getCursorKind(list.at[i])) || clang_isExpression(clang_getCursorKind(list.at[i])))
+            array_push(r->arena, &stmt->body, clang_stmt(r, list.at[i]));
+    return stmt;
+}
+
+/* Assembly may change each of its operands. */
+static CStmt *assembly(Reader *r, CXCursor cursor)
+{
+    CStmt *stmt = refused(r, cursor, "assembly");
+    for (int i = 0; i < stmt->body.count; i++) {
+        CStmt *operand = arena_copy(r->arena, stmt->body.at[i], sizeof *operand);
+        CExpr *changed = arena_new(r->arena, CExpr);
+        *changed =
+            (CExpr){.kind = C_ASSIGN, .type = r->unit->types.tvoid, .at = operand->at, .slot = -1, .a = operand->expr, .b = operand->expr};
+        if (operand->expr)
+            operand->expr = changed;
+        stmt->body.at[i] = operand;
+    }
     return stmt;
 }
 
@@ -372,7 +394,7 @@ const CStmt *clang_stmt(Reader *r, CXCursor cursor)
     case CXCursor_GotoStmt:
     case CXCursor_IndirectGotoStmt: return refused(r, cursor, "goto");
     case CXCursor_GCCAsmStmt:
-    case CXCursor_MSAsmStmt: return refused(r, cursor, "assembly");
+    case CXCursor_MSAsmStmt: return assembly(r, cursor);
     default: return clang_isExpression(kind) ? expression(r, cursor) : refused(r, cursor, "this statement");
     }
 }

@@ -147,7 +147,7 @@ typedef enum CExprKind {
     C_INIT,     // {args}
     C_DESIGNATED, // in C_INIT: designators and value a
     C_STATEMENT, // ({...})
-    C_REFUSED   // string says what
+    C_REFUSED   // string says what; args are its operands
 } CExprKind;
 
 typedef enum COperation {
@@ -205,7 +205,7 @@ typedef enum CStmtKind {
     CS_LABEL,    // then
     CS_PRAGMA,   // pragma: dims, shard, reshard
     CS_MARKED,   // pragmas layer and recompute, then
-    CS_REFUSED   // text says what
+    CS_REFUSED   // text says what; body is what stands in it
 } CStmtKind;
 
 struct CStmt {

@@ -24,15 +24,24 @@ static bool takes_tensors(const CFunction *function)
     return takes;
 }
 
-static void mark_called(const CExpr *expr, void *data)
+/* A function that is named is called, there or through a pointer. */
+static void mark_named(const CExpr *expr, void *data)
 {
     bool *more = data;
-    CFunction *function = expr->kind == C_CALL ? cexpr_function(expr->a) : NULL;
-    if (function && function->body && !function->outside)
+    CFunction *function = expr->kind == C_FUNCTION ? expr->function : NULL;
+    if (function && function->body && !function->outside && !takes_tensors(function))
         function->outside = *more = true;
 }
 
-/* Those that no model's evaluation called and that have nothing to do with tensors, and what they call. */
+static bool is_read_outside(const CVar *var)
+{
+    for (int i = 0; i < var->reads.count; i++)
+        if (var->reads.at[i].function->outside)
+            return true;
+    return false;
+}
+
+/* Those that no model's evaluation called and that have nothing to do with tensors, and what they call or name, in tables too. */
 static void mark_outside(CUnit *unit)
 {
     for (int i = 0; i < unit->functions.count; i++) {
@@ -43,7 +52,10 @@ static void mark_outside(CUnit *unit)
         more = false;
         for (int i = 0; i < unit->functions.count; i++)
             if (unit->functions.at[i]->outside)
-                walk_statement(unit->functions.at[i]->body, mark_called, &more);
+                walk_statement(unit->functions.at[i]->body, mark_named, &more);
+        for (int i = 0; i < unit->vars.count; i++)
+            if (is_read_outside(unit->vars.at[i]))
+                walk_expression(unit->vars.at[i]->init, mark_named, &more);
     }
 }
 

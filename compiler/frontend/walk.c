@@ -23,8 +23,10 @@ void walk_statement(const CStmt *stmt, WalkVisit *visit, void *data)
     walk_statement(stmt->init, visit, data);
     walk_statement(stmt->then, visit, data);
     walk_statement(stmt->other, visit, data);
-    for (int i = 0; i < stmt->vars.count; i++)
+    for (int i = 0; i < stmt->vars.count; i++) {
+        walk_expression(stmt->vars.at[i]->length, visit, data);
         walk_expression(stmt->vars.at[i]->init, visit, data);
+    }
     for (int i = 0; i < stmt->body.count; i++)
         walk_statement(stmt->body.at[i], visit, data);
 }
