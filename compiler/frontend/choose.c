@@ -5,6 +5,7 @@
 #include "frontend/source.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -70,10 +71,21 @@ static void several_strategies(Chooser *chooser, const StrategyList *list, const
 
 /* ---- files ---- */
 
+/* A program or an object, such as one that an earlier run named like its strategy. */
+static bool is_compiled(const char *name)
+{
+    char magic[4] = "";
+    FILE *file = fopen(name, "rb");
+    bool compiled = file && fread(magic, 1, sizeof magic, file) == sizeof magic && !memcmp(magic, "\177ELF", sizeof magic);
+    if (file)
+        fclose(file);
+    return compiled;
+}
+
 static bool is_file(const char *name)
 {
     struct stat status;
-    return !stat(name, &status) && !S_ISDIR(status.st_mode);
+    return !stat(name, &status) && !S_ISDIR(status.st_mode) && !(S_ISREG(status.st_mode) && is_compiled(name));
 }
 
 const char *frontend_strategy_file(Arena *arena, const char *word)
@@ -129,9 +141,10 @@ static void unknown_word(Chooser *chooser)
 {
     Position at = option_place(chooser, 0);
     struct stat status;
-    if (!stat(chooser->word, &status)) {
+    bool missing = stat(chooser->word, &status);
+    if (!missing && S_ISDIR(status.st_mode)) {
         diag_error(chooser->diag, at, "cannot read %s: it is a directory, not a strategy file", chooser->word);
-    } else if (strchr(chooser->word, '/')) {
+    } else if (missing && strchr(chooser->word, '/')) {
         diag_error(chooser->diag, at, "cannot read %s: %s", chooser->word, strerror(errno));
     } else {
         diag_error(chooser->diag, at, "there is no strategy \"%s\", in the source or as a file", chooser->word);
