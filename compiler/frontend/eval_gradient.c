@@ -94,8 +94,11 @@ static void fill_attributes(Eval *ev, const CType *grad, const Op *op, Given *gi
 
 static void give(Eval *ev, const CType *grad, const Op *op, Function *function, Given *given)
 {
-    *given = (Given){.grad = object_create(ev, grad->size, "g"), .dy = tensor_array(ev, op->result_count, "dy"), .y = tensor_array(ev, op->result_count, "y"),
-                     .x = tensor_array(ev, op->operand_count, "x"), .dx = tensor_array(ev, op->operand_count, "dx")};
+    *given = (Given){.grad = object_create(ev, grad->size, "g"),
+                     .dy = tensor_array(ev, op->result_count, "dy"),
+                     .y = tensor_array(ev, op->result_count, "y"),
+                     .x = tensor_array(ev, op->operand_count, "x"),
+                     .dx = tensor_array(ev, op->operand_count, "dx")};
     for (int i = 0; i < op->result_count; i++)
         set_tensor(ev, given->dy, i, argument(ev, function, op->results[i]));
     for (int i = 0; i < op->result_count; i++)
@@ -116,7 +119,7 @@ static void release(Eval *ev, const Given *given)
         object_release(ev, objects[i]);
 }
 
-/* Takes what the gradient built; each must have its operand's type. */
+/* Takes what the gradient built; each must have its operand's type, or another floating-point one: differentiation converts it. */
 static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Function *function, const Given *given)
 {
     for (int i = 0; i < op->operand_count; i++) {
@@ -124,8 +127,9 @@ static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Func
         const Value *x = op->operands[i];
         if (dx && !x)
             eval_error(ev, gradient->at, "%s sets dx[%d], but that operand is absent here", gradient->name, i);
-        if (dx && !type_equal(dx->type, x->type))
-            eval_error(ev, gradient->at, "dx[%d] of %s does not have the shape and type of operand %d of %s", i, gradient->name, i, op->def->name);
+        if (dx && x && !type_converts(dx->type, x->type))
+            eval_error(ev, gradient->at, "dx[%d] of %s does not have the shape and type of operand %d of %s", i, gradient->name, i,
+                       op->def->name);
         array_push(ev->arena, &function->returns, dx);
     }
 }
@@ -133,7 +137,9 @@ static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Func
 static const CFunction *gradient_function(Eval *ev, const Op *op)
 {
     const CFunction *function = cunit_lookup(ev->unit, op->def->rule->grad).function;
-    const CType *grad = function && function->params.count == 1 && function->params.at[0]->type->kind == CT_POINTER ? function->params.at[0]->type->base : NULL;
+    const CType *grad = function && function->params.count == 1 && function->params.at[0]->type->kind == CT_POINTER
+                            ? function->params.at[0]->type->base
+                            : NULL;
     if (!function->body)
         eval_bodiless(ev, op->def->rule->grad_at, function);
     if (!grad || strcmp(grad->name, "struct ht_grad"))

@@ -215,6 +215,7 @@ Shape type_shape(Type type);
 Shape value_shape(Arena *arena, const Value *value);
 int64_t type_elements(Type type); // INT64_MAX where it is more
 bool type_equal(Type a, Type b);
+bool type_converts(Type a, Type b); // equal, or both floating-point and of one shape: what a gradient may have and its value has
 /* The shape of a type: "(3, 4)". */
 const char *type_shape_text(Arena *arena, Type type);
 

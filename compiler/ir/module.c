@@ -76,6 +76,13 @@ bool type_equal(Type a, Type b)
            (!a.rank || a.extent == b.extent || !memcmp(a.extent, b.extent, sizeof *a.extent * (size_t)a.rank));
 }
 
+bool type_converts(Type a, Type b)
+{
+    if (dtype_is_float(a.dtype) && dtype_is_float(b.dtype))
+        a.dtype = b.dtype;
+    return type_equal(a, b);
+}
+
 const char *type_shape_text(Arena *arena, Type type)
 {
     const char *text = "(";

@@ -105,20 +105,12 @@ static void name_dims(Value *gradient, const Value *value)
         gradient->dims = value->dims;
 }
 
-/* Whether two types differ in their floating-point format at most. */
-static bool same_kind(Type a, Type b)
-{
-    if (dtype_is_float(a.dtype) && dtype_is_float(b.dtype))
-        a.dtype = b.dtype;
-    return type_equal(a, b);
-}
-
 void add_gradient(Differentiator *diff, Value *value, Value *contribution)
 {
     Value **gradient = &diff->gradient[value->id];
     if (!diff->needs[value->id] || !contribution)
         return;
-    if (!same_kind(value->type, contribution->type)) {
+    if (!type_converts(value->type, contribution->type)) {
         diag_error(diff->module->diag, diff->forward->at,
                    "the gradient of %s has another shape or element type than the operand that it belongs to", diff->forward->def->name);
         return;

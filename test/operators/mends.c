@@ -1,4 +1,5 @@
-/* What outsiders broke in the operators: roundings to bf16 in a chain, empty members, means of nothing, clipping, momentum 0, parameters that are set between steps, gradients that two tensors share.
+/* What operators once got wrong: roundings to bf16 in a chain, empty members, means of nothing, clipping, momentum 0, parameters that are
+ * set between steps, gradients that two tensors share.
  *
  * Prints a line for each disagreement with what is worked out here, and "N checks, M wrong".
  */
@@ -27,7 +28,7 @@ static void check(const char *name, float found, float wanted)
 static ht_tensor forward(void)
 {
     ht_tensor x = ht_input("x", HT_F32, ht_shape(ROWS, WIDTH)), z = ht_input("z", HT_F32, ht_shape(ROWS, WIDTH));
-#pragma hspmd dims(x, z: f0, f1)
+#pragma hspmd dims(x, z : f0, f1)
     ht_tensor a = ht_cast(x, HT_BF16), b = ht_cast(z, HT_BF16);
     ht_output(ht_cast(ht_sub(ht_mul(ht_add(a, b), a), b), HT_F32), "chain");
     ht_output(ht_add(ht_cast(ht_cast(x, HT_BF16), HT_F32), z), "back");
@@ -52,7 +53,8 @@ static float rounded(float value)
 
 static void forward_check(ht_session *session)
 {
-    float x[ROWS * WIDTH], z[ROWS * WIDTH], chain[ROWS * WIDTH], back[ROWS * WIDTH], members[ROWS * WIDTH], peak[2 * WIDTH], loss[ROWS], mean;
+    float x[ROWS * WIDTH], z[ROWS * WIDTH], chain[ROWS * WIDTH], back[ROWS * WIDTH], members[ROWS * WIDTH], peak[2 * WIDTH], loss[ROWS],
+        mean;
     int32_t target[ROWS];
     int64_t squares, total = 0;
     ht_program *program = ht_infer(session, forward);
@@ -86,23 +88,20 @@ static void forward_check(ht_session *session)
 
 /* ---- updates ---- */
 
-static ht_tensor weight(void)
-{
-    return ht_param(ht_shape(ROWS, WIDTH), ht_constant(0.5), "w");
-}
+static ht_tensor weight(void) { return ht_param(ht_shape(ROWS, WIDTH), ht_constant(0.5), "w"); }
 
 /* The gradient of w is `slope`. */
 static ht_tensor loss(void)
 {
     ht_tensor w = weight();
-#pragma hspmd dims(w: f0, f1)
+#pragma hspmd dims(w : f0, f1)
     return ht_sum(ht_mul(w, ht_input("slope", HT_F32, ht_shape(ROWS, WIDTH))));
 }
 
 static ht_tensor value(void)
 {
     ht_tensor w = weight();
-#pragma hspmd dims(w: f1, f0)
+#pragma hspmd dims(w : f1, f0)
     return ht_scale(w, 2);
 }
 
@@ -162,8 +161,9 @@ static void set_check(ht_session *session)
 /* The sum gives both operands one gradient; the first gets another from what was made of it before. */
 static ht_tensor shared(void)
 {
-    ht_tensor first = ht_param(ht_shape(ROWS, WIDTH), ht_constant(1), "first"), second = ht_param(ht_shape(ROWS, WIDTH), ht_constant(1), "second");
-#pragma hspmd dims(first, second: f0, f1)
+    ht_tensor first = ht_param(ht_shape(ROWS, WIDTH), ht_constant(1), "first"),
+              second = ht_param(ht_shape(ROWS, WIDTH), ht_constant(1), "second");
+#pragma hspmd dims(first, second : f0, f1)
     ht_tensor more = ht_sum(ht_scale(first, 3)), sum = ht_add(first, second);
     return ht_add(ht_sum(ht_mul(sum, ht_input("slope", HT_F32, ht_shape(ROWS, WIDTH)))), more);
 }
@@ -183,6 +183,31 @@ static void shared_check(ht_session *session)
     }
 }
 
+/* A table that is cast to bf16: its gradient is made in f32. */
+static ht_tensor halved(void)
+{
+    ht_tensor table = ht_param(ht_shape(ROWS, WIDTH), ht_constant(1), "table"), id = ht_input("id", HT_I32, ht_shape(2 * ROWS));
+#pragma hspmd dims(table : f0, f1)
+    return ht_sum(ht_cast(ht_embedding(ht_cast(table, HT_BF16), id), HT_F32));
+}
+
+static void halved_check(ht_session *session)
+{
+    float table[ROWS * WIDTH];
+    int id[2 * ROWS];
+    ht_program *program = ht_train(session, halved, ht_sgd(.lr = 0.25f));
+    for (int i = 0; i < 2 * ROWS; i++)
+        id[i] = i % (ROWS - 1);
+    ht_step(program, ht_feed("id", id));
+    ht_get_param(session, "table", table, ROWS * WIDTH);
+    for (int r = 0; r < ROWS; r++) {
+        int uses = 0;
+        for (int i = 0; i < 2 * ROWS; i++)
+            uses += id[i] == r;
+        check("a table cast to bf16", table[r * WIDTH], 1 - 0.25f * (float)uses);
+    }
+}
+
 int main(int argc, char **argv)
 {
     ht_session *session = ht_open(&argc, &argv);
@@ -191,6 +216,7 @@ int main(int argc, char **argv)
     momentum_check(session);
     set_check(session);
     shared_check(session);
+    halved_check(session);
     printf("%d checks, %d wrong\n", checked, wrong);
     return wrong > 0;
 }
