@@ -40,11 +40,22 @@ static void note_read(Scan *s, CVar *var, Position at)
         array_push(s->unit->arena, &var->reads, (CSite){.function = s->function, .at = at});
 }
 
-static void note_change(Scan *s, CVar *var, const CFunction *function, Position at, bool pointer)
+static bool has_change(const CVar *var, const CFunction *function, CBytes bytes)
 {
-    if (has_site(var->changes.at, var->changes.count, function))
+    for (int i = 0; i < var->changes.count; i++) {
+        const CSite *site = &var->changes.at[i];
+        if (site->function == function && site->bytes.from <= bytes.from && bytes.to <= site->bytes.to)
+            return true;
+    }
+    return false;
+}
+
+static void note_change(Scan *s, CVar *var, const CFunction *function, CSite change)
+{
+    change.function = function;
+    if (has_change(var, function, change.bytes))
         return;
-    array_push(s->unit->arena, &var->changes, (CSite){function, at, pointer});
+    array_push(s->unit->arena, &var->changes, change);
     s->learnt = true;
 }
 
@@ -100,6 +111,17 @@ static CVar *place_root(const CExpr *expr, const CExpr **pointer)
     }
 }
 
+/* The bytes of its variable that a place has: a member's own; all elements of an array, whichever the index is. */
+static CBytes place_bytes(const CExpr *expr)
+{
+    if (expr->kind == C_VAR)
+        return (CBytes){0, expr->type->size};
+    const CExpr *whole = is_decay(expr->a) ? expr->a->a : expr->a;
+    CBytes bytes = place_bytes(whole);
+    bool member = expr->kind == C_MEMBER && !expr->field->bitfield && bytes.to - bytes.from == whole->type->size;
+    return member ? (CBytes){bytes.from + expr->field->offset, bytes.from + expr->field->offset + expr->type->size} : bytes;
+}
+
 /* The argument into which the C library's function gives back a pointer that is not const; NULL for none. */
 static const CExpr *given_back(const CExpr *call)
 {
@@ -130,7 +152,7 @@ static void change_through(Scan *s, const CExpr *pointer, Position at)
         if (pointer->kind == C_CAST || pointer->op == OP_ADDRESS) {
             CVar *var = place_root(pointer->a, &inner);
             if (var)
-                note_change(s, var, s->function, at, true);
+                note_change(s, var, s->function, (CSite){.at = at, .bytes = place_bytes(pointer->a), .pointer = true});
             else if (inner)
                 change_through(s, inner, at);
             return;
@@ -181,7 +203,7 @@ static void change(Scan *s, const CExpr *place, Position at)
         change(s, place->args.at[i], at);
     CVar *var = place_root(place, &pointer);
     if (var)
-        note_change(s, var, s->function, at, false);
+        note_change(s, var, s->function, (CSite){.at = at, .bytes = place_bytes(place)});
     else if (pointer)
         change_through(s, pointer, at);
     scan_place(s, place);
@@ -200,7 +222,7 @@ static void give_address(Scan *s, const CExpr *place, Use use, Position at)
     if (pointer)
         change_through(s, pointer, at);
     for (int i = 0; var && i < changers(s, use); i++) {
-        note_change(s, var, changer(s, use, i), at, true);
+        note_change(s, var, changer(s, use, i), (CSite){.at = at, .bytes = place_bytes(place), .pointer = true});
         note_through(s, var, changer(s, use, i));
     }
 }

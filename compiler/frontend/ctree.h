@@ -65,10 +65,16 @@ struct CType {
 
 /* ---- declarations ---- */
 
+/* Bytes of a variable. */
+typedef struct CBytes {
+    int64_t from, to;
+} CBytes;
+
 /* Where a function reads or changes a variable. */
 typedef struct CSite {
     const CFunction *function;
     Position at;
+    CBytes bytes; // of a change: no others
     bool pointer; // its address is given away there, for it to be changed
 } CSite;
 
@@ -77,6 +83,7 @@ typedef struct CModelUse {
     const CFunction *model;
     Position read_at;    // its value from before the evaluation is read; file NULL: it is not
     Position written_at; // file NULL: it is not
+    const bool *read;    // by byte: it is; as many as the variable has
     bool state;          // what was read there is something else at the end
 } CModelUse;
 
@@ -95,7 +102,7 @@ struct CVar {
     int init_slots;     // static storage: places that a frame needs to evaluate init
     const CExpr *length; // of an array of variable length
     const CFunction *function; // that it is local to; NULL at file scope
-    Array(CSite) changes;      // by functions, one each (changes.c)
+    Array(CSite) changes;      // by functions, one for each and its bytes (changes.c)
     Array(CSite) reads;
     Array(const CFunction *) through; // by which what its pointers point to is changed
     Array(CModelUse) uses;     // by models (state.c)

@@ -2,6 +2,14 @@
 
 #include "frontend/walk.h"
 
+static const bool *bytes_read(Eval *ev, const Object *object)
+{
+    bool *read = arena_array(ev->arena, bool, object->size + 1);
+    for (int64_t i = 0; i < object->size; i++)
+        read[i] = track_read(object->track, i);
+    return read;
+}
+
 void state_note(Eval *ev, const CFunction *model)
 {
     for (int i = 0; i < ev->unit->vars.count; i++) {
@@ -9,7 +17,11 @@ void state_note(Eval *ev, const CFunction *model)
         const Track *track = object ? object->track : NULL;
         if (!track || (!track->read_at.file && !track->written_at.file))
             continue;
-        CModelUse use = {.model = model, .read_at = track->read_at, .written_at = track->written_at, .state = object_changed(object)};
+        CModelUse use = {.model = model,
+                         .read_at = track->read_at,
+                         .written_at = track->written_at,
+                         .state = object_changed(object),
+                         .read = bytes_read(ev, object)};
         array_push(ev->arena, &ev->unit->vars.at[i]->uses, use);
     }
 }
@@ -101,12 +113,20 @@ static bool check_others(CUnit *unit, const CVar *var, const CModelUse *use)
     return false;
 }
 
+static bool reads_any(const CModelUse *use, CBytes bytes)
+{
+    for (int64_t i = bytes.from; i < bytes.to; i++)
+        if (use->read[i])
+            return true;
+    return false;
+}
+
 /* What the rest of the program changes. */
 static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use)
 {
     for (int i = 0; i < var->changes.count; i++) {
         const CSite *site = &var->changes.at[i];
-        if (!use->read_at.file || var->shape || !site->function->outside)
+        if (var->shape || !site->function->outside || !reads_any(use, site->bytes))
             continue;
         report_read(unit, var, use);
         diag_note(unit->diag, site->at,
