@@ -60,3 +60,16 @@ def clang_links():
 
 if clang_links():
     config.available_features.add("clang")
+
+
+def small_disks():
+    """Whether a process may make a file system of its own, for a disk that is full."""
+    command = ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    try:
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+if small_disks():
+    config.available_features.add("small-disks")

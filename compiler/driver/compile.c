@@ -312,7 +312,7 @@ static const char *write_emitted(Driver *driver, const EmittedFile *file)
     if (stream && fclose(stream))
         good = false;
     if (!good)
-        complain("cannot write the temporary file %s", path);
+        complain("cannot write the temporary file %s: %s; TMPDIR names another folder", path, strerror(errno));
     return good ? path : NULL;
 }
 
@@ -332,11 +332,14 @@ static int merge(Driver *driver, const char *const *parts, int count, const char
     return command_run(&driver->tools, &command) ? 1 : 0;
 }
 
-/* The exit status after the C compiler's for the emitted files: a failure of the user's source is the user's, any other a bug of ours. */
-static int judge(const EmittedFiles *files, const int *status)
+/* The exit status after the C compiler's for the emitted files: a failure of the user's source, or for want of room, is the user's, any
+ * other a bug of ours. */
+static int judge(const Toolchain *tools, const EmittedFiles *files, const int *status)
 {
     int worst = 0;
     for (int i = 0; i < files->count; i++) {
+        if (status[i] && temporary_full(tools))
+            return 1;
         if (status[i] && !is_main_file(&files->at[i]) && status[i] < 128 && !worst) {
             fprintf(stderr, "hetucc: internal error: the C compiler refuses the emitted file %s\n", files->at[i].name);
             worst = 2;
@@ -370,7 +373,7 @@ int unit_compile(Driver *driver, const Unit *unit, const char *object)
         count++;
     }
     command_run_all(&driver->tools, commands, count, status);
-    int result = judge(&compiled, status);
+    int result = judge(&driver->tools, &compiled, status);
     return result ? result : merge(driver, parts, count, object);
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -139,6 +140,17 @@ const char *temporary(Toolchain *tools, const char *name)
     const char *path = arena_format(tools->arena, "%s/%s", tools->folder, name);
     remove_at_end(tools->arena, path);
     return path;
+}
+
+bool temporary_full(const Toolchain *tools)
+{
+    enum { TIGHT = 16 << 20 }; // bytes: what a C compiler may want for one file
+    struct statvfs space;
+    if (!tools->folder || tools->dry_run || statvfs(tools->folder, &space) || (double)space.f_bavail * (double)space.f_frsize >= TIGHT)
+        return false;
+    complain("the folder for temporary files, %s, has no room left (%lld KiB); TMPDIR names another", tools->folder,
+             (long long)((double)space.f_bavail * (double)space.f_frsize / 1024));
+    return true;
 }
 
 /* ---- outputs ---- */

@@ -47,6 +47,9 @@ _Noreturn void command_become(const Toolchain *tools, const Command *command);
 /* A path in the folder for temporary files, removed at the end; a folder after what was named later. */
 const char *temporary(Toolchain *tools, const char *name);
 
+/* After something in the folder for temporary files failed: whether that folder is all but full; a message says so. */
+bool temporary_full(const Toolchain *tools);
+
 /* Where to write what shall become `path`: a new file beside it, or `path` itself where that is no plain file. NULL after a message when nothing can be written there. */
 const char *output_begin(Toolchain *tools, const char *path);
 
