@@ -198,13 +198,16 @@ bool output_finish(Toolchain *tools, const char *written, const char *path, unsi
 
 bool file_read(const char *path, Text *bytes)
 {
+    enum { MOST = 1 << 28 };
     char piece[8192];
     FILE *stream = fopen(path, "rb");
-    for (size_t length; stream && (length = fread(piece, 1, sizeof piece, stream));)
+    for (size_t length; stream && bytes->length <= MOST && (length = fread(piece, 1, sizeof piece, stream));)
         text_append(bytes, piece, length);
-    bool good = stream && !ferror(stream);
+    bool good = stream && !ferror(stream) && bytes->length <= MOST;
     if (stream)
         fclose(stream);
+    if (bytes->length > MOST)
+        errno = EFBIG;
     return good;
 }
 

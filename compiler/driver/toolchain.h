@@ -53,7 +53,7 @@ bool temporary_full(const Toolchain *tools);
 /* Where to write what shall become `path`: a new file beside it, or `path` itself where that is no plain file. NULL after a message when nothing can be written there. */
 const char *output_begin(Toolchain *tools, const char *path);
 
-/* Appends what a file holds; false when it cannot be read. */
+/* Appends what a file holds; false, and errno, when it cannot be read or has more than 256 MiB. */
 bool file_read(const char *path, Text *bytes);
 
 /* Writes bytes where output_begin says; output_finish is left to the caller. NULL after a message. */
