@@ -78,7 +78,7 @@ def finished(p):
 def check(bench, seed, a):
     folder = bench.path(f"rules{seed}")
     folder.mkdir(parents=True, exist_ok=True)
-    program, library = folder / "rules.c", bench.build / "lib"
+    program, library = folder / f"rules{seed}.c", bench.build / "lib"
     program.write_text(source(rule_text.rules(seed, a.rules)))
     flags = ["-std=gnu17", "-O1", *harness.WARNINGS]
     ranks, lines = random.Random(seed).choice(STRATEGIES)
