@@ -227,9 +227,11 @@ ht_tensor ht_embedding_at(ht_tensor table, ht_tensor id);
     size(v: rows) reduction(+: b) offset(v, b) linear(dy) dtype(dtable: wide, id: integer) types(f32, bf16) kernel(ht_embedding_backward_kernel) grad(none)
 ht_tensor ht_embedding_backward(ht_tensor dy, ht_tensor id, int64_t rows);
 
+/* Rows are added up in f32, those of f64, too. */
 static inline void ht_embedding_gradient(ht_grad *g)
 {
-    g->dx[0] = ht_embedding_backward(g->dy[0], g->x[1], ht_extent(g->x[0], 0));
+    ht_tensor dy = ht_dtype_of(g->dy[0]) == HT_F64 ? ht_cast(g->dy[0], HT_F32) : g->dy[0];
+    g->dx[0] = ht_embedding_backward(dy, g->x[1], ht_extent(g->x[0], 0));
 }
 
 /* The rows of a table that integers name. */
