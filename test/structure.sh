@@ -1,12 +1,39 @@
 #!/bin/sh
-# The floors: driver -> {frontend, passes, emit} -> ir -> layout -> support. Fails when an include goes upwards or sideways, when the compiler includes
-# something of the runtime or the other way round, or when a file outside frontend/clang*.[ch] includes libclang.
+# The floors. Fails when a file includes what does not stand below its floor, when libclang is included outside frontend/clang, or when a floor is missing here.
 #
-#     structure.sh ROOT
+#     structure.sh ROOT          checks the tree
+#     structure.sh ROOT --plant  plants every forbidden include in a copy, and fails when one is not seen
 root=${1:-.}
 failed=0
 
-# complain WHAT LINES...: reports lines that were found; nothing when there are none.
+# What each floor may include beside itself.
+floors()
+{
+    cat <<'END'
+compiler support
+compiler syntax   support
+compiler layout   syntax support
+compiler cluster  layout syntax support
+compiler reshard  cluster layout syntax support
+compiler rule     syntax support
+compiler strategy layout syntax support
+compiler ir       rule strategy reshard cluster layout syntax support
+compiler frontend ir rule strategy reshard cluster layout syntax support
+compiler passes   ir rule strategy reshard cluster layout syntax support
+compiler emit     ir rule strategy reshard cluster layout syntax support
+compiler driver   frontend passes emit ir rule strategy reshard cluster layout syntax support
+runtime  base
+runtime  transport base
+runtime  exchange transport base
+runtime  device   exchange transport base
+runtime  cpu      device exchange transport base
+runtime  cuda     device exchange transport base
+runtime  session  device exchange transport base
+runtime  eager    session cpu device exchange transport base
+END
+}
+
+# complain WHAT LINES: reports lines that were found; nothing when there are none.
 complain()
 {
     if [ -n "$2" ]; then
@@ -15,23 +42,59 @@ complain()
     fi
 }
 
-# forbid FOLDER PATTERN: no file under FOLDER may include what the pattern begins with.
-forbid()
+# check_floor PART FLOOR ALLOWED...: what files of a floor include.
+check_floor()
 {
-    [ -d "$root/$1" ] && complain "$1 must not include these" "$(grep -rnE --include='*.[ch]' "^ *# *include *[\"<]($2)" "$root/$1")"
+    part=$1 floor=$2
+    shift 2
+    allowed=$(printf '%s|' "$floor" "$@" hetu)
+    complain "$part/$floor may include nothing of these" \
+        "$(grep -rnE --include='*.[ch]' --include='*.cu' '^ *# *include *"' "$root/$part/$floor" | grep -vE "# *include *\"(${allowed%|})/[^.]")"
 }
 
-forbid compiler/support  '(layout|ir|frontend|passes|emit|driver)/'
-forbid compiler/layout   '(ir|frontend|passes|emit|driver)/'
-forbid compiler/ir       '(frontend|passes|emit|driver)/'
-forbid compiler/frontend '(passes|emit|driver)/'
-forbid compiler/passes   '(frontend|emit|driver)/'
-forbid compiler/emit     '(frontend|passes|driver)/'
-forbid compiler          '([./]*runtime/|core/|comm/|cpu/|eager/)'
-forbid runtime           '([./]*compiler/|support/|layout/|ir/|frontend/|passes/|emit/|driver/)'
-forbid include           '([./]*(compiler|runtime)/|support/|layout/|ir/|core/|comm/)'
-complain "libclang outside frontend/clang*" \
-    "$(grep -rlE --include='*.[ch]' '# *include *<clang-c/' "$root/compiler" "$root/tools" "$root/runtime" | grep -v 'frontend/clang[^/]*$')"
-complain "files of more than 500 lines" \
-    "$(find "$root/compiler" "$root/runtime" "$root/tools" -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 500 {print $2 ": " $1}')"
+# check_tree: every floor, and every folder that is none.
+check_tree()
+{
+    while read -r part floor allowed; do
+        check_floor "$part" "$floor" $allowed
+    done <<END
+$(floors)
+END
+    for folder in "$root"/compiler/*/ "$root"/runtime/*/; do
+        floor=$(basename "$folder") part=$(basename "$(dirname "$folder")")
+        floors | grep -qE "^$part +$floor( |\$)" || complain "no floor of $part" "$floor"
+    done
+    complain "what programs include must not include these" "$(grep -rnE '^ *# *include *"(\.|[a-z]+/)' "$root/include" | grep -v '"hetu/')"
+    complain "libclang outside frontend/clang" \
+        "$(grep -rlE --include='*.[ch]' '# *include *<clang-c/' "$root/compiler" "$root/tools" "$root/runtime" | grep -v 'frontend/clang/')"
+}
+
+# plant PART FLOOR ALLOWED...: a file with an include of every other floor; prints how many.
+plant()
+{
+    part=$1 floor=$2
+    shift 2
+    for other in $(floors | awk '{print $2}'); do
+        case " $floor $* " in *" $other "*) ;; *) printf '#include "%s/planted.h"\n' "$other" ;; esac
+    done >"$root/$part/$floor/planted.c"
+    grep -c . "$root/$part/$floor/planted.c"
+}
+
+# check_planted: every forbidden include of a copy of the tree is reported, one a line.
+check_planted()
+{
+    copy=$(mktemp -d)
+    trap 'rm -rf "$copy"' EXIT
+    cp -r "$root/compiler" "$root/runtime" "$root/include" "$root/tools" "$copy"
+    root=$copy
+    planted=$(floors | while read -r part floor allowed; do plant "$part" "$floor" $allowed; done | awk '{n += $1} END {print n}')
+    seen=$(check_tree | grep -c 'planted\.c:')
+    [ "$planted" -gt 0 ] && [ "$planted" = "$seen" ] || complain "includes that were planted, and those that were seen" "$planted $seen"
+}
+
+if [ "$2" = --plant ]; then
+    check_planted
+else
+    check_tree
+fi
 exit $failed

@@ -1,7 +1,7 @@
 #include "driver/compile.h"
 
 #include "frontend/frontend.h"
-#include "layout/cluster.h"
+#include "cluster/cluster.h"
 #include "passes/pipeline.h"
 
 #include <hetu/version.h>

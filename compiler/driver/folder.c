@@ -52,7 +52,7 @@ static bool add_installed(Folder *folder, const char *installed, const char *nam
     return true;
 }
 
-/* Adds the folders of the runtime that the back end names, "core comm", and the headers. */
+/* Adds the folders of the runtime that the back end names, "base transport", and the headers. */
 static bool add_runtime(Folder *folder)
 {
     Arena *arena = folder->driver->arena;

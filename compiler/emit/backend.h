@@ -2,7 +2,7 @@
 #ifndef EMIT_BACKEND_H
 #define EMIT_BACKEND_H
 
-#include "ir/rule.h"
+#include "rule/rule.h"
 
 struct LocalOp;
 struct Kernel;
@@ -21,7 +21,7 @@ typedef struct Backend {
     const char *const (*functions)[2];         // of math.h, and how kernels call them; {NULL} at the end
     const char *(*kernel)(const Rule *rule);   // the C function that computes a RULE_CALL; NULL when there is none
     const char *kernel_clause;                 // with which a rule names it, for messages
-    const char *runtime;                       // the folders of the runtime whose sources go with a program, "core comm"; NULL: it is a library
+    const char *runtime;                       // the folders of the runtime whose sources go with a program, "base transport"; NULL: it is a library
     LoopsWriter *loops, *rows;                 // of a rule's expression, and of its equations
 } Backend;
 

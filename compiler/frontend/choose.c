@@ -1,7 +1,7 @@
 #include "frontend/choose.h"
 
 #include "frontend/models.h"
-#include "frontend/pragma.h"
+#include "frontend/pragma/pragma.h"
 #include "frontend/source.h"
 
 #include <errno.h>

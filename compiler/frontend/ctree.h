@@ -8,7 +8,7 @@
 #ifndef FRONTEND_CTREE_H
 #define FRONTEND_CTREE_H
 
-#include "ir/rule.h"
+#include "rule/rule.h"
 #include "support/array.h"
 #include "support/diag.h"
 

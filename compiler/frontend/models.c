@@ -1,8 +1,8 @@
 #include "frontend/models.h"
 
-#include "frontend/eval.h"
-#include "frontend/state.h"
-#include "frontend/walk.h"
+#include "frontend/eval/eval.h"
+#include "frontend/state/state.h"
+#include "frontend/state/walk.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "frontend/choose.h"
-#include "frontend/clang.h"
-#include "frontend/eval.h"
+#include "frontend/clang/clang.h"
+#include "frontend/eval/eval.h"
 #include "frontend/models.h"
 
 #include <pthread.h>

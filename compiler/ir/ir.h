@@ -2,15 +2,15 @@
  *
  * A module is one model function: parameters, inputs, and one list of operators in execution order, each in a section (forward, backward, update). A value has
  * a type, dimension names, and, after deduction, a layout. An operator refers to its definition, that is to its rule; nothing here switches on
- * which operator it is. The text form (ir/print.h) parses back (ir/parse.h), and ir_verify says whether a module is well formed.
+ * which operator it is. The text form (ir/text/print.h) parses back (ir/text/parse.h), and ir_verify says whether a module is well formed.
  *
  * Types, layouts, bindings and names are shared between values and never changed in place.
  */
 #ifndef IR_IR_H
 #define IR_IR_H
 
-#include "ir/rule.h"
-#include "ir/strategy.h"
+#include "rule/rule.h"
+#include "strategy/strategy.h"
 #include "layout/layout.h"
 #include "support/array.h"
 
@@ -30,7 +30,7 @@ typedef struct Type {
     const int64_t *extent; // global
 } Type;
 
-/* How the factors of a rule fell onto the dimensions of one call. An ellipsis gives one bound factor a dimension; refinement (passes/refine.c) splits bound factors,
+/* How the factors of a rule fell onto the dimensions of one call. An ellipsis gives one bound factor a dimension; refinement (passes/refine/refine.c) splits bound factors,
  * after which every dimension of every tensor is exactly one of them. */
 typedef struct BoundFactor {
     int factor;     // index into the rule's factors
@@ -180,7 +180,7 @@ struct Module {
     const OpDef *accumulate_def;      // its result is its operand in the first micro-batch, and then their sum (made by pass microbatch; NULL when there is none)
     const Strategy *strategy;
     const char *cluster_file;         // NULL: none
-    const struct Cluster *cluster;    // that conversions are planned for (layout/cluster.h); NULL: one host with equal links
+    const struct Cluster *cluster;    // that conversions are planned for (cluster/cluster.h); NULL: one host with equal links
     int next_id;
     bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
     struct Specialization *roles;     // after pass specialize (ir/roles.h)

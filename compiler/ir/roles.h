@@ -7,7 +7,7 @@
 #define IR_ROLES_H
 
 #include "ir/ir.h"
-#include "layout/reshard.h"
+#include "reshard/reshard.h"
 
 enum { ARENA_ALIGNMENT = 64 }; // bytes: of what has a place of its own in an arena
 

@@ -2,7 +2,7 @@
 #ifndef PASSES_ARGUMENTS_H
 #define PASSES_ARGUMENTS_H
 
-#include "ir/expr.h"
+#include "rule/expr.h"
 #include "ir/ir.h"
 
 /* The value of argument `attr` (into the attributes) of a call, as a number that a rule's text can have; not a shape. */

@@ -7,7 +7,7 @@
  * the sum inside the loop, is an error. What inputs alone add up to, such as the number of rows that count, is known before the loop: it is
  * computed there, of the whole inputs.
  */
-#include "passes/differentiate.h"
+#include "passes/gradient/differentiate.h"
 #include "passes/pipeline.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * Requires: pass deduce. Leaves: module->roles without storage. Reports conversions for -Rcomm and -Wimplicit-reshard.
  */
 #include "ir/roles.h"
-#include "passes/mesh.h"
+#include "passes/place/mesh.h"
 #include "passes/pipeline.h"
 
 #include <stdlib.h>

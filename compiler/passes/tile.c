@@ -3,7 +3,7 @@
  * Requires: pass differentiate; it makes such sums where a model takes a tensor apart. Leaves: no sum of results of rules with the clause
  * `tiles` whose pieces fill the tensor and are used nowhere else.
  */
-#include "passes/differentiate.h"
+#include "passes/gradient/differentiate.h"
 #include "passes/pipeline.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* The host as device: tensors lie in its memory, and work is done when it is issued. */
-#include "core/device.h"
+#include "device/device.h"
 
-#include "comm/channel.h"
-#include "comm/moves.h"
-#include "core/memory.h"
+#include "exchange/channel.h"
+#include "exchange/moves.h"
+#include "base/memory.h"
 
 #include <hetu/rt.h>
 

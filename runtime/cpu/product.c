@@ -1,5 +1,5 @@
 /* Contractions in f32 by BLAS. */
-#include "core/contraction.h"
+#include "device/contraction.h"
 #include "cpu/cpu.h"
 #include "cpu/product.h"
 

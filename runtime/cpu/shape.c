@@ -1,7 +1,7 @@
 /* Kernels that move or make elements: slice, pad, concat, iota, cast, dropout. */
-#include "core/random.h"
+#include "base/random.h"
 #include "cpu/cpu.h"
-#include "core/kernels.h"
+#include "device/kernels.h"
 #include "cpu/rows.h"
 
 #include <hetu/rt.h>

@@ -1,5 +1,5 @@
 /* ht_product for operands and results of any type: bf16 is widened to f32 on the way in and rounded on the way out. */
-#include "core/contraction.h"
+#include "device/contraction.h"
 #include "cpu/cpu.h"
 #include "cpu/product.h"
 #include "cpu/rows.h"

@@ -12,7 +12,7 @@
  */
 #include "cuda/attention.h"
 
-#include "core/kernels.h"
+#include "device/kernels.h"
 #include "cuda/cuda.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 #ifndef CUDA_CONTRACT_H
 #define CUDA_CONTRACT_H
 
-#include "core/contraction.h"
+#include "device/contraction.h"
 
 /* What is written for each element of a result: y = activation(value + bias), aux = value + bias. Types are f32 or bf16. */
 typedef struct Finish {

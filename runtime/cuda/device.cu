@@ -1,7 +1,7 @@
 /* A GPU as device of this rank: its choice, its memory, its channel. */
-#include "core/device.h"
+#include "device/device.h"
 
-#include "comm/world.h"
+#include "transport/world.h"
 #include "cuda/streams.h"
 
 #include <hetu/rt.h>

@@ -1,6 +1,6 @@
 /* Dropout: the same random numbers as on CPUs, so that the same elements are dropped. */
-#include "core/kernels.h"
-#include "core/philox.h"
+#include "device/kernels.h"
+#include "base/philox.h"
 #include "cuda/views.h"
 
 enum { DROPOUT_THREADS = 256, BLOCK_NUMBERS = 4 }; // numbers of a block of random numbers

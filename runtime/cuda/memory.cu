@@ -1,5 +1,5 @@
 /* Device memory that is not a tensor: scratch of operators, and tables that they read. */
-#include "core/device.h"
+#include "device/device.h"
 #include "cuda/streams.h"
 
 #include <string.h>

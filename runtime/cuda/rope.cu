@@ -1,5 +1,5 @@
 /* Rotary position embedding. */
-#include "core/kernels.h"
+#include "device/kernels.h"
 #include "cuda/views.h"
 
 #include <math.h>

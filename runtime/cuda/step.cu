@@ -1,5 +1,5 @@
 /* What kernels read that differs between steps, and the faults that they note. */
-#include "core/device.h"
+#include "device/device.h"
 #include "cuda/streams.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "cuda/streams.h"
 
-#include "comm/world.h"
+#include "transport/world.h"
 
 #include <sched.h>
 #include <stdint.h>

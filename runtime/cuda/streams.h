@@ -8,8 +8,8 @@
 #ifndef CUDA_STREAMS_H
 #define CUDA_STREAMS_H
 
-#include "comm/channel.h"
-#include "core/fail.h"
+#include "exchange/channel.h"
+#include "base/fail.h"
 #include "cuda/cuda.h"
 
 cudaStream_t cuda_exchange_stream(void);

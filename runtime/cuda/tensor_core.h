@@ -8,8 +8,8 @@
  *
  * All lanes of a warp call together, but for the copies.
  */
-#ifndef HETU_CUDA_TENSOR_CORE_H
-#define HETU_CUDA_TENSOR_CORE_H
+#ifndef CUDA_TENSOR_CORE_H
+#define CUDA_TENSOR_CORE_H
 
 #include <hetu/cuda.h>
 

@@ -1,5 +1,5 @@
 /* Operators with kernels: each checks shapes, says what its results are, and runs its kernel. Gradients are those of ops.h. */
-#include "core/kernels.h"
+#include "device/kernels.h"
 #include "eager/tape.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The parameters of a session, and programs over them. */
 #include "eager/tape.h"
 
-#include "core/random.h"
+#include "base/random.h"
 #include "cpu/cpu.h"
 
 #include <stdio.h>

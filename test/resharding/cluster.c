@@ -1,6 +1,6 @@
 /* Cluster files, and the plans that they lead to: who sends, and what crosses hosts. */
-#include "layout/cluster.h"
-#include "layout/plan.h"
+#include "cluster/cluster.h"
+#include "reshard/plan.h"
 #include "support/text.h"
 
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Properties of layouts and plans over random pairs: every destination element arrives, bytes stay at the bound, loads are spread, holders
  * agree to the bit. */
 #include "generate.h"
-#include "layout/cluster.h"
-#include "layout/plan.h"
+#include "cluster/cluster.h"
+#include "reshard/plan.h"
 #include "oracle.h"
 #include "simulate.h"
 

@@ -1,6 +1,6 @@
 #include "simulate.h"
 
-#include "layout/reshard.h"
+#include "reshard/reshard.h"
 #include "support/array.h"
 
 #include <math.h>

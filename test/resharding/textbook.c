@@ -1,6 +1,6 @@
 /* The textbook's conversions are one collective, and at most one copy of the piece where it is strided; tools/bench/textbook.c has their
  * times. */
-#include "layout/plan.h"
+#include "reshard/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * to do than by the separate plans.
  */
 #include "generate.h"
-#include "layout/plan.h"
+#include "reshard/plan.h"
 #include "oracle.h"
 #include "simulate.h"
 

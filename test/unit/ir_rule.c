@@ -1,5 +1,5 @@
 /* Rules: every form parses, binds and infers types; errors point at the token. */
-#include "ir/expr.h"
+#include "rule/expr.h"
 #include "ir/ir.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Layouts: notation, regions, equality, and every error with its caret. */
 #include "layout/layout.h"
-#include "layout/plan.h"
+#include "reshard/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

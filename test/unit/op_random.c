@@ -1,5 +1,5 @@
 /* Random numbers: the generator's published values, and initial values that do not depend on how a parameter is cut. */
-#include "core/random.h"
+#include "base/random.h"
 
 #include <math.h>
 #include <setjmp.h>

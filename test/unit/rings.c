@@ -1,5 +1,5 @@
 /* Rings of shared memory: what is put in parts of any size comes out in order, and a ring that is full takes nothing. */
-#include "comm/rings.h"
+#include "transport/rings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Strategies: what is read, that print and parse are inverse, and every error with its place. */
-#include "ir/strategy.h"
+#include "strategy/strategy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

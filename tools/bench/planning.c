@@ -5,7 +5,7 @@
  * A line a measurement: devices, tensors, the seconds that planning computes, the shortest of several times, and what is planned. Layouts
  * are read beforehand; a plan is made, and one device's part of it is lowered, as a rank does when it starts.
  */
-#include "layout/plan.h"
+#include "reshard/plan.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
  */
 #include <hetu/reshard.h>
 
-#include "layout/plan.h"
+#include "reshard/plan.h"
 
 #include <math.h>
 #include <mpi.h>

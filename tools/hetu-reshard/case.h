@@ -2,8 +2,8 @@
 #ifndef HETU_RESHARD_CASE_H
 #define HETU_RESHARD_CASE_H
 
-#include "layout/cluster.h"
-#include "layout/plan.h"
+#include "cluster/cluster.h"
+#include "reshard/plan.h"
 
 #include <hetu/reshard.h>
 

@@ -1,8 +1,8 @@
 #include "case.h"
 
-#include "comm/channel.h"
-#include "comm/world.h"
-#include "core/device.h"
+#include "exchange/channel.h"
+#include "transport/world.h"
+#include "device/device.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef TEST_ATTENTION_RUNTIME_H
 #define TEST_ATTENTION_RUNTIME_H
 
-#include "core/kernels.h"
+#include "device/kernels.h"
 #include "cuda/cuda.h"
 
 #include <stdarg.h>

@@ -6,10 +6,10 @@
  *     cuda_steps late      in step 3 rank 0 does not take part
  *     cuda_steps types     sums over micro-batches and fills, of every type
  */
-#include "comm/channel.h"
-#include "comm/moves.h"
-#include "comm/world.h"
-#include "core/device.h"
+#include "exchange/channel.h"
+#include "exchange/moves.h"
+#include "transport/world.h"
+#include "device/device.h"
 #include "cuda/streams.h"
 
 #include <hetu/rt.h>

@@ -8,7 +8,7 @@
  */
 #include "host.h"
 
-#include "core/kernels.h"
+#include "device/kernels.h"
 #include "cuda/matmul.h"
 
 #include <hetu/rt.h>

@@ -30,7 +30,7 @@ HERE := test/cuda/twins
 KERNELS := $(addprefix runtime/cuda/,$(addsuffix .cu,contract dropout matmul norm optimizer product rope shape softmax table))
 ATTENTION := $(wildcard runtime/cuda/attention*.cu)
 CPU := $(addprefix runtime/cpu/,$(addsuffix .c,attention cpu norm optimizer product rope rows shape softmax table typed_product)) \
-  runtime/core/contraction.c runtime/core/random.c
+  runtime/device/contraction.c runtime/base/random.c
 BLAS := $(shell pkg-config --libs openblas 2>/dev/null)
 BLAS_CFLAGS := $(if $(BLAS),$(shell pkg-config --cflags openblas),-I$(HERE)/blas)
 
@@ -39,10 +39,10 @@ objects = $(patsubst %,$(BUILD)/%.o,$(1))
 .PHONY: all
 all: $(addprefix $(BUILD)/,twins speed attention attention_speed libcpu.so)
 
-$(BUILD)/twins: $(call objects,$(filter-out %/speed.cu,$(wildcard $(HERE)/*.cu)) $(KERNELS) runtime/core/contraction.c)
+$(BUILD)/twins: $(call objects,$(filter-out %/speed.cu,$(wildcard $(HERE)/*.cu)) $(KERNELS) runtime/device/contraction.c)
 	$(NVCC) -arch=$(ARCH) -o $@ $^ $(CUBLAS) -ldl
 
-$(BUILD)/speed: $(call objects,$(HERE)/speed.cu $(HERE)/host.cu $(KERNELS) runtime/core/contraction.c)
+$(BUILD)/speed: $(call objects,$(HERE)/speed.cu $(HERE)/host.cu $(KERNELS) runtime/device/contraction.c)
 	$(NVCC) -arch=$(ARCH) -o $@ $^ $(CUBLAS)
 
 $(BUILD)/attention: $(call objects,test/cuda/attention/attention_twin.cu $(ATTENTION))

@@ -1,0 +1,260 @@
+/* Kernels from bodies, for CUDA: a __global__ function, and the function that launches it.
+ *
+ * A thread computes neighbouring elements at once where they are aligned: 16 bytes of the smallest type. What the loops are made of, and
+ * the order in which threads add up a sum, stands in <hetu/cuda_loops.h>.
+ */
+#include "emit/cuda/lanes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SERIAL_SUM = 16, // elements that a thread still adds up alone
+    PART_SUM = 2048, // least elements of a sum's part
+    BLOCKS = 512     // that keep a device busy
+};
+
+/* A body that is being written: its function, and the loops over the elements of the result. */
+typedef struct Body {
+    Device device;
+    const Nest *outputs;
+} Body;
+
+/* An operand at one of the lanes. An AccessWriter. */
+static void text_operand_lane(Text *out, const LocalOp *local, int operand, void *context)
+{
+    const Around *around = context;
+    text_lane(out, local, local->result_count + operand, around->more, around);
+}
+
+static Around around_of(const Nest *outputs, const Nest *contracted, const Lanes *lanes)
+{
+    return (Around){.outputs = outputs, .contracted = contracted, .access = text_operand_lane, .number = "at$n", .more = lanes};
+}
+
+/* The tensors that terms over exactly the factors of `set` read. */
+static uint64_t read_by(const LocalOp *local, uint32_t set) { return terms_operands(local, set) << local->result_count; }
+
+/* The beginning of a statement that is done for every lane. */
+static int emit_lanes(Text *out, const Lanes *lanes, int depth)
+{
+    if (lanes->width > 1) {
+        indent(out, depth++);
+        text_print(out, "for (int e = 0; e < %d; e++)\n", lanes->width);
+    }
+    indent(out, depth);
+    return depth;
+}
+
+/* RESULT[...] = the terms that are not summed, with `sum` in front unless that is NULL. */
+static void emit_result(const Body *body, const Lanes *lanes, const char *sum, int depth)
+{
+    const LocalOp *local = body->device.local;
+    const Tensor *result = &local->results[0];
+    Text *out = body->device.out;
+    Around around = around_of(body->outputs, NULL, lanes);
+    emit_loads(&body->device, read_by(local, 0), lanes, &around, depth);
+    indent(out, depth);
+    if (lanes->width > 1) {
+        text_print(out, "%s %s_v[%d];\n", value_type(result->value->type.dtype), result->name, lanes->width);
+        emit_lanes(out, lanes, depth);
+        text_print(out, "%s_v[e] = ", result->name);
+    } else {
+        text_result(out, local, &around);
+    }
+    if (sum)
+        text_sum_value(out, local, &around, sum);
+    else if (!text_terms(out, local, 0, &around, true))
+        text_string(out, "0");
+    if (lanes->width == 1) {
+        text_result_end(out, local);
+        return;
+    }
+    text_string(out, ";\n");
+    indent(out, depth);
+    text_string(out, "ht_store(");
+    text_place(out, local, 0, &around);
+    text_print(out, ", %s_v);\n", result->name);
+}
+
+/* ---- elements ---- */
+
+/* The body of a kernel that sums nothing. Returns how it is launched: "grid, block". */
+static const char *emit_elementwise(const Body *body)
+{
+    const Device *device = &body->device;
+    const Nest *outputs = body->outputs;
+    Text *out = device->out;
+    Lanes lanes = lanes_along(device->local, read_by(device->local, 0) | 1, outputs, NULL);
+    if (!outputs->count) {
+        emit_result(body, &lanes, NULL, 1);
+        return "1, 1";
+    }
+    const char *steps = arena_format(out->arena, "%lld", (long long)steps_of(outputs, &lanes));
+    text_fill(out, "    for ($index $i = ht_thread(); $i < $steps; $i += ht_threads()) {\n", "index", device->index, "i",
+              counter(outputs, &lanes, "i"), "steps", steps, NULL);
+    emit_indices(device, outputs, &lanes, "i", 2);
+    emit_result(body, &lanes, NULL, 2);
+    text_string(out, "    }\n");
+    return arena_format(out->arena, "ht_blocks(%s, %d), %d", steps, CUDA_THREADS, CUDA_THREADS);
+}
+
+/* ---- sums ---- */
+
+/* The loop over the elements of one set of contracted factors: from `first` on, every `step`-th. `sum` is added to. */
+static void emit_sum_loop(const Body *body, uint32_t set, const Lanes *columns, const char *first, const char *step, int depth)
+{
+    const Device *device = &body->device;
+    const LocalOp *local = device->local;
+    Text *out = device->out;
+    Nest contracted = nest_of_sum(local, set);
+    Lanes lanes = columns ? *columns : lanes_along(local, read_by(local, set), &contracted, body->outputs);
+    Lanes steps = columns ? (Lanes){NULL, 1} : lanes;
+    Around around = around_of(body->outputs, &contracted, &lanes);
+    const char *k = counter(&contracted, &steps, "k");
+    indent(out, depth);
+    text_fill(out, "for ($index $k = $first; $k < $steps; $k += $step) {\n", "index", device->index, "k", k, "first", first, "steps",
+              arena_format(out->arena, "%lld", (long long)steps_of(&contracted, &steps)), "step", step, NULL);
+    emit_indices(device, &contracted, &steps, "k", depth + 1);
+    emit_loads(device, read_by(local, set), &lanes, &around, depth + 1);
+    emit_lanes(out, &lanes, depth + 1);
+    text_print(out, "sum%s += ", !columns ? "" : lanes.width > 1 ? "[e]" : "[0]");
+    text_terms(out, local, set, &around, true);
+    text_string(out, ";\n");
+    indent(out, depth);
+    text_string(out, "}\n");
+}
+
+static int64_t longest_sum(const LocalOp *local, const uint32_t *sets, int set_count)
+{
+    int64_t longest = 1;
+    for (int s = 0; s < set_count; s++) {
+        Nest contracted = nest_of_sum(local, sets[s]);
+        int64_t volume = nest_volume(&contracted, 0, contracted.count);
+        longest = volume > longest ? volume : longest;
+    }
+    return longest;
+}
+
+/* In how many parts blocks share a sum, where `blocks` of them would add it up alone. */
+static int64_t parts_of(int64_t elements, int64_t blocks)
+{
+    int64_t parts = BLOCKS / blocks, most = elements / PART_SUM;
+    parts = parts < most ? parts : most;
+    return parts < 1 ? 1 : parts;
+}
+
+static const char *number_text(Arena *arena, int64_t number) { return arena_format(arena, "%lld", (long long)number); }
+
+/* The first element of a thread, and its step: threads of a block lie along the sum, and so do `parts` blocks. */
+static const char *first_text(Arena *arena, int64_t parts, const char *thread, int threads)
+{
+    return parts > 1 ? arena_format(arena, "blockIdx.y * %d + %s", threads, thread) : thread;
+}
+
+/* A grid of so many blocks for the result, each sum in so many parts. */
+static const char *grid_text(Arena *arena, int64_t blocks, int64_t parts)
+{
+    return parts > 1 ? arena_format(arena, "dim3(%lld, %lld)", (long long)blocks, (long long)parts) : number_text(arena, blocks);
+}
+
+/* A warp for each element of the result. */
+static const char *emit_warp_sums(const Body *body, const uint32_t *sets, int set_count, int64_t results)
+{
+    Text *out = body->device.out;
+    const Lanes one = {NULL, 1};
+    text_fill(out,
+              "    const $index $i = $place;\n"
+              "    if ($i >= $results)\n"
+              "        return;\n",
+              "index", body->device.index, "i", counter(body->outputs, &one, "i"), "place",
+              place_text(&body->device, CUDA_WARPS, "threadIdx.y"), "results", number_text(out->arena, results), NULL);
+    emit_indices(&body->device, body->outputs, &one, "i", 1);
+    text_print(out, "    %s sum = 0;\n", sum_type(body->device.local));
+    for (int s = 0; s < set_count; s++)
+        emit_sum_loop(body, sets[s], NULL, "threadIdx.x", number_text(out->arena, CUDA_WARP), 1);
+    text_string(out, "    sum = ht_warp_sum(sum);\n"
+                     "    if (threadIdx.x == 0)\n");
+    emit_result(body, &one, "sum", 2);
+    return arena_format(out->arena, "%lld, dim3(%d, %d)", (long long)((results + CUDA_WARPS - 1) / CUDA_WARPS), CUDA_WARP, CUDA_WARPS);
+}
+
+/* A block for each element of the result, or several. */
+static const char *emit_block_sums(const Body *body, const uint32_t *sets, int set_count, int64_t results, int64_t longest)
+{
+    Text *out = body->device.out;
+    const Lanes one = {NULL, 1};
+    int64_t parts = parts_of(longest, results);
+    if (body->outputs->count)
+        text_print(out, "    const %s %s = blockIdx.x;\n", body->device.index, counter(body->outputs, &one, "i"));
+    emit_indices(&body->device, body->outputs, &one, "i", 1);
+    text_print(out, "    %s sum = 0;\n", sum_type(body->device.local));
+    for (int s = 0; s < set_count; s++)
+        emit_sum_loop(body, sets[s], NULL, first_text(out->arena, parts, "threadIdx.x", CUDA_THREADS),
+                      number_text(out->arena, parts * CUDA_THREADS), 1);
+    text_string(out, "    if (ht_block_sum(sum))\n");
+    emit_result(body, &one, "sum", 2);
+    return arena_format(out->arena, "%s, %d", grid_text(out->arena, results, parts), CUDA_THREADS);
+}
+
+/* The lanes of neighbouring elements of the result that one thread adds up. */
+static Lanes column_lanes(const Body *body, const uint32_t *sets, int set_count)
+{
+    const LocalOp *local = body->device.local;
+    Lanes lanes = lanes_along(local, read_by(local, 0) | 1, body->outputs, NULL);
+    for (int s = 0; s < set_count; s++) {
+        Nest contracted = nest_of_sum(local, sets[s]);
+        Lanes mine = lanes_along(local, read_by(local, sets[s]) | 1, body->outputs, &contracted);
+        lanes.width = mine.width < lanes.width ? mine.width : lanes.width;
+    }
+    return lanes;
+}
+
+/* Neighbouring elements of the result for each thread, the rows that they add up shared by the warps of a block and by blocks; `alone`:
+ * each thread adds up all of them. */
+static const char *emit_column_sums(const Body *body, const uint32_t *sets, int set_count, int64_t longest, bool alone)
+{
+    Text *out = body->device.out;
+    Arena *arena = out->arena;
+    Lanes lanes = column_lanes(body, sets, set_count);
+    int64_t steps = steps_of(body->outputs, &lanes);
+    int across = alone ? CUDA_THREADS : CUDA_WARP;
+    int64_t blocks = (steps + across - 1) / across, parts = alone ? 1 : parts_of(longest * CUDA_WARP, blocks);
+    const char *i = counter(body->outputs, &lanes, "i");
+    text_fill(out, "    const $index $i = $place;\n", "index", body->device.index, "i", i, "place",
+              place_text(&body->device, across, "threadIdx.x"), NULL);
+    emit_indices(&body->device, body->outputs, &lanes, "i", 1);
+    text_print(out, "    %s sum[%d] = {0};\n", sum_type(body->device.local), lanes.width);
+    text_print(out, "    if (%s < %lld) {\n", i, (long long)steps);
+    for (int s = 0; s < set_count; s++)
+        emit_sum_loop(body, sets[s], &lanes, alone ? "0" : first_text(arena, parts, "threadIdx.y", CUDA_WARPS),
+                      alone ? "1" : number_text(arena, parts * CUDA_WARPS), 2);
+    if (!alone)
+        text_print(out, "    }\n    if (ht_column_sums(sum) && %s < %lld) {\n", i, (long long)steps);
+    emit_result(body, &lanes, lanes.width > 1 ? "sum[e]" : "sum[0]", 2);
+    text_string(out, "    }\n");
+    if (alone)
+        return arena_format(arena, "%lld, %d", (long long)blocks, CUDA_THREADS);
+    return arena_format(arena, "%s, dim3(%d, %d)", grid_text(arena, blocks, parts), CUDA_WARP, CUDA_WARPS);
+}
+
+static const char *emit_sums(const Body *body, const uint32_t *sets, int set_count)
+{
+    int64_t results = nest_volume(body->outputs, 0, body->outputs->count), longest = longest_sum(body->device.local, sets, set_count);
+    if (sums_columns(body->device.local, body->outputs, sets[0]) || (longest < SERIAL_SUM && results > CUDA_THREADS))
+        return emit_column_sums(body, sets, set_count, longest, longest < SERIAL_SUM);
+    if (longest <= CUDA_WARP_SUM && results > 1)
+        return emit_warp_sums(body, sets, set_count, results);
+    return emit_block_sums(body, sets, set_count, results, longest);
+}
+
+void loops_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *kernel)
+{
+    uint32_t *sets = arena_array(out->arena, uint32_t, local->term_count + 1);
+    int set_count = contracted_sets(local, sets);
+    Nest outputs = nest_of_result(local);
+    Text text = {.arena = out->arena};
+    Body body = {device_of(&text, local), &outputs};
+    const char *launch = set_count ? emit_sums(&body, sets, set_count) : emit_elementwise(&body);
+    emit_launch(before, out, local, kernel, text_bytes(&text), launch);
+}

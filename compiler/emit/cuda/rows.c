@@ -1,0 +1,369 @@
+/* Kernels from equations, for CUDA: a warp or a block for each row; where there are no rows, a thread for neighbouring elements.
+ *
+ * Loops along a row give each thread the same elements. Of a short row, it holds in registers what several loops need (NAME_h); else it
+ * reads again what it wrote itself. Values of a row are computed by all its threads and stored by one, at the end, when no thread reads
+ * operands any more.
+ */
+#include "emit/cuda/lanes.h"
+#include "emit/kernel/rows.h"
+
+enum { MOST_HELD = 64 }; // elements in registers of a thread
+
+/* A function that is being written. */
+typedef struct Team {
+    Device device;
+    const Rows *rows;
+    const Nest *along; // the loops along a row, or all
+    Lanes lanes;
+    bool warp;     // a row has a warp, not a block
+    uint64_t held; // tensors, by number, whose elements are kept in registers from loop to loop
+    int turns;     // times that a thread goes along a row where something is held
+} Team;
+
+/* Whether a tensor has elements along rows; where there are no rows, all have. */
+static bool goes_along(const Team *team, int tensor)
+{
+    bool along = !team->rows->plan.rows;
+    for (int l = 0; l < team->along->count; l++)
+        along = along || team->along->loop[l].stride[tensor];
+    return along;
+}
+
+/* An operand or value where it is used: out of a variable, or from storage. An AccessWriter. */
+static void text_access(Text *out, const LocalOp *local, int operand, void *context)
+{
+    const RowsPlace *place = context;
+    const Team *team = place->around.more;
+    int tensor = operand >= 0 ? local->result_count + operand : -1 - operand;
+    if (operand < 0 && !rows_stored(place->rows, tensor, place->loop))
+        text_print(out, "%s_v", rows_name(place->rows, tensor));
+    else if (team->held >> tensor & 1)
+        text_print(out, "%s_h[j][e]", tensor_at(local, tensor)->name);
+    else if (!goes_along(team, tensor))
+        text_print(out, "%s_v", tensor_at(local, tensor)->name);
+    else
+        text_lane(out, local, tensor, &team->lanes, &place->around);
+}
+
+static RowsPlace place_at(const Team *team, int loop)
+{
+    return (RowsPlace){.around = {.outputs = &team->rows->outer, .contracted = &team->rows->inner, .access = text_access, .more = team},
+                       .rows = team->rows,
+                       .loop = loop,
+                       .inside = true};
+}
+
+static int equation_count(const Team *team) { return team->rows->local->rule->equation_count; }
+
+static const char *equation_name(const Team *team, int equation) { return rows_name(team->rows, rows_value(team->rows, equation)); }
+
+/* ---- elements ---- */
+
+/* The tensors that a loop loads: operands that have elements along the row, and results that it reads from storage. */
+static uint64_t expr_loads(const Team *team, const Expr *expr, int loop)
+{
+    const LocalOp *local = team->rows->local;
+    uint64_t set = 0;
+    if (expr->kind == EXPR_ACCESS && goes_along(team, local->result_count + operand_of(local, expr->index)))
+        set |= UINT64_C(1) << (local->result_count + operand_of(local, expr->index));
+    if (expr->kind == EXPR_RESULT && rows_stored(team->rows, expr->index, loop))
+        set |= UINT64_C(1) << expr->index;
+    for (int a = 0; a < expr->arg_count; a++)
+        set |= expr_loads(team, expr->arg[a], loop);
+    return set;
+}
+
+static uint64_t loop_loads(const Team *team, int loop)
+{
+    uint64_t set = 0;
+    for (int e = 0; e < equation_count(team); e++)
+        if (rows_computes(team->rows, e, loop) || rows_adds(team->rows, e, loop))
+            set |= expr_loads(team, team->rows->expr[e], loop);
+    return set;
+}
+
+/* const float NAME_v = VALUE; rounded where others use it as it is stored. */
+static void emit_value(const RowsPlace *place, int equation, const char *sum, int depth)
+{
+    const Team *team = place->around.more;
+    Text *out = team->device.out;
+    int value = rows_value(team->rows, equation);
+    bool rounds = rows_rounds(team->rows, value);
+    indent(out, depth);
+    text_print(out, "const %s %s_v = %s", rows_type(team->rows, value), rows_name(team->rows, value),
+               rounds ? "ht_bf16_load(ht_bf16_store(" : "");
+    if (sum)
+        text_row_total(out, place, equation, sum);
+    else
+        text_row_value(out, place, equation);
+    text_string(out, rounds ? "));\n" : ";\n");
+}
+
+/* NAME[...] = NAME_v; */
+static void emit_store(const RowsPlace *place, int equation, int depth)
+{
+    const Team *team = place->around.more;
+    Text *out = team->device.out;
+    int value = rows_value(team->rows, equation);
+    bool half = team->rows->local->results[value].value->type.dtype == DTYPE_BF16;
+    indent(out, depth);
+    text_row_result(out, place, value);
+    text_print(out, half ? " = ht_bf16_store(%s_v);\n" : " = %s_v;\n", rows_name(team->rows, value));
+}
+
+/* The array with a thread's elements of a result: NAME_w, or a row of NAME_h. */
+static const char *lanes_name(const Team *team, int result)
+{
+    return arena_format(team->device.out->arena, team->held >> result & 1 ? "%s_h[j]" : "%s_w", rows_name(team->rows, result));
+}
+
+/* One lane: values, then sums, then what is to be stored. */
+static void emit_lane(const RowsPlace *place, int depth)
+{
+    const Team *team = place->around.more;
+    Text *out = team->device.out;
+    for (int e = 0; e < equation_count(team); e++)
+        if (rows_computes(team->rows, e, place->loop))
+            emit_value(place, e, NULL, depth);
+    for (int e = 0; e < equation_count(team); e++)
+        if (rows_adds(team->rows, e, place->loop)) {
+            indent(out, depth);
+            text_print(out, "%s_s += ", equation_name(team, e));
+            text_row_terms(out, place, e);
+            text_string(out, ";\n");
+        }
+    for (int e = 0; e < equation_count(team); e++) {
+        if (!rows_stores(team->rows, e, place->loop))
+            continue;
+        if (team->lanes.width == 1) {
+            emit_store(place, e, depth);
+            continue;
+        }
+        indent(out, depth);
+        text_print(out, "%s[e] = %s_v;\n", lanes_name(team, rows_value(team->rows, e)), equation_name(team, e));
+    }
+}
+
+/* Loads what is held from this loop on. */
+static void emit_held_loads(const RowsPlace *place, int depth)
+{
+    const Team *team = place->around.more;
+    uint64_t known = 0;
+    for (int loop = 0; loop < place->loop; loop++)
+        known |= loop_loads(team, loop);
+    uint64_t new = loop_loads(team, place->loop) & team->held & ~known;
+    for (int t = team->rows->local->result_count; new >> t; t++)
+        if (new >> t & 1) {
+            indent(team->device.out, depth);
+            text_print(team->device.out, "ht_load(%s_h[j], ", tensor_at(team->rows->local, t)->name);
+            text_place(team->device.out, team->rows->local, t, &place->around);
+            text_string(team->device.out, ");\n");
+        }
+}
+
+/* The elements that a thread computes at once: loads, the lanes, stores. */
+static void emit_step(const Team *team, int loop, int depth)
+{
+    Text *out = team->device.out;
+    const RowsPlace place = place_at(team, loop);
+    if (team->lanes.width == 1) {
+        emit_lane(&place, depth);
+        return;
+    }
+    emit_held_loads(&place, depth);
+    emit_loads(&team->device, loop_loads(team, loop) & ~team->held, &team->lanes, &place.around, depth);
+    for (int e = 0; e < equation_count(team); e++)
+        if (rows_stores(team->rows, e, loop) && !(team->held >> rows_value(team->rows, e) & 1)) {
+            indent(out, depth);
+            text_print(out, "%s %s_w[%d];\n", rows_type(team->rows, rows_value(team->rows, e)), equation_name(team, e), team->lanes.width);
+        }
+    indent(out, depth);
+    text_print(out, "for (int e = 0; e < %d; e++) {\n", team->lanes.width);
+    emit_lane(&place, depth + 1);
+    indent(out, depth);
+    text_string(out, "}\n");
+    for (int e = 0; e < equation_count(team); e++)
+        if (rows_stores(team->rows, e, loop)) {
+            indent(out, depth);
+            text_string(out, "ht_store(");
+            text_place(out, team->rows->local, rows_value(team->rows, e), &place.around);
+            text_print(out, ", %s);\n", lanes_name(team, rows_value(team->rows, e)));
+        }
+}
+
+/* ---- rows ---- */
+
+/* The row of this warp or block, and what it reads once. */
+static void emit_row_begin(const Team *team, int64_t count)
+{
+    const LocalOp *local = team->rows->local;
+    const Nest *outer = &team->rows->outer;
+    const Lanes one = {NULL, 1};
+    Text *out = team->device.out;
+    const char *i = counter(outer, &one, "i");
+    const Around around = {.outputs = outer};
+    if (team->warp)
+        text_fill(out,
+                  "    const $index $i = $place;\n"
+                  "    if ($i >= $count)\n"
+                  "        return;\n",
+                  "index", team->device.index, "i", i, "place", place_text(&team->device, CUDA_WARPS, "threadIdx.y"), "count",
+                  arena_format(out->arena, "%lld", (long long)count), NULL);
+    else if (outer->count)
+        text_print(out, "    const %s %s = blockIdx.x;\n", team->device.index, i);
+    emit_indices(&team->device, outer, &one, "i", 1);
+    for (int k = 0; k < local->operand_count; k++) {
+        if (!local->operands[k].value || goes_along(team, local->result_count + k))
+            continue;
+        text_print(out, "    const %s %s_v = ", value_type(local->operands[k].value->type.dtype), local->operands[k].name);
+        text_element(out, local, k, (void *)&around);
+        text_string(out, ";\n");
+    }
+}
+
+/* The values of a row that are known in front of a loop. */
+static void emit_row_values(const Team *team, int loop)
+{
+    const RowsPlace place = place_at(team, loop);
+    for (int e = 0; e < equation_count(team); e++) {
+        bool sum = team->rows->plan.step[e].form == EQUATION_SUM;
+        const char *total = team->warp ? "ht_warp_sum(%s_s)" : "ht_row_sum(%s_s)";
+        if (rows_follows(team->rows, e, loop))
+            emit_value(&place, e, sum ? arena_format(team->device.out->arena, total, equation_name(team, e)) : NULL, 1);
+    }
+}
+
+/* Opens the loop along a row, whose steps are `step`; indices that it does not need are left out. */
+static void open_row_loop(const Team *team, const char *step)
+{
+    Text *out = team->device.out;
+    int threads = team->warp ? CUDA_WARP : CUDA_THREADS;
+    const char *index = team->device.index, *k = counter(team->along, &team->lanes, "k");
+    long long steps = (long long)steps_of(team->along, &team->lanes);
+    bool bound = steps % threads, used = false;
+    for (int l = 0; l < team->along->count; l++)
+        used = used || has_word(step, team->along->loop[l].name);
+    if (!team->turns) {
+        text_print(out, "    for (%s %s = threadIdx.x; %s < %lld; %s += %d) {\n", index, k, k, steps, k, threads);
+    } else {
+        text_print(out, "#pragma unroll\n    for (int j = 0; j < %d; j++) {\n", team->turns);
+        if (bound || used)
+            text_print(out, "        const %s k = j * %d + threadIdx.x;\n", index, threads);
+        if (bound)
+            text_print(out, "        if (k >= %lld)\n            continue;\n", steps);
+    }
+    if (used)
+        emit_indices(&team->device, team->along, &team->lanes, "k", 2);
+}
+
+static void emit_row_loop(const Team *team, int loop)
+{
+    Text *out = team->device.out, step = {.arena = out->arena};
+    Team inside = *team;
+    inside.device.out = &step;
+    emit_step(&inside, loop, 2);
+    for (int e = 0; e < equation_count(team); e++)
+        if (rows_adds(team->rows, e, loop))
+            text_print(out, "    double %s_s = 0;\n", equation_name(team, e));
+    open_row_loop(team, text_bytes(&step));
+    text_string(out, text_bytes(&step));
+    text_string(out, "    }\n");
+}
+
+/* Chooses what is held: neighbours that more than one loop needs, where registers suffice. */
+static void choose_held(Team *team)
+{
+    uint64_t once = 0, again = 0;
+    for (int loop = 0; loop < team->rows->plan.loop_count; loop++) {
+        uint64_t loads = loop_loads(team, loop);
+        again |= loads & once;
+        once |= loads;
+    }
+    int results = team->rows->local->result_count, count = 0, threads = team->warp ? CUDA_WARP : CUDA_THREADS;
+    uint64_t held = again | (once & ((UINT64_C(1) << results) - 1));
+    for (int t = 0; held >> t; t++)
+        if (held >> t & 1 && nest_inner(team->along)->stride[t] == 1)
+            count++;
+        else
+            held &= ~(UINT64_C(1) << t);
+    int64_t turns = (steps_of(team->along, &team->lanes) + threads - 1) / threads;
+    if (!count || team->lanes.width == 1 || turns * team->lanes.width * count > MOST_HELD)
+        return;
+    team->held = held;
+    team->turns = (int)turns;
+    for (int t = 0; held >> t; t++)
+        if (held >> t & 1)
+            text_print(team->device.out, "    %s %s_h[%d][%d];\n", value_type(tensor_at(team->rows->local, t)->value->type.dtype),
+                       tensor_at(team->rows->local, t)->name, team->turns, team->lanes.width);
+}
+
+/* The values of the row that are results. */
+static void emit_row_end(const Team *team)
+{
+    const RowsPlace place = place_at(team, team->rows->plan.loop_count);
+    int stores = 0, sums = 0;
+    for (int e = 0; e < equation_count(team); e++) {
+        stores += team->rows->plan.step[e].form != EQUATION_ELEMENT && rows_is_result(team->rows, e);
+        sums += team->rows->plan.step[e].form == EQUATION_SUM;
+    }
+    if (!stores)
+        return;
+    text_string(team->device.out, sums ? "" : team->warp ? "    __syncwarp();\n" : "    __syncthreads();\n");
+    text_print(team->device.out, "    if (threadIdx.x == 0)%s\n", stores > 1 ? " {" : "");
+    for (int e = 0; e < equation_count(team); e++)
+        if (team->rows->plan.step[e].form != EQUATION_ELEMENT && rows_is_result(team->rows, e))
+            emit_store(&place, e, 2);
+    text_string(team->device.out, stores > 1 ? "    }\n" : "");
+}
+
+/* A kernel with rows. Returns how it is launched: "grid, block". */
+static const char *emit_rows(Team *team)
+{
+    Arena *arena = team->device.out->arena;
+    int64_t count = nest_volume(&team->rows->outer, 0, team->rows->outer.count);
+    team->warp = count > 1 && nest_volume(team->along, 0, team->along->count) <= CUDA_WARP_SUM;
+    emit_row_begin(team, count);
+    choose_held(team);
+    for (int loop = 0; loop < team->rows->plan.loop_count; loop++) {
+        emit_row_values(team, loop);
+        emit_row_loop(team, loop);
+    }
+    emit_row_values(team, team->rows->plan.loop_count);
+    emit_row_end(team);
+    if (team->warp)
+        return arena_format(arena, "%lld, dim3(%d, %d)", (long long)((count + CUDA_WARPS - 1) / CUDA_WARPS), CUDA_WARP, CUDA_WARPS);
+    return arena_format(arena, "%lld, %d", (long long)count, CUDA_THREADS);
+}
+
+/* A kernel without rows. Returns how it is launched. */
+static const char *emit_elements(const Team *team)
+{
+    Text *out = team->device.out;
+    if (!team->along->count) {
+        emit_step(team, 0, 1);
+        return "1, 1";
+    }
+    const char *steps = arena_format(out->arena, "%lld", (long long)steps_of(team->along, &team->lanes));
+    text_fill(out, "    for ($index $i = ht_thread(); $i < $steps; $i += ht_threads()) {\n", "index", team->device.index, "i",
+              counter(team->along, &team->lanes, "i"), "steps", steps, NULL);
+    emit_indices(&team->device, team->along, &team->lanes, "i", 2);
+    emit_step(team, 0, 2);
+    text_string(out, "    }\n");
+    return arena_format(out->arena, "ht_blocks(%s, %d), %d", steps, CUDA_THREADS, CUDA_THREADS);
+}
+
+void rows_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *kernel)
+{
+    Text text = {.arena = out->arena};
+    Rows rows = rows_of(out->arena, local);
+    Team team = {.device = device_of(&text, local), .rows = &rows, .along = rows.plan.rows ? &rows.inner : &rows.outer};
+    uint64_t tensors = 0;
+    for (int loop = 0; loop < rows.plan.loop_count; loop++) {
+        tensors |= loop_loads(&team, loop);
+        for (int e = 0; e < local->rule->equation_count; e++)
+            tensors |= rows_stores(&rows, e, loop) ? UINT64_C(1) << rows_value(&rows, e) : 0;
+    }
+    team.lanes = lanes_along(local, tensors, team.along, rows.plan.rows ? &rows.outer : NULL);
+    const char *launch = rows.plan.rows ? emit_rows(&team) : emit_elements(&team);
+    emit_launch(before, out, local, kernel, text_bytes(&text), launch);
+}

@@ -1,0 +1,153 @@
+/* Functions that run a C kernel: they build the views that it sees. */
+#include "emit/emitter.h"
+
+#include "ir/text/print.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The extent of a dimension of a kernel's view: those of the dimensions that it merges, multiplied. */
+static int64_t written_extent(const Tensor *tensor, int written, bool global)
+{
+    int64_t extent = 1;
+    for (int d = 0; d < tensor->bound->rank; d++)
+        if (tensor->bound->dims[d].written == written)
+            extent *= global ? tensor->value->type.extent[d] : tensor->extent[d];
+    return extent;
+}
+
+static void emit_extents(Text *out, const char *field, const Tensor *tensor, bool global)
+{
+    text_print(out, ", .%s = {", field);
+    for (int w = 0; w < tensor->bound->written_rank; w++)
+        text_print(out, "%s%lld", w ? ", " : "", (long long)written_extent(tensor, w, global));
+    text_string(out, "}");
+}
+
+/* Inside the loop over micro-batches: how far the one at work starts behind the first. */
+static void emit_turn_offset(Text *out, const Tensor *tensor, int written)
+{
+    int64_t stride = 0;
+    for (int d = 0; d < tensor->bound->rank; d++) {
+        if (tensor->bound->dims[d].written != written)
+            continue;
+        stride = tensor->value->micro == d + 1 ? 1 : stride * tensor->value->type.extent[d];
+    }
+    if (stride)
+        text_print(out, " + r->microbatch * %lld", (long long)stride);
+}
+
+static void emit_offsets(Text *out, const LocalOp *local, const Tensor *tensor, int *number)
+{
+    int written = 0;
+    for (int w = 0; w < tensor->bound->written_rank; w++) {
+        if (!written_has_offset(local, tensor, w))
+            continue;
+        text_string(out, written ? "" : ", .offset = {");
+        for (; written < w; written++)
+            text_string(out, written ? ", 0" : "0");
+        text_print(out, "%sat[%d]", written++ ? ", " : "", (*number)++);
+        emit_turn_offset(out, tensor, w);
+    }
+    text_string(out, written ? "}" : "");
+}
+
+static void emit_view(Text *out, const LocalOp *local, const Tensor *tensor, int *number)
+{
+    if (!tensor->value) {
+        text_print(out, "        {0}, /* %s is absent */\n", tensor->access->name);
+        return;
+    }
+    text_print(out, "        {.data = %s, .dtype = %s, .rank = %d", tensor->name, c_dtype(tensor->value->type.dtype),
+               tensor->bound->written_rank);
+    if (tensor->bound->written_rank) {
+        emit_extents(out, "extent", tensor, false);
+        emit_offsets(out, local, tensor, number);
+        emit_extents(out, "global", tensor, true);
+    }
+    text_string(out, "},\n");
+}
+
+static void emit_views(Text *out, const LocalOp *local, const char *name, const Tensor *tensors, int count, int *number)
+{
+    text_print(out, "    const ht_view %s[] = {\n", name);
+    for (int k = 0; k < count; k++)
+        emit_view(out, local, &tensors[k], number);
+    text_string(out, count ? "    };\n" : "        {0},\n    };\n");
+}
+
+static void emit_shape_attr(Text *out, const Attr *attr)
+{
+    text_print(out, "{.dims = {%d, {", attr->count);
+    for (int d = 0; d < attr->count; d++)
+        text_print(out, "%s%lld", d ? ", " : "", (long long)attr->ints[d]);
+    text_string(out, attr->count ? "}}}" : "0}}}");
+}
+
+static void emit_double(Text *out, double value)
+{
+    if (isnan(value) || isinf(value))
+        text_string(out, isnan(value) ? "NAN" : value < 0 ? "-INFINITY" : "INFINITY");
+    else
+        print_number(out, value);
+}
+
+static void emit_attrs(Text *out, const OpDef *def, const Attr *attrs)
+{
+    text_string(out, "    static const ht_attr attr[] = {\n");
+    for (int p = 0, a = 0; p < def->param_count; p++) {
+        ParamKind kind = def->params[p].kind;
+        if (kind == PARAM_TENSOR || kind == PARAM_TENSORS)
+            continue;
+        text_string(out, "        ");
+        if (kind == PARAM_FLOAT) {
+            text_string(out, "{.f = ");
+            emit_double(out, attrs[a].f);
+            text_string(out, "}");
+        } else if (kind == PARAM_SHAPE) {
+            emit_shape_attr(out, &attrs[a]);
+        } else {
+            text_print(out, "{.i = %lld}", (long long)attrs[a].i);
+        }
+        text_print(out, ", /* %s */\n", def->params[p].name);
+        a++;
+    }
+    text_string(out, "    };\n");
+}
+
+/* What the results are where a contracted factor is empty. */
+static bool identity_is_maximum(const LocalOp *local)
+{
+    for (int f = 0; f < local->factor_count; f++)
+        if (!local->extent[f] && local->rule->factors[local->op->binding->factors[f].factor].reduction == REDUCE_MAX)
+            return true;
+    return false;
+}
+
+void emit_identity(Text *out, const LocalOp *local)
+{
+    for (int k = 0; k < local->result_count; k++)
+        if (tensor_count(&local->results[k]))
+            text_print(out, "    ht_fill_identity(%s, %s, %lld, %s);\n", local->results[k].name,
+                       c_dtype(local->results[k].value->type.dtype), (long long)tensor_count(&local->results[k]),
+                       identity_is_maximum(local) ? "true" : "false");
+}
+
+void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update)
+{
+    int flags = 0, number = flags;
+    emit_views(out, local, "result", local->results, local->result_count, &number);
+    emit_views(out, local, "operand", local->operands, local->operand_count, &number);
+    const OpDef *def = local->op->def;
+    if (def->attr_count)
+        emit_attrs(out, def, local->op->attrs);
+    char results[16], operands[16];
+    snprintf(results, sizeof results, "%d", local->result_count);
+    snprintf(operands, sizeof operands, "%d", local->operand_count);
+    text_fill(
+        out,
+        "    ht_call call = {.result = result, .operand = operand, .result_count = $results, .operand_count = $operands$attr$hyper};\n"
+        "    ht_run_kernel(r, $kernel, &call, where);\n",
+        "results", results, "operands", operands, "attr", def->attr_count ? ", .attr = attr" : "", "hyper",
+        update ? ", .hyper = r->hyper" : "", "kernel", kernel, NULL);
+}

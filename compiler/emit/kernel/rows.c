@@ -1,0 +1,178 @@
+#include "emit/kernel/rows.h"
+
+#include "rule/expr.h"
+
+/* ---- loops ---- */
+
+/* The factors of the rule's tensors in the order of the first tensor that has all of them, those along rows or the others. Returns how
+ * many. */
+static int factors_in_order(const Rows *rows, bool inner, int *factors)
+{
+    const LocalOp *local = rows->local;
+    int count = 0, tensors = local->result_count + local->operand_count;
+    uint32_t seen = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int t = 0; t < tensors; t++) {
+            const Tensor *tensor = t < local->result_count ? &local->results[t] : &local->operands[t - local->result_count];
+            if (!tensor->value || (pass == 0 && tensor->bound->rank != local->factor_count))
+                continue;
+            for (int d = 0; d < tensor->bound->rank; d++) {
+                int factor = tensor->bound->dims[d].factors[0];
+                bool along = rows->plan.rows && rows->plan.inner[local->op->binding->factors[factor].factor];
+                if (along == inner && !(seen >> factor & 1))
+                    factors[count++] = factor;
+                seen |= UINT32_C(1) << factor;
+            }
+        }
+    return count;
+}
+
+Rows rows_of(Arena *arena, const LocalOp *local)
+{
+    const Rule *rule = local->rule;
+    Rows rows = {.local = local, .plan = equations_plan(arena, rule)};
+    const Expr **expr = arena_array(arena, const Expr *, rule->equation_count);
+    bool *present = arena_array(arena, bool, rule->operand_count + 1);
+    int factors[EMIT_MAX_FACTORS];
+    for (int k = 0; k < rule->operand_count; k++)
+        present[k] = operand_of(local, k) >= 0;
+    for (int e = 0; e < rule->equation_count; e++) {
+        expr[e] = equations_present(arena, rule, rule->equations[e].expr, present);
+        rows.calls = rows.calls || calls_functions(expr[e]);
+    }
+    rows.expr = expr;
+    rows.outer = nest_of_factors(local, factors, factors_in_order(&rows, false, factors), 'i');
+    rows.inner = nest_of_factors(local, factors, factors_in_order(&rows, true, factors), 'k');
+    return rows;
+}
+
+/* ---- values ---- */
+
+int rows_value(const Rows *rows, int equation) { return rows->local->rule->equations[equation].value; }
+
+bool rows_is_result(const Rows *rows, int equation) { return rows_value(rows, equation) < rows->local->result_count; }
+
+const char *rows_name(const Rows *rows, int value)
+{
+    const LocalOp *local = rows->local;
+    return value < local->result_count ? local->results[value].name : equations_value(local->rule, value)->name;
+}
+
+/* The type of a value: that of its storage, or that the rule gives a local one, or that of the first result. */
+static DType value_dtype(const Rows *rows, int value)
+{
+    const LocalOp *local = rows->local;
+    const Element *element = &equations_value(local->rule, value)->element;
+    if (value >= local->result_count && element->kind == ELEMENT_FIXED)
+        return (DType)element->index;
+    return local->results[value < local->result_count ? value : 0].value->type.dtype;
+}
+
+const char *rows_type(const Rows *rows, int value)
+{
+    const LocalOp *local = rows->local;
+    DType dtype = value_dtype(rows, value);
+    return value_type(value >= local->result_count && !dtype_is_float(dtype) ? DTYPE_F32 : dtype);
+}
+
+static const EquationStep *step_of(const Rows *rows, int equation) { return &rows->plan.step[equation]; }
+
+bool rows_computes(const Rows *rows, int equation, int loop)
+{
+    return step_of(rows, equation)->form == EQUATION_ELEMENT && step_of(rows, equation)->loops >> loop & 1;
+}
+
+bool rows_stores(const Rows *rows, int equation, int loop)
+{
+    return rows_computes(rows, equation, loop) && rows_is_result(rows, equation) && step_of(rows, equation)->loop == loop;
+}
+
+bool rows_adds(const Rows *rows, int equation, int loop)
+{
+    return step_of(rows, equation)->form == EQUATION_SUM && step_of(rows, equation)->loop == loop;
+}
+
+bool rows_follows(const Rows *rows, int equation, int loop)
+{
+    const EquationStep *step = step_of(rows, equation);
+    return step->form != EQUATION_ELEMENT && step->loop + (step->form == EQUATION_SUM) == loop;
+}
+
+bool rows_stored(const Rows *rows, int value, int loop)
+{
+    int equation = rows->plan.equation[value];
+    return step_of(rows, equation)->form == EQUATION_ELEMENT && !rows_computes(rows, equation, loop);
+}
+
+bool rows_rounds(const Rows *rows, int value)
+{
+    const LocalOp *local = rows->local;
+    bool given = value < local->result_count || equations_value(local->rule, value)->element.kind == ELEMENT_FIXED;
+    if (!given || value_dtype(rows, value) != DTYPE_BF16)
+        return false;
+    for (int e = 0; e < local->rule->equation_count; e++)
+        if (expr_mentions(rows->expr[e], EXPR_RESULT, value))
+            return true;
+    return false;
+}
+
+/* ---- text ---- */
+
+void text_row_result(Text *out, const RowsPlace *place, int result)
+{
+    text_print(out, "%s[", place->rows->local->results[result].name);
+    text_index(out, &place->around, result);
+    text_string(out, "]");
+}
+
+void text_row_access(Text *out, const LocalOp *local, int operand, void *context)
+{
+    RowsPlace *place = context;
+    if (operand >= 0) {
+        text_element(out, local, operand, &place->around);
+        return;
+    }
+    int value = -1 - operand;
+    if (!rows_stored(place->rows, value, place->loop)) {
+        text_print(out, "%s_v", rows_name(place->rows, value));
+        return;
+    }
+    bool half = local->results[value].value->type.dtype == DTYPE_BF16;
+    text_string(out, half ? "ht_bf16_load(" : "");
+    text_row_result(out, place, value);
+    text_string(out, half ? ")" : "");
+}
+
+static void text_expr(Text *out, const RowsPlace *place, const Expr *expr)
+{
+    emit_expr(out, place->rows->local, expr, place->around.access, (void *)place);
+}
+
+void text_row_value(Text *out, const RowsPlace *place, int equation) { text_expr(out, place, place->rows->expr[equation]); }
+
+/* The terms of a sum that are along the row, or those that are not; `first`: nothing stands before them. */
+static void text_terms_along(Text *out, const RowsPlace *place, int equation, bool along, bool first)
+{
+    const Rows *rows = place->rows;
+    int count = expr_terms(rows->expr[equation], NULL, 0);
+    ExprTerm *terms = arena_array(out->arena, ExprTerm, count);
+    expr_terms(rows->expr[equation], terms, count);
+    for (int t = 0; t < count; t++) {
+        if (equations_along(rows->local->rule, &rows->plan, terms[t].expr) != along)
+            continue;
+        text_string(out, first ? terms[t].negative ? "-" : "" : terms[t].negative ? " - " : " + ");
+        first = false;
+        bool brackets = terms[t].expr->kind >= EXPR_LT && terms[t].expr->kind <= EXPR_SELECT;
+        text_string(out, brackets ? "(" : "");
+        text_expr(out, place, terms[t].expr);
+        text_string(out, brackets ? ")" : "");
+    }
+}
+
+void text_row_terms(Text *out, const RowsPlace *place, int equation) { text_terms_along(out, place, equation, true, true); }
+
+void text_row_total(Text *out, const RowsPlace *place, int equation, const char *sum)
+{
+    text_print(out, "(%s)%s", rows_type(place->rows, rows_value(place->rows, equation)), sum);
+    text_terms_along(out, place, equation, false, false);
+}

@@ -1,0 +1,336 @@
+#include "emit/program/calls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FUNCTION_CALLS = 120, SCOPE_CALLS = 40 }; // a function ends after so many calls; at a new scope after so many
+
+Calls calls_create(Arena *arena, UsedKernels *used) { return (Calls){.arena = arena, .local = arena_new(arena, LocalOp), .used = used}; }
+
+Call *call_new(Calls *calls, const char *opening, const Op *op)
+{
+    Call *call = arena_new(calls->arena, Call);
+    *call = (Call){.opening = opening, .op = op};
+    array_push(calls->arena, calls, call);
+    return call;
+}
+
+void call_buffer(Arena *arena, Call *call, int64_t buffer)
+{
+    array_push(arena, &call->arguments, (Argument){ARGUMENT_BUFFER, buffer, NULL});
+}
+
+void call_piece(Arena *arena, Call *call, int64_t column) { array_push(arena, &call->arguments, (Argument){ARGUMENT_PIECE, column, NULL}); }
+
+void call_number(Arena *arena, Call *call, int64_t number)
+{
+    array_push(arena, &call->arguments, (Argument){ARGUMENT_NUMBER, number, NULL});
+}
+
+void call_turn(Arena *arena, Call *call, int64_t slot, int64_t bytes)
+{
+    array_push(arena, &call->arguments, (Argument){ARGUMENT_TURN, slot, arena_format(arena, "%lld", (long long)bytes)});
+}
+
+void call_text(Arena *arena, Call *call, const char *text) { array_push(arena, &call->arguments, (Argument){ARGUMENT_TEXT, 0, text}); }
+
+void calls_use(Calls *calls, const Kernel *kernel)
+{
+    UsedKernels *used = calls->used;
+    if (!used->known)
+        used->known = intern_create(calls->arena);
+    const Kernel **slot = intern_slot(used->known, &kernel, sizeof kernel);
+    if (*slot)
+        return;
+    *slot = kernel;
+    array_push(calls->arena, &used->list, kernel);
+}
+
+void calls_externs(Text *out, const Target *target, const UsedKernels *used)
+{
+    text_print(out, "extern const ht_reshard *const %s_plan[];\n", target->name);
+    for (int i = 0; i < used->list.count; i++)
+        text_print(out, "%s;\n", used->list.at[i]->prototype);
+}
+
+/* ---- keys ---- */
+
+static void key_text(Text *key, const Call *call)
+{
+    text_string(key, call->opening);
+    for (int a = 0; a < call->arguments.count; a++) {
+        const Argument *argument = &call->arguments.at[a];
+        text_print(key, ",%d", (int)argument->kind);
+        if (argument->text)
+            text_string(key, argument->text);
+    }
+    text_print(key, "@%s:%d", call->op->at.file ? call->op->at.file : "", call->op->at.line);
+}
+
+static void calls_number(Calls *calls)
+{
+    Text key = {.arena = calls->arena};
+    Intern *known = intern_create(calls->arena);
+    int count = 0;
+    for (int i = 0; i < calls->count; i++) {
+        key.length = 0;
+        key_text(&key, calls->at[i]);
+        intptr_t *slot = intern_slot(known, key.bytes, key.length);
+        if (!*slot)
+            *slot = ++count;
+        calls->at[i]->key = (int)*slot - 1;
+    }
+}
+
+/* ---- text ---- */
+
+static void text_argument(Text *out, const Argument *argument)
+{
+    long long number = (long long)argument->number;
+    switch (argument->kind) {
+    case ARGUMENT_BUFFER:
+        if (number >= 0)
+            text_print(out, "ht_arena(r, %lld)", number);
+        else
+            text_print(out, "ht_slot(r, %lld)", -1 - number);
+        break;
+    case ARGUMENT_PIECE: text_print(out, "r->piece + %lld", number); break;
+    case ARGUMENT_NUMBER: text_print(out, "%lld", number); break;
+    case ARGUMENT_TURN: text_print(out, "ht_turn(r, %lld, %s)", number, argument->text); break;
+    case ARGUMENT_TEXT: text_string(out, argument->text); break;
+    }
+}
+
+static void text_column(Text *out, const Argument *argument, int column)
+{
+    switch (argument->kind) {
+    case ARGUMENT_BUFFER: text_print(out, "ht_at(r, b[%d])", column); break;
+    case ARGUMENT_PIECE: text_print(out, "r->piece + b[%d]", column); break;
+    case ARGUMENT_TURN: text_print(out, "ht_turn(r, b[%d], %s)", column, argument->text); break;
+    default: text_print(out, "(size_t)b[%d]", column); break;
+    }
+}
+
+/* A repeat: which arguments of its calls differ between the turns, as columns of the table. */
+typedef struct Repeat {
+    Calls *calls;
+    Stretch stretch;
+    int *column; // by argument, in order of the calls; -1: the same in every turn
+    int column_count;
+} Repeat;
+
+static bool turns_differ(const Calls *calls, Stretch stretch, int call, int argument)
+{
+    int64_t number = calls->at[stretch.first + call]->arguments.at[argument].number;
+    for (int turn = 1; turn < stretch.times; turn++)
+        if (calls->at[stretch.first + turn * stretch.length + call]->arguments.at[argument].number != number)
+            return true;
+    return false;
+}
+
+static bool columns_equal(const Calls *calls, Stretch stretch, int a_call, int a_argument, int b_call, int b_argument)
+{
+    for (int turn = 0; turn < stretch.times; turn++) {
+        int first = stretch.first + turn * stretch.length;
+        if (calls->at[first + a_call]->arguments.at[a_argument].number != calls->at[first + b_call]->arguments.at[b_argument].number)
+            return false;
+    }
+    return true;
+}
+
+/* Where a column stands first. */
+typedef struct ColumnHome {
+    int call, argument;
+} ColumnHome;
+
+/* Finds the columns; those that are equal in every turn are one. */
+static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, ColumnHome **homes)
+{
+    int arguments = 0;
+    for (int c = 0; c < stretch.length; c++)
+        arguments += calls->at[stretch.first + c]->arguments.count;
+    Repeat repeat = {.calls = calls, .stretch = stretch, .column = arena_array(arena, int, arguments + 1)};
+    *homes = arena_array(arena, ColumnHome, arguments + 1);
+    int n = 0;
+    for (int c = 0; c < stretch.length; c++)
+        for (int a = 0; a < calls->at[stretch.first + c]->arguments.count; a++, n++) {
+            repeat.column[n] = -1;
+            if (!turns_differ(calls, stretch, c, a))
+                continue;
+            int64_t number = calls->at[stretch.first + c]->arguments.at[a].number;
+            for (int k = 0; k < repeat.column_count && repeat.column[n] < 0; k++)
+                if (calls->at[stretch.first + (*homes)[k].call]->arguments.at[(*homes)[k].argument].number == number &&
+                    columns_equal(calls, stretch, c, a, (*homes)[k].call, (*homes)[k].argument))
+                    repeat.column[n] = k;
+            if (repeat.column[n] < 0) {
+                (*homes)[repeat.column_count] = (ColumnHome){c, a};
+                repeat.column[n] = repeat.column_count++;
+            }
+        }
+    return repeat;
+}
+
+/* One call; `repeat` NULL outside of repeats, else *n is the number of its first argument there. */
+static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n)
+{
+    text_print(out, "    %s", call->opening);
+    for (int a = 0; a < call->arguments.count; a++) {
+        int column = repeat ? repeat->column[(*n)++] : -1;
+        text_string(out, a ? ", " : "");
+        if (column >= 0)
+            text_column(out, &call->arguments.at[a], column);
+        else
+            text_argument(out, &call->arguments.at[a]);
+    }
+    const char *place = op_place(out->arena, call->op, repeat ? NULL : call->op->scope);
+    if (call->places)
+        text_print(out, ", \"%s\");", c_string(out->arena, place));
+    else
+        text_print(out, "); /* %s", place);
+    if (call->comment && *call->comment)
+        text_print(out, "%s%s */\n", call->places ? " /* " : ": ", call->comment);
+    else
+        text_string(out, call->places ? "\n" : " */\n");
+}
+
+static const char *scope_of(const Call *call) { return call->op->scope ? call->op->scope : ""; }
+
+/* The scopes of a stretch: "h0 .. h9". */
+static const char *stretch_scopes(Arena *arena, const Calls *calls, Stretch stretch)
+{
+    const char *first = scope_of(calls->at[stretch.first]), *last = scope_of(calls->at[stretch.first + stretch.length * stretch.times - 1]);
+    return strcmp(first, last) ? arena_format(arena, "%s .. %s", *first ? first : "-", *last ? last : "-") : first;
+}
+
+/* Whether a function that began at `first` should end before call `at`. */
+static bool function_ends(const Calls *calls, int first, int at)
+{
+    if (at - first >= FUNCTION_CALLS)
+        return true;
+    return at - first >= SCOPE_CALLS && strcmp(scope_of(calls->at[at - 1]), scope_of(calls->at[at]));
+}
+
+static void emit_table(Text *out, const Repeat *repeat, const ColumnHome *homes, const char *name)
+{
+    Stretch stretch = repeat->stretch;
+    text_print(out, "static const int64_t %s_buffers[%d][%d] = {\n", name, stretch.times, repeat->column_count);
+    for (int turn = 0; turn < stretch.times; turn++) {
+        text_string(out, "    {");
+        for (int k = 0; k < repeat->column_count; k++) {
+            const Call *call = repeat->calls->at[stretch.first + turn * stretch.length + homes[k].call];
+            text_print(out, "%s%lld", k ? ", " : "", (long long)call->arguments.at[homes[k].argument].number);
+        }
+        text_string(out, "},\n");
+    }
+    text_string(out, "};\n\n");
+}
+
+static void open_function(Text *out, const char *name, int part, const char *parameters)
+{
+    if (part)
+        text_print(out, "static void %s_%d(%s)\n{\n", name, part, parameters);
+    else
+        text_print(out, "static void %s(%s)\n{\n", name, parameters);
+}
+
+/* The functions of one turn of a repeat: `name`, or name_1, name_2, ... when it is long. Returns how many parts, 0 for one. */
+static int emit_turn(Text *out, const Repeat *repeat, const char *name)
+{
+    Stretch stretch = repeat->stretch;
+    const char *parameters = repeat->column_count ? "ht_worker *r, const int64_t *b" : "ht_worker *r";
+    bool split = stretch.length > FUNCTION_CALLS;
+    int part = split, n = 0;
+    open_function(out, name, part, parameters);
+    for (int c = 0, first = 0; c < stretch.length; c++) {
+        if (split && c > first && function_ends(repeat->calls, stretch.first + first, stretch.first + c)) {
+            text_string(out, "}\n\n");
+            open_function(out, name, ++part, parameters);
+            first = c;
+        }
+        if (c == first && repeat->column_count)
+            text_string(out, split ? "    (void)b;\n" : "");
+        text_call(out, repeat->calls->at[stretch.first + c], repeat, &n);
+    }
+    text_string(out, "}\n\n");
+    return part;
+}
+
+/* ---- the list ---- */
+
+/* Statements of the phase's function, gathered while its parts are written. */
+typedef struct Writer {
+    Text *out;
+    Calls *calls;
+    const char *name;
+    Text body;
+    int functions;
+} Writer;
+
+static void emit_repeat(Writer *writer, Stretch stretch)
+{
+    Arena *arena = writer->out->arena;
+    const char *name = arena_format(arena, "%s_%d", writer->name, writer->functions++);
+    ColumnHome *homes;
+    Repeat repeat = repeat_columns(arena, writer->calls, stretch, &homes);
+    const char *scopes = stretch_scopes(arena, writer->calls, stretch);
+    text_print(writer->out, "/* %s: %d times the same */\n", *scopes ? scopes : "a repeat", stretch.times);
+    if (repeat.column_count)
+        emit_table(writer->out, &repeat, homes, name);
+    int parts = emit_turn(writer->out, &repeat, name);
+    text_print(&writer->body, "    for (int i = 0; i < %d; i++)%s", stretch.times, parts ? " {\n" : "\n");
+    for (int part = parts ? 1 : 0; part <= parts; part++) {
+        text_print(&writer->body, "        %s", name);
+        if (part)
+            text_print(&writer->body, "_%d", part);
+        if (repeat.column_count)
+            text_print(&writer->body, "(r, %s_buffers[i]);\n", name);
+        else
+            text_string(&writer->body, "(r);\n");
+    }
+    text_string(&writer->body, parts ? "    }\n" : "");
+}
+
+static void emit_plain_function(Writer *writer, int first, int last)
+{
+    Arena *arena = writer->out->arena;
+    const char *name = arena_format(arena, "%s_%d", writer->name, writer->functions++);
+    text_print(writer->out, "static void %s(ht_worker *r)\n{\n", name);
+    for (int c = first; c < last; c++)
+        text_call(writer->out, writer->calls->at[c], NULL, NULL);
+    text_string(writer->out, "}\n\n");
+    text_print(&writer->body, "    %s(r);\n", name);
+}
+
+static void emit_plain(Writer *writer, Stretch stretch)
+{
+    int end = stretch.first + stretch.length * stretch.times;
+    if (end - stretch.first <= SCOPE_CALLS) {
+        for (int c = stretch.first; c < end; c++)
+            text_call(&writer->body, writer->calls->at[c], NULL, NULL);
+        return;
+    }
+    for (int first = stretch.first, c = first + 1; c <= end; c++)
+        if (c == end || function_ends(writer->calls, first, c)) {
+            emit_plain_function(writer, first, c);
+            first = c;
+        }
+}
+
+void calls_emit(Text *out, Calls *calls, const char *name, const char *phase_name)
+{
+    calls_number(calls);
+    int *keys = arena_array(calls->arena, int, calls->count);
+    for (int i = 0; i < calls->count; i++)
+        keys[i] = calls->at[i]->key;
+    Stretches stretches = {0};
+    stretches_find(calls->arena, keys, calls->count, &stretches);
+    Writer writer = {.out = out, .calls = calls, .name = name, .body = {.arena = calls->arena}};
+    text_print(out, "\n/* %s */\n\n", phase_name);
+    for (int s = 0; s < stretches.count; s++) {
+        if (stretches.at[s].times > 1)
+            emit_repeat(&writer, stretches.at[s]);
+        else
+            emit_plain(&writer, stretches.at[s]);
+    }
+    text_print(out, "void %s(ht_worker *r)\n{\n%s}\n", name, text_bytes(&writer.body));
+}

@@ -1,0 +1,70 @@
+/* Call lists: the straight-line program of a phase, and how it is written.
+ *
+ * A call is a function and arguments, most of them numbers: buffers, and columns of the device's numbers. Where the same functions follow
+ * each other again and again with other numbers (layers), the repeats become one function and a table of those numbers that differ.
+ */
+#ifndef EMIT_PROGRAM_CALLS_H
+#define EMIT_PROGRAM_CALLS_H
+
+#include "emit/emitter.h"
+
+typedef enum ArgumentKind { ARGUMENT_BUFFER, ARGUMENT_PIECE, ARGUMENT_NUMBER, ARGUMENT_TURN, ARGUMENT_TEXT } ArgumentKind;
+
+typedef struct Argument {
+    ArgumentKind kind;
+    int64_t number;   // ARGUMENT_TURN: the slot
+    const char *text; // ARGUMENT_TEXT; ARGUMENT_TURN: the bytes of a micro-batch
+} Argument;
+
+typedef struct Call {
+    const char *opening; // "gpt_add_3(" or "ht_convert(r, "
+    Array(Argument) arguments;
+    bool places; // the last argument is the place in the source
+    const Op *op;
+    const char *comment;
+    int key; // equal where the calls differ in numbers only
+} Call;
+
+/* The kernels that a role calls, each once. */
+typedef struct UsedKernels {
+    Intern *known;
+    Array(const Kernel *) list;
+} UsedKernels;
+
+typedef struct Calls {
+    Arena *arena;
+    Call **at;
+    int count, capacity;
+    LocalOp *local; // scratch
+    UsedKernels *used;
+} Calls;
+
+Calls calls_create(Arena *arena, UsedKernels *used);
+
+/* A new call at the end of the list; its arguments follow. */
+Call *call_new(Calls *calls, const char *opening, const Op *op);
+void call_buffer(Arena *arena, Call *call, int64_t buffer);
+void call_piece(Arena *arena, Call *call, int64_t column);
+void call_number(Arena *arena, Call *call, int64_t number);
+void call_turn(Arena *arena, Call *call, int64_t slot, int64_t bytes);
+void call_text(Arena *arena, Call *call, const char *text);
+
+/* Notes that the list calls a kernel. */
+void calls_use(Calls *calls, const Kernel *kernel);
+
+/* Declarations of the kernels and tables that a role uses. */
+void calls_externs(Text *out, const Target *target, const UsedKernels *used);
+
+/* The function `name` that runs the calls, and the functions that it is split into; `phase` names those. */
+void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);
+
+/* A stretch of calls: `length` of them, `times` times in a row; times 1 where nothing repeats. */
+typedef struct Stretch {
+    int first, length, times;
+} Stretch;
+
+/* Cuts a sequence of keys into stretches that cover it. */
+typedef Array(Stretch) Stretches;
+void stretches_find(Arena *arena, const int *keys, int count, Stretches *stretches);
+
+#endif

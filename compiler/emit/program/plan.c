@@ -1,0 +1,209 @@
+#include "emit/program/plan.h"
+
+#include "support/intern.h"
+
+#include <string.h>
+
+static const char *const place_names[] = {[HT_FROM] = "HT_FROM", [HT_TO] = "HT_TO", [HT_SCRATCH] = "HT_SCRATCH"};
+static const char *const dtype_names[] = {
+    [HT_F32] = "HT_F32", [HT_BF16] = "HT_BF16", [HT_F64] = "HT_F64", [HT_I32] = "HT_I32", [HT_I64] = "HT_I64"};
+static const char *const reduction_names[] = {[HT_NO_REDUCTION] = "HT_NO_REDUCTION", [HT_SUM] = "HT_SUM", [HT_MAX] = "HT_MAX"};
+static const char *const verb_names[] = {
+    [HT_COPY] = "HT_COPY",
+    [HT_COMBINE] = "HT_COMBINE",
+    [HT_FILL] = "HT_FILL",
+    [HT_ALL_REDUCE] = "HT_ALL_REDUCE",
+    [HT_REDUCE_SCATTER] = "HT_REDUCE_SCATTER",
+    [HT_ALL_GATHER] = "HT_ALL_GATHER",
+    [HT_ALL_TO_ALL] = "HT_ALL_TO_ALL",
+    [HT_BROADCAST] = "HT_BROADCAST",
+    [HT_REDUCE] = "HT_REDUCE",
+    [HT_EXCHANGE] = "HT_EXCHANGE",
+};
+
+/* A plan while it is written. Lists that several devices have alike are written once. */
+typedef struct PlanWriter {
+    Arena *arena;
+    Text *out;
+    const char *name;
+    Intern *known; // names of lists, by what stands in them
+    int list_count;
+} PlanWriter;
+
+/* Lists of blocks that are longer than this are written as arrays of their own, which may be shared. */
+enum { SHORT_BLOCKS = 2, BLOCK_NUMBERS = 5 };
+
+static const char *number(Arena *arena, int64_t value) { return arena_format(arena, "%lld", (long long)value); }
+
+static const char *escaped(Arena *arena, const char *label)
+{
+    Text text = {.arena = arena};
+    for (; *label; label++)
+        text_print(&text, *label == '"' || *label == '\\' ? "\\%c" : "%c", *label);
+    return text_bytes(&text);
+}
+
+/* `{extent, from, to}` of each dimension of a move. */
+static const char *dimension_rows(Arena *arena, const ht_move *move)
+{
+    Text rows = {.arena = arena};
+    for (int d = 0; d < move->rank; d++)
+        text_print(&rows, "%s{%lld, %lld, %lld}", d ? ", " : "", (long long)move->dim[d].extent, (long long)move->dim[d].from,
+                   (long long)move->dim[d].to);
+    return text_bytes(&rows);
+}
+
+static const char *move_row(Arena *arena, const ht_move *move)
+{
+    Text row = {.arena = arena};
+    text_fill(&row, "{$from, $to, $tensor, $from_offset, $to_offset, $rank, $dims}", "from", place_names[move->from], "to",
+              place_names[move->to], "tensor", number(arena, move->tensor), "from_offset", number(arena, move->from_offset), "to_offset",
+              number(arena, move->to_offset), "rank", number(arena, move->rank), "dims",
+              move->rank ? arena_format(arena, "(const ht_stride[]){%s}", dimension_rows(arena, move)) : "0", NULL);
+    return text_bytes(&row);
+}
+
+/* The place of the name of an array that belongs to the bytes; NULL in the beginning. */
+static const char **array_name(PlanWriter *writer, const void *bytes, size_t size) { return intern_slot(writer->known, bytes, size); }
+
+/* Writes an array of `type` with these rows, and gives its name. */
+static const char *write_array(PlanWriter *writer, const char *type, const char *rows)
+{
+    const char *name = arena_format(writer->arena, "%s_list_%d", writer->name, writer->list_count++);
+    text_fill(writer->out, "static const $type $name[] = {$rows};\n", "type", type, "name", name, "rows", rows, NULL);
+    return name;
+}
+
+/* Rows `{place, tensor, peer, offset, count}`. */
+static const char *block_text(Arena *arena, const ht_block *blocks, int count)
+{
+    Text rows = {.arena = arena};
+    for (int i = 0; i < count; i++)
+        text_print(&rows, "%s{%s, %d, %d, %lld, %lld}", i ? ", " : "", place_names[blocks[i].place], blocks[i].tensor, blocks[i].peer,
+                   (long long)blocks[i].offset, (long long)blocks[i].count);
+    return text_bytes(&rows);
+}
+
+/* What is in blocks, as numbers without gaps between them. */
+static const int64_t *block_numbers(Arena *arena, const ht_block *blocks, int count)
+{
+    int64_t *numbers = arena_array(arena, int64_t, BLOCK_NUMBERS * count);
+    for (int i = 0; i < count; i++)
+        memcpy(numbers + BLOCK_NUMBERS * i,
+               (int64_t[BLOCK_NUMBERS]){blocks[i].place, blocks[i].tensor, blocks[i].peer, blocks[i].offset, blocks[i].count},
+               sizeof(int64_t[BLOCK_NUMBERS]));
+    return numbers;
+}
+
+/* Blocks as an array; 0 when there is none. */
+static const char *block_rows(PlanWriter *writer, const ht_block *blocks, int count)
+{
+    if (!count)
+        return "0";
+    if (count <= SHORT_BLOCKS)
+        return arena_format(writer->arena, "(const ht_block[]){%s}", block_text(writer->arena, blocks, count));
+    Arena *scratch = arena_create();
+    const void *key = block_numbers(scratch, blocks, count);
+    const char **name = array_name(writer, key, sizeof(int64_t[BLOCK_NUMBERS]) * (size_t)count);
+    if (!*name)
+        *name = write_array(writer, "ht_block", block_text(scratch, blocks, count));
+    arena_destroy(scratch);
+    return *name;
+}
+
+static const char *move_rows(Arena *arena, const ht_reshard_step *step)
+{
+    Text rows = {.arena = arena};
+    for (int i = 0; i < step->move_count; i++)
+        text_print(&rows, "%s%s", i ? ",\n                 " : "", move_row(arena, &step->move[i]));
+    return text_bytes(&rows);
+}
+
+static void emit_step(PlanWriter *writer, Text *out, const ht_reshard_step *step)
+{
+    Arena *arena = writer->arena;
+    if (step->move_count)
+        text_fill(out,
+                  "    {.verb = $verb, .move_count = $count, .move = (const ht_move[]){\n"
+                  "                 $moves}},\n",
+                  "verb", verb_names[step->verb], "count", number(arena, step->move_count), "moves", move_rows(arena, step), NULL);
+    else
+        text_fill(out,
+                  "    {.verb = $verb, .dtype = $dtype, .reduction = $reduction, .group = $group, .send_count = $sends, .receive_count = "
+                  "$receives,\n"
+                  "     .send = $send,\n"
+                  "     .receive = $receive},\n",
+                  "verb", verb_names[step->verb], "dtype", dtype_names[step->dtype], "reduction", reduction_names[step->reduction], "group",
+                  number(arena, step->group), "sends", number(arena, step->send_count), "receives", number(arena, step->receive_count),
+                  "send", block_rows(writer, step->send, step->send_count), "receive",
+                  block_rows(writer, step->receive, step->receive_count), NULL);
+}
+
+/* The array of a device's steps; 0 for a device that has none. */
+static const char *emit_steps(PlanWriter *writer, const ht_reshard_device *device)
+{
+    if (!device->step_count)
+        return "0";
+    Text steps = {.arena = writer->arena};
+    text_string(&steps, "\n");
+    for (int s = 0; s < device->step_count; s++)
+        emit_step(writer, &steps, &device->step[s]);
+    const char **name = array_name(writer, text_bytes(&steps), steps.length);
+    if (!*name)
+        *name = write_array(writer, "ht_reshard_step", text_bytes(&steps));
+    return *name;
+}
+
+static void emit_groups(Text *out, const ht_reshard *plan, const char *name)
+{
+    if (!plan->group_count)
+        return;
+    text_print(out, "static const ht_group %s_groups[] = {\n", name);
+    for (int g = 0; g < plan->group_count; g++) {
+        text_print(out, "    {%d, (const int[]){", plan->group[g].count);
+        for (int i = 0; i < plan->group[g].count; i++)
+            text_print(out, i ? ", %d" : "%d", plan->group[g].device[i]);
+        text_string(out, "}},\n");
+    }
+    text_string(out, "};\n");
+}
+
+static void emit_devices(PlanWriter *writer, const ht_reshard *plan)
+{
+    Text rows = {.arena = writer->arena};
+    for (int i = 0; i < plan->device_count; i++) {
+        const ht_reshard_device *device = &plan->device[i];
+        text_print(&rows, "    {%d, %d, %lld, %s},\n", device->device, device->step_count, (long long)device->scratch,
+                   emit_steps(writer, device));
+    }
+    text_fill(writer->out, "static const ht_reshard_device $name_devices[] = { // device, steps, bytes of scratch\n$rows};\n",
+              "name_devices", arena_format(writer->arena, "%s_devices", writer->name), "rows", text_bytes(&rows), NULL);
+}
+
+static void emit_tensors(Text *out, const ht_reshard *plan, const char *name)
+{
+    text_print(out, "static const ht_reshard_tensor %s_tensors[] = { // type, reduction, whether in place\n", name);
+    for (int i = 0; i < plan->tensor_count; i++)
+        text_print(out, "    {%s, %s, %d},\n", dtype_names[plan->tensor[i].dtype], reduction_names[plan->tensor[i].reduction],
+                   plan->tensor[i].in_place);
+    text_string(out, "};\n");
+}
+
+void emit_plan(Text *out, const Plan *plan, const char *name, const char *label)
+{
+    Arena *arena = out->arena;
+    const ht_reshard *lowered = plan_lowered(arena, plan, label);
+    text_print(out, "/* %s */\n", label);
+    emit_groups(out, lowered, name);
+    emit_devices(&(PlanWriter){.arena = arena, .out = out, .name = name, .known = intern_create(arena)}, lowered);
+    emit_tensors(out, lowered, name);
+    text_fill(out,
+              "static const ht_reshard $name = {\n"
+              "    .name = \"$label\", .tensor_count = $tensors, .group_count = $groups, .device_count = $devices,\n"
+              "    .tensor = $name_tensors, .group = $group, .device = $name_devices,\n"
+              "};\n\n",
+              "name", name, "label", escaped(arena, label), "tensors", number(arena, lowered->tensor_count), "groups",
+              number(arena, lowered->group_count), "devices", number(arena, lowered->device_count), "name_tensors",
+              arena_format(arena, "%s_tensors", name), "group", lowered->group_count ? arena_format(arena, "%s_groups", name) : "0",
+              "name_devices", arena_format(arena, "%s_devices", name), NULL);
+}

@@ -1,0 +1,304 @@
+#include "frontend/clang/reader.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* ---- small things ---- */
+
+char *clang_string(Reader *r, CXString string)
+{
+    const char *text = clang_getCString(string);
+    char *copy = arena_string(r->arena, text ? text : "");
+    clang_disposeString(string);
+    return copy;
+}
+
+const char *clang_file(Reader *r, CXFile file)
+{
+    if (!file || file == r->last_file)
+        return file ? r->last_name : NULL;
+    CXString name = clang_getFileName(file);
+    const char *text = clang_getCString(name), *known = NULL;
+    for (int i = r->files.count; i-- > 0 && !known;)
+        if (!strcmp(r->files.at[i], text))
+            known = r->files.at[i];
+    if (!known) {
+        known = arena_string(r->arena, text);
+        array_push(r->arena, &r->files, known);
+    }
+    clang_disposeString(name);
+    r->last_file = file;
+    r->last_name = known;
+    return known;
+}
+
+Position clang_position(Reader *r, CXSourceLocation location)
+{
+    CXFile file;
+    unsigned line, column;
+    clang_getFileLocation(location, &file, &line, &column, NULL);
+    return (Position){.file = clang_file(r, file), .line = (int)line, .column = (int)column};
+}
+
+Extent clang_extent(Reader *r, CXCursor cursor)
+{
+    CXSourceRange range = clang_getCursorExtent(cursor);
+    CXFile file, last;
+    unsigned begin, end;
+    clang_getExpansionLocation(clang_getRangeStart(range), &file, NULL, NULL, &begin);
+    clang_getExpansionLocation(clang_getRangeEnd(range), &last, NULL, NULL, &end);
+    return (Extent){.file = clang_file(r, file), .begin = (int)begin, .end = (int)end};
+}
+
+const Source *clang_source(Reader *r, const char *file)
+{
+    for (int i = 0; i < r->sources.count; i++)
+        if (file && !strcmp(r->sources.at[i]->file, file))
+            return r->sources.at[i];
+    return NULL;
+}
+
+typedef struct Collector {
+    Reader *r;
+    Cursors *children;
+} Collector;
+
+static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClientData data)
+{
+    (void)parent;
+    Collector *c = data;
+    enum CXCursorKind kind = clang_getCursorKind(cursor);
+    if (!clang_isAttribute(kind))
+        array_push(c->r->arena, c->children, cursor);
+    return CXChildVisit_Continue;
+}
+
+void clang_children(Reader *r, CXCursor cursor, Cursors *children)
+{
+    Collector c = {r, children};
+    clang_visitChildren(cursor, collect, &c);
+}
+
+/* ---- the command line ---- */
+
+/* Warnings are the C compiler's business; flags that change which ones clang gives are left out. */
+static bool is_warning_flag(const char *arg)
+{
+    return !strcmp(arg, "-w") || !strncmp(arg, "-W", 2) || !strncmp(arg, "-pedantic", 9) || !strcmp(arg, "-c") || !strncmp(arg, "-fmax-errors", 12);
+}
+
+static void gather_args(Reader *r)
+{
+    static const char *const ours[] = {"-D_HSPMD=202611", "-Wunknown-pragmas", "-Wsystem-headers", "-ferror-limit=0", "-Wno-builtin-macro-redefined"};
+    array_push(r->arena, &r->args, "-xc");
+    for (int i = 0; i < r->options->arg_count; i++)
+        if (!is_warning_flag(r->options->args[i]))
+            array_push(r->arena, &r->args, r->options->args[i]);
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        array_push(r->arena, &r->args, ours[i]);
+}
+
+/* ---- parsing and C's own errors ---- */
+
+static CXTranslationUnit parse(Reader *r, int arg_count)
+{
+    CXTranslationUnit tu = NULL;
+    enum CXErrorCode code = clang_parseTranslationUnit2(r->index, r->options->file, r->args.at, arg_count, NULL, 0,
+                                                        CXTranslationUnit_DetailedPreprocessingRecord, &tu);
+    return code == CXError_Success ? tu : NULL;
+}
+
+static bool is_error(CXDiagnostic diagnostic) { return clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error; }
+
+static int count_errors(CXTranslationUnit tu)
+{
+    int errors = 0;
+    for (unsigned i = 0; i < clang_getNumDiagnostics(tu); i++) {
+        CXDiagnostic diagnostic = clang_getDiagnostic(tu, i);
+        errors += is_error(diagnostic);
+        clang_disposeDiagnostic(diagnostic);
+    }
+    return errors;
+}
+
+static void report_notes(Reader *r, CXDiagnostic diagnostic)
+{
+    CXDiagnosticSet notes = clang_getChildDiagnostics(diagnostic);
+    for (unsigned i = 0; i < clang_getNumDiagnosticsInSet(notes); i++) {
+        CXDiagnostic note = clang_getDiagnosticInSet(notes, i);
+        diag_note(r->diag, clang_position(r, clang_getDiagnosticLocation(note)), "%s", clang_string(r, clang_getDiagnosticSpelling(note)));
+        clang_disposeDiagnostic(note);
+    }
+}
+
+typedef struct NameList {
+    Reader *r;
+    Array(const char *) names;
+} NameList;
+
+static enum CXChildVisitResult collect_function(CXCursor cursor, CXCursor parent, CXClientData data)
+{
+    (void)parent;
+    NameList *list = data;
+    if (clang_getCursorKind(cursor) == CXCursor_FunctionDecl)
+        array_push(list->r->arena, &list->names, clang_string(list->r, clang_getCursorSpelling(cursor)));
+    return CXChildVisit_Continue;
+}
+
+/* Suggests a function for one that is not declared, which clang does not do for C. */
+static void suggest_function(Reader *r, const char *text, Position at)
+{
+    static const char start[] = "call to undeclared function '";
+    if (strncmp(text, start, sizeof start - 1))
+        return;
+    const char *name = text + sizeof start - 1;
+    NameList list = {.r = r};
+    clang_visitChildren(clang_getTranslationUnitCursor(r->tu), collect_function, &list);
+    name = arena_substring(r->arena, name, strcspn(name, "'"));
+    for (int i = 0; i < list.names.count; i++)
+        if (!strcmp(list.names.at[i], name))
+            list.names.at[i] = NULL;
+    const char *closest = diag_closest(name, list.names.at, list.names.count);
+    if (closest)
+        diag_note(r->diag, at, "did you mean \"%s\"?", closest);
+}
+
+static void report_error(Reader *r, CXDiagnostic diagnostic)
+{
+    const char *text = clang_string(r, clang_getDiagnosticSpelling(diagnostic));
+    Position at = clang_position(r, clang_getDiagnosticLocation(diagnostic));
+    diag_error(r->diag, at, "%s", text);
+    suggest_function(r, text, at);
+    if (strstr(text, "ht_tensor") && (strstr(text, "scalar") || strstr(text, "invalid operands") || strstr(text, "invalid argument type")))
+        diag_note(r->diag, at, "a tensor is not known at compile time: use operators instead of branches and arithmetic on it");
+    report_notes(r, diagnostic);
+}
+
+static void report_errors(Reader *r)
+{
+    for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu); i++) {
+        CXDiagnostic diagnostic = clang_getDiagnostic(r->tu, i);
+        if (is_error(diagnostic))
+            report_error(r, diagnostic);
+        clang_disposeDiagnostic(diagnostic);
+    }
+}
+
+/* ---- files ---- */
+
+static void include_seen(CXFile file, CXSourceLocation *stack, unsigned depth, CXClientData data)
+{
+    (void)stack, (void)depth;
+    Reader *r = data;
+    const char *name = clang_file(r, file);
+    if (!clang_source(r, name) && !clang_Location_isInSystemHeader(clang_getLocationForOffset(r->tu, file, 0))) {
+        Source *source = source_read(r->arena, r->diag, name);
+        if (source)
+            array_push(r->arena, &r->sources, source);
+    }
+}
+
+static enum CXChildVisitResult find_library(CXCursor cursor, CXCursor parent, CXClientData data)
+{
+    (void)parent;
+    Reader *r = data;
+    if (clang_getCursorKind(cursor) != CXCursor_FunctionDecl)
+        return CXChildVisit_Continue;
+    CXString name = clang_getCursorSpelling(cursor);
+    bool found = !strcmp(clang_getCString(name), "ht_parameter");
+    clang_disposeString(name);
+    if (!found)
+        return CXChildVisit_Continue;
+    const char *file = clang_position(r, clang_getCursorLocation(cursor)).file;
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    r->library = slash ? arena_substring(r->arena, file, (size_t)(slash - file) + 1) : NULL;
+    return CXChildVisit_Break;
+}
+
+/* Reads every file that is not a system header, headers of hetu included even when they are installed as such. */
+static void read_sources(Reader *r)
+{
+    clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_library, r);
+    clang_getInclusions(r->tu, include_seen, r);
+    for (int i = 0; i < r->files.count && r->library; i++)
+        if (!strncmp(r->files.at[i], r->library, strlen(r->library)) && !clang_source(r, r->files.at[i])) {
+            Source *source = source_read(r->arena, r->diag, r->files.at[i]);
+            if (source)
+                array_push(r->arena, &r->sources, source);
+        }
+    for (int i = 0; i < r->sources.count; i++)
+        source_scan(r->arena, r->sources.at[i]);
+}
+
+/* Parses once more with `_Pragma` turned into a declaration that keeps its text, when some file uses it. Where that does not parse, the plain tree stays. */
+static void reparse_pragma_operators(Reader *r)
+{
+    bool used = false;
+    for (int i = 0; i < r->sources.count; i++)
+        used |= r->sources.at[i]->has_pragma_operator;
+    if (!used)
+        return;
+    array_push(r->arena, &r->args, "-D_Pragma(x)=_Static_assert(1, x);");
+    CXTranslationUnit tu = parse(r, r->args.count);
+    if (tu && !count_errors(tu)) {
+        clang_disposeTranslationUnit(r->tu);
+        r->tu = tu;
+        r->last_file = NULL;
+        return;
+    }
+    clang_disposeTranslationUnit(tu);
+}
+
+static bool is_blank(const Source *source)
+{
+    for (int i = 0; i < source->length; i++)
+        if (!isspace((unsigned char)source->text[i]))
+            return false;
+    return true;
+}
+
+static bool open_unit(Reader *r)
+{
+    Source *source = source_read(r->arena, r->diag, r->options->file);
+    if (!source)
+        return false;
+    if (is_blank(source)) {
+        diag_error(r->diag, (Position){0}, "%s is empty", r->options->file);
+        return false;
+    }
+    gather_args(r);
+    r->index = clang_createIndex(0, 0);
+    r->tu = parse(r, r->args.count);
+    if (!r->tu)
+        diag_error(r->diag, (Position){0}, "libclang could not parse %s", r->options->file);
+    return r->tu;
+}
+
+CUnit *clang_read(Arena *arena, Diag *diag, const FrontendOptions *options, Reader **reader)
+{
+    Reader *r = *reader = arena_new(arena, Reader);
+    *r = (Reader){.arena = arena, .diag = diag, .options = options, .unit = arena_new(arena, CUnit)};
+    *r->unit = (CUnit){.arena = arena, .diag = diag, .file = options->file};
+    if (!open_unit(r))
+        return NULL;
+    if (count_errors(r->tu)) {
+        report_errors(r);
+        return NULL;
+    }
+    read_sources(r);
+    reparse_pragma_operators(r);
+    clang_types_begin(r);
+    clang_declare_all(r);
+    return r->unit;
+}
+
+void clang_close(Reader *r)
+{
+    HASH_CLEAR(hh, r->vars);
+    HASH_CLEAR(hh, r->types);
+    HASH_CLEAR(hh, r->macros);
+    if (r->tu)
+        clang_disposeTranslationUnit(r->tu);
+    if (r->index)
+        clang_disposeIndex(r->index);
+}

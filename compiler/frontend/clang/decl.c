@@ -1,0 +1,194 @@
+/* Declarations: functions, variables and enumerations at file scope. */
+#include "frontend/clang/reader.h"
+
+#include <string.h>
+
+/* ---- functions ---- */
+
+static void add_parameters(Reader *r, CFunction *function, CXCursor decl)
+{
+    for (int i = 0; i < clang_Cursor_getNumArguments(decl); i++) {
+        CXCursor arg = clang_Cursor_getArgument(decl, (unsigned)i);
+        CVar *var = arena_new(r->arena, CVar);
+        *var = (CVar){.name = clang_string(r, clang_getCursorSpelling(arg)), .type = clang_type(r, clang_getCursorType(arg)), .local = true, .slot = i};
+        var->at = clang_position(r, clang_getCursorLocation(arg));
+        var->function = function;
+        array_push(r->arena, &function->params, var);
+    }
+    function->slot_count = function->params.count;
+}
+
+CFunction *clang_function(Reader *r, CXCursor decl)
+{
+    const char *name = clang_string(r, clang_getCursorSpelling(decl));
+    CName known = cunit_lookup(r->unit, name);
+    if (known.function)
+        return known.function;
+    CFunction *function = arena_new(r->arena, CFunction);
+    *function = (CFunction){.name = name, .at = clang_position(r, clang_getCursorLocation(decl)), .number = r->unit->functions.count};
+    function->type = clang_type(r, clang_getCursorType(decl));
+    function->result = clang_type(r, clang_getCursorResultType(decl));
+    function->variadic = clang_Cursor_isVariadic(decl);
+    function->is_static = clang_Cursor_getStorageClass(decl) == CX_SC_Static;
+    function->system = !function->at.file || clang_Location_isInSystemHeader(clang_getCursorLocation(decl));
+    function->library = r->library && function->at.file && !strncmp(function->at.file, r->library, strlen(r->library));
+    array_push(r->arena, &r->unit->functions, function);
+    cunit_declare(r->unit, name, (CName){.function = function});
+    add_parameters(r, function, decl);
+    return function;
+}
+
+/* ---- variables ---- */
+
+/* Whether a type is const, or an array of what is. */
+static bool is_const(CXType type)
+{
+    type = clang_getCanonicalType(type);
+    return clang_isConstQualifiedType(type) || (clang_getArrayElementType(type).kind != CXType_Invalid && is_const(clang_getArrayElementType(type)));
+}
+
+static CVar *new_variable(Reader *r, CXCursor decl)
+{
+    CVar *var = arena_new(r->arena, CVar);
+    CXType type = clang_getCursorType(decl);
+    *var = (CVar){.name = clang_string(r, clang_getCursorSpelling(decl)), .type = clang_type(r, type), .at = clang_position(r, clang_getCursorLocation(decl))};
+    var->is_const = is_const(type);
+    var->local = !clang_Cursor_hasVarDeclGlobalStorage(decl);
+    var->is_static = clang_Cursor_getStorageClass(decl) == CX_SC_Static;
+    var->function = r->function;
+    if (var->local) {
+        var->slot = r->slots++;
+    } else {
+        var->slot = r->unit->vars.count;
+        array_push(r->arena, &r->unit->vars, var);
+    }
+    return var;
+}
+
+/* What a variable's declarations have in common: the first declaration of a name at file scope, each declaration elsewhere. */
+static const void *identity(CXCursor decl) { return clang_getCanonicalCursor(decl).data[0]; }
+
+static void remember(Reader *r, CXCursor decl, CVar *var)
+{
+    Seen *seen = arena_new(r->arena, Seen);
+    *seen = (Seen){.decl = identity(decl), .var = var};
+    HASH_ADD_PTR(r->vars, decl, seen);
+}
+
+CVar *clang_variable(Reader *r, CXCursor decl)
+{
+    Seen *seen;
+    const void *key = identity(decl);
+    HASH_FIND_PTR(r->vars, &key, seen);
+    if (seen)
+        return seen->var;
+    CVar *var = new_variable(r, decl);
+    remember(r, decl, var);
+    return var;
+}
+
+/* A declaration at file scope of a variable: the definition's type and initialiser count. */
+static void declare_variable(Reader *r, CXCursor decl)
+{
+    CVar *var = clang_variable(r, decl);
+    cunit_declare(r->unit, var->name, (CName){.var = var});
+    bool is_extern = clang_Cursor_getStorageClass(decl) == CX_SC_Extern;
+    bool has_init = !clang_Cursor_isNull(clang_Cursor_getVarDeclInitializer(decl));
+    var->defined |= !is_extern || has_init;
+    if (has_init) {
+        var->at = clang_position(r, clang_getCursorLocation(decl));
+        var->type = clang_type(r, clang_getCursorType(decl));
+    }
+}
+
+static void declare_constants(Reader *r, CXCursor decl)
+{
+    Cursors children = {0};
+    clang_children(r, decl, &children);
+    for (int i = 0; i < children.count; i++) {
+        if (clang_getCursorKind(children.at[i]) != CXCursor_EnumConstantDecl)
+            continue;
+        CConstant *constant = arena_new(r->arena, CConstant);
+        constant->name = clang_string(r, clang_getCursorSpelling(children.at[i]));
+        constant->value = clang_getEnumConstantDeclValue(children.at[i]);
+        constant->type = clang_type(r, clang_getCursorType(children.at[i]));
+        array_push(r->arena, &r->unit->constants, *constant);
+        cunit_declare(r->unit, constant->name, (CName){.constant = constant});
+    }
+}
+
+/* ---- the translation unit ---- */
+
+static bool of_system(Reader *r, CXCursor cursor)
+{
+    if (!clang_Location_isInSystemHeader(clang_getCursorLocation(cursor)))
+        return false;
+    const char *file = clang_position(r, clang_getCursorLocation(cursor)).file;
+    return !(file && r->library && !strncmp(file, r->library, strlen(r->library)));
+}
+
+static void declare_function(Reader *r, CXCursor cursor)
+{
+    CFunction *function = clang_function(r, cursor);
+    if (clang_isCursorDefinition(cursor)) {
+        function->at = clang_position(r, clang_getCursorLocation(cursor));
+        array_push(r->arena, &r->definitions, (Definition){function, cursor});
+    }
+}
+
+static void declare_asserted(Reader *r, CXCursor cursor)
+{
+    const char *text = clang_asserted(r, cursor);
+    if (!text)
+        return;
+    array_push(r->arena, &r->file_pragmas, clang_asserted_pragma(r, cursor, text));
+    array_push(r->arena, &r->file_pragma_at, r->decls.count);
+}
+
+static enum CXChildVisitResult declare(CXCursor cursor, CXCursor parent, CXClientData data)
+{
+    (void)parent;
+    Reader *r = data;
+    enum CXCursorKind kind = clang_getCursorKind(cursor);
+    if (kind == CXCursor_MacroDefinition)
+        clang_macro_seen(r, cursor);
+    if (clang_isPreprocessing(kind) || of_system(r, cursor))
+        return CXChildVisit_Continue;
+    if (kind == CXCursor_StaticAssert) {
+        declare_asserted(r, cursor);
+    } else {
+        array_push(r->arena, &r->decls, cursor);
+        array_push(r->arena, &r->decl_extents, clang_extent(r, cursor));
+    }
+    if (kind == CXCursor_FunctionDecl)
+        declare_function(r, cursor);
+    else if (kind == CXCursor_VarDecl)
+        declare_variable(r, cursor);
+    else if (kind == CXCursor_EnumDecl)
+        declare_constants(r, cursor);
+    return CXChildVisit_Continue;
+}
+
+static enum CXChildVisitResult initialize(CXCursor cursor, CXCursor parent, CXClientData data)
+{
+    (void)parent;
+    Reader *r = data;
+    if (clang_getCursorKind(cursor) != CXCursor_VarDecl || of_system(r, cursor) || clang_Cursor_isNull(clang_Cursor_getVarDeclInitializer(cursor)))
+        return CXChildVisit_Continue;
+    CVar *var = clang_variable(r, cursor);
+    r->slots = 0;
+    var->init = clang_initializer(r, cursor);
+    var->init_slots = r->slots;
+    return CXChildVisit_Continue;
+}
+
+void clang_declare_all(Reader *r)
+{
+    CXCursor root = clang_getTranslationUnitCursor(r->tu);
+    clang_visitChildren(root, declare, r);
+    clang_read_pragmas(r);
+    clang_visitChildren(root, initialize, r);
+    for (int i = 0; i < r->definitions.count; i++)
+        clang_body(r, r->definitions.at[i].function, r->definitions.at[i].cursor);
+    clang_finish_pragmas(r);
+}

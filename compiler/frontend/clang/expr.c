@@ -1,0 +1,385 @@
+/* Expressions of clang as expressions of the C tree. */
+#include "frontend/clang/reader.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static CExpr *node(Reader *r, CXCursor cursor, CExprKind kind)
+{
+    CExpr *expr = arena_new(r->arena, CExpr);
+    expr->kind = kind;
+    expr->type = clang_type(r, clang_getCursorType(cursor));
+    expr->at = clang_position(r, clang_getCursorLocation(cursor));
+    expr->slot = -1;
+    return expr;
+}
+
+/* The children that are expressions. */
+static void operands(Reader *r, CXCursor cursor, Cursors *list)
+{
+    Cursors all = {0};
+    clang_children(r, cursor, &all);
+    for (int i = 0; i < all.count; i++)
+        if (clang_isExpression(clang_getCursorKind(all.at[i])))
+            array_push(r->arena, list, all.at[i]);
+}
+
+/* What cannot be evaluated; its operands are read for what they change. */
+static CExpr *refused(Reader *r, CXCursor cursor, const char *what)
+{
+    CExpr *expr = node(r, cursor, C_REFUSED);
+    Cursors list = {0};
+    expr->string = what;
+    operands(r, cursor, &list);
+    for (int i = 0; i < list.count; i++)
+        array_push(r->arena, &expr->args, clang_expr(r, list.at[i]));
+    return expr;
+}
+
+/* ---- literals ---- */
+
+/* The value of a character of an escape behind the backslash; *at goes behind it. */
+static char unescape(const char **at)
+{
+    static const char letters[] = "abfnrtv\\\"'?", values[] = "\a\b\f\n\r\t\v\\\"'?";
+    const char *letter = strchr(letters, **at);
+    if (letter && **at) {
+        (*at)++;
+        return values[letter - letters];
+    }
+    int value = 0, digits = 0;
+    bool hex = **at == 'x';
+    *at += hex;
+    for (; isxdigit((unsigned char)**at) && (hex || (digits < 3 && **at < '8')); (*at)++, digits++)
+        value = value * (hex ? 16 : 8) + (isdigit((unsigned char)**at) ? **at - '0' : (**at | 32) - 'a' + 10);
+    return (char)value;
+}
+
+char *clang_unquoted(Reader *r, const char *quoted, int64_t *length)
+{
+    char *text = arena_alloc(r->arena, strlen(quoted) + 1), *to = text;
+    const char *at = quoted + (*quoted == '"');
+    while (*at && *at != '"')
+        if (*at == '\\') {
+            at++;
+            *to++ = unescape(&at);
+        } else {
+            *to++ = *at++;
+        }
+    *length = to - text + 1;
+    return text;
+}
+
+static const CExpr *string_literal(Reader *r, CXCursor cursor)
+{
+    const char *quoted = clang_string(r, clang_getCursorSpelling(cursor));
+    if (*quoted != '"' && strncmp(quoted, "u8\"", 3))
+        return refused(r, cursor, "a wide string");
+    CExpr *expr = node(r, cursor, C_STRING);
+    expr->slot = r->unit->string_count++;
+    expr->string = clang_unquoted(r, quoted + strcspn(quoted, "\""), &expr->length);
+    if (expr->type->kind == CT_ARRAY && expr->type->count < expr->length)
+        expr->length = expr->type->count;
+    return expr;
+}
+
+/* What clang itself computes: literals, sizeof, alignof, offsetof. */
+static const CExpr *evaluated(Reader *r, CXCursor cursor, const char *otherwise)
+{
+    CXEvalResult result = clang_Cursor_Evaluate(cursor);
+    CXEvalResultKind kind = result ? clang_EvalResult_getKind(result) : CXEval_UnExposed;
+    CExpr *expr = node(r, cursor, kind == CXEval_Float ? C_FLOAT : C_INT);
+    if (kind == CXEval_Int)
+        expr->integer = clang_EvalResult_isUnsignedInt(result) ? clang_EvalResult_getAsUnsigned(result) : (uint64_t)clang_EvalResult_getAsLongLong(result);
+    else if (kind == CXEval_Float)
+        expr->number = clang_EvalResult_getAsDouble(result);
+    else
+        expr = refused(r, cursor, otherwise);
+    if (result)
+        clang_EvalResult_dispose(result);
+    return expr;
+}
+
+/* ---- operators ---- */
+
+static COperation binary_operation(enum CXBinaryOperatorKind kind)
+{
+    static const COperation table[] = {
+        [CXBinaryOperator_Mul] = OP_MUL,       [CXBinaryOperator_Div] = OP_DIV,       [CXBinaryOperator_Rem] = OP_REM,       [CXBinaryOperator_Add] = OP_ADD,
+        [CXBinaryOperator_Sub] = OP_SUB,       [CXBinaryOperator_Shl] = OP_SHL,       [CXBinaryOperator_Shr] = OP_SHR,       [CXBinaryOperator_LT] = OP_LT,
+        [CXBinaryOperator_GT] = OP_GT,         [CXBinaryOperator_LE] = OP_LE,         [CXBinaryOperator_GE] = OP_GE,         [CXBinaryOperator_EQ] = OP_EQ,
+        [CXBinaryOperator_NE] = OP_NE,         [CXBinaryOperator_And] = OP_AND,       [CXBinaryOperator_Xor] = OP_XOR,       [CXBinaryOperator_Or] = OP_OR,
+        [CXBinaryOperator_LAnd] = OP_LOGICAL_AND, [CXBinaryOperator_LOr] = OP_LOGICAL_OR, [CXBinaryOperator_MulAssign] = OP_MUL, [CXBinaryOperator_DivAssign] = OP_DIV,
+        [CXBinaryOperator_RemAssign] = OP_REM, [CXBinaryOperator_AddAssign] = OP_ADD, [CXBinaryOperator_SubAssign] = OP_SUB, [CXBinaryOperator_ShlAssign] = OP_SHL,
+        [CXBinaryOperator_ShrAssign] = OP_SHR, [CXBinaryOperator_AndAssign] = OP_AND, [CXBinaryOperator_XorAssign] = OP_XOR, [CXBinaryOperator_OrAssign] = OP_OR,
+        [CXBinaryOperator_Comma] = OP_COMMA,
+    };
+    return (size_t)kind < sizeof table / sizeof *table ? table[kind] : OP_NONE;
+}
+
+static const CExpr *binary(Reader *r, CXCursor cursor)
+{
+    enum CXBinaryOperatorKind kind = clang_getCursorBinaryOperatorKind(cursor);
+    Cursors list = {0};
+    operands(r, cursor, &list);
+    if (list.count != 2)
+        return refused(r, cursor, "this operator");
+    bool assigns = kind >= CXBinaryOperator_Assign && kind <= CXBinaryOperator_OrAssign;
+    CExpr *expr = node(r, cursor, assigns ? C_ASSIGN : C_BINARY);
+    expr->op = binary_operation(kind);
+    expr->a = clang_expr(r, list.at[0]);
+    expr->b = clang_expr(r, list.at[1]);
+    return expr;
+}
+
+static const CExpr *unary(Reader *r, CXCursor cursor)
+{
+    static const COperation table[] = {
+        [CXUnaryOperator_PostInc] = OP_POST_INC, [CXUnaryOperator_PostDec] = OP_POST_DEC, [CXUnaryOperator_PreInc] = OP_PRE_INC,
+        [CXUnaryOperator_PreDec] = OP_PRE_DEC,   [CXUnaryOperator_AddrOf] = OP_ADDRESS,   [CXUnaryOperator_Deref] = OP_DEREFERENCE,
+        [CXUnaryOperator_Plus] = OP_PLUS,        [CXUnaryOperator_Minus] = OP_MINUS,      [CXUnaryOperator_Not] = OP_NOT,
+        [CXUnaryOperator_LNot] = OP_LOGICAL_NOT,
+    };
+    enum CXUnaryOperatorKind kind = clang_getCursorUnaryOperatorKind(cursor);
+    Cursors list = {0};
+    operands(r, cursor, &list);
+    if (list.count == 1 && kind == CXUnaryOperator_Extension)
+        return clang_expr(r, list.at[0]);
+    if (list.count != 1 || (size_t)kind >= sizeof table / sizeof *table || !table[kind])
+        return refused(r, cursor, "this operator");
+    CExpr *expr = node(r, cursor, C_UNARY);
+    expr->op = table[kind];
+    expr->a = clang_expr(r, list.at[0]);
+    return expr;
+}
+
+static const CExpr *conditional(Reader *r, CXCursor cursor)
+{
+    Cursors list = {0};
+    operands(r, cursor, &list);
+    if (list.count != 3)
+        return refused(r, cursor, "this conditional expression");
+    CExpr *expr = node(r, cursor, C_SELECT);
+    expr->a = clang_expr(r, list.at[0]);
+    expr->b = clang_expr(r, list.at[1]);
+    expr->c = clang_expr(r, list.at[2]);
+    return expr;
+}
+
+/* ---- names, members, calls ---- */
+
+static const CExpr *reference(Reader *r, CXCursor cursor)
+{
+    CXCursor decl = clang_getCursorReferenced(cursor);
+    enum CXCursorKind kind = clang_getCursorKind(decl);
+    if (kind == CXCursor_EnumConstantDecl) {
+        CExpr *expr = node(r, cursor, C_INT);
+        expr->integer = (uint64_t)clang_getEnumConstantDeclValue(decl);
+        return expr;
+    }
+    CExpr *expr = node(r, cursor, kind == CXCursor_FunctionDecl ? C_FUNCTION : C_VAR);
+    if (kind == CXCursor_FunctionDecl)
+        expr->function = clang_function(r, decl);
+    else if (kind == CXCursor_VarDecl || kind == CXCursor_ParmDecl)
+        expr->var = clang_variable(r, decl);
+    else
+        return refused(r, cursor, "this name");
+    return expr;
+}
+
+static const CExpr *member(Reader *r, CXCursor cursor)
+{
+    Cursors list = {0};
+    operands(r, cursor, &list);
+    if (list.count != 1)
+        return refused(r, cursor, "this member");
+    CExpr *expr = node(r, cursor, C_MEMBER);
+    CField field;
+    expr->a = clang_expr(r, list.at[0]);
+    expr->name = clang_string(r, clang_getCursorSpelling(cursor));
+    expr->arrow = expr->a->type->kind == CT_POINTER;
+    if (!ctype_field(expr->arrow ? expr->a->type->base : expr->a->type, expr->name, &field))
+        return refused(r, cursor, "this member");
+    if (field.bitfield)
+        return refused(r, cursor, "a bit-field");
+    expr->field = arena_copy(r->arena, &field, sizeof field);
+    return expr;
+}
+
+static const CExpr *subscript(Reader *r, CXCursor cursor)
+{
+    Cursors list = {0};
+    operands(r, cursor, &list);
+    if (list.count != 2)
+        return refused(r, cursor, "this index");
+    CExpr *expr = node(r, cursor, C_INDEX);
+    expr->a = clang_expr(r, list.at[0]);
+    expr->b = clang_expr(r, list.at[1]);
+    if (ctype_is_integer(expr->a->type)) {
+        const CExpr *index = expr->a;
+        expr->a = expr->b;
+        expr->b = index;
+    }
+    return expr;
+}
+
+static const CExpr *call(Reader *r, CXCursor cursor)
+{
+    Cursors list = {0};
+    operands(r, cursor, &list);
+    if (list.count != clang_Cursor_getNumArguments(cursor) + 1)
+        return refused(r, cursor, "this call");
+    CExpr *expr = node(r, cursor, C_CALL);
+    expr->a = clang_expr(r, list.at[0]);
+    expr->slot = r->slots++;
+    for (int i = 1; i < list.count; i++)
+        array_push(r->arena, &expr->args, clang_expr(r, list.at[i]));
+    return expr;
+}
+
+/* ---- conversions and what has no name in libclang ---- */
+
+static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner)
+{
+    const CExpr *a = clang_expr(r, inner);
+    CExpr *expr = node(r, cursor, C_CAST);
+    if (a->type == expr->type)
+        return a;
+    expr->a = a;
+    expr->at = a->at;
+    return expr;
+}
+
+/* An expression that libclang does not expose: a conversion, `a ?: b`, offsetof, ... */
+static const CExpr *unexposed(Reader *r, CXCursor cursor)
+{
+    Cursors all = {0}, list = {0};
+    clang_children(r, cursor, &all);
+    operands(r, cursor, &list);
+    if (all.count && clang_getCursorKind(all.at[0]) == CXCursor_TypeRef)
+        return evaluated(r, cursor, "this expression");
+    if (list.count == 1)
+        return cast(r, cursor, list.at[0]);
+    if (list.count != 4)
+        return refused(r, cursor, "this expression");
+    CExpr *expr = node(r, cursor, C_SELECT);
+    expr->a = clang_expr(r, list.at[0]);
+    expr->c = clang_expr(r, list.at[3]);
+    return expr;
+}
+
+/* ---- initialisers ---- */
+
+/* Whether `...` stands behind the first bound of an array designator. 0 no, 1 yes, -1 when a macro hides it. */
+static int is_range(Reader *r, CXCursor first, CXCursor second)
+{
+    Extent a = clang_extent(r, first), b = clang_extent(r, second);
+    const Source *source = clang_source(r, a.file);
+    if (!source || a.file != b.file || a.end > b.begin || a.end <= a.begin)
+        return -1;
+    for (int i = a.end; i + 2 < source->length && i < b.begin; i++)
+        if (!strncmp(source->text + i, "...", 3))
+            return 1;
+    return 0;
+}
+
+static const CExpr *designated(Reader *r, CXCursor cursor)
+{
+    Cursors list = {0};
+    clang_children(r, cursor, &list);
+    CExpr *expr = node(r, cursor, C_DESIGNATED);
+    for (int i = 0; i + 1 < list.count; i++) {
+        CDesignator designator = {0};
+        if (clang_getCursorKind(list.at[i]) == CXCursor_MemberRef) {
+            designator.field = clang_string(r, clang_getCursorSpelling(list.at[i]));
+        } else {
+            designator.first = designator.last = clang_expr(r, list.at[i]);
+            bool another = i + 2 < list.count && clang_getCursorKind(list.at[i + 1]) != CXCursor_MemberRef;
+            int range = another ? is_range(r, list.at[i], list.at[i + 1]) : 0;
+            if (range < 0)
+                return refused(r, cursor, "this designator inside a macro");
+            if (range)
+                designator.last = clang_expr(r, list.at[++i]);
+        }
+        array_push(r->arena, &expr->designators, designator);
+    }
+    expr->a = clang_expr(r, list.at[list.count - 1]);
+    expr->at = expr->a->at;
+    return expr;
+}
+
+static const CExpr *init_list(Reader *r, CXCursor cursor)
+{
+    Cursors list = {0};
+    clang_children(r, cursor, &list);
+    CExpr *expr = node(r, cursor, C_INIT);
+    for (int i = 0; i < list.count; i++) {
+        bool has_designator = clang_getCursorKind(list.at[i]) == CXCursor_UnexposedExpr && clang_getCursorType(list.at[i]).kind == CXType_Void;
+        array_push(r->arena, &expr->args, has_designator ? designated(r, list.at[i]) : clang_expr(r, list.at[i]));
+    }
+    return expr;
+}
+
+static const CExpr *last_operand(Reader *r, CXCursor cursor, CExprKind kind)
+{
+    Cursors list = {0};
+    operands(r, cursor, &list);
+    if (!list.count)
+        return refused(r, cursor, "this expression");
+    if (kind == C_CAST)
+        return cast(r, cursor, list.at[list.count - 1]);
+    CExpr *expr = node(r, cursor, kind);
+    expr->a = clang_expr(r, list.at[list.count - 1]);
+    expr->slot = r->slots++;
+    return expr;
+}
+
+static const CExpr *statement_expression(Reader *r, CXCursor cursor)
+{
+    Cursors list = {0};
+    clang_children(r, cursor, &list);
+    if (list.count != 1)
+        return refused(r, cursor, "this statement expression");
+    CExpr *expr = node(r, cursor, C_STATEMENT);
+    expr->slot = r->slots++;
+    expr->statement = clang_stmt(r, list.at[0]);
+    return expr;
+}
+
+const CExpr *clang_expr(Reader *r, CXCursor cursor)
+{
+    Cursors list = {0};
+    switch (clang_getCursorKind(cursor)) {
+    case CXCursor_IntegerLiteral:
+    case CXCursor_FloatingLiteral:
+    case CXCursor_CharacterLiteral: return evaluated(r, cursor, "this number");
+    case CXCursor_UnaryExpr: return evaluated(r, cursor, "sizeof of an array of variable length");
+    case CXCursor_StringLiteral: return string_literal(r, cursor);
+    case CXCursor_DeclRefExpr: return reference(r, cursor);
+    case CXCursor_MemberRefExpr: return member(r, cursor);
+    case CXCursor_CallExpr: return call(r, cursor);
+    case CXCursor_ArraySubscriptExpr: return subscript(r, cursor);
+    case CXCursor_BinaryOperator:
+    case CXCursor_CompoundAssignOperator: return binary(r, cursor);
+    case CXCursor_UnaryOperator: return unary(r, cursor);
+    case CXCursor_ConditionalOperator: return conditional(r, cursor);
+    case CXCursor_CStyleCastExpr: return last_operand(r, cursor, C_CAST);
+    case CXCursor_CompoundLiteralExpr: return last_operand(r, cursor, C_LITERAL);
+    case CXCursor_InitListExpr: return init_list(r, cursor);
+    case CXCursor_StmtExpr: return statement_expression(r, cursor);
+    case CXCursor_UnexposedExpr: return unexposed(r, cursor);
+    case CXCursor_ParenExpr:
+        operands(r, cursor, &list);
+        return list.count == 1 ? clang_expr(r, list.at[0]) : refused(r, cursor, "this expression");
+    case CXCursor_GenericSelectionExpr: return refused(r, cursor, "_Generic");
+    default: return refused(r, cursor, "this expression");
+    }
+}
+
+const CExpr *clang_initializer(Reader *r, CXCursor var)
+{
+    CXCursor init = clang_Cursor_getVarDeclInitializer(var);
+    if (clang_Cursor_isNull(init))
+        return NULL;
+    return clang_expr(r, init);
+}

@@ -1,0 +1,259 @@
+/* Finding the active pragmas and the declarations that they belong to. */
+#include "frontend/clang/reader.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* ---- lines ---- */
+
+/* The offsets that clang warned of as unknown pragmas in a file; active even when another inclusion of the file skips them. */
+static bool was_warned(Reader *r, const char *file, const PragmaLine *line)
+{
+    bool found = false;
+    for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu) && !found; i++) {
+        CXDiagnostic diagnostic = clang_getDiagnostic(r->tu, i);
+        CXFile where;
+        unsigned offset;
+        clang_getExpansionLocation(clang_getDiagnosticLocation(diagnostic), &where, NULL, NULL, &offset);
+        found = where && (int)offset >= line->begin && (int)offset < line->end && clang_file(r, where) == file;
+        clang_disposeDiagnostic(diagnostic);
+    }
+    return found;
+}
+
+static bool is_skipped(Reader *r, const char *file, const PragmaLine *line)
+{
+    CXFile handle = clang_getFile(r->tu, file);
+    CXSourceRangeList *ranges = handle ? clang_getSkippedRanges(r->tu, handle) : NULL;
+    bool skipped = false;
+    for (unsigned i = 0; ranges && i < ranges->count; i++) {
+        unsigned begin, end;
+        clang_getExpansionLocation(clang_getRangeStart(ranges->ranges[i]), NULL, NULL, NULL, &begin);
+        clang_getExpansionLocation(clang_getRangeEnd(ranges->ranges[i]), NULL, NULL, NULL, &end);
+        skipped |= line->begin >= (int)begin && line->begin < (int)end;
+    }
+    if (ranges)
+        clang_disposeSourceRangeList(ranges);
+    return skipped && !was_warned(r, file, line);
+}
+
+static void read_lines(Reader *r, const Source *source)
+{
+    for (int i = 0; i < source->lines.count; i++) {
+        const PragmaLine *line = &source->lines.at[i];
+        if (is_skipped(r, source->file, line))
+            continue;
+        PragmaText text = {.text = line->text, .raw = line->raw, .at = line->at, .file = source->file, .begin = line->begin, .end = line->end};
+        array_push(r->arena, &r->unit->pragmas, pragma_read(r->unit, clang_macros(r), &text, &r->strategy_lines));
+    }
+    for (int i = 0; i < source->strays.count; i++)
+        if (!is_skipped(r, source->file, &source->strays.at[i]))
+            pragma_check_stray(r->diag, r->arena, source->strays.at[i].at, source->strays.at[i].text, source->lines.count > 0);
+}
+
+/* ---- `_Pragma` ---- */
+
+const char *clang_asserted(Reader *r, CXCursor cursor)
+{
+    Cursors children = {0};
+    if (clang_getCursorKind(cursor) != CXCursor_StaticAssert)
+        return NULL;
+    clang_children(r, cursor, &children);
+    if (children.count < 2 || clang_getCursorKind(children.at[1]) != CXCursor_StringLiteral)
+        return NULL;
+    int64_t length;
+    const char *text = clang_unquoted(r, clang_string(r, clang_getCursorSpelling(children.at[1])), &length);
+    text += strspn(text, " \t");
+    return !strncmp(text, "hspmd", 5) && !isalnum((unsigned char)text[5]) && text[5] != '_' ? text + 5 : NULL;
+}
+
+Pragma *clang_asserted_pragma(Reader *r, CXCursor cursor, const char *text)
+{
+    PragmaText what = {.text = text, .raw = text, .at = clang_position(r, clang_getCursorLocation(cursor)), .fixed = true};
+    Pragma *pragma = pragma_read(r->unit, clang_macros(r), &what, &r->strategy_lines);
+    array_push(r->arena, &r->unit->pragmas, pragma);
+    return pragma;
+}
+
+/* ---- operators ---- */
+
+/* The index of the first declaration at file scope behind a line; -1 none. */
+static int declaration_behind(Reader *r, const Pragma *pragma)
+{
+    for (int i = 0; i < r->decls.count; i++) {
+        Extent extent = r->decl_extents.at[i];
+        if (extent.file == pragma->file && extent.begin >= pragma->end)
+            return i;
+        if (extent.file == pragma->file && extent.end > pragma->end)
+            return -1;
+    }
+    return -1;
+}
+
+static bool param_kind(const CType *type, ParamKind *kind)
+{
+    bool known = true;
+    if (type->is_tensor)
+        *kind = PARAM_TENSOR;
+    else if (!strcmp(type->name, "struct ht_tensors"))
+        *kind = PARAM_TENSORS;
+    else if (!strcmp(type->name, "struct ht_dims"))
+        *kind = PARAM_SHAPE;
+    else if (!strcmp(type->name, "enum ht_dtype"))
+        *kind = PARAM_DTYPE;
+    else if (ctype_is_integer(type))
+        *kind = PARAM_INT;
+    else if (ctype_is_floating(type))
+        *kind = PARAM_FLOAT;
+    else
+        known = false;
+    return known;
+}
+
+static bool fill_params(Reader *r, const CFunction *function, OpParam *params)
+{
+    bool good = true;
+    for (int i = 0; i < function->params.count; i++) {
+        const CVar *var = function->params.at[i];
+        params[i].name = var->name;
+        if (!*var->name) {
+            diag_error(r->diag, var->at, "a parameter of the operator %s has no name; its rule refers to it by name", function->name);
+            good = false;
+        } else if (!param_kind(var->type, &params[i].kind)) {
+            diag_error(r->diag, var->at, "a parameter of an operator is a tensor, a number, ht_dims or ht_dtype; this is %s", var->type->name);
+            good = false;
+        }
+    }
+    return good;
+}
+
+/* Checks that the function gives a tensor, or a struct of one tensor for each result. */
+static bool check_result(Reader *r, const CFunction *function, const Rule *rule)
+{
+    const CType *type = function->result;
+    bool good = type->is_tensor ? rule->result_count == 1 : type->kind == CT_STRUCT && type->fields.count == rule->result_count;
+    for (int i = 0; i < type->fields.count && !type->is_tensor; i++)
+        good &= type->fields.at[i].type->is_tensor;
+    if (!good)
+        diag_error(r->diag, function->at, "%s gives %s, but its rule has %d result%s", function->name, type->name, rule->result_count, rule->result_count == 1 ? "" : "s");
+    return good;
+}
+
+static int param_named(const OpParam *params, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcmp(params[i].name, name))
+            return i;
+    return -1;
+}
+
+static void fill_order(Reader *r, COperator *op, OpDef *def)
+{
+    op->operand_param = arena_array(r->arena, int, def->rule->operand_count);
+    op->attr_param = arena_array(r->arena, int, def->param_count);
+    for (int i = 0; i < def->rule->operand_count; i++)
+        op->operand_param[i] = param_named(def->params, def->param_count, def->rule->operands[i].name);
+    for (int i = 0; i < def->param_count; i++)
+        if (def->params[i].kind != PARAM_TENSOR && def->params[i].kind != PARAM_TENSORS)
+            op->attr_param[def->attr_count++] = i;
+}
+
+static void make_operator(Reader *r, Pragma *pragma, CFunction *function)
+{
+    OpParam *params = arena_array(r->arena, OpParam, function->params.count);
+    if (function->op) {
+        diag_error(r->diag, pragma->at, "%s has a rule already", function->name);
+        diag_note(r->diag, function->op->pragma->at, "the other rule is here");
+        return;
+    }
+    if (!fill_params(r, function, params))
+        return;
+    const Token *first = &pragma->tokens.list.at[0];
+    const char *text = tokens_text(r->arena, pragma, 0, pragma->tokens.list.count - 1);
+    const Rule *rule = rule_parse(r->arena, r->diag, first->at, text, params, function->params.count);
+    if (!rule || !check_result(r, function, rule))
+        return;
+    OpDef *def = arena_new(r->arena, OpDef);
+    *def = (OpDef){.name = function->name, .at = pragma->at, .param_count = function->params.count, .params = params, .rule = rule};
+    COperator *op = arena_new(r->arena, COperator);
+    *op = (COperator){.def = def, .function = function, .pragma = pragma};
+    fill_order(r, op, def);
+    function->op = op;
+    array_push(r->arena, &r->unit->operators, op);
+}
+
+static void attach_operator(Reader *r, Pragma *pragma, int decl)
+{
+    pragma->used = true;
+    if (decl >= 0 && decl < r->decls.count && clang_getCursorKind(r->decls.at[decl]) == CXCursor_FunctionDecl) {
+        make_operator(r, pragma, clang_function(r, r->decls.at[decl]));
+        return;
+    }
+    diag_error(r->diag, pragma->at, "an op pragma stands in front of the declaration of a function");
+    if (decl >= 0 && decl < r->decls.count)
+        diag_note(r->diag, clang_position(r, clang_getCursorLocation(r->decls.at[decl])), "this follows it instead");
+}
+
+/* ---- shape variables ---- */
+
+static void add_shape_variable(Reader *r, const char *name, Position at)
+{
+    CName what = cunit_lookup(r->unit, name);
+    if (!what.var) {
+        Array(const char *) names = {0};
+        for (int i = 0; i < r->unit->vars.count; i++)
+            array_push(r->arena, &names, r->unit->vars.at[i]->name);
+        const char *closest = diag_closest(name, names.at, names.count);
+        diag_error(r->diag, at, "\"%s\" is no variable at file scope", name);
+        if (closest)
+            diag_note(r->diag, at, "did you mean \"%s\"?", closest);
+    } else if (!ctype_is_integer(what.var->type)) {
+        diag_error(r->diag, at, "a shape variable is an integer; %s is of type %s", name, what.var->type->name);
+    } else if (what.var->is_const) {
+        diag_error(r->diag, at, "%s is const; strategies could not set it", name);
+    } else if (!what.var->shape) {
+        what.var->shape = true;
+        array_push(r->arena, &r->unit->shapes, what.var);
+    }
+}
+
+/* ---- all of them ---- */
+
+void clang_read_pragmas(Reader *r)
+{
+    for (int i = r->sources.count; i-- > 0;)
+        read_lines(r, r->sources.at[i]);
+    for (int i = 0; i < r->unit->pragmas.count; i++) {
+        Pragma *pragma = r->unit->pragmas.at[i];
+        if (pragma->kind == PRAGMA_OP && !pragma->fixed)
+            attach_operator(r, pragma, declaration_behind(r, pragma));
+        for (int k = 0; pragma->kind == PRAGMA_SHAPE && k < pragma->names.count; k++)
+            add_shape_variable(r, pragma->names.at[k], pragma->name_at.at[k]);
+    }
+    for (int i = 0; i < r->file_pragmas.count; i++)
+        if (r->file_pragmas.at[i]->kind == PRAGMA_OP)
+            attach_operator(r, r->file_pragmas.at[i], r->file_pragma_at.at[i]);
+}
+
+static bool in_function(Reader *r, const Pragma *pragma)
+{
+    for (int i = 0; i < r->definitions.count; i++) {
+        Extent extent = clang_extent(r, r->definitions.at[i].cursor);
+        if (extent.file == pragma->file && pragma->begin > extent.begin && pragma->end < extent.end)
+            return true;
+    }
+    return false;
+}
+
+void clang_finish_pragmas(Reader *r)
+{
+    for (int i = 0; i < r->unit->pragmas.count; i++) {
+        Pragma *pragma = r->unit->pragmas.at[i];
+        if (pragma->used || (!pragma_acts(pragma) && !pragma_marks(pragma)))
+            continue;
+        if (!pragma->fixed && in_function(r, pragma))
+            diag_error(r->diag, pragma->at, "this pragma stands in the middle of a statement");
+        else
+            diag_error(r->diag, pragma->at, "the %s pragma stands inside a function, in front of a statement", pragma->directive);
+    }
+}

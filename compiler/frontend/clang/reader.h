@@ -1,0 +1,111 @@
+/* Inside the reader: what clang*.c share. */
+#ifndef FRONTEND_CLANG_READER_H
+#define FRONTEND_CLANG_READER_H
+
+#include "frontend/clang/clang.h"
+#include "frontend/source.h"
+
+#include <clang-c/Index.h>
+#include <uthash.h>
+
+/* A declaration of clang's and what it became. */
+typedef struct Seen {
+    const void *decl;
+    CVar *var;
+    UT_hash_handle hh;
+} Seen;
+
+typedef struct SeenType {
+    const char *name;
+    CType *type;
+    UT_hash_handle hh;
+} SeenType;
+
+/* The definitions of a macro, the last one first. */
+typedef struct SeenMacro SeenMacro;
+struct SeenMacro {
+    const char *name;
+    CXCursor cursor;
+    const Macro *macro; // read when it is first used
+    SeenMacro *earlier;
+    UT_hash_handle hh;
+};
+
+/* A function whose body is to be read. */
+typedef struct Definition {
+    CFunction *function;
+    CXCursor cursor;
+} Definition;
+
+/* A range of a file, in expansion offsets. */
+typedef struct Extent {
+    const char *file; // NULL: none
+    int begin, end;
+} Extent;
+
+struct Reader {
+    Arena *arena;
+    Diag *diag;
+    CUnit *unit;
+    const FrontendOptions *options;
+    CXIndex index;
+    CXTranslationUnit tu;
+    Array(const char *) args;
+    Array(Source *) sources;     // the file and what it includes, system headers aside
+    Array(const char *) files;   // names, each once
+    const char *library;         // the folder of hetu's headers with a slash; NULL: not included
+    Seen *vars;
+    SeenType *types;
+    SeenMacro *macros;
+    Array(Definition) definitions;
+    Array(CXCursor) decls;       // at file scope, in order
+    Array(Extent) decl_extents;
+    CXFile last_file;            // what clang_file was asked for last
+    const char *last_name;
+    Array(Pragma *) file_pragmas; // from `_Pragma` at file scope, by index in decls
+    Array(int) file_pragma_at;
+    StrategyLines strategy_lines;
+    /* the function that is being read */
+    CFunction *function;
+    const Scope *scope;
+    int slots;
+};
+
+typedef Array(CXCursor) Cursors;
+
+/* clang.c */
+Position clang_position(Reader *r, CXSourceLocation location);
+Extent clang_extent(Reader *r, CXCursor cursor);
+const char *clang_file(Reader *r, CXFile file);
+const Source *clang_source(Reader *r, const char *file);
+char *clang_string(Reader *r, CXString string); // disposes of the string
+void clang_children(Reader *r, CXCursor cursor, Cursors *children);
+
+/* clang_type.c */
+const CType *clang_type(Reader *r, CXType type);
+void clang_types_begin(Reader *r);
+
+/* clang_decl.c */
+CFunction *clang_function(Reader *r, CXCursor decl);
+CVar *clang_variable(Reader *r, CXCursor decl);
+void clang_declare_all(Reader *r);
+
+/* clang_expr.c */
+const CExpr *clang_expr(Reader *r, CXCursor cursor);
+const CExpr *clang_initializer(Reader *r, CXCursor var);
+char *clang_unquoted(Reader *r, const char *quoted, int64_t *length);
+
+/* clang_stmt.c */
+const CStmt *clang_stmt(Reader *r, CXCursor cursor);
+void clang_body(Reader *r, CFunction *function, CXCursor cursor);
+
+/* clang_pragma.c */
+void clang_read_pragmas(Reader *r);
+void clang_finish_pragmas(Reader *r);
+const char *clang_asserted(Reader *r, CXCursor cursor);        // the text of a pragma from `_Pragma`, or NULL
+Pragma *clang_asserted_pragma(Reader *r, CXCursor cursor, const char *text);
+
+/* clang_macro.c */
+void clang_macro_seen(Reader *r, CXCursor cursor);
+
+#endif

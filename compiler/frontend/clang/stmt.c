@@ -1,0 +1,423 @@
+/* Statements of clang as statements of the C tree, with the pragmas in their places.
+ *
+ * A pragma's place is found by offsets: between two statements of a block, or between the head of a statement and its body.
+ */
+#include "frontend/clang/reader.h"
+
+#include <string.h>
+
+static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind)
+{
+    CStmt *stmt = arena_new(r->arena, CStmt);
+    stmt->kind = kind;
+    stmt->at = clang_position(r, clang_getCursorLocation(cursor));
+    return stmt;
+}
+
+/* What cannot be evaluated; the statements and expressions in it are read for what they change. */
+static CStmt *refused(Reader *r, CXCursor cursor, const char *what)
+{
+    CStmt *stmt = node(r, cursor, CS_REFUSED);
+    Cursors list = {0};
+    stmt->text = what;
+    clang_children(r, cursor, &list);
+    for (int i = 0; i < list.count; i++)
+        if (clang_isStatement(clang_getCursorKind(list.at[i])) || clang_isExpression(clang_getCursorKind(list.at[i])))
+            array_push(r->arena, &stmt->body, clang_stmt(r, list.at[i]));
+    return stmt;
+}
+
+/* Assembly may change each of its operands. */
+static CStmt *assembly(Reader *r, CXCursor cursor)
+{
+    CStmt *stmt = refused(r, cursor, "assembly");
+    for (int i = 0; i < stmt->body.count; i++) {
+        CStmt *operand = arena_copy(r->arena, stmt->body.at[i], sizeof *operand);
+        CExpr *changed = arena_new(r->arena, CExpr);
+        *changed =
+            (CExpr){.kind = C_ASSIGN, .type = r->unit->types.tvoid, .at = operand->at, .slot = -1, .a = operand->expr, .b = operand->expr};
+        if (operand->expr)
+            operand->expr = changed;
+        stmt->body.at[i] = operand;
+    }
+    return stmt;
+}
+
+typedef Array(Pragma *) Pragmas;
+
+/* Takes the pragmas of a file between two offsets that belong into functions. */
+static void take_pragmas(Reader *r, const char *file, int from, int to, Pragmas *taken)
+{
+    for (int i = 0; i < r->unit->pragmas.count; i++) {
+        Pragma *pragma = r->unit->pragmas.at[i];
+        if (pragma->used || pragma->fixed || pragma->file != file || pragma->begin < from || pragma->begin >= to)
+            continue;
+        if (!pragma_acts(pragma) && !pragma_marks(pragma))
+            continue;
+        pragma->used = true;
+        pragma_resolve(r->unit, pragma, r->scope, &r->slots);
+        array_push(r->arena, taken, pragma);
+    }
+}
+
+/* ---- blocks ---- */
+
+typedef struct Block {
+    Reader *r;
+    CStmt *stmt;
+    Pragmas marks; // that wait for the next statement
+} Block;
+
+static void add_pragma(Block *block, Pragma *pragma)
+{
+    if (pragma_marks(pragma)) {
+        array_push(block->r->arena, &block->marks, pragma);
+    } else if (pragma_acts(pragma)) {
+        CStmt *stmt = arena_new(block->r->arena, CStmt);
+        *stmt = (CStmt){.kind = CS_PRAGMA, .at = pragma->at};
+        array_push(block->r->arena, &stmt->pragmas, pragma);
+        array_push(block->r->arena, &block->stmt->body, stmt);
+    }
+}
+
+static const CStmt *marked(Reader *r, Pragmas *marks, const CStmt *then)
+{
+    CStmt *stmt = arena_new(r->arena, CStmt);
+    *stmt = (CStmt){.kind = CS_MARKED, .at = then->at, .then = then};
+    for (int i = 0; i < marks->count; i++)
+        array_push(r->arena, &stmt->pragmas, marks->at[i]);
+    *marks = (Pragmas){0};
+    return stmt;
+}
+
+static bool declares_scope(const CStmt *stmt)
+{
+    for (int i = 0; stmt->kind == CS_DECL && i < stmt->vars.count; i++)
+        if (!strcmp(stmt->vars.at[i]->type->name, "struct ht_scope_mark"))
+            return true;
+    return false;
+}
+
+static void add_statement(Block *block, const CStmt *stmt)
+{
+    block->stmt->scoped |= declares_scope(stmt);
+    if (block->marks.count && !declares_scope(stmt))
+        stmt = marked(block->r, &block->marks, stmt);
+    array_push(block->r->arena, &block->stmt->body, stmt);
+}
+
+/* The pragma that a declaration stands for, or NULL. */
+static Pragma *asserted_pragma(Reader *r, CXCursor cursor)
+{
+    Cursors list = {0};
+    if (clang_getCursorKind(cursor) != CXCursor_DeclStmt)
+        return NULL;
+    clang_children(r, cursor, &list);
+    const char *text = list.count == 1 ? clang_asserted(r, list.at[0]) : NULL;
+    if (!text)
+        return NULL;
+    Pragma *pragma = clang_asserted_pragma(r, list.at[0], text);
+    if (pragma_acts(pragma) || pragma_marks(pragma))
+        pragma->used = true;
+    pragma_resolve(r->unit, pragma, r->scope, &r->slots);
+    return pragma;
+}
+
+static void end_block(Block *block)
+{
+    for (int i = 0; i < block->marks.count; i++)
+        diag_error(block->r->diag, block->marks.at[i]->at, "no statement follows the %s pragma in its block", block->marks.at[i]->directive);
+}
+
+static const CStmt *compound(Reader *r, CXCursor cursor)
+{
+    Block block = {.r = r, .stmt = node(r, cursor, CS_COMPOUND)};
+    const Scope *outer = r->scope;
+    Extent whole = clang_extent(r, cursor);
+    int done = whole.begin;
+    Cursors list = {0};
+    Pragmas taken = {0};
+    clang_children(r, cursor, &list);
+    for (int i = 0; i <= list.count; i++) {
+        Extent extent = i < list.count ? clang_extent(r, list.at[i]) : (Extent){whole.file, whole.end, whole.end};
+        taken.count = 0;
+        if (extent.file == whole.file)
+            take_pragmas(r, whole.file, done, extent.begin, &taken);
+        for (int k = 0; k < taken.count; k++)
+            add_pragma(&block, taken.at[k]);
+        if (i == list.count)
+            break;
+        Pragma *pragma = asserted_pragma(r, list.at[i]);
+        if (pragma)
+            add_pragma(&block, pragma);
+        else
+            add_statement(&block, clang_stmt(r, list.at[i]));
+        if (extent.file == whole.file)
+            done = extent.end;
+    }
+    end_block(&block);
+    r->scope = outer;
+    return block.stmt;
+}
+
+/* The body of a statement whose head ends at `from`. */
+static const CStmt *body(Reader *r, const char *file, int from, CXCursor cursor)
+{
+    Extent extent = clang_extent(r, cursor);
+    Pragmas taken = {0}, marks = {0};
+    const Scope *outer = r->scope;
+    if (extent.file == file)
+        take_pragmas(r, file, from, extent.begin, &taken);
+    for (int i = 0; i < taken.count; i++) {
+        if (pragma_marks(taken.at[i]))
+            array_push(r->arena, &marks, taken.at[i]);
+        else if (pragma_acts(taken.at[i]))
+            diag_error(r->diag, taken.at[i]->at, "the %s pragma may not be the body of a statement; put braces around it", taken.at[i]->directive);
+    }
+    const CStmt *stmt = clang_stmt(r, cursor);
+    if (clang_getCursorKind(cursor) != CXCursor_DeclStmt)
+        r->scope = outer;
+    return marks.count ? marked(r, &marks, stmt) : stmt;
+}
+
+static const CStmt *body_behind(Reader *r, CXCursor head, CXCursor cursor)
+{
+    Extent extent = clang_extent(r, head);
+    return body(r, extent.file, extent.end, cursor);
+}
+
+/* ---- declarations ---- */
+
+static const CExpr *array_length(Reader *r, CXCursor decl)
+{
+    Cursors list = {0};
+    clang_children(r, decl, &list);
+    for (int i = 0; i < list.count; i++)
+        if (clang_isExpression(clang_getCursorKind(list.at[i])))
+            return clang_expr(r, list.at[i]);
+    return NULL;
+}
+
+static void declare(Reader *r, CStmt *stmt, CXCursor decl)
+{
+    CVar *var = clang_variable(r, decl);
+    Scope *scope = arena_new(r->arena, Scope);
+    *scope = (Scope){.var = var, .outer = r->scope};
+    r->scope = scope;
+    if (var->type->kind == CT_ARRAY && var->type->variable)
+        var->length = array_length(r, decl);
+    else
+        var->init = clang_initializer(r, decl);
+    var->init_slots = r->slots;
+    var->defined = clang_Cursor_getStorageClass(decl) != CX_SC_Extern;
+    if (var->local)
+        array_push(r->arena, &stmt->vars, var);
+}
+
+static const CStmt *declaration(Reader *r, CXCursor cursor)
+{
+    CStmt *stmt = node(r, cursor, CS_DECL);
+    Cursors list = {0};
+    clang_children(r, cursor, &list);
+    for (int i = 0; i < list.count; i++)
+        if (clang_getCursorKind(list.at[i]) == CXCursor_VarDecl)
+            declare(r, stmt, list.at[i]);
+    return stmt;
+}
+
+/* ---- loops and branches ---- */
+
+/* The offsets of the two semicolons of a `for`; false when a macro hides them. */
+static bool find_semicolons(Reader *r, CXCursor cursor, int *first, int *second)
+{
+    Extent extent = clang_extent(r, cursor);
+    CXToken *tokens;
+    unsigned count;
+    int depth = 0, found = 0;
+    clang_tokenize(r->tu, clang_getCursorExtent(cursor), &tokens, &count);
+    for (unsigned i = 0; i < count && found < 2; i++) {
+        unsigned offset;
+        CXString string = clang_getTokenSpelling(r->tu, tokens[i]);
+        const char *text = clang_getCString(string);
+        clang_getExpansionLocation(clang_getTokenLocation(r->tu, tokens[i]), NULL, NULL, NULL, &offset);
+        depth += strchr("([{", *text) && !text[1] && *text ? 1 : strchr(")]}", *text) && !text[1] && *text ? -1 : 0;
+        if (depth == 1 && !strcmp(text, ";"))
+            *(found++ ? second : first) = (int)offset;
+        bool closed = depth == 0 && i > 1;
+        clang_disposeString(string);
+        if (closed)
+            break;
+    }
+    clang_disposeTokens(r->tu, tokens, count);
+    return found == 2 && extent.end > extent.begin;
+}
+
+typedef struct ForParts {
+    int init, condition, step, then; // indices of children; -1 left out
+} ForParts;
+
+/* Which child is which part. False when that cannot be told. */
+static bool for_parts(Reader *r, CXCursor cursor, const Cursors *list, ForParts *parts)
+{
+    int first = 0, second = 0;
+    *parts = (ForParts){-1, -1, -1, list->count - 1};
+    if (list->count == 4) {
+        *parts = (ForParts){0, 1, 2, 3};
+        return true;
+    }
+    if (!find_semicolons(r, cursor, &first, &second))
+        return false;
+    for (int i = 0; i + 1 < list->count; i++) {
+        int begin = clang_extent(r, list->at[i]).begin;
+        *(begin < first ? &parts->init : begin < second ? &parts->condition : &parts->step) = i;
+    }
+    return true;
+}
+
+static const CStmt *for_loop(Reader *r, CXCursor cursor)
+{
+    CStmt *stmt = node(r, cursor, CS_FOR);
+    const Scope *outer = r->scope;
+    Cursors list = {0};
+    ForParts parts;
+    clang_children(r, cursor, &list);
+    if (!for_parts(r, cursor, &list, &parts))
+        return refused(r, cursor, "a for loop with parts left out inside a macro");
+    Extent extent = clang_extent(r, cursor);
+    int head = extent.begin;
+    for (int i = 0; i < parts.then; i++) {
+        Extent part = clang_extent(r, list.at[i]);
+        head = part.end > head ? part.end : head;
+    }
+    if (parts.init >= 0)
+        stmt->init = clang_stmt(r, list.at[parts.init]);
+    if (parts.condition >= 0)
+        stmt->expr = clang_expr(r, list.at[parts.condition]);
+    if (parts.step >= 0)
+        stmt->step = clang_expr(r, list.at[parts.step]);
+    stmt->then = body(r, extent.file, head, list.at[parts.then]);
+    r->scope = outer;
+    return stmt;
+}
+
+static const CStmt *branch(Reader *r, CXCursor cursor)
+{
+    CStmt *stmt = node(r, cursor, CS_IF);
+    Cursors list = {0};
+    clang_children(r, cursor, &list);
+    if (list.count < 2)
+        return refused(r, cursor, "this statement");
+    stmt->expr = clang_expr(r, list.at[0]);
+    stmt->then = body_behind(r, list.at[0], list.at[1]);
+    if (list.count > 2)
+        stmt->other = body_behind(r, list.at[1], list.at[2]);
+    return stmt;
+}
+
+static const CStmt *headed(Reader *r, CXCursor cursor, CStmtKind kind)
+{
+    CStmt *stmt = node(r, cursor, kind);
+    Cursors list = {0};
+    clang_children(r, cursor, &list);
+    if (list.count != 2)
+        return refused(r, cursor, "this statement");
+    stmt->expr = clang_expr(r, list.at[0]);
+    stmt->then = body_behind(r, list.at[0], list.at[1]);
+    return stmt;
+}
+
+static const CStmt *do_loop(Reader *r, CXCursor cursor)
+{
+    CStmt *stmt = node(r, cursor, CS_DO);
+    Cursors list = {0};
+    Extent extent = clang_extent(r, cursor);
+    clang_children(r, cursor, &list);
+    if (list.count != 2)
+        return refused(r, cursor, "this statement");
+    stmt->then = body(r, extent.file, extent.begin, list.at[0]);
+    stmt->expr = clang_expr(r, list.at[1]);
+    return stmt;
+}
+
+/* case, default and labels: the last child is the statement. */
+static const CStmt *labelled(Reader *r, CXCursor cursor, CStmtKind kind)
+{
+    CStmt *stmt = node(r, cursor, kind);
+    Cursors list = {0};
+    Extent extent = clang_extent(r, cursor);
+    clang_children(r, cursor, &list);
+    if (!list.count)
+        return refused(r, cursor, "this label");
+    if (list.count > 1)
+        stmt->first = stmt->last = clang_expr(r, list.at[0]);
+    if (list.count > 2)
+        stmt->last = clang_expr(r, list.at[1]);
+    stmt->then = body(r, extent.file, extent.begin, list.at[list.count - 1]);
+    return stmt;
+}
+
+static const CStmt *returned(Reader *r, CXCursor cursor)
+{
+    CStmt *stmt = node(r, cursor, CS_RETURN);
+    Cursors list = {0};
+    clang_children(r, cursor, &list);
+    if (list.count)
+        stmt->expr = clang_expr(r, list.at[0]);
+    return stmt;
+}
+
+static const CStmt *expression(Reader *r, CXCursor cursor)
+{
+    CStmt *stmt = node(r, cursor, CS_EXPR);
+    stmt->expr = clang_expr(r, cursor);
+    return stmt;
+}
+
+const CStmt *clang_stmt(Reader *r, CXCursor cursor)
+{
+    enum CXCursorKind kind = clang_getCursorKind(cursor);
+    switch (kind) {
+    case CXCursor_CompoundStmt: return compound(r, cursor);
+    case CXCursor_DeclStmt: return declaration(r, cursor);
+    case CXCursor_IfStmt: return branch(r, cursor);
+    case CXCursor_ForStmt: return for_loop(r, cursor);
+    case CXCursor_WhileStmt: return headed(r, cursor, CS_WHILE);
+    case CXCursor_SwitchStmt: return headed(r, cursor, CS_SWITCH);
+    case CXCursor_DoStmt: return do_loop(r, cursor);
+    case CXCursor_CaseStmt: return labelled(r, cursor, CS_CASE);
+    case CXCursor_DefaultStmt: return labelled(r, cursor, CS_DEFAULT);
+    case CXCursor_LabelStmt: return labelled(r, cursor, CS_LABEL);
+    case CXCursor_BreakStmt: return node(r, cursor, CS_BREAK);
+    case CXCursor_ContinueStmt: return node(r, cursor, CS_CONTINUE);
+    case CXCursor_ReturnStmt: return returned(r, cursor);
+    case CXCursor_NullStmt: return node(r, cursor, CS_EXPR);
+    case CXCursor_GotoStmt:
+    case CXCursor_IndirectGotoStmt: return refused(r, cursor, "goto");
+    case CXCursor_GCCAsmStmt:
+    case CXCursor_MSAsmStmt: return assembly(r, cursor);
+    default: return clang_isExpression(kind) ? expression(r, cursor) : refused(r, cursor, "this statement");
+    }
+}
+
+/* ---- functions ---- */
+
+void clang_body(Reader *r, CFunction *function, CXCursor cursor)
+{
+    Cursors list = {0};
+    r->function = function;
+    r->scope = NULL;
+    r->slots = 0;
+    function->params.count = 0;
+    for (int i = 0; i < clang_Cursor_getNumArguments(cursor); i++) {
+        CVar *var = clang_variable(r, clang_Cursor_getArgument(cursor, (unsigned)i));
+        Scope *scope = arena_new(r->arena, Scope);
+        *scope = (Scope){.var = var, .outer = r->scope};
+        r->scope = scope;
+        array_push(r->arena, &function->params, var);
+    }
+    clang_children(r, cursor, &list);
+    if (list.count && clang_getCursorKind(list.at[list.count - 1]) == CXCursor_CompoundStmt)
+        function->body = clang_stmt(r, list.at[list.count - 1]);
+    function->slot_count = r->slots;
+    r->function = NULL;
+}

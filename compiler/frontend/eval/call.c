@@ -1,0 +1,155 @@
+#include "frontend/eval/eval.h"
+
+#include <string.h>
+
+enum { MOST_DEPTH = 15000 };
+
+Object *call_result(Eval *ev, const Call *call) { return frame_object(ev, call->slot, call->function->result->size, call->function->name); }
+
+/* ---- functions with a body ---- */
+
+static const Frame *operator_frames(Eval *ev, const Call *call)
+{
+    if (call->function->library || !ev->frame->function)
+        return ev->frame->frames;
+    Frame *frame = arena_new(ev->arena, Frame);
+    *frame = (Frame){.function = call->function->name, .at = operator_position(ev, call->at), .caller = ev->frame->frames};
+    return frame;
+}
+
+static void bind_arguments(Eval *ev, const Call *call)
+{
+    for (int i = 0; i < call->function->params.count; i++) {
+        const CVar *param = call->function->params.at[i];
+        Place place = {frame_object(ev, param->slot, param->type->size, param->name), 0};
+        place_store(ev, place, val_convert(ev, call->args[i], param->type, call->at));
+    }
+}
+
+static void release_slots(Eval *ev, EvalFrame *frame)
+{
+    for (int i = 0; i < frame->slot_count; i++)
+        if (frame->slots[i])
+            object_release(ev, frame->slots[i]);
+}
+
+enum { FEW_SLOTS = 256 };
+
+static Val run_body(Eval *ev, const Call *call, Object **slots)
+{
+    const CFunction *function = call->function;
+    EvalFrame frame = {.function = function, .slots = slots, .slot_count = function->slot_count, .caller = ev->frame, .called_at = call->at};
+    EvalLoop *loop = ev->loop;
+    frame.frames = operator_frames(ev, call);
+    frame.user_at = !function->library ? (Position){0} : ev->frame->user_at.file ? ev->frame->user_at : call->at;
+    frame.result = (Val){.type = function->result};
+    frame.result_object = function->result->kind == CT_STRUCT ? call_result(ev, call) : NULL;
+    ev->frame = &frame;
+    bind_arguments(ev, call);
+    Flow flow = eval_statement(ev, function->body);
+    if (flow != FLOW_RETURN && function->result->kind != CT_VOID)
+        eval_error(ev, function->at, "%s ends without a return", function->name);
+    release_slots(ev, &frame);
+    ev->frame = frame.caller;
+    ev->loop = loop;
+    return frame.result;
+}
+
+static Val call_body(Eval *ev, const Call *call)
+{
+    Object *few[FEW_SLOTS] = {0};
+    if (ev->depth >= MOST_DEPTH)
+        eval_error(ev, call->at, "the recursion of %s is deeper than %d calls", call->function->name, MOST_DEPTH);
+    ((CFunction *)call->function)->evaluated = true;
+    ev->depth++;
+    Val value = run_body(ev, call, call->function->slot_count <= FEW_SLOTS ? few : arena_array(ev->scratch, Object *, call->function->slot_count));
+    ev->depth--;
+    return value;
+}
+
+/* ---- functions without ---- */
+
+/* The result of something that happens at run time only. */
+static Val run_time_result(Eval *ev, const Call *call)
+{
+    if (call->function->result->kind != CT_STRUCT)
+        return val_unknown(call->function->result);
+    Place place = {call_result(ev, call), 0};
+    place_mark(ev, place, call->function->result->size, UNKNOWN);
+    return (Val){.type = call->function->result, .place = place};
+}
+
+static const Builtin *builtin_of(const CFunction *function)
+{
+    if (!function->builtin)
+        ((CFunction *)function)->builtin = builtin_find(function->name);
+    return function->builtin;
+}
+
+static bool has_unknown(const Call *call)
+{
+    for (int i = 0; i < call->count; i++)
+        if (call->args[i].unknown)
+            return true;
+    return false;
+}
+
+static Val call_library(Eval *ev, const Call *call)
+{
+    const Builtin *builtin = builtin_of(call->function);
+    bool found = true;
+    if (builtin && call->count >= builtin->args && !(ev->lenient && has_unknown(call)))
+        return builtin->function(ev, call);
+    Val value = math_call(ev, call, &found);
+    if (found)
+        return value;
+    if (ev->lenient)
+        return run_time_result(ev, call);
+    if (!call->function->system && !call->function->library)
+        eval_bodiless(ev, operator_position(ev, call->at), call->function);
+    diag_error(ev->diag, operator_position(ev, call->at), "%s cannot be called in a model, which is evaluated at compile time", call->function->name);
+    diag_note(ev->diag, call->function->at, "a model may call functions that have a body here, operators, math.h, string.h, snprintf and assert");
+    eval_fail(ev);
+}
+
+Val call_function(Eval *ev, const Call *call)
+{
+    eval_step(ev);
+    ev->at = call->at;
+    if (call->function->op)
+        return operator_call(ev, call);
+    if (!call->function->body)
+        return call_library(ev, call);
+    if (call->count < call->function->params.count)
+        eval_error(ev, call->at, "%s is called with too few arguments", call->function->name);
+    return call_body(ev, call);
+}
+
+/* ---- calls in the source ---- */
+
+static const CFunction *callee(Eval *ev, const CExpr *expr)
+{
+    const CExpr *a = expr->a;
+    while (a->kind == C_CAST && (a->a->type->kind == CT_FUNCTION || a->a->kind == C_FUNCTION))
+        a = a->a;
+    if (a->kind == C_FUNCTION)
+        return a->function;
+    Val pointer = eval(ev, a);
+    const CFunction *function = pointer.unknown ? NULL : pointer_function(ev, pointer.i);
+    if (!function)
+        eval_error(ev, expr->at, "the function that is called here is not known at compile time");
+    return function;
+}
+
+/* A call of the source. Arguments are evaluated from the last to the first, as gcc does on x86-64, so that operators get the same numbers of ht_stream there. */
+Val eval_call(Eval *ev, const CExpr *expr)
+{
+    enum { MOST_ARGUMENTS = 64 };
+    Val args[MOST_ARGUMENTS];
+    Call call = {.function = callee(ev, expr), .expr = expr, .at = expr->at, .args = args, .count = expr->args.count, .slot = expr->slot};
+    if (call.count > MOST_ARGUMENTS)
+        eval_error(ev, expr->at, "a call with more than %d arguments", MOST_ARGUMENTS);
+    for (int i = call.count; i-- > 0;)
+        args[i] = eval(ev, expr->args.at[i]);
+    return call_function(ev, &call);
+}

@@ -1,0 +1,136 @@
+#include "frontend/eval/eval.h"
+
+#include <string.h>
+#include <uthash.h>
+
+Eval *eval_create(CUnit *unit, Module *module)
+{
+    Arena *scratch = arena_create();
+    Eval *ev = arena_new(scratch, Eval);
+    *ev = (Eval){.arena = unit->arena, .diag = unit->diag, .unit = unit, .scratch = scratch, .module = module, .scope = "", .layer = -1};
+    ev->statics = arena_array(scratch, Object *, unit->vars.count + 1);
+    ev->strings = arena_array(scratch, Object *, unit->string_count + 1);
+    array_push(scratch, &ev->objects, NULL);
+    return ev;
+}
+
+void eval_destroy(Eval *ev) { arena_destroy(ev->scratch); }
+
+/* ---- errors ---- */
+
+enum { MOST_NOTES = 8 };
+
+/* Whether a frame's call stands in the model's own code and is worth a note. */
+static bool is_shown(const EvalFrame *frame) { return frame->function && frame->caller && frame->called_at.file; }
+
+static void note_calls(Eval *ev)
+{
+    int depth = 0, shown = 0;
+    for (const EvalFrame *frame = ev->frame; frame; frame = frame->caller)
+        depth += is_shown(frame);
+    for (const EvalFrame *frame = ev->frame; frame; frame = frame->caller) {
+        if (!is_shown(frame))
+            continue;
+        shown++;
+        if (shown == MOST_NOTES && depth > MOST_NOTES)
+            diag_note(ev->diag, (Position){0}, "%d more calls", depth - MOST_NOTES);
+        else if (shown < MOST_NOTES || shown == depth)
+            diag_note(ev->diag, frame->called_at, "in the call of %s", frame->function->name);
+    }
+}
+
+void eval_fail(Eval *ev)
+{
+    note_calls(ev);
+    longjmp(*ev->escape, 1);
+}
+
+void eval_error(Eval *ev, Position at, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const char *text = arena_vformat(ev->arena, format, arguments);
+    va_end(arguments);
+    Position where = ev->frame ? operator_position(ev, at) : at;
+    diag_error(ev->diag, where, "%s", text);
+    eval_fail(ev);
+}
+
+void eval_bodiless(Eval *ev, Position at, const CFunction *function)
+{
+    diag_error(ev->diag, at, "%s has no body in this file, so it cannot be evaluated", function->name);
+    diag_note(ev->diag, function->at, "it is declared here; its body must stand in this file, or in one that it includes");
+    eval_fail(ev);
+}
+
+bool eval_try(Eval *ev, void (*work)(Eval *ev, void *data), void *data)
+{
+    jmp_buf escape, *outer = ev->escape;
+    EvalFrame *frame = ev->frame;
+    EvalLoop *loop = ev->loop;
+    int depth = ev->depth;
+    bool good = false;
+    ev->escape = &escape;
+    if (!setjmp(escape)) {
+        work(ev, data);
+        good = true;
+    }
+    ev->escape = outer;
+    ev->frame = frame;
+    ev->loop = loop;
+    ev->depth = depth;
+    return good;
+}
+
+/* ---- entry points ---- */
+
+typedef struct ModelRun {
+    const CFunction *function;
+    Value *value;
+} ModelRun;
+
+static void run_model(Eval *ev, void *data)
+{
+    ModelRun *run = data;
+    Object *slot = NULL;
+    EvalFrame frame = {.slots = &slot, .slot_count = 1};
+    ev->frame = &frame;
+    Val value = call_function(ev, &(Call){.function = run->function, .slot = 0});
+    run->value = tensor_load(ev, value.place, run->function->at);
+    if (!run->value)
+        eval_error(ev, run->function->at, "the model %s gives no tensor", run->function->name);
+    ev->frame = NULL;
+}
+
+Value *eval_model(Eval *ev, const CFunction *function)
+{
+    ModelRun run = {.function = function};
+    return eval_try(ev, run_model, &run) ? run.value : NULL;
+}
+
+typedef struct IntegerRun {
+    const CExpr *expr;
+    int slots;
+    int64_t value;
+} IntegerRun;
+
+static void run_integer(Eval *ev, void *data)
+{
+    IntegerRun *run = data;
+    EvalFrame frame = {.slots = arena_array(ev->scratch, Object *, run->slots + 1), .slot_count = run->slots};
+    ev->frame = &frame;
+    Val value = eval(ev, run->expr);
+    if (value.unknown || !ctype_is_integer(value.type))
+        eval_error(ev, run->expr->at, "this is not an integer known at compile time");
+    run->value = (int64_t)value.i;
+    ev->frame = NULL;
+}
+
+bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value)
+{
+    IntegerRun run = {.expr = expr, .slots = slots};
+    if (!eval_try(ev, run_integer, &run))
+        return false;
+    *value = run.value;
+    return true;
+}

@@ -1,0 +1,303 @@
+/* The evaluator's memory: objects of bytes, and pointers into them.
+ *
+ * A pointer packs the object's id (24 bits), its generation (8 bits) and an offset (32 bits, signed). Id 0 is the null pointer, id POINTER_FUNCTION a function.
+ */
+#include "frontend/eval/eval.h"
+
+#include <string.h>
+
+enum { MOST_BYTES = 1 << 30 };
+
+/* ---- objects ---- */
+
+static Object *new_object(Eval *ev)
+{
+    if (ev->spare.count)
+        return ev->spare.at[--ev->spare.count];
+    if (ev->objects.count >= POINTER_FUNCTION)
+        return NULL;
+    Object *object = arena_new(ev->scratch, Object);
+    object->id = (uint32_t)ev->objects.count;
+    array_push(ev->scratch, &ev->objects, object);
+    return object;
+}
+
+Object *object_create(Eval *ev, int64_t size, const char *name)
+{
+    Position here = ev->frame ? ev->frame->called_at : (Position){0};
+    Object *object = size <= MOST_BYTES ? new_object(ev) : NULL;
+    if (!object)
+        eval_error(ev, here, "the memory that a model may use at compile time is exhausted");
+    if (object->capacity < size || !object->bytes) {
+        object->capacity = size < 16 ? 16 : size;
+        object->bytes = arena_alloc(ev->scratch, (size_t)object->capacity);
+        object->unknown = NULL;
+    }
+    memset(object->bytes, 0, (size_t)size);
+    object->size = size;
+    object->name = name;
+    object->live = true;
+    object->has_unknown = false;
+    object->track = NULL;
+    return object;
+}
+
+void object_release(Eval *ev, Object *object)
+{
+    object->live = false;
+    object->generation++;
+    array_push(ev->scratch, &ev->spare, object);
+}
+
+/* ---- what a model reads and changes ---- */
+
+enum { TOUCHED_READ = 1, TOUCHED_WRITTEN = 2 };
+
+void object_track(Eval *ev, Object *object)
+{
+    Track *track = arena_new(ev->scratch, Track);
+    *track = (Track){.touched = arena_alloc(ev->scratch, (size_t)object->size + 1)};
+    track->before = arena_copy(ev->scratch, object->bytes, (size_t)object->size);
+    memset(track->touched, 0, (size_t)object->size);
+    object->track = track;
+}
+
+bool track_read(const Track *track, int64_t offset) { return track->touched[offset] & TOUCHED_READ; }
+
+bool object_changed(const Object *object)
+{
+    for (int64_t i = 0; i < object->size; i++)
+        if (track_read(object->track, i) && object->track->before[i] != object->bytes[i])
+            return true;
+    return false;
+}
+
+void memory_read(Eval *ev, Place place, int64_t size, Position at)
+{
+    Track *track = place.object->track;
+    for (int64_t i = 0; track && i < size; i++) {
+        uint8_t *touched = &track->touched[place.offset + i];
+        if (*touched & (TOUCHED_READ | TOUCHED_WRITTEN))
+            continue;
+        *touched |= TOUCHED_READ;
+        if (!track->read_at.file)
+            track->read_at = operator_position(ev, at);
+    }
+}
+
+void memory_written(Eval *ev, Place place, int64_t size, Position at)
+{
+    Track *track = place.object->track;
+    if (track && size > 0 && !track->written_at.file)
+        track->written_at = operator_position(ev, at);
+    for (int64_t i = 0; track && i < size; i++)
+        track->touched[place.offset + i] |= TOUCHED_WRITTEN;
+}
+
+/* ---- pointers ---- */
+
+uint64_t pointer_to(Place place)
+{
+    uint64_t id = place.object->id, generation = place.object->generation & 0xFF;
+    return id << 40 | generation << 32 | (uint32_t)(int32_t)place.offset;
+}
+
+uint64_t pointer_to_function(const CFunction *function) { return (uint64_t)POINTER_FUNCTION << 40 | (uint32_t)function->number; }
+
+const CFunction *pointer_function(Eval *ev, uint64_t pointer)
+{
+    uint32_t number = (uint32_t)pointer;
+    bool names = pointer >> 40 == POINTER_FUNCTION && number < (uint32_t)ev->unit->functions.count;
+    return names ? ev->unit->functions.at[number] : NULL;
+}
+
+uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at)
+{
+    int64_t offset;
+    if (bytes == 0)
+        return pointer;
+    if (!pointer)
+        eval_error(ev, at, "arithmetic on a null pointer");
+    if (__builtin_add_overflow((int64_t)(int32_t)pointer, bytes, &offset) || offset != (int32_t)offset)
+        eval_error(ev, at, "this pointer leaves its object");
+    return (pointer & ~(uint64_t)UINT32_MAX) | (uint32_t)(int32_t)offset;
+}
+
+static const char *shown(const Object *object) { return object->name ? object->name : "an unnamed object"; }
+
+Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at)
+{
+    uint64_t id = pointer >> 40;
+    if (!id)
+        eval_error(ev, at, "a null pointer is followed");
+    if (id >= (uint64_t)ev->objects.count)
+        eval_error(ev, at, "this pointer points to no object");
+    Object *object = ev->objects.at[id];
+    int64_t offset = (int32_t)pointer;
+    if (!object->live || (object->generation & 0xFF) != (pointer >> 32 & 0xFF))
+        eval_error(ev, at, "this pointer points to a variable that no longer exists");
+    if (offset < 0 || offset + size > object->size)
+        eval_error(ev, at, "this reaches outside %s: bytes %lld to %lld of %lld", shown(object), (long long)offset, (long long)(offset + size),
+                   (long long)object->size);
+    return (Place){object, offset};
+}
+
+/* ---- what is not known ---- */
+
+Knowledge place_known(Place place, int64_t size)
+{
+    Knowledge worst = KNOWN;
+    for (int64_t i = 0; place.object->has_unknown && i < size; i++)
+        if (place.object->unknown[place.offset + i] > worst)
+            worst = place.object->unknown[place.offset + i];
+    return worst;
+}
+
+void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge)
+{
+    Object *object = place.object;
+    if (!object->has_unknown && knowledge == KNOWN)
+        return;
+    if (!object->unknown)
+        object->unknown = arena_alloc(ev->scratch, (size_t)object->capacity);
+    if (!object->has_unknown)
+        memset(object->unknown, KNOWN, (size_t)object->size);
+    object->has_unknown = true;
+    memset(object->unknown + place.offset, knowledge, (size_t)size);
+}
+
+/* Whether a value is known; an error when it was never set. */
+static bool check_known(Eval *ev, Place place, int64_t size, Position at)
+{
+    Knowledge knowledge = place_known(place, size);
+    if (knowledge == UNSET)
+        eval_error(ev, at, "%s is read before it is set", shown(place.object));
+    return knowledge == KNOWN;
+}
+
+/* ---- loads and stores ---- */
+
+static uint64_t load_integer(const uint8_t *bytes, const CType *type)
+{
+    uint64_t value = 0;
+    memcpy(&value, bytes, (size_t)type->size);
+    if (type->is_signed && type->size < 8) {
+        int shift = 64 - 8 * (int)type->size;
+        value = (uint64_t)((int64_t)(value << shift) >> shift);
+    }
+    return value;
+}
+
+static double load_floating(const uint8_t *bytes, const CType *type)
+{
+    float narrow;
+    double wide;
+    memcpy(&narrow, bytes, sizeof narrow);
+    if (type->kind == CT_FLOAT)
+        return (double)narrow;
+    memcpy(&wide, bytes, sizeof wide);
+    return wide;
+}
+
+Val place_load(Eval *ev, Place place, const CType *type, Position at)
+{
+    Val value = {.type = type};
+    const uint8_t *bytes = place.object->bytes + place.offset;
+    if (type->kind == CT_STRUCT || type->kind == CT_ARRAY) {
+        value.place = place;
+        return value;
+    }
+    if (type->is_tensor_node)
+        eval_error(ev, at, "a tensor is not known at compile time; what depends on it must be an operator");
+    memory_read(ev, place, type->size, at);
+    if (!check_known(ev, place, type->size, at))
+        return val_unknown(type);
+    if (ctype_is_integer(type) || type->kind == CT_POINTER)
+        value.i = load_integer(bytes, type);
+    else if (ctype_is_floating(type))
+        value.f = load_floating(bytes, type);
+    else
+        eval_error(ev, at, "values of type %s cannot be evaluated at compile time", type->name);
+    return value;
+}
+
+void place_copy(Eval *ev, Place to, Place from, int64_t size)
+{
+    memory_read(ev, from, size, ev->at);
+    memory_written(ev, to, size, ev->at);
+    memmove(to.object->bytes + to.offset, from.object->bytes + from.offset, (size_t)size);
+    if (!from.object->has_unknown) {
+        place_mark(ev, to, size, KNOWN);
+        return;
+    }
+    place_mark(ev, to, size, UNKNOWN);
+    memmove(to.object->unknown + to.offset, from.object->unknown + from.offset, (size_t)size);
+}
+
+void place_clear(Eval *ev, Place place, int64_t size)
+{
+    memory_written(ev, place, size, ev->at);
+    memset(place.object->bytes + place.offset, 0, (size_t)size);
+    place_mark(ev, place, size, KNOWN);
+}
+
+void place_store(Eval *ev, Place place, Val value)
+{
+    uint8_t *bytes = place.object->bytes + place.offset;
+    const CType *type = value.type;
+    memory_written(ev, place, type->size, ev->at);
+    if (value.unknown) {
+        place_mark(ev, place, type->size, UNKNOWN);
+        return;
+    }
+    if (type->kind == CT_STRUCT) {
+        place_copy(ev, place, value.place, type->size);
+        return;
+    }
+    place_mark(ev, place, type->size, KNOWN);
+    float narrow = (float)value.f;
+    if (type->kind == CT_FLOAT)
+        memcpy(bytes, &narrow, sizeof narrow);
+    else if (type->kind == CT_DOUBLE)
+        memcpy(bytes, &value.f, sizeof value.f);
+    else
+        memcpy(bytes, &value.i, (size_t)type->size);
+}
+
+const char *pointer_string(Eval *ev, uint64_t pointer, Position at)
+{
+    Place place = pointer_place(ev, pointer, 1, at);
+    int64_t room = place.object->size - place.offset;
+    const char *text = (const char *)place.object->bytes + place.offset;
+    int64_t length = (int64_t)strnlen(text, (size_t)room);
+    if (length == room)
+        eval_error(ev, at, "this string has no terminating null byte");
+    if (!check_known(ev, place, length + 1, at))
+        eval_error(ev, at, "this string is not known at compile time");
+    memory_read(ev, place, length + 1, at);
+    return text;
+}
+
+/* ---- tensors ---- */
+
+Value *tensor_load(Eval *ev, Place place, Position at)
+{
+    uint64_t number;
+    memory_read(ev, place, sizeof number, at);
+    memcpy(&number, place.object->bytes + place.offset, sizeof number);
+    if (!check_known(ev, place, sizeof number, at) || number > (uint64_t)ev->values.count)
+        eval_error(ev, at, "this tensor is not one of the model's");
+    return number ? ev->values.at[number - 1] : NULL;
+}
+
+void tensor_store(Eval *ev, Place place, Value *value)
+{
+    uint64_t number = 0;
+    if (value) {
+        array_push(ev->scratch, &ev->values, value);
+        number = (uint64_t)ev->values.count;
+    }
+    memory_written(ev, place, sizeof number, ev->at);
+    memcpy(place.object->bytes + place.offset, &number, sizeof number);
+    place_mark(ev, place, sizeof number, KNOWN);
+}

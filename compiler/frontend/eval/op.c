@@ -1,0 +1,158 @@
+/* Calls of operators: a call of a function with a rule appends an operator to the module. */
+#include "frontend/eval/eval.h"
+
+#include <string.h>
+#include <uthash.h>
+
+enum { STEPS_OF_OPERATOR = 200 }; // so that endless loops over operators end before memory does
+
+typedef Array(Value *) Values;
+
+Position operator_position(const Eval *ev, Position at) { return ev->frame->user_at.file ? ev->frame->user_at : at; }
+
+/* ---- operands and attributes ---- */
+
+static Place argument_place(Eval *ev, const Call *call, int param)
+{
+    if (call->args[param].unknown || !call->args[param].place.object)
+        eval_error(ev, call->at, "argument %d of %s is not known at compile time", param + 1, call->function->name);
+    return call->args[param].place;
+}
+
+static Val field(Eval *ev, const Call *call, Place place, const CType *type, const char *name)
+{
+    CField found;
+    if (!ctype_field(type, name, &found))
+        BUG("%s has no member %s", type->name, name);
+    place.offset += found.offset;
+    Val value = place_load(ev, place, found.type, call->at);
+    if (value.unknown)
+        eval_error(ev, call->at, "an argument of %s is not known at compile time", call->function->name);
+    return value;
+}
+
+/* The members of a list of tensors. */
+static void add_list(Eval *ev, const Call *call, int param, Values *operands)
+{
+    const CType *type = call->function->params.at[param]->type;
+    Place place = argument_place(ev, call, param);
+    int count = (int)field(ev, call, place, type, "count").i;
+    uint64_t at = field(ev, call, place, type, "at").i;
+    int64_t size = ev->unit->types.tensor->size;
+    for (int i = 0; i < count; i++)
+        array_push(ev->scratch, operands, tensor_load(ev, pointer_place(ev, pointer_moved(ev, at, i * size, call->at), size, call->at), call->at));
+}
+
+static void read_operands(Eval *ev, const Call *call, Values *operands)
+{
+    const COperator *op = call->function->op;
+    for (int k = 0; k < op->def->rule->operand_count; k++) {
+        int param = op->operand_param[k];
+        if (op->def->params[param].kind == PARAM_TENSORS)
+            add_list(ev, call, param, operands);
+        else
+            array_push(ev->scratch, operands, tensor_load(ev, argument_place(ev, call, param), call->at));
+    }
+}
+
+static Attr shape_attribute(Eval *ev, const Call *call, int param)
+{
+    CField extents;
+    const CType *type = call->function->params.at[param]->type;
+    Place place = argument_place(ev, call, param);
+    Attr attr = {.count = (int)field(ev, call, place, type, "rank").i};
+    ctype_field(type, "extent", &extents);
+    if (attr.count < 0 || attr.count > IR_MAX_RANK)
+        eval_error(ev, call->at, "a shape of %d dimensions; at most %d are allowed", attr.count, IR_MAX_RANK);
+    int64_t *ints = arena_array(ev->arena, int64_t, attr.count);
+    place.offset += extents.offset;
+    if (place_known(place, attr.count * 8) != KNOWN)
+        eval_error(ev, call->at, "a shape is not known at compile time");
+    memory_read(ev, place, attr.count * 8, call->at);
+    memcpy(ints, place.object->bytes + place.offset, sizeof *ints * (size_t)attr.count);
+    attr.ints = ints;
+    return attr;
+}
+
+static Attr attribute(Eval *ev, const Call *call, int param)
+{
+    ParamKind kind = call->function->op->def->params[param].kind;
+    if (kind == PARAM_SHAPE)
+        return shape_attribute(ev, call, param);
+    if (call->args[param].unknown)
+        eval_error(ev, call->at, "argument %d of %s is not known at compile time", param + 1, call->function->name);
+    if (kind == PARAM_DTYPE && call->args[param].i >= DTYPE_COUNT)
+        eval_error(ev, call->at, "%lld is no ht_dtype", (long long)call->args[param].i);
+    return kind == PARAM_FLOAT ? (Attr){.f = call->args[param].f} : (Attr){.i = (int64_t)call->args[param].i};
+}
+
+/* ---- making the operator ---- */
+
+void operator_emit(Eval *ev, Op *op)
+{
+    eval_steps(ev, STEPS_OF_OPERATOR);
+    op->frames = ev->frame->frames;
+    op->section = SECTION_FORWARD;
+    op->scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
+    op->tower = ev->tower;
+    op->layer = ev->layer;
+    op->recompute = ev->recompute;
+    if (ev->gradient) {
+        array_push(ev->arena, &ev->gradient->ops, op);
+        return;
+    }
+    array_push(ev->arena, &ev->module->ops, op);
+    if (ev->module->kind == MODULE_TRAIN)
+        op->gradient = gradient_of(ev, op);
+}
+
+static Val store_results(Eval *ev, const Call *call, Op *op)
+{
+    Place place = {call_result(ev, call), 0};
+    const CType *type = call->function->result;
+    if (type->is_tensor) {
+        tensor_store(ev, place, op->results[0]);
+    } else {
+        for (int i = 0; i < op->result_count; i++)
+            tensor_store(ev, (Place){place.object, type->fields.at[i].offset}, op->results[i]);
+    }
+    return (Val){.type = type, .place = place};
+}
+
+static void check_module(Eval *ev, const Call *call)
+{
+    if (!ev->module)
+        eval_error(ev, call->at, "%s is an operator; it can be called in a model function only", call->function->name);
+}
+
+/* Gives the module the operator that sums of this one's results are (clause tiles). */
+static void add_tiled(Eval *ev, const Call *call)
+{
+    const OpDef *def = call->function->op->def;
+    const CFunction *tiled = def->rule->tiles ? cunit_lookup(ev->unit, def->rule->tiles).function : NULL;
+    if (tiled && tiled->op) {
+        module_def(ev->module, tiled->op->def);
+    } else if (def->rule->tiles) {
+        diag_error(ev->diag, def->at, "\"%s\" in the clause tiles is no operator", def->rule->tiles);
+        eval_fail(ev);
+    }
+}
+
+Val operator_call(Eval *ev, const Call *call)
+{
+    const OpDef *def = call->function->op->def;
+    Values operands = {0};
+    check_module(ev, call);
+    if (call->count < call->function->params.count)
+        eval_error(ev, call->at, "%s is called with too few arguments", call->function->name);
+    read_operands(ev, call, &operands);
+    Attr *attrs = arena_array(ev->scratch, Attr, def->attr_count + 1);
+    for (int i = 0; i < def->attr_count; i++)
+        attrs[i] = attribute(ev, call, call->function->op->attr_param[i]);
+    Op *op = ir_op(ev->module, def, operands.at, operands.count, attrs, operator_position(ev, call->at));
+    if (!op)
+        eval_fail(ev);
+    add_tiled(ev, call);
+    operator_emit(ev, op);
+    return store_results(ev, call, op);
+}

@@ -1,0 +1,276 @@
+/* What hetu.h offers beside operators: parameters, inputs, outputs, scopes, shapes. */
+#include "frontend/eval/eval.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+#include <uthash.h>
+
+struct Names {
+    const char *key; // "p:", "i:" or "o:" and the name
+    Parameter *param;
+    Value *value;
+    Position at;
+    UT_hash_handle hh;
+};
+
+static Names *find_name(Eval *ev, const char *key)
+{
+    Names *found;
+    HASH_FIND_STR(ev->names, key, found);
+    return found;
+}
+
+static Names *add_name(Eval *ev, const char *key, Position at)
+{
+    Names *entry = arena_new(ev->scratch, Names);
+    entry->key = arena_string(ev->scratch, key);
+    entry->at = at;
+    HASH_ADD_KEYPTR(hh, ev->names, entry->key, strlen(entry->key), entry);
+    return entry;
+}
+
+/* ---- arguments ---- */
+
+static void need_module(Eval *ev, const Call *call)
+{
+    if (!ev->module)
+        eval_error(ev, call->at, "%s can be called in a model function only", call->function->name);
+    if (ev->gradient)
+        eval_error(ev, call->at, "%s cannot be called in a gradient", call->function->name);
+}
+
+static Val tensor_value(Eval *ev, const Call *call, Value *value)
+{
+    Place place = {call_result(ev, call), 0};
+    tensor_store(ev, place, value);
+    return (Val){.type = call->function->result, .place = place};
+}
+
+static Val member(Eval *ev, const Call *call, int arg, const char *name)
+{
+    CField field;
+    const CType *type = call->args[arg].type;
+    if (!ctype_field(type, name, &field))
+        BUG("%s has no member %s", type->name, name);
+    Place place = call->args[arg].place;
+    place.offset += field.offset;
+    Val value = place_load(ev, place, field.type, call->at);
+    if (value.unknown)
+        eval_error(ev, call->at, "argument %d of %s is not known at compile time", arg + 1, call->function->name);
+    return value;
+}
+
+static Value *tensor_argument(Eval *ev, const Call *call, int arg)
+{
+    Value *value = tensor_load(ev, call->args[arg].place, call->at);
+    if (!value)
+        eval_error(ev, call->at, "%s is called with an absent tensor", call->function->name);
+    return value;
+}
+
+static Type shape_argument(Eval *ev, const Call *call, int arg, DType dtype)
+{
+    Val extents = member(ev, call, arg, "extent");
+    int64_t rank = (int64_t)member(ev, call, arg, "rank").i, total = 1;
+    if (rank < 0 || rank > IR_MAX_RANK)
+        eval_error(ev, call->at, "a shape of %lld dimensions; at most %d are allowed", (long long)rank, IR_MAX_RANK);
+    int64_t *extent = arena_array(ev->arena, int64_t, rank);
+    for (int d = 0; d < (int)rank; d++) {
+        Place place = {extents.place.object, extents.place.offset + d * 8};
+        Val value = place_load(ev, place, ev->unit->types.tlong, call->at);
+        if (value.unknown)
+            eval_error(ev, call->at, "dimension %d of this shape is not known at compile time", d);
+        extent[d] = (int64_t)value.i;
+        if (extent[d] < 0)
+            eval_error(ev, call->at, "dimension %d of this shape is %lld; extents are not negative", d, (long long)extent[d]);
+        if (__builtin_mul_overflow(total, extent[d], &total) || total > IR_MAX_ELEMENTS)
+            eval_error(ev, call->at, "this shape has too many elements");
+    }
+    return (Type){.dtype = dtype, .rank = (int)rank, .extent = extent};
+}
+
+/* Names have printable characters without blanks, quotes and backslashes; `what` is "a parameter". */
+static void check_name(Eval *ev, const Call *call, const char *name, const char *what)
+{
+    if (!*name)
+        eval_error(ev, call->at, "the name of %s is empty", what);
+    for (const char *at = name; *at; at++)
+        if (!isgraph((unsigned char)*at) || *at == '"' || *at == '\\')
+            eval_error(ev, call->at, "the name of %s, \"%s\", has a character other than letters, digits and marks", what, name);
+}
+
+static const char *name_argument(Eval *ev, const Call *call, uint64_t pointer, const char *what)
+{
+    const char *name = pointer ? pointer_string(ev, pointer, call->at) : "";
+    check_name(ev, call, name, what);
+    return arena_string(ev->arena, name);
+}
+
+static uint64_t known_pointer(Eval *ev, const Call *call, int arg)
+{
+    if (call->args[arg].unknown)
+        eval_error(ev, call->at, "argument %d of %s is not known at compile time", arg + 1, call->function->name);
+    return call->args[arg].i;
+}
+
+/* ---- parameters ---- */
+
+static bool same_parameter(const Parameter *a, const Parameter *b)
+{
+    return type_equal(a->value->type, b->value->type) && a->init == b->init && a->a == b->a && a->no_decay == b->no_decay && a->frozen == b->frozen;
+}
+
+static void read_init(Eval *ev, const Call *call, Parameter *param)
+{
+    param->init = (InitKind)member(ev, call, 1, "kind").i;
+    param->a = member(ev, call, 1, "a").f;
+    if (param->init > INIT_UNIFORM)
+        eval_error(ev, call->at, "an initialisation is one of ht_zeros, ht_ones, ht_constant, ht_normal and ht_uniform");
+    if (!isfinite(param->a) || (param->a < 0 && param->init >= INIT_NORMAL))
+        eval_error(ev, call->at, "%g is no deviation or bound of an initialisation", param->a);
+}
+
+static Val parameter(Eval *ev, const Call *call)
+{
+    need_module(ev, call);
+    Position at = operator_position(ev, call->at);
+    Parameter *param = arena_new(ev->arena, Parameter);
+    const char *name = name_argument(ev, call, member(ev, call, 2, "name").i, "a parameter");
+    param->name = *ev->scope ? arena_format(ev->arena, "%s.%s", ev->scope, name) : name;
+    read_init(ev, call, param);
+    param->no_decay = member(ev, call, 2, "no_decay").i;
+    param->frozen = member(ev, call, 2, "frozen").i;
+    Type type = shape_argument(ev, call, 0, DTYPE_F32);
+    param->value = &(Value){.type = type};
+    param->shape = type_shape_text(ev->arena, type);
+    const char *key = arena_format(ev->scratch, "p:%s", param->name);
+    Names *known = find_name(ev, key);
+    if (known && !same_parameter(known->param, param)) {
+        diag_error(ev->diag, at, "the parameter \"%s\" was made before with another shape, initialisation or attribute", param->name);
+        diag_note(ev->diag, known->at, "it was made here");
+        eval_fail(ev);
+    }
+    if (known)
+        return tensor_value(ev, call, known->param->value);
+    param->value = ir_value(ev->module, VALUE_PARAM, param->name, type, at);
+    param->value->index = ev->module->params.count;
+    array_push(ev->arena, &ev->module->params, param);
+    add_name(ev, key, at)->param = param;
+    return tensor_value(ev, call, param->value);
+}
+
+/* ---- inputs and outputs ---- */
+
+static Val input(Eval *ev, const Call *call)
+{
+    need_module(ev, call);
+    Position at = operator_position(ev, call->at);
+    const char *name = name_argument(ev, call, known_pointer(ev, call, 0), "an input");
+    uint64_t dtype = known_pointer(ev, call, 1);
+    if (dtype >= DTYPE_COUNT)
+        eval_error(ev, call->at, "%lld is no ht_dtype", (long long)dtype);
+    Type type = shape_argument(ev, call, 2, (DType)dtype);
+    const char *key = arena_format(ev->scratch, "i:%s", name);
+    Names *known = find_name(ev, key);
+    if (known && !type_equal(known->value->type, type)) {
+        diag_error(ev->diag, at, "the input \"%s\" was made before with another shape or type", name);
+        diag_note(ev->diag, known->at, "it was made here");
+        eval_fail(ev);
+    }
+    if (known)
+        return tensor_value(ev, call, known->value);
+    Value *value = ir_value(ev->module, VALUE_INPUT, name, type, at);
+    value->index = ev->module->inputs.count;
+    array_push(ev->arena, &ev->module->inputs, value);
+    add_name(ev, key, at)->value = value;
+    return tensor_value(ev, call, value);
+}
+
+static Val output(Eval *ev, const Call *call)
+{
+    need_module(ev, call);
+    Position at = operator_position(ev, call->at);
+    Value *value = tensor_argument(ev, call, 0);
+    const char *name = name_argument(ev, call, known_pointer(ev, call, 1), "an output");
+    const char *key = arena_format(ev->scratch, "o:%s", name);
+    Names *known = find_name(ev, key);
+    if (known) {
+        diag_error(ev->diag, at, "there are two outputs \"%s\"", name);
+        diag_note(ev->diag, known->at, "the other one is here");
+        eval_fail(ev);
+    }
+    add_name(ev, key, at);
+    array_push(ev->arena, &ev->module->outputs, (Output){.name = name, .value = value});
+    return tensor_value(ev, call, value);
+}
+
+/* ---- scopes ---- */
+
+/* Of the names of all open scopes, as the one-device library has it. */
+enum { MOST_SCOPE = 512 };
+
+static Val scope_enter(Eval *ev, const Call *call)
+{
+    need_module(ev, call);
+    const char *name = format_values(ev, call, 0);
+    Place place = {call_result(ev, call), 0};
+    CField length;
+    check_name(ev, call, name, "a scope");
+    if (strlen(ev->scope) + strlen(name) + 1 >= MOST_SCOPE)
+        eval_error(ev, call->at, "the scopes' names are longer than %d characters", MOST_SCOPE);
+    if (ctype_field(call->function->result, "length", &length))
+        place_store(ev, (Place){place.object, length.offset}, val_int(length.type, (int64_t)strlen(ev->scope)));
+    ev->scope = *ev->scope ? arena_format(ev->scratch, "%s.%s", ev->scope, name) : arena_string(ev->scratch, name);
+    return (Val){.type = call->function->result, .place = place};
+}
+
+static Val scope_leave(Eval *ev, const Call *call)
+{
+    const CType *type = call->args[0].type->base;
+    Place mark = pointer_place(ev, known_pointer(ev, call, 0), type->size, call->at);
+    size_t length = (size_t)place_load(ev, mark, ev->unit->types.tulong, call->at).i;
+    if (length < strlen(ev->scope))
+        ev->scope = arena_substring(ev->scratch, ev->scope, length);
+    return (Val){.type = call->function->result};
+}
+
+static Val stream(Eval *ev, const Call *call) { return val_int(call->function->result, ev->stream++); }
+
+/* ---- shapes ---- */
+
+static Val extent(Eval *ev, const Call *call)
+{
+    const Value *value = tensor_argument(ev, call, 0);
+    int64_t given = (int64_t)known_pointer(ev, call, 1), d = given < 0 ? given + value->type.rank : given;
+    if (d < 0 || d >= value->type.rank)
+        eval_error(ev, call->at, "ht_extent: a tensor of shape %s has no dimension %lld", type_shape_text(ev->arena, value->type), (long long)given);
+    return val_int(call->function->result, value->type.extent[d]);
+}
+
+static Val rank(Eval *ev, const Call *call) { return val_int(call->function->result, tensor_argument(ev, call, 0)->type.rank); }
+
+static Val dims_of(Eval *ev, const Call *call)
+{
+    const Value *value = tensor_argument(ev, call, 0);
+    const CType *type = call->function->result;
+    Place place = {call_result(ev, call), 0};
+    CField count, extents;
+    if (!ctype_field(type, "rank", &count) || !ctype_field(type, "extent", &extents))
+        BUG("%s is no shape", type->name);
+    place_clear(ev, place, type->size);
+    place_store(ev, (Place){place.object, count.offset}, val_int(count.type, value->type.rank));
+    if (value->type.rank)
+        memcpy(place.object->bytes + extents.offset, value->type.extent, sizeof(int64_t) * (size_t)value->type.rank);
+    return (Val){.type = type, .place = place};
+}
+
+static Val dtype_of(Eval *ev, const Call *call) { return val_int(call->function->result, tensor_argument(ev, call, 0)->type.dtype); }
+
+static Val present(Eval *ev, const Call *call) { return val_int(call->function->result, tensor_load(ev, call->args[0].place, call->at) != NULL); }
+
+const Builtin tensor_builtins[] = {
+    {"ht_parameter", 3, parameter}, {"ht_input", 3, input},   {"ht_output", 2, output},   {"ht_scope_enter", 1, scope_enter}, {"ht_scope_leave", 1, scope_leave},
+    {"ht_stream", 0, stream},       {"ht_extent", 2, extent}, {"ht_rank", 1, rank},       {"ht_dims_of", 1, dims_of},         {"ht_dtype_of", 1, dtype_of},
+    {"ht_present", 1, present},     {NULL, 0, NULL},
+};

@@ -1,0 +1,99 @@
+/* The numbers that a model's evaluation read and that its program may set to something else before it runs. */
+#include "frontend/state/state.h"
+
+#include <string.h>
+
+typedef struct Reader {
+    Eval *ev;
+    const CVar *var;
+    const Track *track;
+} Reader;
+
+/* Whether the program can set a variable: from this file, or as it is visible from another one. */
+static bool may_be_set(const CVar *var)
+{
+    return !var->is_const && !var->function && (var->shape || !var->is_static || var->changes.count);
+}
+
+static bool is_number(const CType *type) { return ctype_is_integer(type) || ctype_is_floating(type); }
+
+static NumberKind number_kind(const CType *type)
+{
+    if (ctype_is_floating(type))
+        return NUMBER_FLOATING;
+    return type->is_signed ? NUMBER_SIGNED : NUMBER_UNSIGNED;
+}
+
+/* Whether all bytes of a place were read. */
+static bool was_read(const Reader *reader, int64_t offset, int64_t size)
+{
+    for (int64_t i = 0; i < size; i++)
+        if (!track_read(reader->track, offset + i))
+            return false;
+    return true;
+}
+
+/* Whether some byte of a place was read. */
+static bool was_touched(const Reader *reader, int64_t offset, int64_t size)
+{
+    for (int64_t i = 0; i < size; i++)
+        if (track_read(reader->track, offset + i))
+            return true;
+    return false;
+}
+
+static void add_numbers(Reader *reader, const CType *type, int64_t offset, const char *name, int64_t first, int64_t count)
+{
+    Arena *arena = reader->ev->arena;
+    StaticRead *read = arena_new(arena, StaticRead);
+    *read = (StaticRead){
+        .name = name, .variable = reader->var->name, .offset = offset, .first = first, .count = count, .at = reader->track->read_at};
+    read->kind = number_kind(type);
+    read->size = (int)type->size;
+    read->bytes = arena_copy(arena, reader->track->before + offset, (size_t)(count * type->size));
+    array_push(arena, &reader->ev->module->reads, read);
+}
+
+/* The runs of numbers of an array that were read. */
+static void add_runs(Reader *reader, const CType *array, int64_t offset, const char *name)
+{
+    const CType *type = array->base;
+    for (int64_t first = 0, end; first < array->count; first = end + 1) {
+        for (end = first; end < array->count && was_read(reader, offset + end * type->size, type->size);)
+            end++;
+        if (end > first)
+            add_numbers(reader, type, offset + first * type->size, name, first, end - first);
+    }
+}
+
+/* What was read of a part of the variable, called `name`; pointers and tensors are no numbers. */
+static void add_part(Reader *reader, const CType *type, int64_t offset, const char *name)
+{
+    Arena *arena = reader->ev->arena;
+    if (!was_touched(reader, offset, type->size))
+        return;
+    if (is_number(type) && was_read(reader, offset, type->size))
+        add_numbers(reader, type, offset, name, -1, 1);
+    if (type->kind == CT_ARRAY && is_number(type->base))
+        add_runs(reader, type, offset, name);
+    else if (type->kind == CT_ARRAY)
+        for (int64_t i = 0; i < type->count; i++)
+            add_part(reader, type->base, offset + i * type->base->size, arena_format(arena, "%s[%lld]", name, (long long)i));
+    else if (type->kind == CT_STRUCT)
+        for (int i = 0; i < type->fields.count; i++) {
+            const CField *field = &type->fields.at[i];
+            if (!field->bitfield)
+                add_part(reader, field->type, offset + field->offset,
+                         *field->name ? arena_format(arena, "%s.%s", name, field->name) : name);
+        }
+}
+
+void state_reads(Eval *ev)
+{
+    for (int i = 0; i < ev->unit->vars.count; i++) {
+        const CVar *var = ev->unit->vars.at[i];
+        const Object *object = ev->statics[i];
+        if (object && object->track && may_be_set(var))
+            add_part(&(Reader){ev, var, object->track}, var->type, 0, var->name);
+    }
+}

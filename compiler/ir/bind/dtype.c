@@ -1,0 +1,242 @@
+/* Element types: which the rule asks of operands, and which its results have. */
+#include "ir/bind/bind.h"
+
+#include <string.h>
+
+/* A call's tensors, each with its operand of the rule. */
+typedef struct Typing {
+    const Rule *rule;
+    const Attr *attrs;
+    Value *const *operands;
+    const int *access; // by operand of the call: the rule's
+    int count;
+} Typing;
+
+static const Access *access_of(const Typing *typing, int operand) { return &typing->rule->operands[typing->access[operand]]; }
+
+/* Whether the rule leaves it to the call in which type the operand comes. */
+static bool is_open(const Typing *typing, int operand)
+{
+    return typing->operands[operand] && access_of(typing, operand)->element.kind == ELEMENT_FOLLOWS;
+}
+
+/* The operand whose type the call works in: the first floating-point one whose type the rule leaves open, else the first that is present;
+ * -1 when there is none. */
+static int working_operand(const Typing *typing)
+{
+    for (int i = 0; i < typing->count; i++)
+        if (is_open(typing, i) && dtype_is_float(typing->operands[i]->type.dtype))
+            return i;
+    for (int i = 0; i < typing->count; i++)
+        if (typing->operands[i])
+            return i;
+    return -1;
+}
+
+static DType operand_dtype(const Typing *typing, int operand) { return operand < 0 ? DTYPE_F32 : typing->operands[operand]->type.dtype; }
+
+static DType element_dtype(const Typing *typing, const Element *element)
+{
+    switch (element->kind) {
+    case ELEMENT_FIXED: return (DType)element->index;
+    case ELEMENT_ARGUMENT: return (DType)typing->attrs[element->index].i;
+    case ELEMENT_WIDE: return dtype_wide(operand_dtype(typing, working_operand(typing)));
+    default: break;
+    }
+    for (int i = 0; i < typing->count; i++)
+        if (typing->operands[i] && (element->kind == ELEMENT_FOLLOWS || typing->access[i] == element->index))
+            return operand_dtype(typing, i);
+    return DTYPE_F32;
+}
+
+/* ---- while binding ---- */
+
+static Typing binder_typing(const Binder *binder)
+{
+    return (Typing){binder->rule, binder->attrs, binder->operands, binder->access, binder->operand_count};
+}
+
+DType bind_result_dtype(const Binder *binder, const Access *result)
+{
+    Typing typing = binder_typing(binder);
+    return element_dtype(&typing, &result->element);
+}
+
+static void check_integer(Binder *binder, const Typing *typing, int operand)
+{
+    DType is = operand_dtype(typing, operand);
+    if (!dtype_is_float(is))
+        return;
+    ERROR(binder, "%s: the element type of %s is %s, but must be i32 or i64 here", binder->def->name, access_of(typing, operand)->name,
+          dtype_name(is));
+    bind_note_value(binder, operand);
+}
+
+/* Operands whose type the rule gives have it. */
+static void check_given(Binder *binder, const Typing *typing)
+{
+    for (int i = 0; i < typing->count && !binder->failed; i++) {
+        const Access *access = access_of(typing, i);
+        if (!typing->operands[i] || access->element.kind == ELEMENT_FOLLOWS)
+            continue;
+        if (access->element.kind == ELEMENT_INTEGER) {
+            check_integer(binder, typing, i);
+            continue;
+        }
+        DType wanted = element_dtype(typing, &access->element), is = operand_dtype(typing, i);
+        if (is == wanted)
+            continue;
+        ERROR(binder, "%s: the element type of %s is %s, but must be %s here; convert it first with ht_cast", binder->def->name,
+              access->name, dtype_name(is), dtype_name(wanted));
+        bind_note_value(binder, i);
+    }
+}
+
+/* A kernel gets types that it works in. */
+static void check_kernel(Binder *binder, const Typing *typing)
+{
+    for (int i = 0; typing->rule->types && i < typing->count && !binder->failed; i++)
+        if (is_open(typing, i) && !(typing->rule->types >> operand_dtype(typing, i) & 1)) {
+            ERROR(binder, "%s: the kernel does not work in %s, the element type of %s; convert it first with ht_cast", binder->def->name,
+                  dtype_name(operand_dtype(typing, i)), access_of(typing, i)->name);
+            bind_note_value(binder, i);
+        }
+}
+
+/* Operands whose type the rule leaves open have one type, unless the rule says what the result's is; for a kernel, where it says in which
+ * types it works. */
+static void check_open(Binder *binder, const Typing *typing)
+{
+    const Rule *rule = typing->rule;
+    int first = -1;
+    if (rule->kind == RULE_CALL ? !rule->types : rule->results[0].element.kind != ELEMENT_FOLLOWS)
+        return;
+    for (int i = 0; i < typing->count && !binder->failed; i++) {
+        first = first < 0 && is_open(typing, i) ? i : first;
+        if (!is_open(typing, i) || operand_dtype(typing, first) == operand_dtype(typing, i))
+            continue;
+        ERROR(binder, "%s: the element types of %s (%s) and %s (%s) differ; convert one of them first with ht_cast", binder->def->name,
+              access_of(typing, first)->name, dtype_name(operand_dtype(typing, first)), access_of(typing, i)->name,
+              dtype_name(operand_dtype(typing, i)));
+        bind_note_value(binder, first);
+        bind_note_value(binder, i);
+    }
+}
+
+static bool is_integral_number(const Expr *number)
+{
+    return !number->spelling || strspn(number->spelling, "0123456789") == strlen(number->spelling);
+}
+
+/* Whether an expression over integers is one: it neither divides nor has parts that are not. */
+static bool is_integral(const OpDef *def, const Expr *expr)
+{
+    switch (expr->kind) {
+    case EXPR_NUMBER: return is_integral_number(expr);
+    case EXPR_ATTR: return opdef_attr_kind(def, expr->index) != PARAM_FLOAT;
+    case EXPR_DIV:
+    case EXPR_CALL: return false;
+    case EXPR_SELECT: return is_integral(def, expr->arg[1]) && is_integral(def, expr->arg[2]);
+    default: break;
+    }
+    for (int a = 0; a < expr->arg_count; a++)
+        if (!is_integral(def, expr->arg[a]))
+            return false;
+    return true;
+}
+
+/* A result that would be of integers because operands are is one of integers. */
+static void check_integral(Binder *binder, const Typing *typing)
+{
+    const Rule *rule = typing->rule;
+    const Access *result = &rule->results[0];
+    int working = working_operand(typing);
+    if ((rule->kind != RULE_BODY && rule->kind != RULE_EQUATIONS) || working < 0 || result->element.kind == ELEMENT_FIXED ||
+        result->element.kind == ELEMENT_ARGUMENT || dtype_is_float(element_dtype(typing, &result->element)) ||
+        (rule->kind == RULE_BODY && is_integral(binder->def, rule->body)))
+        return;
+    const char *name = access_of(typing, working)->name;
+    ERROR(binder,
+          "%s: %s is of type %s, and would make the result integers, which hold no fractions; convert it first: ht_cast(%s, HT_F32)",
+          binder->def->name, name, dtype_name(operand_dtype(typing, working)), name);
+    bind_note_value(binder, working);
+}
+
+/* The float in what C computes in integers alone: NULL where an expression has none. */
+static const Expr *float_in(const Binder *binder, const Typing *typing, const Expr *expr)
+{
+    switch (expr->kind) {
+    case EXPR_NUMBER: return strpbrk(expr->spelling, ".eEfF") ? expr : NULL;
+    case EXPR_CALL: return expr;
+    case EXPR_ATTR: return opdef_attr_kind(binder->def, expr->index) == PARAM_FLOAT ? expr : NULL;
+    case EXPR_ACCESS:
+        for (int i = 0; i < typing->count; i++)
+            if (typing->operands[i] && typing->access[i] == expr->index)
+                return dtype_is_float(operand_dtype(typing, i)) ? expr : NULL;
+        return NULL;
+    default:
+        for (int i = expr->kind == EXPR_SELECT; i < expr->arg_count && (expr->kind < EXPR_LT || expr->kind > EXPR_NE); i++)
+            if (float_in(binder, typing, expr->arg[i]))
+                return float_in(binder, typing, expr->arg[i]);
+        return NULL;
+    }
+}
+
+/* Remainders are of integers, as in C. */
+static void check_remainders(Binder *binder, const Typing *typing, const Expr *expr)
+{
+    for (int i = 0; i < expr->arg_count && !binder->failed; i++) {
+        const Expr *part = expr->kind == EXPR_MOD ? float_in(binder, typing, expr->arg[i]) : NULL;
+        if (part)
+            ERROR(binder, "%s: %% takes integers, and %s is floating-point; write x - y * floorf(x / y)", binder->def->name,
+                  part->kind == EXPR_ACCESS ? typing->rule->operands[part->index].name
+                  : part->spelling          ? part->spelling
+                                            : "an argument");
+        else
+            check_remainders(binder, typing, expr->arg[i]);
+    }
+}
+
+/* What the compiler inserts is made for its operands. */
+bool bind_check_dtypes(Binder *binder)
+{
+    Typing typing = binder_typing(binder);
+    if (typing.rule->kind == RULE_BODY)
+        check_remainders(binder, &typing, typing.rule->body);
+    for (int i = 0; i < typing.rule->equation_count; i++)
+        check_remainders(binder, &typing, typing.rule->equations[i].expr);
+    check_given(binder, &typing);
+    check_kernel(binder, &typing);
+    if (binder->def->at.file) {
+        check_open(binder, &typing);
+        check_integral(binder, &typing);
+    }
+    return !binder->failed;
+}
+
+/* ---- of operators ---- */
+
+static Typing op_typing(Arena *arena, const Op *op)
+{
+    int *access = arena_array(arena, int, op->operand_count + 1);
+    for (int k = 0; k < op->operand_count; k++)
+        access[k] = op->binding->operands[k].access;
+    return (Typing){op->def->rule, op->attrs, op->operands, access, op->operand_count};
+}
+
+DType op_result_dtype(Arena *arena, const Op *op, int result)
+{
+    Typing typing = op_typing(arena, op);
+    const Access *access = &op->def->rule->results[op->binding->results[result].access];
+    return element_dtype(&typing, &access->element);
+}
+
+bool op_operand_dtype(Arena *arena, const Op *op, int operand, DType *dtype)
+{
+    Typing typing = op_typing(arena, op);
+    const Access *access = access_of(&typing, operand);
+    if (access->element.kind == ELEMENT_FOLLOWS || access->element.kind == ELEMENT_INTEGER)
+        return false;
+    *dtype = element_dtype(&typing, &access->element);
+    return true;
+}

@@ -1,0 +1,491 @@
+#include "ir/text/parse.h"
+
+#include "ir/text/print.h"
+#include "cluster/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define uthash_malloc(size) arena_alloc(parser->arena, (size))
+#define uthash_free(pointer, size) ((void)(pointer))
+#include <uthash.h>
+
+typedef struct DefName {
+    const OpDef *def;
+    UT_hash_handle hh;
+} DefName;
+
+/* ---- definitions ---- */
+
+void remember_def(IrParser *parser, const OpDef *def)
+{
+    DefName *entry = arena_new(parser->arena, DefName);
+    entry->def = def;
+    HASH_ADD_KEYPTR(hh, parser->defs, def->name, strlen(def->name), entry);
+}
+
+static const OpDef *find_def(IrParser *parser, const char *name)
+{
+    DefName *entry;
+    HASH_FIND_STR(parser->defs, name, entry);
+    return entry ? entry->def : NULL;
+}
+
+const OpDef *parse_def_name(IrParser *parser)
+{
+    Position at = parser->lexer.token.at;
+    const char *name;
+    if (!parse_name(parser, &name))
+        return NULL;
+    const OpDef *def = find_def(parser, name);
+    if (!def)
+        diag_error(parser->diag, at, "the operator '%s' is not defined before this line", name);
+    return def;
+}
+
+/* Goes past the text up to `end`, which lies behind the current token. */
+static void skip_to(Lexer *lexer, const char *end)
+{
+    while (lexer->next < end && lexer->token.kind != TOKEN_END)
+        lex_next(lexer);
+}
+
+/* The next line as it stands, blanks at its ends left out; the current token is the end of the line before it. */
+static const char *raw_line(IrParser *parser, Position *at)
+{
+    Lexer *lexer = &parser->lexer;
+    const char *start = lexer->next + strspn(lexer->next, " \t");
+    size_t length = strcspn(start, "\n");
+    *at = (Position){lexer->at.file, lexer->at.line, lexer->at.column + (int)(start - lexer->next)};
+    do
+        lex_next(lexer);
+    while (lexer->token.kind != TOKEN_LINE && lexer->token.kind != TOKEN_END);
+    return arena_substring(parser->arena, start, length);
+}
+
+static bool parse_param_kind(IrParser *parser, ParamKind *kind)
+{
+    static const char *const kinds[] = {"tensor", "tensors", "int", "float", "shape", "dtype"};
+    for (int i = 0; i < 6; i++)
+        if (lex_take(&parser->lexer, kinds[i])) {
+            *kind = (ParamKind)i;
+            return true;
+        }
+    return parse_fail(parser, "tensor, tensors, int, float, shape or dtype");
+}
+
+static bool parse_params(IrParser *parser, OpDef *def)
+{
+    Array(OpParam) params = {0};
+    if (!lex_expect(&parser->lexer, "(", "after the operator's name"))
+        return false;
+    while (!lex_is(&parser->lexer, ")")) {
+        OpParam param;
+        if ((params.count && !lex_expect(&parser->lexer, ",", "between two parameters")) || !parse_param_kind(parser, &param.kind) ||
+            !parse_name(parser, &param.name))
+            return false;
+        array_push(parser->arena, &params, param);
+        def->attr_count += param.kind != PARAM_TENSOR && param.kind != PARAM_TENSORS;
+    }
+    lex_next(&parser->lexer);
+    def->params = params.at;
+    def->param_count = params.count;
+    return true;
+}
+
+static bool parse_def(IrParser *parser)
+{
+    OpDef *def = arena_new(parser->arena, OpDef);
+    Position name_at = parser->lexer.token.at, rule_at;
+    if (!parse_name(parser, &def->name) || !parse_params(parser, def) || !parse_position(parser, &def->at))
+        return false;
+    if (parser->lexer.token.kind != TOKEN_LINE)
+        return parse_fail(parser, "the end of the line");
+    const char *text = raw_line(parser, &rule_at);
+    def->rule = rule_parse(parser->arena, parser->diag, rule_at, text, def->params, def->param_count);
+    if (!def->rule)
+        return false;
+    const OpDef *own = module_def(parser->module, def);
+    if (own == parser->module->reshard_def)
+        return true;
+    if (own != def) {
+        diag_error(parser->diag, name_at, "the operator '%s' is defined twice", def->name);
+        return false;
+    }
+    remember_def(parser, def);
+    return true;
+}
+
+static bool parse_update(IrParser *parser)
+{
+    int64_t states;
+    parser->module->update = parse_def_name(parser);
+    if (!parser->module->update || !lex_expect(&parser->lexer, "states", "after the operator") || !parse_int(parser, &states))
+        return false;
+    parser->module->state_count = (int)states;
+    parser->module->clip = lex_take(&parser->lexer, "clip");
+    return states <= 4 || parse_fail(parser, "at most 4 states, before this");
+}
+
+static bool parse_reshard(IrParser *parser) { return (parser->module->reshard_def = parse_def_name(parser)) != NULL; }
+
+static bool parse_accumulate(IrParser *parser) { return (parser->module->accumulate_def = parse_def_name(parser)) != NULL; }
+
+static bool parse_microbatches(IrParser *parser) { return parse_int(parser, &parser->module->microbatches); }
+
+/* ---- the module's head ---- */
+
+/* The cluster file, which is read. */
+static bool parse_cluster(IrParser *parser, Module *module)
+{
+    if (!parse_string(parser, &module->cluster_file))
+        return false;
+    module->cluster = cluster_read(parser->arena, parser->diag, module->cluster_file);
+    return module->cluster != NULL;
+}
+
+static bool parse_head_marks(IrParser *parser, Module *module)
+{
+    int64_t next;
+    if (lex_take(&parser->lexer, "precision") && !parse_dtype(parser, &module->precision))
+        return false;
+    if (lex_take(&parser->lexer, "cluster") && !parse_cluster(parser, module))
+        return false;
+    module->remark_comm = lex_take(&parser->lexer, "remark_comm");
+    module->warn_implicit_reshard = lex_take(&parser->lexer, "warn_implicit_reshard");
+    if (!lex_expect(&parser->lexer, "next", "in the module's line") || !parse_int(parser, &next))
+        return false;
+    if (next < 0 || next > 1 << 28)
+        return parse_fail(parser, "a smaller number of values, before this");
+    parser->next_id = module->next_id = (int)next;
+    parser->values.at = arena_array(parser->arena, Value *, next + 1);
+    return parse_position(parser, &module->at);
+}
+
+static bool parse_module(IrParser *parser)
+{
+    const char *name;
+    Position at = parser->lexer.token.at;
+    if (parser->module)
+        return parse_fail(parser, "one module in the text");
+    if (!parse_string(parser, &name))
+        return false;
+    parser->head = at;
+    Module *module = parser->module = module_create(parser->arena, parser->diag, name);
+    remember_def(parser, module->reshard_def);
+    module->kind = lex_take(&parser->lexer, "infer") ? MODULE_INFER : MODULE_TRAIN;
+    if (module->kind == MODULE_TRAIN && !lex_expect(&parser->lexer, "train", "or 'infer' after the module's name"))
+        return false;
+    if (lex_take(&parser->lexer, "source") && !parse_string(parser, &module->source))
+        return false;
+    return parse_head_marks(parser, module);
+}
+
+/* From the word `strategy` to the line `end strategy`. */
+static bool parse_strategy(IrParser *parser, const Token *first)
+{
+    static const char closing[] = "end strategy";
+    StrategyList list = {0};
+    const char *end = strstr(first->start, closing);
+    if (!end)
+        return parse_fail(parser, "'end strategy' below");
+    end += strlen(closing);
+    StrategyText text = {first->at, arena_substring(parser->arena, first->start, (size_t)(end - first->start))};
+    if (!strategy_parse(parser->arena, parser->diag, &text, 1, NULL, NULL, &list) || !list.count)
+        return false;
+    parser->module->strategy = list.at[0];
+    skip_to(&parser->lexer, end);
+    lex_next(&parser->lexer);
+    return true;
+}
+
+/* ---- parameters, states, inputs ---- */
+
+static bool parse_init(IrParser *parser, Parameter *param)
+{
+    static const char *const names[] = {
+        [INIT_ZEROS] = "zeros", [INIT_CONSTANT] = "constant", [INIT_NORMAL] = "normal", [INIT_UNIFORM] = "uniform"};
+    if (!lex_expect(&parser->lexer, "init", "after the parameter's name"))
+        return false;
+    for (int i = 0; i < 4; i++)
+        if (lex_take(&parser->lexer, names[i])) {
+            param->init = (InitKind)i;
+            return i == INIT_ZEROS || parse_double(parser, &param->a);
+        }
+    return parse_fail(parser, "zeros, constant, normal or uniform");
+}
+
+/* %ID "name": a value of `kind`. */
+static Value *parse_named(IrParser *parser, ValueKind kind, int index)
+{
+    int id;
+    const char *name;
+    if (!parse_new_id(parser, &id) || !parse_string(parser, &name))
+        return NULL;
+    Value *value = ir_value(parser->module, kind, name, (Type){0}, (Position){0});
+    value->index = index;
+    define_value(parser, value, id);
+    return value;
+}
+
+static bool parse_param(IrParser *parser)
+{
+    Module *module = parser->module;
+    Parameter *param = arena_new(parser->arena, Parameter);
+    param->value = parse_named(parser, VALUE_PARAM, module->params.count);
+    if (!param->value || !parse_init(parser, param))
+        return false;
+    param->name = param->value->name;
+    param->no_decay = lex_take(&parser->lexer, "no_decay");
+    param->frozen = lex_take(&parser->lexer, "frozen");
+    param->shape = type_shape_text(parser->arena, param->value->type);
+    array_push(parser->arena, &module->params, param);
+    return lex_expect(&parser->lexer, ":", "before the type") && parse_value(parser, param->value);
+}
+
+/* The parameter whose value comes next. */
+static Parameter *parse_param_ref(IrParser *parser)
+{
+    Value *value;
+    if (!parse_ref(parser, &value))
+        return NULL;
+    if (value && value->kind == VALUE_PARAM && value->index < parser->module->params.count)
+        return parser->module->params.at[value->index];
+    parse_fail(parser, "a parameter before this");
+    return NULL;
+}
+
+static bool parse_state(IrParser *parser)
+{
+    Value *value = parse_named(parser, VALUE_STATE, 0);
+    if (!value || !lex_expect(&parser->lexer, "of", "after the state's name"))
+        return false;
+    Parameter *param = parse_param_ref(parser);
+    if (!param)
+        return false;
+    if (param->state_count == 4)
+        return parse_fail(parser, "at most 4 states a parameter, before this");
+    value->index = param->state_count;
+    param->states[param->state_count++] = value;
+    return lex_expect(&parser->lexer, ":", "before the type") && parse_value(parser, value);
+}
+
+static bool parse_input(IrParser *parser)
+{
+    Value *value = parse_named(parser, VALUE_INPUT, parser->module->inputs.count);
+    if (!value || !lex_expect(&parser->lexer, ":", "before the type") || !parse_value(parser, value))
+        return false;
+    array_push(parser->arena, &parser->module->inputs, value);
+    return true;
+}
+
+/* ---- gradients, frames ---- */
+
+static bool parse_gradient(IrParser *parser)
+{
+    parser->function = arena_new(parser->arena, Function);
+    return parse_string(parser, &parser->function->name);
+}
+
+static bool parse_argument(IrParser *parser)
+{
+    Value *value = NULL;
+    int id;
+    if (!parser->function)
+        return parse_fail(parser, "a line `gradient` before this");
+    if (!lex_take(&parser->lexer, "-")) {
+        if (!parse_new_id(parser, &id) || !lex_expect(&parser->lexer, ":", "before the type"))
+            return false;
+        value = ir_value(parser->module, VALUE_ARGUMENT, NULL, (Type){0}, (Position){0});
+        value->index = parser->function->params.count;
+        if (!parse_value(parser, value))
+            return false;
+        define_value(parser, value, id);
+    }
+    array_push(parser->arena, &parser->function->params, value);
+    return true;
+}
+
+static bool parse_return(IrParser *parser)
+{
+    Function *function = parser->function;
+    if (!function)
+        return parse_fail(parser, "a line `gradient` before this");
+    while (parser->lexer.token.kind != TOKEN_LINE && parser->lexer.token.kind != TOKEN_END) {
+        Value *value;
+        if ((function->returns.count && !lex_expect(&parser->lexer, ",", "between two values")) || !parse_ref(parser, &value))
+            return false;
+        array_push(parser->arena, &function->returns, value);
+    }
+    array_push(parser->arena, &parser->module->gradients, function);
+    parser->function = NULL;
+    return true;
+}
+
+static bool parse_frame(IrParser *parser)
+{
+    int64_t number, caller;
+    Frame *frame = arena_new(parser->arena, Frame);
+    if (!parse_int(parser, &number) || !parse_string(parser, &frame->function))
+        return false;
+    if (lex_take(&parser->lexer, "in")) {
+        if (!parse_int(parser, &caller))
+            return false;
+        if (caller < 0 || caller >= parser->frames.count)
+            return parse_fail(parser, "the number of a frame above, before this");
+        frame->caller = parser->frames.at[caller];
+    }
+    if (number != parser->frames.count)
+        return parse_fail(parser, "frames numbered in order");
+    array_push(parser->arena, &parser->frames, frame);
+    return parse_position(parser, &frame->at);
+}
+
+/* ---- what stands after the operators ---- */
+
+static bool parse_section(IrParser *parser)
+{
+    static const char *const names[] = {[SECTION_FORWARD] = "forward", [SECTION_BACKWARD] = "backward", [SECTION_UPDATE] = "update"};
+    for (int i = 0; i < 3; i++)
+        if (lex_take(&parser->lexer, names[i])) {
+            parser->section = (Section)i;
+            return true;
+        }
+    return parse_fail(parser, "forward, backward or update");
+}
+
+static bool parse_output(IrParser *parser)
+{
+    Output output;
+    if (!parse_string(parser, &output.name) || !parse_ref(parser, &output.value))
+        return false;
+    if (!output.value)
+        return parse_fail(parser, "a value");
+    array_push(parser->arena, &parser->module->outputs, output);
+    return true;
+}
+
+static bool parse_loss(IrParser *parser) { return parse_ref(parser, &parser->module->loss); }
+
+static bool parse_trained(IrParser *parser)
+{
+    Parameter *param = parse_param_ref(parser);
+    if (!param || !lex_expect(&parser->lexer, "gradient", "after the parameter") || !parse_ref(parser, &param->gradient) ||
+        !lex_expect(&parser->lexer, "updated", "after the gradient") || !parse_ref(parser, &param->updated))
+        return false;
+    for (int i = 0; i < param->state_count; i++)
+        if (!lex_expect(&parser->lexer, ",", "before a state's new value") || !parse_ref(parser, &param->states_updated[i]))
+            return false;
+    return true;
+}
+
+/* ---- lines ---- */
+
+typedef struct LineForm {
+    const char *word;
+    bool (*parse)(IrParser *parser);
+} LineForm;
+
+static const LineForm forms[] = {{"module", parse_module},
+                                 {"op", parse_def},
+                                 {"update", parse_update},
+                                 {"reshard", parse_reshard},
+                                 {"microbatches", parse_microbatches},
+                                 {"accumulate", parse_accumulate},
+                                 {"param", parse_param},
+                                 {"state", parse_state},
+                                 {"input", parse_input},
+                                 {"gradient", parse_gradient},
+                                 {"argument", parse_argument},
+                                 {"return", parse_return},
+                                 {"frame", parse_frame},
+                                 {"binding", parse_binding},
+                                 {"section", parse_section},
+                                 {"output", parse_output},
+                                 {"loss", parse_loss},
+                                 {"trained", parse_trained},
+                                 {"role", parse_role_line},
+                                 {"offsets", parse_role_line},
+                                 {"scratch", parse_role_line},
+                                 {"plans", parse_role_line}};
+
+static bool parse_line(IrParser *parser)
+{
+    Lexer *lexer = &parser->lexer;
+    Token first = lexer->token;
+    if (!parser->module && !lex_is(lexer, "module"))
+        return parse_fail(parser, "'module'");
+    if (lex_is(lexer, "%"))
+        return parse_op(parser);
+    if (lex_is(lexer, "strategy"))
+        return parse_strategy(parser, &first);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (lex_is(lexer, forms[i].word)) {
+            if (forms[i].parse != parse_role_line)
+                lex_next(lexer);
+            return forms[i].parse(parser);
+        }
+    return parse_fail(parser, "a line of a module");
+}
+
+static void skip_line(Lexer *lexer)
+{
+    while (lexer->token.kind != TOKEN_LINE && lexer->token.kind != TOKEN_END)
+        lex_next(lexer);
+}
+
+/* Whether the storage that a value takes is in the end that of another value. */
+static bool storage_ends(const IrParser *parser, const Value *value)
+{
+    int steps = 0;
+    while (value->storage && steps++ <= parser->storages.count)
+        value = value->storage;
+    return !value->storage;
+}
+
+static void fix_storages(IrParser *parser)
+{
+    for (int i = 0; i < parser->storages.count; i++) {
+        const StorageFix *fix = &parser->storages.at[i];
+        if (fix->storage < 0 || fix->storage >= parser->next_id || !parser->values.at[fix->storage])
+            diag_error(parser->diag, fix->at, "%%%d is not made in this module", fix->storage);
+        else
+            fix->value->storage = parser->values.at[fix->storage];
+    }
+    for (int i = 0; i < parser->storages.count; i++)
+        if (!storage_ends(parser, parser->storages.at[i].value))
+            diag_error(parser->diag, parser->storages.at[i].at, "this storage is nobody's own");
+}
+
+static void check_functions(IrParser *parser)
+{
+    if (parser->function)
+        diag_error(parser->diag, parser->lexer.token.at, "the gradient \"%s\" has no line `return`", parser->function->name);
+}
+
+Module *ir_parse(Arena *arena, Diag *diag, const char *file, const char *text)
+{
+    IrParser parser = {.arena = arena, .diag = diag};
+    int before = diag_errors(diag);
+    diag_source(diag, file, text);
+    lex_begin(&parser.lexer, arena, diag, (Position){file, 1, 1}, text, true);
+    parser.lexer.dotted = true;
+    while (parser.lexer.token.kind != TOKEN_END && diag_errors(diag) - before < DIAG_MOST) {
+        if (parser.lexer.token.kind == TOKEN_LINE) {
+            lex_next(&parser.lexer);
+            continue;
+        }
+        if (parse_line(&parser) && parser.lexer.token.kind != TOKEN_LINE && parser.lexer.token.kind != TOKEN_END)
+            parse_fail(&parser, "the end of the line");
+        skip_line(&parser.lexer);
+    }
+    check_functions(&parser);
+    fix_storages(&parser);
+    if (!parser.module && diag_errors(diag) == before)
+        diag_error(diag, parser.lexer.token.at, "expected a module");
+    if (diag_errors(diag) > before)
+        return NULL;
+    parser.module->next_id = parser.next_id;
+    ir_number(parser.module);
+    return ir_verify_text(parser.module, parser.head) ? parser.module : NULL;
+}

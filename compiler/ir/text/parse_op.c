@@ -1,0 +1,321 @@
+#include "ir/text/parse.h"
+
+#include <string.h>
+
+typedef Array(Value *) Values;
+
+/* ---- refined bindings ---- */
+
+/* number(dims)/written_rank */
+static bool parse_access(IrParser *parser, BoundAccess *access)
+{
+    Lexer *lexer = &parser->lexer;
+    Array(BoundDim) dims = {0};
+    int64_t number;
+    if (!parse_int(parser, &number) || !lex_expect(lexer, "(", "after the access"))
+        return false;
+    access->access = (int)number;
+    while (!lex_is(lexer, ")")) {
+        Array(int) factors = {0};
+        BoundDim dim = {.written = dims.count};
+        if (dims.count && !lex_expect(lexer, ",", "between two dimensions"))
+            return false;
+        while (lexer->token.kind == TOKEN_NUMBER) {
+            if (!parse_int(parser, &number))
+                return false;
+            array_push(parser->arena, &factors, (int)number);
+        }
+        if (lex_take(lexer, "/")) {
+            if (!parse_int(parser, &number))
+                return false;
+            dim.written = (int)number;
+        }
+        dim.count = factors.count;
+        dim.factors = factors.at;
+        array_push(parser->arena, &dims, dim);
+        if (lexer->token.kind == TOKEN_LINE || lexer->token.kind == TOKEN_END)
+            return parse_fail(parser, "')'");
+    }
+    lex_next(lexer);
+    access->rank = access->written_rank = dims.count;
+    access->dims = dims.at;
+    if (lex_take(lexer, "/")) {
+        if (!parse_int(parser, &number))
+            return false;
+        access->written_rank = (int)number;
+    }
+    return true;
+}
+
+typedef Array(BoundAccess) Accesses;
+
+static bool parse_accesses(IrParser *parser, Accesses *accesses)
+{
+    while (parser->lexer.token.kind == TOKEN_NUMBER) {
+        BoundAccess access = {0};
+        if (!parse_access(parser, &access))
+            return false;
+        array_push(parser->arena, accesses, access);
+    }
+    return true;
+}
+
+static bool parse_factors(IrParser *parser, Binding *binding)
+{
+    Lexer *lexer = &parser->lexer;
+    Array(BoundFactor) factors = {0};
+    if (!lex_expect(lexer, "[", "before the factors"))
+        return false;
+    while (!lex_is(lexer, "]")) {
+        int64_t factor, extent;
+        if ((factors.count && !lex_expect(lexer, ",", "between two factors")) || !parse_int(parser, &factor) ||
+            !lex_expect(lexer, ":", "after the factor") || !parse_int(parser, &extent))
+            return false;
+        array_push(parser->arena, &factors, (BoundFactor){(int)factor, extent});
+    }
+    lex_next(lexer);
+    binding->factor_count = factors.count;
+    binding->factors = factors.at;
+    return true;
+}
+
+/* The factors that the accesses name must be there. */
+static bool check_binding(IrParser *parser, const Binding *binding)
+{
+    for (int i = 0; i < binding->operand_count + binding->result_count; i++) {
+        const BoundAccess *access = i < binding->operand_count ? &binding->operands[i] : &binding->results[i - binding->operand_count];
+        for (int d = 0; d < access->rank; d++)
+            for (int k = 0; k < access->dims[d].count; k++)
+                if (access->dims[d].factors[k] < 0 || access->dims[d].factors[k] >= binding->factor_count)
+                    return parse_fail(parser, "only factors that the binding lists, before this");
+    }
+    return true;
+}
+
+bool parse_binding(IrParser *parser)
+{
+    int64_t number;
+    Binding *binding = arena_new(parser->arena, Binding);
+    Accesses operands = {0}, results = {0};
+    if (!parse_int(parser, &number) || !parse_def_name(parser) || !parse_factors(parser, binding) || !parse_accesses(parser, &operands) ||
+        !lex_expect(&parser->lexer, "->", "between operands and results") || !parse_accesses(parser, &results))
+        return false;
+    binding->operand_count = operands.count;
+    binding->operands = operands.at;
+    binding->result_count = results.count;
+    binding->results = results.at;
+    if (number != parser->bindings.count)
+        return parse_fail(parser, "bindings numbered in order");
+    array_push(parser->arena, &parser->bindings, binding);
+    return check_binding(parser, binding);
+}
+
+/* ---- operators ---- */
+
+static bool parse_shape(IrParser *parser, Attr *attr)
+{
+    Array(int64_t) ints = {0};
+    if (!lex_expect(&parser->lexer, "[", "before the extents"))
+        return false;
+    while (!lex_is(&parser->lexer, "]")) {
+        int64_t extent;
+        if ((ints.count && !lex_expect(&parser->lexer, ",", "between two extents")) || !parse_int(parser, &extent))
+            return false;
+        array_push(parser->arena, &ints, extent);
+    }
+    lex_next(&parser->lexer);
+    attr->count = ints.count;
+    attr->ints = ints.at;
+    return true;
+}
+
+static bool parse_dtype_attr(IrParser *parser, Attr *attr)
+{
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (lex_take(&parser->lexer, dtype_name((DType)i))) {
+            attr->i = i;
+            return true;
+        }
+    return parse_fail(parser, "an element type");
+}
+
+static bool parse_attr(IrParser *parser, ParamKind kind, Attr *attr)
+{
+    switch (kind) {
+    case PARAM_FLOAT: return parse_double(parser, &attr->f);
+    case PARAM_SHAPE: return parse_shape(parser, attr);
+    case PARAM_DTYPE: return parse_dtype_attr(parser, attr);
+    default: return parse_int(parser, &attr->i);
+    }
+}
+
+static bool parse_attrs(IrParser *parser, const OpDef *def, Attr *attrs)
+{
+    if (!def->attr_count)
+        return true;
+    if (!lex_expect(&parser->lexer, "{", "before the arguments"))
+        return false;
+    for (int i = 0, next = 0; i < def->param_count; i++) {
+        ParamKind kind = def->params[i].kind;
+        if (kind == PARAM_TENSOR || kind == PARAM_TENSORS)
+            continue;
+        if ((next && !lex_expect(&parser->lexer, ",", "between two arguments")) || !parse_attr(parser, kind, &attrs[next++]))
+            return false;
+    }
+    return lex_expect(&parser->lexer, "}", "after the arguments");
+}
+
+/* What an operator's line says between its arguments and the colon. */
+typedef struct Marks {
+    const Binding *binding;
+    const Function *gradient;
+    const char *tower, *scope;
+    int64_t layer;
+    bool recompute;
+    Turn turn;
+    const Frame *frames;
+    Position at;
+} Marks;
+
+/* The object with the number that follows, out of `count`. */
+static bool parse_index(IrParser *parser, int count, int64_t *number)
+{
+    if (!parse_int(parser, number))
+        return false;
+    return (*number >= 0 && *number < count) || parse_fail(parser, "a number that stands before, before this");
+}
+
+static bool parse_mark(IrParser *parser, Marks *marks, bool *done)
+{
+    Lexer *lexer = &parser->lexer;
+    int64_t number = 0;
+    bool good = true;
+    if (lex_take(lexer, "binding")) {
+        if ((good = parse_index(parser, parser->bindings.count, &number)))
+            marks->binding = parser->bindings.at[number];
+    } else if (lex_take(lexer, "gradient")) {
+        if ((good = parse_index(parser, parser->module->gradients.count, &number)))
+            marks->gradient = parser->module->gradients.at[number];
+    } else if (lex_take(lexer, "from")) {
+        if ((good = parse_index(parser, parser->frames.count, &number)))
+            marks->frames = parser->frames.at[number];
+    } else if (lex_take(lexer, "tower")) {
+        good = parse_string(parser, &marks->tower);
+    } else if (lex_take(lexer, "scope")) {
+        good = parse_string(parser, &marks->scope);
+    } else if (lex_take(lexer, "layer")) {
+        good = parse_int(parser, &marks->layer);
+    } else if (lex_take(lexer, "recompute")) {
+        marks->recompute = true;
+    } else if (lex_take(lexer, "turn")) {
+        marks->turn = lex_take(lexer, "each") ? TURN_EACH : TURN_AFTER;
+        good = marks->turn == TURN_EACH || lex_expect(lexer, "after", "or 'each' after 'turn'");
+    } else {
+        *done = true;
+    }
+    return good;
+}
+
+static bool parse_marks(IrParser *parser, Marks *marks)
+{
+    *marks = (Marks){.layer = -1};
+    for (bool done = false; !done;)
+        if (!parse_mark(parser, marks, &done))
+            return false;
+    return parse_position(parser, &marks->at);
+}
+
+/* The operator as a pass has refined it: types come from the text. */
+static Op *refined_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs, const Marks *marks)
+{
+    Arena *arena = parser->arena;
+    Op *op = arena_new(arena, Op);
+    *op = (Op){.def = def,
+               .attrs = arena_copy(arena, attrs, sizeof *attrs * (size_t)def->attr_count),
+               .binding = marks->binding,
+               .operand_count = operands->count,
+               .result_count = def->rule->result_count,
+               .operands = operands->at,
+               .results = arena_array(arena, Value *, def->rule->result_count)};
+    for (int i = 0; i < op->result_count; i++) {
+        op->results[i] = ir_value(parser->module, VALUE_RESULT, NULL, (Type){0}, marks->at);
+        op->results[i]->def = op;
+        op->results[i]->index = i;
+    }
+    return op;
+}
+
+static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs, const Marks *marks)
+{
+    Op *op = marks->binding ? refined_op(parser, def, operands, attrs, marks)
+                            : ir_op(parser->module, def, operands->at, operands->count, attrs, marks->at);
+    if (!op)
+        return NULL;
+    op->gradient = marks->gradient;
+    op->section = parser->section;
+    op->at = marks->at;
+    op->frames = marks->frames;
+    op->scope = marks->scope;
+    op->tower = marks->tower;
+    op->layer = (int)marks->layer;
+    op->recompute = marks->recompute;
+    op->turn = marks->turn;
+    return op;
+}
+
+static bool parse_operands(IrParser *parser, Values *operands)
+{
+    if (!lex_expect(&parser->lexer, "(", "after the operator"))
+        return false;
+    while (!lex_is(&parser->lexer, ")")) {
+        Value *value;
+        if ((operands->count && !lex_expect(&parser->lexer, ",", "between two operands")) || !parse_ref(parser, &value))
+            return false;
+        array_push(parser->arena, operands, value);
+    }
+    lex_next(&parser->lexer);
+    return true;
+}
+
+static bool parse_results(IrParser *parser, Op *op, const int *ids, int count)
+{
+    if (count != op->result_count)
+        return parse_fail(parser, "as many results as the rule has, before this");
+    for (int i = 0; i < count; i++) {
+        if (!lex_expect(&parser->lexer, i ? "," : ":", "before the type of a result") || !parse_value(parser, op->results[i]))
+            return false;
+        define_value(parser, op->results[i], ids[i]);
+    }
+    return true;
+}
+
+bool parse_op(IrParser *parser)
+{
+    enum { RESULTS_MOST = 16 };
+    int ids[RESULTS_MOST], count = 0;
+    Position at = parser->lexer.token.at;
+    Values operands = {0};
+    Marks marks;
+    do {
+        if (count == RESULTS_MOST)
+            return parse_fail(parser, "fewer results");
+        if (!parse_new_id(parser, &ids[count++]))
+            return false;
+    } while (lex_take(&parser->lexer, ","));
+    if (!lex_expect(&parser->lexer, "=", "after the results"))
+        return false;
+    const OpDef *def = parse_def_name(parser);
+    if (!def)
+        return false;
+    Attr *attrs = arena_array(parser->arena, Attr, def->attr_count + 1);
+    if (!parse_operands(parser, &operands) || !parse_attrs(parser, def, attrs) || !parse_marks(parser, &marks))
+        return false;
+    Op *op = make_op(parser, def, &operands, attrs, &marks);
+    if (!op || !parse_results(parser, op, ids, count) || !ir_verify_op(parser->module, op, at))
+        return false;
+    if (parser->function)
+        array_push(parser->arena, &parser->function->ops, op);
+    else
+        array_push(parser->arena, &parser->module->ops, op);
+    return true;
+}

@@ -1,0 +1,49 @@
+/* The IR's text form. print.c writes the module, print_op.c operators and values; parse.c and parse_op.c read them back.
+ *
+ *     module "gpt_loss" train source "gpt.c" @12:1 next 120
+ *     op ht_linear(tensor x, tensor w, tensor bias) @"ops.h":18:1
+ *         y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
+ *     param %0 "h0.up.w" init normal 0.02 : f32[1024, 256] dims(ffn, embed) @14:19
+ *     input %1 "tokens" : i32[16, 128]
+ *     forward
+ *       %12 = ht_linear(%3, %0, -) layer 0 scope "h0" from 2 @42:10 : f32[16, 128, 1024] "h" dims(batch, seq, ffn) layout<[0-3]{2:4}>
+ *     loss %40
+ *
+ * A position without a file is in the module's source. What several operators share (calls that led there, bindings that a pass has
+ * refined) stands once, numbered.
+ */
+#ifndef IR_TEXT_PRINT_H
+#define IR_TEXT_PRINT_H
+
+#include "ir/ir.h"
+
+/* What is printed so far: which objects have numbers. */
+typedef struct Printer {
+    Text *out;
+    Arena *scratch;
+    const Module *module;
+    struct NumberEntry *frames, *bindings, *gradients; // by pointer
+    struct TextEntry *texts;                           // frames and bindings by what they print as
+    int frame_count, binding_count;
+} Printer;
+
+/* The number of a frame, of a refined binding (-1: it is what ir_bind gives) and of a gradient; frames and bindings are printed when they
+ * get one. */
+int print_frame(Printer *printer, const Frame *frame);
+int print_binding(Printer *printer, const Op *op);
+int print_gradient_number(Printer *printer, const Function *function);
+
+/* Numbers all that the operators refer to, so that it stands before them. */
+void print_references(Printer *printer, const Op *op);
+
+void print_quoted(Text *out, const char *string);
+void print_number(Text *out, double number);
+void print_position(Printer *printer, Position at);
+void print_type(Text *out, Type type);
+void print_ref(Text *out, const Value *value);
+
+/* What stands behind the colon: type, name, dims and so on; the position where it differs from `known`. */
+void print_value(Printer *printer, const Value *value, bool named, Position known);
+void print_op(Printer *printer, const Op *op);
+
+#endif

@@ -1,0 +1,389 @@
+#include "passes/deduce/assign.h"
+#include "passes/deduce/price.h"
+
+#include <string.h>
+
+static const double BYTES_A_FLOP = 0.02; // what repeating one operation costs, in bytes received
+
+/* ---- factors ---- */
+
+/* The dimension of an access that bound factor f is; -1 when it has none. */
+static int factor_dim(const BoundAccess *access, int f)
+{
+    for (int d = 0; d < access->rank; d++)
+        if (access->dims[d].count == 1 && access->dims[d].factors[0] == f)
+            return d;
+    return -1;
+}
+
+/* The name of a bound factor: that of any dimension that it is. */
+static const char *factor_name(const Op *op, int f)
+{
+    const char *name = NULL;
+    for (int k = 0; !name && k < op->result_count; k++) {
+        int d = factor_dim(&op->binding->results[k], f);
+        name = d >= 0 && op->results[k]->dims ? op->results[k]->dims[d] : NULL;
+    }
+    for (int k = 0; !name && k < op->operand_count; k++) {
+        int d = op->operands[k] ? factor_dim(&op->binding->operands[k], f) : -1;
+        name = d >= 0 && op->operands[k]->dims ? op->operands[k]->dims[d] : NULL;
+    }
+    return name;
+}
+
+static bool all_results_have(const Op *op, int f)
+{
+    for (int k = 0; k < op->result_count; k++)
+        if (factor_dim(&op->binding->results[k], f) < 0)
+            return false;
+    return true;
+}
+
+/* Whether a tensor has a dimension that no factor may cut, because a merged dimension does not nest with the rest of the model. */
+static bool has_opaque(const Op *op)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)
+            if (!op->binding->operands[k].dims[d].count)
+                return true;
+    for (int k = 0; k < op->result_count; k++)
+        for (int d = 0; d < op->binding->results[k].rank; d++)
+            if (!op->binding->results[k].dims[d].count)
+                return true;
+    return false;
+}
+
+/* Whether factor `factor` of the rule is merged with others in some dimension. */
+static bool is_merged(const Rule *rule, int factor)
+{
+    for (int k = 0; k < rule->operand_count + rule->result_count; k++) {
+        const Access *access = k < rule->operand_count ? &rule->operands[k] : &rule->results[k - rule->operand_count];
+        for (int d = 0; d < access->dim_count; d++)
+            for (int i = 0; access->dims[d].count > 1 && i < access->dims[d].count; i++)
+                if (access->dims[d].factors[i] == factor)
+                    return true;
+    }
+    return false;
+}
+
+/* Whether bound factor f goes on inside a dimension that its kernel sees as one: a piece of it would not be a range of that dimension. */
+static bool is_inner(const Value *value, const BoundAccess *access, int f)
+{
+    int d = value ? factor_dim(access, f) : -1;
+    return d > 0 && access->dims[d - 1].written == access->dims[d].written && value->micro != d;
+}
+
+/* Whether a cut of bound factor f leaves a kernel that is told where its piece starts with a range. */
+static bool keeps_range(const Op *op, int f)
+{
+    if (!op->def->rule->factors[op->binding->factors[f].factor].offset)
+        return true;
+    for (int k = 0; k < op->operand_count; k++)
+        if (is_inner(op->operands[k], &op->binding->operands[k], f))
+            return false;
+    for (int k = 0; k < op->result_count; k++)
+        if (is_inner(op->results[k], &op->binding->results[k], f))
+            return false;
+    return true;
+}
+
+/* Whether the rule lets bound factor f be cut. */
+static bool may_cut(const Op *op, int f)
+{
+    const Rule *rule = op->def->rule;
+    int factor = op->binding->factors[f].factor;
+    if (rule->kind == RULE_VIEW || factor < 0)
+        return all_results_have(op, f) && factor_dim(&op->binding->operands[0], f) >= 0;
+    if (rule->factors[factor].replicate || (is_merged(rule, factor) && has_opaque(op)) || !keeps_range(op, f))
+        return false;
+    return all_results_have(op, f) || rule->factors[factor].reduction != REDUCE_NONE;
+}
+
+/* ---- prices ---- */
+
+const Version *cheapest_version(const Mesh *mesh, const Version *versions, const Spread *to, double *price)
+{
+    const Version *best = NULL;
+    for (const Version *version = versions; version; version = version->next) {
+        double own = (double)type_elements(version->value->type) * dtype_size(version->value->type.dtype);
+        if (version->known)
+            own = spread_equal(mesh, &version->spread, to) ? -1 : price_conversion(mesh, version->value, &version->spread, to);
+        if (!best || own < *price) {
+            best = version;
+            *price = own;
+        }
+    }
+    if (best && *price < 0)
+        *price = 0;
+    return best;
+}
+
+/* ---- what an assignment means ---- */
+
+static void cut_access(const Mesh *mesh, const Assignment *assignment, const BoundAccess *access, Spread *spread)
+{
+    for (int i = 0; i < assignment->order_count; i++) {
+        int a = assignment->order[i], d = factor_dim(access, assignment->factor[a]);
+        if (d >= 0)
+            spread_cut(mesh, spread, a, d);
+    }
+}
+
+/* What operand k is over the axis, for passing partial sums: a sum, a scalar that one holder could keep, or neither. */
+typedef enum Part { PART_NO, PART_SCALAR, PART_SUM } Part;
+
+static Part part_of(const Op *op, Version *const *versions, int k, int axis)
+{
+    if (!versions[k]->known)
+        return PART_NO;
+    if (versions[k]->spread.at[axis] == SPREAD_SUM)
+        return PART_SUM;
+    return op->operands[k]->type.rank == 0 && versions[k]->spread.at[axis] == SPREAD_DUP ? PART_SCALAR : PART_NO;
+}
+
+/* The linear group whose operands are partial sums over the axis, or scalars beside at least one that is; 0 when there is none. */
+static int partial_group(const Op *op, Version *const *versions, int axis)
+{
+    int group[64] = {0};
+    if (op->def->rule->kind == RULE_VIEW)
+        group[0] = 1;
+    else if (op->def->rule->operand_count <= 64)
+        rule_linear(op->def->rule, group);
+    for (int g = 1; g <= 64; g++) {
+        int members = 0, sums = 0, scalars = 0;
+        for (int k = 0; k < op->operand_count; k++)
+            if (op->operands[k] && group[op->binding->operands[k].access] == g) {
+                Part part = part_of(op, versions, k, axis);
+                members++;
+                sums += part == PART_SUM;
+                scalars += part == PART_SCALAR;
+            }
+        if (sums && members == sums + scalars)
+            return g;
+    }
+    return 0;
+}
+
+static bool in_group(const Op *op, int k, int wanted)
+{
+    int group[64] = {0};
+    if (op->def->rule->kind == RULE_VIEW)
+        return wanted == 1;
+    rule_linear(op->def->rule, group);
+    return group[op->binding->operands[k].access] == wanted;
+}
+
+Spread assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k)
+{
+    Spread spread = spread_whole();
+    cut_access(mesh, assignment, &op->binding->operands[k], &spread);
+    for (int a = 0; a < mesh->axis_count; a++)
+        if (assignment->factor[a] <= ASSIGN_PASS && in_group(op, k, ASSIGN_PASS + 1 - assignment->factor[a]))
+            spread.at[a] = SPREAD_SUM;
+    return spread;
+}
+
+Spread assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k)
+{
+    Spread spread = spread_whole();
+    const BoundAccess *access = &op->binding->results[k];
+    cut_access(mesh, assignment, access, &spread);
+    for (int a = 0; a < mesh->axis_count; a++) {
+        int f = assignment->factor[a];
+        if (f <= ASSIGN_PASS)
+            spread.at[a] = SPREAD_SUM;
+        else if (f >= 0 && factor_dim(access, f) < 0)
+            spread.at[a] = op->def->rule->factors[op->binding->factors[f].factor].reduction == REDUCE_MAX ? SPREAD_MAX : SPREAD_SUM;
+    }
+    return spread;
+}
+
+static void put(Assignment *assignment, int axis, int factor)
+{
+    assignment->factor[axis] = factor;
+    if (factor >= 0)
+        assignment->order[assignment->order_count++] = axis;
+}
+
+static void take_back(Assignment *assignment, int axis)
+{
+    if (assignment->factor[axis] >= 0)
+        assignment->order_count--;
+    assignment->factor[axis] = ASSIGN_NONE;
+}
+
+/* Operations of the whole call over the axes that cut it. */
+static double work(const Mesh *mesh, const Op *op, const Assignment *assignment)
+{
+    double flops = 1;
+    for (int f = 0; f < op->binding->factor_count; f++)
+        flops *= (double)op->binding->factors[f].extent;
+    for (int i = 0; i < assignment->order_count; i++)
+        flops /= mesh->axis[assignment->order[i]].count;
+    return flops;
+}
+
+/* Where result k, made as `made`, goes next: a gradient to its parameter's states, another partial sum to its total. */
+static Spread next_spread(const Mesh *mesh, const Op *op, int k, Spread made)
+{
+    if (mesh->gradient && mesh->gradient[op->results[k]->id])
+        return *mesh->gradient[op->results[k]->id];
+    for (int a = 0; a < mesh->axis_count; a++)
+        if (made.at[a] < SPREAD_DUP)
+            made.at[a] = SPREAD_DUP;
+    return made;
+}
+
+/* The price of an assignment: conversions of the operands, reductions of the results still to come, arithmetic. */
+static double price_of(const Mesh *mesh, const Op *op, Version *const *versions, const Assignment *assignment)
+{
+    double total = work(mesh, op, assignment) * BYTES_A_FLOP;
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k]) {
+            Spread need = assignment_operand(mesh, op, assignment, k);
+            double price = 0;
+            cheapest_version(mesh, versions[k], &need, &price);
+            total += price;
+        }
+    for (int k = 0; k < op->result_count; k++) {
+        Spread made = assignment_result(mesh, op, assignment, k), next = next_spread(mesh, op, k, made);
+        total += price_conversion(mesh, op->results[k], &made, &next);
+    }
+    return total;
+}
+
+/* ---- the choice ---- */
+
+/* Axes that split rules give a factor of this operator. */
+static void assign_named(Mesh *mesh, const Op *op, Assignment *assignment)
+{
+    for (int i = 0; i < mesh->rules.count; i++) {
+        MeshRule *rule = &mesh->rules.at[i];
+        if (assignment->factor[rule->axis] >= 0)
+            continue;
+        for (int f = 0; f < op->binding->factor_count; f++) {
+            const char *name = factor_name(op, f);
+            if (!name || strcmp(name, rule->dim))
+                continue;
+            if (may_cut(op, f)) {
+                put(assignment, rule->axis, f);
+                rule->used = true;
+                break;
+            }
+            rule->refused = op;
+        }
+    }
+}
+
+/* Whether an operand exists cut by this axis along bound factor f. */
+static bool already_cut(const Op *op, Version *const *versions, int axis, int f)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        for (const Version *version = versions[k]; op->operands[k] && version; version = version->next)
+            if (version->known && version->spread.at[axis] >= 0 && factor_dim(&op->binding->operands[k], f) == version->spread.at[axis])
+                return true;
+    return false;
+}
+
+/* What a free axis may do. */
+typedef struct Candidates {
+    int axis, count;
+    int *factor; // as in an assignment; the first is ASSIGN_NONE
+} Candidates;
+
+enum { MOST_TOGETHER = 4096 }; // assignments that are compared at once
+
+/* The search for the cheapest assignment of some axes, the others being given. */
+typedef struct Search {
+    const Mesh *mesh;
+    const Op *op;
+    Version *const *versions;
+    Candidates free[MESH_MOST]; // of the free axes, in order
+    Assignment at, best;
+    double least; // price of the best so far; below 0 before there is one
+} Search;
+
+static Candidates candidates_of(const Search *search, int axis)
+{
+    const Op *op = search->op;
+    int group = partial_group(op, search->versions, axis);
+    Candidates candidates = {.axis = axis, .factor = arena_array(search->mesh->arena, int, op->binding->factor_count + 2)};
+    candidates.factor[candidates.count++] = ASSIGN_NONE;
+    if (group)
+        candidates.factor[candidates.count++] = ASSIGN_PASS + 1 - group;
+    for (int f = 0; f < op->binding->factor_count; f++)
+        if (may_cut(op, f) && already_cut(op, search->versions, axis, f))
+            candidates.factor[candidates.count++] = f;
+    return candidates;
+}
+
+static int count_passes(const Mesh *mesh, const Assignment *assignment)
+{
+    int count = 0;
+    for (int a = 0; a < mesh->axis_count; a++)
+        count += assignment->factor[a] <= ASSIGN_PASS;
+    return count;
+}
+
+/* Of two assignments of one price: whether the second lets more sums pass through to where they are added up at once. */
+static bool passes_more(const Search *search)
+{
+    const Value *result = search->op->results[0];
+    return (result->type.rank == 0 || result->micro == MICRO_SUM) &&
+           count_passes(search->mesh, &search->at) > count_passes(search->mesh, &search->best);
+}
+
+static void compare_assignment(Search *search)
+{
+    const double rounding = 1e-12;
+    double price = price_of(search->mesh, search->op, search->versions, &search->at), margin = rounding * search->least;
+    bool equal = search->least >= 0 && price <= search->least + margin && price >= search->least - margin;
+    if (search->least >= 0 && (equal ? !passes_more(search) : price > search->least))
+        return;
+    search->least = price;
+    search->best = search->at;
+}
+
+/* Compares all assignments of the free axes from `first` to before `last`. */
+static void search_axes(Search *search, int first, int last)
+{
+    if (first == last) {
+        compare_assignment(search);
+        return;
+    }
+    const Candidates *candidates = &search->free[first];
+    for (int i = 0; i < candidates->count; i++) {
+        put(&search->at, candidates->axis, candidates->factor[i]);
+        search_axes(search, first + 1, last);
+        take_back(&search->at, candidates->axis);
+    }
+}
+
+/* Free axes get the cheapest assignment; of many axes, as many at a time as can be compared together. */
+static void assign_by_price(const Mesh *mesh, const Op *op, Version *const *versions, Assignment *assignment)
+{
+    Search search = {.mesh = mesh, .op = op, .versions = versions, .at = *assignment};
+    int count = 0;
+    for (int a = 0; a < mesh->axis_count; a++)
+        if (assignment->factor[a] == ASSIGN_NONE && mesh->axis[a].count > 1)
+            search.free[count++] = candidates_of(&search, a);
+    for (int first = 0, last; first < count; first = last) {
+        int together = 1;
+        for (last = first; last < count && (last == first || together * search.free[last].count <= MOST_TOGETHER); last++)
+            together *= search.free[last].count;
+        search.least = -1;
+        search_axes(&search, first, last);
+        search.at = search.best;
+    }
+    *assignment = search.at;
+}
+
+Assignment assign_axes(Mesh *mesh, const Op *op, Version *const *versions)
+{
+    Assignment assignment = {.order_count = 0};
+    for (int a = 0; a < MESH_MOST; a++)
+        assignment.factor[a] = ASSIGN_NONE;
+    assign_named(mesh, op, &assignment);
+    assign_by_price(mesh, op, versions, &assignment);
+    return assignment;
+}

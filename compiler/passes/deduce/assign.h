@@ -1,0 +1,40 @@
+/* Which axis cuts which factor of an operator: the heart of deduction.
+ *
+ * Split rules decide first, in their order, wherever the operator's rule allows. What they leave open is decided by price: an axis stays on
+ * a factor that an operand is already cut by, passes a partial sum through a linear operator, or leaves the operator undivided, whichever
+ * moves the fewest bytes, counting repeated arithmetic.
+ */
+#ifndef PASSES_DEDUCE_ASSIGN_H
+#define PASSES_DEDUCE_ASSIGN_H
+
+#include "passes/place/mesh.h"
+
+/* A form in which a value exists: itself, or what a conversion made of it. `known` is false for layouts that are no spread of the mesh. */
+typedef struct Version Version;
+struct Version {
+    Value *value;
+    bool known;
+    Spread spread;
+    Version *next;
+};
+
+enum { ASSIGN_NONE = -1, ASSIGN_PASS = -2 };
+
+/* For every axis the bound factor that it cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g when partial sums pass through the operands of linear
+ * group g (1, 2, ...); `order` lists the axes that cut, the first major. */
+typedef struct Assignment {
+    int factor[MESH_MOST];
+    int order[MESH_MOST], order_count;
+} Assignment;
+
+/* Chooses; `versions` gives for each operand in what forms it exists (NULL for absent ones). Marks the mesh's rules as used or refused. */
+Assignment assign_axes(Mesh *mesh, const Op *op, Version *const *versions);
+
+/* What operand or result k must be, or is, under an assignment. */
+Spread assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
+Spread assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
+
+/* The version that is cheapest to convert to `to`. */
+const Version *cheapest_version(const Mesh *mesh, const Version *versions, const Spread *to, double *price);
+
+#endif

@@ -1,0 +1,62 @@
+/* What the files of pass fuse share: fuse.c finds operators that can be computed together, fuse_group.c says whether two groups of them can
+ * be one, fuse_product.c puts what follows a product behind it, fuse_rule.c writes the rule of a group.
+ *
+ * A group has an index space: loops, numbered from 0, that every bound factor of every member is one of. Where members have rows, some
+ * loops go along them (rule/equations.h).
+ */
+#ifndef PASSES_FUSE_FUSE_H
+#define PASSES_FUSE_FUSE_H
+
+#include "ir/ir.h"
+
+typedef struct Member {
+    Op *op;
+    const int *loop; // by bound factor: the group's loop
+} Member;
+
+typedef struct FuseGroup {
+    Array(Member) members; // in their order in the module
+    int rank;              // loops
+    const int64_t *extent; // of the loops, global
+    bool rows;
+    uint32_t inner;        // loops along rows
+    const char *epilogue;  // of a product and what is applied to it; NULL elsewhere
+} FuseGroup;
+
+typedef Array(Op *) Users;
+
+typedef struct Fuse {
+    Module *module;
+    Arena *arena;      // scratch
+    FuseGroup **group; // by op index: NULL where an operator stays as it is
+    Users *users;      // by value id
+    bool *wanted;      // by value id: it is used outside of operators, too
+    int *visited;      // by op index: the number of the walk that was there last
+    int walk;
+} Fuse;
+
+/* The group of one operator; NULL where it cannot be part of any. */
+FuseGroup *group_of_op(Fuse *fuse, Op *op);
+
+/* Two groups as one, brought together by a value that one makes and the other reads, or that both read; NULL where that does not fit. */
+FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value);
+
+/* A product and an operator that its rule says can be applied to it (clause epilogue); NULL where that does not fit. */
+FuseGroup *group_of_product(Fuse *fuse, Op *product, Op *applied);
+
+/* Whether the group may be one operator: what its members do at one time, with nothing between them. */
+bool group_is_sound(Fuse *fuse, const FuseGroup *group);
+
+/* Whether a value is complete on its devices, so that it can go through registers, and every dimension of it is one factor. */
+bool value_is_complete(const Value *value, const BoundAccess *access);
+
+/* Whether an operator is one of the group's. */
+bool group_has(const FuseGroup *group, const Op *op);
+
+/* Whether a value of the group is used outside of it. */
+bool group_gives(const Fuse *fuse, const FuseGroup *group, const Value *value);
+
+/* One operator that computes what the members do; their results are its results. */
+Op *group_op(Fuse *fuse, const FuseGroup *group);
+
+#endif

@@ -1,0 +1,349 @@
+/* The rule of a group: the members' equations one after the other, with loops as factors.
+ *
+ *     y[i0, i1], z[i0, i1] = scale_gelu(x[i0, i1]) body(y[i0, i1] = 2 * x[i0, i1]; z[i0, i1] = ...)
+ *
+ * What members make and nobody else needs stays inside. Values have the names that the members' rules give them, numbered where they
+ * meet.
+ */
+#include "rule/equations.h"
+#include "rule/expr.h"
+#include "passes/arguments.h"
+#include "passes/fuse/fuse.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A tensor of the group's rule, or a value that an equation of a member keeps to itself. */
+typedef struct Item {
+    Value *value; // NULL: a member's local value
+    int rank;
+    int loops[IR_MAX_FACTORS];
+    const char *name;
+    bool given; // a result
+} Item;
+
+typedef struct Statement {
+    int item; // into made
+    const Expr *expr;
+} Statement;
+
+typedef struct Composer {
+    Fuse *fuse;
+    Arena *arena; // of the module
+    const FuseGroup *group;
+    Array(Item) read, made; // EXPR_ACCESS and EXPR_RESULT number them
+    Array(Statement) statements;
+    Array(const char *) names; // taken: loops, then results in their order, then what comes up
+    int named;                 // the next result's
+    /* the member at work */
+    const Member *member;
+    int first; // of its values in `made`, the results and then the local ones of its equations
+} Composer;
+
+/* ---- names ---- */
+
+static bool is_taken(const Composer *composer, const char *name)
+{
+    for (int i = 0; i < composer->names.count; i++)
+        if (!strcmp(composer->names.at[i], name))
+            return true;
+    return false;
+}
+
+static const char *new_name(Composer *composer, const char *base)
+{
+    const char *name = base;
+    for (int number = 1; is_taken(composer, name); number++)
+        name = arena_format(composer->arena, "%s_%d", base, number);
+    array_push(composer->arena, &composer->names, name);
+    return name;
+}
+
+/* ---- tensors ---- */
+
+static Item item_of(const Composer *composer, Value *value, const BoundAccess *access)
+{
+    Item item = {.value = value, .rank = access->rank};
+    for (int d = 0; d < access->rank; d++)
+        item.loops[d] = composer->member->loop[access->dims[d].factors[0]];
+    return item;
+}
+
+static bool same_item(const Item *a, const Item *b)
+{
+    return a->value == b->value && a->rank == b->rank && !memcmp(a->loops, b->loops, sizeof *a->loops * (size_t)a->rank);
+}
+
+/* What operand k of the member is: a value of the group, or a tensor that the group reads. */
+static const Expr *operand_leaf(Composer *composer, int k)
+{
+    const Op *op = composer->member->op;
+    Item item = item_of(composer, op->operands[k], &op->binding->operands[k]);
+    for (int i = 0; i < composer->made.count; i++)
+        if (composer->made.at[i].value == item.value)
+            return expr_leaf(composer->arena, EXPR_RESULT, i);
+    for (int i = 0; i < composer->read.count; i++)
+        if (same_item(&composer->read.at[i], &item))
+            return expr_leaf(composer->arena, EXPR_ACCESS, i);
+    item.name = new_name(composer, op->def->rule->operands[op->binding->operands[k].access].name);
+    array_push(composer->arena, &composer->read, item);
+    return expr_leaf(composer->arena, EXPR_ACCESS, composer->read.count - 1);
+}
+
+/* The operand of the call that operand `index` of the rule is; none of them is variadic. */
+static int operand_of_rule(const Op *op, int index)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->binding->operands[k].access == index)
+            return k;
+    BUG("%s has no operand %d", op->def->name, index);
+}
+
+/* ---- expressions ---- */
+
+static const Expr *size_leaf(const Composer *composer, int factor)
+{
+    const Binding *binding = composer->member->op->binding;
+    const Expr *size = expr_number(composer->arena, 1, NULL);
+    for (int b = 0; b < binding->factor_count; b++)
+        if (binding->factors[b].factor == factor)
+            size = expr_binary(composer->arena, EXPR_MUL, size, expr_leaf(composer->arena, EXPR_SIZE, composer->member->loop[b]));
+    return size;
+}
+
+/* A leaf of a member's rule in the group's. An ExprLeafMap. */
+static const Expr *group_leaf(const Expr *leaf, void *context)
+{
+    Composer *composer = context;
+    const Op *op = composer->member->op;
+    switch (leaf->kind) {
+    case EXPR_ACCESS: return operand_leaf(composer, operand_of_rule(op, leaf->index));
+    case EXPR_RESULT: return expr_leaf(composer->arena, EXPR_RESULT, composer->first + leaf->index);
+    case EXPR_ATTR: return argument_number(composer->arena, op, leaf->index);
+    case EXPR_SIZE: return size_leaf(composer, leaf->index);
+    default: return leaf;
+    }
+}
+
+static const Expr *group_expr(Composer *composer, const Expr *expr)
+{
+    const Op *op = composer->member->op;
+    bool *present = arena_array(composer->arena, bool, op->def->rule->operand_count + 1);
+    for (int k = 0; k < op->operand_count; k++)
+        present[op->binding->operands[k].access] = op->operands[k] != NULL;
+    expr = equations_present(composer->arena, op->def->rule, expr, present);
+    return expr_mapped(composer->arena, expr, group_leaf, composer);
+}
+
+static void add_statement(Composer *composer, int item, const Expr *expr)
+{
+    array_push(composer->arena, &composer->statements, (Statement){item, expr});
+}
+
+/* ---- members ---- */
+
+/* Makes the values of a member: its results, and the local ones of its rule. */
+static void add_values(Composer *composer)
+{
+    const Op *op = composer->member->op;
+    const Rule *rule = op->def->rule;
+    composer->first = composer->made.count;
+    for (int r = 0; r < op->result_count; r++) {
+        Item item = item_of(composer, op->results[r], &op->binding->results[r]);
+        item.given = group_gives(composer->fuse, composer->group, op->results[r]);
+        item.name = item.given ? composer->names.at[composer->named++] : new_name(composer, rule->results[r].name);
+        array_push(composer->arena, &composer->made, item);
+    }
+    for (int i = 0; i < rule->local_count; i++)
+        array_push(composer->arena, &composer->made, (Item){.name = new_name(composer, rule->locals[i].name)});
+}
+
+/* The loops of a member's local value, in their order in the group. */
+static void local_loops(const Composer *composer, const Access *access, Item *item)
+{
+    const Binding *binding = composer->member->op->binding;
+    for (int loop = 0; loop < composer->group->rank; loop++)
+        for (int b = 0; b < binding->factor_count; b++)
+            if (composer->member->loop[b] == loop && access_has(access, binding->factors[b].factor))
+                item->loops[item->rank++] = loop;
+}
+
+static void add_member(Composer *composer, const Member *member)
+{
+    const Rule *rule = member->op->def->rule;
+    composer->member = member;
+    add_values(composer);
+    for (int i = 0; i < rule->local_count; i++)
+        local_loops(composer, &rule->locals[i], &composer->made.at[composer->first + rule->result_count + i]);
+    if (!rule->equation_count)
+        add_statement(composer, composer->first, group_expr(composer, rule->body));
+    for (int e = 0; e < rule->equation_count; e++)
+        add_statement(composer, composer->first + rule->equations[e].value, group_expr(composer, rule->equations[e].expr));
+}
+
+/* ---- text ---- */
+
+static void text_item(Text *out, const Item *item)
+{
+    text_print(out, "%s[", item->name);
+    for (int d = 0; d < item->rank; d++)
+        text_print(out, d ? ", i%d" : "i%d", item->loops[d]);
+    text_string(out, "]");
+}
+
+/* An ExprLeaf. */
+static void text_leaf(Text *out, const Expr *leaf, void *context)
+{
+    const Composer *composer = context;
+    if (leaf->kind == EXPR_SIZE)
+        text_print(out, "size(i%d)", leaf->index);
+    else if (leaf->kind == EXPR_CALL)
+        text_string(out, leaf->spelling);
+    else
+        text_item(out, leaf->kind == EXPR_ACCESS ? &composer->read.at[leaf->index] : &composer->made.at[leaf->index]);
+}
+
+static void text_equations(Text *out, Composer *composer)
+{
+    for (int i = 0; i < composer->statements.count; i++) {
+        const Statement *statement = &composer->statements.at[i];
+        text_string(out, i ? "; " : " body(");
+        text_item(out, &composer->made.at[statement->item]);
+        text_string(out, " = ");
+        expr_print(out, statement->expr, text_leaf, composer);
+    }
+    text_string(out, ")");
+}
+
+/* Extents that no operand tells, and loops along rows. */
+static void text_loops(Text *out, const Composer *composer)
+{
+    const FuseGroup *group = composer->group;
+    for (int loop = 0; loop < group->rank; loop++) {
+        bool told = false;
+        for (int i = 0; i < composer->read.count; i++)
+            for (int d = 0; d < composer->read.at[i].rank; d++)
+                told |= composer->read.at[i].loops[d] == loop;
+        if (!told)
+            text_print(out, " size(i%d: %lld)", loop, (long long)group->extent[loop]);
+        if (group->rows && group->inner >> loop & 1)
+            text_print(out, " replicate(i%d)", loop);
+    }
+}
+
+/* The types of results that are not the first operand's, and of values in between that storage would round. */
+static void text_types(Text *out, const Composer *composer)
+{
+    DType follows = composer->read.count ? composer->read.at[0].value->type.dtype : DTYPE_F32;
+    for (int i = 0; i < composer->made.count; i++) {
+        const Item *item = &composer->made.at[i];
+        if (item->value && item->value->type.dtype != (item->given ? follows : DTYPE_F32))
+            text_print(out, " dtype(%s: %s)", item->name, dtype_name(item->value->type.dtype));
+    }
+}
+
+/* The members' names in a row. */
+static const char *group_name(const Composer *composer)
+{
+    enum { NAMED = 4 };
+    Text name = {.arena = composer->arena};
+    for (int i = 0; i < composer->group->members.count && i < NAMED; i++) {
+        const char *own = composer->group->members.at[i].op->def->name;
+        text_print(&name, i ? "_%s" : "%s", strncmp(own, "ht_", 3) ? own : own + 3);
+    }
+    return text_bytes(&name);
+}
+
+static const OpDef *group_def(Composer *composer)
+{
+    Text text = {.arena = composer->arena};
+    const char *name = group_name(composer);
+    bool any = false;
+    for (int i = 0; i < composer->made.count; i++)
+        if (composer->made.at[i].given) {
+            text_string(&text, any ? ", " : "");
+            text_item(&text, &composer->made.at[i]);
+            any = true;
+        }
+    text_print(&text, " = %s(", name);
+    for (int i = 0; i < composer->read.count; i++) {
+        text_string(&text, i ? ", " : "");
+        text_item(&text, &composer->read.at[i]);
+    }
+    text_string(&text, ")");
+    text_equations(&text, composer);
+    text_loops(&text, composer);
+    text_types(&text, composer);
+    if (composer->group->epilogue)
+        text_print(&text, " epilogue(%s)", composer->group->epilogue);
+    return rule_inserted(composer->arena, name, text_bytes(&text));
+}
+
+/* ---- the operator ---- */
+
+/* Where the members stand in the source, the first left out. */
+static void set_places(Composer *composer, Op *op)
+{
+    const FuseGroup *group = composer->group;
+    Position *also = arena_array(composer->arena, Position, group->members.count);
+    for (int i = 1; i < group->members.count; i++)
+        also[i - 1] = group->members.at[i].op->at;
+    op->also = also;
+    op->also_count = group->members.count - 1;
+}
+
+/* The operator takes the place and the results of the members. */
+static void take_over(Composer *composer, Op *op)
+{
+    const Op *first = composer->group->members.at[0].op;
+    int result = 0;
+    op->section = first->section;
+    op->turn = first->turn;
+    op->frames = first->frames;
+    op->scope = first->scope;
+    op->tower = first->tower;
+    op->layer = first->layer;
+    set_places(composer, op);
+    for (int i = 0; i < composer->made.count; i++) {
+        const Item *item = &composer->made.at[i];
+        if (!item->given)
+            continue;
+        if (!type_equal(op->results[result]->type, item->value->type))
+            BUG("%s makes another type than its member does: %s", op->def->name, op->def->rule->text);
+        op->results[result] = item->value;
+        item->value->def = op;
+        item->value->index = result++;
+    }
+}
+
+/* Takes the names of loops and results. */
+static void take_names(Composer *composer)
+{
+    const FuseGroup *group = composer->group;
+    for (int loop = 0; loop < group->rank; loop++)
+        array_push(composer->arena, &composer->names, arena_format(composer->arena, "i%d", loop));
+    composer->named = group->rank;
+    for (int i = 0; i < group->members.count; i++) {
+        const Op *op = group->members.at[i].op;
+        for (int r = 0; r < op->result_count; r++)
+            if (group_gives(composer->fuse, group, op->results[r]))
+                new_name(composer, op->def->rule->results[r].name);
+    }
+}
+
+Op *group_op(Fuse *fuse, const FuseGroup *group)
+{
+    Composer composer = {.fuse = fuse, .arena = fuse->module->arena, .group = group};
+    take_names(&composer);
+    for (int i = 0; i < group->members.count; i++)
+        add_member(&composer, &group->members.at[i]);
+    const OpDef *def = group_def(&composer);
+    Value **operands = arena_array(fuse->arena, Value *, composer.read.count + 1);
+    for (int i = 0; i < composer.read.count; i++)
+        operands[i] = composer.read.at[i].value;
+    Op *op = ir_op(fuse->module, def, operands, composer.read.count, NULL, group->members.at[0].op->at);
+    if (!op)
+        BUG("the rule of a group does not bind: %s", def->rule->text);
+    take_over(&composer, op);
+    return op;
+}

@@ -1,0 +1,127 @@
+/* Plans: what the planner makes of a conversion.
+ *
+ * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles (layout/cells.h), by one collective in a
+ * group or by a batch of messages. It names devices and segments only; plan_device lowers it, for one device, to the tables of
+ * <hetu/reshard.h>.
+ *
+ * Tensors of one shape and type that go between the same layouts form a stack: they are planned as one tensor with another dimension in
+ * front, which no layout cuts. So the work of planning grows with the number of different conversions. A bundle of a stack has the elements
+ * of its first tensor, then those of the second, and so on.
+ */
+#ifndef RESHARD_PLAN_H
+#define RESHARD_PLAN_H
+
+#include "hetu/reshard.h"
+#include "layout/cells.h"
+#include "reshard/reshard.h"
+
+/* Tensors that are converted alike. */
+typedef struct Stack {
+    Shape shape; // of one tensor
+    ht_dtype dtype;
+    int element; // bytes
+    ht_reduction reduction;
+    const Cells *cells; // of one tensor
+    int tensor_count;
+    const int *tensors; // their numbers among the conversions, ascending
+    bool in_place;      // the tensors may be converted in their own storage
+    bool nothing;       // every device already holds what it shall hold, as it shall
+} Stack;
+
+/* What is sent: the sender's own piece; the reduction of all contributions on its host, or another one that is not complete, which lie in
+ * scratch; or the value as the target stores it. */
+typedef enum Origin { ORIGIN_FROM, ORIGIN_LOCAL, ORIGIN_PARTIAL, ORIGIN_TO } Origin;
+
+/* The part [lo, hi) of a task's bundle. */
+typedef struct Segment {
+    int task;
+    Origin origin;
+    int source; // which contribution, or the first of several
+    int64_t lo, hi;
+} Segment;
+
+typedef Array(Segment) Segments;
+typedef Array(int) Devices;
+
+/* One reduction or copy: the contributions to a bundle that make one value, and the devices that want it. */
+typedef struct Task {
+    int stack, bundle;
+    int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the stack
+    int source_count;   // contributions: 0 for the identity, 1 for a copy
+    Devices *sources;   // by contribution, its holders in the layout's order
+    Devices wanted;     // in the layout's order
+    Origin origin;      // of the contributions: ORIGIN_FROM or ORIGIN_LOCAL
+    bool local;         // makes a contribution to another task, which has the origin ORIGIN_LOCAL
+    int whole;          // local: that task
+} Task;
+
+typedef Array(Task) TaskList;
+
+typedef struct Message {
+    int sender, receiver;
+    int64_t bytes;
+    Segments segments;
+} Message;
+
+/* A part of a value that a device reduces from what it holds and what it receives. */
+typedef struct Reducing {
+    int device;
+    Segment segment;
+    bool partial; // the result goes to scratch and stands for some of the contributions only
+} Reducing;
+
+typedef Array(Message) Messages;
+typedef Array(Reducing) Reducings;
+
+typedef struct Step {
+    ht_verb verb;      // HT_ALL_REDUCE, HT_REDUCE_SCATTER, HT_ALL_GATHER, HT_ALL_TO_ALL, HT_BROADCAST, HT_REDUCE or HT_EXCHANGE
+    int stage;         // steps of different stages depend on each other
+    ht_dtype dtype;    // of what it moves; exchanges of several types: the one with the smallest elements
+    Devices group;     // in the order of their parts, the root first; empty for an exchange
+    int group_index;   // in plan->groups
+    Segments *parts;   // by position in the group: what the device contributes to a gather or keeps of a reduction; HT_ALL_REDUCE: parts[0]
+    Messages messages; // HT_ALL_TO_ALL, HT_EXCHANGE: of one sender and receiver there is one
+    bool combine;      // what the messages carry are contributions to `reductions`, else values
+    Reducings reductions;
+} Step;
+
+typedef Array(Step) Steps;
+
+struct Plan {
+    Arena *arena;
+    const Cluster *cluster;
+    int tensor_count, device_count;
+    const int *devices; // of all layouts, ascending
+    bool nothing;       // every device already holds what it shall hold, as it shall
+    bool in_place;
+    Array(Stack) stacks;
+    TaskList tasks; // stack by stack
+    Steps steps;
+    int64_t *received; // bytes, by index in devices
+    int64_t *sent;
+    const ht_reshard_device **lowered; // by index in devices, made on demand
+    Array(ht_group) groups;
+    const char *name;
+    double seconds;
+};
+
+/* How many lists of parts a step has. */
+int step_part_count(const Step *step);
+
+/* The stack that a task belongs to. */
+const Stack *task_stack(const Plan *plan, int task);
+
+/* The bytes of a segment, and of all segments of a list. */
+int64_t segment_bytes(const Plan *plan, const Segment *segment);
+int64_t segments_bytes(const Plan *plan, const Segments *segments);
+
+/* What `device` does; a device outside of the plan has no steps. Groups are numbered as plan_groups lists them. */
+const ht_reshard_device *plan_device(const Plan *plan, int device);
+
+/* The groups of the plan's collectives. */
+const ht_group *plan_groups(const Plan *plan, int *count);
+
+/* The whole plan in the form that the run-time library executes. */
+const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, const char *name);
+
+#endif

@@ -1,0 +1,58 @@
+/* The resharding planner: from any layout to any other of the same shape, with the fewest bytes and few steps; one tensor, or many
+ * together.
+ *
+ *     const Plan *plan = reshard_plan(arena, NULL, &(Conversion){shape, HT_F32, before, after});
+ *     const Plan *plan = reshard_plan_all(arena, cluster, conversions, count);
+ *
+ * A plan is data that does not depend on the rank that computes it: steps, each with the devices that act in it, buffers and boxes. The
+ * run-time library executes it (include/hetu/reshard.h has the form in which emitted programs carry it). Tensors that are planned together
+ * share the steps: what each device sends and receives is balanced over all of them, and of one sender and receiver there is one message a
+ * step.
+ */
+#ifndef RESHARD_RESHARD_H
+#define RESHARD_RESHARD_H
+
+#include "hetu/reshard.h"
+#include "cluster/cluster.h"
+#include "layout/layout.h"
+
+typedef struct Plan Plan;       // reshard/plan.h
+
+/* A tensor to convert. The layouts were checked against the shape and have the same kind of reduction, where both have one. */
+typedef struct Conversion {
+    Shape shape;
+    ht_dtype dtype;
+    const Layout *from, *to;
+} Conversion;
+
+/* The cheapest plan found for a tensor; never NULL. `cluster` NULL: one host, equal links. */
+const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion);
+
+/* The same for `count` tensors that are converted together. The conversions need not live as long as the plan, their layouts must. */
+const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count);
+
+/* Bytes of an element. */
+int ht_dtype_size(ht_dtype dtype);
+
+/* Bytes that all devices together receive, and those that one device receives and sends. */
+int64_t plan_bytes(const Plan *plan);
+int64_t plan_bytes_received(const Plan *plan, int device);
+int64_t plan_bytes_sent(const Plan *plan, int device);
+
+/* Bytes of scratch that a device needs to run the plan; a multiple of 64. */
+int64_t plan_scratch_bytes(const Plan *plan, int device);
+
+/* Whether every tensor may be converted in its own storage; then `from` and `to` may be one buffer. */
+bool plan_in_place(const Plan *plan);
+
+/* Whether there is nothing to do when `from` and `to` are one buffer. */
+bool plan_nothing(const Plan *plan);
+
+/* Seconds by the cluster's latency-bandwidth model. */
+double plan_seconds(const Plan *plan);
+
+/* The field's word for what the plan does: "nothing", "local slice", "all-reduce", "reduce-scatter", "all-gather", "all-to-all",
+ * "broadcast", "reduce", "permute", "send-receive", or a sequence such as "reduce-scatter, all-gather". */
+const char *plan_name(const Plan *plan);
+
+#endif

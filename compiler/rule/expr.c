@@ -1,0 +1,218 @@
+#include "rule/expr.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool expr_equal(const Expr *a, const Expr *b)
+{
+    if (a == b)
+        return true;
+    if (a->kind != b->kind || a->arg_count != b->arg_count || a->index != b->index)
+        return false;
+    if (a->kind == EXPR_NUMBER && (a->number != b->number || strcmp(a->spelling, b->spelling)))
+        return false;
+    if (a->kind == EXPR_CALL && strcmp(a->spelling, b->spelling))
+        return false;
+    for (int i = 0; i < a->arg_count; i++)
+        if (!expr_equal(a->arg[i], b->arg[i]))
+            return false;
+    return true;
+}
+
+bool expr_mentions(const Expr *expr, ExprKind kind, int index)
+{
+    if (expr->kind == kind && (index < 0 || expr->index == index))
+        return true;
+    for (int i = 0; i < expr->arg_count; i++)
+        if (expr_mentions(expr->arg[i], kind, index))
+            return true;
+    return false;
+}
+
+bool expr_calls(const Expr *expr)
+{
+    if (expr->kind == EXPR_CALL)
+        return true;
+    for (int i = 0; i < expr->arg_count; i++)
+        if (expr_calls(expr->arg[i]))
+            return true;
+    return false;
+}
+
+const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context)
+{
+    if (!expr->arg_count)
+        return leaf(expr, context);
+    Expr *copy = arena_copy(arena, expr, sizeof *expr);
+    for (int i = 0; i < expr->arg_count; i++)
+        copy->arg[i] = expr_mapped(arena, expr->arg[i], leaf, context);
+    return copy;
+}
+
+const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with)
+{
+    if (expr_equal(expr, pattern))
+        return with;
+    const Expr *arg[3] = {0};
+    bool changed = false;
+    for (int i = 0; i < expr->arg_count; i++) {
+        arg[i] = expr_replace(arena, expr->arg[i], pattern, with);
+        changed |= arg[i] != expr->arg[i];
+    }
+    if (!changed)
+        return expr;
+    Expr *copy = arena_copy(arena, expr, sizeof *expr);
+    memcpy(copy->arg, arg, sizeof arg);
+    return copy;
+}
+
+/* a / b and a % b as C does; false where C has no answer. */
+static bool divide(ExprKind kind, int64_t a, int64_t b, int64_t *value)
+{
+    if (b == 0 || (a == INT64_MIN && b == -1))
+        return false;
+    *value = kind == EXPR_DIV ? a / b : a % b;
+    return true;
+}
+
+static bool integer_binary(ExprKind kind, int64_t a, int64_t b, int64_t *value)
+{
+    switch (kind) {
+    case EXPR_ADD: return !__builtin_add_overflow(a, b, value);
+    case EXPR_SUB: return !__builtin_sub_overflow(a, b, value);
+    case EXPR_MUL: return !__builtin_mul_overflow(a, b, value);
+    case EXPR_DIV:
+    case EXPR_MOD: return divide(kind, a, b, value);
+    case EXPR_LT: return *value = a < b, true;
+    case EXPR_LE: return *value = a <= b, true;
+    case EXPR_GT: return *value = a > b, true;
+    case EXPR_GE: return *value = a >= b, true;
+    case EXPR_EQ: return *value = a == b, true;
+    case EXPR_NE: return *value = a != b, true;
+    default: return false;
+    }
+}
+
+static bool integer_leaf(const Expr *expr, const Attr *attrs, const int64_t *size, int64_t *value)
+{
+    switch (expr->kind) {
+    case EXPR_NUMBER: *value = (int64_t)expr->number; return (double)*value == expr->number;
+    case EXPR_ATTR: *value = attrs[expr->index].i; return true;
+    case EXPR_SIZE: *value = size ? size[expr->index] : -1; return *value >= 0;
+    default: return false;
+    }
+}
+
+bool expr_integer(const Expr *expr, const Attr *attrs, const int64_t *size, int64_t *value)
+{
+    if (expr->arg_count == 0)
+        return integer_leaf(expr, attrs, size, value);
+    int64_t a, b;
+    if (expr->kind == EXPR_CALL || !expr_integer(expr->arg[0], attrs, size, &a))
+        return false;
+    if (expr->kind == EXPR_SELECT)
+        return expr_integer(expr->arg[a ? 1 : 2], attrs, size, value);
+    if (expr->kind == EXPR_NEG)
+        return integer_binary(EXPR_SUB, 0, a, value);
+    return expr_integer(expr->arg[1], attrs, size, &b) && integer_binary(expr->kind, a, b, value);
+}
+
+static int collect_terms(const Expr *expr, bool negative, ExprTerm *terms, int count, int most)
+{
+    switch (expr->kind) {
+    case EXPR_ADD:
+    case EXPR_SUB:
+        count = collect_terms(expr->arg[0], negative, terms, count, most);
+        return collect_terms(expr->arg[1], negative != (expr->kind == EXPR_SUB), terms, count, most);
+    case EXPR_NEG: return collect_terms(expr->arg[0], !negative, terms, count, most);
+    default:
+        if (count < most)
+            terms[count] = (ExprTerm){expr, negative};
+        return count + 1;
+    }
+}
+
+int expr_terms(const Expr *body, ExprTerm *terms, int most) { return collect_terms(body, false, terms, 0, most); }
+
+/* ---- printing ---- */
+
+/* How tightly a kind binds; C's order. */
+static int precedence(const Expr *expr)
+{
+    switch (expr->kind) {
+    case EXPR_SELECT: return 1;
+    case EXPR_EQ:
+    case EXPR_NE: return 2;
+    case EXPR_LT:
+    case EXPR_LE:
+    case EXPR_GT:
+    case EXPR_GE: return 3;
+    case EXPR_ADD:
+    case EXPR_SUB: return 4;
+    case EXPR_MUL:
+    case EXPR_DIV:
+    case EXPR_MOD: return 5;
+    case EXPR_NEG: return 6;
+    default: return expr->kind == EXPR_NUMBER && expr->number < 0 ? 6 : 7;
+    }
+}
+
+static const char *operator_sign(ExprKind kind)
+{
+    static const char *const signs[] = {
+        [EXPR_ADD] = "+", [EXPR_SUB] = "-", [EXPR_MUL] = "*", [EXPR_DIV] = "/", [EXPR_MOD] = "%", [EXPR_LT] = "<",
+        [EXPR_LE] = "<=", [EXPR_GT] = ">",  [EXPR_GE] = ">=", [EXPR_EQ] = "==", [EXPR_NE] = "!="};
+    return signs[kind];
+}
+
+static void print_at(Text *out, const Expr *expr, int least, ExprLeaf *leaf, void *context);
+
+static void print_call(Text *out, const Expr *expr, ExprLeaf *leaf, void *context)
+{
+    leaf(out, expr, context);
+    text_string(out, "(");
+    for (int i = 0; i < expr->arg_count; i++) {
+        text_string(out, i ? ", " : "");
+        print_at(out, expr->arg[i], 0, leaf, context);
+    }
+    text_string(out, ")");
+}
+
+static void print_bare(Text *out, const Expr *expr, ExprLeaf *leaf, void *context)
+{
+    int level = precedence(expr);
+    switch (expr->kind) {
+    case EXPR_NUMBER: text_string(out, expr->spelling); return;
+    case EXPR_CALL: print_call(out, expr, leaf, context); return;
+    case EXPR_NEG:
+        text_string(out, "-");
+        print_at(out, expr->arg[0], level + 1, leaf, context);
+        return;
+    case EXPR_SELECT:
+        print_at(out, expr->arg[0], level + 1, leaf, context);
+        text_string(out, " ? ");
+        print_at(out, expr->arg[1], level + 1, leaf, context);
+        text_string(out, " : ");
+        print_at(out, expr->arg[2], level + 1, leaf, context);
+        return;
+    case EXPR_ACCESS:
+    case EXPR_RESULT:
+    case EXPR_ATTR:
+    case EXPR_SIZE: leaf(out, expr, context); return;
+    default:
+        print_at(out, expr->arg[0], level, leaf, context);
+        text_print(out, " %s ", operator_sign(expr->kind));
+        print_at(out, expr->arg[1], level + 1, leaf, context);
+    }
+}
+
+/* Prints with brackets when the expression binds less tightly than `least`. */
+static void print_at(Text *out, const Expr *expr, int least, ExprLeaf *leaf, void *context)
+{
+    bool brackets = precedence(expr) < least;
+    text_string(out, brackets ? "(" : "");
+    print_bare(out, expr, leaf, context);
+    text_string(out, brackets ? ")" : "");
+}
+
+void expr_print(Text *out, const Expr *expr, ExprLeaf *leaf, void *context) { print_at(out, expr, 0, leaf, context); }

@@ -1,0 +1,70 @@
+/* Expressions of rules: printing as C, evaluation over arguments and sizes, symbolic derivatives over the functions of math.h.
+ *
+ * Expressions are never changed in place. The constructors simplify what is certain (0 + x, 1 * x, -(-x)), so that derivatives stay
+ * readable.
+ */
+#ifndef RULE_EXPR_H
+#define RULE_EXPR_H
+
+#include "syntax/lex.h"
+#include "rule/rule.h"
+
+/* Prints a leaf (EXPR_ACCESS, EXPR_RESULT, EXPR_ATTR, EXPR_SIZE), or the name of what an EXPR_CALL calls, for expr_print. */
+typedef void ExprLeaf(Text *out, const Expr *leaf, void *context);
+
+/* Appends `expr` as C, with the brackets that precedence asks for and no others. */
+void expr_print(Text *out, const Expr *expr, ExprLeaf *leaf, void *context);
+
+/* The value of an integer expression over arguments and sizes: `size` has one entry a factor, -1 where it is not known. False where
+ * something is not known, or where a division by zero or an overflow comes up. */
+bool expr_integer(const Expr *expr, const Attr *attrs, const int64_t *size, int64_t *value);
+
+bool expr_equal(const Expr *a, const Expr *b);
+
+/* Whether a leaf of `kind` with `index` occurs (index -1: any). */
+bool expr_mentions(const Expr *expr, ExprKind kind, int index);
+
+/* Whether any function is called. */
+bool expr_calls(const Expr *expr);
+
+/* `expr` with every part that equals `pattern` replaced. */
+const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with);
+
+/* `expr` with every leaf (an expression without arguments) replaced by what `leaf` gives for it. */
+typedef const Expr *ExprLeafMap(const Expr *leaf, void *context);
+const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context);
+
+/* Constructors that simplify. `spelling` NULL: made up from the number. */
+const Expr *expr_number(Arena *arena, double number, const char *spelling);
+const Expr *expr_leaf(Arena *arena, ExprKind kind, int index);
+const Expr *expr_negative(Arena *arena, const Expr *a);
+const Expr *expr_binary(Arena *arena, ExprKind kind, const Expr *a, const Expr *b);
+const Expr *expr_select(Arena *arena, const Expr *condition, const Expr *a, const Expr *b);
+const Expr *expr_call(Arena *arena, const char *name, const Expr *const *args, int count);
+
+/* d(expr) / d(operand): the derivative by the accesses of `operand`. `integers` has a bit for each operand whose elements are integers: quotients that the derivative
+ * brings in are none of integers, as C would have them. */
+const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand, uint64_t integers);
+
+/* A body is a sum of terms; each is summed over the contracted factors that it has. */
+typedef struct ExprTerm {
+    const Expr *expr;
+    bool negative;
+} ExprTerm;
+
+/* The terms of a body, left to right, into `terms`; how many there are, at most `most` are written. */
+int expr_terms(const Expr *body, ExprTerm *terms, int most);
+
+/* The expression with numbers and functions of float turned to double. */
+const Expr *expr_widened(Arena *arena, const Expr *expr);
+
+/* How many arguments the function of math.h takes; 0 when rules cannot call it. The names end with NULL. */
+int expr_function_arity(const char *name);
+const char *const *expr_function_names(void);
+
+/* Reads an expression. `primary` is asked for what begins with a name that is no function of math.h, or with `?`; it reports what it
+ * does not know and gives NULL. NULL after an error was reported. */
+typedef const Expr *ExprPrimary(Lexer *lexer, void *context);
+const Expr *expr_parse(Lexer *lexer, ExprPrimary *primary, void *context);
+
+#endif

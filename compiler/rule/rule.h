@@ -1,0 +1,218 @@
+/* Operator rules: what an operator computes and how it may be cut, in factor notation.
+ *
+ *     y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
+ *     y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..])))
+ *     loss[b..], lse[b..] = nll(logits[b.., v], t[b..])   reduction(+: v) offset(v) kernel(k) grad(g)
+ *
+ * A factor is an index that stands for a dimension (`i`), for any number of them (`b..`), or for a number given by an integer argument
+ * (`a..{n}`); `(g r)` merges factors into one dimension. A factor that the results lack is contracted.
+ *
+ * The forms of a rule:
+ *   RULE_BODY   the right side is an expression over accesses, arguments, size(f), numbers and the functions of math.h (of which fmaxf and fminf give
+ *               NaN where either argument is NaN): it is the operator, one
+ *               value an index; contracted factors are summed over (a term without them is added once). The compiler writes the kernel and the gradient.
+ *   RULE_CALL   the right side is NAME(access, ...): a C kernel computes it (clause `kernel`), and the clause `grad` names its gradient.
+ *   RULE_EQUATIONS   the same without `kernel`: the clause `body` says what is computed, and the compiler writes the kernel.
+ *   RULE_VIEW   y = NAME(x) without brackets: the same elements in row-major order in the shape that the argument of clause `shape` gives.
+ *
+ * Clauses:
+ *   replicate(f, ...)         the factor may not be cut
+ *   reduction(op: f, ...)     cutting f makes every result partial under op, `+` or `max`
+ *   offset(f, ...)            the kernel uses where its pieces start and the global extent (they are in the views that it gets)
+ *   size(f: expr)             the extent of a factor that only results have, over integer arguments and size(f); size(f: +m) adds up a variadic factor
+ *   dtype(y: type, x: type)   the element type of a result or operand: an argument of type ht_dtype; one of f32 bf16 f64 i32 i64; an operand, for its
+ *                             type; or `wide`: f32 where the operator works in bf16, i64 for i32, else the type that it works in; of an operand also
+ *                             `integer`: i32 or i64. The operands without it have one type, unless the result has it. A result without it is as the
+ *                             first operand. An operator works in the type of its first floating-point operand without this clause. A value of a `body` in
+ *                             front that is no result is rounded to its type, which must be fixed; without it it is used as it was computed
+ *   types(t, ...)             the types that the kernel of a RULE_CALL works in, all operands without `dtype` in the same; without it a program of bf16 gives it f32
+ *   shape(argument)           RULE_VIEW: the argument of type ht_dims that gives the result's shape
+ *   requires(condition, ...)  what a call keeps to, over arguments that are numbers and size(f); one that does not is refused
+ *   linear(x, y)              jointly linear: partial values pass when all of these operands are partial alike
+ *   inplace(y: x, ...)        the result takes the operand's storage
+ *   kernel(f) kernel(cuda: f) the C function that computes a RULE_CALL, for CPU and CUDA
+ *   body(v[i..] = ...; ...)   by equations, what a kernel computes, so that the compiler can compute it together with its neighbours. An equation
+ *                             may use the values of those before it; a value that is no result stays inside. Its terms are summed over the
+ *                             factors that it lacks. A value has all factors, or all but those of a row, which are then never cut
+ *   tiles(op: dim, start)     the result is 0 but for the operand, which lies in dimension `dim` from `start` on (integer arguments): the sum of results
+ *                             that fill a tensor is what the operator `op` makes of their operands in a row, with the arguments of the same names
+ *   epilogue(e)               y[i..] = f(x[i..]): a product can apply f to its result; e names it in ht_epilogue of <hetu/product.h>
+ *   grad(g), grad(none)       the gradient, a C function built from operators; none: no gradient flows
+ *
+ * Names in accesses are those of the C function's tensor parameters, in any order; `?x` may be absent (`?x[i] = 1`: and is 1 in a `body`, which
+ * otherwise leaves out the terms that have it, as an expression does); `xs[]` before the indices takes any number of tensors (a
+ * factor that only a variadic operand has is one a tensor). A C parameter of type int, int64_t, float, double, ht_dims or ht_dtype is an argument.
+ */
+#ifndef RULE_RULE_H
+#define RULE_RULE_H
+
+#include "support/array.h"
+#include "support/diag.h"
+#include "support/text.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum DType { DTYPE_F32, DTYPE_BF16, DTYPE_F64, DTYPE_I32, DTYPE_I64, DTYPE_COUNT } DType;
+
+enum { IR_MAX_RESULTS = 8 }; // of an operator
+
+/* A parameter of the operator's C function. */
+typedef enum ParamKind { PARAM_TENSOR, PARAM_TENSORS, PARAM_INT, PARAM_FLOAT, PARAM_SHAPE, PARAM_DTYPE } ParamKind;
+typedef struct OpParam {
+    const char *name;
+    ParamKind kind;
+} OpParam;
+
+/* The value of an argument that is no tensor: known at compile time. */
+typedef struct Attr {
+    int64_t i;           // PARAM_INT, PARAM_DTYPE
+    double f;            // PARAM_FLOAT
+    int count;           // PARAM_SHAPE
+    const int64_t *ints; // PARAM_SHAPE
+} Attr;
+
+/* Expressions of bodies, of `size` and of `a..{n}`. */
+typedef enum ExprKind {
+    EXPR_NUMBER,  // number
+    EXPR_ACCESS,  // operand `index` at the rule's own indices
+    EXPR_ATTR,    // argument `index` (into the attributes)
+    EXPR_SIZE,    // global extent of factor `index` (a product for an ellipsis)
+    EXPR_RESULT,  // in equations: result `index`, or behind the results local value `index`
+    EXPR_NEG, EXPR_ADD, EXPR_SUB, EXPR_MUL, EXPR_DIV, EXPR_MOD,
+    EXPR_LT, EXPR_LE, EXPR_GT, EXPR_GE, EXPR_EQ, EXPR_NE,
+    EXPR_SELECT,  // a ? b : c
+    EXPR_CALL     // function of math.h `name`
+} ExprKind;
+typedef struct Expr Expr;
+struct Expr {
+    ExprKind kind;
+    int index;
+    double number;
+    const char *spelling; // EXPR_NUMBER: as written; EXPR_CALL: the function
+    int arg_count;
+    const Expr *arg[3];
+};
+
+typedef enum Reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MAX } Reduction;
+
+typedef struct Factor {
+    const char *name;
+    bool ellipsis;
+    const Expr *count;   // `a..{count}`; NULL where matching decides
+    const Expr *size;    // clause size; NULL where an operand gives it
+    bool replicate, offset;
+    bool contracted;     // no result has it
+    Reduction reduction; // clause reduction; of a contracted factor of a RULE_BODY REDUCE_SUM
+} Factor;
+
+/* A written dimension: one factor, or several merged, the first major. */
+typedef struct RuleDim {
+    int count;
+    const int *factors;
+} RuleDim;
+
+/* Where the element type of an operand or result comes from: clause dtype. */
+typedef enum ElementKind {
+    ELEMENT_FOLLOWS,  // results: as the first operand; operands: any
+    ELEMENT_FIXED,    // DType `index`
+    ELEMENT_ARGUMENT, // argument `index` (into the attributes)
+    ELEMENT_OPERAND,  // as operand `index`
+    ELEMENT_WIDE,     // the type in which sums over the type that the operator works in are kept
+    ELEMENT_INTEGER   // operands: i32 or i64
+} ElementKind;
+typedef struct Element {
+    ElementKind kind;
+    int index;
+} Element;
+
+typedef struct Access {
+    const char *name;
+    bool optional, variadic;
+    int dim_count;
+    const RuleDim *dims;
+    int linear;  // operands: the linear group (1, 2, ...) that this one belongs to; 0 none
+    int inplace; // results: the operand whose storage is taken; -1 none
+    Element element;
+    const Expr *absent; // operands: the number that stands for an absent one in equations; NULL: terms with it are left out
+} Access;
+
+/* An equation of the clause `body`. */
+typedef struct RuleEquation {
+    int value; // a result, or behind the results a local value
+    const Expr *expr;
+} RuleEquation;
+
+/* Of the clause requires. */
+typedef struct Requirement {
+    const Expr *condition;
+    const char *text; // as written
+} Requirement;
+typedef Array(Requirement) Requirements;
+
+typedef enum RuleKind { RULE_BODY, RULE_CALL, RULE_EQUATIONS, RULE_VIEW } RuleKind;
+
+typedef struct Rule {
+    RuleKind kind;
+    const char *text;           // as written, blanks normalised; parses back
+    int factor_count, result_count, operand_count;
+    const Factor *factors;
+    const Access *results, *operands;
+    const Expr *body;           // RULE_BODY
+    int local_count, equation_count; // clause body
+    const Access *locals;
+    const RuleEquation *equations;
+    Requirements requirements;
+    int shape_attr;             // RULE_VIEW
+    unsigned types;             // clause types: a bit a DType; 0 when it is not given
+    const char *kernel, *kernel_cuda;
+    const char *tiles;          // NULL: none
+    int tiles_dim, tiles_start; // arguments
+    const char *epilogue;       // NULL: none. Of RULE_EQUATIONS: the first is a product, and the second applies this to it
+    const char *grad;           // NULL: none given; "none": no gradient flows
+    Position kernel_at, grad_at; // of these names
+} Rule;
+
+/* An operator: a C function with a rule. Attributes are the parameters that are no tensors, in order. */
+typedef struct OpDef {
+    const char *name;
+    Position at;
+    int param_count, attr_count;
+    const OpParam *params; // tensors and attributes, in the C function's order
+    const Rule *rule;
+} OpDef;
+
+/* Reads a rule with its clauses. `text` begins at `at`. The parameters resolve names. NULL after errors were reported. */
+const Rule *rule_parse(Arena *arena, Diag *diag, Position at, const char *text, const OpParam *params, int param_count);
+
+/* The operator `name` with a rule that the compiler itself inserts; parameters are made up from the text: every operand a tensor, and no attributes. */
+const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
+
+/* The operator that gives the same values in another floating-point type. */
+const OpDef *rule_convert(Arena *arena, DType dtype);
+
+/* Whether a factor stands in some dimension. */
+bool access_has(const Access *access, int factor);
+
+/* Whether a rule gives its one operand as it is, perhaps in another element type. */
+bool rule_is_copy(const Rule *rule);
+
+/* Whether a RULE_BODY is a product: two accesses multiplied, at least one factor contracted, and perhaps an absent-able term added. */
+bool rule_is_product(const Rule *rule);
+
+/* The operands that partial sums may pass through together: fills `group` (operand_count entries; 0: none). From clause `linear`, or from the body. */
+void rule_linear(const Rule *rule, int *group);
+
+/* The type in which sums over a type's values are kept: f32 for bf16, i64 for i32, else the type itself. */
+DType dtype_wide(DType dtype);
+
+bool dtype_is_float(DType dtype);
+
+/* The parameter that attribute `index` of an operator is. */
+ParamKind opdef_attr_kind(const OpDef *def, int index);
+
+/* The name of a dtype, "f32", and its bytes. */
+const char *dtype_name(DType dtype);
+int dtype_size(DType dtype);
+
+#endif

@@ -1,0 +1,114 @@
+#include "strategy/strategy.h"
+
+static void print_shapes(Text *out, const Strategy *strategy)
+{
+    for (int i = 0; i < strategy->shapes.count; i++)
+        text_print(out, "%s%s = %lld", i ? ", " : " (", strategy->shapes.at[i].name, (long long)strategy->shapes.at[i].value);
+    text_string(out, strategy->shapes.count ? ")\n" : "\n");
+}
+
+static void print_axes(Text *out, const char *const *axes, int count)
+{
+    for (int i = 0; i < count; i++)
+        text_print(out, "%s%s", i ? "*" : "", axes[i]);
+}
+
+static void print_splits(Text *out, const Strategy *strategy, const char *indent)
+{
+    if (!strategy->splits.count)
+        return;
+    text_print(out, "%s  split", indent);
+    for (int i = 0; i < strategy->splits.count; i++) {
+        text_print(out, " %s:", strategy->splits.at[i].dim);
+        print_axes(out, strategy->splits.at[i].axes, strategy->splits.at[i].axis_count);
+    }
+    text_string(out, "\n");
+}
+
+static void print_zero(Text *out, const Strategy *strategy, const char *indent)
+{
+    if (!strategy->zero && !strategy->zero_at.line)
+        return;
+    text_print(out, "%s  zero %d%s", indent, strategy->zero, strategy->zero_axes.count ? " over " : "");
+    print_axes(out, strategy->zero_axes.at, strategy->zero_axes.count);
+    text_string(out, "\n");
+}
+
+/* devices(0-3, 5): runs of consecutive numbers as ranges. */
+static void print_devices(Text *out, const int *devices, int count)
+{
+    text_string(out, "devices(");
+    for (int i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && devices[end] == devices[end - 1] + 1;)
+            end++;
+        text_print(out, end - i > 1 ? "%s%d-%d" : "%s%d", i ? ", " : "", devices[i], devices[end - 1]);
+    }
+    text_string(out, ")");
+}
+
+static void print_mesh(Text *out, const Stage *stage)
+{
+    for (int i = 0; i < stage->mesh.count; i++) {
+        const MeshAxis *axis = &stage->mesh.at[i];
+        text_print(out, "%s%s:%d", i ? ", " : " mesh(", axis->name, axis->count);
+        for (int w = 0; axis->weights && w < axis->count; w++)
+            text_print(out, "%s%lld", w ? ":" : " by ", (long long)axis->weights[w]);
+    }
+    text_string(out, stage->mesh.count ? ")" : "");
+}
+
+static void print_layers(Text *out, const Stage *stage)
+{
+    for (int i = 0; i < stage->layers.count; i++) {
+        const LayerRange *range = &stage->layers.at[i];
+        text_string(out, i ? ", " : " layers(");
+        if (range->tower)
+            text_print(out, "%s: ", range->tower);
+        if (range->name)
+            text_string(out, range->name);
+        else
+            text_print(out, range->first == range->last ? "%lld" : "%lld-%lld", (long long)range->first, (long long)range->last);
+    }
+    text_string(out, stage->layers.count ? ")" : "");
+}
+
+static void print_stage(Text *out, const Stage *stage, const char *indent)
+{
+    text_print(out, "%s    stage ", indent);
+    print_devices(out, stage->devices.at, stage->devices.count);
+    print_mesh(out, stage);
+    print_layers(out, stage);
+    if (stage->recompute)
+        text_print(out, " recompute(%s)", stage->recompute);
+    text_string(out, "\n");
+}
+
+static void print_pipeline(Text *out, const Pipeline *pipeline, const char *indent)
+{
+    text_print(out, "%s  pipeline", indent);
+    if (pipeline->microbatches != 1)
+        text_print(out, " microbatches(%lld)", (long long)pipeline->microbatches);
+    if (pipeline->rows)
+        text_print(out, " rows(%lld)", (long long)pipeline->rows);
+    text_string(out, "\n");
+    for (int i = 0; i < pipeline->stages.count; i++)
+        print_stage(out, &pipeline->stages.at[i], indent);
+}
+
+void strategy_print(Text *out, const Strategy *strategy, const char *indent)
+{
+    text_print(out, "%sstrategy %s", indent, strategy->name);
+    print_shapes(out, strategy);
+    print_splits(out, strategy, indent);
+    print_zero(out, strategy, indent);
+    if (strategy->schedule)
+        text_print(out, "%s  schedule %s\n", indent, strategy->schedule);
+    for (int i = 0; i < strategy->pipelines.count; i++)
+        print_pipeline(out, &strategy->pipelines.at[i], indent);
+    if (strategy->idle.count) {
+        text_print(out, "%s  idle ", indent);
+        print_devices(out, strategy->idle.at, strategy->idle.count);
+        text_string(out, "\n");
+    }
+    text_print(out, "%send strategy\n", indent);
+}

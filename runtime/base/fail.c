@@ -1,0 +1,147 @@
+#define _GNU_SOURCE
+#include "base/fail.h"
+
+#include "transport/world.h"
+
+#include <hetu/kernel.h>
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TOGETHER = 200000000 }; // nanoseconds in which all ranks find the same out, before one ends and takes others with it
+
+static const char *volatile doing;
+static volatile long long step = -1;
+static const volatile FailNote *noted;
+
+void fail_doing(const char *what) { doing = what; }
+
+const char *fail_doing_what(void) { return doing; }
+
+void fail_step(long long number) { step = number; }
+
+void ht_fail(const char *format, ...)
+{
+    char message[2048], place[512] = "";
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    if (doing)
+        snprintf(place, sizeof place, " (at %s)", doing);
+    fflush(stdout);
+    if (world_size() > 1)
+        fprintf(stderr, "hetu: rank %d: %s%s\n", world_rank(), message, place);
+    else
+        fprintf(stderr, "hetu: %s%s\n", message, place);
+    fflush(stderr);
+    world_abort();
+}
+
+/* Appends text or a number to a line; safe in a signal handler. */
+static size_t add_text(char *line, size_t length, size_t size, const char *text)
+{
+    while (*text && length + 1 < size)
+        line[length++] = *text++;
+    return length;
+}
+
+static size_t add_number(char *line, size_t length, size_t size, long long number)
+{
+    char digits[24];
+    size_t at = sizeof digits - 1;
+    digits[at] = 0;
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while ((number /= 10) > 0 && at > 0);
+    return add_text(line, length, size, digits + at);
+}
+
+/* Begins a line: "hetu: rank 2 was ended in step 12". */
+static size_t add_rank_and_step(char *line, size_t size, const char *what)
+{
+    size_t length = add_text(line, 0, size, "hetu: rank ");
+    length = add_number(line, length, size, world_rank());
+    length = add_text(line, length, size, what);
+    if (step >= 0) {
+        length = add_text(line, length, size, " in step ");
+        length = add_number(line, length, size, step);
+    }
+    return length;
+}
+
+/* Adds what this rank does. */
+static size_t add_doing(char *line, size_t length, size_t size)
+{
+    const char *what = doing;
+    length = add_text(line, length, size, what ? " at " : " while it waited");
+    return add_text(line, length, size, what ? what : "");
+}
+
+static void write_line(char *line, size_t length, size_t size)
+{
+    length = add_text(line, length, size, "\n");
+    ssize_t written = write(STDERR_FILENO, line, length);
+    (void)written;
+}
+
+static void on_terminate(int signal_number)
+{
+    char line[512];
+    size_t length = add_rank_and_step(line, sizeof line, " was ended");
+    write_line(line, add_doing(line, length, sizeof line), sizeof line);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+/* Adds what the device did last. */
+static size_t add_noted(char *line, size_t length, size_t size)
+{
+    if (!noted || !noted->what)
+        return length;
+    length = add_text(line, length, size, "; its device last began ");
+    length = add_text(line, length, size, noted->what);
+    length = add_text(line, length, size, " of ");
+    return add_text(line, length, size, noted->where ? noted->where : "the program");
+}
+
+/* Writes out what the main thread has printed, unless it prints now; a reader that takes nothing does not hold this up for long. */
+static void flush_printed(void)
+{
+    signal(SIGALRM, SIG_DFL);
+    alarm(1);
+    if (!ftrylockfile(stdout))
+        fflush_unlocked(stdout);
+    alarm(0);
+}
+
+void fail_end(const char *why)
+{
+    char line[1024];
+    size_t length = add_rank_and_step(line, sizeof line, " ends");
+    length = add_doing(line, length, sizeof line);
+    length = add_noted(line, length, sizeof line);
+    length = add_text(line, length, sizeof line, ": ");
+    write_line(line, add_text(line, length, sizeof line, why), sizeof line);
+    nanosleep(&(struct timespec){.tv_nsec = TOGETHER}, NULL);
+    flush_printed();
+    fail_unwatch();
+    world_abandon();
+    world_give_way();
+    _exit(1);
+}
+
+void fail_watch(void)
+{
+    struct sigaction action = {.sa_handler = on_terminate};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+void fail_unwatch(void) { signal(SIGTERM, SIG_DFL); }
+
+void fail_noted(const volatile FailNote *note) { noted = note; }

@@ -1,0 +1,42 @@
+/* How a rank ends when something is wrong, and what it says it was doing. */
+#ifndef BASE_FAIL_H
+#define BASE_FAIL_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Notes what this rank does from now on, "gpt.c:42 h3"; the text is kept by reference. NULL: nothing in particular. */
+void fail_doing(const char *what);
+
+/* What was noted last. */
+const char *fail_doing_what(void);
+
+/* Notes the step, for messages. */
+void fail_step(long long step);
+
+/* When mpirun ends this rank because another one died, say what it was doing; and no longer. */
+void fail_watch(void);
+void fail_unwatch(void);
+
+/* What a device noted when it began to communicate: "all-reduce", "gpt.c:42". */
+typedef struct FailNote {
+    const char *what, *where;
+} FailNote;
+
+/* Where the device notes it; NULL: nowhere. */
+void fail_noted(const volatile FailNote *note);
+
+/* From any thread: ends this rank at once with a message that says `why`, and what the rank does. */
+#ifdef __cplusplus
+[[noreturn]]
+#else
+_Noreturn
+#endif
+void fail_end(const char *why);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,70 @@
+#include "exchange/channel.h"
+
+#include "transport/mesh.h"
+#include "exchange/moves.h"
+
+const Channel *channel_of_host(void)
+{
+#ifdef HETU_MPI
+    if (!mesh_active())
+        return &channel_mpi;
+#endif
+    return &channel_mesh;
+}
+
+char *channel_address(const ChannelRun *run, ht_place place, int tensor, int64_t offset, ht_dtype dtype)
+{
+    char *buffer = place == HT_SCRATCH ? run->scratch : place == HT_TO ? run->to[tensor] : (char *)run->from[tensor];
+    return buffer + offset * (int64_t)ht_dtype_bytes(dtype);
+}
+
+char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht_block *block, int64_t at)
+{
+    return channel_address(run, block->place, block->tensor, block->offset + at, step->dtype);
+}
+
+int channel_position(const ht_group *group, int device)
+{
+    for (int i = 0; i < group->count; i++)
+        if (group->device[i] == device)
+            return i;
+    return 0;
+}
+
+bool channel_communicates(const ht_reshard_step *step)
+{
+    return step->verb != HT_COPY && step->verb != HT_COMBINE && step->verb != HT_FILL;
+}
+
+const char *channel_verb(ht_verb verb)
+{
+    static const char *const words[] = {
+        [HT_COPY] = "copy",
+        [HT_COMBINE] = "sum",
+        [HT_FILL] = "fill",
+        [HT_ALL_REDUCE] = "all-reduce",
+        [HT_REDUCE_SCATTER] = "reduce-scatter",
+        [HT_ALL_GATHER] = "all-gather",
+        [HT_ALL_TO_ALL] = "all-to-all",
+        [HT_BROADCAST] = "broadcast",
+        [HT_REDUCE] = "reduce",
+        [HT_EXCHANGE] = "exchange",
+    };
+    return (size_t)verb < sizeof words / sizeof *words ? words[verb] : "step of unknown kind";
+}
+
+void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step)
+{
+    for (int i = 0; i < step->move_count; i++) {
+        const ht_move *move = &step->move[i];
+        const ht_reshard_tensor *tensor = &run->plan->tensor[move->tensor];
+        const char *from = channel_address(run, move->from, move->tensor, move->from_offset, tensor->dtype);
+        char *to = channel_address(run, move->to, move->tensor, move->to_offset, tensor->dtype);
+        if (step->verb == HT_COPY)
+            ht_move_copy(move, ht_dtype_bytes(tensor->dtype), to, from);
+        else if (step->verb == HT_COMBINE)
+            ht_move_combine(move, tensor->dtype, tensor->reduction, to, from);
+        else
+            ht_move_fill(move, tensor->dtype, tensor->reduction, to);
+    }
+}

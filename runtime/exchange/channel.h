@@ -1,0 +1,75 @@
+/* A channel carries out the steps of conversions (<hetu/reshard.h>): local moves, and what devices exchange. reshard.c walks the tables and
+ * hands every step to the channel of the program.
+ *
+ *     channel_mpi      host memory, over MPI
+ *     channel_mesh     host memory, between ranks that met through a file (transport/mesh.h)
+ *     channel_staged   device memory, through host memory and one of these: for ranks that share a GPU
+ *     channel_nccl     device memory, over NCCL
+ */
+#ifndef EXCHANGE_CHANNEL_H
+#define EXCHANGE_CHANNEL_H
+
+#include <hetu/reshard.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One run of a device's part of a plan, and its buffers. */
+typedef struct ChannelRun {
+    const ht_reshard *plan;
+    const ht_reshard_device *part;
+    const void *const *from; // by tensor
+    void *const *to;
+    char *scratch;
+} ChannelRun;
+
+typedef struct Channel {
+    /* Makes what the groups of some plans need; all ranks together, before they run. NULL: nothing. */
+    void (*prepare)(const ht_reshard *const *plans, int count);
+    /* Before the first and after the last step of a run; NULL: nothing. */
+    void (*begin)(const ChannelRun *run);
+    void (*end)(const ChannelRun *run);
+    /* A step of moves, and one of any other verb, with this device's place in the step's group. */
+    void (*move)(const ChannelRun *run, const ht_reshard_step *step);
+    void (*communicate)(const ChannelRun *run, const ht_reshard_step *step);
+    /* Ends the program when something went wrong that no call has reported; NULL: cannot be. */
+    void (*check)(void);
+    /* Gives back what prepare made; all ranks together. NULL: nothing. */
+    void (*close)(void);
+    bool records; // whether a device can record its steps and replay them
+} Channel;
+
+extern const Channel channel_mpi, channel_mesh, channel_staged, channel_nccl;
+
+/* The channel of host memory: MPI, unless the ranks met otherwise. */
+const Channel *channel_of_host(void);
+
+/* The channel of device memory, which each backend chooses (cpu/device.c, cuda/device.cu); the same at every call. */
+const Channel *channel_of_device(void);
+
+/* What is `offset` elements of a type into a buffer. */
+char *channel_address(const ChannelRun *run, ht_place place, int tensor, int64_t offset, ht_dtype dtype);
+
+/* What is `at` elements into a block of a step. */
+char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht_block *block, int64_t at);
+
+/* A device's position in a group. */
+int channel_position(const ht_group *group, int device);
+
+/* Whether a step communicates, and a word for its verb: "all-reduce". */
+bool channel_communicates(const ht_reshard_step *step);
+const char *channel_verb(ht_verb verb);
+
+/* Carries out a step of moves on host memory; on device memory (each backend's). */
+void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step);
+void channel_move_on_device(const ChannelRun *run, const ht_reshard_step *step);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

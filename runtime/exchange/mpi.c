@@ -1,0 +1,250 @@
+/* Conversions over MPI, on host memory. */
+#include "exchange/channel.h"
+#include "exchange/moves.h"
+#include "transport/mpi.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MESSAGE_TAG = 77, MOST_COUNT = 1 << 30 };
+
+/* ---- communicators ---- */
+
+typedef struct GroupComm GroupComm;
+struct GroupComm {
+    GroupComm *next;
+    int count, *device;
+    MPI_Comm comm;
+};
+
+static GroupComm *group_comms;
+
+/* A tag that all members of a group compute alike. */
+static int group_tag(const ht_group *group)
+{
+    uint32_t hash = 2166136261u;
+    for (int i = 0; i < group->count; i++)
+        hash = (hash ^ (uint32_t)group->device[i]) * 16777619u;
+    return (int)(hash & 0x3fff);
+}
+
+static MPI_Comm make_comm(const ht_group *group)
+{
+    MPI_Group world, members;
+    MPI_Comm comm;
+    HT_MPI(MPI_Comm_group(MPI_COMM_WORLD, &world));
+    HT_MPI(MPI_Group_incl(world, group->count, group->device, &members));
+    HT_MPI(MPI_Comm_create_group(MPI_COMM_WORLD, members, group_tag(group), &comm));
+    HT_MPI(MPI_Group_free(&members));
+    HT_MPI(MPI_Group_free(&world));
+    return comm;
+}
+
+static void *checked_alloc(size_t size)
+{
+    void *memory = malloc(size ? size : 1);
+    if (!memory)
+        ht_fail("out of memory: %zu bytes for a conversion; run with fewer ranks on this machine, or a smaller model", size);
+    return memory;
+}
+
+/* The communicator of a group; made at the first use, which is collective over the group. */
+static MPI_Comm comm_for(const ht_group *group)
+{
+    for (GroupComm **link = &group_comms; *link; link = &(*link)->next) {
+        GroupComm *known = *link;
+        if (known->count == group->count && !memcmp(known->device, group->device, sizeof(int) * (size_t)group->count))
+            return known->comm;
+    }
+    GroupComm *made = checked_alloc(sizeof *made);
+    *made = (GroupComm){
+        .next = group_comms, .count = group->count, .device = checked_alloc(sizeof(int) * (size_t)group->count), .comm = make_comm(group)};
+    memcpy(made->device, group->device, sizeof(int) * (size_t)group->count);
+    group_comms = made;
+    return made->comm;
+}
+
+/* ---- datatypes ---- */
+
+enum { DTYPES = HT_I64 + 1 };
+
+static MPI_Datatype datatype(ht_dtype dtype)
+{
+    static const MPI_Datatype types[DTYPES] = {
+        [HT_F32] = MPI_FLOAT, [HT_BF16] = MPI_UINT16_T, [HT_F64] = MPI_DOUBLE, [HT_I32] = MPI_INT32_T, [HT_I64] = MPI_INT64_T};
+    return types[dtype];
+}
+
+static void combine(ht_reduction reduction, void *from, void *to, int count, MPI_Datatype type)
+{
+    for (int dtype = 0; dtype < DTYPES; dtype++)
+        if (datatype((ht_dtype)dtype) == type)
+            ht_combine((ht_dtype)dtype, reduction, to, from, count);
+}
+
+/* MPI calls these: for bf16, which it does not know, and for maxima, in which it loses NaN. */
+static void own_sum(void *from, void *to, int *count, MPI_Datatype *type) { combine(HT_SUM, from, to, *count, *type); }
+
+static void own_max(void *from, void *to, int *count, MPI_Datatype *type) { combine(HT_MAX, from, to, *count, *type); }
+
+static MPI_Op operation(const ht_reshard_step *step)
+{
+    static MPI_Op own[2];
+    static int made;
+    if (step->dtype != HT_BF16 && step->reduction != HT_MAX)
+        return MPI_SUM;
+    if (!made) {
+        HT_MPI(MPI_Op_create(own_sum, 1, &own[0]));
+        HT_MPI(MPI_Op_create(own_max, 1, &own[1]));
+        made = 1;
+    }
+    return own[step->reduction == HT_MAX];
+}
+
+/* ---- collectives ---- */
+
+static void run_all_reduce(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
+{
+    for (int64_t at = 0, count = step->send->count; at < count; at += MOST_COUNT) {
+        int part = (int)(count - at < MOST_COUNT ? count - at : MOST_COUNT);
+        const char *from = channel_block(run, step, step->send, at);
+        char *to = channel_block(run, step, step->receive, at);
+        HT_MPI(MPI_Allreduce(from == to ? MPI_IN_PLACE : from, to, part, datatype(step->dtype), operation(step), comm));
+    }
+}
+
+/* Counts of the blocks of a collective, and their places from `base` on; the planner makes such collectives for tensors whose elements an
+ * int counts. */
+static void block_counts(const ht_block *blocks, int count, int64_t base, int *counts, int *places)
+{
+    for (int i = 0; i < count; i++) {
+        counts[i] = (int)blocks[i].count;
+        places[i] = blocks[i].count ? (int)(blocks[i].offset - base) : 0;
+    }
+}
+
+static void run_reduce_scatter(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
+{
+    int *counts = checked_alloc(sizeof(int) * 2 * (size_t)step->send_count);
+    block_counts(step->send, step->send_count, step->send->offset, counts, counts + step->send_count);
+    HT_MPI(MPI_Reduce_scatter(channel_block(run, step, step->send, 0), channel_block(run, step, step->receive, 0), counts,
+                              datatype(step->dtype), operation(step), comm));
+    free(counts);
+}
+
+/* The first of the blocks, which lie in one place; empty ones do not count, unless all are. */
+static const ht_block *lowest_block(const ht_block *blocks, int count)
+{
+    const ht_block *lowest = blocks;
+    for (int i = 0; i < count; i++)
+        if (blocks[i].count && (!lowest->count || blocks[i].offset < lowest->offset))
+            lowest = &blocks[i];
+    return lowest;
+}
+
+/* Whether all blocks have the same count; all members of the group find the same. */
+static bool blocks_even(const ht_block *blocks, int count)
+{
+    for (int i = 1; i < count; i++)
+        if (blocks[i].count != blocks->count)
+            return false;
+    return true;
+}
+
+static void run_all_gather(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
+{
+    int n = step->receive_count, rank, sent = (int)step->send->count;
+    const ht_block *lowest = lowest_block(step->receive, n);
+    char *to = channel_block(run, step, lowest, 0);
+    MPI_Datatype type = datatype(step->dtype);
+    HT_MPI(MPI_Comm_rank(comm, &rank));
+    const char *from = channel_block(run, step, step->send, 0);
+    const void *send = from == channel_block(run, step, &step->receive[rank], 0) ? MPI_IN_PLACE : from;
+    if (blocks_even(step->receive, n)) {
+        HT_MPI(MPI_Allgather(send, sent, type, to, sent, type, comm));
+        return;
+    }
+    int *counts = checked_alloc(sizeof(int) * 2 * (size_t)n);
+    block_counts(step->receive, n, lowest->offset, counts, counts + n);
+    HT_MPI(MPI_Allgatherv(send, sent, type, to, counts, counts + n, type, comm));
+    free(counts);
+}
+
+/* The root sends from its own buffer, which MPI_Bcast does not change. */
+static void run_broadcast(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
+{
+    const ht_block *block = step->send_count ? step->send : step->receive;
+    for (int64_t at = 0; at < block->count; at += MOST_COUNT) {
+        int part = (int)(block->count - at < MOST_COUNT ? block->count - at : MOST_COUNT);
+        HT_MPI(MPI_Bcast(channel_block(run, step, block, at), part, datatype(step->dtype), step->root, comm));
+    }
+}
+
+static void run_reduce(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
+{
+    for (int64_t at = 0, count = step->send->count; at < count; at += MOST_COUNT) {
+        int part = (int)(count - at < MOST_COUNT ? count - at : MOST_COUNT);
+        char *to = step->receive_count ? channel_block(run, step, step->receive, at) : NULL;
+        HT_MPI(MPI_Reduce(channel_block(run, step, step->send, at), to, part, datatype(step->dtype), operation(step), step->root, comm));
+    }
+}
+
+/* ---- messages ---- */
+
+/* Posts the receives and sends of all blocks, in parts that MPI can count, and waits for them. */
+static void run_exchange(const ChannelRun *run, const ht_reshard_step *step)
+{
+    size_t most = 0;
+    for (int i = 0; i < step->receive_count; i++)
+        most += 1 + (size_t)(step->receive[i].count / MOST_COUNT);
+    for (int i = 0; i < step->send_count; i++)
+        most += 1 + (size_t)(step->send[i].count / MOST_COUNT);
+    MPI_Request *requests = checked_alloc(sizeof *requests * most);
+    int posted = 0;
+    MPI_Datatype type = datatype(step->dtype);
+    for (int sends = 0; sends < 2; sends++)
+        for (int i = 0; i < (sends ? step->send_count : step->receive_count); i++) {
+            const ht_block *block = sends ? &step->send[i] : &step->receive[i];
+            for (int64_t at = 0; at < block->count; at += MOST_COUNT) {
+                int part = (int)(block->count - at < MOST_COUNT ? block->count - at : MOST_COUNT);
+                char *data = channel_block(run, step, block, at);
+                if (sends)
+                    HT_MPI(MPI_Isend(data, part, type, block->peer, MESSAGE_TAG, MPI_COMM_WORLD, &requests[posted++]));
+                else
+                    HT_MPI(MPI_Irecv(data, part, type, block->peer, MESSAGE_TAG, MPI_COMM_WORLD, &requests[posted++]));
+            }
+        }
+    HT_MPI(MPI_Waitall(posted, requests, MPI_STATUSES_IGNORE));
+    free(requests);
+}
+
+static void run_all_to_all(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
+{
+    int n = step->send_count, *counts = checked_alloc(sizeof(int) * 4 * (size_t)n);
+    const ht_block *from = lowest_block(step->send, n), *to = lowest_block(step->receive, n);
+    MPI_Datatype type = datatype(step->dtype);
+    block_counts(step->send, n, from->offset, counts, counts + n);
+    block_counts(step->receive, n, to->offset, counts + 2 * n, counts + 3 * n);
+    HT_MPI(MPI_Alltoallv(channel_block(run, step, from, 0), counts, counts + n, type, channel_block(run, step, to, 0), counts + 2 * n,
+                         counts + 3 * n, type, comm));
+    free(counts);
+}
+
+static void mpi_communicate(const ChannelRun *run, const ht_reshard_step *step)
+{
+    if (step->verb == HT_EXCHANGE) {
+        run_exchange(run, step);
+        return;
+    }
+    MPI_Comm comm = comm_for(&run->plan->group[step->group]);
+    switch (step->verb) {
+    case HT_ALL_REDUCE: run_all_reduce(run, step, comm); break;
+    case HT_REDUCE_SCATTER: run_reduce_scatter(run, step, comm); break;
+    case HT_ALL_GATHER: run_all_gather(run, step, comm); break;
+    case HT_ALL_TO_ALL: run_all_to_all(run, step, comm); break;
+    case HT_BROADCAST: run_broadcast(run, step, comm); break;
+    default: run_reduce(run, step, comm); break;
+    }
+}
+
+const Channel channel_mpi = {.move = channel_move_on_host, .communicate = mpi_communicate};

@@ -1,0 +1,94 @@
+/* Runs conversions between layouts: walks the tables of <hetu/reshard.h>. The steps are the channel's (exchange/channel.h). */
+#include "exchange/channel.h"
+#include "exchange/moves.h"
+#include "transport/watch.h"
+
+/* The device's part of a plan; NULL when it has none. */
+static const ht_reshard_device *find_device(const ht_reshard *plan, int device)
+{
+    int low = 0, high = plan->device_count - 1;
+    while (low <= high) {
+        int middle = (low + high) / 2;
+        if (plan->device[middle].device == device)
+            return &plan->device[middle];
+        if (plan->device[middle].device < device)
+            low = middle + 1;
+        else
+            high = middle - 1;
+    }
+    return NULL;
+}
+
+static void communicate(const Channel *channel, const ChannelRun *run, const ht_reshard_step *step)
+{
+    watch_begin();
+    channel->communicate(run, step);
+    watch_end();
+}
+
+void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch)
+{
+    const Channel *channel = channel_of_device();
+    ChannelRun run = {plan, find_device(plan, device), from, to, scratch};
+    if (!run.part)
+        return;
+    if (channel->begin)
+        channel->begin(&run);
+    for (int s = 0; s < run.part->step_count; s++) {
+        const ht_reshard_step *step = &run.part->step[s];
+        if (step->verb > HT_EXCHANGE)
+            ht_fail("%s: a step of unknown kind %d; the program and the library are of different versions", plan->name, (int)step->verb);
+        if (channel_communicates(step))
+            communicate(channel, &run, step);
+        else
+            channel->move(&run, step);
+    }
+    if (channel->end)
+        channel->end(&run);
+}
+
+void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *to, void *scratch)
+{
+    ht_reshard_run_all(plan, device, &from, &to, scratch);
+}
+
+int64_t ht_reshard_scratch(const ht_reshard *plan, int device)
+{
+    const ht_reshard_device *part = find_device(plan, device);
+    return part ? part->scratch : 0;
+}
+
+static int64_t count_blocks(const ht_block *blocks, int count)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += blocks[i].count;
+    return sum;
+}
+
+/* Elements that a step brings to a device, as rings and chains move them. */
+static int64_t step_received(const ht_reshard *plan, const ht_reshard_step *step, int device)
+{
+    if (step->verb == HT_EXCHANGE)
+        return count_blocks(step->receive, step->receive_count);
+    if (step->move_count)
+        return 0;
+    const ht_group *group = &plan->group[step->group];
+    int64_t n = group->count, i = channel_position(group, device), all = count_blocks(step->send, step->send_count);
+    switch (step->verb) {
+    case HT_ALL_REDUCE: return 2 * (n - 1) * all * (i + 1) / n - 2 * (n - 1) * all * i / n;
+    case HT_REDUCE_SCATTER: return (n - 1) * all * (i + 1) / n - (n - 1) * all * i / n;
+    case HT_ALL_GATHER: return count_blocks(step->receive, step->receive_count) - all;
+    case HT_REDUCE: return i < n - 1 ? all : 0;
+    default: return count_blocks(step->receive, step->receive_count);
+    }
+}
+
+int64_t ht_reshard_received(const ht_reshard *plan, int device)
+{
+    const ht_reshard_device *part = find_device(plan, device);
+    int64_t bytes = 0;
+    for (int s = 0; part && s < part->step_count; s++)
+        bytes += step_received(plan, &part->step[s], device) * (int64_t)ht_dtype_bytes(part->step[s].dtype);
+    return bytes;
+}

@@ -1,0 +1,34 @@
+/* The one-device library behind a session: it runs models that hetucc did not compile. It registers itself where it is linked
+ * (eager/library.c); programs for other devices are built without it. Its functions are described in eager/eager.h.
+ */
+#ifndef SESSION_EAGER_H
+#define SESSION_EAGER_H
+
+#include <hetu/hetu.h>
+
+typedef struct eager_store eager_store;
+typedef struct eager_program eager_program;
+
+/* The parameters of a session, shared by its programs. */
+typedef struct eager_param {
+    const char *name; // full, scopes included
+    ht_dims shape;
+    int64_t count; // elements
+    float *data;
+    ht_init init;
+} eager_param;
+
+typedef struct EagerLibrary {
+    eager_store *(*store_create)(uint64_t seed);
+    eager_param *(*store_param)(eager_store *store, int index);
+    eager_param *(*store_find)(eager_store *store, const char *name);
+    eager_program *(*program_create)(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer);
+    float (*program_step)(eager_program *program, const ht_fed *feeds);
+    void (*program_fetch)(eager_program *program, const char *name, void *to);
+    void (*program_set_hyper)(eager_program *program, int index, float value);
+} EagerLibrary;
+
+/* Called before main. */
+void session_use_eager(const EagerLibrary *library);
+
+#endif

@@ -1,0 +1,75 @@
+#include "session/image.h"
+
+#include <hetu/version.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    RegisteredImage *at;
+    int count;
+} images;
+
+void ht_register(const ht_image *image, ht_model *model, void (*update)(void), const volatile void *const *now)
+{
+    RegisteredImage *grown = realloc(images.at, sizeof *grown * (size_t)(images.count + 1));
+    if (!grown)
+        ht_fail("no memory to register the model %s", image->model);
+    images.at = grown;
+    images.at[images.count++] = (RegisteredImage){image, model, update, now};
+}
+
+int image_count(void) { return images.count; }
+
+const RegisteredImage *image_at(int index) { return &images.at[index]; }
+
+static bool image_fits(const RegisteredImage *registered, const ht_optimizer *optimizer, ht_dtype dtype)
+{
+    const ht_image *image = registered->image;
+    if (image->trains != (optimizer != NULL) || image->dtype != dtype)
+        return false;
+    return !optimizer ||
+           (registered->update == optimizer->update && image->clipped == optimizer->clipped && image->state_count == optimizer->states);
+}
+
+int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, ht_dtype dtype)
+{
+    const ht_image *other = NULL;
+    for (int i = 0; i < images.count; i++) {
+        if (images.at[i].model != model)
+            continue;
+        if (image_fits(&images.at[i], optimizer, dtype))
+            return i;
+        other = images.at[i].image;
+    }
+    if (other)
+        ht_fail("the model %s was not compiled for this %s: hetucc has seen it with another optimizer or type", other->model,
+                optimizer ? "ht_train" : "ht_infer");
+    return -1;
+}
+
+int image_ranks(void)
+{
+    int ranks = 0;
+    for (int i = 0; i < images.count; i++)
+        ranks = images.at[i].image->device_count > ranks ? images.at[i].image->device_count : ranks;
+    return ranks;
+}
+
+static void check_version(const ht_image *image)
+{
+    if (image->version != HT_IMAGE_VERSION)
+        ht_fail("%s: this program was made for another version of libhetu than the one it runs with, " HETU_VERSION "; compile it again",
+                image->fingerprint);
+}
+
+void image_check(void)
+{
+    for (int i = 0; i < images.count; i++)
+        check_version(images.at[i].image);
+    for (int i = 0; i < images.count; i++)
+        for (int j = 0; j < i; j++)
+            if (images.at[i].model == images.at[j].model && strcmp(images.at[i].image->model, images.at[j].image->model))
+                ht_fail("the models %s (%s) and %s (%s) have the same address; link without folding equal functions (--icf=none)",
+                        images.at[j].image->model, images.at[j].image->source, images.at[i].image->model, images.at[i].image->source);
+}

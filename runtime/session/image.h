@@ -1,0 +1,31 @@
+/* The images that hetucc linked into this executable, in the order of their registration, which is the same on all ranks. */
+#ifndef SESSION_IMAGE_H
+#define SESSION_IMAGE_H
+
+#include <hetu/hetu.h>
+#include <hetu/rt.h>
+
+typedef struct RegisteredImage {
+    const ht_image *image;
+    ht_tensor (*model)(void);
+    void (*update)(void);
+    const volatile void *const *now;
+} RegisteredImage;
+
+int image_count(void);
+const RegisteredImage *image_at(int index);
+
+/* The index of the image for a model function that computes in a type, and is trained by an optimizer (NULL: it is not trained). -1: the model
+ * has no image at all; the program ends when it has others alone. */
+int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, ht_dtype dtype);
+
+/* Ends the program when a variable that the image's model read when it was compiled has another value now. */
+void image_check_reads(int index);
+
+/* Ranks that the images need: 0 when there is none. */
+int image_ranks(void);
+
+/* Ends the program when an image is of another version than this library, or two models have one address. */
+void image_check(void);
+
+#endif

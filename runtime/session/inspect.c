@@ -1,0 +1,129 @@
+/* HETU_CHECK and HETU_DUMP: looking at what ranks hold after a step. */
+#include "transport/world.h"
+#include "device/device.h"
+#include "session/program.h"
+
+#include <hetu/kernel.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void check_one(const Program *program, const char *what, const char *name, const ht_pieces *pieces, const void *data)
+{
+    Spread spread = {pieces, pieces_elements(pieces), program->image->device_count};
+    int rank = pieces_differ(spread, data, sizeof(float));
+    if (rank == world_rank())
+        ht_fail("after step %lld rank %d holds other bits of %s \"%s\" than a rank before it", (long long)program->worker.step - 1, rank,
+                what, name);
+    if (rank >= 0)
+        world_least(0);
+}
+
+void program_check(Program *program)
+{
+    const ht_image *image = program->image;
+    for (int p = 0; p < image->param_count; p++) {
+        check_one(program, "parameter", image->params[p].name, image->params[p].pieces, program->slots[p]);
+        for (int s = 0; s < image->params[p].state_count; s++)
+            check_one(program, "a state of", image->params[p].name, image->params[p].state[s],
+                      program->slots[image->param_count + (ptrdiff_t)p * image->state_count + s]);
+    }
+}
+
+static void make_folder(const char *path)
+{
+    if (mkdir(path, 0777) && errno != EEXIST)
+        ht_fail("cannot make the folder %s: %s", path, strerror(errno));
+}
+
+/* Removes a folder of files, if it is there. */
+static void remove_folder(const char *path)
+{
+    char file[4400];
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
+        unlink(file);
+    }
+    if (folder)
+        closedir(folder);
+    rmdir(path);
+}
+
+/* Ends the program; what was written so far goes. */
+HT_NORETURN static void give_up(const char *folder, const char *name)
+{
+    int error = errno;
+    remove_folder(folder);
+    ht_fail("cannot write the dump of %s to %s: %s", name, folder, strerror(error));
+}
+
+/* Names give files of their own: a slash is %2F, and a percent sign %25. */
+static FILE *open_file(const char *folder, const char *name, const char *suffix)
+{
+    char path[4096];
+    size_t length = (size_t)snprintf(path, sizeof path, "%s/", folder);
+    for (const char *c = name; *c && length + 16 < sizeof path; c++)
+        length += (size_t)snprintf(path + length, sizeof path - length, *c == '/' ? "%%2F" : *c == '%' ? "%%25" : "%c", *c);
+    snprintf(path + length, sizeof path - length, "%s", suffix);
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        give_up(folder, name);
+    return file;
+}
+
+static void close_file(const char *folder, FILE *file, const char *name)
+{
+    if (ferror(file) | fclose(file))
+        give_up(folder, name);
+}
+
+/* The shape, then a line of lo:hi a box. */
+static void write_boxes(FILE *file, const ht_pieces *pieces, int rank)
+{
+    for (int d = 0; d < pieces->rank; d++)
+        fprintf(file, "%s%lld", d ? " " : "", (long long)pieces->extent[d]);
+    fprintf(file, "\n");
+    for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++) {
+        for (int d = 0; d < pieces->rank; d++) {
+            const int64_t *bounds = pieces->box + ((ptrdiff_t)b * pieces->rank + d) * 2;
+            fprintf(file, "%s%lld:%lld", d ? " " : "", (long long)bounds[0], (long long)bounds[1]);
+        }
+        fprintf(file, "\n");
+    }
+}
+
+static void dump_one(const char *folder, const char *name, const ht_pieces *pieces, void *data)
+{
+    FILE *file = open_file(folder, name, ".bin");
+    int64_t bytes = pieces_count(pieces, world_rank()) * (int64_t)sizeof(float);
+    void *host = device_map(data, bytes, DEVICE_READ);
+    fwrite(host, 1, (size_t)bytes, file);
+    device_unmap(data, host, bytes, DEVICE_READ);
+    close_file(folder, file, name);
+    file = open_file(folder, name, ".boxes");
+    write_boxes(file, pieces, world_rank());
+    close_file(folder, file, name);
+}
+
+/* The folder has its name when all files are in it. */
+void program_dump(const Program *program, const char *folder)
+{
+    char path[2048], part[2060];
+    make_folder(folder);
+    snprintf(path, sizeof path, "%s/step%lld", folder, (long long)program->worker.step - 1);
+    make_folder(path);
+    snprintf(path, sizeof path, "%s/step%lld/%d", folder, (long long)program->worker.step - 1, world_rank());
+    snprintf(part, sizeof part, "%s.part", path);
+    remove_folder(part);
+    make_folder(part);
+    for (int p = 0; p < program->image->param_count; p++)
+        dump_one(part, program->image->params[p].name, program->image->params[p].pieces, program->slots[p]);
+    remove_folder(path);
+    if (rename(part, path))
+        give_up(part, path);
+}

@@ -1,0 +1,51 @@
+/* The parameters of a session: this rank's pieces, shared by the programs that name them.
+ *
+ * Programs may want a parameter in different layouts. Each layout in use is a copy; the newest one is moved into another when a program
+ * that reads that one runs.
+ */
+#ifndef SESSION_PARAMS_H
+#define SESSION_PARAMS_H
+
+#include "session/pieces.h"
+
+typedef struct ParamCopy {
+    const ht_pieces *pieces;
+    float *data; // on the device
+    int64_t version;
+    struct ParamCopy *next;
+} ParamCopy;
+
+typedef struct Param {
+    const char *name, *shape;
+    int init; // how it was initialised
+    double a;
+    int64_t elements;
+    int64_t version; // of the newest copy
+    int number, ranks;
+    ParamCopy *copies;
+} Param;
+
+typedef struct Params {
+    void *by_name; // a tree of <search.h>
+    Param **at;    // in the order of their making
+    int count, capacity;
+} Params;
+
+/* The copy of a parameter in the layout of `image`; made, with its initial values where it is the first one. */
+ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, uint64_t seed, Param **param);
+
+Param *params_find(const Params *params, const char *name);
+
+/* Brings a copy up to date; all ranks together. */
+void param_refresh(Param *param, ParamCopy *copy);
+
+/* Says that a copy holds new values. */
+void param_changed(Param *param, ParamCopy *copy);
+
+/* Copies the whole parameter to or from memory of rank 0; all ranks together. */
+void param_get(const Param *param, float *to);
+void param_set(Param *param, const float *from);
+
+void params_destroy(Params *params);
+
+#endif

@@ -1,0 +1,42 @@
+/* Pieces of tensors on ranks, and moving elements between them: feeds, fetches, parameters in and out, changes of layout between programs.
+ *
+ * A piece becomes a list of runs: stretches of the whole tensor's row-major elements that lie together in the piece's storage. So tensors
+ * that are seen in different shapes meet. Of the ranks that hold an element, the first gives it away.
+ */
+#ifndef SESSION_PIECES_H
+#define SESSION_PIECES_H
+
+#include <hetu/rt.h>
+
+/* Elements lo to before hi of the whole tensor lie at `at` of the storage. */
+typedef struct Run {
+    int64_t lo, hi, at;
+} Run;
+typedef struct Runs {
+    int64_t count;
+    Run *run; // ascending
+} Runs;
+
+/* Elements of the whole tensor, and of a rank's piece. */
+int64_t pieces_elements(const ht_pieces *pieces);
+int64_t pieces_count(const ht_pieces *pieces, int rank);
+
+/* Whether two tables give every rank the same elements in the same order. */
+bool pieces_equal(const ht_pieces *a, const ht_pieces *b, int ranks);
+
+/* How elements are spread over ranks: in device memory as `pieces` say, or whole in host memory of rank 0 (pieces NULL). */
+typedef struct Spread {
+    const ht_pieces *pieces;
+    int64_t elements;
+    int ranks;
+} Spread;
+
+/* Copies every element of a tensor from where `from` has it to all places where `to` wants it. All ranks call it together; `source` and
+ * `target` are this rank's storage. */
+void pieces_move(Spread from, const void *source, Spread to, void *target, size_t element);
+
+/* Whether all holders of every element have the same bits; returns the first rank that differs from an earlier holder, or -1, the same on
+ * all ranks. */
+int pieces_differ(Spread spread, const void *data, size_t element);
+
+#endif

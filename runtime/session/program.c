@@ -1,0 +1,204 @@
+#include "session/program.h"
+
+#include "exchange/channel.h"
+#include "exchange/moves.h"
+#include "transport/world.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static_assert((int)DEVICE_HYPER == (int)HT_HYPER, "a step has the numbers of an optimizer");
+
+/* ---- making ---- */
+
+static void **state_slots(const Program *program, int param)
+{
+    return program->slots + program->image->param_count + (ptrdiff_t)param * program->image->state_count;
+}
+
+static void **input_slots(const Program *program)
+{
+    return program->slots + (ptrdiff_t)program->image->param_count * (1 + program->image->state_count);
+}
+
+static void open_params(Program *program, Params *params, uint64_t seed)
+{
+    const ht_image *image = program->image;
+    program->params = memory_array(image->param_count, sizeof *program->params);
+    for (int p = 0; p < image->param_count; p++) {
+        ProgramParam *mine = &program->params[p];
+        mine->copy = params_open(params, &image->params[p], image->device_count, seed, &mine->param);
+        program->slots[p] = mine->copy->data;
+        for (int s = 0; s < image->params[p].state_count; s++) {
+            int64_t bytes = pieces_count(image->params[p].state[s], world_rank()) * (int64_t)sizeof(float);
+            state_slots(program, p)[s] = device_alloc(bytes);
+            device_zero(state_slots(program, p)[s], bytes);
+        }
+    }
+}
+
+static void open_inputs(Program *program)
+{
+    const ht_image *image = program->image;
+    if (image->input_count > PROGRAM_MAX_INPUTS)
+        ht_fail("the model %s has %d inputs; a program takes at most %d", image->model, image->input_count, PROGRAM_MAX_INPUTS);
+    for (int i = 0; i < image->input_count; i++)
+        input_slots(program)[i] =
+            device_alloc(pieces_count(image->inputs[i].pieces, world_rank()) * (int64_t)ht_dtype_bytes(image->inputs[i].dtype));
+}
+
+Program *program_create(const ht_image *image, Params *params, uint64_t seed)
+{
+    Program *program = memory_array(1, sizeof *program);
+    int device = world_rank(), role = image->role_of[device];
+    program->image = image;
+    program->role = role < 0 ? NULL : &image->roles[role];
+    program->slots = memory_array((int64_t)image->param_count * (1 + image->state_count) + image->input_count, sizeof(void *));
+    open_params(program, params, seed);
+    open_inputs(program);
+    program->worker =
+        (ht_worker){.slot = program->slots, .piece = image->piece[device], .training = image->trains, .seed = seed, .device = device};
+    if (channel_of_device()->prepare)
+        channel_of_device()->prepare(image->plan, image->plan_count);
+    program->worker.arena = device_alloc(program->role ? program->role->arena_bytes : 0);
+    return program;
+}
+
+void program_destroy(Program *program)
+{
+    const ht_image *image = program->image;
+    for (int p = 0; p < image->param_count; p++)
+        for (int s = 0; s < image->params[p].state_count; s++)
+            device_free(state_slots(program, p)[s]);
+    for (int i = 0; i < image->input_count; i++)
+        device_free(input_slots(program)[i]);
+    device_free(program->worker.arena);
+    device_forget(program->recording);
+    free(program->slots);
+    free(program->params);
+    free(program);
+}
+
+/* ---- inputs and outputs ---- */
+
+static Spread whole(const Program *program, const ht_pieces *pieces)
+{
+    return (Spread){NULL, pieces_elements(pieces), program->image->device_count};
+}
+
+static Spread spread_of(const Program *program, const ht_pieces *pieces)
+{
+    return (Spread){pieces, pieces_elements(pieces), program->image->device_count};
+}
+
+void program_feed(Program *program, int input, const void *data)
+{
+    const ht_image_input *image = &program->image->inputs[input];
+    fail_doing(image->at);
+    pieces_move(whole(program, image->pieces), data, spread_of(program, image->pieces), input_slots(program)[input],
+                ht_dtype_bytes(image->dtype));
+    program->fed[input] = true;
+    fail_doing(NULL);
+}
+
+void program_fetch(Program *program, int output, void *to)
+{
+    const ht_image_output *image = &program->image->outputs[output];
+    const void *data = program->role ? ht_at(&program->worker, image->buffer[program->role - program->image->roles]) : NULL;
+    pieces_move(spread_of(program, image->pieces), data, whole(program, image->pieces), to, ht_dtype_bytes(image->dtype));
+}
+
+int program_input(const Program *program, const char *name)
+{
+    for (int i = 0; i < program->image->input_count; i++)
+        if (!strcmp(program->image->inputs[i].name, name))
+            return i;
+    return -1;
+}
+
+int program_output(const Program *program, const char *name)
+{
+    for (int i = 0; i < program->image->output_count; i++)
+        if (!strcmp(program->image->outputs[i].name, name))
+            return i;
+    return -1;
+}
+
+/* ---- running ---- */
+
+static void run_phase(Program *program, ht_phase *phase)
+{
+    if (phase)
+        phase(&program->worker);
+}
+
+/* Issues the work of a step. */
+static void run_role(void *argument)
+{
+    Program *program = argument;
+    run_phase(program, program->role->before);
+    for (int64_t turn = 0; turn < program->image->microbatches; turn++) {
+        program->worker.microbatch = turn;
+        run_phase(program, program->role->forward);
+        run_phase(program, program->role->backward);
+    }
+    run_phase(program, program->role->update);
+}
+
+static float loss_of(Program *program)
+{
+    union {
+        float f;
+        double d;
+        uint16_t half;
+    } loss = {.d = 0};
+    if (program->image->loss < 0)
+        return 0;
+    program_fetch(program, program->image->loss, &loss);
+    switch (program->image->outputs[program->image->loss].dtype) {
+    case HT_F64: return (float)loss.d;
+    case HT_BF16: return ht_bf16_load(loss.half);
+    default: return loss.f;
+    }
+}
+
+float program_run(Program *program, const float *hyper)
+{
+    program->numbers = (StepNumbers){.step = program->worker.step, .seed = program->worker.seed, .training = program->worker.training};
+    memcpy(program->numbers.hyper, hyper, sizeof program->numbers.hyper);
+    program->worker.hyper = device_numbers(&program->numbers);
+    fail_step(program->worker.step);
+    for (int p = 0; p < program->image->param_count; p++)
+        param_refresh(program->params[p].param, program->params[p].copy);
+    if (program->role)
+        device_run(&program->recording, run_role, program);
+    fail_doing(NULL);
+    for (int p = 0; program->image->trains && p < program->image->param_count; p++)
+        param_changed(program->params[p].param, program->params[p].copy);
+    program->worker.step++;
+    program->ran = true;
+    return loss_of(program);
+}
+
+/* ---- what emitted code calls ---- */
+
+void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *where)
+{
+    fail_doing(where);
+    call->step = r->step;
+    call->training = r->training;
+    call->seed = r->seed;
+    kernel(call);
+    fail_doing(NULL);
+}
+
+void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where)
+{
+    fail_doing(where);
+    ht_reshard_run(plan, r->device, from, to, scratch);
+    fail_doing(NULL);
+}

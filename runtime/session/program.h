@@ -1,0 +1,49 @@
+/* A program of an image on this rank: its arena, its slots, and running it. Every function here is called by all ranks together. */
+#ifndef SESSION_PROGRAM_H
+#define SESSION_PROGRAM_H
+
+#include "session/image.h"
+#include "session/params.h"
+#include "device/device.h"
+
+enum { PROGRAM_MAX_INPUTS = 256 };
+
+typedef struct ProgramParam {
+    Param *param;
+    ParamCopy *copy;
+} ProgramParam;
+
+typedef struct Program {
+    const ht_image *image;
+    const ht_image_role *role; // NULL: this rank is idle
+    ht_worker worker;
+    StepNumbers numbers;
+    DeviceRecording *recording; // of the device's work in a step
+    void **slots;               // parameters, states, inputs
+    ProgramParam *params;
+    bool fed[PROGRAM_MAX_INPUTS];
+    bool ran;
+} Program;
+
+Program *program_create(const ht_image *image, Params *params, uint64_t seed);
+void program_destroy(Program *program);
+
+/* Distributes an input that lies whole on rank 0 at `data` (NULL on other ranks). */
+void program_feed(Program *program, int input, const void *data);
+
+/* One step, or one forward run; returns the loss on rank 0, 0 elsewhere and where there is none. */
+float program_run(Program *program, const float *hyper);
+
+/* Gathers an output on rank 0. */
+void program_fetch(Program *program, int output, void *to);
+
+/* The index of an input or output by name; -1. */
+int program_input(const Program *program, const char *name);
+int program_output(const Program *program, const char *name);
+
+/* Environment HETU_CHECK: ends the program when two holders of an element of a parameter or state differ.
+ * Environment HETU_DUMP: writes what this rank holds to DIR/stepN/RANK/NAME.bin and NAME.boxes. */
+void program_check(Program *program);
+void program_dump(const Program *program, const char *folder);
+
+#endif

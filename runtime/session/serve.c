@@ -1,0 +1,60 @@
+/* Commands of a session on all ranks. */
+#include "transport/world.h"
+#include "device/device.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include "session/session.h"
+
+#include <stdlib.h>
+
+static void open_program(ht_session *session, const Command *command)
+{
+    Program **grown = realloc(session->programs, sizeof *grown * (size_t)(session->program_count + 1));
+    if (!grown)
+        ht_fail("no memory for another program");
+    session->programs = grown;
+    session->programs[session->program_count++] = program_create(image_at(command->index)->image, &session->params, command->seed);
+}
+
+static void run_program(ht_session *session, const Command *command, Payload *payload)
+{
+    Program *program = session->programs[command->number];
+    for (int i = 0; i < program->image->input_count; i++)
+        if (command->fed[i / 8] >> (i % 8) & 1)
+            program_feed(program, i, payload->feeds ? payload->feeds[i] : NULL);
+    payload->loss = program_run(program, command->hyper);
+    if (command->check)
+        program_check(program);
+    if (session->dump && program->image->trains)
+        program_dump(program, session->dump);
+}
+
+static void carry_out(ht_session *session, const Command *command, Payload *payload)
+{
+    switch (command->kind) {
+    case COMMAND_OPEN: open_program(session, command); break;
+    case COMMAND_RUN: run_program(session, command, payload); break;
+    case COMMAND_FETCH: program_fetch(session->programs[command->number], command->index, payload->to); break;
+    case COMMAND_GET_PARAM: param_get(session->params.at[command->number], payload->to); break;
+    case COMMAND_SET_PARAM: param_set(session->params.at[command->number], payload->from); break;
+    case COMMAND_CLOSE: break;
+    }
+}
+
+void session_issue(ht_session *session, Command *command, Payload *payload)
+{
+    world_broadcast(command, sizeof *command);
+    carry_out(session, command, payload);
+}
+
+void session_serve(ht_session *session)
+{
+    Command command;
+    do {
+        Payload payload = {0};
+        world_await(&command, sizeof command);
+        carry_out(session, &command, &payload);
+    } while (command.kind != COMMAND_CLOSE);
+    session_close(session);
+    exit(0);
+}

@@ -1,0 +1,337 @@
+/* The public interface of <hetu/hetu.h>: sessions, programs, feeds and fetches, on rank 0. */
+#include "session/session.h"
+
+#include "transport/world.h"
+#include "session/agree.h"
+#include "device/device.h"
+#include "base/fail.h"
+#include "base/memory.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static ht_session session = {.seed = 1};
+
+static const EagerLibrary *eager; // NULL: it is not linked
+
+void session_use_eager(const EagerLibrary *library) { eager = library; }
+
+/* ---- opening and closing ---- */
+
+void session_close(ht_session *closed)
+{
+    for (int p = 0; p < closed->program_count; p++)
+        program_destroy(closed->programs[p]);
+    free(closed->programs);
+    closed->programs = NULL;
+    closed->program_count = 0;
+    params_destroy(&closed->params);
+    fail_unwatch();
+    device_close();
+    world_close();
+}
+
+void ht_close(ht_session *closed)
+{
+    if (!closed)
+        ht_fail("ht_close was called with NULL for the session");
+    if (!closed->open)
+        return;
+    closed->open = false;
+    Command command = {.kind = COMMAND_CLOSE};
+    session_issue(closed, &command, &(Payload){0});
+    session_close(closed);
+}
+
+static void close_at_exit(void) { ht_close(&session); }
+
+/* A child process that main forks has no part in the session: its end is its own. */
+static void forget_in_child(void)
+{
+    if (!session.open)
+        return;
+    session.open = false;
+    fail_unwatch();
+    world_forget();
+}
+
+ht_session *ht_open(int *argc, char ***argv)
+{
+    if (session.open)
+        ht_fail("ht_open is called a second time");
+    world_open(argc, argv, true);
+    fail_watch();
+    session.check = getenv("HETU_CHECK") && strcmp(getenv("HETU_CHECK"), "0");
+    if (!session_agree(session.check))
+        session_leave(1);
+    image_check();
+    session_check_ranks(argc ? *argc : 0, argv ? *argv : NULL);
+    session_set_threads();
+    session_take_device();
+    session.dump = getenv("HETU_DUMP");
+    session.open = true;
+    if (world_rank() > 0)
+        session_serve(&session);
+    pthread_atfork(NULL, NULL, forget_in_child);
+    atexit(close_at_exit);
+    return &session;
+}
+
+static void check_open(const ht_session *open)
+{
+    if (!open || !open->open)
+        ht_fail("the session is not open; call ht_open first");
+}
+
+int ht_device_count(ht_session *open)
+{
+    check_open(open);
+    return image_ranks() > 1 ? image_ranks() : 1;
+}
+
+void ht_seed(ht_session *open, uint64_t seed)
+{
+    check_open(open);
+    if (open->program_count || open->eager)
+        ht_fail("ht_seed must be called before the first ht_train or ht_infer");
+    open->seed = seed;
+}
+
+/* ---- programs ---- */
+
+static ht_program *new_program(ht_session *open, bool trains)
+{
+    ht_program *program = memory_array(1, sizeof *program);
+    *program = (ht_program){.session = open, .trains = trains, .number = -1};
+    return program;
+}
+
+/* A model without an image: the one-device library, where it is linked. */
+static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void), const ht_optimizer *optimizer)
+{
+    if (open->program_count || world_size() > 1 || !eager)
+        ht_fail("%s got a model function that hetucc did not compile; function and call must stand in one source file",
+                optimizer ? "ht_train" : "ht_infer");
+    if (!open->eager)
+        open->eager = eager->store_create(open->seed);
+    ht_program *program = new_program(open, optimizer);
+    program->eager = eager->program_create(open->eager, model, optimizer);
+    return program;
+}
+
+static ht_program *open_image(ht_session *open, int index)
+{
+    if (open->eager)
+        ht_fail("the model %s was compiled by hetucc, but an earlier one of this session was not", image_at(index)->image->model);
+    image_check_reads(index);
+    ht_program *program = new_program(open, image_at(index)->image->trains);
+    program->number = open->program_count;
+    program->image = index;
+    Command command = {.kind = COMMAND_OPEN, .index = index, .seed = open->seed};
+    session_issue(open, &command, &(Payload){0});
+    return program;
+}
+
+/* What ht_train and ht_infer are given. */
+static void check_options(ht_tensor (*model)(void), ht_program_options options)
+{
+    if (!model)
+        ht_fail("a program was asked for with NULL for the model function");
+    if (options.dtype != HT_F32 && options.dtype != HT_BF16)
+        ht_fail("a program computes in HT_F32 or HT_BF16, not in type %d", (int)options.dtype);
+}
+
+ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimizer optimizer, ht_program_options options)
+{
+    check_open(open);
+    check_options(model, options);
+    if (!optimizer.update || !optimizer.kernel)
+        ht_fail("ht_train was called with an optimizer without update or kernel");
+    int index = image_find(model, &optimizer, options.dtype);
+    if (index < 0)
+        return open_eager(open, model, &optimizer);
+    ht_program *program = open_image(open, index);
+    memcpy(program->hyper, optimizer.hyper, sizeof program->hyper);
+    return program;
+}
+
+ht_program *ht_infer_with(ht_session *open, ht_tensor (*model)(void), ht_program_options options)
+{
+    check_open(open);
+    check_options(model, options);
+    int index = image_find(model, NULL, options.dtype);
+    return index < 0 ? open_eager(open, model, NULL) : open_image(open, index);
+}
+
+static Program *image_program(const ht_program *program) { return program->session->programs[program->number]; }
+
+/* ---- running ---- */
+
+/* Ends the program when it was given no program: `call` names the function. */
+static void check_program(const ht_program *program, const char *call)
+{
+    if (!program)
+        ht_fail("%s was called with NULL for the program", call);
+}
+
+/* Fails with the names that there are. */
+static void no_input(const Program *program, const char *name)
+{
+    char names[1024] = "";
+    for (int i = 0; i < program->image->input_count; i++) {
+        size_t length = strlen(names);
+        snprintf(names + length, sizeof names - length, "%s\"%s\"", i ? ", " : "", program->image->inputs[i].name);
+    }
+    ht_fail("the model %s has no input \"%s\"; it has %s", program->image->model, name, *names ? names : "none");
+}
+
+static void gather_feeds(const Program *program, const ht_fed *feeds, Command *command, const void **data)
+{
+    for (; feeds->name; feeds++) {
+        int input = program_input(program, feeds->name);
+        if (input < 0)
+            no_input(program, feeds->name);
+        if (!feeds->data)
+            ht_fail("the data of input \"%s\" is NULL", feeds->name);
+        command->fed[input / 8] |= (unsigned char)(1 << input % 8);
+        data[input] = feeds->data;
+    }
+    for (int i = 0; i < program->image->input_count; i++)
+        if (!program->fed[i] && !(command->fed[i / 8] >> (i % 8) & 1))
+            ht_fail("the input \"%s\" (%s) was never fed", program->image->inputs[i].name, program->image->inputs[i].at);
+}
+
+static float run_image(ht_program *program, const ht_fed *feeds)
+{
+    const void *data[PROGRAM_MAX_INPUTS] = {0};
+    Command command = {.kind = COMMAND_RUN, .number = program->number, .check = program->session->check};
+    memcpy(command.hyper, program->hyper, sizeof command.hyper);
+    image_check_reads(program->image);
+    gather_feeds(image_program(program), feeds, &command, data);
+    Payload payload = {.feeds = data};
+    session_issue(program->session, &command, &payload);
+    return payload.loss;
+}
+
+static float run(ht_program *program, const ht_fed *feeds, bool trains)
+{
+    check_program(program, trains ? "ht_step" : "ht_run");
+    check_open(program->session);
+    if (!feeds)
+        ht_fail("%s was called with NULL for the feeds", trains ? "ht_step" : "ht_run");
+    if (program->trains != trains)
+        ht_fail(trains ? "ht_step needs a program of ht_train; ht_run runs those of ht_infer"
+                       : "ht_run needs a program of ht_infer; ht_step runs those of ht_train");
+    return program->eager ? eager->program_step(program->eager, feeds) : run_image(program, feeds);
+}
+
+float ht_step_with(ht_program *program, const ht_fed *feeds) { return run(program, feeds, true); }
+
+void ht_run_with(ht_program *program, const ht_fed *feeds) { run(program, feeds, false); }
+
+void ht_fetch(ht_program *program, const char *name, void *to)
+{
+    check_program(program, "ht_fetch");
+    if (!name)
+        ht_fail("ht_fetch was called with NULL for the name");
+    if (!to)
+        ht_fail("ht_fetch of output \"%s\" was given NULL to copy to", name);
+    check_open(program->session);
+    if (program->eager) {
+        eager->program_fetch(program->eager, name, to);
+        return;
+    }
+    int output = program_output(image_program(program), name);
+    if (output < 0)
+        ht_fail("the model %s has no output \"%s\"; ht_output names one", image_program(program)->image->model, name);
+    if (!image_program(program)->ran)
+        ht_fail("the output \"%s\" is fetched before the program ran", name);
+    Command command = {.kind = COMMAND_FETCH, .number = program->number, .index = output};
+    session_issue(program->session, &command, &(Payload){.to = to});
+}
+
+void ht_set_hyper(ht_program *program, int index, float value)
+{
+    check_program(program, "ht_set_hyper");
+    if (index < 0 || index >= HT_HYPER)
+        ht_fail("an optimizer has the numbers 0 to %d; there is no number %d", HT_HYPER - 1, index);
+    program->hyper[index] = value;
+    if (program->eager)
+        eager->program_set_hyper(program->eager, index, value);
+}
+
+void ht_set_rate(ht_program *program, float rate) { ht_set_hyper(program, 0, rate); }
+
+/* ---- parameters ---- */
+
+const char *ht_param_name(ht_session *open, int index, size_t *count)
+{
+    size_t unasked;
+    check_open(open);
+    count = count ? count : &unasked;
+    if (open->eager) {
+        const eager_param *param = eager->store_param(open->eager, index);
+        *count = param ? (size_t)param->count : 0;
+        return param ? param->name : NULL;
+    }
+    bool known = index >= 0 && index < open->params.count;
+    *count = known ? (size_t)open->params.at[index]->elements : 0;
+    return known ? open->params.at[index]->name : NULL;
+}
+
+static void check_count(const char *name, size_t has, size_t count)
+{
+    if (has != count)
+        ht_fail("the parameter \"%s\" has %zu elements, not %zu", name, has, count);
+}
+
+static eager_param *find_eager(ht_session *open, const char *name, size_t count)
+{
+    eager_param *param = eager->store_find(open->eager, name);
+    if (!param)
+        ht_fail("there is no parameter \"%s\"", name);
+    check_count(name, (size_t)param->count, count);
+    return param;
+}
+
+static int find_param(const ht_session *open, const char *name, size_t count)
+{
+    const Param *param = params_find(&open->params, name);
+    if (!param)
+        ht_fail("there is no parameter \"%s\"", name);
+    check_count(name, (size_t)param->elements, count);
+    return param->number;
+}
+
+/* Ends the program where a parameter's name, or the memory of its elements, is NULL. */
+static void check_param(const char *call, const char *name, const void *memory, size_t count)
+{
+    if (!name || (!memory && count))
+        ht_fail("%s was called with NULL for the %s", call, name ? "memory" : "name");
+}
+
+void ht_get_param(ht_session *open, const char *name, float *to, size_t count)
+{
+    check_open(open);
+    check_param("ht_get_param", name, to, count);
+    if (open->eager) {
+        memcpy(to, find_eager(open, name, count)->data, count * sizeof *to);
+        return;
+    }
+    Command command = {.kind = COMMAND_GET_PARAM, .number = find_param(open, name, count)};
+    session_issue(open, &command, &(Payload){.to = to});
+}
+
+void ht_set_param(ht_session *open, const char *name, const float *from, size_t count)
+{
+    check_open(open);
+    check_param("ht_set_param", name, from, count);
+    if (open->eager) {
+        memcpy(find_eager(open, name, count)->data, from, count * sizeof *from);
+        return;
+    }
+    Command command = {.kind = COMMAND_SET_PARAM, .number = find_param(open, name, count)};
+    session_issue(open, &command, &(Payload){.from = from});
+}

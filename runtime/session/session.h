@@ -1,0 +1,70 @@
+/* A session: rank 0 runs main and issues commands; all ranks carry them out together. */
+#ifndef SESSION_SESSION_H
+#define SESSION_SESSION_H
+
+#include "session/program.h"
+#include "session/eager.h"
+
+struct ht_session {
+    bool open;
+    uint64_t seed;
+    Params params;
+    Program **programs;
+    int program_count;
+    eager_store *eager; // models that hetucc did not compile
+    bool check;         // HETU_CHECK on this rank
+    const char *dump;   // HETU_DUMP
+};
+
+struct ht_program {
+    ht_session *session;
+    bool trains;
+    int number; // in session->programs; -1: the one-device library runs it
+    int image;  // of the registered ones
+    eager_program *eager;
+    float hyper[HT_HYPER];
+};
+
+typedef enum CommandKind { COMMAND_OPEN, COMMAND_RUN, COMMAND_FETCH, COMMAND_GET_PARAM, COMMAND_SET_PARAM, COMMAND_CLOSE } CommandKind;
+
+/* What rank 0 tells the others; the same bytes on all ranks. */
+typedef struct Command {
+    CommandKind kind;
+    int number;                                // of the program, or of the parameter
+    int index;                                 // of the image, or of the output
+    uint64_t seed;                             // COMMAND_OPEN
+    bool check;                                // COMMAND_RUN: whether HETU_CHECK is set on rank 0
+    float hyper[HT_HYPER];                     // COMMAND_RUN
+    unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // COMMAND_RUN: which inputs follow
+} Command;
+
+/* Memory of rank 0 that a command reads or writes; NULL on the others. */
+typedef struct Payload {
+    const void **feeds; // by input
+    const void *from;
+    void *to;
+    float loss;
+} Payload;
+
+/* On rank 0: sends a command to all ranks and carries it out. */
+void session_issue(ht_session *session, Command *command, Payload *payload);
+
+/* On the others: carries out commands until the session ends, and ends the process with it. */
+_Noreturn void session_serve(ht_session *session);
+
+/* What is left to do on every rank when the session ends. */
+void session_close(ht_session *session);
+
+/* Ends the program with the right command line unless as many ranks run as the images need. */
+void session_check_ranks(int argc, char **argv);
+
+/* Threads for kernels on this rank: OMP_NUM_THREADS, else this rank's share of the node's cores. */
+void session_set_threads(void);
+
+/* Takes this rank's device; all ranks end with one line when a rank has none. */
+void session_take_device(void);
+
+/* Ends this rank; all ranks together. */
+_Noreturn void session_leave(int status);
+
+#endif

@@ -1,0 +1,35 @@
+/* The file through which ranks without MPI meet: rank 0 writes where it listens, the others read it.
+ *
+ * Either the user chose its path (HETU_RENDEZVOUS), or it lies in a folder of a name that nobody can foresee, which this user alone may
+ * enter, below /dev/shm. What is not a file of this user's alone is not read: no link, no pipe, nothing of others.
+ */
+#ifndef TRANSPORT_INVITATION_H
+#define TRANSPORT_INVITATION_H
+
+#include "transport/launcher.h"
+#include "transport/sockets.h"
+
+typedef struct Invitation {
+    char magic[8];
+    int32_t format, size, process;
+    SocketKey ask, answer; // what callers present, and what rank 0 presents to them
+    uint64_t node;
+    SocketPlace place;
+} Invitation;
+
+/* Whether only this machine sees the file, so that all ranks run here. */
+bool invitation_is_local(const Launch *launch);
+
+/* Writes it, over one that an earlier run left. Ends the program when something else is in its place. */
+void invitation_write(const Launch *launch, const Invitation *invitation);
+
+/* False when there is none yet. Ends the program when something else is in its place. */
+bool invitation_read(const Launch *launch, Invitation *invitation);
+
+/* Removes what invitation_write wrote. */
+void invitation_remove(void);
+
+/* On another rank: removes the invitation when its writer does not run any more. */
+void invitation_clear(const Launch *launch);
+
+#endif

@@ -1,0 +1,86 @@
+#define _GNU_SOURCE
+#include "transport/peers.h"
+
+#include "transport/launcher.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_ENVIRONMENT = 1 << 18 }; // bytes
+
+/* The bytes of a file of /proc/PID, terminated by a null byte; how many, or -1. */
+static ssize_t read_about(const char *pid, const char *name, char *to, size_t size)
+{
+    char path[64];
+    ssize_t length = 0, got = 1;
+    snprintf(path, sizeof path, "/proc/%.20s/%s", pid, name);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    while (file >= 0 && got > 0 && length < (ssize_t)size - 1)
+        length += (got = read(file, to + length, size - 1 - (size_t)length)) > 0 ? got : 0;
+    if (file >= 0)
+        close(file);
+    to[length] = 0;
+    return file < 0 || got < 0 ? -1 : length;
+}
+
+/* Whether a process is stopped: the letter behind its name, which may hold anything, in /proc/PID/stat. */
+static bool is_stopped(const char *pid)
+{
+    char about[1024];
+    const char *name_end = read_about(pid, "stat", about, sizeof about) > 0 ? strrchr(about, ')') : NULL;
+    return name_end && name_end[1] == ' ' && (name_end[2] == 'T' || name_end[2] == 't');
+}
+
+/* Calls `visit` with the rank and the process of each. */
+static void each_stopped(void (*visit)(int rank, int process, void *argument), void *argument)
+{
+    int rank;
+    char *environment = malloc(MOST_ENVIRONMENT);
+    DIR *processes = opendir("/proc");
+    for (const struct dirent *entry; environment && processes && (entry = readdir(processes));) {
+        const char *pid = entry->d_name;
+        if (*pid < '0' || *pid > '9' || !is_stopped(pid))
+            continue;
+        ssize_t length = read_about(pid, "environ", environment, MOST_ENVIRONMENT);
+        if (length > 0 && launch_shares(environment, (size_t)length, &rank))
+            visit(rank, atoi(pid), argument);
+    }
+    if (processes)
+        closedir(processes);
+    free(environment);
+}
+
+typedef struct List {
+    char *text;
+    size_t size;
+    int count;
+} List;
+
+static void add_to_list(int rank, int process, void *argument)
+{
+    List *list = argument;
+    size_t at = strlen(list->text);
+    snprintf(list->text + at, list->size - at, "%srank %d (process %d)", list->count++ ? ", " : "", rank, process);
+}
+
+int peers_stopped(char *text, size_t size)
+{
+    List list = {text, size, 0};
+    *text = 0;
+    each_stopped(add_to_list, &list);
+    return list.count;
+}
+
+static void end_process(int rank, int process, void *argument)
+{
+    (void)rank, (void)argument;
+    kill(process, SIGKILL);
+}
+
+void peers_end_stopped(void) { each_stopped(end_process, NULL); }

@@ -1,0 +1,14 @@
+/* The processes of this run on this machine, as /proc shows them: found by what their launcher put into their environment, so also those
+ * that have not come as far as to connect to anybody. */
+#ifndef TRANSPORT_PEERS_H
+#define TRANSPORT_PEERS_H
+
+#include <stddef.h>
+
+/* Writes to `list` which ranks of this run are stopped (SIGSTOP, a debugger): "rank 2 (process 4711)", or "". Returns how many. */
+int peers_stopped(char *list, size_t size);
+
+/* Kills these, which could not end by themselves. */
+void peers_end_stopped(void);
+
+#endif

@@ -1,0 +1,369 @@
+#define _GNU_SOURCE
+#include "transport/watch.h"
+
+#include "transport/peers.h"
+#include "transport/pulse.h"
+#include "transport/world.h"
+#include "base/fail.h"
+
+#include <hetu/kernel.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    TICKS = 5,                 // a second
+    TICK = 1000000000 / TICKS, // nanoseconds
+    NAP = 1000000,             // nanoseconds
+    GRACE = 2                  // ticks: the launcher, and those who know more, speak first
+};
+
+typedef enum Stage { STAGE_NONE, STAGE_START, STAGE_TOGETHER, STAGE_LEAVING, STAGE_OVER } Stage;
+
+/* What is known of a rank. */
+typedef struct Peer {
+    int silent; // ticks since its last pulse
+    Pulse last;
+    int gone; // ticks since its connection was closed; 0: it is not
+    bool leaving;
+} Peer;
+
+static struct {
+    pthread_mutex_t lock; // for all below; the thread holds it while it is awake
+    Stage stage;
+    int rank;
+    int limit;       // ticks; 0: none
+    int ticks;       // since the start
+    int waited;      // ticks since something moved in a wait
+    unsigned moves;  // as seen last
+    Pulse own;       // of this rank
+    sigset_t ending; // signals that end this process
+    Peer *peers;     // by rank; other ranks than 0 know rank 0 only
+    int peer_count;
+} watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Written by the main thread alone, read by the watch. */
+static atomic_int waits;
+static atomic_uint moves;
+
+static void add(atomic_int *number, int more)
+{
+    atomic_store_explicit(number, atomic_load_explicit(number, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+void watch_moved(void) { atomic_store_explicit(&moves, atomic_load_explicit(&moves, memory_order_relaxed) + 1, memory_order_relaxed); }
+
+void watch_begin(void)
+{
+    watch_moved();
+    add(&waits, 1);
+}
+
+void watch_end(void)
+{
+    add(&waits, -1);
+    watch_moved();
+}
+
+/* ---- ending ---- */
+
+/* On rank 0: ends all ranks. */
+_Noreturn static void end_all(const char *why)
+{
+    Pulse end = {.kind = PULSE_END};
+    snprintf(end.text, sizeof end.text, "%s", why);
+    for (int rank = 1; rank < watch.peer_count; rank++)
+        pulse_send(rank, &end);
+    fail_end(end.text);
+}
+
+static int seconds(int ticks) { return ticks / TICKS; }
+
+/* Ends a start that takes too long. What has been seen is said before anybody is killed, so that all see it. */
+_Noreturn static void end_start(void)
+{
+    char stopped[512], why[1024];
+    if (peers_stopped(stopped, sizeof stopped))
+        snprintf(why, sizeof why, "the ranks did not come together within %d s (HETU_TIMEOUT): %s stopped", seconds(watch.limit), stopped);
+    else
+        snprintf(why, sizeof why, "the ranks did not come together within %d s (HETU_TIMEOUT): some did not call ht_open, or have ended",
+                 seconds(watch.limit));
+    fail_end(why);
+}
+
+/* ---- this rank ---- */
+
+static void count_wait(void)
+{
+    unsigned now = atomic_load_explicit(&moves, memory_order_relaxed);
+    bool waiting = atomic_load_explicit(&waits, memory_order_relaxed) > 0;
+    watch.waited = waiting && now == watch.moves ? watch.waited + 1 : 0;
+    watch.moves = now;
+}
+
+static Pulse take_pulse(void)
+{
+    bool late = watch.limit && watch.waited > watch.limit, waiting = atomic_load_explicit(&waits, memory_order_relaxed) > 0;
+    const char *doing = fail_doing_what();
+    Pulse own = {.kind = watch.stage == STAGE_LEAVING ? PULSE_LEAVING : late ? PULSE_LATE : waiting ? PULSE_WAITING : PULSE_BUSY};
+    snprintf(own.text, sizeof own.text, "%s", doing ? doing : "");
+    return own;
+}
+
+/* ---- the others ---- */
+
+static void hear(int rank)
+{
+    Peer *peer = &watch.peers[rank];
+    Pulse heard = pulse_hear(rank);
+    if (heard.kind == PULSE_END)
+        fail_end(heard.text);
+    peer->gone += !peer->gone && heard.kind == PULSE_GONE;
+    peer->leaving = peer->leaving || heard.kind == PULSE_LEAVING;
+    if (heard.kind == PULSE_NONE || heard.kind == PULSE_GONE)
+        return;
+    peer->silent = 0;
+    peer->last = heard;
+}
+
+/* Why a rank ends the job: it died, or has no pulse. False when it does not. */
+static bool is_lost(int rank, char *why, size_t size)
+{
+    const Peer *peer = &watch.peers[rank];
+    const char *doing = peer->last.text, *at = *doing ? " at " : "";
+    if (peer->gone && peer->leaving)
+        return false;
+    if (peer->gone > GRACE && (!watch.limit || peer->silent <= watch.limit))
+        snprintf(why, size, "rank %d has ended%s%.128s", rank, at, doing);
+    else if (watch.limit && peer->silent > watch.limit)
+        snprintf(why, size, "rank %d has stopped%s%.128s: nothing was heard of its process for %d s (HETU_TIMEOUT)", rank, at, doing,
+                 seconds(watch.limit));
+    else
+        return false;
+    return true;
+}
+
+/* On rank 0: the rank that others wait for: without a pulse, else the first that waits for nobody itself; -1 when there is none. */
+static int find_awaited(void)
+{
+    int busy = -1;
+    for (int rank = watch.peer_count - 1; rank >= 0; rank--) {
+        if (watch.peers[rank].silent > 2 * GRACE)
+            return rank;
+        if (watch.peers[rank].last.kind == PULSE_BUSY)
+            busy = rank;
+    }
+    return busy;
+}
+
+/* On rank 0: ends all ranks, since one waits for too long. */
+_Noreturn static void end_wait(int late)
+{
+    char why[sizeof((Pulse *)0)->text];
+    int awaited = find_awaited();
+    const char *doing = awaited < 0 ? "" : watch.peers[awaited].last.text;
+    if (awaited < 0)
+        snprintf(why, sizeof why, "all ranks wait for each other, rank %d for %d s (HETU_TIMEOUT)", late, seconds(watch.limit));
+    else
+        snprintf(why, sizeof why, "rank %d keeps rank %d waiting for %d s (HETU_TIMEOUT)%s%.128s", awaited, late, seconds(watch.limit),
+                 *doing ? " at " : "", doing);
+    end_all(why);
+}
+
+/* At a tick: listens to a rank, and calls `end` when it is lost. */
+static void look_after(int rank, void (*end)(const char *why))
+{
+    char why[sizeof((Pulse *)0)->text];
+    watch.peers[rank].silent++;
+    watch.peers[rank].gone += watch.peers[rank].gone > 0;
+    hear(rank);
+    if (is_lost(rank, why, sizeof why))
+        end(why);
+}
+
+/* What rank 0 does at a tick. A rank that does not listen is told nothing, lest the connection fill up. */
+static void lead(void)
+{
+    int late = watch.peers[0].last.kind == PULSE_LATE ? 0 : -1;
+    for (int rank = 1; rank < watch.peer_count; rank++) {
+        look_after(rank, end_all);
+        if (watch.peers[rank].last.kind == PULSE_LATE)
+            late = rank;
+        if (watch.peers[rank].silent <= 2 * GRACE)
+            pulse_send(rank, &watch.own);
+    }
+    if (late >= 0)
+        end_wait(late);
+}
+
+/* What a rank without connections does at a tick. */
+static void look_inward(void)
+{
+    char why[128];
+    snprintf(why, sizeof why, "other ranks keep rank %d waiting for %d s (HETU_TIMEOUT)", world_rank(), seconds(watch.limit));
+    if (watch.own.kind == PULSE_LATE)
+        fail_end(why);
+}
+
+/* What another rank does at a tick. */
+static void follow(void)
+{
+    if (!watch.peers[0].leaving)
+        look_after(0, fail_end);
+    pulse_send(0, &watch.own);
+}
+
+/* ---- the thread ---- */
+
+static void tick(void)
+{
+    watch.ticks++;
+    count_wait();
+    if (watch.stage == STAGE_START && watch.limit && watch.ticks > watch.limit + 1)
+        end_start();
+    if (watch.stage < STAGE_TOGETHER)
+        return;
+    watch.own = take_pulse();
+    if (!watch.peers) {
+        look_inward();
+    } else if (watch.rank == 0) {
+        watch.peers[0].last = watch.own;
+        lead();
+    } else {
+        follow();
+    }
+}
+
+/* Sleeps for a tick. While the ranks come together, signals that end the process are taken here, so that nothing is left behind. */
+static void rest(Stage stage)
+{
+    const struct timespec one = {.tv_nsec = TICK};
+    int ended = stage == STAGE_START ? sigtimedwait(&watch.ending, NULL, &one) : nanosleep(&one, NULL);
+    if (ended <= 0)
+        return;
+    world_abandon();
+    pthread_sigmask(SIG_UNBLOCK, &watch.ending, NULL);
+    raise(ended);
+}
+
+static void *keep_watch(void *argument)
+{
+    (void)argument;
+    for (Stage stage = STAGE_START; stage != STAGE_OVER;) {
+        rest(stage);
+        pthread_mutex_lock(&watch.lock);
+        stage = watch.stage;
+        if (stage != STAGE_OVER)
+            tick();
+        pthread_mutex_unlock(&watch.lock);
+    }
+    return NULL;
+}
+
+/* Starts the thread, which gets no signals: they are for the main thread. */
+static void start_thread(void)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, NULL, keep_watch, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error)
+        ht_fail("cannot start a thread: %s", strerror(error));
+    pthread_detach(thread);
+}
+
+/* ---- from the main thread ---- */
+
+/* Signals that ask a process to end, and that it does not handle. */
+static sigset_t ending_signals(void)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    sigset_t ending;
+    sigemptyset(&ending);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction action;
+        if (!sigaction(signals[i], NULL, &action) && action.sa_handler == SIG_DFL)
+            sigaddset(&ending, signals[i]);
+    }
+    return ending;
+}
+
+void watch_open(void)
+{
+    watch.stage = STAGE_START;
+    watch.ending = ending_signals();
+    pthread_sigmask(SIG_BLOCK, &watch.ending, NULL);
+    watch.limit = world_timeout() * TICKS;
+    start_thread();
+}
+
+/* What is known of the ranks that this one hears. */
+static Peer *make_peers(void)
+{
+    Peer *peers = calloc((size_t)world_size(), sizeof *peers);
+    if (!peers)
+        ht_fail("no memory to watch %d ranks", world_size());
+    return peers;
+}
+
+void watch_connect(bool pulse)
+{
+    if (pulse)
+        pulse_open();
+    Peer *peers = pulse ? make_peers() : NULL;
+    pthread_mutex_lock(&watch.lock);
+    watch.rank = world_rank();
+    watch.peers = peers;
+    watch.peer_count = !pulse ? 0 : watch.rank ? 1 : world_size();
+    watch.stage = STAGE_TOGETHER;
+    pthread_mutex_unlock(&watch.lock);
+    pthread_sigmask(SIG_UNBLOCK, &watch.ending, NULL);
+}
+
+/* Whether all other ranks have ended. */
+static bool all_gone(void)
+{
+    bool all = true;
+    for (int rank = 1; rank < watch.peer_count; rank++) {
+        hear(rank);
+        all = all && watch.peers[rank].gone;
+    }
+    return all;
+}
+
+void watch_close(void)
+{
+    pthread_mutex_lock(&watch.lock);
+    watch.stage = STAGE_LEAVING;
+    watch.own = take_pulse();
+    for (int rank = watch.rank ? 0 : 1; rank < watch.peer_count; rank++)
+        pulse_send(rank, &watch.own);
+    while (watch.rank == 0 && !all_gone()) {
+        pthread_mutex_unlock(&watch.lock);
+        nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
+        pthread_mutex_lock(&watch.lock);
+    }
+    if (watch.rank == 0)
+        watch.stage = STAGE_OVER;
+    pthread_mutex_unlock(&watch.lock);
+}
+
+void watch_settle(void)
+{
+    if (watch.stage == STAGE_START || watch.stage == STAGE_TOGETHER)
+        nanosleep(&(struct timespec){.tv_nsec = 2 * GRACE * TICK}, NULL);
+}
+
+void watch_forget(void)
+{
+    watch.stage = STAGE_NONE;
+    pulse_forget();
+}
