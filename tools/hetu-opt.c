@@ -4,6 +4,8 @@
  *     hetu-opt [PASS] FILE        FILE - is the standard input
  */
 #include "ir/ir.h"
+#include "ir/verify/verify.h"
+#include "ir/text/text.h"
 #include "passes/pipeline.h"
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
 
 #include "frontend/frontend.h"
 #include "cluster/cluster.h"
+#include "ir/text/text.h"
 #include "passes/pipeline.h"
 
 #include <hetu/version.h>
@@ -155,15 +156,13 @@ static bool run_passes(const Driver *driver, Unit *unit)
     return (!options->print_after || check_printed(driver)) && good;
 }
 
-/* Reads the cluster file, where one is given, for the modules of a unit. */
-static void set_cluster(Driver *driver, const Unit *unit)
+/* Gives the modules of a unit what the command line says; reads the cluster file, where one is given. */
+static void set_options(Driver *driver, const Unit *unit)
 {
-    const char *file = driver->options->cluster;
-    const Cluster *cluster = file ? cluster_read(driver->arena, driver->diag, file) : NULL;
-    for (int i = 0; i < unit->modules.count; i++) {
-        unit->modules.at[i]->cluster_file = file;
-        unit->modules.at[i]->cluster = cluster;
-    }
+    const Options *options = driver->options;
+    const Cluster *cluster = options->cluster ? cluster_read(driver->arena, driver->diag, options->cluster) : NULL;
+    for (int i = 0; i < unit->modules.count; i++)
+        unit->modules.at[i]->options = (CompileOptions){options->cluster, cluster, options->remark_comm, options->warn_implicit_reshard};
 }
 
 Unit *unit_read(Driver *driver, const char *source)
@@ -180,10 +179,10 @@ Unit *unit_read(Driver *driver, const char *source)
     }
     array_push(driver->arena, &words, HSPMD_DEFINE);
     array_push(driver->arena, &words, arena_format(driver->arena, "-I%s/include", driver->tools.prefix));
-    FrontendOptions frontend = {source, words.count, words.at, options->strategy, options->remark_comm, options->warn_implicit_reshard};
+    FrontendOptions frontend = {source, words.count, words.at, options->strategy};
     Unit *unit = frontend_read(driver->arena, driver->diag, &frontend);
     if (unit)
-        set_cluster(driver, unit);
+        set_options(driver, unit);
     return unit && !diag_errors(driver->diag) && run_passes(driver, unit) ? unit : NULL;
 }
 

@@ -1,5 +1,6 @@
 /* hetucc: the command. */
 #include "driver/folder.h"
+#include "ir/text/text.h"
 
 #include "passes/pipeline.h"
 

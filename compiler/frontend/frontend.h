@@ -13,7 +13,6 @@ typedef struct FrontendOptions {
     int arg_count;
     const char *const *args;   // for clang: -I -D -U -include -std and the include folder of hetu.h
     const char *strategy;      // of --strategy: NAME, FILE or FILE:NAME; NULL: none given
-    bool remark_comm, warn_implicit_reshard;
 } FrontendOptions;
 
 /* The file that --strategy=WORD means, WORD as a whole or up to its last colon; NULL where it is none. */

@@ -288,8 +288,6 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
     module->at = function->at;
     module->strategy = unit->chosen;
     module->precision = arguments->precision;
-    module->remark_comm = options->remark_comm;
-    module->warn_implicit_reshard = options->warn_implicit_reshard;
     if (arguments->optimizer.update)
         module->update = module_def(module, arguments->optimizer.update);
     module->state_count = arguments->optimizer.states;

@@ -1,75 +1,45 @@
 /* The intermediate representation: straight-line SSA over tensors.
  *
- * A module is one model function: parameters, inputs, and one list of operators in execution order, each in a section (forward, backward, update). A value has
- * a type, dimension names, and, after deduction, a layout. An operator refers to its definition, that is to its rule; nothing here switches on
- * which operator it is. The text form (ir/text/print.h) parses back (ir/text/parse.h), and ir_verify says whether a module is well formed.
+ * A module is one model function: parameters, inputs, and one list of operators in execution order, each in a section (forward, backward,
+ * update). A value has a type, dimension names, and, after deduction, a layout. An operator refers to its definition, that is to its rule;
+ * nothing here switches on which operator it is. The text form (ir/text/print.h) parses back (ir/text/parse.h), and ir_verify says whether
+ * a module is well formed.
  *
  * Types, layouts, bindings and names are shared between values and never changed in place.
  */
 #ifndef IR_IR_H
 #define IR_IR_H
 
-#include "rule/rule.h"
+#include "ir/binding.h"
+#include "ir/reads.h"
 #include "strategy/strategy.h"
-#include "layout/layout.h"
 #include "support/array.h"
-
-/* Elements of a tensor, so that bytes and sums of a few tensors still fit 64 bits; runtime/eager/tape.c has the same. */
-#define IR_MAX_ELEMENTS (INT64_C(1) << 56)
-
-enum { IR_MAX_RANK = 12, IR_MAX_FACTORS = 32, IR_MAX_OPERANDS = 64 }; // of a tensor; of a call
+#include "support/intern.h"
 
 typedef struct Value Value;
 typedef struct Op Op;
 typedef struct Function Function;
 typedef struct Module Module;
 
-typedef struct Type {
-    DType dtype;
-    int rank;
-    const int64_t *extent; // global
-} Type;
-
-/* How the factors of a rule fell onto the dimensions of one call. An ellipsis gives one bound factor a dimension; refinement (passes/refine/refine.c) splits bound factors,
- * after which every dimension of every tensor is exactly one of them. */
-typedef struct BoundFactor {
-    int factor;     // index into the rule's factors
-    int64_t extent; // global
-} BoundFactor;
-typedef struct BoundDim {
-    int count;          // 1 after refinement; the number of merged factors before
-    const int *factors; // indices of bound factors, the first major
-    int written;        // which written dimension this one belongs to, counted over the expanded access: what a kernel sees as one dimension
-} BoundDim;
-typedef struct BoundAccess {
-    int access;       // index into the rule's operands or results (several share a variadic one)
-    int rank;         // 0 with dims NULL for an absent operand
-    int written_rank; // dimensions that a kernel sees; one that no `written` names has extent 1 (refinement drops dimensions of extent 1)
-    const BoundDim *dims;
-} BoundAccess;
-typedef struct Binding {
-    int factor_count, operand_count, result_count;
-    const BoundFactor *factors;
-    const BoundAccess *operands, *results;
-} Binding;
-
 typedef enum ValueKind { VALUE_RESULT, VALUE_PARAM, VALUE_INPUT, VALUE_STATE, VALUE_ARGUMENT } ValueKind;
 
 struct Value {
     ValueKind kind;
-    int id;                  // unique in its module; %id in the text
-    const char *name;        // parameters, inputs, states: the name; results: the variable of the source where known; else NULL
+    int id;           // unique in its module; %id in the text
+    const char *name; // parameters, inputs, states: the name; results: the variable of the source where known; else NULL
     Type type;
-    const char *const *dims; // a name a dimension, NULL entries unnamed; before refinement "three heads _" names factors; NULL: nothing is named
-    Position dims_at;        // of the `dims` pragma that named them; without a file when none did
-    const Layout *shard;     // written by `shard` in the source (resolved by pass place); NULL: none
-    const char *shard_text;  // the text of that pragma, and where it stands
+    const char *const
+        *dims;        // a name a dimension, NULL entries unnamed; before refinement "three heads _" names factors; NULL: nothing is named
+    Position dims_at; // of the `dims` pragma that named them; without a file when none did
+    const Layout *shard;    // written by `shard` in the source (resolved by pass place); NULL: none
+    const char *shard_text; // the text of that pragma, and where it stands
     Position shard_at;
-    const Layout *layout;    // after deduction
-    int micro;               // with micro-batches: 0 it does not depend on which; d + 1 its dimension d is the loop's; MICRO_SUM a contribution to a sum over them
-    const Value *storage;    // after pass memory: the value whose storage this one takes; NULL: its own
-    Op *def;                 // VALUE_RESULT
-    int index;               // which result of def, or which parameter, input, state
+    const Layout *layout; // after deduction
+    int micro; // with micro-batches: 0 it does not depend on which; d + 1 its dimension d is the loop's; MICRO_SUM a contribution to a sum
+               // over them
+    const Value *storage; // after pass memory: the value whose storage this one takes; NULL: its own
+    Op *def;              // VALUE_RESULT
+    int index;            // which result of def, or which parameter, input, state
     Position at;
 };
 
@@ -90,24 +60,24 @@ struct Frame {
 
 struct Op {
     const OpDef *def;
-    const Attr *attrs;         // def->attr_count
+    const Attr *attrs; // def->attr_count
     const Binding *binding;
     int operand_count, result_count;
-    Value **operands;          // NULL entries are absent
+    Value **operands; // NULL entries are absent
     Value **results;
     Section section;
-    Turn turn;                 // TURN_BEFORE everywhere when module->microbatches is 1
+    Turn turn; // TURN_BEFORE everywhere when module->microbatches is 1
     Position at;
-    const Position *also;      // of the operators that pass fuse put into this one, the first left out (not part of the text form)
+    const Position *also; // of the operators that pass fuse put into this one, the first left out (not part of the text form)
     int also_count;
     const Frame *frames;
-    const char *scope;         // "h3": ht_scope's path, or NULL
-    const char *tower;         // of `layer`; NULL the default one
-    int layer;                 // of `layer`; -1 none
+    const char *scope; // "h3": ht_scope's path, or NULL
+    const char *tower; // of `layer`; NULL the default one
+    int layer;         // of `layer`; -1 none
     bool recompute;
-    const Function *gradient;  // of clause grad, specialised to this call's types and attributes; NULL for bodies, views and grad(none)
-    const char *reason;        // conversions that deduction inserted: why, for -Rcomm; NULL elsewhere (not part of the text form)
-    int index;                 // position in module->ops, set by ir_number
+    const Function *gradient; // of clause grad, specialised to this call's types and attributes; NULL for bodies, views and grad(none)
+    const char *reason;       // conversions that deduction inserted: why, for -Rcomm; NULL elsewhere (not part of the text form)
+    int index;                // position in module->ops, set by ir_number
 };
 
 /* The gradient of a call as a piece of IR: params are dy of each result, the results, the operands (NULL where absent or not used);
@@ -123,13 +93,13 @@ typedef enum InitKind { INIT_ZEROS, INIT_CONSTANT, INIT_NORMAL, INIT_UNIFORM } I
 
 typedef struct Parameter {
     Value *value;
-    const char *name;        // full, scopes included: "h0.up.w"
-    const char *shape;       // as declared: "(3, 4)"
+    const char *name;  // full, scopes included: "h0.up.w"
+    const char *shape; // as declared: "(3, 4)"
     InitKind init;
-    double a;                // constant; standard deviation; bound of [-a, a)
+    double a; // constant; standard deviation; bound of [-a, a)
     bool no_decay, frozen;
-    Value *gradient;         // after differentiation; NULL when frozen or unused
-    Value *updated;          // the new value, in value's layout
+    Value *gradient; // after differentiation; NULL when frozen or unused
+    Value *updated;  // the new value, in value's layout
     int state_count;
     Value *states[4], *states_updated[4]; // the optimizer's, same shape, zero at the start
 } Parameter;
@@ -141,52 +111,50 @@ typedef struct Output {
 
 typedef enum ModuleKind { MODULE_TRAIN, MODULE_INFER } ModuleKind;
 
+/* What the command line asks of the passes. */
+typedef struct CompileOptions {
+    const char *cluster_file;                // NULL: none
+    const struct Cluster *cluster;           // that conversions are planned for (cluster/cluster.h); NULL: one host with equal links
+    bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
+} CompileOptions;
+
+/* What functions remember of their earlier answers. */
+typedef struct Caches {
+    struct CallTable *calls;     // ir_op and module_def (ir/module.c)
+    struct RegionTable *regions; // value_region (ir/roles.c)
+    struct Intern *shared;       // module_shared
+} Caches;
+
 /* A reshard of the source (`reshard` pragma) is an operator whose definition is module->reshard_def and whose result has `shard` set;
  * conversions that deduction inserts have the same definition, and their result's layout says what they make. */
-/* Numbers in a row that the model's evaluation read of a variable of static storage, and that the program may set to others before it runs. */
-typedef enum NumberKind { NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOATING } NumberKind;
-typedef struct StaticRead {
-    const char *name;     // "seq"; of an array's elements the array: "grid.sizes"
-    const char *variable; // at file scope
-    int64_t offset;       // of the first one there, in bytes
-    int64_t first, count; // its index; -1: it is in no array
-    NumberKind kind;
-    int size;             // of one, in bytes
-    const uint8_t *bytes; // what was read
-    Position at;
-} StaticRead;
-
 struct Module {
     Arena *arena;
     Diag *diag;
-    const char *name;                 // the model function
+    const char *name; // the model function
     ModuleKind kind;
-    const char *source;               // the file
-    Position at;                      // of the model function
-    Array(const OpDef *) defs;        // each operator used, once
+    const char *source;        // the file
+    Position at;               // of the model function
+    Array(const OpDef *) defs; // each operator used, once
     Array(Parameter *) params;
     Array(Value *) inputs;
-    Array(Output) outputs;            // named ones; of MODULE_INFER the model's value is output "" at first
-    Value *loss;                      // MODULE_TRAIN
+    Array(Output) outputs; // named ones; of MODULE_INFER the model's value is output "" at first
+    Value *loss;           // MODULE_TRAIN
     Array(const Function *) gradients;
     Array(Op *) ops;
-    const OpDef *update;              // the optimizer's operator: (p, g, states..., ?norm) -> (p, states...); NULL for MODULE_INFER
-    int state_count;                  // states a parameter
-    bool clip;                        // the global gradient norm is given to update as its operand ?norm
-    DType precision;                  // the type that operators work in where their rules leave that open: DTYPE_F32 or DTYPE_BF16
+    const OpDef *update; // the optimizer's operator: (p, g, states..., ?norm) -> (p, states...); NULL for MODULE_INFER
+    int state_count;     // states a parameter
+    bool clip;           // the global gradient norm is given to update as its operand ?norm
+    DType precision;     // the type that operators work in where their rules leave that open: DTYPE_F32 or DTYPE_BF16
     const OpDef *reshard_def;
-    Array(const StaticRead *) reads;  // not part of the text form
-    int64_t microbatches;             // 1 where the batch runs as a whole; ops stand in the order of their turns otherwise
-    const OpDef *accumulate_def;      // its result is its operand in the first micro-batch, and then their sum (made by pass microbatch; NULL when there is none)
+    Array(const StaticRead *) reads; // not part of the text form
+    int64_t microbatches;            // 1 where the batch runs as a whole; ops stand in the order of their turns otherwise
+    const OpDef *accumulate_def; // its result is its operand in the first micro-batch, and then their sum (made by pass microbatch; NULL
+                                 // when there is none)
     const Strategy *strategy;
-    const char *cluster_file;         // NULL: none
-    const struct Cluster *cluster;    // that conversions are planned for (cluster/cluster.h); NULL: one host with equal links
     int next_id;
-    bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
-    struct Specialization *roles;     // after pass specialize (ir/roles.h)
-    struct CallTable *calls;          // what ir_op and module_def remember (ir/module.c); not part of the text form
-    struct RegionTable *regions;      // what value_region remembers (ir/roles.c)
-    struct Intern *shared;            // layouts and other shared data of the passes; made when first asked for
+    struct Roles *roles; // after pass specialize (ir/roles.h)
+    CompileOptions options;
+    Caches caches;
 };
 
 Module *module_create(Arena *arena, Diag *diag, const char *name);
@@ -195,12 +163,13 @@ Module *module_create(Arena *arena, Diag *diag, const char *name);
 Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Position at);
 
 /* Makes an operator: binds the rule to the operands, infers the results' types, and gives results values; it is appended nowhere.
- * NULL after an error was reported (shapes that do not match the rule, too few operands). `operands` has one entry a tensor in the order of the
- * rule's operands, variadic ones spread, NULL for absent ones. */
+ * NULL after an error was reported (shapes that do not match the rule, too few operands). `operands` has one entry a tensor in the order of
+ * the rule's operands, variadic ones spread, NULL for absent ones. */
 Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, Position at);
 
 /* Binds a rule; NULL after an error. Writes the results' types to `types` (rule->result_count). */
-const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpDef *def, const Attr *attrs, Value *const *operands, int operand_count, Type *types);
+const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpDef *def, const Attr *attrs, Value *const *operands,
+                       int operand_count, Type *types);
 
 /* Binds an operator anew whose operands have other element types than before; sets its results' types. A failure is a bug. */
 void ir_rebind(Module *module, Op *op);
@@ -209,15 +178,8 @@ void ir_rebind(Module *module, Op *op);
 DType op_result_dtype(Arena *arena, const Op *op, int result);
 bool op_operand_dtype(Arena *arena, const Op *op, int operand, DType *dtype);
 
-/* The shape of a value's type. */
-Shape type_shape(Type type);
 /* The shape of a value at one moment: 1 in the dimension of the loop over micro-batches. */
 Shape value_shape(Arena *arena, const Value *value);
-int64_t type_elements(Type type); // INT64_MAX where it is more
-bool type_equal(Type a, Type b);
-bool type_converts(Type a, Type b); // equal, or both floating-point and of one shape: what a gradient may have and its value has
-/* The shape of a type: "(3, 4)". */
-const char *type_shape_text(Arena *arena, Type type);
 
 /* Sets op->index along module->ops. */
 void ir_number(Module *module);
@@ -225,16 +187,7 @@ void ir_number(Module *module);
 /* The definition in module->defs that is `def` or equals it by name and text; added when there is none. */
 const OpDef *module_def(Module *module, const OpDef *def);
 
-/* Reports what is malformed as bugs: operands used before they are made, types that contradict bindings, values of other modules, and after pass memory storage that does
- * not hold what is read from it. Returns whether it is well formed. */
-bool ir_verify(Module *module);
-
-/* The same for what was read from text at `at`: what is malformed is the user's error, and reported there. Of a module, and of one operator whose operands are made. */
-bool ir_verify_text(Module *module, Position at);
-bool ir_verify_op(Module *module, const Op *op, Position at);
-
-/* print: the whole module as text; parse: back, NULL after errors. Print, parse, print is the identity after every pass. */
-void ir_print(Text *out, const Module *module);
-Module *ir_parse(Arena *arena, Diag *diag, const char *file, const char *text);
+/* The table in which what is equal (layouts, extents, names of dimensions) is one pointer. */
+Intern *module_shared(Module *module);
 
 #endif

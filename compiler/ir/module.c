@@ -37,8 +37,8 @@ Module *module_create(Arena *arena, Diag *diag, const char *name)
     module->diag = diag;
     module->microbatches = 1;
     module->name = name;
-    module->calls = arena_new(arena, struct CallTable);
-    module->calls->arena = module->calls->key.arena = arena;
+    module->caches.calls = arena_new(arena, struct CallTable);
+    module->caches.calls->arena = module->caches.calls->key.arena = arena;
     module->reshard_def = module_def(module, rule_inserted(arena, "reshard", "y[i..] = x[i..]"));
     return module;
 }
@@ -144,7 +144,7 @@ static const OpDef *add_def(Module *module, const OpDef *def)
 
 const OpDef *module_def(Module *module, const OpDef *def)
 {
-    struct CallTable *table = module->calls;
+    struct CallTable *table = module->caches.calls;
     DefEntry *entry;
     HASH_FIND_PTR(table->defs, &def, entry);
     if (entry)
@@ -200,7 +200,7 @@ static const Attr *copy_attrs(Arena *arena, const OpDef *def, const Attr *attrs)
 static const Shared *bind_shared(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs,
                                  Position at)
 {
-    struct CallTable *table = module->calls;
+    struct CallTable *table = module->caches.calls;
     CallEntry *entry;
     write_key(&table->key, def, operands, operand_count, attrs);
     HASH_FIND(hh, table->calls, text_bytes(&table->key), table->key.length, entry);
@@ -253,6 +253,13 @@ void ir_rebind(Module *module, Op *op)
     op->binding = shared->binding;
     for (int i = 0; i < op->result_count; i++)
         op->results[i]->type = shared->types[i];
+}
+
+Intern *module_shared(Module *module)
+{
+    if (!module->caches.shared)
+        module->caches.shared = intern_create(module->arena);
+    return module->caches.shared;
 }
 
 void ir_number(Module *module)

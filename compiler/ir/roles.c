@@ -39,9 +39,9 @@ static const Regions *all_regions(Arena *arena, const Layout *layout, Type type)
 /* The regions of a pair of layout and type, computed when it is first asked for. */
 static const Regions *regions_of(Module *module, const Layout *layout, Type type)
 {
-    if (!module->regions) {
-        module->regions = arena_new(module->arena, struct RegionTable);
-        module->regions->keys = intern_create(module->arena);
+    if (!module->caches.regions) {
+        module->caches.regions = arena_new(module->arena, struct RegionTable);
+        module->caches.regions->keys = intern_create(module->arena);
     }
     Key key;
     memset(&key, 0, sizeof key);
@@ -49,7 +49,7 @@ static const Regions *regions_of(Module *module, const Layout *layout, Type type
     key.rank = type.rank;
     if (type.rank)
         memcpy(key.extent, type.extent, sizeof *type.extent * (size_t)type.rank);
-    const Regions **regions = intern_slot(module->regions->keys, &key, sizeof key);
+    const Regions **regions = intern_slot(module->caches.regions->keys, &key, sizeof key);
     if (!*regions)
         *regions = all_regions(module->arena, layout, type);
     return *regions;

@@ -20,16 +20,16 @@ typedef struct Role {
     int64_t *scratch; // by op index: bytes into the arena of a conversion's scratch space; -1: none
 } Role;
 
-typedef struct Specialization {
+typedef struct Roles {
     int device_count;
     const int *devices; // all devices of the strategy, ascending
     const int *role_of; // by index in devices
     int role_count;
-    Role *roles;
+    Role *at;
     int plan_count;
     const Plan **plans; // the distinct conversions
     int *plan_of;       // by op index; -1: no conversion
-} Specialization;
+} Roles;
 
 /* What `device` holds of a value, computed once for each pair of layout and type. */
 const Region *value_region(Module *module, const Value *value, int device);

@@ -6,21 +6,21 @@
 
 typedef struct ShapeVariable { // #pragma hspmd shape(seq, batch)
     const char *name;
-    const char *type;          // its C type, "int"
-    int64_t value;             // under the chosen strategy
+    const char *type; // its C type, "int"
+    int64_t value;    // under the chosen strategy
     Position at;
 } ShapeVariable;
 
 typedef struct Unit {
     Arena *arena;
     Diag *diag;
-    const char *file;              // as given on the command line
-    Array(Module *) modules;       // in the order of the first ht_train or ht_infer that names them
-    Array(Strategy *) strategies;  // of the source, or of --strategy=FILE
-    const Strategy *chosen;        // NULL: one device
+    const char *file;             // as given on the command line
+    Array(Module *) modules;      // in the order of the first ht_train or ht_infer that names them
+    Array(Strategy *) strategies; // of the source, or of --strategy=FILE
+    const Strategy *chosen;       // NULL: one device
     Array(ShapeVariable) shapes;
-    Array(const char *) bodiless;  // operators of the user's that this source declares only
-    const char *std;               // of -std, "c17"
+    Array(const char *) bodiless; // operators of the user's that this source declares only
+    const char *std;              // of -std, "c17"
 } Unit;
 
 #endif

@@ -1,4 +1,6 @@
 #include "passes/pipeline.h"
+#include "ir/text/text.h"
+#include "ir/verify/verify.h"
 
 #include "ir/roles.h"
 
@@ -130,7 +132,7 @@ static void find_form(const Module *module, Form *whole, Form *some)
     if (module->roles && *whole == FORM_DEDUCED)
         *whole = FORM_SPECIALIZED;
     for (int i = 0; module->roles && i < module->roles->role_count; i++)
-        if (module->roles->roles[i].offset)
+        if (module->roles->at[i].offset)
             *some = FORM_STORED;
 }
 

@@ -14,7 +14,7 @@
 static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
 
 /* All devices of the strategy, ascending. */
-static void list_devices(Module *module, Specialization *roles)
+static void list_devices(Module *module, Roles *roles)
 {
     static const int zero = 0;
     roles->device_count = 1;
@@ -76,7 +76,7 @@ static const void *signature(Arena *arena, Intern *shared, Module *module, const
     return intern(shared, words.at, sizeof *words.at * (size_t)words.count);
 }
 
-static void find_roles(Module *module, Specialization *roles)
+static void find_roles(Module *module, Roles *roles)
 {
     Arena *scratch = arena_create();
     Intern *shared = intern_create(scratch);
@@ -94,14 +94,14 @@ static void find_roles(Module *module, Specialization *roles)
         size[role]++;
     }
     roles->role_of = role_of;
-    roles->roles = arena_array(module->arena, Role, roles->role_count);
+    roles->at = arena_array(module->arena, Role, roles->role_count);
     for (int r = 0; r < roles->role_count; r++) {
         int *devices = arena_array(module->arena, int, size[r]), count = 0;
         for (int i = 0; i < roles->device_count; i++)
             if (role_of[i] == r)
                 devices[count++] = roles->devices[i];
-        roles->roles[r].devices = devices;
-        roles->roles[r].device_count = count;
+        roles->at[r].devices = devices;
+        roles->at[r].device_count = count;
     }
     arena_destroy(scratch);
 }
@@ -115,7 +115,7 @@ typedef struct PlanKey {
 } PlanKey;
 
 /* The number of the plan of a conversion; one for equal layouts and types. */
-static int plan_number(Module *module, Intern *known, const Op *op, Specialization *roles)
+static int plan_number(Module *module, Intern *known, const Op *op, Roles *roles)
 {
     Conversion conversion = op_conversion(module->arena, op);
     PlanKey key;
@@ -127,7 +127,7 @@ static int plan_number(Module *module, Intern *known, const Op *op, Specializati
     key.dtype = conversion.dtype;
     intptr_t *number = intern_slot(known, &key, sizeof key);
     if (!*number) {
-        roles->plans[roles->plan_count] = reshard_plan(module->arena, module->cluster, &conversion);
+        roles->plans[roles->plan_count] = reshard_plan(module->arena, module->options.cluster, &conversion);
         *number = ++roles->plan_count;
     }
     return (int)*number - 1;
@@ -137,14 +137,14 @@ static void report(Module *module, const Op *op, const Plan *plan)
 {
     long bytes = (long)plan_bytes(plan);
     const char *what = op->results[0]->name ? op->results[0]->name : "a value", *reason = op->reason ? op->reason : "reshard in the source";
-    if (module->remark_comm)
+    if (module->options.remark_comm)
         diag_remark(module->diag, op->at, "%s of %s%s%s: %ld bytes received in all, for %s", plan_name(plan), what, op->scope ? " in " : "",
                     op->scope ? op->scope : "", bytes, reason);
-    if (module->warn_implicit_reshard && op->reason && bytes)
+    if (module->options.warn_implicit_reshard && op->reason && bytes)
         diag_warning(module->diag, op->at, "%s of %s that nobody wrote: %ld bytes, for %s", plan_name(plan), what, bytes, reason);
 }
 
-static void plan_conversions(Module *module, Specialization *roles)
+static void plan_conversions(Module *module, Roles *roles)
 {
     Arena *scratch = arena_create();
     Intern *known = intern_create(scratch);
@@ -164,7 +164,7 @@ static void plan_conversions(Module *module, Specialization *roles)
 
 void pass_specialize(Module *module)
 {
-    Specialization *roles = arena_new(module->arena, Specialization);
+    Roles *roles = arena_new(module->arena, Roles);
     ir_number(module);
     list_devices(module, roles);
     find_roles(module, roles);

@@ -240,7 +240,7 @@ static Text contribution_key(Arena *arena, const LocalOp *local, uint64_t operan
  * the one with the lowest partial id does. */
 static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands)
 {
-    const Specialization *roles = local->module->roles;
+    const Roles *roles = local->module->roles;
     bool *adding = arena_array(arena, bool, roles->device_count);
     Arena *scratch = arena_create();
     Intern *lowest = intern_create(scratch);
@@ -281,7 +281,7 @@ static const bool *term_added(Target *target, const LocalOp *local, const Term *
     return *slot;
 }
 
-static int device_index(const Specialization *roles, int device)
+static int device_index(const Roles *roles, int device)
 {
     for (int i = 0; i < roles->device_count; i++)
         if (roles->devices[i] == device)

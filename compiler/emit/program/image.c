@@ -18,7 +18,7 @@ typedef struct Image {
     int device_count; // ranks: one more than the highest device, idle ones included
 } Image;
 
-static int device_index(const Specialization *roles, int device)
+static int device_index(const Roles *roles, int device)
 {
     for (int i = 0; i < roles->device_count; i++)
         if (roles->devices[i] == device)
@@ -218,7 +218,7 @@ static void emit_reads(Image *image)
 static void emit_plans(Image *image)
 {
     Arena *arena = image->emitter->arena;
-    const Specialization *roles = image->module->roles;
+    const Roles *roles = image->module->roles;
     const Conversions *conversions = image->targets[0].conversions;
     Text rows = {.arena = arena};
     for (int c = 0; c < conversions->count; c++) {
@@ -260,7 +260,7 @@ static void emit_roles(Image *image, const RoleText *texts)
 static void emit_pieces_rows(Image *image)
 {
     Arena *arena = image->emitter->arena;
-    const Specialization *roles = image->module->roles;
+    const Roles *roles = image->module->roles;
     Text rows = {.arena = arena}, role_of = {.arena = arena};
     for (int device = 0; device < image->device_count; device++) {
         int index = device_index(roles, device);
@@ -339,7 +339,7 @@ static void emit_head(Image *image)
 
 void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, Target *targets, const RoleText *roles)
 {
-    const Specialization *special = module->roles;
+    const Roles *special = module->roles;
     Image image = {.emitter = emitter, .module = module, .name = name, .targets = targets, .out = out};
     image.device_count = module->strategy ? strategy_device_count(module->strategy) : 1;
     if (image.device_count <= special->devices[special->device_count - 1])

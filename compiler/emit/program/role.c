@@ -55,7 +55,7 @@ int64_t value_buffer(const Target *target, const Value *value)
 
 const Conversions *conversions_of(Arena *arena, const Module *module)
 {
-    const Specialization *roles = module->roles;
+    const Roles *roles = module->roles;
     Conversions *conversions = arena_new(arena, Conversions);
     int *known = arena_array(arena, int, roles->plan_count + 1);
     conversions->of = arena_array(arena, int, module->ops.count + 1);

@@ -133,7 +133,7 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
 
 static Target target_create(Emitter *emitter, Module *module, const char *name, const Conversions *conversions, int role)
 {
-    Target target = {.emitter = emitter, .module = module, .name = name, .role_index = role, .role = &module->roles->roles[role]};
+    Target target = {.emitter = emitter, .module = module, .name = name, .role_index = role, .role = &module->roles->at[role]};
     target.slot_of = slots_of(emitter->arena, module);
     target.updated_of = updated_slots_of(emitter->arena, module, target.slot_of);
     target.conversions = conversions;

@@ -1,4 +1,5 @@
 #include "ir/text/parse.h"
+#include "ir/verify/verify.h"
 
 #include "ir/text/print.h"
 #include "cluster/cluster.h"
@@ -138,10 +139,10 @@ static bool parse_microbatches(IrParser *parser) { return parse_int(parser, &par
 /* The cluster file, which is read. */
 static bool parse_cluster(IrParser *parser, Module *module)
 {
-    if (!parse_string(parser, &module->cluster_file))
+    if (!parse_string(parser, &module->options.cluster_file))
         return false;
-    module->cluster = cluster_read(parser->arena, parser->diag, module->cluster_file);
-    return module->cluster != NULL;
+    module->options.cluster = cluster_read(parser->arena, parser->diag, module->options.cluster_file);
+    return module->options.cluster != NULL;
 }
 
 static bool parse_head_marks(IrParser *parser, Module *module)
@@ -151,8 +152,8 @@ static bool parse_head_marks(IrParser *parser, Module *module)
         return false;
     if (lex_take(&parser->lexer, "cluster") && !parse_cluster(parser, module))
         return false;
-    module->remark_comm = lex_take(&parser->lexer, "remark_comm");
-    module->warn_implicit_reshard = lex_take(&parser->lexer, "warn_implicit_reshard");
+    module->options.remark_comm = lex_take(&parser->lexer, "remark_comm");
+    module->options.warn_implicit_reshard = lex_take(&parser->lexer, "warn_implicit_reshard");
     if (!lex_expect(&parser->lexer, "next", "in the module's line") || !parse_int(parser, &next))
         return false;
     if (next < 0 || next > 1 << 28)

@@ -3,7 +3,7 @@
 #ifndef IR_TEXT_PARSE_H
 #define IR_TEXT_PARSE_H
 
-#include "ir/ir.h"
+#include "ir/text/text.h"
 #include "syntax/lex.h"
 
 typedef struct StorageFix {
@@ -17,7 +17,7 @@ typedef struct IrParser {
     Arena *arena;
     Diag *diag;
     Module *module;
-    Position head; // of the module's line
+    Position head;                   // of the module's line
     Array(Value *) values;           // by id
     Array(const Frame *) frames;     // by number
     Array(const Binding *) bindings; // by number

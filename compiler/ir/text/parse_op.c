@@ -1,4 +1,5 @@
 #include "ir/text/parse.h"
+#include "ir/verify/verify.h"
 
 #include <string.h>
 

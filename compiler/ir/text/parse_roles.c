@@ -9,27 +9,27 @@ enum { MOST_DEVICE = 1 << 24 };
 
 static const int64_t MOST_BYTES = (int64_t)1 << 60;
 
-static Specialization *roles_of(IrParser *parser)
+static Roles *roles_of(IrParser *parser)
 {
     if (!parser->module->roles)
-        parser->module->roles = arena_new(parser->arena, Specialization);
+        parser->module->roles = arena_new(parser->arena, Roles);
     return parser->module->roles;
 }
 
 static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
 
 /* All devices in order, and the role of each. */
-static void list_devices(IrParser *parser, Specialization *roles)
+static void list_devices(IrParser *parser, Roles *roles)
 {
     Array(int) devices = {0};
     for (int i = 0; i < roles->role_count; i++)
-        for (int k = 0; k < roles->roles[i].device_count; k++)
-            array_push(parser->arena, &devices, roles->roles[i].devices[k]);
+        for (int k = 0; k < roles->at[i].device_count; k++)
+            array_push(parser->arena, &devices, roles->at[i].devices[k]);
     qsort(devices.at, (size_t)devices.count, sizeof *devices.at, compare_ints);
     int *role_of = arena_array(parser->arena, int, devices.count + 1);
     for (int i = 0; i < roles->role_count; i++)
-        for (int k = 0; k < roles->roles[i].device_count; k++) {
-            const int *found = bsearch(&roles->roles[i].devices[k], devices.at, (size_t)devices.count, sizeof *devices.at, compare_ints);
+        for (int k = 0; k < roles->at[i].device_count; k++) {
+            const int *found = bsearch(&roles->at[i].devices[k], devices.at, (size_t)devices.count, sizeof *devices.at, compare_ints);
             role_of[found - devices.at] = i;
         }
     roles->device_count = devices.count;
@@ -39,7 +39,7 @@ static void list_devices(IrParser *parser, Specialization *roles)
 
 static bool parse_role(IrParser *parser)
 {
-    Specialization *roles = roles_of(parser);
+    Roles *roles = roles_of(parser);
     Array(int) devices = {0};
     Role role = {0};
     do {
@@ -56,9 +56,9 @@ static bool parse_role(IrParser *parser)
     role.devices = devices.at;
     Role *grown = arena_array(parser->arena, Role, roles->role_count + 1);
     if (roles->role_count)
-        memcpy(grown, roles->roles, sizeof role * (size_t)roles->role_count);
+        memcpy(grown, roles->at, sizeof role * (size_t)roles->role_count);
     grown[roles->role_count++] = role;
-    roles->roles = grown;
+    roles->at = grown;
     list_devices(parser, roles);
     return true;
 }
@@ -85,10 +85,10 @@ static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t m
 
 static Role *last_role(IrParser *parser)
 {
-    Specialization *roles = roles_of(parser);
+    Roles *roles = roles_of(parser);
     if (!roles->role_count)
         parse_fail(parser, "a line `role` before this");
-    return roles->role_count ? &roles->roles[roles->role_count - 1] : NULL;
+    return roles->role_count ? &roles->at[roles->role_count - 1] : NULL;
 }
 
 /* The plan of a conversion, computed again from its layouts. */
@@ -98,12 +98,12 @@ static const Plan *plan_of(IrParser *parser, const Op *op)
     if (!from || !from->layout || !to->layout)
         return NULL;
     Conversion conversion = op_conversion(parser->arena, op);
-    return reshard_plan(parser->arena, parser->module->cluster, &conversion);
+    return reshard_plan(parser->arena, parser->module->options.cluster, &conversion);
 }
 
 static bool parse_plans(IrParser *parser)
 {
-    Specialization *roles = roles_of(parser);
+    Roles *roles = roles_of(parser);
     int count = parser->module->ops.count;
     int64_t *pairs;
     if (!parse_pairs(parser, count, "", count, &pairs))

@@ -19,12 +19,12 @@ static void print_head(Printer *printer)
     }
     if (module->precision != DTYPE_F32)
         text_print(out, " precision %s", dtype_name(module->precision));
-    if (module->cluster_file) {
+    if (module->options.cluster_file) {
         text_string(out, " cluster ");
-        print_quoted(out, module->cluster_file);
+        print_quoted(out, module->options.cluster_file);
     }
-    text_string(out, module->remark_comm ? " remark_comm" : "");
-    text_string(out, module->warn_implicit_reshard ? " warn_implicit_reshard" : "");
+    text_string(out, module->options.remark_comm ? " remark_comm" : "");
+    text_string(out, module->options.warn_implicit_reshard ? " warn_implicit_reshard" : "");
     text_print(out, " next %d", module->next_id);
     print_position(printer, module->at);
     text_string(out, "\n");
@@ -193,12 +193,12 @@ static void print_role(Text *out, const Module *module, const Role *role)
 
 static void print_roles(Printer *printer)
 {
-    const Specialization *roles = printer->module->roles;
+    const Roles *roles = printer->module->roles;
     Text *out = printer->out;
     if (!roles)
         return;
     for (int i = 0; i < roles->role_count; i++)
-        print_role(out, printer->module, &roles->roles[i]);
+        print_role(out, printer->module, &roles->at[i]);
     text_string(out, "plans");
     for (int i = 0; roles->plan_of && i < printer->module->ops.count; i++)
         if (roles->plan_of[i] >= 0)

@@ -15,7 +15,7 @@
 #ifndef IR_TEXT_PRINT_H
 #define IR_TEXT_PRINT_H
 
-#include "ir/ir.h"
+#include "ir/text/text.h"
 
 /* What is printed so far: which objects have numbers. */
 typedef struct Printer {

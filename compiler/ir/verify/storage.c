@@ -5,7 +5,7 @@
  * in the storage of an operand the number that the operand was written with.
  */
 #include "ir/roles.h"
-#include "ir/verify/verify.h"
+#include "ir/verify/verifier.h"
 
 #include <string.h>
 
@@ -38,7 +38,7 @@ static int64_t bytes_of(const Play *play, const Value *value, int device)
 /* The plan of a conversion; NULL for other operators. */
 static const Plan *plan_at(const Play *play, const Op *op)
 {
-    const Specialization *roles = play->module->roles;
+    const Roles *roles = play->module->roles;
     int plan = roles->plan_of ? roles->plan_of[op->index] : -1;
     return plan < 0 ? NULL : roles->plans[plan];
 }
@@ -231,11 +231,11 @@ static bool same_boxes(const Region *a, const Region *b)
 /* Devices of one role hold pieces of the same shapes. */
 static void check_alike(Verifier *verifier, const Op *op, const Value *value)
 {
-    const Specialization *roles = verifier->module->roles;
+    const Roles *roles = verifier->module->roles;
     for (int r = 0; r < roles->role_count; r++)
-        for (int i = 1; i < roles->roles[r].device_count; i++)
-            if (!same_boxes(value_region(verifier->module, value, roles->roles[r].devices[0]),
-                            value_region(verifier->module, value, roles->roles[r].devices[i])))
+        for (int i = 1; i < roles->at[r].device_count; i++)
+            if (!same_boxes(value_region(verifier->module, value, roles->at[r].devices[0]),
+                            value_region(verifier->module, value, roles->at[r].devices[i])))
                 verify_problem(verifier, op, "the pieces of %%%d differ within a role", value->id);
 }
 
@@ -267,12 +267,12 @@ static bool is_laid_out(const Module *module)
 
 void verify_storage(Verifier *verifier)
 {
-    const Specialization *roles = verifier->module->roles;
+    const Roles *roles = verifier->module->roles;
     if (!roles || !is_laid_out(verifier->module))
         return;
     ir_number(verifier->module);
     check_roles(verifier);
     for (int r = 0; r < roles->role_count && !verifier->problems; r++)
-        if (roles->roles[r].offset)
-            play_step(verifier, &roles->roles[r]);
+        if (roles->at[r].offset)
+            play_step(verifier, &roles->at[r]);
 }

@@ -1,5 +1,5 @@
 /* The verifier: what every pass must leave. */
-#include "ir/verify/verify.h"
+#include "ir/verify/verifier.h"
 
 #include "ir/text/print.h"
 

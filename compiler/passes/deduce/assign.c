@@ -101,13 +101,13 @@ static bool may_cut(const Op *op, int f)
 
 /* ---- prices ---- */
 
-const Version *cheapest_version(const Mesh *mesh, const Version *versions, const Spread *to, double *price)
+const Version *cheapest_version(const Mesh *mesh, const Version *versions, const Sharding *to, double *price)
 {
     const Version *best = NULL;
     for (const Version *version = versions; version; version = version->next) {
         double own = (double)type_elements(version->value->type) * dtype_size(version->value->type.dtype);
         if (version->known)
-            own = spread_equal(mesh, &version->spread, to) ? -1 : price_conversion(mesh, version->value, &version->spread, to);
+            own = sharding_equal(mesh, &version->sharding, to) ? -1 : price_conversion(mesh, version->value, &version->sharding, to);
         if (!best || own < *price) {
             best = version;
             *price = own;
@@ -120,12 +120,12 @@ const Version *cheapest_version(const Mesh *mesh, const Version *versions, const
 
 /* ---- what an assignment means ---- */
 
-static void cut_access(const Mesh *mesh, const Assignment *assignment, const BoundAccess *access, Spread *spread)
+static void cut_access(const Mesh *mesh, const Assignment *assignment, const BoundAccess *access, Sharding *sharding)
 {
     for (int i = 0; i < assignment->order_count; i++) {
         int a = assignment->order[i], d = factor_dim(access, assignment->factor[a]);
         if (d >= 0)
-            spread_cut(mesh, spread, a, d);
+            sharding_cut(mesh, sharding, a, d);
     }
 }
 
@@ -136,9 +136,9 @@ static Part part_of(const Op *op, Version *const *versions, int k, int axis)
 {
     if (!versions[k]->known)
         return PART_NO;
-    if (versions[k]->spread.at[axis] == SPREAD_SUM)
+    if (versions[k]->sharding.at[axis] == AXIS_SUM)
         return PART_SUM;
-    return op->operands[k]->type.rank == 0 && versions[k]->spread.at[axis] == SPREAD_DUP ? PART_SCALAR : PART_NO;
+    return op->operands[k]->type.rank == 0 && versions[k]->sharding.at[axis] == AXIS_DUP ? PART_SCALAR : PART_NO;
 }
 
 /* The linear group whose operands are partial sums over the axis, or scalars beside at least one that is; 0 when there is none. */
@@ -173,29 +173,29 @@ static bool in_group(const Op *op, int k, int wanted)
     return group[op->binding->operands[k].access] == wanted;
 }
 
-Spread assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k)
+Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k)
 {
-    Spread spread = spread_whole();
-    cut_access(mesh, assignment, &op->binding->operands[k], &spread);
+    Sharding sharding = sharding_whole();
+    cut_access(mesh, assignment, &op->binding->operands[k], &sharding);
     for (int a = 0; a < mesh->axis_count; a++)
         if (assignment->factor[a] <= ASSIGN_PASS && in_group(op, k, ASSIGN_PASS + 1 - assignment->factor[a]))
-            spread.at[a] = SPREAD_SUM;
-    return spread;
+            sharding.at[a] = AXIS_SUM;
+    return sharding;
 }
 
-Spread assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k)
+Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k)
 {
-    Spread spread = spread_whole();
+    Sharding sharding = sharding_whole();
     const BoundAccess *access = &op->binding->results[k];
-    cut_access(mesh, assignment, access, &spread);
+    cut_access(mesh, assignment, access, &sharding);
     for (int a = 0; a < mesh->axis_count; a++) {
         int f = assignment->factor[a];
         if (f <= ASSIGN_PASS)
-            spread.at[a] = SPREAD_SUM;
+            sharding.at[a] = AXIS_SUM;
         else if (f >= 0 && factor_dim(access, f) < 0)
-            spread.at[a] = op->def->rule->factors[op->binding->factors[f].factor].reduction == REDUCE_MAX ? SPREAD_MAX : SPREAD_SUM;
+            sharding.at[a] = op->def->rule->factors[op->binding->factors[f].factor].reduction == REDUCE_MAX ? AXIS_MAX : AXIS_SUM;
     }
-    return spread;
+    return sharding;
 }
 
 static void put(Assignment *assignment, int axis, int factor)
@@ -224,13 +224,13 @@ static double work(const Mesh *mesh, const Op *op, const Assignment *assignment)
 }
 
 /* Where result k, made as `made`, goes next: a gradient to its parameter's states, another partial sum to its total. */
-static Spread next_spread(const Mesh *mesh, const Op *op, int k, Spread made)
+static Sharding next_sharding(const Mesh *mesh, const Op *op, int k, Sharding made)
 {
     if (mesh->gradient && mesh->gradient[op->results[k]->id])
         return *mesh->gradient[op->results[k]->id];
     for (int a = 0; a < mesh->axis_count; a++)
-        if (made.at[a] < SPREAD_DUP)
-            made.at[a] = SPREAD_DUP;
+        if (made.at[a] < AXIS_DUP)
+            made.at[a] = AXIS_DUP;
     return made;
 }
 
@@ -240,13 +240,13 @@ static double price_of(const Mesh *mesh, const Op *op, Version *const *versions,
     double total = work(mesh, op, assignment) * BYTES_A_FLOP;
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
-            Spread need = assignment_operand(mesh, op, assignment, k);
+            Sharding need = assignment_operand(mesh, op, assignment, k);
             double price = 0;
             cheapest_version(mesh, versions[k], &need, &price);
             total += price;
         }
     for (int k = 0; k < op->result_count; k++) {
-        Spread made = assignment_result(mesh, op, assignment, k), next = next_spread(mesh, op, k, made);
+        Sharding made = assignment_result(mesh, op, assignment, k), next = next_sharding(mesh, op, k, made);
         total += price_conversion(mesh, op->results[k], &made, &next);
     }
     return total;
@@ -280,7 +280,7 @@ static bool already_cut(const Op *op, Version *const *versions, int axis, int f)
 {
     for (int k = 0; k < op->operand_count; k++)
         for (const Version *version = versions[k]; op->operands[k] && version; version = version->next)
-            if (version->known && version->spread.at[axis] >= 0 && factor_dim(&op->binding->operands[k], f) == version->spread.at[axis])
+            if (version->known && version->sharding.at[axis] >= 0 && factor_dim(&op->binding->operands[k], f) == version->sharding.at[axis])
                 return true;
     return false;
 }

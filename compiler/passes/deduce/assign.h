@@ -9,12 +9,13 @@
 
 #include "passes/place/mesh.h"
 
-/* A form in which a value exists: itself, or what a conversion made of it. `known` is false for layouts that are no spread of the mesh. */
+/* A form in which a value exists: itself, or what a conversion made of it. `known` is false for layouts that are no sharding of the mesh.
+ */
 typedef struct Version Version;
 struct Version {
     Value *value;
     bool known;
-    Spread spread;
+    Sharding sharding;
     Version *next;
 };
 
@@ -31,10 +32,10 @@ typedef struct Assignment {
 Assignment assign_axes(Mesh *mesh, const Op *op, Version *const *versions);
 
 /* What operand or result k must be, or is, under an assignment. */
-Spread assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
-Spread assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
+Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
+Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 
 /* The version that is cheapest to convert to `to`. */
-const Version *cheapest_version(const Mesh *mesh, const Version *versions, const Spread *to, double *price);
+const Version *cheapest_version(const Mesh *mesh, const Version *versions, const Sharding *to, double *price);
 
 #endif

@@ -20,13 +20,13 @@ typedef struct Deduce {
 
 /* ---- versions ---- */
 
-static void add_version(Deduce *deduce, const Value *original, Value *value, const Spread *spread)
+static void add_version(Deduce *deduce, const Value *original, Value *value, const Sharding *sharding)
 {
     Version *version = arena_new(deduce->arena, Version);
     version->value = value;
-    version->known = spread != NULL;
-    if (spread)
-        version->spread = *spread;
+    version->known = sharding != NULL;
+    if (sharding)
+        version->sharding = *sharding;
     version->next = deduce->forms[original->id];
     deduce->forms[original->id] = version;
 }
@@ -71,16 +71,16 @@ static Value *insert_conversion(Deduce *deduce, Value *from, const Op *user, con
 }
 
 /* `original` in the form `to`: one that exists, or a new conversion of the cheapest. */
-static Value *converted(Deduce *deduce, Value *original, const Spread *to, const Op *user, const char *reason)
+static Value *converted(Deduce *deduce, Value *original, const Sharding *to, const Op *user, const char *reason)
 {
     double price = 0;
     const Version *from = cheapest_version(deduce->mesh, deduce->forms[original->id], to, &price);
     if (!from)
         BUG("value %%%d is used before it is made", original->id);
-    if (from->known && spread_equal(deduce->mesh, &from->spread, to))
+    if (from->known && sharding_equal(deduce->mesh, &from->sharding, to))
         return from->value;
     Value *value = insert_conversion(deduce, from->value, user, reason);
-    value->layout = spread_layout(deduce->mesh, to, deduce->shared);
+    value->layout = sharding_layout(deduce->mesh, to, deduce->shared);
     add_version(deduce, original, value, to);
     return value;
 }
@@ -94,17 +94,17 @@ static const char *operand_reason(Deduce *deduce, const Op *op, int k)
 }
 
 /* The result takes the layout of `shard` where one is written, beside its own. */
-static void finish_result(Deduce *deduce, const Op *op, Value *value, const Spread *spread)
+static void finish_result(Deduce *deduce, const Op *op, Value *value, const Sharding *sharding)
 {
-    value->layout = spread_layout(deduce->mesh, spread, deduce->shared);
-    add_version(deduce, value, value, spread);
+    value->layout = sharding_layout(deduce->mesh, sharding, deduce->shared);
+    add_version(deduce, value, value, sharding);
     if (!value->shard || layout_equal(value->shard, value->layout, type_shape(value->type)))
         return;
-    Spread known;
+    Sharding known;
     Value *wanted = insert_conversion(deduce, value, op, NULL);
     wanted->layout = value->shard;
     deduce->forms[value->id] = NULL;
-    add_version(deduce, value, wanted, spread_of_layout(deduce->mesh, value->shard, &known) ? &known : NULL);
+    add_version(deduce, value, wanted, sharding_of_layout(deduce->mesh, value->shard, &known) ? &known : NULL);
 }
 
 static void deduce_op(Deduce *deduce, Op *op)
@@ -115,12 +115,12 @@ static void deduce_op(Deduce *deduce, Op *op)
     Assignment assignment = assign_axes(deduce->mesh, op, versions);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
-            Spread need = assignment_operand(deduce->mesh, op, &assignment, k);
+            Sharding need = assignment_operand(deduce->mesh, op, &assignment, k);
             op->operands[k] = converted(deduce, op->operands[k], &need, op, operand_reason(deduce, op, k));
         }
     array_push(deduce->module->arena, &deduce->out, op);
     for (int k = 0; k < op->result_count; k++) {
-        Spread made = assignment_result(deduce->mesh, op, &assignment, k);
+        Sharding made = assignment_result(deduce->mesh, op, &assignment, k);
         finish_result(deduce, op, op->results[k], &made);
     }
 }
@@ -138,7 +138,7 @@ static void deduce_same(Deduce *deduce, Op *op)
     op->operands[0] = from->value;
     op->results[0]->layout = from->value->layout;
     array_push(deduce->module->arena, &deduce->out, op);
-    add_version(deduce, op->results[0], op->results[0], from->known ? &from->spread : NULL);
+    add_version(deduce, op->results[0], op->results[0], from->known ? &from->sharding : NULL);
 }
 
 /* A `reshard` of the source: the layout is the one written. */
@@ -146,17 +146,17 @@ static void deduce_reshard(Deduce *deduce, Op *op)
 {
     Value *result = op->results[0];
     const Version *from = deduce->forms[op->operands[0]->id];
-    Spread known;
+    Sharding known;
     op->operands[0] = from->value;
     result->layout = result->shard;
     array_push(deduce->module->arena, &deduce->out, op);
-    add_version(deduce, result, result, spread_of_layout(deduce->mesh, result->layout, &known) ? &known : NULL);
+    add_version(deduce, result, result, sharding_of_layout(deduce->mesh, result->layout, &known) ? &known : NULL);
 }
 
 /* ---- the update ---- */
 
 /* The operand of an update in the layout of the parameter's states. */
-static Value *update_operand(Deduce *deduce, const Op *op, Value *value, const Spread *states, const Layout *layout)
+static Value *update_operand(Deduce *deduce, const Op *op, Value *value, const Sharding *states, const Layout *layout)
 {
     const char *reason =
         arena_format(deduce->module->arena, value->kind == VALUE_PARAM ? "the part of %s that is updated here" : "the gradient of %s",
@@ -191,12 +191,12 @@ static void finish_update(Deduce *deduce, const Op *op, Parameter *parameter)
 static void deduce_update(Deduce *deduce, Op *op)
 {
     Parameter *parameter = deduce->module->params.at[op->operands[0]->index];
-    Spread stored, states, whole = spread_whole();
+    Sharding stored, states, whole = sharding_whole();
     bool known = place_stored(deduce->mesh, parameter->value, &stored);
     const Layout *layout = parameter->value->layout;
     if (known) {
         states = place_states(deduce->mesh, parameter->value, stored);
-        layout = spread_layout(deduce->mesh, &states, deduce->shared);
+        layout = sharding_layout(deduce->mesh, &states, deduce->shared);
     }
     Value *before[op->operand_count + 1];
     memcpy(before, op->operands, sizeof *before * (size_t)op->operand_count);
@@ -218,10 +218,10 @@ static void convert_gradients(Deduce *deduce, const Op *first)
 {
     for (int i = 0; i < deduce->module->params.count; i++) {
         Parameter *parameter = deduce->module->params.at[i];
-        Spread stored;
+        Sharding stored;
         if (!parameter->gradient || !deduce->forms[parameter->gradient->id] || !place_stored(deduce->mesh, parameter->value, &stored))
             continue;
-        Spread states = place_states(deduce->mesh, parameter->value, stored);
+        Sharding states = place_states(deduce->mesh, parameter->value, stored);
         Value *gradient = converted(deduce, parameter->gradient, &states, first,
                                     arena_format(deduce->module->arena, "the gradient of %s", parameter->name));
         deduce->forms[parameter->gradient->id] = NULL;
@@ -233,17 +233,17 @@ static void convert_gradients(Deduce *deduce, const Op *first)
 
 static void begin_value(Deduce *deduce, Value *value)
 {
-    Spread spread;
-    add_version(deduce, value, value, place_stored(deduce->mesh, value, &spread) ? &spread : NULL);
+    Sharding sharding;
+    add_version(deduce, value, value, place_stored(deduce->mesh, value, &sharding) ? &sharding : NULL);
 }
 
 /* Notes where a parameter's gradient goes. */
 static void begin_gradient(Deduce *deduce, const Parameter *parameter)
 {
-    Spread stored;
+    Sharding stored;
     if (!parameter->gradient || !place_stored(deduce->mesh, parameter->value, &stored))
         return;
-    Spread states = place_states(deduce->mesh, parameter->value, stored);
+    Sharding states = place_states(deduce->mesh, parameter->value, stored);
     deduce->mesh->gradient[parameter->gradient->id] = arena_copy(deduce->arena, &states, sizeof states);
 }
 
@@ -251,7 +251,7 @@ static void begin(Deduce *deduce)
 {
     Module *module = deduce->module;
     deduce->forms = arena_array(deduce->arena, Version *, module->next_id);
-    deduce->mesh->gradient = arena_array(deduce->arena, const Spread *, module->next_id);
+    deduce->mesh->gradient = arena_array(deduce->arena, const Sharding *, module->next_id);
     for (int i = 0; i < module->params.count; i++) {
         begin_value(deduce, module->params.at[i]->value);
         begin_gradient(deduce, module->params.at[i]);
@@ -268,15 +268,15 @@ static void finish(Deduce *deduce)
               .section = module->kind == MODULE_TRAIN ? SECTION_UPDATE : SECTION_FORWARD,
               .turn = module->microbatches > 1 ? TURN_AFTER : TURN_BEFORE,
               .layer = -1};
-    Spread whole = spread_whole();
+    Sharding whole = sharding_whole();
     if (module->loss)
         module->loss = converted(deduce, module->loss, &whole, &end, "the loss");
     for (int i = 0; i < module->outputs.count; i++) {
         const Version *version = deduce->forms[module->outputs.at[i].value->id];
-        Spread complete = version->known ? version->spread : whole;
+        Sharding complete = version->known ? version->sharding : whole;
         for (int a = 0; a < MESH_MOST; a++)
-            if (complete.at[a] < SPREAD_DUP)
-                complete.at[a] = SPREAD_DUP;
+            if (complete.at[a] < AXIS_DUP)
+                complete.at[a] = AXIS_DUP;
         module->outputs.at[i].value =
             version->known ? converted(deduce, module->outputs.at[i].value, &complete, &end, "an output") : version->value;
     }

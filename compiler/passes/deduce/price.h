@@ -4,7 +4,7 @@
 
 #include "passes/place/mesh.h"
 
-/* Bytes that a device receives, on average, when a value goes from one spread to another; infinite where it cannot. */
-double price_conversion(const Mesh *mesh, const Value *value, const Spread *from, const Spread *to);
+/* Bytes that a device receives, on average, when a value goes from one sharding to another; infinite where it cannot. */
+double price_conversion(const Mesh *mesh, const Value *value, const Sharding *from, const Sharding *to);
 
 #endif

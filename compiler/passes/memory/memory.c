@@ -15,7 +15,7 @@
 typedef struct Memory {
     Module *module;
     Arena *arena;
-    Specialization *roles;
+    Roles *roles;
     int *last;  // by value id: the operator that reads it last; for owners of storage, over all that share it
     int *dying; // by op index: the first value whose storage ends there; -1 none
     int *next;  // by value id: the next value that ends at the same operator
@@ -87,8 +87,8 @@ static int64_t local_bytes(Module *module, const Value *value, int device)
 static bool same_room(Memory *memory, const Value *a, const Value *b)
 {
     for (int r = 0; r < memory->roles->role_count; r++)
-        if (local_bytes(memory->module, a, memory->roles->roles[r].devices[0]) !=
-            local_bytes(memory->module, b, memory->roles->roles[r].devices[0]))
+        if (local_bytes(memory->module, a, memory->roles->at[r].devices[0]) !=
+            local_bytes(memory->module, b, memory->roles->at[r].devices[0]))
             return false;
     return true;
 }
@@ -306,6 +306,6 @@ void pass_memory(Module *module)
     share_updates(&memory);
     find_ends(&memory);
     for (int r = 0; r < memory.roles->role_count; r++)
-        lay_out(&memory, &memory.roles->roles[r]);
+        lay_out(&memory, &memory.roles->at[r]);
     arena_destroy(memory.arena);
 }

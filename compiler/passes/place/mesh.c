@@ -4,13 +4,6 @@
 
 #include <string.h>
 
-Intern *module_shared(Module *module)
-{
-    if (!module->shared)
-        module->shared = intern_create(module->arena);
-    return module->shared;
-}
-
 /* ---- axes ---- */
 
 /* The name of dimension "heads.2" without its number, as a length. */
@@ -139,11 +132,11 @@ static bool supported(Module *module)
 /* Whether the cluster has all devices of a stage; reports the first that it lacks. */
 static bool is_on_cluster(const Module *module, const Stage *stage)
 {
-    const Cluster *cluster = module->cluster;
+    const Cluster *cluster = module->options.cluster;
     for (int i = 0; cluster && i < stage->devices.count; i++)
         if (stage->devices.at[i] >= cluster->device_count) {
             diag_error(module->diag, stage->device_at.at[i], "the cluster has no device %d: %s lists %d, from 0", stage->devices.at[i],
-                       module->cluster_file, cluster->device_count);
+                       module->options.cluster_file, cluster->device_count);
             return false;
         }
     return true;
@@ -153,7 +146,7 @@ static Mesh *new_mesh(Module *module)
 {
     Mesh *mesh = arena_new(module->arena, Mesh);
     mesh->arena = module->arena;
-    mesh->cluster = module->cluster;
+    mesh->cluster = module->options.cluster;
     mesh->prices = intern_create(module->arena);
     return mesh;
 }
@@ -194,49 +187,49 @@ Mesh *mesh_create(Module *module)
     return diag_errors(module->diag) ? NULL : mesh;
 }
 
-/* ---- spreads ---- */
+/* ---- shardings ---- */
 
-Spread spread_whole(void)
+Sharding sharding_whole(void)
 {
-    Spread spread;
-    memset(&spread, 0, sizeof spread);
-    memset(spread.at, SPREAD_DUP, sizeof spread.at);
-    return spread;
+    Sharding sharding;
+    memset(&sharding, 0, sizeof sharding);
+    memset(sharding.at, AXIS_DUP, sizeof sharding.at);
+    return sharding;
 }
 
-void spread_cut(const Mesh *mesh, Spread *spread, int axis, int dim)
+void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim)
 {
     int major = 0;
     if (mesh->axis[axis].count == 1)
         return;
     for (int a = 0; a < mesh->axis_count; a++)
-        major += a != axis && spread->at[a] == dim;
-    spread->at[axis] = (int8_t)dim;
-    spread->major[axis] = (int8_t)major;
+        major += a != axis && sharding->at[a] == dim;
+    sharding->at[axis] = (int8_t)dim;
+    sharding->major[axis] = (int8_t)major;
 }
 
-int spread_pieces(const Mesh *mesh, const Spread *spread, int dim)
+int sharding_pieces(const Mesh *mesh, const Sharding *sharding, int dim)
 {
     int pieces = 1;
     for (int a = 0; a < mesh->axis_count; a++)
-        if (spread->at[a] == dim)
+        if (sharding->at[a] == dim)
             pieces *= mesh->axis[a].count;
     return pieces;
 }
 
-Spread spread_named(const Mesh *mesh, const Value *value)
+Sharding sharding_named(const Mesh *mesh, const Value *value)
 {
-    Spread spread = spread_whole();
+    Sharding sharding = sharding_whole();
     for (int i = 0; value->dims && i < mesh->rules.count; i++)
         for (int d = 0; d < value->type.rank; d++)
-            if (value->dims[d] && !strcmp(value->dims[d], mesh->rules.at[i].dim) && spread.at[mesh->rules.at[i].axis] == SPREAD_DUP) {
-                spread_cut(mesh, &spread, mesh->rules.at[i].axis, d);
+            if (value->dims[d] && !strcmp(value->dims[d], mesh->rules.at[i].dim) && sharding.at[mesh->rules.at[i].axis] == AXIS_DUP) {
+                sharding_cut(mesh, &sharding, mesh->rules.at[i].axis, d);
                 break;
             }
-    return spread;
+    return sharding;
 }
 
-bool spread_equal(const Mesh *mesh, const Spread *a, const Spread *b)
+bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b)
 {
     for (int i = 0; i < mesh->axis_count; i++)
         if (mesh->axis[i].count > 1 && (a->at[i] != b->at[i] || (a->at[i] >= 0 && a->major[i] != b->major[i])))
@@ -247,14 +240,15 @@ bool spread_equal(const Mesh *mesh, const Spread *a, const Spread *b)
 /* ---- layouts ---- */
 
 /* The axes in an order in which the major axes of every dimension come first; that of the mesh wherever it is one. */
-static void order_axes(const Mesh *mesh, const Spread *spread, int *order)
+static void order_axes(const Mesh *mesh, const Sharding *sharding, int *order)
 {
     bool placed[MESH_MOST] = {false};
     for (int n = 0; n < mesh->axis_count; n++)
         for (int a = 0; a < mesh->axis_count; a++) {
             bool ready = !placed[a];
             for (int b = 0; ready && b < mesh->axis_count; b++)
-                ready = placed[b] || b == a || spread->at[a] < 0 || spread->at[b] != spread->at[a] || spread->major[b] > spread->major[a];
+                ready = placed[b] || b == a || sharding->at[a] < 0 || sharding->at[b] != sharding->at[a] ||
+                        sharding->major[b] > sharding->major[a];
             if (ready) {
                 placed[order[n] = a] = true;
                 break;
@@ -275,12 +269,12 @@ static int device_at(const Mesh *mesh, const int *order, int index)
     return mesh->devices[position];
 }
 
-static State axis_state(const Mesh *mesh, const Spread *spread, int axis)
+static State axis_state(const Mesh *mesh, const Sharding *sharding, int axis)
 {
-    int at = spread->at[axis];
+    int at = sharding->at[axis];
     State state;
     memset(&state, 0, sizeof state);
-    state.kind = at >= 0 ? STATE_SPLIT : at == SPREAD_DUP ? STATE_DUP : at == SPREAD_SUM ? STATE_SUM : STATE_MAX;
+    state.kind = at >= 0 ? STATE_SPLIT : at == AXIS_DUP ? STATE_DUP : at == AXIS_SUM ? STATE_SUM : STATE_MAX;
     state.dim = at >= 0 ? at : 0;
     state.count = mesh->axis[axis].count;
     state.weights = at >= 0 ? mesh->axis[axis].weights : NULL;
@@ -288,11 +282,11 @@ static State axis_state(const Mesh *mesh, const Spread *spread, int axis)
 }
 
 /* The states in order, neighbours that do the same in one; returns how many. */
-static int states_of(const Mesh *mesh, const Spread *spread, const int *order, State *states)
+static int states_of(const Mesh *mesh, const Sharding *sharding, const int *order, State *states)
 {
     int count = 0;
     for (int n = 0; n < mesh->axis_count; n++) {
-        State state = axis_state(mesh, spread, order[n]);
+        State state = axis_state(mesh, sharding, order[n]);
         State *last = count ? &states[count - 1] : NULL;
         if (state.count == 1)
             continue;
@@ -304,12 +298,12 @@ static int states_of(const Mesh *mesh, const Spread *spread, const int *order, S
     return count;
 }
 
-const Layout *spread_layout(const Mesh *mesh, const Spread *spread, Intern *shared)
+const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern *shared)
 {
     int order[MESH_MOST];
     State states[MESH_MOST];
     memset(states, 0, sizeof states);
-    order_axes(mesh, spread, order);
+    order_axes(mesh, sharding, order);
     for (int i = 0; i < mesh->device_count; i++)
         mesh->ordered[i] = device_at(mesh, order, i);
     Group group;
@@ -317,7 +311,7 @@ const Layout *spread_layout(const Mesh *mesh, const Spread *spread, Intern *shar
     memset(&group, 0, sizeof group);
     memset(&layout, 0, sizeof layout);
     group.device_count = mesh->device_count;
-    group.state_count = states_of(mesh, spread, order, states);
+    group.state_count = states_of(mesh, sharding, order, states);
     group.devices = intern(shared, mesh->ordered, sizeof *mesh->ordered * (size_t)mesh->device_count);
     group.states = intern(shared, states, sizeof *states * (size_t)group.state_count);
     layout.top = TOP_NONE;
@@ -326,8 +320,8 @@ const Layout *spread_layout(const Mesh *mesh, const Spread *spread, Intern *shar
     return intern(shared, &layout, sizeof layout);
 }
 
-/* The spread that gives a layout's one group its states in turn; false when an axis would have to be cut in two. */
-static bool assign_states(const Mesh *mesh, const Group *group, const int *order, Spread *spread)
+/* The sharding that gives a layout's one group its states in turn; false when an axis would have to be cut in two. */
+static bool assign_states(const Mesh *mesh, const Group *group, const int *order, Sharding *sharding)
 {
     int n = 0;
     for (int s = 0; s < group->state_count; s++) {
@@ -338,19 +332,19 @@ static bool assign_states(const Mesh *mesh, const Group *group, const int *order
                 return false;
             rest /= mesh->axis[order[n]].count;
             if (state->kind == STATE_SPLIT)
-                spread_cut(mesh, spread, order[n], state->dim);
+                sharding_cut(mesh, sharding, order[n], state->dim);
             else
-                spread->at[order[n]] = state->kind == STATE_DUP ? SPREAD_DUP : state->kind == STATE_SUM ? SPREAD_SUM : SPREAD_MAX;
+                sharding->at[order[n]] = state->kind == STATE_DUP ? AXIS_DUP : state->kind == STATE_SUM ? AXIS_SUM : AXIS_MAX;
             n++;
         }
     }
     return true;
 }
 
-bool spread_of_layout(const Mesh *mesh, const Layout *layout, Spread *spread)
+bool sharding_of_layout(const Mesh *mesh, const Layout *layout, Sharding *sharding)
 {
     int order[MESH_MOST];
-    *spread = spread_whole();
+    *sharding = sharding_whole();
     if (layout->group_count != 1 || layout->view_rank || layout->groups[0].device_count != mesh->device_count)
         return false;
     for (int i = 0; i < mesh->device_count; i++)
@@ -358,5 +352,5 @@ bool spread_of_layout(const Mesh *mesh, const Layout *layout, Spread *spread)
             return false;
     for (int a = 0; a < mesh->axis_count; a++)
         order[a] = a;
-    return assign_states(mesh, &layout->groups[0], order, spread);
+    return assign_states(mesh, &layout->groups[0], order, sharding);
 }

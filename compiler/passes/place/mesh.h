@@ -1,8 +1,8 @@
-/* Meshes and spreads: layouts inside one stage, spoken in mesh axes.
+/* Meshes and shardings: layouts inside one stage, spoken in mesh axes.
  *
- * Deduction works on spreads: for every axis of the stage's mesh, what it does to a value. A spread becomes a layout with device numbers at
- * the end. An axis that has to cut two factors of a merged dimension (2 key-value heads, 4 devices) is factored into its primes beforehand:
- * `tp` of 4 becomes two axes of 2.
+ * Deduction works on shardings: for every axis of the stage's mesh, what it does to a value. A sharding becomes a layout with device
+ * numbers at the end. An axis that has to cut two factors of a merged dimension (2 key-value heads, 4 devices) is factored into its primes
+ * beforehand: `tp` of 4 becomes two axes of 2.
  */
 #ifndef PASSES_PLACE_MESH_H
 #define PASSES_PLACE_MESH_H
@@ -14,7 +14,7 @@
 enum { MESH_MOST = 12 };
 
 /* What an axis does to a value, where it is no dimension. */
-enum { SPREAD_DUP = -1, SPREAD_SUM = -2, SPREAD_MAX = -3 };
+enum { AXIS_DUP = -1, AXIS_SUM = -2, AXIS_MAX = -3 };
 
 typedef struct Axis {
     const char *name; // of the strategy
@@ -30,10 +30,10 @@ typedef struct MeshRule { // the axis cuts dimensions of this name; the earlier 
     const Op *refused; // an operator whose rule forbade it, the axis being free
 } MeshRule;
 
-typedef struct Spread {
-    int8_t at[MESH_MOST];    // a dimension, or SPREAD_*
+typedef struct Sharding {
+    int8_t at[MESH_MOST];    // a dimension, or AXIS_*
     int8_t major[MESH_MOST]; // among the axes of one dimension: 0 is the major one
-} Spread;
+} Sharding;
 
 typedef struct Mesh {
     int axis_count, device_count;
@@ -43,37 +43,35 @@ typedef struct Mesh {
     Array(MeshRule) rules;
     bool zero;
     bool zero_axis[MESH_MOST];
-    const Spread **gradient; // by value id: of a parameter's gradient, the spread of the states to which it goes (NULL before deduction)
-    const Cluster *cluster;  // of the module
-    Arena *arena;            // of the module
-    Intern *prices;          // what price_conversion remembers
+    const Sharding *
+        *gradient;          // by value id: of a parameter's gradient, the sharding of the states to which it goes (NULL before deduction)
+    const Cluster *cluster; // of the module
+    Arena *arena;           // of the module
+    Intern *prices;         // what price_conversion remembers
 } Mesh;
 
 /* The mesh of a module's strategy (one device where there is none), with its split rules. NULL after errors: what one pipeline of one stage
  * cannot do. */
 Mesh *mesh_create(Module *module);
 
-/* The table in which the passes share layouts, so that equal ones are one pointer. */
-Intern *module_shared(Module *module);
-
 /* All devices hold the whole. */
-Spread spread_whole(void);
+Sharding sharding_whole(void);
 
 /* Adds an axis to a dimension, inside what already cuts it; nothing for an axis of size 1. */
-void spread_cut(const Mesh *mesh, Spread *spread, int axis, int dim);
+void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim);
 
 /* How many pieces `dim` is in. */
-int spread_pieces(const Mesh *mesh, const Spread *spread, int dim);
+int sharding_pieces(const Mesh *mesh, const Sharding *sharding, int dim);
 
 /* What the names of a value's dimensions say, earlier rules first. */
-Spread spread_named(const Mesh *mesh, const Value *value);
+Sharding sharding_named(const Mesh *mesh, const Value *value);
 
-bool spread_equal(const Mesh *mesh, const Spread *a, const Spread *b);
+bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b);
 
-/* The layout of a spread; equal spreads give one pointer out of `layouts` (an intern table over the module's arena). */
-const Layout *spread_layout(const Mesh *mesh, const Spread *spread, Intern *shared);
+/* The layout of a sharding; equal shardings give one pointer out of `layouts` (an intern table over the module's arena). */
+const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern *shared);
 
-/* The spread of a layout that is made of whole axes of the mesh in their device order; false when it is not. */
-bool spread_of_layout(const Mesh *mesh, const Layout *layout, Spread *spread);
+/* The sharding of a layout that is made of whole axes of the mesh in their device order; false when it is not. */
+bool sharding_of_layout(const Mesh *mesh, const Layout *layout, Sharding *sharding);
 
 #endif

@@ -6,59 +6,59 @@
 
 #include "passes/pipeline.h"
 
-bool place_stored(const Mesh *mesh, const Value *value, Spread *spread)
+bool place_stored(const Mesh *mesh, const Value *value, Sharding *sharding)
 {
     if (value->shard)
-        return spread_of_layout(mesh, value->shard, spread);
-    *spread = spread_named(mesh, value);
+        return sharding_of_layout(mesh, value->shard, sharding);
+    *sharding = sharding_named(mesh, value);
     return true;
 }
 
 /* The dimension in which `pieces` more pieces are most even: the first that divides, else the longest. -1 for scalars. */
-static int best_dim(const Mesh *mesh, const Value *value, const Spread *spread, int pieces)
+static int best_dim(const Mesh *mesh, const Value *value, const Sharding *sharding, int pieces)
 {
     int best = -1;
     for (int d = 0; d < value->type.rank; d++) {
-        int64_t most = (int64_t)spread_pieces(mesh, spread, d) * pieces;
+        int64_t most = (int64_t)sharding_pieces(mesh, sharding, d) * pieces;
         if (value->type.extent[d] % most == 0 && value->type.extent[d])
             return d;
         if (best < 0 ||
-            value->type.extent[d] / spread_pieces(mesh, spread, d) > value->type.extent[best] / spread_pieces(mesh, spread, best))
+            value->type.extent[d] / sharding_pieces(mesh, sharding, d) > value->type.extent[best] / sharding_pieces(mesh, sharding, best))
             best = d;
     }
     return best;
 }
 
-Spread place_states(const Mesh *mesh, const Value *param, Spread spread)
+Sharding place_states(const Mesh *mesh, const Value *param, Sharding sharding)
 {
     int pieces = 1;
     for (int a = 0; a < mesh->axis_count; a++)
-        if (mesh->zero && mesh->zero_axis[a] && spread.at[a] == SPREAD_DUP)
+        if (mesh->zero && mesh->zero_axis[a] && sharding.at[a] == AXIS_DUP)
             pieces *= mesh->axis[a].count;
-    int dim = best_dim(mesh, param, &spread, pieces);
+    int dim = best_dim(mesh, param, &sharding, pieces);
     for (int a = 0; a < mesh->axis_count && dim >= 0 && mesh->zero; a++)
-        if (mesh->zero_axis[a] && spread.at[a] == SPREAD_DUP)
-            spread_cut(mesh, &spread, a, dim);
-    return spread;
+        if (mesh->zero_axis[a] && sharding.at[a] == AXIS_DUP)
+            sharding_cut(mesh, &sharding, a, dim);
+    return sharding;
 }
 
 /* ---- the pass ---- */
 
 static void place_value(const Mesh *mesh, Value *value, Intern *shared)
 {
-    Spread spread;
-    value->layout = place_stored(mesh, value, &spread) ? spread_layout(mesh, &spread, shared) : value->shard;
+    Sharding sharding;
+    value->layout = place_stored(mesh, value, &sharding) ? sharding_layout(mesh, &sharding, shared) : value->shard;
 }
 
 static void place_parameter(const Mesh *mesh, Parameter *parameter, Intern *shared)
 {
-    Spread spread;
+    Sharding sharding;
     place_value(mesh, parameter->value, shared);
     for (int s = 0; s < parameter->state_count; s++) {
         parameter->states[s]->layout = parameter->value->layout;
-        if (place_stored(mesh, parameter->value, &spread)) {
-            Spread states = place_states(mesh, parameter->value, spread);
-            parameter->states[s]->layout = spread_layout(mesh, &states, shared);
+        if (place_stored(mesh, parameter->value, &sharding)) {
+            Sharding states = place_states(mesh, parameter->value, sharding);
+            parameter->states[s]->layout = sharding_layout(mesh, &states, shared);
         }
     }
 }

@@ -4,13 +4,14 @@
 
 #include "passes/place/mesh.h"
 
-/* The spread in which a parameter or input is stored: what its names say. False when an explicit `shard` gave it a layout that is no
- * spread. */
-bool place_stored(const Mesh *mesh, const Value *value, Spread *spread);
+/* The sharding in which a parameter or input is stored: what its names say. False when an explicit `shard` gave it a layout that is no
+ * sharding. */
+bool place_stored(const Mesh *mesh, const Value *value, Sharding *sharding);
 
-/* The spread of a parameter's optimizer states: the parameter's own, and under `zero` cut further over the axes along which it has copies.
+/* The sharding of a parameter's optimizer states: the parameter's own, and under `zero` cut further over the axes along which it has
+ * copies.
  */
-Spread place_states(const Mesh *mesh, const Value *param, Spread spread);
+Sharding place_states(const Mesh *mesh, const Value *param, Sharding sharding);
 
 /* Reads the layout of a `shard` or `reshard` pragma: device numbers in brackets, or `{name:axis*axis, ...}` over the mesh's axes; NULL
  * after an error. `source` is the value's type in the source, `origin` the dimension of it that each dimension belongs to now. */

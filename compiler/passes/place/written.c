@@ -14,7 +14,7 @@ typedef struct Reader {
     Type source;          // the type in the source
     const char *text;
     int at; // offset into text
-    Spread spread;
+    Sharding sharding;
     uint64_t used; // axes of the mesh that the layout names
 } Reader;
 
@@ -49,26 +49,26 @@ static const char *word(Reader *reader, int *at)
     return arena_substring(reader->module->arena, reader->text + *at, (size_t)(reader->at - *at));
 }
 
-/* The first of the dimensions that dimension `number` of the source became, the loop over micro-batches left aside; SPREAD_DUP when it has
+/* The first of the dimensions that dimension `number` of the source became, the loop over micro-batches left aside; AXIS_DUP when it has
  * extent 1 and is gone. */
 static int first_dim(const Reader *reader, int number)
 {
     for (int d = 0; d < reader->value->type.rank; d++)
         if (reader->origin[d] == number && d + 1 != reader->value->micro)
             return d;
-    return SPREAD_DUP;
+    return AXIS_DUP;
 }
 
-/* The dimension that a state speaks of, or SPREAD_*; -100 after an error. */
+/* The dimension that a state speaks of, or AXIS_*; -100 after an error. */
 static int state_target(Reader *reader, const char *name)
 {
     const Value *value = reader->value;
     if (!strcmp(name, "dup"))
-        return SPREAD_DUP;
+        return AXIS_DUP;
     if (!strcmp(name, "sum"))
-        return SPREAD_SUM;
+        return AXIS_SUM;
     if (!strcmp(name, "max"))
-        return SPREAD_MAX;
+        return AXIS_MAX;
     for (int d = 0; value->dims && d < value->type.rank; d++)
         if (value->dims[d] && !strcmp(value->dims[d], name))
             return d;
@@ -98,26 +98,26 @@ static uint64_t axis_parts(const Mesh *mesh, const char *name)
     return parts;
 }
 
-/* Spreads all parts of a mesh axis. */
-static void spread_axis(Reader *reader, uint64_t parts, int target)
+/* Puts all parts of a mesh axis to one use. */
+static void use_axis(Reader *reader, uint64_t parts, int target)
 {
     reader->used |= parts;
     for (int a = 0; a < reader->mesh->axis_count; a++)
         if (parts >> a & 1) {
             if (target >= 0)
-                spread_cut(reader->mesh, &reader->spread, a, target);
+                sharding_cut(reader->mesh, &reader->sharding, a, target);
             else
-                reader->spread.at[a] = (int8_t)target;
+                reader->sharding.at[a] = (int8_t)target;
         }
 }
 
 /* Whether the value is to be partial in the other way already. */
 static bool mixes_reductions(const Reader *reader, int target)
 {
-    int other = target == SPREAD_SUM ? SPREAD_MAX : SPREAD_SUM;
+    int other = target == AXIS_SUM ? AXIS_MAX : AXIS_SUM;
     for (int a = 0; a < reader->mesh->axis_count; a++)
-        if (reader->used >> a & 1 && reader->spread.at[a] == other)
-            return target == SPREAD_SUM || target == SPREAD_MAX;
+        if (reader->used >> a & 1 && reader->sharding.at[a] == other)
+            return target == AXIS_SUM || target == AXIS_MAX;
     return false;
 }
 
@@ -145,7 +145,7 @@ static bool read_axis(Reader *reader, int target)
         diag_error(diag, here(&before), "the axis \"%s\" stands in this layout a second time", axis);
     else if (!known)
         diag_error(diag, here(&before), "the strategy has no mesh axis \"%s\"", axis);
-    spread_axis(reader, parts, target);
+    use_axis(reader, parts, target);
     return *axis && known && !twice;
 }
 
@@ -193,7 +193,7 @@ static const Layout *read_axes(Reader *reader, Intern *shared)
         diag_error(reader->module->diag, here(reader), "unexpected text after the layout");
         return NULL;
     }
-    return spread_layout(reader->mesh, &reader->spread, shared);
+    return sharding_layout(reader->mesh, &reader->sharding, shared);
 }
 
 /* Whether all devices of the layout are the strategy's. */
@@ -215,7 +215,7 @@ static bool on_devices(Module *module, const Mesh *mesh, const Value *value, con
 
 /* ---- layouts in device numbers ---- */
 
-/* By dimension of the written layout (its view, or the source's shape): the dimension that it is now, SPREAD_DUP when it is gone, -100 when
+/* By dimension of the written layout (its view, or the source's shape): the dimension that it is now, AXIS_DUP when it is gone, -100 when
  * it is none. A batch is cut within each micro-batch; `each` are the extents of one. */
 static void match_dims(const Reader *reader, Shape written, int *now, int64_t *each)
 {
@@ -230,7 +230,7 @@ static void match_dims(const Reader *reader, Shape written, int *now, int64_t *e
         bool fits = product == written.extent[k] || !written.extent[k];
         if (first < d && first + 1 == reader->value->micro)
             each[k] /= extent[first++];
-        now[k] = !fits ? -100 : first < d ? first : SPREAD_DUP;
+        now[k] = !fits ? -100 : first < d ? first : AXIS_DUP;
     }
 }
 
@@ -257,7 +257,7 @@ static bool cuts_first(const Reader *reader, const Layout *layout, Shape written
     return first == written.extent[dim] || layout->top != TOP_SPLIT || layout->top_dim != dim;
 }
 
-/* The number that dimension `dim` of the written layout has now: SPREAD_DUP when it is gone, -100 after an error. */
+/* The number that dimension `dim` of the written layout has now: AXIS_DUP when it is gone, -100 after an error. */
 static int renumbered(const Reader *reader, const Layout *layout, Shape written, const int *now, int dim)
 {
     if (now[dim] == -100 || !cuts_first(reader, layout, written, dim, now[dim])) {
@@ -279,7 +279,7 @@ static int renumbered(const Reader *reader, const Layout *layout, Shape written,
 /* A state of the dimension that is now `dim`; one that is gone has one element, which all hold. False after an error. */
 static bool renumber_state(State *state, int dim)
 {
-    if (dim == SPREAD_DUP)
+    if (dim == AXIS_DUP)
         *state = (State){.kind = STATE_DUP, .count = state->count};
     else
         state->dim = dim;
@@ -307,7 +307,7 @@ static const Layout *renumber(const Reader *reader, const Layout *layout)
     }
     if (good && layout->top == TOP_SPLIT) {
         result->top_dim = renumbered(reader, layout, written, now, layout->top_dim);
-        if (result->top_dim == SPREAD_DUP)
+        if (result->top_dim == AXIS_DUP)
             *result = (Layout){.top = TOP_DUP, .group_count = layout->group_count};
         good = result->top_dim != -100;
     }
@@ -335,9 +335,9 @@ const Layout *place_written(Module *module, const Mesh *mesh, const Value *value
                      .origin = origin,
                      .source = source,
                      .text = value->shard_text,
-                     .spread = spread_whole()};
+                     .sharding = sharding_whole()};
     skip_blanks(&reader);
     if (reader.text[reader.at] == '{')
         return read_axes(&reader, module_shared(module));
-    return module->strategy ? read_devices(&reader) : spread_layout(mesh, &reader.spread, module_shared(module));
+    return module->strategy ? read_devices(&reader) : sharding_layout(mesh, &reader.sharding, module_shared(module));
 }
