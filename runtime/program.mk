@@ -78,7 +78,7 @@ LINK ?= $(CXX)
 # ---- what is built ----
 
 absent := $(if $(filter 1,$(MPI)),,runtime/transport/mpi% runtime/exchange/mpi%) $(if $(filter 1,$(NCCL)),,runtime/cuda/nccl%)
-RUNTIME := $(filter-out $(absent),$(sort $(wildcard runtime/*/*.c runtime/*/*.cu)))
+RUNTIME := $(filter-out $(absent),$(sort $(wildcard runtime/*/*.c runtime/*/*/*.c runtime/*/*.cu)))
 objects = $(patsubst %,$(2)/%.o,$(1))
 PROGRAM_OBJECTS := $(call objects,$(EMITTED) $(USER),$(BUILD))
 RUNTIME_OBJECTS := $(call objects,$(RUNTIME),$(RUNTIME_BUILD))

@@ -52,7 +52,7 @@ static const Backend BACKENDS[] = {
      .functions = CUDA_FUNCTIONS,
      .kernel = cuda_kernel,
      .kernel_clause = "kernel(cuda: f)",
-     .runtime = "base transport exchange device session cuda",
+     .runtime = "base transport transport/fabric transport/meet transport/watch exchange device session cuda",
      .loops = loops_cuda,
      .rows = rows_cuda},
 };

@@ -1,8 +1,6 @@
 #define _GNU_SOURCE
 #include "base/fail.h"
 
-#include "transport/world.h"
-
 #include <hetu/kernel.h>
 
 #include <signal.h>
@@ -14,9 +12,12 @@
 
 enum { TOGETHER = 200000000 }; // nanoseconds in which all ranks find the same out, before one ends and takes others with it
 
+static const FailRanks *ranks; // NULL: this process is alone
 static const char *volatile doing;
 static volatile long long step = -1;
 static const volatile FailNote *noted;
+
+void fail_connect(const FailRanks *given) { ranks = given; }
 
 void fail_doing(const char *what) { doing = what; }
 
@@ -34,12 +35,14 @@ void ht_fail(const char *format, ...)
     if (doing)
         snprintf(place, sizeof place, " (at %s)", doing);
     fflush(stdout);
-    if (world_size() > 1)
-        fprintf(stderr, "hetu: rank %d: %s%s\n", world_rank(), message, place);
+    if (ranks && ranks->size() > 1)
+        fprintf(stderr, "hetu: rank %d: %s%s\n", ranks->rank(), message, place);
     else
         fprintf(stderr, "hetu: %s%s\n", message, place);
     fflush(stderr);
-    world_abort();
+    if (ranks)
+        ranks->abort();
+    _exit(1);
 }
 
 /* Appends text or a number to a line; safe in a signal handler. */
@@ -65,7 +68,7 @@ static size_t add_number(char *line, size_t length, size_t size, long long numbe
 static size_t add_rank_and_step(char *line, size_t size, const char *what)
 {
     size_t length = add_text(line, 0, size, "hetu: rank ");
-    length = add_number(line, length, size, world_rank());
+    length = add_number(line, length, size, ranks ? ranks->rank() : 0);
     length = add_text(line, length, size, what);
     if (step >= 0) {
         length = add_text(line, length, size, " in step ");
@@ -130,8 +133,10 @@ void fail_end(const char *why)
     nanosleep(&(struct timespec){.tv_nsec = TOGETHER}, NULL);
     flush_printed();
     fail_unwatch();
-    world_abandon();
-    world_give_way();
+    if (ranks) {
+        ranks->abandon();
+        ranks->give_way();
+    }
     _exit(1);
 }
 

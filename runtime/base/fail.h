@@ -6,6 +6,17 @@
 extern "C" {
 #endif
 
+/* What failing knows of the ranks, and how they end; transport gives it (transport/world.c). */
+typedef struct FailRanks {
+    int (*rank)(void), (*size)(void);
+    void (*abandon)(void);  // removes what an unfinished start has left behind
+    void (*give_way)(void); // before this rank ends together with others
+    void (*abort)(void);    // ends all ranks
+} FailRanks;
+
+/* From now on this process is one of several ranks. */
+void fail_connect(const FailRanks *ranks);
+
 /* Notes what this rank does from now on, "gpt.c:42 h3"; the text is kept by reference. NULL: nothing in particular. */
 void fail_doing(const char *what);
 

@@ -1,7 +1,6 @@
 /* The host as device: tensors lie in its memory, and work is done when it is issued. */
 #include "device/device.h"
 
-#include "exchange/channel.h"
 #include "exchange/moves.h"
 #include "base/memory.h"
 
@@ -56,12 +55,6 @@ void device_run(DeviceRecording **recording, void (*issue)(void *argument), void
 }
 
 void device_forget(DeviceRecording *recording) { (void)recording; }
-
-/* ---- conversions ---- */
-
-const Channel *channel_of_device(void) { return channel_of_host(); }
-
-void channel_move_on_device(const ChannelRun *run, const ht_reshard_step *step) { channel_move_on_host(run, step); }
 
 /* ---- what emitted code calls ---- */
 

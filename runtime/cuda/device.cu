@@ -2,6 +2,7 @@
 #include "device/device.h"
 
 #include "transport/world.h"
+#include "cuda/channels.h"
 #include "cuda/streams.h"
 
 #include <hetu/rt.h>
@@ -14,7 +15,6 @@
 static struct {
     int number;
     int processors, shared_bytes;
-    const Channel *channel;
 } device;
 
 extern "C" void ht_cuda_check(cudaError_t code, const char *call, const char *file, int line)
@@ -29,10 +29,10 @@ int64_t cuda_shared_bytes(void) { return device.shared_bytes; }
 
 /* ---- channels ---- */
 
-/* One rank alone exchanges nothing. */
-static const Channel channel_alone = {NULL, NULL, NULL, channel_move_on_device, NULL, NULL, NULL, true};
+void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step) { cuda_move(run, step, ht_compute_stream()); }
 
-extern "C" void channel_move_on_device(const ChannelRun *run, const ht_reshard_step *step) { cuda_move(run, step, ht_compute_stream()); }
+/* One rank alone exchanges nothing. */
+static const Channel channel_alone = {NULL, NULL, NULL, cuda_move_now, NULL, NULL, NULL, true};
 
 /* Whether every rank has a GPU of its own: no two of them the same identifier. All ranks find the same. */
 static bool each_has_own(void)
@@ -63,8 +63,6 @@ static const Channel *choose_channel(void)
 #endif
 }
 
-extern "C" const Channel *channel_of_device(void) { return device.channel; }
-
 /* ---- opening and closing ---- */
 
 extern "C" const char *device_open(void)
@@ -87,13 +85,14 @@ extern "C" const char *device_open(void)
     return NULL;
 }
 
-extern "C" void device_connect(void) { device.channel = choose_channel(); }
+extern "C" void device_connect(void) { channel_use(choose_channel()); }
 
 extern "C" void device_close(void)
 {
     cuda_streams_wait();
-    if (device.channel->close)
-        device.channel->close();
+    if (channel_of_device()->close)
+        channel_of_device()->close();
+    channel_use(NULL);
     cuda_memory_close();
     cuda_step_close();
     cuda_streams_close();

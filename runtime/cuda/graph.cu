@@ -3,7 +3,7 @@
  * Everything that a recording depends on is fixed when its program is made: the addresses of parameters, inputs and arena, the roles' call
  * lists, the channel. What differs between steps is in CudaStep. HETU_GRAPH=0 turns recording off.
  */
-#include "transport/watch.h"
+#include "transport/watch/watch.h"
 #include "device/device.h"
 #include "cuda/streams.h"
 

@@ -1,9 +1,9 @@
 /* Conversions over NCCL, on device memory. Communicators are made once, by all ranks in one order: one of all ranks, which carries messages
  * between any two, and one for each other group of the plans. All calls go to the exchange stream (cuda/streams.h), so every rank issues
  * them in the order of the program. */
-#include "exchange/channel.h"
+#include "cuda/channels.h"
 #include "exchange/moves.h"
-#include "transport/watch.h"
+#include "transport/watch/watch.h"
 #include "transport/world.h"
 #include "cuda/streams.h"
 

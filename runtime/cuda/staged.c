@@ -1,8 +1,9 @@
 /* Conversions of device memory through host memory: for ranks that share a GPU, which NCCL does not connect. Moves run on the device. */
-#include "exchange/channel.h"
-#include "exchange/moves.h"
-#include "device/device.h"
+#include "cuda/channels.h"
+
 #include "base/memory.h"
+#include "device/device.h"
+#include "exchange/moves.h"
 
 #include <stdlib.h>
 
@@ -67,4 +68,4 @@ static void staged_communicate(const ChannelRun *run, const ht_reshard_step *ste
     free(staged.block);
 }
 
-const Channel channel_staged = {.move = channel_move_on_device, .communicate = staged_communicate};
+const Channel channel_staged = {.move = cuda_move_now, .communicate = staged_communicate};

@@ -1,16 +1,23 @@
 #include "exchange/channel.h"
 
-#include "transport/mesh.h"
+#include "base/memory.h"
 #include "exchange/moves.h"
+#include "transport/fabric/fabric.h"
+
+static const Channel *own; // the device's; NULL: the host's
 
 const Channel *channel_of_host(void)
 {
 #ifdef HETU_MPI
-    if (!mesh_active())
+    if (!fabric_active())
         return &channel_mpi;
 #endif
-    return &channel_mesh;
+    return &channel_fabric;
 }
+
+const Channel *channel_of_device(void) { return own ? own : channel_of_host(); }
+
+void channel_use(const Channel *of_device) { own = of_device; }
 
 char *channel_address(const ChannelRun *run, ht_place place, int tensor, int64_t offset, ht_dtype dtype)
 {
@@ -21,6 +28,16 @@ char *channel_address(const ChannelRun *run, ht_place place, int tensor, int64_t
 char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht_block *block, int64_t at)
 {
     return channel_address(run, block->place, block->tensor, block->offset + at, step->dtype);
+}
+
+Transfer *channel_messages(const ChannelRun *run, const ht_reshard_step *step)
+{
+    Transfer *messages = memory_array(step->send_count + step->receive_count, sizeof *messages);
+    for (int i = 0; i < step->send_count + step->receive_count; i++) {
+        const ht_block *block = i < step->send_count ? &step->send[i] : &step->receive[i - step->send_count];
+        messages[i] = (Transfer){channel_block(run, step, block, 0), (size_t)block->count * ht_dtype_bytes(step->dtype), block->peer};
+    }
+    return messages;
 }
 
 int channel_position(const ht_group *group, int device)

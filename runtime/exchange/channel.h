@@ -2,12 +2,14 @@
  * hands every step to the channel of the program.
  *
  *     channel_mpi      host memory, over MPI
- *     channel_mesh     host memory, between ranks that met through a file (transport/mesh.h)
- *     channel_staged   device memory, through host memory and one of these: for ranks that share a GPU
- *     channel_nccl     device memory, over NCCL
+ *     channel_fabric   host memory, between ranks that met through a file (transport/fabric/fabric.h)
+ *
+ * A device with memory of its own brings its own channels (cuda/streams.h).
  */
 #ifndef EXCHANGE_CHANNEL_H
 #define EXCHANGE_CHANNEL_H
+
+#include "transport/transfer.h"
 
 #include <hetu/reshard.h>
 
@@ -43,19 +45,23 @@ typedef struct Channel {
     bool records; // whether a device can record its steps and replay them
 } Channel;
 
-extern const Channel channel_mpi, channel_mesh, channel_staged, channel_nccl;
+extern const Channel channel_mpi, channel_fabric;
 
 /* The channel of host memory: MPI, unless the ranks met otherwise. */
 const Channel *channel_of_host(void);
 
-/* The channel of device memory, which each backend chooses (cpu/device.c, cuda/device.cu); the same at every call. */
+/* The channel of device memory: that of host memory, unless the device has said that it has another. */
 const Channel *channel_of_device(void);
+void channel_use(const Channel *of_device);
 
 /* What is `offset` elements of a type into a buffer. */
 char *channel_address(const ChannelRun *run, ht_place place, int tensor, int64_t offset, ht_dtype dtype);
 
 /* What is `at` elements into a block of a step. */
 char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht_block *block, int64_t at);
+
+/* The messages of a step HT_EXCHANGE: those that are sent, then those that are received; free() them. */
+Transfer *channel_messages(const ChannelRun *run, const ht_reshard_step *step);
 
 /* A device's position in a group. */
 int channel_position(const ht_group *group, int device);
@@ -64,9 +70,8 @@ int channel_position(const ht_group *group, int device);
 bool channel_communicates(const ht_reshard_step *step);
 const char *channel_verb(ht_verb verb);
 
-/* Carries out a step of moves on host memory; on device memory (each backend's). */
+/* Carries out a step of moves on host memory. */
 void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step);
-void channel_move_on_device(const ChannelRun *run, const ht_reshard_step *step);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
 /* Conversions over MPI, on host memory. */
+#include "base/memory.h"
 #include "exchange/channel.h"
 #include "exchange/moves.h"
 #include "transport/mpi.h"
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MESSAGE_TAG = 77, MOST_COUNT = 1 << 30 };
+enum { MOST_COUNT = 1 << 30 }; // of one call; MPI counts in int
 
 /* ---- communicators ---- */
 
@@ -40,14 +41,6 @@ static MPI_Comm make_comm(const ht_group *group)
     return comm;
 }
 
-static void *checked_alloc(size_t size)
-{
-    void *memory = malloc(size ? size : 1);
-    if (!memory)
-        ht_fail("out of memory: %zu bytes for a conversion; run with fewer ranks on this machine, or a smaller model", size);
-    return memory;
-}
-
 /* The communicator of a group; made at the first use, which is collective over the group. */
 static MPI_Comm comm_for(const ht_group *group)
 {
@@ -56,9 +49,9 @@ static MPI_Comm comm_for(const ht_group *group)
         if (known->count == group->count && !memcmp(known->device, group->device, sizeof(int) * (size_t)group->count))
             return known->comm;
     }
-    GroupComm *made = checked_alloc(sizeof *made);
+    GroupComm *made = memory_array(1, sizeof *made);
     *made = (GroupComm){
-        .next = group_comms, .count = group->count, .device = checked_alloc(sizeof(int) * (size_t)group->count), .comm = make_comm(group)};
+        .next = group_comms, .count = group->count, .device = memory_array(group->count, sizeof(int)), .comm = make_comm(group)};
     memcpy(made->device, group->device, sizeof(int) * (size_t)group->count);
     group_comms = made;
     return made->comm;
@@ -125,7 +118,7 @@ static void block_counts(const ht_block *blocks, int count, int64_t base, int *c
 
 static void run_reduce_scatter(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
 {
-    int *counts = checked_alloc(sizeof(int) * 2 * (size_t)step->send_count);
+    int *counts = memory_array(2 * step->send_count, sizeof(int));
     block_counts(step->send, step->send_count, step->send->offset, counts, counts + step->send_count);
     HT_MPI(MPI_Reduce_scatter(channel_block(run, step, step->send, 0), channel_block(run, step, step->receive, 0), counts,
                               datatype(step->dtype), operation(step), comm));
@@ -164,7 +157,7 @@ static void run_all_gather(const ChannelRun *run, const ht_reshard_step *step, M
         HT_MPI(MPI_Allgather(send, sent, type, to, sent, type, comm));
         return;
     }
-    int *counts = checked_alloc(sizeof(int) * 2 * (size_t)n);
+    int *counts = memory_array(2 * n, sizeof(int));
     block_counts(step->receive, n, lowest->offset, counts, counts + n);
     HT_MPI(MPI_Allgatherv(send, sent, type, to, counts, counts + n, type, comm));
     free(counts);
@@ -189,38 +182,9 @@ static void run_reduce(const ChannelRun *run, const ht_reshard_step *step, MPI_C
     }
 }
 
-/* ---- messages ---- */
-
-/* Posts the receives and sends of all blocks, in parts that MPI can count, and waits for them. */
-static void run_exchange(const ChannelRun *run, const ht_reshard_step *step)
-{
-    size_t most = 0;
-    for (int i = 0; i < step->receive_count; i++)
-        most += 1 + (size_t)(step->receive[i].count / MOST_COUNT);
-    for (int i = 0; i < step->send_count; i++)
-        most += 1 + (size_t)(step->send[i].count / MOST_COUNT);
-    MPI_Request *requests = checked_alloc(sizeof *requests * most);
-    int posted = 0;
-    MPI_Datatype type = datatype(step->dtype);
-    for (int sends = 0; sends < 2; sends++)
-        for (int i = 0; i < (sends ? step->send_count : step->receive_count); i++) {
-            const ht_block *block = sends ? &step->send[i] : &step->receive[i];
-            for (int64_t at = 0; at < block->count; at += MOST_COUNT) {
-                int part = (int)(block->count - at < MOST_COUNT ? block->count - at : MOST_COUNT);
-                char *data = channel_block(run, step, block, at);
-                if (sends)
-                    HT_MPI(MPI_Isend(data, part, type, block->peer, MESSAGE_TAG, MPI_COMM_WORLD, &requests[posted++]));
-                else
-                    HT_MPI(MPI_Irecv(data, part, type, block->peer, MESSAGE_TAG, MPI_COMM_WORLD, &requests[posted++]));
-            }
-        }
-    HT_MPI(MPI_Waitall(posted, requests, MPI_STATUSES_IGNORE));
-    free(requests);
-}
-
 static void run_all_to_all(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm)
 {
-    int n = step->send_count, *counts = checked_alloc(sizeof(int) * 4 * (size_t)n);
+    int n = step->send_count, *counts = memory_array(4 * n, sizeof(int));
     const ht_block *from = lowest_block(step->send, n), *to = lowest_block(step->receive, n);
     MPI_Datatype type = datatype(step->dtype);
     block_counts(step->send, n, from->offset, counts, counts + n);
@@ -228,6 +192,13 @@ static void run_all_to_all(const ChannelRun *run, const ht_reshard_step *step, M
     HT_MPI(MPI_Alltoallv(channel_block(run, step, from, 0), counts, counts + n, type, channel_block(run, step, to, 0), counts + 2 * n,
                          counts + 3 * n, type, comm));
     free(counts);
+}
+
+static void run_exchange(const ChannelRun *run, const ht_reshard_step *step)
+{
+    Transfer *messages = channel_messages(run, step);
+    mpi_exchange(MPI_COMM_WORLD, messages, step->send_count, messages + step->send_count, step->receive_count);
+    free(messages);
 }
 
 static void mpi_communicate(const ChannelRun *run, const ht_reshard_step *step)

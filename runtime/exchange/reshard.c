@@ -1,7 +1,7 @@
 /* Runs conversions between layouts: walks the tables of <hetu/reshard.h>. The steps are the channel's (exchange/channel.h). */
 #include "exchange/channel.h"
 #include "exchange/moves.h"
-#include "transport/watch.h"
+#include "transport/watch/watch.h"
 
 /* The device's part of a plan; NULL when it has none. */
 static const ht_reshard_device *find_device(const ht_reshard *plan, int device)

@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Spread whole(const Param *param) { return (Spread){NULL, param->elements, param->ranks}; }
+static Distribution whole(const Param *param) { return (Distribution){NULL, param->elements, param->ranks}; }
 
-static Spread spread_of(const Param *param, const ParamCopy *copy) { return (Spread){copy->pieces, param->elements, param->ranks}; }
+static Distribution distribution_of(const Param *param, const ParamCopy *copy)
+{
+    return (Distribution){copy->pieces, param->elements, param->ranks};
+}
 
 static ParamCopy *newest(const Param *param)
 {
@@ -110,7 +113,7 @@ void param_refresh(Param *param, ParamCopy *copy)
     if (copy->version == param->version)
         return;
     const ParamCopy *from = newest(param);
-    pieces_move(spread_of(param, from), from->data, spread_of(param, copy), copy->data, sizeof(float));
+    pieces_move(distribution_of(param, from), from->data, distribution_of(param, copy), copy->data, sizeof(float));
     copy->version = param->version;
 }
 
@@ -119,13 +122,13 @@ void param_changed(Param *param, ParamCopy *copy) { copy->version = ++param->ver
 void param_get(const Param *param, float *to)
 {
     const ParamCopy *from = newest(param);
-    pieces_move(spread_of(param, from), from->data, whole(param), to, sizeof(float));
+    pieces_move(distribution_of(param, from), from->data, whole(param), to, sizeof(float));
 }
 
 void param_set(Param *param, const float *from)
 {
     ParamCopy *to = newest(param);
-    pieces_move(whole(param), from, spread_of(param, to), to->data, sizeof(float));
+    pieces_move(whole(param), from, distribution_of(param, to), to->data, sizeof(float));
     param_changed(param, to);
 }
 

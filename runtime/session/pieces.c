@@ -42,7 +42,7 @@ bool pieces_equal(const ht_pieces *a, const ht_pieces *b, int ranks)
            !memcmp(a->box, b->box, sizeof *a->box * 2 * rank * (size_t)a->first[ranks]);
 }
 
-/* ---- runs ---- */
+/* ---- stretches ---- */
 
 /* The first dimension from which on a box has the whole extent behind it: its rows are contiguous from there. */
 static int contiguous_from(const ht_pieces *pieces, const int64_t *bounds)
@@ -53,8 +53,8 @@ static int contiguous_from(const ht_pieces *pieces, const int64_t *bounds)
     return d;
 }
 
-/* Appends the runs of one box whose storage begins at `at`. */
-static int64_t box_runs(const ht_pieces *pieces, const int64_t *bounds, int64_t at, Run *runs)
+/* Appends the stretches of one box whose storage begins at `at`. */
+static int64_t box_stretches(const ht_pieces *pieces, const int64_t *bounds, int64_t at, Stretch *stretches)
 {
     int inner = contiguous_from(pieces, bounds);
     int64_t length = 1, scale = 1, rows = 1, index[32] = {0};
@@ -70,14 +70,14 @@ static int64_t box_runs(const ht_pieces *pieces, const int64_t *bounds, int64_t 
             first = first * pieces->extent[d] + bounds[2 * d] + index[d];
         if (pieces->rank)
             first = (first * pieces->extent[inner] + bounds[2 * inner]) * scale;
-        runs[row] = (Run){first, first + length, at + row * length};
+        stretches[row] = (Stretch){first, first + length, at + row * length};
         for (int d = inner - 1; d >= 0 && ++index[d] == bounds[2 * d + 1] - bounds[2 * d]; d--)
             index[d] = 0;
     }
     return rows;
 }
 
-static int64_t box_run_count(const ht_pieces *pieces, const int64_t *bounds)
+static int64_t box_stretch_count(const ht_pieces *pieces, const int64_t *bounds)
 {
     int64_t rows = 1;
     for (int d = 0; d < contiguous_from(pieces, bounds); d++)
@@ -85,111 +85,111 @@ static int64_t box_run_count(const ht_pieces *pieces, const int64_t *bounds)
     return rows;
 }
 
-static int compare_runs(const void *a, const void *b)
+static int compare_stretches(const void *a, const void *b)
 {
-    int64_t left = ((const Run *)a)->lo, right = ((const Run *)b)->lo;
+    int64_t left = ((const Stretch *)a)->lo, right = ((const Stretch *)b)->lo;
     return (left > right) - (left < right);
 }
 
-/* Joins runs that follow each other in the tensor and in storage. */
-static void join_runs(Runs *runs)
+/* Joins stretches that follow each other in the tensor and in storage. */
+static void join_stretches(Stretches *stretches)
 {
     int64_t kept = 0;
-    for (int64_t i = 0; i < runs->count; i++) {
-        Run *last = kept ? &runs->run[kept - 1] : NULL;
-        if (last && last->hi == runs->run[i].lo && last->at + last->hi - last->lo == runs->run[i].at)
-            last->hi = runs->run[i].hi;
+    for (int64_t i = 0; i < stretches->count; i++) {
+        Stretch *last = kept ? &stretches->stretch[kept - 1] : NULL;
+        if (last && last->hi == stretches->stretch[i].lo && last->at + last->hi - last->lo == stretches->stretch[i].at)
+            last->hi = stretches->stretch[i].hi;
         else
-            runs->run[kept++] = runs->run[i];
+            stretches->stretch[kept++] = stretches->stretch[i];
     }
-    runs->count = kept;
+    stretches->count = kept;
 }
 
-static Runs runs_of_pieces(const ht_pieces *pieces, int rank)
+static Stretches stretches_of_pieces(const ht_pieces *pieces, int rank)
 {
-    Runs runs = {0};
+    Stretches stretches = {0};
     int64_t at = 0, total = 0;
     for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++)
-        total += box_run_count(pieces, pieces->box + (ptrdiff_t)b * 2 * pieces->rank);
-    runs.run = memory_array(total, sizeof(Run));
+        total += box_stretch_count(pieces, pieces->box + (ptrdiff_t)b * 2 * pieces->rank);
+    stretches.stretch = memory_array(total, sizeof(Stretch));
     for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++) {
-        runs.count += box_runs(pieces, pieces->box + (ptrdiff_t)b * 2 * pieces->rank, at, runs.run + runs.count);
+        stretches.count += box_stretches(pieces, pieces->box + (ptrdiff_t)b * 2 * pieces->rank, at, stretches.stretch + stretches.count);
         at += box_count(pieces, b);
     }
-    qsort(runs.run, (size_t)runs.count, sizeof(Run), compare_runs);
-    join_runs(&runs);
-    return runs;
+    qsort(stretches.stretch, (size_t)stretches.count, sizeof(Stretch), compare_stretches);
+    join_stretches(&stretches);
+    return stretches;
 }
 
-/* What `rank` has under a spread. */
-static Runs runs_of(Spread spread, int rank)
+/* What `rank` has under a distribution. */
+static Stretches stretches_of(Distribution where, int rank)
 {
-    if (spread.pieces)
-        return rank < spread.ranks ? runs_of_pieces(spread.pieces, rank) : (Runs){0, memory_array(0, sizeof(Run))};
-    Runs runs = {0, memory_array(1, sizeof(Run))};
-    if (rank == 0 && spread.elements)
-        runs.run[runs.count++] = (Run){0, spread.elements, 0};
-    return runs;
+    if (where.pieces)
+        return rank < where.ranks ? stretches_of_pieces(where.pieces, rank) : (Stretches){0, memory_array(0, sizeof(Stretch))};
+    Stretches stretches = {0, memory_array(1, sizeof(Stretch))};
+    if (rank == 0 && where.elements)
+        stretches.stretch[stretches.count++] = (Stretch){0, where.elements, 0};
+    return stretches;
 }
 
-/* The parts of `a` that no run of `b` covers; `b` ascending and disjoint. */
-static Runs runs_minus(Runs a, Runs b)
+/* The parts of `a` that no stretch of `b` covers; `b` ascending and disjoint. */
+static Stretches stretches_minus(Stretches a, Stretches b)
 {
-    Runs rest = {0, memory_array(a.count + b.count, sizeof(Run))};
+    Stretches rest = {0, memory_array(a.count + b.count, sizeof(Stretch))};
     int64_t j = 0;
     for (int64_t i = 0; i < a.count; i++) {
-        int64_t lo = a.run[i].lo;
-        while (j < b.count && b.run[j].hi <= lo)
+        int64_t lo = a.stretch[i].lo;
+        while (j < b.count && b.stretch[j].hi <= lo)
             j++;
-        for (int64_t k = j; lo < a.run[i].hi; k++) {
-            bool covers = k < b.count && b.run[k].lo < a.run[i].hi;
-            int64_t hi = covers ? b.run[k].lo : a.run[i].hi;
+        for (int64_t k = j; lo < a.stretch[i].hi; k++) {
+            bool covers = k < b.count && b.stretch[k].lo < a.stretch[i].hi;
+            int64_t hi = covers ? b.stretch[k].lo : a.stretch[i].hi;
             if (hi > lo)
-                rest.run[rest.count++] = (Run){lo, hi, a.run[i].at + lo - a.run[i].lo};
-            lo = covers ? b.run[k].hi : a.run[i].hi;
+                rest.stretch[rest.count++] = (Stretch){lo, hi, a.stretch[i].at + lo - a.stretch[i].lo};
+            lo = covers ? b.stretch[k].hi : a.stretch[i].hi;
         }
     }
     return rest;
 }
 
 /* All elements of both, without regard to storage. */
-static Runs runs_union(Runs a, Runs b)
+static Stretches stretches_union(Stretches a, Stretches b)
 {
-    Runs all = {0, memory_array(a.count + b.count, sizeof(Run))};
+    Stretches all = {0, memory_array(a.count + b.count, sizeof(Stretch))};
     for (int64_t i = 0, j = 0; i < a.count || j < b.count;) {
-        Run next = j == b.count || (i < a.count && a.run[i].lo < b.run[j].lo) ? a.run[i++] : b.run[j++];
-        Run *last = all.count ? &all.run[all.count - 1] : NULL;
+        Stretch next = j == b.count || (i < a.count && a.stretch[i].lo < b.stretch[j].lo) ? a.stretch[i++] : b.stretch[j++];
+        Stretch *last = all.count ? &all.stretch[all.count - 1] : NULL;
         if (last && last->hi >= next.lo)
             last->hi = next.hi > last->hi ? next.hi : last->hi;
         else
-            all.run[all.count++] = next;
+            all.stretch[all.count++] = next;
     }
     return all;
 }
 
 /* What each rank gives away: its elements that no earlier rank has. */
-static Runs *owned_runs(Spread spread)
+static Stretches *owned_stretches(Distribution where)
 {
     int ranks = world_size();
-    Runs *owned = memory_array(ranks, sizeof(Runs));
-    Runs covered = {0, memory_array(0, sizeof(Run))};
+    Stretches *owned = memory_array(ranks, sizeof(Stretches));
+    Stretches covered = {0, memory_array(0, sizeof(Stretch))};
     for (int rank = 0; rank < ranks; rank++) {
-        Runs all = runs_of(spread, rank);
-        owned[rank] = runs_minus(all, covered);
-        Runs more = runs_union(covered, all);
-        free(covered.run);
-        free(all.run);
+        Stretches all = stretches_of(where, rank);
+        owned[rank] = stretches_minus(all, covered);
+        Stretches more = stretches_union(covered, all);
+        free(covered.stretch);
+        free(all.stretch);
         covered = more;
     }
-    free(covered.run);
+    free(covered.stretch);
     return owned;
 }
 
-static void free_runs(Runs *runs, int count)
+static void free_stretches(Stretches *stretches, int count)
 {
     for (int i = 0; i < count; i++)
-        free(runs[i].run);
-    free(runs);
+        free(stretches[i].stretch);
+    free(stretches);
 }
 
 /* ---- moving ---- */
@@ -200,13 +200,13 @@ typedef struct Common {
 } Common;
 
 /* The common stretches, in order; the number of elements goes to *elements. Returns how many. */
-static int64_t runs_common(Runs from, Runs to, Common **common, int64_t *elements)
+static int64_t stretches_common(Stretches from, Stretches to, Common **common, int64_t *elements)
 {
     *common = memory_array(from.count + to.count, sizeof(Common));
     *elements = 0;
     int64_t count = 0;
     for (int64_t i = 0, j = 0; i < from.count && j < to.count;) {
-        const Run *a = &from.run[i], *b = &to.run[j];
+        const Stretch *a = &from.stretch[i], *b = &to.stretch[j];
         int64_t lo = a->lo > b->lo ? a->lo : b->lo, hi = a->hi < b->hi ? a->hi : b->hi;
         if (lo < hi) {
             (*common)[count++] = (Common){a->at + lo - a->lo, b->at + lo - b->lo, hi - lo};
@@ -220,115 +220,143 @@ static int64_t runs_common(Runs from, Runs to, Common **common, int64_t *element
     return count;
 }
 
-static void copy_here(const Common *common, int64_t count, const char *source, char *target, size_t element)
+/* Copies what this rank keeps. */
+static void copy_here(Stretches from, Stretches to, const char *source, char *target, size_t element)
 {
+    Common *common;
+    int64_t elements, count = stretches_common(from, to, &common, &elements);
     for (int64_t i = 0; i < count; i++)
         memmove(target + (size_t)common[i].to * element, source + (size_t)common[i].from * element, (size_t)common[i].count * element);
+    free(common);
 }
 
-/* Sends what `to` wants of `source`. */
-static void give(const Common *common, int64_t count, int64_t elements, const char *source, size_t element, int to)
-{
-    char *packed = memory_array(elements, element);
-    char *at = packed;
-    for (int64_t i = 0; i < count; i++) {
-        memcpy(at, source + (size_t)common[i].from * element, (size_t)common[i].count * element);
-        at += (size_t)common[i].count * element;
-    }
-    world_send(packed, (size_t)elements * element, to);
-    free(packed);
-}
+/* What goes from this rank to another, or comes from it: the stretches, and their elements in a row. */
+typedef struct Parcel {
+    Common *common;
+    int64_t count;
+    char *packed;
+} Parcel;
 
-/* Receives into `target`; with `compare` it is not changed. Returns whether it had these bits. */
-static bool take(const Common *common, int64_t count, int64_t elements, char *target, size_t element, int from, bool compare)
+/* Copies between a parcel and storage. */
+static void parcel_copy(const Parcel *parcel, char *storage, size_t element, bool packs)
 {
-    char *packed = memory_array(elements, element);
-    world_receive(packed, (size_t)elements * element, from);
-    const char *at = packed;
-    bool equal = true;
-    for (int64_t i = 0; i < count; i++) {
-        size_t bytes = (size_t)common[i].count * element;
-        char *place = target + (size_t)common[i].to * element;
-        equal = equal && (!compare || !memcmp(place, at, bytes));
-        if (!compare)
-            memcpy(place, at, bytes);
+    char *at = parcel->packed;
+    for (int64_t i = 0; i < parcel->count; i++) {
+        size_t bytes = (size_t)parcel->common[i].count * element;
+        if (packs)
+            memcpy(at, storage + (size_t)parcel->common[i].from * element, bytes);
+        else
+            memcpy(storage + (size_t)parcel->common[i].to * element, at, bytes);
         at += bytes;
     }
-    free(packed);
-    return equal;
 }
 
-/* One pair of ranks; nothing unless this rank is one of them. */
-static bool exchange(Runs from, Runs to, int giver, int taker, const void *source, void *target, size_t element, bool compare)
+/* Whether storage has the same bits as a parcel. */
+static bool parcel_equal(const Parcel *parcel, const char *storage, size_t element)
 {
-    int me = world_rank();
-    if (me != giver && me != taker)
-        return true;
-    Common *common;
-    int64_t elements, count = runs_common(from, to, &common, &elements);
+    const char *at = parcel->packed;
     bool equal = true;
-    if (count && giver == taker && !compare)
-        copy_here(common, count, source, target, element);
-    else if (count && giver != taker && me == giver)
-        give(common, count, elements, source, element, taker);
-    else if (count && giver != taker)
-        equal = take(common, count, elements, target, element, giver, compare);
-    free(common);
+    for (int64_t i = 0; equal && i < parcel->count; i++) {
+        size_t bytes = (size_t)parcel->common[i].count * element;
+        equal = !memcmp(storage + (size_t)parcel->common[i].to * element, at, bytes);
+        at += bytes;
+    }
     return equal;
 }
 
-/* Every pair of ranks in one order, the same on all ranks, so that blocking calls cannot wait in a circle. */
-static bool exchange_all(Spread from, const void *source, Spread to, void *target, size_t element, bool compare)
+/* Makes the parcel of what `from` gives and `to` wants, and the transfer that carries it. */
+static Transfer add_parcel(Parcel *parcel, Stretches from, Stretches to, int rank, size_t element)
 {
-    int ranks = world_size();
-    Runs *givers = owned_runs(from);
-    Runs *takers = memory_array(ranks, sizeof(Runs));
+    int64_t elements;
+    parcel->count = stretches_common(from, to, &parcel->common, &elements);
+    parcel->packed = memory_array(elements, element);
+    return (Transfer){parcel->packed, (size_t)elements * element, rank};
+}
+
+static void free_parcels(Parcel *parcels, int count)
+{
+    for (int i = 0; i < count; i++) {
+        free(parcels[i].common);
+        free(parcels[i].packed);
+    }
+    free(parcels);
+}
+
+/* What this rank gives all others, and gets from them: `taken` is by rank. */
+static void exchange_parcels(const Stretches *givers, const Stretches *takers, const char *source, Parcel *taken, size_t element)
+{
+    int ranks = world_size(), me = world_rank(), count = 0;
+    Parcel *given = memory_array(ranks, sizeof *given);
+    Transfer *sends = memory_array(2 * (int64_t)ranks, sizeof *sends), *receives = sends + ranks;
     for (int rank = 0; rank < ranks; rank++)
-        takers[rank] = runs_of(to, rank);
+        if (rank != me) {
+            sends[count] = add_parcel(&given[rank], givers[me], takers[rank], rank, element);
+            receives[count++] = add_parcel(&taken[rank], givers[rank], takers[me], rank, element);
+            parcel_copy(&given[rank], (char *)source, element, true);
+        }
+    world_exchange(sends, count, receives, count);
+    free_parcels(given, ranks);
+    free(sends);
+}
+
+/* Moves everything at once; with `compare` what comes is only compared. Returns whether this rank had the same bits. */
+static bool exchange_all(Distribution from, const void *source, Distribution to, void *target, size_t element, bool compare)
+{
+    int ranks = world_size(), me = world_rank();
+    Stretches *givers = owned_stretches(from), *takers = memory_array(ranks, sizeof *takers);
+    Parcel *taken = memory_array(ranks, sizeof *taken);
+    for (int rank = 0; rank < ranks; rank++)
+        takers[rank] = stretches_of(to, rank);
+    exchange_parcels(givers, takers, source, taken, element);
     bool equal = true;
-    for (int giver = 0; giver < ranks; giver++)
-        for (int taker = 0; givers[giver].count && taker < ranks; taker++)
-            equal = exchange(givers[giver], takers[taker], giver, taker, source, target, element, compare) && equal;
-    free_runs(givers, ranks);
-    free_runs(takers, ranks);
+    for (int rank = 0; rank < ranks; rank++)
+        if (compare)
+            equal = equal && parcel_equal(&taken[rank], target, element);
+        else
+            parcel_copy(&taken[rank], target, element, false);
+    if (!compare)
+        copy_here(givers[me], takers[me], source, target, element);
+    free_parcels(taken, ranks);
+    free_stretches(givers, ranks);
+    free_stretches(takers, ranks);
     return equal;
 }
 
-/* Bytes of this rank's part of a spread. */
-static int64_t own_bytes(Spread spread, size_t element)
+/* Bytes of this rank's part of a distribution. */
+static int64_t own_bytes(Distribution where, size_t element)
 {
-    bool holds = spread.pieces && world_rank() < spread.ranks;
-    return holds ? pieces_count(spread.pieces, world_rank()) * (int64_t)element : 0;
+    bool holds = where.pieces && world_rank() < where.ranks;
+    return holds ? pieces_count(where.pieces, world_rank()) * (int64_t)element : 0;
 }
 
-/* Host memory with this rank's part of a spread. */
-static void *spread_map(Spread spread, const void *data, size_t element, DeviceAccess access)
+/* Host memory with this rank's part of a distribution. */
+static void *map_own(Distribution where, const void *data, size_t element, DeviceAccess access)
 {
-    return spread.pieces ? device_map((void *)data, own_bytes(spread, element), access) : (void *)data;
+    return where.pieces ? device_map((void *)data, own_bytes(where, element), access) : (void *)data;
 }
 
-static void spread_unmap(Spread spread, const void *data, void *host, size_t element, DeviceAccess access)
+static void unmap_own(Distribution where, const void *data, void *host, size_t element, DeviceAccess access)
 {
-    if (spread.pieces)
-        device_unmap((void *)data, host, own_bytes(spread, element), access);
+    if (where.pieces)
+        device_unmap((void *)data, host, own_bytes(where, element), access);
 }
 
-void pieces_move(Spread from, const void *source, Spread to, void *target, size_t element)
+void pieces_move(Distribution from, const void *source, Distribution to, void *target, size_t element)
 {
-    void *give = spread_map(from, source, element, DEVICE_READ), *take = spread_map(to, target, element, DEVICE_WRITE);
+    void *give = map_own(from, source, element, DEVICE_READ), *take = map_own(to, target, element, DEVICE_WRITE);
     exchange_all(from, give, to, take, element, false);
-    spread_unmap(from, source, give, element, DEVICE_READ);
-    spread_unmap(to, target, take, element, DEVICE_WRITE);
+    unmap_own(from, source, give, element, DEVICE_READ);
+    unmap_own(to, target, take, element, DEVICE_WRITE);
 }
 
-int pieces_differ(Spread spread, const void *data, size_t element)
+int pieces_differ(Distribution where, const void *data, size_t element)
 {
     int size = world_size();
     if (size == 1)
         return -1;
-    void *host = spread_map(spread, data, element, DEVICE_READ);
-    bool equal = exchange_all(spread, host, spread, host, element, true);
-    spread_unmap(spread, data, host, element, DEVICE_READ);
+    void *host = map_own(where, data, element, DEVICE_READ);
+    bool equal = exchange_all(where, host, where, host, element, true);
+    unmap_own(where, data, host, element, DEVICE_READ);
     int first = world_least(equal ? size : world_rank());
     return first == size ? -1 : first;
 }

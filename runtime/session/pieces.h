@@ -1,7 +1,7 @@
 /* Pieces of tensors on ranks, and moving elements between them: feeds, fetches, parameters in and out, changes of layout between programs.
  *
- * A piece becomes a list of runs: stretches of the whole tensor's row-major elements that lie together in the piece's storage. So tensors
- * that are seen in different shapes meet. Of the ranks that hold an element, the first gives it away.
+ * A piece becomes a list of stretches: stretches of the whole tensor's row-major elements that lie together in the piece's storage. So
+ * tensors that are seen in different shapes meet. Of the ranks that hold an element, the first gives it away.
  */
 #ifndef SESSION_PIECES_H
 #define SESSION_PIECES_H
@@ -9,13 +9,13 @@
 #include <hetu/rt.h>
 
 /* Elements lo to before hi of the whole tensor lie at `at` of the storage. */
-typedef struct Run {
+typedef struct Stretch {
     int64_t lo, hi, at;
-} Run;
-typedef struct Runs {
+} Stretch;
+typedef struct Stretches {
     int64_t count;
-    Run *run; // ascending
-} Runs;
+    Stretch *stretch; // ascending
+} Stretches;
 
 /* Elements of the whole tensor, and of a rank's piece. */
 int64_t pieces_elements(const ht_pieces *pieces);
@@ -25,18 +25,18 @@ int64_t pieces_count(const ht_pieces *pieces, int rank);
 bool pieces_equal(const ht_pieces *a, const ht_pieces *b, int ranks);
 
 /* How elements are spread over ranks: in device memory as `pieces` say, or whole in host memory of rank 0 (pieces NULL). */
-typedef struct Spread {
+typedef struct Distribution {
     const ht_pieces *pieces;
     int64_t elements;
     int ranks;
-} Spread;
+} Distribution;
 
 /* Copies every element of a tensor from where `from` has it to all places where `to` wants it. All ranks call it together; `source` and
  * `target` are this rank's storage. */
-void pieces_move(Spread from, const void *source, Spread to, void *target, size_t element);
+void pieces_move(Distribution from, const void *source, Distribution to, void *target, size_t element);
 
 /* Whether all holders of every element have the same bits; returns the first rank that differs from an earlier holder, or -1, the same on
  * all ranks. */
-int pieces_differ(Spread spread, const void *data, size_t element);
+int pieces_differ(Distribution where, const void *data, size_t element);
 
 #endif

@@ -85,21 +85,21 @@ void program_destroy(Program *program)
 
 /* ---- inputs and outputs ---- */
 
-static Spread whole(const Program *program, const ht_pieces *pieces)
+static Distribution whole(const Program *program, const ht_pieces *pieces)
 {
-    return (Spread){NULL, pieces_elements(pieces), program->image->device_count};
+    return (Distribution){NULL, pieces_elements(pieces), program->image->device_count};
 }
 
-static Spread spread_of(const Program *program, const ht_pieces *pieces)
+static Distribution distribution_of(const Program *program, const ht_pieces *pieces)
 {
-    return (Spread){pieces, pieces_elements(pieces), program->image->device_count};
+    return (Distribution){pieces, pieces_elements(pieces), program->image->device_count};
 }
 
 void program_feed(Program *program, int input, const void *data)
 {
     const ht_image_input *image = &program->image->inputs[input];
     fail_doing(image->at);
-    pieces_move(whole(program, image->pieces), data, spread_of(program, image->pieces), input_slots(program)[input],
+    pieces_move(whole(program, image->pieces), data, distribution_of(program, image->pieces), input_slots(program)[input],
                 ht_dtype_bytes(image->dtype));
     program->fed[input] = true;
     fail_doing(NULL);
@@ -109,7 +109,7 @@ void program_fetch(Program *program, int output, void *to)
 {
     const ht_image_output *image = &program->image->outputs[output];
     const void *data = program->role ? ht_at(&program->worker, image->buffer[program->role - program->image->roles]) : NULL;
-    pieces_move(spread_of(program, image->pieces), data, whole(program, image->pieces), to, ht_dtype_bytes(image->dtype));
+    pieces_move(distribution_of(program, image->pieces), data, whole(program, image->pieces), to, ht_dtype_bytes(image->dtype));
 }
 
 int program_input(const Program *program, const char *name)

@@ -1,6 +1,7 @@
 /* Ranks that MPI connects. */
 #include "transport/mpi.h"
 
+#include "base/memory.h"
 #include "transport/world_kind.h"
 
 #include <hetu/kernel.h>
@@ -75,16 +76,49 @@ static void mpi_broadcast(void *data, size_t bytes)
         HT_MPI(MPI_Bcast((char *)data + done, part(bytes, done), MPI_BYTE, 0, control));
 }
 
-static void mpi_send(const void *data, size_t bytes, int to)
+static void mpi_gather(const void *mine, size_t bytes, void *all)
 {
-    for (size_t done = 0; done < bytes; done += MOST_BYTES)
-        HT_MPI(MPI_Send((const char *)data + done, part(bytes, done), MPI_BYTE, to, TAG, control));
+    HT_MPI(MPI_Allgather(mine, part(bytes, 0), MPI_BYTE, all, part(bytes, 0), MPI_BYTE, control));
 }
 
-static void mpi_receive(void *data, size_t bytes, int from)
+static int message_count(const Transfer *transfers, int count)
 {
-    for (size_t done = 0; done < bytes; done += MOST_BYTES)
-        HT_MPI(MPI_Recv((char *)data + done, part(bytes, done), MPI_BYTE, from, TAG, control, MPI_STATUS_IGNORE));
+    int messages = 0;
+    for (int i = 0; i < count; i++)
+        messages += (int)((transfers[i].bytes + MOST_BYTES - 1) / MOST_BYTES);
+    return messages;
+}
+
+/* Posts the messages of a transfer; returns how many. */
+static int post(MPI_Comm comm, const Transfer *transfer, bool sends, MPI_Request *requests)
+{
+    int posted = 0;
+    for (size_t done = 0; done < transfer->bytes; done += MOST_BYTES, posted++) {
+        char *data = (char *)transfer->data + done;
+        int bytes = part(transfer->bytes, done);
+        if (sends)
+            HT_MPI(MPI_Isend(data, bytes, MPI_BYTE, transfer->rank, TAG, comm, &requests[posted]));
+        else
+            HT_MPI(MPI_Irecv(data, bytes, MPI_BYTE, transfer->rank, TAG, comm, &requests[posted]));
+    }
+    return posted;
+}
+
+void mpi_exchange(MPI_Comm comm, const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
+{
+    MPI_Request *requests = memory_array(message_count(sends, send_count) + message_count(receives, receive_count), sizeof *requests);
+    int posted = 0;
+    for (int i = 0; i < receive_count; i++)
+        posted += post(comm, &receives[i], false, requests + posted);
+    for (int i = 0; i < send_count; i++)
+        posted += post(comm, &sends[i], true, requests + posted);
+    HT_MPI(MPI_Waitall(posted, requests, MPI_STATUSES_IGNORE));
+    free(requests);
+}
+
+static void exchange(const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
+{
+    mpi_exchange(control, sends, send_count, receives, receive_count);
 }
 
 static int mpi_least(int mine)
@@ -100,6 +134,6 @@ const WorldKind world_mpi = {.launched = mpi_launched,
                              .abort = mpi_abort,
                              .ended_together = true,
                              .broadcast = mpi_broadcast,
-                             .send = mpi_send,
-                             .receive = mpi_receive,
+                             .gather = mpi_gather,
+                             .exchange = exchange,
                              .least = mpi_least};

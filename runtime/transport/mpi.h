@@ -7,10 +7,15 @@
 #ifndef TRANSPORT_MPI_H
 #define TRANSPORT_MPI_H
 
+#include "transport/transfer.h"
+
 #include <mpi.h>
 
 /* Ends the program with a message when an MPI call fails. */
 #define HT_MPI(call) ht_mpi_check((call), #call, __FILE__, __LINE__)
 void ht_mpi_check(int code, const char *call, const char *file, int line);
+
+/* Carries out transfers between ranks of a communicator, in parts that MPI can count. */
+void mpi_exchange(MPI_Comm comm, const Transfer *sends, int send_count, const Transfer *receives, int receive_count);
 
 #endif

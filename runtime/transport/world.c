@@ -1,8 +1,10 @@
 #include "transport/world.h"
 
-#include "transport/launcher.h"
-#include "transport/peers.h"
-#include "transport/watch.h"
+#include "base/fail.h"
+
+#include "transport/meet/launcher.h"
+#include "transport/watch/peers.h"
+#include "transport/watch/watch.h"
 #include "transport/world_kind.h"
 
 #include <hetu/kernel.h>
@@ -20,7 +22,7 @@ static const WorldKind *const kinds[] = {
 #ifdef HETU_MPI
     &world_mpi,
 #endif
-    &world_mesh,
+    &world_fabric,
 };
 
 static struct {
@@ -39,12 +41,36 @@ static const WorldKind *find_kind(void)
     return NULL;
 }
 
+/* For a rank that ends together with others: where a launcher ends all ranks when one is gone, gives it the time to do that. Many ends at
+ * once are more than Open MPI's can bear. */
+static void give_way(void)
+{
+    const WorldKind *kind = world.kind ? world.kind : world.opening;
+    sigset_t ending;
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGTERM);
+    pthread_sigmask(SIG_UNBLOCK, &ending, NULL);
+    if (kind && kind->ended_together && world.place.node_rank > 0)
+        sleep(1);
+}
+
+/* Ends all ranks. */
+static void end_all(void)
+{
+    world_abandon();
+    if (world.kind && world.kind->abort)
+        world.kind->abort();
+}
+
+static const FailRanks ranks = {world_rank, world_size, world_abandon, give_way, end_all};
+
 void world_open(int *argc, char ***argv, bool pulse)
 {
     world_timeout();
     world.opening = find_kind();
     if (!world.opening)
         return;
+    fail_connect(&ranks);
     Launch launch;
     if (launch_find(&launch))
         world.place = (WorldPlace){.rank = launch.rank, .size = launch.size, .node_rank = launch.local, .node_size = 1};
@@ -109,17 +135,12 @@ void world_broadcast(void *data, size_t bytes)
     watch_end();
 }
 
-void world_send(const void *data, size_t bytes, int to)
+void world_exchange(const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
 {
+    if (!world.kind)
+        return;
     watch_begin();
-    world.kind->send(data, bytes, to);
-    watch_end();
-}
-
-void world_receive(void *data, size_t bytes, int from)
-{
-    watch_begin();
-    world.kind->receive(data, bytes, from);
+    world.kind->exchange(sends, send_count, receives, receive_count);
     watch_end();
 }
 
@@ -133,31 +154,18 @@ int world_least(int mine)
 
 void world_gather(const void *mine, size_t bytes, void *all)
 {
-    char *to = all;
-    memcpy(to + (size_t)world_rank() * bytes, mine, bytes);
-    for (int rank = 1; rank < world_size(); rank++)
-        if (world_rank() == 0)
-            world_receive(to + (size_t)rank * bytes, bytes, rank);
-        else if (world_rank() == rank)
-            world_send(mine, bytes, 0);
-    world_broadcast(all, bytes * (size_t)world_size());
+    watch_begin();
+    if (world.kind)
+        world.kind->gather(mine, bytes, all);
+    else
+        memcpy(all, mine, bytes);
+    watch_end();
 }
 
 void world_check(void)
 {
     if (world.kind && world.kind->check)
         world.kind->check();
-}
-
-void world_give_way(void)
-{
-    const WorldKind *kind = world.kind ? world.kind : world.opening;
-    sigset_t ending;
-    sigemptyset(&ending);
-    sigaddset(&ending, SIGTERM);
-    pthread_sigmask(SIG_UNBLOCK, &ending, NULL);
-    if (kind && kind->ended_together && world.place.node_rank > 0)
-        sleep(1);
 }
 
 int world_timeout(void)
@@ -168,12 +176,4 @@ int world_timeout(void)
     if (text && (end == text || *end || seconds < 0 || seconds > 1000000))
         ht_fail("HETU_TIMEOUT=%s is no number of seconds", text);
     return (int)seconds;
-}
-
-void world_abort(void)
-{
-    world_abandon();
-    if (world.kind && world.kind->abort)
-        world.kind->abort();
-    _exit(1);
 }

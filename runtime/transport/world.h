@@ -1,20 +1,21 @@
 /* The ranks of a program, and small host data between them: commands, feeds, fetches, checks.
  *
- * mpirun or srun start the ranks and MPI connects them; or any launcher does, and they meet through a file (transport/rendezvous.h). A process
- * that nobody launched is rank 0 of 1. Every function that moves data ends the program with a message when a rank is gone.
+ * mpirun or srun start the ranks and MPI connects them; or any launcher does, and they meet through a file (transport/meet/rendezvous.h). A
+ * process that nobody launched is rank 0 of 1. Every function that moves data ends the program with a message when a rank is gone.
  */
 #ifndef TRANSPORT_WORLD_H
 #define TRANSPORT_WORLD_H
 
+#include "transport/transfer.h"
+
 #include <stdbool.h>
-#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* Connects the ranks; before it, and after world_close, the process is rank 0 of 1. All ranks call both together. With a pulse the ranks
- * hear of each other all the time (transport/watch.h); without one they exchange nothing but what the caller asks for. */
+ * hear of each other all the time (transport/watch/watch.h); without one they exchange nothing but what the caller asks for. */
 void world_open(int *argc, char ***argv, bool pulse);
 void world_close(void);
 
@@ -27,11 +28,12 @@ int world_node_size(void);
 /* In a child process that this one forks: it is no rank, and is alone. */
 void world_forget(void);
 
-/* Any number of bytes: from rank 0 to all; between two ranks; `bytes` of every rank to all, in the order of the ranks. */
+/* Any number of bytes from rank 0 to all; `bytes` of every rank to all, in the order of the ranks. */
 void world_broadcast(void *data, size_t bytes);
-void world_send(const void *data, size_t bytes, int to);
-void world_receive(void *data, size_t bytes, int from);
 void world_gather(const void *mine, size_t bytes, void *all);
+
+/* Carries out transfers (transport/transfer.h), none of them to this rank itself; all ranks together. */
+void world_exchange(const Transfer *sends, int send_count, const Transfer *receives, int receive_count);
 
 /* On other ranks than 0: world_broadcast of what rank 0 sends when it likes; no time limit holds. */
 void world_await(void *data, size_t bytes);
@@ -42,24 +44,12 @@ int world_least(int mine);
 /* Ends the program with a message when another rank is gone; for loops that wait for something else. */
 void world_check(void);
 
-/* Seconds that a rank waits for others (transport/watch.h): environment HETU_TIMEOUT, else 600; 0: for ever. */
+/* Seconds that a rank waits for others (transport/watch/watch.h): environment HETU_TIMEOUT, else 600; 0: for ever. */
 int world_timeout(void);
 
 /* For a rank that ends before its time: removes what the coming together of the ranks has left behind when it is not done, and kills ranks
  * of this machine that are stopped and could not end with it. */
 void world_abandon(void);
-
-/* For a rank that ends together with others: where a launcher ends all ranks when one is gone, gives it the time to do that. Many ends at
- * once are more than Open MPI's can bear. */
-void world_give_way(void);
-
-/* Ends all ranks with status 1. */
-#ifdef __cplusplus
-[[noreturn]]
-#else
-_Noreturn
-#endif
-void world_abort(void);
 
 #ifdef __cplusplus
 }

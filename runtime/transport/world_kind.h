@@ -2,8 +2,9 @@
 #ifndef TRANSPORT_WORLD_KIND_H
 #define TRANSPORT_WORLD_KIND_H
 
+#include "transport/transfer.h"
+
 #include <stdbool.h>
-#include <stddef.h>
 
 /* Where a process stands among the ranks. */
 typedef struct WorldPlace {
@@ -14,18 +15,18 @@ typedef struct WorldKind {
     bool (*launched)(void); // whether the environment says that this process is one of several ranks connected so
     WorldPlace (*open)(int *argc, char ***argv);
     void (*close)(void);
-    void (*abort)(void);   // ends all ranks; may return when only this process is left to end; NULL: nothing
-    void (*abandon)(void); // removes what an unfinished open has left behind; NULL: nothing
-    void (*forget)(void);  // in a child process: gives up its copies of connections; NULL: nothing
-    void (*check)(void);   // NULL: nothing
-    bool ended_together;   // whether a launcher ends all ranks when one is gone
-    void (*broadcast)(void *data, size_t bytes);
-    void (*send)(const void *data, size_t bytes, int to);
-    void (*receive)(void *data, size_t bytes, int from);
+    void (*abort)(void);                         // ends all ranks; may return when only this process is left to end; NULL: nothing
+    void (*abandon)(void);                       // removes what an unfinished open has left behind; NULL: nothing
+    void (*forget)(void);                        // in a child process: gives up its copies of connections; NULL: nothing
+    void (*check)(void);                         // NULL: nothing
+    bool ended_together;                         // whether a launcher ends all ranks when one is gone
+    void (*broadcast)(void *data, size_t bytes); // these are as those of world.h
+    void (*gather)(const void *mine, size_t bytes, void *all);
+    void (*exchange)(const Transfer *sends, int send_count, const Transfer *receives, int receive_count);
     int (*least)(int mine);
 } WorldKind;
 
-extern const WorldKind world_mesh; // transport/mesh.c
+extern const WorldKind world_fabric; // transport/fabric/fabric.c
 #ifdef HETU_MPI
 extern const WorldKind world_mpi; // transport/mpi.c
 #endif

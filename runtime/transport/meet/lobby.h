@@ -1,7 +1,7 @@
 /* A listening socket whose callers present themselves by a record of fixed size. Callers are served side by side: one that stays silent
  * keeps nobody waiting, and is sent away after some seconds. */
-#ifndef TRANSPORT_LOBBY_H
-#define TRANSPORT_LOBBY_H
+#ifndef TRANSPORT_MEET_LOBBY_H
+#define TRANSPORT_MEET_LOBBY_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "transport/invitation.h"
+#include "transport/meet/invitation.h"
 
 #include <hetu/kernel.h>
 

@@ -1,6 +1,6 @@
 /* What the launcher of this process says in the environment: HETU_RANK and HETU_SIZE, or what torchrun, mpirun and srun set. */
-#ifndef TRANSPORT_LAUNCHER_H
-#define TRANSPORT_LAUNCHER_H
+#ifndef TRANSPORT_MEET_LAUNCHER_H
+#define TRANSPORT_MEET_LAUNCHER_H
 
 #include <stdbool.h>
 #include <stddef.h>

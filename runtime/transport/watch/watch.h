@@ -5,15 +5,16 @@
  *
  *     until all ranks have come together     that may take the time of HETU_TIMEOUT
  *     in a wait (watch_begin, watch_end)     nothing may move for that time
- *     all the time                           no rank may be without a pulse (transport/pulse.h) for that time: stopped, or out of reach
+ *     all the time                           no rank may be without a pulse (transport/watch/pulse.h) for that time: stopped, or out of
+ * reach
  *
  * A rank that computes, or whose main does something else, has a pulse and may take as long as it likes while no one waits for it; the
  * ranks that wait for rank 0's next command are in no wait. Rank 0 decides and tells all the same: who keeps the others waiting. Ranks of
  * this run that are stopped are killed, wherever another rank of their machine ends. Time is counted in wakings of the thread, so what
  * stops a whole machine, or all ranks, stops it, too.
  */
-#ifndef TRANSPORT_WATCH_H
-#define TRANSPORT_WATCH_H
+#ifndef TRANSPORT_WATCH_WATCH_H
+#define TRANSPORT_WATCH_WATCH_H
 
 #include <stdbool.h>
 

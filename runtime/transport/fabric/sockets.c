@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "transport/sockets.h"
+#include "transport/fabric/sockets.h"
 
 #include <hetu/kernel.h>
 

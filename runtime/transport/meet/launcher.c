@@ -1,4 +1,4 @@
-#include "transport/launcher.h"
+#include "transport/meet/launcher.h"
 
 #include <hetu/kernel.h>
 

@@ -1,6 +1,6 @@
-#include "transport/lobby.h"
+#include "transport/meet/lobby.h"
 
-#include "transport/sockets.h"
+#include "transport/fabric/sockets.h"
 
 #include <hetu/kernel.h>
 

@@ -1,7 +1,7 @@
 /* The pulse of a program's ranks: short messages several times a second between rank 0 and each other rank, on connections of their own. A
- * thread of each process sends them (transport/watch.h), so a rank that computes has a pulse, and one that is stopped has none. */
-#ifndef TRANSPORT_PULSE_H
-#define TRANSPORT_PULSE_H
+ * thread of each process sends them (transport/watch/watch.h), so a rank that computes has a pulse, and one that is stopped has none. */
+#ifndef TRANSPORT_WATCH_PULSE_H
+#define TRANSPORT_WATCH_PULSE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* The processes of this run on this machine, as /proc shows them: found by what their launcher put into their environment, so also those
  * that have not come as far as to connect to anybody. */
-#ifndef TRANSPORT_PEERS_H
-#define TRANSPORT_PEERS_H
+#ifndef TRANSPORT_WATCH_PEERS_H
+#define TRANSPORT_WATCH_PEERS_H
 
 #include <stddef.h>
 

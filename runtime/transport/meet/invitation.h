@@ -3,11 +3,11 @@
  * Either the user chose its path (HETU_RENDEZVOUS), or it lies in a folder of a name that nobody can foresee, which this user alone may
  * enter, below /dev/shm. What is not a file of this user's alone is not read: no link, no pipe, nothing of others.
  */
-#ifndef TRANSPORT_INVITATION_H
-#define TRANSPORT_INVITATION_H
+#ifndef TRANSPORT_MEET_INVITATION_H
+#define TRANSPORT_MEET_INVITATION_H
 
-#include "transport/launcher.h"
-#include "transport/sockets.h"
+#include "transport/meet/launcher.h"
+#include "transport/fabric/sockets.h"
 
 typedef struct Invitation {
     char magic[8];

@@ -1,10 +1,11 @@
 #define _GNU_SOURCE
-#include "transport/rendezvous.h"
+#include "transport/meet/rendezvous.h"
 
-#include "transport/invitation.h"
-#include "transport/lobby.h"
-#include "transport/peers.h"
-#include "transport/sockets.h"
+#include "base/memory.h"
+#include "transport/meet/invitation.h"
+#include "transport/meet/lobby.h"
+#include "transport/watch/peers.h"
+#include "transport/fabric/sockets.h"
 
 #include <hetu/kernel.h>
 
@@ -212,14 +213,6 @@ static void await_higher(Gathering *g)
 
 /* ---- all ---- */
 
-static void *checked_array(size_t count, size_t size)
-{
-    void *memory = calloc(count, size);
-    if (!memory)
-        ht_fail("no memory to connect %zu ranks", count);
-    return memory;
-}
-
 static Meeting finish(Gathering *g)
 {
     for (int rank = 0; rank < g->launch->size; rank++)
@@ -241,10 +234,10 @@ Meeting rendezvous_meet(const Launch *launch, int seconds)
 {
     if (!*launch->path && !(launch->one_node && *launch->run))
         ht_fail("%d ranks need a place to meet: set HETU_RENDEZVOUS to a folder that all of them see", launch->size);
-    size_t size = (size_t)launch->size;
     unfinished = launch;
-    Gathering g = {.launch = launch, .deadline = socket_clock() + (seconds ? seconds : NEVER), .all = checked_array(size, sizeof(Hello))};
-    g.meeting = (Meeting){.socket = checked_array(size, sizeof(int)), .node = checked_array(size, sizeof(uint64_t))};
+    Gathering g = {
+        .launch = launch, .deadline = socket_clock() + (seconds ? seconds : NEVER), .all = memory_array(launch->size, sizeof(Hello))};
+    g.meeting = (Meeting){.socket = memory_array(launch->size, sizeof(int)), .node = memory_array(launch->size, sizeof(uint64_t))};
     for (int rank = 0; rank < launch->size; rank++)
         g.meeting.socket[rank] = -1;
     g.mine = (Hello){.node = socket_node(), .rank = launch->rank, .size = launch->size};

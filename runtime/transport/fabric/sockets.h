@@ -1,6 +1,6 @@
 /* TCP connections between ranks. Sockets never raise SIGPIPE and are closed in child processes. */
-#ifndef TRANSPORT_SOCKETS_H
-#define TRANSPORT_SOCKETS_H
+#ifndef TRANSPORT_FABRIC_SOCKETS_H
+#define TRANSPORT_FABRIC_SOCKETS_H
 
 #include <stdbool.h>
 #include <stddef.h>

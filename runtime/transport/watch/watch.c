@@ -1,10 +1,11 @@
 #define _GNU_SOURCE
-#include "transport/watch.h"
+#include "transport/watch/watch.h"
 
-#include "transport/peers.h"
-#include "transport/pulse.h"
+#include "transport/watch/peers.h"
+#include "transport/watch/pulse.h"
 #include "transport/world.h"
 #include "base/fail.h"
+#include "base/memory.h"
 
 #include <hetu/kernel.h>
 
@@ -305,20 +306,11 @@ void watch_open(void)
     start_thread();
 }
 
-/* What is known of the ranks that this one hears. */
-static Peer *make_peers(void)
-{
-    Peer *peers = calloc((size_t)world_size(), sizeof *peers);
-    if (!peers)
-        ht_fail("no memory to watch %d ranks", world_size());
-    return peers;
-}
-
 void watch_connect(bool pulse)
 {
     if (pulse)
         pulse_open();
-    Peer *peers = pulse ? make_peers() : NULL;
+    Peer *peers = pulse ? memory_array(world_size(), sizeof *peers) : NULL;
     pthread_mutex_lock(&watch.lock);
     watch.rank = world_rank();
     watch.peers = peers;

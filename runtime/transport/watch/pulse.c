@@ -1,8 +1,9 @@
 #define _GNU_SOURCE
-#include "transport/pulse.h"
+#include "transport/watch/pulse.h"
 
-#include "transport/lobby.h"
-#include "transport/sockets.h"
+#include "base/memory.h"
+#include "transport/meet/lobby.h"
+#include "transport/fabric/sockets.h"
 #include "transport/world.h"
 
 #include <hetu/kernel.h>
@@ -62,9 +63,7 @@ void pulse_open(void)
     uint64_t node = socket_node();
     bool zero = world_rank() == 0, alone = world_node_size() == world_size();
     pulse.count = zero ? world_size() : 1;
-    pulse.lines = calloc((size_t)pulse.count, sizeof *pulse.lines);
-    if (!pulse.lines)
-        ht_fail("no memory to connect %d ranks", pulse.count);
+    pulse.lines = memory_array(pulse.count, sizeof *pulse.lines);
     for (int i = 0; i < pulse.count; i++)
         pulse.lines[i].socket = -1;
     if (zero)

@@ -1,8 +1,9 @@
-/* Conversions between ranks that met through a file (transport/mesh.h), on host memory. Every collective is one or two exchanges of messages, of
- * as many bytes as the textbook's algorithms need. What is reduced is added up on one rank in the order of the group, in f32 at least, and
- * sent to the others, so that all hold the same bits. */
+/* Conversions between ranks that met through a file (transport/fabric/fabric.h), on host memory. Every collective is one or two exchanges
+ * of messages, of as many bytes as the textbook's algorithms need. What is reduced is added up on one rank in the order of the group, in
+ * f32 at least, and sent to the others, so that all hold the same bits. */
+#include "base/memory.h"
 #include "exchange/channel.h"
-#include "transport/mesh.h"
+#include "transport/fabric/fabric.h"
 #include "exchange/moves.h"
 #include "transport/world.h"
 
@@ -28,18 +29,9 @@ typedef struct Mail {
     int send_count, receive_count;
 } Mail;
 
-static void *checked_alloc(size_t bytes)
-{
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory)
-        ht_fail("out of memory: %zu bytes for a conversion; run with fewer ranks on this machine, or a smaller model", bytes);
-    return memory;
-}
-
 static Mail mail_create(int most)
 {
-    size_t bytes = sizeof(Transfer) * (size_t)most;
-    return (Mail){.sends = checked_alloc(bytes), .receives = checked_alloc(bytes)};
+    return (Mail){.sends = memory_array(most, sizeof(Transfer)), .receives = memory_array(most, sizeof(Transfer))};
 }
 
 static void mail_send(Mail *mail, const Act *act, const char *data, int64_t count, int rank)
@@ -54,7 +46,7 @@ static void mail_receive(Mail *mail, const Act *act, char *data, int64_t count, 
 
 static void mail_exchange(Mail *mail)
 {
-    mesh_exchange(mail->sends, mail->send_count, mail->receives, mail->receive_count);
+    fabric_exchange(mail->sends, mail->send_count, mail->receives, mail->receive_count);
     free(mail->sends);
     free(mail->receives);
 }
@@ -94,7 +86,7 @@ static void fold(const Act *act, char *to, const char *const *part, int64_t coun
         fold_bf16(act->step->reduction, (uint16_t *)to, part, parts, count);
         return;
     }
-    char *chunk = checked_alloc((size_t)(FOLD_CHUNK * act->size));
+    char *chunk = memory_storage(FOLD_CHUNK * act->size);
     for (int64_t at = 0; at < count; at += FOLD_CHUNK) {
         int64_t n = count - at < FOLD_CHUNK ? count - at : FOLD_CHUNK;
         memcpy(chunk, part[0] + at * act->size, (size_t)(n * act->size));
@@ -110,8 +102,8 @@ static void fold(const Act *act, char *to, const char *const *part, int64_t coun
 static void gather_and_fold(const Act *act, const char *const *sent, const int64_t *sent_count, char *to, int64_t count)
 {
     int members = act->group->count;
-    char *room = checked_alloc((size_t)(count * act->size) * (size_t)members);
-    const char **part = checked_alloc(sizeof *part * (size_t)members);
+    char *room = memory_storage(count * act->size * members);
+    const char **part = memory_array(members, sizeof *part);
     Mail mail = mail_create(members);
     for (int i = 0; i < members; i++) {
         part[i] = i == act->mine ? sent[i] : room + (size_t)(count * act->size) * (size_t)i;
@@ -137,8 +129,8 @@ static void run_all_reduce(const Act *act)
 {
     int members = act->group->count;
     int64_t all = act->step->send->count, first = share(act, all, act->mine), count = share(act, all, act->mine + 1) - first;
-    const char **sent = checked_alloc(sizeof *sent * (size_t)members);
-    int64_t *sent_count = checked_alloc(sizeof *sent_count * (size_t)members);
+    const char **sent = memory_array(members, sizeof *sent);
+    int64_t *sent_count = memory_array(members, sizeof *sent_count);
     for (int i = 0; i < members; i++) {
         sent[i] = sent_at(act, 0, share(act, all, i));
         sent_count[i] = share(act, all, i + 1) - share(act, all, i);
@@ -158,8 +150,8 @@ static void run_all_reduce(const Act *act)
 static void run_reduce_scatter(const Act *act)
 {
     int members = act->group->count;
-    const char **sent = checked_alloc(sizeof *sent * (size_t)members);
-    int64_t *sent_count = checked_alloc(sizeof *sent_count * (size_t)members);
+    const char **sent = memory_array(members, sizeof *sent);
+    int64_t *sent_count = memory_array(members, sizeof *sent_count);
     for (int i = 0; i < members; i++) {
         sent[i] = sent_at(act, i, 0);
         sent_count[i] = act->step->send[i].count;
@@ -174,8 +166,8 @@ static void run_reduce(const Act *act)
 {
     int members = act->group->count;
     bool root = act->mine == act->step->root;
-    const char **sent = checked_alloc(sizeof *sent * (size_t)members);
-    int64_t *sent_count = checked_alloc(sizeof *sent_count * (size_t)members);
+    const char **sent = memory_array(members, sizeof *sent);
+    int64_t *sent_count = memory_array(members, sizeof *sent_count);
     for (int64_t at = 0, all = act->step->send->count; at < all; at += REDUCE_CHUNK) {
         int64_t n = all - at < REDUCE_CHUNK ? all - at : REDUCE_CHUNK;
         for (int i = 0; i < members; i++) {
@@ -219,25 +211,20 @@ static void run_broadcast(const Act *act)
     mail_exchange(&mail);
 }
 
-static void run_exchange(const Act *act)
+static void run_exchange(const ChannelRun *run, const ht_reshard_step *step)
 {
-    int sends = act->step->send_count, receives = act->step->receive_count;
-    Mail mail = mail_create(sends > receives ? sends : receives);
-    for (int i = 0; i < sends; i++)
-        mail_send(&mail, act, sent_at(act, i, 0), act->step->send[i].count, act->step->send[i].peer);
-    for (int i = 0; i < receives; i++)
-        mail_receive(&mail, act, received_at(act, i, 0), act->step->receive[i].count, act->step->receive[i].peer);
-    mail_exchange(&mail);
+    Transfer *messages = channel_messages(run, step);
+    fabric_exchange(messages, step->send_count, messages + step->send_count, step->receive_count);
+    free(messages);
 }
 
-static void mesh_communicate(const ChannelRun *run, const ht_reshard_step *step)
+static void fabric_communicate(const ChannelRun *run, const ht_reshard_step *step)
 {
-    Act act = {.run = run, .step = step, .size = (int64_t)ht_dtype_bytes(step->dtype)};
     if (step->verb == HT_EXCHANGE) {
-        run_exchange(&act);
+        run_exchange(run, step);
         return;
     }
-    act.group = &run->plan->group[step->group];
+    Act act = {.run = run, .step = step, .group = &run->plan->group[step->group], .size = (int64_t)ht_dtype_bytes(step->dtype)};
     act.mine = channel_position(act.group, world_rank());
     switch (step->verb) {
     case HT_ALL_REDUCE: run_all_reduce(&act); break;
@@ -249,4 +236,4 @@ static void mesh_communicate(const ChannelRun *run, const ht_reshard_step *step)
     }
 }
 
-const Channel channel_mesh = {.move = channel_move_on_host, .communicate = mesh_communicate};
+const Channel channel_fabric = {.move = channel_move_on_host, .communicate = fabric_communicate};

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
-#include "transport/peers.h"
+#include "transport/watch/peers.h"
 
-#include "transport/launcher.h"
+#include "transport/meet/launcher.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,0 +1,21 @@
+/* Channels of device memory (exchange/channel.h). */
+#ifndef CUDA_CHANNELS_H
+#define CUDA_CHANNELS_H
+
+#include "exchange/channel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const Channel channel_nccl;   // over NCCL
+extern const Channel channel_staged; // through host memory: for ranks that share a GPU, which NCCL does not connect
+
+/* A step of moves on the compute stream. */
+void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

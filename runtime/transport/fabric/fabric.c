@@ -1,0 +1,288 @@
+#define _GNU_SOURCE
+#include "transport/fabric/fabric.h"
+
+#include "transport/meet/rendezvous.h"
+#include "base/memory.h"
+#include "transport/fabric/queues.h"
+#include "transport/fabric/sockets.h"
+#include "transport/watch/watch.h"
+#include "transport/world.h"
+#include "transport/world_kind.h"
+
+#include <hetu/kernel.h>
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SPINS = 2000, CHECK_EVERY = 1000, NAP = 20000 }; // passes without a nap; passes between checks; nanoseconds
+
+static struct {
+    Launch launch;
+    Meeting meeting;
+    WorldPlace place;
+    int *node_rank; // by rank: its place in shared memory; -1: on another machine
+    Queues *queues; // NULL: there is no shared memory
+    bool active;
+} fabric;
+
+bool fabric_active(void) { return fabric.active; }
+
+_Noreturn static void fail_gone(int rank)
+{
+    watch_settle();
+    ht_fail("rank %d has ended", rank);
+}
+
+/* ---- messages ---- */
+
+static void fabric_send(const void *data, size_t bytes, int to)
+{
+    if (!socket_write(fabric.meeting.socket[to], data, bytes))
+        fail_gone(to);
+}
+
+static void fabric_receive(void *data, size_t bytes, int from)
+{
+    if (!socket_read(fabric.meeting.socket[from], data, bytes, -1))
+        fail_gone(from);
+}
+
+/* The lowest bit of a rank: in a binomial tree it hears from the rank without it, and speaks to those with one lower bit more. Rank 0 has
+ * all. */
+static int own_bit(void)
+{
+    int bit = 1;
+    while (bit < fabric.launch.size && !(fabric.launch.rank & bit))
+        bit *= 2;
+    return bit;
+}
+
+static void fabric_broadcast(void *data, size_t bytes)
+{
+    int rank = fabric.launch.rank;
+    if (rank)
+        fabric_receive(data, bytes, rank & (rank - 1));
+    for (int bit = own_bit() / 2; bit; bit /= 2)
+        if (rank + bit < fabric.launch.size)
+            fabric_send(data, bytes, rank + bit);
+}
+
+static int fabric_least(int mine)
+{
+    int rank = fabric.launch.rank, other;
+    for (int bit = 1; bit < own_bit(); bit *= 2)
+        if (rank + bit < fabric.launch.size) {
+            fabric_receive(&other, sizeof other, rank + bit);
+            mine = other < mine ? other : mine;
+        }
+    if (rank)
+        fabric_send(&mine, sizeof mine, rank & (rank - 1));
+    fabric_broadcast(&mine, sizeof mine);
+    return mine;
+}
+
+static void fabric_check(void)
+{
+    int closed = socket_first_closed(fabric.meeting.socket, fabric.launch.size);
+    if (closed >= 0)
+        fail_gone(closed);
+}
+
+/* ---- many transfers at once ---- */
+
+typedef struct Flow {
+    Transfer transfer;
+    size_t done;
+    bool sends;
+} Flow;
+
+/* Moves what can be moved now; 0 when nothing can. */
+static size_t flow_advance(Flow *flow)
+{
+    int rank = flow->transfer.rank;
+    char *data = (char *)flow->transfer.data + flow->done;
+    size_t left = flow->transfer.bytes - flow->done;
+    if (fabric.queues && fabric.node_rank[rank] >= 0)
+        return flow->sends ? queue_put(fabric.queues, fabric.node_rank[rank], data, left)
+                           : queue_get(fabric.queues, fabric.node_rank[rank], data, left);
+    ssize_t moved = flow->sends ? socket_put(fabric.meeting.socket[rank], data, left) : socket_get(fabric.meeting.socket[rank], data, left);
+    if (moved < 0)
+        fail_gone(rank);
+    return (size_t)moved;
+}
+
+/* One pass over the flows, which keep their order between two ranks; returns how many bytes moved. Finished flows are dropped. */
+static size_t flows_pass(Flow *flows, int *count, bool *busy)
+{
+    size_t moved = 0;
+    int kept = 0;
+    memset(busy, 0, 2 * (size_t)fabric.launch.size);
+    for (int i = 0; i < *count; i++) {
+        Flow *flow = &flows[i];
+        bool *taken = &busy[2 * flow->transfer.rank + flow->sends];
+        if (!*taken) {
+            size_t now = flow_advance(flow);
+            flow->done += now;
+            moved += now;
+        }
+        if (flow->done < flow->transfer.bytes) {
+            *taken = true;
+            flows[kept++] = *flow;
+        }
+    }
+    *count = kept;
+    return moved;
+}
+
+/* What a rank does in a pass that moved nothing: `idle` counts these. */
+static void flows_rest(int idle)
+{
+    if (idle < SPINS)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
+    if (idle % CHECK_EVERY == 0)
+        fabric_check();
+}
+
+static void flows_run(Flow *flows, int count)
+{
+    bool *busy = memory_array(fabric.launch.size, 2 * sizeof *busy);
+    for (int idle = 0; count;) {
+        if (flows_pass(flows, &count, busy)) {
+            idle = 0;
+            watch_moved();
+        } else {
+            flows_rest(++idle);
+        }
+    }
+    free(busy);
+}
+
+/* Copies what goes from this rank to itself. */
+static void copy_own(const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
+{
+    int r = 0;
+    for (int s = 0; s < send_count; s++) {
+        if (sends[s].rank != fabric.launch.rank)
+            continue;
+        while (r < receive_count && receives[r].rank != fabric.launch.rank)
+            r++;
+        memmove(receives[r].data, sends[s].data, sends[s].bytes);
+        r++;
+    }
+}
+
+static int add_flows(Flow *flows, const Transfer *transfers, int count, bool sends)
+{
+    int added = 0;
+    for (int i = 0; i < count; i++)
+        if (transfers[i].rank != fabric.launch.rank && transfers[i].bytes)
+            flows[added++] = (Flow){transfers[i], 0, sends};
+    return added;
+}
+
+void fabric_exchange(const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
+{
+    Flow *flows = memory_array(send_count + receive_count, sizeof *flows);
+    copy_own(sends, send_count, receives, receive_count);
+    int count = add_flows(flows, sends, send_count, true);
+    flows_run(flows, count + add_flows(flows + count, receives, receive_count, false));
+    free(flows);
+}
+
+/* Every rank sends its own to all. */
+static void fabric_gather(const void *mine, size_t bytes, void *all)
+{
+    Transfer *transfers = memory_array(2 * (int64_t)fabric.launch.size, sizeof *transfers), *receives = transfers + fabric.launch.size;
+    for (int rank = 0; rank < fabric.launch.size; rank++) {
+        transfers[rank] = (Transfer){(void *)mine, bytes, rank};
+        receives[rank] = (Transfer){(char *)all + (size_t)rank * bytes, bytes, rank};
+    }
+    fabric_exchange(transfers, fabric.launch.size, receives, fabric.launch.size);
+    free(transfers);
+}
+
+/* ---- opening and closing ---- */
+
+static bool fabric_launched(void)
+{
+    Launch launch;
+    return launch_find(&launch);
+}
+
+/* Numbers the ranks of this machine, and finds the place of this one among them. */
+static void find_node(void)
+{
+    int rank = fabric.launch.rank;
+    fabric.node_rank = memory_array(fabric.launch.size, sizeof *fabric.node_rank);
+    for (int other = 0; other < fabric.launch.size; other++)
+        fabric.node_rank[other] = fabric.meeting.node[other] == fabric.meeting.node[rank] ? fabric.place.node_size++ : -1;
+    fabric.place.node_rank = fabric.launch.local >= 0 ? fabric.launch.local : fabric.node_rank[rank];
+}
+
+/* Shared memory with the ranks of this machine, when all ranks have it. */
+static void open_queues(void)
+{
+    int size = fabric.launch.size, count = 0;
+    QueueFile *files = memory_array(size, sizeof *files);
+    Queues *queues = queues_create(fabric.node_rank[fabric.launch.rank], fabric.place.node_size);
+    QueueFile mine = queues_file(queues);
+    fabric_gather(&mine, sizeof mine, files);
+    for (int rank = 0; rank < size; rank++)
+        if (fabric.node_rank[rank] >= 0)
+            files[count++] = files[rank];
+    if (fabric_least(queues_connect(queues, files))) {
+        queues_seal(queues);
+        fabric.queues = queues;
+    } else {
+        queues_close(queues);
+    }
+    free(files);
+}
+
+static WorldPlace fabric_open(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    launch_find(&fabric.launch);
+    fabric.meeting = rendezvous_meet(&fabric.launch, world_timeout());
+    fabric.place = (WorldPlace){.rank = fabric.launch.rank, .size = fabric.launch.size};
+    find_node();
+    open_queues();
+    fabric.active = true;
+    return fabric.place;
+}
+
+/* Gives up the connections. */
+static void fabric_forget(void)
+{
+    fabric.active = false;
+    queues_close(fabric.queues);
+    fabric.queues = NULL;
+    for (int rank = 0; rank < fabric.launch.size; rank++)
+        if (fabric.meeting.socket[rank] >= 0)
+            close(fabric.meeting.socket[rank]);
+    free(fabric.meeting.socket);
+    free(fabric.meeting.node);
+    free(fabric.node_rank);
+}
+
+static void fabric_close(void)
+{
+    fabric_least(0);
+    fabric_forget();
+}
+
+const WorldKind world_fabric = {.launched = fabric_launched,
+                                .open = fabric_open,
+                                .close = fabric_close,
+                                .abandon = rendezvous_abandon,
+                                .forget = fabric_forget,
+                                .check = fabric_check,
+                                .broadcast = fabric_broadcast,
+                                .gather = fabric_gather,
+                                .exchange = fabric_exchange,
+                                .least = fabric_least};

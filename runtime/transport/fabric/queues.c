@@ -1,0 +1,165 @@
+#define _GNU_SOURCE
+#include "transport/fabric/queues.h"
+
+#include "base/memory.h"
+
+#include <hetu/kernel.h>
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    LINE = 64,           // bytes of a cache line
+    MOST_ROOM = 1 << 18, // bytes of a queue, at most and at least
+    LEAST_ROOM = 1 << 12,
+    ALL_ROOM = 32 << 20 // of all queues of a machine
+};
+
+/* The bytes from `read` to before `written` of a stream lie in the queue, each at its number modulo the queue's room. */
+typedef struct Queue {
+    _Alignas(LINE) _Atomic uint64_t written;
+    _Alignas(LINE) _Atomic uint64_t read;
+    _Alignas(LINE) char data[];
+} Queue;
+
+/* What stands in front of the queues that a rank reads. */
+typedef struct QueuesHead {
+    _Alignas(LINE) uint64_t key;
+} QueuesHead;
+
+struct Queues {
+    int rank, count, file;
+    uint64_t key;
+    size_t room;
+    char **from; // by rank: the head and the queues that it reads, by the rank that writes them
+};
+
+static size_t queue_bytes(const Queues *queues) { return sizeof(Queue) + queues->room; }
+
+static size_t all_bytes(const Queues *queues) { return sizeof(QueuesHead) + queue_bytes(queues) * (size_t)queues->count; }
+
+static Queue *queue_at(const Queues *queues, int reader, int writer)
+{
+    return (Queue *)(queues->from[reader] + sizeof(QueuesHead) + queue_bytes(queues) * (size_t)writer);
+}
+
+/* Maps a rank's queues; NULL when that cannot be. */
+static char *map_queues(const Queues *queues, int file)
+{
+    struct stat about;
+    if (file < 0 || fstat(file, &about) || about.st_size != (off_t)all_bytes(queues))
+        return NULL;
+    void *memory = mmap(NULL, all_bytes(queues), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static size_t choose_room(int count)
+{
+    size_t room = MOST_ROOM;
+    while (room > LEAST_ROOM && room * (size_t)count * (size_t)count > ALL_ROOM)
+        room /= 2;
+    return room;
+}
+
+Queues *queues_create(int rank, int count)
+{
+    Queues *queues = memory_array(1, sizeof *queues);
+    char **from = memory_array(count, sizeof *from);
+    *queues = (Queues){.rank = rank, .count = count, .room = choose_room(count), .from = from};
+    queues->file = memfd_create("hetu-queues", MFD_CLOEXEC);
+    if (queues->file < 0 || posix_fallocate(queues->file, 0, (off_t)all_bytes(queues)) ||
+        getrandom(&queues->key, sizeof queues->key, 0) != sizeof queues->key)
+        return queues;
+    from[rank] = map_queues(queues, queues->file);
+    if (from[rank])
+        ((QueuesHead *)from[rank])->key = queues->key;
+    return queues;
+}
+
+QueueFile queues_file(const Queues *queues)
+{
+    return (QueueFile){(int32_t)getpid(), queues->from[queues->rank] ? queues->file : -1, queues->key};
+}
+
+/* The queues of another rank; NULL when they cannot be had: of a process that this one may not see, or sees under another number. */
+static char *open_queues(const Queues *queues, const QueueFile *at)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)at->process, (int)at->file);
+    int file = at->file < 0 ? -1 : open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    char *memory = map_queues(queues, file);
+    if (file >= 0)
+        close(file);
+    if (!memory || ((QueuesHead *)memory)->key == at->key)
+        return memory;
+    munmap(memory, all_bytes(queues));
+    return NULL;
+}
+
+bool queues_connect(Queues *queues, const QueueFile *files)
+{
+    bool good = queues->from[queues->rank] != NULL;
+    for (int other = 0; good && other < queues->count; other++)
+        if (other != queues->rank)
+            good = (queues->from[other] = open_queues(queues, &files[other])) != NULL;
+    return good;
+}
+
+void queues_seal(Queues *queues)
+{
+    close(queues->file);
+    queues->file = -1;
+}
+
+void queues_close(Queues *queues)
+{
+    for (int rank = 0; queues && rank < queues->count; rank++)
+        if (queues->from[rank])
+            munmap(queues->from[rank], all_bytes(queues));
+    if (queues && queues->file >= 0)
+        close(queues->file);
+    if (queues)
+        free(queues->from);
+    free(queues);
+}
+
+/* Copies between a queue, from the stream's byte `at` on, and memory. */
+static void queue_copy(Queue *queue, size_t room, uint64_t at, char *data, size_t bytes, bool to_queue)
+{
+    size_t first = room - (size_t)(at % room), head = first < bytes ? first : bytes;
+    char *part[2] = {queue->data + at % room, queue->data};
+    size_t length[2] = {head, bytes - head};
+    for (int i = 0; i < 2; i++) {
+        memcpy(to_queue ? part[i] : data, to_queue ? data : part[i], length[i]);
+        data += length[i];
+    }
+}
+
+size_t queue_put(Queues *queues, int to, const void *data, size_t bytes)
+{
+    Queue *queue = queue_at(queues, to, queues->rank);
+    uint64_t written = atomic_load_explicit(&queue->written, memory_order_relaxed),
+             read = atomic_load_explicit(&queue->read, memory_order_acquire);
+    size_t free_bytes = queues->room - (size_t)(written - read), moved = bytes < free_bytes ? bytes : free_bytes;
+    queue_copy(queue, queues->room, written, (char *)data, moved, true);
+    atomic_store_explicit(&queue->written, written + moved, memory_order_release);
+    return moved;
+}
+
+size_t queue_get(Queues *queues, int from, void *data, size_t bytes)
+{
+    Queue *queue = queue_at(queues, queues->rank, from);
+    uint64_t read = atomic_load_explicit(&queue->read, memory_order_relaxed),
+             written = atomic_load_explicit(&queue->written, memory_order_acquire);
+    size_t ready = (size_t)(written - read), moved = bytes < ready ? bytes : ready;
+    queue_copy(queue, queues->room, read, data, moved, false);
+    atomic_store_explicit(&queue->read, read + moved, memory_order_release);
+    return moved;
+}

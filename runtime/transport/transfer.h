@@ -1,0 +1,18 @@
+/* Messages that go between ranks at once.
+ *
+ * Transfers between two ranks meet in their order, and must have as many bytes on both sides; those to a rank itself, too. What carries
+ * them out (transport/mpi.h, transport/fabric/fabric.h) returns when all is done, and ends the program when a rank is gone.
+ */
+#ifndef TRANSPORT_TRANSFER_H
+#define TRANSPORT_TRANSFER_H
+
+#include <stddef.h>
+
+/* Bytes that go to or come from a rank. */
+typedef struct Transfer {
+    void *data;
+    size_t bytes;
+    int rank;
+} Transfer;
+
+#endif
