@@ -167,6 +167,19 @@ Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Pos
  * the rule's operands, variadic ones spread, NULL for absent ones. */
 Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, Position at);
 
+/* What follows an operator into those that passes make for it: position, frames, scope, tower, layer, section and turn. Gives them to `op` and its results. */
+void op_take_place(Op *op, const Op *like);
+
+/* Such a place where no operator is. */
+static inline Op op_place_at(Position at) { return (Op){.at = at, .layer = -1}; }
+
+/* An operator that a pass makes for `like`: ir_op in its place. A failure to bind is a bug. */
+Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, const Op *like);
+
+/* An operator once more, with all that is known of it, of other operands (op->operand_count entries, of the same types); its results are new values with the names
+ * and types of the old. */
+Op *ir_clone(Module *module, const Op *op, Value *const *operands);
+
 /* Binds a rule; NULL after an error. Writes the results' types to `types` (rule->result_count). */
 const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpDef *def, const Attr *attrs, Value *const *operands,
                        int operand_count, Type *types);

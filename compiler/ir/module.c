@@ -245,6 +245,43 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
     return op;
 }
 
+void op_take_place(Op *op, const Op *like)
+{
+    op->at = like->at;
+    op->frames = like->frames;
+    op->scope = like->scope;
+    op->tower = like->tower;
+    op->layer = like->layer;
+    op->section = like->section;
+    op->turn = like->turn;
+    for (int i = 0; i < op->result_count; i++)
+        op->results[i]->at = like->at;
+}
+
+Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, const Op *like)
+{
+    Op *op = ir_op(module, def, operands, operand_count, attrs, like->at);
+    if (!op)
+        BUG("the inserted operator %s does not bind: %s", def->name, def->rule->text);
+    op_take_place(op, like);
+    return op;
+}
+
+Op *ir_clone(Module *module, const Op *op, Value *const *operands)
+{
+    Op *clone = arena_copy(module->arena, op, sizeof *op);
+    clone->operands = arena_copy(module->arena, operands, sizeof *operands * (size_t)op->operand_count);
+    clone->results = arena_array(module->arena, Value *, op->result_count);
+    for (int i = 0; i < op->result_count; i++) {
+        const Value *result = op->results[i];
+        clone->results[i] = ir_value(module, VALUE_RESULT, result->name, result->type, result->at);
+        clone->results[i]->dims = result->dims;
+        clone->results[i]->def = clone;
+        clone->results[i]->index = i;
+    }
+    return clone;
+}
+
 void ir_rebind(Module *module, Op *op)
 {
     const Shared *shared = bind_shared(module, op->def, op->operands, op->operand_count, op->attrs, op->at);

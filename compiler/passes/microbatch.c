@@ -133,13 +133,9 @@ static Value *whole(Loop *loop, Value *value, const Op *user)
     if (!value || value->micro != MICRO_SUM)
         return value;
     if (!loop->accumulated[value->id]) {
-        Op *op = ir_op(module, module->accumulate_def, &value, 1, NULL, user->at);
-        if (!op)
-            BUG("an accumulation could not be made");
-        op->section = value->def->section;
+        Op *op = ir_op_like(module, module->accumulate_def, &value, 1, NULL, value->def);
+        op->at = user->at;
         op->turn = TURN_EACH;
-        op->scope = value->def->scope;
-        op->layer = -1;
         op->results[0]->type = value->type;
         op->results[0]->dims = value->dims;
         op->results[0]->name = value->name;
@@ -168,12 +164,7 @@ static void place_before(Loop *loop, Op *op)
 /* The whole of an input, which lies in its storage. */
 static Value *whole_input(Loop *loop, Value *input, const Op *user)
 {
-    Op *op = ir_op(loop->module, loop->module->reshard_def, &input, 1, NULL, user->at);
-    if (!op)
-        BUG("an input could not be taken as a whole");
-    op->section = user->section;
-    op->scope = user->scope;
-    op->layer = -1;
+    Op *op = ir_op_like(loop->module, loop->module->reshard_def, &input, 1, NULL, user);
     op->reason = "what is computed before the loop over micro-batches";
     op->results[0]->type = input->type;
     op->results[0]->dims = input->dims;
@@ -187,19 +178,12 @@ static Value *uncut(Loop *loop, Value *value, const Op *user);
 /* The operator once more, of whole operands. */
 static void repeat_uncut(Loop *loop, const Op *op, const Op *user)
 {
-    Arena *arena = loop->module->arena;
-    Op *copy = arena_copy(arena, op, sizeof *op);
-    copy->operands = arena_array(arena, Value *, op->operand_count + 1);
-    copy->results = arena_array(arena, Value *, op->result_count);
+    Value **operands = arena_array(loop->arena, Value *, op->operand_count + 1);
     for (int k = 0; k < op->operand_count; k++)
-        copy->operands[k] = uncut(loop, op->operands[k], user);
-    for (int k = 0; k < op->result_count; k++) {
-        Value *result = ir_value(loop->module, VALUE_RESULT, op->results[k]->name, op->results[k]->type, op->results[k]->at);
-        result->dims = op->results[k]->dims;
-        result->def = copy;
-        result->index = k;
-        copy->results[k] = loop->uncut[op->results[k]->id] = result;
-    }
+        operands[k] = uncut(loop, op->operands[k], user);
+    Op *copy = ir_clone(loop->module, op, operands);
+    for (int k = 0; k < op->result_count; k++)
+        loop->uncut[op->results[k]->id] = copy->results[k];
     place_before(loop, copy);
 }
 
@@ -269,7 +253,7 @@ static void place_all(Loop *loop)
 static void finish(Loop *loop)
 {
     Module *module = loop->module;
-    Op end = {.at = module->at};
+    Op end = op_place_at(module->at);
     module->loss = whole(loop, module->loss, &end);
     for (int i = 0; i < module->outputs.count; i++) {
         Output *output = &module->outputs.at[i];

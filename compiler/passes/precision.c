@@ -65,14 +65,7 @@ static Known *known_of(Lowering *lowering, const Value *value)
 static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, const Op *user)
 {
     Module *module = lowering->module;
-    Op *op = ir_op(module, rule_convert(module->arena, dtype), &value, 1, NULL, user->at);
-    if (!op)
-        BUG("a conversion to %s does not bind", dtype_name(dtype));
-    op->section = user->section;
-    op->frames = user->frames;
-    op->scope = user->scope;
-    op->tower = user->tower;
-    op->layer = user->layer;
+    Op *op = ir_op_like(module, rule_convert(module->arena, dtype), &value, 1, NULL, user);
     op->results[0]->dims = value->dims;
     op->results[0]->name = value->name;
     array_push(module->arena, lowering->out, op);
@@ -165,9 +158,10 @@ static void lower_op(Lowering *lowering, Op *op)
 
 /* ---- gradient functions ---- */
 
-static Value *clone_value(Lowering *lowering, const Value *value, ValueKind kind, DType dtype)
+/* An argument of a gradient function in another type. */
+static Value *clone_argument(Lowering *lowering, const Value *value, DType dtype)
 {
-    Value *clone = ir_value(lowering->module, kind, value->name, value->type, value->at);
+    Value *clone = ir_value(lowering->module, VALUE_ARGUMENT, value->name, value->type, value->at);
     clone->dims = value->dims;
     clone->index = value->index;
     known_of(lowering, clone);
@@ -177,17 +171,10 @@ static Value *clone_value(Lowering *lowering, const Value *value, ValueKind kind
 
 static Op *clone_op(Lowering *lowering, const Op *op, Value *const *mapped)
 {
-    Arena *arena = lowering->module->arena;
-    Op *clone = arena_copy(arena, op, sizeof *op);
-    clone->operands = arena_array(arena, Value *, op->operand_count + 1);
-    clone->results = arena_array(arena, Value *, op->result_count);
+    Value **operands = arena_array(lowering->arena, Value *, op->operand_count + 1);
     for (int k = 0; k < op->operand_count; k++)
-        clone->operands[k] = op->operands[k] ? mapped[op->operands[k]->id] : NULL;
-    for (int r = 0; r < op->result_count; r++) {
-        clone->results[r] = clone_value(lowering, op->results[r], VALUE_RESULT, op->results[r]->type.dtype);
-        clone->results[r]->def = clone;
-    }
-    return clone;
+        operands[k] = op->operands[k] ? mapped[op->operands[k]->id] : NULL;
+    return ir_clone(lowering->module, op, operands);
 }
 
 /* What argument `i` of an operator's gradient function stands for: the gradient of a result, a result, or an operand. */
@@ -207,7 +194,7 @@ static Function *specialize(Lowering *lowering, const Op *op)
     clone->name = function->name;
     for (int i = 0; i < function->params.count; i++) {
         const Value *param = function->params.at[i];
-        Value *own = param ? clone_value(lowering, param, VALUE_ARGUMENT, argument_of(op, i)->type.dtype) : NULL;
+        Value *own = param ? clone_argument(lowering, param, argument_of(op, i)->type.dtype) : NULL;
         if (param)
             mapped[param->id] = own;
         array_push(arena, &clone->params, own);
@@ -265,7 +252,7 @@ static const Function *gradient_for(Lowering *lowering, const Op *op)
 /* What the program gives to the outside has the type that the source says. */
 static Value *given_back(Lowering *lowering, Value *value)
 {
-    Op end = {.at = value->at, .layer = -1};
+    Op end = op_place_at(value->at);
     return converted(lowering, value, known_of(lowering, value)->source, value->kind == VALUE_RESULT ? value->def : &end);
 }
 

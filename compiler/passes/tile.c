@@ -135,11 +135,7 @@ static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum)
 /* Gives the new operator the place and the result of the sum. */
 static void take_place(Op *op, const Op *sum)
 {
-    op->section = sum->section;
-    op->frames = sum->frames;
-    op->scope = sum->scope;
-    op->tower = sum->tower;
-    op->layer = sum->layer;
+    op_take_place(op, sum);
     op->results[0] = sum->results[0];
     op->results[0]->def = op;
 }

@@ -49,15 +49,9 @@ static void push_before_loop(Deduce *deduce, Op *op)
  * of `user` in the source. */
 static Value *insert_conversion(Deduce *deduce, Value *from, const Op *user, const char *reason)
 {
-    Op *op = ir_op(deduce->module, deduce->module->reshard_def, &from, 1, NULL, user->at);
-    if (!op)
-        BUG("a conversion could not be made");
-    op->section = user->section;
-    op->scope = user->scope;
-    op->frames = user->frames;
-    op->layer = user->layer;
-    op->tower = user->tower;
-    op->turn = user->turn == TURN_EACH && is_known_before(from) ? TURN_BEFORE : user->turn;
+    Op *op = ir_op_like(deduce->module, deduce->module->reshard_def, &from, 1, NULL, user);
+    if (user->turn == TURN_EACH && is_known_before(from))
+        op->turn = TURN_BEFORE;
     op->reason = reason;
     op->results[0]->micro = from->micro;
     op->results[0]->type = from->type;
@@ -264,10 +258,9 @@ static void begin(Deduce *deduce)
 static void finish(Deduce *deduce)
 {
     Module *module = deduce->module;
-    Op end = {.at = module->at,
-              .section = module->kind == MODULE_TRAIN ? SECTION_UPDATE : SECTION_FORWARD,
-              .turn = module->microbatches > 1 ? TURN_AFTER : TURN_BEFORE,
-              .layer = -1};
+    Op end = op_place_at(module->at);
+    end.section = module->kind == MODULE_TRAIN ? SECTION_UPDATE : SECTION_FORWARD;
+    end.turn = module->microbatches > 1 ? TURN_AFTER : TURN_BEFORE;
     Sharding whole = sharding_whole();
     if (module->loss)
         module->loss = converted(deduce, module->loss, &whole, &end, "the loss");

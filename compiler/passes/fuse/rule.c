@@ -292,17 +292,10 @@ static void set_places(Composer *composer, Op *op)
     op->also_count = group->members.count - 1;
 }
 
-/* The operator takes the place and the results of the members. */
+/* The operator takes the places and the results of the members. */
 static void take_over(Composer *composer, Op *op)
 {
-    const Op *first = composer->group->members.at[0].op;
     int result = 0;
-    op->section = first->section;
-    op->turn = first->turn;
-    op->frames = first->frames;
-    op->scope = first->scope;
-    op->tower = first->tower;
-    op->layer = first->layer;
     set_places(composer, op);
     for (int i = 0; i < composer->made.count; i++) {
         const Item *item = &composer->made.at[i];
@@ -341,9 +334,7 @@ Op *group_op(Fuse *fuse, const FuseGroup *group)
     Value **operands = arena_array(fuse->arena, Value *, composer.read.count + 1);
     for (int i = 0; i < composer.read.count; i++)
         operands[i] = composer.read.at[i].value;
-    Op *op = ir_op(fuse->module, def, operands, composer.read.count, NULL, group->members.at[0].op->at);
-    if (!op)
-        BUG("the rule of a group does not bind: %s", def->rule->text);
+    Op *op = ir_op_like(fuse->module, def, operands, composer.read.count, NULL, group->members.at[0].op);
     take_over(&composer, op);
     return op;
 }

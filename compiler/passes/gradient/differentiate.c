@@ -62,17 +62,8 @@ static void find_needs(Differentiator *diff)
 
 Value *emit_op(Differentiator *diff, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs)
 {
-    const Op *forward = diff->forward;
-    Op *op = ir_op(diff->module, def, operands, operand_count, attrs, forward ? forward->at : diff->module->at);
-    if (!op)
-        BUG("the inserted operator %s does not bind: %s", def->name, def->rule->text);
+    Op *op = ir_op_like(diff->module, def, operands, operand_count, attrs, diff->forward);
     op->section = diff->section;
-    if (forward) {
-        op->frames = forward->frames;
-        op->scope = forward->scope;
-        op->tower = forward->tower;
-        op->layer = forward->layer;
-    }
     array_push(diff->module->arena, &diff->module->ops, op);
     return op->results[0];
 }
@@ -228,7 +219,7 @@ static void walk_back(Differentiator *diff)
     Module *module = diff->module;
     int forward_count = module->ops.count;
     diff->section = SECTION_BACKWARD;
-    diff->forward = module->loss->def;
+    diff->forward = module->loss->def ? module->loss->def : &diff->place;
     if (diff->needs[module->loss->id])
         add_gradient(diff, module->loss, emit_fill(diff, "seed", module->loss->type, "1"));
     for (int i = forward_count - 1; i >= 0; i--)
@@ -236,7 +227,6 @@ static void walk_back(Differentiator *diff)
             diff->forward = module->ops.at[i];
             op_gradient(diff);
         }
-    diff->forward = NULL;
 }
 
 static bool check_loss(const Module *module)
@@ -263,6 +253,7 @@ static void differentiate(Module *module)
     Differentiator diff = {.module = module,
                            .needs = arena_array(arena, bool, count),
                            .gradient = arena_array(arena, Value *, count),
+                           .place = op_place_at(module->at),
                            .value_count = count,
                            .mapped = arena_array(arena, Value *, count),
                            .wanted = arena_array(arena, bool, count),

@@ -12,7 +12,8 @@ typedef struct Differentiator {
     Value **mapped;          // by value id of a gradient function: its copy in the module
     bool *wanted;            // by value id of a gradient function: the copy is wanted
     bool *vanishes;          // by value id of a gradient function: it is zero, since nothing flows back through a result
-    const Op *forward;       // the operator whose gradient is built; new ones take its place in the source
+    const Op *forward;       // the operator whose gradient is built, whose place new ones take; or `place`
+    Op place;                // of what is built for no operator
     Section section;         // of new operators
     struct RuleEntry *rules; // derived rules that are known
     const OpDef *sum;

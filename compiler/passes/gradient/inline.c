@@ -164,34 +164,24 @@ static void map_arguments(Differentiator *diff)
 static void copy_op(Differentiator *diff, const Op *op)
 {
     Module *module = diff->module;
-    const Op *forward = diff->forward;
     Value *remaining = remaining_operand(diff, op);
     if (remaining) {
         diff->mapped[op->results[0]->id] = diff->mapped[remaining->id];
         return;
     }
-    Op *copy = arena_copy(module->arena, op, sizeof *op);
+    Value **operands = arena_array(module->arena, Value *, op->operand_count + 1);
     bool fewer = false;
-    copy->operands = arena_array(module->arena, Value *, op->operand_count + 1);
-    copy->results = arena_array(module->arena, Value *, op->result_count);
-    copy->section = diff->section;
-    copy->at = forward->at;
-    copy->frames = forward->frames;
-    copy->scope = forward->scope;
-    copy->tower = forward->tower;
-    copy->layer = forward->layer;
-    copy->recompute = false;
-    copy->gradient = NULL;
     for (int i = 0; i < op->operand_count; i++) {
         fewer |= left_out(diff, op, i);
-        copy->operands[i] = op->operands[i] && !left_out(diff, op, i) ? diff->mapped[op->operands[i]->id] : NULL;
+        operands[i] = op->operands[i] && !left_out(diff, op, i) ? diff->mapped[op->operands[i]->id] : NULL;
     }
+    Op *copy = ir_clone(module, op, operands);
+    op_take_place(copy, diff->forward);
+    copy->section = diff->section;
+    copy->recompute = false;
     for (int i = 0; i < op->result_count; i++) {
-        Value *result = ir_value(module, VALUE_RESULT, NULL, op->results[i]->type, forward->at);
-        result->dims = op->results[i]->dims;
-        result->def = copy;
-        result->index = i;
-        copy->results[i] = diff->mapped[op->results[i]->id] = result;
+        copy->results[i]->name = NULL;
+        diff->mapped[op->results[i]->id] = copy->results[i];
     }
     if (fewer)
         ir_rebind(module, copy);

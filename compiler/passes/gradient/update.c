@@ -80,27 +80,19 @@ static void update_param(Differentiator *diff, Parameter *param, Value *norm)
         param->states_updated[i] = op->results[1 + i];
 }
 
-/* New operators stand where the parameter does. */
-static void place_at(Differentiator *diff, const Parameter *param)
-{
-    Op *place = arena_new(diff->module->arena, Op);
-    *place = (Op){.at = param->value->at, .layer = -1};
-    diff->forward = place;
-}
-
 void insert_updates(Differentiator *diff)
 {
     Module *module = diff->module;
     if (!module->update || !check_update(module))
         return;
     diff->section = SECTION_UPDATE;
-    diff->forward = NULL;
+    diff->forward = &diff->place;
     Value *norm = module->clip ? gradient_norm(diff) : NULL;
     for (int i = 0; i < module->params.count; i++) {
         Parameter *param = module->params.at[i];
         if (!param->gradient)
             continue;
-        place_at(diff, param);
+        diff->place = op_place_at(param->value->at);
         update_param(diff, param, norm);
     }
 }

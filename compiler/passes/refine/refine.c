@@ -354,10 +354,7 @@ static void keep_outputs(Module *module)
         Output *output = &module->outputs.at[i];
         if (module->kind != MODULE_TRAIN || output->value->kind != VALUE_PARAM)
             continue;
-        Op *op = ir_op(module, copy, &output->value, 1, NULL, output->value->at);
-        if (!op)
-            BUG("an output could not be copied");
-        op->layer = -1;
+        Op place = op_place_at(output->value->at), *op = ir_op_like(module, copy, &output->value, 1, NULL, &place);
         op->results[0]->dims = output->value->dims;
         op->results[0]->name = output->value->name;
         array_push(module->arena, &module->ops, op);
