@@ -126,7 +126,8 @@ static Turn place(Loop *loop, const Op *op)
     return turn;
 }
 
-/* What a contribution adds up to, made once; other values are themselves. */
+/* What a contribution adds up to, made once; other values are themselves. The line is that of `user`, which needs the sum, the layer that
+ * of the contribution. */
 static Value *whole(Loop *loop, Value *value, const Op *user)
 {
     Module *module = loop->module;
@@ -135,6 +136,7 @@ static Value *whole(Loop *loop, Value *value, const Op *user)
     if (!loop->accumulated[value->id]) {
         Op *op = ir_op_like(module, module->accumulate_def, &value, 1, NULL, value->def);
         op->at = user->at;
+        op->frames = user->frames;
         op->turn = TURN_EACH;
         op->results[0]->type = value->type;
         op->results[0]->dims = value->dims;
