@@ -2,8 +2,10 @@
 """Sessions of several ranks that must not come about, or must end: ranks with different programs, stopped and killed ranks, meeting places that are taken. Each is
 tried with mpirun and without; afterwards no process, no shared memory and no file may be left."""
 import functools
+import itertools
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -20,6 +22,14 @@ from harness import Failure
 MODEL, LIMIT = HERE / "Inputs" / "model.c", 2
 MPIRUN = ["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]
 LAUNCHERS = ("HETU_", "SLURM_", "OMPI_", "PMI", "TORCHELASTIC", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_")
+
+
+RUNS = itertools.count()
+
+
+def new_run():
+    """What tells a start from others, as torchrun's port does."""
+    return f"{os.getpid()}-{next(RUNS)}"
 
 
 def environment(**more):
@@ -64,6 +74,13 @@ class Job:
         time.sleep(moment)
         os.kill(self.ranks()[rank], number)
 
+    def files(self):
+        """What the ranks have made and not removed."""
+        job = "%x" % int(self.namespace) if getattr(self, "namespace", "").isdigit() else "none"
+        found = [p.name for p in pathlib.Path("/dev/shm").iterdir() if job in p.name]
+        found += [str(p) for process in self.processes for p in pathlib.Path("/dev/shm").glob(f"hetu-*.{process.pid}.*")]
+        return found + [p.name for p in self.folder.iterdir() if not p.name.startswith("ompi.")]
+
     def finish(self, seconds):
         """(exit statuses, all that was printed, seconds); nothing may be left."""
         start, outs, wrong = time.time(), [], []
@@ -80,10 +97,7 @@ class Job:
             p.kill()
             p.wait()
         said = "".join(outs)
-        job = "%x" % int(self.namespace) if getattr(self, "namespace", "").isdigit() else "none"
-        files = [p.name for p in pathlib.Path("/dev/shm").iterdir() if job in p.name]
-        files += [str(p) for p in pathlib.Path("/dev/shm").glob(f"hetu-*/meeting-{self.private}*") if self.private and p.is_file()]
-        files += [p.name for p in self.folder.iterdir() if not p.name.startswith("ompi.")]
+        files = self.files()
         wrong += [f"processes are left: {left}"] * bool(left) + [f"files are left: {files}"] * bool(files)
         if wrong:
             raise Failure(f"{'; '.join(wrong)}\n{said[-2000:]}")
@@ -298,7 +312,7 @@ def silent(programs):
 def private(programs):
     """Whatever is in shared memory under names like those of the ranks' private folder, they meet; and a start that fails leaves nothing there."""
     names = [pathlib.Path(f"/dev/shm/hetu-{os.geteuid()}-{kind}{os.getpid()}") for kind in ("fifo", "link", "open", "file")]
-    run = str(os.getpid())
+    run = new_run()
     try:
         os.mkfifo(names[0])
         names[1].symlink_to("/nowhere")
@@ -318,11 +332,54 @@ def private(programs):
 
 def private_killed(programs, number):
     """Rank 0 ends while it waits for the others: by a signal that it cannot see, or one that it can."""
-    job = Job([programs.get("dp4")] * 3, mpi=False, size=4, private=f"{os.getpid()}{int(number)}", HETU_TIMEOUT=str(LIMIT))
+    job = Job([programs.get("dp4")] * 3, mpi=False, size=4, private=new_run(), HETU_TIMEOUT=str(LIMIT))
     job.signal(0, number, 0.3)
     codes, said, _ = job.finish(60)
     if not all(codes):
         raise Failure(f"exit {codes}\n{said}")
+
+
+def half_started(programs, count, private, **more):
+    """`count` of four ranks."""
+    return Job([programs.get("dp4")] * count, mpi=False, size=4, private=new_run() if private else "", HETU_TIMEOUT=str(LIMIT), **more)
+
+
+def end_all(jobs):
+    for job in jobs:
+        codes, said, _ = job.finish(60)
+        if not all(codes):
+            raise Failure(f"exit {codes}\n{said}")
+
+
+def halted(programs, number):
+    """Rank 0 gets a signal after each of the changes that it makes to folders while the ranks meet: 4 where the user says, 6 in private."""
+    library = programs.bench.path("halt.so")
+    programs.bench.once("halt", lambda: harness.run(["cc", "-O1", "-shared", "-fPIC", HERE / "Inputs" / "halt.c", "-o", library]))
+    end_all([half_started(programs, 4, i % 2, LD_PRELOAD=str(library), TEST_HALT=f"{i // 2 + 1} {int(number)}") for i in range(12) if i not in (8, 10)])
+
+
+def storm(programs, number, count):
+    """Rank 0 gets a signal at any moment of its first tenth of a second."""
+    for begin in range(0, count, 10):
+        jobs = []
+        for i in range(begin, begin + 10):
+            jobs.append(half_started(programs, 3, i % 2))
+            time.sleep(random.random() / 10)
+            jobs[-1].processes[0].send_signal(number)
+        end_all(jobs)
+
+
+def restarted(programs, count):
+    """All ranks are killed at any moment of their first tenth of a second: the next start in their place removes what they left."""
+    for i in range(count):
+        job = half_started(programs, 3, i % 2)
+        time.sleep(random.random() / 10)
+        for process in job.processes:
+            process.kill()
+            process.wait()
+        codes, said, _ = Job([programs.get("dp4")] * 4, mpi=False, private=job.private, folder=job.folder).finish(60)
+        if any(codes) or job.files():
+            raise Failure(f"exit {codes}; files are left: {job.files()}\n{said}")
 
 
 def taken(programs, make, *texts):
@@ -369,6 +426,11 @@ def tests(bench, a):
     yield "meet.private", case(private, programs)
     for number in signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP:
         yield f"meet.private.{number.name}", case(private_killed, programs, number)
+    for number in (signal.SIGSTOP, signal.SIGKILL, signal.SIGTERM) if long else (signal.SIGSTOP,):
+        yield f"meet.halted.{number.name}", case(halted, programs, number)
+    for number in signal.SIGSTOP, signal.SIGKILL:
+        yield f"meet.storm.{number.name}", case(storm, programs, number, 200 if long else 10)
+    yield "meet.restarted", case(restarted, programs, 100 if long else 4)
     elsewhere = "is no file of a meeting of this user's"
     yield "taken.fifo", case(taken, programs, os.mkfifo, elsewhere)
     yield "taken.link", case(taken, programs, lambda p: p.symlink_to("/etc/hostname"), elsewhere)

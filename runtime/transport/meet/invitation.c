@@ -1,12 +1,16 @@
 #define _GNU_SOURCE
 #include "transport/meet/invitation.h"
 
+#include "transport/watch/peers.h"
+
 #include <hetu/kernel.h>
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,15 +18,20 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { FORMAT = 2, PATH_SIZE = 1400 };
+enum { FORMAT = 2, PATH_SIZE = 1400, HEAD_SIZE = 32 };
 
 static const char MAGIC[8] = "hetu-at";
 
+/* What the names of folders and of unfinished files tell of their maker, so that others can see when it is dead: machine and process. */
+#define MARK "%016" PRIx64 ".%d"
+#define SCAN_MARK "%16" SCNx64 ".%d"
+
 /* What this process wrote. */
 static struct {
+    pthread_mutex_t lock;   // while it is written or removed; a process that ends keeps it
     char folder[PATH_SIZE]; // "": the user's
     char file[PATH_SIZE];   // "": nothing
-} written;
+} written = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
 /* ---- any file ---- */
 
@@ -42,26 +51,14 @@ static Found read_file(const char *path, Invitation *invitation)
     return good && !memcmp(invitation->magic, MAGIC, sizeof MAGIC) && invitation->format == FORMAT ? FOUND_INVITATION : FOUND_OTHER;
 }
 
-/* Whether the writer of an invitation runs: not when it is gone, waits to be buried, or is stopped. That of another machine does. */
-static bool writer_runs(const Invitation *invitation)
-{
-    char path[64], about[1024] = "";
-    if (invitation->node != socket_node())
-        return true;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)invitation->process);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = file < 0 ? 0 : read(file, about, sizeof about - 1);
-    if (file >= 0)
-        close(file);
-    const char *name_end = length > 0 ? strrchr(about, ')') : NULL;
-    return name_end && name_end[1] == ' ' && !strchr("ZXTt", name_end[2]);
-}
+/* Whether a process ran on this machine and is dead. */
+static bool is_dead(uint64_t node, int process) { return node == socket_node() && !peers_process_lives(process); }
 
 /* Puts the whole invitation in place at once. */
 static void write_file(const char *path, const Invitation *invitation)
 {
-    char fresh[PATH_SIZE + 32];
-    snprintf(fresh, sizeof fresh, "%s.%d", path, (int)getpid());
+    char fresh[PATH_SIZE + 64];
+    snprintf(fresh, sizeof fresh, "%s." MARK, path, socket_node(), (int)getpid());
     unlink(fresh);
     int file = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
     if (file < 0)
@@ -82,6 +79,9 @@ static const char *shared_memory(void)
     return !stat("/dev/shm", &about) && S_ISDIR(about.st_mode) && !access("/dev/shm", W_OK) ? "/dev/shm" : "/tmp";
 }
 
+/* What the names of this user's folders begin with. */
+static void name_head(char *head, size_t size) { snprintf(head, size, "hetu-%d-", (int)geteuid()); }
+
 /* Whether a path is a folder that this user alone may enter. */
 static bool is_private(const char *path)
 {
@@ -95,57 +95,92 @@ static void name_file(char *path, const char *folder, const Launch *launch)
     snprintf(path, PATH_SIZE, "%.1023s/meeting%s", folder, launch->run);
 }
 
-/* Visits the private folders until `visit` returns true; whether it did. */
-static bool each_folder(const Launch *launch, bool (*visit)(const Launch *launch, const char *folder, void *argument), void *argument)
+/* Reads the invitation to this run in any of the private folders; false when there is none. */
+static bool read_private(const Launch *launch, Invitation *invitation)
 {
-    char head[64], folder[512];
+    char head[HEAD_SIZE], folder[512], path[PATH_SIZE];
     bool done = false;
     DIR *top = opendir(shared_memory());
-    snprintf(head, sizeof head, "hetu-%d-", (int)geteuid());
+    name_head(head, sizeof head);
     for (const struct dirent *entry; top && !done && (entry = readdir(top));) {
         snprintf(folder, sizeof folder, "%s/%s", shared_memory(), entry->d_name);
-        done = !strncmp(entry->d_name, head, strlen(head)) && is_private(folder) && visit(launch, folder, argument);
+        name_file(path, folder, launch);
+        done = !strncmp(entry->d_name, head, strlen(head)) && is_private(folder) && read_file(path, invitation) == FOUND_INVITATION;
     }
     if (top)
         closedir(top);
     return done;
 }
 
-static bool read_in(const Launch *launch, const char *folder, void *invitation)
+static void make_private(void)
 {
-    char path[PATH_SIZE];
-    name_file(path, folder, launch);
-    return read_file(path, invitation) == FOUND_INVITATION;
-}
-
-/* Removes a folder, and its invitation, when nobody waits there. */
-static bool clear_in(const Launch *launch, const char *folder, void *any_run)
-{
-    Invitation found;
-    DIR *inside = opendir(folder);
-    char path[PATH_SIZE], wanted[PATH_SIZE];
-    name_file(wanted, folder, launch);
-    for (const struct dirent *entry; inside && (entry = readdir(inside));) {
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if ((any_run || !strcmp(path, wanted)) && read_file(path, &found) == FOUND_INVITATION && !writer_runs(&found)) {
-            unlink(path);
-            rmdir(folder);
-        }
-    }
-    if (inside)
-        closedir(inside);
-    return false;
-}
-
-/* A new private folder. Those of runs that were killed are removed first. */
-static void make_private(const Launch *launch)
-{
-    bool any_run = true;
-    each_folder(launch, clear_in, &any_run);
-    snprintf(written.folder, sizeof written.folder, "%s/hetu-%d-XXXXXX", shared_memory(), (int)geteuid());
+    char head[HEAD_SIZE];
+    name_head(head, sizeof head);
+    snprintf(written.folder, sizeof written.folder, "%s/%s" MARK ".XXXXXX", shared_memory(), head, socket_node(), (int)getpid());
     if (!mkdtemp(written.folder)) {
         *written.folder = 0;
         ht_fail("cannot make a folder in %s, where the ranks meet: %s", shared_memory(), strerror(errno));
+    }
+}
+
+/* ---- what the dead have left ---- */
+
+/* Removes a file, or a private folder with the files in it. */
+static void remove_all(const char *path)
+{
+    char file[PATH_SIZE];
+    if (!is_private(path)) {
+        unlink(path);
+        return;
+    }
+    DIR *inside = opendir(path);
+    for (const struct dirent *entry; inside && (entry = readdir(inside));) {
+        snprintf(file, sizeof file, "%.1023s/%s", path, entry->d_name);
+        unlink(file);
+    }
+    if (inside)
+        closedir(inside);
+    rmdir(path);
+}
+
+/* Removes what has such a name in a folder: `head` and the mark of a dead process. */
+static void sweep(const char *folder, const char *head)
+{
+    uint64_t node;
+    int process;
+    char path[PATH_SIZE];
+    DIR *top = opendir(folder);
+    for (const struct dirent *entry; top && (entry = readdir(top));) {
+        bool marked = !strncmp(entry->d_name, head, strlen(head)) && sscanf(entry->d_name + strlen(head), SCAN_MARK, &node, &process) == 2;
+        snprintf(path, sizeof path, "%.1023s/%s", folder, entry->d_name);
+        if (marked && is_dead(node, process))
+            remove_all(path);
+    }
+    if (top)
+        closedir(top);
+}
+
+/* The folder of the path that the user chose; returns the name in it. */
+static const char *split_path(const Launch *launch, char *folder, size_t size)
+{
+    const char *slash = strrchr(launch->path, '/');
+    snprintf(folder, size, "%.*s", slash > launch->path ? (int)(slash - launch->path) : 1, slash ? launch->path : ".");
+    return slash ? slash + 1 : launch->path;
+}
+
+/* Removes what dead processes have left where this run meets. */
+static void clear(const Launch *launch)
+{
+    Invitation found;
+    char folder[sizeof launch->path], head[sizeof launch->path + 1];
+    if (*launch->path) {
+        snprintf(head, sizeof head, "%s.", split_path(launch, folder, sizeof folder));
+        sweep(folder, head);
+        if (read_file(launch->path, &found) == FOUND_INVITATION && is_dead(found.node, found.process))
+            unlink(launch->path);
+    } else {
+        name_head(head, sizeof head);
+        sweep(shared_memory(), head);
     }
 }
 
@@ -167,11 +202,8 @@ bool invitation_is_local(const Launch *launch)
     struct statfs about;
     if (!*launch->path || launch->one_node)
         return true;
-    snprintf(folder, sizeof folder, "%s", launch->path);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        slash[slash == folder] = 0;
-    if (statfs(slash ? folder : ".", &about))
+    split_path(launch, folder, sizeof folder);
+    if (statfs(folder, &about))
         return false;
     for (size_t i = 0; i < sizeof local / sizeof *local; i++)
         if ((unsigned long)about.f_type == local[i])
@@ -187,22 +219,25 @@ void invitation_write(const Launch *launch, const Invitation *invitation)
     whole.format = FORMAT;
     whole.process = (int32_t)getpid();
     whole.node = socket_node();
+    pthread_mutex_lock(&written.lock);
+    clear(launch);
     if (*launch->path) {
         if (read_file(launch->path, &found) == FOUND_OTHER)
             fail_other(launch->path);
         snprintf(file, sizeof file, "%s", launch->path);
     } else {
-        make_private(launch);
+        make_private();
         name_file(file, written.folder, launch);
     }
     memcpy(written.file, file, sizeof file);
     write_file(file, &whole);
+    pthread_mutex_unlock(&written.lock);
 }
 
 bool invitation_read(const Launch *launch, Invitation *invitation)
 {
     if (!*launch->path)
-        return each_folder(launch, read_in, invitation);
+        return read_private(launch, invitation);
     Found found = read_file(launch->path, invitation);
     if (found == FOUND_OTHER)
         fail_other(launch->path);
@@ -211,18 +246,18 @@ bool invitation_read(const Launch *launch, Invitation *invitation)
 
 void invitation_remove(void)
 {
+    pthread_mutex_lock(&written.lock);
     if (*written.file)
         unlink(written.file);
     if (*written.folder)
         rmdir(written.folder);
     *written.file = *written.folder = 0;
+    pthread_mutex_unlock(&written.lock);
 }
 
-void invitation_clear(const Launch *launch)
+void invitation_abandon(const Launch *launch)
 {
-    Invitation found;
-    if (!*launch->path)
-        each_folder(launch, clear_in, NULL);
-    else if (read_file(launch->path, &found) == FOUND_INVITATION && !writer_runs(&found))
-        unlink(launch->path);
+    pthread_mutex_lock(&written.lock);
+    invitation_remove();
+    clear(launch);
 }

@@ -29,7 +29,8 @@ bool invitation_read(const Launch *launch, Invitation *invitation);
 /* Removes what invitation_write wrote. */
 void invitation_remove(void);
 
-/* On another rank: removes the invitation when its writer does not run any more. */
-void invitation_clear(const Launch *launch);
+/* For a process that ends before its time: removes what it wrote, and what dead processes have left where this run meets. This one writes
+ * nothing any more: its other threads are held up where they would. */
+void invitation_abandon(const Launch *launch);
 
 #endif

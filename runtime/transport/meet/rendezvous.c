@@ -225,9 +225,8 @@ static Meeting finish(Gathering *g)
 
 void rendezvous_abandon(void)
 {
-    invitation_remove();
-    if (unfinished && unfinished->rank)
-        invitation_clear(unfinished);
+    if (unfinished)
+        invitation_abandon(unfinished);
 }
 
 Meeting rendezvous_meet(const Launch *launch, int seconds)

@@ -10,9 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MOST_ENVIRONMENT = 1 << 18 }; // bytes
+enum {
+    MOST_ENVIRONMENT = 1 << 18, // bytes
+    NAP = 1000000,              // nanoseconds
+    MOST_NAPS = 500,
+    EXITING = 4 // of the flags: the process closes its files, and comes back to none of its code
+};
 
 /* The bytes of a file of /proc/PID, terminated by a null byte; how many, or -1. */
 static ssize_t read_about(const char *pid, const char *name, char *to, size_t size)
@@ -29,12 +35,35 @@ static ssize_t read_about(const char *pid, const char *name, char *to, size_t si
     return file < 0 || got < 0 ? -1 : length;
 }
 
-/* Whether a process is stopped: the letter behind its name, which may hold anything, in /proc/PID/stat. */
-static bool is_stopped(const char *pid)
+/* What /proc/PID/stat says of a process: its state, a letter, and flags of the kernel. */
+typedef struct Condition {
+    char state; // a null byte: there is no such process
+    unsigned flags;
+} Condition;
+
+/* They stand behind the name, which may hold anything. */
+static Condition condition_of(const char *pid)
 {
     char about[1024];
+    Condition found = {0};
     const char *name_end = read_about(pid, "stat", about, sizeof about) > 0 ? strrchr(about, ')') : NULL;
-    return name_end && name_end[1] == ' ' && (name_end[2] == 'T' || name_end[2] == 't');
+    if (!name_end || sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %u", &found.state, &found.flags) != 2)
+        return (Condition){0};
+    return found;
+}
+
+static bool is_stopped(const char *pid)
+{
+    char state = condition_of(pid).state;
+    return state == 'T' || state == 't';
+}
+
+bool peers_process_lives(int process)
+{
+    char pid[16];
+    snprintf(pid, sizeof pid, "%d", process);
+    Condition found = condition_of(pid);
+    return found.state && found.state != 'Z' && found.state != 'X' && !(found.flags & EXITING);
 }
 
 /* Calls `visit` with the rank and the process of each. */
@@ -77,10 +106,13 @@ int peers_stopped(char *text, size_t size)
     return list.count;
 }
 
+/* Kills a process. It does not die at once; what it held is free only then. */
 static void end_process(int rank, int process, void *argument)
 {
     (void)rank, (void)argument;
     kill(process, SIGKILL);
+    for (int nap = 0; nap < MOST_NAPS && peers_process_lives(process); nap++)
+        nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
 }
 
 void peers_end_stopped(void) { each_stopped(end_process, NULL); }
