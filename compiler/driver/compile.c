@@ -179,7 +179,7 @@ Unit *unit_read(Driver *driver, const char *source)
     }
     array_push(driver->arena, &words, HSPMD_DEFINE);
     array_push(driver->arena, &words, arena_format(driver->arena, "-I%s/include", driver->tools.prefix));
-    FrontendOptions frontend = {source, words.count, words.at, options->strategy};
+    FrontendOptions frontend = {source, words.count, words.at, options->strategy, backend_names()};
     Unit *unit = frontend_read(driver->arena, driver->diag, &frontend);
     if (unit)
         set_options(driver, unit);
@@ -250,19 +250,13 @@ static const char *maker_text(const Driver *driver)
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include)
 {
     const char *name = name_with(driver->arena, unit->file, "");
-    EmitOptions options = {.base = driver->backend->runtime ? name_plain(driver->arena, name) : name,
+    EmitOptions options = {.base = driver->backend->folder ? name_plain(driver->arena, name) : name,
                            .prefix = symbol_prefix(driver, unit->file),
                            .include = include,
-                           .backend = driver->options->backend,
+                           .backend = driver->backend,
                            .maker = maker_text(driver),
                            .source = file_text(driver->arena, unit->file)};
     emit_unit(files, unit, &options);
-}
-
-static bool ends(const char *word, const char *with)
-{
-    size_t length = strlen(word), tail = strlen(with);
-    return length >= tail && !strcmp(word + length - tail, with);
 }
 
 /* Whether a file is the one that includes the user's source. */
@@ -364,8 +358,6 @@ int unit_compile(Driver *driver, const Unit *unit, const char *object)
         const char *path = write_emitted(driver, &files.at[i]);
         if (!path)
             return 1;
-        if (!ends(path, ".c"))
-            continue;
         parts[count] = temporary(&driver->tools, name_with(arena, path, ".o"));
         commands[count] = emitted_command(driver, &files.at[i], path, parts[count]);
         array_push(arena, &compiled, files.at[i]);

@@ -23,12 +23,8 @@ static void add_copy(Folder *folder, const char *name, const char *from)
 
 static int is_source(const struct dirent *entry)
 {
-    static const char *const suffixes[] = {".c", ".cu", ".h", ".mk"};
     const char *dot = strrchr(entry->d_name, '.');
-    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
-        if (!strcmp(dot, suffixes[i]))
-            return entry->d_name[0] != '.';
-    return 0;
+    return dot && dot > entry->d_name && (backend_of_file(dot - 1) || !strcmp(dot, ".h") || !strcmp(dot, ".mk"));
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
@@ -57,7 +53,7 @@ static bool add_runtime(Folder *folder)
 {
     Arena *arena = folder->driver->arena;
     bool good = add_installed(folder, "include/hetu", "include/hetu") && add_installed(folder, "share/hetu/runtime", "runtime");
-    for (const char *at = folder->driver->backend->runtime; good && *(at += strspn(at, " "));) {
+    for (const char *at = folder->driver->backend->folder->runtime; good && *(at += strspn(at, " "));) {
         size_t length = strcspn(at, " ");
         const char *name = arena_format(arena, "runtime/%.*s", (int)length, at);
         good = add_installed(folder, arena_format(arena, "share/hetu/%s", name), name);
@@ -156,7 +152,7 @@ static void add_item(Folder *folder, const Item *item, const char *const *emitte
     switch (item->kind) {
     case ITEM_FLAG: add_flag(folder, item, &lists->preprocessor, &lists->compiler); break;
     case ITEM_SOURCE:
-    case ITEM_CUDA:
+    case ITEM_DEVICE:
         for (; *emitted; emitted++)
             if (!strcmp(*emitted, item->text))
                 return;
@@ -193,7 +189,7 @@ static const char *makefile(Folder *folder, const EmittedFiles *files, const cha
         add_option(&lists.preprocessor, "-idirafter", ".");
     add_word(&program, name_plain(arena, folder->program));
     text_fill(&out,
-              "# Written by hetucc. `make` builds the program; runtime/program.mk says what can be set.\n"
+              "# Written by hetucc. `make` builds the program; $makefile says what can be set.\n"
               "PROGRAM ?=$program\n"
               "RANKS =$ranks\n"
               "\n"
@@ -204,10 +200,10 @@ static const char *makefile(Folder *folder, const EmittedFiles *files, const cha
               "USER_CFLAGS =$compiler\n"
               "USER_LDLIBS =$inputs\n"
               "\n"
-              "include runtime/program.mk\n",
-              "program", text_bytes(&program), "ranks", arena_format(arena, " %d", ranks), "emitted", text_bytes(&written), "sources",
-              text_bytes(&lists.sources), "preprocessor", text_bytes(&lists.preprocessor), "compiler", text_bytes(&lists.compiler),
-              "inputs", text_bytes(&lists.inputs), NULL);
+              "include $makefile\n",
+              "makefile", folder->driver->backend->folder->makefile, "program", text_bytes(&program), "ranks",
+              arena_format(arena, " %d", ranks), "emitted", text_bytes(&written), "sources", text_bytes(&lists.sources), "preprocessor",
+              text_bytes(&lists.preprocessor), "compiler", text_bytes(&lists.compiler), "inputs", text_bytes(&lists.inputs), NULL);
     return text_bytes(&out);
 }
 
@@ -377,18 +373,20 @@ static bool is_command(Arena *arena, const char *name)
     return false;
 }
 
-/* Whether there is an nvcc to build with, as runtime/program.mk looks for it; says so when there is none. */
-static bool check_nvcc(Arena *arena)
+/* Whether the back end's compiler is there, as its makefile looks for it; says so when there is none. */
+static bool check_compiler(Arena *arena, const BackendFolder *backend)
 {
-    static const char advice[] = "with --emit=c -o FOLDER hetucc writes sources that make builds where nvcc is";
-    const char *named = getenv("NVCC");
-    const char *command = named ? arena_substring(arena, named, strcspn(named, " ")) : "nvcc";
-    if (is_command(arena, command) || (!named && !access("/usr/local/cuda/bin/nvcc", X_OK)))
+    const char *advice =
+        arena_format(arena, "with --emit=c -o FOLDER hetucc writes sources that make builds where %s is", backend->compiler);
+    const char *named = getenv(backend->compiler_variable);
+    const char *command = named ? arena_substring(arena, named, strcspn(named, " ")) : backend->compiler;
+    if (is_command(arena, command) || (!named && !access(arena_format(arena, "%s/%s", backend->compiler_home, command), X_OK)))
         return true;
     if (named)
-        complain("cannot run %s, which the environment variable NVCC names; %s", command, advice);
+        complain("cannot run %s, which the environment variable %s names; %s", command, backend->compiler_variable, advice);
     else
-        complain("there is no nvcc on the path nor in /usr/local/cuda/bin, and no environment variable NVCC; %s", advice);
+        complain("there is no %s on the path nor in %s, and no environment variable %s; %s", command, backend->compiler_home,
+                 backend->compiler_variable, advice);
     return false;
 }
 
@@ -419,9 +417,9 @@ int folder_build(const Folder *folder, const char *program)
     Driver *driver = folder->driver;
     Arena *arena = driver->arena;
     Toolchain *tools = &driver->tools;
-    const char *name = arena_format(arena, "%s.cuda", name_with(arena, folder->program, ""));
+    const char *name = arena_format(arena, "%s.%s", name_with(arena, folder->program, ""), driver->backend->name);
     const char *path = driver->options->save_temps ? name : temporary(tools, name);
-    if (!tools->dry_run && !check_nvcc(arena))
+    if (!tools->dry_run && !check_compiler(arena, driver->backend->folder))
         return 1;
     if (!driver->options->save_temps)
         remove_later(folder, name);

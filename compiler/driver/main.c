@@ -110,19 +110,22 @@ static bool check_inputs(const Options *options)
     return good;
 }
 
-/* What the back end cannot do: objects where it makes whole folders, sources in CUDA elsewhere. */
+/* What the back end cannot do: objects where it makes whole folders, sources in another's language. */
 static bool check_backend(const Driver *driver)
 {
     const Options *options = driver->options;
-    if (driver->backend->runtime && options->compile_only)
+    if (driver->backend->folder && options->compile_only)
         complain("--backend=%s makes a program of all sources in one go, and no objects: leave out -c, or take --emit=c",
                  driver->backend->name);
-    for (int i = 0; i < options->items.count; i++)
-        if (!driver->backend->runtime && options->items.at[i].kind == ITEM_CUDA) {
-            complain("%s is CUDA C; it needs --backend=cuda", options->items.at[i].text);
+    for (int i = 0; i < options->items.count; i++) {
+        const Item *item = &options->items.at[i];
+        const Backend *needed = item->kind == ITEM_DEVICE ? backend_of_file(item->text) : driver->backend;
+        if (needed != driver->backend) {
+            complain("%s is %s; it needs --backend=%s", item->text, needed->language, needed->name);
             return false;
         }
-    return !driver->backend->runtime || !options->compile_only;
+    }
+    return !driver->backend->folder || !options->compile_only;
 }
 
 /* The same for -MF FILE and -MFFILE. */
@@ -202,7 +205,8 @@ static bool read_units(Driver *driver, Units *units)
     const char **sources = sources_of(driver);
     bool good = true;
     for (int i = 0; i < driver->options->source_count; i++) {
-        Unit *unit = !driver->backend->runtime || driver->tools.dry_run || source_is_ours(driver, sources[i]) ? unit_read(driver, sources[i]) : NULL;
+        Unit *unit =
+            !driver->backend->folder || driver->tools.dry_run || source_is_ours(driver, sources[i]) ? unit_read(driver, sources[i]) : NULL;
         good &= unit || !diag_errors(driver->diag);
         if (unit && unit->modules.count)
             array_push(driver->arena, units, unit);
@@ -270,7 +274,7 @@ static int translate(Driver *driver)
     if (good && driver->options->emit == EMIT_IR)
         good = translate_ir(driver, &units);
     else if (good && driver->options->emit == EMIT_C && !driver->options->stop_after)
-        good = driver->backend->runtime ? translate_folder(driver, &units) : translate_c(driver, &units);
+        good = driver->backend->folder ? translate_folder(driver, &units) : translate_c(driver, &units);
     return good ? 0 : 1;
 }
 
@@ -357,7 +361,7 @@ static int build(Driver *driver)
         ours |= source_is_ours(driver, sources[i]);
     if (!ours)
         hand_over(driver);
-    if (driver->backend->runtime)
+    if (driver->backend->folder)
         return make_folder_program(driver, sources);
     return driver->options->compile_only ? compile_each(driver, sources) : make_program(driver, sources);
 }
@@ -387,7 +391,7 @@ int main(int argc, char **argv)
     Arena *arena = arena_create();
     Options options;
     options_read(arena, &options, argc, argv);
-    Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options, .backend = backend_find(options.backend)};
+    Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options, .backend = options.backend};
     toolchain_open(&driver.tools, arena, options.dry_run);
     int status = run(&driver);
     diag_finish(driver.diag);

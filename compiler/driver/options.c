@@ -15,6 +15,9 @@ enum {
     KEY_IMPLICIT, KEY_NO_IMPLICIT, KEY_CC, KEY_VALUE
 };
 
+/* Words of --emit. */
+static const char *const emit_words[] = {[EMIT_EXE] = "exe", [EMIT_C] = "c", [EMIT_IR] = "ir", NULL};
+
 static const struct argp_option option_table[] = {
     {0, 'o', "FILE", 0, "Write the result to FILE; with --emit=c, a folder", 1},
     {0, 'c', 0, 0, "Compile, but do not link", 1},
@@ -27,11 +30,11 @@ static const struct argp_option option_table[] = {
     {0, 'g', "LEVEL", OPTION_ARG_OPTIONAL, "Debug information", 2},
     {"strategy", KEY_STRATEGY, "NAME|FILE|FILE:NAME", 0, "The strategy: one of the source by name, or a file's", 3},
     {"cluster", KEY_CLUSTER, "FILE", 0, "Plan communication for the cluster that FILE describes", 3},
-    {"backend", KEY_BACKEND, "cpu|cuda", 0, "What the program runs on; cpu if not given", 3},
+    {"backend", KEY_BACKEND, "NAME", 0, "What the program runs on; the first if not given", 3},
     {0, 'R', "comm", 0, "Report each conversion of a layout: line, reason, collective, bytes (written -Rcomm)", 4},
     {"Wimplicit-reshard", KEY_IMPLICIT, 0, 0, "Warn of conversions that nobody wrote (written -Wimplicit-reshard)", 4},
     {"Wno-implicit-reshard", KEY_NO_IMPLICIT, 0, OPTION_HIDDEN, 0, 4},
-    {"emit", KEY_EMIT, "ir|c|exe", 0, "What to make: the intermediate representation, C files, or a program", 5},
+    {"emit", KEY_EMIT, "WHAT", 0, "What to make: a program, C files, or the intermediate representation", 5},
     {"print-after", KEY_PRINT_AFTER, "PASS|all", 0, "Print the intermediate representation after a pass", 5},
     {"stop-after", KEY_STOP_AFTER, "PASS", 0, "Run no pass after this one, and write no program", 5},
     {"verify", KEY_VERIFY, 0, 0, "Check the intermediate representation after every pass", 5},
@@ -60,12 +63,6 @@ static bool is_one_of(const char *word, const char *const *words, size_t count)
 #define IS_ONE_OF(word, words) is_one_of((word), (words), sizeof(words) / sizeof *(words))
 
 static bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
-
-static bool ends(const char *word, const char *with)
-{
-    size_t length = strlen(word), tail = strlen(with);
-    return length > tail && !strcmp(word + length - tail, with);
-}
 
 /* ---- from the line as typed to one that argp reads ---- */
 
@@ -212,37 +209,27 @@ static void add_cc_word(Reader *reader, const char *word)
 
 static void add_file(Reader *reader, const char *name)
 {
-    bool source = ends(name, ".c");
+    const Backend *language = backend_of_file(name);
+    bool source = language && !language->folder;
     reader->options->source_count += source;
     reader->options->input_count++;
-    add(reader, source ? ITEM_SOURCE : ends(name, ".cu") ? ITEM_CUDA : ITEM_INPUT, name, NULL);
+    add(reader, source ? ITEM_SOURCE : language ? ITEM_DEVICE : ITEM_INPUT, name, NULL);
 }
 
-/* The index of `word` among `words`; a mistake that lists them when it is none. */
-static int choose(Arena *arena, const char *option, const char *word, const char *const *words, int count)
+/* The index of `word` among `words` (NULL at the end); a mistake that lists them when it is none. */
+static int choose(Arena *arena, const char *option, const char *word, const char *const *words)
 {
     const char *all = words[0];
-    for (int i = 0; i < count; i++)
-        if (!strcmp(word, words[i]))
-            return i;
+    int count = 0;
+    for (; words[count]; count++)
+        if (!strcmp(word, words[count]))
+            return count;
     for (int i = 1; i < count; i++)
         all = arena_format(arena, "%s%s%s", all, i + 1 < count ? ", " : " or ", words[i]);
     const char *closest = diag_closest(word, words, count);
     if (closest)
         all = arena_format(arena, "%s; did you mean %s?", all, closest);
     mistake(arena_format(arena, "%s cannot be \"%%s\", only %s", option, all), word);
-}
-
-static void choose_emit(Reader *reader, const char *word)
-{
-    static const char *const words[] = {"exe", "c", "ir"};
-    reader->options->emit = (Emit)choose(reader->arena, "--emit", word, words, 3);
-}
-
-static void choose_backend(Reader *reader, const char *word)
-{
-    static const char *const words[] = {"cpu", "cuda"};
-    reader->options->backend = words[choose(reader->arena, "--backend", word, words, 2)];
 }
 
 static void set_output(Reader *reader, const char *file)
@@ -273,18 +260,18 @@ static error_t read_language_option(Reader *reader, int key, const char *value)
 
 static error_t read_option(int key, char *value, struct argp_state *state)
 {
-    static const char *const remarks[] = {"comm"};
+    static const char *const remarks[] = {"comm", NULL};
     Reader *reader = state->input;
     Options *options = reader->options;
     switch (key) {
     case 'o': set_output(reader, value); break;
     case 'c': options->compile_only = true; break;
     case '#': options->dry_run = true; break;
-    case 'R': options->remark_comm = !choose(reader->arena, "-R", value, remarks, 1); break;
-    case KEY_BACKEND: choose_backend(reader, value); break;
+    case 'R': options->remark_comm = !choose(reader->arena, "-R", value, remarks); break;
+    case KEY_BACKEND: options->backend = backend_find(backend_names()[choose(reader->arena, "--backend", value, backend_names())]); break;
     case KEY_STRATEGY: options->strategy = arena_string(reader->arena, value); break;
     case KEY_CLUSTER: options->cluster = arena_string(reader->arena, value); break;
-    case KEY_EMIT: choose_emit(reader, value); break;
+    case KEY_EMIT: options->emit = (Emit)choose(reader->arena, "--emit", value, emit_words); break;
     case KEY_NO_FUSE: options->no_fuse = true; break;
     case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;
     case KEY_STOP_AFTER: options->stop_after = arena_string(reader->arena, value); break;
@@ -297,17 +284,41 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     return 0;
 }
 
+/* "exe|c|ir" */
+static const char *joined(Arena *arena, const char *const *words)
+{
+    const char *all = *words;
+    while (*++words)
+        all = arena_format(arena, "%s|%s", all, *words);
+    return all;
+}
+
+/* The table with the words of the options that take one of a few. */
+static const struct argp_option *described_options(Arena *arena)
+{
+    struct argp_option *options = arena_array(arena, struct argp_option, sizeof option_table / sizeof *option_table);
+    memcpy(options, option_table, sizeof option_table);
+    for (struct argp_option *option = options; option->key; option++)
+        if (option->key == KEY_BACKEND || option->key == KEY_EMIT)
+            option->arg = joined(arena, option->key == KEY_EMIT ? emit_words : backend_names());
+    return options;
+}
+
 void options_read(Arena *arena, Options *options, int argc, char **argv)
 {
-    static const struct argp argp = {
-        option_table, read_option, "FILE...",
+    const struct argp argp = {
+        described_options(arena),
+        read_option,
+        "FILE...",
         "Compiles annotated C models (.c) for many devices, and everything else as the C compiler does (environment variable CC, or cc).\v"
         "Any other option and file goes to the C compiler. A program is started with: mpirun -n DEVICES PROGRAM. "
         "The exit status is 0, 1 after an error in what was given, 2 after an error of hetucc itself.",
-        NULL, NULL, NULL};
+        NULL,
+        NULL,
+        NULL};
     Line line = {.arena = arena, .next = argv + 1};
     Reader reader = {arena, options};
-    *options = (Options){.backend = "cpu"};
+    *options = (Options){.backend = backend_find(backend_names()[0])};
     array_push(arena, &line.words, argc ? argv[0] : "hetucc");
     while (*line.next)
         read_word(&line);

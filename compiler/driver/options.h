@@ -6,6 +6,7 @@
 #ifndef DRIVER_OPTIONS_H
 #define DRIVER_OPTIONS_H
 
+#include "emit/backend.h"
 #include "support/array.h"
 
 #include <stdbool.h>
@@ -17,7 +18,7 @@ typedef enum ItemKind {
     ITEM_FLAG,   // an option
     ITEM_DEPEND, // an option about dependency files: -MD, -MF, ...
     ITEM_SOURCE, // a .c file
-    ITEM_CUDA,   // a .cu file
+    ITEM_DEVICE, // a source in the language of a back end that has one of its own
     ITEM_INPUT   // another file, or a library: the linker needs these in order
 } ItemKind;
 
@@ -41,7 +42,7 @@ typedef struct Options {
     bool save_temps, verify, no_fuse;
     bool optimised, debug; // some -O, some -g was given
     Emit emit;
-    const char *backend;
+    const Backend *backend;
     const char *strategy, *cluster, *print_after, *stop_after;
     bool remark_comm, warn_implicit_reshard;
 } Options;

@@ -88,10 +88,10 @@ static bool add_source(Driver *driver, UserFiles *files, const Item *item)
     command_add(&command, "-MM");
     command_add(&command, "-MF");
     command_add(&command, list);
-    if (item->kind == ITEM_CUDA) {
+    if (item->kind == ITEM_DEVICE) {
         command_add(&command, "-MG");
         command_add(&command, "-x");
-        command_add(&command, "c++");
+        command_add(&command, driver->backend->folder->read_as);
     }
     command_add(&command, item->text);
     if (command_run(&driver->tools, &command))
@@ -145,7 +145,7 @@ UserFiles *user_files_find(Driver *driver)
     *files = (UserFiles){.arena = driver->arena};
     for (int i = 0; i < driver->options->items.count; i++) {
         const Item *item = &driver->options->items.at[i];
-        if ((item->kind == ITEM_SOURCE || item->kind == ITEM_CUDA) && !add_source(driver, files, item))
+        if ((item->kind == ITEM_SOURCE || item->kind == ITEM_DEVICE) && !add_source(driver, files, item))
             return NULL;
         if (item->kind == ITEM_INPUT && item->text[0] != '-')
             add_file(files, item->text);

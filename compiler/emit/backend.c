@@ -6,25 +6,69 @@
 #define EXTREMES                                                                                                                           \
     {"fmaxf", "ht_fmaxf"}, {"fminf", "ht_fminf"}, {"fmax", "ht_fmax"}, { "fmin", "ht_fmin" }
 
+/* ---- C for CPUs ---- */
+
 /* <hetu/vector_math.h> has some that vectorise. */
 static const char *const CPU_FUNCTIONS[][2] = {{"expf", "ht_expf"}, {"tanhf", "ht_tanhf"}, EXTREMES, {NULL, NULL}};
 
+static const char *const CPU_WORDS[] = {"r",    "at",     "where",   "sum",  "part", "c", "end",
+                                        "call", "result", "operand", "attr", "axes", "s", NULL};
+
+/* ---- CUDA ---- */
+
 static const char *const CUDA_FUNCTIONS[][2] = {EXTREMES, {NULL, NULL}};
 
-static const char *cpu_kernel(const Rule *rule) { return rule->kernel; }
+/* Keywords of C++ that C lacks, and what threads know of themselves. */
+static const char *const CUDA_WORDS[] = {"threadIdx",   "blockIdx",
+                                         "blockDim",    "gridDim",
+                                         "alignas",     "alignof",
+                                         "and",         "and_eq",
+                                         "asm",         "bitand",
+                                         "bitor",       "bool",
+                                         "catch",       "class",
+                                         "compl",       "concept",
+                                         "constexpr",   "consteval",
+                                         "constinit",   "const_cast",
+                                         "co_await",    "co_return",
+                                         "co_yield",    "decltype",
+                                         "delete",      "dynamic_cast",
+                                         "explicit",    "export",
+                                         "false",       "friend",
+                                         "mutable",     "namespace",
+                                         "new",         "noexcept",
+                                         "not",         "not_eq",
+                                         "nullptr",     "operator",
+                                         "or",          "or_eq",
+                                         "private",     "protected",
+                                         "public",      "reinterpret_cast",
+                                         "requires",    "static_assert",
+                                         "static_cast", "template",
+                                         "this",        "thread_local",
+                                         "throw",       "true",
+                                         "try",         "typeid",
+                                         "typename",    "typeof",
+                                         "using",       "virtual",
+                                         "wchar_t",     "xor",
+                                         "xor_eq",      NULL};
 
-/* Kernels of the runtime, whose names begin with ht_, are there for every backend; a user's own is a function of the host unless the rule
- * names one for CUDA. */
-static const char *cuda_kernel(const Rule *rule)
-{
-    if (rule->kernel_cuda)
-        return rule->kernel_cuda;
-    return rule->kernel && !strncmp(rule->kernel, "ht_", 3) ? rule->kernel : NULL;
-}
+static const char *const CUDA_KERNELS[] = {
+#include "emit/cuda/kernels.inc"
+    NULL};
+
+static const BackendFolder CUDA_FOLDER = {.runtime =
+                                              "base transport transport/fabric transport/meet transport/watch exchange device session cuda",
+                                          .makefile = "runtime/program.mk",
+                                          .compiler = "nvcc",
+                                          .compiler_variable = "NVCC",
+                                          .compiler_home = "/usr/local/cuda/bin",
+                                          .read_as = "c++"};
+
+/* ---- the table ---- */
 
 static const Backend BACKENDS[] = {
     {.name = "cpu",
      .suffix = "c",
+     .language = "C",
      .role_opening = "#include <hetu/rt.h>\n",
      .kernel_opening = "#include <hetu/rt.h>\n"
                        "#include <hetu/vector_math.h>\n",
@@ -33,12 +77,12 @@ static const Backend BACKENDS[] = {
      .kernel_flags = "-O3 -fopenmp -fno-math-errno -fno-trapping-math",
      .image_flags = "-O0",
      .functions = CPU_FUNCTIONS,
-     .kernel = cpu_kernel,
-     .kernel_clause = "kernel(f)",
+     .words = CPU_WORDS,
      .loops = loops_cpu,
      .rows = rows_cpu},
     {.name = "cuda",
      .suffix = "cu",
+     .language = "CUDA C",
      .role_opening = "#include <hetu/rt.h>\n"
                      "\n"
                      "extern \"C\" {\n",
@@ -50,19 +94,44 @@ static const Backend BACKENDS[] = {
      .kernel_flags = "",
      .image_flags = "",
      .functions = CUDA_FUNCTIONS,
-     .kernel = cuda_kernel,
-     .kernel_clause = "kernel(cuda: f)",
-     .runtime = "base transport transport/fabric transport/meet transport/watch exchange device session cuda",
+     .words = CUDA_WORDS,
+     .kernels = CUDA_KERNELS,
+     .folder = &CUDA_FOLDER,
      .loops = loops_cuda,
      .rows = rows_cuda},
 };
+enum { BACKEND_COUNT = sizeof BACKENDS / sizeof *BACKENDS };
+
+const char *const *backend_names(void)
+{
+    static const char *names[BACKEND_COUNT + 1];
+    for (int i = 0; i < BACKEND_COUNT; i++)
+        names[i] = BACKENDS[i].name;
+    return names;
+}
 
 const Backend *backend_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof BACKENDS / sizeof *BACKENDS; i++)
+    for (int i = 0; i < BACKEND_COUNT; i++)
         if (!strcmp(BACKENDS[i].name, name))
             return &BACKENDS[i];
     return NULL;
+}
+
+const Backend *backend_of_file(const char *file)
+{
+    const char *dot = strrchr(file, '.');
+    for (int i = 0; dot && dot > file && i < BACKEND_COUNT; i++)
+        if (!strcmp(BACKENDS[i].suffix, dot + 1))
+            return &BACKENDS[i];
+    return NULL;
+}
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+    while (*words && strcmp(*words, word))
+        words++;
+    return *words;
 }
 
 const char *backend_function(const Backend *backend, const char *name)
@@ -71,4 +140,24 @@ const char *backend_function(const Backend *backend, const char *name)
         if (!strcmp(backend->functions[i][0], name))
             return backend->functions[i][1];
     return name;
+}
+
+const char *backend_kernel(const Backend *backend, const Rule *rule)
+{
+    const RuleKernel *kernel = rule_kernel(rule, backend->name);
+    bool there = kernel && (kernel->backend || !backend->kernels || is_one_of(kernel->function, backend->kernels));
+    return there ? kernel->function : NULL;
+}
+
+const char *backend_kernel_clause(Arena *arena, const Backend *backend)
+{
+    return backend->kernels ? arena_format(arena, "kernel(%s: f)", backend->name) : "kernel(f)";
+}
+
+bool backend_word(const char *name)
+{
+    for (int i = 0; i < BACKEND_COUNT; i++)
+        if (is_one_of(name, BACKENDS[i].words))
+            return true;
+    return false;
 }

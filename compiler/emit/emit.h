@@ -2,10 +2,11 @@
 #ifndef EMIT_EMIT_H
 #define EMIT_EMIT_H
 
+#include "emit/backend.h"
 #include "ir/unit.h"
 
 typedef struct EmittedFile {
-    const char *name; // "gpt.role0.c", "gpt.kernels.c", "gpt.image.c", "gpt.main.c"; roles and kernels end in "cu" for CUDA
+    const char *name; // "gpt.role0.c", "gpt.kernels.c", "gpt.image.c", "gpt.main.c"; roles and kernels have the back end's suffix
     const char *text;
     const char *flags;  // extra flags for the C compiler, "-O1"
     const char *source; // the user's source that it includes; NULL: none
@@ -17,7 +18,7 @@ typedef struct EmitOptions {
     const char *base;    // names the files
     const char *prefix;  // begins the names of their symbols, so two units of one program need different ones
     const char *include; // how the generated main file spells the user's source in #include
-    const char *backend;
+    const Backend *backend;
     const char *maker;  // for the fingerprint: "hetucc 0.1.0 -O1"
     const char *source; // for the fingerprint: the text of the user's source
 } EmitOptions;

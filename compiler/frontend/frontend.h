@@ -13,6 +13,7 @@ typedef struct FrontendOptions {
     int arg_count;
     const char *const *args;   // for clang: -I -D -U -include -std and the include folder of hetu.h
     const char *strategy;      // of --strategy: NAME, FILE or FILE:NAME; NULL: none given
+    const char *const *backends; // that rules may name a kernel for, the first the one that runs plain C; NULL at the end
 } FrontendOptions;
 
 /* The file that --strategy=WORD means, WORD as a whole or up to its last colon; NULL where it is none. */

@@ -11,6 +11,7 @@
 typedef struct BodyCheck {
     CUnit *unit;
     const CFunction *function;
+    const RuleKernel *kernel; // of plain C
 } BodyCheck;
 
 /* What a list gives the member number `index`, called `name`. */
@@ -49,7 +50,7 @@ static void check_application(const CExpr *expr, void *data)
         return;
     const Rule *rule = check->function->op->def->rule;
     if (rule->kind == RULE_CALL)
-        check_named(check, expr, member_value(expr, 0, "kernel"), "kernel", rule->kernel);
+        check_named(check, expr, member_value(expr, 0, "kernel"), "kernel", check->kernel ? check->kernel->function : NULL);
     if (rule->kind == RULE_CALL || rule->grad)
         check_named(check, expr, member_value(expr, 1, "gradient"), "gradient", rule->grad);
 }
@@ -79,11 +80,43 @@ static void check_gradient(CUnit *unit, const Rule *rule)
         declared(unit, rule->grad, rule->grad_at, "void %s(ht_grad *g);");
 }
 
-/* A kernel must be declared, be one, and be visible to the program that calls it. */
-static void check_kernel(CUnit *unit, const CFunction *operator)
+/* "'cpu' or 'cuda'" */
+static const char *backend_words(Arena *arena, const char *const *backends)
 {
-    const Rule *rule = operator->op->def->rule;
-    const CFunction *kernel = rule->kernel ? declared(unit, rule->kernel, rule->kernel_at, "void %s(const ht_call *call);") : NULL;
+    const char *words = arena_format(arena, "'%s'", *backends);
+    while (*++backends)
+        words = arena_format(arena, backends[1] ? "%s, '%s'" : "%s or '%s'", words, *backends);
+    return words;
+}
+
+/* The back ends that a rule names kernels for must be there. */
+static void check_backends(CUnit *unit, const Rule *rule, const char *const *backends)
+{
+    int count = 0;
+    while (backends[count])
+        count++;
+    for (int k = 0; k < rule->kernel_count; k++) {
+        const RuleKernel *kernel = &rule->kernels[k];
+        bool known = !kernel->backend;
+        for (int b = 0; b < count; b++)
+            known = known || !strcmp(kernel->backend, backends[b]);
+        if (known)
+            continue;
+        diag_error(unit->diag, kernel->backend_at, "expected %s before ':', not '%s'", backend_words(unit->arena, backends),
+                   kernel->backend);
+        if (diag_closest(kernel->backend, backends, count))
+            diag_note(unit->diag, kernel->backend_at, "did you mean \"%s\"?", diag_closest(kernel->backend, backends, count));
+    }
+}
+
+/* The kernel for plain C must be declared, be one, and be visible to the program that calls it. */
+static void check_kernel(CUnit *unit, const CFunction *operator, const RuleKernel * named)
+{
+    const COperator *op = operator->op;
+    if (op->def->rule->kind == RULE_CALL && !named)
+        diag_error(unit->diag, op->pragma->tokens.list.at[0].at,
+                   "a rule of this form needs the clause kernel(f): the C function that computes it");
+    const CFunction *kernel = named ? declared(unit, named->function, named->at, "void %s(const ht_call *call);") : NULL;
     if (!kernel)
         return;
     const CType *param = kernel->params.count == 1 ? kernel->params.at[0]->type : NULL;
@@ -96,13 +129,15 @@ static void check_kernel(CUnit *unit, const CFunction *operator)
     diag_note(unit->diag, operator->op->def->at, "the rule of %s names it", operator->name);
 }
 
-void models_check_operators(CUnit *unit)
+void models_check_operators(CUnit *unit, const char *const *backends)
 {
     for (int i = 0; i < unit->operators.count; i++) {
-        BodyCheck check = {unit, unit->operators.at[i]->function};
+        const OpDef *def = unit->operators.at[i]->def;
+        BodyCheck check = {unit, unit->operators.at[i]->function, rule_kernel(def->rule, backends[0])};
         if (!check.function->library) {
-            check_kernel(unit, check.function);
-            check_gradient(unit, check.function->op->def->rule);
+            check_backends(unit, def->rule, backends);
+            check_kernel(unit, check.function, check.kernel);
+            check_gradient(unit, def->rule);
         }
         walk_statement(check.function->body, check_application, &check);
     }

@@ -189,7 +189,7 @@ static void *read_all(void *data)
     Unit *unit = run->unit;
     *unit = (Unit){.arena = run->arena, .diag = run->diag, .file = run->options->file, .std = standard(run->options)};
     if (run->cunit) {
-        models_check_operators(run->cunit);
+        models_check_operators(run->cunit, run->options->backends);
         read_strategies(run);
         read_shapes(run);
         find_bodiless(run);

@@ -57,12 +57,12 @@ static void check_variadic(RuleParser *parser)
 
 static void check_kernel(RuleParser *parser, Position start)
 {
-    if (parser->kind == RULE_CALL && !parser->kernel && parser->equations.count)
+    if (parser->kind == RULE_CALL && !parser->kernels.count && parser->equations.count)
         parser->kind = RULE_EQUATIONS;
-    if (parser->kind == RULE_CALL && !parser->kernel)
+    if (parser->kind == RULE_CALL && !parser->kernels.count)
         RULE_ERROR(parser, start, "a rule of this form needs the clause kernel(f): the C function that computes it");
-    if (parser->kind != RULE_CALL && parser->kernel)
-        RULE_ERROR(parser, parser->kernel_at, "the rule says what is computed; the clause kernel would say it twice");
+    if (parser->kind != RULE_CALL && parser->kernels.count)
+        RULE_ERROR(parser, parser->kernels.at[0].at, "the rule says what is computed; the clause kernel would say it twice");
     if (parser->kind == RULE_VIEW && parser->shape_attr < 0)
         RULE_ERROR(parser, start, "a view needs the clause shape(argument): the parameter of type ht_dims with the new shape");
     if (parser->kind != RULE_VIEW && parser->shape_attr >= 0)

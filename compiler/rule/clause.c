@@ -273,26 +273,17 @@ static const char *function_name(RuleParser *parser)
     return name;
 }
 
+/* kernel(f) or kernel(BACKEND: f); which back ends there are is for others to know. */
 static bool kernel_clause(RuleParser *parser)
 {
-    const char *after = parser->lexer.next + strspn(parser->lexer.next, " \t");
-    bool cuda = *after == ':';
-    parser->kernel_at = parser->lexer.token.at;
-    if (cuda && !lex_is(&parser->lexer, "cuda") && !lex_is(&parser->lexer, "cpu")) {
-        RULE_ERROR(parser, parser->lexer.token.at, "expected 'cpu' or 'cuda' before ':', not %s", lex_shown(&parser->lexer));
-        return false;
+    RuleKernel kernel = {.at = parser->lexer.token.at};
+    kernel.function = function_name(parser);
+    if (kernel.function && lex_take(&parser->lexer, ":")) {
+        kernel = (RuleKernel){.backend = kernel.function, .backend_at = kernel.at, .at = parser->lexer.token.at};
+        kernel.function = function_name(parser);
     }
-    if (cuda) {
-        cuda = lex_is(&parser->lexer, "cuda");
-        lex_next(&parser->lexer);
-        lex_next(&parser->lexer);
-    }
-    Position at = parser->lexer.token.at;
-    const char *name = function_name(parser);
-    *(cuda ? &parser->kernel_cuda : &parser->kernel) = name;
-    if (!cuda)
-        parser->named_at = at;
-    return name != NULL;
+    array_push(parser->arena, &parser->kernels, kernel);
+    return kernel.function != NULL;
 }
 
 /* An integer argument of the function; false after an error. */

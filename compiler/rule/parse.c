@@ -472,14 +472,13 @@ static const Rule *finished(RuleParser *parser, const char *text)
                    .requirements = parser->requirements,
                    .shape_attr = parser->shape_attr,
                    .types = parser->types,
-                   .kernel = parser->kernel,
-                   .kernel_cuda = parser->kernel_cuda,
+                   .kernel_count = parser->kernels.count,
+                   .kernels = parser->kernels.at,
                    .tiles = parser->tiles,
                    .tiles_dim = parser->tiles_dim,
                    .tiles_start = parser->tiles_start,
                    .epilogue = parser->epilogue,
                    .grad = parser->grad,
-                   .kernel_at = parser->named_at,
                    .grad_at = parser->grad_at};
     return rule;
 }

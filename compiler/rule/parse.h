@@ -33,11 +33,11 @@ typedef struct RuleParser {
     Requirements requirements;
     int shape_attr, linear_groups;
     unsigned types;
-    const char *kernel, *kernel_cuda, *tiles, *epilogue, *grad;
+    Array(RuleKernel) kernels;
+    const char *tiles, *epilogue, *grad;
     int tiles_dim, tiles_start;
-    Position shape_at, kernel_at;
-    Position named_at, grad_at; // the names in kernel and grad
-    int size_sum_of;            // the clause `size(f: +m)` names m
+    Position shape_at, grad_at;
+    int size_sum_of; // the clause `size(f: +m)` names m
 } RuleParser;
 
 static inline void rule_fail(RuleParser *parser) { parser->failed = true; }

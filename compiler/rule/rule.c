@@ -29,6 +29,15 @@ ParamKind opdef_attr_kind(const OpDef *def, int index)
 
 bool dtype_is_float(DType dtype) { return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F64; }
 
+const RuleKernel *rule_kernel(const Rule *rule, const char *backend)
+{
+    const RuleKernel *found = NULL;
+    for (int k = 0; k < rule->kernel_count; k++)
+        if (!rule->kernels[k].backend ? !found || !found->backend : !strcmp(rule->kernels[k].backend, backend))
+            found = &rule->kernels[k];
+    return found;
+}
+
 bool access_has(const Access *access, int factor)
 {
     for (int d = 0; d < access->dim_count; d++)

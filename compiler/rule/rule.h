@@ -8,40 +8,39 @@
  * (`a..{n}`); `(g r)` merges factors into one dimension. A factor that the results lack is contracted.
  *
  * The forms of a rule:
- *   RULE_BODY   the right side is an expression over accesses, arguments, size(f), numbers and the functions of math.h (of which fmaxf and fminf give
- *               NaN where either argument is NaN): it is the operator, one
- *               value an index; contracted factors are summed over (a term without them is added once). The compiler writes the kernel and the gradient.
- *   RULE_CALL   the right side is NAME(access, ...): a C kernel computes it (clause `kernel`), and the clause `grad` names its gradient.
- *   RULE_EQUATIONS   the same without `kernel`: the clause `body` says what is computed, and the compiler writes the kernel.
- *   RULE_VIEW   y = NAME(x) without brackets: the same elements in row-major order in the shape that the argument of clause `shape` gives.
+ *   RULE_BODY   the right side is an expression over accesses, arguments, size(f), numbers and the functions of math.h (of which fmaxf and
+ * fminf give NaN where either argument is NaN): it is the operator, one value an index; contracted factors are summed over (a term without
+ * them is added once). The compiler writes the kernel and the gradient. RULE_CALL   the right side is NAME(access, ...): a C kernel
+ * computes it (clause `kernel`), and the clause `grad` names its gradient. RULE_EQUATIONS   the same without `kernel`: the clause `body`
+ * says what is computed, and the compiler writes the kernel. RULE_VIEW   y = NAME(x) without brackets: the same elements in row-major order
+ * in the shape that the argument of clause `shape` gives.
  *
  * Clauses:
  *   replicate(f, ...)         the factor may not be cut
  *   reduction(op: f, ...)     cutting f makes every result partial under op, `+` or `max`
  *   offset(f, ...)            the kernel uses where its pieces start and the global extent (they are in the views that it gets)
- *   size(f: expr)             the extent of a factor that only results have, over integer arguments and size(f); size(f: +m) adds up a variadic factor
- *   dtype(y: type, x: type)   the element type of a result or operand: an argument of type ht_dtype; one of f32 bf16 f64 i32 i64; an operand, for its
- *                             type; or `wide`: f32 where the operator works in bf16, i64 for i32, else the type that it works in; of an operand also
- *                             `integer`: i32 or i64. The operands without it have one type, unless the result has it. A result without it is as the
- *                             first operand. An operator works in the type of its first floating-point operand without this clause. A value of a `body` in
- *                             front that is no result is rounded to its type, which must be fixed; without it it is used as it was computed
- *   types(t, ...)             the types that the kernel of a RULE_CALL works in, all operands without `dtype` in the same; without it a program of bf16 gives it f32
- *   shape(argument)           RULE_VIEW: the argument of type ht_dims that gives the result's shape
- *   requires(condition, ...)  what a call keeps to, over arguments that are numbers and size(f); one that does not is refused
- *   linear(x, y)              jointly linear: partial values pass when all of these operands are partial alike
- *   inplace(y: x, ...)        the result takes the operand's storage
- *   kernel(f) kernel(cuda: f) the C function that computes a RULE_CALL, for CPU and CUDA
- *   body(v[i..] = ...; ...)   by equations, what a kernel computes, so that the compiler can compute it together with its neighbours. An equation
- *                             may use the values of those before it; a value that is no result stays inside. Its terms are summed over the
- *                             factors that it lacks. A value has all factors, or all but those of a row, which are then never cut
- *   tiles(op: dim, start)     the result is 0 but for the operand, which lies in dimension `dim` from `start` on (integer arguments): the sum of results
- *                             that fill a tensor is what the operator `op` makes of their operands in a row, with the arguments of the same names
- *   epilogue(e)               y[i..] = f(x[i..]): a product can apply f to its result; e names it in ht_epilogue of <hetu/product.h>
- *   grad(g), grad(none)       the gradient, a C function built from operators; none: no gradient flows
+ *   size(f: expr)             the extent of a factor that only results have, over integer arguments and size(f); size(f: +m) adds up a
+ * variadic factor dtype(y: type, x: type)   the element type of a result or operand: an argument of type ht_dtype; one of f32 bf16 f64 i32
+ * i64; an operand, for its type; or `wide`: f32 where the operator works in bf16, i64 for i32, else the type that it works in; of an
+ * operand also `integer`: i32 or i64. The operands without it have one type, unless the result has it. A result without it is as the first
+ * operand. An operator works in the type of its first floating-point operand without this clause. A value of a `body` in front that is no
+ * result is rounded to its type, which must be fixed; without it it is used as it was computed types(t, ...)             the types that the
+ * kernel of a RULE_CALL works in, all operands without `dtype` in the same; without it a program of bf16 gives it f32 shape(argument)
+ * RULE_VIEW: the argument of type ht_dims that gives the result's shape requires(condition, ...)  what a call keeps to, over arguments that
+ * are numbers and size(f); one that does not is refused linear(x, y)              jointly linear: partial values pass when all of these
+ * operands are partial alike inplace(y: x, ...)        the result takes the operand's storage kernel(f) kernel(cuda: f) the C function that
+ * computes a RULE_CALL, and the one that does so on a back end, by its name body(v[i..] = ...; ...)   by equations, what a kernel computes,
+ * so that the compiler can compute it together with its neighbours. An equation may use the values of those before it; a value that is no
+ * result stays inside. Its terms are summed over the factors that it lacks. A value has all factors, or all but those of a row, which are
+ * then never cut tiles(op: dim, start)     the result is 0 but for the operand, which lies in dimension `dim` from `start` on (integer
+ * arguments): the sum of results that fill a tensor is what the operator `op` makes of their operands in a row, with the arguments of the
+ * same names epilogue(e)               y[i..] = f(x[i..]): a product can apply f to its result; e names it in ht_epilogue of
+ * <hetu/product.h> grad(g), grad(none)       the gradient, a C function built from operators; none: no gradient flows
  *
- * Names in accesses are those of the C function's tensor parameters, in any order; `?x` may be absent (`?x[i] = 1`: and is 1 in a `body`, which
- * otherwise leaves out the terms that have it, as an expression does); `xs[]` before the indices takes any number of tensors (a
- * factor that only a variadic operand has is one a tensor). A C parameter of type int, int64_t, float, double, ht_dims or ht_dtype is an argument.
+ * Names in accesses are those of the C function's tensor parameters, in any order; `?x` may be absent (`?x[i] = 1`: and is 1 in a `body`,
+ * which otherwise leaves out the terms that have it, as an expression does); `xs[]` before the indices takes any number of tensors (a
+ * factor that only a variadic operand has is one a tensor). A C parameter of type int, int64_t, float, double, ht_dims or ht_dtype is an
+ * argument.
  */
 #ifndef RULE_RULE_H
 #define RULE_RULE_H
@@ -143,6 +142,13 @@ typedef struct RuleEquation {
     const Expr *expr;
 } RuleEquation;
 
+/* Of the clause kernel: the C function that computes a RULE_CALL. */
+typedef struct RuleKernel {
+    const char *backend; // NULL: on the host, and on every back end whose runtime has the function
+    const char *function;
+    Position backend_at, at; // of these names
+} RuleKernel;
+
 /* Of the clause requires. */
 typedef struct Requirement {
     const Expr *condition;
@@ -165,12 +171,13 @@ typedef struct Rule {
     Requirements requirements;
     int shape_attr;             // RULE_VIEW
     unsigned types;             // clause types: a bit a DType; 0 when it is not given
-    const char *kernel, *kernel_cuda;
+    int kernel_count;           // clauses kernel
+    const RuleKernel *kernels;
     const char *tiles;          // NULL: none
     int tiles_dim, tiles_start; // arguments
     const char *epilogue;       // NULL: none. Of RULE_EQUATIONS: the first is a product, and the second applies this to it
     const char *grad;           // NULL: none given; "none": no gradient flows
-    Position kernel_at, grad_at; // of these names
+    Position grad_at;           // of this name
 } Rule;
 
 /* An operator: a C function with a rule. Attributes are the parameters that are no tensors, in order. */
@@ -190,6 +197,9 @@ const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
 
 /* The operator that gives the same values in another floating-point type. */
 const OpDef *rule_convert(Arena *arena, DType dtype);
+
+/* The clause that says what computes a RULE_CALL on a back end: its own, or else the one for all; NULL: none does. */
+const RuleKernel *rule_kernel(const Rule *rule, const char *backend);
 
 /* Whether a factor stands in some dimension. */
 bool access_has(const Access *access, int factor);

@@ -156,7 +156,8 @@ static void check_kernel(Target *target, const LocalOp *local, const char *kerne
     if (!kernel) {
         diag_error(target->module->diag, local->op->at, "\"%s\" has no kernel for the back end \"%s\"", local->op->def->name,
                    backend->name);
-        diag_note(target->module->diag, local->op->def->at, "its rule needs the clause %s", backend->kernel_clause);
+        diag_note(target->module->diag, local->op->def->at, "its rule needs the clause %s",
+                  backend_kernel_clause(target->emitter->arena, backend));
     }
 }
 
@@ -176,7 +177,7 @@ static void kernel_body(Text *before, Text *out, Target *target, const LocalOp *
     if (local->rule->kind == RULE_CALL && local_empty(local)) {
         emit_identity(out, local);
     } else if (local->rule->kind == RULE_CALL) {
-        const char *name = target->emitter->backend->kernel(local->rule);
+        const char *name = backend_kernel(target->emitter->backend, local->rule);
         check_kernel(target, local, name);
         if (name)
             declare_kernel(target->emitter, name);

@@ -28,36 +28,13 @@ bool value_turns(const Module *module, const Op *op, const Value *value)
     return module->microbatches > 1 && owner->kind == VALUE_INPUT && owner->micro > 0 && op->turn == TURN_EACH;
 }
 
-/* Whether generated functions use a name themselves: their own words, counters of loops, and numbered ones as i0. */
+/* Whether generated functions use a name themselves: words of a back end, counters of loops, and numbered ones as i0. */
 static bool is_own_name(const char *name, bool loops)
 {
-    static const char *const OWN[] = {"r",       "at",   "where", "sum", "part",      "c",        "end",      "call",   "result",
-                                      "operand", "attr", "axes",  "s",   "threadIdx", "blockIdx", "blockDim", "gridDim"};
-    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
-        if (!strcmp(OWN[i], name))
-            return true;
-    if (loops && strlen(name) == 1 && strchr("ijke", *name))
+    if (backend_word(name) || (loops && strlen(name) == 1 && strchr("ijke", *name)))
         return true;
     const char *digits = name + (strncmp(name, "at", 2) ? 1 : 2);
     return strchr("aik", name[0]) && *digits && strspn(digits, "0123456789") == strlen(digits);
-}
-
-/* Whether C++, which emitted CUDA C is, has a name as a keyword that C lacks. */
-static bool is_keyword(const char *name)
-{
-    static const char *const KEYWORDS[] = {
-        "alignas",  "alignof",       "and",         "and_eq",    "asm",       "bitand",       "bitor",     "bool",
-        "catch",    "class",         "compl",       "concept",   "constexpr", "consteval",    "constinit", "const_cast",
-        "co_await", "co_return",     "co_yield",    "decltype",  "delete",    "dynamic_cast", "explicit",  "export",
-        "false",    "friend",        "mutable",     "namespace", "new",       "noexcept",     "not",       "not_eq",
-        "nullptr",  "operator",      "or",          "or_eq",     "private",   "protected",    "public",    "reinterpret_cast",
-        "requires", "static_assert", "static_cast", "template",  "this",      "thread_local", "throw",     "true",
-        "try",      "typeid",        "typename",    "typeof",    "using",     "virtual",      "wchar_t",   "xor",
-        "xor_eq"};
-    for (size_t i = 0; i < sizeof KEYWORDS / sizeof *KEYWORDS; i++)
-        if (!strcmp(KEYWORDS[i], name))
-            return true;
-    return false;
 }
 
 /* Whether a name ends as those of the variables that generated functions keep a tensor's elements in: NAME_v, NAME_w, NAME_h, NAME_s. */
@@ -70,7 +47,7 @@ static bool is_variable(const char *name)
 /* A name for a tensor in emitted C that stands beside the names that generated functions use. */
 static const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int number)
 {
-    bool taken = is_variable(name) || is_own_name(name, rule->kind != RULE_CALL) || is_keyword(name);
+    bool taken = is_variable(name) || is_own_name(name, rule->kind != RULE_CALL);
     return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "") : arena_format(arena, "%s_%d", name, number);
 }
 

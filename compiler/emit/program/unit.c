@@ -90,7 +90,7 @@ static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files
         half = half || unit->modules.at[m]->precision == DTYPE_BF16;
     return arena_format(emitter->arena, "%s %s%s%d device%s, %s%s, %s, %016llx", slash ? slash + 1 : unit->file,
                         unit->chosen ? strategy_text(emitter) : "", unit->chosen ? " on " : "on ", devices, devices == 1 ? "" : "s",
-                        half ? "bf16, " : "", options->backend, options->maker, (unsigned long long)hash);
+                        half ? "bf16, " : "", options->backend->name, options->maker, (unsigned long long)hash);
 }
 
 static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *options, const char *const *names, const char *print)
@@ -217,15 +217,8 @@ static const char *module_name(Emitter *emitter, int index)
 void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options)
 {
     Arena *arena = unit->arena;
-    Emitter emitter = {.arena = arena,
-                       .unit = unit,
-                       .base = options->base,
-                       .prefix = c_identifier(arena, options->prefix),
-                       .backend = backend_find(options->backend)};
-    if (!emitter.backend) {
-        diag_error(unit->diag, (Position){0}, "this version has no back end \"%s\"; it has \"cpu\" and \"cuda\"", options->backend);
-        return;
-    }
+    Emitter emitter = {
+        .arena = arena, .unit = unit, .base = options->base, .prefix = c_identifier(arena, options->prefix), .backend = options->backend};
     if (!c_include(arena, options->include)) {
         diag_error(unit->diag, (Position){0}, "C cannot include a file of this name: %s", options->include);
         return;
