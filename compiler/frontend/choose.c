@@ -127,10 +127,15 @@ static void read_file(Chooser *chooser, const char *file)
 {
     StrategyChoice *choice = chooser->choice;
     Source *source = source_read(chooser->arena, chooser->diag, file);
-    StrategyText text = {.at = {file, 1, 1}, .text = source ? source->text : ""};
+    TokenList tokens = {0};
     choice->list = (StrategyList){0};
     choice->shared = true;
-    if (source && strategy_parse(chooser->arena, chooser->diag, &text, 1, chooser->names, base_name(chooser->arena, file), &choice->list))
+    if (!source)
+        return;
+    Lexer lexer = lex_begin(chooser->arena, chooser->diag, (Position){file, 1, 1}, source->text);
+    lexer.lines = true;
+    lex_rest(&lexer, &tokens);
+    if (strategy_parse(chooser->arena, chooser->diag, tokens.at, chooser->names, base_name(chooser->arena, file), &choice->list))
         choice->chosen = choose_of_file(chooser, &choice->list, file);
 }
 
@@ -164,24 +169,27 @@ static void choose_word(Chooser *chooser)
         unknown_word(chooser);
 }
 
-typedef Array(StrategyText) StrategyTexts;
-
-static void gather_lines(const CUnit *unit, StrategyTexts *texts)
+/* The tokens of all lines of strategies. */
+static TokenList gather_lines(const CUnit *unit)
 {
+    TokenList tokens = {0};
     for (int i = 0; i < unit->pragmas.count; i++) {
         const Pragma *pragma = unit->pragmas.at[i];
-        if (pragma->kind == PRAGMA_STRATEGY)
-            array_push(unit->arena, texts, (StrategyText){.at = pragma->text_at, .text = pragma->raw});
+        for (int k = 0; pragma->kind == PRAGMA_STRATEGY && k < pragma->line.tokens.count; k++) {
+            Token token = pragma->line.tokens.at[k];
+            token.kind = token.kind == TOKEN_END ? TOKEN_LINE : token.kind;
+            array_push(unit->arena, &tokens, token);
+        }
     }
+    array_push(unit->arena, &tokens, (Token){.kind = TOKEN_END, .text = ""});
+    return tokens;
 }
 
 void strategy_choose(CUnit *unit, const FrontendOptions *options, const StrategyNames *names, StrategyChoice *choice)
 {
     Chooser chooser = {unit->arena, unit->diag, options->strategy, names, choice};
-    StrategyTexts texts = {0};
     StrategyList *list = &choice->list;
-    gather_lines(unit, &texts);
-    if (!strategy_parse(unit->arena, unit->diag, texts.at, texts.count, names, NULL, list) || diag_errors(unit->diag) ||
+    if (!strategy_parse(unit->arena, unit->diag, gather_lines(unit).at, names, NULL, list) || diag_errors(unit->diag) ||
         !models_exist(unit))
         return;
     if (options->strategy)

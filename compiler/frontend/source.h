@@ -2,22 +2,20 @@
 #ifndef FRONTEND_SOURCE_H
 #define FRONTEND_SOURCE_H
 
-#include "support/array.h"
-#include "support/diag.h"
+#include "syntax/lex.h"
 
-/* The line of one pragma: what follows `hspmd`, continuation lines included, with comments and backslashes blanked. */
+/* The line of one pragma: the tokens behind `hspmd`, the last of them the line's end. */
 typedef struct PragmaLine {
-    int begin, end;   // offsets in the file, from `#` to the end of the last line
-    const char *text; // after "hspmd"; line ends of continuations are kept
-    const char *raw;  // the same as written
-    Position at;      // of text
+    const char *file; // NULL: from `_Pragma`
+    int begin, end;   // offsets in the file, from `#` to the end of the line
+    TokenList tokens;
 } PragmaLine;
 
 typedef struct Source {
     const char *file, *text;
     int length;
     Array(PragmaLine) lines;
-    Array(PragmaLine) strays; // other pragmas; text begins behind `pragma`
+    Array(PragmaLine) strays; // other pragmas; the tokens behind `pragma`
     bool has_pragma_operator; // `_Pragma` stands somewhere
 } Source;
 
@@ -25,9 +23,6 @@ typedef struct Source {
 Source *source_read(Arena *arena, Diag *diag, const char *file);
 
 /* Finds the pragmas of a file, whether or not they stand under `#if 0`. */
-void source_scan(Arena *arena, Source *source);
-
-/* The position of an offset, counted in bytes from the start of the file. */
-Position source_position(const Source *source, int offset);
+void source_scan(Arena *arena, Diag *diag, Source *source);
 
 #endif

@@ -29,16 +29,15 @@ static bool constant_value(void *state, const char *name, int64_t *value)
         return true;
     }
     const Macro *macro = macros.lookup(macros.context, NULL, name);
-    if (!macro || macro->takes_arguments || !*macro->body)
+    if (!macro || macro->takes_arguments || macro->body.count == 1)
         return false;
-    Pragma text = {.text = macro->body, .fixed = true};
-    Tokens tokens = {0};
+    Tokens tokens = {.arena = run->arena, .diag = run->diag, .token = macros_expand(run->arena, macros, NULL, &macro->body).at, .found = true};
     int slots = 0;
-    tokens_read(run->cunit, macros, &text, 0, &tokens);
-    for (int i = 0; i < tokens.list.count; i++)
-        if (tokens.list.at[i].kind == TOKEN_STRING || (tokens.list.at[i].kind == TOKEN_NAME && !cunit_lookup(run->cunit, tokens.list.at[i].text).constant))
+    for (const Token *token = tokens.token; !token_ends(token); token++)
+        if (token->kind == TOKEN_STRING || token->kind == TOKEN_CHARACTER ||
+            (token->kind == TOKEN_NAME && !cunit_lookup(run->cunit, token->text).constant))
             return false;
-    const CExpr *expr = pexpr_read(run->cunit, &tokens, NULL, &slots);
+    const CExpr *expr = expression_read(run->cunit, &tokens, NULL, &slots);
     if (!expr)
         return false;
     Eval *ev = eval_create(run->cunit, NULL);
@@ -55,9 +54,8 @@ static bool axis_used(void *state, const char *axis)
         return true;
     for (int i = 0; i < run->cunit->pragmas.count; i++) {
         const Pragma *pragma = run->cunit->pragmas.at[i];
-        for (int k = 0; pragma->layout && k < pragma->tokens.list.count; k++)
-            if (pragma->tokens.list.at[k].kind == TOKEN_NAME && !strcmp(pragma->tokens.list.at[k].text, axis))
-                return true;
+        if (pragma->layout && written_names(pragma->layout, axis))
+            return true;
     }
     return false;
 }

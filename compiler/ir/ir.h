@@ -12,6 +12,7 @@
 
 #include "ir/binding.h"
 #include "ir/reads.h"
+#include "layout/written.h"
 #include "strategy/strategy.h"
 #include "support/array.h"
 #include "support/intern.h"
@@ -31,9 +32,8 @@ struct Value {
     const char *const
         *dims;        // a name a dimension, NULL entries unnamed; before refinement "three heads _" names factors; NULL: nothing is named
     Position dims_at; // of the `dims` pragma that named them; without a file when none did
-    const Layout *shard;    // written by `shard` in the source (resolved by pass place); NULL: none
-    const char *shard_text; // the text of that pragma, and where it stands
-    Position shard_at;
+    const WrittenLayout *written; // of `shard` or `reshard` in the source; NULL: none
+    const Layout *shard;          // the same as pass refine has resolved it
     const Layout *layout; // after deduction
     int micro; // with micro-batches: 0 it does not depend on which; d + 1 its dimension d is the loop's; MICRO_SUM a contribution to a sum
                // over them
@@ -125,7 +125,7 @@ typedef struct Caches {
     struct Intern *shared;       // module_shared
 } Caches;
 
-/* A reshard of the source (`reshard` pragma) is an operator whose definition is module->reshard_def and whose result has `shard` set;
+/* A reshard of the source (`reshard` pragma) is an operator whose definition is module->reshard_def and whose result has `written` set;
  * conversions that deduction inserts have the same definition, and their result's layout says what they make. */
 struct Module {
     Arena *arena;

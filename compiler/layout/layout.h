@@ -16,9 +16,8 @@
 #ifndef LAYOUT_LAYOUT_H
 #define LAYOUT_LAYOUT_H
 
-#include "support/arena.h"
-#include "support/diag.h"
 #include "support/text.h"
+#include "syntax/tokens.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,7 +37,7 @@ typedef struct State {
     int dim;                // STATE_SPLIT: the dimension of the view that is cut
     int count;              // pieces, copies or contributions
     const int64_t *weights; // count of them; NULL when all are equal
-    int column;             // where it stands in the text that was parsed, from 0; for carets
+    int column;             // where it stands in the layout's text, from 0; for carets
 } State;
 
 /* An ordered device list and its ordered states, last state fastest; the counts multiply to device_count. */
@@ -60,7 +59,7 @@ typedef struct Layout {
     int view_rank;              // 0: the states number the shape's own dimensions
     const int64_t *view;        // extents of the view's factors
     const int *view_dim;        // the dimension of the shape that each factor belongs to
-    int top_column, view_column; // where they stand in the text that was parsed, from 0; for carets
+    int top_column, view_column; // where they stand in the layout's text, from 0; for carets
 } Layout;
 
 /* One box of a region: [lo, hi) a dimension of the view. */
@@ -86,11 +85,14 @@ typedef struct Region {
 #define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
 int64_t layout_denominator(const int64_t *weights, int count);
 
-/* Reads a layout. `at` is where `text` begins (carets count columns from there). Device numbers are required.
+/* Reads a layout in device numbers from the tokens, up to `close`, which stays the current token; NULL: up to the end.
  * NULL after an error was reported: bad notation, a device twice, counts that do not multiply to the devices, weights that do not fit. */
-Layout *layout_parse(Arena *arena, Diag *diag, Position at, const char *text);
+Layout *layout_parse(Tokens *tokens, const char *close);
 
-/* False after an error was reported: a state's dimension that the shape lacks, a view that does not factor it, two kinds of reduction. */
+/* The same of a whole text, which stands at `at`. */
+Layout *layout_parse_text(Arena *arena, Diag *diag, Position at, const char *text);
+
+/* Checks a layout, whose text begins at `at`, against a shape. False after an error was reported: a state's dimension that the shape lacks, a view that does not factor it, two kinds of reduction. */
 bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
 
 /* Appends the canonical text of a layout; it parses back to an equal one. */

@@ -1,8 +1,7 @@
 /* The reader of layouts, and what is checked against a shape. */
 #include "layout/layout.h"
-#include "support/array.h"
+#include "syntax/tokens.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,140 +11,118 @@ static const int64_t max_weight = (int64_t)1 << 40;
 
 typedef Array(int64_t) Numbers;
 
+/* Devices as the text names them: a number, or a range. */
+typedef struct Mention {
+    int64_t first, last;
+    const Token *token;
+} Mention;
+
 typedef struct Parser {
+    Tokens *tokens;
     Arena *arena;
-    Diag *diag;
-    Position at; // of the text's beginning
-    const char *text, *next;
+    const char *close; // what ends the layout; NULL: the end
+    const char *begin; // of the text that columns count from
+    Array(Mention) mentions;
     bool failed;
 } Parser;
-
-static Position position_of(const Parser *parser, const char *place)
-{
-    Position at = parser->at;
-    at.column += (int)(place - parser->text);
-    return at;
-}
 
 #define FAIL(parser, place, ...)                                                                                                           \
     do {                                                                                                                                   \
         if (!(parser)->failed)                                                                                                             \
-            diag_error((parser)->diag, position_of((parser), (place)), __VA_ARGS__);                                                       \
+            diag_error((parser)->tokens->diag, (place)->at, __VA_ARGS__);                                                                  \
         (parser)->failed = true;                                                                                                           \
     } while (0)
 
-static void skip_space(Parser *parser)
+static const Token *here(const Parser *parser) { return parser->tokens->token; }
+
+static int column(const Parser *parser) { return (int)(here(parser)->start - parser->begin); }
+
+static bool ended(const Parser *parser)
 {
-    while (isspace((unsigned char)*parser->next))
-        parser->next++;
+    return tokens_end(parser->tokens) || (parser->close && tokens_is(parser->tokens, parser->close));
 }
 
-/* Whether the next character is `c`, which is then passed. */
-static bool accept(Parser *parser, char c)
-{
-    skip_space(parser);
-    if (parser->failed || *parser->next != c)
-        return false;
-    parser->next++;
-    return true;
-}
+/* Whether the next token is `text`, which is then passed. */
+static bool accept(Parser *parser, const char *text) { return !parser->failed && tokens_take(parser->tokens, text); }
 
-/* The bytes of the UTF-8 letter that a text begins with. */
-static int letter_length(const char *text)
+static void expect(Parser *parser, const char *text, const char *where)
 {
-    int length = 1;
-    while (length < 4 && ((unsigned char)text[length] & 0xc0) == 0x80)
-        length++;
-    return length;
-}
-
-static void expect(Parser *parser, char c, const char *where)
-{
-    if (accept(parser, c) || parser->failed)
+    if (accept(parser, text) || parser->failed)
         return;
-    if (*parser->next)
-        FAIL(parser, parser->next, "expected '%c' %s, not '%.*s'", c, where, letter_length(parser->next), parser->next);
-    else
-        FAIL(parser, parser->next, "expected '%c' %s, but the layout ends here", c, where);
-}
-
-/* Whether the next word is `word`, which is then passed. */
-static bool accept_word(Parser *parser, const char *word)
-{
-    skip_space(parser);
-    size_t length = strlen(word);
-    if (parser->failed || strncmp(parser->next, word, length) || isalnum((unsigned char)parser->next[length]) || parser->next[length] == '_')
-        return false;
-    parser->next += length;
-    return true;
+    if (ended(parser))
+        FAIL(parser, here(parser), "expected '%s' %s, but the layout ends here", text, where);
+    parser->failed = parser->failed || !tokens_expect(parser->tokens, text, where);
 }
 
 /* A number from `least` to `most`. */
 static int64_t parse_number(Parser *parser, const char *what, int64_t least, int64_t most)
 {
-    skip_space(parser);
-    const char *begin = parser->next;
-    if (!isdigit((unsigned char)*begin)) {
-        FAIL(parser, begin, "expected %s", what);
+    const Token *token = here(parser);
+    char *rest;
+    int64_t value = strtoll(token->text, &rest, 10);
+    if (token->kind != TOKEN_NUMBER || *rest)
+        FAIL(parser, token, "expected %s", what);
+    else if (value < least || value > most)
+        FAIL(parser, token, "%s must be from %lld to %lld", what, (long long)least, (long long)most);
+    if (parser->failed)
         return least;
-    }
-    int64_t value = 0;
-    bool large = false;
-    for (; isdigit((unsigned char)*parser->next); parser->next++) {
-        large = large || value > (most - (*parser->next - '0')) / 10;
-        value = large ? most : 10 * value + (*parser->next - '0');
-    }
-    if (large || value < least)
-        FAIL(parser, begin, "%s must be from %lld to %lld", what, (long long)least, (long long)most);
+    tokens_next(parser->tokens);
     return value;
 }
 
-/* `by w:w:...`, as many as `count`; NULL when there is none or all are equal. */
-static const int64_t *parse_weights(Parser *parser, int64_t count)
+/* `by w:w:...`; *weights is empty when there is none. */
+static void read_weights(Parser *parser, Numbers *weights)
 {
-    if (!accept_word(parser, "by"))
-        return NULL;
-    skip_space(parser);
-    const char *begin = parser->next;
-    Numbers weights = {0};
+    if (accept(parser, "by"))
+        do
+            array_push(parser->arena, weights, parse_number(parser, "a weight", 0, max_weight));
+        while (accept(parser, ":"));
+}
+
+/* The weights that begin at `begin`, as many as `count`; NULL when there are none or all are equal. */
+static const int64_t *check_count(Parser *parser, const Numbers *weights, int64_t count, const Token *begin)
+{
     bool equal = true;
     int64_t sum = 0;
-    do {
-        int64_t weight = parse_number(parser, "a weight", 0, max_weight);
-        sum += weight;
-        array_push(parser->arena, &weights, weight);
-        equal = equal && weight == weights.at[0];
-    } while (accept(parser, ':'));
-    if (weights.count != count)
-        FAIL(parser, begin, "%d weights for %lld pieces", weights.count, (long long)count);
-    if (!sum)
+    for (int i = 0; i < weights->count; i++) {
+        sum += weights->at[i];
+        equal = equal && weights->at[i] == weights->at[0];
+    }
+    if (weights->count && weights->count != count)
+        FAIL(parser, begin, "%d weights for %lld pieces", weights->count, (long long)count);
+    if (weights->count && !sum)
         FAIL(parser, begin, "weights that are all zero");
-    return equal ? NULL : weights.at;
+    return equal ? NULL : weights->at;
+}
+
+/* `dup`, `sum` or `max`, which is passed over; STATE_SPLIT when none stands here. */
+static StateKind parse_kind(Parser *parser)
+{
+    return accept(parser, "dup") ? STATE_DUP : accept(parser, "sum") ? STATE_SUM : accept(parser, "max") ? STATE_MAX : STATE_SPLIT;
+}
+
+static void unknown_state(Parser *parser)
+{
+    static const char *const known[] = {"dup", "sum", "max"};
+    const char *close = here(parser)->kind == TOKEN_NAME ? diag_closest(here(parser)->text, known, 3) : NULL;
+    FAIL(parser, here(parser), "expected a state: the number of a dimension, 'dup', 'sum' or 'max'%s%s%s", close ? "; did you mean '" : "",
+         close ? close : "", close ? "'?" : "");
 }
 
 static State parse_state(Parser *parser)
 {
-    static const char *const known[] = {"dup", "sum", "max"};
-    skip_space(parser);
-    const char *begin = parser->next;
-    State state = {.column = (int)(begin - parser->text)};
-    if (isdigit((unsigned char)*begin))
+    Numbers weights = {0};
+    State state = {.column = column(parser)};
+    state.kind = parse_kind(parser);
+    if (state.kind == STATE_SPLIT && here(parser)->kind == TOKEN_NUMBER)
         state.dim = (int)parse_number(parser, "a dimension", 0, LAYOUT_MAX_RANK - 1);
-    else if (accept_word(parser, "dup"))
-        state.kind = STATE_DUP;
-    else if (accept_word(parser, "sum"))
-        state.kind = STATE_SUM;
-    else if (accept_word(parser, "max"))
-        state.kind = STATE_MAX;
-    else {
-        size_t length = strspn(begin, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
-        char *word = arena_substring(parser->arena, begin, length);
-        const char *close = length ? diag_closest(word, known, 3) : NULL;
-        FAIL(parser, begin, "expected a state: the number of a dimension, 'dup', 'sum' or 'max'%s%s%s", close ? "; did you mean '" : "", close ? close : "", close ? "'?" : "");
-    }
-    expect(parser, ':', "after what a state does");
+    else if (state.kind == STATE_SPLIT)
+        unknown_state(parser);
+    expect(parser, ":", "after what a state does");
     state.count = (int)parse_number(parser, "the count of a state", 1, MAX_DEVICES);
-    state.weights = parse_weights(parser, state.count);
+    const Token *first = here(parser) + 1;
+    read_weights(parser, &weights);
+    state.weights = check_count(parser, &weights, state.count, first);
     if (state.kind != STATE_SPLIT)
         state.weights = NULL;
     return state;
@@ -156,18 +133,18 @@ static void parse_devices(Parser *parser, Group *group)
 {
     Array(int) devices = {0};
     do {
-        skip_space(parser);
-        const char *begin = parser->next;
-        int64_t first = parse_number(parser, "a device number", 0, MAX_DEVICE), last = first;
-        if (accept(parser, '-'))
-            last = parse_number(parser, "a device number", 0, MAX_DEVICE);
-        if (last < first)
-            FAIL(parser, begin, "the range ends before it begins");
-        if (last - first >= MAX_DEVICES - devices.count)
-            FAIL(parser, begin, "more than %d devices", MAX_DEVICES);
-        for (int64_t d = first; d <= last && !parser->failed; d++)
+        Mention mention = {.token = here(parser)};
+        mention.first = mention.last = parse_number(parser, "a device number", 0, MAX_DEVICE);
+        if (accept(parser, "-"))
+            mention.last = parse_number(parser, "a device number", 0, MAX_DEVICE);
+        if (mention.last < mention.first)
+            FAIL(parser, mention.token, "the range ends before it begins");
+        if (mention.last - mention.first >= MAX_DEVICES - devices.count)
+            FAIL(parser, mention.token, "more than %d devices", MAX_DEVICES);
+        for (int64_t d = mention.first; d <= mention.last && !parser->failed; d++)
             array_push(parser->arena, &devices, (int)d);
-    } while (accept(parser, ','));
+        array_push(parser->arena, &parser->mentions, mention);
+    } while (accept(parser, ","));
     group->devices = devices.at;
     group->device_count = devices.count;
 }
@@ -175,37 +152,36 @@ static void parse_devices(Parser *parser, Group *group)
 static void parse_states(Parser *parser, Group *group)
 {
     Array(State) states = {0};
-    if (!accept(parser, '}')) {
+    if (!accept(parser, "}")) {
         do
             array_push(parser->arena, &states, parse_state(parser));
-        while (accept(parser, ','));
-        expect(parser, '}', "after the states");
+        while (accept(parser, ","));
+        expect(parser, "}", "after the states");
     }
     group->states = states.at;
     group->state_count = states.count;
 }
 
-static void check_group_counts(Parser *parser, const Group *group, const char *begin)
+static void check_group_counts(Parser *parser, const Group *group, const Token *begin)
 {
     int64_t product = 1;
     for (int s = 0; s < group->state_count && product <= MAX_DEVICES; s++)
         product *= group->states[s].count;
     if (product != group->device_count)
-        FAIL(parser, begin, "the counts of the states multiply to %lld, but the subgroup has %d device%s", (long long)product, group->device_count,
-             group->device_count == 1 ? "" : "s");
+        FAIL(parser, begin, "the counts of the states multiply to %lld, but the subgroup has %d device%s", (long long)product,
+             group->device_count, group->device_count == 1 ? "" : "s");
 }
 
 static Group parse_group(Parser *parser)
 {
     Group group = {0};
-    expect(parser, '[', "before the devices of a subgroup");
+    expect(parser, "[", "before the devices of a subgroup");
     if (parser->failed)
         return group;
     parse_devices(parser, &group);
-    expect(parser, ']', "after the devices");
-    skip_space(parser);
-    const char *states = parser->next;
-    expect(parser, '{', "before the states of a subgroup");
+    expect(parser, "]", "after the devices");
+    const Token *states = here(parser);
+    expect(parser, "{", "before the states of a subgroup");
     if (!parser->failed)
         parse_states(parser, &group);
     if (!parser->failed)
@@ -215,7 +191,7 @@ static Group parse_group(Parser *parser)
 
 static void parse_view(Parser *parser, Layout *layout)
 {
-    const char *begin = parser->next;
+    const Token *begin = here(parser);
     Numbers factors = {0};
     Array(int) dims = {0};
     int dim = 0;
@@ -223,10 +199,10 @@ static void parse_view(Parser *parser, Layout *layout)
         do {
             array_push(parser->arena, &factors, parse_number(parser, "an extent", 0, INT64_MAX / 2));
             array_push(parser->arena, &dims, dim);
-        } while (accept(parser, '*'));
+        } while (accept(parser, "*"));
         dim++;
-    } while (accept(parser, ','));
-    expect(parser, ')', "after the view");
+    } while (accept(parser, ","));
+    expect(parser, ")", "after the view");
     if (factors.count > LAYOUT_MAX_RANK)
         FAIL(parser, begin, "a view has at most %d factors", LAYOUT_MAX_RANK);
     layout->view_rank = factors.count;
@@ -237,71 +213,54 @@ static void parse_view(Parser *parser, Layout *layout)
 /* Reads the top's kind; whether there is one. */
 static bool parse_top(Parser *parser, Layout *layout)
 {
-    skip_space(parser);
-    layout->top_column = (int)(parser->next - parser->text);
-    if (accept_word(parser, "dup"))
-        layout->top = TOP_DUP;
-    else if (accept_word(parser, "sum"))
-        layout->top = TOP_SUM;
-    else if (accept_word(parser, "max"))
-        layout->top = TOP_MAX;
-    else if (accept_word(parser, "split"))
-        layout->top = TOP_SPLIT;
-    else
+    static const TopKind tops[] = {[STATE_SPLIT] = TOP_SPLIT, [STATE_DUP] = TOP_DUP, [STATE_SUM] = TOP_SUM, [STATE_MAX] = TOP_MAX};
+    layout->top_column = column(parser);
+    StateKind kind = parse_kind(parser);
+    if (kind == STATE_SPLIT && !accept(parser, "split"))
         return false;
+    layout->top = tops[kind];
     if (layout->top == TOP_SPLIT) {
         layout->top_dim = (int)parse_number(parser, "a dimension", 0, LAYOUT_MAX_RANK - 1);
-        layout->inner = accept_word(parser, "inner");
+        layout->inner = accept(parser, "inner");
     }
     return true;
 }
 
-/* The weights of the top stand before its subgroups and count them; they are read last. */
+/* The weights of the top, and the subgroups that they count. */
 static void parse_union(Parser *parser, Layout *layout)
 {
-    const char *weights = parser->next;
-    if (layout->top == TOP_SPLIT)
-        parser->next += strcspn(parser->next, "(");
     Array(Group) groups = {0};
-    expect(parser, '(', "before the subgroups");
+    Numbers weights = {0};
+    const Token *first = here(parser) + 1;
+    if (layout->top == TOP_SPLIT) {
+        read_weights(parser, &weights);
+        if (!ended(parser) && !tokens_is(parser->tokens, "("))
+            FAIL(parser, here(parser), "expected 'inner', 'by' or '(' after the dimension of a split");
+    }
+    expect(parser, "(", "before the subgroups");
     do
         array_push(parser->arena, &groups, parse_group(parser));
-    while (accept(parser, '|'));
-    expect(parser, ')', "after the subgroups");
-    const char *end = parser->next;
+    while (accept(parser, "|"));
+    expect(parser, ")", "after the subgroups");
     layout->groups = groups.at;
     layout->group_count = groups.count;
-    if (parser->failed || layout->top != TOP_SPLIT)
-        return;
-    parser->next = weights;
-    layout->top_weights = parse_weights(parser, groups.count);
-    skip_space(parser);
-    if (!parser->failed && *parser->next != '(')
-        FAIL(parser, parser->next, "expected 'inner', 'by' or '(' after the dimension of a split");
-    parser->next = end;
+    layout->top_weights = check_count(parser, &weights, groups.count, first);
 }
 
-static int compare_ints(const void *a, const void *b)
-{
-    return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
-}
+static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
 
-/* Where the text names `device` for the second time; the text is known to be well formed. */
-static const char *second_mention(const char *text, int device)
+/* Where the text names `device` for the second time. */
+static const Token *second_mention(const Parser *parser, int device)
 {
-    int seen = 0;
-    for (const char *at = text; (at = strchr(at, '['));)
-        for (at++; *at && *at != ']';) {
-            char *end;
-            long first = strtol(at, &end, 10), last = first;
-            if (strspn(end, " \t") + end == strchr(end, '-') && memchr(end, '-', strcspn(end, ",]")))
-                last = strtol(strchr(end, '-') + 1, &end, 10);
-            if (first <= device && device <= last && ++seen == 2)
-                return at + strspn(at, " \t");
-            at = end + strcspn(end, ",]");
-            at += *at == ',';
-        }
-    return text;
+    bool seen = false;
+    for (int i = 0; i < parser->mentions.count; i++) {
+        const Mention *mention = &parser->mentions.at[i];
+        bool named = mention->first <= device && device <= mention->last;
+        if (named && seen)
+            return mention->token;
+        seen = seen || named;
+    }
+    BUG("device %d is not mentioned twice", device);
 }
 
 static void check_devices_once(Parser *parser, const Layout *layout)
@@ -312,7 +271,7 @@ static void check_devices_once(Parser *parser, const Layout *layout)
     qsort(sorted, (size_t)count, sizeof *sorted, compare_ints);
     for (int i = 1; i < count; i++)
         if (sorted[i] == sorted[i - 1]) {
-            FAIL(parser, second_mention(parser->text, sorted[i]), "device %d stands twice", sorted[i]);
+            FAIL(parser, second_mention(parser, sorted[i]), "device %d stands twice", sorted[i]);
             return;
         }
 }
@@ -328,29 +287,36 @@ static void drop_lonely_top(Layout *layout)
     layout->top_weights = NULL;
 }
 
-Layout *layout_parse(Arena *arena, Diag *diag, Position at, const char *text)
+/* Reads the layout that ends where `close` stands; columns count from `begin`. */
+static Layout *parse(Tokens *tokens, const char *close, const char *begin)
 {
-    Parser parser = {.arena = arena, .diag = diag, .at = at, .text = text, .next = text};
-    Layout *layout = arena_new(arena, Layout);
-    skip_space(&parser);
-    layout->view_column = (int)(parser.next - text);
-    if (accept(&parser, '('))
+    Parser parser = {.tokens = tokens, .arena = tokens->arena, .close = close, .begin = begin};
+    Layout *layout = arena_new(parser.arena, Layout);
+    layout->view_column = column(&parser);
+    if (accept(&parser, "("))
         parse_view(&parser, layout);
     if (!parser.failed && parse_top(&parser, layout)) {
         parse_union(&parser, layout);
     } else if (!parser.failed) {
-        Group *group = arena_new(arena, Group);
+        Group *group = arena_new(parser.arena, Group);
         *group = parse_group(&parser);
         layout->groups = group;
         layout->group_count = 1;
     }
-    skip_space(&parser);
-    if (!parser.failed && *parser.next)
-        FAIL(&parser, parser.next, "unexpected text after the layout");
+    if (!parser.failed && !ended(&parser))
+        FAIL(&parser, here(&parser), "unexpected text after the layout");
     if (!parser.failed)
         check_devices_once(&parser, layout);
     drop_lonely_top(layout);
     return parser.failed ? NULL : layout;
+}
+
+Layout *layout_parse(Tokens *tokens, const char *close) { return parse(tokens, close, tokens->token->start); }
+
+Layout *layout_parse_text(Arena *arena, Diag *diag, Position at, const char *text)
+{
+    Tokens tokens = tokens_of(arena, diag, at, text);
+    return parse(&tokens, NULL, text);
 }
 
 static Position shifted(Position at, int column)
@@ -475,7 +441,8 @@ bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape)
         return false;
     int rank = layout_view(layout, shape).rank;
     if (layout->top == TOP_SPLIT && layout->top_dim >= rank) {
-        diag_error(diag, shifted(at, layout->top_column), "there is no dimension %d: the states number %d dimension%s, from 0", layout->top_dim, rank, rank == 1 ? "" : "s");
+        diag_error(diag, shifted(at, layout->top_column), "there is no dimension %d: the states number %d dimension%s, from 0",
+                   layout->top_dim, rank, rank == 1 ? "" : "s");
         return false;
     }
     StateKind kind = layout->top == TOP_SUM ? STATE_SUM : layout->top == TOP_MAX ? STATE_MAX : STATE_DUP;

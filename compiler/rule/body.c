@@ -29,14 +29,14 @@ static bool has_equation(const RuleParser *parser, int value)
 /* NAME[indices] with the indices that the value has. */
 static bool read_access(RuleParser *parser, Access *access)
 {
-    Lexer *lexer = &parser->lexer;
-    Position at = lexer->token.at;
-    *access = (Access){.name = lex_spelling(lexer), .inplace = -1};
-    if (lexer->token.kind != TOKEN_NAME) {
-        RULE_ERROR(parser, at, "expected a value such as y[i], not %s", lex_shown(lexer));
+    Tokens *tokens = &parser->tokens;
+    Position at = tokens->token->at;
+    *access = (Access){.name = tokens->token->text, .inplace = -1};
+    if (tokens->token->kind != TOKEN_NAME) {
+        RULE_ERROR(parser, at, "expected a value such as y[i], not %s", tokens_shown(tokens));
         return false;
     }
-    lex_next(lexer);
+    tokens_next(tokens);
     int factors = parser->factors.count;
     if (!rule_dims(parser, access, at))
         return false;
@@ -56,8 +56,8 @@ static bool check_dims(RuleParser *parser, const Access *access, const Access *k
 
 const Expr *rule_value_primary(RuleParser *parser)
 {
-    Position at = parser->lexer.token.at;
-    int value = find_value(parser, lex_spelling(&parser->lexer));
+    Position at = parser->tokens.token->at;
+    int value = find_value(parser, parser->tokens.token->text);
     Access access;
     if (!read_access(parser, &access) || !check_dims(parser, &access, value_access(parser, value), at))
         return NULL;
@@ -72,7 +72,7 @@ bool rule_is_value(const RuleParser *parser, const char *name) { return parser->
 /* The value that an equation gives: a result, or a new local one; -1 after an error. */
 static int left_side(RuleParser *parser)
 {
-    Position at = parser->lexer.token.at;
+    Position at = parser->tokens.token->at;
     Access access;
     if (!read_access(parser, &access))
         return -1;
@@ -95,9 +95,9 @@ static int left_side(RuleParser *parser)
 static bool parse_equation(RuleParser *parser)
 {
     int value = left_side(parser);
-    if (value < 0 || !lex_expect(&parser->lexer, "=", "after the value"))
+    if (value < 0 || !tokens_expect(&parser->tokens, "=", "after the value"))
         return false;
-    const Expr *expr = expr_parse(&parser->lexer, rule_body_primary, parser);
+    const Expr *expr = expr_parse(&parser->tokens, rule_body_primary, parser);
     if (expr)
         array_push(parser->arena, &parser->equations, (RuleEquation){value, expr});
     return expr != NULL;
@@ -109,7 +109,7 @@ bool rule_equations(RuleParser *parser)
     bool good;
     do
         good = parse_equation(parser);
-    while (good && lex_take(&parser->lexer, ";"));
+    while (good && tokens_take(&parser->tokens, ";"));
     parser->in_equations = false;
     return good;
 }

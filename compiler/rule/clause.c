@@ -6,19 +6,19 @@
 /* The factor named by the current token; -1 after an error. `..` after it may be written. */
 static int clause_factor(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
-    if (lexer->token.kind != TOKEN_NAME) {
-        RULE_ERROR(parser, lexer->token.at, "expected a factor, not %s", lex_shown(lexer));
+    Tokens *tokens = &parser->tokens;
+    if (tokens->token->kind != TOKEN_NAME) {
+        RULE_ERROR(parser, tokens->token->at, "expected a factor, not %s", tokens_shown(tokens));
         return -1;
     }
-    char *name = lex_spelling(lexer);
+    const char *name = tokens->token->text;
     int factor = rule_factor(parser, name);
     if (factor < 0) {
-        rule_unknown_factor(parser, lexer->token.at, name);
+        rule_unknown_factor(parser, tokens->token->at, name);
         return -1;
     }
-    lex_next(lexer);
-    lex_take(lexer, "..");
+    tokens_next(tokens);
+    tokens_take(tokens, "..");
     return factor;
 }
 
@@ -41,93 +41,89 @@ static bool offset_item(RuleParser *parser)
 /* op: f, g, or another op: h. */
 static bool reduction_clause(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
+    Tokens *tokens = &parser->tokens;
     Reduction reduction = REDUCE_NONE;
     do {
-        const char *after = lexer->next + strspn(lexer->next, " \t");
-        if (lex_is(lexer, "+") || (lex_is(lexer, "max") && *after == ':')) {
-            reduction = lex_is(lexer, "+") ? REDUCE_SUM : REDUCE_MAX;
-            lex_next(lexer);
-            if (!lex_expect(lexer, ":", "after the reduction's operator"))
+        if (tokens_is(tokens, "+") || (tokens_is(tokens, "max") && tokens_before(tokens, ":"))) {
+            reduction = tokens_is(tokens, "+") ? REDUCE_SUM : REDUCE_MAX;
+            tokens_next(tokens);
+            if (!tokens_expect(tokens, ":", "after the reduction's operator"))
                 return false;
         }
         if (reduction == REDUCE_NONE) {
-            RULE_ERROR(parser, lexer->token.at, "expected '+:' or 'max:' before the factor, not %s", lex_shown(lexer));
+            RULE_ERROR(parser, tokens->token->at, "expected '+:' or 'max:' before the factor, not %s", tokens_shown(tokens));
             return false;
         }
         int factor = clause_factor(parser);
         if (factor < 0)
             return false;
         parser->factors.at[factor].reduction = reduction;
-    } while (lex_take(lexer, ","));
+    } while (tokens_take(tokens, ","));
     return true;
 }
 
 /* f: expression, or f: +m. */
 static bool size_item(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
+    Tokens *tokens = &parser->tokens;
     int factor = clause_factor(parser);
-    if (factor < 0 || !lex_expect(lexer, ":", "after the factor"))
+    if (factor < 0 || !tokens_expect(tokens, ":", "after the factor"))
         return false;
     const Expr *size;
-    if (lex_take(lexer, "+")) {
+    if (tokens_take(tokens, "+")) {
         int summed = parser->size_sum_of = clause_factor(parser);
         size = summed < 0 ? NULL : expr_leaf(parser->arena, EXPR_SIZE, summed);
     } else {
-        size = expr_parse(lexer, rule_integer_primary, parser);
+        size = expr_parse(tokens, rule_integer_primary, parser);
     }
     parser->factors.at[factor].size = size;
     return size != NULL;
 }
 
 /* An argument that is a number, or size(f). */
-static const Expr *number_primary(Lexer *lexer, void *context)
+static const Expr *number_primary(Tokens *tokens, void *context)
 {
     RuleParser *parser = context;
-    int attr = lexer->token.kind == TOKEN_NAME ? rule_attr(parser, lex_spelling(lexer), PARAM_FLOAT, PARAM_FLOAT) : -1;
+    int attr = tokens->token->kind == TOKEN_NAME ? rule_attr(parser, tokens->token->text, PARAM_FLOAT, PARAM_FLOAT) : -1;
     if (attr < 0)
-        return rule_integer_primary(lexer, context);
-    lex_next(lexer);
+        return rule_integer_primary(tokens, context);
+    tokens_next(tokens);
     return expr_leaf(parser->arena, EXPR_ATTR, attr);
 }
 
 static bool requires_item(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
-    const char *start = lexer->token.start;
-    Position at = lexer->token.at;
-    const Expr *condition = expr_parse(lexer, number_primary, parser);
+    Tokens *tokens = &parser->tokens;
+    const Token *first = tokens->token;
+    Position at = tokens->token->at;
+    const Expr *condition = expr_parse(tokens, number_primary, parser);
     if (condition && expr_calls(condition))
         RULE_ERROR(parser, at, "a condition of the clause requires calls no function");
     if (!condition || parser->failed)
         return false;
-    char *text = arena_format(parser->arena, "%.*s", (int)(lexer->token.start - start), start);
-    for (size_t length = strlen(text); length && strchr(" \t\n\\", text[length - 1]);)
-        text[--length] = 0;
-    array_push(parser->arena, &parser->requirements, (Requirement){condition, rule_normalised(parser->arena, text)});
+    array_push(parser->arena, &parser->requirements, (Requirement){condition, token_line(parser->arena, first, tokens->token)});
     return true;
 }
 
 /* The operand or result that the current token names; -1 after an error. */
 static int clause_access(RuleParser *parser, bool result)
 {
-    Lexer *lexer = &parser->lexer;
-    if (lexer->token.kind != TOKEN_NAME) {
-        RULE_ERROR(parser, lexer->token.at, "expected %s, not %s", result ? "a result" : "an operand", lex_shown(lexer));
+    Tokens *tokens = &parser->tokens;
+    if (tokens->token->kind != TOKEN_NAME) {
+        RULE_ERROR(parser, tokens->token->at, "expected %s, not %s", result ? "a result" : "an operand", tokens_shown(tokens));
         return -1;
     }
-    char *name = lex_spelling(lexer);
+    const char *name = tokens->token->text;
     int index = result ? rule_result(parser, name) : rule_operand(parser, name);
     if (index < 0) {
         int count = result ? parser->results.count : parser->operands.count;
         const char **names = arena_array(parser->arena, const char *, count + 1);
         for (int i = 0; i < count; i++)
             names[i] = result ? parser->results.at[i].name : parser->operands.at[i].name;
-        rule_unknown(parser, lexer->token.at, result ? "a result of the rule" : "an operand of the rule", name, names, count);
+        rule_unknown(parser, tokens->token->at, result ? "a result of the rule" : "an operand of the rule", name, names, count);
         return -1;
     }
-    lex_next(lexer);
+    tokens_next(tokens);
     return index;
 }
 
@@ -135,7 +131,7 @@ static int clause_access(RuleParser *parser, bool result)
 static int named_dtype(const RuleParser *parser)
 {
     for (int i = 0; i < DTYPE_COUNT; i++)
-        if (lex_is(&parser->lexer, dtype_name((DType)i)))
+        if (tokens_is(&parser->tokens, dtype_name((DType)i)))
             return i;
     return -1;
 }
@@ -150,15 +146,15 @@ static bool unknown_element(RuleParser *parser)
     names[count++] = "integer";
     for (int i = 0; i < parser->operands.count; i++)
         names[count++] = parser->operands.at[i].name;
-    rule_unknown(parser, parser->lexer.token.at, "an element type, nor an operand, nor a parameter of type ht_dtype",
-                 lex_spelling(&parser->lexer), names, count);
+    rule_unknown(parser, parser->tokens.token->at, "an element type, nor an operand, nor a parameter of type ht_dtype",
+                 parser->tokens.token->text, names, count);
     return false;
 }
 
 /* What stands behind the colon of the clause dtype. */
 static bool parse_element(RuleParser *parser, Element *element, bool of_operand)
 {
-    char *name = lex_spelling(&parser->lexer);
+    const char *name = parser->tokens.token->text;
     int dtype = named_dtype(parser), attr = rule_attr(parser, name, PARAM_DTYPE, PARAM_DTYPE), operand = rule_operand(parser, name);
     if (dtype >= 0)
         *element = (Element){ELEMENT_FIXED, dtype};
@@ -166,20 +162,20 @@ static bool parse_element(RuleParser *parser, Element *element, bool of_operand)
         *element = (Element){ELEMENT_ARGUMENT, attr};
     else if (operand >= 0)
         *element = (Element){ELEMENT_OPERAND, operand};
-    else if (lex_is(&parser->lexer, "wide"))
+    else if (tokens_is(&parser->tokens, "wide"))
         *element = (Element){ELEMENT_WIDE, 0};
-    else if (of_operand && lex_is(&parser->lexer, "integer"))
+    else if (of_operand && tokens_is(&parser->tokens, "integer"))
         *element = (Element){ELEMENT_INTEGER, 0};
     else
         return unknown_element(parser);
-    lex_next(&parser->lexer);
+    tokens_next(&parser->tokens);
     return true;
 }
 
 /* The operand or result that the current token names; NULL after an error. */
 static Access *clause_tensor(RuleParser *parser)
 {
-    int result = rule_result(parser, lex_spelling(&parser->lexer));
+    int result = rule_result(parser, parser->tokens.token->text);
     int index = result >= 0 ? clause_access(parser, true) : clause_access(parser, false);
     return index < 0 ? NULL : result >= 0 ? &parser->results.at[index] : &parser->operands.at[index];
 }
@@ -188,7 +184,7 @@ static Access *clause_tensor(RuleParser *parser)
 static Access *clause_local(RuleParser *parser)
 {
     for (int i = 0; i < parser->locals.count; i++)
-        if (lex_is(&parser->lexer, parser->locals.at[i].name))
+        if (tokens_is(&parser->tokens, parser->locals.at[i].name))
             return &parser->locals.at[i];
     return NULL;
 }
@@ -198,8 +194,8 @@ static bool parse_fixed(RuleParser *parser, Element *element)
 {
     if (named_dtype(parser) >= 0)
         return parse_element(parser, element, false);
-    RULE_ERROR(parser, parser->lexer.token.at, "expected one of f32, bf16, f64, i32, i64, not %s: the value is no result",
-               lex_shown(&parser->lexer));
+    RULE_ERROR(parser, parser->tokens.token->at, "expected one of f32, bf16, f64, i32, i64, not %s: the value is no result",
+               tokens_shown(&parser->tokens));
     return false;
 }
 
@@ -207,30 +203,30 @@ static bool dtype_item(RuleParser *parser)
 {
     Access *local = clause_local(parser);
     if (local) {
-        lex_next(&parser->lexer);
-        return lex_expect(&parser->lexer, ":", "after the value") && parse_fixed(parser, &local->element);
+        tokens_next(&parser->tokens);
+        return tokens_expect(&parser->tokens, ":", "after the value") && parse_fixed(parser, &local->element);
     }
-    bool of_operand = rule_result(parser, lex_spelling(&parser->lexer)) < 0;
+    bool of_operand = rule_result(parser, parser->tokens.token->text) < 0;
     Access *access = clause_tensor(parser);
-    return access && lex_expect(&parser->lexer, ":", "after the tensor") && parse_element(parser, &access->element, of_operand);
+    return access && tokens_expect(&parser->tokens, ":", "after the tensor") && parse_element(parser, &access->element, of_operand);
 }
 
 static bool types_item(RuleParser *parser)
 {
     int dtype = named_dtype(parser);
     if (dtype < 0) {
-        RULE_ERROR(parser, parser->lexer.token.at, "expected one of f32, bf16, f64, i32, i64, not %s", lex_shown(&parser->lexer));
+        RULE_ERROR(parser, parser->tokens.token->at, "expected one of f32, bf16, f64, i32, i64, not %s", tokens_shown(&parser->tokens));
         return false;
     }
     parser->types |= 1u << dtype;
-    lex_next(&parser->lexer);
+    tokens_next(&parser->tokens);
     return true;
 }
 
 static bool inplace_item(RuleParser *parser)
 {
     int result = clause_access(parser, true);
-    if (result < 0 || !lex_expect(&parser->lexer, ":", "after the result"))
+    if (result < 0 || !tokens_expect(&parser->tokens, ":", "after the result"))
         return false;
     int operand = clause_access(parser, false);
     if (operand >= 0)
@@ -248,38 +244,38 @@ static bool linear_item(RuleParser *parser)
 
 static bool shape_clause(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
-    parser->shape_at = lexer->token.at;
-    char *name = lex_spelling(lexer);
+    Tokens *tokens = &parser->tokens;
+    parser->shape_at = tokens->token->at;
+    const char *name = tokens->token->text;
     parser->shape_attr = rule_attr(parser, name, PARAM_SHAPE, PARAM_SHAPE);
     if (parser->shape_attr < 0) {
-        rule_unknown(parser, lexer->token.at, "a parameter of type ht_dims", name, NULL, 0);
+        rule_unknown(parser, tokens->token->at, "a parameter of type ht_dims", name, NULL, 0);
         return false;
     }
-    lex_next(lexer);
+    tokens_next(tokens);
     return true;
 }
 
 /* The name of a C function; NULL after an error. */
 static const char *function_name(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
-    if (lexer->token.kind != TOKEN_NAME) {
-        RULE_ERROR(parser, lexer->token.at, "expected the name of a C function, not %s", lex_shown(lexer));
+    Tokens *tokens = &parser->tokens;
+    if (tokens->token->kind != TOKEN_NAME) {
+        RULE_ERROR(parser, tokens->token->at, "expected the name of a C function, not %s", tokens_shown(tokens));
         return NULL;
     }
-    const char *name = lex_spelling(lexer);
-    lex_next(lexer);
+    const char *name = tokens->token->text;
+    tokens_next(tokens);
     return name;
 }
 
 /* kernel(f) or kernel(BACKEND: f); which back ends there are is for others to know. */
 static bool kernel_clause(RuleParser *parser)
 {
-    RuleKernel kernel = {.at = parser->lexer.token.at};
+    RuleKernel kernel = {.at = parser->tokens.token->at};
     kernel.function = function_name(parser);
-    if (kernel.function && lex_take(&parser->lexer, ":")) {
-        kernel = (RuleKernel){.backend = kernel.function, .backend_at = kernel.at, .at = parser->lexer.token.at};
+    if (kernel.function && tokens_take(&parser->tokens, ":")) {
+        kernel = (RuleKernel){.backend = kernel.function, .backend_at = kernel.at, .at = parser->tokens.token->at};
         kernel.function = function_name(parser);
     }
     array_push(parser->arena, &parser->kernels, kernel);
@@ -289,11 +285,11 @@ static bool kernel_clause(RuleParser *parser)
 /* An integer argument of the function; false after an error. */
 static bool integer_argument(RuleParser *parser, int *attr)
 {
-    Lexer *lexer = &parser->lexer;
-    const Expr *argument = lexer->token.kind == TOKEN_NAME ? rule_integer_primary(lexer, parser) : NULL;
+    Tokens *tokens = &parser->tokens;
+    const Expr *argument = tokens->token->kind == TOKEN_NAME ? rule_integer_primary(tokens, parser) : NULL;
     if (!argument || argument->kind != EXPR_ATTR) {
         if (!diag_errors(parser->diag))
-            RULE_ERROR(parser, lexer->token.at, "expected an integer parameter of the function, not %s", lex_shown(lexer));
+            RULE_ERROR(parser, tokens->token->at, "expected an integer parameter of the function, not %s", tokens_shown(tokens));
         return false;
     }
     *attr = argument->index;
@@ -302,8 +298,8 @@ static bool integer_argument(RuleParser *parser, int *attr)
 
 static bool tiles_clause(RuleParser *parser)
 {
-    return (parser->tiles = function_name(parser)) && lex_expect(&parser->lexer, ":", "after the operator") &&
-           integer_argument(parser, &parser->tiles_dim) && lex_expect(&parser->lexer, ",", "after the dimension") &&
+    return (parser->tiles = function_name(parser)) && tokens_expect(&parser->tokens, ":", "after the operator") &&
+           integer_argument(parser, &parser->tiles_dim) && tokens_expect(&parser->tokens, ",", "after the dimension") &&
            integer_argument(parser, &parser->tiles_start);
 }
 
@@ -311,7 +307,7 @@ static bool epilogue_clause(RuleParser *parser) { return (parser->epilogue = fun
 
 static bool grad_clause(RuleParser *parser)
 {
-    parser->grad_at = parser->lexer.token.at;
+    parser->grad_at = parser->tokens.token->at;
     return (parser->grad = function_name(parser)) != NULL;
 }
 
@@ -334,42 +330,42 @@ enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
+    Tokens *tokens = &parser->tokens;
     const char *names[CLAUSE_COUNT];
-    char *name = lex_spelling(lexer);
+    const char *name = tokens->token->text;
     for (int i = 0; i < CLAUSE_COUNT; i++) {
         names[i] = clauses[i].name;
         if (!strcmp(name, names[i]))
             return &clauses[i];
     }
-    rule_unknown(parser, lexer->token.at, "a clause of a rule", name, names, CLAUSE_COUNT);
+    rule_unknown(parser, tokens->token->at, "a clause of a rule", name, names, CLAUSE_COUNT);
     return NULL;
 }
 
 static bool parse_clause(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
-    if (lexer->token.kind != TOKEN_NAME) {
-        RULE_ERROR(parser, lexer->token.at, "expected an operator or a clause, not %s", lex_shown(lexer));
+    Tokens *tokens = &parser->tokens;
+    if (tokens->token->kind != TOKEN_NAME) {
+        RULE_ERROR(parser, tokens->token->at, "expected an operator or a clause, not %s", tokens_shown(tokens));
         return false;
     }
     const Clause *clause = find_clause(parser);
     if (!clause)
         return false;
-    lex_next(lexer);
-    if (!lex_expect(lexer, "(", "after the clause's name"))
+    tokens_next(tokens);
+    if (!tokens_expect(tokens, "(", "after the clause's name"))
         return false;
     parser->linear_groups += clause->item == linear_item;
     do {
         if (!clause->item(parser))
             return false;
-    } while (clause->list && lex_take(lexer, ","));
-    return lex_expect(lexer, ")", "at the end of the clause");
+    } while (clause->list && tokens_take(tokens, ","));
+    return tokens_expect(tokens, ")", "at the end of the clause");
 }
 
 void rule_clauses(RuleParser *parser)
 {
-    while (parser->lexer.token.kind != TOKEN_END)
+    while (!tokens_end(&parser->tokens))
         if (!parse_clause(parser)) {
             rule_fail(parser);
             return;

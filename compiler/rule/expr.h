@@ -6,7 +6,6 @@
 #ifndef RULE_EXPR_H
 #define RULE_EXPR_H
 
-#include "syntax/lex.h"
 #include "rule/rule.h"
 
 /* Prints a leaf (EXPR_ACCESS, EXPR_RESULT, EXPR_ATTR, EXPR_SIZE), or the name of what an EXPR_CALL calls, for expr_print. */
@@ -64,7 +63,7 @@ const char *const *expr_function_names(void);
 
 /* Reads an expression. `primary` is asked for what begins with a name that is no function of math.h, or with `?`; it reports what it
  * does not know and gives NULL. NULL after an error was reported. */
-typedef const Expr *ExprPrimary(Lexer *lexer, void *context);
-const Expr *expr_parse(Lexer *lexer, ExprPrimary *primary, void *context);
+typedef const Expr *ExprPrimary(Tokens *tokens, void *context);
+const Expr *expr_parse(Tokens *tokens, ExprPrimary *primary, void *context);
 
 #endif

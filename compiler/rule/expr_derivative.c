@@ -113,11 +113,11 @@ typedef struct Substitution {
     const Expr *a, *b, *y;
 } Substitution;
 
-static const Expr *substitute(Lexer *lexer, void *context)
+static const Expr *substitute(Tokens *tokens, void *context)
 {
     const Substitution *with = context;
-    char name = *lexer->token.start;
-    lex_next(lexer);
+    char name = *tokens->token->start;
+    tokens_next(tokens);
     return name == 'a' ? with->a : name == 'b' ? with->b : with->y;
 }
 
@@ -148,9 +148,8 @@ const Expr *expr_widened(Arena *arena, const Expr *expr) { return widen(arena, e
 static const Expr *of_call(Arena *arena, const Expr *call, const char *text, bool wide)
 {
     Substitution with = {call->arg[0], call->arg[1], call};
-    Lexer lexer;
-    lex_begin(&lexer, arena, NULL, (Position){0}, text, false);
-    const Expr *expr = expr_parse(&lexer, substitute, &with);
+    Tokens tokens = tokens_of(arena, NULL, (Position){0}, text);
+    const Expr *expr = expr_parse(&tokens, substitute, &with);
     return wide ? widen(arena, expr, &with) : expr;
 }
 

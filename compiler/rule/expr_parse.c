@@ -4,7 +4,7 @@
 #include <string.h>
 
 typedef struct Reader {
-    Lexer *lexer;
+    Tokens *tokens;
     ExprPrimary *primary;
     void *context;
     int depth;
@@ -16,109 +16,101 @@ static const Expr *ternary(Reader *reader);
 
 static const Expr *number(Reader *reader)
 {
-    Lexer *lexer = reader->lexer;
-    char *spelling = lex_spelling(lexer), *end;
+    Tokens *tokens = reader->tokens;
+    const char *spelling = tokens->token->text;
+    char *end;
     double value = strtod(spelling, &end);
     if (strspn(end, "fFlLuU") != strlen(end)) {
-        diag_error(lexer->diag, lexer->token.at, "'%s' is not a number", spelling);
+        diag_error(tokens->diag, tokens->token->at, "'%s' is not a number", spelling);
         return NULL;
     }
-    lex_next(lexer);
-    return expr_number(lexer->arena, value, spelling);
+    tokens_next(tokens);
+    return expr_number(tokens->arena, value, spelling);
 }
 
-static void report_function(Lexer *lexer, const char *name)
+static void report_function(Tokens *tokens, const char *name)
 {
     const char *const *names = expr_function_names();
     int count = 0;
     while (names[count])
         count++;
     const char *closest = diag_closest(name, names, count);
-    diag_error(lexer->diag, lexer->token.at, "a rule's body cannot call '%s'; it may call the functions of math.h such as expf and tanhf",
-               name);
+    diag_error(tokens->diag, tokens->token->at,
+               "a rule's body cannot call '%s'; it may call the functions of math.h such as expf and tanhf", name);
     if (closest)
-        diag_note(lexer->diag, lexer->token.at, "did you mean '%s'?", closest);
+        diag_note(tokens->diag, tokens->token->at, "did you mean '%s'?", closest);
 }
 
 static const Expr *call(Reader *reader, const char *name, Position at)
 {
-    Lexer *lexer = reader->lexer;
+    Tokens *tokens = reader->tokens;
     const Expr *args[3] = {0};
     int count = 0, arity = expr_function_arity(name);
-    if (!lex_expect(lexer, "(", "after the function's name"))
+    if (!tokens_expect(tokens, "(", "after the function's name"))
         return NULL;
     do {
         if (count == arity) {
-            diag_error(lexer->diag, lexer->token.at, "%s takes %d argument%s", name, arity, arity == 1 ? "" : "s");
+            diag_error(tokens->diag, tokens->token->at, "%s takes %d argument%s", name, arity, arity == 1 ? "" : "s");
             return NULL;
         }
         if (!(args[count++] = ternary(reader)))
             return NULL;
-    } while (lex_take(lexer, ","));
-    if (!lex_expect(lexer, ")", "after the arguments"))
+    } while (tokens_take(tokens, ","));
+    if (!tokens_expect(tokens, ")", "after the arguments"))
         return NULL;
     if (count < arity) {
-        diag_error(lexer->diag, at, "%s takes %d arguments", name, arity);
+        diag_error(tokens->diag, at, "%s takes %d arguments", name, arity);
         return NULL;
     }
-    return expr_call(lexer->arena, name, args, count);
-}
-
-/* Whether the current name is followed by an opening bracket of a call. */
-static bool called(const Lexer *lexer)
-{
-    const char *after = lexer->next;
-    while (*after == ' ' || *after == '\t')
-        after++;
-    return *after == '(';
+    return expr_call(tokens->arena, name, args, count);
 }
 
 static const Expr *name(Reader *reader)
 {
-    Lexer *lexer = reader->lexer;
-    char *spelling = lex_spelling(lexer);
-    if (!called(lexer) || !strcmp(spelling, "size"))
-        return reader->primary(lexer, reader->context);
-    Position at = lexer->token.at;
+    Tokens *tokens = reader->tokens;
+    const char *spelling = tokens->token->text;
+    if (!tokens_before(tokens, "(") || !strcmp(spelling, "size"))
+        return reader->primary(tokens, reader->context);
+    Position at = tokens->token->at;
     if (!expr_function_arity(spelling)) {
-        report_function(lexer, spelling);
+        report_function(tokens, spelling);
         return NULL;
     }
-    lex_next(lexer);
+    tokens_next(tokens);
     return call(reader, spelling, at);
 }
 
 static const Expr *primary(Reader *reader)
 {
-    Lexer *lexer = reader->lexer;
-    if (lex_take(lexer, "(")) {
+    Tokens *tokens = reader->tokens;
+    if (tokens_take(tokens, "(")) {
         const Expr *inner = ternary(reader);
-        return inner && lex_expect(lexer, ")", "after the expression") ? inner : NULL;
+        return inner && tokens_expect(tokens, ")", "after the expression") ? inner : NULL;
     }
-    if (lexer->token.kind == TOKEN_NUMBER)
+    if (tokens->token->kind == TOKEN_NUMBER)
         return number(reader);
-    if (lexer->token.kind == TOKEN_NAME)
+    if (tokens->token->kind == TOKEN_NAME)
         return name(reader);
-    if (lex_is(lexer, "?"))
-        return reader->primary(lexer, reader->context);
-    diag_error(lexer->diag, lexer->token.at, "expected an expression, not %s", lex_shown(lexer));
+    if (tokens_is(tokens, "?"))
+        return reader->primary(tokens, reader->context);
+    diag_error(tokens->diag, tokens->token->at, "expected an expression, not %s", tokens_shown(tokens));
     return NULL;
 }
 
 static const Expr *unary(Reader *reader)
 {
-    Lexer *lexer = reader->lexer;
-    if (lex_take(lexer, "+"))
+    Tokens *tokens = reader->tokens;
+    if (tokens_take(tokens, "+"))
         return unary(reader);
-    if (!lex_take(lexer, "-"))
+    if (!tokens_take(tokens, "-"))
         return primary(reader);
     if (++reader->depth > DEPTH_MOST) {
-        diag_error(lexer->diag, lexer->token.at, "the expression is nested too deeply");
+        diag_error(tokens->diag, tokens->token->at, "the expression is nested too deeply");
         return NULL;
     }
     const Expr *inner = unary(reader);
     reader->depth--;
-    return inner ? expr_negative(lexer->arena, inner) : NULL;
+    return inner ? expr_negative(tokens->arena, inner) : NULL;
 }
 
 typedef struct Operator {
@@ -131,10 +123,10 @@ static const Operator operators[] = {{"==", EXPR_EQ, 1}, {"!=", EXPR_NE, 1}, {"<
                                      {">", EXPR_GT, 2},  {">=", EXPR_GE, 2}, {"+", EXPR_ADD, 3}, {"-", EXPR_SUB, 3},
                                      {"*", EXPR_MUL, 4}, {"/", EXPR_DIV, 4}, {"%", EXPR_MOD, 4}};
 
-static const Operator *operator_at(const Lexer *lexer, int level)
+static const Operator *operator_at(const Tokens *tokens, int level)
 {
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
-        if (operators[i].level == level && lex_is(lexer, operators[i].sign))
+        if (operators[i].level == level && tokens_is(tokens, operators[i].sign))
             return &operators[i];
     return NULL;
 }
@@ -153,10 +145,10 @@ static const Expr *binary(Reader *reader, int level)
         return unary(reader);
     const Expr *left = binary(reader, level + 1);
     const Operator *operator;
-    while (left && (operator= operator_at(reader->lexer, level))) {
-        lex_next(reader->lexer);
+    while (left && (operator= operator_at(reader->tokens, level))) {
+        tokens_next(reader->tokens);
         const Expr *right = binary(reader, level + 1);
-        left = right ? as_written(reader->lexer->arena, operator->kind, left, right, NULL) : NULL;
+        left = right ? as_written(reader->tokens->arena, operator->kind, left, right, NULL) : NULL;
     }
     return left;
 }
@@ -164,27 +156,27 @@ static const Expr *binary(Reader *reader, int level)
 static const Expr *branches(Reader *reader, const Expr *condition)
 {
     const Expr *yes = ternary(reader);
-    if (!yes || !lex_expect(reader->lexer, ":", "between the two values of '? :'"))
+    if (!yes || !tokens_expect(reader->tokens, ":", "between the two values of '? :'"))
         return NULL;
     const Expr *no = ternary(reader);
-    return no ? as_written(reader->lexer->arena, EXPR_SELECT, condition, yes, no) : NULL;
+    return no ? as_written(reader->tokens->arena, EXPR_SELECT, condition, yes, no) : NULL;
 }
 
 static const Expr *ternary(Reader *reader)
 {
     if (++reader->depth > DEPTH_MOST) {
-        diag_error(reader->lexer->diag, reader->lexer->token.at, "the expression is nested too deeply");
+        diag_error(reader->tokens->diag, reader->tokens->token->at, "the expression is nested too deeply");
         return NULL;
     }
     const Expr *expr = binary(reader, 1);
-    if (expr && lex_take(reader->lexer, "?"))
+    if (expr && tokens_take(reader->tokens, "?"))
         expr = branches(reader, expr);
     reader->depth--;
     return expr;
 }
 
-const Expr *expr_parse(Lexer *lexer, ExprPrimary *primary_of, void *context)
+const Expr *expr_parse(Tokens *tokens, ExprPrimary *primary_of, void *context)
 {
-    Reader reader = {.lexer = lexer, .primary = primary_of, .context = context};
+    Reader reader = {.tokens = tokens, .primary = primary_of, .context = context};
     return ternary(&reader);
 }

@@ -92,30 +92,30 @@ static bool resolve_size(RuleParser *parser, const ForwardSize *size)
 /* `later`: the factor may be one that is known only at the end of the body. */
 static const Expr *size_of_factor(RuleParser *parser, bool later)
 {
-    Lexer *lexer = &parser->lexer;
+    Tokens *tokens = &parser->tokens;
     ForwardSize size = {.leaf = arena_copy(parser->arena, &(Expr){.kind = EXPR_SIZE}, sizeof(Expr))};
-    lex_next(lexer);
-    if (!lex_expect(lexer, "(", "after 'size'"))
+    tokens_next(tokens);
+    if (!tokens_expect(tokens, "(", "after 'size'"))
         return rule_fail(parser), NULL;
-    size.name = lex_spelling(lexer);
-    size.at = lexer->token.at;
-    lex_next(lexer);
-    size.ellipsis = lex_take(lexer, "..");
+    size.name = tokens->token->text;
+    size.at = tokens->token->at;
+    tokens_next(tokens);
+    size.ellipsis = tokens_take(tokens, "..");
     if (later)
         array_push(parser->arena, &parser->forward, size);
     else if (!resolve_size(parser, &size))
         return NULL;
-    if (!lex_expect(lexer, ")", "after the factor"))
+    if (!tokens_expect(tokens, ")", "after the factor"))
         return rule_fail(parser), NULL;
     return size.leaf;
 }
 
-const Expr *rule_integer_primary(Lexer *lexer, void *context)
+const Expr *rule_integer_primary(Tokens *tokens, void *context)
 {
     RuleParser *parser = context;
-    Position at = lexer->token.at;
-    char *name = lex_spelling(lexer);
-    if (!strcmp(name, "size") && lexer->next[strspn(lexer->next, " \t")] == '(')
+    Position at = tokens->token->at;
+    const char *name = tokens->token->text;
+    if (!strcmp(name, "size") && tokens_before(tokens, "("))
         return size_of_factor(parser, false);
     int attr = rule_attr(parser, name, PARAM_INT, PARAM_INT);
     if (attr < 0) {
@@ -123,7 +123,7 @@ const Expr *rule_integer_primary(Lexer *lexer, void *context)
         rule_unknown(parser, at, "an integer parameter of the function", name, names, param_names(parser, false, names));
         return NULL;
     }
-    lex_next(lexer);
+    tokens_next(tokens);
     return expr_leaf(parser->arena, EXPR_ATTR, attr);
 }
 
@@ -132,15 +132,15 @@ const Expr *rule_integer_primary(Lexer *lexer, void *context)
 /* The factor that the current name stands for, made when it is new; -1 after an error. */
 static int parse_factor(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
-    Position at = lexer->token.at;
-    if (lexer->token.kind != TOKEN_NAME) {
-        RULE_ERROR(parser, at, "expected a factor, a name such as i or b.., not %s", lex_shown(lexer));
+    Tokens *tokens = &parser->tokens;
+    Position at = tokens->token->at;
+    if (tokens->token->kind != TOKEN_NAME) {
+        RULE_ERROR(parser, at, "expected a factor, a name such as i or b.., not %s", tokens_shown(tokens));
         return -1;
     }
-    char *name = lex_spelling(lexer);
-    lex_next(lexer);
-    bool ellipsis = lex_take(lexer, "..");
+    const char *name = tokens->token->text;
+    tokens_next(tokens);
+    bool ellipsis = tokens_take(tokens, "..");
     int index = rule_factor(parser, name);
     if (index < 0) {
         array_push(parser->arena, &parser->factors, (Factor){.name = name, .ellipsis = ellipsis});
@@ -151,9 +151,9 @@ static int parse_factor(RuleParser *parser)
         diag_note(parser->diag, parser->factor_at.at[index], "here first");
         return -1;
     }
-    if (ellipsis && lex_take(lexer, "{")) {
-        const Expr *count = expr_parse(lexer, rule_integer_primary, parser);
-        if (!count || !lex_expect(lexer, "}", "after the number of dimensions"))
+    if (ellipsis && tokens_take(tokens, "{")) {
+        const Expr *count = expr_parse(tokens, rule_integer_primary, parser);
+        if (!count || !tokens_expect(tokens, "}", "after the number of dimensions"))
             return rule_fail(parser), -1;
         parser->factors.at[index].count = count;
     }
@@ -165,11 +165,11 @@ typedef Array(RuleDim) Dims;
 /* One written dimension: a factor or (f g). */
 static bool parse_dim(RuleParser *parser, Dims *dims)
 {
-    Lexer *lexer = &parser->lexer;
+    Tokens *tokens = &parser->tokens;
     Array(int) factors = {0};
-    bool merged = lex_take(lexer, "(");
+    bool merged = tokens_take(tokens, "(");
     do {
-        Position at = lexer->token.at;
+        Position at = tokens->token->at;
         int factor = parse_factor(parser);
         if (factor < 0)
             return false;
@@ -178,8 +178,8 @@ static bool parse_dim(RuleParser *parser, Dims *dims)
             return false;
         }
         array_push(parser->arena, &factors, factor);
-    } while (merged && !lex_is(lexer, ")") && lexer->token.kind != TOKEN_END);
-    if (merged && !lex_expect(lexer, ")", "after the merged factors"))
+    } while (merged && !tokens_is(tokens, ")") && !tokens_end(tokens));
+    if (merged && !tokens_expect(tokens, ")", "after the merged factors"))
         return rule_fail(parser), false;
     array_push(parser->arena, dims, (RuleDim){factors.count, factors.at});
     return true;
@@ -204,14 +204,14 @@ static bool check_repeats(RuleParser *parser, const Dims *dims, const char *name
 /* The indices of an access, from the opening to the closing bracket. */
 bool rule_dims(RuleParser *parser, Access *access, Position at)
 {
-    Lexer *lexer = &parser->lexer;
+    Tokens *tokens = &parser->tokens;
     Dims dims = {0};
-    if (!lex_expect(lexer, "[", "before the indices"))
+    if (!tokens_expect(tokens, "[", "before the indices"))
         return rule_fail(parser), false;
-    while (!lex_is(lexer, "]"))
-        if ((dims.count && !lex_expect(lexer, ",", "between two indices")) || !parse_dim(parser, &dims))
+    while (!tokens_is(tokens, "]"))
+        if ((dims.count && !tokens_expect(tokens, ",", "between two indices")) || !parse_dim(parser, &dims))
             return rule_fail(parser), false;
-    lex_next(lexer);
+    tokens_next(tokens);
     access->dim_count = dims.count;
     access->dims = dims.at;
     return check_repeats(parser, &dims, access->name, at);
@@ -228,17 +228,11 @@ bool rule_dims_equal(const Access *a, const Access *b)
 }
 
 /* `[]` of a variadic operand: an empty pair of brackets that another pair follows. */
-static bool take_variadic(Lexer *lexer)
+static bool take_variadic(Tokens *tokens)
 {
-    const char *after = lexer->next + strspn(lexer->next, " \t");
-    if (!lex_is(lexer, "[") || *after != ']')
-        return false;
-    after++;
-    if (after[strspn(after, " \t")] != '[')
-        return false;
-    lex_next(lexer);
-    lex_next(lexer);
-    return true;
+    bool variadic = tokens_is(tokens, "[") && tokens_before(tokens, "]") && token_is(tokens->token + 2, "[");
+    tokens->token += variadic ? 2 : 0;
+    return variadic;
 }
 
 static bool check_param(RuleParser *parser, const Access *access, Position at)
@@ -276,16 +270,16 @@ static int known_operand(RuleParser *parser, int index, const Access *access, Po
 /* [?]NAME[[]][indices]: the index of the operand, or -1 after an error. */
 static int parse_operand(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
-    Access access = {.inplace = -1, .optional = lex_take(lexer, "?")};
-    Position at = lexer->token.at;
-    if (lexer->token.kind != TOKEN_NAME) {
-        RULE_ERROR(parser, at, "expected an operand such as x[i], not %s", lex_shown(lexer));
+    Tokens *tokens = &parser->tokens;
+    Access access = {.inplace = -1, .optional = tokens_take(tokens, "?")};
+    Position at = tokens->token->at;
+    if (tokens->token->kind != TOKEN_NAME) {
+        RULE_ERROR(parser, at, "expected an operand such as x[i], not %s", tokens_shown(tokens));
         return -1;
     }
-    access.name = lex_spelling(lexer);
-    lex_next(lexer);
-    access.variadic = take_variadic(lexer);
+    access.name = tokens->token->text;
+    tokens_next(tokens);
+    access.variadic = take_variadic(tokens);
     if (!check_param(parser, &access, at) || !rule_dims(parser, &access, at))
         return rule_fail(parser), -1;
     int index = rule_operand(parser, access.name);
@@ -298,22 +292,22 @@ static int parse_operand(RuleParser *parser)
 
 static bool parse_result(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
-    Position at = lexer->token.at;
+    Tokens *tokens = &parser->tokens;
+    Position at = tokens->token->at;
     Access access = {.inplace = -1};
-    if (lexer->token.kind != TOKEN_NAME) {
-        RULE_ERROR(parser, at, "expected a result such as y[i], not %s", lex_shown(lexer));
+    if (tokens->token->kind != TOKEN_NAME) {
+        RULE_ERROR(parser, at, "expected a result such as y[i], not %s", tokens_shown(tokens));
         return false;
     }
-    access.name = lex_spelling(lexer);
-    lex_next(lexer);
+    access.name = tokens->token->text;
+    tokens_next(tokens);
     if (find_param(parser, access.name) || rule_result(parser, access.name) >= 0) {
         RULE_ERROR(parser, at,
                    find_param(parser, access.name) ? "the result '%s' has the name of a parameter" : "two results are called '%s'",
                    access.name);
         return false;
     }
-    if (lex_is(lexer, "=") && parser->results.count == 0)
+    if (tokens_is(tokens, "=") && parser->results.count == 0)
         parser->kind = RULE_VIEW;
     else if (!rule_dims(parser, &access, at))
         return rule_fail(parser), false;
@@ -328,21 +322,21 @@ static bool parse_result(RuleParser *parser)
 
 /* ---- the right side ---- */
 
-const Expr *rule_body_primary(Lexer *lexer, void *context)
+const Expr *rule_body_primary(Tokens *tokens, void *context)
 {
     RuleParser *parser = context;
-    char *name = lex_spelling(lexer);
+    const char *name = tokens->token->text;
     int attr = rule_attr(parser, name, PARAM_INT, PARAM_FLOAT);
     if (!strcmp(name, "size"))
         return size_of_factor(parser, !parser->in_equations);
     if (attr >= 0) {
-        lex_next(lexer);
+        tokens_next(tokens);
         return expr_leaf(parser->arena, EXPR_ATTR, attr);
     }
     if (rule_is_value(parser, name))
         return rule_value_primary(parser);
-    Position at = lexer->token.at;
-    if (parser->in_equations && lexer->token.kind == TOKEN_NAME && rule_operand(parser, name) < 0) {
+    Position at = tokens->token->at;
+    if (parser->in_equations && tokens->token->kind == TOKEN_NAME && rule_operand(parser, name) < 0) {
         RULE_ERROR(parser, at, "'%s' is neither an operand nor the value of an equation before", name);
         return NULL;
     }
@@ -357,36 +351,36 @@ const Expr *rule_body_primary(Lexer *lexer, void *context)
 /* Whether the right side is NAME(...) of a kernel's rule: a name that math.h lacks, before a bracket. */
 static bool begins_call(const RuleParser *parser)
 {
-    const Lexer *lexer = &parser->lexer;
-    if (lexer->token.kind != TOKEN_NAME || lexer->next[strspn(lexer->next, " \t")] != '(')
+    const Tokens *tokens = &parser->tokens;
+    if (tokens->token->kind != TOKEN_NAME || !tokens_before(tokens, "("))
         return false;
-    char *name = lex_spelling(lexer);
+    const char *name = tokens->token->text;
     return !expr_function_arity(name) && strcmp(name, "size");
 }
 
 /* `= NUMBER` behind an operand that may be absent. */
 static bool parse_absent(RuleParser *parser, int operand)
 {
-    Lexer *lexer = &parser->lexer;
-    Position at = lexer->token.at;
-    if (!lex_take(lexer, "="))
+    Tokens *tokens = &parser->tokens;
+    Position at = tokens->token->at;
+    if (!tokens_take(tokens, "="))
         return true;
-    char *number = lex_spelling(lexer);
-    if (!parser->operands.at[operand].optional || lexer->token.kind != TOKEN_NUMBER) {
+    const char *number = tokens->token->text;
+    if (!parser->operands.at[operand].optional || tokens->token->kind != TOKEN_NUMBER) {
         RULE_ERROR(parser, at, "behind '=' stands the number that is meant where an operand with '?' is absent");
         return false;
     }
     parser->operands.at[operand].absent = expr_number(parser->arena, strtod(number, NULL), number);
-    lex_next(lexer);
+    tokens_next(tokens);
     return true;
 }
 
 /* One argument of a kernel's rule: an access, or the name of an argument that is no tensor. */
 static bool parse_argument(RuleParser *parser)
 {
-    const OpParam *param = find_param(parser, lex_spelling(&parser->lexer));
+    const OpParam *param = find_param(parser, parser->tokens.token->text);
     if (param && !param_is_tensor(param->kind)) {
-        lex_next(&parser->lexer);
+        tokens_next(&parser->tokens);
         return true;
     }
     int operand = parse_operand(parser);
@@ -395,14 +389,14 @@ static bool parse_argument(RuleParser *parser)
 
 static bool parse_view_argument(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
-    Access access = {.name = lex_spelling(lexer), .inplace = -1};
-    Position at = lexer->token.at;
-    if (lexer->token.kind != TOKEN_NAME) {
-        RULE_ERROR(parser, at, "expected the name of the tensor that is viewed, not %s", lex_shown(lexer));
+    Tokens *tokens = &parser->tokens;
+    Access access = {.name = tokens->token->text, .inplace = -1};
+    Position at = tokens->token->at;
+    if (tokens->token->kind != TOKEN_NAME) {
+        RULE_ERROR(parser, at, "expected the name of the tensor that is viewed, not %s", tokens_shown(tokens));
         return false;
     }
-    lex_next(lexer);
+    tokens_next(tokens);
     array_push(parser->arena, &parser->operands, access);
     array_push(parser->arena, &parser->operand_at, at);
     return check_param(parser, &access, at);
@@ -410,22 +404,22 @@ static bool parse_view_argument(RuleParser *parser)
 
 static bool parse_call(RuleParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
-    lex_next(lexer);
-    lex_next(lexer);
+    Tokens *tokens = &parser->tokens;
+    tokens_next(tokens);
+    tokens_next(tokens);
     if (parser->kind == RULE_VIEW)
-        return parse_view_argument(parser) && lex_expect(lexer, ")", "after the tensor");
+        return parse_view_argument(parser) && tokens_expect(tokens, ")", "after the tensor");
     parser->kind = RULE_CALL;
-    for (bool first = true; !lex_is(lexer, ")"); first = false)
-        if ((!first && !lex_expect(lexer, ",", "between two arguments")) || !parse_argument(parser))
+    for (bool first = true; !tokens_is(tokens, ")"); first = false)
+        if ((!first && !tokens_expect(tokens, ",", "between two arguments")) || !parse_argument(parser))
             return false;
-    return lex_expect(lexer, ")", "after the arguments");
+    return tokens_expect(tokens, ")", "after the arguments");
 }
 
 static bool parse_body(RuleParser *parser)
 {
     if (parser->kind == RULE_VIEW) {
-        RULE_ERROR(parser, parser->lexer.token.at, "expected NAME(tensor): a result without indices is a view of a tensor");
+        RULE_ERROR(parser, parser->tokens.token->at, "expected NAME(tensor): a result without indices is a view of a tensor");
         return false;
     }
     if (parser->results.count > 1) {
@@ -434,7 +428,7 @@ static bool parse_body(RuleParser *parser)
         return false;
     }
     parser->kind = RULE_BODY;
-    parser->body = expr_parse(&parser->lexer, rule_body_primary, parser);
+    parser->body = expr_parse(&parser->tokens, rule_body_primary, parser);
     for (int i = 0; parser->body && i < parser->forward.count; i++)
         resolve_size(parser, &parser->forward.at[i]);
     return parser->body && !parser->failed;
@@ -445,8 +439,8 @@ static bool parse_equation(RuleParser *parser)
     do {
         if (!parse_result(parser))
             return false;
-    } while (lex_take(&parser->lexer, ","));
-    if (!lex_expect(&parser->lexer, "=", "after the results"))
+    } while (tokens_take(&parser->tokens, ","));
+    if (!tokens_expect(&parser->tokens, "=", "after the results"))
         return false;
     return begins_call(parser) ? parse_call(parser) : parse_body(parser);
 }
@@ -457,7 +451,7 @@ static const Rule *finished(RuleParser *parser, const char *text)
 {
     Rule *rule = arena_new(parser->arena, Rule);
     *rule = (Rule){.kind = parser->kind,
-                   .text = rule_normalised(parser->arena, text),
+                   .text = text,
                    .factor_count = parser->factors.count,
                    .factors = parser->factors.at,
                    .result_count = parser->results.count,
@@ -483,17 +477,24 @@ static const Rule *finished(RuleParser *parser, const char *text)
     return rule;
 }
 
-const Rule *rule_parse(Arena *arena, Diag *diag, Position at, const char *text, const OpParam *params, int param_count)
+const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count)
 {
-    RuleParser parser = {
-        .arena = arena, .diag = diag, .params = params, .param_count = param_count, .kind = RULE_BODY, .shape_attr = -1, .size_sum_of = -1};
-    int before = diag_errors(diag);
-    lex_begin(&parser.lexer, arena, diag, at, text, false);
-    Position start = parser.lexer.token.at;
-    if (parse_equation(&parser))
+    const Token *first = tokens->token;
+    RuleParser parser = {.tokens = {.arena = tokens->arena, .diag = tokens->diag, .token = first, .end = "the end"},
+                         .arena = tokens->arena,
+                         .diag = tokens->diag,
+                         .params = params,
+                         .param_count = param_count,
+                         .kind = RULE_BODY,
+                         .shape_attr = -1,
+                         .size_sum_of = -1};
+    int before = diag_errors(tokens->diag);
+    bool good = parse_equation(&parser);
+    if (good)
         rule_clauses(&parser);
-    if (parser.failed || diag_errors(diag) > before)
+    tokens->token = parser.tokens.token;
+    if (!good || parser.failed || diag_errors(tokens->diag) > before)
         return NULL;
-    rule_check(&parser, start);
-    return parser.failed ? NULL : finished(&parser, text);
+    rule_check(&parser, first->at);
+    return parser.failed ? NULL : finished(&parser, token_line(tokens->arena, first, tokens->token));
 }

@@ -14,7 +14,7 @@ typedef struct ForwardSize {
 } ForwardSize;
 
 typedef struct RuleParser {
-    Lexer lexer;
+    Tokens tokens;
     Arena *arena;
     Diag *diag;
     const OpParam *params; // NULL: operands are made up as they come (rule_inserted)
@@ -61,7 +61,7 @@ void rule_unknown(RuleParser *parser, Position at, const char *what, const char 
 void rule_unknown_factor(RuleParser *parser, Position at, const char *name);
 
 /* size(f) or an argument in an expression over integers: an ExprPrimary, `context` is the parser. */
-const Expr *rule_integer_primary(Lexer *lexer, void *context);
+const Expr *rule_integer_primary(Tokens *tokens, void *context);
 
 /* The indices of an access, from the opening to the closing bracket; false after an error. */
 bool rule_dims(RuleParser *parser, Access *access, Position at);
@@ -70,7 +70,7 @@ bool rule_dims(RuleParser *parser, Access *access, Position at);
 bool rule_dims_equal(const Access *a, const Access *b);
 
 /* An ExprPrimary of bodies: accesses, arguments, size(f). `context` is the parser. */
-const Expr *rule_body_primary(Lexer *lexer, void *context);
+const Expr *rule_body_primary(Tokens *tokens, void *context);
 
 /* Whether a name in an equation is a value that equations give; and its access as an expression, NULL after an error. */
 bool rule_is_value(const RuleParser *parser, const char *name);
@@ -84,9 +84,6 @@ void rule_check_equations(RuleParser *parser, Position start);
 
 /* The clauses up to the end of the text. */
 void rule_clauses(RuleParser *parser);
-
-/* The text with comments and continuations left out and each run of blanks as one. */
-const char *rule_normalised(Arena *arena, const char *text);
 
 /* Reports what does not fit together; sets which factors are contracted. `start` is where the rule begins. */
 void rule_check(RuleParser *parser, Position start);

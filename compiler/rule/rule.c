@@ -50,7 +50,8 @@ bool access_has(const Access *access, int factor)
 const OpDef *rule_inserted(Arena *arena, const char *name, const char *text)
 {
     Diag *diag = diag_create(arena, stderr);
-    const Rule *rule = rule_parse(arena, diag, (Position){0}, text, NULL, 0);
+    Tokens tokens = tokens_of(arena, diag, (Position){0}, text);
+    const Rule *rule = rule_parse(&tokens, NULL, 0);
     if (!rule)
         BUG("the inserted rule does not parse: %s", text);
     OpParam *params = arena_array(arena, OpParam, rule->operand_count);
@@ -162,18 +163,4 @@ void rule_linear(const Rule *rule, int *group)
                 group[k] = groups;
         taken |= set;
     }
-}
-
-const char *rule_normalised(Arena *arena, const char *text)
-{
-    Lexer lexer;
-    Text out = {.arena = arena};
-    lex_begin(&lexer, arena, NULL, (Position){0}, text, false);
-    for (const char *end = NULL; lexer.token.kind != TOKEN_END; lex_next(&lexer)) {
-        if (end && lexer.token.start > end)
-            text_string(&out, " ");
-        text_append(&out, lexer.token.start, (size_t)lexer.token.length);
-        end = lexer.token.start + lexer.token.length;
-    }
-    return text_bytes(&out);
 }

@@ -45,12 +45,8 @@
 #ifndef RULE_RULE_H
 #define RULE_RULE_H
 
-#include "support/array.h"
-#include "support/diag.h"
 #include "support/text.h"
-
-#include <stdbool.h>
-#include <stdint.h>
+#include "syntax/tokens.h"
 
 typedef enum DType { DTYPE_F32, DTYPE_BF16, DTYPE_F64, DTYPE_I32, DTYPE_I64, DTYPE_COUNT } DType;
 
@@ -189,8 +185,8 @@ typedef struct OpDef {
     const Rule *rule;
 } OpDef;
 
-/* Reads a rule with its clauses. `text` begins at `at`. The parameters resolve names. NULL after errors were reported. */
-const Rule *rule_parse(Arena *arena, Diag *diag, Position at, const char *text, const OpParam *params, int param_count);
+/* Reads a rule with its clauses, up to the end of the line. The parameters resolve names. NULL after errors were reported. */
+const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count);
 
 /* The operator `name` with a rule that the compiler itself inserts; parameters are made up from the text: every operand a tensor, and no attributes. */
 const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);

@@ -5,111 +5,44 @@
 
 enum { MOST_DEPTH = 100 };
 
-/* ---- tokens ---- */
-
-bool strategy_reads(const StrategyParser *parser, const char *text)
-{
-    return parser->token->kind <= TOKEN_PUNCT && !strcmp(parser->token->text, text);
-}
-
-bool strategy_line_end(const StrategyParser *parser) { return parser->token->kind >= TOKEN_LINE; }
-
-void strategy_next(StrategyParser *parser)
-{
-    if (!strategy_line_end(parser))
-        parser->token++;
-}
-
-bool strategy_accept(StrategyParser *parser, const char *text)
-{
-    bool found = strategy_reads(parser, text);
-    if (found)
-        strategy_next(parser);
-    return found;
-}
-
-/* The current token as messages show it. */
-static const char *found(const StrategyParser *parser)
-{
-    return strategy_line_end(parser) ? "the end of the line" : arena_format(parser->arena, "\"%s\"", parser->token->text);
-}
-
-/* Reports that the current token is not what was expected; quiet where the lexer has complained already. False. */
-bool strategy_unexpected(StrategyParser *parser, const char *expected)
-{
-    if (parser->token->kind != TOKEN_BAD)
-        diag_error(parser->diag, parser->token->at, "expected %s, found %s", expected, found(parser));
-    return false;
-}
-
-bool strategy_expect(StrategyParser *parser, const char *text)
-{
-    return strategy_accept(parser, text) || strategy_unexpected(parser, arena_format(parser->arena, "\"%s\"", text));
-}
-
-/* A name, or NULL after an error. */
-const char *strategy_name(StrategyParser *parser, const char *expected)
-{
-    if (parser->token->kind != TOKEN_NAME) {
-        strategy_unexpected(parser, expected);
-        return NULL;
-    }
-    const char *name = parser->token->text;
-    strategy_next(parser);
-    return name;
-}
-
-/* "did you mean": a note when one of the words is close to what stands at `at`. */
-void strategy_suggest(StrategyParser *parser, Position at, const char *word, const char *const *words, int count)
-{
-    const char *closest = diag_closest(word, words, count);
-    if (closest)
-        diag_note(parser->diag, at, "did you mean \"%s\"?", closest);
-}
-
-/* ---- integer expressions ---- */
-
 /* The value of a number token as C reads it. */
 static bool parse_number(StrategyParser *parser, int64_t *value)
 {
     char *end;
-    unsigned long long number = strtoull(parser->token->text, &end, 0);
+    unsigned long long number = strtoull(parser->tokens->token->text, &end, 0);
     if (end[strspn(end, "uUlL")] || number > INT64_MAX) {
-        diag_error(parser->diag, parser->token->at, "\"%s\" is not an integer", parser->token->text);
-        return false;
+        return tokens_error(parser->tokens, "\"%s\" is not an integer", parser->tokens->token->text);
     }
     *value = (int64_t)number;
-    strategy_next(parser);
+    tokens_next(parser->tokens);
     return true;
 }
 
 static bool parse_constant(StrategyParser *parser, int64_t *value)
 {
     const StrategyNames *names = parser->names;
-    if (!names || !names->value || !names->value(names->state, parser->token->text, value)) {
-        diag_error(parser->diag, parser->token->at, "\"%s\" is no integer constant of the model", parser->token->text);
-        return false;
+    if (!names || !names->value || !names->value(names->state, parser->tokens->token->text, value)) {
+        return tokens_error(parser->tokens, "\"%s\" is no integer constant of the model", parser->tokens->token->text);
     }
-    strategy_next(parser);
+    tokens_next(parser->tokens);
     return true;
 }
 
 /* A number, a name, or an expression in parentheses; `expected` says what it stands for. */
 bool strategy_primary(StrategyParser *parser, const char *expected, int64_t *value)
 {
-    if (parser->token->kind == TOKEN_NUMBER)
+    if (parser->tokens->token->kind == TOKEN_NUMBER)
         return parse_number(parser, value);
-    if (parser->token->kind == TOKEN_NAME)
+    if (parser->tokens->token->kind == TOKEN_NAME)
         return parse_constant(parser, value);
-    if (!strategy_reads(parser, "("))
-        return strategy_unexpected(parser, expected);
+    if (!tokens_is(parser->tokens, "("))
+        return tokens_unexpected(parser->tokens, expected);
     if (parser->depth >= MOST_DEPTH) {
-        diag_error(parser->diag, parser->token->at, "this expression has more than %d nested parentheses", MOST_DEPTH);
-        return false;
+        return tokens_error(parser->tokens, "this expression has more than %d nested parentheses", MOST_DEPTH);
     }
-    strategy_next(parser);
+    tokens_next(parser->tokens);
     parser->depth++;
-    bool good = strategy_integer(parser, value) && strategy_expect(parser, ")");
+    bool good = strategy_integer(parser, value) && tokens_expect(parser->tokens, ")", NULL);
     parser->depth--;
     return good;
 }
@@ -117,9 +50,9 @@ bool strategy_primary(StrategyParser *parser, const char *expected, int64_t *val
 static bool parse_unary(StrategyParser *parser, int64_t *value)
 {
     bool negative = false;
-    while (strategy_reads(parser, "-") || strategy_reads(parser, "+")) {
-        negative ^= strategy_reads(parser, "-");
-        strategy_next(parser);
+    while (tokens_is(parser->tokens, "-") || tokens_is(parser->tokens, "+")) {
+        negative ^= tokens_is(parser->tokens, "-");
+        tokens_next(parser->tokens);
     }
     if (!strategy_primary(parser, "an integer", value))
         return false;
@@ -146,10 +79,10 @@ static bool compute(const char *operator, int64_t a, int64_t b, int64_t *value)
 /* How tightly the binary operator at the current token binds; 0: there is none. */
 static int precedence(const StrategyParser *parser)
 {
-    return strategy_reads(parser, "*") || strategy_reads(parser, "/") || strategy_reads(parser, "%") ? 3
-           : strategy_reads(parser, "+") || strategy_reads(parser, "-")                              ? 2
-           : strategy_reads(parser, "<<") || strategy_reads(parser, ">>")                            ? 1
-                                                                                                     : 0;
+    return tokens_is(parser->tokens, "*") || tokens_is(parser->tokens, "/") || tokens_is(parser->tokens, "%") ? 3
+           : tokens_is(parser->tokens, "+") || tokens_is(parser->tokens, "-")                                 ? 2
+           : tokens_is(parser->tokens, "<<") || tokens_is(parser->tokens, ">>")                               ? 1
+                                                                                                              : 0;
 }
 
 static bool parse_binary(StrategyParser *parser, int level, int64_t *value)
@@ -157,13 +90,13 @@ static bool parse_binary(StrategyParser *parser, int level, int64_t *value)
     if (!parse_unary(parser, value))
         return false;
     for (int binds; (binds = precedence(parser)) >= level;) {
-        Token operator= * parser->token;
+        Token operator= * parser->tokens->token;
         int64_t right;
-        strategy_next(parser);
+        tokens_next(parser->tokens);
         if (!parse_binary(parser, binds + 1, &right))
             return false;
         if (!compute(operator.text, *value, right, value)) {
-            diag_error(parser->diag, operator.at, "this \"%s\" has no value that fits 64 bits", operator.text);
+            diag_error(parser->tokens->diag, operator.at, "this \"%s\" has no value that fits 64 bits", operator.text);
             return false;
         }
     }
@@ -175,11 +108,11 @@ bool strategy_integer(StrategyParser *parser, int64_t *value) { return parse_bin
 /* An expression between `least` and `most`; `what` names it in messages. */
 bool strategy_bounded(StrategyParser *parser, const char *what, int64_t least, int64_t most, int64_t *value)
 {
-    Position at = parser->token->at;
+    Position at = parser->tokens->token->at;
     if (!strategy_integer(parser, value))
         return false;
     if (*value < least || *value > most) {
-        diag_error(parser->diag, at, "%s is %lld, but must be from %lld to %lld", what, (long long)*value, (long long)least,
+        diag_error(parser->tokens->diag, at, "%s is %lld, but must be from %lld to %lld", what, (long long)*value, (long long)least,
                    (long long)most);
         return false;
     }
@@ -189,27 +122,28 @@ bool strategy_bounded(StrategyParser *parser, const char *what, int64_t least, i
 /* ( item { , item } ) */
 bool strategy_list(StrategyParser *parser, bool item(StrategyParser *parser, void *to), void *to)
 {
-    if (!strategy_expect(parser, "("))
+    if (!tokens_expect(parser->tokens, "(", NULL))
         return false;
     do
         if (!item(parser, to))
             return false;
-    while (strategy_accept(parser, ","));
-    return strategy_accept(parser, ")") || strategy_unexpected(parser, "\",\" or \")\"");
+    while (tokens_take(parser->tokens, ","));
+    return tokens_take(parser->tokens, ")") || tokens_unexpected(parser->tokens, "\",\" or \")\"");
 }
 
 /* a or a-b: an inclusive range. */
 bool strategy_range(StrategyParser *parser, const char *what, int64_t *first, int64_t *last)
 {
-    Position at = parser->token->at;
+    Position at = parser->tokens->token->at;
     if (!strategy_primary(parser, what, first))
         return false;
     *last = *first;
-    if (strategy_accept(parser, "-") && !strategy_primary(parser, what, last))
+    if (tokens_take(parser->tokens, "-") && !strategy_primary(parser, what, last))
         return false;
     if (*first < 0)
-        diag_error(parser->diag, at, "%s cannot be negative", what);
+        diag_error(parser->tokens->diag, at, "%s cannot be negative", what);
     else if (*last < *first)
-        diag_error(parser->diag, at, "the range %lld-%lld is empty: its end is below its start", (long long)*first, (long long)*last);
+        diag_error(parser->tokens->diag, at, "the range %lld-%lld is empty: its end is below its start", (long long)*first,
+                   (long long)*last);
     return *first >= 0 && *last >= *first;
 }

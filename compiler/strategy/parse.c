@@ -15,22 +15,22 @@ static bool parse_device_item(StrategyParser *parser, void *to)
 {
     DeviceList *list = to;
     int64_t first, last;
-    Position at = parser->token->at;
-    if (parser->token->kind == TOKEN_NAME && !strcmp(parser->token[1].text, ":")) {
-        diag_error(parser->diag, at, "\"%s:\" names a class of devices, but cluster files are not read by this version",
-                   parser->token->text);
-        diag_note(parser->diag, at, "list the devices by number alone");
+    Position at = parser->tokens->token->at;
+    if (parser->tokens->token->kind == TOKEN_NAME && tokens_before(parser->tokens, ":")) {
+        diag_error(parser->tokens->diag, at, "\"%s:\" names a class of devices, but cluster files are not read by this version",
+                   parser->tokens->token->text);
+        diag_note(parser->tokens->diag, at, "list the devices by number alone");
         return false;
     }
     if (!strategy_range(parser, "a device number", &first, &last))
         return false;
     if (last > MOST_DEVICE) {
-        diag_error(parser->diag, at, "device %lld: device numbers go up to %d", (long long)last, MOST_DEVICE);
+        diag_error(parser->tokens->diag, at, "device %lld: device numbers go up to %d", (long long)last, MOST_DEVICE);
         return false;
     }
     for (int64_t device = first; device <= last; device++) {
-        array_push(parser->arena, &list->device, (int)device);
-        array_push(parser->arena, &list->at, at);
+        array_push(parser->tokens->arena, &list->device, (int)device);
+        array_push(parser->tokens->arena, &list->at, at);
     }
     return true;
 }
@@ -38,16 +38,16 @@ static bool parse_device_item(StrategyParser *parser, void *to)
 static bool parse_weights(StrategyParser *parser, MeshAxis *axis)
 {
     Array(int64_t) weights = {0};
-    Position by = parser->token->at;
+    Position by = parser->tokens->token->at;
     do {
         int64_t weight;
-        strategy_next(parser);
+        tokens_next(parser->tokens);
         if (!strategy_primary(parser, "a weight", &weight))
             return false;
-        array_push(parser->arena, &weights, weight);
-    } while (strategy_reads(parser, ":"));
+        array_push(parser->tokens->arena, &weights, weight);
+    } while (tokens_is(parser->tokens, ":"));
     if (weights.count != axis->count) {
-        diag_error(parser->diag, by, "the axis \"%s\" has %d pieces, but %d weights", axis->name, axis->count, weights.count);
+        diag_error(parser->tokens->diag, by, "the axis \"%s\" has %d pieces, but %d weights", axis->name, axis->count, weights.count);
         return false;
     }
     axis->weights = weights.at;
@@ -57,15 +57,15 @@ static bool parse_weights(StrategyParser *parser, MeshAxis *axis)
 static bool parse_mesh_item(StrategyParser *parser, void *to)
 {
     Stage *stage = to;
-    MeshAxis axis = {.at = parser->token->at};
+    MeshAxis axis = {.at = parser->tokens->token->at};
     int64_t count;
-    if (!(axis.name = strategy_name(parser, "the name of a mesh axis")) || !strategy_expect(parser, ":") ||
+    if (!(axis.name = tokens_name(parser->tokens, "the name of a mesh axis")) || !tokens_expect(parser->tokens, ":", NULL) ||
         !strategy_bounded(parser, "the number of pieces", 1, MOST_DEVICE + 1, &count))
         return false;
     axis.count = (int)count;
-    if (strategy_reads(parser, "by") && !parse_weights(parser, &axis))
+    if (tokens_is(parser->tokens, "by") && !parse_weights(parser, &axis))
         return false;
-    array_push(parser->arena, &stage->mesh, axis);
+    array_push(parser->tokens->arena, &stage->mesh, axis);
     return true;
 }
 
@@ -74,23 +74,23 @@ static bool at_plain_name(StrategyParser *parser)
 {
     const StrategyNames *names = parser->names;
     int64_t value;
-    return parser->token->kind == TOKEN_NAME && strcmp(parser->token[1].text, "-") &&
-           !(names && names->value && names->value(names->state, parser->token->text, &value));
+    return parser->tokens->token->kind == TOKEN_NAME && !tokens_before(parser->tokens, "-") &&
+           !(names && names->value && names->value(names->state, parser->tokens->token->text, &value));
 }
 
 static bool parse_layer_item(StrategyParser *parser, void *to)
 {
     Stage *stage = to;
-    LayerRange range = {.at = parser->token->at};
-    if (parser->token->kind == TOKEN_NAME && !strcmp(parser->token[1].text, ":")) {
-        range.tower = strategy_name(parser, "a tower");
-        strategy_next(parser);
+    LayerRange range = {.at = parser->tokens->token->at};
+    if (parser->tokens->token->kind == TOKEN_NAME && tokens_before(parser->tokens, ":")) {
+        range.tower = tokens_name(parser->tokens, "a tower");
+        tokens_next(parser->tokens);
     }
     if (at_plain_name(parser))
-        range.name = strategy_name(parser, "a layer");
+        range.name = tokens_name(parser->tokens, "a layer");
     else if (!strategy_range(parser, "a layer", &range.first, &range.last))
         return false;
-    array_push(parser->arena, &stage->layers, range);
+    array_push(parser->tokens->arena, &stage->layers, range);
     return true;
 }
 
@@ -100,15 +100,15 @@ static bool parse_devices(StrategyParser *parser, Stage *stage)
     if (!strategy_list(parser, parse_device_item, &list))
         return false;
     for (int i = 0; i < list.device.count; i++) {
-        array_push(parser->arena, &stage->devices, list.device.at[i]);
-        array_push(parser->arena, &stage->device_at, list.at.at[i]);
+        array_push(parser->tokens->arena, &stage->devices, list.device.at[i]);
+        array_push(parser->tokens->arena, &stage->device_at, list.at.at[i]);
     }
     return true;
 }
 
 static bool parse_mesh(StrategyParser *parser, Stage *stage)
 {
-    stage->mesh_at = parser->token[-1].at;
+    stage->mesh_at = parser->tokens->token[-1].at;
     return strategy_list(parser, parse_mesh_item, stage);
 }
 
@@ -117,17 +117,17 @@ static bool parse_layers(StrategyParser *parser, Stage *stage) { return strategy
 static bool parse_recompute(StrategyParser *parser, Stage *stage)
 {
     static const char *const words[] = {"full", "selective"};
-    if (!strategy_expect(parser, "("))
+    if (!tokens_expect(parser->tokens, "(", NULL))
         return false;
-    Token word = *parser->token;
-    if (!strategy_reads(parser, "full") && !strategy_reads(parser, "selective")) {
-        strategy_unexpected(parser, "\"full\" or \"selective\"");
-        strategy_suggest(parser, word.at, word.text, words, 2);
+    Token word = *parser->tokens->token;
+    if (!tokens_is(parser->tokens, "full") && !tokens_is(parser->tokens, "selective")) {
+        tokens_unexpected(parser->tokens, "\"full\" or \"selective\"");
+        tokens_suggest(parser->tokens, word.at, word.text, words, 2);
         return false;
     }
     stage->recompute = word.text;
-    strategy_next(parser);
-    return strategy_expect(parser, ")");
+    tokens_next(parser->tokens);
+    return tokens_expect(parser->tokens, ")", NULL);
 }
 
 static const struct StageClause {
@@ -139,17 +139,16 @@ enum { STAGE_CLAUSES = sizeof stage_clauses / sizeof *stage_clauses };
 /* Reports a word that is no clause of the statement. False. */
 static bool unknown_clause(StrategyParser *parser, const char *statement, const char *const *words, int count)
 {
-    if (parser->token->kind != TOKEN_NAME)
-        return strategy_unexpected(parser, arena_format(parser->arena, "a clause of \"%s\"", statement));
-    diag_error(parser->diag, parser->token->at, "\"%s\" is no clause of \"%s\"", parser->token->text, statement);
-    strategy_suggest(parser, parser->token->at, parser->token->text, words, count);
+    if (parser->tokens->token->kind != TOKEN_NAME)
+        return tokens_unexpected(parser->tokens, arena_format(parser->tokens->arena, "a clause of \"%s\"", statement));
+    tokens_error(parser->tokens, "\"%s\" is no clause of \"%s\"", parser->tokens->token->text, statement);
+    tokens_suggest(parser->tokens, parser->tokens->token->at, parser->tokens->token->text, words, count);
     return false;
 }
 
 static bool repeated_clause(StrategyParser *parser)
 {
-    diag_error(parser->diag, parser->token->at, "the clause \"%s\" stands here a second time", parser->token->text);
-    return false;
+    return tokens_error(parser->tokens, "the clause \"%s\" stands here a second time", parser->tokens->token->text);
 }
 
 static bool parse_stage_clause(StrategyParser *parser, Stage *stage, bool *seen)
@@ -157,12 +156,12 @@ static bool parse_stage_clause(StrategyParser *parser, Stage *stage, bool *seen)
     const char *words[STAGE_CLAUSES];
     for (int i = 0; i < STAGE_CLAUSES; i++) {
         words[i] = stage_clauses[i].word;
-        if (!strategy_reads(parser, words[i]))
+        if (!tokens_is(parser->tokens, words[i]))
             continue;
         if (seen[i])
             return repeated_clause(parser);
         seen[i] = true;
-        strategy_next(parser);
+        tokens_next(parser->tokens);
         return stage_clauses[i].parse(parser, stage);
     }
     return unknown_clause(parser, "stage", words, STAGE_CLAUSES);
@@ -174,20 +173,20 @@ static bool parse_stage(StrategyParser *parser, Position at)
     Stage stage = {.at = at};
     bool seen[STAGE_CLAUSES] = {false};
     if (!strategy->pipelines.count) {
-        array_push(parser->arena, &strategy->pipelines, ((Pipeline){.microbatches = 1, .at = at}));
+        array_push(parser->tokens->arena, &strategy->pipelines, ((Pipeline){.microbatches = 1, .at = at}));
         parser->implied = true;
     }
-    while (!strategy_line_end(parser))
+    while (!tokens_end(parser->tokens))
         if (!parse_stage_clause(parser, &stage, seen))
             return false;
     if (!seen[0]) {
-        diag_error(parser->diag, at, "this stage names no devices");
-        diag_note(parser->diag, at, "write them as in: stage devices(0-3)");
+        diag_error(parser->tokens->diag, at, "this stage names no devices");
+        diag_note(parser->tokens->diag, at, "write them as in: stage devices(0-3)");
         return false;
     }
     if (!seen[1])
         stage.mesh_at = at;
-    array_push(parser->arena, &strategy->pipelines.at[strategy->pipelines.count - 1].stages, stage);
+    array_push(parser->tokens->arena, &strategy->pipelines.at[strategy->pipelines.count - 1].stages, stage);
     return true;
 }
 
@@ -198,26 +197,26 @@ static bool parse_pipeline(StrategyParser *parser, Position at)
     static const char *const words[] = {"microbatches", "rows"};
     Pipeline pipeline = {.microbatches = 1, .at = at};
     bool seen[2] = {false};
-    while (!strategy_line_end(parser)) {
-        int which = strategy_reads(parser, words[0]) ? 0 : strategy_reads(parser, words[1]) ? 1 : -1;
+    while (!tokens_end(parser->tokens)) {
+        int which = tokens_is(parser->tokens, words[0]) ? 0 : tokens_is(parser->tokens, words[1]) ? 1 : -1;
         if (which < 0)
             return unknown_clause(parser, "pipeline", words, 2);
         if (seen[which])
             return repeated_clause(parser);
         seen[which] = true;
-        strategy_next(parser);
-        if (!strategy_expect(parser, "(") ||
+        tokens_next(parser->tokens);
+        if (!tokens_expect(parser->tokens, "(", NULL) ||
             !strategy_bounded(parser, which ? "the number of rows" : "the number of micro-batches", 1, INT32_MAX,
                               which ? &pipeline.rows : &pipeline.microbatches) ||
-            !strategy_expect(parser, ")"))
+            !tokens_expect(parser->tokens, ")", NULL))
             return false;
     }
     if (parser->implied) {
-        diag_error(parser->diag, at, "a stage stands before this pipeline and belongs to none");
-        diag_note(parser->diag, parser->open->pipelines.at[0].at, "write a \"pipeline\" before this stage");
+        diag_error(parser->tokens->diag, at, "a stage stands before this pipeline and belongs to none");
+        diag_note(parser->tokens->diag, parser->open->pipelines.at[0].at, "write a \"pipeline\" before this stage");
         return false;
     }
-    array_push(parser->arena, &parser->open->pipelines, pipeline);
+    array_push(parser->tokens->arena, &parser->open->pipelines, pipeline);
     return true;
 }
 
@@ -228,18 +227,18 @@ typedef Array(Position) AxisPlaces;
 static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *places)
 {
     do {
-        Position at = parser->token->at;
-        const char *axis = strategy_name(parser, "the name of a mesh axis");
+        Position at = parser->tokens->token->at;
+        const char *axis = tokens_name(parser->tokens, "the name of a mesh axis");
         if (!axis)
             return false;
         for (int i = 0; i < axes->count; i++)
             if (!strcmp(axes->at[i], axis)) {
-                diag_error(parser->diag, at, "the axis \"%s\" stands here a second time", axis);
+                diag_error(parser->tokens->diag, at, "the axis \"%s\" stands here a second time", axis);
                 return false;
             }
-        array_push(parser->arena, axes, axis);
-        array_push(parser->arena, places, at);
-    } while (strategy_accept(parser, "*"));
+        array_push(parser->tokens->arena, axes, axis);
+        array_push(parser->tokens->arena, places, at);
+    } while (tokens_take(parser->tokens, "*"));
     return true;
 }
 
@@ -247,17 +246,17 @@ static bool parse_split(StrategyParser *parser, Position at)
 {
     (void)at;
     do {
-        SplitRule rule = {.at = parser->token->at};
+        SplitRule rule = {.at = parser->tokens->token->at};
         AxisNames axes = {0};
         AxisPlaces places = {0};
-        if (!(rule.dim = strategy_name(parser, "the name of a dimension")) || !strategy_expect(parser, ":") ||
+        if (!(rule.dim = tokens_name(parser->tokens, "the name of a dimension")) || !tokens_expect(parser->tokens, ":", NULL) ||
             !parse_axes(parser, &axes, &places))
             return false;
         rule.axes = axes.at;
         rule.axis_at = places.at;
         rule.axis_count = axes.count;
-        array_push(parser->arena, &parser->open->splits, rule);
-    } while (!strategy_line_end(parser));
+        array_push(parser->tokens->arena, &parser->open->splits, rule);
+    } while (!tokens_end(parser->tokens));
     return true;
 }
 
@@ -266,8 +265,8 @@ static bool first_time(StrategyParser *parser, Position at, const char *statemen
 {
     if (!before.line)
         return true;
-    diag_error(parser->diag, at, "the statement \"%s\" stands here a second time", statement);
-    diag_note(parser->diag, before, "the first one is here");
+    diag_error(parser->tokens->diag, at, "the statement \"%s\" stands here a second time", statement);
+    diag_note(parser->tokens->diag, before, "the first one is here");
     return false;
 }
 
@@ -279,13 +278,13 @@ static bool parse_zero(StrategyParser *parser, Position at)
     int64_t level;
     if (!first_time(parser, at, "zero", strategy->zero_at) || !strategy_bounded(parser, "the level of ZeRO", 0, 3, &level))
         return false;
-    if (strategy_accept(parser, "over") && !parse_axes(parser, &axes, &places))
+    if (tokens_take(parser->tokens, "over") && !parse_axes(parser, &axes, &places))
         return false;
     strategy->zero = (int)level;
     strategy->zero_at = at;
     for (int i = 0; i < axes.count; i++) {
-        array_push(parser->arena, &strategy->zero_axes, axes.at[i]);
-        array_push(parser->arena, &strategy->zero_axis_at, places.at[i]);
+        array_push(parser->tokens->arena, &strategy->zero_axes, axes.at[i]);
+        array_push(parser->tokens->arena, &strategy->zero_axis_at, places.at[i]);
     }
     return true;
 }
@@ -296,13 +295,13 @@ static bool parse_schedule(StrategyParser *parser, Position at)
     if (!first_time(parser, at, "schedule", parser->open->schedule_at))
         return false;
     for (int i = 0; i < 3; i++)
-        if (strategy_accept(parser, words[i])) {
+        if (tokens_take(parser->tokens, words[i])) {
             parser->open->schedule = words[i];
             parser->open->schedule_at = at;
             return true;
         }
-    strategy_unexpected(parser, "gpipe, 1f1b or interleaved");
-    strategy_suggest(parser, parser->token->at, parser->token->text, words, 3);
+    tokens_unexpected(parser->tokens, "gpipe, 1f1b or interleaved");
+    tokens_suggest(parser->tokens, parser->tokens->token->at, parser->tokens->token->text, words, 3);
     return false;
 }
 
@@ -310,14 +309,14 @@ static bool parse_idle(StrategyParser *parser, Position at)
 {
     (void)at;
     DeviceList list = {0};
-    if (!strategy_reads(parser, "devices"))
-        return strategy_unexpected(parser, "\"devices\"");
-    strategy_next(parser);
+    if (!tokens_is(parser->tokens, "devices"))
+        return tokens_unexpected(parser->tokens, "\"devices\"");
+    tokens_next(parser->tokens);
     if (!strategy_list(parser, parse_device_item, &list))
         return false;
     for (int i = 0; i < list.device.count; i++) {
-        array_push(parser->arena, &parser->open->idle, list.device.at[i]);
-        array_push(parser->arena, &parser->open->idle_at, list.at.at[i]);
+        array_push(parser->tokens->arena, &parser->open->idle, list.device.at[i]);
+        array_push(parser->tokens->arena, &parser->open->idle_at, list.at.at[i]);
     }
     return true;
 }
@@ -327,34 +326,34 @@ static bool parse_idle(StrategyParser *parser, Position at)
 static bool parse_shape_value(StrategyParser *parser, void *to)
 {
     Strategy *strategy = to;
-    ShapeValue shape = {.at = parser->token->at};
-    if (!(shape.name = strategy_name(parser, "the name of a shape variable")) || !strategy_expect(parser, "=") ||
+    ShapeValue shape = {.at = parser->tokens->token->at};
+    if (!(shape.name = tokens_name(parser->tokens, "the name of a shape variable")) || !tokens_expect(parser->tokens, "=", NULL) ||
         !strategy_integer(parser, &shape.value))
         return false;
     for (int i = 0; i < strategy->shapes.count; i++)
         if (!strcmp(strategy->shapes.at[i].name, shape.name)) {
-            diag_error(parser->diag, shape.at, "\"%s\" is given a second value", shape.name);
-            diag_note(parser->diag, strategy->shapes.at[i].at, "the first one is here");
+            diag_error(parser->tokens->diag, shape.at, "\"%s\" is given a second value", shape.name);
+            diag_note(parser->tokens->diag, strategy->shapes.at[i].at, "the first one is here");
             return false;
         }
-    array_push(parser->arena, &strategy->shapes, shape);
+    array_push(parser->tokens->arena, &strategy->shapes, shape);
     return true;
 }
 
 static void open_strategy(StrategyParser *parser, const char *name, Position at, bool framed)
 {
-    parser->open = arena_new(parser->arena, Strategy);
+    parser->open = arena_new(parser->tokens->arena, Strategy);
     parser->open->name = name;
     parser->open->at = at;
     parser->framed = framed;
     parser->implied = false;
-    parser->errors = diag_errors(parser->diag);
+    parser->errors = diag_errors(parser->tokens->diag);
     for (int i = 0; i < parser->list->count; i++)
         if (!strcmp(parser->list->at[i]->name, name)) {
-            diag_error(parser->diag, at, "there is a strategy \"%s\" already", name);
-            diag_note(parser->diag, parser->list->at[i]->at, "it is here");
+            diag_error(parser->tokens->diag, at, "there is a strategy \"%s\" already", name);
+            diag_note(parser->tokens->diag, parser->list->at[i]->at, "it is here");
         }
-    array_push(parser->arena, parser->list, parser->open);
+    array_push(parser->tokens->arena, parser->list, parser->open);
 }
 
 /* Gives what may be left out its meaning, and checks the whole, unless parts could not be read. */
@@ -362,17 +361,17 @@ static void close_strategy(StrategyParser *parser)
 {
     Strategy *strategy = parser->open;
     parser->open = NULL;
-    if (!strategy || diag_errors(parser->diag) > parser->errors)
+    if (!strategy || diag_errors(parser->tokens->diag) > parser->errors)
         return;
     if (!strategy->pipelines.count) {
         Stage stage = {.at = strategy->at, .mesh_at = strategy->at};
         Pipeline pipeline = {.microbatches = 1, .at = strategy->at};
-        array_push(parser->arena, &stage.devices, 0);
-        array_push(parser->arena, &stage.device_at, strategy->at);
-        array_push(parser->arena, &pipeline.stages, stage);
-        array_push(parser->arena, &strategy->pipelines, pipeline);
+        array_push(parser->tokens->arena, &stage.devices, 0);
+        array_push(parser->tokens->arena, &stage.device_at, strategy->at);
+        array_push(parser->tokens->arena, &pipeline.stages, stage);
+        array_push(parser->tokens->arena, &strategy->pipelines, pipeline);
     }
-    strategy_check(parser->diag, strategy, parser->names);
+    strategy_check(parser->tokens->diag, strategy, parser->names);
 }
 
 /* Reports that the open strategy has no end, where it has none; once, since the end of the next may be the one that is missing. Returns
@@ -381,7 +380,7 @@ static bool unclosed(StrategyParser *parser)
 {
     bool open = parser->open && parser->framed, first = open && !parser->refused;
     if (first)
-        diag_error(parser->diag, parser->open->at, "the strategy \"%s\" has no \"end strategy\"", parser->open->name);
+        diag_error(parser->tokens->diag, parser->open->at, "the strategy \"%s\" has no \"end strategy\"", parser->open->name);
     parser->refused |= open;
     return first;
 }
@@ -389,34 +388,34 @@ static bool unclosed(StrategyParser *parser)
 /* The word `strategy` alone inside a strategy. */
 static bool nameless(StrategyParser *parser, Position at)
 {
-    diag_error(parser->diag, at, "a strategy without a name begins inside the strategy \"%s\"", parser->open->name);
-    diag_note(parser->diag, at, "did you mean \"end strategy\"?");
+    diag_error(parser->tokens->diag, at, "a strategy without a name begins inside the strategy \"%s\"", parser->open->name);
+    diag_note(parser->tokens->diag, at, "did you mean \"end strategy\"?");
     close_strategy(parser);
     return false;
 }
 
 static bool parse_strategy(StrategyParser *parser, Position at)
 {
-    if (parser->open && parser->framed && strategy_line_end(parser))
+    if (parser->open && parser->framed && tokens_end(parser->tokens))
         return nameless(parser, at);
     if (unclosed(parser))
-        diag_note(parser->diag, at, "the next one begins here");
+        diag_note(parser->tokens->diag, at, "the next one begins here");
     close_strategy(parser);
-    Position name_at = parser->token->at;
-    const char *name = strategy_name(parser, "the strategy's name");
+    Position name_at = parser->tokens->token->at;
+    const char *name = tokens_name(parser->tokens, "the strategy's name");
     open_strategy(parser, name ? name : "", name ? name_at : at, true);
     if (!name)
         parser->errors = -1;
-    return name && (!strategy_reads(parser, "(") || strategy_list(parser, parse_shape_value, parser->open));
+    return name && (!tokens_is(parser->tokens, "(") || strategy_list(parser, parse_shape_value, parser->open));
 }
 
 static bool parse_end(StrategyParser *parser, Position at)
 {
-    bool whole = strategy_accept(parser, "strategy");
+    bool whole = tokens_take(parser->tokens, "strategy");
     if (!whole)
-        strategy_unexpected(parser, "\"strategy\"");
+        tokens_unexpected(parser->tokens, "\"strategy\"");
     else if ((!parser->open || !parser->framed) && !parser->refused)
-        diag_error(parser->diag, at, "this \"end strategy\" ends no strategy");
+        diag_error(parser->tokens->diag, at, "this \"end strategy\" ends no strategy");
     close_strategy(parser);
     parser->refused = !whole;
     return whole;
@@ -432,21 +431,24 @@ static const struct Statement {
                   {"stage", parse_stage, false},       {"idle", parse_idle, false}};
 enum { STATEMENTS = sizeof statements / sizeof *statements };
 
-const char *const *strategy_statements(void)
+bool strategy_has_statement(const char *word)
 {
-    static const char *words[STATEMENTS + 1];
+    bool found = false;
     for (int i = 0; i < STATEMENTS; i++)
-        words[i] = statements[i].word;
-    return words;
+        found |= !statements[i].frame && !strcmp(statements[i].word, word);
+    return found;
 }
 
 static bool unknown_statement(StrategyParser *parser)
 {
+    const char *words[STATEMENTS];
+    for (int i = 0; i < STATEMENTS; i++)
+        words[i] = statements[i].word;
     parser->refused |= !parser->open || !parser->framed;
-    if (parser->token->kind != TOKEN_NAME)
-        return strategy_unexpected(parser, "a statement of a strategy");
-    diag_error(parser->diag, parser->token->at, "\"%s\" begins no statement of a strategy", parser->token->text);
-    strategy_suggest(parser, parser->token->at, parser->token->text, strategy_statements(), STATEMENTS);
+    if (parser->tokens->token->kind != TOKEN_NAME)
+        return tokens_unexpected(parser->tokens, "a statement of a strategy");
+    tokens_error(parser->tokens, "\"%s\" begins no statement of a strategy", parser->tokens->token->text);
+    tokens_suggest(parser->tokens, parser->tokens->token->at, parser->tokens->token->text, words, STATEMENTS);
     return false;
 }
 
@@ -458,40 +460,73 @@ static bool have_strategy(StrategyParser *parser, Position at)
     if (parser->unnamed)
         open_strategy(parser, parser->unnamed, at, false);
     else
-        diag_error(parser->diag, at, "this statement stands outside of \"strategy NAME\" and \"end strategy\"");
+        diag_error(parser->tokens->diag, at, "this statement stands outside of \"strategy NAME\" and \"end strategy\"");
     return parser->unnamed != NULL;
 }
 
 static bool parse_statement(StrategyParser *parser)
 {
-    Position at = parser->token->at;
+    Position at = parser->tokens->token->at;
     for (int i = 0; i < STATEMENTS; i++)
-        if (strategy_reads(parser, statements[i].word)) {
+        if (tokens_is(parser->tokens, statements[i].word)) {
             if (!statements[i].frame && !have_strategy(parser, at))
                 return false;
-            strategy_next(parser);
-            return statements[i].parse(parser, at) && (strategy_line_end(parser) || strategy_unexpected(parser, "the end of the line"));
+            tokens_next(parser->tokens);
+            return statements[i].parse(parser, at) &&
+                   (tokens_end(parser->tokens) || tokens_unexpected(parser->tokens, "the end of the line"));
         }
     return unknown_statement(parser);
 }
 
-bool strategy_parse(Arena *arena, Diag *diag, const StrategyText *texts, int text_count, const StrategyNames *names, const char *unnamed,
-                    StrategyList *list)
+/* Whether strategies know the token. */
+static bool is_known(const Token *token)
 {
-    TokenList tokens = {0};
-    int before = diag_errors(diag);
-    strategy_tokens(arena, diag, texts, text_count, &tokens);
-    StrategyParser parser = {.arena = arena, .diag = diag, .token = tokens.at, .names = names, .unnamed = unnamed, .list = list};
-    while (parser.token->kind != TOKEN_END) {
-        if (!strategy_line_end(&parser) && !parse_statement(&parser))
-            while (!strategy_line_end(&parser))
-                strategy_next(&parser);
-        while (parser.token->kind == TOKEN_LINE)
-            parser.token++;
+    static const char *const marks[] = {"(", ")", ":", ",", "=", "+", "-", "*", "/", "%", "<<", ">>"};
+    bool known = token->kind < TOKEN_STRING || token->kind > TOKEN_MARK;
+    for (size_t i = 0; !known && i < sizeof marks / sizeof *marks; i++)
+        known = token_is(token, marks[i]);
+    return known;
+}
+
+/* Reports tokens that no strategy has, and turns them into TOKEN_BAD. */
+static void refuse_unknown(Diag *diag, Token *token)
+{
+    for (; token->kind != TOKEN_END; token++) {
+        unsigned char byte = (unsigned char)*token->text;
+        if (is_known(token))
+            continue;
+        if (byte >= ' ' && byte < 0x7f)
+            diag_error(diag, token->at, "unexpected character '%c' in a strategy", byte);
+        else
+            diag_error(diag, token->at, "unexpected byte 0x%02x in a strategy", byte);
+        token->kind = TOKEN_BAD;
     }
+}
+
+bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames *names, const char *unnamed, StrategyList *list)
+{
+    int before = diag_errors(diag);
+    Tokens place = {.arena = arena, .diag = diag, .token = tokens, .end = "the end of the line", .found = true};
+    StrategyParser parser = {.tokens = &place, .names = names, .unnamed = unnamed, .list = list};
+    refuse_unknown(diag, tokens);
+    for (; place.token->kind != TOKEN_END; tokens_next_line(&place))
+        if (!tokens_end(&place))
+            parse_statement(&parser);
     unclosed(&parser);
     close_strategy(&parser);
     if (unnamed && !list->count && diag_errors(diag) == before)
-        diag_error(diag, texts[0].at, "there is no strategy here");
+        diag_error(diag, (Position){tokens->at.file, 1, 1}, "there is no strategy here");
     return diag_errors(diag) == before;
+}
+
+Strategy *strategy_parse_one(Tokens *tokens)
+{
+    TokenList own = {0};
+    StrategyList list = {0};
+    for (bool ends = false; tokens->token->kind != TOKEN_END && !(ends && tokens_end(tokens)); tokens->token++) {
+        ends |= tokens_is(tokens, "end") && tokens_before(tokens, "strategy");
+        array_push(tokens->arena, &own, *tokens->token);
+    }
+    array_push(tokens->arena, &own, (Token){.kind = TOKEN_END, .text = "", .at = tokens->token->at});
+    return strategy_parse(tokens->arena, tokens->diag, own.at, NULL, NULL, &list) && list.count ? list.at[0] : NULL;
 }

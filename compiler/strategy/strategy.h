@@ -12,14 +12,13 @@
  *
  * One statement a line; comments as in C. `stage` without a `pipeline` before it means one pipeline of one micro-batch; a strategy without any stage
  * is device 0 alone. Numbers are integer expressions over constants of the model; ends of ranges and weights are a number, a name or an expression in parentheses.
- * strategy_parse.c reads, strategy_check.c says what does not fit together, strategy_print.c writes text that parses back.
+ * parse.c reads, check.c says what does not fit together, print.c writes text that parses back.
  */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 
-#include "support/array.h"
-#include "support/diag.h"
 #include "support/text.h"
+#include "syntax/tokens.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,12 +88,6 @@ typedef struct Strategy {
 } Strategy;
 typedef Array(Strategy *) StrategyList;
 
-/* A piece of strategy text that begins at `at`: what follows `#pragma hspmd ` in the source, or a whole file (it may hold line ends). */
-typedef struct StrategyText {
-    Position at;
-    const char *text;
-} StrategyText;
-
 /* What the text may refer to; either function may be NULL. */
 typedef struct StrategyNames {
     void *state;
@@ -102,10 +95,14 @@ typedef struct StrategyNames {
     bool (*axis_used)(void *state, const char *axis);             // whether the source names the mesh axis in a `shard` or `reshard`
 } StrategyNames;
 
-/* Reads all strategies that the texts, in order, hold, and checks each. Statements that stand outside `strategy NAME ... end strategy` form one strategy
- * called `unnamed` (a strategy file may leave the frame out); with `unnamed` NULL they are an error. Returns whether there were no errors; what could be read
- * is appended to `list`. After success every strategy has a pipeline, every pipeline a stage, every stage a device and a mesh that fits. */
-bool strategy_parse(Arena *arena, Diag *diag, const StrategyText *texts, int text_count, const StrategyNames *names, const char *unnamed, StrategyList *list);
+/* Reads all strategies that the tokens hold, lines up to TOKEN_END, and checks each. Statements that stand outside `strategy NAME ... end strategy` form
+ * one strategy called `unnamed` (a strategy file may leave the frame out); with `unnamed` NULL they are an error. Tokens that no strategy has become TOKEN_BAD.
+ * Returns whether there were no errors; what could be read is appended to `list`. After success every strategy has a pipeline, every pipeline a stage,
+ * every stage a device and a mesh that fits. */
+bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames *names, const char *unnamed, StrategyList *list);
+
+/* Reads the strategy that begins here, up to the end of its line `end strategy`; NULL after an error. */
+Strategy *strategy_parse_one(Tokens *tokens);
 
 /* What strategy_parse calls for each strategy: reports what does not fit together. Returns whether everything does. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
@@ -113,8 +110,8 @@ bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *n
 /* Writes a strategy as text that parses back to the same; `indent` stands before each line. */
 void strategy_print(Text *out, const Strategy *strategy, const char *indent);
 
-/* The words that begin a statement, NULL at the end. */
-const char *const *strategy_statements(void);
+/* Whether the word begins a statement inside a strategy. */
+bool strategy_has_statement(const char *word);
 
 /* How many devices the strategy has, idle ones included: the number of ranks. */
 int strategy_device_count(const Strategy *strategy);

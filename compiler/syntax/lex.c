@@ -1,19 +1,20 @@
 #include "syntax/lex.h"
 
+#include "support/text.h"
+
 #include <ctype.h>
 #include <string.h>
 
 static void advance(Lexer *lexer, int count)
 {
     for (; count > 0; count--) {
-        if (*lexer->next++ == '\n') {
-            lexer->at.line++;
-            lexer->at.column = 1;
-        } else {
-            lexer->at.column++;
-        }
+        lexer->at.column++;
+        if (*lexer->next++ == '\n')
+            lexer->at = (Position){lexer->at.file, lexer->at.line + 1, 1};
     }
 }
+
+/* ---- what separates tokens ---- */
 
 /* The bytes of a line's end behind a backslash, backslash included; 0 when `at` is none. */
 static int continuation(const char *at)
@@ -23,13 +24,25 @@ static int continuation(const char *at)
     return at[1] == '\n' ? 2 : at[1] == '\r' && at[2] == '\n' ? 3 : 0;
 }
 
-static int comment(const char *at)
+static int line_comment(const char *at)
 {
-    if (at[0] == '/' && at[1] == '/')
-        return (int)strcspn(at, "\n");
-    if (at[0] != '/' || at[1] != '*')
+    int length = 2;
+    while (at[length] && at[length] != '\n')
+        length += continuation(at + length) ? continuation(at + length) : 1;
+    return length;
+}
+
+/* The bytes of the comment at the lexer's place; 0 when there is none. */
+static int comment(const Lexer *lexer)
+{
+    const char *at = lexer->next;
+    if (at[0] != '/' || (at[1] != '/' && at[1] != '*'))
         return 0;
+    if (at[1] == '/')
+        return line_comment(at);
     const char *end = strstr(at + 2, "*/");
+    if (!end)
+        diag_error(lexer->diag, lexer->at, "this comment does not end");
     return end ? (int)(end + 2 - at) : (int)strlen(at);
 }
 
@@ -37,10 +50,8 @@ static void skip_blanks(Lexer *lexer)
 {
     for (;;) {
         const char *at = lexer->next;
-        int length = continuation(at);
-        if (!length)
-            length = comment(at);
-        if (!length && *at && isspace((unsigned char)*at) && !(lexer->lines && *at == '\n'))
+        int length = *at == '/' ? comment(lexer) : continuation(at);
+        if (!length && isspace((unsigned char)*at) && !(lexer->lines && *at == '\n'))
             length = 1;
         if (!length)
             return;
@@ -48,112 +59,143 @@ static void skip_blanks(Lexer *lexer)
     }
 }
 
-static bool name_begins(char c) { return isalpha((unsigned char)c) || c == '_'; }
-static bool name_goes_on(char c) { return isalnum((unsigned char)c) || c == '_'; }
+/* ---- tokens ---- */
+
+/* The bytes of the letter of UTF-8 at `at`, one that is not ASCII; 0 when there is none. */
+static int letter(const char *at)
+{
+    unsigned char lead = (unsigned char)*at;
+    int length = lead >= 0xf0 && lead < 0xf5 ? 4 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xc2 && lead < 0xe0 ? 2 : 0;
+    for (int i = 1; i < length; i++)
+        if (((unsigned char)at[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+/* The bytes of the letter, digit or underscore at `at`; 0 when there is none. */
+static int name_byte(const char *at) { return isalnum((unsigned char)*at) || *at == '_' ? 1 : letter(at); }
 
 static int name_length(const char *at, bool dotted)
 {
     int length = 0;
-    while (name_goes_on(at[length]) || (dotted && at[length] == '.' && name_goes_on(at[length + 1])))
-        length++;
+    for (int more = 1; more; length += more) {
+        more = name_byte(at + length);
+        if (!more && dotted && length && at[length] == '.' && name_byte(at + length + 1))
+            more = 1;
+    }
     return length;
 }
 
-/* A number as C writes it; a dot that begins `..` does not belong to it. */
 static int number_length(const char *at)
 {
+    bool hex = at[0] == '0' && (at[1] == 'x' || at[1] == 'X');
     int length = 0;
-    while (isalnum((unsigned char)at[length]) || (at[length] == '.' && at[length + 1] != '.') ||
-           ((at[length] == '+' || at[length] == '-') && length > 0 && strchr("eEpP", at[length - 1]) &&
-            !(at[0] == '0' && strchr("xX", at[1]) && strchr("eE", at[length - 1]))))
+    while (name_byte(at + length) || (at[length] == '.' && at[length + 1] != '.') ||
+           ((at[length] == '+' || at[length] == '-') && length && strchr(hex ? "pP" : "eEpP", at[length - 1])))
         length++;
     return length;
 }
 
-static int string_length(const char *at)
+static int quoted_length(const char *at)
 {
     int length = 1;
-    while (at[length] && at[length] != '"' && at[length] != '\n')
+    while (at[length] && at[length] != at[0] && at[length] != '\n')
         length += at[length] == '\\' && at[length + 1] ? 2 : 1;
-    return length + (at[length] == '"');
+    return length + (at[length] == at[0]);
 }
 
 static int mark_length(const char *at)
 {
-    static const char *const marks[] = {"..", "<=", ">=", "==", "!=", "&&", "||", "->"};
+    static const char *const marks[] = {"..", "<=", ">=", "==", "!=", "&&", "||", "->", "<<", ">>", "##"};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (!strncmp(at, marks[i], 2))
             return 2;
-    int length = 1; // a letter of UTF-8 is one mark
-    while (((unsigned char)at[0] & 0x80) && ((unsigned char)at[length] & 0xc0) == 0x80)
-        length++;
-    return length;
+    return 1;
 }
 
-void lex_next(Lexer *lexer)
+static TokenKind kind_at(const char *at)
+{
+    if (!*at || *at == '\n')
+        return *at ? TOKEN_LINE : TOKEN_END;
+    if (isdigit((unsigned char)*at) || (*at == '.' && isdigit((unsigned char)at[1])))
+        return TOKEN_NUMBER;
+    if (name_byte(at))
+        return TOKEN_NAME;
+    if (*at == '"' || *at == '\'')
+        return *at == '"' ? TOKEN_STRING : TOKEN_CHARACTER;
+    return (unsigned char)*at < 0x80 ? TOKEN_MARK : TOKEN_BAD;
+}
+
+static int length_at(const Lexer *lexer, TokenKind kind)
+{
+    const char *at = lexer->next;
+    switch (kind) {
+    case TOKEN_NAME: return name_length(at, lexer->dotted);
+    case TOKEN_NUMBER: return number_length(at);
+    case TOKEN_STRING:
+    case TOKEN_CHARACTER: return quoted_length(at);
+    case TOKEN_MARK: return mark_length(at);
+    case TOKEN_END: return 0;
+    default: return 1;
+    }
+}
+
+Lexer lex_begin(Arena *arena, Diag *diag, Position at, const char *text)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    Lexer lexer = {.arena = arena, .diag = diag, .next = text, .at = at};
+    if (at.line == 1 && at.column == 1 && !strncmp(text, mark, strlen(mark)))
+        advance(&lexer, (int)strlen(mark));
+    return lexer;
+}
+
+Token lex_next(Lexer *lexer)
 {
     skip_blanks(lexer);
-    const char *at = lexer->next;
-    Token token = {.start = at, .at = lexer->at};
-    if (!*at) {
-        token.kind = TOKEN_END;
-    } else if (*at == '\n') {
-        token.kind = TOKEN_LINE;
-        token.length = 1;
-    } else if (name_begins(*at)) {
-        token.kind = TOKEN_NAME;
-        token.length = name_length(at, lexer->dotted);
-    } else if (isdigit((unsigned char)*at) || (*at == '.' && isdigit((unsigned char)at[1]))) {
-        token.kind = TOKEN_NUMBER;
-        token.length = number_length(at);
-    } else if (*at == '"') {
-        token.kind = TOKEN_STRING;
-        token.length = string_length(at);
-    } else {
-        token.kind = TOKEN_MARK;
-        token.length = mark_length(at);
-    }
-    lexer->token = token;
+    Token token = {.kind = kind_at(lexer->next), .text = "", .at = lexer->at, .start = lexer->next};
+    token.length = length_at(lexer, token.kind);
+    if (!token_ends(&token))
+        token.text = arena_substring(lexer->arena, token.start, (size_t)token.length);
+    if (token.kind == TOKEN_BAD)
+        diag_error(lexer->diag, token.at, "the byte 0x%02x is not UTF-8 text", (unsigned char)*token.start);
     advance(lexer, token.length);
+    return token;
 }
 
-void lex_begin(Lexer *lexer, Arena *arena, Diag *diag, Position at, const char *text, bool lines)
+void lex_rest(Lexer *lexer, TokenList *list)
 {
-    *lexer = (Lexer){.arena = arena, .diag = diag, .next = text, .at = at, .lines = lines};
-    lex_next(lexer);
+    do
+        array_push(lexer->arena, list, lex_next(lexer));
+    while (list->at[list->count - 1].kind != TOKEN_END);
 }
 
-bool lex_is(const Lexer *lexer, const char *spelling)
+/* ---- what tokens are as text ---- */
+
+bool token_is(const Token *token, const char *text) { return token->kind <= TOKEN_MARK && !strcmp(token->text, text); }
+
+bool token_spaced(const Token *before, const Token *token) { return token->expanded || before->start + before->length != token->start; }
+
+const char *token_line(Arena *arena, const Token *first, const Token *end)
 {
-    const Token *token = &lexer->token;
-    return (token->kind == TOKEN_NAME || token->kind == TOKEN_MARK) && (int)strlen(spelling) == token->length &&
-           !memcmp(token->start, spelling, (size_t)token->length);
+    Text out = {.arena = arena};
+    for (const Token *token = first; token < end; token++)
+        text_print(&out, token > first && token_spaced(token - 1, token) ? " %s" : "%s", token->text);
+    return text_bytes(&out);
 }
 
-bool lex_take(Lexer *lexer, const char *spelling)
+const char *token_text(Arena *arena, const Token *first, const Token *end)
 {
-    bool is = lex_is(lexer, spelling);
-    if (is)
-        lex_next(lexer);
-    return is;
+    for (const Token *token = first; token < end; token++)
+        if (token->expanded)
+            return token_line(arena, first, end);
+    return first < end ? arena_substring(arena, first->start, (size_t)(end[-1].start + end[-1].length - first->start)) : "";
 }
 
-bool lex_expect(Lexer *lexer, const char *spelling, const char *where)
-{
-    if (lex_take(lexer, spelling))
-        return true;
-    diag_error(lexer->diag, lexer->token.at, "expected '%s' %s, not %s", spelling, where, lex_shown(lexer));
-    return false;
-}
-
-/* What a quoted string stands for. */
-static char *unquoted(Arena *arena, const Token *token)
+char *token_unquoted(Arena *arena, const Token *token)
 {
     char *text = arena_alloc(arena, (size_t)token->length + 1), *to = text;
-    for (int i = 1; i < token->length; i++) {
+    for (int i = 1; i < token->length && token->start[i] != '"'; i++) {
         char c = token->start[i];
-        if (c == '"')
-            break;
         if (c == '\\' && i + 1 < token->length) {
             c = token->start[++i];
             c = c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
@@ -161,20 +203,4 @@ static char *unquoted(Arena *arena, const Token *token)
         *to++ = c;
     }
     return text;
-}
-
-char *lex_spelling(const Lexer *lexer)
-{
-    if (lexer->token.kind == TOKEN_STRING)
-        return unquoted(lexer->arena, &lexer->token);
-    return arena_substring(lexer->arena, lexer->token.start, (size_t)lexer->token.length);
-}
-
-const char *lex_shown(const Lexer *lexer)
-{
-    switch (lexer->token.kind) {
-    case TOKEN_END: return "the end";
-    case TOKEN_LINE: return "the end of the line";
-    default: return arena_format(lexer->arena, "'%.*s'", lexer->token.length, lexer->token.start);
-    }
 }

@@ -1,24 +1,36 @@
-/* Tokens of rules and of the IR's text.
+/* The one lexer: text as tokens.
  *
- * The lexer walks over C-like text and keeps the position of every token, so that carets point into it. Blanks, comments and lines
- * continued by a backslash separate tokens. A lexer that was begun with `lines` gives the end of each line as a token.
+ * Pragmas, strategies, rules, layouts and the IR's text are lexed as C is. Blanks, comments and lines joined by a backslash separate
+ * tokens, and every token knows where it stands, so that carets point to it. What a token means is its reader's business (tokens.h).
  */
 #ifndef SYNTAX_LEX_H
 #define SYNTAX_LEX_H
 
+#include "support/array.h"
 #include "support/diag.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 
-typedef enum TokenKind { TOKEN_END, TOKEN_LINE, TOKEN_NAME, TOKEN_NUMBER, TOKEN_STRING, TOKEN_MARK } TokenKind;
+typedef enum TokenKind {
+    TOKEN_NAME,      // letters of UTF-8 belong to names
+    TOKEN_NUMBER,    // as C's preprocessor sees numbers: `1f1b` is one; a dot that begins `..` does not belong to it
+    TOKEN_STRING,    // with its quotes
+    TOKEN_CHARACTER, // in single quotes
+    TOKEN_MARK,      // one character, or two such as `->`
+    TOKEN_BAD,       // what is no text, or what a reader has refused; reported already
+    TOKEN_LINE,      // the end of a line
+    TOKEN_END        // the end of all
+} TokenKind;
 
 typedef struct Token {
     TokenKind kind;
-    const char *start;
-    int length;
+    const char *text; // as spelled; "" of TOKEN_LINE and TOKEN_END
     Position at;
+    const char *start; // in the text that was lexed, `length` bytes; of the macro's use where it was expanded
+    int length;
+    bool expanded; // it came out of a macro
 } Token;
+typedef Array(Token) TokenList;
 
 typedef struct Lexer {
     Arena *arena;
@@ -27,28 +39,33 @@ typedef struct Lexer {
     Position at; // of next
     bool lines;  // the end of a line is a token
     bool dotted; // a dot between letters belongs to a name
-    Token token; // the current one
 } Lexer;
 
-/* Begins at `text`, which stands at `at`, and reads the first token. */
-void lex_begin(Lexer *lexer, Arena *arena, Diag *diag, Position at, const char *text, bool lines);
+/* Begins at `text`, which stands at `at`. A byte order mark at the beginning of a file is passed over. */
+Lexer lex_begin(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Goes on to the next token. */
-void lex_next(Lexer *lexer);
+/* The next token; TOKEN_END at the end, again and again. A comment without end and bytes that are no text are reported. */
+Token lex_next(Lexer *lexer);
 
-/* Whether the current token is the mark or name `spelling`. */
-bool lex_is(const Lexer *lexer, const char *spelling);
+/* Appends all tokens that are left, TOKEN_END the last. */
+void lex_rest(Lexer *lexer, TokenList *list);
 
-/* Takes the current token when it is `spelling`. */
-bool lex_take(Lexer *lexer, const char *spelling);
+/* Whether a token is the name, number or mark `text`. */
+bool token_is(const Token *token, const char *text);
 
-/* Takes `spelling`, or reports that it is missing. `where` says after or in what: "after the index". */
-bool lex_expect(Lexer *lexer, const char *spelling, const char *where);
+/* Whether a token ends a line, or all. */
+static inline bool token_ends(const Token *token) { return token->kind >= TOKEN_LINE; }
 
-/* The current token as a string; of a TOKEN_STRING what it stands for. */
-char *lex_spelling(const Lexer *lexer);
+/* Whether blanks stand between a token and the one that it follows. */
+bool token_spaced(const Token *before, const Token *token);
 
-/* How a message shows the current token: quoted, or "the end". */
-const char *lex_shown(const Lexer *lexer);
+/* The tokens from `first` up to `end` as they were written, or, where a macro was expanded, with one blank where there are some. */
+const char *token_text(Arena *arena, const Token *first, const Token *end);
+
+/* The same, with one blank where there are some. */
+const char *token_line(Arena *arena, const Token *first, const Token *end);
+
+/* What a TOKEN_STRING stands for. */
+char *token_unquoted(Arena *arena, const Token *token);
 
 #endif

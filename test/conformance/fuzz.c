@@ -123,7 +123,7 @@ static void check_layout(Arena *arena, Diag *diag, const Layout *layout, Shape s
 {
     Text text = {.arena = arena};
     layout_print(&text, layout);
-    const Layout *again = layout_parse(arena, diag, (Position){"printed", 1, 1}, text_bytes(&text));
+    const Layout *again = layout_parse_text(arena, diag, (Position){"printed", 1, 1}, text_bytes(&text));
     if (!again || !layout_check(diag, (Position){"printed", 1, 1}, again, shape))
         report("what is printed is refused");
     int count;

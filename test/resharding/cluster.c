@@ -121,7 +121,7 @@ static const Layout *parsed(Arena *arena, const char *text)
 {
     Diag *diag = diag_create(arena, stderr);
     diag_source(diag, "layout", text);
-    const Layout *layout = layout_parse(arena, diag, (Position){"layout", 1, 1}, text);
+    const Layout *layout = layout_parse_text(arena, diag, (Position){"layout", 1, 1}, text);
     assert_non_null(layout);
     return layout;
 }

@@ -37,7 +37,7 @@ static const Layout *parsed(Arena *arena, Shape shape, const char *text)
 {
     Diag *diag = diag_create(arena, stderr);
     diag_source(diag, "random", text);
-    const Layout *layout = layout_parse(arena, diag, (Position){"random", 1, 1}, text);
+    const Layout *layout = layout_parse_text(arena, diag, (Position){"random", 1, 1}, text);
     assert_non_null(layout);
     assert_true(layout_check(diag, (Position){"random", 1, 1}, layout, shape));
     return layout;

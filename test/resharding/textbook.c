@@ -42,7 +42,7 @@ static const Layout *read_layout(Arena *arena, const char *pattern, int n)
     Diag *diag = diag_create(arena, stderr);
     const char *text = arena_format(arena, pattern, n - 1, n);
     diag_source(diag, "layout", text);
-    const Layout *layout = layout_parse(arena, diag, (Position){"layout", 1, 1}, text);
+    const Layout *layout = layout_parse_text(arena, diag, (Position){"layout", 1, 1}, text);
     assert_non_null(layout);
     return layout;
 }

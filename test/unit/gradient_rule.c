@@ -177,7 +177,8 @@ static const OpDef *make(World *world, const Case *test)
     }
     OpDef *def = arena_new(world->arena, OpDef);
     *def = (OpDef){.name = "op", .param_count = params.count, .attr_count = attrs, .params = params.at};
-    def->rule = rule_parse(world->arena, world->diag, (Position){0}, test->rule, params.at, params.count);
+    Tokens tokens = tokens_of(world->arena, world->diag, (Position){0}, test->rule);
+    def->rule = rule_parse(&tokens, params.at, params.count);
     assert_non_null(def->rule);
     return def;
 }

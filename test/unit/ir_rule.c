@@ -64,7 +64,8 @@ static const OpDef *make(World *world, const char *params, const char *text)
         attrs += kind != PARAM_TENSOR && kind != PARAM_TENSORS;
         array_push(world->arena, &list, (OpParam){word, kind});
     }
-    const Rule *rule = rule_parse(world->arena, world->diag, (Position){"model.c", 3, 18}, text, list.at, list.count);
+    Tokens tokens = tokens_of(world->arena, world->diag, (Position){"model.c", 3, 18}, text);
+    const Rule *rule = rule_parse(&tokens, list.at, list.count);
     if (!rule)
         return NULL;
     OpDef *def = arena_new(world->arena, OpDef);

@@ -28,7 +28,7 @@ static const Layout *read_layout(Arena *arena, const char *shape, const char *te
     Diag *diag = diag_create(arena, out);
     diag_source(diag, "test", text);
     Position at = {"test", 1, 1};
-    const Layout *layout = layout_parse(arena, diag, at, text);
+    const Layout *layout = layout_parse_text(arena, diag, at, text);
     if (layout && !layout_check(diag, at, layout, shape_of(arena, shape)))
         layout = NULL;
     fclose(out);

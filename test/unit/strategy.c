@@ -38,8 +38,11 @@ static Reading read_text(const char *text, const char *unnamed)
     FILE *out = open_memstream(&reading.messages, &size);
     Diag *diag = diag_create(reading.arena, out);
     diag_source(diag, "s.txt", text);
-    StrategyText piece = {{"s.txt", 1, 1}, text};
-    reading.good = strategy_parse(reading.arena, diag, &piece, 1, &names, unnamed, &reading.list);
+    TokenList tokens = {0};
+    Lexer lexer = lex_begin(reading.arena, diag, (Position){"s.txt", 1, 1}, text);
+    lexer.lines = true;
+    lex_rest(&lexer, &tokens);
+    reading.good = strategy_parse(reading.arena, diag, tokens.at, &names, unnamed, &reading.list) && !diag_errors(diag);
     fclose(out);
     return reading;
 }

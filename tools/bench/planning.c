@@ -26,7 +26,7 @@ static const Layout *read_layout(Arena *arena, Shape shape, const char *text)
 {
     Diag *diag = diag_create(arena, stderr);
     diag_source(diag, "layout", text);
-    const Layout *layout = layout_parse(arena, diag, (Position){"layout", 1, 1}, text);
+    const Layout *layout = layout_parse_text(arena, diag, (Position){"layout", 1, 1}, text);
     if (!layout || !layout_check(diag, (Position){"layout", 1, 1}, layout, shape))
         exit(1);
     return layout;

@@ -119,7 +119,7 @@ static const Layout *read_layout(Arena *arena, const char *text)
 {
     Diag *diag = diag_create(arena, stderr);
     diag_source(diag, "layout", text);
-    const Layout *layout = layout_parse(arena, diag, (Position){"layout", 1, 1}, text);
+    const Layout *layout = layout_parse_text(arena, diag, (Position){"layout", 1, 1}, text);
     diag_finish(diag);
     if (!layout)
         exit(1);

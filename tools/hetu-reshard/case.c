@@ -96,7 +96,7 @@ static bool read_shape(Arena *arena, Diag *diag, Position at, const char *text, 
 
 static const Layout *read_layout(Arena *arena, Diag *diag, Position at, const char *text, Shape shape)
 {
-    const Layout *layout = layout_parse(arena, diag, at, text);
+    const Layout *layout = layout_parse_text(arena, diag, at, text);
     return layout && layout_check(diag, at, layout, shape) ? layout : NULL;
 }
 

@@ -227,7 +227,7 @@ static void read_sources(Reader *r)
                 array_push(r->arena, &r->sources, source);
         }
     for (int i = 0; i < r->sources.count; i++)
-        source_scan(r->arena, r->sources.at[i]);
+        source_scan(r->arena, r->diag, r->sources.at[i]);
 }
 
 /* Parses once more with `_Pragma` turned into a declaration that keeps its text, when some file uses it. Where that does not parse, the plain tree stays. */

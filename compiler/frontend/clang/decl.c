@@ -138,10 +138,10 @@ static void declare_function(Reader *r, CXCursor cursor)
 
 static void declare_asserted(Reader *r, CXCursor cursor)
 {
-    const char *text = clang_asserted(r, cursor);
-    if (!text)
+    Pragma *pragma = clang_asserted(r, cursor);
+    if (!pragma)
         return;
-    array_push(r->arena, &r->file_pragmas, clang_asserted_pragma(r, cursor, text));
+    array_push(r->arena, &r->file_pragmas, pragma);
     array_push(r->arena, &r->file_pragma_at, r->decls.count);
 }
 

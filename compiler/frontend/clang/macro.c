@@ -19,14 +19,17 @@ void clang_macro_seen(Reader *r, CXCursor cursor)
     HASH_ADD_KEYPTR(hh, r->macros, seen->name, strlen(seen->name), seen);
 }
 
-/* The tokens from `first` on, one blank between them. */
-static const char *joined(Reader *r, CXToken *tokens, unsigned first, unsigned count)
+/* Clang's tokens from `first` on as ours. */
+static TokenList converted(Reader *r, CXToken *tokens, unsigned first, unsigned count)
 {
     Text text = {.arena = r->arena};
+    TokenList list = {0};
     for (unsigned i = first; i < count; i++)
         if (clang_getTokenKind(tokens[i]) != CXToken_Comment)
             text_print(&text, text.length ? " %s" : "%s", clang_string(r, clang_getTokenSpelling(r->tu, tokens[i])));
-    return text_bytes(&text);
+    Lexer lexer = lex_begin(r->arena, r->diag, (Position){0}, text_bytes(&text));
+    lex_rest(&lexer, &list);
+    return list;
 }
 
 /* Reads the parameters behind the `(` at token 1; the index of the first token of the body. */
@@ -55,7 +58,7 @@ static const Macro *read_macro(Reader *r, SeenMacro *seen)
     clang_tokenize(r->tu, clang_getCursorExtent(seen->cursor), &tokens, &count);
     if (macro->takes_arguments)
         body = read_parameters(r, macro, tokens, count);
-    macro->body = joined(r, tokens, body, count);
+    macro->body = converted(r, tokens, body, count);
     clang_disposeTokens(r->tu, tokens, count);
     return macro;
 }
@@ -64,15 +67,15 @@ static const Macro *read_macro(Reader *r, SeenMacro *seen)
 static bool is_visible(Reader *r, const SeenMacro *seen, const Pragma *pragma)
 {
     Extent extent = clang_extent(r, seen->cursor);
-    if (!pragma || !extent.file || !pragma->file || strcmp(extent.file, pragma->file))
+    if (!pragma || !extent.file || !pragma->line.file || strcmp(extent.file, pragma->line.file))
         return true;
-    return extent.begin < pragma->begin;
+    return extent.begin < pragma->line.begin;
 }
 
 /* hetu's own headers mean their own names, whatever the model defines. */
 static bool is_own(Reader *r, const Pragma *pragma)
 {
-    return pragma && pragma->file && r->library && !strncmp(pragma->file, r->library, strlen(r->library));
+    return pragma && pragma->line.file && r->library && !strncmp(pragma->line.file, r->library, strlen(r->library));
 }
 
 static const Macro *lookup(void *context, const Pragma *pragma, const char *name)

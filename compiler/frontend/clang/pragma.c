@@ -1,7 +1,6 @@
 /* Finding the active pragmas and the declarations that they belong to. */
 #include "frontend/clang/reader.h"
 
-#include <ctype.h>
 #include <string.h>
 
 /* ---- lines ---- */
@@ -43,34 +42,41 @@ static void read_lines(Reader *r, const Source *source)
         const PragmaLine *line = &source->lines.at[i];
         if (is_skipped(r, source->file, line))
             continue;
-        PragmaText text = {.text = line->text, .raw = line->raw, .at = line->at, .file = source->file, .begin = line->begin, .end = line->end};
-        array_push(r->arena, &r->unit->pragmas, pragma_read(r->unit, clang_macros(r), &text, &r->strategy_lines));
+        array_push(r->arena, &r->unit->pragmas, pragma_read(r->unit, clang_macros(r), line, &r->strategy_lines));
     }
     for (int i = 0; i < source->strays.count; i++)
         if (!is_skipped(r, source->file, &source->strays.at[i]))
-            pragma_check_stray(r->diag, r->arena, source->strays.at[i].at, source->strays.at[i].text, source->lines.count > 0);
+            pragma_check_stray(r->diag, &source->strays.at[i], source->lines.count > 0);
 }
 
 /* ---- `_Pragma` ---- */
 
-const char *clang_asserted(Reader *r, CXCursor cursor)
+/* The string of a static assertion; NULL when the declaration is none. */
+static const char *asserted_text(Reader *r, CXCursor cursor)
 {
     Cursors children = {0};
+    int64_t length;
     if (clang_getCursorKind(cursor) != CXCursor_StaticAssert)
         return NULL;
     clang_children(r, cursor, &children);
     if (children.count < 2 || clang_getCursorKind(children.at[1]) != CXCursor_StringLiteral)
         return NULL;
-    int64_t length;
-    const char *text = clang_unquoted(r, clang_string(r, clang_getCursorSpelling(children.at[1])), &length);
-    text += strspn(text, " \t");
-    return !strncmp(text, "hspmd", 5) && !isalnum((unsigned char)text[5]) && text[5] != '_' ? text + 5 : NULL;
+    return clang_unquoted(r, clang_string(r, clang_getCursorSpelling(children.at[1])), &length);
 }
 
-Pragma *clang_asserted_pragma(Reader *r, CXCursor cursor, const char *text)
+Pragma *clang_asserted(Reader *r, CXCursor cursor)
 {
-    PragmaText what = {.text = text, .raw = text, .at = clang_position(r, clang_getCursorLocation(cursor)), .fixed = true};
-    Pragma *pragma = pragma_read(r->unit, clang_macros(r), &what, &r->strategy_lines);
+    const char *text = asserted_text(r, cursor);
+    PragmaLine line = {0};
+    Position at = clang_position(r, clang_getCursorLocation(cursor));
+    Lexer lexer = lex_begin(r->arena, r->diag, at, text ? text : "");
+    Token first = lex_next(&lexer);
+    if (!token_is(&first, "hspmd"))
+        return NULL;
+    lex_rest(&lexer, &line.tokens);
+    for (int i = 0; i < line.tokens.count; i++)
+        line.tokens.at[i].at = at;
+    Pragma *pragma = pragma_read(r->unit, clang_macros(r), &line, &r->strategy_lines);
     array_push(r->arena, &r->unit->pragmas, pragma);
     return pragma;
 }
@@ -82,9 +88,9 @@ static int declaration_behind(Reader *r, const Pragma *pragma)
 {
     for (int i = 0; i < r->decls.count; i++) {
         Extent extent = r->decl_extents.at[i];
-        if (extent.file == pragma->file && extent.begin >= pragma->end)
+        if (extent.file == pragma->line.file && extent.begin >= pragma->line.end)
             return i;
-        if (extent.file == pragma->file && extent.end > pragma->end)
+        if (extent.file == pragma->line.file && extent.end > pragma->line.end)
             return -1;
     }
     return -1;
@@ -168,9 +174,7 @@ static void make_operator(Reader *r, Pragma *pragma, CFunction *function)
     }
     if (!fill_params(r, function, params))
         return;
-    const Token *first = &pragma->tokens.list.at[0];
-    const char *text = tokens_text(r->arena, pragma, 0, pragma->tokens.list.count - 1);
-    const Rule *rule = rule_parse(r->arena, r->diag, first->at, text, params, function->params.count);
+    const Rule *rule = rule_parse(&pragma->tokens, params, function->params.count);
     if (!rule || !check_result(r, function, rule))
         return;
     OpDef *def = arena_new(r->arena, OpDef);
@@ -225,7 +229,7 @@ void clang_read_pragmas(Reader *r)
         read_lines(r, r->sources.at[i]);
     for (int i = 0; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
-        if (pragma->kind == PRAGMA_OP && !pragma->fixed)
+        if (pragma->kind == PRAGMA_OP && pragma->line.file)
             attach_operator(r, pragma, declaration_behind(r, pragma));
         for (int k = 0; pragma->kind == PRAGMA_SHAPE && k < pragma->names.count; k++)
             add_shape_variable(r, pragma->names.at[k], pragma->name_at.at[k]);
@@ -239,7 +243,7 @@ static bool in_function(Reader *r, const Pragma *pragma)
 {
     for (int i = 0; i < r->definitions.count; i++) {
         Extent extent = clang_extent(r, r->definitions.at[i].cursor);
-        if (extent.file == pragma->file && pragma->begin > extent.begin && pragma->end < extent.end)
+        if (extent.file == pragma->line.file && pragma->line.begin > extent.begin && pragma->line.end < extent.end)
             return true;
     }
     return false;
@@ -251,7 +255,7 @@ void clang_finish_pragmas(Reader *r)
         Pragma *pragma = r->unit->pragmas.at[i];
         if (pragma->used || (!pragma_acts(pragma) && !pragma_marks(pragma)))
             continue;
-        if (!pragma->fixed && in_function(r, pragma))
+        if (pragma->line.file && in_function(r, pragma))
             diag_error(r->diag, pragma->at, "this pragma stands in the middle of a statement");
         else
             diag_error(r->diag, pragma->at, "the %s pragma stands inside a function, in front of a statement", pragma->directive);

@@ -102,8 +102,7 @@ void clang_body(Reader *r, CFunction *function, CXCursor cursor);
 /* clang_pragma.c */
 void clang_read_pragmas(Reader *r);
 void clang_finish_pragmas(Reader *r);
-const char *clang_asserted(Reader *r, CXCursor cursor);        // the text of a pragma from `_Pragma`, or NULL
-Pragma *clang_asserted_pragma(Reader *r, CXCursor cursor, const char *text);
+Pragma *clang_asserted(Reader *r, CXCursor cursor); // the pragma from `_Pragma` that a declaration keeps, or NULL
 
 /* clang_macro.c */
 void clang_macro_seen(Reader *r, CXCursor cursor);

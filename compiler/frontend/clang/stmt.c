@@ -50,7 +50,7 @@ static void take_pragmas(Reader *r, const char *file, int from, int to, Pragmas 
 {
     for (int i = 0; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
-        if (pragma->used || pragma->fixed || pragma->file != file || pragma->begin < from || pragma->begin >= to)
+        if (pragma->used || pragma->line.file != file || pragma->line.begin < from || pragma->line.begin >= to)
             continue;
         if (!pragma_acts(pragma) && !pragma_marks(pragma))
             continue;
@@ -113,10 +113,9 @@ static Pragma *asserted_pragma(Reader *r, CXCursor cursor)
     if (clang_getCursorKind(cursor) != CXCursor_DeclStmt)
         return NULL;
     clang_children(r, cursor, &list);
-    const char *text = list.count == 1 ? clang_asserted(r, list.at[0]) : NULL;
-    if (!text)
+    Pragma *pragma = list.count == 1 ? clang_asserted(r, list.at[0]) : NULL;
+    if (!pragma)
         return NULL;
-    Pragma *pragma = clang_asserted_pragma(r, list.at[0], text);
     if (pragma_acts(pragma) || pragma_marks(pragma))
         pragma->used = true;
     pragma_resolve(r->unit, pragma, r->scope, &r->slots);

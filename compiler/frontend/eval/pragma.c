@@ -51,13 +51,12 @@ static void shard(Eval *ev, const Pragma *pragma, const CExpr *expr)
 {
     Place place;
     Value *value = operand(ev, expr, &place);
-    if (value->shard_text && strcmp(value->shard_text, pragma->layout)) {
-        diag_error(ev->diag, pragma->layout_at, "this tensor has another layout already");
-        diag_note(ev->diag, value->shard_at, "it was given here");
+    if (value->written && strcmp(value->written->text, pragma->layout->text)) {
+        diag_error(ev->diag, pragma->layout->at, "this tensor has another layout already");
+        diag_note(ev->diag, value->written->at, "it was given here");
         eval_fail(ev);
     }
-    value->shard_text = pragma->layout;
-    value->shard_at = pragma->layout_at;
+    value->written = pragma->layout;
 }
 
 static void reshard(Eval *ev, const Pragma *pragma, const CExpr *expr)
@@ -69,8 +68,7 @@ static void reshard(Eval *ev, const Pragma *pragma, const CExpr *expr)
         eval_fail(ev);
     operator_emit(ev, op);
     op->results[0]->dims = value->dims;
-    op->results[0]->shard_text = pragma->layout;
-    op->results[0]->shard_at = pragma->layout_at;
+    op->results[0]->written = pragma->layout;
     value_name(op->results[0], expr);
     tensor_store(ev, place, op->results[0]);
 }

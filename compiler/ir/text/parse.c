@@ -34,7 +34,7 @@ static const OpDef *find_def(IrParser *parser, const char *name)
 
 const OpDef *parse_def_name(IrParser *parser)
 {
-    Position at = parser->lexer.token.at;
+    Position at = parser->tokens.token->at;
     const char *name;
     if (!parse_name(parser, &name))
         return NULL;
@@ -44,31 +44,11 @@ const OpDef *parse_def_name(IrParser *parser)
     return def;
 }
 
-/* Goes past the text up to `end`, which lies behind the current token. */
-static void skip_to(Lexer *lexer, const char *end)
-{
-    while (lexer->next < end && lexer->token.kind != TOKEN_END)
-        lex_next(lexer);
-}
-
-/* The next line as it stands, blanks at its ends left out; the current token is the end of the line before it. */
-static const char *raw_line(IrParser *parser, Position *at)
-{
-    Lexer *lexer = &parser->lexer;
-    const char *start = lexer->next + strspn(lexer->next, " \t");
-    size_t length = strcspn(start, "\n");
-    *at = (Position){lexer->at.file, lexer->at.line, lexer->at.column + (int)(start - lexer->next)};
-    do
-        lex_next(lexer);
-    while (lexer->token.kind != TOKEN_LINE && lexer->token.kind != TOKEN_END);
-    return arena_substring(parser->arena, start, length);
-}
-
 static bool parse_param_kind(IrParser *parser, ParamKind *kind)
 {
     static const char *const kinds[] = {"tensor", "tensors", "int", "float", "shape", "dtype"};
     for (int i = 0; i < 6; i++)
-        if (lex_take(&parser->lexer, kinds[i])) {
+        if (tokens_take(&parser->tokens, kinds[i])) {
             *kind = (ParamKind)i;
             return true;
         }
@@ -78,17 +58,17 @@ static bool parse_param_kind(IrParser *parser, ParamKind *kind)
 static bool parse_params(IrParser *parser, OpDef *def)
 {
     Array(OpParam) params = {0};
-    if (!lex_expect(&parser->lexer, "(", "after the operator's name"))
+    if (!tokens_expect(&parser->tokens, "(", "after the operator's name"))
         return false;
-    while (!lex_is(&parser->lexer, ")")) {
+    while (!tokens_is(&parser->tokens, ")")) {
         OpParam param;
-        if ((params.count && !lex_expect(&parser->lexer, ",", "between two parameters")) || !parse_param_kind(parser, &param.kind) ||
+        if ((params.count && !tokens_expect(&parser->tokens, ",", "between two parameters")) || !parse_param_kind(parser, &param.kind) ||
             !parse_name(parser, &param.name))
             return false;
         array_push(parser->arena, &params, param);
         def->attr_count += param.kind != PARAM_TENSOR && param.kind != PARAM_TENSORS;
     }
-    lex_next(&parser->lexer);
+    tokens_next(&parser->tokens);
     def->params = params.at;
     def->param_count = params.count;
     return true;
@@ -97,13 +77,13 @@ static bool parse_params(IrParser *parser, OpDef *def)
 static bool parse_def(IrParser *parser)
 {
     OpDef *def = arena_new(parser->arena, OpDef);
-    Position name_at = parser->lexer.token.at, rule_at;
+    Position name_at = parser->tokens.token->at;
     if (!parse_name(parser, &def->name) || !parse_params(parser, def) || !parse_position(parser, &def->at))
         return false;
-    if (parser->lexer.token.kind != TOKEN_LINE)
+    if (!tokens_end(&parser->tokens))
         return parse_fail(parser, "the end of the line");
-    const char *text = raw_line(parser, &rule_at);
-    def->rule = rule_parse(parser->arena, parser->diag, rule_at, text, def->params, def->param_count);
+    tokens_next_line(&parser->tokens);
+    def->rule = rule_parse(&parser->tokens, def->params, def->param_count);
     if (!def->rule)
         return false;
     const OpDef *own = module_def(parser->module, def);
@@ -121,10 +101,10 @@ static bool parse_update(IrParser *parser)
 {
     int64_t states;
     parser->module->update = parse_def_name(parser);
-    if (!parser->module->update || !lex_expect(&parser->lexer, "states", "after the operator") || !parse_int(parser, &states))
+    if (!parser->module->update || !tokens_expect(&parser->tokens, "states", "after the operator") || !parse_int(parser, &states))
         return false;
     parser->module->state_count = (int)states;
-    parser->module->clip = lex_take(&parser->lexer, "clip");
+    parser->module->clip = tokens_take(&parser->tokens, "clip");
     return states <= 4 || parse_fail(parser, "at most 4 states, before this");
 }
 
@@ -148,13 +128,13 @@ static bool parse_cluster(IrParser *parser, Module *module)
 static bool parse_head_marks(IrParser *parser, Module *module)
 {
     int64_t next;
-    if (lex_take(&parser->lexer, "precision") && !parse_dtype(parser, &module->precision))
+    if (tokens_take(&parser->tokens, "precision") && !parse_dtype(parser, &module->precision))
         return false;
-    if (lex_take(&parser->lexer, "cluster") && !parse_cluster(parser, module))
+    if (tokens_take(&parser->tokens, "cluster") && !parse_cluster(parser, module))
         return false;
-    module->options.remark_comm = lex_take(&parser->lexer, "remark_comm");
-    module->options.warn_implicit_reshard = lex_take(&parser->lexer, "warn_implicit_reshard");
-    if (!lex_expect(&parser->lexer, "next", "in the module's line") || !parse_int(parser, &next))
+    module->options.remark_comm = tokens_take(&parser->tokens, "remark_comm");
+    module->options.warn_implicit_reshard = tokens_take(&parser->tokens, "warn_implicit_reshard");
+    if (!tokens_expect(&parser->tokens, "next", "in the module's line") || !parse_int(parser, &next))
         return false;
     if (next < 0 || next > 1 << 28)
         return parse_fail(parser, "a smaller number of values, before this");
@@ -166,7 +146,7 @@ static bool parse_head_marks(IrParser *parser, Module *module)
 static bool parse_module(IrParser *parser)
 {
     const char *name;
-    Position at = parser->lexer.token.at;
+    Position at = parser->tokens.token->at;
     if (parser->module)
         return parse_fail(parser, "one module in the text");
     if (!parse_string(parser, &name))
@@ -174,30 +154,18 @@ static bool parse_module(IrParser *parser)
     parser->head = at;
     Module *module = parser->module = module_create(parser->arena, parser->diag, name);
     remember_def(parser, module->reshard_def);
-    module->kind = lex_take(&parser->lexer, "infer") ? MODULE_INFER : MODULE_TRAIN;
-    if (module->kind == MODULE_TRAIN && !lex_expect(&parser->lexer, "train", "or 'infer' after the module's name"))
+    module->kind = tokens_take(&parser->tokens, "infer") ? MODULE_INFER : MODULE_TRAIN;
+    if (module->kind == MODULE_TRAIN && !tokens_expect(&parser->tokens, "train", "or 'infer' after the module's name"))
         return false;
-    if (lex_take(&parser->lexer, "source") && !parse_string(parser, &module->source))
+    if (tokens_take(&parser->tokens, "source") && !parse_string(parser, &module->source))
         return false;
     return parse_head_marks(parser, module);
 }
 
 /* From the word `strategy` to the line `end strategy`. */
-static bool parse_strategy(IrParser *parser, const Token *first)
+static bool parse_strategy(IrParser *parser)
 {
-    static const char closing[] = "end strategy";
-    StrategyList list = {0};
-    const char *end = strstr(first->start, closing);
-    if (!end)
-        return parse_fail(parser, "'end strategy' below");
-    end += strlen(closing);
-    StrategyText text = {first->at, arena_substring(parser->arena, first->start, (size_t)(end - first->start))};
-    if (!strategy_parse(parser->arena, parser->diag, &text, 1, NULL, NULL, &list) || !list.count)
-        return false;
-    parser->module->strategy = list.at[0];
-    skip_to(&parser->lexer, end);
-    lex_next(&parser->lexer);
-    return true;
+    return (parser->module->strategy = strategy_parse_one(&parser->tokens)) != NULL;
 }
 
 /* ---- parameters, states, inputs ---- */
@@ -206,10 +174,10 @@ static bool parse_init(IrParser *parser, Parameter *param)
 {
     static const char *const names[] = {
         [INIT_ZEROS] = "zeros", [INIT_CONSTANT] = "constant", [INIT_NORMAL] = "normal", [INIT_UNIFORM] = "uniform"};
-    if (!lex_expect(&parser->lexer, "init", "after the parameter's name"))
+    if (!tokens_expect(&parser->tokens, "init", "after the parameter's name"))
         return false;
     for (int i = 0; i < 4; i++)
-        if (lex_take(&parser->lexer, names[i])) {
+        if (tokens_take(&parser->tokens, names[i])) {
             param->init = (InitKind)i;
             return i == INIT_ZEROS || parse_double(parser, &param->a);
         }
@@ -237,11 +205,11 @@ static bool parse_param(IrParser *parser)
     if (!param->value || !parse_init(parser, param))
         return false;
     param->name = param->value->name;
-    param->no_decay = lex_take(&parser->lexer, "no_decay");
-    param->frozen = lex_take(&parser->lexer, "frozen");
+    param->no_decay = tokens_take(&parser->tokens, "no_decay");
+    param->frozen = tokens_take(&parser->tokens, "frozen");
     param->shape = type_shape_text(parser->arena, param->value->type);
     array_push(parser->arena, &module->params, param);
-    return lex_expect(&parser->lexer, ":", "before the type") && parse_value(parser, param->value);
+    return tokens_expect(&parser->tokens, ":", "before the type") && parse_value(parser, param->value);
 }
 
 /* The parameter whose value comes next. */
@@ -259,7 +227,7 @@ static Parameter *parse_param_ref(IrParser *parser)
 static bool parse_state(IrParser *parser)
 {
     Value *value = parse_named(parser, VALUE_STATE, 0);
-    if (!value || !lex_expect(&parser->lexer, "of", "after the state's name"))
+    if (!value || !tokens_expect(&parser->tokens, "of", "after the state's name"))
         return false;
     Parameter *param = parse_param_ref(parser);
     if (!param)
@@ -268,13 +236,13 @@ static bool parse_state(IrParser *parser)
         return parse_fail(parser, "at most 4 states a parameter, before this");
     value->index = param->state_count;
     param->states[param->state_count++] = value;
-    return lex_expect(&parser->lexer, ":", "before the type") && parse_value(parser, value);
+    return tokens_expect(&parser->tokens, ":", "before the type") && parse_value(parser, value);
 }
 
 static bool parse_input(IrParser *parser)
 {
     Value *value = parse_named(parser, VALUE_INPUT, parser->module->inputs.count);
-    if (!value || !lex_expect(&parser->lexer, ":", "before the type") || !parse_value(parser, value))
+    if (!value || !tokens_expect(&parser->tokens, ":", "before the type") || !parse_value(parser, value))
         return false;
     array_push(parser->arena, &parser->module->inputs, value);
     return true;
@@ -294,8 +262,8 @@ static bool parse_argument(IrParser *parser)
     int id;
     if (!parser->function)
         return parse_fail(parser, "a line `gradient` before this");
-    if (!lex_take(&parser->lexer, "-")) {
-        if (!parse_new_id(parser, &id) || !lex_expect(&parser->lexer, ":", "before the type"))
+    if (!tokens_take(&parser->tokens, "-")) {
+        if (!parse_new_id(parser, &id) || !tokens_expect(&parser->tokens, ":", "before the type"))
             return false;
         value = ir_value(parser->module, VALUE_ARGUMENT, NULL, (Type){0}, (Position){0});
         value->index = parser->function->params.count;
@@ -312,9 +280,9 @@ static bool parse_return(IrParser *parser)
     Function *function = parser->function;
     if (!function)
         return parse_fail(parser, "a line `gradient` before this");
-    while (parser->lexer.token.kind != TOKEN_LINE && parser->lexer.token.kind != TOKEN_END) {
+    while (!tokens_end(&parser->tokens)) {
         Value *value;
-        if ((function->returns.count && !lex_expect(&parser->lexer, ",", "between two values")) || !parse_ref(parser, &value))
+        if ((function->returns.count && !tokens_expect(&parser->tokens, ",", "between two values")) || !parse_ref(parser, &value))
             return false;
         array_push(parser->arena, &function->returns, value);
     }
@@ -329,7 +297,7 @@ static bool parse_frame(IrParser *parser)
     Frame *frame = arena_new(parser->arena, Frame);
     if (!parse_int(parser, &number) || !parse_string(parser, &frame->function))
         return false;
-    if (lex_take(&parser->lexer, "in")) {
+    if (tokens_take(&parser->tokens, "in")) {
         if (!parse_int(parser, &caller))
             return false;
         if (caller < 0 || caller >= parser->frames.count)
@@ -348,7 +316,7 @@ static bool parse_section(IrParser *parser)
 {
     static const char *const names[] = {[SECTION_FORWARD] = "forward", [SECTION_BACKWARD] = "backward", [SECTION_UPDATE] = "update"};
     for (int i = 0; i < 3; i++)
-        if (lex_take(&parser->lexer, names[i])) {
+        if (tokens_take(&parser->tokens, names[i])) {
             parser->section = (Section)i;
             return true;
         }
@@ -371,11 +339,11 @@ static bool parse_loss(IrParser *parser) { return parse_ref(parser, &parser->mod
 static bool parse_trained(IrParser *parser)
 {
     Parameter *param = parse_param_ref(parser);
-    if (!param || !lex_expect(&parser->lexer, "gradient", "after the parameter") || !parse_ref(parser, &param->gradient) ||
-        !lex_expect(&parser->lexer, "updated", "after the gradient") || !parse_ref(parser, &param->updated))
+    if (!param || !tokens_expect(&parser->tokens, "gradient", "after the parameter") || !parse_ref(parser, &param->gradient) ||
+        !tokens_expect(&parser->tokens, "updated", "after the gradient") || !parse_ref(parser, &param->updated))
         return false;
     for (int i = 0; i < param->state_count; i++)
-        if (!lex_expect(&parser->lexer, ",", "before a state's new value") || !parse_ref(parser, &param->states_updated[i]))
+        if (!tokens_expect(&parser->tokens, ",", "before a state's new value") || !parse_ref(parser, &param->states_updated[i]))
             return false;
     return true;
 }
@@ -412,27 +380,20 @@ static const LineForm forms[] = {{"module", parse_module},
 
 static bool parse_line(IrParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
-    Token first = lexer->token;
-    if (!parser->module && !lex_is(lexer, "module"))
+    Tokens *tokens = &parser->tokens;
+    if (!parser->module && !tokens_is(tokens, "module"))
         return parse_fail(parser, "'module'");
-    if (lex_is(lexer, "%"))
+    if (tokens_is(tokens, "%"))
         return parse_op(parser);
-    if (lex_is(lexer, "strategy"))
-        return parse_strategy(parser, &first);
+    if (tokens_is(tokens, "strategy"))
+        return parse_strategy(parser);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
-        if (lex_is(lexer, forms[i].word)) {
+        if (tokens_is(tokens, forms[i].word)) {
             if (forms[i].parse != parse_role_line)
-                lex_next(lexer);
+                tokens_next(tokens);
             return forms[i].parse(parser);
         }
     return parse_fail(parser, "a line of a module");
-}
-
-static void skip_line(Lexer *lexer)
-{
-    while (lexer->token.kind != TOKEN_LINE && lexer->token.kind != TOKEN_END)
-        lex_next(lexer);
 }
 
 /* Whether the storage that a value takes is in the end that of another value. */
@@ -461,7 +422,7 @@ static void fix_storages(IrParser *parser)
 static void check_functions(IrParser *parser)
 {
     if (parser->function)
-        diag_error(parser->diag, parser->lexer.token.at, "the gradient \"%s\" has no line `return`", parser->function->name);
+        diag_error(parser->diag, parser->tokens.token->at, "the gradient \"%s\" has no line `return`", parser->function->name);
 }
 
 Module *ir_parse(Arena *arena, Diag *diag, const char *file, const char *text)
@@ -469,21 +430,20 @@ Module *ir_parse(Arena *arena, Diag *diag, const char *file, const char *text)
     IrParser parser = {.arena = arena, .diag = diag};
     int before = diag_errors(diag);
     diag_source(diag, file, text);
-    lex_begin(&parser.lexer, arena, diag, (Position){file, 1, 1}, text, true);
-    parser.lexer.dotted = true;
-    while (parser.lexer.token.kind != TOKEN_END && diag_errors(diag) - before < DIAG_MOST) {
-        if (parser.lexer.token.kind == TOKEN_LINE) {
-            lex_next(&parser.lexer);
-            continue;
-        }
-        if (parse_line(&parser) && parser.lexer.token.kind != TOKEN_LINE && parser.lexer.token.kind != TOKEN_END)
+    Lexer lexer = lex_begin(arena, diag, (Position){file, 1, 1}, text);
+    TokenList tokens = {0};
+    lexer.lines = lexer.dotted = true;
+    lex_rest(&lexer, &tokens);
+    parser.tokens = (Tokens){.arena = arena, .diag = diag, .token = tokens.at};
+    while (parser.tokens.token->kind != TOKEN_END && diag_errors(diag) - before < DIAG_MOST) {
+        if (!tokens_end(&parser.tokens) && parse_line(&parser) && !tokens_end(&parser.tokens))
             parse_fail(&parser, "the end of the line");
-        skip_line(&parser.lexer);
+        tokens_next_line(&parser.tokens);
     }
     check_functions(&parser);
     fix_storages(&parser);
     if (!parser.module && diag_errors(diag) == before)
-        diag_error(diag, parser.lexer.token.at, "expected a module");
+        diag_error(diag, parser.tokens.token->at, "expected a module");
     if (diag_errors(diag) > before)
         return NULL;
     parser.module->next_id = parser.next_id;

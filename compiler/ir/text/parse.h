@@ -4,7 +4,7 @@
 #define IR_TEXT_PARSE_H
 
 #include "ir/text/text.h"
-#include "syntax/lex.h"
+#include "syntax/tokens.h"
 
 typedef struct StorageFix {
     Value *value;
@@ -13,7 +13,7 @@ typedef struct StorageFix {
 } StorageFix;
 
 typedef struct IrParser {
-    Lexer lexer;
+    Tokens tokens;
     Arena *arena;
     Diag *diag;
     Module *module;

@@ -10,23 +10,23 @@ typedef Array(Value *) Values;
 /* number(dims)/written_rank */
 static bool parse_access(IrParser *parser, BoundAccess *access)
 {
-    Lexer *lexer = &parser->lexer;
+    Tokens *tokens = &parser->tokens;
     Array(BoundDim) dims = {0};
     int64_t number;
-    if (!parse_int(parser, &number) || !lex_expect(lexer, "(", "after the access"))
+    if (!parse_int(parser, &number) || !tokens_expect(tokens, "(", "after the access"))
         return false;
     access->access = (int)number;
-    while (!lex_is(lexer, ")")) {
+    while (!tokens_is(tokens, ")")) {
         Array(int) factors = {0};
         BoundDim dim = {.written = dims.count};
-        if (dims.count && !lex_expect(lexer, ",", "between two dimensions"))
+        if (dims.count && !tokens_expect(tokens, ",", "between two dimensions"))
             return false;
-        while (lexer->token.kind == TOKEN_NUMBER) {
+        while (tokens->token->kind == TOKEN_NUMBER) {
             if (!parse_int(parser, &number))
                 return false;
             array_push(parser->arena, &factors, (int)number);
         }
-        if (lex_take(lexer, "/")) {
+        if (tokens_take(tokens, "/")) {
             if (!parse_int(parser, &number))
                 return false;
             dim.written = (int)number;
@@ -34,13 +34,13 @@ static bool parse_access(IrParser *parser, BoundAccess *access)
         dim.count = factors.count;
         dim.factors = factors.at;
         array_push(parser->arena, &dims, dim);
-        if (lexer->token.kind == TOKEN_LINE || lexer->token.kind == TOKEN_END)
+        if (tokens_end(tokens))
             return parse_fail(parser, "')'");
     }
-    lex_next(lexer);
+    tokens_next(tokens);
     access->rank = access->written_rank = dims.count;
     access->dims = dims.at;
-    if (lex_take(lexer, "/")) {
+    if (tokens_take(tokens, "/")) {
         if (!parse_int(parser, &number))
             return false;
         access->written_rank = (int)number;
@@ -52,7 +52,7 @@ typedef Array(BoundAccess) Accesses;
 
 static bool parse_accesses(IrParser *parser, Accesses *accesses)
 {
-    while (parser->lexer.token.kind == TOKEN_NUMBER) {
+    while (parser->tokens.token->kind == TOKEN_NUMBER) {
         BoundAccess access = {0};
         if (!parse_access(parser, &access))
             return false;
@@ -63,18 +63,18 @@ static bool parse_accesses(IrParser *parser, Accesses *accesses)
 
 static bool parse_factors(IrParser *parser, Binding *binding)
 {
-    Lexer *lexer = &parser->lexer;
+    Tokens *tokens = &parser->tokens;
     Array(BoundFactor) factors = {0};
-    if (!lex_expect(lexer, "[", "before the factors"))
+    if (!tokens_expect(tokens, "[", "before the factors"))
         return false;
-    while (!lex_is(lexer, "]")) {
+    while (!tokens_is(tokens, "]")) {
         int64_t factor, extent;
-        if ((factors.count && !lex_expect(lexer, ",", "between two factors")) || !parse_int(parser, &factor) ||
-            !lex_expect(lexer, ":", "after the factor") || !parse_int(parser, &extent))
+        if ((factors.count && !tokens_expect(tokens, ",", "between two factors")) || !parse_int(parser, &factor) ||
+            !tokens_expect(tokens, ":", "after the factor") || !parse_int(parser, &extent))
             return false;
         array_push(parser->arena, &factors, (BoundFactor){(int)factor, extent});
     }
-    lex_next(lexer);
+    tokens_next(tokens);
     binding->factor_count = factors.count;
     binding->factors = factors.at;
     return true;
@@ -99,7 +99,7 @@ bool parse_binding(IrParser *parser)
     Binding *binding = arena_new(parser->arena, Binding);
     Accesses operands = {0}, results = {0};
     if (!parse_int(parser, &number) || !parse_def_name(parser) || !parse_factors(parser, binding) || !parse_accesses(parser, &operands) ||
-        !lex_expect(&parser->lexer, "->", "between operands and results") || !parse_accesses(parser, &results))
+        !tokens_expect(&parser->tokens, "->", "between operands and results") || !parse_accesses(parser, &results))
         return false;
     binding->operand_count = operands.count;
     binding->operands = operands.at;
@@ -116,15 +116,15 @@ bool parse_binding(IrParser *parser)
 static bool parse_shape(IrParser *parser, Attr *attr)
 {
     Array(int64_t) ints = {0};
-    if (!lex_expect(&parser->lexer, "[", "before the extents"))
+    if (!tokens_expect(&parser->tokens, "[", "before the extents"))
         return false;
-    while (!lex_is(&parser->lexer, "]")) {
+    while (!tokens_is(&parser->tokens, "]")) {
         int64_t extent;
-        if ((ints.count && !lex_expect(&parser->lexer, ",", "between two extents")) || !parse_int(parser, &extent))
+        if ((ints.count && !tokens_expect(&parser->tokens, ",", "between two extents")) || !parse_int(parser, &extent))
             return false;
         array_push(parser->arena, &ints, extent);
     }
-    lex_next(&parser->lexer);
+    tokens_next(&parser->tokens);
     attr->count = ints.count;
     attr->ints = ints.at;
     return true;
@@ -133,7 +133,7 @@ static bool parse_shape(IrParser *parser, Attr *attr)
 static bool parse_dtype_attr(IrParser *parser, Attr *attr)
 {
     for (int i = 0; i < DTYPE_COUNT; i++)
-        if (lex_take(&parser->lexer, dtype_name((DType)i))) {
+        if (tokens_take(&parser->tokens, dtype_name((DType)i))) {
             attr->i = i;
             return true;
         }
@@ -154,16 +154,16 @@ static bool parse_attrs(IrParser *parser, const OpDef *def, Attr *attrs)
 {
     if (!def->attr_count)
         return true;
-    if (!lex_expect(&parser->lexer, "{", "before the arguments"))
+    if (!tokens_expect(&parser->tokens, "{", "before the arguments"))
         return false;
     for (int i = 0, next = 0; i < def->param_count; i++) {
         ParamKind kind = def->params[i].kind;
         if (kind == PARAM_TENSOR || kind == PARAM_TENSORS)
             continue;
-        if ((next && !lex_expect(&parser->lexer, ",", "between two arguments")) || !parse_attr(parser, kind, &attrs[next++]))
+        if ((next && !tokens_expect(&parser->tokens, ",", "between two arguments")) || !parse_attr(parser, kind, &attrs[next++]))
             return false;
     }
-    return lex_expect(&parser->lexer, "}", "after the arguments");
+    return tokens_expect(&parser->tokens, "}", "after the arguments");
 }
 
 /* What an operator's line says between its arguments and the colon. */
@@ -188,29 +188,29 @@ static bool parse_index(IrParser *parser, int count, int64_t *number)
 
 static bool parse_mark(IrParser *parser, Marks *marks, bool *done)
 {
-    Lexer *lexer = &parser->lexer;
+    Tokens *tokens = &parser->tokens;
     int64_t number = 0;
     bool good = true;
-    if (lex_take(lexer, "binding")) {
+    if (tokens_take(tokens, "binding")) {
         if ((good = parse_index(parser, parser->bindings.count, &number)))
             marks->binding = parser->bindings.at[number];
-    } else if (lex_take(lexer, "gradient")) {
+    } else if (tokens_take(tokens, "gradient")) {
         if ((good = parse_index(parser, parser->module->gradients.count, &number)))
             marks->gradient = parser->module->gradients.at[number];
-    } else if (lex_take(lexer, "from")) {
+    } else if (tokens_take(tokens, "from")) {
         if ((good = parse_index(parser, parser->frames.count, &number)))
             marks->frames = parser->frames.at[number];
-    } else if (lex_take(lexer, "tower")) {
+    } else if (tokens_take(tokens, "tower")) {
         good = parse_string(parser, &marks->tower);
-    } else if (lex_take(lexer, "scope")) {
+    } else if (tokens_take(tokens, "scope")) {
         good = parse_string(parser, &marks->scope);
-    } else if (lex_take(lexer, "layer")) {
+    } else if (tokens_take(tokens, "layer")) {
         good = parse_int(parser, &marks->layer);
-    } else if (lex_take(lexer, "recompute")) {
+    } else if (tokens_take(tokens, "recompute")) {
         marks->recompute = true;
-    } else if (lex_take(lexer, "turn")) {
-        marks->turn = lex_take(lexer, "each") ? TURN_EACH : TURN_AFTER;
-        good = marks->turn == TURN_EACH || lex_expect(lexer, "after", "or 'each' after 'turn'");
+    } else if (tokens_take(tokens, "turn")) {
+        marks->turn = tokens_take(tokens, "each") ? TURN_EACH : TURN_AFTER;
+        good = marks->turn == TURN_EACH || tokens_expect(tokens, "after", "or 'each' after 'turn'");
     } else {
         *done = true;
     }
@@ -266,15 +266,15 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
 
 static bool parse_operands(IrParser *parser, Values *operands)
 {
-    if (!lex_expect(&parser->lexer, "(", "after the operator"))
+    if (!tokens_expect(&parser->tokens, "(", "after the operator"))
         return false;
-    while (!lex_is(&parser->lexer, ")")) {
+    while (!tokens_is(&parser->tokens, ")")) {
         Value *value;
-        if ((operands->count && !lex_expect(&parser->lexer, ",", "between two operands")) || !parse_ref(parser, &value))
+        if ((operands->count && !tokens_expect(&parser->tokens, ",", "between two operands")) || !parse_ref(parser, &value))
             return false;
         array_push(parser->arena, operands, value);
     }
-    lex_next(&parser->lexer);
+    tokens_next(&parser->tokens);
     return true;
 }
 
@@ -283,7 +283,7 @@ static bool parse_results(IrParser *parser, Op *op, const int *ids, int count)
     if (count != op->result_count)
         return parse_fail(parser, "as many results as the rule has, before this");
     for (int i = 0; i < count; i++) {
-        if (!lex_expect(&parser->lexer, i ? "," : ":", "before the type of a result") || !parse_value(parser, op->results[i]))
+        if (!tokens_expect(&parser->tokens, i ? "," : ":", "before the type of a result") || !parse_value(parser, op->results[i]))
             return false;
         define_value(parser, op->results[i], ids[i]);
     }
@@ -294,7 +294,7 @@ bool parse_op(IrParser *parser)
 {
     enum { RESULTS_MOST = 16 };
     int ids[RESULTS_MOST], count = 0;
-    Position at = parser->lexer.token.at;
+    Position at = parser->tokens.token->at;
     Values operands = {0};
     Marks marks;
     do {
@@ -302,8 +302,8 @@ bool parse_op(IrParser *parser)
             return parse_fail(parser, "fewer results");
         if (!parse_new_id(parser, &ids[count++]))
             return false;
-    } while (lex_take(&parser->lexer, ","));
-    if (!lex_expect(&parser->lexer, "=", "after the results"))
+    } while (tokens_take(&parser->tokens, ","));
+    if (!tokens_expect(&parser->tokens, "=", "after the results"))
         return false;
     const OpDef *def = parse_def_name(parser);
     if (!def)

@@ -49,8 +49,8 @@ static bool parse_role(IrParser *parser)
         if (device < 0 || device > MOST_DEVICE)
             return parse_fail(parser, "the number of a device, before this");
         array_push(parser->arena, &devices, (int)device);
-    } while (lex_take(&parser->lexer, ","));
-    if (!lex_expect(&parser->lexer, "arena", "after the devices") || !parse_int(parser, &role.arena_bytes))
+    } while (tokens_take(&parser->tokens, ","));
+    if (!tokens_expect(&parser->tokens, "arena", "after the devices") || !parse_int(parser, &role.arena_bytes))
         return false;
     role.device_count = devices.count;
     role.devices = devices.at;
@@ -69,10 +69,10 @@ static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t m
     int64_t *list = *pairs = arena_array(parser->arena, int64_t, count + 1);
     for (int i = 0; i < count; i++)
         list[i] = -1;
-    while (parser->lexer.token.kind != TOKEN_LINE && parser->lexer.token.kind != TOKEN_END) {
+    while (!tokens_end(&parser->tokens)) {
         int64_t key, number;
-        if ((*mark && !lex_expect(&parser->lexer, mark, "before the number")) || !parse_int(parser, &key) ||
-            !lex_expect(&parser->lexer, ":", "after the number") || !parse_int(parser, &number))
+        if ((*mark && !tokens_expect(&parser->tokens, mark, "before the number")) || !parse_int(parser, &key) ||
+            !tokens_expect(&parser->tokens, ":", "after the number") || !parse_int(parser, &number))
             return false;
         if (key < 0 || key >= count)
             return parse_fail(parser, "the number of something that is there, before this");
@@ -125,14 +125,14 @@ static bool parse_plans(IrParser *parser)
 
 bool parse_role_line(IrParser *parser)
 {
-    Lexer *lexer = &parser->lexer;
+    Tokens *tokens = &parser->tokens;
     Role *role;
-    if (lex_take(lexer, "role"))
+    if (tokens_take(tokens, "role"))
         return parse_role(parser);
-    if (lex_take(lexer, "plans"))
+    if (tokens_take(tokens, "plans"))
         return parse_plans(parser);
-    if (lex_take(lexer, "offsets"))
+    if (tokens_take(tokens, "offsets"))
         return (role = last_role(parser)) && parse_pairs(parser, parser->next_id, "%", MOST_BYTES, &role->offset);
-    lex_next(lexer);
+    tokens_next(tokens);
     return (role = last_role(parser)) && parse_pairs(parser, parser->module->ops.count, "", MOST_BYTES, &role->scratch);
 }

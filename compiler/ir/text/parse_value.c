@@ -15,8 +15,7 @@ typedef struct InternEntry {
 
 bool parse_fail(IrParser *parser, const char *expected)
 {
-    diag_error(parser->diag, parser->lexer.token.at, "expected %s, not %s", expected, lex_shown(&parser->lexer));
-    return false;
+    return tokens_unexpected(&parser->tokens, expected);
 }
 
 /* The object known under `key`; NULL when there is none. */
@@ -47,50 +46,50 @@ const char *ir_shared_string(IrParser *parser, const char *string)
 
 bool parse_int(IrParser *parser, int64_t *value)
 {
-    Lexer *lexer = &parser->lexer;
-    bool negative = lex_take(lexer, "-");
-    if (lexer->token.kind != TOKEN_NUMBER)
+    Tokens *tokens = &parser->tokens;
+    bool negative = tokens_take(tokens, "-");
+    if (tokens->token->kind != TOKEN_NUMBER)
         return parse_fail(parser, "a number");
     char *end;
     errno = 0;
-    long long number = strtoll(lexer->token.start, &end, 10);
-    if (end != lexer->token.start + lexer->token.length || errno == ERANGE)
+    long long number = strtoll(tokens->token->text, &end, 10);
+    if (*end || errno == ERANGE)
         return parse_fail(parser, "an integer of 64 bits");
     *value = negative ? -number : number;
-    lex_next(lexer);
+    tokens_next(tokens);
     return true;
 }
 
 bool parse_double(IrParser *parser, double *value)
 {
-    Lexer *lexer = &parser->lexer;
-    bool negative = lex_take(lexer, "-");
-    if (lexer->token.kind != TOKEN_NUMBER && lexer->token.kind != TOKEN_NAME)
+    Tokens *tokens = &parser->tokens;
+    bool negative = tokens_take(tokens, "-");
+    if (tokens->token->kind != TOKEN_NUMBER && tokens->token->kind != TOKEN_NAME)
         return parse_fail(parser, "a number");
     char *end;
-    double number = strtod(lexer->token.start, &end);
-    if (end != lexer->token.start + lexer->token.length)
+    double number = strtod(tokens->token->text, &end);
+    if (*end)
         return parse_fail(parser, "a number");
     *value = negative ? -number : number;
-    lex_next(lexer);
+    tokens_next(tokens);
     return true;
 }
 
 bool parse_string(IrParser *parser, const char **string)
 {
-    if (parser->lexer.token.kind != TOKEN_STRING)
+    if (parser->tokens.token->kind != TOKEN_STRING)
         return parse_fail(parser, "a string");
-    *string = ir_shared_string(parser, lex_spelling(&parser->lexer));
-    lex_next(&parser->lexer);
+    *string = ir_shared_string(parser, token_unquoted(parser->arena, parser->tokens.token));
+    tokens_next(&parser->tokens);
     return true;
 }
 
 bool parse_name(IrParser *parser, const char **name)
 {
-    if (parser->lexer.token.kind != TOKEN_NAME)
+    if (parser->tokens.token->kind != TOKEN_NAME)
         return parse_fail(parser, "a name");
-    *name = ir_shared_string(parser, lex_spelling(&parser->lexer));
-    lex_next(&parser->lexer);
+    *name = ir_shared_string(parser, parser->tokens.token->text);
+    tokens_next(&parser->tokens);
     return true;
 }
 
@@ -98,16 +97,16 @@ bool parse_position(IrParser *parser, Position *at)
 {
     int64_t line, column;
     *at = (Position){0};
-    if (!lex_take(&parser->lexer, "@"))
+    if (!tokens_take(&parser->tokens, "@"))
         return true;
     at->file = parser->module ? parser->module->source : NULL;
-    if (parser->lexer.token.kind == TOKEN_STRING) {
-        if (!parse_string(parser, &at->file) || !lex_expect(&parser->lexer, ":", "after the file"))
+    if (parser->tokens.token->kind == TOKEN_STRING) {
+        if (!parse_string(parser, &at->file) || !tokens_expect(&parser->tokens, ":", "after the file"))
             return false;
         if (!*at->file)
             at->file = NULL;
     }
-    if (!parse_int(parser, &line) || !lex_expect(&parser->lexer, ":", "after the line") || !parse_int(parser, &column))
+    if (!parse_int(parser, &line) || !tokens_expect(&parser->tokens, ":", "after the line") || !parse_int(parser, &column))
         return false;
     at->line = (int)line;
     at->column = (int)column;
@@ -119,9 +118,9 @@ bool parse_position(IrParser *parser, Position *at)
 bool parse_dtype(IrParser *parser, DType *dtype)
 {
     for (int i = 0; i < DTYPE_COUNT; i++)
-        if (lex_is(&parser->lexer, dtype_name((DType)i))) {
+        if (tokens_is(&parser->tokens, dtype_name((DType)i))) {
             *dtype = (DType)i;
-            lex_next(&parser->lexer);
+            tokens_next(&parser->tokens);
             return true;
         }
     return parse_fail(parser, "an element type");
@@ -133,14 +132,14 @@ static const int64_t MOST_ELEMENTS = (int64_t)1 << 56;
 bool parse_type(IrParser *parser, Type *type)
 {
     int64_t extent[IR_MAX_RANK];
-    const char *start = parser->lexer.token.start;
+    const char *start = parser->tokens.token->start;
     type->rank = 0;
-    if (!parse_dtype(parser, &type->dtype) || !lex_expect(&parser->lexer, "[", "after the element type"))
+    if (!parse_dtype(parser, &type->dtype) || !tokens_expect(&parser->tokens, "[", "after the element type"))
         return false;
-    while (!lex_is(&parser->lexer, "]")) {
+    while (!tokens_is(&parser->tokens, "]")) {
         if (type->rank == IR_MAX_RANK)
             return parse_fail(parser, "']' after the last extent that a tensor may have");
-        if ((type->rank && !lex_expect(&parser->lexer, ",", "between two extents")) || !parse_int(parser, &extent[type->rank]))
+        if ((type->rank && !tokens_expect(&parser->tokens, ",", "between two extents")) || !parse_int(parser, &extent[type->rank]))
             return false;
         if (extent[type->rank++] < 0)
             return parse_fail(parser, "an extent from 0 on, before this");
@@ -148,44 +147,30 @@ bool parse_type(IrParser *parser, Type *type)
     type->extent = extent;
     if (type_elements(*type) > MOST_ELEMENTS)
         return parse_fail(parser, "fewer elements than 2^56, before this");
-    size_t length = (size_t)(parser->lexer.token.start - start);
-    lex_next(&parser->lexer);
+    size_t length = (size_t)(parser->tokens.token->start - start);
+    tokens_next(&parser->tokens);
     type->extent = find_interned(parser, start, length);
     if (!type->extent)
         type->extent = add_interned(parser, start, length, arena_copy(parser->arena, extent, sizeof *extent * (size_t)type->rank));
     return true;
 }
 
-/* What stands up to `stop` on this line; the current token is the one after it then. NULL when there is no `stop`. */
-static const char *raw_until(IrParser *parser, char stop, Position *at)
-{
-    Lexer *lexer = &parser->lexer;
-    const char *start = lexer->next, *end = start + strcspn(start, "\n");
-    const char *found = memchr(start, stop, (size_t)(end - start));
-    if (!found)
-        return NULL;
-    *at = lexer->at;
-    lexer->at.column += (int)(found + 1 - start);
-    lexer->next = found + 1;
-    lex_next(lexer);
-    return arena_substring(parser->arena, start, (size_t)(found - start));
-}
-
 bool parse_layout(IrParser *parser, const Layout **layout)
 {
-    Position at;
-    if (!lex_is(&parser->lexer, "<"))
-        return parse_fail(parser, "'<'");
-    const char *text = raw_until(parser, '>', &at);
-    if (!text)
-        return parse_fail(parser, "a layout that ends with '>'");
-    *layout = find_interned(parser, text, strlen(text));
-    if (!*layout) {
-        *layout = layout_parse(parser->arena, parser->diag, at, text);
-        if (*layout)
-            add_interned(parser, text, strlen(text), *layout);
-    }
-    return *layout != NULL;
+    Tokens *tokens = &parser->tokens;
+    const Token *first = tokens->token + 1, *end = tokens->token;
+    while (!token_ends(end) && !token_is(end, ">"))
+        end++;
+    if (!tokens_is(tokens, "<") || token_ends(end))
+        return parse_fail(parser, tokens_is(tokens, "<") ? "a layout that ends with '>'" : "'<'");
+    tokens_next(tokens);
+    size_t length = (size_t)(end->start - first->start);
+    *layout = find_interned(parser, first->start, length);
+    if (*layout)
+        tokens->token = end;
+    else if ((*layout = layout_parse(tokens, ">")))
+        add_interned(parser, first->start, length, *layout);
+    return *layout && tokens_expect(tokens, ">", "after the layout");
 }
 
 /* ---- values ---- */
@@ -193,8 +178,8 @@ bool parse_layout(IrParser *parser, const Layout **layout)
 bool parse_new_id(IrParser *parser, int *id)
 {
     int64_t number;
-    Position at = parser->lexer.token.at;
-    if (!lex_expect(&parser->lexer, "%", "before the number of a value") || !parse_int(parser, &number))
+    Position at = parser->tokens.token->at;
+    if (!tokens_expect(&parser->tokens, "%", "before the number of a value") || !parse_int(parser, &number))
         return false;
     *id = (int)number;
     if (number < 0 || number >= parser->next_id) {
@@ -217,11 +202,11 @@ void define_value(IrParser *parser, Value *value, int id)
 bool parse_ref(IrParser *parser, Value **value)
 {
     int64_t number;
-    Position at = parser->lexer.token.at;
+    Position at = parser->tokens.token->at;
     *value = NULL;
-    if (lex_take(&parser->lexer, "-"))
+    if (tokens_take(&parser->tokens, "-"))
         return true;
-    if (!lex_expect(&parser->lexer, "%", "before the number of a value") || !parse_int(parser, &number))
+    if (!tokens_expect(&parser->tokens, "%", "before the number of a value") || !parse_int(parser, &number))
         return false;
     if (number < 0 || number >= parser->next_id || !parser->values.at[number]) {
         diag_error(parser->diag, at, "%%%lld is not made before this line", (long long)number);
@@ -234,34 +219,34 @@ bool parse_ref(IrParser *parser, Value **value)
 /* One name of dims: NAME, _ for none, or (several factors). */
 static bool parse_dim(IrParser *parser, const char **name)
 {
-    Lexer *lexer = &parser->lexer;
+    Tokens *tokens = &parser->tokens;
     *name = NULL;
-    if (!lex_take(lexer, "(")) {
-        if (lex_take(lexer, "_"))
+    if (!tokens_take(tokens, "(")) {
+        if (tokens_take(tokens, "_"))
             return true;
         return parse_name(parser, name);
     }
     Text text = {.arena = parser->arena};
-    while (!lex_is(lexer, ")") && lexer->token.kind != TOKEN_LINE && lexer->token.kind != TOKEN_END) {
+    while (!tokens_is(tokens, ")") && !tokens_end(tokens)) {
         text_string(&text, text.length ? " " : "");
-        text_append(&text, lexer->token.start, (size_t)lexer->token.length);
-        lex_next(lexer);
+        text_string(&text, tokens->token->text);
+        tokens_next(tokens);
     }
     *name = ir_shared_string(parser, text_bytes(&text));
-    return lex_expect(lexer, ")", "after the factors' names");
+    return tokens_expect(tokens, ")", "after the factors' names");
 }
 
 static bool parse_dims(IrParser *parser, Value *value)
 {
     const char *names[IR_MAX_RANK] = {0};
-    const char *start = parser->lexer.token.start;
-    if (!lex_expect(&parser->lexer, "(", "after 'dims'"))
+    const char *start = parser->tokens.token->start;
+    if (!tokens_expect(&parser->tokens, "(", "after 'dims'"))
         return false;
     for (int d = 0; d < value->type.rank; d++)
-        if ((d && !lex_expect(&parser->lexer, ",", "between two names")) || !parse_dim(parser, &names[d]))
+        if ((d && !tokens_expect(&parser->tokens, ",", "between two names")) || !parse_dim(parser, &names[d]))
             return false;
-    size_t length = (size_t)(parser->lexer.token.start - start);
-    if (!lex_expect(&parser->lexer, ")", "after the names"))
+    size_t length = (size_t)(parser->tokens.token->start - start);
+    if (!tokens_expect(&parser->tokens, ")", "after the names"))
         return false;
     value->dims = find_interned(parser, start, length);
     if (!value->dims)
@@ -272,8 +257,8 @@ static bool parse_dims(IrParser *parser, Value *value)
 static bool parse_storage(IrParser *parser, Value *value)
 {
     int64_t id;
-    Position at = parser->lexer.token.at;
-    if (!lex_expect(&parser->lexer, "%", "before the number of a value") || !parse_int(parser, &id))
+    Position at = parser->tokens.token->at;
+    if (!tokens_expect(&parser->tokens, "%", "before the number of a value") || !parse_int(parser, &id))
         return false;
     array_push(parser->arena, &parser->storages, (StorageFix){value, (int)id, at});
     return true;
@@ -282,7 +267,7 @@ static bool parse_storage(IrParser *parser, Value *value)
 static bool parse_micro(IrParser *parser, Value *value)
 {
     int64_t number = MICRO_SUM;
-    if (!lex_take(&parser->lexer, "sum") && !parse_int(parser, &number))
+    if (!tokens_take(&parser->tokens, "sum") && !parse_int(parser, &number))
         return false;
     value->micro = (int)number;
     return true;
@@ -291,29 +276,40 @@ static bool parse_micro(IrParser *parser, Value *value)
 /* A layout that fits the value. */
 static bool parse_value_layout(IrParser *parser, const Value *value, const Layout **layout)
 {
-    Position at = parser->lexer.at;
+    Position at = tokens_end(&parser->tokens) ? (Position){0} : parser->tokens.token[1].at;
     return parse_layout(parser, layout) && layout_check(parser->diag, at, *layout, type_shape(value->type));
+}
+
+/* A layout as the source writes it, and where. */
+static bool parse_written(IrParser *parser, const WrittenLayout **written)
+{
+    const char *text;
+    Position at;
+    if (!parse_string(parser, &text) || !parse_position(parser, &at))
+        return false;
+    Tokens tokens = tokens_of(parser->arena, parser->diag, at, text);
+    return (*written = written_parse(&tokens, NULL)) != NULL;
 }
 
 /* One mark of a value; *done when the current token begins none. */
 static bool parse_mark(IrParser *parser, Value *value, bool *done)
 {
-    Lexer *lexer = &parser->lexer;
-    if (lexer->token.kind == TOKEN_STRING)
+    Tokens *tokens = &parser->tokens;
+    if (tokens->token->kind == TOKEN_STRING)
         return parse_string(parser, &value->name);
-    if (lex_take(lexer, "dims"))
+    if (tokens_take(tokens, "dims"))
         return parse_dims(parser, value);
-    if (lex_take(lexer, "shard"))
-        return parse_string(parser, &value->shard_text) && parse_position(parser, &value->shard_at);
-    if (lex_take(lexer, "resolved"))
+    if (tokens_take(tokens, "shard"))
+        return parse_written(parser, &value->written);
+    if (tokens_take(tokens, "resolved"))
         return parse_value_layout(parser, value, &value->shard);
-    if (lex_take(lexer, "layout"))
+    if (tokens_take(tokens, "layout"))
         return parse_value_layout(parser, value, &value->layout);
-    if (lex_take(lexer, "micro"))
+    if (tokens_take(tokens, "micro"))
         return parse_micro(parser, value);
-    if (lex_take(lexer, "storage"))
+    if (tokens_take(tokens, "storage"))
         return parse_storage(parser, value);
-    if (lex_is(lexer, "@"))
+    if (tokens_is(tokens, "@"))
         return parse_position(parser, &value->at);
     *done = true;
     return true;

@@ -105,10 +105,10 @@ void print_value(Printer *printer, const Value *value, bool named, Position know
     }
     if (value->dims)
         print_dims(out, value);
-    if (value->shard_text) {
+    if (value->written) {
         text_string(out, " shard ");
-        print_quoted(out, value->shard_text);
-        print_any_position(printer, value->shard_at);
+        print_quoted(out, value->written->text);
+        print_any_position(printer, value->written->at);
     }
     print_layout(out, "resolved", value->shard);
     print_layout(out, "layout", value->layout);

@@ -2,7 +2,6 @@
  */
 #include "passes/place/place.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,42 +11,9 @@ typedef struct Reader {
     const Value *value;
     const int8_t *origin; // by dimension: the one that it was in the source
     Type source;          // the type in the source
-    const char *text;
-    int at; // offset into text
     Sharding sharding;
     uint64_t used; // axes of the mesh that the layout names
 } Reader;
-
-static Position here(const Reader *reader)
-{
-    Position at = reader->value->shard_at;
-    at.column += reader->at;
-    return at;
-}
-
-static void skip_blanks(Reader *reader)
-{
-    while (isspace((unsigned char)reader->text[reader->at]))
-        reader->at++;
-}
-
-static bool accept(Reader *reader, char c)
-{
-    skip_blanks(reader);
-    bool there = reader->text[reader->at] == c;
-    reader->at += there;
-    return there;
-}
-
-/* A name or number; its offset goes to *at. */
-static const char *word(Reader *reader, int *at)
-{
-    skip_blanks(reader);
-    *at = reader->at;
-    while (isalnum((unsigned char)reader->text[reader->at]) || reader->text[reader->at] == '_')
-        reader->at++;
-    return arena_substring(reader->module->arena, reader->text + *at, (size_t)(reader->at - *at));
-}
 
 /* The first of the dimensions that dimension `number` of the source became, the loop over micro-batches left aside; AXIS_DUP when it has
  * extent 1 and is gone. */
@@ -59,33 +25,32 @@ static int first_dim(const Reader *reader, int number)
     return AXIS_DUP;
 }
 
-/* The dimension that a state speaks of, or AXIS_*; -100 after an error. */
-static int state_target(Reader *reader, const char *name)
+/* Finds what a state does with its axes: a dimension, or AXIS_*. False after an error. */
+static bool state_target(const Reader *reader, const WrittenState *state, int *target)
 {
+    static const int targets[] = {[STATE_DUP] = AXIS_DUP, [STATE_SUM] = AXIS_SUM, [STATE_MAX] = AXIS_MAX};
     const Value *value = reader->value;
-    if (!strcmp(name, "dup"))
-        return AXIS_DUP;
-    if (!strcmp(name, "sum"))
-        return AXIS_SUM;
-    if (!strcmp(name, "max"))
-        return AXIS_MAX;
-    for (int d = 0; value->dims && d < value->type.rank; d++)
-        if (value->dims[d] && !strcmp(value->dims[d], name))
-            return d;
     char *end;
-    long number = strtol(name, &end, 10);
-    if (*name && !*end && number < reader->source.rank)
-        return first_dim(reader, (int)number);
-    if (!*name) {
-        diag_error(reader->module->diag, here(reader), "expected a dimension's name or number, dup, sum or max");
-        return -100;
+    if (state->kind != STATE_SPLIT) {
+        *target = targets[state->kind];
+        return true;
     }
-    diag_error(reader->module->diag, here(reader),
-               "\"%s\" is no dimension of this tensor: write a dimension's name or number, dup, sum or max", name);
-    const char *close = value->dims ? diag_closest(name, value->dims, value->type.rank) : NULL;
+    for (int d = 0; value->dims && d < value->type.rank; d++)
+        if (value->dims[d] && !strcmp(value->dims[d], state->dim)) {
+            *target = d;
+            return true;
+        }
+    long number = strtol(state->dim, &end, 10);
+    if (!*end && number < reader->source.rank) {
+        *target = first_dim(reader, (int)number);
+        return true;
+    }
+    Diag *diag = reader->module->diag;
+    diag_error(diag, state->at, "\"%s\" is no dimension of this tensor: write a dimension's name or number, dup, sum or max", state->dim);
+    const char *close = value->dims ? diag_closest(state->dim, value->dims, value->type.rank) : NULL;
     if (close)
-        diag_note(reader->module->diag, here(reader), "did you mean \"%s\"?", close);
-    return -100;
+        diag_note(diag, state->at, "did you mean \"%s\"?", close);
+    return false;
 }
 
 /* The parts of a mesh axis, as bits; 0 when the mesh has none of this name. */
@@ -132,67 +97,41 @@ static bool known_axis(const Module *module, const char *name)
 }
 
 /* One axis of a state. */
-static bool read_axis(Reader *reader, int target)
+static bool read_axis(Reader *reader, const WrittenAxis *axis, int target)
 {
-    Reader before = *reader;
     Diag *diag = reader->module->diag;
-    const char *axis = word(reader, &before.at);
-    uint64_t parts = axis_parts(reader->mesh, axis);
-    bool known = parts || known_axis(reader->module, axis), twice = parts & reader->used;
-    if (!*axis)
-        diag_error(diag, here(&before), "expected the name of a mesh axis");
-    else if (twice)
-        diag_error(diag, here(&before), "the axis \"%s\" stands in this layout a second time", axis);
+    uint64_t parts = axis_parts(reader->mesh, axis->name);
+    bool known = parts || known_axis(reader->module, axis->name), twice = parts & reader->used;
+    if (twice)
+        diag_error(diag, axis->at, "the axis \"%s\" stands in this layout a second time", axis->name);
     else if (!known)
-        diag_error(diag, here(&before), "the strategy has no mesh axis \"%s\"", axis);
+        diag_error(diag, axis->at, "the strategy has no mesh axis \"%s\"", axis->name);
     use_axis(reader, parts, target);
-    return *axis && known && !twice;
+    return known && !twice;
 }
 
-/* kind:axis*axis */
-static bool read_state(Reader *reader)
+static bool read_state(Reader *reader, const WrittenState *state)
 {
-    int at;
-    Reader before = *reader;
-    const char *name = word(reader, &at);
-    before.at = at;
-    int target = state_target(&before, name);
-    if (target == -100)
+    int target;
+    if (!state_target(reader, state, &target))
         return false;
-    if (!accept(reader, ':')) {
-        diag_error(reader->module->diag, here(reader), "expected ':' and a mesh axis after \"%s\"", name);
-        return false;
-    }
     if (mixes_reductions(reader, target)) {
-        diag_error(reader->module->diag, here(&before), "a layout has one kind of reduction, either 'sum' or 'max'");
+        diag_error(reader->module->diag, state->at, "a layout has one kind of reduction, either 'sum' or 'max'");
         return false;
     }
-    do
-        if (!read_axis(reader, target))
+    for (int i = 0; i < state->axis_count; i++)
+        if (!read_axis(reader, &state->axes[i], target))
             return false;
-    while (accept(reader, '*'));
     return true;
 }
 
-/* {state, state} over mesh axes. */
+/* A layout over mesh axes. */
 static const Layout *read_axes(Reader *reader, Intern *shared)
 {
-    accept(reader, '{');
-    if (!accept(reader, '}')) {
-        do
-            if (!read_state(reader))
-                return NULL;
-        while (accept(reader, ','));
-        if (!accept(reader, '}')) {
-            diag_error(reader->module->diag, here(reader), "expected ',' or '}' in this layout");
+    const WrittenLayout *written = reader->value->written;
+    for (int i = 0; i < written->state_count; i++)
+        if (!read_state(reader, &written->states[i]))
             return NULL;
-        }
-    }
-    skip_blanks(reader);
-    if (reader->text[reader->at]) {
-        diag_error(reader->module->diag, here(reader), "unexpected text after the layout");
-        return NULL;
-    }
     return sharding_layout(reader->mesh, &reader->sharding, shared);
 }
 
@@ -206,7 +145,7 @@ static bool on_devices(Module *module, const Mesh *mesh, const Value *value, con
         for (int k = 0; k < mesh->device_count; k++)
             found |= mesh->devices[k] == devices[i];
         if (!found) {
-            diag_error(module->diag, value->shard_at, "this layout names device %d, which the strategy does not use", devices[i]);
+            diag_error(module->diag, value->written->at, "this layout names device %d, which the strategy does not use", devices[i]);
             return false;
         }
     }
@@ -268,7 +207,7 @@ static int renumbered(const Reader *reader, const Layout *layout, Shape written,
                        : reader->origin[d] == reader->origin[d - 1] ? "*"
                                                                     : ", ",
                        (long)reader->value->type.extent[d]);
-        diag_error(reader->module->diag, reader->value->shard_at,
+        diag_error(reader->module->diag, reader->value->written->at,
                    "dimension %d of this layout is not one that can be cut like this: the model splits it into factors", dim);
         diag_note(reader->module->diag, reader->value->at, "write the layout for the view (%s)", text_bytes(&factors));
         return -100;
@@ -320,8 +259,8 @@ static const Layout *read_devices(const Reader *reader)
 {
     const Value *value = reader->value;
     Diag *diag = reader->module->diag;
-    const Layout *layout = layout_parse(reader->module->arena, diag, value->shard_at, value->shard_text);
-    if (!layout || !layout_check(diag, value->shard_at, layout, type_shape(reader->source)) ||
+    const Layout *layout = value->written->layout;
+    if (!layout_check(diag, value->written->at, layout, type_shape(reader->source)) ||
         !on_devices(reader->module, reader->mesh, value, layout))
         return NULL;
     return renumber(reader, layout);
@@ -334,10 +273,8 @@ const Layout *place_written(Module *module, const Mesh *mesh, const Value *value
                      .value = value,
                      .origin = origin,
                      .source = source,
-                     .text = value->shard_text,
                      .sharding = sharding_whole()};
-    skip_blanks(&reader);
-    if (reader.text[reader.at] == '{')
+    if (!value->written->layout)
         return read_axes(&reader, module_shared(module));
     return module->strategy ? read_devices(&reader) : sharding_layout(mesh, &reader.sharding, module_shared(module));
 }

@@ -52,7 +52,7 @@ static void find_origins(Refine *refine, const Value *value, int8_t *origin)
 static void refine_value(Refine *refine, Value *value)
 {
     int atoms[IR_MAX_RANK], count = value_atoms(refine, value, atoms);
-    if (value->shard_text) {
+    if (value->written) {
         Written written = {.value = value, .source = value->type};
         find_origins(refine, value, written.origin);
         array_push(refine->arena, &refine->written, written);
@@ -249,7 +249,7 @@ static bool only_regroups(Refine *refine, const Op *op)
 {
     int x[IR_MAX_RANK], y[IR_MAX_RANK];
     int m = value_atoms(refine, op->operands[0], x), n = value_atoms(refine, op->results[0], y);
-    return m == n && !memcmp(x, y, sizeof *x * (size_t)n) && !op->results[0]->shard_text;
+    return m == n && !memcmp(x, y, sizeof *x * (size_t)n) && !op->results[0]->written;
 }
 
 static Value *replaced(const Refine *refine, Value *value)

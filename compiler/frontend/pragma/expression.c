@@ -1,5 +1,4 @@
-/* Expressions in pragmas: C over the names in scope, as far as operands need it: no assignments, casts, sizeof or addresses. */
-#include "frontend/pragma/pragma.h"
+#include "frontend/pragma/expression.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,30 +13,6 @@ typedef struct Parser {
     int *slots;
     int depth;
 } Parser;
-
-static const Token *token(const Parser *p) { return &p->tokens->list.at[p->tokens->next]; }
-
-static bool is(const Parser *p, const char *text) { return token(p)->kind == TOKEN_PUNCTUATION && !strcmp(token(p)->text, text); }
-
-static bool take(Parser *p, const char *text)
-{
-    bool found = is(p, text);
-    p->tokens->next += found;
-    return found;
-}
-
-static const char *shown(const Parser *p)
-{
-    return token(p)->kind == TOKEN_END ? "the end of the pragma" : arena_format(p->unit->arena, "\"%s\"", token(p)->text);
-}
-
-static bool expect(Parser *p, const char *text)
-{
-    if (take(p, text))
-        return true;
-    diag_error(p->unit->diag, token(p)->at, "expected \"%s\", found %s", text, shown(p));
-    return false;
-}
 
 static CExpr *node(Parser *p, CExprKind kind, const CType *type, Position at)
 {
@@ -94,8 +69,8 @@ static const CExpr *unknown_name(Parser *p, const Token *at)
 
 static const CExpr *named(Parser *p)
 {
-    const Token *at = token(p);
-    p->tokens->next++;
+    const Token *at = p->tokens->token;
+    tokens_next(p->tokens);
     CVar *var = find_variable(p->scope, at->text);
     CName what = var ? (CName){.var = var} : cunit_lookup(p->unit, at->text);
     if (what.var) {
@@ -129,8 +104,8 @@ static const CType *integer_type(const CTypes *types, uint64_t value, const char
 
 static const CExpr *number(Parser *p)
 {
-    const Token *at = token(p);
-    p->tokens->next++;
+    const Token *at = p->tokens->token;
+    tokens_next(p->tokens);
     bool hex = at->text[0] == '0' && (at->text[1] == 'x' || at->text[1] == 'X');
     char *end;
     errno = 0;
@@ -158,20 +133,20 @@ bad:
 
 static const CExpr *primary(Parser *p)
 {
-    if (token(p)->kind == TOKEN_NAME)
+    if (p->tokens->token->kind == TOKEN_NAME)
         return named(p);
-    if (token(p)->kind == TOKEN_NUMBER)
+    if (p->tokens->token->kind == TOKEN_NUMBER)
         return number(p);
-    if (take(p, "(")) {
-        Position open = token(p)[-1].at;
+    if (tokens_take(p->tokens, "(")) {
+        Position open = p->tokens->token[-1].at;
         const CExpr *inner = conditional(p);
-        if (inner && expect(p, ")"))
+        if (inner && tokens_expect(p->tokens, ")", NULL))
             return inner;
         if (inner)
             diag_note(p->unit->diag, open, "to match this \"(\"");
         return NULL;
     }
-    diag_error(p->unit->diag, token(p)->at, "expected an expression, found %s", shown(p));
+    tokens_unexpected(p->tokens, "an expression");
     return NULL;
 }
 
@@ -180,7 +155,7 @@ static const CExpr *primary(Parser *p)
 static const CExpr *indexed(Parser *p, const CExpr *a, Position at)
 {
     const CExpr *index = conditional(p);
-    if (!index || !expect(p, "]"))
+    if (!index || !tokens_expect(p->tokens, "]", NULL))
         return NULL;
     if ((a->type->kind != CT_ARRAY && a->type->kind != CT_POINTER) || !ctype_is_integer(index->type)) {
         diag_error(p->unit->diag, at, "an index needs an array or a pointer, and an integer");
@@ -200,16 +175,16 @@ static const CExpr *member(Parser *p, const CExpr *a, bool arrow, Position at)
         diag_error(p->unit->diag, at, "\"%s\" needs a %s", arrow ? "->" : ".", arrow ? "pointer to a struct" : "struct");
         return NULL;
     }
-    if (token(p)->kind != TOKEN_NAME || !ctype_field(type, token(p)->text, &field)) {
-        diag_error(p->unit->diag, token(p)->at, "%s has no member %s", type->name, shown(p));
+    if (p->tokens->token->kind != TOKEN_NAME || !ctype_field(type, p->tokens->token->text, &field)) {
+        tokens_error(p->tokens, "%s has no member %s", type->name, tokens_shown(p->tokens));
         return NULL;
     }
     CExpr *expr = node(p, C_MEMBER, field.type, a->at);
     expr->a = a;
     expr->arrow = arrow;
-    expr->name = token(p)->text;
+    expr->name = p->tokens->token->text;
     expr->field = arena_copy(p->unit->arena, &field, sizeof field);
-    p->tokens->next++;
+    tokens_next(p->tokens);
     return expr;
 }
 
@@ -224,17 +199,17 @@ static const CExpr *called(Parser *p, const CExpr *callee, Position at)
     const CFunction *function = callee->function;
     call->a = callee;
     call->slot = (*p->slots)++;
-    while (!is(p, ")")) {
+    while (!tokens_is(p->tokens, ")")) {
         const CExpr *arg = conditional(p);
         if (!arg)
             return NULL;
         if (call->args.count < function->params.count && ctype_is_arithmetic(arg->type))
             arg = convert(p, arg, function->params.at[call->args.count]->type);
         array_push(p->unit->arena, &call->args, arg);
-        if (!take(p, ","))
+        if (!tokens_take(p->tokens, ","))
             break;
     }
-    if (!expect(p, ")"))
+    if (!tokens_expect(p->tokens, ")", NULL))
         return NULL;
     if (call->args.count != function->params.count) {
         diag_error(p->unit->diag, at, "%s takes %d arguments, not %d", function->name, function->params.count, call->args.count);
@@ -247,14 +222,14 @@ static const CExpr *postfix(Parser *p)
 {
     const CExpr *expr = primary(p);
     while (expr) {
-        Position at = token(p)->at;
-        if (take(p, "["))
+        Position at = p->tokens->token->at;
+        if (tokens_take(p->tokens, "["))
             expr = indexed(p, expr, at);
-        else if (take(p, "."))
+        else if (tokens_take(p->tokens, "."))
             expr = member(p, expr, false, at);
-        else if (take(p, "->"))
+        else if (tokens_take(p->tokens, "->"))
             expr = member(p, expr, true, at);
-        else if (take(p, "("))
+        else if (tokens_take(p->tokens, "("))
             expr = called(p, expr, at);
         else
             break;
@@ -264,7 +239,9 @@ static const CExpr *postfix(Parser *p)
 
 static const CExpr *unary_node(Parser *p, COperation op, const CExpr *a, Position at)
 {
-    const CType *type = op == OP_DEREFERENCE ? a->type->base : op == OP_LOGICAL_NOT ? p->unit->types.tint : ctype_promoted(&p->unit->types, a->type);
+    const CType *type = op == OP_DEREFERENCE   ? a->type->base
+                        : op == OP_LOGICAL_NOT ? p->unit->types.tint
+                                               : ctype_promoted(&p->unit->types, a->type);
     bool pointer = a->type->kind == CT_POINTER || a->type->kind == CT_ARRAY;
     if (op == OP_DEREFERENCE ? !pointer : !ctype_is_arithmetic(a->type) || (op == OP_NOT && !ctype_is_integer(a->type))) {
         diag_error(p->unit->diag, at, "this operator does not apply to %s", a->type->name);
@@ -283,12 +260,12 @@ static const CExpr *unary(Parser *p)
         COperation op;
     } table[] = {{"+", OP_PLUS}, {"-", OP_MINUS}, {"!", OP_LOGICAL_NOT}, {"~", OP_NOT}, {"*", OP_DEREFERENCE}};
     if (p->depth > MOST_DEPTH) {
-        diag_error(p->unit->diag, token(p)->at, "this expression is nested too deeply");
+        tokens_error(p->tokens, "this expression is nested too deeply");
         return NULL;
     }
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        Position at = token(p)->at;
-        if (!take(p, table[i].text))
+        Position at = p->tokens->token->at;
+        if (!tokens_take(p->tokens, table[i].text))
             continue;
         p->depth++;
         const CExpr *a = unary(p);
@@ -307,20 +284,23 @@ typedef struct BinaryOperator {
 } BinaryOperator;
 
 static const BinaryOperator binary_operators[] = {
-    {"||", OP_LOGICAL_OR, 1}, {"&&", OP_LOGICAL_AND, 2}, {"|", OP_OR, 3},   {"^", OP_XOR, 4}, {"&", OP_AND, 5},  {"==", OP_EQ, 6},
-    {"!=", OP_NE, 6},         {"<", OP_LT, 7},           {"<=", OP_LE, 7},  {">", OP_GT, 7},  {">=", OP_GE, 7},  {"<<", OP_SHL, 8},
-    {">>", OP_SHR, 8},        {"+", OP_ADD, 9},          {"-", OP_SUB, 9},  {"*", OP_MUL, 10}, {"/", OP_DIV, 10}, {"%", OP_REM, 10},
+    {"||", OP_LOGICAL_OR, 1}, {"&&", OP_LOGICAL_AND, 2}, {"|", OP_OR, 3},  {"^", OP_XOR, 4},  {"&", OP_AND, 5},  {"==", OP_EQ, 6},
+    {"!=", OP_NE, 6},         {"<", OP_LT, 7},           {"<=", OP_LE, 7}, {">", OP_GT, 7},   {">=", OP_GE, 7},  {"<<", OP_SHL, 8},
+    {">>", OP_SHR, 8},        {"+", OP_ADD, 9},          {"-", OP_SUB, 9}, {"*", OP_MUL, 10}, {"/", OP_DIV, 10}, {"%", OP_REM, 10},
 };
 
 static const BinaryOperator *binary_operator(const Parser *p)
 {
     for (size_t i = 0; i < sizeof binary_operators / sizeof *binary_operators; i++)
-        if (is(p, binary_operators[i].text))
+        if (tokens_is(p->tokens, binary_operators[i].text))
             return &binary_operators[i];
     return NULL;
 }
 
-static bool needs_integers(COperation op) { return op == OP_REM || op == OP_SHL || op == OP_SHR || op == OP_AND || op == OP_OR || op == OP_XOR; }
+static bool needs_integers(COperation op)
+{
+    return op == OP_REM || op == OP_SHL || op == OP_SHR || op == OP_AND || op == OP_OR || op == OP_XOR;
+}
 
 static const CExpr *binary_node(Parser *p, const BinaryOperator *op, const CExpr *a, const CExpr *b, Position at)
 {
@@ -345,8 +325,8 @@ static const CExpr *binary(Parser *p, int lowest)
     const CExpr *a = unary(p);
     const BinaryOperator *op;
     while (a && (op = binary_operator(p)) && op->precedence >= lowest) {
-        Position at = token(p)->at;
-        p->tokens->next++;
+        Position at = p->tokens->token->at;
+        tokens_next(p->tokens);
         const CExpr *b = binary(p, op->precedence + 1);
         a = b ? binary_node(p, op, a, b, at) : NULL;
     }
@@ -356,14 +336,14 @@ static const CExpr *binary(Parser *p, int lowest)
 static const CExpr *conditional(Parser *p)
 {
     if (++p->depth > MOST_DEPTH) {
-        diag_error(p->unit->diag, token(p)->at, "this expression is nested too deeply");
+        tokens_error(p->tokens, "this expression is nested too deeply");
         return NULL;
     }
     const CExpr *a = binary(p, 1);
-    Position at = token(p)->at;
-    if (a && take(p, "?")) {
+    Position at = p->tokens->token->at;
+    if (a && tokens_take(p->tokens, "?")) {
         const CExpr *b = conditional(p);
-        const CExpr *c = b && expect(p, ":") ? conditional(p) : NULL;
+        const CExpr *c = b && tokens_expect(p->tokens, ":", NULL) ? conditional(p) : NULL;
         bool arithmetic = c && ctype_is_arithmetic(b->type) && ctype_is_arithmetic(c->type);
         if (c && !arithmetic && b->type != c->type)
             diag_error(p->unit->diag, at, "the two results of \"?\" have different types");
@@ -381,7 +361,7 @@ static const CExpr *conditional(Parser *p)
     return a;
 }
 
-const CExpr *pexpr_read(CUnit *unit, Tokens *tokens, const Scope *scope, int *slots)
+const CExpr *expression_read(CUnit *unit, Tokens *tokens, const Scope *scope, int *slots)
 {
     Parser p = {.unit = unit, .tokens = tokens, .scope = scope, .slots = slots};
     return conditional(&p);
