@@ -114,7 +114,7 @@ static void check_kernel(CUnit *unit, const CFunction *operator, const RuleKerne
 {
     const COperator *op = operator->op;
     if (op->def->rule->kind == RULE_CALL && !named)
-        diag_error(unit->diag, op->pragma->tokens.list.at[0].at,
+        diag_error(unit->diag, op->pragma->first->at,
                    "a rule of this form needs the clause kernel(f): the C function that computes it");
     const CFunction *kernel = named ? declared(unit, named->function, named->at, "void %s(const ht_call *call);") : NULL;
     if (!kernel)
