@@ -1,5 +1,7 @@
 #include "emit/backend.h"
 
+#include "emit/words.h"
+
 #include <string.h>
 
 /* Maxima and minima keep NaN, as PyTorch's do. */
@@ -11,45 +13,19 @@
 /* <hetu/vector_math.h> has some that vectorise. */
 static const char *const CPU_FUNCTIONS[][2] = {{"expf", "ht_expf"}, {"tanhf", "ht_tanhf"}, EXTREMES, {NULL, NULL}};
 
-static const char *const CPU_WORDS[] = {"r",    "at",     "where",   "sum",  "part", "c", "end",
-                                        "call", "result", "operand", "attr", "axes", "s", NULL};
+static const char CPU_WORDS[] = "r at where sum part c end call result operand attr axes s";
 
 /* ---- CUDA ---- */
 
 static const char *const CUDA_FUNCTIONS[][2] = {EXTREMES, {NULL, NULL}};
 
 /* Keywords of C++ that C lacks, and what threads know of themselves. */
-static const char *const CUDA_WORDS[] = {"threadIdx",   "blockIdx",
-                                         "blockDim",    "gridDim",
-                                         "alignas",     "alignof",
-                                         "and",         "and_eq",
-                                         "asm",         "bitand",
-                                         "bitor",       "bool",
-                                         "catch",       "class",
-                                         "compl",       "concept",
-                                         "constexpr",   "consteval",
-                                         "constinit",   "const_cast",
-                                         "co_await",    "co_return",
-                                         "co_yield",    "decltype",
-                                         "delete",      "dynamic_cast",
-                                         "explicit",    "export",
-                                         "false",       "friend",
-                                         "mutable",     "namespace",
-                                         "new",         "noexcept",
-                                         "not",         "not_eq",
-                                         "nullptr",     "operator",
-                                         "or",          "or_eq",
-                                         "private",     "protected",
-                                         "public",      "reinterpret_cast",
-                                         "requires",    "static_assert",
-                                         "static_cast", "template",
-                                         "this",        "thread_local",
-                                         "throw",       "true",
-                                         "try",         "typeid",
-                                         "typename",    "typeof",
-                                         "using",       "virtual",
-                                         "wchar_t",     "xor",
-                                         "xor_eq",      NULL};
+static const char CUDA_WORDS[] =
+    "threadIdx blockIdx blockDim gridDim alignas alignof and and_eq asm bitand bitor bool catch class compl concept "
+    "constexpr consteval constinit const_cast co_await co_return co_yield decltype delete dynamic_cast explicit export false "
+    "friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public reinterpret_cast "
+    "requires static_assert static_cast template this thread_local throw true try typeid typename typeof using virtual "
+    "wchar_t xor xor_eq";
 
 static const char *const CUDA_KERNELS[] = {
 #include "emit/cuda/kernels.inc"
@@ -157,7 +133,7 @@ const char *backend_kernel_clause(Arena *arena, const Backend *backend)
 bool backend_word(const char *name)
 {
     for (int i = 0; i < BACKEND_COUNT; i++)
-        if (is_one_of(name, BACKENDS[i].words))
+        if (has_word(BACKENDS[i].words, name))
             return true;
     return false;
 }

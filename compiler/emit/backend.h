@@ -27,7 +27,7 @@ typedef struct Backend {
     const char *kernel_flags;                  // for the file with generated kernels
     const char *image_flags;                   // for tables
     const char *const (*functions)[2];         // of math.h, and how kernels call them; {NULL} at the end
-    const char *const *words;                  // names that mean something in its language or in its functions; NULL at the end
+    const char *words;                         // names that mean something in its language or in its functions: "class const_cast"
     const char *const *kernels;  // the functions of its runtime that compute a RULE_CALL; NULL: it can call any function of the program
     const BackendFolder *folder; // NULL: the C compiler builds programs, and the runtime is a library
     LoopsWriter *loops, *rows;                 // of a rule's expression, and of its equations

@@ -2,10 +2,7 @@
  *
  * Results come out the same whatever the number of threads: every sum has a fixed order.
  */
-#include "emit/kernel/loops.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "emit/cpu/loops.h"
 
 enum { CHUNK = 4096, COLUMNS = 64, PARTS = 64, PARALLEL = 1 << 14, SERIAL_OUTPUTS = 16 };
 
@@ -83,8 +80,7 @@ static void emit_elementwise(Text *out, const LocalOp *local, const Nest *output
     text_string(out, outputs->count ? "\n" : "");
     emit_assignment(out, local, &around, depth);
     if (open) {
-        indent(out, depth - 2);
-        text_string(out, "}\n");
+        close_bracket(out, depth - 2);
     }
 }
 
@@ -176,8 +172,7 @@ static void emit_row_sums(Text *out, const LocalOp *local, const Nest *outputs, 
     }
     emit_sum_result(out, local, outputs, "sum", depth);
     if (outputs->count) {
-        indent(out, depth - 1);
-        text_string(out, "}\n");
+        close_bracket(out, depth - 1);
     }
 }
 
@@ -212,8 +207,7 @@ static void emit_column_sums(Text *out, const LocalOp *local, const Nest *output
     }
     emit_column_loop(out, inner, depth);
     emit_sum_result(out, local, outputs, sum, depth + 1);
-    indent(out, depth - 1);
-    text_string(out, "}\n");
+    close_bracket(out, depth - 1);
 }
 
 void loops_cpu(Text *before, Text *out, const LocalOp *local, const Kernel *kernel)

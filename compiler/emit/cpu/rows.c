@@ -1,67 +1,24 @@
 /* Kernels from equations, for the CPU: threads share the rows, loops along a row are vectors. */
 #include "emit/kernel/rows.h"
 
-static RowsPlace place_in(const Rows *rows, int loop)
-{
-    return (RowsPlace){.around = {.outputs = &rows->outer, .contracted = &rows->inner, .access = text_row_access, .number = "at[$n]"},
-                       .rows = rows,
-                       .loop = loop,
-                       .inside = true};
-}
+#include "emit/cpu/loops.h"
+
+static RowsPlace place_in(const Rows *rows, int loop) { return rows_place(rows, loop, text_row_access, NULL); }
 
 /* In front of a loop along the row: elements of the row have no place there. */
 static RowsPlace place_before(const Rows *rows, int loop)
 {
     RowsPlace place = place_in(rows, loop);
     place.around.contracted = NULL;
-    place.inside = false;
     return place;
 }
 
-static int equation_count(const Rows *rows) { return rows->local->rule->equation_count; }
-
-/* const float NAME_v = VALUE; rounded where others use it as it is stored. */
-static void emit_value(Text *out, const RowsPlace *place, int equation, bool sum, int depth)
-{
-    int value = rows_value(place->rows, equation);
-    bool rounds = rows_rounds(place->rows, value);
-    indent(out, depth);
-    text_print(out, "const %s %s_v = %s", rows_type(place->rows, value), rows_name(place->rows, value),
-               rounds ? "ht_bf16_load(ht_bf16_store(" : "");
-    if (sum)
-        text_row_total(out, place, equation, arena_format(out->arena, "%s_s", rows_name(place->rows, value)));
-    else
-        text_row_value(out, place, equation);
-    text_string(out, rounds ? "));\n" : ";\n");
-}
-
-/* NAME[...] = NAME_v; */
-static void emit_store(Text *out, const RowsPlace *place, int equation, int depth)
-{
-    int value = rows_value(place->rows, equation);
-    bool half = place->rows->local->results[value].value->type.dtype == DTYPE_BF16;
-    indent(out, depth);
-    text_row_result(out, place, value);
-    text_print(out, half ? " = ht_bf16_store(%s_v);\n" : " = %s_v;\n", rows_name(place->rows, value));
-}
-
-/* What a loop does with one element: values, then sums and stores, since a result may lie where an operand does. */
 static void emit_element(Text *out, const RowsPlace *place, int depth)
 {
-    const Rows *rows = place->rows;
-    for (int e = 0; e < equation_count(rows); e++)
-        if (rows_computes(rows, e, place->loop))
-            emit_value(out, place, e, false, depth);
-    for (int e = 0; e < equation_count(rows); e++)
-        if (rows_adds(rows, e, place->loop)) {
-            indent(out, depth);
-            text_print(out, "%s_s += ", rows_name(rows, rows_value(rows, e)));
-            text_row_terms(out, place, e);
-            text_string(out, ";\n");
-        }
-    for (int e = 0; e < equation_count(rows); e++)
-        if (rows_stores(rows, e, place->loop))
-            emit_store(out, place, e, depth);
+    emit_row_element(out, place, depth);
+    for (int e = 0; e < place->rows->equation_count; e++)
+        if (rows_stores(place->rows, e, place->loop))
+            emit_row_store(out, place, e, depth);
 }
 
 /* ---- rows ---- */
@@ -70,12 +27,13 @@ static void emit_element(Text *out, const RowsPlace *place, int depth)
 static void emit_row_values(Text *out, const Rows *rows, int loop, int depth)
 {
     RowsPlace place = place_before(rows, loop);
-    for (int e = 0; e < equation_count(rows); e++) {
+    for (int e = 0; e < rows->equation_count; e++) {
         if (!rows_follows(rows, e, loop))
             continue;
-        emit_value(out, &place, e, rows->plan.step[e].form == EQUATION_SUM, depth);
+        const char *sum = arena_format(out->arena, "%s_s", rows_name(rows, rows_value(rows, e)));
+        emit_row_value(out, &place, e, rows->plan.step[e].form == EQUATION_SUM ? sum : NULL, depth);
         if (rows_is_result(rows, e))
-            emit_store(out, &place, e, depth);
+            emit_row_store(out, &place, e, depth);
     }
 }
 
@@ -83,7 +41,7 @@ static void emit_row_values(Text *out, const Rows *rows, int loop, int depth)
 static const char *emit_sums(Text *out, const Rows *rows, int loop, int depth)
 {
     Text names = {.arena = out->arena};
-    for (int e = 0; e < equation_count(rows); e++)
+    for (int e = 0; e < rows->equation_count; e++)
         if (rows_adds(rows, e, loop)) {
             const char *name = rows_name(rows, rows_value(rows, e));
             indent(out, depth);
@@ -105,8 +63,7 @@ static void emit_row_loop(Text *out, const Rows *rows, int loop, int depth)
     }
     emit_element(out, &place, depth + rows->inner.count);
     if (rows->inner.count) {
-        indent(out, depth + rows->inner.count - 1);
-        text_string(out, "}\n");
+        close_bracket(out, depth + rows->inner.count - 1);
     }
 }
 
@@ -125,8 +82,7 @@ static void emit_rows(Text *out, const Rows *rows)
     }
     emit_row_values(out, rows, rows->plan.loop_count, depth);
     if (outer->count) {
-        indent(out, depth - 1);
-        text_string(out, "}\n");
+        close_bracket(out, depth - 1);
     }
 }
 
@@ -139,8 +95,7 @@ static void emit_elements(Text *out, const Rows *rows)
     text_string(out, rows->outer.count ? " {\n" : "");
     emit_element(out, &place, depth);
     for (int b = 0; b < open + (rows->outer.count > 0); b++) {
-        indent(out, depth - 1 - b);
-        text_string(out, "}\n");
+        close_bracket(out, depth - 1 - b);
     }
 }
 

@@ -1,5 +1,7 @@
 #include "emit/cuda/lanes.h"
 
+#include "emit/words.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -17,18 +19,13 @@ Device device_of(Text *out, const LocalOp *local)
     return (Device){.out = out, .local = local, .index = volume < LONG_INDEX ? "int" : "int64_t"};
 }
 
-const Tensor *tensor_at(const LocalOp *local, int number)
-{
-    return number < local->result_count ? &local->results[number] : &local->operands[number - local->result_count];
-}
-
 /* ---- how wide ---- */
 
 /* Whether a tensor begins at a multiple of VECTOR bytes: all do but a micro-batch's part of an input. */
 static bool is_aligned(const LocalOp *local, const Tensor *tensor)
 {
     return !value_turns(local->module, local->op, tensor->value) ||
-           tensor_count(tensor) * dtype_size(tensor->value->type.dtype) % VECTOR == 0;
+           tensor_elements(tensor) * dtype_size(tensor->value->type.dtype) % VECTOR == 0;
 }
 
 /* Whether neighbours of a tensor along `inner` can be loaded `width` at once wherever the loops of `nest` stand. */
@@ -37,18 +34,18 @@ static bool fits(const LocalOp *local, int tensor, const Nest *nest, const Loop 
     for (int l = 0; nest && l < nest->count; l++)
         if (&nest->loop[l] != inner && nest->loop[l].stride[tensor] % width)
             return false;
-    return is_aligned(local, tensor_at(local, tensor));
+    return is_aligned(local, &local->tensors[tensor]);
 }
 
 Lanes lanes_along(const LocalOp *local, uint64_t tensors, const Nest *nest, const Nest *other)
 {
     Lanes lanes = {nest, 1};
     const Loop *inner = nest_inner(nest);
-    if (local->result_count + local->operand_count > 64)
+    if (local->tensor_count > 64)
         BUG("%s: too many tensors for a kernel", local->op->def->name);
     for (int t = 0; inner && tensors >> t; t++) {
         bool neighbours = tensors >> t & 1 && inner->stride[t] == 1;
-        int width = neighbours ? VECTOR / dtype_size(tensor_at(local, t)->value->type.dtype) : 1;
+        int width = neighbours ? VECTOR / dtype_size(local->tensors[t].value->type.dtype) : 1;
         lanes.width = width > lanes.width ? width : lanes.width;
     }
     while (inner && inner->extent % lanes.width)
@@ -61,16 +58,6 @@ Lanes lanes_along(const LocalOp *local, uint64_t tensors, const Nest *nest, cons
 }
 
 /* ---- elements ---- */
-
-/* NAME[index], as it is computed with. */
-static void text_tensor(Text *out, const LocalOp *local, int number, const Around *around)
-{
-    const Tensor *tensor = tensor_at(local, number);
-    bool half = tensor->value->type.dtype == DTYPE_BF16;
-    text_print(out, "%s%s[", half ? "ht_bf16_load(" : "", tensor->name);
-    text_index(out, around, number);
-    text_string(out, half ? "])" : "]");
-}
 
 static int64_t inner_stride(const Lanes *lanes, int tensor) { return lanes->width > 1 ? nest_inner(lanes->nest)->stride[tensor] : 0; }
 
@@ -91,7 +78,7 @@ void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes, 
     if (lanes->width == 1)
         text_tensor(out, local, tensor, around);
     else if (stride == 0 || stride == 1)
-        text_print(out, "%s_v%s", tensor_at(local, tensor)->name, stride ? "[e]" : "");
+        text_print(out, "%s_v%s", local->tensors[tensor].name, stride ? "[e]" : "");
     else
         text_apart(out, local, tensor, lanes, around);
 }
@@ -100,13 +87,13 @@ void text_place(Text *out, const LocalOp *local, int tensor, const Around *aroun
 {
     Text index = {.arena = out->arena};
     text_index(&index, around, tensor);
-    text_print(out, strcmp(text_bytes(&index), "0") ? "%s + %s" : "%s", tensor_at(local, tensor)->name, text_bytes(&index));
+    text_print(out, strcmp(text_bytes(&index), "0") ? "%s + %s" : "%s", local->tensors[tensor].name, text_bytes(&index));
 }
 
 /* One tensor: its neighbours, or the one element that serves all lanes. */
 static void emit_load(const Device *device, int number, const Lanes *lanes, const Around *around, int depth)
 {
-    const Tensor *tensor = tensor_at(device->local, number);
+    const Tensor *tensor = &device->local->tensors[number];
     const char *type = value_type(tensor->value->type.dtype);
     Text *out = device->out;
     indent(out, depth);
@@ -171,8 +158,8 @@ const char *place_text(const Device *device, int each, const char *thread)
 /* Parameters of the __global__ function and arguments of the launch: what its text uses. */
 static void text_arguments(Text *parameters, Text *arguments, const LocalOp *local, const char *body)
 {
-    for (int t = 0; t < local->result_count + local->operand_count; t++) {
-        const Tensor *tensor = tensor_at(local, t);
+    for (int t = 0; t < local->tensor_count; t++) {
+        const Tensor *tensor = &local->tensors[t];
         if (!tensor->value || !has_word(body, tensor->name))
             continue;
         const char *comma = parameters->length ? ", " : "", *qualifier = t < local->result_count ? "" : "const ";

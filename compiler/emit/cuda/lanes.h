@@ -1,4 +1,4 @@
-/* Lanes: neighbouring elements that a CUDA thread computes at once, for bodies (loops_cuda.c) and equations (rows_cuda.c). */
+/* Lanes: neighbouring elements that a CUDA thread computes at once, for bodies (loops.c) and equations (rows.c). */
 #ifndef EMIT_CUDA_LANES_H
 #define EMIT_CUDA_LANES_H
 
@@ -23,9 +23,6 @@ typedef struct Device {
     const LocalOp *local;
     const char *index; // type of an index that reaches every element
 } Device;
-
-/* Tensors of an operator by number: the results, then the operands. */
-const Tensor *tensor_at(const LocalOp *local, int number);
 
 Device device_of(Text *out, const LocalOp *local);
 

@@ -4,9 +4,7 @@
  * the order in which threads add up a sum, stands in <hetu/cuda_loops.h>.
  */
 #include "emit/cuda/lanes.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "emit/words.h"
 
 enum {
     SERIAL_SUM = 16, // elements that a thread still adds up alone
@@ -90,7 +88,7 @@ static const char *emit_elementwise(const Body *body)
         emit_result(body, &lanes, NULL, 1);
         return "1, 1";
     }
-    const char *steps = arena_format(out->arena, "%lld", (long long)steps_of(outputs, &lanes));
+    const char *steps = c_number(out->arena, steps_of(outputs, &lanes));
     text_fill(out, "    for ($index $i = ht_thread(); $i < $steps; $i += ht_threads()) {\n", "index", device->index, "i",
               counter(outputs, &lanes, "i"), "steps", steps, NULL);
     emit_indices(device, outputs, &lanes, "i", 2);
@@ -114,15 +112,14 @@ static void emit_sum_loop(const Body *body, uint32_t set, const Lanes *columns, 
     const char *k = counter(&contracted, &steps, "k");
     indent(out, depth);
     text_fill(out, "for ($index $k = $first; $k < $steps; $k += $step) {\n", "index", device->index, "k", k, "first", first, "steps",
-              arena_format(out->arena, "%lld", (long long)steps_of(&contracted, &steps)), "step", step, NULL);
+              c_number(out->arena, steps_of(&contracted, &steps)), "step", step, NULL);
     emit_indices(device, &contracted, &steps, "k", depth + 1);
     emit_loads(device, read_by(local, set), &lanes, &around, depth + 1);
     emit_lanes(out, &lanes, depth + 1);
     text_print(out, "sum%s += ", !columns ? "" : lanes.width > 1 ? "[e]" : "[0]");
     text_terms(out, local, set, &around, true);
     text_string(out, ";\n");
-    indent(out, depth);
-    text_string(out, "}\n");
+    close_bracket(out, depth);
 }
 
 static int64_t longest_sum(const LocalOp *local, const uint32_t *sets, int set_count)
@@ -144,8 +141,6 @@ static int64_t parts_of(int64_t elements, int64_t blocks)
     return parts < 1 ? 1 : parts;
 }
 
-static const char *number_text(Arena *arena, int64_t number) { return arena_format(arena, "%lld", (long long)number); }
-
 /* The first element of a thread, and its step: threads of a block lie along the sum, and so do `parts` blocks. */
 static const char *first_text(Arena *arena, int64_t parts, const char *thread, int threads)
 {
@@ -155,7 +150,7 @@ static const char *first_text(Arena *arena, int64_t parts, const char *thread, i
 /* A grid of so many blocks for the result, each sum in so many parts. */
 static const char *grid_text(Arena *arena, int64_t blocks, int64_t parts)
 {
-    return parts > 1 ? arena_format(arena, "dim3(%lld, %lld)", (long long)blocks, (long long)parts) : number_text(arena, blocks);
+    return parts > 1 ? arena_format(arena, "dim3(%lld, %lld)", (long long)blocks, (long long)parts) : c_number(arena, blocks);
 }
 
 /* A warp for each element of the result. */
@@ -168,11 +163,11 @@ static const char *emit_warp_sums(const Body *body, const uint32_t *sets, int se
               "    if ($i >= $results)\n"
               "        return;\n",
               "index", body->device.index, "i", counter(body->outputs, &one, "i"), "place",
-              place_text(&body->device, CUDA_WARPS, "threadIdx.y"), "results", number_text(out->arena, results), NULL);
+              place_text(&body->device, CUDA_WARPS, "threadIdx.y"), "results", c_number(out->arena, results), NULL);
     emit_indices(&body->device, body->outputs, &one, "i", 1);
     text_print(out, "    %s sum = 0;\n", sum_type(body->device.local));
     for (int s = 0; s < set_count; s++)
-        emit_sum_loop(body, sets[s], NULL, "threadIdx.x", number_text(out->arena, CUDA_WARP), 1);
+        emit_sum_loop(body, sets[s], NULL, "threadIdx.x", c_number(out->arena, CUDA_WARP), 1);
     text_string(out, "    sum = ht_warp_sum(sum);\n"
                      "    if (threadIdx.x == 0)\n");
     emit_result(body, &one, "sum", 2);
@@ -191,7 +186,7 @@ static const char *emit_block_sums(const Body *body, const uint32_t *sets, int s
     text_print(out, "    %s sum = 0;\n", sum_type(body->device.local));
     for (int s = 0; s < set_count; s++)
         emit_sum_loop(body, sets[s], NULL, first_text(out->arena, parts, "threadIdx.x", CUDA_THREADS),
-                      number_text(out->arena, parts * CUDA_THREADS), 1);
+                      c_number(out->arena, parts * CUDA_THREADS), 1);
     text_string(out, "    if (ht_block_sum(sum))\n");
     emit_result(body, &one, "sum", 2);
     return arena_format(out->arena, "%s, %d", grid_text(out->arena, results, parts), CUDA_THREADS);
@@ -228,7 +223,7 @@ static const char *emit_column_sums(const Body *body, const uint32_t *sets, int 
     text_print(out, "    if (%s < %lld) {\n", i, (long long)steps);
     for (int s = 0; s < set_count; s++)
         emit_sum_loop(body, sets[s], &lanes, alone ? "0" : first_text(arena, parts, "threadIdx.y", CUDA_WARPS),
-                      alone ? "1" : number_text(arena, parts * CUDA_WARPS), 2);
+                      alone ? "1" : c_number(arena, parts * CUDA_WARPS), 2);
     if (!alone)
         text_print(out, "    }\n    if (ht_column_sums(sum) && %s < %lld) {\n", i, (long long)steps);
     emit_result(body, &lanes, lanes.width > 1 ? "sum[e]" : "sum[0]", 2);

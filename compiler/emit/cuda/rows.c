@@ -6,6 +6,7 @@
  */
 #include "emit/cuda/lanes.h"
 #include "emit/kernel/rows.h"
+#include "emit/words.h"
 
 enum { MOST_HELD = 64 }; // elements in registers of a thread
 
@@ -38,22 +39,14 @@ static void text_access(Text *out, const LocalOp *local, int operand, void *cont
     if (operand < 0 && !rows_stored(place->rows, tensor, place->loop))
         text_print(out, "%s_v", rows_name(place->rows, tensor));
     else if (team->held >> tensor & 1)
-        text_print(out, "%s_h[j][e]", tensor_at(local, tensor)->name);
+        text_print(out, "%s_h[j][e]", local->tensors[tensor].name);
     else if (!goes_along(team, tensor))
-        text_print(out, "%s_v", tensor_at(local, tensor)->name);
+        text_print(out, "%s_v", local->tensors[tensor].name);
     else
         text_lane(out, local, tensor, &team->lanes, &place->around);
 }
 
-static RowsPlace place_at(const Team *team, int loop)
-{
-    return (RowsPlace){.around = {.outputs = &team->rows->outer, .contracted = &team->rows->inner, .access = text_access, .more = team},
-                       .rows = team->rows,
-                       .loop = loop,
-                       .inside = true};
-}
-
-static int equation_count(const Team *team) { return team->rows->local->rule->equation_count; }
+static RowsPlace place_at(const Team *team, int loop) { return rows_place(team->rows, loop, text_access, team); }
 
 static const char *equation_name(const Team *team, int equation) { return rows_name(team->rows, rows_value(team->rows, equation)); }
 
@@ -76,39 +69,10 @@ static uint64_t expr_loads(const Team *team, const Expr *expr, int loop)
 static uint64_t loop_loads(const Team *team, int loop)
 {
     uint64_t set = 0;
-    for (int e = 0; e < equation_count(team); e++)
+    for (int e = 0; e < team->rows->equation_count; e++)
         if (rows_computes(team->rows, e, loop) || rows_adds(team->rows, e, loop))
             set |= expr_loads(team, team->rows->expr[e], loop);
     return set;
-}
-
-/* const float NAME_v = VALUE; rounded where others use it as it is stored. */
-static void emit_value(const RowsPlace *place, int equation, const char *sum, int depth)
-{
-    const Team *team = place->around.more;
-    Text *out = team->device.out;
-    int value = rows_value(team->rows, equation);
-    bool rounds = rows_rounds(team->rows, value);
-    indent(out, depth);
-    text_print(out, "const %s %s_v = %s", rows_type(team->rows, value), rows_name(team->rows, value),
-               rounds ? "ht_bf16_load(ht_bf16_store(" : "");
-    if (sum)
-        text_row_total(out, place, equation, sum);
-    else
-        text_row_value(out, place, equation);
-    text_string(out, rounds ? "));\n" : ";\n");
-}
-
-/* NAME[...] = NAME_v; */
-static void emit_store(const RowsPlace *place, int equation, int depth)
-{
-    const Team *team = place->around.more;
-    Text *out = team->device.out;
-    int value = rows_value(team->rows, equation);
-    bool half = team->rows->local->results[value].value->type.dtype == DTYPE_BF16;
-    indent(out, depth);
-    text_row_result(out, place, value);
-    text_print(out, half ? " = ht_bf16_store(%s_v);\n" : " = %s_v;\n", rows_name(team->rows, value));
 }
 
 /* The array with a thread's elements of a result: NAME_w, or a row of NAME_h. */
@@ -117,26 +81,17 @@ static const char *lanes_name(const Team *team, int result)
     return arena_format(team->device.out->arena, team->held >> result & 1 ? "%s_h[j]" : "%s_w", rows_name(team->rows, result));
 }
 
-/* One lane: values, then sums, then what is to be stored. */
+/* One lane, and what is to be stored of it. */
 static void emit_lane(const RowsPlace *place, int depth)
 {
     const Team *team = place->around.more;
     Text *out = team->device.out;
-    for (int e = 0; e < equation_count(team); e++)
-        if (rows_computes(team->rows, e, place->loop))
-            emit_value(place, e, NULL, depth);
-    for (int e = 0; e < equation_count(team); e++)
-        if (rows_adds(team->rows, e, place->loop)) {
-            indent(out, depth);
-            text_print(out, "%s_s += ", equation_name(team, e));
-            text_row_terms(out, place, e);
-            text_string(out, ";\n");
-        }
-    for (int e = 0; e < equation_count(team); e++) {
+    emit_row_element(out, place, depth);
+    for (int e = 0; e < team->rows->equation_count; e++) {
         if (!rows_stores(team->rows, e, place->loop))
             continue;
         if (team->lanes.width == 1) {
-            emit_store(place, e, depth);
+            emit_row_store(out, place, e, depth);
             continue;
         }
         indent(out, depth);
@@ -155,7 +110,7 @@ static void emit_held_loads(const RowsPlace *place, int depth)
     for (int t = team->rows->local->result_count; new >> t; t++)
         if (new >> t & 1) {
             indent(team->device.out, depth);
-            text_print(team->device.out, "ht_load(%s_h[j], ", tensor_at(team->rows->local, t)->name);
+            text_print(team->device.out, "ht_load(%s_h[j], ", team->rows->local->tensors[t].name);
             text_place(team->device.out, team->rows->local, t, &place->around);
             text_string(team->device.out, ");\n");
         }
@@ -172,7 +127,7 @@ static void emit_step(const Team *team, int loop, int depth)
     }
     emit_held_loads(&place, depth);
     emit_loads(&team->device, loop_loads(team, loop) & ~team->held, &team->lanes, &place.around, depth);
-    for (int e = 0; e < equation_count(team); e++)
+    for (int e = 0; e < team->rows->equation_count; e++)
         if (rows_stores(team->rows, e, loop) && !(team->held >> rows_value(team->rows, e) & 1)) {
             indent(out, depth);
             text_print(out, "%s %s_w[%d];\n", rows_type(team->rows, rows_value(team->rows, e)), equation_name(team, e), team->lanes.width);
@@ -180,9 +135,8 @@ static void emit_step(const Team *team, int loop, int depth)
     indent(out, depth);
     text_print(out, "for (int e = 0; e < %d; e++) {\n", team->lanes.width);
     emit_lane(&place, depth + 1);
-    indent(out, depth);
-    text_string(out, "}\n");
-    for (int e = 0; e < equation_count(team); e++)
+    close_bracket(out, depth);
+    for (int e = 0; e < team->rows->equation_count; e++)
         if (rows_stores(team->rows, e, loop)) {
             indent(out, depth);
             text_string(out, "ht_store(");
@@ -208,7 +162,7 @@ static void emit_row_begin(const Team *team, int64_t count)
                   "    if ($i >= $count)\n"
                   "        return;\n",
                   "index", team->device.index, "i", i, "place", place_text(&team->device, CUDA_WARPS, "threadIdx.y"), "count",
-                  arena_format(out->arena, "%lld", (long long)count), NULL);
+                  c_number(out->arena, count), NULL);
     else if (outer->count)
         text_print(out, "    const %s %s = blockIdx.x;\n", team->device.index, i);
     emit_indices(&team->device, outer, &one, "i", 1);
@@ -225,11 +179,12 @@ static void emit_row_begin(const Team *team, int64_t count)
 static void emit_row_values(const Team *team, int loop)
 {
     const RowsPlace place = place_at(team, loop);
-    for (int e = 0; e < equation_count(team); e++) {
+    for (int e = 0; e < team->rows->equation_count; e++) {
         bool sum = team->rows->plan.step[e].form == EQUATION_SUM;
         const char *total = team->warp ? "ht_warp_sum(%s_s)" : "ht_row_sum(%s_s)";
         if (rows_follows(team->rows, e, loop))
-            emit_value(&place, e, sum ? arena_format(team->device.out->arena, total, equation_name(team, e)) : NULL, 1);
+            emit_row_value(team->device.out, &place, e, sum ? arena_format(team->device.out->arena, total, equation_name(team, e)) : NULL,
+                           1);
     }
 }
 
@@ -262,7 +217,7 @@ static void emit_row_loop(const Team *team, int loop)
     Team inside = *team;
     inside.device.out = &step;
     emit_step(&inside, loop, 2);
-    for (int e = 0; e < equation_count(team); e++)
+    for (int e = 0; e < team->rows->equation_count; e++)
         if (rows_adds(team->rows, e, loop))
             text_print(out, "    double %s_s = 0;\n", equation_name(team, e));
     open_row_loop(team, text_bytes(&step));
@@ -293,8 +248,8 @@ static void choose_held(Team *team)
     team->turns = (int)turns;
     for (int t = 0; held >> t; t++)
         if (held >> t & 1)
-            text_print(team->device.out, "    %s %s_h[%d][%d];\n", value_type(tensor_at(team->rows->local, t)->value->type.dtype),
-                       tensor_at(team->rows->local, t)->name, team->turns, team->lanes.width);
+            text_print(team->device.out, "    %s %s_h[%d][%d];\n", value_type(team->rows->local->tensors[t].value->type.dtype),
+                       team->rows->local->tensors[t].name, team->turns, team->lanes.width);
 }
 
 /* The values of the row that are results. */
@@ -302,7 +257,7 @@ static void emit_row_end(const Team *team)
 {
     const RowsPlace place = place_at(team, team->rows->plan.loop_count);
     int stores = 0, sums = 0;
-    for (int e = 0; e < equation_count(team); e++) {
+    for (int e = 0; e < team->rows->equation_count; e++) {
         stores += team->rows->plan.step[e].form != EQUATION_ELEMENT && rows_is_result(team->rows, e);
         sums += team->rows->plan.step[e].form == EQUATION_SUM;
     }
@@ -310,9 +265,9 @@ static void emit_row_end(const Team *team)
         return;
     text_string(team->device.out, sums ? "" : team->warp ? "    __syncwarp();\n" : "    __syncthreads();\n");
     text_print(team->device.out, "    if (threadIdx.x == 0)%s\n", stores > 1 ? " {" : "");
-    for (int e = 0; e < equation_count(team); e++)
+    for (int e = 0; e < team->rows->equation_count; e++)
         if (team->rows->plan.step[e].form != EQUATION_ELEMENT && rows_is_result(team->rows, e))
-            emit_store(&place, e, 2);
+            emit_row_store(team->device.out, &place, e, 2);
     text_string(team->device.out, stores > 1 ? "    }\n" : "");
 }
 
@@ -343,7 +298,7 @@ static const char *emit_elements(const Team *team)
         emit_step(team, 0, 1);
         return "1, 1";
     }
-    const char *steps = arena_format(out->arena, "%lld", (long long)steps_of(team->along, &team->lanes));
+    const char *steps = c_number(out->arena, steps_of(team->along, &team->lanes));
     text_fill(out, "    for ($index $i = ht_thread(); $i < $steps; $i += ht_threads()) {\n", "index", team->device.index, "i",
               counter(team->along, &team->lanes, "i"), "steps", steps, NULL);
     emit_indices(&team->device, team->along, &team->lanes, "i", 2);

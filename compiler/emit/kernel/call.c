@@ -1,10 +1,10 @@
 /* Functions that run a C kernel: they build the views that it sees. */
-#include "emit/emitter.h"
-
+#include "emit/kernel/body.h"
+#include "emit/kernel/numbers.h"
+#include "emit/words.h"
 #include "ir/text/print.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The extent of a dimension of a kernel's view: those of the dimensions that it merges, multiplied. */
 static int64_t written_extent(const Tensor *tensor, int written, bool global)
@@ -127,27 +127,24 @@ static bool identity_is_maximum(const LocalOp *local)
 void emit_identity(Text *out, const LocalOp *local)
 {
     for (int k = 0; k < local->result_count; k++)
-        if (tensor_count(&local->results[k]))
+        if (tensor_elements(&local->results[k]))
             text_print(out, "    ht_fill_identity(%s, %s, %lld, %s);\n", local->results[k].name,
-                       c_dtype(local->results[k].value->type.dtype), (long long)tensor_count(&local->results[k]),
+                       c_dtype(local->results[k].value->type.dtype), (long long)tensor_elements(&local->results[k]),
                        identity_is_maximum(local) ? "true" : "false");
 }
 
 void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update)
 {
-    int flags = 0, number = flags;
+    int number = 0;
     emit_views(out, local, "result", local->results, local->result_count, &number);
     emit_views(out, local, "operand", local->operands, local->operand_count, &number);
     const OpDef *def = local->op->def;
     if (def->attr_count)
         emit_attrs(out, def, local->op->attrs);
-    char results[16], operands[16];
-    snprintf(results, sizeof results, "%d", local->result_count);
-    snprintf(operands, sizeof operands, "%d", local->operand_count);
     text_fill(
         out,
         "    ht_call call = {.result = result, .operand = operand, .result_count = $results, .operand_count = $operands$attr$hyper};\n"
         "    ht_run_kernel(r, $kernel, &call, where);\n",
-        "results", results, "operands", operands, "attr", def->attr_count ? ", .attr = attr" : "", "hyper",
-        update ? ", .hyper = r->hyper" : "", "kernel", kernel, NULL);
+        "results", c_number(out->arena, local->result_count), "operands", c_number(out->arena, local->operand_count), "attr",
+        def->attr_count ? ", .attr = attr" : "", "hyper", update ? ", .hyper = r->hyper" : "", "kernel", kernel, NULL);
 }

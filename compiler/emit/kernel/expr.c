@@ -1,6 +1,4 @@
-/* Expressions of bodies as C. */
-#include "emit/emitter.h"
-#include "rule/expr.h"
+#include "emit/kernel/expr.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -68,10 +66,10 @@ static void emit_leaf(Text *out, const Expr *leaf, void *context)
 /* Whether the operator computes in f64. */
 static bool is_wide(const LocalOp *local)
 {
-    bool wide = local->results[0].value->type.dtype == DTYPE_F64;
-    for (int k = 0; k < local->operand_count; k++)
-        wide = wide || (local->operands[k].value && local->operands[k].value->type.dtype == DTYPE_F64);
-    return wide;
+    for (int t = 0; t < local->tensor_count; t++)
+        if ((!t || t >= local->result_count) && local->tensors[t].value && local->tensors[t].value->type.dtype == DTYPE_F64)
+            return true;
+    return false;
 }
 
 void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access, void *context)

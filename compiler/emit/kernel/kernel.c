@@ -1,5 +1,8 @@
-/* The functions that role programs call: one for each operator and local shape, shared by all roles and models of a unit. */
-#include "emit/emitter.h"
+#include "emit/kernel/kernel.h"
+
+#include "emit/kernel/body.h"
+#include "emit/kernel/numbers.h"
+#include "emit/words.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -51,44 +54,40 @@ static void kernel_key(Text *key, const LocalOp *local)
         key_number(key, local->op->binding->factors[f].extent);
     }
     key_number(key, local->operand_count);
-    for (int k = 0; k < local->result_count; k++)
-        key_tensor(key, local, &local->results[k]);
-    for (int k = 0; k < local->operand_count; k++)
-        key_tensor(key, local, &local->operands[k]);
+    for (int t = 0; t < local->tensor_count; t++)
+        key_tensor(key, local, &local->tensors[t]);
     for (int t = 0; t < local->term_count; t++)
         key_number(key, local->terms[t].flagged);
 }
 
 /* ---- the text ---- */
 
-static bool has_offsets(const LocalOp *local, const Tensor *tensors, int count)
+static bool has_offsets(const LocalOp *local)
 {
-    for (int k = 0; k < count; k++)
-        for (int w = 0; tensors[k].value && w < tensors[k].bound->written_rank; w++)
-            if (written_has_offset(local, &tensors[k], w))
+    for (int t = 0; t < local->tensor_count; t++)
+        for (int w = 0; local->tensors[t].value && w < local->tensors[t].bound->written_rank; w++)
+            if (written_has_offset(local, &local->tensors[t], w))
                 return true;
     return false;
 }
 
-static bool reads_pieces(const LocalOp *local)
+static bool reads_numbers(const LocalOp *local)
 {
     for (int t = 0; t < local->term_count; t++)
         if (local->terms[t].flagged)
             return true;
-    return local->rule->kind == RULE_CALL && !local_empty(local) &&
-           (has_offsets(local, local->results, local->result_count) || has_offsets(local, local->operands, local->operand_count));
+    return local->rule->kind == RULE_CALL && !local_empty(local) && has_offsets(local);
 }
 
 /* "float *y, const float *x", or "void *y, void *x" for kernels that see views. */
 static void text_parameters(Text *out, const LocalOp *local, bool views)
 {
-    bool any = false;
-    for (int k = 0; k < local->result_count; k++, any = true)
-        text_print(out, "%s%s *%s", any ? ", " : "", views ? "void" : c_type(local->results[k].value->type.dtype), local->results[k].name);
-    for (int k = 0; k < local->operand_count; k++)
-        if (local->operands[k].value)
-            text_print(out, ", %s%s *%s", views ? "" : "const ", views ? "void" : c_type(local->operands[k].value->type.dtype),
-                       local->operands[k].name);
+    for (int t = 0; t < local->tensor_count; t++) {
+        const Tensor *tensor = &local->tensors[t];
+        const char *type = !tensor->value ? NULL : views ? "void" : c_type(tensor->value->type.dtype);
+        if (type)
+            text_print(out, "%s%s%s *%s", t ? ", " : "", views || t < local->result_count ? "" : "const ", type, tensor->name);
+    }
 }
 
 static const char *kernel_prototype(Arena *arena, const Kernel *kernel, const LocalOp *local, bool views)
@@ -96,7 +95,7 @@ static const char *kernel_prototype(Arena *arena, const Kernel *kernel, const Lo
     Text out = {.arena = arena};
     text_print(&out, "void %s(%s", kernel->name, kernel->ranked ? "ht_worker *r, " : "");
     text_parameters(&out, local, views);
-    text_print(&out, "%s%s)", kernel->pieced ? ", const int64_t *at" : "", kernel->ranked ? ", const char *where" : "");
+    text_print(&out, "%s%s)", kernel->numbered ? ", const int64_t *at" : "", kernel->ranked ? ", const char *where" : "");
     return text_bytes(&out);
 }
 
@@ -146,18 +145,18 @@ static void text_unused(Text *out, const LocalOp *local, const Kernel *kernel, c
     for (int k = 0; k < local->operand_count; k++)
         if (local->operands[k].value && !has_word(body, local->operands[k].name))
             text_print(out, "    (void)%s;\n", local->operands[k].name);
-    if (kernel->pieced && !has_word(body, "at"))
+    if (kernel->numbered && !has_word(body, "at"))
         text_string(out, "    (void)at;\n");
 }
 
-static void check_kernel(Target *target, const LocalOp *local, const char *kernel)
+static void check_kernel(RoleWriter *writer, const LocalOp *local, const char *kernel)
 {
-    const Backend *backend = target->emitter->backend;
+    const Backend *backend = writer->emitter->backend;
     if (!kernel) {
-        diag_error(target->module->diag, local->op->at, "\"%s\" has no kernel for the back end \"%s\"", local->op->def->name,
+        diag_error(writer->module->diag, local->op->at, "\"%s\" has no kernel for the back end \"%s\"", local->op->def->name,
                    backend->name);
-        diag_note(target->module->diag, local->op->def->at, "its rule needs the clause %s",
-                  backend_kernel_clause(target->emitter->arena, backend));
+        diag_note(writer->module->diag, local->op->def->at, "its rule needs the clause %s",
+                  backend_kernel_clause(writer->emitter->arena, backend));
     }
 }
 
@@ -171,43 +170,43 @@ static void declare_kernel(Emitter *emitter, const char *kernel)
 }
 
 /* The statements of the function, and what stands before it. */
-static void kernel_body(Text *before, Text *out, Target *target, const LocalOp *local, const Kernel *kernel)
+static void kernel_body(Text *before, Text *out, RoleWriter *writer, const LocalOp *local, const Kernel *kernel)
 {
     Product product;
     if (local->rule->kind == RULE_CALL && local_empty(local)) {
         emit_identity(out, local);
     } else if (local->rule->kind == RULE_CALL) {
-        const char *name = backend_kernel(target->emitter->backend, local->rule);
-        check_kernel(target, local, name);
+        const char *name = backend_kernel(writer->emitter->backend, local->rule);
+        check_kernel(writer, local, name);
         if (name)
-            declare_kernel(target->emitter, name);
-        emit_call(out, local, name ? name : "", local->op->def == target->module->update);
+            declare_kernel(writer->emitter, name);
+        emit_call(out, local, name ? name : "", local->op->def == writer->module->update);
     } else if (product_of(local, &product)) {
         emit_product(out, local, &product);
     } else if (local->rule->kind == RULE_EQUATIONS) {
-        target->emitter->backend->rows(before, out, local, kernel);
+        writer->emitter->backend->rows(before, out, local, kernel);
     } else {
-        target->emitter->backend->loops(before, out, local, kernel);
+        writer->emitter->backend->loops(before, out, local, kernel);
     }
 }
 
 /* Operators' names without the library's prefix. */
 static const char *short_name(const char *name) { return strncmp(name, "ht_", 3) ? name : name + 3; }
 
-static Kernel kernel_write(Target *target, const LocalOp *local)
+static Kernel kernel_write(RoleWriter *writer, const LocalOp *local)
 {
-    Emitter *emitter = target->emitter;
+    Emitter *emitter = writer->emitter;
     bool views = local->rule->kind == RULE_CALL;
     Kernel kernel = {
         .name = arena_format(emitter->arena, "%s_%s_%d", emitter->prefix, c_identifier(emitter->arena, short_name(local->op->def->name)),
                              emitter->kernel_count++),
         .ranked = views && !local_empty(local),
-        .pieced = reads_pieces(local),
+        .numbered = reads_numbers(local),
     };
     kernel.opening = arena_format(emitter->arena, "%s(%s", kernel.name, kernel.ranked ? "r, " : "");
     kernel.prototype = kernel_prototype(emitter->arena, &kernel, local, views);
     Text body = {.arena = emitter->arena}, before = {.arena = emitter->arena};
-    kernel_body(&before, &body, target, local, &kernel);
+    kernel_body(&before, &body, writer, local, &kernel);
     Text *out = &emitter->kernel_text;
     text_banner(out, local);
     text_string(out, text_bytes(&before));
@@ -218,15 +217,15 @@ static Kernel kernel_write(Target *target, const LocalOp *local)
     return kernel;
 }
 
-const Kernel *kernel_for(Target *target, const LocalOp *local)
+const Kernel *kernel_for(RoleWriter *writer, const LocalOp *local)
 {
-    Emitter *emitter = target->emitter;
+    Emitter *emitter = writer->emitter;
     Text *key = &emitter->key;
     kernel_key(key, local);
     Kernel **slot = intern_slot(emitter->kernels, key->bytes, key->length);
     if (*slot)
         return *slot;
     Kernel *kernel = *slot = arena_new(emitter->arena, Kernel);
-    *kernel = kernel_write(target, local);
+    *kernel = kernel_write(writer, local);
     return kernel;
 }

@@ -1,18 +1,30 @@
-/* What an operator is on one device. */
-#include "emit/emitter.h"
+#include "emit/kernel/numbers.h"
 #include "rule/expr.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-int64_t tensor_count(const Tensor *tensor)
+int64_t tensor_elements(const Tensor *tensor)
 {
     int64_t count = 1;
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
         count *= tensor->extent[d];
     return tensor->value && !tensor->empty ? count : 0;
 }
+
+int64_t tensor_stride(const Tensor *tensor, int factor)
+{
+    int64_t stride = 0, step = 1;
+    for (int d = tensor->value ? tensor->bound->rank - 1 : -1; d >= 0; d--) {
+        if (tensor->bound->dims[d].factors[0] == factor)
+            stride += step;
+        step *= tensor->extent[d];
+    }
+    return stride;
+}
+
+bool tensor_is_half(const Tensor *tensor) { return tensor->value && tensor->value->type.dtype == DTYPE_BF16; }
 
 int operand_of(const LocalOp *local, int index)
 {
@@ -53,20 +65,20 @@ static const char *tensor_name(Arena *arena, const Rule *rule, const char *name,
 
 /* Fills in one tensor, and the extents of its factors where this device holds something of it. A kernel's tensor may have dimensions of no
  * one factor, which are never cut (passes/refine/refine.c). */
-static bool local_tensor(LocalOp *local, Target *target, Tensor *tensor, const Value *value, const BoundAccess *bound, const Access *access,
-                         int number)
+static bool local_tensor(LocalOp *local, RoleWriter *writer, Tensor *tensor, const Value *value, const BoundAccess *bound,
+                         const Access *access, int number)
 {
     *tensor = (Tensor){
-        .value = value, .access = access, .bound = bound, .name = tensor_name(target->emitter->arena, local->rule, access->name, number)};
+        .value = value, .access = access, .bound = bound, .name = tensor_name(writer->emitter->arena, local->rule, access->name, number)};
     if (!value)
         return true;
-    if (!value_local(target->module, value, local->device, tensor->extent)) {
-        diag_error(target->module->diag, local->op->at,
+    if (!value_local(writer->module, value, local->device, tensor->extent)) {
+        diag_error(writer->module->diag, local->op->at,
                    "\"%s\" would run on pieces that are several boxes; an operator needs one box a device", local->op->def->name);
-        diag_note(target->module->diag, value->at, "the pieces are those of this value; convert it with `reshard` before");
+        diag_note(writer->module->diag, value->at, "the pieces are those of this value; convert it with `reshard` before");
         return false;
     }
-    tensor->empty = !value_region(target->module, value, local->device)->box_count;
+    tensor->empty = !value_region(writer->module, value, local->device)->box_count;
     for (int d = 0; d < bound->rank && !tensor->empty; d++) {
         if (!bound->dims[d].count && local->rule->kind == RULE_CALL)
             continue;
@@ -102,33 +114,26 @@ static uint32_t bound_factors(const BoundAccess *bound)
     return set;
 }
 
-static bool local_tensors(LocalOp *local, Target *target)
+static bool local_tensors(LocalOp *local, RoleWriter *writer)
 {
     const Op *op = local->op;
     const Binding *binding = op->binding;
     bool ok = true;
     for (int k = 0; k < op->result_count; k++)
-        ok = local_tensor(local, target, &local->results[k], op->results[k], &binding->results[k],
+        ok = local_tensor(local, writer, &local->results[k], op->results[k], &binding->results[k],
                           &local->rule->results[binding->results[k].access], -1) &&
              ok;
-    int number = 0;
-    for (int k = 0; k < op->operand_count; k++) {
+    for (int k = 0, number = -1; k < op->operand_count; k++) {
         const Access *access = &local->rule->operands[binding->operands[k].access];
-        number = access->variadic ? number : -1;
-        ok = local_tensor(local, target, &local->operands[k], op->operands[k], &binding->operands[k], access,
-                          access->variadic ? number : -1) &&
-             ok;
-        number++;
+        number = access->variadic ? number + 1 : -1;
+        ok = local_tensor(local, writer, &local->operands[k], op->operands[k], &binding->operands[k], access, number) && ok;
     }
-    for (int k = 0; k < op->result_count; k++)
-        local_empty_tensor(local, &local->results[k]);
-    for (int k = 0; k < op->operand_count; k++)
-        local_empty_tensor(local, &local->operands[k]);
+    for (int t = 0; t < local->tensor_count; t++)
+        local_empty_tensor(local, &local->tensors[t]);
     return ok;
 }
 
-/* The operands that an expression reads, as a set of indices into the call's operands; *absent is set when it reads one that is absent. */
-static uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *absent)
+uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *absent)
 {
     uint64_t set = 0;
     if (expr->kind == EXPR_ACCESS) {
@@ -187,120 +192,31 @@ static void collect_terms(LocalOp *local, const Expr *expr, bool minus)
         *term = (Term){.expr = expr_number(local->module->arena, NAN, "NAN"), .minus = minus};
 }
 
-/* ---- which devices add a term ---- */
-
-static void region_key(Text *key, const Region *region)
-{
-    text_append(key, (const char *)&region->box_count, sizeof region->box_count);
-    for (int i = 0; i < region->box_count; i++)
-        text_append(key, (const char *)region->boxes[i].dim, sizeof(Range) * (size_t)region->rank);
-}
-
-/* What devices have in common that would add the same contribution of a term to the same piece of the result, as bytes. */
-static Text contribution_key(Arena *arena, const LocalOp *local, uint64_t operands, int device)
-{
-    Text key = {.arena = arena};
-    const Region *mine = value_region(local->module, local->results[0].value, device);
-    text_append(&key, (const char *)(int[]){mine->member, mine->replica}, 2 * sizeof(int));
-    region_key(&key, mine);
-    for (int k = 0; k < local->operand_count; k++) {
-        if (!(operands >> k & 1))
-            continue;
-        const Region *region = value_region(local->module, local->operands[k].value, device);
-        text_append(&key, (const char *)(int[]){region->member, region->partial}, 2 * sizeof(int));
-        region_key(&key, region);
-    }
-    return key;
-}
-
-/* By device of the roles, whether it adds a term to the partial result: of those whose contributions to the same piece would be the same,
- * the one with the lowest partial id does. */
-static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands)
-{
-    const Roles *roles = local->module->roles;
-    bool *adding = arena_array(arena, bool, roles->device_count);
-    Arena *scratch = arena_create();
-    Intern *lowest = intern_create(scratch);
-    Text *keys = arena_array(scratch, Text, roles->device_count);
-    for (int i = 0; i < roles->device_count; i++) {
-        keys[i] = contribution_key(scratch, local, operands, roles->devices[i]);
-        const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
-        const Region *mine = value_region(local->module, local->results[0].value, roles->devices[i]);
-        if (!*slot || mine->partial < (*slot)->partial)
-            *slot = mine;
-    }
-    for (int i = 0; i < roles->device_count; i++) {
-        const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
-        adding[i] = value_region(local->module, local->results[0].value, roles->devices[i])->partial == (*slot)->partial;
-    }
-    arena_destroy(scratch);
-    return adding;
-}
-
-static const bool *term_added(Target *target, const LocalOp *local, const Term *term)
-{
-    Emitter *emitter = target->emitter;
-    bool absent = false;
-    uint64_t operands = expr_operands(local, term->expr, &absent);
-    Text key = {.arena = emitter->arena};
-    text_print(&key, "%p %d", (const void *)local->results[0].value->layout, local->results[0].value->type.rank);
-    for (int d = 0; d < local->results[0].value->type.rank; d++)
-        text_print(&key, ",%lld", (long long)local->results[0].value->type.extent[d]);
-    for (int k = 0; k < local->operand_count; k++)
-        if (operands >> k & 1) {
-            text_print(&key, " %p", (const void *)local->operands[k].value->layout);
-            for (int d = 0; d < local->operands[k].value->type.rank; d++)
-                text_print(&key, ",%lld", (long long)local->operands[k].value->type.extent[d]);
-        }
-    const bool **slot = intern_slot(target->flags, text_bytes(&key), key.length);
-    if (!*slot)
-        *slot = devices_adding(emitter->arena, local, operands);
-    return *slot;
-}
-
-static int device_index(const Roles *roles, int device)
-{
-    for (int i = 0; i < roles->device_count; i++)
-        if (roles->devices[i] == device)
-            return i;
-    BUG("device %d is not in the strategy", device);
-}
-
-/* Marks the terms that some device of the role leaves out. */
-static void flag_terms(LocalOp *local, Target *target)
-{
-    if (layout_partial(local->results[0].value->layout) != STATE_SUM)
-        return;
-    for (int t = 0; t < local->term_count; t++) {
-        const bool *added = term_added(target, local, &local->terms[t]);
-        for (int i = 0; i < target->role->device_count; i++)
-            if (!added[device_index(target->module->roles, target->role->devices[i])])
-                local->terms[t].flagged = true;
-    }
-}
-
 /* The expression of which a rule adds up the terms: a body, or the product in front of an epilogue. */
 static const Expr *summed_body(const Rule *rule)
 {
     return rule->kind == RULE_BODY ? rule->body : rule->kind == RULE_EQUATIONS && rule->epilogue ? rule->equations[0].expr : NULL;
 }
 
-bool local_op(LocalOp *local, Target *target, const Op *op)
+bool local_op(LocalOp *local, RoleWriter *writer, const Op *op)
 {
     memset(local, 0, sizeof *local);
-    local->module = target->module;
-    local->backend = target->emitter->backend;
+    local->module = writer->module;
+    local->backend = writer->emitter->backend;
     local->op = op;
-    local->device = target->role->devices[0];
+    local->device = writer->role->devices[0];
     local->rule = op->def->rule;
     local->result_count = op->result_count;
     local->operand_count = op->operand_count;
+    local->tensor_count = op->result_count + op->operand_count;
+    local->results = local->tensors;
+    local->operands = local->tensors + op->result_count;
     local->factor_count = op->binding->factor_count;
-    if (op->operand_count > EMIT_MAX_TENSORS || op->result_count > IR_MAX_RESULTS || local->factor_count > EMIT_MAX_FACTORS)
+    if (op->operand_count > IR_MAX_OPERANDS || op->result_count > IR_MAX_RESULTS || local->factor_count > IR_MAX_FACTORS)
         BUG("%s: too many operands, results or factors", op->def->name);
     for (int f = 0; f < local->factor_count; f++)
         local->extent[f] = -1;
-    if (!local_tensors(local, target))
+    if (!local_tensors(local, writer))
         return false;
     uint32_t kept = 0;
     for (int k = 0; k < op->result_count; k++)
@@ -311,9 +227,9 @@ bool local_op(LocalOp *local, Target *target, const Op *op)
     }
     const Expr *body = summed_body(local->rule);
     if (body) {
-        local->terms = arena_array(target->emitter->arena, Term, term_most(body));
+        local->terms = arena_array(writer->emitter->arena, Term, term_most(body));
         collect_terms(local, body, false);
-        flag_terms(local, target);
+        flag_terms(local, writer);
     }
     return true;
 }
@@ -321,7 +237,7 @@ bool local_op(LocalOp *local, Target *target, const Op *op)
 bool local_nothing(const LocalOp *local)
 {
     for (int k = 0; k < local->result_count; k++)
-        if (tensor_count(&local->results[k]))
+        if (tensor_elements(&local->results[k]))
             return false;
     return true;
 }
@@ -344,84 +260,4 @@ bool local_empty(const LocalOp *local)
         if (!local->extent[f] && !is_of_member(local, f))
             return true;
     return false;
-}
-
-/* ---- numbers that differ between the devices of a role ---- */
-
-static const Factor *rule_factor(const LocalOp *local, int bound)
-{
-    return &local->rule->factors[local->op->binding->factors[bound].factor];
-}
-
-bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written)
-{
-    for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
-        if (tensor->bound->dims[d].written == written && tensor->bound->dims[d].count &&
-            rule_factor(local, tensor->bound->dims[d].factors[0])->offset)
-            return true;
-    return false;
-}
-
-/* Where the piece of `device` starts in a dimension of a kernel's view. */
-static int64_t written_offset(const LocalOp *local, const Tensor *tensor, int written, int device)
-{
-    const Region *region = value_region(local->module, tensor->value, device);
-    int64_t offset = 0;
-    for (int d = 0; d < tensor->bound->rank; d++)
-        if (tensor->bound->dims[d].written == written)
-            offset = offset * tensor->value->type.extent[d] + (region->box_count ? region->boxes[0].dim[d].lo : 0);
-    return offset;
-}
-
-static int tensor_offsets(const LocalOp *local, const Tensor *tensor, int device, int64_t *numbers)
-{
-    int count = 0;
-    for (int w = 0; tensor->value && w < tensor->bound->written_rank; w++)
-        if (written_has_offset(local, tensor, w))
-            numbers[count++] = written_offset(local, tensor, w, device);
-    return count;
-}
-
-int local_pieces(const LocalOp *local, Target *target, int device, int64_t *numbers)
-{
-    int count = 0;
-    for (int t = 0; t < local->term_count; t++)
-        if (local->terms[t].flagged)
-            numbers[count++] = term_added(target, local, &local->terms[t])[device_index(target->module->roles, device)];
-    if (local->rule->kind != RULE_CALL)
-        return count;
-    for (int k = 0; k < local->result_count; k++)
-        count += tensor_offsets(local, &local->results[k], device, numbers + count);
-    for (int k = 0; k < local->operand_count; k++)
-        count += tensor_offsets(local, &local->operands[k], device, numbers + count);
-    return count;
-}
-
-enum { MOST_PIECES = (EMIT_MAX_TENSORS + 8) * IR_MAX_RANK };
-
-int piece_column(Target *target, const LocalOp *local)
-{
-    Arena *arena = target->emitter->arena;
-    PieceTable *table = &target->pieces;
-    int64_t numbers[MOST_PIECES];
-    Text *key = &target->emitter->key;
-    key->length = 0;
-    int count = 0;
-    for (int i = 0; i < table->device_count; i++) {
-        count = local_pieces(local, target, target->role->devices[i], numbers);
-        text_append(key, (const char *)numbers, sizeof *numbers * (size_t)count);
-    }
-    if (!count)
-        return -1;
-    intptr_t *slot = intern_slot(table->known, key->bytes, key->length);
-    if (*slot)
-        return (int)*slot - 1;
-    *slot = table->width + 1;
-    table->width += count;
-    for (int i = 0; i < table->device_count; i++) {
-        local_pieces(local, target, target->role->devices[i], numbers);
-        for (int c = 0; c < count; c++)
-            array_push(arena, &table->rows[i], numbers[c]);
-    }
-    return table->width - count;
 }

@@ -1,20 +1,10 @@
 #include "emit/kernel/loops.h"
 
+#include "emit/words.h"
+
 #include <stdio.h>
-#include <string.h>
 
 /* ---- nests ---- */
-
-static int64_t factor_stride(const Tensor *tensor, int factor)
-{
-    int64_t stride = 0, step = 1;
-    for (int d = tensor->value ? tensor->bound->rank - 1 : -1; d >= 0; d--) {
-        if (tensor->bound->dims[d].factors[0] == factor)
-            stride += step;
-        step *= tensor->extent[d];
-    }
-    return stride;
-}
 
 /* Appends a loop over a bound factor, merged with the one before where every tensor allows it. */
 static void nest_add(Nest *nest, const LocalOp *local, int factor, char letter)
@@ -22,13 +12,11 @@ static void nest_add(Nest *nest, const LocalOp *local, int factor, char letter)
     if (local->extent[factor] == 1)
         return;
     Loop loop = {.extent = local->extent[factor]};
-    int tensors = local->result_count + local->operand_count;
-    for (int t = 0; t < tensors; t++)
-        loop.stride[t] =
-            factor_stride(t < local->result_count ? &local->results[t] : &local->operands[t - local->result_count], factor);
+    for (int t = 0; t < local->tensor_count; t++)
+        loop.stride[t] = tensor_stride(&local->tensors[t], factor);
     Loop *before = nest->count ? &nest->loop[nest->count - 1] : NULL;
     bool merges = before;
-    for (int t = 0; merges && t < tensors; t++)
+    for (int t = 0; merges && t < local->tensor_count; t++)
         merges = before->stride[t] == loop.stride[t] * loop.extent;
     if (merges) {
         loop.extent *= before->extent;
@@ -101,25 +89,27 @@ void text_index(Text *out, const Around *around, int tensor)
     text_string(out, any ? "" : "0");
 }
 
-void text_element(Text *out, const LocalOp *local, int operand, void *around)
+void text_tensor(Text *out, const LocalOp *local, int number, const Around *around)
 {
-    const Tensor *tensor = &local->operands[operand];
-    bool half = tensor->value->type.dtype == DTYPE_BF16;
-    text_print(out, "%s%s[", half ? "ht_bf16_load(" : "", tensor->name);
-    text_index(out, around, local->result_count + operand);
-    text_string(out, half ? "])" : "]");
+    const Tensor *tensor = &local->tensors[number];
+    text_print(out, "%s%s[", tensor_is_half(tensor) ? "ht_bf16_load(" : "", tensor->name);
+    text_index(out, around, number);
+    text_string(out, tensor_is_half(tensor) ? "])" : "]");
 }
 
-static bool result_is_half(const LocalOp *local) { return local->results[0].value->type.dtype == DTYPE_BF16; }
+void text_element(Text *out, const LocalOp *local, int operand, void *around)
+{
+    text_tensor(out, local, local->result_count + operand, around);
+}
 
 void text_result(Text *out, const LocalOp *local, const Around *around)
 {
     text_print(out, "%s[", local->results[0].name);
     text_index(out, around, 0);
-    text_string(out, result_is_half(local) ? "] = ht_bf16_store(" : "] = ");
+    text_string(out, tensor_is_half(&local->results[0]) ? "] = ht_bf16_store(" : "] = ");
 }
 
-void text_result_end(Text *out, const LocalOp *local) { text_string(out, result_is_half(local) ? ");\n" : ";\n"); }
+void text_result_end(Text *out, const LocalOp *local) { text_string(out, tensor_is_half(&local->results[0]) ? ");\n" : ";\n"); }
 
 /* ---- terms ---- */
 
@@ -180,20 +170,13 @@ void text_sum_value(Text *out, const LocalOp *local, const Around *around, const
     text_string(out, more ? ")" : "");
 }
 
-static uint64_t expr_reads(const LocalOp *local, const Expr *expr)
-{
-    uint64_t set = expr->kind == EXPR_ACCESS ? UINT64_C(1) << operand_of(local, expr->index) : 0;
-    for (int a = 0; a < expr->arg_count; a++)
-        set |= expr_reads(local, expr->arg[a]);
-    return set;
-}
-
 uint64_t terms_operands(const LocalOp *local, uint32_t set)
 {
     uint64_t operands = 0;
+    bool absent;
     for (int t = 0; t < local->term_count; t++)
         if (local->terms[t].contracted == set)
-            operands |= expr_reads(local, local->terms[t].expr);
+            operands |= expr_operands(local, local->terms[t].expr, &absent);
     return operands;
 }
 
@@ -220,7 +203,7 @@ bool sums_columns(const LocalOp *local, const Nest *outputs, uint32_t set)
         return false;
     int largest = 0;
     for (int k = 1; k < local->operand_count; k++)
-        if (tensor_count(&local->operands[k]) > tensor_count(&local->operands[largest]))
+        if (tensor_elements(&local->operands[k]) > tensor_elements(&local->operands[largest]))
             largest = k;
     Nest contracted = nest_of_sum(local, set);
     for (int l = 0; l < contracted.count; l++)
@@ -248,3 +231,5 @@ bool calls_functions(const Expr *expr)
 }
 
 void indent(Text *out, int depth) { text_print(out, "%*s", 4 * depth, ""); }
+
+void close_bracket(Text *out, int depth) { text_print(out, "%*s}\n", 4 * depth, ""); }

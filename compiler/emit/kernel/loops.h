@@ -1,23 +1,21 @@
-/* Loop nests: what the loops of a body are, whichever back end spells them.
- *
- * loops.c turns the factors of a rule into loops, merges neighbours that are contiguous in every tensor, and writes elements and terms;
- * loops_cpu.c and loops_cuda.c write the functions.
- */
+/* Loop nests: what the loops of a body are, whichever back end spells them. The factors of a rule become loops, neighbours that are
+ * contiguous in every tensor are merged, and elements and terms are written here; cpu/loops.c and cuda/loops.c write the functions. */
 #ifndef EMIT_KERNEL_LOOPS_H
 #define EMIT_KERNEL_LOOPS_H
 
-#include "emit/emitter.h"
+#include "emit/kernel/expr.h"
+#include "emit/kernel/kernel.h"
 
-/* A loop over merged factors; strides in elements, of the results first, then of each operand. */
+/* A loop over merged factors; strides in elements, by tensor. */
 typedef struct Loop {
     int64_t extent;
-    int64_t stride[IR_MAX_RESULTS + EMIT_MAX_TENSORS];
+    int64_t stride[EMIT_MAX_TENSORS];
     char name[16];
 } Loop;
 
 typedef struct Nest {
     int count;
-    Loop loop[EMIT_MAX_FACTORS];
+    Loop loop[IR_MAX_FACTORS];
 } Nest;
 
 /* The loops over the elements of the result, and over contracted factors in the order in which the operands have them. */
@@ -41,10 +39,11 @@ typedef struct Around {
     const void *more; // the back end's own
 } Around;
 
-/* Appends the index of an element: "i0 * 768 + i1". The tensors are the results, then the operands. */
+/* Appends the index of a tensor's element, "i0 * 768 + i1", and NAME[index], as it is computed with: bf16 as f32. */
 void text_index(Text *out, const Around *around, int tensor);
+void text_tensor(Text *out, const LocalOp *local, int tensor, const Around *around);
 
-/* Appends NAME[index]; an operand as it is computed with, bf16 as f32. An AccessWriter. */
+/* The same of an operand. An AccessWriter. */
 void text_element(Text *out, const LocalOp *local, int operand, void *around);
 
 /* Appends what stands before and behind a new element of the result: "y[i0] = ht_bf16_store(" and ");\n". */
@@ -74,24 +73,11 @@ const char *sum_type(const LocalOp *local);
 /* The type of an element while it is computed with: bf16 as float. */
 const char *value_type(DType dtype);
 
+/* Blanks in front of a line, and a line that closes a bracket. */
 void indent(Text *out, int depth);
-
-/* ---- C for the CPU ---- */
-
-/* Elements from which threads pay; fewer where functions are called. */
-int64_t cpu_parallel_from(bool calls);
+void close_bracket(Text *out, int depth);
 
 /* Whether any function is called. */
 bool calls_functions(const Expr *expr);
-
-/* Appends `for (long i0 = 0; i0 < 8; i0++)` and `end`. */
-void cpu_for(Text *out, int depth, const Loop *loop, const char *end);
-
-/* Appends `#pragma omp parallel for` over the next `loops` loops. */
-void cpu_parallel(Text *out, int loops);
-
-/* Appends the loops around the vectors of a nest, and the head of the innermost loop; what it repeats follows at *depth. Threads share them where that
- * pays. Returns how many brackets are open. */
-int cpu_vector_loops(Text *out, const Nest *nest, bool calls, int *depth);
 
 #endif

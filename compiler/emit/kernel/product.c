@@ -1,7 +1,7 @@
 /* Kernels from products: one call of ht_product with a table of axes. */
-#include "emit/emitter.h"
-
-#include <string.h>
+#include "emit/kernel/body.h"
+#include "emit/kernel/expr.h"
+#include "emit/words.h"
 
 /* Reads `scale * (x * w)` in any order of the factors; false when the term is something else. */
 static bool product_factors(const Expr *expr, const Expr **accesses, int *access_count, const Expr **scale)
@@ -85,17 +85,6 @@ bool product_of(const LocalOp *local, Product *product)
            product_is_matrix(local, product);
 }
 
-static int64_t stride_of(const Tensor *tensor, int factor)
-{
-    int64_t stride = 0, step = 1;
-    for (int d = tensor->bound->rank - 1; d >= 0; d--) {
-        if (tensor->bound->dims[d].factors[0] == factor)
-            stride += step;
-        step *= tensor->extent[d];
-    }
-    return stride;
-}
-
 static const char *factor_name(const LocalOp *local, int factor)
 {
     return local->rule->factors[local->op->binding->factors[factor].factor].name;
@@ -104,9 +93,9 @@ static const char *factor_name(const LocalOp *local, int factor)
 static void emit_axis(Text *out, const LocalOp *local, const Product *product, int factor)
 {
     text_print(out, "        {%lld, %lld, %lld, %lld, %lld}, /* %s */\n", (long long)local->extent[factor],
-               (long long)stride_of(&local->results[0], factor), (long long)stride_of(&local->operands[product->x], factor),
-               (long long)stride_of(&local->operands[product->w], factor),
-               (long long)(product->bias < 0 ? 0 : stride_of(&local->operands[product->bias], factor)), factor_name(local, factor));
+               (long long)tensor_stride(&local->results[0], factor), (long long)tensor_stride(&local->operands[product->x], factor),
+               (long long)tensor_stride(&local->operands[product->w], factor),
+               (long long)(product->bias < 0 ? 0 : tensor_stride(&local->operands[product->bias], factor)), factor_name(local, factor));
 }
 
 static void no_access(Text *out, const LocalOp *local, int operand, void *context)

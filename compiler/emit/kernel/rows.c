@@ -9,11 +9,11 @@
 static int factors_in_order(const Rows *rows, bool inner, int *factors)
 {
     const LocalOp *local = rows->local;
-    int count = 0, tensors = local->result_count + local->operand_count;
+    int count = 0;
     uint32_t seen = 0;
     for (int pass = 0; pass < 2; pass++)
-        for (int t = 0; t < tensors; t++) {
-            const Tensor *tensor = t < local->result_count ? &local->results[t] : &local->operands[t - local->result_count];
+        for (int t = 0; t < local->tensor_count; t++) {
+            const Tensor *tensor = &local->tensors[t];
             if (!tensor->value || (pass == 0 && tensor->bound->rank != local->factor_count))
                 continue;
             for (int d = 0; d < tensor->bound->rank; d++) {
@@ -30,10 +30,10 @@ static int factors_in_order(const Rows *rows, bool inner, int *factors)
 Rows rows_of(Arena *arena, const LocalOp *local)
 {
     const Rule *rule = local->rule;
-    Rows rows = {.local = local, .plan = equations_plan(arena, rule)};
+    Rows rows = {.local = local, .equation_count = rule->equation_count, .plan = equations_plan(arena, rule)};
     const Expr **expr = arena_array(arena, const Expr *, rule->equation_count);
     bool *present = arena_array(arena, bool, rule->operand_count + 1);
-    int factors[EMIT_MAX_FACTORS];
+    int factors[IR_MAX_FACTORS];
     for (int k = 0; k < rule->operand_count; k++)
         present[k] = operand_of(local, k) >= 0;
     for (int e = 0; e < rule->equation_count; e++) {
@@ -110,7 +110,7 @@ bool rows_rounds(const Rows *rows, int value)
     bool given = value < local->result_count || equations_value(local->rule, value)->element.kind == ELEMENT_FIXED;
     if (!given || value_dtype(rows, value) != DTYPE_BF16)
         return false;
-    for (int e = 0; e < local->rule->equation_count; e++)
+    for (int e = 0; e < rows->equation_count; e++)
         if (expr_mentions(rows->expr[e], EXPR_RESULT, value))
             return true;
     return false;
@@ -118,37 +118,28 @@ bool rows_rounds(const Rows *rows, int value)
 
 /* ---- text ---- */
 
-void text_row_result(Text *out, const RowsPlace *place, int result)
+RowsPlace rows_place(const Rows *rows, int loop, AccessWriter *access, const void *more)
 {
-    text_print(out, "%s[", place->rows->local->results[result].name);
-    text_index(out, &place->around, result);
-    text_string(out, "]");
+    return (RowsPlace){
+        .around = {.outputs = &rows->outer, .contracted = &rows->inner, .access = access, .more = more}, .rows = rows, .loop = loop};
 }
 
 void text_row_access(Text *out, const LocalOp *local, int operand, void *context)
 {
     RowsPlace *place = context;
-    if (operand >= 0) {
-        text_element(out, local, operand, &place->around);
-        return;
-    }
     int value = -1 - operand;
-    if (!rows_stored(place->rows, value, place->loop)) {
+    if (operand >= 0)
+        text_element(out, local, operand, &place->around);
+    else if (rows_stored(place->rows, value, place->loop))
+        text_tensor(out, local, value, &place->around);
+    else
         text_print(out, "%s_v", rows_name(place->rows, value));
-        return;
-    }
-    bool half = local->results[value].value->type.dtype == DTYPE_BF16;
-    text_string(out, half ? "ht_bf16_load(" : "");
-    text_row_result(out, place, value);
-    text_string(out, half ? ")" : "");
 }
 
 static void text_expr(Text *out, const RowsPlace *place, const Expr *expr)
 {
     emit_expr(out, place->rows->local, expr, place->around.access, (void *)place);
 }
-
-void text_row_value(Text *out, const RowsPlace *place, int equation) { text_expr(out, place, place->rows->expr[equation]); }
 
 /* The terms of a sum that are along the row, or those that are not; `first`: nothing stands before them. */
 static void text_terms_along(Text *out, const RowsPlace *place, int equation, bool along, bool first)
@@ -169,10 +160,44 @@ static void text_terms_along(Text *out, const RowsPlace *place, int equation, bo
     }
 }
 
-void text_row_terms(Text *out, const RowsPlace *place, int equation) { text_terms_along(out, place, equation, true, true); }
-
-void text_row_total(Text *out, const RowsPlace *place, int equation, const char *sum)
+void emit_row_value(Text *out, const RowsPlace *place, int equation, const char *sum, int depth)
 {
-    text_print(out, "(%s)%s", rows_type(place->rows, rows_value(place->rows, equation)), sum);
-    text_terms_along(out, place, equation, false, false);
+    const Rows *rows = place->rows;
+    int value = rows_value(rows, equation);
+    const char *type = rows_type(rows, value);
+    bool rounds = rows_rounds(rows, value);
+    indent(out, depth);
+    text_print(out, "const %s %s_v = %s", type, rows_name(rows, value), rounds ? "ht_bf16_load(ht_bf16_store(" : "");
+    if (sum) {
+        text_print(out, "(%s)%s", type, sum);
+        text_terms_along(out, place, equation, false, false);
+    } else {
+        text_expr(out, place, rows->expr[equation]);
+    }
+    text_string(out, rounds ? "));\n" : ";\n");
+}
+
+void emit_row_element(Text *out, const RowsPlace *place, int depth)
+{
+    const Rows *rows = place->rows;
+    for (int e = 0; e < rows->equation_count; e++)
+        if (rows_computes(rows, e, place->loop))
+            emit_row_value(out, place, e, NULL, depth);
+    for (int e = 0; e < rows->equation_count; e++)
+        if (rows_adds(rows, e, place->loop)) {
+            indent(out, depth);
+            text_print(out, "%s_s += ", rows_name(rows, rows_value(rows, e)));
+            text_terms_along(out, place, e, true, true);
+            text_string(out, ";\n");
+        }
+}
+
+void emit_row_store(Text *out, const RowsPlace *place, int equation, int depth)
+{
+    int value = rows_value(place->rows, equation);
+    const Tensor *result = &place->rows->local->results[value];
+    indent(out, depth);
+    text_print(out, "%s[", result->name);
+    text_index(out, &place->around, value);
+    text_print(out, tensor_is_half(result) ? "] = ht_bf16_store(%s_v);\n" : "] = %s_v;\n", rows_name(place->rows, value));
 }

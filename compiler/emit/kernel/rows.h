@@ -11,6 +11,7 @@
 
 typedef struct Rows {
     const LocalOp *local;
+    int equation_count;
     EquationPlan plan;
     const Expr *const *expr; // by equation: without what is absent
     Nest outer, inner;
@@ -19,13 +20,15 @@ typedef struct Rows {
 
 Rows rows_of(Arena *arena, const LocalOp *local);
 
-/* Where text stands: inside loop `loop` along the row, or in front of it. */
+/* Where text stands: inside loop `loop` along the row, or, without a nest `contracted`, in front of it. */
 typedef struct RowsPlace {
     Around around; // its nests are the loops around the text
     const Rows *rows;
     int loop;
-    bool inside;
 } RowsPlace;
+
+/* Inside a loop; operands and values are written by `access`, whose context is the place; `more` is the back end's own. */
+RowsPlace rows_place(const Rows *rows, int loop, AccessWriter *access, const void *more);
 
 /* The value that an equation gives: its number, whether it is a result, its name in C, and the type in which it is computed with. */
 int rows_value(const Rows *rows, int equation);
@@ -47,15 +50,18 @@ bool rows_stored(const Rows *rows, int value, int loop);
 /* Whether the value is rounded to its type before others see it. */
 bool rows_rounds(const Rows *rows, int value);
 
-/* Appends the expression of an equation, or of a sum the terms that are along the row, or those that are not, with `sum` in front. */
-void text_row_value(Text *out, const RowsPlace *place, int equation);
-void text_row_terms(Text *out, const RowsPlace *place, int equation);
-void text_row_total(Text *out, const RowsPlace *place, int equation, const char *sum);
-
 /* Appends an operand or value where it is used, from storage or out of a variable. An AccessWriter; the context is the place. */
 void text_row_access(Text *out, const LocalOp *local, int operand, void *place);
 
-/* Appends `NAME[index]` of result `result` at the place. */
-void text_row_result(Text *out, const RowsPlace *place, int result);
+/* Appends `const float NAME_v = VALUE;`, rounded where others use it as it is stored: an equation's value, or `sum`, unless that is NULL,
+ * and the terms that are not along the row. */
+void emit_row_value(Text *out, const RowsPlace *place, int equation, const char *sum, int depth);
+
+/* Appends what a loop computes of one element: values, then `NAME_s += TERMS;`. Stores must follow: a result may lie where an operand does.
+ */
+void emit_row_element(Text *out, const RowsPlace *place, int depth);
+
+/* Appends `NAME[index] = NAME_v;`. */
+void emit_row_store(Text *out, const RowsPlace *place, int equation, int depth);
 
 #endif

@@ -1,9 +1,15 @@
 #include "emit/program/calls.h"
 
-#include <stdio.h>
+#include "emit/words.h"
+
 #include <string.h>
 
-enum { FUNCTION_CALLS = 120, SCOPE_CALLS = 40 }; // a function ends after so many calls; at a new scope after so many
+enum {
+    FUNCTION_CALLS = 120,
+    SCOPE_CALLS = 40, // a function ends after so many calls; at a new scope after so many
+    CANDIDATES = 48,  // periods that are tried for a repeat
+    LEAST_SAVED = 6   // calls, for which a loop is worth it
+};
 
 Calls calls_create(Arena *arena, UsedKernels *used) { return (Calls){.arena = arena, .local = arena_new(arena, LocalOp), .used = used}; }
 
@@ -15,24 +21,7 @@ Call *call_new(Calls *calls, const char *opening, const Op *op)
     return call;
 }
 
-void call_buffer(Arena *arena, Call *call, int64_t buffer)
-{
-    array_push(arena, &call->arguments, (Argument){ARGUMENT_BUFFER, buffer, NULL});
-}
-
-void call_piece(Arena *arena, Call *call, int64_t column) { array_push(arena, &call->arguments, (Argument){ARGUMENT_PIECE, column, NULL}); }
-
-void call_number(Arena *arena, Call *call, int64_t number)
-{
-    array_push(arena, &call->arguments, (Argument){ARGUMENT_NUMBER, number, NULL});
-}
-
-void call_turn(Arena *arena, Call *call, int64_t slot, int64_t bytes)
-{
-    array_push(arena, &call->arguments, (Argument){ARGUMENT_TURN, slot, arena_format(arena, "%lld", (long long)bytes)});
-}
-
-void call_text(Arena *arena, Call *call, const char *text) { array_push(arena, &call->arguments, (Argument){ARGUMENT_TEXT, 0, text}); }
+void call_add(Calls *calls, Call *call, Argument argument) { array_push(calls->arena, &call->arguments, argument); }
 
 void calls_use(Calls *calls, const Kernel *kernel)
 {
@@ -46,9 +35,9 @@ void calls_use(Calls *calls, const Kernel *kernel)
     array_push(calls->arena, &used->list, kernel);
 }
 
-void calls_externs(Text *out, const Target *target, const UsedKernels *used)
+void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used)
 {
-    text_print(out, "extern const ht_reshard *const %s_plan[];\n", target->name);
+    text_print(out, "extern const ht_reshard *const %s_plan[];\n", writer->name);
     for (int i = 0; i < used->list.count; i++)
         text_print(out, "%s;\n", used->list.at[i]->prototype);
 }
@@ -82,6 +71,70 @@ static void calls_number(Calls *calls)
     }
 }
 
+/* ---- repeats ---- */
+
+/* A stretch of calls: `length` of them, `times` times in a row; times 1 where nothing repeats. */
+typedef struct Stretch {
+    int first, length, times;
+} Stretch;
+typedef Array(Stretch) Stretches;
+
+/* How many calls from `first` on equal those `period` later. */
+static int match_length(const int *keys, int count, int first, int period)
+{
+    int length = 0;
+    while (first + period + length < count && keys[first + length] == keys[first + period + length])
+        length++;
+    return length;
+}
+
+/* The repeat at `first` that covers most; times 1 when none is worth a loop. `next` has for each call the next one with its key. */
+static Stretch best_repeat(const int *keys, const int *next, int count, int first)
+{
+    Stretch best = {first, 1, 1};
+    int covered = 0, tried = 0;
+    for (int at = next[first]; at >= 0 && tried < CANDIDATES; at = next[at], tried++) {
+        int period = at - first, times = match_length(keys, count, first, period) / period + 1;
+        if (times > 1 && period * (times - 1) >= LEAST_SAVED && period * times > covered) {
+            best = (Stretch){first, period, times};
+            covered = period * times;
+        }
+    }
+    return best;
+}
+
+static int *next_of_key(Arena *arena, const int *keys, int count)
+{
+    int most = 0;
+    for (int i = 0; i < count; i++)
+        most = keys[i] > most ? keys[i] : most;
+    int *last = arena_array(arena, int, most + 1), *next = arena_array(arena, int, count);
+    for (int k = 0; k <= most; k++)
+        last[k] = -1;
+    for (int i = count - 1; i >= 0; i--) {
+        next[i] = last[keys[i]];
+        last[keys[i]] = i;
+    }
+    return next;
+}
+
+/* Cuts a sequence of keys into stretches that cover it. */
+static void stretches_find(Arena *arena, const int *keys, int count, Stretches *stretches)
+{
+    Arena *scratch = arena_create();
+    const int *next = next_of_key(scratch, keys, count);
+    for (int i = 0; i < count;) {
+        Stretch stretch = best_repeat(keys, next, count, i);
+        Stretch *before = stretches->count ? &stretches->at[stretches->count - 1] : NULL;
+        if (stretch.times == 1 && before && before->times == 1)
+            before->length++;
+        else
+            array_push(arena, stretches, stretch);
+        i += stretch.length * stretch.times;
+    }
+    arena_destroy(scratch);
+}
+
 /* ---- text ---- */
 
 static void text_argument(Text *out, const Argument *argument)
@@ -94,7 +147,7 @@ static void text_argument(Text *out, const Argument *argument)
         else
             text_print(out, "ht_slot(r, %lld)", -1 - number);
         break;
-    case ARGUMENT_PIECE: text_print(out, "r->piece + %lld", number); break;
+    case ARGUMENT_NUMBERS: text_print(out, "r->piece + %lld", number); break;
     case ARGUMENT_NUMBER: text_print(out, "%lld", number); break;
     case ARGUMENT_TURN: text_print(out, "ht_turn(r, %lld, %s)", number, argument->text); break;
     case ARGUMENT_TEXT: text_string(out, argument->text); break;
@@ -105,7 +158,7 @@ static void text_column(Text *out, const Argument *argument, int column)
 {
     switch (argument->kind) {
     case ARGUMENT_BUFFER: text_print(out, "ht_at(r, b[%d])", column); break;
-    case ARGUMENT_PIECE: text_print(out, "r->piece + b[%d]", column); break;
+    case ARGUMENT_NUMBERS: text_print(out, "r->piece + b[%d]", column); break;
     case ARGUMENT_TURN: text_print(out, "ht_turn(r, b[%d], %s)", column, argument->text); break;
     default: text_print(out, "(size_t)b[%d]", column); break;
     }

@@ -6,9 +6,9 @@
 #ifndef EMIT_PROGRAM_CALLS_H
 #define EMIT_PROGRAM_CALLS_H
 
-#include "emit/emitter.h"
+#include "emit/kernel/kernel.h"
 
-typedef enum ArgumentKind { ARGUMENT_BUFFER, ARGUMENT_PIECE, ARGUMENT_NUMBER, ARGUMENT_TURN, ARGUMENT_TEXT } ArgumentKind;
+typedef enum ArgumentKind { ARGUMENT_BUFFER, ARGUMENT_NUMBERS, ARGUMENT_NUMBER, ARGUMENT_TURN, ARGUMENT_TEXT } ArgumentKind;
 
 typedef struct Argument {
     ArgumentKind kind;
@@ -43,28 +43,18 @@ Calls calls_create(Arena *arena, UsedKernels *used);
 
 /* A new call at the end of the list; its arguments follow. */
 Call *call_new(Calls *calls, const char *opening, const Op *op);
-void call_buffer(Arena *arena, Call *call, int64_t buffer);
-void call_piece(Arena *arena, Call *call, int64_t column);
-void call_number(Arena *arena, Call *call, int64_t number);
-void call_turn(Arena *arena, Call *call, int64_t slot, int64_t bytes);
-void call_text(Arena *arena, Call *call, const char *text);
+void call_add(Calls *calls, Call *call, Argument argument);
+
+/* A copy of a value's bytes, unless it lies there already or has none. */
+void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to, const Value *from);
 
 /* Notes that the list calls a kernel. */
 void calls_use(Calls *calls, const Kernel *kernel);
 
 /* Declarations of the kernels and tables that a role uses. */
-void calls_externs(Text *out, const Target *target, const UsedKernels *used);
+void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used);
 
 /* The function `name` that runs the calls, and the functions that it is split into; `phase` names those. */
 void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);
-
-/* A stretch of calls: `length` of them, `times` times in a row; times 1 where nothing repeats. */
-typedef struct Stretch {
-    int first, length, times;
-} Stretch;
-
-/* Cuts a sequence of keys into stretches that cover it. */
-typedef Array(Stretch) Stretches;
-void stretches_find(Arena *arena, const int *keys, int count, Stretches *stretches);
 
 #endif

@@ -1,10 +1,9 @@
-/* The tables of a module: pieces, parameters, inputs, outputs, conversions, roles. */
-#include "emit/emitter.h"
+#include "emit/program/image.h"
 
 #include "emit/program/plan.h"
+#include "emit/words.h"
 #include "ir/text/print.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- pieces ---- */
@@ -13,7 +12,7 @@ typedef struct Image {
     Emitter *emitter;
     Module *module;
     const char *name; // "gpt_gpt_loss_train"
-    const Target *targets;
+    const RoleWriter *writers;
     Text *out;
     int device_count; // ranks: one more than the highest device, idle ones included
 } Image;
@@ -67,9 +66,7 @@ static int pieces_write(Image *image, const Value *value)
     *slot = ++emitter->pieces_count;
     Text layout = {.arena = arena};
     layout_print(&layout, value->layout);
-    char number[16], rank[16];
-    snprintf(number, sizeof number, "%d", emitter->pieces_count - 1);
-    snprintf(rank, sizeof rank, "%d", view.rank);
+    const char *number = c_number(arena, emitter->pieces_count - 1), *rank = c_number(arena, view.rank);
     text_fill(image->out,
               "/* ($extents) $layout */\n"
               "static const int64_t extent_$n[] = {$extents_or_1};\n"
@@ -138,8 +135,7 @@ static const char *position_text(Arena *arena, Position at)
 {
     if (!at.file)
         return "";
-    const char *slash = strrchr(at.file, '/');
-    return c_string(arena, arena_format(arena, "%s:%d", slash ? slash + 1 : at.file, at.line));
+    return c_string(arena, arena_format(arena, "%s:%d", file_name(at.file), at.line));
 }
 
 static void emit_inputs(Image *image)
@@ -163,7 +159,7 @@ static void text_output(Image *image, Text *rows, int number, const char *name, 
     int pieces = pieces_of(image, value);
     text_print(image->out, "static const int64_t output_%s_%d[] = {", image->name, number);
     for (int role = 0; role < image->module->roles->role_count; role++)
-        text_print(image->out, "%s%lld", role ? ", " : "", (long long)value_buffer(&image->targets[role], value));
+        text_print(image->out, "%s%lld", role ? ", " : "", (long long)value_buffer(&image->writers[role], value));
     text_string(image->out, "};\n");
     text_print(rows, "    {\"%s\", %s, &pieces_%d, output_%s_%d},\n", c_string(arena, name), c_dtype(value->type.dtype), pieces,
                image->name, number);
@@ -219,7 +215,7 @@ static void emit_plans(Image *image)
 {
     Arena *arena = image->emitter->arena;
     const Roles *roles = image->module->roles;
-    const Conversions *conversions = image->targets[0].conversions;
+    const Conversions *conversions = image->writers[0].conversions;
     Text rows = {.arena = arena};
     for (int c = 0; c < conversions->count; c++) {
         const Op *user = conversions->user[c];
@@ -242,7 +238,7 @@ static void emit_roles(Image *image, const RoleText *texts)
 {
     Text rows = {.arena = image->emitter->arena};
     for (int role = 0; role < image->module->roles->role_count; role++) {
-        text_print(&rows, "    {%lld", (long long)image->targets[role].role->arena_bytes);
+        text_print(&rows, "    {%lld", (long long)image->writers[role].role->arena_bytes);
         for (int p = 0; p < PHASE_COUNT; p++) {
             if (texts[role].has[p]) {
                 text_print(image->out, "ht_phase %s_role%d_%s;\n", image->name, role, phase_name(p));
@@ -257,7 +253,7 @@ static void emit_roles(Image *image, const RoleText *texts)
 }
 
 /* The rows of numbers that differ within roles, and which device reads which. */
-static void emit_pieces_rows(Image *image)
+static void emit_numbers(Image *image)
 {
     Arena *arena = image->emitter->arena;
     const Roles *roles = image->module->roles;
@@ -265,17 +261,17 @@ static void emit_pieces_rows(Image *image)
     for (int device = 0; device < image->device_count; device++) {
         int index = device_index(roles, device);
         text_print(&role_of, "%s%d", device ? ", " : "", index < 0 ? -1 : roles->role_of[index]);
-        const Target *target = index < 0 ? NULL : &image->targets[roles->role_of[index]];
-        if (!target || !target->pieces.width) {
+        const RoleWriter *writer = index < 0 ? NULL : &image->writers[roles->role_of[index]];
+        if (!writer || !writer->numbers.width) {
             text_string(&rows, "    NULL,\n");
             continue;
         }
         int row = 0;
-        while (target->role->devices[row] != device)
+        while (writer->role->devices[row] != device)
             row++;
         text_print(image->out, "static const int64_t piece_%s_%d[] = {", image->name, device);
-        for (int c = 0; c < target->pieces.width; c++)
-            text_print(image->out, "%s%lld", c ? ", " : "", (long long)target->pieces.rows[row].at[c]);
+        for (int c = 0; c < writer->numbers.width; c++)
+            text_print(image->out, "%s%lld", c ? ", " : "", (long long)writer->numbers.rows[row].at[c]);
         text_string(image->out, "};\n");
         text_print(&rows, "    piece_%s_%d,\n", image->name, device);
     }
@@ -286,61 +282,58 @@ static void emit_pieces_rows(Image *image)
               arena_format(arena, "role_of_%s", image->name), "numbers", text_bytes(&role_of), NULL);
 }
 
-static const char *number_text(Arena *arena, int number) { return arena_format(arena, "%d", number); }
-
 static void emit_head(Image *image)
 {
     Arena *arena = image->emitter->arena;
     const Module *module = image->module;
     const Strategy *strategy = module->strategy;
-    const char *slash = strrchr(image->emitter->unit->file, '/');
-    text_fill(
-        image->out,
-        "extern const ht_image $name_image;\n"
-        "const ht_image $name_image = {\n"
-        "    .version = HT_IMAGE_VERSION,\n"
-        "    .fingerprint = $fingerprint,\n"
-        "    .model = \"$model\",\n"
-        "    .source = \"$source\",\n"
-        "    .strategy = $strategy,\n"
-        "    .trains = $trains,\n"
-        "    .clipped = $clipped,\n"
-        "    .dtype = $dtype,\n"
-        "    .device_count = $devices,\n"
-        "    .microbatches = $microbatches,\n"
-        "    .state_count = $states,\n"
-        "    .param_count = $params,\n"
-        "    .input_count = $inputs,\n"
-        "    .output_count = $outputs,\n"
-        "    .role_count = $roles,\n"
-        "    .read_count = $reads,\n"
-        "    .params = params_$name,\n"
-        "    .inputs = inputs_$name,\n"
-        "    .outputs = outputs_$name,\n"
-        "    .loss = $loss,\n"
-        "    .roles = roles_$name,\n"
-        "    .reads = reads_$name,\n"
-        "    .role_of = role_of_$name,\n"
-        "    .piece = piece_$name,\n"
-        "    .plan_count = $plans,\n"
-        "    .plan = $name_plan,\n"
-        "};\n",
-        "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan", arena_format(arena, "%s_plan", image->name),
-        "plans", number_text(arena, image->targets[0].conversions->count), "name_image", arena_format(arena, "%s_image", image->name),
-        "model", c_string(arena, module->name), "source", c_string(arena, slash ? slash + 1 : image->emitter->unit->file), "strategy",
-        strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
-        module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->clip ? "true" : "false", "dtype", c_dtype(module->precision),
-        "devices", number_text(arena, image->device_count), "microbatches",
-        number_text(arena, module->microbatches > 1 ? (int)module->microbatches : 1), "states", number_text(arena, module->state_count),
-        "params", number_text(arena, module->params.count), "inputs", number_text(arena, module->inputs.count), "outputs",
-        number_text(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles", number_text(arena, module->roles->role_count), "reads",
-        number_text(arena, module->reads.count), "loss", number_text(arena, module->loss ? module->outputs.count : -1), NULL);
+    text_fill(image->out,
+              "extern const ht_image $name_image;\n"
+              "const ht_image $name_image = {\n"
+              "    .version = HT_IMAGE_VERSION,\n"
+              "    .fingerprint = $fingerprint,\n"
+              "    .model = \"$model\",\n"
+              "    .source = \"$source\",\n"
+              "    .strategy = $strategy,\n"
+              "    .trains = $trains,\n"
+              "    .clipped = $clipped,\n"
+              "    .dtype = $dtype,\n"
+              "    .device_count = $devices,\n"
+              "    .microbatches = $microbatches,\n"
+              "    .state_count = $states,\n"
+              "    .param_count = $params,\n"
+              "    .input_count = $inputs,\n"
+              "    .output_count = $outputs,\n"
+              "    .role_count = $roles,\n"
+              "    .read_count = $reads,\n"
+              "    .params = params_$name,\n"
+              "    .inputs = inputs_$name,\n"
+              "    .outputs = outputs_$name,\n"
+              "    .loss = $loss,\n"
+              "    .roles = roles_$name,\n"
+              "    .reads = reads_$name,\n"
+              "    .role_of = role_of_$name,\n"
+              "    .piece = piece_$name,\n"
+              "    .plan_count = $plans,\n"
+              "    .plan = $name_plan,\n"
+              "};\n",
+              "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan",
+              arena_format(arena, "%s_plan", image->name), "plans", c_number(arena, image->writers[0].conversions->count), "name_image",
+              arena_format(arena, "%s_image", image->name), "model", c_string(arena, module->name), "source",
+              c_string(arena, file_name(image->emitter->unit->file)), "strategy",
+              strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
+              module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->clip ? "true" : "false", "dtype",
+              c_dtype(module->precision), "devices", c_number(arena, image->device_count), "microbatches",
+              c_number(arena, module->microbatches > 1 ? module->microbatches : 1), "states", c_number(arena, module->state_count),
+              "params", c_number(arena, module->params.count), "inputs", c_number(arena, module->inputs.count), "outputs",
+              c_number(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles", c_number(arena, module->roles->role_count), "reads",
+              c_number(arena, module->reads.count), "loss", c_number(arena, module->loss ? module->outputs.count : -1), NULL);
 }
 
-void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, Target *targets, const RoleText *roles)
+void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers, const RoleText *roles)
 {
     const Roles *special = module->roles;
-    Image image = {.emitter = emitter, .module = module, .name = name, .targets = targets, .out = out};
+    Image image = {.emitter = emitter, .module = module, .name = name, .writers = writers, .out = out};
     image.device_count = module->strategy ? strategy_device_count(module->strategy) : 1;
     if (image.device_count <= special->devices[special->device_count - 1])
         image.device_count = special->devices[special->device_count - 1] + 1;
@@ -351,6 +344,6 @@ void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, T
     emit_reads(&image);
     emit_plans(&image);
     emit_roles(&image, roles);
-    emit_pieces_rows(&image);
+    emit_numbers(&image);
     emit_head(&image);
 }

@@ -1,5 +1,6 @@
 #include "emit/program/plan.h"
 
+#include "emit/words.h"
 #include "support/intern.h"
 
 #include <string.h>
@@ -33,16 +34,6 @@ typedef struct PlanWriter {
 /* Lists of blocks that are longer than this are written as arrays of their own, which may be shared. */
 enum { SHORT_BLOCKS = 2, BLOCK_NUMBERS = 5 };
 
-static const char *number(Arena *arena, int64_t value) { return arena_format(arena, "%lld", (long long)value); }
-
-static const char *escaped(Arena *arena, const char *label)
-{
-    Text text = {.arena = arena};
-    for (; *label; label++)
-        text_print(&text, *label == '"' || *label == '\\' ? "\\%c" : "%c", *label);
-    return text_bytes(&text);
-}
-
 /* `{extent, from, to}` of each dimension of a move. */
 static const char *dimension_rows(Arena *arena, const ht_move *move)
 {
@@ -57,8 +48,8 @@ static const char *move_row(Arena *arena, const ht_move *move)
 {
     Text row = {.arena = arena};
     text_fill(&row, "{$from, $to, $tensor, $from_offset, $to_offset, $rank, $dims}", "from", place_names[move->from], "to",
-              place_names[move->to], "tensor", number(arena, move->tensor), "from_offset", number(arena, move->from_offset), "to_offset",
-              number(arena, move->to_offset), "rank", number(arena, move->rank), "dims",
+              place_names[move->to], "tensor", c_number(arena, move->tensor), "from_offset", c_number(arena, move->from_offset),
+              "to_offset", c_number(arena, move->to_offset), "rank", c_number(arena, move->rank), "dims",
               move->rank ? arena_format(arena, "(const ht_stride[]){%s}", dimension_rows(arena, move)) : "0", NULL);
     return text_bytes(&row);
 }
@@ -126,7 +117,7 @@ static void emit_step(PlanWriter *writer, Text *out, const ht_reshard_step *step
         text_fill(out,
                   "    {.verb = $verb, .move_count = $count, .move = (const ht_move[]){\n"
                   "                 $moves}},\n",
-                  "verb", verb_names[step->verb], "count", number(arena, step->move_count), "moves", move_rows(arena, step), NULL);
+                  "verb", verb_names[step->verb], "count", c_number(arena, step->move_count), "moves", move_rows(arena, step), NULL);
     else
         text_fill(out,
                   "    {.verb = $verb, .dtype = $dtype, .reduction = $reduction, .group = $group, .send_count = $sends, .receive_count = "
@@ -134,8 +125,8 @@ static void emit_step(PlanWriter *writer, Text *out, const ht_reshard_step *step
                   "     .send = $send,\n"
                   "     .receive = $receive},\n",
                   "verb", verb_names[step->verb], "dtype", dtype_names[step->dtype], "reduction", reduction_names[step->reduction], "group",
-                  number(arena, step->group), "sends", number(arena, step->send_count), "receives", number(arena, step->receive_count),
-                  "send", block_rows(writer, step->send, step->send_count), "receive",
+                  c_number(arena, step->group), "sends", c_number(arena, step->send_count), "receives",
+                  c_number(arena, step->receive_count), "send", block_rows(writer, step->send, step->send_count), "receive",
                   block_rows(writer, step->receive, step->receive_count), NULL);
 }
 
@@ -202,8 +193,8 @@ void emit_plan(Text *out, const Plan *plan, const char *name, const char *label)
               "    .name = \"$label\", .tensor_count = $tensors, .group_count = $groups, .device_count = $devices,\n"
               "    .tensor = $name_tensors, .group = $group, .device = $name_devices,\n"
               "};\n\n",
-              "name", name, "label", escaped(arena, label), "tensors", number(arena, lowered->tensor_count), "groups",
-              number(arena, lowered->group_count), "devices", number(arena, lowered->device_count), "name_tensors",
+              "name", name, "label", c_string(arena, label), "tensors", c_number(arena, lowered->tensor_count), "groups",
+              c_number(arena, lowered->group_count), "devices", c_number(arena, lowered->device_count), "name_tensors",
               arena_format(arena, "%s_tensors", name), "group", lowered->group_count ? arena_format(arena, "%s_groups", name) : "0",
               "name_devices", arena_format(arena, "%s_devices", name), NULL);
 }

@@ -1,55 +1,34 @@
-/* A role's program: operators become calls, repeated calls become loops, and phases become functions. */
-#include "emit/emitter.h"
+#include "emit/program/role.h"
 
+#include "emit/kernel/kernel.h"
+#include "emit/kernel/numbers.h"
 #include "emit/program/calls.h"
+#include "emit/program/update.h"
+#include "emit/words.h"
 
-#include <stdio.h>
-#include <string.h>
-
-/* ---- buffers ---- */
-
-const int64_t *slots_of(Arena *arena, const Module *module)
+RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, const Conversions *conversions, int role)
 {
-    int64_t *slots = arena_array(arena, int64_t, module->next_id + 1);
-    for (int i = 0; i <= module->next_id; i++)
-        slots[i] = -1;
-    for (int p = 0; p < module->params.count; p++) {
-        const Parameter *param = module->params.at[p];
-        slots[param->value->id] = p;
-        for (int s = 0; s < param->state_count; s++)
-            slots[param->states[s]->id] = module->params.count + (int64_t)p * module->state_count + s;
-    }
-    for (int i = 0; i < module->inputs.count; i++)
-        slots[module->inputs.at[i]->id] = module->params.count * (int64_t)(1 + module->state_count) + i;
-    return slots;
+    RoleWriter writer = {.emitter = emitter, .module = module, .name = name, .role_index = role, .role = &module->roles->at[role]};
+    writer.slot_of = slots_of(emitter->arena, module);
+    writer.updated_of = updated_slots_of(emitter->arena, module, writer.slot_of);
+    writer.conversions = conversions;
+    writer.flags = intern_create(emitter->arena);
+    writer.numbers.known = intern_create(emitter->arena);
+    writer.numbers.device_count = writer.role->device_count;
+    writer.numbers.rows = arena_array(emitter->arena, Row, writer.role->device_count);
+    return writer;
 }
 
-const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_t *slots)
-{
-    int64_t *updated = arena_array(arena, int64_t, module->next_id + 1);
-    for (int i = 0; i <= module->next_id; i++)
-        updated[i] = -1;
-    for (int p = 0; p < module->params.count; p++) {
-        const Parameter *param = module->params.at[p];
-        if (param->updated)
-            updated[value_storage(param->updated)->id] = slots[param->value->id];
-        for (int s = 0; s < param->state_count; s++)
-            if (param->states_updated[s])
-                updated[value_storage(param->states_updated[s])->id] = slots[param->states[s]->id];
-    }
-    return updated;
-}
-
-int64_t value_buffer(const Target *target, const Value *value)
+int64_t value_buffer(const RoleWriter *writer, const Value *value)
 {
     const Value *owner = value_storage(value);
-    if (target->slot_of[owner->id] >= 0)
-        return -1 - target->slot_of[owner->id];
-    if (target->role->offset[owner->id] >= 0)
-        return target->role->offset[owner->id];
-    int64_t slot = target->updated_of[owner->id];
+    if (writer->slot_of[owner->id] >= 0)
+        return -1 - writer->slot_of[owner->id];
+    if (writer->role->offset[owner->id] >= 0)
+        return writer->role->offset[owner->id];
+    int64_t slot = writer->updated_of[owner->id];
     if (slot < 0)
-        BUG("value %%%d of %s has no storage", owner->id, target->module->name);
+        BUG("value %%%d of %s has no storage", owner->id, writer->module->name);
     return -1 - slot;
 }
 
@@ -87,98 +66,98 @@ static const char *op_comment(Arena *arena, const Op *op)
 }
 
 /* Bytes of a value on this role's devices; of one micro-batch where the value has one a micro-batch. */
-static int64_t value_bytes(const Target *target, const Value *value)
+static int64_t value_bytes(const RoleWriter *writer, const Value *value)
 {
-    int64_t bytes = value_region(target->module, value, target->role->devices[0])->volume * dtype_size(value->type.dtype);
-    return value->micro > 0 ? bytes / target->module->microbatches : bytes;
+    int64_t bytes = value_region(writer->module, value, writer->role->devices[0])->volume * dtype_size(value->type.dtype);
+    return value->micro > 0 ? bytes / writer->module->microbatches : bytes;
 }
 
 /* An input lies whole in its slot; inside the loop over micro-batches only a part of it is at work. */
-static void add_tensor(Arena *arena, Call *call, const Target *target, const Value *value)
+static void add_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value)
 {
     if (!value)
         return;
     const Value *owner = value_storage(value);
-    if (value_turns(target->module, call->op, value))
-        call_turn(arena, call, target->slot_of[owner->id], value_bytes(target, owner));
+    if (value_turns(writer->module, call->op, value))
+        call_add(calls, call, (Argument){ARGUMENT_TURN, writer->slot_of[owner->id], c_number(calls->arena, value_bytes(writer, owner))});
     else
-        call_buffer(arena, call, value_buffer(target, value));
+        call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = value_buffer(writer, value)});
 }
 
-static void add_copy(Calls *calls, Target *target, const Op *op, const Value *to, const Value *from)
+void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to, const Value *from)
 {
-    int64_t bytes = value_bytes(target, from);
-    if (!bytes || value_buffer(target, from) == value_buffer(target, to))
+    int64_t bytes = value_bytes(writer, from);
+    if (!bytes || value_buffer(writer, from) == value_buffer(writer, to))
         return;
     Call *call = call_new(calls, "ht_copy(", op);
-    add_tensor(calls->arena, call, target, to);
-    add_tensor(calls->arena, call, target, from);
-    call_number(calls->arena, call, bytes);
+    add_tensor(calls, call, writer, to);
+    add_tensor(calls, call, writer, from);
+    call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = bytes});
     call->comment = op_comment(calls->arena, op);
 }
 
-static void add_conversion(Calls *calls, Target *target, const Op *op, int plan)
+static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op, int plan)
 {
     if (value_storage(op->results[0]) == value_storage(op->operands[0]) &&
-        plan_nothing(target->module->roles->plans[target->module->roles->plan_of[op->index]]))
+        plan_nothing(writer->module->roles->plans[writer->module->roles->plan_of[op->index]]))
         return;
     Call *call = call_new(calls, "ht_convert(r, ", op);
-    call_text(calls->arena, call, arena_format(calls->arena, "%s_plan[%d]", target->name, plan));
-    add_tensor(calls->arena, call, target, op->operands[0]);
-    add_tensor(calls->arena, call, target, op->results[0]);
-    int64_t scratch = target->role->scratch ? target->role->scratch[op->index] : -1;
+    call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = arena_format(calls->arena, "%s_plan[%d]", writer->name, plan)});
+    add_tensor(calls, call, writer, op->operands[0]);
+    add_tensor(calls, call, writer, op->results[0]);
+    int64_t scratch = writer->role->scratch ? writer->role->scratch[op->index] : -1;
     if (scratch >= 0)
-        call_buffer(calls->arena, call, scratch);
+        call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = scratch});
     else
-        call_text(calls->arena, call, "NULL");
+        call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = "NULL"});
     call->places = true;
     call->comment = op->results[0]->name ? op->results[0]->name : "";
 }
 
 /* The sum over micro-batches. */
-static void add_accumulation(Calls *calls, Target *target, const Op *op)
+static void add_accumulation(Calls *calls, RoleWriter *writer, const Op *op)
 {
     const Value *result = op->results[0];
-    int64_t bytes = value_bytes(target, result);
+    int64_t bytes = value_bytes(writer, result);
     if (!bytes)
         return;
     Call *call = call_new(calls, "ht_accumulate(r, ", op);
-    add_tensor(calls->arena, call, target, result);
-    add_tensor(calls->arena, call, target, op->operands[0]);
-    call_number(calls->arena, call, bytes / dtype_size(result->type.dtype));
-    call_text(calls->arena, call, c_dtype(result->type.dtype));
+    add_tensor(calls, call, writer, result);
+    add_tensor(calls, call, writer, op->operands[0]);
+    call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = bytes / dtype_size(result->type.dtype)});
+    call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = c_dtype(result->type.dtype)});
     call->comment = op_comment(calls->arena, op);
 }
 
-static void add_kernel(Calls *calls, Target *target, const Op *op)
+static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op)
 {
     LocalOp *local = calls->local;
-    if (!local_op(local, target, op) || local_nothing(local))
+    if (!local_op(local, writer, op) || local_nothing(local))
         return;
-    const Kernel *kernel = kernel_for(target, local);
+    const Kernel *kernel = kernel_for(writer, local);
     calls_use(calls, kernel);
     Call *call = call_new(calls, kernel->opening, op);
     for (int k = 0; k < op->result_count; k++)
-        add_tensor(calls->arena, call, target, op->results[k]);
+        add_tensor(calls, call, writer, op->results[k]);
     for (int k = 0; k < op->operand_count; k++)
-        add_tensor(calls->arena, call, target, op->operands[k]);
-    if (kernel->pieced)
-        call_piece(calls->arena, call, piece_column(target, local));
+        add_tensor(calls, call, writer, op->operands[k]);
+    if (kernel->numbered)
+        call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBERS, .number = number_column(writer, local)});
     call->places = kernel->ranked;
     call->comment = op_comment(calls->arena, op);
 }
 
-static void add_op(Calls *calls, Target *target, const Op *op)
+static void add_op(Calls *calls, RoleWriter *writer, const Op *op)
 {
-    int plan = target->conversions->of[op->index];
+    int plan = writer->conversions->of[op->index];
     if (plan >= 0)
-        add_conversion(calls, target, op, plan);
-    else if (op->def == target->module->reshard_def || op->def->rule->kind == RULE_VIEW)
-        add_copy(calls, target, op, op->results[0], op->operands[0]);
-    else if (op->def == target->module->accumulate_def)
-        add_accumulation(calls, target, op);
+        add_conversion(calls, writer, op, plan);
+    else if (op->def == writer->module->reshard_def || op->def->rule->kind == RULE_VIEW)
+        call_copy(calls, writer, op, op->results[0], op->operands[0]);
+    else if (op->def == writer->module->accumulate_def)
+        add_accumulation(calls, writer, op);
     else
-        add_kernel(calls, target, op);
+        add_kernel(calls, writer, op);
 }
 
 /* The phase that runs an operator. */
@@ -191,19 +170,6 @@ static int op_phase(const Module *module, const Op *op)
     return op->turn == TURN_BEFORE ? PHASE_BEFORE : PHASE_UPDATE;
 }
 
-/* Copies of new values that were not computed in place. */
-static void add_updates(Calls *calls, Target *target)
-{
-    for (int p = 0; p < target->module->params.count; p++) {
-        const Parameter *param = target->module->params.at[p];
-        if (param->updated && param->updated->def)
-            add_copy(calls, target, param->updated->def, param->value, param->updated);
-        for (int s = 0; s < param->state_count; s++)
-            if (param->states_updated[s] && param->states_updated[s]->def)
-                add_copy(calls, target, param->states_updated[s]->def, param->states[s], param->states_updated[s]);
-    }
-}
-
 /* ---- the file ---- */
 
 const char *phase_name(Phase phase)
@@ -213,19 +179,19 @@ const char *phase_name(Phase phase)
     return NAMES[phase];
 }
 
-static void emit_header(Text *out, const Target *target)
+static void emit_header(Text *out, const RoleWriter *writer)
 {
     Text devices = {.arena = out->arena};
-    for (int i = 0; i < target->role->device_count; i++)
-        text_print(&devices, "%s%d", i ? ", " : "", target->role->devices[i]);
-    text_print(out, "\n/* ---- %s, role %d: device%s %s ---- */\n\n", target->module->name, target->role_index,
-               target->role->device_count > 1 ? "s" : "", text_bytes(&devices));
+    for (int i = 0; i < writer->role->device_count; i++)
+        text_print(&devices, "%s%d", i ? ", " : "", writer->role->devices[i]);
+    text_print(out, "\n/* ---- %s, role %d: device%s %s ---- */\n\n", writer->module->name, writer->role_index,
+               writer->role->device_count > 1 ? "s" : "", text_bytes(&devices));
 }
 
-RoleText emit_role(Text *out, Target *target)
+RoleText emit_role(Text *out, RoleWriter *writer)
 {
-    Arena *arena = target->emitter->arena;
-    const Module *module = target->module;
+    Arena *arena = writer->emitter->arena;
+    const Module *module = writer->module;
     UsedKernels used = {0};
     Calls calls[PHASE_COUNT];
     for (int p = 0; p < PHASE_COUNT; p++)
@@ -234,17 +200,17 @@ RoleText emit_role(Text *out, Target *target)
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         phase = op_phase(module, op) > phase ? op_phase(module, op) : phase;
-        add_op(&calls[phase], target, op);
+        add_op(&calls[phase], writer, op);
     }
-    add_updates(&calls[PHASE_UPDATE], target);
+    emit_updates(&calls[PHASE_UPDATE], writer);
 
-    emit_header(out, target);
-    calls_externs(out, target, &used);
+    emit_header(out, writer);
+    calls_externs(out, writer, &used);
     RoleText text = {0};
     for (int p = 0; p < PHASE_COUNT; p++) {
         text.has[p] = calls[p].count > 0;
         if (text.has[p])
-            calls_emit(out, &calls[p], arena_format(arena, "%s_role%d_%s", target->name, target->role_index, phase_name(p)), phase_name(p));
+            calls_emit(out, &calls[p], arena_format(arena, "%s_role%d_%s", writer->name, writer->role_index, phase_name(p)), phase_name(p));
     }
     return text;
 }

@@ -1,8 +1,6 @@
-#include "emit/emit.h"
+#include "emit/program/image.h"
+#include "emit/words.h"
 
-#include "emit/emitter.h"
-
-#include <stdio.h>
 #include <string.h>
 
 /* Adds "BASE.WHAT.SUFFIX". */
@@ -22,9 +20,8 @@ static const char *strategy_text(const Emitter *emitter)
 static Text begin_file(Emitter *emitter, const char *what)
 {
     Text out = {.arena = emitter->arena};
-    const char *slash = strrchr(emitter->unit->file, '/');
     text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source",
-              c_comment(emitter->arena, slash ? slash + 1 : emitter->unit->file), "strategy", strategy_text(emitter), "what", what, NULL);
+              c_comment(emitter->arena, file_name(emitter->unit->file)), "strategy", strategy_text(emitter), "what", what, NULL);
     return out;
 }
 
@@ -81,14 +78,13 @@ static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files
 {
     const Unit *unit = emitter->unit;
     int devices = unit->chosen ? strategy_device_count(unit->chosen) : 1;
-    const char *slash = strrchr(unit->file, '/');
     bool half = false;
     uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u, options->source), options->maker);
     for (int i = 0; i < files->count; i++)
         hash = hash_text(hash, files->at[i].text);
     for (int m = 0; m < unit->modules.count; m++)
         half = half || unit->modules.at[m]->precision == DTYPE_BF16;
-    return arena_format(emitter->arena, "%s %s%s%d device%s, %s%s, %s, %016llx", slash ? slash + 1 : unit->file,
+    return arena_format(emitter->arena, "%s %s%s%d device%s, %s%s, %s, %016llx", file_name(unit->file),
                         unit->chosen ? strategy_text(emitter) : "", unit->chosen ? " on " : "on ", devices, devices == 1 ? "" : "s",
                         half ? "bf16, " : "", options->backend->name, options->maker, (unsigned long long)hash);
 }
@@ -131,32 +127,19 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
 
 /* ---- roles and tables ---- */
 
-static Target target_create(Emitter *emitter, Module *module, const char *name, const Conversions *conversions, int role)
-{
-    Target target = {.emitter = emitter, .module = module, .name = name, .role_index = role, .role = &module->roles->at[role]};
-    target.slot_of = slots_of(emitter->arena, module);
-    target.updated_of = updated_slots_of(emitter->arena, module, target.slot_of);
-    target.conversions = conversions;
-    target.flags = intern_create(emitter->arena);
-    target.pieces.known = intern_create(emitter->arena);
-    target.pieces.device_count = target.role->device_count;
-    target.pieces.rows = arena_array(emitter->arena, Row, target.role->device_count);
-    return target;
-}
-
 /* The roles of a module: text r is added to the r-th role file of the unit. */
 static void emit_module(Emitter *emitter, Module *module, const char *name, Text *role_files, Text *image)
 {
     int count = module->roles->role_count;
-    Target *targets = arena_array(emitter->arena, Target, count);
+    RoleWriter *writers = arena_array(emitter->arena, RoleWriter, count);
     RoleText *texts = arena_array(emitter->arena, RoleText, count);
     const Conversions *conversions = conversions_of(emitter->arena, module);
     for (int role = 0; role < count; role++) {
-        targets[role] = target_create(emitter, module, name, conversions, role);
-        texts[role] = emit_role(&role_files[role], &targets[role]);
+        writers[role] = role_writer(emitter, module, name, conversions, role);
+        texts[role] = emit_role(&role_files[role], &writers[role]);
     }
     if (!diag_errors(module->diag))
-        emit_image(image, emitter, module, name, targets, texts);
+        emit_image(image, emitter, module, name, writers, texts);
 }
 
 static int most_roles(const Unit *unit)

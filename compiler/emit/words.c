@@ -1,8 +1,8 @@
+#include "emit/words.h"
+
 #include "emit/emit.h"
-#include "emit/emitter.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 const char *c_identifier(Arena *arena, const char *text)
@@ -40,6 +40,8 @@ const char *c_comment(Arena *arena, const char *text)
     }
     return inside;
 }
+
+const char *c_number(Arena *arena, int64_t number) { return arena_format(arena, "%lld", (long long)number); }
 
 const char *c_include(Arena *arena, const char *path)
 {
@@ -82,8 +84,7 @@ void text_shape(Text *out, int rank, const int64_t *extent)
     text_string(out, ")");
 }
 
-/* The last part of a path. */
-static const char *file_name(const char *path)
+const char *file_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;

@@ -1,0 +1,171 @@
+#include "emit/kernel/numbers.h"
+
+/* ---- which devices add a term ---- */
+
+static void region_key(Text *key, const Region *region)
+{
+    text_append(key, (const char *)&region->box_count, sizeof region->box_count);
+    for (int i = 0; i < region->box_count; i++)
+        text_append(key, (const char *)region->boxes[i].dim, sizeof(Range) * (size_t)region->rank);
+}
+
+/* What devices have in common that would add the same contribution of a term to the same piece of the result, as bytes. */
+static Text contribution_key(Arena *arena, const LocalOp *local, uint64_t operands, int device)
+{
+    Text key = {.arena = arena};
+    const Region *mine = value_region(local->module, local->results[0].value, device);
+    text_append(&key, (const char *)(int[]){mine->member, mine->replica}, 2 * sizeof(int));
+    region_key(&key, mine);
+    for (int k = 0; k < local->operand_count; k++) {
+        if (!(operands >> k & 1))
+            continue;
+        const Region *region = value_region(local->module, local->operands[k].value, device);
+        text_append(&key, (const char *)(int[]){region->member, region->partial}, 2 * sizeof(int));
+        region_key(&key, region);
+    }
+    return key;
+}
+
+/* By device of the roles, whether it adds a term to the partial result: of those whose contributions to the same piece would be the same,
+ * the one with the lowest partial id does. */
+static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands)
+{
+    const Roles *roles = local->module->roles;
+    bool *adding = arena_array(arena, bool, roles->device_count);
+    Arena *scratch = arena_create();
+    Intern *lowest = intern_create(scratch);
+    Text *keys = arena_array(scratch, Text, roles->device_count);
+    for (int i = 0; i < roles->device_count; i++) {
+        keys[i] = contribution_key(scratch, local, operands, roles->devices[i]);
+        const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
+        const Region *mine = value_region(local->module, local->results[0].value, roles->devices[i]);
+        if (!*slot || mine->partial < (*slot)->partial)
+            *slot = mine;
+    }
+    for (int i = 0; i < roles->device_count; i++) {
+        const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
+        adding[i] = value_region(local->module, local->results[0].value, roles->devices[i])->partial == (*slot)->partial;
+    }
+    arena_destroy(scratch);
+    return adding;
+}
+
+static const bool *term_added(RoleWriter *writer, const LocalOp *local, const Term *term)
+{
+    Emitter *emitter = writer->emitter;
+    bool absent = false;
+    uint64_t operands = expr_operands(local, term->expr, &absent);
+    Text key = {.arena = emitter->arena};
+    text_print(&key, "%p %d", (const void *)local->results[0].value->layout, local->results[0].value->type.rank);
+    for (int d = 0; d < local->results[0].value->type.rank; d++)
+        text_print(&key, ",%lld", (long long)local->results[0].value->type.extent[d]);
+    for (int k = 0; k < local->operand_count; k++)
+        if (operands >> k & 1) {
+            text_print(&key, " %p", (const void *)local->operands[k].value->layout);
+            for (int d = 0; d < local->operands[k].value->type.rank; d++)
+                text_print(&key, ",%lld", (long long)local->operands[k].value->type.extent[d]);
+        }
+    const bool **slot = intern_slot(writer->flags, text_bytes(&key), key.length);
+    if (!*slot)
+        *slot = devices_adding(emitter->arena, local, operands);
+    return *slot;
+}
+
+static int device_index(const Roles *roles, int device)
+{
+    for (int i = 0; i < roles->device_count; i++)
+        if (roles->devices[i] == device)
+            return i;
+    BUG("device %d is not in the strategy", device);
+}
+
+void flag_terms(LocalOp *local, RoleWriter *writer)
+{
+    if (layout_partial(local->results[0].value->layout) != STATE_SUM)
+        return;
+    for (int t = 0; t < local->term_count; t++) {
+        const bool *added = term_added(writer, local, &local->terms[t]);
+        for (int i = 0; i < writer->role->device_count; i++)
+            if (!added[device_index(writer->module->roles, writer->role->devices[i])])
+                local->terms[t].flagged = true;
+    }
+}
+
+/* ---- offsets ---- */
+
+static const Factor *rule_factor(const LocalOp *local, int bound)
+{
+    return &local->rule->factors[local->op->binding->factors[bound].factor];
+}
+
+bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written)
+{
+    for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
+        if (tensor->bound->dims[d].written == written && tensor->bound->dims[d].count &&
+            rule_factor(local, tensor->bound->dims[d].factors[0])->offset)
+            return true;
+    return false;
+}
+
+/* Where the piece of `device` starts in a dimension of a kernel's view. */
+static int64_t written_offset(const LocalOp *local, const Tensor *tensor, int written, int device)
+{
+    const Region *region = value_region(local->module, tensor->value, device);
+    int64_t offset = 0;
+    for (int d = 0; d < tensor->bound->rank; d++)
+        if (tensor->bound->dims[d].written == written)
+            offset = offset * tensor->value->type.extent[d] + (region->box_count ? region->boxes[0].dim[d].lo : 0);
+    return offset;
+}
+
+static int tensor_offsets(const LocalOp *local, const Tensor *tensor, int device, int64_t *numbers)
+{
+    int count = 0;
+    for (int w = 0; tensor->value && w < tensor->bound->written_rank; w++)
+        if (written_has_offset(local, tensor, w))
+            numbers[count++] = written_offset(local, tensor, w, device);
+    return count;
+}
+
+/* ---- the table ---- */
+
+/* Writes the numbers that a call reads for a device and gives how many: 0 when it reads none. */
+static int local_numbers(const LocalOp *local, RoleWriter *writer, int device, int64_t *numbers)
+{
+    int count = 0;
+    for (int t = 0; t < local->term_count; t++)
+        if (local->terms[t].flagged)
+            numbers[count++] = term_added(writer, local, &local->terms[t])[device_index(writer->module->roles, device)];
+    if (local->rule->kind != RULE_CALL)
+        return count;
+    for (int k = 0; k < local->tensor_count; k++)
+        count += tensor_offsets(local, &local->tensors[k], device, numbers + count);
+    return count;
+}
+
+int number_column(RoleWriter *writer, const LocalOp *local)
+{
+    Arena *arena = writer->emitter->arena;
+    NumberTable *table = &writer->numbers;
+    int64_t numbers[EMIT_MAX_TENSORS * IR_MAX_RANK];
+    Text *key = &writer->emitter->key;
+    key->length = 0;
+    int count = 0;
+    for (int i = 0; i < table->device_count; i++) {
+        count = local_numbers(local, writer, writer->role->devices[i], numbers);
+        text_append(key, (const char *)numbers, sizeof *numbers * (size_t)count);
+    }
+    if (!count)
+        return -1;
+    intptr_t *slot = intern_slot(table->known, key->bytes, key->length);
+    if (*slot)
+        return (int)*slot - 1;
+    *slot = table->width + 1;
+    table->width += count;
+    for (int i = 0; i < table->device_count; i++) {
+        local_numbers(local, writer, writer->role->devices[i], numbers);
+        for (int c = 0; c < count; c++)
+            array_push(arena, &table->rows[i], numbers[c]);
+    }
+    return table->width - count;
+}

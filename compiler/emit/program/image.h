@@ -1,0 +1,10 @@
+/* The tables of a module: pieces, parameters, inputs, outputs, conversions, roles. */
+#ifndef EMIT_PROGRAM_IMAGE_H
+#define EMIT_PROGRAM_IMAGE_H
+
+#include "emit/program/role.h"
+
+/* Appends them. `writers` and `roles` have one entry a role. */
+void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers, const RoleText *roles);
+
+#endif
