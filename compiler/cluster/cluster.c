@@ -4,21 +4,85 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Processes of one machine that exchange through its memory. */
-static const Link machine = {2e-6, 5e9};
+static const Link machine = {2e-6, 5e9, 0, NULL};
+
+/* An end of a pair: a host, or devices. */
+typedef struct LinkEnd {
+    int host; // -1: devices
+    int device_count;
+    const int *devices;
+} LinkEnd;
+
+struct LinkPair {
+    LinkEnd end[2];
+    Link link;
+};
+
+double curve_at(const Curve *curve, double size)
+{
+    int above = 0;
+    while (above < curve->count && curve->at[above].size < size)
+        above++;
+    if (!curve->count)
+        return 0;
+    if (!above || above == curve->count)
+        return curve->at[above ? above - 1 : 0].value;
+    const Point *lo = &curve->at[above - 1], *hi = &curve->at[above];
+    return lo->value * pow(hi->value / lo->value, log(size / lo->size) / log(hi->size / lo->size));
+}
+
+static const char *const verb_words[] = {
+    [HT_ALL_REDUCE] = "all-reduce", [HT_REDUCE_SCATTER] = "reduce-scatter", [HT_ALL_GATHER] = "all-gather",
+    [HT_ALL_TO_ALL] = "all-to-all", [HT_BROADCAST] = "broadcast",           [HT_REDUCE] = "reduce",
+    [HT_EXCHANGE] = "send-receive"};
+
+const char *verb_word(ht_verb verb) { return verb_words[verb]; }
+
+const Measured *link_measured(const Link *link, ht_verb verb, int ranks)
+{
+    const Measured *nearest = NULL;
+    for (int i = 0; i < link->measured_count; i++) {
+        const Measured *own = &link->measured[i];
+        if (own->verb == verb && (!nearest || abs(own->ranks - ranks) < abs(nearest->ranks - ranks)))
+            nearest = own;
+    }
+    return nearest;
+}
+
+const DeviceClass *cluster_class(const Cluster *cluster, int device)
+{
+    return cluster && device < cluster->device_count ? cluster->devices[device].class : NULL;
+}
 
 int cluster_host(const Cluster *cluster, int device)
 {
     return cluster && device < cluster->device_count ? cluster->devices[device].host : 0;
 }
 
+static bool end_has(const Cluster *cluster, const LinkEnd *end, int device)
+{
+    bool found = end->host >= 0 && cluster_host(cluster, device) == end->host;
+    for (int i = 0; i < end->device_count && !found; i++)
+        found = end->devices[i] == device;
+    return found;
+}
+
 Link cluster_link(const Cluster *cluster, int a, int b)
 {
     if (!cluster)
         return machine;
+    for (int i = 0; i < cluster->pair_count; i++) {
+        const LinkEnd *end = cluster->pairs[i].end;
+        if ((end_has(cluster, &end[0], a) && end_has(cluster, &end[1], b)) ||
+            (end_has(cluster, &end[0], b) && end_has(cluster, &end[1], a)))
+            return cluster->pairs[i].link;
+    }
     return cluster_host(cluster, a) == cluster_host(cluster, b) ? cluster->local : cluster->remote;
 }
 
@@ -43,7 +107,7 @@ typedef struct Reader {
     Arena *arena;
     Diag *diag;
     const char *file, *text;
-    const json_t *classes;
+    Array(const DeviceClass *) classes;
     Names hosts;
     bool failed;
 } Reader;
@@ -100,17 +164,133 @@ static double read_number(Reader *reader, const json_t *object, const char *plac
     return 1;
 }
 
-static Link read_link(Reader *reader, const json_t *links, const char *name)
+/* The same for a number that may be missing: 0. */
+static double read_optional(Reader *reader, const json_t *object, const char *place, const char *key, const char *owner)
+{
+    return json_object_get(object, key) ? read_number(reader, object, place, key, owner) : 0;
+}
+
+static bool is_point(const json_t *pair, double above)
+{
+    const json_t *size = json_array_get(pair, 0), *value = json_array_get(pair, 1);
+    return json_array_size(pair) == 2 && json_is_number(size) && json_is_number(value) && json_number_value(size) > above &&
+           json_number_value(value) > 0;
+}
+
+static Curve read_curve(Reader *reader, const json_t *list, const char *place, const char *owner)
+{
+    int count = (int)json_array_size(list);
+    Point *points = arena_array(reader->arena, Point, count);
+    for (int i = 0; i < count; i++) {
+        const json_t *pair = json_array_get(list, (size_t)i);
+        if (!is_point(pair, i ? points[i - 1].size : 0)) {
+            count = 0;
+            break;
+        }
+        points[i] = (Point){json_number_value(json_array_get(pair, 0)), json_number_value(json_array_get(pair, 1))};
+    }
+    if (!count)
+        FAIL(reader, place, "%s need a list of pairs of positive numbers, [size, value], with ascending sizes", owner);
+    return (Curve){count, points};
+}
+
+/* ---- links ---- */
+
+/* The verb of a word, HT_COPY where it is none. */
+static ht_verb word_verb(const char *word)
+{
+    for (int verb = HT_ALL_REDUCE; word && verb <= HT_EXCHANGE; verb++)
+        if (!strcmp(verb_words[verb], word))
+            return (ht_verb)verb;
+    return HT_COPY;
+}
+
+static Measured read_measured(Reader *reader, const json_t *entry, const char *place)
+{
+    ht_verb verb = word_verb(json_string_value(json_object_get(entry, "what")));
+    json_int_t ranks = json_integer_value(json_object_get(entry, "ranks"));
+    if (verb == HT_COPY)
+        FAIL(reader, place,
+             "what was measured needs a string \"what\": all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, "
+             "reduce or send-receive");
+    else if (ranks < 2 || ranks > 1 << 20)
+        FAIL(reader, place, "what was measured needs a number \"ranks\" of devices, 2 at least");
+    else
+        return (Measured){verb, (int)ranks,
+                          read_curve(reader, json_object_get(entry, "seconds"), place,
+                                     arena_format(reader->arena, "the \"seconds\" of %s", verb_words[verb]))};
+    return (Measured){0};
+}
+
+/* A link of its object; `place` is in front of what belongs to it. */
+static Link read_link(Reader *reader, const json_t *link, const char *place, const char *owner)
+{
+    const json_t *list = json_object_get(link, "measured"), *entry;
+    const char *begin = list ? find_quoted(reader, place, "measured") : NULL;
+    Array(Measured) measured = {0};
+    size_t index;
+    Link read = {read_number(reader, link, place, "latency", owner), read_number(reader, link, place, "bandwidth", owner), 0, NULL};
+    if (list && !json_is_array(list))
+        FAIL(reader, begin, "the \"measured\" of %s is no list", owner);
+    json_array_foreach(list, index, entry) array_push(reader->arena, &measured, read_measured(reader, entry, find_entry(begin, index)));
+    read.measured_count = measured.count;
+    read.measured = measured.at;
+    return read;
+}
+
+static Link read_link_class(Reader *reader, const json_t *links, const char *name)
 {
     const json_t *link = json_object_get(links, name);
-    const char *owner = arena_format(reader->arena, "the link class \"%s\"", name), *place = find_quoted(reader, reader->text, "links");
+    const char *place = find_quoted(reader, reader->text, "links");
     if (!json_is_object(link)) {
         FAIL(reader, place, "\"links\" needs an object \"%s\"", name);
         return machine;
     }
-    place = find_quoted(reader, place, name);
-    return (Link){read_number(reader, link, place, "latency", owner), read_number(reader, link, place, "bandwidth", owner)};
+    return read_link(reader, link, find_quoted(reader, place, name), arena_format(reader->arena, "the link class \"%s\"", name));
 }
+
+static LinkEnd read_end(Reader *reader, const json_t *end, const char *place, int device_count)
+{
+    const char *name = json_string_value(end);
+    LinkEnd read = {.host = -1, .device_count = (int)json_array_size(end)};
+    int *devices = arena_array(reader->arena, int, read.device_count);
+    bool good = read.device_count > 0;
+    for (int i = 0; name && i < reader->hosts.count; i++)
+        read.host = strcmp(reader->hosts.at[i], name) ? read.host : i;
+    for (int i = 0; i < read.device_count; i++) {
+        const json_t *device = json_array_get(end, (size_t)i);
+        good &= json_is_integer(device) && json_integer_value(device) >= 0 && json_integer_value(device) < device_count;
+        devices[i] = (int)json_integer_value(device);
+    }
+    read.devices = devices;
+    if (!good && read.host < 0)
+        FAIL(reader, place, "each end of \"between\" is a host of \"devices\" or a list of their numbers");
+    return read;
+}
+
+static void read_pairs(Reader *reader, const json_t *list, Cluster *cluster)
+{
+    const char *begin = list ? find_quoted(reader, find_quoted(reader, reader->text, "links"), "pairs") : NULL;
+    LinkPair *pairs = arena_array(reader->arena, LinkPair, json_array_size(list));
+    const json_t *entry;
+    size_t index;
+    if (list && !json_is_array(list))
+        FAIL(reader, begin, "the \"pairs\" of \"links\" are no list");
+    json_array_foreach(list, index, entry)
+    {
+        const char *place = find_entry(begin, index);
+        const json_t *between = json_object_get(entry, "between");
+        LinkPair *pair = &pairs[cluster->pair_count++];
+        if (json_array_size(between) != 2)
+            FAIL(reader, place, "an entry of \"pairs\" needs a list \"between\" of two ends");
+        for (size_t i = 0; json_array_size(between) == 2 && i < 2; i++)
+            pair->end[i] = read_end(reader, json_array_get(between, i), place, cluster->device_count);
+        pair->link = read_link(reader, entry, place, "an entry of \"pairs\"");
+    }
+    cluster->pairs = pairs;
+}
+
+/* ---- devices ---- */
 
 /* The number of a host, by its name. */
 static int host_number(Reader *reader, const char *name)
@@ -122,15 +302,66 @@ static int host_number(Reader *reader, const char *name)
     return reader->hosts.count - 1;
 }
 
-static int64_t class_memory(Reader *reader, const char *place, const char *name)
+static int64_t read_memory(Reader *reader, const json_t *class, const char *place, const char *name)
 {
-    const json_t *class = json_object_get(reader->classes, name), *memory = json_object_get(class, "memory");
-    if (!json_is_object(class))
-        FAIL(reader, find_quoted(reader, place, name), "\"classes\" has no object \"%s\"", name);
-    else if (memory && (!json_is_integer(memory) || json_integer_value(memory) < 1))
-        FAIL(reader, find_quoted(reader, find_quoted(reader, reader->text, name), "memory"),
-             "the memory of \"%s\" is no positive number of bytes", name);
+    const json_t *memory = json_object_get(class, "memory");
+    if (memory && (!json_is_integer(memory) || json_integer_value(memory) < 1))
+        FAIL(reader, find_quoted(reader, place, "memory"), "the memory of \"%s\" is no positive number of bytes", name);
     return json_integer_value(memory);
+}
+
+static void read_products(Reader *reader, const json_t *products, const char *place, DeviceClass *class)
+{
+    static const char *const names[CLUSTER_DTYPES] = {
+        [HT_F32] = "f32", [HT_BF16] = "bf16", [HT_F64] = "f64", [HT_I32] = "i32", [HT_I64] = "i64"};
+    const json_t *curve;
+    const char *name;
+    if (products && !json_is_object(products))
+        FAIL(reader, place, "the \"products\" of \"%s\" are no object", class->name);
+    json_object_foreach((json_t *)products, name, curve)
+    {
+        int dtype = 0;
+        const char *at = find_quoted(reader, place, name);
+        while (dtype < CLUSTER_DTYPES && strcmp(names[dtype], name))
+            dtype++;
+        if (dtype == CLUSTER_DTYPES)
+            FAIL(reader, at, "\"%s\" is no element type of products: f32, bf16, f64, i32 or i64", name);
+        else
+            class->products[dtype] = read_curve(reader, curve, at, arena_format(reader->arena, "the products of \"%s\"", class->name));
+    }
+}
+
+static const DeviceClass *read_class(Reader *reader, const json_t *object, const char *name)
+{
+    DeviceClass *class = arena_new(reader->arena, DeviceClass);
+    const char *place = find_quoted(reader, find_quoted(reader, reader->text, "classes"), name);
+    const char *owner = arena_format(reader->arena, "the class \"%s\"", name);
+    const json_t *products = json_object_get(object, "products");
+    class->name = arena_string(reader->arena, name);
+    class->memory = read_memory(reader, object, place, name);
+    class->memory_bandwidth = read_optional(reader, object, place, "memory_bandwidth", owner);
+    class->start = read_optional(reader, object, place, "start", owner);
+    class->arithmetic = read_optional(reader, object, place, "arithmetic", owner);
+    read_products(reader, products, products ? find_quoted(reader, place, "products") : place, class);
+    return class;
+}
+
+static void read_classes(Reader *reader, const json_t *classes)
+{
+    const json_t *class;
+    const char *name;
+    json_object_foreach((json_t *)classes, name, class) if (json_is_object(class))
+        array_push(reader->arena, &reader->classes, read_class(reader, class, name));
+}
+
+/* The class that an entry of the list of devices names; NULL after an error. */
+static const DeviceClass *find_class(Reader *reader, const char *place, const char *name)
+{
+    for (int i = 0; i < reader->classes.count; i++)
+        if (!strcmp(reader->classes.at[i]->name, name))
+            return reader->classes.at[i];
+    FAIL(reader, find_quoted(reader, place, name), "\"classes\" has no object \"%s\"", name);
+    return NULL;
 }
 
 /* How many devices an entry stands for; 0 after an error was reported. */
@@ -163,9 +394,8 @@ static void read_devices(Reader *reader, const json_t *list, Cluster *cluster)
         json_int_t count = entry_count(reader, entry, place);
         if (!count)
             continue;
-        const char *class = arena_string(reader->arena, json_string_value(json_object_get(entry, "class")));
         int host = host_number(reader, json_string_value(json_object_get(entry, "host")));
-        ClusterDevice device = {class, host, class_memory(reader, place, class)};
+        ClusterDevice device = {find_class(reader, place, json_string_value(json_object_get(entry, "class"))), host};
         for (json_int_t i = 0; i < count; i++)
             array_push(reader->arena, &devices, device);
     }
@@ -177,10 +407,11 @@ static const Cluster *read_cluster(Reader *reader, const json_t *top)
 {
     Cluster *cluster = arena_new(reader->arena, Cluster);
     const json_t *links = json_object_get(top, "links");
-    reader->classes = json_object_get(top, "classes");
-    cluster->local = read_link(reader, links, "local");
-    cluster->remote = read_link(reader, links, "remote");
+    read_classes(reader, json_object_get(top, "classes"));
+    cluster->local = read_link_class(reader, links, "local");
+    cluster->remote = read_link_class(reader, links, "remote");
     read_devices(reader, json_object_get(top, "devices"), cluster);
+    read_pairs(reader, json_object_get(links, "pairs"), cluster);
     return reader->failed ? NULL : cluster;
 }
 

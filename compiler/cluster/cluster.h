@@ -1,40 +1,97 @@
-/* The cluster: which devices there are, on which hosts, and what links between them cost.
+/* The cluster: which devices there are, on which hosts, how fast they compute, and what links between them cost.
  *
- * A JSON file describes it:
+ * A JSON file describes it. Units are bytes, operations, seconds, and these a second; what is not there is not known:
  *
  *     {
- *       "classes": {"h800": {"memory": 85899345920}},
+ *       "classes": {
+ *         "h800": {
+ *           "memory": 85899345920,
+ *           "memory_bandwidth": 3.35e12,
+ *           "start": 4e-6,                                            a kernel's start
+ *           "arithmetic": 6e13,                                       what is no product, a second
+ *           "products": {"bf16": [[1e9, 1e14], [1e12, 8e14]]}         [operations of a product, operations a second], interpolated
+ *         }
+ *       },
  *       "devices": [{"class": "h800", "host": "a", "count": 8}, {"class": "h800", "host": "b", "count": 8}],
- *       "links": {"local": {"latency": 3e-6, "bandwidth": 2e11}, "remote": {"latency": 1e-5, "bandwidth": 2.5e10}}
+ *       "links": {
+ *         "local": {"latency": 3e-6, "bandwidth": 2e11},
+ *         "remote": {"latency": 1e-5, "bandwidth": 2.5e10},
+ *         "pairs": [{"between": ["a", "b"], "latency": 2e-5, "bandwidth": 1e10}, {"between": [[0, 1], [2, 3]], ...}]
+ *       }
  *     }
  *
- * Devices are numbered in the order of the list. `local` links join devices of one host, `remote` ones those of different hosts; seconds
- * and bytes a second.
+ * Devices are numbered in the order of the list. The first of the `pairs` that joins two devices is their link: each of its ends is a host
+ * or a list of devices. Other devices of one host are joined by `local` links, those of different hosts by `remote` ones. A link may have
+ *
+ *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1.1e-3]]}]
+ *
+ * what a step took on so many devices at once by the bytes of the tensors it is about, which corrects the time that latency and bandwidth
+ * give. `hetu-reshard --measure` writes such a file.
+ *
+ * This floor stands below the planner of conversions, which weighs links; what a plan, an operator and a program cost on a cluster is in
+ * cost/cost.h, above the IR.
  */
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
 
+#include "hetu/reshard.h"
 #include "layout/layout.h"
+
+/* A quantity by size: points with ascending sizes. */
+typedef struct Point {
+    double size, value;
+} Point;
+typedef struct Curve {
+    int count;
+    const Point *at;
+} Curve;
+
+/* Between two points, as a power of the size; outside, the first or the last point's. 0 without points. */
+double curve_at(const Curve *curve, double size);
+
+/* The seconds of steps of a verb on `ranks` devices at once, by bytes. */
+typedef struct Measured {
+    ht_verb verb;
+    int ranks;
+    Curve seconds;
+} Measured;
 
 typedef struct Link {
     double latency;   // seconds a message
     double bandwidth; // bytes a second
+    int measured_count;
+    const Measured *measured;
 } Link;
 
+enum { CLUSTER_DTYPES = HT_I64 + 1 };
+
+typedef struct DeviceClass {
+    const char *name;
+    int64_t memory; // bytes; here and below 0: not known
+    double memory_bandwidth, start, arithmetic;
+    Curve products[CLUSTER_DTYPES]; // by ht_dtype
+} DeviceClass;
+
 typedef struct ClusterDevice {
-    const char *class;
-    int host;       // equal for devices of one host
-    int64_t memory; // bytes; 0: not known
+    const DeviceClass *class;
+    int host; // equal for devices of one host
 } ClusterDevice;
+
+typedef struct LinkPair LinkPair; // of the list `pairs`
 
 typedef struct Cluster {
     int device_count;
     const ClusterDevice *devices;
     Link local, remote;
+    int pair_count;
+    const LinkPair *pairs;
 } Cluster;
 
 /* Reads a cluster file; NULL after an error was reported. */
 const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path);
+
+/* The class of a device; NULL where the cluster does not list it, or where there is none. */
+const DeviceClass *cluster_class(const Cluster *cluster, int device);
 
 /* The host of a device; devices that the cluster does not list, and all of no cluster, are on host 0. */
 int cluster_host(const Cluster *cluster, int device);
@@ -44,5 +101,11 @@ int cluster_missing(const Cluster *cluster, const Layout *layout);
 
 /* The link between two devices. */
 Link cluster_link(const Cluster *cluster, int a, int b);
+
+/* What was measured of a verb on a link, on the number of devices next to `ranks`; NULL: nothing. */
+const Measured *link_measured(const Link *link, ht_verb verb, int ranks);
+
+/* The word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
+const char *verb_word(ht_verb verb);
 
 #endif

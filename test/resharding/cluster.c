@@ -67,10 +67,10 @@ static void test_file(void **state)
     Arena *arena = arena_create();
     const Cluster *cluster = read_well(arena, uneven);
     assert_int_equal(cluster->device_count, 12);
-    assert_string_equal(cluster->devices[7].class, "h800");
-    assert_string_equal(cluster->devices[8].class, "h20");
-    assert_int_equal(cluster->devices[0].memory, 85899345920);
-    assert_int_equal(cluster->devices[8].memory, 0);
+    assert_string_equal(cluster->devices[7].class->name, "h800");
+    assert_string_equal(cluster->devices[8].class->name, "h20");
+    assert_int_equal(cluster->devices[0].class->memory, 85899345920);
+    assert_int_equal(cluster->devices[8].class->memory, 0);
     assert_int_equal(cluster_host(cluster, 0), cluster_host(cluster, 7));
     assert_int_not_equal(cluster_host(cluster, 7), cluster_host(cluster, 8));
     assert_true(cluster_link(cluster, 0, 7).bandwidth == 1e11 && cluster_link(cluster, 7, 8).bandwidth == 1e9);
