@@ -18,10 +18,11 @@ compiler reshard  cluster layout syntax support
 compiler rule     syntax support
 compiler strategy layout syntax support
 compiler ir       rule strategy reshard cluster layout syntax support
+compiler cost     ir rule strategy reshard cluster layout syntax support
 compiler frontend ir rule strategy reshard cluster layout syntax support
-compiler passes   ir rule strategy reshard cluster layout syntax support
+compiler passes   cost ir rule strategy reshard cluster layout syntax support
 compiler emit     ir rule strategy reshard cluster layout syntax support
-compiler driver   frontend passes emit ir rule strategy reshard cluster layout syntax support
+compiler driver   frontend passes emit cost ir rule strategy reshard cluster layout syntax support
 runtime  base
 runtime  transport base
 runtime  exchange transport base

@@ -2,6 +2,7 @@
 #include "driver/folder.h"
 #include "ir/text/text.h"
 
+#include "cost/cost.h"
 #include "passes/pipeline.h"
 
 #include <errno.h>
@@ -151,9 +152,9 @@ static const char **sources_of(const Driver *driver)
     return sources;
 }
 
-/* ---- --emit=ir and --emit=c, and --stop-after ---- */
+/* ---- --emit=ir, --emit=c and --emit=cost, and --stop-after ---- */
 
-static bool write_ir(Driver *driver, Text *text)
+static bool write_text(Driver *driver, Text *text)
 {
     if (driver->options->output && strcmp(driver->options->output, "-"))
         return check_output(driver->options, driver->options->output) &&
@@ -220,7 +221,21 @@ static bool translate_ir(Driver *driver, const Units *units)
     for (int i = 0; i < units->count; i++)
         for (int m = 0; m < units->at[i]->modules.count; m++)
             ir_print(&text, units->at[i]->modules.at[m]);
-    return write_ir(driver, &text);
+    return write_text(driver, &text);
+}
+
+/* JSON where it is asked for, by the option or by the name of the file; else a table. */
+static bool translate_cost(Driver *driver, const Units *units)
+{
+    const char *output = driver->options->output, *dot = output ? strrchr(output, '.') : NULL;
+    Text text = {.arena = driver->arena};
+    Array(CostReport) reports = {0};
+    for (int i = 0; i < units->count; i++)
+        for (int m = 0; m < units->at[i]->modules.count; m++)
+            array_push(driver->arena, &reports, cost_report(driver->arena, units->at[i]->modules.at[m]));
+    bool json = driver->options->emit == EMIT_COST_JSON || (dot && !strcmp(dot, ".json"));
+    (json ? cost_json : cost_table)(&text, reports.at, reports.count);
+    return write_text(driver, &text);
 }
 
 static bool translate_c(Driver *driver, const Units *units)
@@ -273,6 +288,8 @@ static int translate(Driver *driver)
     bool good = read_units(driver, &units);
     if (good && driver->options->emit == EMIT_IR)
         good = translate_ir(driver, &units);
+    else if (good && driver->options->emit >= EMIT_COST && !driver->options->stop_after)
+        good = translate_cost(driver, &units);
     else if (good && driver->options->emit == EMIT_C && !driver->options->stop_after)
         good = driver->backend->folder ? translate_folder(driver, &units) : translate_c(driver, &units);
     return good ? 0 : 1;

@@ -16,7 +16,7 @@ enum {
 };
 
 /* Words of --emit. */
-static const char *const emit_words[] = {[EMIT_EXE] = "exe", [EMIT_C] = "c", [EMIT_IR] = "ir", NULL};
+static const char *const emit_words[] = {[EMIT_EXE] = "exe", [EMIT_C] = "c", [EMIT_IR] = "ir", [EMIT_COST] = "cost", [EMIT_COST_JSON] = "cost-json", NULL};
 
 static const struct argp_option option_table[] = {
     {0, 'o', "FILE", 0, "Write the result to FILE; with --emit=c, a folder", 1},
@@ -29,12 +29,12 @@ static const struct argp_option option_table[] = {
     {0, 'O', "LEVEL", OPTION_ARG_OPTIONAL, "How much the C compiler optimises the model's source; 2 if not given", 2},
     {0, 'g', "LEVEL", OPTION_ARG_OPTIONAL, "Debug information", 2},
     {"strategy", KEY_STRATEGY, "NAME|FILE|FILE:NAME", 0, "The strategy: one of the source by name, or a file's", 3},
-    {"cluster", KEY_CLUSTER, "FILE", 0, "Plan communication for the cluster that FILE describes", 3},
+    {"cluster", KEY_CLUSTER, "FILE", 0, "Plan and price for the cluster that FILE describes", 3},
     {"backend", KEY_BACKEND, "NAME", 0, "What the program runs on; the first if not given", 3},
     {0, 'R', "comm", 0, "Report each conversion of a layout: line, reason, collective, bytes (written -Rcomm)", 4},
     {"Wimplicit-reshard", KEY_IMPLICIT, 0, 0, "Warn of conversions that nobody wrote (written -Wimplicit-reshard)", 4},
     {"Wno-implicit-reshard", KEY_NO_IMPLICIT, 0, OPTION_HIDDEN, 0, 4},
-    {"emit", KEY_EMIT, "WHAT", 0, "What to make: a program, C files, or the intermediate representation", 5},
+    {"emit", KEY_EMIT, "WHAT", 0, "What to make: a program, C files, the intermediate representation, or what each operator and conversion costs, as a table or as JSON", 5},
     {"print-after", KEY_PRINT_AFTER, "PASS|all", 0, "Print the intermediate representation after a pass", 5},
     {"stop-after", KEY_STOP_AFTER, "PASS", 0, "Run no pass after this one, and write no program", 5},
     {"verify", KEY_VERIFY, 0, 0, "Check the intermediate representation after every pass", 5},

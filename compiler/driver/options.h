@@ -30,7 +30,7 @@ typedef struct Item {
 } Item;
 typedef Array(Item) ItemList;
 
-typedef enum Emit { EMIT_EXE, EMIT_C, EMIT_IR } Emit;
+typedef enum Emit { EMIT_EXE, EMIT_C, EMIT_IR, EMIT_COST, EMIT_COST_JSON } Emit;
 
 typedef struct Options {
     ItemList items;

@@ -87,6 +87,23 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
     return region->box_count <= 1;
 }
 
+int64_t value_local_bytes(Module *module, const Value *value, int device)
+{
+    int64_t bytes = value_region(module, value, device)->volume * dtype_size(value->type.dtype);
+    return value->micro > 0 && value->kind == VALUE_RESULT ? bytes / module->microbatches : bytes;
+}
+
+int64_t role_scratch_bytes(const Module *module, const Role *role, int op)
+{
+    int64_t most = 0;
+    int plan = module->roles->plan_of[op];
+    for (int i = 0; plan >= 0 && i < role->device_count; i++) {
+        int64_t bytes = plan_scratch_bytes(module->roles->plans[plan], role->devices[i]);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 const Value *value_storage(const Value *value)
 {
     while (value->storage)

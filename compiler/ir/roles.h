@@ -29,6 +29,8 @@ typedef struct Roles {
     int plan_count;
     const Plan **plans; // the distinct conversions
     int *plan_of;       // by op index; -1: no conversion
+    const int *ends; // after pass memory, by id of a value with storage of its own: the index of the operator that reads it last (not part
+                     // of the text form)
 } Roles;
 
 /* What `device` holds of a value, computed once for each pair of layout and type. */
@@ -43,6 +45,12 @@ Conversion op_conversion(Arena *arena, const Op *op);
 /* The local extents of a value whose region is one box (or empty: zeros); false where it has several boxes.
  * The dimension that the loop over micro-batches runs over has extent 1. */
 bool value_local(Module *module, const Value *value, int device, int64_t *extent);
+
+/* Bytes of a value on a device; of results inside the loop over micro-batches, of one of them. */
+int64_t value_local_bytes(Module *module, const Value *value, int device);
+
+/* The most scratch space that a device of the role needs for an operator: of conversions. */
+int64_t role_scratch_bytes(const Module *module, const Role *role, int op);
 
 /* Where the value's storage is: the value that owns it (a result that takes an operand's storage shares that operand's). */
 const Value *value_storage(const Value *value);

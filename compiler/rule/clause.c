@@ -105,6 +105,11 @@ static bool requires_item(RuleParser *parser)
     return true;
 }
 
+static bool operations_clause(RuleParser *parser)
+{
+    return (parser->operations = expr_parse(&parser->lexer, rule_integer_primary, parser)) != NULL;
+}
+
 /* The operand or result that the current token names; -1 after an error. */
 static int clause_access(RuleParser *parser, bool result)
 {
@@ -234,6 +239,14 @@ static bool inplace_item(RuleParser *parser)
     return operand >= 0;
 }
 
+static bool reads_item(RuleParser *parser)
+{
+    int operand = clause_access(parser, false);
+    if (operand < 0 || !lex_expect(&parser->lexer, ":", "after the operand"))
+        return false;
+    return (parser->operands.at[operand].reads = expr_parse(&parser->lexer, rule_integer_primary, parser)) != NULL;
+}
+
 static bool linear_item(RuleParser *parser)
 {
     int operand = clause_access(parser, false);
@@ -325,7 +338,8 @@ static const Clause clauses[] = {{"replicate", replicate_item, true}, {"reductio
                                  {"inplace", inplace_item, true},     {"kernel", kernel_clause, false},
                                  {"requires", requires_item, true},   {"grad", grad_clause, false},
                                  {"body", rule_equations, false},     {"epilogue", epilogue_clause, false},
-                                 {"tiles", tiles_clause, false}};
+                                 {"tiles", tiles_clause, false},      {"operations", operations_clause, false},
+                                 {"reads", reads_item, true}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleParser *parser)

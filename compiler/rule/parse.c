@@ -464,6 +464,7 @@ static const Rule *finished(RuleParser *parser, const char *text)
                    .equation_count = parser->equations.count,
                    .equations = parser->equations.at,
                    .requirements = parser->requirements,
+                   .operations = parser->operations,
                    .shape_attr = parser->shape_attr,
                    .types = parser->types,
                    .kernel_count = parser->kernels.count,

@@ -31,6 +31,7 @@ typedef struct RuleParser {
     Array(Access) locals;
     Array(RuleEquation) equations;
     Requirements requirements;
+    const Expr *operations;
     int shape_attr, linear_groups;
     unsigned types;
     Array(RuleKernel) kernels;

@@ -1,3 +1,5 @@
+/* clang-format off: it would join the clauses. */
+
 /* Operator rules: what an operator computes and how it may be cut, in factor notation.
  *
  *     y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
@@ -9,39 +11,50 @@
  *
  * The forms of a rule:
  *   RULE_BODY   the right side is an expression over accesses, arguments, size(f), numbers and the functions of math.h (of which fmaxf and
- * fminf give NaN where either argument is NaN): it is the operator, one value an index; contracted factors are summed over (a term without
- * them is added once). The compiler writes the kernel and the gradient. RULE_CALL   the right side is NAME(access, ...): a C kernel
- * computes it (clause `kernel`), and the clause `grad` names its gradient. RULE_EQUATIONS   the same without `kernel`: the clause `body`
- * says what is computed, and the compiler writes the kernel. RULE_VIEW   y = NAME(x) without brackets: the same elements in row-major order
- * in the shape that the argument of clause `shape` gives.
+ *               fminf give NaN where either argument is NaN): it is the operator, one value an index; contracted factors are summed over (a
+ *               term without them is added once). The compiler writes the kernel and the gradient.
+ *   RULE_CALL   the right side is NAME(access, ...): a C kernel computes it (clause `kernel`), and the clause `grad` names its gradient.
+ *   RULE_EQUATIONS   the same without `kernel`: the clause `body` says what is computed, and the compiler writes the kernel.
+ *   RULE_VIEW   y = NAME(x) without brackets: the same elements in row-major order in the shape that the argument of clause `shape` gives.
  *
  * Clauses:
  *   replicate(f, ...)         the factor may not be cut
  *   reduction(op: f, ...)     cutting f makes every result partial under op, `+` or `max`
  *   offset(f, ...)            the kernel uses where its pieces start and the global extent (they are in the views that it gets)
  *   size(f: expr)             the extent of a factor that only results have, over integer arguments and size(f); size(f: +m) adds up a
- * variadic factor dtype(y: type, x: type)   the element type of a result or operand: an argument of type ht_dtype; one of f32 bf16 f64 i32
- * i64; an operand, for its type; or `wide`: f32 where the operator works in bf16, i64 for i32, else the type that it works in; of an
- * operand also `integer`: i32 or i64. The operands without it have one type, unless the result has it. A result without it is as the first
- * operand. An operator works in the type of its first floating-point operand without this clause. A value of a `body` in front that is no
- * result is rounded to its type, which must be fixed; without it it is used as it was computed types(t, ...)             the types that the
- * kernel of a RULE_CALL works in, all operands without `dtype` in the same; without it a program of bf16 gives it f32 shape(argument)
- * RULE_VIEW: the argument of type ht_dims that gives the result's shape requires(condition, ...)  what a call keeps to, over arguments that
- * are numbers and size(f); one that does not is refused linear(x, y)              jointly linear: partial values pass when all of these
- * operands are partial alike inplace(y: x, ...)        the result takes the operand's storage kernel(f) kernel(cuda: f) the C function that
- * computes a RULE_CALL, and the one that does so on a back end, by its name body(v[i..] = ...; ...)   by equations, what a kernel computes,
- * so that the compiler can compute it together with its neighbours. An equation may use the values of those before it; a value that is no
- * result stays inside. Its terms are summed over the factors that it lacks. A value has all factors, or all but those of a row, which are
- * then never cut tiles(op: dim, start)     the result is 0 but for the operand, which lies in dimension `dim` from `start` on (integer
- * arguments): the sum of results that fill a tensor is what the operator `op` makes of their operands in a row, with the arguments of the
- * same names epilogue(e)               y[i..] = f(x[i..]): a product can apply f to its result; e names it in ht_epilogue of
- * <hetu/product.h> grad(g), grad(none)       the gradient, a C function built from operators; none: no gradient flows
+ *                             variadic factor
+ *   dtype(y: type, x: type)   the element type of a result or operand: an argument of type ht_dtype; one of f32 bf16 f64 i32 i64; an
+ *                             operand, for its type; or `wide`: f32 where the operator works in bf16, i64 for i32, else the type that it
+ *                             works in; of an operand also `integer`: i32 or i64. The operands without it have one type, unless the result
+ *                             has it. A result without it is as the first operand. An operator works in the type of its first
+ *                             floating-point operand without this clause. A value of a `body` in front that is no result is rounded to its
+ *                             type, which must be fixed; without it it is used as it was computed
+ *   types(t, ...)             the types that the kernel of a RULE_CALL works in, all operands without `dtype` in the same; without it a
+ *                             program of bf16 gives it f32
+ *   shape(argument)           RULE_VIEW: the argument of type ht_dims that gives the result's shape
+ *   operations(expr)          how many operations a call of a RULE_CALL does, over integer arguments and the sizes size(f) of its own
+ *                             piece; without it those of its `body`, or one for each element that it reads or writes
+ *   reads(x: expr, ...)       how many elements of the operand a call reads, over the same; without it all, each once
+ *   requires(condition, ...)  what a call keeps to, over arguments that are numbers and size(f); one that does not is refused
+ *   linear(x, y)              jointly linear: partial values pass when all of these operands are partial alike
+ *   inplace(y: x, ...)        the result takes the operand's storage
+ *   kernel(f) kernel(cuda: f) the C function that computes a RULE_CALL, and the one that does so on a back end, by its name
+ *   body(v[i..] = ...; ...)   by equations, what a kernel computes, so that the compiler can compute it together with its neighbours. An
+ *                             equation may use the values of those before it; a value that is no result stays inside. Its terms are summed
+ *                             over the factors that it lacks. A value has all factors, or all but those of a row, which are then never cut
+ *   tiles(op: dim, start)     the result is 0 but for the operand, which lies in dimension `dim` from `start` on (integer arguments): the
+ *                             sum of results that fill a tensor is what the operator `op` makes of their operands in a row, with the
+ *                             arguments of the same names
+ *   epilogue(e)               y[i..] = f(x[i..]): a product can apply f to its result; e names it in ht_epilogue of <hetu/product.h>
+ *   grad(g), grad(none)       the gradient, a C function built from operators; none: no gradient flows
  *
  * Names in accesses are those of the C function's tensor parameters, in any order; `?x` may be absent (`?x[i] = 1`: and is 1 in a `body`,
  * which otherwise leaves out the terms that have it, as an expression does); `xs[]` before the indices takes any number of tensors (a
  * factor that only a variadic operand has is one a tensor). A C parameter of type int, int64_t, float, double, ht_dims or ht_dtype is an
  * argument.
  */
+
+/* clang-format on */
 #ifndef RULE_RULE_H
 #define RULE_RULE_H
 
@@ -129,6 +142,7 @@ typedef struct Access {
     int linear;  // operands: the linear group (1, 2, ...) that this one belongs to; 0 none
     int inplace; // results: the operand whose storage is taken; -1 none
     Element element;
+    const Expr *reads;  // operands: elements that a call reads; NULL: all
     const Expr *absent; // operands: the number that stands for an absent one in equations; NULL: terms with it are left out
 } Access;
 
@@ -165,6 +179,7 @@ typedef struct Rule {
     const Access *locals;
     const RuleEquation *equations;
     Requirements requirements;
+    const Expr *operations;     // NULL: not given
     int shape_attr;             // RULE_VIEW
     unsigned types;             // clause types: a bit a DType; 0 when it is not given
     int kernel_count;           // clauses kernel

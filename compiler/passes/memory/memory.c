@@ -3,8 +3,9 @@
  * Requires: pass specialize. Leaves: Value.storage; in every role the offsets of values and of conversions' scratch space, and the arena's
  * size. A value shares storage where nothing has to move (reshapes, conversions that keep every element in place), where a rule says so
  * (`inplace`), where an elementwise body can write over an operand that nobody reads again, and where an updated parameter takes the
- * parameter's place.
+ * parameter's place. A role that needs more memory than its devices have is an error.
  */
+#include "cost/cost.h"
 #include "rule/equations.h"
 #include "ir/roles.h"
 #include "passes/memory/arena_plan.h"
@@ -76,19 +77,12 @@ static bool dies_at(const Memory *memory, const Value *value, const Op *op)
     return in_arena(owner) && memory->last[owner->id] == op->index;
 }
 
-/* Bytes of a value on a device; inside the loop over micro-batches, of one of them. */
-static int64_t local_bytes(Module *module, const Value *value, int device)
-{
-    int64_t bytes = value_region(module, value, device)->volume * dtype_size(value->type.dtype);
-    return value->micro > 0 && in_arena(value) ? bytes / module->microbatches : bytes;
-}
-
 /* Whether two values take as much room on every device. */
 static bool same_room(Memory *memory, const Value *a, const Value *b)
 {
     for (int r = 0; r < memory->roles->role_count; r++)
-        if (local_bytes(memory->module, a, memory->roles->at[r].devices[0]) !=
-            local_bytes(memory->module, b, memory->roles->at[r].devices[0]))
+        if (value_local_bytes(memory->module, a, memory->roles->at[r].devices[0]) !=
+            value_local_bytes(memory->module, b, memory->roles->at[r].devices[0]))
             return false;
     return true;
 }
@@ -249,20 +243,9 @@ static void take_results(Memory *memory, ArenaPlan *plan, Role *role, int64_t *b
     for (int r = 0; r < op->result_count; r++)
         if (!op->results[r]->storage) {
             int id = op->results[r]->id;
-            bytes[id] = local_bytes(memory->module, op->results[r], role->devices[0]);
+            bytes[id] = value_local_bytes(memory->module, op->results[r], role->devices[0]);
             role->offset[id] = arena_plan_take(plan, bytes[id]);
         }
-}
-
-/* The most scratch space that a device of the role needs for a conversion. */
-static int64_t scratch_bytes(const Memory *memory, const Role *role, int op)
-{
-    int64_t most = 0;
-    for (int i = 0; memory->roles->plan_of[op] >= 0 && i < role->device_count; i++) {
-        int64_t bytes = plan_scratch_bytes(memory->roles->plans[memory->roles->plan_of[op]], role->devices[i]);
-        most = bytes > most ? bytes : most;
-    }
-    return most;
 }
 
 static void lay_out(Memory *memory, Role *role)
@@ -279,7 +262,7 @@ static void lay_out(Memory *memory, Role *role)
                 take_results(memory, &plan, role, bytes, module->ops.at[k]);
         if (module->ops.at[i]->def != module->accumulate_def || i < memory->loop)
             take_results(memory, &plan, role, bytes, module->ops.at[i]);
-        int64_t scratch = scratch_bytes(memory, role, i);
+        int64_t scratch = role_scratch_bytes(module, role, i);
         role->scratch[i] = scratch ? arena_plan_take(&plan, scratch) : -1;
         if (scratch)
             arena_plan_give(&plan, role->scratch[i], scratch);
@@ -293,7 +276,7 @@ void pass_memory(Module *module)
 {
     Memory memory = {.module = module, .arena = arena_create(), .roles = module->roles};
     ir_number(module);
-    memory.last = arena_array(memory.arena, int, module->next_id);
+    memory.last = arena_array(module->arena, int, module->next_id);
     memory.next = arena_array(memory.arena, int, module->next_id);
     memory.dying = arena_array(memory.arena, int, module->ops.count + 1);
     memory.loop = 0;
@@ -307,5 +290,7 @@ void pass_memory(Module *module)
     find_ends(&memory);
     for (int r = 0; r < memory.roles->role_count; r++)
         lay_out(&memory, &memory.roles->at[r]);
+    memory.roles->ends = memory.last;
     arena_destroy(memory.arena);
+    memory_check(module);
 }

@@ -1,0 +1,236 @@
+/* What calls compute. */
+#include "cost/cost.h"
+#include "rule/equations.h"
+#include "rule/expr.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_TERMS = 256 };
+
+/* A call, its rule's factors measured on a piece. */
+typedef struct Piece {
+    const Op *op;
+    const Rule *rule;
+    const double *bound; // extents by bound factor
+    double *size;        // by factor of the rule: the product of those that it is bound to
+    Arena *arena;
+} Piece;
+
+static Piece piece_of(Arena *arena, const Op *op, const double *extent)
+{
+    Piece piece = {op, op->def->rule, extent, arena_array(arena, double, op->def->rule->factor_count + 1), arena};
+    for (int f = 0; f < piece.rule->factor_count; f++)
+        piece.size[f] = 1;
+    for (int f = 0; f < op->binding->factor_count; f++)
+        if (op->binding->factors[f].factor >= 0)
+            piece.size[op->binding->factors[f].factor] *= extent[f];
+    return piece;
+}
+
+/* ---- expressions ---- */
+
+/* The value of a clause over integer arguments and sizes. */
+static double clause_value(const Piece *piece, const Expr *expr)
+{
+    if (expr->kind == EXPR_NUMBER)
+        return expr->number;
+    if (expr->kind == EXPR_ATTR)
+        return (double)piece->op->attrs[expr->index].i;
+    if (expr->kind == EXPR_SIZE)
+        return piece->size[expr->index];
+    double a = clause_value(piece, expr->arg[0]);
+    if (expr->kind == EXPR_SELECT)
+        return clause_value(piece, expr->arg[a != 0 ? 1 : 2]);
+    double b = expr->arg_count > 1 ? clause_value(piece, expr->arg[1]) : 0;
+    switch (expr->kind) {
+    case EXPR_NEG: return -a;
+    case EXPR_ADD: return a + b;
+    case EXPR_SUB: return a - b;
+    case EXPR_MUL: return a * b;
+    case EXPR_DIV: return a / b;
+    case EXPR_MOD: return fmod(a, b);
+    case EXPR_LT: return a < b;
+    case EXPR_LE: return a <= b;
+    case EXPR_GT: return a > b;
+    case EXPR_GE: return a >= b;
+    case EXPR_EQ: return a == b;
+    case EXPR_NE: return a != b;
+    default: BUG("a clause calls a function");
+    }
+}
+
+/* Operations of an expression at one index. */
+static double operations_at(const Expr *expr)
+{
+    double count = expr->arg_count > 0;
+    for (int i = 0; i < expr->arg_count; i++)
+        count += operations_at(expr->arg[i]);
+    return count;
+}
+
+/* Marks the factors of all that an expression reads. */
+static void mark_factors(const Rule *rule, const Expr *expr, bool *marked)
+{
+    const Access *access = expr->kind == EXPR_ACCESS   ? &rule->operands[expr->index]
+                           : expr->kind == EXPR_RESULT ? equations_value(rule, expr->index)
+                                                       : NULL;
+    for (int f = 0; access && f < rule->factor_count; f++)
+        marked[f] |= access_has(access, f);
+    for (int i = 0; i < expr->arg_count; i++)
+        mark_factors(rule, expr->arg[i], marked);
+}
+
+/* Operations that give a value: of each term over its factors and the value's, with an addition where it is summed, and one for each
+ * further term. */
+static double value_operations(const Piece *piece, const Access *value, const Expr *expr)
+{
+    ExprTerm terms[MOST_TERMS];
+    int count = expr_terms(expr, terms, MOST_TERMS);
+    double elements = 1, total = 0;
+    for (int f = 0; f < piece->rule->factor_count; f++)
+        elements *= access_has(value, f) ? piece->size[f] : 1;
+    for (int t = 0; t < count && t < MOST_TERMS; t++) {
+        bool marked[IR_MAX_FACTORS] = {false};
+        double volume = elements;
+        mark_factors(piece->rule, terms[t].expr, marked);
+        for (int f = 0; f < piece->rule->factor_count; f++)
+            volume *= marked[f] && !access_has(value, f) ? piece->size[f] : 1;
+        bool summed = false;
+        for (int f = 0; f < piece->rule->factor_count; f++)
+            summed |= marked[f] && !access_has(value, f);
+        total += volume * (operations_at(terms[t].expr) + summed) + (t ? elements : 0);
+    }
+    return total;
+}
+
+/* By operand of the rule: whether the call has it. */
+static const bool *presence(const Piece *piece)
+{
+    bool *present = arena_array(piece->arena, bool, piece->rule->operand_count + 1);
+    for (int k = 0; k < piece->op->operand_count; k++)
+        present[piece->op->binding->operands[k].access] |= piece->op->operands[k] != NULL;
+    return present;
+}
+
+/* ---- bytes ---- */
+
+static double access_elements(const Piece *piece, const BoundAccess *access)
+{
+    double elements = 1;
+    for (int d = 0; d < access->rank; d++)
+        for (int i = 0; i < access->dims[d].count; i++)
+            elements *= piece->bound[access->dims[d].factors[i]];
+    return elements;
+}
+
+static bool is_repeated(const Op *op, int k)
+{
+    for (int earlier = 0; earlier < k; earlier++)
+        if (op->operands[earlier] == op->operands[k])
+            return true;
+    return false;
+}
+
+/* Elements that are read and written; their bytes go to *bytes. */
+static double touched_elements(const Piece *piece, double *bytes)
+{
+    const Op *op = piece->op;
+    double total = 0;
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && !is_repeated(op, k)) {
+            const Expr *reads = piece->rule->operands[op->binding->operands[k].access].reads;
+            double own = access_elements(piece, &op->binding->operands[k]), read = reads ? clause_value(piece, reads) : own;
+            own = read < own ? read : own;
+            total += own;
+            *bytes += own * dtype_size(op->operands[k]->type.dtype);
+        }
+    for (int k = 0; k < op->result_count; k++) {
+        double own = access_elements(piece, &op->binding->results[k]);
+        total += own;
+        *bytes += own * dtype_size(op->results[k]->type.dtype);
+    }
+    return total;
+}
+
+/* ---- work ---- */
+
+static double rule_operations(const Piece *piece, double elements)
+{
+    const Rule *rule = piece->rule;
+    double total = 0;
+    if (rule->operations)
+        return clause_value(piece, rule->operations);
+    if (rule->kind == RULE_BODY)
+        return value_operations(piece, &rule->results[0], equations_present(piece->arena, rule, rule->body, presence(piece)));
+    for (int e = 0; e < rule->equation_count; e++)
+        total += value_operations(piece, equations_value(rule, rule->equations[e].value),
+                                  equations_present(piece->arena, rule, rule->equations[e].expr, presence(piece)));
+    return rule->equation_count ? total : elements;
+}
+
+static ht_dtype working_dtype(const Op *op)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && dtype_is_float(op->operands[k]->type.dtype))
+            return dtype_runtime(op->operands[k]->type.dtype);
+    return dtype_runtime(op->results[0]->type.dtype);
+}
+
+Work op_work(const Op *op, const double *extent)
+{
+    const Rule *rule = op->def->rule;
+    Work work = {.product = rule_is_product(rule) || (rule->kind == RULE_EQUATIONS && rule->epilogue), .dtype = working_dtype(op)};
+    if (rule->kind == RULE_VIEW)
+        return work;
+    Arena *scratch = arena_create();
+    Piece piece = piece_of(scratch, op, extent);
+    double elements = touched_elements(&piece, &work.bytes);
+    work.operations = rule_operations(&piece, elements);
+    arena_destroy(scratch);
+    return work;
+}
+
+static void note_extents(Module *module, const Value *value, const BoundAccess *access, int device, double *extent)
+{
+    int64_t local[IR_MAX_RANK];
+    if (!value || !value_local(module, value, device, local))
+        return;
+    for (int d = 0; d < access->rank; d++)
+        if (access->dims[d].count == 1)
+            extent[access->dims[d].factors[0]] = (double)local[d];
+}
+
+void op_local_extents(Module *module, const Op *op, int device, double *extent)
+{
+    for (int f = 0; f < op->binding->factor_count; f++)
+        extent[f] = (double)op->binding->factors[f].extent;
+    for (int k = 0; k < op->operand_count; k++)
+        note_extents(module, op->operands[k], &op->binding->operands[k], device, extent);
+    for (int k = 0; k < op->result_count; k++)
+        note_extents(module, op->results[k], &op->binding->results[k], device, extent);
+}
+
+int64_t op_runs(const Module *module, const Op *op) { return op->turn == TURN_EACH ? module->microbatches : 1; }
+
+/* ---- seconds ---- */
+
+static double products_rate(const DeviceClass *class, const Work *work)
+{
+    const Curve *own = &class->products[work->dtype];
+    return curve_at(own->count ? own : &class->products[HT_F32], work->operations);
+}
+
+double work_seconds(const DeviceClass *class, const Work *work)
+{
+    if (!class)
+        return NAN;
+    double rate = work->product ? products_rate(class, work) : class->arithmetic;
+    if (work->product ? rate == 0 : rate == 0 && class->memory_bandwidth == 0)
+        return NAN;
+    if (work->bytes == 0)
+        return 0;
+    double computing = rate > 0 ? work->operations / rate : 0;
+    double moving = class->memory_bandwidth > 0 ? work->bytes / class->memory_bandwidth : 0;
+    return class->start + fmax(computing, moving);
+}

@@ -1,0 +1,126 @@
+/* Cost: what a program does and keeps on each device, and how long that takes on a cluster.
+ *
+ *     Work work = op_work(op, extent);                       operations and bytes of a call on a piece
+ *     double seconds = work_seconds(class, &work);           on a class of devices
+ *     double seconds = conversion_seconds(cluster, plan);    of a conversion of layouts
+ *     RoleMemory memory = role_memory(module, role);         bytes by kind when most are in use
+ *     CostReport report = cost_report(arena, module);        all of it, by role, operator and conversion: hetucc --emit=cost
+ *
+ * Deduction, the report, planners and the simulator read the same functions. Without a cluster file there are operations and bytes, but no
+ * seconds: nothing is made up about machines that nobody has described.
+ *
+ * Operations are those of the rule as it is written, each +, -, *, /, comparison and function of math.h being one, and each addition to a
+ * sum one: 2 m n k of a product. The rule of a kernel says them in its clause `operations`. Bytes are those of every operand, read once,
+ * and of every result, written once.
+ *
+ *     seconds of a call = start + max(operations / rate, bytes / memory bandwidth)
+ *
+ * with the class's rate of products of that type and size, or its `arithmetic` for what is no product. What the class does not say is left
+ * out of the maximum; NAN where it says neither.
+ *
+ *     seconds of a conversion = steps by latency and bandwidth (reshard/price.c) + local moves / memory bandwidth
+ *
+ * The floor stands on the IR, since it reads rules' bindings, roles and plans; clusters themselves are below the planner
+ * (cluster/cluster.h), which weighs links.
+ */
+#ifndef COST_COST_H
+#define COST_COST_H
+
+#include "cluster/cluster.h"
+#include "ir/roles.h"
+
+/* ---- computing ---- */
+
+/* One call on one device. */
+typedef struct Work {
+    double operations, bytes;
+    bool product;   // at the rate of products
+    ht_dtype dtype; // that it works in
+} Work;
+
+/* The work of a call on a piece, whose extents are given by bound factor. Views do nothing. */
+Work op_work(const Op *op, const double *extent);
+
+/* The piece of a device: extents by bound factor, of one micro-batch; `extent` has room for binding->factor_count. */
+void op_local_extents(Module *module, const Op *op, int device, double *extent);
+
+/* NAN where the class does not say how fast it is, or is NULL. */
+double work_seconds(const DeviceClass *class, const Work *work);
+
+/* How often an operator runs in a step. */
+int64_t op_runs(const Module *module, const Op *op);
+
+/* ---- communication ---- */
+
+/* Bytes of memory that a device reads and writes beside communication: copies, packing, additions. Whole cache lines count. */
+double plan_moved_bytes(const Plan *plan, int device);
+
+/* Seconds of a conversion, until its last device is done. */
+double conversion_seconds(const Cluster *cluster, const Plan *plan);
+
+/* ---- memory ---- */
+
+typedef enum MemoryKind {
+    MEMORY_PARAMETERS,
+    MEMORY_STATES, // the optimizer's
+    MEMORY_INPUTS,
+    MEMORY_GRADIENTS,   // of parameters
+    MEMORY_ACTIVATIONS, // made by the forward section
+    MEMORY_TEMPORARIES, // other results
+    MEMORY_SCRATCH,     // of a conversion
+    MEMORY_GAPS,        // of the arena: alignment, and holes between the rest
+    MEMORY_KINDS
+} MemoryKind;
+
+const char *memory_kind_name(MemoryKind kind);
+
+/* What a device of a role keeps while most of its arena is in use. Parameters, states and inputs stay. */
+typedef struct RoleMemory {
+    int64_t bytes[MEMORY_KINDS];
+    const Value *largest[MEMORY_KINDS]; // NULL: there is none
+    int64_t largest_bytes[MEMORY_KINDS];
+    int64_t peak; // the sum of all kinds
+    const Op *at; // when: NULL where the arena is empty
+} RoleMemory;
+
+/* Requires pass memory. */
+RoleMemory role_memory(Module *module, const Role *role);
+
+/* Reports as errors the roles whose peak is more than the memory of one of their devices. */
+void memory_check(Module *module);
+
+/* ---- the report ---- */
+
+/* An operator or a conversion, all its runs in a step. */
+typedef struct CostRow {
+    const Op *op;
+    const Plan *plan; // NULL: an operator
+    int64_t runs;
+    double operations, bytes; // conversions: the bytes that a device of the role receives at most
+    double seconds;           // NAN: not known
+    bool product;
+} CostRow;
+
+typedef struct RoleCost {
+    const Role *role;
+    const DeviceClass *class; // of its slowest device; NULL: not known
+    RoleMemory memory;
+    int row_count;
+    CostRow *rows; // in the program's order
+    double operations, bytes, received, seconds;
+} RoleCost;
+
+typedef struct CostReport {
+    Module *module;
+    int role_count;
+    RoleCost *roles;
+} CostReport;
+
+/* Requires pass memory. */
+CostReport cost_report(Arena *arena, Module *module);
+
+/* As a table, and as JSON (its keys are in README.md): an object with the list "models". */
+void cost_table(Text *out, const CostReport *reports, int count);
+void cost_json(Text *out, const CostReport *reports, int count);
+
+#endif

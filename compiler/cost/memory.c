@@ -1,0 +1,204 @@
+/* The bytes that a role keeps, by kind. */
+#include "cost/cost.h"
+
+#include <string.h>
+
+const char *memory_kind_name(MemoryKind kind)
+{
+    static const char *const names[MEMORY_KINDS] = {"parameters",  "states",      "inputs",  "gradients",
+                                                    "activations", "temporaries", "scratch", "gaps"};
+    return names[kind];
+}
+
+static void add_value(RoleMemory *memory, MemoryKind kind, const Value *value, int64_t bytes)
+{
+    memory->bytes[kind] += bytes;
+    if (bytes > memory->largest_bytes[kind]) {
+        memory->largest[kind] = value;
+        memory->largest_bytes[kind] = bytes;
+    }
+}
+
+static void add_given(RoleMemory *memory, Module *module, int device)
+{
+    for (int i = 0; i < module->params.count; i++) {
+        const Parameter *parameter = module->params.at[i];
+        add_value(memory, MEMORY_PARAMETERS, parameter->value, value_local_bytes(module, parameter->value, device));
+        for (int s = 0; s < parameter->state_count; s++)
+            add_value(memory, MEMORY_STATES, parameter->states[s], value_local_bytes(module, parameter->states[s], device));
+    }
+    for (int i = 0; i < module->inputs.count; i++)
+        add_value(memory, MEMORY_INPUTS, module->inputs.at[i], value_local_bytes(module, module->inputs.at[i], device));
+}
+
+/* ---- the arena ---- */
+
+/* Whether an operator gives its operand in another layout, type or shape, or adds it up over micro-batches. */
+static bool keeps_values(const Module *module, const Op *op)
+{
+    const Rule *rule = op->def->rule;
+    return op->def == module->reshard_def || op->def == module->accumulate_def || rule->kind == RULE_VIEW || rule_is_copy(rule);
+}
+
+/* By value id: what is the gradient of a parameter on its way to the update. */
+static const bool *gradient_values(Arena *arena, const Module *module)
+{
+    bool *gradient = arena_array(arena, bool, module->next_id);
+    for (int i = 0; i < module->params.count; i++)
+        if (module->params.at[i]->gradient)
+            gradient[module->params.at[i]->gradient->id] = true;
+    for (int i = module->ops.count - 1; i >= 0; i--) {
+        const Op *op = module->ops.at[i];
+        if (op->def == module->update && op->section == SECTION_UPDATE)
+            gradient[op->operands[1]->id] = true;
+        else if (keeps_values(module, op) && gradient[op->results[0]->id] && op->operands[0]->kind == VALUE_RESULT)
+            gradient[op->operands[0]->id] = true;
+    }
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        if (keeps_values(module, op) && gradient[op->operands[0]->id])
+            gradient[op->results[0]->id] = true;
+    }
+    return gradient;
+}
+
+/* The first operator at which a value has its place: sums over micro-batches have it from the beginning of the loop. */
+static int begin_of(const Module *module, const Op *op)
+{
+    int first = op->index;
+    for (int i = op->index; op->def == module->accumulate_def && op->turn == TURN_EACH && i >= 0; i--)
+        first = module->ops.at[i]->turn == TURN_EACH ? i : first;
+    return first;
+}
+
+/* The operator while which most of the arena is in use; -1 where there is none. `live` is scratch of an entry an operator. */
+static int fullest(Module *module, const Role *role, int64_t *live)
+{
+    int most = -1;
+    int64_t now = 0, best = 0;
+    for (int i = 0; i < module->ops.count; i++)
+        for (int r = 0; r < module->ops.at[i]->result_count; r++) {
+            const Value *value = module->ops.at[i]->results[r];
+            if (role->offset[value->id] < 0)
+                continue;
+            int64_t bytes = value_local_bytes(module, value, role->devices[0]);
+            live[begin_of(module, module->ops.at[i])] += bytes;
+            live[module->roles->ends[value->id] + 1] -= bytes;
+        }
+    for (int i = 0; i < module->ops.count; i++) {
+        now += live[i];
+        int64_t own = now + role_scratch_bytes(module, role, i);
+        if (own > best) {
+            best = own;
+            most = i;
+        }
+    }
+    return most;
+}
+
+/* Adds what is in the arena during an operator. */
+static void add_arena(RoleMemory *memory, Module *module, const Role *role, int at, const bool *gradient)
+{
+    int64_t used = 0, scratch = role_scratch_bytes(module, role, at);
+    for (int i = 0; i < module->ops.count; i++)
+        for (int r = 0; r < module->ops.at[i]->result_count; r++) {
+            const Op *op = module->ops.at[i];
+            const Value *value = op->results[r];
+            if (role->offset[value->id] < 0 || begin_of(module, op) > at || module->roles->ends[value->id] < at)
+                continue;
+            MemoryKind kind = gradient[value->id]              ? MEMORY_GRADIENTS
+                              : op->section == SECTION_FORWARD ? MEMORY_ACTIVATIONS
+                                                               : MEMORY_TEMPORARIES;
+            int64_t bytes = value_local_bytes(module, value, role->devices[0]);
+            add_value(memory, kind, value, bytes);
+            used += bytes;
+        }
+    add_value(memory, MEMORY_SCRATCH, module->ops.at[at]->results[0], scratch);
+    memory->bytes[MEMORY_GAPS] = role->arena_bytes - used - scratch;
+    memory->at = module->ops.at[at];
+}
+
+RoleMemory role_memory(Module *module, const Role *role)
+{
+    Arena *scratch = arena_create();
+    RoleMemory memory = {.at = NULL};
+    add_given(&memory, module, role->devices[0]);
+    int at = fullest(module, role, arena_array(scratch, int64_t, module->ops.count + 2));
+    if (at >= 0)
+        add_arena(&memory, module, role, at, gradient_values(scratch, module));
+    for (int kind = 0; kind < MEMORY_KINDS; kind++)
+        memory.peak += memory.bytes[kind];
+    arena_destroy(scratch);
+    return memory;
+}
+
+/* ---- the check ---- */
+
+/* Where a value is made in the source, and what it is called there. */
+static Position value_place(const Value *value) { return value->def ? value->def->at : value->at; }
+
+static const char *value_called(const Value *value) { return value->name ? value->name : value->def ? value->def->def->name : "a value"; }
+
+/* What makes a kind smaller. */
+static const char *advice(const Module *module, MemoryKind kind)
+{
+    switch (kind) {
+    case MEMORY_PARAMETERS: return "a split of the dimensions of parameters over more devices makes them smaller";
+    case MEMORY_STATES:
+        return module->strategy && module->strategy->zero ? "a split of the dimensions of parameters over more devices makes them smaller"
+                                                          : "`zero 1` shares them out over the devices that hold copies of parameters";
+    case MEMORY_INPUTS: return "a split of the batch over more devices makes them smaller";
+    case MEMORY_GRADIENTS: return "a split of the dimensions of parameters over more devices makes them smaller";
+    default: return "more micro-batches (`pipeline microbatches(N)`), or a split over more devices, make them smaller";
+    }
+}
+
+static MemoryKind largest_kind(const RoleMemory *memory, const bool *told)
+{
+    MemoryKind best = MEMORY_KINDS;
+    for (int kind = 0; kind < MEMORY_GAPS; kind++)
+        if (!told[kind] && memory->bytes[kind] && (best == MEMORY_KINDS || memory->bytes[kind] > memory->bytes[best]))
+            best = (MemoryKind)kind;
+    return best;
+}
+
+static void report_excess(Module *module, const RoleMemory *memory, int device, const DeviceClass *class)
+{
+    enum { CAUSES = 3 };
+    bool told[MEMORY_KINDS] = {false};
+    Position at = module->strategy && module->strategy->at.file ? module->strategy->at : module->at;
+    diag_error(module->diag, at, "%s needs %lld bytes on device %d, which has %lld (class \"%s\")", module->name, (long long)memory->peak,
+               device, (long long)class->memory, class->name);
+    for (int i = 0; i < CAUSES; i++) {
+        MemoryKind kind = largest_kind(memory, told);
+        if (kind == MEMORY_KINDS)
+            return;
+        const Value *largest = memory->largest[kind];
+        told[kind] = true;
+        diag_note(module->diag, value_place(largest), "%lld bytes are %s, the largest %s with %lld; %s", (long long)memory->bytes[kind],
+                  memory_kind_name(kind), value_called(largest), (long long)memory->largest_bytes[kind], advice(module, kind));
+    }
+}
+
+/* The first device of a role that has less memory than this; -1 when all have it, or nothing is known. */
+static int short_device(const Cluster *cluster, const Role *role, int64_t peak)
+{
+    for (int i = 0; i < role->device_count; i++) {
+        const DeviceClass *class = cluster_class(cluster, role->devices[i]);
+        if (class && class->memory && class->memory < peak)
+            return role->devices[i];
+    }
+    return -1;
+}
+
+void memory_check(Module *module)
+{
+    const Cluster *cluster = module->options.cluster;
+    for (int r = 0; cluster && r < module->roles->role_count; r++) {
+        const Role *role = &module->roles->at[r];
+        RoleMemory memory = role_memory(module, role);
+        int device = short_device(cluster, role, memory.peak);
+        if (device >= 0)
+            report_excess(module, &memory, device, cluster_class(cluster, device));
+    }
+}
