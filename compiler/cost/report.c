@@ -94,10 +94,11 @@ static const char *section_name(const Op *op)
 
 static const char *row_word(const CostRow *row) { return row->plan ? plan_name(row->plan) : row->op->def->name; }
 
+/* The variable, or what a conversion is for. */
 static const char *row_value(const CostRow *row)
 {
     const Value *value = row->op->results[0];
-    return value->name ? value->name : "";
+    return value->name ? value->name : row->plan && row->op->reason ? row->op->reason : "";
 }
 
 static const char *kind_name(const Module *module) { return module->kind == MODULE_TRAIN ? "train" : "infer"; }

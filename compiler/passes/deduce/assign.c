@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-static const double BYTES_A_FLOP = 0.02; // what repeating one operation costs, in bytes received
-
 /* ---- factors ---- */
 
 /* The dimension of an access that bound factor f is; -1 when it has none. */
@@ -105,9 +103,9 @@ const Version *cheapest_version(const Mesh *mesh, const Version *versions, const
 {
     const Version *best = NULL;
     for (const Version *version = versions; version; version = version->next) {
-        double own = (double)type_elements(version->value->type) * dtype_size(version->value->type.dtype);
-        if (version->known)
-            own = sharding_equal(mesh, &version->sharding, to) ? -1 : price_conversion(mesh, version->value, &version->sharding, to);
+        double own = version->known && sharding_equal(mesh, &version->sharding, to) ? -1
+                     : version->known ? price_conversion(mesh, version->value, &version->sharding, to)
+                                      : price_unknown(mesh, version->value);
         if (!best || own < *price) {
             best = version;
             *price = own;
@@ -212,17 +210,6 @@ static void take_back(Assignment *assignment, int axis)
     assignment->factor[axis] = ASSIGN_NONE;
 }
 
-/* Operations of the whole call over the axes that cut it. */
-static double work(const Mesh *mesh, const Op *op, const Assignment *assignment)
-{
-    double flops = 1;
-    for (int f = 0; f < op->binding->factor_count; f++)
-        flops *= (double)op->binding->factors[f].extent;
-    for (int i = 0; i < assignment->order_count; i++)
-        flops /= mesh->axis[assignment->order[i]].count;
-    return flops;
-}
-
 /* Where result k, made as `made`, goes next: a gradient to its parameter's states, another partial sum to its total. */
 static Sharding next_sharding(const Mesh *mesh, const Op *op, int k, Sharding made)
 {
@@ -234,10 +221,10 @@ static Sharding next_sharding(const Mesh *mesh, const Op *op, int k, Sharding ma
     return made;
 }
 
-/* The price of an assignment: conversions of the operands, reductions of the results still to come, arithmetic. */
+/* The price of an assignment: conversions of the operands, reductions of the results still to come, computing. */
 static double price_of(const Mesh *mesh, const Op *op, Version *const *versions, const Assignment *assignment)
 {
-    double total = work(mesh, op, assignment) * BYTES_A_FLOP;
+    double total = price_computing(mesh, op, assignment);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
             Sharding need = assignment_operand(mesh, op, assignment, k);

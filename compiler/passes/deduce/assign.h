@@ -2,7 +2,7 @@
  *
  * Split rules decide first, in their order, wherever the operator's rule allows. What they leave open is decided by price: an axis stays on
  * a factor that an operand is already cut by, passes a partial sum through a linear operator, or leaves the operator undivided, whichever
- * moves the fewest bytes, counting repeated arithmetic.
+ * costs least (price.h).
  */
 #ifndef PASSES_DEDUCE_ASSIGN_H
 #define PASSES_DEDUCE_ASSIGN_H

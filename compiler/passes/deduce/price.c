@@ -1,18 +1,20 @@
 #include "passes/deduce/price.h"
 
-#include "ir/roles.h"
+#include "cost/cost.h"
 
 #include <math.h>
 #include <string.h>
 
+static const double BYTES_AN_OPERATION = 0.02;
+
 /* What a price depends on. */
 typedef struct PriceKey {
     Sharding from, to;
-    int64_t dtype, rank;
+    int64_t dtype, rank, micro;
     int64_t extent[IR_MAX_RANK];
 } PriceKey;
 
-static PriceKey key_of(const Value *value, const Sharding *from, const Sharding *to)
+static PriceKey key_of(const Mesh *mesh, const Value *value, const Sharding *from, const Sharding *to)
 {
     PriceKey key;
     memset(&key, 0, sizeof key);
@@ -20,6 +22,7 @@ static PriceKey key_of(const Value *value, const Sharding *from, const Sharding 
     key.to = *to;
     key.dtype = value->type.dtype;
     key.rank = value->type.rank;
+    key.micro = mesh->cluster ? value->micro : 0;
     for (int d = 0; d < value->type.rank; d++)
         key.extent[d] = value->type.extent[d];
     return key;
@@ -53,7 +56,11 @@ static double plan_price(const Mesh *mesh, const Value *value, const Sharding *f
     Intern *shared = intern_create(scratch);
     Conversion conversion = {type_shape(value->type), dtype_runtime(value->type.dtype), sharding_layout(mesh, from, shared),
                              sharding_layout(mesh, to, shared)};
-    double price = (double)plan_bytes(reshard_plan(scratch, mesh->cluster, &conversion)) / mesh->device_count;
+    if (mesh->cluster)
+        conversion.shape = value_shape(scratch, value);
+    const Plan *plan = reshard_plan(scratch, mesh->cluster, &conversion);
+    double price = mesh->cluster ? conversion_seconds(mesh->cluster, plan) * (double)(value->micro > 0 ? mesh->microbatches : 1)
+                                 : (double)plan_bytes(plan) / mesh->device_count;
     arena_destroy(scratch);
     return price;
 }
@@ -62,7 +69,7 @@ double price_conversion(const Mesh *mesh, const Value *value, const Sharding *fr
 {
     if (sharding_equal(mesh, from, to))
         return 0;
-    PriceKey key = key_of(value, from, to);
+    PriceKey key = key_of(mesh, value, from, to);
     double **price = intern_slot(mesh->prices, &key, sizeof key);
     if (!*price) {
         double *made = arena_new(mesh->arena, double);
@@ -71,4 +78,62 @@ double price_conversion(const Mesh *mesh, const Value *value, const Sharding *fr
         *price = made;
     }
     return **price;
+}
+
+/* Bytes as a price: with a cluster, over the links of a host. */
+static double bytes_price(const Mesh *mesh, double bytes) { return mesh->cluster ? bytes / mesh->cluster->local.bandwidth : bytes; }
+
+double price_unknown(const Mesh *mesh, const Value *value)
+{
+    return bytes_price(mesh, (double)type_elements(value->type) * dtype_size(value->type.dtype));
+}
+
+/* ---- computing ---- */
+
+/* The part of a device on average, by bound factor. */
+static void local_extents(const Mesh *mesh, const Op *op, const Assignment *assignment, double *extent)
+{
+    for (int f = 0; f < op->binding->factor_count; f++)
+        extent[f] = (double)op->binding->factors[f].extent;
+    for (int i = 0; i < assignment->order_count; i++)
+        extent[assignment->factor[assignment->order[i]]] /= mesh->axis[assignment->order[i]].count;
+}
+
+/* Of every element of the space that the factors span, an operation. */
+static double plain_price(const Mesh *mesh, const Op *op, const Assignment *assignment)
+{
+    double operations = 1;
+    for (int f = 0; f < op->binding->factor_count; f++)
+        operations *= (double)op->binding->factors[f].extent;
+    for (int i = 0; i < assignment->order_count; i++)
+        operations /= mesh->axis[assignment->order[i]].count;
+    return bytes_price(mesh, operations * BYTES_AN_OPERATION);
+}
+
+/* Seconds on the slowest class of the mesh's devices; NAN where one does not say how fast it is. */
+static double slowest_seconds(const Mesh *mesh, const Work *work)
+{
+    double slowest = 0;
+    const DeviceClass *last = NULL;
+    for (int i = 0; i < mesh->device_count; i++) {
+        const DeviceClass *class = cluster_class(mesh->cluster, mesh->devices[i]);
+        double seconds = class == last ? 0 : work_seconds(class, work);
+        slowest = isnan(seconds) || seconds > slowest ? seconds : slowest;
+        if (isnan(slowest))
+            return slowest;
+        last = class;
+    }
+    return slowest;
+}
+
+double price_computing(const Mesh *mesh, const Op *op, const Assignment *assignment)
+{
+    double extent[IR_MAX_FACTORS], runs = op->turn == TURN_EACH ? (double)mesh->microbatches : 1;
+    if (!mesh->cluster || op->def->rule->kind == RULE_VIEW)
+        return plain_price(mesh, op, assignment);
+    local_extents(mesh, op, assignment, extent);
+    op_one_turn(op, extent);
+    Work work = op_work(op, extent);
+    double seconds = slowest_seconds(mesh, &work);
+    return isnan(seconds) ? plain_price(mesh, op, assignment) : runs * seconds;
 }

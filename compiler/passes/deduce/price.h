@@ -1,10 +1,21 @@
-/* What moving values costs, as deduction weighs it: the bytes of the planner's own plans. */
+/* What an assignment costs, as deduction weighs it.
+ *
+ * With a cluster file: seconds of a step, of conversions and of computing (cost/cost.h). Where a device's class does not say how fast it
+ * is, an operation counts like the time in which its host's links move BYTES_AN_OPERATION. Without a cluster file: bytes that a device
+ * receives on average by the planner's own plans, an operation counting like BYTES_AN_OPERATION.
+ */
 #ifndef PASSES_DEDUCE_PRICE_H
 #define PASSES_DEDUCE_PRICE_H
 
-#include "passes/place/mesh.h"
+#include "passes/deduce/assign.h"
 
-/* Bytes that a device receives, on average, when a value goes from one sharding to another; infinite where it cannot. */
+/* Of a value that goes from one sharding to another; infinite where it cannot. */
 double price_conversion(const Mesh *mesh, const Value *value, const Sharding *from, const Sharding *to);
+
+/* Of a value that comes from a layout that is no sharding: as if all of it was received. */
+double price_unknown(const Mesh *mesh, const Value *value);
+
+/* Of computing an operator, on the slowest of its devices. */
+double price_computing(const Mesh *mesh, const Op *op, const Assignment *assignment);
 
 #endif

@@ -147,6 +147,7 @@ static Mesh *new_mesh(Module *module)
     Mesh *mesh = arena_new(module->arena, Mesh);
     mesh->arena = module->arena;
     mesh->cluster = module->options.cluster;
+    mesh->microbatches = module->microbatches;
     mesh->prices = intern_create(module->arena);
     return mesh;
 }

@@ -46,6 +46,7 @@ typedef struct Mesh {
     const Sharding *
         *gradient;          // by value id: of a parameter's gradient, the sharding of the states to which it goes (NULL before deduction)
     const Cluster *cluster; // of the module
+    int64_t microbatches;   // of the module
     Arena *arena;           // of the module
     Intern *prices;         // what price_conversion remembers
 } Mesh;
