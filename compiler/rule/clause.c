@@ -107,7 +107,7 @@ static bool requires_item(RuleParser *parser)
 
 static bool operations_clause(RuleParser *parser)
 {
-    return (parser->operations = expr_parse(&parser->lexer, rule_integer_primary, parser)) != NULL;
+    return (parser->operations = expr_parse(&parser->tokens, rule_integer_primary, parser)) != NULL;
 }
 
 /* The operand or result that the current token names; -1 after an error. */
@@ -242,9 +242,9 @@ static bool inplace_item(RuleParser *parser)
 static bool reads_item(RuleParser *parser)
 {
     int operand = clause_access(parser, false);
-    if (operand < 0 || !lex_expect(&parser->lexer, ":", "after the operand"))
+    if (operand < 0 || !tokens_expect(&parser->tokens, ":", "after the operand"))
         return false;
-    return (parser->operands.at[operand].reads = expr_parse(&parser->lexer, rule_integer_primary, parser)) != NULL;
+    return (parser->operands.at[operand].reads = expr_parse(&parser->tokens, rule_integer_primary, parser)) != NULL;
 }
 
 static bool linear_item(RuleParser *parser)
