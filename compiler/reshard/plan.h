@@ -1,32 +1,31 @@
 /* Plans: what the planner makes of a conversion.
  *
- * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles (layout/cells.h), by one collective in a
+ * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles (reshard/overlap/overlap.h), by one collective in a
  * group or by a batch of messages. It names devices and segments only; plan_device lowers it, for one device, to the tables of
  * <hetu/reshard.h>.
  *
- * Tensors of one shape and type that go between the same layouts form a stack: they are planned as one tensor with another dimension in
- * front, which no layout cuts. So the work of planning grows with the number of different conversions. A bundle of a stack has the elements
+ * Tensors of one shape and type that go between the same layouts form a bucket: they are planned as one tensor with another dimension in
+ * front, which no layout cuts. So the job of planning grows with the number of different conversions. A bundle of a bucket has the elements
  * of its first tensor, then those of the second, and so on.
  */
 #ifndef RESHARD_PLAN_H
 #define RESHARD_PLAN_H
 
 #include "hetu/reshard.h"
-#include "layout/cells.h"
+#include "reshard/overlap/overlap.h"
 #include "reshard/reshard.h"
 
 /* Tensors that are converted alike. */
-typedef struct Stack {
-    Shape shape; // of one tensor
+typedef struct Bucket {
     ht_dtype dtype;
     int element; // bytes
     ht_reduction reduction;
-    const Cells *cells; // of one tensor
+    const Overlap *overlap; // of one tensor
     int tensor_count;
     const int *tensors; // their numbers among the conversions, ascending
     bool in_place;      // the tensors may be converted in their own storage
     bool nothing;       // every device already holds what it shall hold, as it shall
-} Stack;
+} Bucket;
 
 /* What is sent: the sender's own piece; the reduction of all contributions on its host, or another one that is not complete, which lie in
  * scratch; or the value as the target stores it. */
@@ -45,11 +44,11 @@ typedef Array(int) Devices;
 
 /* One reduction or copy: the contributions to a bundle that make one value, and the devices that want it. */
 typedef struct Task {
-    int stack, bundle;
-    int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the stack
+    int bucket, bundle;
+    int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the bucket
     int source_count;   // contributions: 0 for the identity, 1 for a copy
     Devices *sources;   // by contribution, its holders in the layout's order
-    Devices wanted;     // in the layout's order
+    Devices targets;     // in the layout's order
     Origin origin;      // of the contributions: ORIGIN_FROM or ORIGIN_LOCAL
     bool local;         // makes a contribution to another task, which has the origin ORIGIN_LOCAL
     int whole;          // local: that task
@@ -94,8 +93,8 @@ struct Plan {
     const int *devices; // of all layouts, ascending
     bool nothing;       // every device already holds what it shall hold, as it shall
     bool in_place;
-    Array(Stack) stacks;
-    TaskList tasks; // stack by stack
+    Array(Bucket) buckets;
+    TaskList tasks; // bucket by bucket
     Steps steps;
     int64_t *received; // bytes, by index in devices
     int64_t *sent;
@@ -108,8 +107,8 @@ struct Plan {
 /* How many lists of parts a step has. */
 int step_part_count(const Step *step);
 
-/* The stack that a task belongs to. */
-const Stack *task_stack(const Plan *plan, int task);
+/* The bucket that a task belongs to. */
+const Bucket *task_bucket(const Plan *plan, int task);
 
 /* The bytes of a segment, and of all segments of a list. */
 int64_t segment_bytes(const Plan *plan, const Segment *segment);

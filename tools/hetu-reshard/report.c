@@ -18,11 +18,11 @@ static int mark_tensors(const Plan *plan, const Segments *segments, bool *marked
     int count = 0;
     for (int i = 0; i < segments->count; i++) {
         const Segment *segment = &segments->at[i];
-        const Stack *stack = task_stack(plan, segment->task);
-        int64_t volume = stack->cells->bundles[plan->tasks.at[segment->task].bundle].volume;
+        const Bucket *bucket = task_bucket(plan, segment->task);
+        int64_t volume = bucket->overlap->bundles[plan->tasks.at[segment->task].bundle].volume;
         for (int64_t k = segment->lo / volume; k * volume < segment->hi; k++) {
-            count += !marked[stack->tensors[k]];
-            marked[stack->tensors[k]] = true;
+            count += !marked[bucket->tensors[k]];
+            marked[bucket->tensors[k]] = true;
         }
     }
     return count;

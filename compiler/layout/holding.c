@@ -1,0 +1,110 @@
+#include "layout/holding.h"
+
+#include "support/intern.h"
+
+#include <stdlib.h>
+
+/* A device and the number of its holding. */
+typedef struct Member {
+    int device, holding;
+} Member;
+
+/* By device, the smallest of those that have its replica and, if asked, its contribution. */
+static const int *smallest_devices(Arena *arena, const Region *regions, const int *devices, int count, bool partial)
+{
+    int *smallest = arena_array(arena, int, count), **names = arena_array(arena, int *, count);
+    Intern *known = intern_create(arena);
+    for (int i = 0; i < count; i++) {
+        int key[] = {regions[i].replica, partial ? regions[i].partial : 0}, **name = intern_slot(known, key, sizeof key);
+        if (!*name)
+            *(*name = &smallest[i]) = devices[i];
+        **name = devices[i] < **name ? devices[i] : **name;
+        names[i] = *name;
+    }
+    for (int i = 0; i < count; i++)
+        smallest[i] = *names[i];
+    return smallest;
+}
+
+/* What makes the holding of two devices one, as bytes. */
+static size_t holding_key(const Holding *holding, int64_t *key)
+{
+    size_t n = 0;
+    key[n++] = holding->replica;
+    key[n++] = holding->partial;
+    for (int b = 0; b < holding->region->box_count; b++)
+        for (int d = 0; d < holding->region->rank; d++) {
+            key[n++] = holding->region->boxes[b].dim[d].lo;
+            key[n++] = holding->region->boxes[b].dim[d].hi;
+        }
+    return n * sizeof *key;
+}
+
+static int64_t *longest_key(Arena *arena, const Region *regions, int count)
+{
+    int most = 0;
+    for (int i = 0; i < count; i++)
+        most = regions[i].box_count > most ? regions[i].box_count : most;
+    return arena_array(arena, int64_t, 2 + 2 * most * LAYOUT_MAX_RANK);
+}
+
+static int compare_members(const void *a, const void *b)
+{
+    const Member *x = a, *y = b;
+    return (x->device > y->device) - (x->device < y->device);
+}
+
+/* Fills the devices, in ascending order, with their holdings. */
+static void sort_devices(Arena *arena, Holdings *holdings, Member *members, int count)
+{
+    int *devices = arena_array(arena, int, count), *holding_of = arena_array(arena, int, count);
+    qsort(members, (size_t)count, sizeof *members, compare_members);
+    for (int i = 0; i < count; i++) {
+        devices[i] = members[i].device;
+        holding_of[i] = members[i].holding;
+    }
+    holdings->devices = devices;
+    holdings->holding_of = holding_of;
+    holdings->device_count = count;
+}
+
+Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape)
+{
+    Holdings holdings = {.partial = layout_partial(layout)};
+    int count;
+    const int *devices = layout_devices(arena, layout, &count), *replica = NULL, *partial = NULL;
+    const Region *regions = layout_regions(arena, layout, shape, &count);
+    if (holdings.partial != STATE_DUP) {
+        replica = smallest_devices(arena, regions, devices, count, false);
+        partial = smallest_devices(arena, regions, devices, count, true);
+    }
+    Member *members = arena_array(arena, Member, count);
+    Intern *known = intern_create(arena);
+    int64_t *key = longest_key(arena, regions, count);
+    for (int i = 0; i < count; i++) {
+        Holding holding = {
+            .replica = replica ? replica[i] : 0, .partial = partial ? partial[i] : 0, .layout = layout, .region = &regions[i]};
+        intptr_t *number = intern_slot(known, key, holding_key(&holding, key));
+        if (!*number) {
+            array_push(arena, &holdings.list, holding);
+            *number = holdings.list.count;
+        }
+        members[i] = (Member){devices[i], (int)*number - 1};
+        array_push(arena, &holdings.list.at[members[i].holding].devices, devices[i]);
+    }
+    sort_devices(arena, &holdings, members, count);
+    return holdings;
+}
+
+int holdings_find(const Holdings *holdings, int device)
+{
+    int low = 0, high = holdings->device_count;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (holdings->devices[middle] < device)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < holdings->device_count && holdings->devices[low] == device ? holdings->holding_of[low] : -1;
+}

@@ -1,0 +1,250 @@
+/* Values that are handed on by collectives: all-gathers and broadcasts, where those who give and those who take form closed groups. */
+#include "reshard/loads.h"
+
+#include <stdlib.h>
+
+/* A holder of a transfer with the receivers that it serves. */
+typedef struct SenderGroup {
+    int transfer;
+    int serving;     // holders of the transfer that serve somebody
+    Devices devices; // the holder first
+} SenderGroup;
+
+typedef Array(SenderGroup) SenderGroups;
+
+/* What gathering needs. A device's replica is its place among those that hold the same values of the source. */
+typedef struct Gathering {
+    Planner *planner;
+    const Transfers *transfers; // bucket by bucket
+    int *replicas;         // in the bucket at hand, by slot; -1: it holds nothing
+    Index *holders;     // of a transfer, by the slot that their replica counts
+    Index *members;     // of a component
+    SenderGroups groups;
+} Gathering;
+
+/* ---- groups ---- */
+
+static int transfer_bucket(const Plan *plan, const Transfer *transfer) { return plan->tasks.at[transfer->segment.task].bucket; }
+
+/* Transfers bucket by bucket, of each in their order. */
+static Transfers sort_by_bucket(Planner *planner, const Transfers *transfers)
+{
+    const Plan *plan = planner->plan;
+    int *next = arena_array(planner->arena, int, plan->buckets.count + 1);
+    Transfers sorted = {arena_array(planner->arena, Transfer, transfers->count), transfers->count, transfers->count};
+    for (int g = 0; g < transfers->count; g++)
+        next[transfer_bucket(plan, &transfers->at[g]) + 1]++;
+    for (int s = 0; s < plan->buckets.count; s++)
+        next[s + 1] += next[s];
+    for (int g = 0; g < transfers->count; g++)
+        sorted.at[next[transfer_bucket(plan, &transfers->at[g])]++] = transfers->at[g];
+    return sorted;
+}
+
+static void find_replicas(Gathering *gathering, int bucket)
+{
+    const Plan *plan = gathering->planner->plan;
+    const Holdings *side = &plan->buckets.at[bucket].overlap->side[SIDE_FROM];
+    for (int i = 0; i < plan->device_count; i++)
+        gathering->replicas[i] = -1;
+    for (int p = 0; p < side->list.count; p++)
+        for (int i = 0; i < side->list.at[p].devices.count; i++)
+            gathering->replicas[plan_slot(plan, side->list.at[p].devices.at[i])] = i;
+}
+
+/* Enters the holders of a transfer by their replicas, the first of each replica. */
+static void index_replicas(Gathering *gathering, const Transfer *transfer)
+{
+    const Plan *plan = gathering->planner->plan;
+    index_clear(gathering->holders);
+    for (int h = transfer->holders.count - 1; h >= 0; h--) {
+        int replica = gathering->replicas[plan_slot(plan, transfer->holders.at[h])];
+        if (replica >= 0)
+            index_set(gathering->holders, plan->devices[replica], h);
+    }
+}
+
+/* The holder in a device's replica, or -1. */
+static int holder_of_replica(const Gathering *gathering, int device)
+{
+    const Plan *plan = gathering->planner->plan;
+    int replica = gathering->replicas[plan_slot(plan, device)];
+    return replica < 0 ? -1 : index_find(gathering->holders, plan->devices[replica]);
+}
+
+/* Divides the receivers into groups, each with the holder that serves it: the one in the receiver's own replica; receivers without one go round. */
+static void add_groups(Gathering *gathering, int g)
+{
+    Arena *arena = gathering->planner->arena;
+    const Transfer *transfer = &gathering->transfers->at[g];
+    SenderGroup *own = arena_array(arena, SenderGroup, transfer->holders.count);
+    int next = 0, serving = 0, holders = transfer->holders.count;
+    if (holders > 1)
+        index_replicas(gathering, transfer);
+    for (int h = 0; h < holders; h++) {
+        own[h].transfer = g;
+        array_push(arena, &own[h].devices, transfer->holders.at[h]);
+    }
+    for (int n = 0; n < transfer->receivers.count; n++) {
+        int h = holders > 1 ? holder_of_replica(gathering, transfer->receivers.at[n]) : 0;
+        if (h < 0)
+            h = next++ % holders;
+        serving += own[h].devices.count == 1;
+        array_push(arena, &own[h].devices, transfer->receivers.at[n]);
+    }
+    for (int h = 0; h < holders; h++) {
+        own[h].serving = serving;
+        if (own[h].devices.count > 1)
+            array_push(arena, &gathering->groups, own[h]);
+    }
+}
+
+/* ---- components ---- */
+
+static int compare_devices(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+/* Adds a device to a component unless it is there. */
+static void add_member(Gathering *gathering, Devices *members, int device)
+{
+    if (index_find(gathering->members, device) >= 0)
+        return;
+    index_set(gathering->members, device, members->count);
+    array_push(gathering->planner->arena, members, device);
+}
+
+/* The devices of a component whose groups are all of the same devices: the holders in the order of their transfers, then the rest, ascending.
+ * The index of members has their places. The result is empty when the groups differ. */
+static Devices closed_members(Gathering *gathering, const int *order, int count, int *holders)
+{
+    Devices members = {0};
+    index_clear(gathering->members);
+    for (int i = 0; i < count; i++)
+        add_member(gathering, &members, gathering->groups.at[order[i]].devices.at[0]);
+    *holders = members.count;
+    const Devices *first = &gathering->groups.at[order[0]].devices;
+    for (int k = 1; k < first->count; k++)
+        add_member(gathering, &members, first->at[k]);
+    if (members.count != first->count)
+        return (Devices){0};
+    for (int i = 1; i < count; i++) {
+        const Devices *group = &gathering->groups.at[order[i]].devices;
+        if (group->count != members.count)
+            return (Devices){0};
+        for (int k = 0; k < group->count; k++)
+            if (index_find(gathering->members, group->at[k]) < 0)
+                return (Devices){0};
+    }
+    qsort(members.at + *holders, (size_t)(members.count - *holders), sizeof *members.at, compare_devices);
+    return members;
+}
+
+/* Whether every holder wants what it gives itself, as an all-gather hands it out. */
+static bool holders_keep(const Gathering *gathering, const int *order, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const SenderGroup *group = &gathering->groups.at[order[i]];
+        const Task *task = &gathering->planner->plan->tasks.at[gathering->transfers->at[group->transfer].segment.task];
+        if (devices_find(&task->targets, group->devices.at[0]) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* Whether all holders of the transfers serve somebody; where some would be idle, messages divide the job better. */
+static bool holders_serve(const Gathering *gathering, const int *order, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const SenderGroup *group = &gathering->groups.at[order[i]];
+        if (gathering->transfers->at[group->transfer].holders.count > group->serving)
+            return false;
+    }
+    return true;
+}
+
+/* Makes one collective of a component when it is one. Two devices of which one gives are better served by a message. */
+static bool add_gather(Gathering *gathering, const int *order, int count, bool broadcasts)
+{
+    Planner *planner = gathering->planner;
+    int holders;
+    Devices members = closed_members(gathering, order, count, &holders);
+    if (!members.count || !may_collect(planner, &members) || !holders_serve(gathering, order, count) ||
+        (holders == 1 && (members.count == 2 || !broadcasts)) || (holders > 1 && !holders_keep(gathering, order, count)))
+        return false;
+    Segments *parts = arena_array(planner->arena, Segments, members.count);
+    for (int i = 0; i < count; i++) {
+        const SenderGroup *group = &gathering->groups.at[order[i]];
+        array_push(planner->arena, &parts[index_find(gathering->members, group->devices.at[0])], gathering->transfers->at[group->transfer].segment);
+    }
+    plan_collective(planner, members, parts, HT_ALL_GATHER);
+    return true;
+}
+
+/* ---- what is left ---- */
+
+/* Appends what collectives left of a transfer: all of it where they did nothing, else the groups that are not served. */
+static void keep_rest(Planner *planner, const Transfer *transfer, const SenderGroup *groups, const bool *served, int count, Transfers *rest)
+{
+    bool any = false, all = true;
+    for (int i = 0; i < count; i++) {
+        any = any || served[i];
+        all = all && served[i];
+    }
+    if (all)
+        return;
+    Transfer left = any ? (Transfer){.segment = transfer->segment} : *transfer;
+    for (int i = 0; any && i < count; i++) {
+        if (served[i])
+            continue;
+        array_push(planner->arena, &left.holders, groups[i].devices.at[0]);
+        for (int k = 1; k < groups[i].devices.count; k++)
+            array_push(planner->arena, &left.receivers, groups[i].devices.at[k]);
+    }
+    array_push(planner->arena, rest, left);
+}
+
+/* Whether the group at i is done by a collective; all groups of its component are, or none. */
+static bool *gather_components(Gathering *gathering, bool broadcasts)
+{
+    Planner *planner = gathering->planner;
+    const SenderGroups *groups = &gathering->groups;
+    Devices *sets = arena_array(planner->arena, Devices, groups->count);
+    int *buckets = arena_array(planner->arena, int, groups->count);
+    for (int i = 0; i < groups->count; i++) {
+        sets[i] = groups->at[i].devices;
+        buckets[i] = transfer_bucket(planner->plan, &gathering->transfers->at[groups->at[i].transfer]);
+    }
+    int components, *component = connect_sets(planner, sets, buckets, groups->count, &components);
+    int *begin = arena_array(planner->arena, int, components + 1),
+        *order = sort_by_component(planner, component, groups->count, components, begin);
+    bool *done = arena_array(planner->arena, bool, components), *served = arena_array(planner->arena, bool, groups->count);
+    for (int c = 0; c < components; c++)
+        done[c] = add_gather(gathering, order + begin[c], begin[c + 1] - begin[c], broadcasts);
+    for (int i = 0; i < groups->count; i++)
+        served[i] = done[component[i]];
+    return served;
+}
+
+Transfers plan_gather(Planner *planner, const Transfers *transfers, bool broadcasts)
+{
+    const Plan *plan = planner->plan;
+    Transfers rest = {0}, sorted = sort_by_bucket(planner, transfers);
+    if (!transfers->count)
+        return rest;
+    Gathering gathering = {.planner = planner, .transfers = &sorted, .replicas = arena_array(planner->arena, int, plan->device_count)};
+    gathering.holders = index_create(planner);
+    gathering.members = index_create(planner);
+    for (int g = 0; g < sorted.count; g++) {
+        int bucket = transfer_bucket(plan, &sorted.at[g]);
+        if (!g || bucket != transfer_bucket(plan, &sorted.at[g - 1]))
+            find_replicas(&gathering, bucket);
+        add_groups(&gathering, g);
+    }
+    const SenderGroups *groups = &gathering.groups;
+    const bool *served = gather_components(&gathering, broadcasts);
+    for (int i = 0, end; i < groups->count; i = end) {
+        for (end = i + 1; end < groups->count && groups->at[end].transfer == groups->at[i].transfer;)
+            end++;
+        keep_rest(planner, &sorted.at[groups->at[i].transfer], groups->at + i, served + i, end - i, &rest);
+    }
+    return rest;
+}

@@ -1,0 +1,172 @@
+/* Lowering: exchanges of messages, and the reductions of what they bring. */
+#include "reshard/lower/lower.h"
+
+#include <stdlib.h>
+
+/* A contribution to a reduction: which, the part that it covers, and where it lies. */
+typedef struct Contribution {
+    Segment segment;
+    Where where;
+} Contribution;
+
+typedef Array(Contribution) Contributions;
+
+static int compare_contributions(const void *a, const void *b)
+{
+    const Contribution *x = a, *y = b;
+    if (x->segment.source != y->segment.source)
+        return x->segment.source - y->segment.source;
+    return (x->segment.lo > y->segment.lo) - (x->segment.lo < y->segment.lo);
+}
+
+/* The same task by task. */
+static int compare_by_task(const void *a, const void *b)
+{
+    const Contribution *x = a, *y = b;
+    return x->segment.task != y->segment.task ? x->segment.task - y->segment.task : compare_contributions(a, b);
+}
+
+/* The contribution that the device itself holds; none when it holds no part of the bundle. */
+static void add_own(Lowering *lowering, const Segment *segment, Contributions *contributions)
+{
+    const Task *task = &lowering->plan->tasks.at[segment->task];
+    for (int p = 0; p < task->source_count; p++)
+        if (devices_find(&task->sources[p], lowering->device) >= 0) {
+            Contribution own = {.segment = *segment};
+            own.segment.source = p;
+            own.segment.origin = task->origin;
+            own.where = origin_of(lowering, &own.segment);
+            array_push(lowering->arena, contributions, own);
+            return;
+        }
+}
+
+/* A contribution's part [lo, hi), moved to where the reduction is stored. */
+static void move_part(Lowering *lowering, Moves *moves, const Contribution *contribution, int64_t lo, int64_t hi, const Segment *target,
+                      Where to)
+{
+    Segment part = contribution->segment;
+    Where from = contribution->where;
+    int64_t element = task_element(lowering->plan, part.task);
+    from.offset += (lo - part.lo) * element;
+    to.offset += (lo - target->lo) * element;
+    part.lo = lo;
+    part.hi = hi;
+    move_segment(lowering, moves, &part, from, to);
+}
+
+/* Reduces the contributions in the order of their numbers: for each stretch on which they are the same, the first is copied and the others
+ * are combined. */
+static void reduce(Lowering *lowering, const Contributions *contributions, const Segment *target, Where to, Moves *copies, Moves *combines)
+{
+    if (contributions->count)
+        qsort(contributions->at, (size_t)contributions->count, sizeof *contributions->at, compare_contributions);
+    for (int64_t lo = target->lo, hi; lo < target->hi; lo = hi) {
+        hi = target->hi;
+        for (int i = 0; i < contributions->count; i++) {
+            const Segment *segment = &contributions->at[i].segment;
+            hi = segment->lo > lo && segment->lo < hi ? segment->lo : hi;
+            hi = segment->hi > lo && segment->hi < hi ? segment->hi : hi;
+        }
+        bool first = true;
+        for (int i = 0; i < contributions->count; i++) {
+            const Contribution *contribution = &contributions->at[i];
+            if (contribution->segment.lo > lo || contribution->segment.hi < hi)
+                continue;
+            move_part(lowering, first ? copies : combines, contribution, lo, hi, target, to);
+            first = false;
+        }
+    }
+}
+
+/* All that the device received in this step, task by task; `offsets` has where each of its messages lies in scratch, in bytes. */
+static Contributions all_received(Lowering *lowering, const Step *step, const int64_t *offsets)
+{
+    Contributions all = {0};
+    for (int i = 0, k = 0; i < step->messages.count; i++) {
+        const Message *message = &step->messages.at[i];
+        if (message->receiver != lowering->device)
+            continue;
+        int64_t offset = offsets[k++];
+        for (int s = 0; s < message->segments.count; s++) {
+            array_push(lowering->arena, &all, (Contribution){message->segments.at[s], packed_at(offset)});
+            offset += segment_bytes(lowering->plan, &message->segments.at[s]);
+        }
+    }
+    if (all.count)
+        qsort(all.at, (size_t)all.count, sizeof *all.at, compare_by_task);
+    return all;
+}
+
+/* What of it is for a reduction. */
+static void add_received(Lowering *lowering, const Contributions *all, const Segment *target, Contributions *contributions)
+{
+    int low = 0, high = all->count;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (all->at[middle].segment.task < target->task)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < all->count && all->at[low].segment.task == target->task; low++)
+        if (all->at[low].segment.lo < target->hi && target->lo < all->at[low].segment.hi)
+            array_push(lowering->arena, contributions, all->at[low]);
+}
+
+/* Where a reduction is put. */
+static Where reduced_at(const Lowering *lowering, const Reducing *reduction)
+{
+    Segment kept = resident_segment(lowering->plan, reduction->segment, true);
+    return reduction->partial ? origin_of(lowering, &kept) : result_of(lowering, &reduction->segment);
+}
+
+static void reduce_all(Lowering *lowering, const Step *step, const int64_t *offsets)
+{
+    Moves copies = {0}, combines = {0};
+    Contributions all = all_received(lowering, step, offsets);
+    for (int r = 0; r < step->reductions.count; r++) {
+        const Reducing *reduction = &step->reductions.at[r];
+        if (reduction->device != lowering->device)
+            continue;
+        Contributions contributions = {0};
+        add_own(lowering, &reduction->segment, &contributions);
+        add_received(lowering, &all, &reduction->segment, &contributions);
+        reduce(lowering, &contributions, &reduction->segment, reduced_at(lowering, reduction), &copies, &combines);
+    }
+    add_moves(lowering, HT_COPY, &copies);
+    add_moves(lowering, HT_COMBINE, &combines);
+}
+
+void lower_exchange(Lowering *lowering, const Step *step)
+{
+    Moves pack = {0}, unpack = {0};
+    Blocks send = {0}, receive = {0};
+    Array(int64_t) offsets = {0};
+    for (int i = 0; i < step->messages.count; i++) {
+        const Message *message = &step->messages.at[i];
+        if (message->sender == lowering->device) {
+            ht_block block = send_block(lowering, &message->segments, &pack);
+            block.peer = message->receiver;
+            array_push(lowering->arena, &send, block);
+        } else if (message->receiver == lowering->device) {
+            int64_t offset = step->combine ? take_scratch(lowering, message->bytes) : 0;
+            ht_block block =
+                step->combine ? scratch_block(lowering, offset, message->bytes) : receive_block(lowering, &message->segments, &unpack);
+            block.peer = message->sender;
+            array_push(lowering->arena, &offsets, offset);
+            array_push(lowering->arena, &receive, block);
+        }
+    }
+    add_moves(lowering, HT_COPY, &pack);
+    if (send.count || receive.count)
+        add_step(lowering, (ht_reshard_step){.verb = HT_EXCHANGE,
+                                             .dtype = step->dtype,
+                                             .send_count = send.count,
+                                             .receive_count = receive.count,
+                                             .send = send.at,
+                                             .receive = receive.at});
+    add_moves(lowering, HT_COPY, &unpack);
+    if (step->combine)
+        reduce_all(lowering, step, offsets.at);
+}

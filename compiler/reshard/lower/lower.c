@@ -1,0 +1,230 @@
+/* Lowering: what one device does in a plan, as the tables of <hetu/reshard.h>. */
+#include "reshard/lower/lower.h"
+
+#include <stdlib.h>
+
+/* ---- the device's own part ---- */
+
+static int compare_segments(const void *a, const void *b)
+{
+    const Segment *x = a, *y = b;
+    return x->task != y->task ? x->task - y->task : (x->lo > y->lo) - (x->lo < y->lo);
+}
+
+/* What all-gathers bring the device of its own holdings, in order. */
+static Segments gathered_segments(Lowering *lowering)
+{
+    const Plan *plan = lowering->plan;
+    Segments gathered = {0};
+    for (int s = 0; s < plan->steps.count; s++) {
+        const Step *step = &plan->steps.at[s];
+        int position = step->verb == HT_ALL_GATHER ? devices_find(&step->group, lowering->device) : -1;
+        for (int k = 0; position >= 0 && k < step->parts[position].count; k++)
+            if (step->parts[position].at[k].origin == ORIGIN_FROM)
+                array_push(lowering->arena, &gathered, step->parts[position].at[k]);
+    }
+    if (gathered.count)
+        qsort(gathered.at, (size_t)gathered.count, sizeof *gathered.at, compare_segments);
+    return gathered;
+}
+
+/* Copies what the device holds of a task, but for what all-gathers bring; *next is the first of these that may be of the task. */
+static void copy_own(Lowering *lowering, Moves *copies, Segment own, const Segments *gathered, int *next)
+{
+    int64_t end = own.hi;
+    while (*next < gathered->count && gathered->at[*next].task < own.task)
+        ++*next;
+    for (; *next < gathered->count && gathered->at[*next].task == own.task; ++*next) {
+        own.hi = gathered->at[*next].lo;
+        if (own.lo < own.hi)
+            move_segment(lowering, copies, &own, stored_at(HT_FROM), stored_at(HT_TO));
+        own.lo = gathered->at[*next].hi;
+    }
+    own.hi = end;
+    if (own.lo < own.hi)
+        move_segment(lowering, copies, &own, stored_at(HT_FROM), stored_at(HT_TO));
+}
+
+/* What the device keeps of what it has, and the identities that it fills in. */
+static void lower_local(Lowering *lowering)
+{
+    Moves copies = {0}, fills = {0};
+    Segments gathered = gathered_segments(lowering);
+    int next = 0;
+    for (int t = 0; t < lowering->plan->tasks.count; t++) {
+        const Task *task = &lowering->plan->tasks.at[t];
+        if (task->source_count > 1 || task->local || !lowering->holding[SIDE_TO][task->bucket] ||
+            devices_find(&task->targets, lowering->device) < 0)
+            continue;
+        Segment all = {.task = t, .hi = task->volume};
+        if (!task->source_count)
+            move_segment(lowering, &fills, &all, stored_at(HT_TO), stored_at(HT_TO));
+        else if (devices_find(&task->sources[0], lowering->device) >= 0)
+            copy_own(lowering, &copies, all, &gathered, &next);
+    }
+    add_moves(lowering, HT_COPY, &copies);
+    add_moves(lowering, HT_FILL, &fills);
+}
+
+/* Whether there is room for all that a local task makes. */
+static bool has_room(const Lowering *lowering, const Segment *kept)
+{
+    for (int k = 0; k < lowering->residents.count; k++)
+        if (lowering->residents.at[k].segment.task == kept->task && lowering->residents.at[k].segment.origin == kept->origin)
+            return true;
+    return false;
+}
+
+/* Room for a reduction that stays in scratch between steps. A complete one does only when it is local; then the device keeps all of the
+ * task. */
+static void reserve(Lowering *lowering, const Segment *segment, bool partial)
+{
+    const Task *task = &lowering->plan->tasks.at[segment->task];
+    Segment kept = resident_segment(lowering->plan, *segment, partial);
+    if (!partial && (!task->local || has_room(lowering, &kept)))
+        return;
+    if (!partial) {
+        kept.lo = task->lo;
+        kept.hi = task->lo + task->volume;
+    }
+    int64_t offset = take_scratch(lowering, segment_bytes(lowering->plan, &kept));
+    array_push(lowering->arena, &lowering->residents, (Resident){kept, offset});
+}
+
+/* Room for what a device keeps of a collective that reduces. */
+static void reserve_parts(Lowering *lowering, const Step *step)
+{
+    bool reduces = step->verb == HT_ALL_REDUCE || step->verb == HT_REDUCE_SCATTER || step->verb == HT_REDUCE;
+    int position = reduces ? devices_find(&step->group, lowering->device) : -1;
+    const Segments *parts = position < 0 ? NULL : &step->parts[step->verb == HT_ALL_REDUCE ? 0 : position];
+    for (int k = 0; parts && k < parts->count; k++)
+        reserve(lowering, &parts->at[k], false);
+}
+
+static void reserve_residents(Lowering *lowering)
+{
+    for (int s = 0; s < lowering->plan->steps.count; s++) {
+        const Step *step = &lowering->plan->steps.at[s];
+        reserve_parts(lowering, step);
+        for (int r = 0; r < step->reductions.count; r++)
+            if (step->reductions.at[r].device == lowering->device)
+                reserve(lowering, &step->reductions.at[r].segment, step->reductions.at[r].partial);
+    }
+    lowering->base = lowering->used;
+    lowering->used = lowering->most = 0;
+}
+
+static void lower_step(Lowering *lowering, const Step *step)
+{
+    int position = step->group.count ? devices_find(&step->group, lowering->device) : 0;
+    lowering->used = 0;
+    lowering->dtype = step->dtype;
+    lowering->unit = ht_dtype_size(step->dtype);
+    if (position < 0)
+        return;
+    if (step->verb == HT_EXCHANGE)
+        lower_exchange(lowering, step);
+    else
+        lower_collective(lowering, step, position);
+}
+
+static void find_holdings(Lowering *lowering)
+{
+    for (int side = 0; side < 2; side++) {
+        lowering->holding[side] = arena_array(lowering->arena, const Holding *, lowering->plan->buckets.count);
+        for (int b = 0; b < lowering->plan->buckets.count; b++) {
+            const Holdings *holdings = &lowering->plan->buckets.at[b].overlap->side[side];
+            int number = holdings_find(holdings, lowering->device);
+            lowering->holding[side][b] = number < 0 ? NULL : &holdings->list.at[number];
+        }
+    }
+}
+
+/* ---- tables ---- */
+
+static const ht_block *copy_blocks(Arena *arena, const ht_block *blocks, int count)
+{
+    return count ? arena_copy(arena, blocks, sizeof *blocks * (size_t)count) : NULL;
+}
+
+static const ht_move *copy_moves(Arena *arena, const ht_move *moves, int count)
+{
+    if (!count)
+        return NULL;
+    ht_move *kept = arena_copy(arena, moves, sizeof *moves * (size_t)count);
+    for (int i = 0; i < count; i++)
+        kept[i].dim = arena_copy(arena, moves[i].dim, sizeof *moves[i].dim * (size_t)moves[i].rank);
+    return kept;
+}
+
+/* The device's part, in an arena of its own. */
+static ht_reshard_device *copy_device(Arena *arena, const Lowering *lowering)
+{
+    ht_reshard_device *kept = arena_new(arena, ht_reshard_device);
+    int count = lowering->steps.count;
+    ht_reshard_step *steps = arena_array(arena, ht_reshard_step, count);
+    for (int s = 0; s < count; s++) {
+        const ht_reshard_step *step = &lowering->steps.at[s];
+        steps[s] = *step;
+        steps[s].move = copy_moves(arena, step->move, step->move_count);
+        steps[s].send = copy_blocks(arena, step->send, step->send_count);
+        steps[s].receive = copy_blocks(arena, step->receive, step->receive_count);
+    }
+    *kept = (ht_reshard_device){.device = lowering->device, .step_count = count, .step = steps, .scratch = lowering->base + lowering->most};
+    return kept;
+}
+
+static void lower_device(Lowering *lowering)
+{
+    find_holdings(lowering);
+    lower_local(lowering);
+    reserve_residents(lowering);
+    for (int s = 0; s < lowering->plan->steps.count; s++)
+        lower_step(lowering, &lowering->plan->steps.at[s]);
+}
+
+const ht_reshard_device *plan_device(const Plan *plan, int device)
+{
+    int slot = plan_slot(plan, device);
+    if (slot < 0) {
+        ht_reshard_device *none = arena_new(plan->arena, ht_reshard_device);
+        none->device = device;
+        return none;
+    }
+    if (!plan->lowered[slot]) {
+        Lowering lowering = {.plan = plan, .arena = arena_create(), .device = device};
+        lower_device(&lowering);
+        plan->lowered[slot] = copy_device(plan->arena, &lowering);
+        arena_destroy(lowering.arena);
+    }
+    return plan->lowered[slot];
+}
+
+int64_t plan_scratch_bytes(const Plan *plan, int device) { return plan_device(plan, device)->scratch; }
+
+static const ht_reshard_tensor *lowered_tensors(Arena *arena, const Plan *plan)
+{
+    ht_reshard_tensor *tensors = arena_array(arena, ht_reshard_tensor, plan->tensor_count);
+    for (int s = 0; s < plan->buckets.count; s++) {
+        const Bucket *bucket = &plan->buckets.at[s];
+        for (int k = 0; k < bucket->tensor_count; k++)
+            tensors[bucket->tensors[k]] = (ht_reshard_tensor){bucket->dtype, bucket->reduction, bucket->in_place};
+    }
+    return tensors;
+}
+
+const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, const char *name)
+{
+    ht_reshard *lowered = arena_new(arena, ht_reshard);
+    ht_reshard_device *devices = arena_array(arena, ht_reshard_device, plan->device_count);
+    for (int i = 0; i < plan->device_count; i++)
+        devices[i] = *plan_device(plan, plan->devices[i]);
+    *lowered = (ht_reshard){.name = name,
+                            .tensor_count = plan->tensor_count,
+                            .tensor = lowered_tensors(arena, plan),
+                            .group_count = plan->groups.count,
+                            .device_count = plan->device_count,
+                            .group = plan->groups.at,
+                            .device = devices};
+    return lowered;
+}

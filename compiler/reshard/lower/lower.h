@@ -1,0 +1,81 @@
+/* What the parts of lowering share: one device's steps while they are made.
+ *
+ * Pieces that are contiguous in a tensor's storage are sent from there and received there; others are packed in scratch. Scratch begins
+ * with the reductions that are not complete and are needed later; behind it each step has its own packing space.
+ */
+#ifndef RESHARD_LOWER_H
+#define RESHARD_LOWER_H
+
+#include "reshard/planner.h"
+
+/* Where the elements of segments lie: in the device's storage, or packed in scratch from an offset in bytes on. */
+typedef struct Where {
+    ht_place place;
+    bool packed;
+    int64_t offset; // packed: of the first element
+} Where;
+
+typedef Array(ht_move) Moves;
+typedef Array(ht_block) Blocks;
+
+/* A reduction that lies in scratch, by the task, origin and place of its segment. */
+typedef struct Resident {
+    Segment segment;
+    int64_t offset; // bytes
+} Resident;
+
+typedef struct Lowering {
+    const Plan *plan;
+    Arena *arena;
+    int device;
+    const Holding **holding[2]; // by Side, by bucket; NULL: the device stands nowhere in that layout
+    ht_dtype dtype; // of the step's blocks
+    int unit;       // its bytes
+    Array(ht_reshard_step) steps;
+    Array(Resident) residents;
+    int64_t base, used, most; // bytes of scratch: where a step's space begins, what it has used, and the most of all steps
+} Lowering;
+
+/* The places of segments. */
+Where stored_at(ht_place place);
+Where packed_at(int64_t offset);
+
+/* Where the device has a segment that it sends, and where it puts one that is complete. */
+Where origin_of(const Lowering *lowering, const Segment *segment);
+Where result_of(const Lowering *lowering, const Segment *segment);
+
+/* A segment as it is sent from scratch: one that is complete, or a `partial` one. */
+Segment resident_segment(const Plan *plan, Segment segment, bool partial);
+
+/* Space in scratch for a step; on 64-byte borders. */
+int64_t take_scratch(Lowering *lowering, int64_t bytes);
+
+/* Appends the moves of a segment. Packed offsets are those of the segment's first element. */
+void move_segment(Lowering *lowering, Moves *moves, const Segment *segment, Where from, Where to);
+
+/* Whether segments lie one after another in one buffer, from where they are sent or, when `received`, where they belong: then
+ * that is the block. */
+bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block);
+
+/* Segments to send: where they lie, or packed in scratch by moves that go to `pack`. */
+ht_block send_block(Lowering *lowering, const Segments *segments, Moves *pack);
+ht_block pack_block(Lowering *lowering, const Segments *segments, Moves *pack);
+
+/* Segments to receive: where they belong, or in scratch, from which moves that go to `unpack` bring them there. */
+ht_block receive_block(Lowering *lowering, const Segments *segments, Moves *unpack);
+void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, Moves *unpack);
+
+/* A block of scratch. */
+ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
+
+/* Appends a step; one of moves alone only when there are any. */
+void add_step(Lowering *lowering, ht_reshard_step step);
+void add_moves(Lowering *lowering, ht_verb verb, const Moves *moves);
+
+/* The steps of an exchange. */
+void lower_exchange(Lowering *lowering, const Step *step);
+
+/* The steps of a collective, in whose group the device is at `position`. */
+void lower_collective(Lowering *lowering, const Step *step, int position);
+
+#endif

@@ -1,0 +1,243 @@
+/* Lowering: moves and blocks, the places of segments in storage and in scratch. */
+#include "reshard/lower/lower.h"
+
+#include <string.h>
+
+enum { SCRATCH_BORDER = 64 }; // bytes
+
+Where stored_at(ht_place place) { return (Where){.place = place}; }
+
+Where packed_at(int64_t offset) { return (Where){.place = HT_SCRATCH, .packed = true, .offset = offset}; }
+
+/* ---- moves ---- */
+
+/* Combining dimensions that are one on both sides, and drops those of extent 1. */
+static int merge_dimensions(ht_stride *dim, int rank)
+{
+    int kept = 0;
+    for (int d = 0; d < rank; d++) {
+        if (dim[d].extent == 1)
+            continue;
+        ht_stride *last = kept ? &dim[kept - 1] : NULL;
+        if (last && last->from == dim[d].from * dim[d].extent && last->to == dim[d].to * dim[d].extent)
+            *last = (ht_stride){last->extent * dim[d].extent, dim[d].from, dim[d].to};
+        else
+            dim[kept++] = dim[d];
+    }
+    return kept;
+}
+
+static bool is_contiguous(const ht_move *move)
+{
+    return !move->rank || (move->rank == 1 && move->dim[0].from == 1 && move->dim[0].to == 1);
+}
+
+static int64_t move_extent(const ht_move *move) { return move->rank ? move->dim[0].extent : 1; }
+
+/* Appends a move; one that goes on where the last one ended is merged with it. */
+static void add_move(Lowering *lowering, Moves *moves, ht_move move, const ht_stride *dim)
+{
+    move.dim = dim;
+    ht_move *last = moves->count ? &moves->at[moves->count - 1] : NULL;
+    if (last && is_contiguous(last) && is_contiguous(&move) && last->tensor == move.tensor && last->from == move.from &&
+        last->to == move.to) {
+        int64_t extent = move_extent(last);
+        if (last->from_offset + extent == move.from_offset && last->to_offset + extent == move.to_offset) {
+            ht_stride *joined = arena_new(lowering->arena, ht_stride);
+            *joined = (ht_stride){extent + move_extent(&move), 1, 1};
+            last->dim = joined;
+            last->rank = 1;
+            return;
+        }
+    }
+    move.dim = arena_copy(lowering->arena, dim, sizeof *dim * (size_t)move.rank);
+    array_push(lowering->arena, moves, move);
+}
+
+/* One tensor's part of a bundle that is moved. */
+typedef struct Part {
+    const Bucket *bucket;
+    int bucket_index, tensor;
+    Where from, to;
+} Part;
+
+/* The place of a cell, in elements, in the device's storage or in packed space; `begin` is how far into the packed space the cell starts.
+ */
+static int64_t cell_place(const Lowering *lowering, const Part *part, const Where *where, const int64_t *corner, const int64_t *extents,
+                          int64_t begin, int64_t *strides)
+{
+    const CommonView *view = &part->bucket->overlap->view;
+    Side side = where->place == HT_TO ? SIDE_TO : SIDE_FROM;
+    if (!where->packed)
+        return view_storage(view, lowering->holding[side][part->bucket_index], corner, strides);
+    int64_t step = 1;
+    for (int f = view->rank - 1; f >= 0; f--) {
+        strides[f] = step;
+        step *= extents[f];
+    }
+    return where->offset / part->bucket->element + begin;
+}
+
+/* Moves the elements [lo, hi) of a cell, which begins `begin` elements into the packed space (it may begin before it). */
+static void move_cell(Lowering *lowering, Moves *moves, const Part *part, const int64_t *corner, const int64_t *extents, int64_t lo,
+                      int64_t hi, int64_t begin)
+{
+    int rank = part->bucket->overlap->view.rank;
+    int64_t from_strides[VIEW_MAX_RANK], to_strides[VIEW_MAX_RANK];
+    int64_t from_at = cell_place(lowering, part, &part->from, corner, extents, begin, from_strides),
+            to_at = cell_place(lowering, part, &part->to, corner, extents, begin, to_strides);
+    BoxList boxes = range_boxes(lowering->arena, extents, rank, lo, hi);
+    for (int b = 0; b < boxes.count; b++) {
+        ht_stride dim[VIEW_MAX_RANK];
+        ht_move move = {.from = part->from.place, .to = part->to.place, .tensor = part->tensor, .from_offset = from_at, .to_offset = to_at};
+        for (int f = 0; f < rank; f++) {
+            Range range = boxes.ranges[b * rank + f];
+            move.from_offset += range.lo * from_strides[f];
+            move.to_offset += range.lo * to_strides[f];
+            dim[f] = (ht_stride){range.hi - range.lo, from_strides[f], to_strides[f]};
+        }
+        move.rank = merge_dimensions(dim, rank);
+        add_move(lowering, moves, move, dim);
+    }
+}
+
+/* Moves the elements [lo, hi) of a bundle of one tensor, which begins `begin` elements into the packed space. */
+static void move_bundle(Lowering *lowering, Moves *moves, const Part *part, const Bundle *bundle, int64_t lo, int64_t hi, int64_t begin)
+{
+    int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
+    for (int64_t c = 0, before = 0; c < bundle->cell_count && before < hi; c++) {
+        int64_t volume = overlap_cell(part->bucket->overlap, bundle->cells[c], corner, extents);
+        int64_t first = lo > before ? lo - before : 0, last = hi - before < volume ? hi - before : volume;
+        if (first < last)
+            move_cell(lowering, moves, part, corner, extents, first, last, begin + before);
+        before += volume;
+    }
+}
+
+void move_segment(Lowering *lowering, Moves *moves, const Segment *segment, Where from, Where to)
+{
+    const Task *task = &lowering->plan->tasks.at[segment->task];
+    Part part = {.bucket = &lowering->plan->buckets.at[task->bucket], .bucket_index = task->bucket, .from = from, .to = to};
+    const Bundle *bundle = &part.bucket->overlap->bundles[task->bundle];
+    for (int64_t k = segment->lo / bundle->volume; k * bundle->volume < segment->hi; k++) {
+        int64_t before = k * bundle->volume, end = segment->hi - before;
+        part.tensor = part.bucket->tensors[k];
+        move_bundle(lowering, moves, &part, bundle, segment->lo > before ? segment->lo - before : 0,
+                    end < bundle->volume ? end : bundle->volume, before - segment->lo);
+    }
+}
+
+Where origin_of(const Lowering *lowering, const Segment *segment)
+{
+    if (segment->origin == ORIGIN_FROM || segment->origin == ORIGIN_TO)
+        return stored_at(segment->origin == ORIGIN_FROM ? HT_FROM : HT_TO);
+    for (int k = 0; k < lowering->residents.count; k++) {
+        const Resident *kept = &lowering->residents.at[k];
+        if (kept->segment.task == segment->task && kept->segment.origin == segment->origin && kept->segment.lo <= segment->lo &&
+            segment->hi <= kept->segment.hi)
+            return packed_at(kept->offset + (segment->lo - kept->segment.lo) * task_element(lowering->plan, segment->task));
+    }
+    BUG("device %d has no part of the reduction that it shall send", lowering->device);
+}
+
+Segment resident_segment(const Plan *plan, Segment segment, bool partial)
+{
+    const Task *task = &plan->tasks.at[segment.task];
+    segment.origin = partial ? ORIGIN_PARTIAL : ORIGIN_LOCAL;
+    segment.task = partial || !task->local ? segment.task : task->whole;
+    return segment;
+}
+
+Where result_of(const Lowering *lowering, const Segment *segment)
+{
+    if (!lowering->plan->tasks.at[segment->task].local)
+        return stored_at(HT_TO);
+    Segment kept = resident_segment(lowering->plan, *segment, false);
+    return origin_of(lowering, &kept);
+}
+
+/* ---- blocks ---- */
+
+int64_t take_scratch(Lowering *lowering, int64_t bytes)
+{
+    int64_t at = lowering->base + lowering->used;
+    lowering->used += (bytes + SCRATCH_BORDER - 1) / SCRATCH_BORDER * SCRATCH_BORDER;
+    lowering->most = lowering->used > lowering->most ? lowering->used : lowering->most;
+    return at;
+}
+
+ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes)
+{
+    return (ht_block){.place = HT_SCRATCH, .offset = offset / lowering->unit, .count = bytes / lowering->unit};
+}
+
+/* The moves that pack segments from their origins, or from where they belong when `received`, to a place in scratch. */
+static Moves packing_moves(Lowering *lowering, const Segments *segments, int64_t offset, bool received)
+{
+    Moves moves = {0};
+    for (int i = 0; i < segments->count; i++) {
+        move_segment(lowering, &moves, &segments->at[i], (received ? result_of : origin_of)(lowering, &segments->at[i]), packed_at(offset));
+        offset += segment_bytes(lowering->plan, &segments->at[i]);
+    }
+    return moves;
+}
+
+bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block)
+{
+    Moves moves = packing_moves(lowering, segments, 0, received);
+    if (moves.count != 1 || !is_contiguous(&moves.at[0]))
+        return false;
+    int64_t size = task_element(lowering->plan, segments->at[0].task) / lowering->unit;
+    *block = (ht_block){.place = moves.at[0].from,
+                        .tensor = moves.at[0].tensor,
+                        .offset = moves.at[0].from_offset * size,
+                        .count = move_extent(&moves.at[0]) * size};
+    return true;
+}
+
+void add_step(Lowering *lowering, ht_reshard_step step) { array_push(lowering->arena, &lowering->steps, step); }
+
+void add_moves(Lowering *lowering, ht_verb verb, const Moves *moves)
+{
+    if (moves->count)
+        add_step(lowering, (ht_reshard_step){.verb = verb, .move_count = moves->count, .move = moves->at});
+}
+
+static void append_moves(Lowering *lowering, Moves *all, const Moves *moves)
+{
+    for (int i = 0; i < moves->count; i++)
+        array_push(lowering->arena, all, moves->at[i]);
+}
+
+ht_block pack_block(Lowering *lowering, const Segments *segments, Moves *pack)
+{
+    int64_t bytes = segments_bytes(lowering->plan, segments), offset = take_scratch(lowering, bytes);
+    Moves moves = packing_moves(lowering, segments, offset, false);
+    append_moves(lowering, pack, &moves);
+    return scratch_block(lowering, offset, bytes);
+}
+
+ht_block send_block(Lowering *lowering, const Segments *segments, Moves *pack)
+{
+    ht_block block = {0};
+    return find_block(lowering, segments, false, &block) ? block : pack_block(lowering, segments, pack);
+}
+
+void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, Moves *unpack)
+{
+    for (int i = 0; i < segments->count; i++) {
+        move_segment(lowering, unpack, &segments->at[i], packed_at(offset), result_of(lowering, &segments->at[i]));
+        offset += segment_bytes(lowering->plan, &segments->at[i]);
+    }
+}
+
+ht_block receive_block(Lowering *lowering, const Segments *segments, Moves *unpack)
+{
+    ht_block block = {.place = HT_SCRATCH};
+    int64_t bytes = segments_bytes(lowering->plan, segments);
+    if (!bytes || find_block(lowering, segments, true, &block))
+        return block;
+    block = scratch_block(lowering, take_scratch(lowering, bytes), bytes);
+    unpack_block(lowering, segments, block.offset * lowering->unit, unpack);
+    return block;
+}

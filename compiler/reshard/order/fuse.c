@@ -1,0 +1,273 @@
+/* Collectives of several tensors: each large tensor has its own, all small ones of the same kind share one.
+ *
+ * What a collective moves lies in one piece, so parts of several tensors are packed before it and unpacked behind it. That is worth it as
+ * long as both copies take less time than one more collective takes to begin.
+ */
+#include "cluster/cluster.h"
+#include "reshard/planner.h"
+#include "support/intern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- steps ---- */
+
+int step_part_count(const Step *step) { return !step->parts ? 0 : step->verb == HT_ALL_REDUCE ? 1 : step->group.count; }
+
+/* The group with its device at `root` in front, and that device's part. */
+static void add_rooted(Planner *planner, const Devices *group, const Segments *parts, int root, ht_verb verb)
+{
+    Step *step = plan_step(planner, verb);
+    step->parts = arena_array(planner->arena, Segments, group->count);
+    step->parts[0] = parts[root];
+    array_push(planner->arena, &step->group, group->at[root]);
+    for (int i = 0; i < group->count; i++)
+        if (i != root)
+            array_push(planner->arena, &step->group, group->at[i]);
+}
+
+/* Whether an int counts the elements of a collective in which these parts are moved. */
+static bool parts_countable(const Plan *plan, const Segments *parts, int count)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += segments_bytes(plan, &parts[i]);
+    return bytes / segments_element(plan, parts, count) <= INT32_MAX;
+}
+
+static bool is_divided(ht_verb verb) { return verb == HT_REDUCE_SCATTER || verb == HT_ALL_GATHER; }
+
+/* A reduce or a broadcast for each part. */
+static void add_each_rooted(Planner *planner, const Devices *group, const Segments *parts, ht_verb verb)
+{
+    for (int i = 0; i < group->count; i++)
+        if (parts[i].count)
+            add_rooted(planner, group, parts, i, verb == HT_ALL_GATHER ? HT_BROADCAST : HT_REDUCE);
+}
+
+void plan_collective(Planner *planner, Devices group, Segments *parts, ht_verb verb)
+{
+    int holders = 0;
+    for (int i = 0; is_divided(verb) && i < group.count; i++)
+        holders += parts[i].count > 0;
+    if (holders == 1) {
+        add_each_rooted(planner, &group, parts, verb);
+        return;
+    }
+    Step *step = plan_step(planner, verb);
+    step->group = group;
+    step->parts = parts;
+}
+
+/* The same, in parts where an int does not count the elements. */
+static void add_collective(Planner *planner, const Devices *group, Segments *parts, ht_verb verb)
+{
+    if (is_divided(verb) && !parts_countable(planner->plan, parts, group->count))
+        add_each_rooted(planner, group, parts, verb);
+    else
+        plan_collective(planner, *group, parts, verb);
+}
+
+/* ---- shares ---- */
+
+/* What one tensor has in a collective. */
+typedef struct Share {
+    int tensor;
+    int64_t bytes;
+    Segments *parts; // as the step's
+} Share;
+
+typedef Array(Share) Shares;
+
+/* Steps that could be one: of the same kind, in the same group, with the same root and type. */
+typedef struct Kind {
+    const Step *step; // the first of them
+    Segments *parts;  // what their small tensors have
+    int64_t bytes;
+} Kind;
+
+typedef Array(Kind *) Kinds;
+
+typedef struct Fusion {
+    Planner *planner;
+    int *share_of; // by tensor: its share of the step at hand + 1
+    Kinds kinds;
+    Intern *known; // kinds by what makes them alike
+} Fusion;
+
+static Share *find_share(Fusion *fusion, Shares *shares, int tensor, int parts)
+{
+    if (!fusion->share_of[tensor]) {
+        array_push(fusion->planner->arena, shares,
+                   (Share){.tensor = tensor, .parts = arena_array(fusion->planner->arena, Segments, parts)});
+        fusion->share_of[tensor] = shares->count;
+    }
+    return &shares->at[fusion->share_of[tensor] - 1];
+}
+
+/* Divides a segment of part `i` among the tensors of its bucket. */
+static void divide_segment(Fusion *fusion, Shares *shares, const Segment *segment, int i, int parts)
+{
+    const Plan *plan = fusion->planner->plan;
+    const Task *task = &plan->tasks.at[segment->task];
+    const Bucket *bucket = &plan->buckets.at[task->bucket];
+    int64_t volume = bucket->overlap->bundles[task->bundle].volume;
+    for (int64_t k = segment->lo / volume; k * volume < segment->hi; k++) {
+        Segment piece = *segment;
+        piece.lo = segment->lo > k * volume ? segment->lo : k * volume;
+        piece.hi = segment->hi < (k + 1) * volume ? segment->hi : (k + 1) * volume;
+        Share *share = find_share(fusion, shares, bucket->tensors[k], parts);
+        share->bytes += segment_bytes(plan, &piece);
+        array_push(fusion->planner->arena, &share->parts[i], piece);
+    }
+}
+
+static Shares divide_step(Fusion *fusion, const Step *step)
+{
+    Shares shares = {0};
+    int parts = step_part_count(step);
+    for (int i = 0; i < parts; i++)
+        for (int k = 0; k < step->parts[i].count; k++)
+            divide_segment(fusion, &shares, &step->parts[i].at[k], i, parts);
+    for (int i = 0; i < shares.count; i++)
+        fusion->share_of[shares.at[i].tensor] = 0;
+    return shares;
+}
+
+/* Whether packing and unpacking so many bytes takes longer than another collective takes to begin. */
+static bool is_large(const Plan *plan, const Step *step, int64_t bytes)
+{
+    int device = step->group.at[0], rounds = (step->group.count - 1) * (step->verb == HT_ALL_REDUCE ? 2 : 1);
+    double copies = 2 * (double)bytes / cluster_link(plan->cluster, device, device).bandwidth;
+    return copies > rounds * group_link(plan, &step->group).latency;
+}
+
+/* ---- fusion ---- */
+
+static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
+
+static const Segment *first_segment(const Step *step)
+{
+    for (int i = 0; i < step_part_count(step); i++)
+        if (step->parts[i].count)
+            return &step->parts[i].at[0];
+    BUG("a collective moves nothing");
+}
+
+static Kind *find_kind(Fusion *fusion, const Step *step)
+{
+    Planner *planner = fusion->planner;
+    const Bucket *bucket = task_bucket(planner->plan, first_segment(step)->task);
+    bool reduces = step->verb == HT_ALL_REDUCE || step->verb == HT_REDUCE_SCATTER || step->verb == HT_REDUCE;
+    int count = step->group.count, *key = arena_array(planner->arena, int, count + 4), n = 0;
+    key[n++] = step->verb;
+    key[n++] = reduces ? (int)bucket->dtype : bucket->element;
+    key[n++] = reduces ? (int)bucket->reduction : 0;
+    key[n++] = step->verb == HT_BROADCAST || step->verb == HT_REDUCE ? step->group.at[0] : 0;
+    memcpy(key + n, step->group.at, sizeof *key * (size_t)count);
+    qsort(key + n, (size_t)count, sizeof *key, compare_ints);
+    Kind **kind = intern_slot(fusion->known, key, sizeof *key * (size_t)(n + count));
+    if (!*kind) {
+        *kind = arena_new(planner->arena, Kind);
+        (*kind)->step = step;
+        array_push(planner->arena, &fusion->kinds, *kind);
+    }
+    return *kind;
+}
+
+static void emit_kind(Fusion *fusion, Kind *kind)
+{
+    if (kind->bytes)
+        add_collective(fusion->planner, &kind->step->group, kind->parts, kind->step->verb);
+    kind->bytes = 0;
+    kind->parts = NULL;
+}
+
+/* Adds a small tensor's share of `step` to those that share a collective. */
+static void join(Fusion *fusion, Kind *kind, const Step *step, const Share *share)
+{
+    Arena *arena = fusion->planner->arena;
+    int parts = step_part_count(step);
+    if (kind->bytes + share->bytes > INT32_MAX)
+        emit_kind(fusion, kind);
+    if (!kind->parts)
+        kind->parts = arena_array(arena, Segments, parts);
+    for (int i = 0; i < parts; i++) {
+        int place = parts == 1 ? 0 : devices_find(&kind->step->group, step->group.at[i]);
+        for (int k = 0; k < share->parts[i].count; k++)
+            array_push(arena, &kind->parts[place], share->parts[i].at[k]);
+    }
+    kind->bytes += share->bytes;
+}
+
+/* Steps that do not depend on each other. */
+static void fuse(Fusion *fusion, const Step *steps, int count)
+{
+    fusion->kinds = (Kinds){0};
+    fusion->known = intern_create(fusion->planner->arena);
+    for (int s = 0; s < count; s++) {
+        Shares shares = divide_step(fusion, &steps[s]);
+        for (int i = 0; i < shares.count; i++)
+            if (is_large(fusion->planner->plan, &steps[s], shares.at[i].bytes))
+                add_collective(fusion->planner, &steps[s].group, shares.at[i].parts, steps[s].verb);
+            else
+                join(fusion, find_kind(fusion, &steps[s]), &steps[s], &shares.at[i]);
+    }
+    for (int i = 0; i < fusion->kinds.count; i++)
+        emit_kind(fusion, fusion->kinds.at[i]);
+}
+
+/* Steps of one phase stand together and do not depend on each other; others are -1. */
+static int phase_of(const Step *step)
+{
+    switch (step->verb) {
+    case HT_ALL_REDUCE: return 0;
+    case HT_REDUCE_SCATTER:
+    case HT_REDUCE: return 1;
+    case HT_ALL_GATHER:
+    case HT_BROADCAST: return 2;
+    default: return -1;
+    }
+}
+
+/* Puts the steps from `first` on verb by verb, of each in their order. */
+static void sort_by_verb(Planner *planner, int first)
+{
+    Plan *plan = planner->plan;
+    int count = plan->steps.count - first, kept = 0;
+    Step *steps = arena_copy(planner->arena, plan->steps.at + first, sizeof *steps * (size_t)count);
+    for (int verb = HT_ALL_REDUCE; verb <= HT_REDUCE; verb++)
+        for (int s = 0; s < count; s++)
+            if ((int)steps[s].verb == verb)
+                plan->steps.at[first + kept++] = steps[s];
+}
+
+/* Steps that are already one tensor's. */
+static void keep(Planner *planner, const Step *steps, int count)
+{
+    for (int s = 0; s < count; s++)
+        add_collective(planner, &steps[s].group, steps[s].parts, steps[s].verb);
+}
+
+void plan_fuse(Planner *planner)
+{
+    Plan *plan = planner->plan;
+    Fusion fusion = {.planner = planner, .share_of = arena_array(planner->arena, int, plan->tensor_count)};
+    const Step *steps = plan->steps.at;
+    int count = plan->steps.count;
+    memset(&plan->steps, 0, sizeof plan->steps);
+    for (int s = 0, end; s < count; s = end) {
+        int phase = phase_of(&steps[s]), first = plan->steps.count;
+        for (end = s + 1; end < count && phase >= 0 && phase_of(&steps[end]) == phase && steps[end].stage == steps[s].stage;)
+            end++;
+        planner->stage = steps[s].stage;
+        if (phase < 0)
+            array_push(planner->arena, &plan->steps, steps[s]);
+        else if (plan->tensor_count == 1)
+            keep(planner, steps + s, end - s);
+        else
+            fuse(&fusion, steps + s, end - s);
+        if (phase >= 0)
+            sort_by_verb(planner, first);
+    }
+}

@@ -1,0 +1,114 @@
+/* The order of a plan's steps: reductions, and then the values on their way to those that want them; all at once, or inside hosts and
+ * across them in turn. */
+#include "reshard/tiers/tiers.h"
+
+#include <string.h>
+
+/* A value that some already hold goes to the others that want it. */
+static void add_copies(Planner *planner)
+{
+    Index *index = index_create(planner);
+    for (int t = 0; t < planner->plan->tasks.count; t++) {
+        const Task *task = &planner->plan->tasks.at[t];
+        if (task->source_count != 1 || task->local)
+            continue;
+        Transfer transfer = {.segment = task_segment(planner->plan, t), .holders = task->sources[0]};
+        index_devices(index, &transfer.holders);
+        for (int w = 0; w < task->targets.count; w++)
+            if (index_find(index, task->targets.at[w]) < 0)
+                array_push(planner->arena, &transfer.receivers, task->targets.at[w]);
+        if (transfer.receivers.count)
+            array_push(planner->arena, &planner->transfers, transfer);
+    }
+}
+
+static Tasks reducing_tasks(Planner *planner)
+{
+    Tasks tasks = {0};
+    for (int t = 0; t < planner->plan->tasks.count; t++)
+        if (planner->plan->tasks.at[t].source_count > 1)
+            array_push(planner->arena, &tasks, t);
+    return tasks;
+}
+
+/* An even share of what is sent in all, by the steps so far and by these jobs and transfers. */
+static int64_t all_sent(const Planner *planner, const Jobs *jobs, const Transfers *transfers)
+{
+    int64_t total = 0;
+    for (int i = 0; i < planner->plan->device_count; i++)
+        total += planner->sent[i];
+    for (int w = 0; w < jobs->count; w++)
+        total += job_load(&jobs->at[w]);
+    for (int g = 0; g < transfers->count; g++)
+        total += segment_bytes(planner->plan, &transfers->at[g].segment) * transfers->at[g].receivers.count;
+    return total;
+}
+
+/* Appends the steps that make what these tasks make and, if asked, those that then bring all transfers to those that need them. */
+static void route(Planner *planner, const Tasks *tasks, bool deliver)
+{
+    Reductions reductions = {0};
+    Jobs jobs = {0};
+    Routes routes = {0};
+    Transfers rest = {0};
+    reduce_by_collectives(planner, tasks, &reductions);
+    Combining *combining = combining_plan(planner, &reductions);
+    if (deliver) {
+        Transfers left = plan_gather(planner, &planner->transfers, true);
+        rest = near_transfers(planner, &left);
+    }
+    plan_count(planner);
+    combining_add(planner, combining, &jobs);
+    int64_t cap = load_cap(planner->plan, all_sent(planner, &jobs, &rest));
+    routes_add(planner, &rest, cap, &routes, &jobs);
+    balance_jobs(planner, &jobs, cap, MANY_SWEEPS, planner->sent);
+    combining_send(planner, combining, &jobs);
+    routes_send(planner, &routes, &jobs);
+}
+
+/* The steps from here on depend on those so far, and their loads are balanced on their own. */
+static void next_stage(Planner *planner, const Transfers *transfers)
+{
+    planner->stage++;
+    planner->first = planner->plan->steps.count;
+    planner->transfers = *transfers;
+}
+
+static void route_in_one_tier(Planner *planner)
+{
+    Tasks tasks = reducing_tasks(planner);
+    add_copies(planner);
+    route(planner, &tasks, true);
+}
+
+/* Reductions inside hosts and then across them; values across hosts, and then inside them. */
+static void route_in_two_tiers(Planner *planner)
+{
+    Hosts *hosts = hosts_of(planner);
+    Tasks tasks = reducing_tasks(planner), local = {0}, crossing = {0}, none = {0};
+    Transfers handed = {0}, nothing = {0};
+    tier_reductions(hosts, &tasks, &local, &crossing, &handed);
+    route(planner, &local, false);
+    add_copies(planner);
+    Transfers whole = planner->transfers;
+    next_stage(planner, &nothing);
+    route(planner, &crossing, false);
+    Transfers sent = planner->transfers;
+    tier_transfers(hosts, &whole, &sent, &handed);
+    next_stage(planner, &sent);
+    route(planner, &none, true);
+    next_stage(planner, &handed);
+    route(planner, &none, true);
+}
+
+void plan_route(Planner *planner)
+{
+    planner->stage = planner->first = 0;
+    memset(&planner->transfers, 0, sizeof planner->transfers);
+    memset(&planner->outboxes, 0, sizeof planner->outboxes);
+    (planner->tiers ? route_in_two_tiers : route_in_one_tier)(planner);
+    plan_drop_empty(planner);
+    plan_fuse(planner);
+    planner->first = 0;
+    plan_count(planner);
+}

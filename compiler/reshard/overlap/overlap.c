@@ -1,0 +1,219 @@
+#include "reshard/overlap/overlap.h"
+
+#include <stdlib.h>
+#include <uthash.h>
+
+/* A holding that has a cell, in the list of the cell. */
+typedef struct Entry Entry;
+struct Entry {
+    int holding;
+    Entry *next;
+};
+
+/* ---- the grid ---- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The places of cuts along factor `f`, in order, each once. */
+static void collect_cuts(Arena *arena, Overlap *overlap, BoxList *const *boxes, int f)
+{
+    Array(int64_t) cuts = {0};
+    array_push(arena, &cuts, 0);
+    array_push(arena, &cuts, overlap->view.extent[f]);
+    for (int side = 0; side < 2; side++)
+        for (int p = 0; p < overlap->side[side].list.count; p++)
+            for (int b = 0; b < boxes[side][p].count; b++) {
+                Range range = boxes[side][p].ranges[b * overlap->view.rank + f];
+                if (range.lo)
+                    array_push(arena, &cuts, range.lo);
+                if (range.hi != overlap->view.extent[f])
+                    array_push(arena, &cuts, range.hi);
+            }
+    qsort(cuts.at, (size_t)cuts.count, sizeof *cuts.at, compare_numbers);
+    int kept = 0;
+    for (int i = 0; i < cuts.count; i++)
+        if (!i || cuts.at[i] != cuts.at[kept - 1])
+            cuts.at[kept++] = cuts.at[i];
+    overlap->cuts[f] = cuts.at;
+    overlap->cut_count[f] = kept;
+}
+
+static int cut_index(const Overlap *overlap, int f, int64_t place)
+{
+    int low = 0, high = overlap->cut_count[f] - 1;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (overlap->cuts[f][middle] < place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int cell_count(const Overlap *overlap)
+{
+    int64_t count = 1;
+    for (int f = 0; f < overlap->view.rank; f++) {
+        count *= overlap->cut_count[f] - 1;
+        if (count > 1 << 28)
+            BUG("a conversion has more than %d cells", 1 << 28);
+    }
+    return (int)count;
+}
+
+/* Enters a holding into the lists of all cells of one of its boxes. */
+static void enter_box(Arena *arena, const Overlap *overlap, const Range *box, int holding, Entry **lists)
+{
+    int begin[VIEW_MAX_RANK], width[VIEW_MAX_RANK];
+    int64_t total = 1;
+    for (int f = 0; f < overlap->view.rank; f++) {
+        begin[f] = cut_index(overlap, f, box[f].lo);
+        width[f] = cut_index(overlap, f, box[f].hi) - begin[f];
+        total *= width[f];
+    }
+    Entry *entries = arena_array(arena, Entry, total);
+    for (int64_t i = 0; i < total; i++) {
+        int64_t cell = 0, step = 1, rest = i;
+        for (int f = overlap->view.rank - 1; f >= 0; f--) {
+            cell += (begin[f] + rest % width[f]) * step;
+            rest /= width[f];
+            step *= overlap->cut_count[f] - 1;
+        }
+        entries[i] = (Entry){holding, lists[cell]};
+        lists[cell] = &entries[i];
+    }
+}
+
+/* By cell, the holdings of a side that have it, in order. */
+static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxList *boxes, int holdings, int count)
+{
+    Entry **lists = arena_array(arena, Entry *, count);
+    for (int h = holdings - 1; h >= 0; h--)
+        for (int b = boxes[h].count - 1; b >= 0; b--)
+            enter_box(arena, overlap, boxes[h].ranges + b * overlap->view.rank, h, lists);
+    return lists;
+}
+
+/* ---- bundles ---- */
+
+typedef struct BundleKey {
+    Array(int) cells;
+    int64_t volume;
+    int *key; // number of holdings of the first side, those holdings, the second side's
+    int size;
+    UT_hash_handle hh;
+} BundleKey;
+
+static int entry_key(Entry *const *from, Entry *const *to, int cell, int *key)
+{
+    int n = 1;
+    for (const Entry *e = from[cell]; e; e = e->next)
+        key[n++] = e->holding;
+    key[0] = n - 1;
+    for (const Entry *e = to[cell]; e; e = e->next)
+        key[n++] = e->holding;
+    return n;
+}
+
+int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t *extents)
+{
+    int64_t volume = 1;
+    for (int f = overlap->view.rank - 1; f >= 0; f--) {
+        int intervals = overlap->cut_count[f] - 1;
+        const int64_t *cut = &overlap->cuts[f][cell % intervals];
+        corner[f] = cut[0];
+        extents[f] = cut[1] - cut[0];
+        volume *= extents[f];
+        cell /= intervals;
+    }
+    return volume;
+}
+
+static BundleKey *find_bundle(Arena *arena, BundleKey **table, const int *key, int size)
+{
+    BundleKey *found;
+    HASH_FIND(hh, *table, key, sizeof(int) * (size_t)size, found);
+    if (!found) {
+        found = arena_new(arena, BundleKey);
+        found->key = arena_copy(arena, key, sizeof(int) * (size_t)size);
+        found->size = size;
+        HASH_ADD_KEYPTR(hh, *table, found->key, sizeof(int) * (size_t)size, found);
+    }
+    return found;
+}
+
+static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Entry *const *to, int count)
+{
+    int *key = arena_array(arena, int, 1 + overlap->side[0].list.count + overlap->side[1].list.count);
+    BundleKey *table = NULL;
+    int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
+    for (int cell = 0; cell < count; cell++) {
+        BundleKey *found = find_bundle(arena, &table, key, entry_key(from, to, cell, key));
+        array_push(arena, &found->cells, cell);
+        found->volume += overlap_cell(overlap, cell, corner, extents);
+    }
+    Bundle *bundles = arena_array(arena, Bundle, HASH_COUNT(table));
+    for (BundleKey *at = table; at; at = at->hh.next) {
+        int first = at->key[0];
+        bundles[overlap->bundle_count++] = (Bundle){.cell_count = at->cells.count,
+                                                  .cells = at->cells.at,
+                                                  .volume = at->volume,
+                                                  .holder_count = {first, at->size - 1 - first},
+                                                  .holders = {at->key + 1, at->key + 1 + first}};
+    }
+    overlap->bundles = bundles;
+    HASH_CLEAR(hh, table);
+}
+
+const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const Layout *to)
+{
+    Overlap *overlap = arena_new(arena, Overlap);
+    const Layout *layouts[] = {from, to};
+    shape.extent = arena_copy(arena, shape.extent, sizeof *shape.extent * (size_t)shape.rank);
+    overlap->view = view_common(shape, from, to);
+    BoxList *boxes[2];
+    int boxed = 0;
+    for (int side = 0; side < 2; side++) {
+        overlap->side[side] = holdings_of(arena, layouts[side], shape);
+        boxes[side] = arena_array(arena, BoxList, overlap->side[side].list.count);
+        for (int h = 0; h < overlap->side[side].list.count; h++) {
+            boxes[side][h] = view_boxes(arena, &overlap->view, &overlap->side[side].list.at[h]);
+            boxed += boxes[side][h].count;
+        }
+    }
+    if (!boxed)
+        return overlap;
+    for (int f = 0; f < overlap->view.rank; f++)
+        collect_cuts(arena, overlap, boxes, f);
+    int count = cell_count(overlap);
+    Entry **lists[2];
+    for (int side = 0; side < 2; side++)
+        lists[side] = enter_holdings(arena, overlap, boxes[side], overlap->side[side].list.count, count);
+    make_bundles(arena, overlap, lists[0], lists[1], count);
+    return overlap;
+}
+
+/* ---- what a bundle's devices do with it ---- */
+
+bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device)
+{
+    int from = holdings_find(&overlap->side[SIDE_FROM], device), to = holdings_find(&overlap->side[SIDE_TO], device);
+    if (from < 0 || to < 0)
+        return false;
+    const Holding *before = &overlap->side[SIDE_FROM].list.at[from], *after = &overlap->side[SIDE_TO].list.at[to];
+    bool held = false;
+    for (int h = 0; h < bundle->holder_count[SIDE_FROM] && !held; h++)
+        held = bundle->holders[SIDE_FROM][h] == from;
+    held = held && before->region->volume == after->region->volume;
+    for (int c = 0; c < bundle->cell_count && held; c++) {
+        int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
+        overlap_cell(overlap, bundle->cells[c], corner, extents);
+        held = view_same_storage(&overlap->view, before, after, corner, extents);
+    }
+    return held;
+}

@@ -1,0 +1,260 @@
+/* From bundles to tasks: which contributions make which value, for whom. */
+#include "reshard/tiers/tiers.h"
+
+/* The contributions of one replica to a bundle, with their holders. */
+typedef struct Replica {
+    int name;
+    Array(int) partial; // names of contributions
+    Array(Devices) holders;
+} Replica;
+
+typedef Array(Replica) Replicas;
+
+static void add_holders(Arena *arena, Devices *devices, const Holding *holding)
+{
+    for (int i = 0; i < holding->devices.count; i++)
+        array_push(arena, devices, holding->devices.at[i]);
+}
+
+static Replica *find_replica(Arena *arena, Replicas *replicas, int name)
+{
+    for (int i = 0; i < replicas->count; i++)
+        if (replicas->at[i].name == name)
+            return &replicas->at[i];
+    array_push(arena, replicas, (Replica){.name = name});
+    return &replicas->at[replicas->count - 1];
+}
+
+static Devices *find_contribution(Arena *arena, Replica *replica, int name)
+{
+    for (int i = 0; i < replica->partial.count; i++)
+        if (replica->partial.at[i] == name)
+            return &replica->holders.at[i];
+    array_push(arena, &replica->partial, name);
+    array_push(arena, &replica->holders, (Devices){0});
+    return &replica->holders.at[replica->holders.count - 1];
+}
+
+/* Who holds a bundle on one side, by replica and contribution. */
+static Replicas replicas_of(Planner *planner, const Overlap *overlap, const Bundle *bundle, Side side)
+{
+    Replicas replicas = {0};
+    for (int h = 0; h < bundle->holder_count[side]; h++) {
+        const Holding *holding = &overlap->side[side].list.at[bundle->holders[side][h]];
+        Replica *replica = find_replica(planner->arena, &replicas, holding->replica);
+        add_holders(planner->arena, find_contribution(planner->arena, replica, holding->partial), holding);
+    }
+    return replicas;
+}
+
+/* Replicas with a single contribution hold the value itself; all of them become one. The result has no contribution where there is none. */
+static Replica merge_whole(Arena *arena, const Replicas *replicas)
+{
+    Replica whole = {0};
+    for (int r = 0; r < replicas->count; r++) {
+        const Replica *replica = &replicas->at[r];
+        if (replica->partial.count != 1)
+            continue;
+        Devices *holders = find_contribution(arena, &whole, 0);
+        for (int i = 0; i < replica->holders.at[0].count; i++)
+            array_push(arena, holders, replica->holders.at[0].at[i]);
+    }
+    return whole;
+}
+
+int devices_find(const Devices *devices, int device)
+{
+    for (int i = 0; i < devices->count; i++)
+        if (devices->at[i] == device)
+            return i;
+    return -1;
+}
+
+static int count_common(const Devices *a, const Devices *b)
+{
+    int count = 0;
+    for (int i = 0; i < a->count; i++)
+        count += devices_find(b, a->at[i]) >= 0;
+    return count;
+}
+
+/* What the devices of `targets` must receive, in elements of the bundle, to get the reduction of the replica's contributions. */
+static int reduction_cost(const Replica *replica, const Devices *targets)
+{
+    bool held = false;
+    for (int p = 0; p < replica->holders.count && !held; p++)
+        held = count_common(&replica->holders.at[p], targets) > 0;
+    return replica->partial.count + targets->count - 1 - held;
+}
+
+/* The fewest elements that must be received to get the reduction of a replica. */
+static int least_cost(const Replicas *replicas, const Devices *targets)
+{
+    int least = INT32_MAX;
+    for (int r = 0; r < replicas->count; r++) {
+        int cost = reduction_cost(&replicas->at[r], targets);
+        least = cost < least ? cost : least;
+    }
+    return least;
+}
+
+static Task *add_task(Planner *planner, int bucket, int bundle, Devices targets)
+{
+    const Bucket *owner = &planner->plan->buckets.at[bucket];
+    Task task = {.bucket = bucket, .bundle = bundle, .targets = targets};
+    task.volume = owner->overlap->bundles[bundle].volume * owner->tensor_count;
+    array_push(planner->arena, &planner->plan->tasks, task);
+    return &planner->plan->tasks.at[planner->plan->tasks.count - 1];
+}
+
+static void set_sources(Task *task, const Replica *replica)
+{
+    task->source_count = replica->holders.count;
+    task->sources = replica->holders.at;
+}
+
+/* The contribution of the target that takes a contribution of the source: the one whose devices miss it least. */
+static int receiving_contribution(const Devices *holders, const Replica *target)
+{
+    int best = 0, least = INT32_MAX;
+    for (int q = 0; q < target->holders.count; q++) {
+        int missing = target->holders.at[q].count - count_common(&target->holders.at[q], holders);
+        if (missing < least) {
+            least = missing;
+            best = q;
+        }
+    }
+    return best;
+}
+
+/* Each contribution of the source goes into one of the target's; contributions that get none are the identity. */
+static void add_partial_tasks(Planner *planner, int bucket, int bundle, const Replica *source, const Replica *target)
+{
+    int first = planner->plan->tasks.count;
+    for (int q = 0; q < target->holders.count; q++)
+        add_task(planner, bucket, bundle, target->holders.at[q])->sources = arena_array(planner->arena, Devices, source->holders.count);
+    for (int p = 0; p < source->holders.count; p++) {
+        Task *task = &planner->plan->tasks.at[first + receiving_contribution(&source->holders.at[p], target)];
+        task->sources[task->source_count++] = source->holders.at[p];
+    }
+}
+
+/* What devices must receive, in elements of the bundle, when the source's contributions go into those of the target. */
+static int partial_cost(Arena *arena, const Replica *source, const Replica *target)
+{
+    int cost = 0, *count = arena_array(arena, int, target->holders.count), *common = arena_array(arena, int, target->holders.count);
+    for (int p = 0; p < source->holders.count; p++) {
+        int q = receiving_contribution(&source->holders.at[p], target);
+        common[q] += count_common(&source->holders.at[p], &target->holders.at[q]);
+        count[q]++;
+    }
+    for (int q = 0; q < target->holders.count; q++) {
+        int targets = target->holders.at[q].count;
+        cost += count[q] < 2 ? count[q] * (targets - common[q]) : count[q] + targets - 1 - (common[q] > 0);
+    }
+    return cost;
+}
+
+/* Of the source's replicas, and the holders of the whole value, which replace those of which they were made: whose contributions go into
+ * those of the target with the fewest bytes. */
+static const Replica *cheapest_source(Arena *arena, const Replicas *replicas, const Replica *whole, const Replica *target)
+{
+    const Replica *best = whole->holders.count ? whole : NULL;
+    int least = best ? partial_cost(arena, best, target) : INT32_MAX;
+    for (int r = 0; r < replicas->count && least; r++) {
+        const Replica *replica = &replicas->at[r];
+        if (replica->holders.count == 1 || (replicas->count == 1 && !best))
+            continue;
+        int cost = partial_cost(arena, replica, target);
+        if (cost < least) {
+            least = cost;
+            best = replica;
+        }
+    }
+    return best ? best : &replicas->at[0];
+}
+
+static Devices all_holders(Arena *arena, const Replicas *replicas)
+{
+    Devices all = {0};
+    for (int r = 0; r < replicas->count; r++)
+        for (int p = 0; p < replicas->at[r].holders.count; p++)
+            for (int i = 0; i < replicas->at[r].holders.at[p].count; i++)
+                array_push(arena, &all, replicas->at[r].holders.at[p].at[i]);
+    return all;
+}
+
+/* The fewest devices that hold one of a replica's contributions: so many share the job of sending it. */
+static int fewest_holders(const Replica *replica)
+{
+    int fewest = INT32_MAX;
+    for (int p = 0; p < replica->holders.count; p++)
+        fewest = replica->holders.at[p].count < fewest ? replica->holders.at[p].count : fewest;
+    return fewest;
+}
+
+/* Replicas that are reduced with the fewest bytes reduce parts of the bundle, larger ones where more devices share the job. */
+static void add_reductions(Planner *planner, int bucket, int bundle, const Replicas *replicas, Devices targets)
+{
+    int least = least_cost(replicas, &targets), all = 0, before = 0;
+    for (int r = 0; r < replicas->count; r++)
+        all += reduction_cost(&replicas->at[r], &targets) == least ? fewest_holders(&replicas->at[r]) : 0;
+    for (int r = 0; r < replicas->count; r++) {
+        if (reduction_cost(&replicas->at[r], &targets) > least)
+            continue;
+        Task *task = add_task(planner, bucket, bundle, targets);
+        int64_t volume = task->volume, weight = fewest_holders(&replicas->at[r]);
+        task->lo = volume * before / all;
+        task->volume = volume * (before + weight) / all - task->lo;
+        before += (int)weight;
+        set_sources(task, &replicas->at[r]);
+        planner->plan->tasks.count -= !task->volume;
+    }
+}
+
+static void add_bundle_tasks(Planner *planner, int bucket, int b)
+{
+    const Overlap *overlap = planner->plan->buckets.at[bucket].overlap;
+    const Bundle *bundle = &overlap->bundles[b];
+    Replicas from = replicas_of(planner, overlap, bundle, SIDE_FROM), to = replicas_of(planner, overlap, bundle, SIDE_TO);
+    Replica whole = merge_whole(planner->arena, &from);
+    if (overlap->side[SIDE_TO].partial == STATE_DUP) {
+        Devices targets = all_holders(planner->arena, &to);
+        if (targets.count && whole.holders.count)
+            set_sources(add_task(planner, bucket, b, targets), &whole);
+        else if (targets.count)
+            add_reductions(planner, bucket, b, &from, targets);
+        return;
+    }
+    for (int r = 0; r < to.count; r++)
+        add_partial_tasks(planner, bucket, b, cheapest_source(planner->arena, &from, &whole, &to.at[r]), &to.at[r]);
+}
+
+/* Contributions come from the hosts of those that want the value, where these have them. `near` is by host: the last task that wants
+ * something there, from 1. */
+static void keep_near(Hosts *hosts, int t, int *near)
+{
+    Task *task = &hosts->planner->plan->tasks.at[t];
+    for (int w = 0; w < task->targets.count; w++)
+        near[host_of(hosts, task->targets.at[w])] = t + 1;
+    for (int p = 0; p < task->source_count; p++) {
+        Devices kept = {0};
+        for (int h = 0; h < task->sources[p].count; h++)
+            if (near[host_of(hosts, task->sources[p].at[h])] == t + 1)
+                array_push(hosts->planner->arena, &kept, task->sources[p].at[h]);
+        if (kept.count)
+            task->sources[p] = kept;
+    }
+}
+
+void plan_tasks(Planner *planner)
+{
+    for (int s = 0; s < planner->plan->buckets.count; s++)
+        for (int b = 0; b < planner->plan->buckets.at[s].overlap->bundle_count; b++)
+            add_bundle_tasks(planner, s, b);
+    Hosts *hosts = hosts_of(planner);
+    int *near = arena_array(planner->arena, int, hosts->count);
+    for (int t = 0; t < planner->plan->tasks.count && hosts->count > 1; t++)
+        if (planner->plan->tasks.at[t].source_count > 1)
+            keep_near(hosts, t, near);
+}
