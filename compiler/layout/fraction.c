@@ -46,7 +46,4 @@ int fraction_compare(Fraction a, Fraction b)
     return (left > right) - (left < right);
 }
 
-int64_t fraction_floor(Fraction a, int64_t n)
-{
-    return (int64_t)((__int128)n * a.num / a.den);
-}
+int64_t fraction_floor(Fraction a, int64_t n) { return (int64_t)((__int128)n * a.num / a.den); }

@@ -1,7 +1,7 @@
 /* Layouts: which elements of a tensor every device holds.
  *
- * A layout is a union of subgroups of devices. Inside a subgroup (the bottom tier) an ordered list of states cuts, duplicates or leaves partial;
- * across subgroups (the top tier) one state does. The notation is one everywhere, in pragmas, dumps, messages and tests:
+ * A layout is a union of subgroups of devices. Inside a subgroup (the bottom tier) an ordered list of states cuts, duplicates or leaves
+ * partial; across subgroups (the top tier) one state does. The notation is one everywhere, in pragmas, dumps, messages and tests:
  *
  *     [0-7]{0:2,dup:2,1:2}                      one subgroup of 8 devices; the last state is the fastest
  *     [0-3]{0:4 by 1:1:1:2}                     a weighted cut
@@ -56,9 +56,9 @@ typedef struct Layout {
     const int64_t *top_weights; // group_count of them; NULL when equal
     int group_count;
     const Group *groups;
-    int view_rank;              // 0: the states number the shape's own dimensions
-    const int64_t *view;        // extents of the view's factors
-    const int *view_dim;        // the dimension of the shape that each factor belongs to
+    int view_rank;               // 0: the states number the shape's own dimensions
+    const int64_t *view;         // extents of the view's factors
+    const int *view_dim;         // the dimension of the shape that each factor belongs to
     int top_column, view_column; // where they stand in the layout's text, from 0; for carets
 } Layout;
 
@@ -72,16 +72,17 @@ typedef struct Box {
 
 /* What a device holds: boxes in row-major order, empty ones left out. */
 typedef struct Region {
-    bool member;      // the device stands in the layout at all
-    int replica;      // the subgroup under a `dup` top, else 0
-    int partial;      // which contribution: 0 .. contributions of the replica - 1
-    int rank;         // of the view
+    bool member; // the device stands in the layout at all
+    int replica; // the subgroup under a `dup` top, else 0
+    int partial; // which contribution: 0 .. contributions of the replica - 1
+    int rank;    // of the view
     int box_count;
     const Box *boxes;
-    int64_t volume;   // elements in all boxes
+    int64_t volume; // elements in all boxes
 } Region;
 
-/* The denominator of the places where weights cut; NULL: `count` equal ones. Cuts of cuts multiply theirs, up to the most that fractions hold. */
+/* The denominator of the places where weights cut; NULL: `count` equal ones. Cuts of cuts multiply theirs, up to the most that fractions
+ * hold. */
 #define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
 int64_t layout_denominator(const int64_t *weights, int count);
 
@@ -107,8 +108,8 @@ Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device
 /* The regions of all devices, in the order of layout_devices. */
 const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, int *count);
 
-/* Whether both layouts give every device the same elements in the same order of storage, and the same contributions, of a tensor of `shape`.
- * How replicas and contributions are numbered does not matter. */
+/* Whether both layouts give every device the same elements in the same order of storage, and the same contributions, of a tensor of
+ * `shape`. How replicas and contributions are numbered does not matter. */
 bool layout_equal(const Layout *a, const Layout *b, Shape shape);
 
 /* STATE_SUM or STATE_MAX where contributions are pending, else STATE_DUP. */

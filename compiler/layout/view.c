@@ -158,8 +158,8 @@ static Ranges nested_ranges(Arena *arena, const CommonView *view, Shape own, con
             continue;
         Ranges grown = {0};
         for (int i = 0; i < lists; i++)
-            split_range(arena, &grown, list.count ? list.at + i * (begin - first) : NULL, begin - first, view->extent + begin,
-                        at - begin, range[f].lo, range[f].hi);
+            split_range(arena, &grown, list.count ? list.at + i * (begin - first) : NULL, begin - first, view->extent + begin, at - begin,
+                        range[f].lo, range[f].hi);
         list = grown;
         lists = list.count / (at - first);
     }

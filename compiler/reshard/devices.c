@@ -1,7 +1,30 @@
-/* Sets of devices: places in lists, and sets that belong together. */
-#include "reshard/loads.h"
+#include "reshard/devices.h"
 
-/* ---- positions ---- */
+#include <stdlib.h>
+#include <string.h>
+
+Devices devices_joined(Arena *arena, const Devices *a, const Devices *b)
+{
+    int count = a->count + b->count;
+    Devices joined = {arena_array(arena, int, count), count, count};
+    memcpy(joined.at, a->at, sizeof *a->at * (size_t)a->count);
+    if (b->count)
+        memcpy(joined.at + a->count, b->at, sizeof *b->at * (size_t)b->count);
+    return joined;
+}
+
+Devices devices_without(Arena *arena, const Devices *devices, int device)
+{
+    Devices others = {0};
+    for (int i = 0; i < devices->count; i++)
+        if (devices->at[i] != device)
+            array_push(arena, &others, devices->at[i]);
+    return others;
+}
+
+int compare_devices(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
+
+/* ---- places ---- */
 
 Index *index_create(Planner *planner)
 {
@@ -33,63 +56,116 @@ int index_find(const Index *index, int device)
     return slot >= 0 && index->stamp[slot] == index->list ? index->place[slot] : -1;
 }
 
-/* ---- components ---- */
+/* ---- groups ---- */
 
-static int find_root(int *parent, int i)
+int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin)
 {
-    while (parent[i] != i)
-        i = parent[i] = parent[parent[i]];
+    int *order = arena_array(arena, int, count), *next = arena_array(arena, int, keys + 1);
+    for (int i = 0; i < count; i++)
+        begin[key[i] + 1]++;
+    for (int k = 0; k < keys; k++)
+        next[k + 1] = begin[k + 1] += begin[k];
+    for (int i = 0; i < count; i++)
+        order[next[key[i]]++] = i;
+    return order;
+}
+
+/* The device that stands for all that are joined with one; by slot. */
+static int representative(int *joined, int i)
+{
+    while (joined[i] != i)
+        i = joined[i] = joined[joined[i]];
     return i;
 }
 
-/* Joins the devices of each set; `parent` is by slot. */
-static void join_sets(const Plan *plan, const Devices *sets, int count, int *parent)
+/* Joins the devices of each set. */
+static void join_sets(const Plan *plan, const Devices *sets, int count, int *joined)
 {
     for (int s = 0; s < count; s++)
         for (int k = 1; k < sets[s].count; k++) {
-            int a = find_root(parent, plan_slot(plan, sets[s].at[0])), b = find_root(parent, plan_slot(plan, sets[s].at[k]));
-            parent[a > b ? a : b] = a > b ? b : a;
+            int a = representative(joined, plan_slot(plan, sets[s].at[0])), b = representative(joined, plan_slot(plan, sets[s].at[k]));
+            joined[a > b ? a : b] = a > b ? b : a;
         }
 }
 
 /* Numbers the components of sets of one kind, from *count on. */
-static void number_sets(const Plan *plan, const Devices *sets, int set_count, int *parent, int *number, int *component, int *count)
+static void number_sets(const Plan *plan, const Devices *sets, int set_count, int *joined, int *number, int *component, int *count)
 {
     for (int i = 0; i < plan->device_count; i++) {
-        parent[i] = i;
+        joined[i] = i;
         number[i] = 0;
     }
-    join_sets(plan, sets, set_count, parent);
+    join_sets(plan, sets, set_count, joined);
     for (int s = 0; s < set_count; s++) {
-        int root = find_root(parent, plan_slot(plan, sets[s].at[0]));
-        if (!number[root])
-            number[root] = ++*count;
-        component[s] = number[root] - 1;
+        int first = representative(joined, plan_slot(plan, sets[s].at[0]));
+        if (!number[first])
+            number[first] = ++*count;
+        component[s] = number[first] - 1;
     }
 }
 
-int *connect_sets(Planner *planner, const Devices *sets, const int *kinds, int count, int *component_count)
+Components connect_sets(Planner *planner, const Devices *sets, const int *kinds, int count)
 {
-    int devices = planner->plan->device_count, *parent = arena_array(planner->arena, int, devices),
-        *number = arena_array(planner->arena, int, devices), *component = arena_array(planner->arena, int, count);
-    *component_count = 0;
+    Arena *arena = planner->arena;
+    int devices = planner->plan->device_count, *joined = arena_array(arena, int, devices), *number = arena_array(arena, int, devices),
+        *component = arena_array(arena, int, count);
+    Components components = {.of = component};
     for (int s = 0, end; s < count; s = end) {
         for (end = s + 1; end < count && (!kinds || kinds[end] == kinds[s]);)
             end++;
-        number_sets(planner->plan, sets + s, end - s, parent, number, component + s, component_count);
+        number_sets(planner->plan, sets + s, end - s, joined, number, component + s, &components.count);
     }
-    return component;
+    int *begin = arena_array(arena, int, components.count + 1);
+    components.sets = sort_by_key(arena, component, count, components.count, begin);
+    components.begin = begin;
+    return components;
 }
 
-int *sort_by_component(Planner *planner, const int *component, int count, int components, int *begin)
+bool may_collect(const Planner *planner, const Devices *devices)
 {
-    int *order = arena_array(planner->arena, int, count), *next = arena_array(planner->arena, int, components + 1);
+    for (int i = 0; i < devices->count; i++)
+        if (planner->avoid[plan_slot(planner->plan, devices->at[i])])
+            return false;
+    return true;
+}
+
+/* Whether all devices of a set are in the index. */
+static bool all_indexed(const Index *places, const Devices *set)
+{
+    for (int k = 0; k < set->count; k++)
+        if (index_find(places, set->at[k]) < 0)
+            return false;
+    return true;
+}
+
+static void add_member(const Planner *planner, Index *places, Devices *members, int device)
+{
+    if (index_find(places, device) >= 0)
+        return;
+    index_set(places, device, members->count);
+    array_push(planner->arena, members, device);
+}
+
+Devices closed_group(const Planner *planner, const Components *components, int component, const Devices *sets, const int *leaders,
+                     Index *places, int *leading)
+{
+    const int *order = components->sets + components->begin[component];
+    int count = components->begin[component + 1] - components->begin[component];
+    const Devices *first = &sets[order[0]];
+    Devices members = {0};
+    index_clear(places);
     for (int i = 0; i < count; i++)
-        begin[component[i] + 1]++;
-    for (int c = 0; c < components; c++)
-        next[c + 1] = begin[c + 1] += begin[c];
-    next[0] = 0;
-    for (int i = 0; i < count; i++)
-        order[next[component[i]]++] = i;
-    return order;
+        add_member(planner, places, &members, leaders[order[i]]);
+    *leading = members.count;
+    for (int k = 0; k < first->count; k++)
+        add_member(planner, places, &members, first->at[k]);
+    bool same = members.count == first->count;
+    for (int i = 1; i < count && same; i++) {
+        const Devices *set = &sets[order[i]];
+        same = set->at == first->at || (set->count == first->count && all_indexed(places, set));
+    }
+    if (!same || !may_collect(planner, &members))
+        return (Devices){0};
+    qsort(members.at + *leading, (size_t)(members.count - *leading), sizeof *members.at, compare_devices);
+    return members;
 }

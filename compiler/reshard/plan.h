@@ -1,12 +1,12 @@
 /* Plans: what the planner makes of a conversion.
  *
- * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles (reshard/overlap/overlap.h), by one collective in a
- * group or by a batch of messages. It names devices and segments only; plan_device lowers it, for one device, to the tables of
+ * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles (overlap/overlap.h), by one collective in
+ * a group or by a batch of messages. It names devices and segments only; plan_device lowers it, for one device, to the tables of
  * <hetu/reshard.h>.
  *
  * Tensors of one shape and type that go between the same layouts form a bucket: they are planned as one tensor with another dimension in
- * front, which no layout cuts. So the job of planning grows with the number of different conversions. A bundle of a bucket has the elements
- * of its first tensor, then those of the second, and so on.
+ * front, which no layout cuts. So the work of planning grows with the number of different conversions. A bundle of a bucket has the
+ * elements of its first tensor, then those of the second, and so on.
  */
 #ifndef RESHARD_PLAN_H
 #define RESHARD_PLAN_H
@@ -27,8 +27,8 @@ typedef struct Bucket {
     bool nothing;       // every device already holds what it shall hold, as it shall
 } Bucket;
 
-/* What is sent: the sender's own piece; the reduction of all contributions on its host, or another one that is not complete, which lie in
- * scratch; or the value as the target stores it. */
+/* What is sent: what the sender holds of the source; the reduction of all contributions on its host, or another one that is not complete,
+ * which lie in scratch; or the value as the target stores it. */
 typedef enum Origin { ORIGIN_FROM, ORIGIN_LOCAL, ORIGIN_PARTIAL, ORIGIN_TO } Origin;
 
 /* The part [lo, hi) of a task's bundle. */
@@ -42,13 +42,14 @@ typedef struct Segment {
 typedef Array(Segment) Segments;
 typedef Array(int) Devices;
 
-/* One reduction or copy: the contributions to a bundle that make one value, and the devices that want it. */
+/* One reduction or copy: the contributions to a bundle that make one value, and the devices that want it, whether they
+ * hold it already or receive it. */
 typedef struct Task {
     int bucket, bundle;
     int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the bucket
     int source_count;   // contributions: 0 for the identity, 1 for a copy
     Devices *sources;   // by contribution, its holders in the layout's order
-    Devices targets;     // in the layout's order
+    Devices targets;    // in the layout's order
     Origin origin;      // of the contributions: ORIGIN_FROM or ORIGIN_LOCAL
     bool local;         // makes a contribution to another task, which has the origin ORIGIN_LOCAL
     int whole;          // local: that task
@@ -90,29 +91,38 @@ struct Plan {
     Arena *arena;
     const Cluster *cluster;
     int tensor_count, device_count;
-    const int *devices; // of all layouts, ascending
+    const int *devices; // of all layouts, ascending; a device's index is its slot
     bool nothing;       // every device already holds what it shall hold, as it shall
     bool in_place;
     Array(Bucket) buckets;
     TaskList tasks; // bucket by bucket
     Steps steps;
-    int64_t *received; // bytes, by index in devices
-    int64_t *sent;
-    const ht_reshard_device **lowered; // by index in devices, made on demand
+    int64_t *received, *sent;          // bytes, by slot
+    const ht_reshard_device **lowered; // by slot, made on demand
     Array(ht_group) groups;
     const char *name;
     double seconds;
 };
 
+/* A device's slot, and its position in a list; -1 when it is not there. */
+int plan_slot(const Plan *plan, int device);
+int devices_find(const Devices *devices, int device);
+
 /* How many lists of parts a step has. */
 int step_part_count(const Step *step);
 
-/* The bucket that a task belongs to. */
+/* The bucket that a task belongs to, the bytes of one of its elements, and all that it makes: as a segment of what the target stores, or of
+ * its first contribution. */
 const Bucket *task_bucket(const Plan *plan, int task);
+int task_element(const Plan *plan, int task);
+Segment task_segment(const Plan *plan, int task);
 
 /* The bytes of a segment, and of all segments of a list. */
 int64_t segment_bytes(const Plan *plan, const Segment *segment);
 int64_t segments_bytes(const Plan *plan, const Segments *segments);
+
+/* The bytes of the smallest elements among `count` lists of segments; 8 where all are empty. */
+int segments_element(const Plan *plan, const Segments *lists, int count);
 
 /* What `device` does; a device outside of the plan has no steps. Groups are numbered as plan_groups lists them. */
 const ht_reshard_device *plan_device(const Plan *plan, int device);

@@ -8,6 +8,25 @@
  * run-time library executes it (include/hetu/reshard.h has the form in which emitted programs carry it). Tensors that are planned together
  * share the steps: what each device sends and receives is balanced over all of them, and of one sender and receiver there is one message a
  * step.
+ *
+ * The way of a conversion, as reshard.c calls it; each step is a folder, whose header says more:
+ *
+ *     overlap/   buckets.c         tensors that are converted alike are planned as one
+ *                overlap.c         what both layouts have in common: bundles of cells, each with its holders on either side
+ *                tasks.c           which contributions make which value, and for whom
+ *     order/     attempts.c        the steps are made several times, and the cheapest are taken
+ *                stages.c          in which order: all at once, or inside hosts and across them in turn
+ *       tiers/   hosts.c reduce.c transfer.c    what each stage of the latter has to do
+ *       reduce/  all_reduce.c      tasks that are all-reduces are recognised
+ *                reduce_scatter.c  groups that reduce together: reduce-scatters and reduces
+ *                messages.c        all other reductions: who combines what, in how many rounds
+ *       copy/    all_gather.c      values that all-gathers and broadcasts hand out
+ *                senders.c         all other transfers: which holders send, and who passes on what it receives
+ *                all_to_all.c      exchanges that are all-to-alls are recognised
+ *       balance/ balance.c         divides what leaves a choice, so that no device does much more than its share
+ *                fuse.c (order/)   collectives of several small tensors become one
+ *     finish/    finish.c name.c price.c copy.c    groups and types, the plan's name, its seconds, a copy without scraps
+ *     lower/     lower.c ...       when it is asked for: one device's part, as the tables of <hetu/reshard.h>
  */
 #ifndef RESHARD_RESHARD_H
 #define RESHARD_RESHARD_H
@@ -16,7 +35,7 @@
 #include "cluster/cluster.h"
 #include "layout/layout.h"
 
-typedef struct Plan Plan;       // reshard/plan.h
+typedef struct Plan Plan; // reshard/plan.h
 
 /* A tensor to convert. The layouts were checked against the shape and have the same kind of reduction, where both have one. */
 typedef struct Conversion {

@@ -1,17 +1,71 @@
-/* Steps of a plan, and what all that make them have in common. */
-#include "reshard/loads.h"
+#include "reshard/steps.h"
 
 #include <string.h>
 
-/* ---- steps ---- */
-
-Step *plan_step(Planner *planner, ht_verb verb)
+Step *add_step(Planner *planner, ht_verb verb)
 {
     array_push(planner->arena, &planner->plan->steps, (Step){.verb = verb, .stage = planner->stage});
     return &planner->plan->steps.at[planner->plan->steps.count - 1];
 }
 
-void step_send(Planner *planner, int step, int sender, int receiver, Segment segment)
+/* ---- collectives ---- */
+
+/* The group with its device at `root` in front, and that device's part. */
+static void add_rooted(Planner *planner, const Devices *group, const Segments *parts, int root, ht_verb verb)
+{
+    Step *step = add_step(planner, verb);
+    step->parts = arena_array(planner->arena, Segments, group->count);
+    step->parts[0] = parts[root];
+    array_push(planner->arena, &step->group, group->at[root]);
+    for (int i = 0; i < group->count; i++)
+        if (i != root)
+            array_push(planner->arena, &step->group, group->at[i]);
+}
+
+/* Whether an int counts the elements of a collective in which these parts are moved. */
+static bool parts_countable(const Plan *plan, const Segments *parts, int count)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += segments_bytes(plan, &parts[i]);
+    return bytes / segments_element(plan, parts, count) <= INT32_MAX;
+}
+
+static bool is_divided(ht_verb verb) { return verb == HT_REDUCE_SCATTER || verb == HT_ALL_GATHER; }
+
+/* A reduce or a broadcast for each part. */
+static void add_each_rooted(Planner *planner, const Devices *group, const Segments *parts, ht_verb verb)
+{
+    for (int i = 0; i < group->count; i++)
+        if (parts[i].count)
+            add_rooted(planner, group, parts, i, verb == HT_ALL_GATHER ? HT_BROADCAST : HT_REDUCE);
+}
+
+void add_collective(Planner *planner, Devices group, Segments *parts, ht_verb verb)
+{
+    int holders = 0;
+    for (int i = 0; is_divided(verb) && i < group.count; i++)
+        holders += parts[i].count > 0;
+    if (holders == 1) {
+        add_each_rooted(planner, &group, parts, verb);
+        return;
+    }
+    Step *step = add_step(planner, verb);
+    step->group = group;
+    step->parts = parts;
+}
+
+void add_countable_collective(Planner *planner, const Devices *group, Segments *parts, ht_verb verb)
+{
+    if (is_divided(verb) && !parts_countable(planner->plan, parts, group->count))
+        add_each_rooted(planner, group, parts, verb);
+    else
+        add_collective(planner, *group, parts, verb);
+}
+
+/* ---- messages ---- */
+
+void send_segment(Planner *planner, int step, int sender, int receiver, Segment segment)
 {
     while (planner->outboxes.count <= step)
         array_push(planner->arena, &planner->outboxes, (Packets){0});
@@ -41,7 +95,7 @@ static void add_message(Planner *planner, Messages *messages, const Packet *pack
     array_push(planner->arena, messages, message);
 }
 
-void step_close(Planner *planner, int step)
+void close_messages(Planner *planner, int step)
 {
     if (step >= planner->outboxes.count || !planner->outboxes.at[step].count)
         return;
@@ -60,7 +114,7 @@ void step_close(Planner *planner, int step)
     planner->outboxes.at[step].count = 0;
 }
 
-void plan_drop_empty(Planner *planner)
+void drop_empty_steps(Planner *planner)
 {
     Plan *plan = planner->plan;
     int kept = 0;
@@ -68,37 +122,4 @@ void plan_drop_empty(Planner *planner)
         if (plan->steps.at[s].verb != HT_EXCHANGE || plan->steps.at[s].messages.count || plan->steps.at[s].reductions.count)
             plan->steps.at[kept++] = plan->steps.at[s];
     plan->steps.count = kept;
-}
-
-/* ---- what is common to all ---- */
-
-Segment task_segment(const Plan *plan, int task)
-{
-    const Task *all = &plan->tasks.at[task];
-    return (Segment){.task = task, .origin = all->origin, .lo = all->lo, .hi = all->lo + all->volume};
-}
-
-int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap)
-{
-    enum { PARTS = 4 }; // of the cap
-    int64_t fine = cap / task_element(plan, segment->task) / PARTS;
-    return fine > 1 ? fine : 1;
-}
-
-Devices join_devices(Planner *planner, const Devices *a, const Devices *b)
-{
-    int count = a->count + (b ? b->count : 0);
-    Devices joined = {.at = arena_array(planner->arena, int, count), .count = count, .capacity = count};
-    memcpy(joined.at, a->at, sizeof(int) * (size_t)a->count);
-    if (b && b->count)
-        memcpy(joined.at + a->count, b->at, sizeof(int) * (size_t)b->count);
-    return joined;
-}
-
-bool may_collect(const Planner *planner, const Devices *devices)
-{
-    for (int i = 0; i < devices->count; i++)
-        if (planner->avoid[plan_slot(planner->plan, devices->at[i])])
-            return false;
-    return true;
 }

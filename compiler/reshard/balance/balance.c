@@ -1,19 +1,38 @@
-/* The division of job: so that nobody has much more than an even share.
+/* The division of work: so that nobody has much more than an even share.
  *
  * The jobs are divided one after another, each as well as the loads at that moment allow; then those that devices above the cap take part
  * in are divided anew, until nothing changes. Each division minimises the sum of the squares of what lies above the cap, given the others;
  * that sum is convex, so that this comes to its minimum over all divisions: a device stays above the cap only when no sequence of exchanges
  * could relieve it.
  */
-#include "reshard/loads.h"
+#include "reshard/balance/balance.h"
+
+#include "reshard/devices.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+int add_job(Planner *planner, Jobs *jobs, Job job)
+{
+    if (!job.units)
+        job.units = arena_array(planner->arena, int64_t, job.devices.count);
+    array_push(planner->arena, jobs, job);
+    return jobs->count - 1;
+}
+
+int64_t job_load(const Job *job) { return (job->least + job->grains * job->grain) * job->unit; }
 
 int64_t load_cap(const Plan *plan, int64_t total)
 {
     int64_t even = total / plan->device_count + 1;
     return even + even / 4;
+}
+
+int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap)
+{
+    enum { PARTS = 4 }; // of the cap
+    int64_t fine = cap / task_element(plan, segment->task) / PARTS;
+    return fine > 1 ? fine : 1;
 }
 
 /* ---- one division ---- */
@@ -82,7 +101,7 @@ static int64_t find_level(const Job *job, const Worker *workers, int64_t cap)
 
 /* Divides `amount`, in steps of so many units, among the devices: the least loaded take all that brings them up to the level, or to the
  * lowest one above it that is enough. */
-static void spread(const Job *job, Worker *workers, int count, int64_t amount, int64_t step, int64_t level)
+static void share_out(const Job *job, Worker *workers, int count, int64_t amount, int64_t step, int64_t level)
 {
     Job part = {.devices.count = count, .unit = job->unit, .grains = amount, .grain = step};
     level = find_level(&part, workers, level);
@@ -105,37 +124,22 @@ static void divide(Planner *planner, Job *job, int64_t cap, int64_t *load, Worke
     }
     int64_t level = find_level(job, workers, cap), step = first_step(job), own = others ? first_grains(job, workers, level) : job->grains;
     if (job->first)
-        spread(job, workers, job->first, (job->least + own * job->grain) / step, step, level);
+        share_out(job, workers, job->first, (job->least + own * job->grain) / step, step, level);
     if (others)
-        spread(job, workers + job->first, others, job->grains - own, job->grain, level);
+        share_out(job, workers + job->first, others, job->grains - own, job->grain, level);
     for (int i = 0; i < count; i++)
         load[plan_slot(planner->plan, job->devices.at[i])] += job->units[i] * job->unit;
 }
 
 /* ---- all divisions ---- */
 
-int64_t job_load(const Job *job) { return (job->least + job->grains * job->grain) * job->unit; }
-
-/* A job and its place in the list. */
-typedef struct Ranked {
-    int choice, place;
-} Ranked;
-
-static int compare_ranked(const void *a, const void *b)
+/* The numbers of the jobs, those with the least choice in front. */
+static const int *rank_jobs(Planner *planner, const Jobs *jobs, int most)
 {
-    const Ranked *x = a, *y = b;
-    return x->choice != y->choice ? x->choice - y->choice : x->place - y->place;
-}
-
-/* The jobs, those with the least choice in front. */
-static const Ranked *rank_jobs(Planner *planner, const Jobs *jobs)
-{
-    Ranked *order = arena_array(planner->arena, Ranked, jobs->count);
+    int *choice = arena_array(planner->arena, int, jobs->count);
     for (int w = 0; w < jobs->count; w++)
-        order[w] = (Ranked){jobs->at[w].first, w};
-    if (jobs->count)
-        qsort(order, (size_t)jobs->count, sizeof *order, compare_ranked);
-    return order;
+        choice[w] = jobs->at[w].first;
+    return sort_by_key(planner->arena, choice, jobs->count, most + 1, arena_array(planner->arena, int, most + 2));
 }
 
 /* Whether somebody who does some of a job is above the cap. */
@@ -149,19 +153,19 @@ static bool is_overloaded(const Planner *planner, const Job *job, int64_t cap, c
 
 void balance_jobs(Planner *planner, Jobs *jobs, int64_t cap, int sweeps, int64_t *load)
 {
-    const Ranked *order = rank_jobs(planner, jobs);
     int most = 0;
     for (int w = 0; w < jobs->count; w++)
         most = jobs->at[w].devices.count > most ? jobs->at[w].devices.count : most;
+    const int *order = rank_jobs(planner, jobs, most);
     Worker *workers = arena_array(planner->arena, Worker, most);
     int64_t *before = arena_array(planner->arena, int64_t, most);
     for (int w = 0; w < jobs->count; w++)
-        divide(planner, &jobs->at[order[w].place], cap, load, workers);
+        divide(planner, &jobs->at[order[w]], cap, load, workers);
     bool changed = true;
     for (int sweep = 0; sweep < sweeps && changed; sweep++) {
         changed = false;
         for (int w = 0; w < jobs->count; w++) {
-            Job *job = &jobs->at[order[w].place];
+            Job *job = &jobs->at[order[w]];
             if (job->devices.count < 2 || !is_overloaded(planner, job, cap, load))
                 continue;
             size_t size = sizeof *before * (size_t)job->devices.count;

@@ -1,5 +1,4 @@
-/* Trees: the ways of values that are handed on, and of contributions that are combined, in several steps. */
-#include "reshard/loads.h"
+#include "reshard/balance/tree.h"
 
 #include <stdlib.h>
 
@@ -13,17 +12,17 @@ static int compare_nodes(const void *a, const void *b)
     return x->degree != y->degree ? y->degree - x->degree : x->node - y->node;
 }
 
-void tree_arrange(Planner *planner, int roots, int count, const int *degree, int *parent, int *depth)
+void tree_arrange(Planner *planner, int tops, int count, const int *degree, int *parent, int *depth)
 {
     Node *order = arena_array(planner->arena, Node, count);
     for (int i = 0; i < count; i++)
         order[i] = (Node){degree[i], i};
-    qsort(order + roots, (size_t)(count - roots), sizeof *order, compare_nodes);
-    for (int i = 0; i < roots; i++) {
+    qsort(order + tops, (size_t)(count - tops), sizeof *order, compare_nodes);
+    for (int i = 0; i < tops; i++) {
         parent[i] = -1;
         depth[i] = 0;
     }
-    for (int i = 0, next = roots; i < count; i++)
+    for (int i = 0, next = tops; i < count; i++)
         for (int k = 0; k < order[i].degree; k++, next++) {
             parent[order[next].node] = order[i].node;
             depth[order[next].node] = depth[order[i].node] + 1;

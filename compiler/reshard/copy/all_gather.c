@@ -1,7 +1,7 @@
-/* Values that are handed on by collectives: all-gathers and broadcasts, where those who give and those who take form closed groups. */
-#include "reshard/loads.h"
-
-#include <stdlib.h>
+/* All-gathers and broadcasts: transfers whose senders and receivers form closed groups. */
+#include "reshard/copy/copy.h"
+#include "reshard/devices.h"
+#include "reshard/steps.h"
 
 /* A holder of a transfer with the receivers that it serves. */
 typedef struct SenderGroup {
@@ -16,9 +16,9 @@ typedef Array(SenderGroup) SenderGroups;
 typedef struct Gathering {
     Planner *planner;
     const Transfers *transfers; // bucket by bucket
-    int *replicas;         // in the bucket at hand, by slot; -1: it holds nothing
-    Index *holders;     // of a transfer, by the slot that their replica counts
-    Index *members;     // of a component
+    int *replicas;              // in the bucket at hand, by slot; -1: it holds nothing
+    Index *holders;             // of a transfer, by the slot that their replica counts
+    Index *members;             // of a component
     SenderGroups groups;
 } Gathering;
 
@@ -30,14 +30,14 @@ static int transfer_bucket(const Plan *plan, const Transfer *transfer) { return 
 static Transfers sort_by_bucket(Planner *planner, const Transfers *transfers)
 {
     const Plan *plan = planner->plan;
-    int *next = arena_array(planner->arena, int, plan->buckets.count + 1);
-    Transfers sorted = {arena_array(planner->arena, Transfer, transfers->count), transfers->count, transfers->count};
-    for (int g = 0; g < transfers->count; g++)
-        next[transfer_bucket(plan, &transfers->at[g]) + 1]++;
-    for (int s = 0; s < plan->buckets.count; s++)
-        next[s + 1] += next[s];
-    for (int g = 0; g < transfers->count; g++)
-        sorted.at[next[transfer_bucket(plan, &transfers->at[g])]++] = transfers->at[g];
+    int count = transfers->count, *bucket = arena_array(planner->arena, int, count);
+    Transfers sorted = {arena_array(planner->arena, Transfer, count), count, count};
+    for (int g = 0; g < count; g++)
+        bucket[g] = transfer_bucket(plan, &transfers->at[g]);
+    const int *order =
+        sort_by_key(planner->arena, bucket, count, plan->buckets.count, arena_array(planner->arena, int, plan->buckets.count + 1));
+    for (int g = 0; g < count; g++)
+        sorted.at[g] = transfers->at[order[g]];
     return sorted;
 }
 
@@ -72,7 +72,8 @@ static int holder_of_replica(const Gathering *gathering, int device)
     return replica < 0 ? -1 : index_find(gathering->holders, plan->devices[replica]);
 }
 
-/* Divides the receivers into groups, each with the holder that serves it: the one in the receiver's own replica; receivers without one go round. */
+/* Divides the receivers into groups, each with the holder that serves it: the one in the receiver's own replica; receivers without one go
+ * round. */
 static void add_groups(Gathering *gathering, int g)
 {
     Arena *arena = gathering->planner->arena;
@@ -101,45 +102,9 @@ static void add_groups(Gathering *gathering, int g)
 
 /* ---- components ---- */
 
-static int compare_devices(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
-
-/* Adds a device to a component unless it is there. */
-static void add_member(Gathering *gathering, Devices *members, int device)
-{
-    if (index_find(gathering->members, device) >= 0)
-        return;
-    index_set(gathering->members, device, members->count);
-    array_push(gathering->planner->arena, members, device);
-}
-
-/* The devices of a component whose groups are all of the same devices: the holders in the order of their transfers, then the rest, ascending.
- * The index of members has their places. The result is empty when the groups differ. */
-static Devices closed_members(Gathering *gathering, const int *order, int count, int *holders)
-{
-    Devices members = {0};
-    index_clear(gathering->members);
-    for (int i = 0; i < count; i++)
-        add_member(gathering, &members, gathering->groups.at[order[i]].devices.at[0]);
-    *holders = members.count;
-    const Devices *first = &gathering->groups.at[order[0]].devices;
-    for (int k = 1; k < first->count; k++)
-        add_member(gathering, &members, first->at[k]);
-    if (members.count != first->count)
-        return (Devices){0};
-    for (int i = 1; i < count; i++) {
-        const Devices *group = &gathering->groups.at[order[i]].devices;
-        if (group->count != members.count)
-            return (Devices){0};
-        for (int k = 0; k < group->count; k++)
-            if (index_find(gathering->members, group->at[k]) < 0)
-                return (Devices){0};
-    }
-    qsort(members.at + *holders, (size_t)(members.count - *holders), sizeof *members.at, compare_devices);
-    return members;
-}
-
-/* Whether every holder wants what it gives itself, as an all-gather hands it out. */
-static bool holders_keep(const Gathering *gathering, const int *order, int count)
+/* Whether senders want what they send themselves, as an all-gather hands it out; and whether all holders of what they send serve somebody:
+ * where some would be idle, messages divide the work better. */
+static bool all_want(const Gathering *gathering, const int *order, int count)
 {
     for (int i = 0; i < count; i++) {
         const SenderGroup *group = &gathering->groups.at[order[i]];
@@ -150,8 +115,7 @@ static bool holders_keep(const Gathering *gathering, const int *order, int count
     return true;
 }
 
-/* Whether all holders of the transfers serve somebody; where some would be idle, messages divide the job better. */
-static bool holders_serve(const Gathering *gathering, const int *order, int count)
+static bool all_serve(const Gathering *gathering, const int *order, int count)
 {
     for (int i = 0; i < count; i++) {
         const SenderGroup *group = &gathering->groups.at[order[i]];
@@ -161,28 +125,29 @@ static bool holders_serve(const Gathering *gathering, const int *order, int coun
     return true;
 }
 
-/* Makes one collective of a component when it is one. Two devices of which one gives are better served by a message. */
-static bool add_gather(Gathering *gathering, const int *order, int count, bool broadcasts)
+/* Makes one collective of a component when it is one. Two devices of which one sends are better served by a message. */
+static bool add_gather(Gathering *gathering, const Components *components, int c, const Devices *sets, const int *senders, bool broadcasts)
 {
     Planner *planner = gathering->planner;
-    int holders;
-    Devices members = closed_members(gathering, order, count, &holders);
-    if (!members.count || !may_collect(planner, &members) || !holders_serve(gathering, order, count) ||
-        (holders == 1 && (members.count == 2 || !broadcasts)) || (holders > 1 && !holders_keep(gathering, order, count)))
+    const int *order = components->sets + components->begin[c];
+    int sending, count = components->begin[c + 1] - components->begin[c];
+    Devices members = closed_group(planner, components, c, sets, senders, gathering->members, &sending);
+    if (!members.count || !all_serve(gathering, order, count) || (sending == 1 && (members.count == 2 || !broadcasts)) ||
+        (sending > 1 && !all_want(gathering, order, count)))
         return false;
     Segments *parts = arena_array(planner->arena, Segments, members.count);
     for (int i = 0; i < count; i++) {
-        const SenderGroup *group = &gathering->groups.at[order[i]];
-        array_push(planner->arena, &parts[index_find(gathering->members, group->devices.at[0])], gathering->transfers->at[group->transfer].segment);
+        const Segment *segment = &gathering->transfers->at[gathering->groups.at[order[i]].transfer].segment;
+        array_push(planner->arena, &parts[index_find(gathering->members, senders[order[i]])], *segment);
     }
-    plan_collective(planner, members, parts, HT_ALL_GATHER);
+    add_collective(planner, members, parts, HT_ALL_GATHER);
     return true;
 }
 
 /* ---- what is left ---- */
 
 /* Appends what collectives left of a transfer: all of it where they did nothing, else the groups that are not served. */
-static void keep_rest(Planner *planner, const Transfer *transfer, const SenderGroup *groups, const bool *served, int count, Transfers *rest)
+static void add_rest(Planner *planner, const Transfer *transfer, const SenderGroup *groups, const bool *served, int count, Transfers *rest)
 {
     bool any = false, all = true;
     for (int i = 0; i < count; i++) {
@@ -202,29 +167,30 @@ static void keep_rest(Planner *planner, const Transfer *transfer, const SenderGr
     array_push(planner->arena, rest, left);
 }
 
-/* Whether the group at i is done by a collective; all groups of its component are, or none. */
+/* By group, whether a collective serves it; all groups of its component are, or none. */
 static bool *gather_components(Gathering *gathering, bool broadcasts)
 {
     Planner *planner = gathering->planner;
-    const SenderGroups *groups = &gathering->groups;
-    Devices *sets = arena_array(planner->arena, Devices, groups->count);
-    int *buckets = arena_array(planner->arena, int, groups->count);
-    for (int i = 0; i < groups->count; i++) {
-        sets[i] = groups->at[i].devices;
-        buckets[i] = transfer_bucket(planner->plan, &gathering->transfers->at[groups->at[i].transfer]);
+    int count = gathering->groups.count, *buckets = arena_array(planner->arena, int, count),
+        *senders = arena_array(planner->arena, int, count);
+    Devices *sets = arena_array(planner->arena, Devices, count);
+    for (int i = 0; i < count; i++) {
+        const SenderGroup *group = &gathering->groups.at[i];
+        sets[i] = group->devices;
+        senders[i] = group->devices.at[0];
+        buckets[i] = transfer_bucket(planner->plan, &gathering->transfers->at[group->transfer]);
     }
-    int components, *component = connect_sets(planner, sets, buckets, groups->count, &components);
-    int *begin = arena_array(planner->arena, int, components + 1),
-        *order = sort_by_component(planner, component, groups->count, components, begin);
-    bool *done = arena_array(planner->arena, bool, components), *served = arena_array(planner->arena, bool, groups->count);
-    for (int c = 0; c < components; c++)
-        done[c] = add_gather(gathering, order + begin[c], begin[c + 1] - begin[c], broadcasts);
-    for (int i = 0; i < groups->count; i++)
-        served[i] = done[component[i]];
+    Components components = connect_sets(planner, sets, buckets, count);
+    bool *served = arena_array(planner->arena, bool, count);
+    for (int c = 0; c < components.count; c++) {
+        bool done = add_gather(gathering, &components, c, sets, senders, broadcasts);
+        for (int i = components.begin[c]; i < components.begin[c + 1]; i++)
+            served[components.sets[i]] = done;
+    }
     return served;
 }
 
-Transfers plan_gather(Planner *planner, const Transfers *transfers, bool broadcasts)
+Transfers gather_transfers(Planner *planner, const Transfers *transfers, bool broadcasts)
 {
     const Plan *plan = planner->plan;
     Transfers rest = {0}, sorted = sort_by_bucket(planner, transfers);
@@ -244,7 +210,7 @@ Transfers plan_gather(Planner *planner, const Transfers *transfers, bool broadca
     for (int i = 0, end; i < groups->count; i = end) {
         for (end = i + 1; end < groups->count && groups->at[end].transfer == groups->at[i].transfer;)
             end++;
-        keep_rest(planner, &sorted.at[groups->at[i].transfer], groups->at + i, served + i, end - i, &rest);
+        add_rest(planner, &sorted.at[groups->at[i].transfer], groups->at + i, served + i, end - i, &rest);
     }
     return rest;
 }

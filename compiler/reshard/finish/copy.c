@@ -1,5 +1,5 @@
-/* Keeping a plan: a copy without what planning left behind. */
-#include "reshard/planner.h"
+/* A copy of a plan without what planning left behind. */
+#include "reshard/finish/finish.h"
 
 #define COPY(arena, list, count) ((list) ? arena_copy((arena), (list), sizeof *(list) * (size_t)(count)) : NULL)
 

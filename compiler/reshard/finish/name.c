@@ -1,5 +1,5 @@
 /* The field's word for what a plan does. */
-#include "reshard/planner.h"
+#include "reshard/finish/finish.h"
 
 #include <string.h>
 
@@ -47,5 +47,3 @@ const char *name_plan(Planner *planner)
     }
     return text_bytes(&name);
 }
-
-const char *plan_name(const Plan *plan) { return plan->name; }

@@ -20,7 +20,7 @@ static const ht_block *copy_block(Lowering *lowering, ht_block block) { return a
 static void add_between(Lowering *lowering, const Moves *pack, ht_reshard_step step, const Moves *unpack)
 {
     add_moves(lowering, HT_COPY, pack);
-    add_step(lowering, step);
+    add_lowered(lowering, step);
     add_moves(lowering, HT_COPY, unpack);
 }
 

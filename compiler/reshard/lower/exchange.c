@@ -160,12 +160,12 @@ void lower_exchange(Lowering *lowering, const Step *step)
     }
     add_moves(lowering, HT_COPY, &pack);
     if (send.count || receive.count)
-        add_step(lowering, (ht_reshard_step){.verb = HT_EXCHANGE,
-                                             .dtype = step->dtype,
-                                             .send_count = send.count,
-                                             .receive_count = receive.count,
-                                             .send = send.at,
-                                             .receive = receive.at});
+        add_lowered(lowering, (ht_reshard_step){.verb = HT_EXCHANGE,
+                                                .dtype = step->dtype,
+                                                .send_count = send.count,
+                                                .receive_count = receive.count,
+                                                .send = send.at,
+                                                .receive = receive.at});
     add_moves(lowering, HT_COPY, &unpack);
     if (step->combine)
         reduce_all(lowering, step, offsets.at);

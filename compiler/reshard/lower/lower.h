@@ -29,8 +29,8 @@ typedef struct Lowering {
     Arena *arena;
     int device;
     const Holding **holding[2]; // by Side, by bucket; NULL: the device stands nowhere in that layout
-    ht_dtype dtype; // of the step's blocks
-    int unit;       // its bytes
+    ht_dtype dtype;             // of the step's blocks
+    int unit;                   // its bytes
     Array(ht_reshard_step) steps;
     Array(Resident) residents;
     int64_t base, used, most; // bytes of scratch: where a step's space begins, what it has used, and the most of all steps
@@ -69,7 +69,7 @@ void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, 
 ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
 
 /* Appends a step; one of moves alone only when there are any. */
-void add_step(Lowering *lowering, ht_reshard_step step);
+void add_lowered(Lowering *lowering, ht_reshard_step step);
 void add_moves(Lowering *lowering, ht_verb verb, const Moves *moves);
 
 /* The steps of an exchange. */

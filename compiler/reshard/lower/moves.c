@@ -195,12 +195,12 @@ bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_
     return true;
 }
 
-void add_step(Lowering *lowering, ht_reshard_step step) { array_push(lowering->arena, &lowering->steps, step); }
+void add_lowered(Lowering *lowering, ht_reshard_step step) { array_push(lowering->arena, &lowering->steps, step); }
 
 void add_moves(Lowering *lowering, ht_verb verb, const Moves *moves)
 {
     if (moves->count)
-        add_step(lowering, (ht_reshard_step){.verb = verb, .move_count = moves->count, .move = moves->at});
+        add_lowered(lowering, (ht_reshard_step){.verb = verb, .move_count = moves->count, .move = moves->at});
 }
 
 static void append_moves(Lowering *lowering, Moves *all, const Moves *moves)

@@ -1,5 +1,7 @@
 /* Which plan is made: several attempts, of which the cheapest is taken among those whose loads are spread well. */
-#include "reshard/loads.h"
+#include "reshard/devices.h"
+#include "reshard/order/order.h"
+#include "reshard/price.h"
 
 #include <string.h>
 
@@ -94,8 +96,8 @@ static void make_attempt(Chooser *chooser)
     memset(&plan->steps, 0, sizeof plan->steps);
     plan->tasks = chooser->tasks;
     plan->tasks.capacity = plan->tasks.count;
-    plan_route(planner);
-    Attempt attempt = {.plan = *plan, .seconds = price_plan(planner)};
+    make_steps(planner);
+    Attempt attempt = {.plan = *plan, .seconds = price_steps(planner)};
     attempt.sent = arena_copy(planner->arena, plan->sent, size);
     attempt.received = arena_copy(planner->arena, plan->received, size);
     attempt.most_sent = most_of(plan->sent, plan->device_count);
@@ -175,7 +177,7 @@ static bool on_one_host(const Plan *plan)
     return true;
 }
 
-void plan_steps(Planner *planner)
+void choose_steps(Planner *planner)
 {
     Plan *plan = planner->plan;
     Chooser chooser = {.planner = planner, .tasks = plan->tasks, .avoid = arena_array(planner->arena, bool, plan->device_count)};

@@ -3,70 +3,14 @@
  * What a collective moves lies in one piece, so parts of several tensors are packed before it and unpacked behind it. That is worth it as
  * long as both copies take less time than one more collective takes to begin.
  */
-#include "cluster/cluster.h"
-#include "reshard/planner.h"
+#include "reshard/devices.h"
+#include "reshard/order/order.h"
+#include "reshard/price.h"
+#include "reshard/steps.h"
 #include "support/intern.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- steps ---- */
-
-int step_part_count(const Step *step) { return !step->parts ? 0 : step->verb == HT_ALL_REDUCE ? 1 : step->group.count; }
-
-/* The group with its device at `root` in front, and that device's part. */
-static void add_rooted(Planner *planner, const Devices *group, const Segments *parts, int root, ht_verb verb)
-{
-    Step *step = plan_step(planner, verb);
-    step->parts = arena_array(planner->arena, Segments, group->count);
-    step->parts[0] = parts[root];
-    array_push(planner->arena, &step->group, group->at[root]);
-    for (int i = 0; i < group->count; i++)
-        if (i != root)
-            array_push(planner->arena, &step->group, group->at[i]);
-}
-
-/* Whether an int counts the elements of a collective in which these parts are moved. */
-static bool parts_countable(const Plan *plan, const Segments *parts, int count)
-{
-    int64_t bytes = 0;
-    for (int i = 0; i < count; i++)
-        bytes += segments_bytes(plan, &parts[i]);
-    return bytes / segments_element(plan, parts, count) <= INT32_MAX;
-}
-
-static bool is_divided(ht_verb verb) { return verb == HT_REDUCE_SCATTER || verb == HT_ALL_GATHER; }
-
-/* A reduce or a broadcast for each part. */
-static void add_each_rooted(Planner *planner, const Devices *group, const Segments *parts, ht_verb verb)
-{
-    for (int i = 0; i < group->count; i++)
-        if (parts[i].count)
-            add_rooted(planner, group, parts, i, verb == HT_ALL_GATHER ? HT_BROADCAST : HT_REDUCE);
-}
-
-void plan_collective(Planner *planner, Devices group, Segments *parts, ht_verb verb)
-{
-    int holders = 0;
-    for (int i = 0; is_divided(verb) && i < group.count; i++)
-        holders += parts[i].count > 0;
-    if (holders == 1) {
-        add_each_rooted(planner, &group, parts, verb);
-        return;
-    }
-    Step *step = plan_step(planner, verb);
-    step->group = group;
-    step->parts = parts;
-}
-
-/* The same, in parts where an int does not count the elements. */
-static void add_collective(Planner *planner, const Devices *group, Segments *parts, ht_verb verb)
-{
-    if (is_divided(verb) && !parts_countable(planner->plan, parts, group->count))
-        add_each_rooted(planner, group, parts, verb);
-    else
-        plan_collective(planner, *group, parts, verb);
-}
 
 /* ---- shares ---- */
 
@@ -144,8 +88,6 @@ static bool is_large(const Plan *plan, const Step *step, int64_t bytes)
 
 /* ---- fusion ---- */
 
-static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
-
 static const Segment *first_segment(const Step *step)
 {
     for (int i = 0; i < step_part_count(step); i++)
@@ -165,7 +107,7 @@ static Kind *find_kind(Fusion *fusion, const Step *step)
     key[n++] = reduces ? (int)bucket->reduction : 0;
     key[n++] = step->verb == HT_BROADCAST || step->verb == HT_REDUCE ? step->group.at[0] : 0;
     memcpy(key + n, step->group.at, sizeof *key * (size_t)count);
-    qsort(key + n, (size_t)count, sizeof *key, compare_ints);
+    qsort(key + n, (size_t)count, sizeof *key, compare_devices);
     Kind **kind = intern_slot(fusion->known, key, sizeof *key * (size_t)(n + count));
     if (!*kind) {
         *kind = arena_new(planner->arena, Kind);
@@ -178,7 +120,7 @@ static Kind *find_kind(Fusion *fusion, const Step *step)
 static void emit_kind(Fusion *fusion, Kind *kind)
 {
     if (kind->bytes)
-        add_collective(fusion->planner, &kind->step->group, kind->parts, kind->step->verb);
+        add_countable_collective(fusion->planner, &kind->step->group, kind->parts, kind->step->verb);
     kind->bytes = 0;
     kind->parts = NULL;
 }
@@ -209,7 +151,7 @@ static void fuse(Fusion *fusion, const Step *steps, int count)
         Shares shares = divide_step(fusion, &steps[s]);
         for (int i = 0; i < shares.count; i++)
             if (is_large(fusion->planner->plan, &steps[s], shares.at[i].bytes))
-                add_collective(fusion->planner, &steps[s].group, shares.at[i].parts, steps[s].verb);
+                add_countable_collective(fusion->planner, &steps[s].group, shares.at[i].parts, steps[s].verb);
             else
                 join(fusion, find_kind(fusion, &steps[s]), &steps[s], &shares.at[i]);
     }
@@ -242,14 +184,7 @@ static void sort_by_verb(Planner *planner, int first)
                 plan->steps.at[first + kept++] = steps[s];
 }
 
-/* Steps that are already one tensor's. */
-static void keep(Planner *planner, const Step *steps, int count)
-{
-    for (int s = 0; s < count; s++)
-        add_collective(planner, &steps[s].group, steps[s].parts, steps[s].verb);
-}
-
-void plan_fuse(Planner *planner)
+void fuse_collectives(Planner *planner)
 {
     Plan *plan = planner->plan;
     Fusion fusion = {.planner = planner, .share_of = arena_array(planner->arena, int, plan->tensor_count)};
@@ -264,7 +199,8 @@ void plan_fuse(Planner *planner)
         if (phase < 0)
             array_push(planner->arena, &plan->steps, steps[s]);
         else if (plan->tensor_count == 1)
-            keep(planner, steps + s, end - s);
+            for (int i = s; i < end; i++)
+                add_countable_collective(planner, &steps[i].group, steps[i].parts, steps[i].verb);
         else
             fuse(&fusion, steps + s, end - s);
         if (phase >= 0)

@@ -1,5 +1,10 @@
 /* The order of a plan's steps: reductions, and then the values on their way to those that want them; all at once, or inside hosts and
  * across them in turn. */
+#include "reshard/order/order.h"
+
+#include "reshard/copy/copy.h"
+#include "reshard/price.h"
+#include "reshard/steps.h"
 #include "reshard/tiers/tiers.h"
 
 #include <string.h>
@@ -12,13 +17,12 @@ static void add_copies(Planner *planner)
         const Task *task = &planner->plan->tasks.at[t];
         if (task->source_count != 1 || task->local)
             continue;
-        Transfer transfer = {.segment = task_segment(planner->plan, t), .holders = task->sources[0]};
-        index_devices(index, &transfer.holders);
+        Devices receivers = {0};
+        index_devices(index, &task->sources[0]);
         for (int w = 0; w < task->targets.count; w++)
             if (index_find(index, task->targets.at[w]) < 0)
-                array_push(planner->arena, &transfer.receivers, task->targets.at[w]);
-        if (transfer.receivers.count)
-            array_push(planner->arena, &planner->transfers, transfer);
+                array_push(planner->arena, &receivers, task->targets.at[w]);
+        push_transfer(planner, &planner->transfers, task_segment(planner->plan, t), task->sources[0], receivers);
     }
 }
 
@@ -31,7 +35,7 @@ static Tasks reducing_tasks(Planner *planner)
     return tasks;
 }
 
-/* An even share of what is sent in all, by the steps so far and by these jobs and transfers. */
+/* What is sent in all, by the steps so far and by these jobs and transfers. */
 static int64_t all_sent(const Planner *planner, const Jobs *jobs, const Transfers *transfers)
 {
     int64_t total = 0;
@@ -44,20 +48,21 @@ static int64_t all_sent(const Planner *planner, const Jobs *jobs, const Transfer
     return total;
 }
 
-/* Appends the steps that make what these tasks make and, if asked, those that then bring all transfers to those that need them. */
-static void route(Planner *planner, const Tasks *tasks, bool deliver)
+/* Appends the steps that make what these tasks make and, if asked, those that then bring all transfers to their receivers. */
+static void add_stage(Planner *planner, const Tasks *tasks, bool deliver)
 {
     Reductions reductions = {0};
     Jobs jobs = {0};
     Routes routes = {0};
     Transfers rest = {0};
-    reduce_by_collectives(planner, tasks, &reductions);
+    Tasks others = add_all_reduces(planner, tasks);
+    add_reduce_scatters(planner, &others, &reductions);
     Combining *combining = combining_plan(planner, &reductions);
     if (deliver) {
-        Transfers left = plan_gather(planner, &planner->transfers, true);
+        Transfers left = gather_transfers(planner, &planner->transfers, true);
         rest = near_transfers(planner, &left);
     }
-    plan_count(planner);
+    count_moves(planner);
     combining_add(planner, combining, &jobs);
     int64_t cap = load_cap(planner->plan, all_sent(planner, &jobs, &rest));
     routes_add(planner, &rest, cap, &routes, &jobs);
@@ -74,41 +79,41 @@ static void next_stage(Planner *planner, const Transfers *transfers)
     planner->transfers = *transfers;
 }
 
-static void route_in_one_tier(Planner *planner)
+static void add_one_tier(Planner *planner)
 {
     Tasks tasks = reducing_tasks(planner);
     add_copies(planner);
-    route(planner, &tasks, true);
+    add_stage(planner, &tasks, true);
 }
 
 /* Reductions inside hosts and then across them; values across hosts, and then inside them. */
-static void route_in_two_tiers(Planner *planner)
+static void add_two_tiers(Planner *planner)
 {
     Hosts *hosts = hosts_of(planner);
     Tasks tasks = reducing_tasks(planner), local = {0}, crossing = {0}, none = {0};
-    Transfers handed = {0}, nothing = {0};
-    tier_reductions(hosts, &tasks, &local, &crossing, &handed);
-    route(planner, &local, false);
+    Transfers inside = {0}, nothing = {0};
+    tier_reductions(hosts, &tasks, &local, &crossing, &inside);
+    add_stage(planner, &local, false);
     add_copies(planner);
     Transfers whole = planner->transfers;
     next_stage(planner, &nothing);
-    route(planner, &crossing, false);
+    add_stage(planner, &crossing, false);
     Transfers sent = planner->transfers;
-    tier_transfers(hosts, &whole, &sent, &handed);
+    tier_transfers(hosts, &whole, &sent, &inside);
     next_stage(planner, &sent);
-    route(planner, &none, true);
-    next_stage(planner, &handed);
-    route(planner, &none, true);
+    add_stage(planner, &none, true);
+    next_stage(planner, &inside);
+    add_stage(planner, &none, true);
 }
 
-void plan_route(Planner *planner)
+void make_steps(Planner *planner)
 {
     planner->stage = planner->first = 0;
     memset(&planner->transfers, 0, sizeof planner->transfers);
     memset(&planner->outboxes, 0, sizeof planner->outboxes);
-    (planner->tiers ? route_in_two_tiers : route_in_one_tier)(planner);
-    plan_drop_empty(planner);
-    plan_fuse(planner);
+    (planner->tiers ? add_two_tiers : add_one_tier)(planner);
+    drop_empty_steps(planner);
+    fuse_collectives(planner);
     planner->first = 0;
-    plan_count(planner);
+    count_moves(planner);
 }

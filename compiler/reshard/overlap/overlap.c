@@ -161,10 +161,10 @@ static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Ent
     for (BundleKey *at = table; at; at = at->hh.next) {
         int first = at->key[0];
         bundles[overlap->bundle_count++] = (Bundle){.cell_count = at->cells.count,
-                                                  .cells = at->cells.at,
-                                                  .volume = at->volume,
-                                                  .holder_count = {first, at->size - 1 - first},
-                                                  .holders = {at->key + 1, at->key + 1 + first}};
+                                                    .cells = at->cells.at,
+                                                    .volume = at->volume,
+                                                    .holder_count = {first, at->size - 1 - first},
+                                                    .holders = {at->key + 1, at->key + 1 + first}};
     }
     overlap->bundles = bundles;
     HASH_CLEAR(hh, table);

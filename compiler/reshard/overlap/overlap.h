@@ -1,7 +1,8 @@
 /* Overlap: what two layouts of one tensor have in common.
  *
  * All places where any box of either layout begins or ends cut the common view (layout/view.h) into a grid of cells, so that each device
- * holds a cell whole or not at all. Cells that the same holdings (layout/holding.h) hold form a bundle: the planner moves bundles, in parts.
+ * holds a cell whole or not at all. Cells that the same holdings (layout/holding.h) hold form a bundle: the planner moves bundles, in
+ * parts.
  *
  * A bundle's elements have one order: its cells one after another, each row-major. A part [lo, hi) counts in that order.
  */

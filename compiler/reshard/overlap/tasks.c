@@ -1,5 +1,7 @@
 /* From bundles to tasks: which contributions make which value, for whom. */
-#include "reshard/tiers/tiers.h"
+#include "reshard/overlap/tasks.h"
+
+#include "reshard/tiers/hosts.h"
 
 /* The contributions of one replica to a bundle, with their holders. */
 typedef struct Replica {
@@ -60,14 +62,6 @@ static Replica merge_whole(Arena *arena, const Replicas *replicas)
             array_push(arena, holders, replica->holders.at[0].at[i]);
     }
     return whole;
-}
-
-int devices_find(const Devices *devices, int device)
-{
-    for (int i = 0; i < devices->count; i++)
-        if (devices->at[i] == device)
-            return i;
-    return -1;
 }
 
 static int count_common(const Devices *a, const Devices *b)
@@ -247,7 +241,7 @@ static void keep_near(Hosts *hosts, int t, int *near)
     }
 }
 
-void plan_tasks(Planner *planner)
+void find_tasks(Planner *planner)
 {
     for (int s = 0; s < planner->plan->buckets.count; s++)
         for (int b = 0; b < planner->plan->buckets.at[s].overlap->bundle_count; b++)

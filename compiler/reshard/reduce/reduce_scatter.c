@@ -1,14 +1,8 @@
-/* Reductions: each value is reduced once, in parts at several of the devices that want it, and then handed on; so all holders get the same
- * bits.
- *
- * Where the holders of the contributions form groups that each want all of the value, an all-reduce does both at once. Where the groups of
- * all parts are the same devices, the parts are one reduce-scatter, or one reduce when all lie at one device. The rest is reduced by
- * messages (plan_merge.c).
- */
-#include "reshard/loads.h"
+/* Reduce-scatters, and reduces: reductions by groups of devices, each of which keeps a part of what all reduce. */
+#include "reshard/reduce/reduce.h"
+#include "reshard/steps.h"
 
 #include <stdlib.h>
-#include <uthash.h>
 
 /* A part of a value with the device that reduces it and those whose contributions it takes. */
 typedef struct Part {
@@ -19,103 +13,32 @@ typedef struct Part {
 
 typedef Array(Part) Parts;
 
-/* The all-reduce of a group for the bucket at hand. */
-typedef struct GroupStep {
-    int step;
-    UT_hash_handle hh;
-} GroupStep;
-
-/* A reduction that is no all-reduce: who reduces, and in which parts. */
-typedef struct GroupReduction {
+/* A reduction, and the parts in which groups would do it. */
+typedef struct Candidate {
     Reduction reduction;
-    bool groups;      // the holders form groups, in each of which somebody reduces
+    bool grouped;    // the holders form groups, in each of which somebody reduces
     int first, last; // its parts
-    bool collective;
-} GroupReduction;
+    bool collective; // groups do it
+} Candidate;
 
-typedef Array(GroupReduction) GroupReductions;
+typedef Array(Candidate) Candidates;
 
 typedef struct Reducer {
     Planner *planner;
-    Index *targets;  // of the task at hand
-    Index *members; // of the component at hand
-    GroupStep *all_reduces;
-    GroupReductions candidates;
+    Index *targets; // of the task at hand
+    Index *members; // of the group at hand
+    Candidates candidates;
     Parts parts;
 } Reducer;
 
-/* ---- all-reduce ---- */
-
-/* How many devices hold each contribution, when that is the same number for all; else 0. */
-static int holders_each(const Task *task)
-{
-    int each = task->sources[0].count;
-    for (int p = 1; p < task->source_count; p++)
-        if (task->sources[p].count != each)
-            return 0;
-    return each;
-}
-
-static int compare_devices(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
-
-/* The group of one holder of each contribution, in ascending order. */
-static Devices replica_group(Planner *planner, const Task *task, int replica)
-{
-    Devices group = {.at = arena_array(planner->arena, int, task->source_count), .count = task->source_count};
-    for (int p = 0; p < task->source_count; p++)
-        group.at[p] = task->sources[p].at[replica];
-    qsort(group.at, (size_t)group.count, sizeof *group.at, compare_devices);
-    return group;
-}
-
-/* Whether groups of one holder of each contribution may each reduce and keep the value. Several groups get the same bits from two
- * contributions, since the reduction of two numbers does not depend on their order. */
-static bool is_all_reduce(const Reducer *reducer, const Task *task)
-{
-    int each = holders_each(task);
-    if (!each || each * task->source_count != task->targets.count || (each > 1 && task->source_count > 2))
-        return false;
-    for (int p = 0; p < task->source_count; p++)
-        for (int i = 0; i < each; i++)
-            if (index_find(reducer->targets, task->sources[p].at[i]) < 0)
-                return false;
-    return may_collect(reducer->planner, &task->targets);
-}
-
-/* The all-reduce of a group; `group` is in ascending order. */
-static Step *all_reduce_step(Reducer *reducer, Devices group)
-{
-    Planner *planner = reducer->planner;
-    GroupStep *found;
-    HASH_FIND(hh, reducer->all_reduces, group.at, sizeof *group.at * (size_t)group.count, found);
-    if (found)
-        return &planner->plan->steps.at[found->step];
-    Step *step = plan_step(planner, HT_ALL_REDUCE);
-    step->group = group;
-    step->parts = arena_new(planner->arena, Segments);
-    found = arena_new(planner->arena, GroupStep);
-    found->step = planner->plan->steps.count - 1;
-    HASH_ADD_KEYPTR(hh, reducer->all_reduces, group.at, sizeof *group.at * (size_t)group.count, found);
-    return step;
-}
-
-static void add_all_reduce(Reducer *reducer, int t)
-{
-    Planner *planner = reducer->planner;
-    const Task *task = &planner->plan->tasks.at[t];
-    for (int i = 0; i < task->sources[0].count; i++) {
-        Segment all = task_segment(planner->plan, t);
-        array_push(planner->arena, &all_reduce_step(reducer, replica_group(planner, task, i))->parts[0], all);
-    }
-}
-
 /* ---- parts ---- */
 
-/* The devices among which the value is divided. Teams stand together, so that each reduces one stretch of the value. */
-static void find_reducers(Reducer *reducer, const Task *task, GroupReduction *candidate)
+/* The devices among which the value is divided. Groups stand together, so that each reduces one stretch of the value. */
+static void find_reducers(Reducer *reducer, const Task *task, Candidate *candidate)
 {
     int replicas = 0, served = 0;
     Devices *reducers = &candidate->reduction.reducers;
+    index_devices(reducer->targets, &task->targets);
     for (int p = 0; p < task->source_count; p++)
         replicas = task->sources[p].count > replicas ? task->sources[p].count : replicas;
     for (int replica = 0; replica < replicas; replica++) {
@@ -126,13 +49,13 @@ static void find_reducers(Reducer *reducer, const Task *task, GroupReduction *ca
         served += reducers->count > before;
     }
     candidate->reduction.holds = reducers->count > 0;
-    candidate->groups = candidate->reduction.holds && holders_each(task) && served == replicas;
+    candidate->grouped = candidate->reduction.holds && holders_each(task) && served == replicas && task->source_count > 1;
     if (!candidate->reduction.holds)
         *reducers = task->targets;
 }
 
 /* Divides the value evenly among the reducers, each of which reduces its part in its group. */
-static void add_group_parts(Reducer *reducer, GroupReduction *candidate)
+static void add_parts(Reducer *reducer, Candidate *candidate)
 {
     Planner *planner = reducer->planner;
     const Task *task = &planner->plan->tasks.at[candidate->reduction.task];
@@ -144,7 +67,6 @@ static void add_group_parts(Reducer *reducer, GroupReduction *candidate)
         for (int p = 0; p < task->source_count; p++)
             index_set(reducer->members, task->sources[p].at[replica], replica);
     }
-    candidate->first = reducer->parts.count;
     for (int r = 0; r < reducers->count; r++) {
         Segment segment = task_segment(planner->plan, candidate->reduction.task);
         segment.hi = segment.lo + task->volume * (r + 1) / reducers->count;
@@ -156,60 +78,25 @@ static void add_group_parts(Reducer *reducer, GroupReduction *candidate)
     candidate->last = reducer->parts.count;
 }
 
+static void add_candidate(Reducer *reducer, int t)
+{
+    Candidate candidate = {.reduction.task = t, .first = reducer->parts.count, .last = reducer->parts.count};
+    find_reducers(reducer, &reducer->planner->plan->tasks.at[t], &candidate);
+    if (candidate.grouped)
+        add_parts(reducer, &candidate);
+    array_push(reducer->planner->arena, &reducer->candidates, candidate);
+}
+
 /* ---- collectives ---- */
 
-/* The devices of a closed component: the reducers in the order of their parts, then the others in ascending order; their places go to the
- * index. */
-static Devices component_devices(Reducer *reducer, const int *order, int count)
-{
-    Devices devices = {0};
-    index_clear(reducer->members);
-    for (int i = 0; i < count; i++) {
-        int device = reducer->parts.at[order[i]].reducer;
-        if (index_find(reducer->members, device) >= 0)
-            continue;
-        index_set(reducer->members, device, devices.count);
-        array_push(reducer->planner->arena, &devices, device);
-    }
-    const Devices *group = &reducer->parts.at[order[0]].group;
-    for (int k = 0; k < group->count; k++)
-        if (index_find(reducer->members, group->at[k]) < 0)
-            array_push(reducer->planner->arena, &devices, group->at[k]);
-    return devices;
-}
-
-/* Whether the groups of all parts of a component are the same devices. */
-static bool is_closed(const Reducer *reducer, const int *order, int count)
-{
-    const Devices *first = &reducer->parts.at[order[0]].group;
-    for (int i = 1; i < count; i++) {
-        const Devices *group = &reducer->parts.at[order[i]].group;
-        if (group->at != first->at && (group->count != first->count || memcmp(group->at, first->at, sizeof *group->at * (size_t)group->count)))
-            return false;
-    }
-    return may_collect(reducer->planner, first);
-}
-
-static void add_collective(Reducer *reducer, const int *order, int count)
-{
-    Planner *planner = reducer->planner;
-    Devices devices = component_devices(reducer, order, count);
-    Segments *kept = arena_array(planner->arena, Segments, devices.count);
-    for (int i = 0; i < count; i++) {
-        const Part *part = &reducer->parts.at[order[i]];
-        array_push(planner->arena, &kept[index_find(reducer->members, part->reducer)], part->segment);
-    }
-    plan_collective(planner, devices, kept, HT_REDUCE_SCATTER);
-}
-
 /* A candidate is done by collectives when all its parts are; where one is not, none of the components that it touches is. */
-static void find_collective_candidates(const GroupReductions *candidates, const int *component, bool *closed)
+static void find_collective(const Candidates *candidates, const int *component, bool *closed)
 {
     for (bool changed = true; changed;) {
         changed = false;
         for (int j = 0; j < candidates->count; j++) {
-            GroupReduction *candidate = &candidates->at[j];
-            bool all = candidate->groups;
+            Candidate *candidate = &candidates->at[j];
+            bool all = candidate->grouped;
             for (int i = candidate->first; i < candidate->last; i++)
                 all = all && closed[component[i]];
             candidate->collective = all;
@@ -221,79 +108,56 @@ static void find_collective_candidates(const GroupReductions *candidates, const 
     }
 }
 
-/* Does by collectives what can be done so: marks those candidates. */
+/* The collective of a component in whose group each device keeps its parts; their places are in the index. */
+static void add_scatter(Reducer *reducer, const Components *components, int c, Devices group)
+{
+    Planner *planner = reducer->planner;
+    Segments *kept = arena_array(planner->arena, Segments, group.count);
+    for (int i = components->begin[c]; i < components->begin[c + 1]; i++) {
+        const Part *part = &reducer->parts.at[components->sets[i]];
+        array_push(planner->arena, &kept[index_find(reducer->members, part->reducer)], part->segment);
+    }
+    add_collective(planner, group, kept, HT_REDUCE_SCATTER);
+}
+
+/* Does by collectives what can be done so: where the groups of all parts of a component are the same devices. Marks those candidates. */
 static void reduce_in_groups(Reducer *reducer)
 {
     Planner *planner = reducer->planner;
-    const Parts *parts = &reducer->parts;
-    Devices *groups = arena_array(planner->arena, Devices, parts->count);
-    int *buckets = arena_array(planner->arena, int, parts->count);
-    for (int i = 0; i < parts->count; i++) {
-        groups[i] = parts->at[i].group;
-        buckets[i] = planner->plan->tasks.at[parts->at[i].segment.task].bucket;
+    int count = reducer->parts.count, *buckets = arena_array(planner->arena, int, count),
+        *reducers = arena_array(planner->arena, int, count), leading;
+    Devices *groups = arena_array(planner->arena, Devices, count);
+    for (int i = 0; i < count; i++) {
+        const Part *part = &reducer->parts.at[i];
+        groups[i] = part->group;
+        reducers[i] = part->reducer;
+        buckets[i] = planner->plan->tasks.at[part->segment.task].bucket;
     }
-    int components, *component = connect_sets(planner, groups, buckets, parts->count, &components);
-    int *begin = arena_array(planner->arena, int, components + 1),
-        *order = sort_by_component(planner, component, parts->count, components, begin);
-    bool *closed = arena_array(planner->arena, bool, components);
-    for (int c = 0; c < components; c++)
-        closed[c] = is_closed(reducer, order + begin[c], begin[c + 1] - begin[c]);
-    find_collective_candidates(&reducer->candidates, component, closed);
-    for (int c = 0; c < components; c++)
+    Components components = connect_sets(planner, groups, buckets, count);
+    bool *closed = arena_array(planner->arena, bool, components.count);
+    for (int c = 0; c < components.count; c++)
+        closed[c] = closed_group(planner, &components, c, groups, reducers, reducer->members, &leading).count > 0;
+    find_collective(&reducer->candidates, components.of, closed);
+    for (int c = 0; c < components.count; c++)
         if (closed[c])
-            add_collective(reducer, order + begin[c], begin[c + 1] - begin[c]);
+            add_scatter(reducer, &components, c, closed_group(planner, &components, c, groups, reducers, reducer->members, &leading));
 }
 
-/* ---- all together ---- */
-
-void transfer_result(Planner *planner, Segment segment, int device)
-{
-    const Task *task = &planner->plan->tasks.at[segment.task];
-    Transfer transfer = {.segment = segment};
-    array_push(planner->arena, &transfer.holders, device);
-    for (int w = 0; w < task->targets.count; w++)
-        if (task->targets.at[w] != device)
-            array_push(planner->arena, &transfer.receivers, task->targets.at[w]);
-    if (transfer.receivers.count)
-        array_push(planner->arena, &planner->transfers, transfer);
-}
-
-static void add_candidate(Reducer *reducer, int t)
-{
-    const Task *task = &reducer->planner->plan->tasks.at[t];
-    GroupReduction candidate = {.reduction.task = t};
-    index_devices(reducer->targets, &task->targets);
-    if (task->source_count > 1 && is_all_reduce(reducer, task)) {
-        add_all_reduce(reducer, t);
-        return;
-    }
-    find_reducers(reducer, task, &candidate);
-    candidate.groups = candidate.groups && task->source_count > 1;
-    if (candidate.groups)
-        add_group_parts(reducer, &candidate);
-    array_push(reducer->planner->arena, &reducer->candidates, candidate);
-}
-
-void reduce_by_collectives(Planner *planner, const Tasks *tasks, Reductions *reductions)
+void add_reduce_scatters(Planner *planner, const Tasks *tasks, Reductions *rest)
 {
     Reducer reducer = {.planner = planner, .targets = index_create(planner), .members = index_create(planner)};
-    const Plan *plan = planner->plan;
-    for (int i = 0; i < tasks->count; i++) {
-        if (i && plan->tasks.at[tasks->at[i]].bucket != plan->tasks.at[tasks->at[i - 1]].bucket)
-            HASH_CLEAR(hh, reducer.all_reduces);
+    for (int i = 0; i < tasks->count; i++)
         add_candidate(&reducer, tasks->at[i]);
-    }
-    HASH_CLEAR(hh, reducer.all_reduces);
-    if (reducer.candidates.count)
+    if (tasks->count)
         reduce_in_groups(&reducer);
     for (int j = 0; j < reducer.candidates.count; j++) {
-        const GroupReduction *candidate = &reducer.candidates.at[j];
+        const Candidate *candidate = &reducer.candidates.at[j];
         if (!candidate->collective)
-            array_push(planner->arena, reductions, candidate->reduction);
+            array_push(planner->arena, rest, candidate->reduction);
         for (int i = candidate->first; i < candidate->last && candidate->collective; i++) {
             Segment segment = reducer.parts.at[i].segment;
             segment.origin = ORIGIN_TO;
-            transfer_result(planner, segment, reducer.parts.at[i].reducer);
+            push_result(planner, &planner->transfers, segment, reducer.parts.at[i].reducer, &planner->plan->tasks.at[segment.task].targets);
         }
     }
 }

@@ -4,6 +4,7 @@
  * devices that have it, one a host, for one device of each host where it is targets; these hand it on inside their hosts. A host that holds
  * all contributions needs no others.
  */
+#include "reshard/tiers/division.h"
 #include "reshard/tiers/tiers.h"
 
 /* A task as the hosts see it. */
@@ -11,11 +12,11 @@ typedef struct Tier {
     Hosts *hosts;
     Arena *arena;
     Task task;
-    Index *wants;    // the devices that want the value
+    Index *wants;     // the devices that want the value
     Devices *targets; // the same by host
-    int *host;       // by contribution: the host that brings it in, or -1
-    int *offers;     // by host: contributions that nobody brings in yet and of which it has a holder
-    bool *holds;     // by host: one of these holders wants the value
+    int *host;        // by contribution: the host that brings it in, or -1
+    int *offers;      // by host: contributions that nobody brings in yet and of which it has a holder
+    bool *holds;      // by host: one of these holders wants the value
     Tasks *local, *crossing;
     Transfers *inside;
 } Tier;
@@ -206,7 +207,7 @@ static void reduce_across(Tier *tier, int hosts)
         add_crossing(tier, &divisions, bringing, hosts, slice);
         for (int d = 0; d < divisions.count; d++) {
             Segment segment = {.task = tier->crossing->at[tier->crossing->count - 1], .lo = slice.lo, .hi = slice.lo + slice.volume};
-            transfer_inside(tier->hosts, tier->inside, segment, slice_device(&divisions.at[d]), &tier->targets[divisions.at[d].host]);
+            push_inside(tier->hosts, tier->inside, segment, slice_device(&divisions.at[d]), &tier->targets[divisions.at[d].host]);
         }
     }
 }

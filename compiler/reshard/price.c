@@ -1,8 +1,75 @@
-/* What a plan costs by the cluster's latency-bandwidth model. */
-#include "cluster/cluster.h"
-#include "reshard/planner.h"
+#include "reshard/price.h"
 
 #include <string.h>
+
+/* ---- bytes ---- */
+
+/* Adds what a device moves; what would be more than INT64_MAX stays there. */
+static void count_moved(Plan *plan, int device, int64_t received, int64_t sent)
+{
+    int slot = plan_slot(plan, device);
+    if (__builtin_add_overflow(plan->received[slot], received, &plan->received[slot]))
+        plan->received[slot] = INT64_MAX;
+    if (__builtin_add_overflow(plan->sent[slot], sent, &plan->sent[slot]))
+        plan->sent[slot] = INT64_MAX;
+}
+
+/* Share i of `total` bytes in n parts, whole elements each. */
+static int64_t even_share(__int128 total, int element, int i, int n)
+{
+    __int128 count = total / element;
+    return (int64_t)(count * (i + 1) / n - count * i / n) * element;
+}
+
+/* What the members of a collective receive and send, as rings and chains move it. */
+static void count_collective(Plan *plan, const Step *step)
+{
+    int n = step->group.count, parts = step_part_count(step), element = segments_element(plan, step->parts, parts);
+    int64_t bytes = 0;
+    for (int i = 0; i < parts; i++)
+        bytes += segments_bytes(plan, &step->parts[i]);
+    for (int i = 0; i < n; i++) {
+        int64_t received = 0, sent = 0;
+        if (step->verb == HT_ALL_REDUCE)
+            received = sent = even_share((__int128)bytes * 2 * (n - 1), element, i, n);
+        else if (step->verb == HT_REDUCE_SCATTER) {
+            received = bytes - segments_bytes(plan, &step->parts[(i + n - 1) % n]);
+            sent = bytes - segments_bytes(plan, &step->parts[i]);
+        } else if (step->verb == HT_ALL_GATHER) {
+            received = bytes - segments_bytes(plan, &step->parts[i]);
+            sent = bytes - segments_bytes(plan, &step->parts[(i + 1) % n]);
+        } else if (step->verb == HT_BROADCAST) {
+            received = i ? bytes : 0;
+            sent = i < n - 1 ? bytes : 0;
+        } else {
+            received = i < n - 1 ? bytes : 0;
+            sent = i ? bytes : 0;
+        }
+        count_moved(plan, step->group.at[i], received, sent);
+    }
+}
+
+static void count_step(Plan *plan, const Step *step)
+{
+    for (int i = 0; i < step->messages.count; i++) {
+        const Message *message = &step->messages.at[i];
+        count_moved(plan, message->sender, 0, message->bytes);
+        count_moved(plan, message->receiver, message->bytes, 0);
+    }
+    if (step->verb != HT_ALL_TO_ALL && step->verb != HT_EXCHANGE)
+        count_collective(plan, step);
+}
+
+void count_moves(Planner *planner)
+{
+    size_t size = sizeof(int64_t) * (size_t)planner->plan->device_count;
+    memset(planner->plan->received, 0, size);
+    memset(planner->plan->sent, 0, size);
+    for (int s = planner->first; s < planner->plan->steps.count; s++)
+        count_step(planner->plan, &planner->plan->steps.at[s]);
+}
+
+/* ---- seconds ---- */
 
 Link group_link(const Plan *plan, const Devices *group)
 {
@@ -42,7 +109,7 @@ static void add_messages(const Plan *plan, const Step *step, double *sending, do
     }
 }
 
-static void add_collective(const Plan *plan, const Step *step, double *busy)
+static void add_collective_seconds(const Plan *plan, const Step *step, double *busy)
 {
     double seconds = collective_seconds(plan, step);
     for (int i = 0; i < step->group.count; i++)
@@ -60,7 +127,7 @@ static double longest_of(const double *seconds, int count)
 /* Collectives of one kind and stage take place at once in groups that share no device, and one after another in those that do. */
 static bool go_together(const Step *a, const Step *b) { return a->verb == b->verb && a->stage == b->stage && a->verb != HT_EXCHANGE; }
 
-double price_plan(Planner *planner)
+double price_steps(Planner *planner)
 {
     const Plan *plan = planner->plan;
     int count = plan->device_count;
@@ -74,12 +141,10 @@ double price_plan(Planner *planner)
             if (step->verb == HT_EXCHANGE || step->verb == HT_ALL_TO_ALL)
                 add_messages(plan, step, busy, receiving);
             else
-                add_collective(plan, step, busy);
+                add_collective_seconds(plan, step, busy);
         }
         double sent = longest_of(busy, count), received = longest_of(receiving, count);
         total += sent > received ? sent : received;
     }
     return total;
 }
-
-double plan_seconds(const Plan *plan) { return plan->seconds; }

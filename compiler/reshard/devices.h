@@ -1,0 +1,64 @@
+/* Lists of devices: places in them, and which of them belong together. (plan.h has devices_find.) */
+#ifndef RESHARD_DEVICES_H
+#define RESHARD_DEVICES_H
+
+#include "reshard/planner.h"
+
+/* The devices of two lists, one after the other. */
+Devices devices_joined(Arena *arena, const Devices *a, const Devices *b);
+
+/* A list without one device. */
+Devices devices_without(Arena *arena, const Devices *devices, int device);
+
+/* By number, for qsort. */
+int compare_devices(const void *a, const void *b);
+
+/* ---- places ---- */
+
+/* The places of devices in a list; a new list takes no time to begin. */
+typedef struct Index {
+    const Plan *plan;
+    int *stamp, *place; // by slot; a place counts when its stamp is that of the list
+    int list;
+} Index;
+
+Index *index_create(Planner *planner);
+
+/* Forgets the devices of the last list. */
+void index_clear(Index *index);
+
+/* Makes `place` the place of a device. */
+void index_set(Index *index, int device, int place);
+
+/* The list becomes that of these devices. */
+void index_devices(Index *index, const Devices *devices);
+
+/* A device's place; -1 when it is not in the list. */
+int index_find(const Index *index, int device);
+
+/* ---- groups ---- */
+
+/* Whether these devices may act together in a collective. */
+bool may_collect(const Planner *planner, const Devices *devices);
+
+/* Sets of devices by components: two sets are in one when they share devices, directly or through others. */
+typedef struct Components {
+    int count;
+    const int *of;    // by set: its component
+    const int *begin; // by component: where its sets begin in `sets`; one more, the end
+    const int *sets;  // numbers of sets, of each component in their order
+} Components;
+
+/* Sets of different `kinds` are not connected; equal kinds stand together. NULL: all are of one kind. */
+Components connect_sets(Planner *planner, const Devices *sets, const int *kinds, int count);
+
+/* The numbers 0 .. count - 1 by their keys, which are below `keys`; those of one key stay in order. `begin`, of keys + 1 entries that are
+ * zero, gets where each key's begin. */
+int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin);
+
+/* The devices of a component when all its sets have the same ones and these may act together in a collective, else none: first the leaders
+ * of the sets, each once, then the others, ascending. Their places go to the index, the number of leaders to *leading. */
+Devices closed_group(const Planner *planner, const Components *components, int component, const Devices *sets, const int *leaders,
+                     Index *places, int *leading);
+
+#endif

@@ -1,0 +1,53 @@
+/* The planner: conversions become tasks, tasks become steps, and a plan is made of these. */
+#include "reshard/reshard.h"
+
+#include "reshard/devices.h"
+#include "reshard/finish/finish.h"
+#include "reshard/order/order.h"
+#include "reshard/overlap/tasks.h"
+
+#include <stdlib.h>
+
+/* All devices of the layouts; and nothing that they move, so far. */
+static void collect_devices(Planner *planner)
+{
+    Plan *plan = planner->plan;
+    Devices all = {0};
+    for (int s = 0; s < plan->buckets.count; s++)
+        for (int side = 0; side < 2; side++) {
+            const Holdings *own = &plan->buckets.at[s].overlap->side[side];
+            for (int i = 0; i < own->device_count; i++)
+                array_push(planner->arena, &all, own->devices[i]);
+        }
+    if (all.count)
+        qsort(all.at, (size_t)all.count, sizeof *all.at, compare_devices);
+    for (int i = 0; i < all.count; i++)
+        if (!i || all.at[i] != all.at[plan->device_count - 1])
+            all.at[plan->device_count++] = all.at[i];
+    plan->devices = all.at;
+    planner->sent = plan->sent = arena_array(planner->arena, int64_t, plan->device_count);
+    planner->received = plan->received = arena_array(planner->arena, int64_t, plan->device_count);
+}
+
+const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)
+{
+    Arena *scratch = arena_create();
+    Plan *plan = arena_new(scratch, Plan);
+    Planner planner = {.arena = scratch, .plan = plan};
+    plan->arena = scratch;
+    plan->cluster = cluster;
+    find_buckets(&planner, conversions, count);
+    collect_devices(&planner);
+    find_tasks(&planner);
+    choose_steps(&planner);
+    finish_plan(&planner);
+    plan = plan_copy(arena, plan);
+    plan->lowered = arena_array(arena, const ht_reshard_device *, plan->device_count);
+    arena_destroy(scratch);
+    return plan;
+}
+
+const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion)
+{
+    return reshard_plan_all(arena, cluster, conversion, 1);
+}
