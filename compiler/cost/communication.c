@@ -20,10 +20,10 @@ static double side_bytes(const ht_move *move, bool from, size_t element)
 
 static size_t tensor_element(const Plan *plan, int tensor)
 {
-    for (int s = 0; s < plan->stacks.count; s++)
-        for (int t = 0; t < plan->stacks.at[s].tensor_count; t++)
-            if (plan->stacks.at[s].tensors[t] == tensor)
-                return (size_t)plan->stacks.at[s].element;
+    for (int s = 0; s < plan->buckets.count; s++)
+        for (int t = 0; t < plan->buckets.at[s].tensor_count; t++)
+            if (plan->buckets.at[s].tensors[t] == tensor)
+                return (size_t)plan->buckets.at[s].element;
     BUG("tensor %d is in no stack", tensor);
 }
 
