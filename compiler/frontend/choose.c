@@ -198,4 +198,6 @@ void strategy_choose(CUnit *unit, const FrontendOptions *options, const Strategy
         several_strategies(&chooser, list, options->file, "NAME");
     else if (list->count)
         choice->chosen = list->at[0];
+    if (choice->chosen)
+        strategy_check_done(unit->diag, choice->chosen);
 }

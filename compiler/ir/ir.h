@@ -74,7 +74,6 @@ struct Op {
     const char *scope; // "h3": ht_scope's path, or NULL
     const char *tower; // of `layer`; NULL the default one
     int layer;         // of `layer`; -1 none
-    bool recompute;
     const Function *gradient; // of clause grad, specialised to this call's types and attributes; NULL for bodies, views and grad(none)
     const char *reason;       // conversions that deduction inserted: why, for -Rcomm; NULL elsewhere (not part of the text form)
     int index;                // position in module->ops, set by ir_number

@@ -18,7 +18,7 @@ typedef struct Mention {
 } Mention;
 
 typedef struct Parser {
-    Tokens *tokens;
+    Tokens tokens;
     Arena *arena;
     const char *close; // what ends the layout; NULL: the end
     const char *begin; // of the text that columns count from
@@ -29,21 +29,21 @@ typedef struct Parser {
 #define FAIL(parser, place, ...)                                                                                                           \
     do {                                                                                                                                   \
         if (!(parser)->failed)                                                                                                             \
-            diag_error((parser)->tokens->diag, (place)->at, __VA_ARGS__);                                                                  \
+            diag_error((parser)->tokens.diag, (place)->at, __VA_ARGS__);                                                                  \
         (parser)->failed = true;                                                                                                           \
     } while (0)
 
-static const Token *here(const Parser *parser) { return parser->tokens->token; }
+static const Token *here(const Parser *parser) { return parser->tokens.token; }
 
 static int column(const Parser *parser) { return (int)(here(parser)->start - parser->begin); }
 
 static bool ended(const Parser *parser)
 {
-    return tokens_end(parser->tokens) || (parser->close && tokens_is(parser->tokens, parser->close));
+    return tokens_end(&parser->tokens) || (parser->close && tokens_is(&parser->tokens, parser->close));
 }
 
 /* Whether the next token is `text`, which is then passed. */
-static bool accept(Parser *parser, const char *text) { return !parser->failed && tokens_take(parser->tokens, text); }
+static bool accept(Parser *parser, const char *text) { return !parser->failed && tokens_take(&parser->tokens, text); }
 
 static void expect(Parser *parser, const char *text, const char *where)
 {
@@ -51,7 +51,7 @@ static void expect(Parser *parser, const char *text, const char *where)
         return;
     if (ended(parser))
         FAIL(parser, here(parser), "expected '%s' %s, but the layout ends here", text, where);
-    parser->failed = parser->failed || !tokens_expect(parser->tokens, text, where);
+    parser->failed = parser->failed || !tokens_expect(&parser->tokens, text, where);
 }
 
 /* A number from `least` to `most`. */
@@ -66,7 +66,7 @@ static int64_t parse_number(Parser *parser, const char *what, int64_t least, int
         FAIL(parser, token, "%s must be from %lld to %lld", what, (long long)least, (long long)most);
     if (parser->failed)
         return least;
-    tokens_next(parser->tokens);
+    tokens_next(&parser->tokens);
     return value;
 }
 
@@ -234,7 +234,7 @@ static void parse_union(Parser *parser, Layout *layout)
     const Token *first = here(parser) + 1;
     if (layout->top == TOP_SPLIT) {
         read_weights(parser, &weights);
-        if (!ended(parser) && !tokens_is(parser->tokens, "("))
+        if (!ended(parser) && !tokens_is(&parser->tokens, "("))
             FAIL(parser, here(parser), "expected 'inner', 'by' or '(' after the dimension of a split");
     }
     expect(parser, "(", "before the subgroups");
@@ -290,7 +290,8 @@ static void drop_lonely_top(Layout *layout)
 /* Reads the layout that ends where `close` stands; columns count from `begin`. */
 static Layout *parse(Tokens *tokens, const char *close, const char *begin)
 {
-    Parser parser = {.tokens = tokens, .arena = tokens->arena, .close = close, .begin = begin};
+    Parser parser = {.tokens = *tokens, .arena = tokens->arena, .close = close, .begin = begin};
+    parser.tokens.found = false;
     Layout *layout = arena_new(parser.arena, Layout);
     layout->view_column = column(&parser);
     if (accept(&parser, "("))
@@ -308,6 +309,7 @@ static Layout *parse(Tokens *tokens, const char *close, const char *begin)
     if (!parser.failed)
         check_devices_once(&parser, layout);
     drop_lonely_top(layout);
+    tokens->token = parser.tokens.token;
     return parser.failed ? NULL : layout;
 }
 

@@ -56,8 +56,9 @@ static bool check_dims(RuleParser *parser, const Access *access, const Access *k
 
 const Expr *rule_value_primary(RuleParser *parser)
 {
-    Position at = parser->tokens.token->at;
-    int value = find_value(parser, parser->tokens.token->text);
+    Tokens *tokens = &parser->tokens;
+    Position at = tokens->token->at;
+    int value = find_value(parser, tokens->token->text);
     Access access;
     if (!read_access(parser, &access) || !check_dims(parser, &access, value_access(parser, value), at))
         return NULL;
@@ -94,10 +95,11 @@ static int left_side(RuleParser *parser)
 /* The right side comes before the value is known: it cannot use itself. */
 static bool parse_equation(RuleParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     int value = left_side(parser);
-    if (value < 0 || !tokens_expect(&parser->tokens, "=", "after the value"))
+    if (value < 0 || !tokens_expect(tokens, "=", "after the value"))
         return false;
-    const Expr *expr = expr_parse(&parser->tokens, rule_body_primary, parser);
+    const Expr *expr = expr_parse(tokens, rule_body_primary, parser);
     if (expr)
         array_push(parser->arena, &parser->equations, (RuleEquation){value, expr});
     return expr != NULL;

@@ -143,6 +143,7 @@ static int named_dtype(const RuleParser *parser)
 
 static bool unknown_element(RuleParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     const char **names = arena_array(parser->arena, const char *, DTYPE_COUNT + 2 + parser->operands.count);
     int count = 0;
     for (; count < DTYPE_COUNT; count++)
@@ -151,15 +152,16 @@ static bool unknown_element(RuleParser *parser)
     names[count++] = "integer";
     for (int i = 0; i < parser->operands.count; i++)
         names[count++] = parser->operands.at[i].name;
-    rule_unknown(parser, parser->tokens.token->at, "an element type, nor an operand, nor a parameter of type ht_dtype",
-                 parser->tokens.token->text, names, count);
+    rule_unknown(parser, tokens->token->at, "an element type, nor an operand, nor a parameter of type ht_dtype", tokens->token->text, names,
+                 count);
     return false;
 }
 
 /* What stands behind the colon of the clause dtype. */
 static bool parse_element(RuleParser *parser, Element *element, bool of_operand)
 {
-    const char *name = parser->tokens.token->text;
+    Tokens *tokens = &parser->tokens;
+    const char *name = tokens->token->text;
     int dtype = named_dtype(parser), attr = rule_attr(parser, name, PARAM_DTYPE, PARAM_DTYPE), operand = rule_operand(parser, name);
     if (dtype >= 0)
         *element = (Element){ELEMENT_FIXED, dtype};
@@ -167,13 +169,13 @@ static bool parse_element(RuleParser *parser, Element *element, bool of_operand)
         *element = (Element){ELEMENT_ARGUMENT, attr};
     else if (operand >= 0)
         *element = (Element){ELEMENT_OPERAND, operand};
-    else if (tokens_is(&parser->tokens, "wide"))
+    else if (tokens_is(tokens, "wide"))
         *element = (Element){ELEMENT_WIDE, 0};
-    else if (of_operand && tokens_is(&parser->tokens, "integer"))
+    else if (of_operand && tokens_is(tokens, "integer"))
         *element = (Element){ELEMENT_INTEGER, 0};
     else
         return unknown_element(parser);
-    tokens_next(&parser->tokens);
+    tokens_next(tokens);
     return true;
 }
 
@@ -197,34 +199,36 @@ static Access *clause_local(RuleParser *parser)
 /* The type of a value in between: one that is fixed. */
 static bool parse_fixed(RuleParser *parser, Element *element)
 {
+    Tokens *tokens = &parser->tokens;
     if (named_dtype(parser) >= 0)
         return parse_element(parser, element, false);
-    RULE_ERROR(parser, parser->tokens.token->at, "expected one of f32, bf16, f64, i32, i64, not %s: the value is no result",
-               tokens_shown(&parser->tokens));
+    RULE_ERROR(parser, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s: the value is no result", tokens_shown(tokens));
     return false;
 }
 
 static bool dtype_item(RuleParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     Access *local = clause_local(parser);
     if (local) {
-        tokens_next(&parser->tokens);
-        return tokens_expect(&parser->tokens, ":", "after the value") && parse_fixed(parser, &local->element);
+        tokens_next(tokens);
+        return tokens_expect(tokens, ":", "after the value") && parse_fixed(parser, &local->element);
     }
-    bool of_operand = rule_result(parser, parser->tokens.token->text) < 0;
+    bool of_operand = rule_result(parser, tokens->token->text) < 0;
     Access *access = clause_tensor(parser);
-    return access && tokens_expect(&parser->tokens, ":", "after the tensor") && parse_element(parser, &access->element, of_operand);
+    return access && tokens_expect(tokens, ":", "after the tensor") && parse_element(parser, &access->element, of_operand);
 }
 
 static bool types_item(RuleParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     int dtype = named_dtype(parser);
     if (dtype < 0) {
-        RULE_ERROR(parser, parser->tokens.token->at, "expected one of f32, bf16, f64, i32, i64, not %s", tokens_shown(&parser->tokens));
+        RULE_ERROR(parser, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s", tokens_shown(tokens));
         return false;
     }
     parser->types |= 1u << dtype;
-    tokens_next(&parser->tokens);
+    tokens_next(tokens);
     return true;
 }
 
@@ -285,10 +289,11 @@ static const char *function_name(RuleParser *parser)
 /* kernel(f) or kernel(BACKEND: f); which back ends there are is for others to know. */
 static bool kernel_clause(RuleParser *parser)
 {
-    RuleKernel kernel = {.at = parser->tokens.token->at};
+    Tokens *tokens = &parser->tokens;
+    RuleKernel kernel = {.at = tokens->token->at};
     kernel.function = function_name(parser);
-    if (kernel.function && tokens_take(&parser->tokens, ":")) {
-        kernel = (RuleKernel){.backend = kernel.function, .backend_at = kernel.at, .at = parser->tokens.token->at};
+    if (kernel.function && tokens_take(tokens, ":")) {
+        kernel = (RuleKernel){.backend = kernel.function, .backend_at = kernel.at, .at = tokens->token->at};
         kernel.function = function_name(parser);
     }
     array_push(parser->arena, &parser->kernels, kernel);
@@ -311,8 +316,9 @@ static bool integer_argument(RuleParser *parser, int *attr)
 
 static bool tiles_clause(RuleParser *parser)
 {
-    return (parser->tiles = function_name(parser)) && tokens_expect(&parser->tokens, ":", "after the operator") &&
-           integer_argument(parser, &parser->tiles_dim) && tokens_expect(&parser->tokens, ",", "after the dimension") &&
+    Tokens *tokens = &parser->tokens;
+    return (parser->tiles = function_name(parser)) && tokens_expect(tokens, ":", "after the operator") &&
+           integer_argument(parser, &parser->tiles_dim) && tokens_expect(tokens, ",", "after the dimension") &&
            integer_argument(parser, &parser->tiles_start);
 }
 

@@ -1,6 +1,5 @@
 #include "rule/parse.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -378,9 +377,10 @@ static bool parse_absent(RuleParser *parser, int operand)
 /* One argument of a kernel's rule: an access, or the name of an argument that is no tensor. */
 static bool parse_argument(RuleParser *parser)
 {
-    const OpParam *param = find_param(parser, parser->tokens.token->text);
+    Tokens *tokens = &parser->tokens;
+    const OpParam *param = find_param(parser, tokens->token->text);
     if (param && !param_is_tensor(param->kind)) {
-        tokens_next(&parser->tokens);
+        tokens_next(tokens);
         return true;
     }
     int operand = parse_operand(parser);
@@ -418,8 +418,9 @@ static bool parse_call(RuleParser *parser)
 
 static bool parse_body(RuleParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     if (parser->kind == RULE_VIEW) {
-        RULE_ERROR(parser, parser->tokens.token->at, "expected NAME(tensor): a result without indices is a view of a tensor");
+        RULE_ERROR(parser, tokens->token->at, "expected NAME(tensor): a result without indices is a view of a tensor");
         return false;
     }
     if (parser->results.count > 1) {
@@ -428,7 +429,7 @@ static bool parse_body(RuleParser *parser)
         return false;
     }
     parser->kind = RULE_BODY;
-    parser->body = expr_parse(&parser->tokens, rule_body_primary, parser);
+    parser->body = expr_parse(tokens, rule_body_primary, parser);
     for (int i = 0; parser->body && i < parser->forward.count; i++)
         resolve_size(parser, &parser->forward.at[i]);
     return parser->body && !parser->failed;
@@ -436,11 +437,12 @@ static bool parse_body(RuleParser *parser)
 
 static bool parse_equation(RuleParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     do {
         if (!parse_result(parser))
             return false;
-    } while (tokens_take(&parser->tokens, ","));
-    if (!tokens_expect(&parser->tokens, "=", "after the results"))
+    } while (tokens_take(tokens, ","));
+    if (!tokens_expect(tokens, "=", "after the results"))
         return false;
     return begins_call(parser) ? parse_call(parser) : parse_body(parser);
 }

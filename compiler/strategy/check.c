@@ -1,6 +1,7 @@
 #include "strategy/strategy.h"
 
 #include "layout/layout.h"
+#include "syntax/undone.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -329,5 +330,33 @@ bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *n
     for (int i = 0; i < strategy->pipelines.count; i++)
         check_pipeline(&checker, &strategy->pipelines.at[i]);
     check_rows(&checker);
+    return diag_errors(diag) == before;
+}
+
+/* ---- what this version does not do ---- */
+
+static void check_stage_done(const Checker *checker, const Stage *stage, void *to)
+{
+    (void)to;
+    if (stage->layers.count)
+        undone_error(checker->diag, stage->layers_at, UNDONE_LAYERS);
+    if (stage->recompute)
+        undone_error(checker->diag, stage->recompute_at, UNDONE_STAGE_RECOMPUTE);
+}
+
+bool strategy_check_done(Diag *diag, const Strategy *strategy)
+{
+    Checker checker = {.diag = diag, .strategy = strategy};
+    int before = diag_errors(diag);
+    if (strategy->pipelines.count != 1)
+        undone_error(diag, strategy->pipelines.at[1].at, UNDONE_PIPELINES);
+    else if (strategy->pipelines.at[0].stages.count != 1)
+        undone_error(diag, strategy->pipelines.at[0].at, UNDONE_STAGES);
+    else
+        for_each_stage(&checker, check_stage_done, NULL);
+    if (strategy->zero > 1)
+        undone_error(diag, strategy->zero_at, strategy->zero == 2 ? UNDONE_ZERO_2 : UNDONE_ZERO_3);
+    if (strategy->schedule)
+        undone_error(diag, strategy->schedule_at, UNDONE_SCHEDULE);
     return diag_errors(diag) == before;
 }

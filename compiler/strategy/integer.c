@@ -8,51 +8,55 @@ enum { MOST_DEPTH = 100 };
 /* The value of a number token as C reads it. */
 static bool parse_number(StrategyParser *parser, int64_t *value)
 {
+    Tokens *tokens = parser->tokens;
     char *end;
-    unsigned long long number = strtoull(parser->tokens->token->text, &end, 0);
+    unsigned long long number = strtoull(tokens->token->text, &end, 0);
     if (end[strspn(end, "uUlL")] || number > INT64_MAX) {
-        return tokens_error(parser->tokens, "\"%s\" is not an integer", parser->tokens->token->text);
+        return tokens_error(tokens, "\"%s\" is not an integer", tokens->token->text);
     }
     *value = (int64_t)number;
-    tokens_next(parser->tokens);
+    tokens_next(tokens);
     return true;
 }
 
 static bool parse_constant(StrategyParser *parser, int64_t *value)
 {
+    Tokens *tokens = parser->tokens;
     const StrategyNames *names = parser->names;
-    if (!names || !names->value || !names->value(names->state, parser->tokens->token->text, value)) {
-        return tokens_error(parser->tokens, "\"%s\" is no integer constant of the model", parser->tokens->token->text);
+    if (!names || !names->value || !names->value(names->state, tokens->token->text, value)) {
+        return tokens_error(tokens, "\"%s\" is no integer constant of the model", tokens->token->text);
     }
-    tokens_next(parser->tokens);
+    tokens_next(tokens);
     return true;
 }
 
 /* A number, a name, or an expression in parentheses; `expected` says what it stands for. */
 bool strategy_primary(StrategyParser *parser, const char *expected, int64_t *value)
 {
-    if (parser->tokens->token->kind == TOKEN_NUMBER)
+    Tokens *tokens = parser->tokens;
+    if (tokens->token->kind == TOKEN_NUMBER)
         return parse_number(parser, value);
-    if (parser->tokens->token->kind == TOKEN_NAME)
+    if (tokens->token->kind == TOKEN_NAME)
         return parse_constant(parser, value);
-    if (!tokens_is(parser->tokens, "("))
-        return tokens_unexpected(parser->tokens, expected);
+    if (!tokens_is(tokens, "("))
+        return tokens_unexpected(tokens, expected);
     if (parser->depth >= MOST_DEPTH) {
-        return tokens_error(parser->tokens, "this expression has more than %d nested parentheses", MOST_DEPTH);
+        return tokens_error(tokens, "this expression has more than %d nested parentheses", MOST_DEPTH);
     }
-    tokens_next(parser->tokens);
+    tokens_next(tokens);
     parser->depth++;
-    bool good = strategy_integer(parser, value) && tokens_expect(parser->tokens, ")", NULL);
+    bool good = strategy_integer(parser, value) && tokens_expect(tokens, ")", NULL);
     parser->depth--;
     return good;
 }
 
 static bool parse_unary(StrategyParser *parser, int64_t *value)
 {
+    Tokens *tokens = parser->tokens;
     bool negative = false;
-    while (tokens_is(parser->tokens, "-") || tokens_is(parser->tokens, "+")) {
-        negative ^= tokens_is(parser->tokens, "-");
-        tokens_next(parser->tokens);
+    while (tokens_is(tokens, "-") || tokens_is(tokens, "+")) {
+        negative ^= tokens_is(tokens, "-");
+        tokens_next(tokens);
     }
     if (!strategy_primary(parser, "an integer", value))
         return false;
@@ -79,24 +83,26 @@ static bool compute(const char *operator, int64_t a, int64_t b, int64_t *value)
 /* How tightly the binary operator at the current token binds; 0: there is none. */
 static int precedence(const StrategyParser *parser)
 {
-    return tokens_is(parser->tokens, "*") || tokens_is(parser->tokens, "/") || tokens_is(parser->tokens, "%") ? 3
-           : tokens_is(parser->tokens, "+") || tokens_is(parser->tokens, "-")                                 ? 2
-           : tokens_is(parser->tokens, "<<") || tokens_is(parser->tokens, ">>")                               ? 1
-                                                                                                              : 0;
+    const Tokens *tokens = parser->tokens;
+    return tokens_is(tokens, "*") || tokens_is(tokens, "/") || tokens_is(tokens, "%") ? 3
+           : tokens_is(tokens, "+") || tokens_is(tokens, "-")                         ? 2
+           : tokens_is(tokens, "<<") || tokens_is(tokens, ">>")                       ? 1
+                                                                                      : 0;
 }
 
 static bool parse_binary(StrategyParser *parser, int level, int64_t *value)
 {
+    Tokens *tokens = parser->tokens;
     if (!parse_unary(parser, value))
         return false;
     for (int binds; (binds = precedence(parser)) >= level;) {
-        Token operator= * parser->tokens->token;
+        Token operator= * tokens->token;
         int64_t right;
-        tokens_next(parser->tokens);
+        tokens_next(tokens);
         if (!parse_binary(parser, binds + 1, &right))
             return false;
         if (!compute(operator.text, *value, right, value)) {
-            diag_error(parser->tokens->diag, operator.at, "this \"%s\" has no value that fits 64 bits", operator.text);
+            diag_error(tokens->diag, operator.at, "this \"%s\" has no value that fits 64 bits", operator.text);
             return false;
         }
     }
@@ -108,11 +114,12 @@ bool strategy_integer(StrategyParser *parser, int64_t *value) { return parse_bin
 /* An expression between `least` and `most`; `what` names it in messages. */
 bool strategy_bounded(StrategyParser *parser, const char *what, int64_t least, int64_t most, int64_t *value)
 {
-    Position at = parser->tokens->token->at;
+    Tokens *tokens = parser->tokens;
+    Position at = tokens->token->at;
     if (!strategy_integer(parser, value))
         return false;
     if (*value < least || *value > most) {
-        diag_error(parser->tokens->diag, at, "%s is %lld, but must be from %lld to %lld", what, (long long)*value, (long long)least,
+        diag_error(tokens->diag, at, "%s is %lld, but must be from %lld to %lld", what, (long long)*value, (long long)least,
                    (long long)most);
         return false;
     }
@@ -122,28 +129,29 @@ bool strategy_bounded(StrategyParser *parser, const char *what, int64_t least, i
 /* ( item { , item } ) */
 bool strategy_list(StrategyParser *parser, bool item(StrategyParser *parser, void *to), void *to)
 {
-    if (!tokens_expect(parser->tokens, "(", NULL))
+    Tokens *tokens = parser->tokens;
+    if (!tokens_expect(tokens, "(", NULL))
         return false;
     do
         if (!item(parser, to))
             return false;
-    while (tokens_take(parser->tokens, ","));
-    return tokens_take(parser->tokens, ")") || tokens_unexpected(parser->tokens, "\",\" or \")\"");
+    while (tokens_take(tokens, ","));
+    return tokens_take(tokens, ")") || tokens_unexpected(tokens, "\",\" or \")\"");
 }
 
 /* a or a-b: an inclusive range. */
 bool strategy_range(StrategyParser *parser, const char *what, int64_t *first, int64_t *last)
 {
-    Position at = parser->tokens->token->at;
+    Tokens *tokens = parser->tokens;
+    Position at = tokens->token->at;
     if (!strategy_primary(parser, what, first))
         return false;
     *last = *first;
-    if (tokens_take(parser->tokens, "-") && !strategy_primary(parser, what, last))
+    if (tokens_take(tokens, "-") && !strategy_primary(parser, what, last))
         return false;
     if (*first < 0)
-        diag_error(parser->tokens->diag, at, "%s cannot be negative", what);
+        diag_error(tokens->diag, at, "%s cannot be negative", what);
     else if (*last < *first)
-        diag_error(parser->tokens->diag, at, "the range %lld-%lld is empty: its end is below its start", (long long)*first,
-                   (long long)*last);
+        diag_error(tokens->diag, at, "the range %lld-%lld is empty: its end is below its start", (long long)*first, (long long)*last);
     return *first >= 0 && *last >= *first;
 }

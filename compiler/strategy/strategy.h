@@ -53,7 +53,9 @@ typedef struct Stage {
     Array(MeshAxis) mesh;   // empty: one device
     Position mesh_at;       // of the clause mesh, or of the clause devices
     Array(LayerRange) layers; // empty: all
+    Position layers_at;
     const char *recompute;  // NULL, "full", "selective"
+    Position recompute_at;
     Position at;
 } Stage;
 
@@ -106,6 +108,9 @@ Strategy *strategy_parse_one(Tokens *tokens);
 
 /* What strategy_parse calls for each strategy: reports what does not fit together. Returns whether everything does. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
+
+/* Reports what of a strategy that is to be run this version does not do (syntax/undone.h). Returns whether it does everything. */
+bool strategy_check_done(Diag *diag, const Strategy *strategy);
 
 /* Writes a strategy as text that parses back to the same; `indent` stands before each line. */
 void strategy_print(Text *out, const Strategy *strategy, const char *indent);

@@ -90,9 +90,12 @@ static int number_length(const char *at)
 {
     bool hex = at[0] == '0' && (at[1] == 'x' || at[1] == 'X');
     int length = 0;
-    while (name_byte(at + length) || (at[length] == '.' && at[length + 1] != '.') ||
-           ((at[length] == '+' || at[length] == '-') && length && strchr(hex ? "pP" : "eEpP", at[length - 1])))
-        length++;
+    for (int more = 1; more; length += more) {
+        more = name_byte(at + length);
+        if (!more && ((at[length] == '.' && at[length + 1] != '.') ||
+                      ((at[length] == '+' || at[length] == '-') && length && strchr(hex ? "pP" : "eEpP", at[length - 1]))))
+            more = 1;
+    }
     return length;
 }
 

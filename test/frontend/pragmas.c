@@ -64,10 +64,9 @@ ht_tensor model(void)
     struct pair p = {.a = x}, *q = &p;
     q->list[1] = x;
 #pragma hspmd shard(p.a, q->list[HEADS - 2]: {0:dp})
-    // CHECK: = ht_linear({{.*}} layer 13 recompute {{.*}} "all"
+    // CHECK: = ht_linear({{.*}} layer 13 {{.*}} "all"
     ht_tensor all;
 #pragma hspmd layer(LAYER(LAST))
-#pragma hspmd recompute
     all = ht_linear(x, w, HT_NONE);
     for (int l = 0; l < 2; l++)
 #pragma hspmd layer(tower, l)
@@ -76,8 +75,7 @@ ht_tensor model(void)
         all = step(all);
     // CHECK: %[[R:[0-9]+]] = reshard(%{{.*}}) {{.*}} shard "{}"
 #pragma hspmd reshard(all: {})
-    // CHECK: = ht_exp(%[[R]]) recompute
-#pragma hspmd recompute
+    // CHECK: = ht_exp(%[[R]])
     ht_tensor last = ht_exp(all);
     if (batch > 1)
 #pragma hspmd layer(head, 0)

@@ -151,7 +151,7 @@ static const struct Mistake {
     {"strategy a\nsplit b:dp\nstage devices(0,2) mesh(dp:2)\nend strategy", "s.txt:1:10: error: device 1 is in no stage of the strategy \"a\", and not idle"},
     {"strategy a\nsplit b:dp\nstage devices(3-2) mesh(dp:2)\nend strategy", "s.txt:3:15: error: the range"},
     {"strategy a\nsplit b:dp\nstage devices(0-99999) mesh(dp:2)\nend strategy", "s.txt:3:15: error: device 99999: device numbers go up to"},
-    {"strategy a\nstage devices(h800: 0-3) mesh(dp:2)\nend strategy", "s.txt:2:15: error: \"h800:\" names a class of devices, but cluster files are not read by this version"},
+    {"strategy a\nstage devices(h800: 0-3) mesh(dp:2)\nend strategy", "s.txt:2:15: error: a class of devices is not available in this version; list the devices by number alone"},
     {"strategy a\nsplit b:dp\nstage devices(0-1) mesh(dp:2 by 3:1:1)\nend strategy", "s.txt:3:30: error: the axis \"dp\" has 2 pieces, but 3 weights"},
     {"strategy a\nsplit b:dp\nstage devices(0-1) mesh(dp:2 by 0:0)\nend strategy", "s.txt:3:25: error: the weights of the axis \"dp\""},
     {"strategy a\nsplit b:dp\nstage devices(0-1) mesh(dp:2) recompute(ful)\nend strategy", "s.txt:3:41: error: expected \"full\" or \"selective\""},

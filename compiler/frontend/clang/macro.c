@@ -1,7 +1,6 @@
 /* Macros: pragmas expand them, which no preprocessor does. */
 #include "frontend/clang/reader.h"
 
-#include <ctype.h>
 #include <string.h>
 
 void clang_macro_seen(Reader *r, CXCursor cursor)

@@ -101,7 +101,6 @@ typedef struct Eval {
     int64_t stream;
     const char *tower;
     int layer;
-    bool recompute;
 } Eval;
 
 /* A new evaluator, with the initial values of all variables; module NULL: nothing can be built. */

@@ -152,7 +152,6 @@ typedef struct Saved {
     const char *tower;
     char *scope;
     int layer;
-    bool recompute;
     int64_t stream;
     Position user_at;
     const Frame *frames;
@@ -160,10 +159,9 @@ typedef struct Saved {
 
 static Saved set_aside(Eval *ev)
 {
-    Saved saved = {ev->tower, ev->scope, ev->layer, ev->recompute, ev->stream, ev->frame->user_at, ev->frame->frames};
+    Saved saved = {ev->tower, ev->scope, ev->layer, ev->stream, ev->frame->user_at, ev->frame->frames};
     ev->tower = NULL;
     ev->layer = -1;
-    ev->recompute = false;
     ev->scope = "";
     return saved;
 }
@@ -173,7 +171,6 @@ static void restore(Eval *ev, Saved saved)
     ev->tower = saved.tower;
     ev->scope = saved.scope;
     ev->layer = saved.layer;
-    ev->recompute = saved.recompute;
     ev->stream = saved.stream;
     ev->frame->user_at = saved.user_at;
 }

@@ -96,7 +96,6 @@ void operator_emit(Eval *ev, Op *op)
     op->scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
     op->tower = ev->tower;
     op->layer = ev->layer;
-    op->recompute = ev->recompute;
     if (ev->gradient) {
         array_push(ev->arena, &ev->gradient->ops, op);
         return;

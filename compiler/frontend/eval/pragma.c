@@ -87,14 +87,10 @@ void eval_pragma(Eval *ev, const Pragma *pragma)
     }
 }
 
-/* ---- layer and recompute ---- */
+/* ---- layer ---- */
 
 void eval_mark(Eval *ev, const Pragma *pragma)
 {
-    if (pragma->kind == PRAGMA_RECOMPUTE) {
-        ev->recompute = true;
-        return;
-    }
     Val layer = eval(ev, pragma->layer);
     if (layer.unknown || (int64_t)layer.i < 0 || (int64_t)layer.i > INT32_MAX)
         eval_error(ev, pragma->layer->at, layer.unknown ? "this layer is not known at compile time" : "layers are numbered from 0 on");

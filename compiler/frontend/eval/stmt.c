@@ -148,13 +148,11 @@ static Flow marked_statement(Eval *ev, const CStmt *stmt)
 {
     const char *tower = ev->tower;
     int layer = ev->layer;
-    bool recompute = ev->recompute;
     for (int i = 0; i < stmt->pragmas.count; i++)
         eval_mark(ev, stmt->pragmas.at[i]);
     Flow flow = eval_statement(ev, stmt->then);
     ev->tower = tower;
     ev->layer = layer;
-    ev->recompute = recompute;
     return flow;
 }
 

@@ -1,6 +1,7 @@
 #include "frontend/pragma/pragma.h"
 
 #include "strategy/strategy.h"
+#include "syntax/undone.h"
 
 #include <string.h>
 
@@ -52,7 +53,7 @@ void pragma_check_stray(Diag *diag, const PragmaLine *line, bool ours)
 {
     static const char *const mark[] = {"hspmd"};
     const Token *first = line->tokens.at;
-    bool misspelled = diag_closest(word(first), mark, 1), misplaced = !token_ends(first) && token_is(first + 1, "hspmd");
+    bool misspelled = diag_closest(word(first), mark, 1), misplaced = *word(first) && token_is(first + 1, "hspmd");
     if (!misspelled && !misplaced && !(ours && is_directive(word(first))))
         return;
     diag_error(diag, first->at, "unknown pragma \"%s\"", word(first));
@@ -282,7 +283,7 @@ void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
     else if (pragma->kind == PRAGMA_LAYER)
         good = read_layer(unit, pragma, scope, slots);
     else if (pragma->kind == PRAGMA_RECOMPUTE)
-        good = expect_end(pragma);
+        good = expect_end(pragma) && undone_error(unit->diag, pragma->at, UNDONE_RECOMPUTE);
     if (!good)
         pragma->kind = PRAGMA_BAD;
 }

@@ -57,18 +57,19 @@ static bool parse_param_kind(IrParser *parser, ParamKind *kind)
 
 static bool parse_params(IrParser *parser, OpDef *def)
 {
+    Tokens *tokens = &parser->tokens;
     Array(OpParam) params = {0};
-    if (!tokens_expect(&parser->tokens, "(", "after the operator's name"))
+    if (!tokens_expect(tokens, "(", "after the operator's name"))
         return false;
-    while (!tokens_is(&parser->tokens, ")")) {
+    while (!tokens_is(tokens, ")")) {
         OpParam param;
-        if ((params.count && !tokens_expect(&parser->tokens, ",", "between two parameters")) || !parse_param_kind(parser, &param.kind) ||
+        if ((params.count && !tokens_expect(tokens, ",", "between two parameters")) || !parse_param_kind(parser, &param.kind) ||
             !parse_name(parser, &param.name))
             return false;
         array_push(parser->arena, &params, param);
         def->attr_count += param.kind != PARAM_TENSOR && param.kind != PARAM_TENSORS;
     }
-    tokens_next(&parser->tokens);
+    tokens_next(tokens);
     def->params = params.at;
     def->param_count = params.count;
     return true;
@@ -76,14 +77,15 @@ static bool parse_params(IrParser *parser, OpDef *def)
 
 static bool parse_def(IrParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     OpDef *def = arena_new(parser->arena, OpDef);
-    Position name_at = parser->tokens.token->at;
+    Position name_at = tokens->token->at;
     if (!parse_name(parser, &def->name) || !parse_params(parser, def) || !parse_position(parser, &def->at))
         return false;
-    if (!tokens_end(&parser->tokens))
+    if (!tokens_end(tokens))
         return parse_fail(parser, "the end of the line");
-    tokens_next_line(&parser->tokens);
-    def->rule = rule_parse(&parser->tokens, def->params, def->param_count);
+    tokens_next_line(tokens);
+    def->rule = rule_parse(tokens, def->params, def->param_count);
     if (!def->rule)
         return false;
     const OpDef *own = module_def(parser->module, def);
@@ -99,12 +101,13 @@ static bool parse_def(IrParser *parser)
 
 static bool parse_update(IrParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     int64_t states;
     parser->module->update = parse_def_name(parser);
-    if (!parser->module->update || !tokens_expect(&parser->tokens, "states", "after the operator") || !parse_int(parser, &states))
+    if (!parser->module->update || !tokens_expect(tokens, "states", "after the operator") || !parse_int(parser, &states))
         return false;
     parser->module->state_count = (int)states;
-    parser->module->clip = tokens_take(&parser->tokens, "clip");
+    parser->module->clip = tokens_take(tokens, "clip");
     return states <= 4 || parse_fail(parser, "at most 4 states, before this");
 }
 
@@ -127,14 +130,15 @@ static bool parse_cluster(IrParser *parser, Module *module)
 
 static bool parse_head_marks(IrParser *parser, Module *module)
 {
+    Tokens *tokens = &parser->tokens;
     int64_t next;
-    if (tokens_take(&parser->tokens, "precision") && !parse_dtype(parser, &module->precision))
+    if (tokens_take(tokens, "precision") && !parse_dtype(parser, &module->precision))
         return false;
-    if (tokens_take(&parser->tokens, "cluster") && !parse_cluster(parser, module))
+    if (tokens_take(tokens, "cluster") && !parse_cluster(parser, module))
         return false;
-    module->options.remark_comm = tokens_take(&parser->tokens, "remark_comm");
-    module->options.warn_implicit_reshard = tokens_take(&parser->tokens, "warn_implicit_reshard");
-    if (!tokens_expect(&parser->tokens, "next", "in the module's line") || !parse_int(parser, &next))
+    module->options.remark_comm = tokens_take(tokens, "remark_comm");
+    module->options.warn_implicit_reshard = tokens_take(tokens, "warn_implicit_reshard");
+    if (!tokens_expect(tokens, "next", "in the module's line") || !parse_int(parser, &next))
         return false;
     if (next < 0 || next > 1 << 28)
         return parse_fail(parser, "a smaller number of values, before this");
@@ -145,8 +149,9 @@ static bool parse_head_marks(IrParser *parser, Module *module)
 
 static bool parse_module(IrParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     const char *name;
-    Position at = parser->tokens.token->at;
+    Position at = tokens->token->at;
     if (parser->module)
         return parse_fail(parser, "one module in the text");
     if (!parse_string(parser, &name))
@@ -154,10 +159,10 @@ static bool parse_module(IrParser *parser)
     parser->head = at;
     Module *module = parser->module = module_create(parser->arena, parser->diag, name);
     remember_def(parser, module->reshard_def);
-    module->kind = tokens_take(&parser->tokens, "infer") ? MODULE_INFER : MODULE_TRAIN;
-    if (module->kind == MODULE_TRAIN && !tokens_expect(&parser->tokens, "train", "or 'infer' after the module's name"))
+    module->kind = tokens_take(tokens, "infer") ? MODULE_INFER : MODULE_TRAIN;
+    if (module->kind == MODULE_TRAIN && !tokens_expect(tokens, "train", "or 'infer' after the module's name"))
         return false;
-    if (tokens_take(&parser->tokens, "source") && !parse_string(parser, &module->source))
+    if (tokens_take(tokens, "source") && !parse_string(parser, &module->source))
         return false;
     return parse_head_marks(parser, module);
 }
@@ -165,19 +170,21 @@ static bool parse_module(IrParser *parser)
 /* From the word `strategy` to the line `end strategy`. */
 static bool parse_strategy(IrParser *parser)
 {
-    return (parser->module->strategy = strategy_parse_one(&parser->tokens)) != NULL;
+    const Strategy *strategy = parser->module->strategy = strategy_parse_one(&parser->tokens);
+    return strategy && strategy_check_done(parser->diag, strategy);
 }
 
 /* ---- parameters, states, inputs ---- */
 
 static bool parse_init(IrParser *parser, Parameter *param)
 {
+    Tokens *tokens = &parser->tokens;
     static const char *const names[] = {
         [INIT_ZEROS] = "zeros", [INIT_CONSTANT] = "constant", [INIT_NORMAL] = "normal", [INIT_UNIFORM] = "uniform"};
-    if (!tokens_expect(&parser->tokens, "init", "after the parameter's name"))
+    if (!tokens_expect(tokens, "init", "after the parameter's name"))
         return false;
     for (int i = 0; i < 4; i++)
-        if (tokens_take(&parser->tokens, names[i])) {
+        if (tokens_take(tokens, names[i])) {
             param->init = (InitKind)i;
             return i == INIT_ZEROS || parse_double(parser, &param->a);
         }
@@ -199,17 +206,18 @@ static Value *parse_named(IrParser *parser, ValueKind kind, int index)
 
 static bool parse_param(IrParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     Module *module = parser->module;
     Parameter *param = arena_new(parser->arena, Parameter);
     param->value = parse_named(parser, VALUE_PARAM, module->params.count);
     if (!param->value || !parse_init(parser, param))
         return false;
     param->name = param->value->name;
-    param->no_decay = tokens_take(&parser->tokens, "no_decay");
-    param->frozen = tokens_take(&parser->tokens, "frozen");
+    param->no_decay = tokens_take(tokens, "no_decay");
+    param->frozen = tokens_take(tokens, "frozen");
     param->shape = type_shape_text(parser->arena, param->value->type);
     array_push(parser->arena, &module->params, param);
-    return tokens_expect(&parser->tokens, ":", "before the type") && parse_value(parser, param->value);
+    return tokens_expect(tokens, ":", "before the type") && parse_value(parser, param->value);
 }
 
 /* The parameter whose value comes next. */
@@ -226,8 +234,9 @@ static Parameter *parse_param_ref(IrParser *parser)
 
 static bool parse_state(IrParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     Value *value = parse_named(parser, VALUE_STATE, 0);
-    if (!value || !tokens_expect(&parser->tokens, "of", "after the state's name"))
+    if (!value || !tokens_expect(tokens, "of", "after the state's name"))
         return false;
     Parameter *param = parse_param_ref(parser);
     if (!param)
@@ -236,7 +245,7 @@ static bool parse_state(IrParser *parser)
         return parse_fail(parser, "at most 4 states a parameter, before this");
     value->index = param->state_count;
     param->states[param->state_count++] = value;
-    return tokens_expect(&parser->tokens, ":", "before the type") && parse_value(parser, value);
+    return tokens_expect(tokens, ":", "before the type") && parse_value(parser, value);
 }
 
 static bool parse_input(IrParser *parser)
@@ -258,12 +267,13 @@ static bool parse_gradient(IrParser *parser)
 
 static bool parse_argument(IrParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     Value *value = NULL;
     int id;
     if (!parser->function)
         return parse_fail(parser, "a line `gradient` before this");
-    if (!tokens_take(&parser->tokens, "-")) {
-        if (!parse_new_id(parser, &id) || !tokens_expect(&parser->tokens, ":", "before the type"))
+    if (!tokens_take(tokens, "-")) {
+        if (!parse_new_id(parser, &id) || !tokens_expect(tokens, ":", "before the type"))
             return false;
         value = ir_value(parser->module, VALUE_ARGUMENT, NULL, (Type){0}, (Position){0});
         value->index = parser->function->params.count;
@@ -277,12 +287,13 @@ static bool parse_argument(IrParser *parser)
 
 static bool parse_return(IrParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     Function *function = parser->function;
     if (!function)
         return parse_fail(parser, "a line `gradient` before this");
-    while (!tokens_end(&parser->tokens)) {
+    while (!tokens_end(tokens)) {
         Value *value;
-        if ((function->returns.count && !tokens_expect(&parser->tokens, ",", "between two values")) || !parse_ref(parser, &value))
+        if ((function->returns.count && !tokens_expect(tokens, ",", "between two values")) || !parse_ref(parser, &value))
             return false;
         array_push(parser->arena, &function->returns, value);
     }
@@ -338,12 +349,13 @@ static bool parse_loss(IrParser *parser) { return parse_ref(parser, &parser->mod
 
 static bool parse_trained(IrParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     Parameter *param = parse_param_ref(parser);
-    if (!param || !tokens_expect(&parser->tokens, "gradient", "after the parameter") || !parse_ref(parser, &param->gradient) ||
-        !tokens_expect(&parser->tokens, "updated", "after the gradient") || !parse_ref(parser, &param->updated))
+    if (!param || !tokens_expect(tokens, "gradient", "after the parameter") || !parse_ref(parser, &param->gradient) ||
+        !tokens_expect(tokens, "updated", "after the gradient") || !parse_ref(parser, &param->updated))
         return false;
     for (int i = 0; i < param->state_count; i++)
-        if (!tokens_expect(&parser->tokens, ",", "before a state's new value") || !parse_ref(parser, &param->states_updated[i]))
+        if (!tokens_expect(tokens, ",", "before a state's new value") || !parse_ref(parser, &param->states_updated[i]))
             return false;
     return true;
 }

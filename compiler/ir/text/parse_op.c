@@ -115,16 +115,17 @@ bool parse_binding(IrParser *parser)
 
 static bool parse_shape(IrParser *parser, Attr *attr)
 {
+    Tokens *tokens = &parser->tokens;
     Array(int64_t) ints = {0};
-    if (!tokens_expect(&parser->tokens, "[", "before the extents"))
+    if (!tokens_expect(tokens, "[", "before the extents"))
         return false;
-    while (!tokens_is(&parser->tokens, "]")) {
+    while (!tokens_is(tokens, "]")) {
         int64_t extent;
-        if ((ints.count && !tokens_expect(&parser->tokens, ",", "between two extents")) || !parse_int(parser, &extent))
+        if ((ints.count && !tokens_expect(tokens, ",", "between two extents")) || !parse_int(parser, &extent))
             return false;
         array_push(parser->arena, &ints, extent);
     }
-    tokens_next(&parser->tokens);
+    tokens_next(tokens);
     attr->count = ints.count;
     attr->ints = ints.at;
     return true;
@@ -152,18 +153,19 @@ static bool parse_attr(IrParser *parser, ParamKind kind, Attr *attr)
 
 static bool parse_attrs(IrParser *parser, const OpDef *def, Attr *attrs)
 {
+    Tokens *tokens = &parser->tokens;
     if (!def->attr_count)
         return true;
-    if (!tokens_expect(&parser->tokens, "{", "before the arguments"))
+    if (!tokens_expect(tokens, "{", "before the arguments"))
         return false;
     for (int i = 0, next = 0; i < def->param_count; i++) {
         ParamKind kind = def->params[i].kind;
         if (kind == PARAM_TENSOR || kind == PARAM_TENSORS)
             continue;
-        if ((next && !tokens_expect(&parser->tokens, ",", "between two arguments")) || !parse_attr(parser, kind, &attrs[next++]))
+        if ((next && !tokens_expect(tokens, ",", "between two arguments")) || !parse_attr(parser, kind, &attrs[next++]))
             return false;
     }
-    return tokens_expect(&parser->tokens, "}", "after the arguments");
+    return tokens_expect(tokens, "}", "after the arguments");
 }
 
 /* What an operator's line says between its arguments and the colon. */
@@ -172,7 +174,6 @@ typedef struct Marks {
     const Function *gradient;
     const char *tower, *scope;
     int64_t layer;
-    bool recompute;
     Turn turn;
     const Frame *frames;
     Position at;
@@ -206,8 +207,6 @@ static bool parse_mark(IrParser *parser, Marks *marks, bool *done)
         good = parse_string(parser, &marks->scope);
     } else if (tokens_take(tokens, "layer")) {
         good = parse_int(parser, &marks->layer);
-    } else if (tokens_take(tokens, "recompute")) {
-        marks->recompute = true;
     } else if (tokens_take(tokens, "turn")) {
         marks->turn = tokens_take(tokens, "each") ? TURN_EACH : TURN_AFTER;
         good = marks->turn == TURN_EACH || tokens_expect(tokens, "after", "or 'each' after 'turn'");
@@ -259,22 +258,22 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
     op->scope = marks->scope;
     op->tower = marks->tower;
     op->layer = (int)marks->layer;
-    op->recompute = marks->recompute;
     op->turn = marks->turn;
     return op;
 }
 
 static bool parse_operands(IrParser *parser, Values *operands)
 {
-    if (!tokens_expect(&parser->tokens, "(", "after the operator"))
+    Tokens *tokens = &parser->tokens;
+    if (!tokens_expect(tokens, "(", "after the operator"))
         return false;
-    while (!tokens_is(&parser->tokens, ")")) {
+    while (!tokens_is(tokens, ")")) {
         Value *value;
-        if ((operands->count && !tokens_expect(&parser->tokens, ",", "between two operands")) || !parse_ref(parser, &value))
+        if ((operands->count && !tokens_expect(tokens, ",", "between two operands")) || !parse_ref(parser, &value))
             return false;
         array_push(parser->arena, operands, value);
     }
-    tokens_next(&parser->tokens);
+    tokens_next(tokens);
     return true;
 }
 
@@ -292,9 +291,10 @@ static bool parse_results(IrParser *parser, Op *op, const int *ids, int count)
 
 bool parse_op(IrParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     enum { RESULTS_MOST = 16 };
     int ids[RESULTS_MOST], count = 0;
-    Position at = parser->tokens.token->at;
+    Position at = tokens->token->at;
     Values operands = {0};
     Marks marks;
     do {
@@ -302,8 +302,8 @@ bool parse_op(IrParser *parser)
             return parse_fail(parser, "fewer results");
         if (!parse_new_id(parser, &ids[count++]))
             return false;
-    } while (tokens_take(&parser->tokens, ","));
-    if (!tokens_expect(&parser->tokens, "=", "after the results"))
+    } while (tokens_take(tokens, ","));
+    if (!tokens_expect(tokens, "=", "after the results"))
         return false;
     const OpDef *def = parse_def_name(parser);
     if (!def)

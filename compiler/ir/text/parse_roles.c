@@ -39,6 +39,7 @@ static void list_devices(IrParser *parser, Roles *roles)
 
 static bool parse_role(IrParser *parser)
 {
+    Tokens *tokens = &parser->tokens;
     Roles *roles = roles_of(parser);
     Array(int) devices = {0};
     Role role = {0};
@@ -49,8 +50,8 @@ static bool parse_role(IrParser *parser)
         if (device < 0 || device > MOST_DEVICE)
             return parse_fail(parser, "the number of a device, before this");
         array_push(parser->arena, &devices, (int)device);
-    } while (tokens_take(&parser->tokens, ","));
-    if (!tokens_expect(&parser->tokens, "arena", "after the devices") || !parse_int(parser, &role.arena_bytes))
+    } while (tokens_take(tokens, ","));
+    if (!tokens_expect(tokens, "arena", "after the devices") || !parse_int(parser, &role.arena_bytes))
         return false;
     role.device_count = devices.count;
     role.devices = devices.at;
@@ -66,13 +67,14 @@ static bool parse_role(IrParser *parser)
 /* A list of KEY:NUMBER up to the end of the line, as an array of `count` entries up to `most`, -1 where there is none. */
 static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t most, int64_t **pairs)
 {
+    Tokens *tokens = &parser->tokens;
     int64_t *list = *pairs = arena_array(parser->arena, int64_t, count + 1);
     for (int i = 0; i < count; i++)
         list[i] = -1;
-    while (!tokens_end(&parser->tokens)) {
+    while (!tokens_end(tokens)) {
         int64_t key, number;
-        if ((*mark && !tokens_expect(&parser->tokens, mark, "before the number")) || !parse_int(parser, &key) ||
-            !tokens_expect(&parser->tokens, ":", "after the number") || !parse_int(parser, &number))
+        if ((*mark && !tokens_expect(tokens, mark, "before the number")) || !parse_int(parser, &key) ||
+            !tokens_expect(tokens, ":", "after the number") || !parse_int(parser, &number))
             return false;
         if (key < 0 || key >= count)
             return parse_fail(parser, "the number of something that is there, before this");

@@ -13,10 +13,7 @@ typedef struct InternEntry {
     UT_hash_handle hh;
 } InternEntry;
 
-bool parse_fail(IrParser *parser, const char *expected)
-{
-    return tokens_unexpected(&parser->tokens, expected);
-}
+bool parse_fail(IrParser *parser, const char *expected) { return tokens_unexpected(&parser->tokens, expected); }
 
 /* The object known under `key`; NULL when there is none. */
 static const void *find_interned(IrParser *parser, const char *key, size_t length)
@@ -77,36 +74,39 @@ bool parse_double(IrParser *parser, double *value)
 
 bool parse_string(IrParser *parser, const char **string)
 {
-    if (parser->tokens.token->kind != TOKEN_STRING)
+    Tokens *tokens = &parser->tokens;
+    if (tokens->token->kind != TOKEN_STRING)
         return parse_fail(parser, "a string");
-    *string = ir_shared_string(parser, token_unquoted(parser->arena, parser->tokens.token));
-    tokens_next(&parser->tokens);
+    *string = ir_shared_string(parser, token_unquoted(parser->arena, tokens->token));
+    tokens_next(tokens);
     return true;
 }
 
 bool parse_name(IrParser *parser, const char **name)
 {
-    if (parser->tokens.token->kind != TOKEN_NAME)
+    Tokens *tokens = &parser->tokens;
+    if (tokens->token->kind != TOKEN_NAME)
         return parse_fail(parser, "a name");
-    *name = ir_shared_string(parser, parser->tokens.token->text);
-    tokens_next(&parser->tokens);
+    *name = ir_shared_string(parser, tokens->token->text);
+    tokens_next(tokens);
     return true;
 }
 
 bool parse_position(IrParser *parser, Position *at)
 {
+    Tokens *tokens = &parser->tokens;
     int64_t line, column;
     *at = (Position){0};
-    if (!tokens_take(&parser->tokens, "@"))
+    if (!tokens_take(tokens, "@"))
         return true;
     at->file = parser->module ? parser->module->source : NULL;
-    if (parser->tokens.token->kind == TOKEN_STRING) {
-        if (!parse_string(parser, &at->file) || !tokens_expect(&parser->tokens, ":", "after the file"))
+    if (tokens->token->kind == TOKEN_STRING) {
+        if (!parse_string(parser, &at->file) || !tokens_expect(tokens, ":", "after the file"))
             return false;
         if (!*at->file)
             at->file = NULL;
     }
-    if (!parse_int(parser, &line) || !tokens_expect(&parser->tokens, ":", "after the line") || !parse_int(parser, &column))
+    if (!parse_int(parser, &line) || !tokens_expect(tokens, ":", "after the line") || !parse_int(parser, &column))
         return false;
     at->line = (int)line;
     at->column = (int)column;
@@ -117,10 +117,11 @@ bool parse_position(IrParser *parser, Position *at)
 
 bool parse_dtype(IrParser *parser, DType *dtype)
 {
+    Tokens *tokens = &parser->tokens;
     for (int i = 0; i < DTYPE_COUNT; i++)
-        if (tokens_is(&parser->tokens, dtype_name((DType)i))) {
+        if (tokens_is(tokens, dtype_name((DType)i))) {
             *dtype = (DType)i;
-            tokens_next(&parser->tokens);
+            tokens_next(tokens);
             return true;
         }
     return parse_fail(parser, "an element type");
@@ -131,15 +132,16 @@ static const int64_t MOST_ELEMENTS = (int64_t)1 << 56;
 
 bool parse_type(IrParser *parser, Type *type)
 {
+    Tokens *tokens = &parser->tokens;
     int64_t extent[IR_MAX_RANK];
-    const char *start = parser->tokens.token->start;
+    const char *start = tokens->token->start;
     type->rank = 0;
-    if (!parse_dtype(parser, &type->dtype) || !tokens_expect(&parser->tokens, "[", "after the element type"))
+    if (!parse_dtype(parser, &type->dtype) || !tokens_expect(tokens, "[", "after the element type"))
         return false;
-    while (!tokens_is(&parser->tokens, "]")) {
+    while (!tokens_is(tokens, "]")) {
         if (type->rank == IR_MAX_RANK)
             return parse_fail(parser, "']' after the last extent that a tensor may have");
-        if ((type->rank && !tokens_expect(&parser->tokens, ",", "between two extents")) || !parse_int(parser, &extent[type->rank]))
+        if ((type->rank && !tokens_expect(tokens, ",", "between two extents")) || !parse_int(parser, &extent[type->rank]))
             return false;
         if (extent[type->rank++] < 0)
             return parse_fail(parser, "an extent from 0 on, before this");
@@ -147,8 +149,8 @@ bool parse_type(IrParser *parser, Type *type)
     type->extent = extent;
     if (type_elements(*type) > MOST_ELEMENTS)
         return parse_fail(parser, "fewer elements than 2^56, before this");
-    size_t length = (size_t)(parser->tokens.token->start - start);
-    tokens_next(&parser->tokens);
+    size_t length = (size_t)(tokens->token->start - start);
+    tokens_next(tokens);
     type->extent = find_interned(parser, start, length);
     if (!type->extent)
         type->extent = add_interned(parser, start, length, arena_copy(parser->arena, extent, sizeof *extent * (size_t)type->rank));
@@ -177,9 +179,10 @@ bool parse_layout(IrParser *parser, const Layout **layout)
 
 bool parse_new_id(IrParser *parser, int *id)
 {
+    Tokens *tokens = &parser->tokens;
     int64_t number;
-    Position at = parser->tokens.token->at;
-    if (!tokens_expect(&parser->tokens, "%", "before the number of a value") || !parse_int(parser, &number))
+    Position at = tokens->token->at;
+    if (!tokens_expect(tokens, "%", "before the number of a value") || !parse_int(parser, &number))
         return false;
     *id = (int)number;
     if (number < 0 || number >= parser->next_id) {
@@ -201,12 +204,13 @@ void define_value(IrParser *parser, Value *value, int id)
 
 bool parse_ref(IrParser *parser, Value **value)
 {
+    Tokens *tokens = &parser->tokens;
     int64_t number;
-    Position at = parser->tokens.token->at;
+    Position at = tokens->token->at;
     *value = NULL;
-    if (tokens_take(&parser->tokens, "-"))
+    if (tokens_take(tokens, "-"))
         return true;
-    if (!tokens_expect(&parser->tokens, "%", "before the number of a value") || !parse_int(parser, &number))
+    if (!tokens_expect(tokens, "%", "before the number of a value") || !parse_int(parser, &number))
         return false;
     if (number < 0 || number >= parser->next_id || !parser->values.at[number]) {
         diag_error(parser->diag, at, "%%%lld is not made before this line", (long long)number);
@@ -238,15 +242,16 @@ static bool parse_dim(IrParser *parser, const char **name)
 
 static bool parse_dims(IrParser *parser, Value *value)
 {
+    Tokens *tokens = &parser->tokens;
     const char *names[IR_MAX_RANK] = {0};
-    const char *start = parser->tokens.token->start;
-    if (!tokens_expect(&parser->tokens, "(", "after 'dims'"))
+    const char *start = tokens->token->start;
+    if (!tokens_expect(tokens, "(", "after 'dims'"))
         return false;
     for (int d = 0; d < value->type.rank; d++)
-        if ((d && !tokens_expect(&parser->tokens, ",", "between two names")) || !parse_dim(parser, &names[d]))
+        if ((d && !tokens_expect(tokens, ",", "between two names")) || !parse_dim(parser, &names[d]))
             return false;
-    size_t length = (size_t)(parser->tokens.token->start - start);
-    if (!tokens_expect(&parser->tokens, ")", "after the names"))
+    size_t length = (size_t)(tokens->token->start - start);
+    if (!tokens_expect(tokens, ")", "after the names"))
         return false;
     value->dims = find_interned(parser, start, length);
     if (!value->dims)
@@ -256,9 +261,10 @@ static bool parse_dims(IrParser *parser, Value *value)
 
 static bool parse_storage(IrParser *parser, Value *value)
 {
+    Tokens *tokens = &parser->tokens;
     int64_t id;
-    Position at = parser->tokens.token->at;
-    if (!tokens_expect(&parser->tokens, "%", "before the number of a value") || !parse_int(parser, &id))
+    Position at = tokens->token->at;
+    if (!tokens_expect(tokens, "%", "before the number of a value") || !parse_int(parser, &id))
         return false;
     array_push(parser->arena, &parser->storages, (StorageFix){value, (int)id, at});
     return true;
@@ -276,7 +282,8 @@ static bool parse_micro(IrParser *parser, Value *value)
 /* A layout that fits the value. */
 static bool parse_value_layout(IrParser *parser, const Value *value, const Layout **layout)
 {
-    Position at = tokens_end(&parser->tokens) ? (Position){0} : parser->tokens.token[1].at;
+    Tokens *tokens = &parser->tokens;
+    Position at = tokens_end(tokens) ? (Position){0} : tokens->token[1].at;
     return parse_layout(parser, layout) && layout_check(parser->diag, at, *layout, type_shape(value->type));
 }
 

@@ -168,7 +168,6 @@ static void print_marks(Printer *printer, const Op *op)
         text_string(out, " scope ");
         print_quoted(out, op->scope);
     }
-    text_string(out, op->recompute ? " recompute" : "");
     text_string(out, op->turn == TURN_EACH ? " turn each" : op->turn == TURN_AFTER ? " turn after" : "");
     if (op->frames)
         text_print(out, " from %d", print_frame(printer, op->frames));

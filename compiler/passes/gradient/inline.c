@@ -178,7 +178,6 @@ static void copy_op(Differentiator *diff, const Op *op)
     Op *copy = ir_clone(module, op, operands);
     op_take_place(copy, diff->forward);
     copy->section = diff->section;
-    copy->recompute = false;
     for (int i = 0; i < op->result_count; i++) {
         copy->results[i]->name = NULL;
         diff->mapped[op->results[i]->id] = copy->results[i];

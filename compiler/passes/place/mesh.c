@@ -110,25 +110,6 @@ static void read_zero(Module *module, Mesh *mesh)
     }
 }
 
-/* What this version of placement does not lay out. */
-static bool supported(Module *module)
-{
-    const Strategy *strategy = module->strategy;
-    Diag *diag = module->diag;
-    if (strategy->pipelines.count != 1)
-        diag_error(
-            diag, strategy->pipelines.count > 1 ? strategy->pipelines.at[1].at : strategy->at,
-            "a strategy has one pipeline in this version; use the axes of one mesh, which may be weighted, instead of several pipelines");
-    else if (strategy->pipelines.at[0].stages.count != 1)
-        diag_error(diag, strategy->pipelines.at[0].at, "a pipeline has one stage in this version; put all devices into one stage's mesh");
-    else if (strategy->zero > 1)
-        diag_error(diag, strategy->zero_at, "zero %d is not available in this version; zero 1 cuts the optimizer's states", strategy->zero);
-    else if (strategy->pipelines.at[0].stages.at[0].recompute)
-        diag_error(diag, strategy->pipelines.at[0].stages.at[0].at,
-                   "recompute(...) of a stage is not available in this version; leave it out");
-    return !diag_errors(diag);
-}
-
 /* Whether the cluster has all devices of a stage; reports the first that it lacks. */
 static bool is_on_cluster(const Module *module, const Stage *stage)
 {
@@ -166,8 +147,6 @@ Mesh *mesh_create(Module *module)
 {
     if (!module->strategy)
         return single_device(module);
-    if (!supported(module))
-        return NULL;
     const Stage *stage = &module->strategy->pipelines.at[0].stages.at[0];
     if (!is_on_cluster(module, stage))
         return NULL;

@@ -51,8 +51,7 @@ typedef struct Mesh {
     Intern *prices;         // what price_conversion remembers
 } Mesh;
 
-/* The mesh of a module's strategy (one device where there is none), with its split rules. NULL after errors: what one pipeline of one stage
- * cannot do. */
+/* The mesh of a module's strategy (one device where there is none), with its split rules. NULL after errors. */
 Mesh *mesh_create(Module *module);
 
 /* All devices hold the whole. */

@@ -243,10 +243,12 @@ static int batch_node(const Classes *classes, const Module *module)
 /* Cuts the batch into micro-batches; false after an error. */
 static bool cut_batch(Classes *classes, Cuts *by_class, const Module *module)
 {
-    int node = module->microbatches > 1 ? batch_node(classes, module) : -1;
-    if (module->microbatches <= 1)
+    int node = batch_node(classes, module);
+    const Pipeline *pipeline = module->strategy ? &module->strategy->pipelines.at[0] : NULL;
+    bool says_rows = pipeline && pipeline->rows && module->kind == MODULE_TRAIN;
+    if (module->microbatches <= 1 && !says_rows)
         return true;
-    Position at = module->strategy->pipelines.at[0].at;
+    Position at = pipeline->at;
     if (node < 0) {
         diag_error(module->diag, at, "the strategy asks for %ld micro-batches, but the model has no input whose rows they could share",
                    (long)module->microbatches);
@@ -257,13 +259,13 @@ static bool cut_batch(Classes *classes, Cuts *by_class, const Module *module)
                    (long)module->microbatches);
         return false;
     }
-    int64_t rows = module->strategy->pipelines.at[0].rows;
-    if (rows && rows * module->microbatches != classes->extent[node]) {
-        diag_error(module->diag, at, "%ld micro-batches of %ld rows are not the batch of %ld rows", (long)module->microbatches, (long)rows,
+    if (pipeline->rows && pipeline->rows * module->microbatches != classes->extent[node]) {
+        diag_error(module->diag, at, "%ld micro-batch%s of %ld rows %s not the batch of %ld rows", (long)module->microbatches,
+                   module->microbatches > 1 ? "es" : "", (long)pipeline->rows, module->microbatches > 1 ? "are" : "is",
                    (long)classes->extent[node]);
         return false;
     }
-    if (classes->extent[node] > module->microbatches)
+    if (module->microbatches > 1 && classes->extent[node] > module->microbatches)
         cuts_add(classes->arena, &by_class[classes_root(classes, node)], classes->extent[node] / module->microbatches);
     return true;
 }

@@ -1,0 +1,24 @@
+/* What the language has and this version does not do. Nothing of it is accepted and ignored: who reads it refuses it, with what to do instead. */
+#ifndef SYNTAX_UNDONE_H
+#define SYNTAX_UNDONE_H
+
+#include "support/diag.h"
+
+#include <stdbool.h>
+
+typedef enum Undone {
+    UNDONE_PIPELINES, // strategies of several pipelines
+    UNDONE_STAGES,    // pipelines of several stages
+    UNDONE_SCHEDULE,
+    UNDONE_LAYERS, // of a stage
+    UNDONE_STAGE_RECOMPUTE,
+    UNDONE_ZERO_2,
+    UNDONE_ZERO_3,
+    UNDONE_CLASS,    // of devices
+    UNDONE_RECOMPUTE // the pragma
+} Undone;
+
+/* Reports what stands at `at`. False. */
+bool undone_error(Diag *diag, Position at, Undone what);
+
+#endif
