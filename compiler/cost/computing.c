@@ -180,7 +180,7 @@ static ht_dtype working_dtype(const Op *op)
 Work op_work(const Op *op, const double *extent)
 {
     const Rule *rule = op->def->rule;
-    Work work = {.product = rule_is_product(rule) || (rule->kind == RULE_EQUATIONS && rule->epilogue), .dtype = working_dtype(op)};
+    Work work = {.product = rule->form == RULE_PRODUCT || (rule->kind == RULE_EQUATIONS && rule->epilogue), .dtype = working_dtype(op)};
     if (rule->kind == RULE_VIEW)
         return work;
     Arena *scratch = arena_create();

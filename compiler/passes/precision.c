@@ -110,7 +110,7 @@ static bool keeps_source(Lowering *lowering, const Op *op)
 static DType working_type(Lowering *lowering, const Op *op)
 {
     DType widest = lowering->module->precision;
-    for (int k = 0; k < op->operand_count && !rule_is_product(op->def->rule); k++)
+    for (int k = 0; k < op->operand_count && op->def->rule->form != RULE_PRODUCT; k++)
         if (is_open(op, k) && !known_of(lowering, op->operands[k])->given && dtype_size(op->operands[k]->type.dtype) > dtype_size(widest))
             widest = op->operands[k]->type.dtype;
     return widest;

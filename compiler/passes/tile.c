@@ -18,13 +18,13 @@ typedef struct Tile {
 
 typedef Array(Op *) Pieces;
 
-/* y[i..] = a[i..] + b[i..] */
+/* Whether the operator adds up two tensors of its result's type. */
 static bool is_sum(const Op *op)
 {
-    const Rule *rule = op->def->rule;
-    return rule->kind == RULE_BODY && rule->body->kind == EXPR_ADD && op->operand_count == 2 && rule->body->arg[0]->kind == EXPR_ACCESS &&
-           rule->body->arg[1]->kind == EXPR_ACCESS && type_equal(op->operands[0]->type, op->results[0]->type) &&
-           type_equal(op->operands[1]->type, op->results[0]->type);
+    bool sum = rule_is_sum(op->def->rule);
+    for (int k = 0; sum && k < 2; k++)
+        sum = op->operands[k] && type_equal(op->operands[k]->type, op->results[0]->type);
+    return sum;
 }
 
 static void find_uses(Tile *tile)

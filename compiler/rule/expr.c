@@ -46,7 +46,7 @@ const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void 
     Expr *copy = arena_copy(arena, expr, sizeof *expr);
     for (int i = 0; i < expr->arg_count; i++)
         copy->arg[i] = expr_mapped(arena, expr->arg[i], leaf, context);
-    return copy;
+    return copy->kind == EXPR_NEG ? expr_negative(arena, copy->arg[0]) : copy;
 }
 
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with)

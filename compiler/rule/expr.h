@@ -29,7 +29,7 @@ bool expr_calls(const Expr *expr);
 /* `expr` with every part that equals `pattern` replaced. */
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with);
 
-/* `expr` with every leaf (an expression without arguments) replaced by what `leaf` gives for it. */
+/* `expr` with every leaf (an expression without arguments) replaced by what `leaf` gives for it; a minus is simplified, as when it is read. */
 typedef const Expr *ExprLeafMap(const Expr *leaf, void *context);
 const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context);
 
@@ -53,6 +53,15 @@ typedef struct ExprTerm {
 
 /* The terms of a body, left to right, into `terms`; how many there are, at most `most` are written. */
 int expr_terms(const Expr *body, ExprTerm *terms, int most);
+
+/* A term that is a product of two operands of the rule, and perhaps of a number or an argument, in any order. */
+typedef struct ProductTerm {
+    int count, operand[2]; // 2 when the term is read
+    const Expr *scale;     // NULL: none
+} ProductTerm;
+
+/* Adds the factors of a term to those of `product`, which begins empty; false when it is something else. */
+bool expr_is_product(const Expr *term, ProductTerm *product);
 
 /* The expression with numbers and functions of float turned to double. */
 const Expr *expr_widened(Arena *arena, const Expr *expr);

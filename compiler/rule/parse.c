@@ -449,7 +449,7 @@ static bool parse_equation(RuleParser *parser)
 
 /* ---- the whole ---- */
 
-static const Rule *finished(RuleParser *parser, const char *text)
+const Rule *rule_finished(const RuleParser *parser, const char *text, const char *name)
 {
     Rule *rule = arena_new(parser->arena, Rule);
     *rule = (Rule){.kind = parser->kind,
@@ -477,6 +477,9 @@ static const Rule *finished(RuleParser *parser, const char *text)
                    .epilogue = parser->epilogue,
                    .grad = parser->grad,
                    .grad_at = parser->grad_at};
+    rule->form = rule_form(rule);
+    if (!text)
+        rule->text = rule_printed(parser->arena, rule, name);
     return rule;
 }
 
@@ -499,5 +502,5 @@ const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count)
     if (!good || parser.failed || diag_errors(tokens->diag) > before)
         return NULL;
     rule_check(&parser, first->at);
-    return parser.failed ? NULL : finished(&parser, token_line(tokens->arena, first, tokens->token));
+    return parser.failed ? NULL : rule_finished(&parser, token_line(tokens->arena, first, tokens->token), NULL);
 }

@@ -86,6 +86,18 @@ void rule_check_equations(RuleParser *parser, Position start);
 /* The clauses up to the end of the text. */
 void rule_clauses(RuleParser *parser);
 
+/* What the rule does; of a rule that is complete otherwise. */
+RuleForm rule_form(const Rule *rule);
+
+/* The rule that was read or built; its text NULL: as it is printed for the operator `name`. */
+const Rule *rule_finished(const RuleParser *parser, const char *text, const char *name);
+
+/* The text of a rule that was built; the name stands in front of the operands of equations. */
+const char *rule_printed(Arena *arena, const Rule *rule, const char *name);
+
+/* The operator of a rule without attributes. */
+const OpDef *rule_def(Arena *arena, const char *name, const Rule *rule);
+
 /* Reports what does not fit together; sets which factors are contracted. `start` is where the rule begins. */
 void rule_check(RuleParser *parser, Position start);
 

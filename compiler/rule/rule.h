@@ -168,8 +168,17 @@ typedef Array(Requirement) Requirements;
 
 typedef enum RuleKind { RULE_BODY, RULE_CALL, RULE_EQUATIONS, RULE_VIEW } RuleKind;
 
+/* What an operator does with its elements, as far as its rule says so by an expression. */
+typedef enum RuleForm {
+    RULE_OTHER,     // no RULE_BODY
+    RULE_MAP,       // each element of the result by itself: no factor is contracted
+    RULE_REDUCTION, // a sum over contracted factors
+    RULE_PRODUCT    // a sum of products of two operands, and perhaps a term that may be absent
+} RuleForm;
+
 typedef struct Rule {
     RuleKind kind;
+    RuleForm form;
     const char *text;           // as written, blanks normalised; parses back
     int factor_count, result_count, operand_count;
     const Factor *factors;
@@ -218,8 +227,11 @@ bool access_has(const Access *access, int factor);
 /* Whether a rule gives its one operand as it is, perhaps in another element type. */
 bool rule_is_copy(const Rule *rule);
 
-/* Whether a RULE_BODY is a product: two accesses multiplied, at least one factor contracted, and perhaps an absent-able term added. */
-bool rule_is_product(const Rule *rule);
+/* Whether a rule adds up its two operands, element by element. */
+bool rule_is_sum(const Rule *rule);
+
+/* Whether a rule gives its operand, or 0, as a comparison of the operand with 0 says: the same whether the operand is rounded before or not. */
+bool rule_is_gate(const Rule *rule);
 
 /* The operands that partial sums may pass through together: fills `group` (operand_count entries; 0: none). From clause `linear`, or from the body. */
 void rule_linear(const Rule *rule, int *group);

@@ -357,8 +357,8 @@ static void texts(void **state)
                many = {"x", "y[i] = x[i] * 60000 * 60000 - x[i] * 2L / 4", {"3"}};
     assert_string_equal(derived_text(world, &halves, 0), "dx[i] = dy[i] * (1 / 2) + dy[i] * (1 / size(i))");
     assert_string_equal(derived_text(world, &many, 0), "dx[i] = dy[i] * (60000.0f * 60000) - dy[i] * (2.0f / 4)");
-    assert_true(rule_is_product(rule_inserted(world->arena, "f", derived_text(world, &cases[0], 0))->rule));
-    assert_true(rule_is_product(rule_inserted(world->arena, "f", derived_text(world, &cases[2], 1))->rule));
+    assert_int_equal(rule_inserted(world->arena, "f", derived_text(world, &cases[0], 0))->rule->form, RULE_PRODUCT);
+    assert_int_equal(rule_inserted(world->arena, "f", derived_text(world, &cases[2], 1))->rule->form, RULE_PRODUCT);
 }
 
 int main(void)

@@ -116,7 +116,7 @@ static void products(void **state)
     const OpDef *def = make(world, "x w bias", "y[b.., o..] = x[b.., i] * w[o.., i]\\\n   + ?bias[o..]");
     assert_non_null(def);
     assert_string_equal(def->rule->text, "y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]");
-    assert_true(rule_is_product(def->rule));
+    assert_int_equal(def->rule->form, RULE_PRODUCT);
     assert_int_equal(def->rule->factor_count, 3);
     assert_true(def->rule->factors[2].contracted);
     assert_int_equal(def->rule->factors[2].reduction, REDUCE_SUM);

@@ -2,23 +2,7 @@
 #include "emit/kernel/body.h"
 #include "emit/kernel/expr.h"
 #include "emit/words.h"
-
-/* Reads `scale * (x * w)` in any order of the factors; false when the term is something else. */
-static bool product_factors(const Expr *expr, const Expr **accesses, int *access_count, const Expr **scale)
-{
-    if (expr->kind == EXPR_MUL)
-        return product_factors(expr->arg[0], accesses, access_count, scale) && product_factors(expr->arg[1], accesses, access_count, scale);
-    if (expr->kind == EXPR_ACCESS) {
-        if (*access_count == 2)
-            return false;
-        accesses[(*access_count)++] = expr;
-        return true;
-    }
-    if ((expr->kind != EXPR_NUMBER && expr->kind != EXPR_ATTR) || *scale)
-        return false;
-    *scale = expr;
-    return true;
-}
+#include "rule/expr.h"
 
 static bool tensor_has(const Tensor *tensor, int factor)
 {
@@ -71,12 +55,12 @@ bool product_of(const LocalOp *local, Product *product)
     const Term *term = &local->terms[main], *other = local->term_count == 2 ? &local->terms[1 - main] : NULL;
     if (!term->contracted || term->minus || term->flagged || term->contracted != local->contracted)
         return false;
-    const Expr *accesses[2];
-    int access_count = 0;
-    if (!product_factors(term->expr, accesses, &access_count, &product->scale) || access_count != 2)
+    ProductTerm factors = {0};
+    if (!expr_is_product(term->expr, &factors) || factors.count != 2)
         return false;
-    product->x = operand_of(local, accesses[0]->index);
-    product->w = operand_of(local, accesses[1]->index);
+    product->scale = factors.scale;
+    product->x = operand_of(local, factors.operand[0]);
+    product->w = operand_of(local, factors.operand[1]);
     if (other && (other->contracted || other->minus || other->expr->kind != EXPR_ACCESS))
         return false;
     product->bias = other ? operand_of(local, other->expr->index) : -1;

@@ -30,26 +30,13 @@ static uint32_t contracted(const Op *product)
     return set;
 }
 
-/* Whether the operator gives its operand or 0, as its operand's sign says: then the result is the same whether the operand is rounded
- * before or not. */
-static bool keeps_rounding(const Rule *rule)
-{
-    const Expr *body = rule->kind == RULE_BODY ? rule->body : NULL;
-    bool keeps = body && body->kind == EXPR_SELECT && body->arg[0]->kind >= EXPR_LT && body->arg[0]->kind <= EXPR_NE;
-    for (int a = 0; keeps && a < 4; a++) {
-        const Expr *part = a < 2 ? body->arg[0]->arg[a] : body->arg[a - 1];
-        keeps = part->kind == EXPR_ACCESS || (part->kind == EXPR_NUMBER && part->number == 0);
-    }
-    return keeps;
-}
-
 FuseGroup *group_of_product(Fuse *fuse, Op *product, Op *applied)
 {
     int count = product->binding->factor_count, *loop = arena_array(fuse->arena, int, count + 1);
     int64_t *extent = arena_array(fuse->arena, int64_t, count + 1);
-    if (!rule_is_product(product->def->rule) || !applied->def->rule->epilogue || count >= IR_MAX_FACTORS || !tensors_fit(product) ||
+    if (product->def->rule->form != RULE_PRODUCT || !applied->def->rule->epilogue || count >= IR_MAX_FACTORS || !tensors_fit(product) ||
         !tensors_fit(applied) || product->results[0]->type.dtype != applied->results[0]->type.dtype ||
-        (product->results[0]->type.dtype == DTYPE_BF16 && !keeps_rounding(applied->def->rule)))
+        (product->results[0]->type.dtype == DTYPE_BF16 && !rule_is_gate(applied->def->rule)))
         return NULL;
     for (int f = 0; f < count; f++) {
         loop[f] = f;

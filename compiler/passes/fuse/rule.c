@@ -5,12 +5,11 @@
  * What members make and nobody else needs stays inside. Values have the names that the members' rules give them, numbered where they
  * meet.
  */
+#include "rule/build.h"
 #include "rule/equations.h"
-#include "rule/expr.h"
 #include "passes/arguments.h"
 #include "passes/fuse/fuse.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* A tensor of the group's rule, or a value that an equation of a member keeps to itself. */
@@ -20,6 +19,7 @@ typedef struct Item {
     int loops[IR_MAX_FACTORS];
     const char *name;
     bool given; // a result
+    int number; // of what is made: among the group's results, or behind them
 } Item;
 
 typedef struct Statement {
@@ -31,10 +31,11 @@ typedef struct Composer {
     Fuse *fuse;
     Arena *arena; // of the module
     const FuseGroup *group;
-    Array(Item) read, made; // EXPR_ACCESS and EXPR_RESULT number them
+    Array(Item) read, made; // EXPR_ACCESS numbers what is read, EXPR_RESULT has the numbers of what is made
     Array(Statement) statements;
     Array(const char *) names; // taken: loops, then results in their order, then what comes up
-    int named;                 // the next result's
+    int results;               // of the group
+    int given, inside;         // how many results are numbered, and how many values that stay inside
     /* the member at work */
     const Member *member;
     int first; // of its values in `made`, the results and then the local ones of its equations
@@ -81,7 +82,7 @@ static const Expr *operand_leaf(Composer *composer, int k)
     Item item = item_of(composer, op->operands[k], &op->binding->operands[k]);
     for (int i = 0; i < composer->made.count; i++)
         if (composer->made.at[i].value == item.value)
-            return expr_leaf(composer->arena, EXPR_RESULT, i);
+            return expr_leaf(composer->arena, EXPR_RESULT, composer->made.at[i].number);
     for (int i = 0; i < composer->read.count; i++)
         if (same_item(&composer->read.at[i], &item))
             return expr_leaf(composer->arena, EXPR_ACCESS, i);
@@ -118,7 +119,7 @@ static const Expr *group_leaf(const Expr *leaf, void *context)
     const Op *op = composer->member->op;
     switch (leaf->kind) {
     case EXPR_ACCESS: return operand_leaf(composer, operand_of_rule(op, leaf->index));
-    case EXPR_RESULT: return expr_leaf(composer->arena, EXPR_RESULT, composer->first + leaf->index);
+    case EXPR_RESULT: return expr_leaf(composer->arena, EXPR_RESULT, composer->made.at[composer->first + leaf->index].number);
     case EXPR_ATTR: return argument_number(composer->arena, op, leaf->index);
     case EXPR_SIZE: return size_leaf(composer, leaf->index);
     default: return leaf;
@@ -135,8 +136,11 @@ static const Expr *group_expr(Composer *composer, const Expr *expr)
     return expr_mapped(composer->arena, expr, group_leaf, composer);
 }
 
+/* The equation of a value; one that stays inside is numbered here, behind the group's results. */
 static void add_statement(Composer *composer, int item, const Expr *expr)
 {
+    if (!composer->made.at[item].given)
+        composer->made.at[item].number = composer->results + composer->inside++;
     array_push(composer->arena, &composer->statements, (Statement){item, expr});
 }
 
@@ -151,7 +155,8 @@ static void add_values(Composer *composer)
     for (int r = 0; r < op->result_count; r++) {
         Item item = item_of(composer, op->results[r], &op->binding->results[r]);
         item.given = group_gives(composer->fuse, composer->group, op->results[r]);
-        item.name = item.given ? composer->names.at[composer->named++] : new_name(composer, rule->results[r].name);
+        item.number = item.given ? composer->given++ : -1;
+        item.name = item.given ? composer->names.at[composer->group->rank + item.number] : new_name(composer, rule->results[r].name);
         array_push(composer->arena, &composer->made, item);
     }
     for (int i = 0; i < rule->local_count; i++)
@@ -181,42 +186,10 @@ static void add_member(Composer *composer, const Member *member)
         add_statement(composer, composer->first + rule->equations[e].value, group_expr(composer, rule->equations[e].expr));
 }
 
-/* ---- text ---- */
+/* ---- the rule ---- */
 
-static void text_item(Text *out, const Item *item)
-{
-    text_print(out, "%s[", item->name);
-    for (int d = 0; d < item->rank; d++)
-        text_print(out, d ? ", i%d" : "i%d", item->loops[d]);
-    text_string(out, "]");
-}
-
-/* An ExprLeaf. */
-static void text_leaf(Text *out, const Expr *leaf, void *context)
-{
-    const Composer *composer = context;
-    if (leaf->kind == EXPR_SIZE)
-        text_print(out, "size(i%d)", leaf->index);
-    else if (leaf->kind == EXPR_CALL)
-        text_string(out, leaf->spelling);
-    else
-        text_item(out, leaf->kind == EXPR_ACCESS ? &composer->read.at[leaf->index] : &composer->made.at[leaf->index]);
-}
-
-static void text_equations(Text *out, Composer *composer)
-{
-    for (int i = 0; i < composer->statements.count; i++) {
-        const Statement *statement = &composer->statements.at[i];
-        text_string(out, i ? "; " : " body(");
-        text_item(out, &composer->made.at[statement->item]);
-        text_string(out, " = ");
-        expr_print(out, statement->expr, text_leaf, composer);
-    }
-    text_string(out, ")");
-}
-
-/* Extents that no operand tells, and loops along rows. */
-static void text_loops(Text *out, const Composer *composer)
+/* The loops as factors: with their extents where no operand tells them; those along rows are not cut. */
+static void add_loops(const Composer *composer, RuleDraft *draft)
 {
     const FuseGroup *group = composer->group;
     for (int loop = 0; loop < group->rank; loop++) {
@@ -224,22 +197,20 @@ static void text_loops(Text *out, const Composer *composer)
         for (int i = 0; i < composer->read.count; i++)
             for (int d = 0; d < composer->read.at[i].rank; d++)
                 told |= composer->read.at[i].loops[d] == loop;
-        if (!told)
-            text_print(out, " size(i%d: %lld)", loop, (long long)group->extent[loop]);
-        if (group->rows && group->inner >> loop & 1)
-            text_print(out, " replicate(i%d)", loop);
+        draft_factor(draft, (Factor){.name = composer->names.at[loop],
+                                     .size = told ? NULL : expr_number(composer->arena, (double)group->extent[loop], NULL),
+                                     .replicate = group->rows && group->inner >> loop & 1});
     }
 }
 
-/* The types of results that are not the first operand's, and of values in between that storage would round. */
-static void text_types(Text *out, const Composer *composer)
+/* A result or value in between; one that is not of the first operand's type, or that storage would round, has a type of its own. */
+static Access made_access(const Composer *composer, const RuleDraft *draft, const Item *item)
 {
     DType follows = composer->read.count ? composer->read.at[0].value->type.dtype : DTYPE_F32;
-    for (int i = 0; i < composer->made.count; i++) {
-        const Item *item = &composer->made.at[i];
-        if (item->value && item->value->type.dtype != (item->given ? follows : DTYPE_F32))
-            text_print(out, " dtype(%s: %s)", item->name, dtype_name(item->value->type.dtype));
-    }
+    Access access = draft_access(draft, item->name, item->rank, item->loops);
+    if (item->value && item->value->type.dtype != (item->given ? follows : DTYPE_F32))
+        access.element = (Element){ELEMENT_FIXED, (int)item->value->type.dtype};
+    return access;
 }
 
 /* The members' names in a row. */
@@ -256,27 +227,21 @@ static const char *group_name(const Composer *composer)
 
 static const OpDef *group_def(Composer *composer)
 {
-    Text text = {.arena = composer->arena};
-    const char *name = group_name(composer);
-    bool any = false;
+    RuleDraft *draft = rule_draft(composer->arena);
+    add_loops(composer, draft);
     for (int i = 0; i < composer->made.count; i++)
-        if (composer->made.at[i].given) {
-            text_string(&text, any ? ", " : "");
-            text_item(&text, &composer->made.at[i]);
-            any = true;
-        }
-    text_print(&text, " = %s(", name);
-    for (int i = 0; i < composer->read.count; i++) {
-        text_string(&text, i ? ", " : "");
-        text_item(&text, &composer->read.at[i]);
+        if (composer->made.at[i].given)
+            draft_result(draft, made_access(composer, draft, &composer->made.at[i]));
+    for (int i = 0; i < composer->read.count; i++)
+        draft_operand(draft, draft_access(draft, composer->read.at[i].name, composer->read.at[i].rank, composer->read.at[i].loops));
+    for (int i = 0; i < composer->statements.count; i++) {
+        const Item *item = &composer->made.at[composer->statements.at[i].item];
+        if (!item->given)
+            draft_local(draft, made_access(composer, draft, item));
+        draft_equation(draft, item->number, composer->statements.at[i].expr);
     }
-    text_string(&text, ")");
-    text_equations(&text, composer);
-    text_loops(&text, composer);
-    text_types(&text, composer);
-    if (composer->group->epilogue)
-        text_print(&text, " epilogue(%s)", composer->group->epilogue);
-    return rule_inserted(composer->arena, name, text_bytes(&text));
+    draft_epilogue(draft, composer->group->epilogue);
+    return draft_op(draft, group_name(composer));
 }
 
 /* ---- the operator ---- */
@@ -315,13 +280,13 @@ static void take_names(Composer *composer)
     const FuseGroup *group = composer->group;
     for (int loop = 0; loop < group->rank; loop++)
         array_push(composer->arena, &composer->names, arena_format(composer->arena, "i%d", loop));
-    composer->named = group->rank;
     for (int i = 0; i < group->members.count; i++) {
         const Op *op = group->members.at[i].op;
         for (int r = 0; r < op->result_count; r++)
             if (group_gives(composer->fuse, group, op->results[r]))
                 new_name(composer, op->def->rule->results[r].name);
     }
+    composer->results = composer->names.count - group->rank;
 }
 
 Op *group_op(Fuse *fuse, const FuseGroup *group)

@@ -6,6 +6,7 @@
 
 #include "passes/gradient/rule.h"
 #include "passes/pipeline.h"
+#include "rule/build.h"
 
 #include <string.h>
 
@@ -75,18 +76,20 @@ Value *emit_sum(Differentiator *diff, Value *a, Value *b)
     return emit_op(diff, diff->sum, (Value *[]){a, b}, 2, NULL);
 }
 
-Value *emit_fill(Differentiator *diff, const char *name, Type type, const char *number)
+Value *emit_fill(Differentiator *diff, const char *name, Type type, double number)
 {
-    Text text = {.arena = diff->module->arena};
-    text_string(&text, "y[");
+    Arena *arena = diff->module->arena;
+    RuleDraft *draft = rule_draft(arena);
+    int *factors = arena_array(arena, int, type.rank + 1);
     for (int d = 0; d < type.rank; d++)
-        text_print(&text, "%si%d", d ? ", " : "", d);
-    text_print(&text, "] = %s", number);
-    for (int d = 0; d < type.rank; d++)
-        text_print(&text, " size(i%d: %lld)", d, (long long)type.extent[d]);
+        factors[d] =
+            draft_factor(draft, (Factor){.name = arena_format(arena, "i%d", d), .size = expr_number(arena, (double)type.extent[d], NULL)});
+    Access y = draft_access(draft, "y", type.rank, factors);
     if (type.dtype != DTYPE_F32)
-        text_print(&text, " dtype(y: %s)", dtype_name(type.dtype));
-    return emit_op(diff, rule_inserted(diff->module->arena, name, text_bytes(&text)), NULL, 0, NULL);
+        y.element = (Element){ELEMENT_FIXED, (int)type.dtype};
+    draft_result(draft, y);
+    draft_body(draft, expr_number(arena, number, NULL));
+    return emit_op(diff, draft_op(draft, name), NULL, 0, NULL);
 }
 
 /* Gives a gradient the dimension names of the value that it belongs to. */
@@ -221,7 +224,7 @@ static void walk_back(Differentiator *diff)
     diff->section = SECTION_BACKWARD;
     diff->forward = module->loss->def ? module->loss->def : &diff->place;
     if (diff->needs[module->loss->id])
-        add_gradient(diff, module->loss, emit_fill(diff, "seed", module->loss->type, "1"));
+        add_gradient(diff, module->loss, emit_fill(diff, "seed", module->loss->type, 1));
     for (int i = forward_count - 1; i >= 0; i--)
         if (gradient_arrives(diff, module->ops.at[i])) {
             diff->forward = module->ops.at[i];

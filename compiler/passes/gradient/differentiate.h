@@ -32,7 +32,7 @@ void add_gradient(Differentiator *diff, Value *value, Value *contribution);
 Value *emit_sum(Differentiator *diff, Value *a, Value *b);
 
 /* A tensor of one number. */
-Value *emit_fill(Differentiator *diff, const char *name, Type type, const char *number);
+Value *emit_fill(Differentiator *diff, const char *name, Type type, double number);
 
 /* Copies the gradient function of diff->forward into the module, for the operands that want a gradient. */
 void inline_gradient(Differentiator *diff);

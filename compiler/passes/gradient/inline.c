@@ -140,7 +140,7 @@ static Value *gradient_or_zeros(Differentiator *diff, Value *result)
     Value *gradient = diff->gradient[result->id];
     if (gradient)
         return gradient;
-    gradient = emit_fill(diff, "zeros", result->type, "0");
+    gradient = emit_fill(diff, "zeros", result->type, 0);
     gradient->dims = result->dims;
     return gradient;
 }

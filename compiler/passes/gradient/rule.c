@@ -1,6 +1,6 @@
 #include "passes/gradient/rule.h"
 
-#include "rule/expr.h"
+#include "rule/build.h"
 #include "passes/arguments.h"
 
 #include <string.h>
@@ -15,9 +15,9 @@ typedef struct Deriver {
     const char **factor_names; // by bound factor
     const char **access_names; // by access
     const char *dx_name;
-    bool *mentioned;  // by access: the derived rule has it
+    int *place;       // by access: its place in `order`; -1 none
     bool *occurs;     // by bound factor: the derived rule has it
-    Array(int) order; // accesses as the text mentions them
+    Array(int) order; // accesses as the derived rule mentions them
 } Deriver;
 
 /* ---- names ---- */
@@ -131,9 +131,8 @@ static int accesses_in(const Deriver *deriver, const Expr *expr)
 static bool result_is_body(const Deriver *deriver)
 {
     DType dtype = deriver->op->results[0]->type.dtype;
-    for (int f = 0; f < deriver->rule->factor_count; f++)
-        if (deriver->rule->factors[f].contracted)
-            return false;
+    if (deriver->rule->form != RULE_MAP)
+        return false;
     for (int k = 0; k < deriver->op->operand_count; k++)
         if (deriver->op->operands[k] && dtype_size(deriver->op->operands[k]->type.dtype) > dtype_size(dtype))
             return false;
@@ -150,7 +149,7 @@ static const Expr *reuse_result(const Deriver *deriver, const Expr *derivative)
     return accesses_in(deriver, reused) <= accesses_in(deriver, derivative) ? reused : derivative;
 }
 
-/* size(f) for bound factor `bound`, as a leaf that print_leaf knows. */
+/* size(f) for bound factor `bound`. */
 static const Expr *size_of(const Deriver *deriver, int bound)
 {
     if (!deriver->occurs[bound])
@@ -209,11 +208,13 @@ static const Expr *gradient_expression(Deriver *deriver)
 
 /* ---- arguments and sizes ---- */
 
-/* Arguments as numbers, and sizes by bound factor. An ExprLeafMap. */
-static const Expr *lowered_leaf(const Expr *leaf, void *context)
+/* Accesses by their places, arguments as numbers, and sizes by bound factor. An ExprLeafMap. */
+static const Expr *derived_leaf(const Expr *leaf, void *context)
 {
     const Deriver *deriver = context;
     const Binding *binding = deriver->op->binding;
+    if (leaf->kind == EXPR_ACCESS)
+        return expr_leaf(deriver->arena, EXPR_ACCESS, deriver->place[leaf->index]);
     if (leaf->kind == EXPR_ATTR)
         return argument_number(deriver->arena, deriver->op, leaf->index);
     if (leaf->kind != EXPR_SIZE)
@@ -225,38 +226,26 @@ static const Expr *lowered_leaf(const Expr *leaf, void *context)
     return size;
 }
 
-/* ---- text ---- */
+/* ---- accesses ---- */
 
-static void print_dims(Text *out, const Deriver *deriver, const BoundAccess *access)
+/* Lists the accesses of an expression in the order in which it mentions them. */
+static void list_accesses(Deriver *deriver, const Expr *expr)
 {
-    text_string(out, "[");
-    for (int d = 0; d < access->rank; d++) {
-        const BoundDim *dim = &access->dims[d];
-        text_string(out, d ? ", " : "");
-        text_string(out, dim->count > 1 ? "(" : "");
-        for (int k = 0; k < dim->count; k++)
-            text_print(out, k ? " %s" : "%s", deriver->factor_names[dim->factors[k]]);
-        text_string(out, dim->count > 1 ? ")" : "");
+    if (expr->kind == EXPR_ACCESS && deriver->place[expr->index] < 0) {
+        deriver->place[expr->index] = deriver->order.count;
+        array_push(deriver->arena, &deriver->order, expr->index);
     }
-    text_string(out, "]");
+    for (int i = 0; i < expr->arg_count; i++)
+        list_accesses(deriver, expr->arg[i]);
 }
 
-static void print_leaf(Text *out, const Expr *leaf, void *context)
+/* Adds an access of the derived rule, with bound factors as factors. */
+static Access access_of(const Deriver *deriver, const char *name, const BoundAccess *bound)
 {
-    Deriver *deriver = context;
-    if (leaf->kind == EXPR_CALL) {
-        text_string(out, leaf->spelling);
-        return;
-    }
-    if (leaf->kind == EXPR_SIZE) {
-        text_print(out, "size(%s)", deriver->factor_names[leaf->index]);
-        return;
-    }
-    if (!deriver->mentioned[leaf->index])
-        array_push(deriver->arena, &deriver->order, leaf->index);
-    deriver->mentioned[leaf->index] = true;
-    text_string(out, deriver->access_names[leaf->index]);
-    print_dims(out, deriver, bound_access(deriver, leaf->index));
+    RuleDim *dims = arena_array(deriver->arena, RuleDim, bound->rank + 1);
+    for (int d = 0; d < bound->rank; d++)
+        dims[d] = (RuleDim){bound->dims[d].count, bound->dims[d].factors};
+    return (Access){.name = name, .dim_count = bound->rank, .dims = dims, .inplace = -1};
 }
 
 /* Marks the extents that one access tells, given those that are known; returns whether there are new ones. */
@@ -285,36 +274,40 @@ static void learn_all(const Deriver *deriver, bool *known)
     }
 }
 
-/* size(f: n) for each extent that the operands do not tell. */
-static void print_sizes(Text *out, const Deriver *deriver)
+/* The derived rule's factors: the bound ones, with sizes where the operands do not tell them. */
+static void add_factors(const Deriver *deriver, RuleDraft *draft)
 {
-    int count = deriver->op->binding->factor_count;
-    bool *known = arena_array(deriver->arena, bool, count + 1);
+    const Binding *binding = deriver->op->binding;
+    bool *known = arena_array(deriver->arena, bool, binding->factor_count + 1);
     learn_all(deriver, known);
-    for (int b = 0; b < count; b++) {
-        if (!deriver->occurs[b] || known[b])
-            continue;
-        text_print(out, " size(%s: %lld)", deriver->factor_names[b], (long long)deriver->op->binding->factors[b].extent);
-        known[b] = true;
-        learn_all(deriver, known);
+    for (int b = 0; b < binding->factor_count; b++) {
+        Factor factor = {.name = deriver->factor_names[b]};
+        if (deriver->occurs[b] && !known[b]) {
+            factor.size = expr_number(deriver->arena, (double)binding->factors[b].extent, NULL);
+            known[b] = true;
+            learn_all(deriver, known);
+        }
+        draft_factor(draft, factor);
     }
 }
 
-static const char *rule_text(Deriver *deriver, const Expr *total)
+static const OpDef *derived_op(Deriver *deriver, const Expr *total)
 {
-    Text out = {.arena = deriver->arena};
+    RuleDraft *draft = rule_draft(deriver->arena);
+    Access dx = access_of(deriver, deriver->dx_name, bound_access(deriver, deriver->operand));
     DType dtype = gradient_dtype(deriver->op->operands[deriver->operand]);
-    bool other = false;
-    text_string(&out, deriver->dx_name);
-    print_dims(&out, deriver, bound_access(deriver, deriver->operand));
-    text_string(&out, " = ");
-    expr_print(&out, total, print_leaf, deriver);
-    print_sizes(&out, deriver);
+    list_accesses(deriver, total);
     for (int i = 0; i < deriver->order.count; i++)
-        other |= access_dtype(deriver, deriver->order.at[i]) != dtype;
-    if (other)
-        text_print(&out, " dtype(%s: %s)", deriver->dx_name, dtype_name(dtype));
-    return text_bytes(&out);
+        if (access_dtype(deriver, deriver->order.at[i]) != dtype)
+            dx.element = (Element){ELEMENT_FIXED, (int)dtype};
+    add_factors(deriver, draft);
+    draft_result(draft, dx);
+    for (int i = 0; i < deriver->order.count; i++) {
+        int access = deriver->order.at[i];
+        draft_operand(draft, access_of(deriver, deriver->access_names[access], bound_access(deriver, access)));
+    }
+    draft_body(draft, expr_mapped(deriver->arena, total, derived_leaf, deriver));
+    return draft_op(draft, arena_format(deriver->arena, "%s_%s", deriver->op->def->name, deriver->dx_name));
 }
 
 /* ---- the whole ---- */
@@ -369,8 +362,9 @@ GradientRule gradient_rule(Module *module, const Op *op, int operand)
                        .operand = operand,
                        .dy = rule->operand_count,
                        .y = rule->operand_count + 1,
-                       .mentioned = arena_array(arena, bool, accesses),
+                       .place = arena_array(arena, int, accesses),
                        .occurs = arena_array(arena, bool, op->binding->factor_count + 1)};
+    memset(deriver.place, -1, sizeof *deriver.place * (size_t)accesses);
     name_factors(&deriver);
     name_accesses(&deriver);
     const Expr *total = gradient_expression(&deriver);
@@ -380,8 +374,6 @@ GradientRule gradient_rule(Module *module, const Op *op, int operand)
         return (GradientRule){.kind = GRADIENT_SAME};
     mark_factors(&deriver, total, deriver.occurs);
     mark_access(bound_access(&deriver, operand), deriver.occurs);
-    const char *text = rule_text(&deriver, expr_mapped(arena, total, lowered_leaf, &deriver));
-    const OpDef *def = rule_inserted(arena, arena_format(arena, "%s_%s", op->def->name, deriver.dx_name), text);
-    return (GradientRule){
-        .kind = GRADIENT_RULE, .def = module_def(module, def), .operand_count = deriver.order.count, .operands = operand_list(&deriver)};
+    const OpDef *def = module_def(module, derived_op(&deriver, total));
+    return (GradientRule){.kind = GRADIENT_RULE, .def = def, .operand_count = deriver.order.count, .operands = operand_list(&deriver)};
 }

@@ -109,12 +109,8 @@ static bool read_in_step(const Op *op, const Value *owner)
 /* An elementwise body writes over the first operand that has the result's form and is not read again. */
 static void share_body(Memory *memory, Op *op)
 {
-    const Rule *rule = op->def->rule;
-    if (rule_is_product(rule) || op->result_count != 1)
+    if (op->def->rule->form != RULE_MAP)
         return;
-    for (int f = 0; f < rule->factor_count; f++)
-        if (rule->factors[f].contracted)
-            return;
     for (int k = 0; k < op->operand_count; k++) {
         Value *x = op->operands[k], *y = op->results[0];
         if (x && x->type.dtype == y->type.dtype && dies_at(memory, x, op) && read_in_step(op, value_storage(x)) &&

@@ -1,0 +1,124 @@
+#include "rule/build.h"
+
+#include "rule/parse.h"
+
+RuleDraft *rule_draft(Arena *arena)
+{
+    RuleDraft *draft = arena_new(arena, RuleDraft);
+    *draft = (RuleDraft){.arena = arena, .diag = diag_create(arena, stderr), .kind = RULE_EQUATIONS, .shape_attr = -1, .size_sum_of = -1};
+    return draft;
+}
+
+int draft_factor(RuleDraft *draft, Factor factor)
+{
+    array_push(draft->arena, &draft->factors, factor);
+    array_push(draft->arena, &draft->factor_at, (Position){0});
+    return draft->factors.count - 1;
+}
+
+Access draft_access(const RuleDraft *draft, const char *name, int dim_count, const int *factors)
+{
+    RuleDim *dims = arena_array(draft->arena, RuleDim, dim_count + 1);
+    const int *own = arena_copy(draft->arena, factors, sizeof *factors * (size_t)dim_count);
+    for (int d = 0; d < dim_count; d++)
+        dims[d] = (RuleDim){1, &own[d]};
+    return (Access){.name = name, .dim_count = dim_count, .dims = dims, .inplace = -1};
+}
+
+void draft_result(RuleDraft *draft, Access access)
+{
+    array_push(draft->arena, &draft->results, access);
+    array_push(draft->arena, &draft->result_at, (Position){0});
+}
+
+void draft_operand(RuleDraft *draft, Access access)
+{
+    array_push(draft->arena, &draft->operands, access);
+    array_push(draft->arena, &draft->operand_at, (Position){0});
+}
+
+void draft_local(RuleDraft *draft, Access access) { array_push(draft->arena, &draft->locals, access); }
+
+void draft_body(RuleDraft *draft, const Expr *body)
+{
+    draft->kind = RULE_BODY;
+    draft->body = body;
+}
+
+void draft_equation(RuleDraft *draft, int value, const Expr *expr)
+{
+    array_push(draft->arena, &draft->equations, (RuleEquation){value, expr});
+}
+
+void draft_epilogue(RuleDraft *draft, const char *epilogue) { draft->epilogue = epilogue; }
+
+/* ---- the order of factors ---- */
+
+/* The new numbers of factors: -1 where it has none yet. */
+typedef struct Numbering {
+    RuleDraft *draft;
+    int *number;
+    int count;
+} Numbering;
+
+/* The access with the new numbers. */
+static Access numbered(Numbering *numbering, const Access *access)
+{
+    Arena *arena = numbering->draft->arena;
+    RuleDim *dims = arena_array(arena, RuleDim, access->dim_count + 1);
+    for (int d = 0; d < access->dim_count; d++) {
+        int *factors = arena_copy(arena, access->dims[d].factors, sizeof(int) * (size_t)access->dims[d].count);
+        for (int k = 0; k < access->dims[d].count; k++) {
+            int *number = &numbering->number[factors[k]];
+            if (*number < 0)
+                *number = numbering->count++;
+            factors[k] = *number;
+        }
+        dims[d] = (RuleDim){access->dims[d].count, factors};
+    }
+    Access copy = *access;
+    copy.dims = dims;
+    return copy;
+}
+
+/* An ExprLeafMap. */
+static const Expr *numbered_leaf(const Expr *leaf, void *context)
+{
+    const Numbering *numbering = context;
+    return leaf->kind == EXPR_SIZE ? expr_leaf(numbering->draft->arena, EXPR_SIZE, numbering->number[leaf->index]) : leaf;
+}
+
+/* Numbers the factors anew: those of the results, then those of the operands, as a reader of the text comes to them. */
+static void number_factors(RuleDraft *draft)
+{
+    Arena *arena = draft->arena;
+    int count = draft->factors.count;
+    Numbering numbering = {.draft = draft, .number = arena_array(arena, int, count + 1)};
+    const Factor *old = arena_copy(arena, draft->factors.at, sizeof *old * (size_t)count);
+    for (int f = 0; f < count; f++)
+        numbering.number[f] = -1;
+    for (int i = 0; i < draft->results.count; i++)
+        draft->results.at[i] = numbered(&numbering, &draft->results.at[i]);
+    for (int i = 0; i < draft->operands.count; i++)
+        draft->operands.at[i] = numbered(&numbering, &draft->operands.at[i]);
+    for (int i = 0; i < draft->locals.count; i++)
+        draft->locals.at[i] = numbered(&numbering, &draft->locals.at[i]);
+    for (int f = 0; f < count; f++)
+        if (numbering.number[f] >= 0)
+            draft->factors.at[numbering.number[f]] = old[f];
+    draft->factors.count = numbering.count;
+    if (draft->body)
+        draft->body = expr_mapped(arena, draft->body, numbered_leaf, &numbering);
+    for (int i = 0; i < draft->equations.count; i++)
+        draft->equations.at[i].expr = expr_mapped(arena, draft->equations.at[i].expr, numbered_leaf, &numbering);
+}
+
+const OpDef *draft_op(RuleDraft *draft, const char *name)
+{
+    number_factors(draft);
+    rule_check(draft, (Position){0});
+    const Rule *rule = rule_finished(draft, NULL, name);
+    if (draft->failed)
+        BUG("the rule of %s does not hold together: %s", name, rule->text);
+    return rule_def(draft->arena, name, rule);
+}
