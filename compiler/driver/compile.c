@@ -13,8 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
-
 const char *name_with(Arena *arena, const char *source, const char *suffix)
 {
     const char *slash = strrchr(source, '/'), *name = slash ? slash + 1 : source, *dot = strrchr(name, '.');
@@ -34,17 +32,15 @@ const char *name_plain(Arena *arena, const char *name)
 
 void add_headers(Driver *driver, Command *command)
 {
-    command_add(command, HSPMD_DEFINE);
-    command_add(command, "-Wno-unknown-pragmas");
-    command_add(command, "-isystem");
-    command_add(command, arena_format(driver->arena, "%s/include", driver->tools.prefix));
+    command_add(command, HSPMD_DEFINE, "-Wno-unknown-pragmas", "-isystem", arena_format(driver->arena, "%s/include", driver->tools.prefix),
+                NULL);
 }
 
 static void add_item(Command *command, const Item *item)
 {
-    command_add(command, item->text);
+    command_add(command, item->text, NULL);
     if (item->value)
-        command_add(command, item->value);
+        command_add(command, item->value, NULL);
 }
 
 Command compile_command(Driver *driver)
@@ -80,7 +76,7 @@ static void add_words(Command *command, const char *words)
 {
     for (words = words ? words : ""; *(words += strspn(words, " "));) {
         size_t length = strcspn(words, " ");
-        command_add(command, arena_substring(command->arena, words, length));
+        command_add(command, arena_substring(command->arena, words, length), NULL);
         words += length;
     }
 }
@@ -102,12 +98,7 @@ static bool includes_hetu(Driver *driver, const char *source)
     const char *list = temporary(&driver->tools, "includes.d");
     Command command = compile_command(driver);
     Toolchain tools = driver->tools;
-    command_add(&command, "-w");
-    command_add(&command, "-M");
-    command_add(&command, "-MG");
-    command_add(&command, "-MF");
-    command_add(&command, list);
-    command_add(&command, source);
+    command_add(&command, "-w", "-M", "-MG", "-MF", list, source, NULL);
     if (tools.dry_run || command_run(&tools, &command))
         return false;
     return strstr(file_text(driver->arena, list), "hetu/hetu.h");
@@ -250,10 +241,10 @@ static const char *maker_text(const Driver *driver)
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include)
 {
     const char *name = name_with(driver->arena, unit->file, "");
-    EmitOptions options = {.base = driver->backend->folder ? name_plain(driver->arena, name) : name,
+    EmitOptions options = {.base = driver->options->backend->folder ? name_plain(driver->arena, name) : name,
                            .prefix = symbol_prefix(driver, unit->file),
                            .include = include,
-                           .backend = driver->backend,
+                           .backend = driver->options->backend,
                            .maker = maker_text(driver),
                            .source = file_text(driver->arena, unit->file)};
     emit_unit(files, unit, &options);
@@ -271,25 +262,20 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
         if (is_code_option(&options->items.at[i]))
             add_item(&command, &options->items.at[i]);
     if (!is_main_file(file)) {
-        command_add(&command, "-std=gnu17");
+        command_add(&command, "-std=gnu17", NULL);
         add_headers(driver, &command);
     } else if (!options->optimised) {
-        command_add(&command, "-O2");
+        command_add(&command, "-O2", NULL);
     }
     add_words(&command, file->flags);
-    command_add(&command, "-fno-lto");
+    command_add(&command, "-fno-lto", NULL);
     if (!options->save_temps)
-        command_add_format(&command, "-ffile-prefix-map=%s/=", driver->tools.folder);
-    command_add(&command, "-iquote");
-    command_add(&command, ".");
+        command_add(&command, arena_format(driver->arena, "-ffile-prefix-map=%s/=", driver->tools.folder), NULL);
+    command_add(&command, "-iquote", ".", NULL);
     if (is_main_file(file) && strchr(file->source, '"')) {
-        command_add(&command, "-idirafter");
-        command_add(&command, ".");
+        command_add(&command, "-idirafter", ".", NULL);
     }
-    command_add(&command, "-c");
-    command_add(&command, path);
-    command_add(&command, "-o");
-    command_add(&command, object);
+    command_add(&command, "-c", path, "-o", object, NULL);
     return command;
 }
 
@@ -316,12 +302,9 @@ static int merge(Driver *driver, const char *const *parts, int count, const char
     for (int i = 0; i < driver->options->items.count; i++)
         if (begins(driver->options->items.at[i].text, "-m"))
             add_item(&command, &driver->options->items.at[i]);
-    command_add(&command, "-r");
-    command_add(&command, "-nostdlib");
-    command_add(&command, "-o");
-    command_add(&command, object);
+    command_add(&command, "-r", "-nostdlib", "-o", object, NULL);
     for (int i = 0; i < count; i++)
-        command_add(&command, parts[i]);
+        command_add(&command, parts[i], NULL);
     return command_run(&driver->tools, &command) ? 1 : 0;
 }
 
@@ -371,10 +354,7 @@ int unit_compile(Driver *driver, const Unit *unit, const char *object)
 int plain_compile(Driver *driver, const char *source, const char *object)
 {
     Command command = compile_command(driver);
-    command_add(&command, "-c");
-    command_add(&command, source);
-    command_add(&command, "-o");
-    command_add(&command, object);
+    command_add(&command, "-c", source, "-o", object, NULL);
     return command_run(&driver->tools, &command) ? 1 : 0;
 }
 
@@ -390,14 +370,6 @@ static const char *depend_value(const Options *options, const char *option)
             value = item->value ? item->value : item->text + strlen(option);
     }
     return value;
-}
-
-static bool has_item(const Options *options, const char *text)
-{
-    for (int i = 0; i < options->items.count; i++)
-        if (!strcmp(options->items.at[i].text, text))
-            return true;
-    return false;
 }
 
 /* A file's name as make reads it: blanks, # and $ marked as the C compiler does it. */
@@ -433,23 +405,18 @@ static bool append_dependencies(Arena *arena, const Options *options, const char
 int write_dependencies(Driver *driver, const char *source, const char *object)
 {
     const Options *options = driver->options;
-    bool all = has_item(options, "-MD");
-    if (!all && !has_item(options, "-MMD"))
+    bool all = options_have(options, "-MD");
+    if (!all && !options_have(options, "-MMD"))
         return 0;
     const char *file = depend_value(options, "-MF"), *slash = strrchr(object, '/');
     if (!file)
         file = arena_format(driver->arena, "%.*s%s", (int)(slash ? slash + 1 - object : 0), object, name_with(driver->arena, object, ".d"));
     const char *plain = depend_value(options, "-MT"), *quoted = depend_value(options, "-MQ");
     Command command = compile_command(driver);
-    command_add(&command, "-w");
-    command_add(&command, all ? "-M" : "-MM");
-    command_add(&command, plain ? "-MT" : "-MQ");
-    command_add(&command, plain ? plain : quoted ? quoted : object);
-    if (has_item(options, "-MP"))
-        command_add(&command, "-MP");
-    command_add(&command, "-MF");
-    command_add(&command, file);
-    command_add(&command, source);
+    command_add(&command, "-w", all ? "-M" : "-MM", plain ? "-MT" : "-MQ", plain ? plain : quoted ? quoted : object, NULL);
+    if (options_have(options, "-MP"))
+        command_add(&command, "-MP", NULL);
+    command_add(&command, "-MF", file, source, NULL);
     if (command_run(&driver->tools, &command))
         return 1;
     const char *target = plain ? plain : make_name(driver->arena, quoted ? quoted : object);

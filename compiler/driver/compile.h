@@ -11,7 +11,6 @@ typedef struct Driver {
     Arena *arena;
     Diag *diag;
     const Options *options;
-    const Backend *backend;
     Toolchain tools;
 } Driver;
 

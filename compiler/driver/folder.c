@@ -21,50 +21,53 @@ static void add_copy(Folder *folder, const char *name, const char *from)
     array_push(folder->driver->arena, &folder->files, (FolderFile){.name = name, .from = from});
 }
 
-static int is_source(const struct dirent *entry)
-{
-    const char *dot = strrchr(entry->d_name, '.');
-    return dot && dot > entry->d_name && (backend_of_file(dot - 1) || !strcmp(dot, ".h") || !strcmp(dot, ".mk"));
-}
+static int is_shown(const struct dirent *entry) { return entry->d_name[0] != '.'; }
 
 static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
 
-/* Adds copies of the sources in a folder below where hetucc is installed; false after a message. */
-static bool add_installed(Folder *folder, const char *installed, const char *name)
+/* Adds copies of the sources at a path, a file's or those in a folder; false after a message. */
+static bool add_installed(Folder *folder, const char *path, const char *name)
 {
     Arena *arena = folder->driver->arena;
-    const char *path = arena_format(arena, "%s/%s", folder->driver->tools.prefix, installed);
+    const char *dot = strrchr(name, '.');
+    struct stat found;
     struct dirent **entries;
-    int count = scandir(path, &entries, is_source, by_name);
-    if (count <= 0) {
-        complain("cannot find the sources of the runtime in %s%s%s", path, count < 0 ? ": " : "", count < 0 ? strerror(errno) : "");
-        return false;
+    if (!stat(path, &found) && !S_ISDIR(found.st_mode)) {
+        if (dot && (backend_of_file(name) || !strcmp(dot, ".h") || !strcmp(dot, ".mk")))
+            add_copy(folder, name, path);
+        return true;
     }
+    int count = scandir(path, &entries, is_shown, by_name);
+    bool good = count > 0;
+    if (!good)
+        complain("cannot find the sources of the runtime in %s%s%s", path, count < 0 ? ": " : "", count < 0 ? strerror(errno) : "");
     for (int i = 0; i < count; i++) {
-        add_copy(folder, arena_format(arena, "%s/%s", name, entries[i]->d_name), arena_format(arena, "%s/%s", path, entries[i]->d_name));
+        const char *entry = entries[i]->d_name;
+        good = good && add_installed(folder, arena_format(arena, "%s/%s", path, entry), arena_format(arena, "%s/%s", name, entry));
         free(entries[i]);
     }
-    free(entries);
-    return true;
+    if (count >= 0)
+        free(entries);
+    return good;
 }
 
-/* Adds the folders of the runtime that the back end names, "base transport", and the headers. */
+/* Adds the headers, and what the back end says of the runtime: its makefile, and folders, "base transport". */
 static bool add_runtime(Folder *folder)
 {
     Arena *arena = folder->driver->arena;
-    bool good = add_installed(folder, "include/hetu", "include/hetu") && add_installed(folder, "share/hetu/runtime", "runtime");
-    for (const char *at = folder->driver->backend->folder->runtime; good && *(at += strspn(at, " "));) {
-        size_t length = strcspn(at, " ");
-        const char *name = arena_format(arena, "runtime/%.*s", (int)length, at);
-        good = add_installed(folder, arena_format(arena, "share/hetu/%s", name), name);
-        at += length;
+    const BackendFolder *backend = folder->driver->options->backend->folder;
+    const char *prefix = folder->driver->tools.prefix;
+    bool good = add_installed(folder, arena_format(arena, "%s/include/hetu", prefix), "include/hetu") &&
+                add_installed(folder, arena_format(arena, "%s/share/hetu/%s", prefix, backend->makefile), backend->makefile);
+    for (const char *at = backend->runtime; good && *(at += strspn(at, " "));) {
+        const char *name = arena_format(arena, "runtime/%.*s", (int)strcspn(at, " "), at);
+        good = add_installed(folder, arena_format(arena, "%s/share/hetu/%s", prefix, name), name);
+        at += strcspn(at, " ");
     }
     return good;
 }
 
 /* ---- the Makefile ---- */
-
-static bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
 
 static bool needs_quotes(const char *word)
 {
@@ -201,7 +204,7 @@ static const char *makefile(Folder *folder, const EmittedFiles *files, const cha
               "USER_LDLIBS =$inputs\n"
               "\n"
               "include $makefile\n",
-              "makefile", folder->driver->backend->folder->makefile, "program", text_bytes(&program), "ranks",
+              "makefile", folder->driver->options->backend->folder->makefile, "program", text_bytes(&program), "ranks",
               arena_format(arena, " %d", ranks), "emitted", text_bytes(&written), "sources", text_bytes(&lists.sources), "preprocessor",
               text_bytes(&lists.preprocessor), "compiler", text_bytes(&lists.compiler), "inputs", text_bytes(&lists.inputs), NULL);
     return text_bytes(&out);
@@ -224,17 +227,25 @@ static bool check_names(const Folder *folder)
     return true;
 }
 
+Folder *folder_of_emitted(Driver *driver, const EmittedFiles *emitted)
+{
+    Folder *folder = arena_new(driver->arena, Folder);
+    *folder = (Folder){.driver = driver};
+    for (int i = 0; i < emitted->count; i++)
+        add_text(folder, emitted->at[i].name, emitted->at[i].text);
+    return folder;
+}
+
 Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles *emitted, const char *program, int ranks)
 {
     Arena *arena = driver->arena;
-    Folder *folder = arena_new(arena, Folder);
-    *folder = (Folder){.driver = driver, .user = user, .program = program};
+    Folder *folder = folder_of_emitted(driver, emitted);
+    folder->user = user;
+    folder->program = program;
     const char **models = arena_array(arena, const char *, emitted->count + 1);
-    for (int i = 0, count = 0; i < emitted->count; i++) {
-        add_text(folder, emitted->at[i].name, emitted->at[i].text);
+    for (int i = 0, count = 0; i < emitted->count; i++)
         if (emitted->at[i].source)
             models[count++] = emitted->at[i].source;
-    }
     add_text(folder, "Makefile", makefile(folder, emitted, models, ranks));
     for (int i = 0; i < user->paths.count; i++)
         add_copy(folder, user_file_name(user, user->paths.at[i]), user->paths.at[i]);
@@ -417,9 +428,9 @@ int folder_build(const Folder *folder, const char *program)
     Driver *driver = folder->driver;
     Arena *arena = driver->arena;
     Toolchain *tools = &driver->tools;
-    const char *name = arena_format(arena, "%s.%s", name_with(arena, folder->program, ""), driver->backend->name);
+    const char *name = arena_format(arena, "%s.%s", name_with(arena, folder->program, ""), driver->options->backend->name);
     const char *path = driver->options->save_temps ? name : temporary(tools, name);
-    if (!tools->dry_run && !check_compiler(arena, driver->backend->folder))
+    if (!tools->dry_run && !check_compiler(arena, driver->options->backend->folder))
         return 1;
     if (!driver->options->save_temps)
         remove_later(folder, name);
@@ -429,14 +440,8 @@ int folder_build(const Folder *folder, const char *program)
     if (driver->options->save_temps)
         built = arena_format(arena, "%s/program", path);
     Command command = {.arena = arena};
-    command_add(&command, "make");
-    command_add(&command, "--no-print-directory");
-    command_add(&command, "--silent");
-    command_add(&command, arena_format(arena, "-j%ld", sysconf(_SC_NPROCESSORS_ONLN)));
-    command_add(&command, "-C");
-    command_add(&command, path);
-    command_add(&command, "PROGRAM=program");
-    command_add_format(&command, "CC=%s", compiler_words(tools));
+    command_add(&command, "make", "--no-print-directory", "--silent", arena_format(arena, "-j%ld", sysconf(_SC_NPROCESSORS_ONLN)), "-C",
+                path, "PROGRAM=program", arena_format(arena, "CC=%s", compiler_words(tools)), NULL);
     unsetenv("MAKEFLAGS");
     if (command_run(tools, &command))
         return 1;

@@ -1,5 +1,5 @@
-/* A program as a folder of its own, for back ends whose runtime goes with the program as source. `make` builds it where hetucc is not
- * installed.
+/* Folders that hetucc writes: of emitted files, and a program as a folder of its own, for back ends whose runtime goes with the program as
+ * source. `make` builds it where hetucc is not installed.
  *
  *     Makefile, gpt.*.c, gpt.*.cu   written by hetucc; the Makefile lists what to build and includes runtime/program.mk, which says how
  *     include, runtime              copies of what hetucc is installed with
@@ -25,6 +25,9 @@ typedef struct Folder {
 
 /* The folder for emitted files that make a program for `ranks` ranks. NULL after a message. */
 Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles *emitted, const char *program, int ranks);
+
+/* One with emitted files alone. */
+Folder *folder_of_emitted(Driver *driver, const EmittedFiles *emitted);
 
 /* Writes all files, or none after a message. Those that are as they were keep their time, and copies have that of what they are copied
  * from, so that make builds what has changed. */

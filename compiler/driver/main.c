@@ -13,29 +13,14 @@
 
 /* ---- what the C compiler does alone ---- */
 
-static bool has_flag(const Options *options, const char *text)
-{
-    for (int i = 0; i < options->items.count; i++)
-        if (!strcmp(options->items.at[i].text, text))
-            return true;
-    return false;
-}
-
 /* Adds libhetu, for programs that use it, and where it will be found when they run. */
 static void add_libraries(Driver *driver, Command *command)
 {
-    if (has_flag(driver->options, "-r") || has_flag(driver->options, "-nostdlib"))
+    if (options_have(driver->options, "-r") || options_have(driver->options, "-nostdlib"))
         return;
-    command_add_format(command, "-L%s/lib", driver->tools.prefix);
-    command_add(command, "-Xlinker");
-    command_add(command, "-rpath");
-    command_add(command, "-Xlinker");
-    command_add_format(command, "%s/lib", driver->tools.prefix);
-    command_add(command, "-Wl,--push-state,--as-needed");
-    command_add(command, "-lhetu");
-    command_add(command, "-fopenmp");
-    command_add(command, "-lm");
-    command_add(command, "-Wl,--pop-state");
+    const char *folder = arena_format(driver->arena, "%s/lib", driver->tools.prefix);
+    command_add(command, arena_format(driver->arena, "-L%s", folder), "-Xlinker", "-rpath", "-Xlinker", folder,
+                "-Wl,--push-state,--as-needed", "-lhetu", "-fopenmp", "-lm", "-Wl,--pop-state", NULL);
 }
 
 /* The whole command line for the C compiler; `objects` has what stands for each source, NULL entries for the source itself. */
@@ -46,12 +31,12 @@ static Command whole_command(Driver *driver, const char *const *objects)
     for (int i = 0, source = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
         const char *object = item->kind == ITEM_SOURCE ? objects[source++] : NULL;
-        command_add(&command, object ? object : item->text);
+        command_add(&command, object ? object : item->text, NULL);
         if (item->value)
-            command_add(&command, item->value);
+            command_add(&command, item->value, NULL);
     }
     if (options->compile_only)
-        command_add(&command, "-c");
+        command_add(&command, "-c", NULL);
     add_headers(driver, &command);
     return command;
 }
@@ -62,8 +47,7 @@ _Noreturn static void hand_over(Driver *driver)
     const Options *options = driver->options;
     Command command = whole_command(driver, arena_array(driver->arena, const char *, options->source_count));
     if (options->output) {
-        command_add(&command, "-o");
-        command_add(&command, options->output);
+        command_add(&command, "-o", options->output, NULL);
     }
     if (!options->hand_over && !options->compile_only && options->input_count)
         add_libraries(driver, &command);
@@ -115,18 +99,18 @@ static bool check_inputs(const Options *options)
 static bool check_backend(const Driver *driver)
 {
     const Options *options = driver->options;
-    if (driver->backend->folder && options->compile_only)
+    if (driver->options->backend->folder && options->compile_only)
         complain("--backend=%s makes a program of all sources in one go, and no objects: leave out -c, or take --emit=c",
-                 driver->backend->name);
+                 driver->options->backend->name);
     for (int i = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
-        const Backend *needed = item->kind == ITEM_DEVICE ? backend_of_file(item->text) : driver->backend;
-        if (needed != driver->backend) {
+        const Backend *needed = item->kind == ITEM_DEVICE ? backend_of_file(item->text) : driver->options->backend;
+        if (needed != driver->options->backend) {
             complain("%s is %s; it needs --backend=%s", item->text, needed->language, needed->name);
             return false;
         }
     }
-    return !driver->backend->folder || !options->compile_only;
+    return !driver->options->backend->folder || !options->compile_only;
 }
 
 /* The same for -MF FILE and -MFFILE. */
@@ -165,39 +149,6 @@ static bool write_text(Driver *driver, Text *text)
     return false;
 }
 
-/* Writes all files or none: they take their names when the last is complete. */
-static bool write_all(Driver *driver, const char *folder, const EmittedFiles *files)
-{
-    const char **paths = arena_array(driver->arena, const char *, files->count),
-               **written = arena_array(driver->arena, const char *, files->count);
-    for (int i = 0; i < files->count; i++) {
-        paths[i] = arena_format(driver->arena, "%s/%s", folder, files->at[i].name);
-        if (!check_output(driver->options, paths[i]) || !(written[i] = output_write(&driver->tools, paths[i], files->at[i].text)))
-            return false;
-    }
-    for (int i = 0; i < files->count; i++)
-        if (!output_finish(&driver->tools, written[i], paths[i], 0666))
-            return false;
-    return true;
-}
-
-static bool write_c(Driver *driver, const EmittedFiles *files)
-{
-    const char *folder = driver->options->output ? driver->options->output : ".";
-    bool made = !mkdir(folder, 0777);
-    if (!made && errno != EEXIST) {
-        complain("cannot make the folder %s: %s", folder, strerror(errno));
-        return false;
-    }
-    bool good = write_all(driver, folder, files);
-    if (!good) {
-        toolchain_close();
-        if (made)
-            rmdir(folder);
-    }
-    return good;
-}
-
 typedef Array(Unit *) Units;
 
 /* Reads every source that may have models; false after errors. */
@@ -206,8 +157,9 @@ static bool read_units(Driver *driver, Units *units)
     const char **sources = sources_of(driver);
     bool good = true;
     for (int i = 0; i < driver->options->source_count; i++) {
-        Unit *unit =
-            !driver->backend->folder || driver->tools.dry_run || source_is_ours(driver, sources[i]) ? unit_read(driver, sources[i]) : NULL;
+        Unit *unit = !driver->options->backend->folder || driver->tools.dry_run || source_is_ours(driver, sources[i])
+                         ? unit_read(driver, sources[i])
+                         : NULL;
         good &= unit || !diag_errors(driver->diag);
         if (unit && unit->modules.count)
             array_push(driver->arena, units, unit);
@@ -243,7 +195,8 @@ static bool translate_c(Driver *driver, const Units *units)
     EmittedFiles files = {0};
     for (int i = 0; i < units->count; i++)
         unit_emit(driver, &files, units->at[i], units->at[i]->file);
-    return !diag_errors(driver->diag) && write_c(driver, &files);
+    const char *path = driver->options->output ? driver->options->output : ".";
+    return !diag_errors(driver->diag) && folder_write(folder_of_emitted(driver, &files), path);
 }
 
 /* The ranks that a program of these units needs. */
@@ -274,7 +227,7 @@ static bool translate_folder(Driver *driver, const Units *units)
     const char *path = driver->options->output;
     if (!path || !units->count) {
         complain(path ? "none of the sources trains or runs a model" : "--emit=c with --backend=%s makes a folder, which -o must name",
-                 driver->backend->name);
+                 driver->options->backend->name);
         return false;
     }
     Folder *folder = folder_of_units(driver, units, name_with(driver->arena, units->at[0]->file, ""));
@@ -291,7 +244,7 @@ static int translate(Driver *driver)
     else if (good && driver->options->emit >= EMIT_COST && !driver->options->stop_after)
         good = translate_cost(driver, &units);
     else if (good && driver->options->emit == EMIT_C && !driver->options->stop_after)
-        good = driver->backend->folder ? translate_folder(driver, &units) : translate_c(driver, &units);
+        good = driver->options->backend->folder ? translate_folder(driver, &units) : translate_c(driver, &units);
     return good ? 0 : 1;
 }
 
@@ -364,8 +317,7 @@ static int make_program(Driver *driver, const char *const *sources)
     if (worst)
         return worst;
     Command command = whole_command(driver, objects);
-    command_add(&command, "-o");
-    command_add(&command, written);
+    command_add(&command, "-o", written, NULL);
     add_libraries(driver, &command);
     return command_run(&driver->tools, &command) || !output_finish(&driver->tools, written, program, 0777) ? 1 : 0;
 }
@@ -378,7 +330,7 @@ static int build(Driver *driver)
         ours |= source_is_ours(driver, sources[i]);
     if (!ours)
         hand_over(driver);
-    if (driver->backend->folder)
+    if (driver->options->backend->folder)
         return make_folder_program(driver, sources);
     return driver->options->compile_only ? compile_each(driver, sources) : make_program(driver, sources);
 }
@@ -408,7 +360,7 @@ int main(int argc, char **argv)
     Arena *arena = arena_create();
     Options options;
     options_read(arena, &options, argc, argv);
-    Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options, .backend = options.backend};
+    Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     toolchain_open(&driver.tools, arena, options.dry_run);
     int status = run(&driver);
     diag_finish(driver.diag);

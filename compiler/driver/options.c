@@ -62,7 +62,15 @@ static bool is_one_of(const char *word, const char *const *words, size_t count)
 }
 #define IS_ONE_OF(word, words) is_one_of((word), (words), sizeof(words) / sizeof *(words))
 
-static bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
+bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
+
+bool options_have(const Options *options, const char *word)
+{
+    for (int i = 0; i < options->items.count; i++)
+        if (!strcmp(options->items.at[i].text, word))
+            return true;
+    return false;
+}
 
 /* ---- from the line as typed to one that argp reads ---- */
 

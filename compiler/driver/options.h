@@ -47,6 +47,12 @@ typedef struct Options {
     bool remark_comm, warn_implicit_reshard;
 } Options;
 
+/* Whether a word begins with another. */
+bool begins(const char *word, const char *with);
+
+/* Whether a word for the C compiler is given. */
+bool options_have(const Options *options, const char *word);
+
 /* Reads the command line. Ends the process with status 1 after a mistake, with 0 after --help and --version. */
 void options_read(Arena *arena, Options *options, int argc, char **argv);
 

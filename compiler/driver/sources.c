@@ -84,16 +84,11 @@ static bool add_source(Driver *driver, UserFiles *files, const Item *item)
 {
     const char *list = temporary(&driver->tools, "files.d");
     Command command = compile_command(driver);
-    command_add(&command, "-w");
-    command_add(&command, "-MM");
-    command_add(&command, "-MF");
-    command_add(&command, list);
+    command_add(&command, "-w", "-MM", "-MF", list, NULL);
     if (item->kind == ITEM_DEVICE) {
-        command_add(&command, "-MG");
-        command_add(&command, "-x");
-        command_add(&command, driver->backend->folder->read_as);
+        command_add(&command, "-MG", "-x", driver->options->backend->folder->read_as, NULL);
     }
-    command_add(&command, item->text);
+    command_add(&command, item->text, NULL);
     if (command_run(&driver->tools, &command))
         return false;
     add_file(files, item->text);

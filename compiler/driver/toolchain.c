@@ -237,13 +237,13 @@ bool output_text(Toolchain *tools, const char *path, const char *text)
 
 /* ---- commands ---- */
 
-void command_add(Command *command, const char *word) { array_push(command->arena, &command->words, word); }
-
-void command_add_format(Command *command, const char *format, const char *value)
+void command_add(Command *command, ...)
 {
-    Arena *arena = command->arena;
-    size_t hole = strcspn(format, "%");
-    command_add(command, arena_format(arena, "%.*s%s%s", (int)hole, format, value, format + hole + (format[hole] ? 2 : 0)));
+    va_list words;
+    va_start(words, command);
+    for (const char *word; (word = va_arg(words, const char *));)
+        array_push(command->arena, &command->words, word);
+    va_end(words);
 }
 
 /* Whether the file `name` in the folder that takes `length` bytes at `folder` is this program. */
@@ -276,14 +276,14 @@ Command command_cc(const Toolchain *tools)
     bool ours = false;
     for (words = words ? words : ""; *(words += strspn(words, " \t"));) {
         size_t length = strcspn(words, " \t");
-        command_add(&command, arena_substring(tools->arena, words, length));
+        command_add(&command, arena_substring(tools->arena, words, length), NULL);
         ours |= names_this_program(tools->arena, command.words.at[command.words.count - 1]);
         words += length;
     }
     if (ours)
         command.words.count = 0;
     if (!command.words.count)
-        command_add(&command, "cc");
+        command_add(&command, "cc", NULL);
     return command;
 }
 

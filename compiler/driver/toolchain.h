@@ -32,8 +32,8 @@ void toolchain_close(void);
 
 /* The C compiler: the words of the environment variable CC, or cc. */
 Command command_cc(const Toolchain *tools);
-void command_add(Command *command, const char *word);
-void command_add_format(Command *command, const char *format, const char *value);
+/* Adds words, NULL behind the last. */
+void command_add(Command *command, ...) __attribute__((sentinel));
 
 /* Runs a command and waits; the exit status (128 + signal when a signal ended it). Ends the process with a message when the command cannot be started. */
 int command_run(const Toolchain *tools, const Command *command);

@@ -31,8 +31,7 @@ static const char *const CUDA_KERNELS[] = {
 #include "emit/cuda/kernels.inc"
     NULL};
 
-static const BackendFolder CUDA_FOLDER = {.runtime =
-                                              "base transport transport/fabric transport/meet transport/watch exchange device session cuda",
+static const BackendFolder CUDA_FOLDER = {.runtime = "base transport exchange device session cuda",
                                           .makefile = "runtime/program.mk",
                                           .compiler = "nvcc",
                                           .compiler_variable = "NVCC",
