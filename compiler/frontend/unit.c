@@ -124,23 +124,19 @@ static void find_bodiless(Run *run)
 
 typedef Array(const char *) NameList;
 
-/* Adds the names in "three heads _", or the one in "heads". */
-static void add_names(Arena *arena, NameList *list, const char *names)
+static void add_names(Arena *arena, NameList *list, const Dim *dim)
 {
-    for (names += strspn(names, " "); *names; names += strspn(names, " ")) {
-        size_t length = strcspn(names, " ");
-        array_push(arena, list, arena_substring(arena, names, length));
-        names += length;
-    }
+    for (int i = 0; i < dim->count; i++)
+        if (dim->names[i].name)
+            array_push(arena, list, dim->names[i].name);
 }
 
 static void add_pragma_names(Run *run, NameList *list)
 {
     for (int i = 0; i < run->cunit->pragmas.count; i++) {
         const Pragma *pragma = run->cunit->pragmas.at[i];
-        for (int k = 0; pragma->kind == PRAGMA_DIMS && k < pragma->names.count; k++)
-            if (pragma->names.at[k])
-                add_names(run->arena, list, pragma->names.at[k]);
+        for (int k = 0; k < pragma->dims.count; k++)
+            add_names(run->arena, list, &pragma->dims.at[k]);
     }
 }
 

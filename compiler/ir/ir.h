@@ -11,6 +11,8 @@
 #define IR_IR_H
 
 #include "ir/binding.h"
+#include "ir/dim.h"
+#include "ir/mesh.h"
 #include "ir/reads.h"
 #include "layout/written.h"
 #include "strategy/strategy.h"
@@ -29,12 +31,10 @@ struct Value {
     int id;           // unique in its module; %id in the text
     const char *name; // parameters, inputs, states: the name; results: the variable of the source where known; else NULL
     Type type;
-    const char *const
-        *dims;        // a name a dimension, NULL entries unnamed; before refinement "three heads _" names factors; NULL: nothing is named
-    Position dims_at; // of the `dims` pragma that named them; without a file when none did
-    const WrittenLayout *written; // of `shard` or `reshard` in the source; NULL: none
-    const Layout *shard;          // the same as pass refine has resolved it
-    const Layout *layout; // after deduction
+    const Dim *dims;              // one a dimension; NULL: nothing is named
+    Position dims_at;             // of the `dims` pragma that named them; without a file when none did
+    const WrittenLayout *written; // what the source writes, until pass place makes a layout of it; NULL: nothing
+    const Layout *layout;         // after pass place of what is given, and wherever one is asked for; after pass deduce of all values
     int micro; // with micro-batches: 0 it does not depend on which; d + 1 its dimension d is the loop's; MICRO_SUM a contribution to a sum
                // over them
     const Value *storage; // after pass memory: the value whose storage this one takes; NULL: its own
@@ -124,8 +124,9 @@ typedef struct Caches {
     struct Intern *shared;       // module_shared
 } Caches;
 
-/* A reshard of the source (`reshard` pragma) is an operator whose definition is module->reshard_def and whose result has `written` set;
- * conversions that deduction inserts have the same definition, and their result's layout says what they make. */
+/* A reshard of the source (`reshard` pragma) is an operator whose definition is module->reshard_def and whose result the source, or after
+ * pass place the text, gives a layout; conversions that deduction inserts have the same definition, and their result's layout says what
+ * they make. */
 struct Module {
     Arena *arena;
     Diag *diag;
@@ -150,8 +151,10 @@ struct Module {
     const OpDef *accumulate_def; // its result is its operand in the first micro-batch, and then their sum (made by pass microbatch; NULL
                                  // when there is none)
     const Strategy *strategy;
-    int next_id;
+    const char *after;   // the pass that it has come through last; NULL: none
+    const Mesh *mesh;    // after pass place
     struct Roles *roles; // after pass specialize (ir/roles.h)
+    int next_id;
     CompileOptions options;
     Caches caches;
 };
@@ -166,7 +169,8 @@ Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Pos
  * the rule's operands, variadic ones spread, NULL for absent ones. */
 Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, Position at);
 
-/* What follows an operator into those that passes make for it: position, frames, scope, tower, layer, section and turn. Gives them to `op` and its results. */
+/* What follows an operator into those that passes make for it: position, frames, scope, tower, layer, section and turn. Gives them to `op`
+ * and its results. */
 void op_take_place(Op *op, const Op *like);
 
 /* Such a place where no operator is. */
@@ -175,8 +179,8 @@ static inline Op op_place_at(Position at) { return (Op){.at = at, .layer = -1}; 
 /* An operator that a pass makes for `like`: ir_op in its place. A failure to bind is a bug. */
 Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, const Op *like);
 
-/* An operator once more, with all that is known of it, of other operands (op->operand_count entries, of the same types); its results are new values with the names
- * and types of the old. */
+/* An operator once more, with all that is known of it, of other operands (op->operand_count entries, of the same types); its results are
+ * new values with the names and types of the old. */
 Op *ir_clone(Module *module, const Op *op, Value *const *operands);
 
 /* Binds a rule; NULL after an error. Writes the results' types to `types` (rule->result_count). */

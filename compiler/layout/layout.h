@@ -16,6 +16,7 @@
 #ifndef LAYOUT_LAYOUT_H
 #define LAYOUT_LAYOUT_H
 
+#include "support/intern.h"
 #include "support/text.h"
 #include "syntax/tokens.h"
 
@@ -81,6 +82,8 @@ typedef struct Region {
     int64_t volume; // elements in all boxes
 } Region;
 
+#define LAYOUT_MOST_WEIGHT ((int64_t)1 << 40)
+
 /* The denominator of the places where weights cut; NULL: `count` equal ones. Cuts of cuts multiply theirs, up to the most that fractions
  * hold. */
 #define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
@@ -98,6 +101,13 @@ bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
 
 /* Appends the canonical text of a layout; it parses back to an equal one. */
 void layout_print(Text *out, const Layout *layout);
+
+/* Device numbers, runs of three or more as a-b; and " by 3:1" where there are weights. */
+void layout_print_devices(Text *out, const int *devices, int count);
+void layout_print_weights(Text *out, const int64_t *weights, int count);
+
+/* The one copy in `shared` of a layout, without what it knows of the text that it was read from. */
+const Layout *layout_shared(Intern *shared, const Layout *layout);
 
 /* The extents that the states number: the view's factors, or the shape's own. */
 Shape layout_view(const Layout *layout, Shape shape);

@@ -7,8 +7,6 @@
 
 enum { MAX_DEVICE = 1 << 24, MAX_DEVICES = 1 << 20 };
 
-static const int64_t max_weight = (int64_t)1 << 40;
-
 typedef Array(int64_t) Numbers;
 
 /* Devices as the text names them: a number, or a range. */
@@ -75,7 +73,7 @@ static void read_weights(Parser *parser, Numbers *weights)
 {
     if (accept(parser, "by"))
         do
-            array_push(parser->arena, weights, parse_number(parser, "a weight", 0, max_weight));
+            array_push(parser->arena, weights, parse_number(parser, "a weight", 0, LAYOUT_MOST_WEIGHT));
         while (accept(parser, ":"));
 }
 

@@ -1,13 +1,12 @@
 #include "layout/layout.h"
 
-static void print_weights(Text *out, const int64_t *weights, int count)
+void layout_print_weights(Text *out, const int64_t *weights, int count)
 {
     for (int i = 0; weights && i < count; i++)
         text_print(out, "%s%lld", i ? ":" : " by ", (long long)weights[i]);
 }
 
-/* Device numbers with runs of three or more as a-b. */
-static void print_devices(Text *out, const int *devices, int count)
+void layout_print_devices(Text *out, const int *devices, int count)
 {
     for (int i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && devices[end] == devices[end - 1] + 1;)
@@ -24,13 +23,13 @@ static void print_state(Text *out, const State *state)
         text_print(out, "%d:%d", state->dim, state->count);
     else
         text_print(out, "%s:%d", state->kind == STATE_DUP ? "dup" : state->kind == STATE_SUM ? "sum" : "max", state->count);
-    print_weights(out, state->weights, state->count);
+    layout_print_weights(out, state->weights, state->count);
 }
 
 static void print_group(Text *out, const Group *group)
 {
     text_string(out, "[");
-    print_devices(out, group->devices, group->device_count);
+    layout_print_devices(out, group->devices, group->device_count);
     text_string(out, "]{");
     for (int s = 0; s < group->state_count; s++) {
         text_string(out, s ? "," : "");
@@ -55,7 +54,7 @@ static void print_top(Text *out, const Layout *layout)
     if (layout->top != TOP_SPLIT)
         return;
     text_print(out, " %d%s", layout->top_dim, layout->inner ? " inner" : "");
-    print_weights(out, layout->top_weights, layout->group_count);
+    layout_print_weights(out, layout->top_weights, layout->group_count);
     text_string(out, " ");
 }
 

@@ -16,14 +16,14 @@ typedef struct WrittenAxis {
 
 typedef struct WrittenState {
     StateKind kind;
-    const char *dim; // STATE_SPLIT: the name or number of a dimension
+    const char *name; // STATE_SPLIT: the dimension's name; NULL: it is numbered
+    int dim;          // its number
     int axis_count;
     const WrittenAxis *axes;
     Position at;
 } WrittenState;
 
 typedef struct WrittenLayout {
-    const char *text; // as written
     Position at;
     const Layout *layout; // NULL: over axes
     int state_count;
@@ -32,6 +32,9 @@ typedef struct WrittenLayout {
 
 /* Reads a layout from the tokens, up to `close`, which stays the current token; NULL: up to the end. NULL after an error was reported. */
 const WrittenLayout *written_parse(Tokens *tokens, const char *close);
+
+/* Appends its text, which parses back. */
+void written_print(Text *out, const WrittenLayout *written);
 
 /* Whether the layout names the axis. */
 bool written_names(const WrittenLayout *written, const char *axis);

@@ -10,7 +10,7 @@
 typedef enum Form {
     FORM_MODEL,       // what the frontend makes, and what changes operators only
     FORM_REFINED,     // dimensions are factors
-    FORM_PLACED,      // what is given has layouts
+    FORM_PLACED,      // there is a mesh, and what is given has layouts
     FORM_DEDUCED,     // everything has
     FORM_SPECIALIZED, // roles and plans are there
     FORM_STORED       // and storage
@@ -19,21 +19,21 @@ typedef enum Form {
 typedef struct Pass {
     const char *name;
     void (*run)(Module *);
-    Form from, to; // the forms that it takes
+    Form from, to, leaves; // the forms that it takes, and the one that a module has then
 } Pass;
 
 /* The passes in order. */
 static const Pass passes[] = {
-    {"precision", pass_precision, FORM_MODEL, FORM_REFINED},         // element types
-    {"differentiate", pass_differentiate, FORM_MODEL, FORM_REFINED}, // the backward and update sections
-    {"tile", pass_tile, FORM_MODEL, FORM_REFINED},                   // sums of pieces
-    {"refine", pass_refine, FORM_MODEL, FORM_REFINED},               // dimensions become factors
-    {"microbatch", pass_microbatch, FORM_REFINED, FORM_REFINED},     // the loop over micro-batches
-    {"place", pass_place, FORM_REFINED, FORM_REFINED},               // layouts of what is given
-    {"deduce", pass_deduce, FORM_PLACED, FORM_PLACED},               // layouts of the rest, and conversions
-    {"fuse", pass_fuse, FORM_DEDUCED, FORM_DEDUCED},                 // elementwise operators together
-    {"specialize", pass_specialize, FORM_DEDUCED, FORM_DEDUCED},     // roles and plans
-    {"memory", pass_memory, FORM_SPECIALIZED, FORM_SPECIALIZED},     // storage
+    {"precision", pass_precision, FORM_MODEL, FORM_REFINED, FORM_MODEL},           // element types
+    {"differentiate", pass_differentiate, FORM_MODEL, FORM_REFINED, FORM_MODEL},   // the backward and update sections
+    {"tile", pass_tile, FORM_MODEL, FORM_REFINED, FORM_MODEL},                     // sums of pieces
+    {"refine", pass_refine, FORM_MODEL, FORM_REFINED, FORM_REFINED},               // dimensions become factors
+    {"microbatch", pass_microbatch, FORM_REFINED, FORM_REFINED, FORM_REFINED},     // the loop over micro-batches
+    {"place", pass_place, FORM_REFINED, FORM_REFINED, FORM_PLACED},                // the mesh, and layouts of what is given
+    {"deduce", pass_deduce, FORM_PLACED, FORM_PLACED, FORM_DEDUCED},               // layouts of the rest, and conversions
+    {"fuse", pass_fuse, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},                 // elementwise operators together
+    {"specialize", pass_specialize, FORM_DEDUCED, FORM_DEDUCED, FORM_SPECIALIZED}, // roles and plans
+    {"memory", pass_memory, FORM_SPECIALIZED, FORM_SPECIALIZED, FORM_STORED},      // storage
 };
 
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
@@ -48,9 +48,33 @@ static void dump(const Module *module, const PassOptions *options, const char *p
     fprintf(options->out, "// %s after %s\n%s", module->name, pass, text_bytes(&text));
 }
 
+/* The number of the pass that a module has come through last; -1: none. Whether there is such a pass. */
+static bool last_pass(const Module *module, int *last)
+{
+    *last = -1;
+    for (int p = 0; p < PASS_COUNT && module->after; p++)
+        if (!strcmp(passes[p].name, module->after))
+            *last = p;
+    return *last >= 0 || !module->after;
+}
+
+/* Runs one pass, and notes that it has run. */
+static void run_pass(Module *module, const Pass *pass)
+{
+    int last;
+    pass->run(module);
+    last_pass(module, &last);
+    if (pass - passes > last)
+        module->after = pass->name;
+}
+
 static bool run(Module *module, const Pass *pass, const PassOptions *options)
 {
-    pass->run(module);
+    int last;
+    last_pass(module, &last);
+    if (pass - passes <= last)
+        return true;
+    run_pass(module, pass);
     if (diag_errors(module->diag))
         return false;
     if (options->verify && !ir_verify(module))
@@ -73,43 +97,35 @@ bool passes_run(Unit *unit, const PassOptions *options)
     return true;
 }
 
-/* ---- one pass alone ---- */
+/* ---- modules from text ---- */
 
-/* How many values of a kind a module has, and how many of these have a layout. */
-typedef struct Count {
-    int all, placed;
-} Count;
-
-static void count_value(Count *count, const Value *value)
+static bool given_placed(const Module *module)
 {
-    count->all++;
-    count->placed += value->layout != NULL;
-}
-
-static Count count_given(const Module *module)
-{
-    Count count = {0};
     for (int i = 0; i < module->inputs.count; i++)
-        count_value(&count, module->inputs.at[i]);
+        if (!module->inputs.at[i]->layout)
+            return false;
     for (int i = 0; i < module->params.count; i++) {
-        count_value(&count, module->params.at[i]->value);
-        for (int s = 0; s < module->params.at[i]->state_count; s++)
-            count_value(&count, module->params.at[i]->states[s]);
+        const Parameter *parameter = module->params.at[i];
+        for (int s = 0; s < parameter->state_count; s++)
+            if (!parameter->states[s]->layout)
+                return false;
+        if (!parameter->value->layout)
+            return false;
     }
-    return count;
+    return module->mesh;
 }
 
-static Count count_results(const Module *module)
+static bool results_placed(const Module *module)
 {
-    Count count = {0};
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
-            count_value(&count, module->ops.at[i]->results[r]);
-    return count;
+            if (!module->ops.at[i]->results[r]->layout)
+                return false;
+    return true;
 }
 
 /* Whether no dimension of a call merges factors. */
-static bool is_refined(const Op *op)
+static bool op_refined(const Op *op)
 {
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
         const BoundAccess *access = k < op->operand_count ? &op->binding->operands[k] : &op->binding->results[k - op->operand_count];
@@ -120,39 +136,68 @@ static bool is_refined(const Op *op)
     return true;
 }
 
-/* The form that a module has come to with all of it, and the one that some of it has. */
-static void find_form(const Module *module, Form *whole, Form *some)
+static bool ops_refined(const Module *module)
 {
-    Count given = count_given(module), results = count_results(module);
-    bool refined = true;
     for (int i = 0; i < module->ops.count; i++)
-        refined = refined && is_refined(module->ops.at[i]);
-    *some = module->roles ? FORM_SPECIALIZED : results.placed ? FORM_DEDUCED : given.placed ? FORM_PLACED : FORM_MODEL;
-    *whole = !refined ? FORM_MODEL : given.placed < given.all ? FORM_REFINED : results.placed < results.all ? FORM_PLACED : FORM_DEDUCED;
-    if (module->roles && *whole == FORM_DEDUCED)
-        *whole = FORM_SPECIALIZED;
-    for (int i = 0; module->roles && i < module->roles->role_count; i++)
-        if (module->roles->at[i].offset)
-            *some = FORM_STORED;
+        if (!op_refined(module->ops.at[i]))
+            return false;
+    return true;
+}
+
+static bool roles_found(const Module *module) { return module->roles && module->roles->plan_of; }
+
+static bool roles_stored(const Module *module)
+{
+    for (int i = 0; i < module->roles->role_count; i++)
+        if (!module->roles->at[i].offset)
+            return false;
+    return true;
+}
+
+/* What a form has that those before lack. */
+static const struct FormPart {
+    const char *what, *pass; // made by this pass
+    bool (*there)(const Module *);
+} parts[] = {[FORM_REFINED] = {"dimensions that are single factors", "refine", ops_refined},
+             [FORM_PLACED] = {"layouts of what is given", "place", given_placed},
+             [FORM_DEDUCED] = {"a layout of every value", "deduce", results_placed},
+             [FORM_SPECIALIZED] = {"roles and plans", "specialize", roles_found},
+             [FORM_STORED] = {"storage", "memory", roles_stored}};
+
+/* The form that a module has come to; false, with an error at `at`, where it lacks what it should have. */
+static bool find_form(const Module *module, Position at, Form *form)
+{
+    int last;
+    if (!last_pass(module, &last)) {
+        diag_error(module->diag, at, "there is no pass \"%s\" that this module could have come through", module->after);
+        return false;
+    }
+    *form = last < 0 ? FORM_MODEL : passes[last].leaves;
+    for (Form part = FORM_REFINED; part <= *form; part++)
+        if (!parts[part].there(module)) {
+            diag_error(module->diag, at, "this module is not as the pass %s leaves it: it lacks %s", parts[part].pass, parts[part].what);
+            return false;
+        }
+    return true;
+}
+
+bool passes_check(const Module *module, Position at)
+{
+    Form form;
+    return find_form(module, at, &form);
 }
 
 /* Whether a pass may run over a module as it is. */
 static bool check_form(const Module *module, const Pass *pass, Position at)
 {
-    static const char *const lacks[] = {NULL,
-                                        "dimensions that are single factors: run refine first",
-                                        "layouts of what is given: run place first",
-                                        "a layout of every value: run deduce first",
-                                        "roles: run specialize first",
-                                        NULL};
-    static const char *const has[] = {NULL, NULL, "layouts of what is given", "layouts", "roles", "storage"};
-    Form whole, some;
-    find_form(module, &whole, &some);
-    if (whole < pass->from)
-        diag_error(module->diag, at, "the pass %s needs %s", pass->name, lacks[whole + 1]);
-    else if (some > pass->to)
-        diag_error(module->diag, at, "the pass %s comes too late: this module has %s", pass->name, has[some]);
-    return whole >= pass->from && some <= pass->to;
+    Form form;
+    if (!find_form(module, at, &form))
+        return false;
+    if (form < pass->from)
+        diag_error(module->diag, at, "the pass %s needs %s: run %s first", pass->name, parts[form + 1].what, parts[form + 1].pass);
+    else if (form > pass->to)
+        diag_error(module->diag, at, "the pass %s comes too late: this module has %s", pass->name, parts[form].what);
+    return form >= pass->from && form <= pass->to;
 }
 
 bool pass_run_one(Module *module, const char *name, Position at)
@@ -160,7 +205,7 @@ bool pass_run_one(Module *module, const char *name, Position at)
     for (int p = 0; p < PASS_COUNT; p++)
         if (!strcmp(passes[p].name, name)) {
             if (check_form(module, &passes[p], at))
-                passes[p].run(module);
+                run_pass(module, &passes[p]);
             return true;
         }
     return false;

@@ -13,11 +13,15 @@ typedef struct PassOptions {
     bool no_fuse;            // leave out pass fuse
 } PassOptions;
 
-/* Runs the passes over every module; stops after the first that reported errors. Returns whether there were none. */
+/* Runs the passes that a module has not come through yet over every module; stops after the first that reported errors. Returns whether
+ * there were none. */
 bool passes_run(Unit *unit, const PassOptions *options);
 
-/* Runs one pass by name over one module (hetu-opt), whose text is at `at`: an error where the module is not as the passes before leave it. False when
- * there is no such pass. */
+/* Whether a module that was read from text at `at` is as the pass leaves it that it says to have come through last; else an error. */
+bool passes_check(const Module *module, Position at);
+
+/* Runs one pass by name over one module (hetu-opt), whose text is at `at`: an error where the module is not as the passes before leave it.
+ * False when there is no such pass. */
 bool pass_run_one(Module *module, const char *name, Position at);
 
 /* The names of all passes in order, NULL at the end. */

@@ -3,7 +3,6 @@
  * Requires: pass deduce. Leaves: module->roles without storage. Reports conversions for -Rcomm and -Wimplicit-reshard.
  */
 #include "ir/roles.h"
-#include "passes/place/mesh.h"
 #include "passes/pipeline.h"
 
 #include <stdlib.h>
@@ -13,19 +12,14 @@
 
 static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
 
-/* All devices of the strategy, ascending. */
-static void list_devices(Module *module, Roles *roles)
+/* All devices of the mesh, ascending. */
+static void list_devices(const Module *module, Roles *roles)
 {
-    static const int zero = 0;
-    roles->device_count = 1;
-    roles->devices = &zero;
-    if (!module->strategy)
-        return;
-    const Stage *stage = &module->strategy->pipelines.at[0].stages.at[0];
-    int *devices = arena_copy(module->arena, stage->devices.at, sizeof(int) * (size_t)stage->devices.count);
-    qsort(devices, (size_t)stage->devices.count, sizeof(int), compare_ints);
+    const Mesh *mesh = module->mesh;
+    int *devices = arena_copy(module->arena, mesh->devices, sizeof(int) * (size_t)mesh->device_count);
+    qsort(devices, (size_t)mesh->device_count, sizeof(int), compare_ints);
     roles->devices = devices;
-    roles->device_count = stage->devices.count;
+    roles->device_count = mesh->device_count;
 }
 
 /* One value of each pair of layout and type in the module. */

@@ -75,14 +75,11 @@ static int letter(const char *at)
 /* The bytes of the letter, digit or underscore at `at`; 0 when there is none. */
 static int name_byte(const char *at) { return isalnum((unsigned char)*at) || *at == '_' ? 1 : letter(at); }
 
-static int name_length(const char *at, bool dotted)
+static int name_length(const char *at)
 {
     int length = 0;
-    for (int more = 1; more; length += more) {
+    for (int more = 1; more; length += more)
         more = name_byte(at + length);
-        if (!more && dotted && length && at[length] == '.' && name_byte(at + length + 1))
-            more = 1;
-    }
     return length;
 }
 
@@ -133,7 +130,7 @@ static int length_at(const Lexer *lexer, TokenKind kind)
 {
     const char *at = lexer->next;
     switch (kind) {
-    case TOKEN_NAME: return name_length(at, lexer->dotted);
+    case TOKEN_NAME: return name_length(at);
     case TOKEN_NUMBER: return number_length(at);
     case TOKEN_STRING:
     case TOKEN_CHARACTER: return quoted_length(at);

@@ -38,7 +38,6 @@ typedef struct Lexer {
     const char *next;
     Position at; // of next
     bool lines;  // the end of a line is a token
-    bool dotted; // a dot between letters belongs to a name
 } Lexer;
 
 /* Begins at `text`, which stands at `at`. A byte order mark at the beginning of a file is passed over. */

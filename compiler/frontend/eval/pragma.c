@@ -14,32 +14,41 @@ static Value *operand(Eval *ev, const CExpr *expr, Place *place)
 
 /* ---- dims ---- */
 
-static void name_dimension(Eval *ev, const Pragma *pragma, const Value *value, const char **dims, int d)
+static const char *shown(Eval *ev, const Dim *dim)
 {
-    const char *name = pragma->names.at[d];
-    if (name && dims[d] && strcmp(name, dims[d])) {
-        diag_error(ev->diag, pragma->name_at.at[d], "dimension %d is called \"%s\" here, but \"%s\" before", d, name, dims[d]);
+    Text text = {.arena = ev->arena};
+    for (int i = 0; i < dim->count; i++)
+        text_print(&text, "%s%s", i ? " " : "", dim->names[i].name ? dim->names[i].name : "_");
+    return text_bytes(&text);
+}
+
+static void name_dimension(Eval *ev, const Pragma *pragma, const Value *value, Dim *dims, int d)
+{
+    const Dim *dim = &pragma->dims.at[d];
+    if (dim->count && dims[d].count && strcmp(shown(ev, dim), shown(ev, &dims[d]))) {
+        diag_error(ev->diag, pragma->name_at.at[d], "dimension %d is called \"%s\" here, but \"%s\" before", d, shown(ev, dim),
+                   shown(ev, &dims[d]));
         diag_note(ev->diag, value->dims_at, "it was named here");
         eval_fail(ev);
     }
-    if (name)
-        dims[d] = name;
+    if (dim->count)
+        dims[d] = *dim;
 }
 
 static void name_dimensions(Eval *ev, const Pragma *pragma, const CExpr *expr)
 {
     Place place;
     Value *value = operand(ev, expr, &place);
-    if (pragma->names.count > value->type.rank) {
-        diag_error(ev->diag, pragma->name_at.at[value->type.rank], "%d names for a tensor of %d dimension%s", pragma->names.count, value->type.rank,
-                   value->type.rank == 1 ? "" : "s");
+    if (pragma->dims.count > value->type.rank) {
+        diag_error(ev->diag, pragma->name_at.at[value->type.rank], "%d names for a tensor of %d dimension%s", pragma->dims.count,
+                   value->type.rank, value->type.rank == 1 ? "" : "s");
         diag_note(ev->diag, value->at, "the tensor is made here");
         eval_fail(ev);
     }
-    const char **dims = arena_array(ev->arena, const char *, value->type.rank + 1);
+    Dim *dims = arena_array(ev->arena, Dim, value->type.rank);
     for (int d = 0; d < value->type.rank && value->dims; d++)
         dims[d] = value->dims[d];
-    for (int d = 0; d < pragma->names.count; d++)
+    for (int d = 0; d < pragma->dims.count; d++)
         name_dimension(ev, pragma, value, dims, d);
     value->dims = dims;
     value->dims_at = expr->at;
@@ -47,11 +56,20 @@ static void name_dimensions(Eval *ev, const Pragma *pragma, const CExpr *expr)
 
 /* ---- shard and reshard ---- */
 
+/* Whether two layouts are written alike. */
+static bool same_layout(Eval *ev, const WrittenLayout *a, const WrittenLayout *b)
+{
+    Text one = {.arena = ev->arena}, other = {.arena = ev->arena};
+    written_print(&one, a);
+    written_print(&other, b);
+    return !strcmp(text_bytes(&one), text_bytes(&other));
+}
+
 static void shard(Eval *ev, const Pragma *pragma, const CExpr *expr)
 {
     Place place;
     Value *value = operand(ev, expr, &place);
-    if (value->written && strcmp(value->written->text, pragma->layout->text)) {
+    if (value->written && !same_layout(ev, value->written, pragma->layout)) {
         diag_error(ev->diag, pragma->layout->at, "this tensor has another layout already");
         diag_note(ev->diag, value->written->at, "it was given here");
         eval_fail(ev);

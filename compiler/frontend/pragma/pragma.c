@@ -117,28 +117,23 @@ static const char *read_name(Pragma *pragma, const char *what)
     return arena_substring(tokens->arena, token->start, (size_t)token->length);
 }
 
-/* The names of the factors of one dimension, "three heads _", behind the `(`. */
-static const char *read_factors(Pragma *pragma)
-{
-    Text factors = {.arena = pragma->tokens.arena};
-    do {
-        const char *name = read_name(pragma, "the name of a factor");
-        if (!name)
-            return NULL;
-        text_print(&factors, factors.length ? " %s" : "%s", name);
-    } while (!tokens_is(&pragma->tokens, ")") && !tokens_end(&pragma->tokens));
-    return expect_close(pragma) ? text_bytes(&factors) : NULL;
-}
-
+/* One dimension: a name, `_`, or the names of its factors in parentheses. */
 static bool read_dimension(Pragma *pragma)
 {
-    Position at = pragma->tokens.token->at;
-    const char *name = tokens_take(&pragma->tokens, "(") ? read_factors(pragma) : read_name(pragma, "the name of a dimension");
-    if (!name)
-        return false;
-    array_push(pragma->tokens.arena, &pragma->names, strcmp(name, "_") ? name : NULL);
-    array_push(pragma->tokens.arena, &pragma->name_at, at);
-    return true;
+    Tokens *tokens = &pragma->tokens;
+    Position at = tokens->token->at;
+    Array(DimName) factors = {0};
+    bool several = tokens_take(tokens, "("), named = false;
+    do {
+        const char *name = read_name(pragma, several ? "the name of a factor" : "the name of a dimension");
+        if (!name)
+            return false;
+        named |= strcmp(name, "_") != 0;
+        array_push(tokens->arena, &factors, (DimName){.name = strcmp(name, "_") ? name : NULL});
+    } while (several && !tokens_is(tokens, ")") && !tokens_end(tokens));
+    array_push(tokens->arena, &pragma->dims, (Dim){named || factors.count > 1 ? factors.count : 0, factors.at});
+    array_push(tokens->arena, &pragma->name_at, at);
+    return !several || expect_close(pragma);
 }
 
 static bool read_dimensions(Pragma *pragma)

@@ -14,6 +14,7 @@
 #include "frontend/pragma/expression.h"
 #include "frontend/pragma/macro.h"
 #include "frontend/source.h"
+#include "ir/dim.h"
 #include "layout/written.h"
 
 typedef enum PragmaKind {
@@ -37,8 +38,9 @@ struct Pragma {
     Tokens tokens;                 // behind the directive, macros expanded
     const Token *first;            // of them
     Array(const CExpr *) operands; // dims, shard, reshard
-    Array(const char *) names;     // dims: NULL for `_`, "three heads _" for factors; shape: the variables
-    Array(Position) name_at;
+    Array(const char *) names;     // shape: the variables
+    Array(Dim) dims;               // dims
+    Array(Position) name_at;       // of each of these
     const WrittenLayout *layout; // shard, reshard
     const char *tower;           // layer; NULL the default
     const CExpr *layer;

@@ -138,6 +138,8 @@ static bool parse_head_marks(IrParser *parser, Module *module)
         return false;
     module->options.remark_comm = tokens_take(tokens, "remark_comm");
     module->options.warn_implicit_reshard = tokens_take(tokens, "warn_implicit_reshard");
+    if (tokens_take(tokens, "after") && !parse_name(parser, &module->after))
+        return false;
     if (!tokens_expect(tokens, "next", "in the module's line") || !parse_int(parser, &next))
         return false;
     if (next < 0 || next > 1 << 28)
@@ -373,6 +375,8 @@ static const LineForm forms[] = {{"module", parse_module},
                                  {"reshard", parse_reshard},
                                  {"microbatches", parse_microbatches},
                                  {"accumulate", parse_accumulate},
+                                 {"mesh", parse_mesh},
+                                 {"split", parse_split},
                                  {"param", parse_param},
                                  {"state", parse_state},
                                  {"input", parse_input},
@@ -444,7 +448,7 @@ Module *ir_parse(Arena *arena, Diag *diag, const char *file, const char *text)
     diag_source(diag, file, text);
     Lexer lexer = lex_begin(arena, diag, (Position){file, 1, 1}, text);
     TokenList tokens = {0};
-    lexer.lines = lexer.dotted = true;
+    lexer.lines = true;
     lex_rest(&lexer, &tokens);
     parser.tokens = (Tokens){.arena = arena, .diag = diag, .token = tokens.at};
     while (parser.tokens.token->kind != TOKEN_END && diag_errors(diag) - before < DIAG_MOST) {

@@ -22,6 +22,8 @@ typedef struct IrParser {
     Array(const Frame *) frames;     // by number
     Array(const Binding *) bindings; // by number
     Array(StorageFix) storages;
+    Mesh *mesh;         // of the module
+    Position layout_at; // of the layout read last
     Function *function; // the gradient that is being read
     Section section;
     struct InternEntry *interned;
@@ -41,8 +43,8 @@ bool parse_position(IrParser *parser, Position *at); // absent: an empty positio
 bool parse_dtype(IrParser *parser, DType *dtype);
 bool parse_type(IrParser *parser, Type *type);
 
-/* What stands between the current token, '<', and '>', and goes past it. */
-bool parse_layout(IrParser *parser, const Layout **layout);
+/* NAME or NAME:PART. */
+bool parse_dim_name(IrParser *parser, DimName *name);
 
 /* %ID or -: a value that is known, or NULL. */
 bool parse_ref(IrParser *parser, Value **value);
@@ -59,6 +61,10 @@ bool parse_value(IrParser *parser, Value *value);
 /* A line that begins with %: an operator; and `binding ...`. */
 bool parse_op(IrParser *parser);
 bool parse_binding(IrParser *parser);
+
+/* mesh, split. */
+bool parse_mesh(IrParser *parser);
+bool parse_split(IrParser *parser);
 
 /* role, offsets, scratch, plans. */
 bool parse_role_line(IrParser *parser);

@@ -1,5 +1,7 @@
 #include "ir/text/parse.h"
 
+#include "ir/verify/verify.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,24 +159,6 @@ bool parse_type(IrParser *parser, Type *type)
     return true;
 }
 
-bool parse_layout(IrParser *parser, const Layout **layout)
-{
-    Tokens *tokens = &parser->tokens;
-    const Token *first = tokens->token + 1, *end = tokens->token;
-    while (!token_ends(end) && !token_is(end, ">"))
-        end++;
-    if (!tokens_is(tokens, "<") || token_ends(end))
-        return parse_fail(parser, tokens_is(tokens, "<") ? "a layout that ends with '>'" : "'<'");
-    tokens_next(tokens);
-    size_t length = (size_t)(end->start - first->start);
-    *layout = find_interned(parser, first->start, length);
-    if (*layout)
-        tokens->token = end;
-    else if ((*layout = layout_parse(tokens, ">")))
-        add_interned(parser, first->start, length, *layout);
-    return *layout && tokens_expect(tokens, ">", "after the layout");
-}
-
 /* ---- values ---- */
 
 bool parse_new_id(IrParser *parser, int *id)
@@ -220,42 +204,50 @@ bool parse_ref(IrParser *parser, Value **value)
     return true;
 }
 
-/* One name of dims: NAME, _ for none, or (several factors). */
-static bool parse_dim(IrParser *parser, const char **name)
+bool parse_dim_name(IrParser *parser, DimName *name)
 {
-    Tokens *tokens = &parser->tokens;
-    *name = NULL;
-    if (!tokens_take(tokens, "(")) {
-        if (tokens_take(tokens, "_"))
-            return true;
-        return parse_name(parser, name);
-    }
-    Text text = {.arena = parser->arena};
-    while (!tokens_is(tokens, ")") && !tokens_end(tokens)) {
-        text_string(&text, text.length ? " " : "");
-        text_string(&text, tokens->token->text);
-        tokens_next(tokens);
-    }
-    *name = ir_shared_string(parser, text_bytes(&text));
-    return tokens_expect(tokens, ")", "after the factors' names");
+    int64_t part = 0;
+    *name = (DimName){0};
+    if (tokens_take(&parser->tokens, "_"))
+        return true;
+    if (!parse_name(parser, &name->name) || (tokens_take(&parser->tokens, ":") && !parse_int(parser, &part)))
+        return false;
+    name->part = (int)part;
+    return (part >= 0 && part < IR_MAX_FACTORS) || parse_fail(parser, "the number of a part, before this");
+}
+
+/* One dimension of dims: a name, or the names of its factors in parentheses. */
+static bool parse_dim(IrParser *parser, Dim *dim)
+{
+    Array(DimName) names = {0};
+    bool several = tokens_take(&parser->tokens, "(");
+    do {
+        DimName name;
+        if (!parse_dim_name(parser, &name))
+            return false;
+        array_push(parser->arena, &names, name);
+    } while (several && !tokens_is(&parser->tokens, ")"));
+    dim->count = several || names.at[0].name ? names.count : 0;
+    dim->names = names.at;
+    return !several || tokens_expect(&parser->tokens, ")", "after the factors' names");
 }
 
 static bool parse_dims(IrParser *parser, Value *value)
 {
     Tokens *tokens = &parser->tokens;
-    const char *names[IR_MAX_RANK] = {0};
+    Dim dims[IR_MAX_RANK] = {0};
     const char *start = tokens->token->start;
     if (!tokens_expect(tokens, "(", "after 'dims'"))
         return false;
     for (int d = 0; d < value->type.rank; d++)
-        if ((d && !tokens_expect(tokens, ",", "between two names")) || !parse_dim(parser, &names[d]))
+        if ((d && !tokens_expect(tokens, ",", "between two names")) || !parse_dim(parser, &dims[d]))
             return false;
     size_t length = (size_t)(tokens->token->start - start);
     if (!tokens_expect(tokens, ")", "after the names"))
         return false;
     value->dims = find_interned(parser, start, length);
     if (!value->dims)
-        value->dims = add_interned(parser, start, length, arena_copy(parser->arena, names, sizeof *names * (size_t)(value->type.rank + 1)));
+        value->dims = add_interned(parser, start, length, arena_copy(parser->arena, dims, sizeof *dims * (size_t)value->type.rank));
     return true;
 }
 
@@ -279,23 +271,50 @@ static bool parse_micro(IrParser *parser, Value *value)
     return true;
 }
 
-/* A layout that fits the value. */
-static bool parse_value_layout(IrParser *parser, const Value *value, const Layout **layout)
+/* `<`, which is passed, in front of a layout that ends with `>`: that token; NULL after an error. */
+static const Token *open_layout(IrParser *parser)
 {
     Tokens *tokens = &parser->tokens;
-    Position at = tokens_end(tokens) ? (Position){0} : tokens->token[1].at;
-    return parse_layout(parser, layout) && layout_check(parser->diag, at, *layout, type_shape(value->type));
+    const Token *end = tokens->token;
+    while (!token_ends(end) && !token_is(end, ">"))
+        end++;
+    if (!tokens_is(tokens, "<") || token_ends(end)) {
+        parse_fail(parser, tokens_is(tokens, "<") ? "a layout that ends with '>'" : "'<'");
+        return NULL;
+    }
+    tokens_next(tokens);
+    return end;
 }
 
-/* A layout as the source writes it, and where. */
-static bool parse_written(IrParser *parser, const WrittenLayout **written)
+/* A layout that fits the value's shape. */
+static bool parse_layout(IrParser *parser, Value *value)
 {
-    const char *text;
-    Position at;
-    if (!parse_string(parser, &text) || !parse_position(parser, &at))
+    Tokens *tokens = &parser->tokens;
+    const Token *end = open_layout(parser), *first = tokens->token;
+    if (!end)
         return false;
-    Tokens tokens = tokens_of(parser->arena, parser->diag, at, text);
-    return (*written = written_parse(&tokens, NULL)) != NULL;
+    parser->layout_at = first->at;
+    size_t length = (size_t)(end->start - first->start);
+    const Layout *layout = find_interned(parser, first->start, length), *known = layout;
+    if (known)
+        tokens->token = end;
+    else if (!(layout = layout_parse(tokens, ">")))
+        return false;
+    if (!layout_check(parser->diag, first->at, layout, type_shape(value->type)))
+        return false;
+    value->layout = known ? known : add_interned(parser, first->start, length, layout_shared(module_shared(parser->module), layout));
+    return tokens_expect(tokens, ">", "after the layout");
+}
+
+/* What the source writes, over the dimensions that the value has, and where. */
+static bool parse_written(IrParser *parser, Value *value)
+{
+    const WrittenLayout *written = open_layout(parser) ? written_parse(&parser->tokens, ">") : NULL;
+    if (!written || !tokens_expect(&parser->tokens, ">", "after the layout"))
+        return false;
+    WrittenLayout *own = arena_copy(parser->arena, written, sizeof *written);
+    value->written = own;
+    return !tokens_is(&parser->tokens, "@") || parse_position(parser, &own->at);
 }
 
 /* One mark of a value; *done when the current token begins none. */
@@ -307,11 +326,9 @@ static bool parse_mark(IrParser *parser, Value *value, bool *done)
     if (tokens_take(tokens, "dims"))
         return parse_dims(parser, value);
     if (tokens_take(tokens, "shard"))
-        return parse_written(parser, &value->written);
-    if (tokens_take(tokens, "resolved"))
-        return parse_value_layout(parser, value, &value->shard);
+        return parse_written(parser, value);
     if (tokens_take(tokens, "layout"))
-        return parse_value_layout(parser, value, &value->layout);
+        return parse_layout(parser, value);
     if (tokens_take(tokens, "micro"))
         return parse_micro(parser, value);
     if (tokens_take(tokens, "storage"))
@@ -332,5 +349,7 @@ bool parse_value(IrParser *parser, Value *value)
     for (bool done = false; !done;)
         if (!parse_mark(parser, value, &done))
             return false;
-    return type_equal(type, value->type) || parse_fail(parser, "the type that the rule gives, before this");
+    if (!type_equal(type, value->type))
+        return parse_fail(parser, "the type that the rule gives, before this");
+    return !value->layout || ir_verify_layout(parser->module, value, value->layout, parser->layout_at);
 }

@@ -25,6 +25,8 @@ static void print_head(Printer *printer)
     }
     text_string(out, module->options.remark_comm ? " remark_comm" : "");
     text_string(out, module->options.warn_implicit_reshard ? " warn_implicit_reshard" : "");
+    if (module->after)
+        text_print(out, " after %s", module->after);
     text_print(out, " next %d", module->next_id);
     print_position(printer, module->at);
     text_string(out, "\n");
@@ -59,6 +61,26 @@ static void print_defs(Printer *printer)
         text_print(printer->out, "microbatches %lld\n", (long long)module->microbatches);
     if (module->accumulate_def)
         text_print(printer->out, "accumulate %s\n", module->accumulate_def->name);
+}
+
+static void print_mesh(Printer *printer)
+{
+    const Mesh *mesh = printer->module->mesh;
+    Text *out = printer->out;
+    text_string(out, "mesh ");
+    layout_print_devices(out, mesh->devices, mesh->device_count);
+    for (int a = 0; a < mesh->axis_count; a++) {
+        text_print(out, "%s%s:%d", a ? ", " : " axes ", mesh->axis[a].name, mesh->axis[a].count);
+        layout_print_weights(out, mesh->axis[a].weights, mesh->axis[a].count);
+    }
+    text_string(out, "\n");
+    for (int i = 0; i < mesh->rules.count; i++) {
+        text_string(out, "split ");
+        print_dim_name(out, mesh->rules.at[i].dim);
+        text_print(out, " axis %d", mesh->rules.at[i].axis);
+        print_position(printer, mesh->rules.at[i].at);
+        text_string(out, "\n");
+    }
 }
 
 static const char *const init_names[] = {
@@ -211,6 +233,8 @@ void ir_print(Text *out, const Module *module)
     Printer printer = {.out = out, .scratch = arena_create(), .module = module};
     print_head(&printer);
     print_defs(&printer);
+    if (module->mesh)
+        print_mesh(&printer);
     for (int i = 0; i < module->params.count; i++)
         print_param(&printer, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++)

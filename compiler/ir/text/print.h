@@ -40,6 +40,7 @@ void print_quoted(Text *out, const char *string);
 void print_number(Text *out, double number);
 void print_position(Printer *printer, Position at);
 void print_type(Text *out, Type type);
+void print_dim_name(Text *out, DimName name);
 void print_ref(Text *out, const Value *value);
 
 /* What stands behind the colon: type, name, dims and so on; the position where it differs from `known`. */

@@ -67,27 +67,27 @@ void print_ref(Text *out, const Value *value)
         text_string(out, "-");
 }
 
+void print_dim_name(Text *out, DimName name)
+{
+    text_string(out, name.name ? name.name : "_");
+    if (name.part)
+        text_print(out, ":%d", name.part);
+}
+
 static void print_dims(Text *out, const Value *value)
 {
     text_string(out, " dims(");
     for (int d = 0; d < value->type.rank; d++) {
-        const char *name = value->dims[d];
+        const Dim *dim = &value->dims[d];
         text_string(out, d ? ", " : "");
-        if (!name)
-            text_string(out, "_");
-        else
-            text_print(out, strchr(name, ' ') ? "(%s)" : "%s", name);
+        text_string(out, dim->count > 1 ? "(" : "");
+        for (int i = 0; i < dim->count; i++) {
+            text_string(out, i ? " " : "");
+            print_dim_name(out, dim->names[i]);
+        }
+        text_string(out, dim->count > 1 ? ")" : !dim->count ? "_" : "");
     }
     text_string(out, ")");
-}
-
-static void print_layout(Text *out, const char *what, const Layout *layout)
-{
-    if (!layout)
-        return;
-    text_print(out, " %s<", what);
-    layout_print(out, layout);
-    text_string(out, ">");
 }
 
 static bool position_equal(Position a, Position b)
@@ -106,12 +106,16 @@ void print_value(Printer *printer, const Value *value, bool named, Position know
     if (value->dims)
         print_dims(out, value);
     if (value->written) {
-        text_string(out, " shard ");
-        print_quoted(out, value->written->text);
+        text_string(out, " shard<");
+        written_print(out, value->written);
+        text_string(out, ">");
         print_any_position(printer, value->written->at);
     }
-    print_layout(out, "resolved", value->shard);
-    print_layout(out, "layout", value->layout);
+    if (value->layout) {
+        text_string(out, " layout<");
+        layout_print(out, value->layout);
+        text_string(out, ">");
+    }
     if (value->micro)
         text_print(out, value->micro == MICRO_SUM ? " micro sum" : " micro %d", value->micro);
     if (value->storage)

@@ -351,3 +351,48 @@ bool ir_verify_op(Module *module, const Op *op, Position at)
     arena_destroy(verifier.scratch);
     return verifier.problems == 0;
 }
+
+/* ---- layouts ---- */
+
+/* The first device of a layout that the mesh lacks; -1 when there is none. */
+static int strange_device(Arena *scratch, const Mesh *mesh, const Layout *layout)
+{
+    int count;
+    const int *devices = layout_devices(scratch, layout, &count);
+    for (int i = 0; i < count; i++) {
+        bool found = i < mesh->device_count && mesh->devices[i] == devices[i];
+        for (int k = 0; k < mesh->device_count && !found; k++)
+            found = mesh->devices[k] == devices[i];
+        if (!found)
+            return devices[i];
+    }
+    return -1;
+}
+
+static bool cuts_dim(const Layout *layout, int dim)
+{
+    for (int g = 0; g < layout->group_count; g++)
+        for (int s = 0; s < layout->groups[g].state_count; s++) {
+            const State *state = &layout->groups[g].states[s];
+            if (state->kind == STATE_SPLIT && state->dim == dim && state->count > 1)
+                return true;
+        }
+    return layout->top == TOP_SPLIT && layout->top_dim == dim;
+}
+
+bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at)
+{
+    Arena *scratch = arena_create();
+    int before = diag_errors(module->diag), device = module->mesh ? strange_device(scratch, module->mesh, layout) : -1;
+    if (device >= 0)
+        diag_error(module->diag, at, "this layout names device %d, which the strategy does not use", device);
+    else if (layout->view_rank)
+        diag_error(module->diag, at, "this layout has a view; dimensions are factors already");
+    else if (value->kind != VALUE_RESULT && layout_partial(layout) != STATE_DUP)
+        diag_error(module->diag, at, "a parameter, a state or an input is stored whole or in pieces, not as contributions to a %s",
+                   layout_partial(layout) == STATE_SUM ? "sum" : "max");
+    else if (value->micro > 0 && cuts_dim(layout, value->micro - 1))
+        diag_error(module->diag, at, "dimension %d counts the micro-batches, which no layout cuts", value->micro - 1);
+    arena_destroy(scratch);
+    return diag_errors(module->diag) == before;
+}

@@ -12,4 +12,7 @@ bool ir_verify(Module *module);
 bool ir_verify_text(Module *module, Position at);
 bool ir_verify_op(Module *module, const Op *op, Position at);
 
+/* Whether a value may have a layout, which fits its shape: what is wrong is the user's error at `at`. */
+bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at);
+
 #endif

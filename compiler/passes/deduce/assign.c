@@ -15,16 +15,16 @@ static int factor_dim(const BoundAccess *access, int f)
 }
 
 /* The name of a bound factor: that of any dimension that it is. */
-static const char *factor_name(const Op *op, int f)
+static DimName factor_name(const Op *op, int f)
 {
-    const char *name = NULL;
-    for (int k = 0; !name && k < op->result_count; k++) {
+    DimName name = {0};
+    for (int k = 0; !name.name && k < op->result_count; k++) {
         int d = factor_dim(&op->binding->results[k], f);
-        name = d >= 0 && op->results[k]->dims ? op->results[k]->dims[d] : NULL;
+        name = d >= 0 ? dim_name(op->results[k]->dims, d) : name;
     }
-    for (int k = 0; !name && k < op->operand_count; k++) {
+    for (int k = 0; !name.name && k < op->operand_count; k++) {
         int d = op->operands[k] ? factor_dim(&op->binding->operands[k], f) : -1;
-        name = d >= 0 && op->operands[k]->dims ? op->operands[k]->dims[d] : NULL;
+        name = d >= 0 ? dim_name(op->operands[k]->dims, d) : name;
     }
     return name;
 }
@@ -99,13 +99,13 @@ static bool may_cut(const Op *op, int f)
 
 /* ---- prices ---- */
 
-const Version *cheapest_version(const Mesh *mesh, const Version *versions, const Sharding *to, double *price)
+const Version *cheapest_version(const Assigner *assigner, const Version *versions, const Sharding *to, double *price)
 {
     const Version *best = NULL;
     for (const Version *version = versions; version; version = version->next) {
-        double own = version->known && sharding_equal(mesh, &version->sharding, to) ? -1
-                     : version->known ? price_conversion(mesh, version->value, &version->sharding, to)
-                                      : price_unknown(mesh, version->value);
+        double own = version->known && sharding_equal(assigner->mesh, &version->sharding, to) ? -1
+                     : version->known ? price_conversion(assigner, version->value, &version->sharding, to)
+                                      : price_unknown(assigner, version->value);
         if (!best || own < *price) {
             best = version;
             *price = own;
@@ -211,30 +211,27 @@ static void take_back(Assignment *assignment, int axis)
 }
 
 /* Where result k, made as `made`, goes next: a gradient to its parameter's states, another partial sum to its total. */
-static Sharding next_sharding(const Mesh *mesh, const Op *op, int k, Sharding made)
+static Sharding next_sharding(const Assigner *assigner, const Op *op, int k, Sharding made)
 {
-    if (mesh->gradient && mesh->gradient[op->results[k]->id])
-        return *mesh->gradient[op->results[k]->id];
-    for (int a = 0; a < mesh->axis_count; a++)
-        if (made.at[a] < AXIS_DUP)
-            made.at[a] = AXIS_DUP;
-    return made;
+    const Sharding *gradient = assigner->gradient[op->results[k]->id];
+    return gradient ? *gradient : sharding_complete(made);
 }
 
 /* The price of an assignment: conversions of the operands, reductions of the results still to come, computing. */
-static double price_of(const Mesh *mesh, const Op *op, Version *const *versions, const Assignment *assignment)
+static double price_of(const Assigner *assigner, const Op *op, Version *const *versions, const Assignment *assignment)
 {
-    double total = price_computing(mesh, op, assignment);
+    const Mesh *mesh = assigner->mesh;
+    double total = price_computing(assigner, op, assignment);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
             Sharding need = assignment_operand(mesh, op, assignment, k);
             double price = 0;
-            cheapest_version(mesh, versions[k], &need, &price);
+            cheapest_version(assigner, versions[k], &need, &price);
             total += price;
         }
     for (int k = 0; k < op->result_count; k++) {
-        Sharding made = assignment_result(mesh, op, assignment, k), next = next_sharding(mesh, op, k, made);
-        total += price_conversion(mesh, op->results[k], &made, &next);
+        Sharding made = assignment_result(mesh, op, assignment, k), next = next_sharding(assigner, op, k, made);
+        total += price_conversion(assigner, op->results[k], &made, &next);
     }
     return total;
 }
@@ -242,22 +239,21 @@ static double price_of(const Mesh *mesh, const Op *op, Version *const *versions,
 /* ---- the choice ---- */
 
 /* Axes that split rules give a factor of this operator. */
-static void assign_named(Mesh *mesh, const Op *op, Assignment *assignment)
+static void assign_named(Assigner *assigner, const Op *op, Assignment *assignment)
 {
-    for (int i = 0; i < mesh->rules.count; i++) {
-        MeshRule *rule = &mesh->rules.at[i];
+    for (int i = 0; i < assigner->mesh->rules.count; i++) {
+        const MeshRule *rule = &assigner->mesh->rules.at[i];
         if (assignment->factor[rule->axis] >= 0)
             continue;
         for (int f = 0; f < op->binding->factor_count; f++) {
-            const char *name = factor_name(op, f);
-            if (!name || strcmp(name, rule->dim))
+            if (!dim_equal(factor_name(op, f), rule->dim))
                 continue;
             if (may_cut(op, f)) {
                 put(assignment, rule->axis, f);
-                rule->used = true;
+                assigner->rules[i].used = true;
                 break;
             }
-            rule->refused = op;
+            assigner->rules[i].refused = op;
         }
     }
 }
@@ -282,7 +278,7 @@ enum { MOST_TOGETHER = 4096 }; // assignments that are compared at once
 
 /* The search for the cheapest assignment of some axes, the others being given. */
 typedef struct Search {
-    const Mesh *mesh;
+    const Assigner *assigner;
     const Op *op;
     Version *const *versions;
     Candidates free[MESH_MOST]; // of the free axes, in order
@@ -294,7 +290,7 @@ static Candidates candidates_of(const Search *search, int axis)
 {
     const Op *op = search->op;
     int group = partial_group(op, search->versions, axis);
-    Candidates candidates = {.axis = axis, .factor = arena_array(search->mesh->arena, int, op->binding->factor_count + 2)};
+    Candidates candidates = {.axis = axis, .factor = arena_array(search->assigner->arena, int, op->binding->factor_count + 2)};
     candidates.factor[candidates.count++] = ASSIGN_NONE;
     if (group)
         candidates.factor[candidates.count++] = ASSIGN_PASS + 1 - group;
@@ -317,13 +313,13 @@ static bool passes_more(const Search *search)
 {
     const Value *result = search->op->results[0];
     return (result->type.rank == 0 || result->micro == MICRO_SUM) &&
-           count_passes(search->mesh, &search->at) > count_passes(search->mesh, &search->best);
+           count_passes(search->assigner->mesh, &search->at) > count_passes(search->assigner->mesh, &search->best);
 }
 
 static void compare_assignment(Search *search)
 {
     const double rounding = 1e-12;
-    double price = price_of(search->mesh, search->op, search->versions, &search->at), margin = rounding * search->least;
+    double price = price_of(search->assigner, search->op, search->versions, &search->at), margin = rounding * search->least;
     bool equal = search->least >= 0 && price <= search->least + margin && price >= search->least - margin;
     if (search->least >= 0 && (equal ? !passes_more(search) : price > search->least))
         return;
@@ -347,9 +343,10 @@ static void search_axes(Search *search, int first, int last)
 }
 
 /* Free axes get the cheapest assignment; of many axes, as many at a time as can be compared together. */
-static void assign_by_price(const Mesh *mesh, const Op *op, Version *const *versions, Assignment *assignment)
+static void assign_by_price(const Assigner *assigner, const Op *op, Version *const *versions, Assignment *assignment)
 {
-    Search search = {.mesh = mesh, .op = op, .versions = versions, .at = *assignment};
+    const Mesh *mesh = assigner->mesh;
+    Search search = {.assigner = assigner, .op = op, .versions = versions, .at = *assignment};
     int count = 0;
     for (int a = 0; a < mesh->axis_count; a++)
         if (assignment->factor[a] == ASSIGN_NONE && mesh->axis[a].count > 1)
@@ -365,12 +362,12 @@ static void assign_by_price(const Mesh *mesh, const Op *op, Version *const *vers
     *assignment = search.at;
 }
 
-Assignment assign_axes(Mesh *mesh, const Op *op, Version *const *versions)
+Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions)
 {
     Assignment assignment = {.order_count = 0};
     for (int a = 0; a < MESH_MOST; a++)
         assignment.factor[a] = ASSIGN_NONE;
-    assign_named(mesh, op, &assignment);
-    assign_by_price(mesh, op, versions, &assignment);
+    assign_named(assigner, op, &assignment);
+    assign_by_price(assigner, op, versions, &assignment);
     return assignment;
 }

@@ -7,7 +7,7 @@
 #ifndef PASSES_DEDUCE_ASSIGN_H
 #define PASSES_DEDUCE_ASSIGN_H
 
-#include "passes/place/mesh.h"
+#include "passes/place/sharding.h"
 
 /* A form in which a value exists: itself, or what a conversion made of it. `known` is false for layouts that are no sharding of the mesh.
  */
@@ -21,6 +21,22 @@ struct Version {
 
 enum { ASSIGN_NONE = -1, ASSIGN_PASS = -2 };
 
+/* What becomes of a rule of the mesh. */
+typedef struct RuleUse {
+    bool used;         // some operator was cut by it
+    const Op *refused; // an operator whose rule forbade it, the axis being free
+} RuleUse;
+
+/* What the choices for all operators of a module have in common. */
+typedef struct Assigner {
+    const Module *module;
+    const Mesh *mesh;          // of the module
+    Arena *arena;              // scratch
+    Intern *prices;            // what price_conversion remembers
+    RuleUse *rules;            // by rule of the mesh
+    const Sharding **gradient; // by value id: of a parameter's gradient, the sharding to which it goes
+} Assigner;
+
 /* For every axis the bound factor that it cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g when partial sums pass through the operands of linear
  * group g (1, 2, ...); `order` lists the axes that cut, the first major. */
 typedef struct Assignment {
@@ -28,14 +44,14 @@ typedef struct Assignment {
     int order[MESH_MOST], order_count;
 } Assignment;
 
-/* Chooses; `versions` gives for each operand in what forms it exists (NULL for absent ones). Marks the mesh's rules as used or refused. */
-Assignment assign_axes(Mesh *mesh, const Op *op, Version *const *versions);
+/* Chooses; `versions` gives for each operand in what forms it exists (NULL for absent ones). Marks rules as used or refused. */
+Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions);
 
 /* What operand or result k must be, or is, under an assignment. */
 Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 
 /* The version that is cheapest to convert to `to`. */
-const Version *cheapest_version(const Mesh *mesh, const Version *versions, const Sharding *to, double *price);
+const Version *cheapest_version(const Assigner *assigner, const Version *versions, const Sharding *to, double *price);
 
 #endif

@@ -1,20 +1,22 @@
 /* Pass deduce: every value gets a layout by the rules of its operator; where operands need another, a conversion is inserted.
  *
- * Requires: pass place. Leaves: a layout on every value; conversions (operators of module->reshard_def) before their first use, each made
- * once for all users. The loss is whole on every device, outputs are complete, and a parameter's new value has the parameter's layout.
+ * Requires: pass place. A value that has a layout already keeps it. Leaves: a layout on every value; conversions (operators of
+ * module->reshard_def) before their first use, each made once for all users. The loss is whole on every device, outputs are complete, and a
+ * parameter's new value has the parameter's layout.
  */
 #include "passes/deduce/assign.h"
 #include "passes/pipeline.h"
-#include "passes/place/place.h"
 
 #include <string.h>
 
 typedef struct Deduce {
     Module *module;
-    Mesh *mesh;
-    Arena *arena; // scratch
+    const Mesh *mesh; // of the module
+    Arena *arena;     // scratch
+    Assigner assigner;
     Intern *shared;
     Version **forms; // by value id of the original value
+    Op **update;     // by parameter: the operator that updates it; NULL: none
     Array(Op *) out;
 } Deduce;
 
@@ -45,10 +47,23 @@ static void push_before_loop(Deduce *deduce, Op *op)
     deduce->out.at[first] = op;
 }
 
-/* An operator that converts `from`, placed here, or in front of the loop over micro-batches where it is the same in each; it has the place
- * of `user` in the source. */
-static Value *insert_conversion(Deduce *deduce, Value *from, const Op *user, const char *reason)
+static Value *insert_conversion(Deduce *deduce, Value *from, const Layout *to, const Op *user, const char *reason);
+
+/* The value as a conversion to a layout can take it: contributions to a reduction of another kind than the layout's are reduced before. */
+static Value *reducible(Deduce *deduce, Value *from, const Layout *to, const Op *user, const char *reason)
 {
+    StateKind before = layout_partial(from->layout), after = layout_partial(to);
+    Sharding whole = sharding_whole();
+    if (before == STATE_DUP || after == STATE_DUP || before == after)
+        return from;
+    return insert_conversion(deduce, from, sharding_layout(deduce->mesh, &whole, deduce->shared), user, reason);
+}
+
+/* An operator that converts `from` to a layout, placed here, or in front of the loop over micro-batches where it is the same in each; it
+ * has the place of `user` in the source. */
+static Value *insert_conversion(Deduce *deduce, Value *from, const Layout *to, const Op *user, const char *reason)
+{
+    from = reducible(deduce, from, to, user, reason);
     Op *op = ir_op_like(deduce->module, deduce->module->reshard_def, &from, 1, NULL, user);
     if (user->turn == TURN_EACH && is_known_before(from))
         op->turn = TURN_BEFORE;
@@ -57,6 +72,7 @@ static Value *insert_conversion(Deduce *deduce, Value *from, const Op *user, con
     op->results[0]->type = from->type;
     op->results[0]->dims = from->dims;
     op->results[0]->name = from->name;
+    op->results[0]->layout = to;
     if (op->turn == user->turn)
         array_push(deduce->module->arena, &deduce->out, op);
     else
@@ -68,15 +84,39 @@ static Value *insert_conversion(Deduce *deduce, Value *from, const Op *user, con
 static Value *converted(Deduce *deduce, Value *original, const Sharding *to, const Op *user, const char *reason)
 {
     double price = 0;
-    const Version *from = cheapest_version(deduce->mesh, deduce->forms[original->id], to, &price);
+    const Version *from = cheapest_version(&deduce->assigner, deduce->forms[original->id], to, &price);
     if (!from)
         BUG("value %%%d is used before it is made", original->id);
     if (from->known && sharding_equal(deduce->mesh, &from->sharding, to))
         return from->value;
-    Value *value = insert_conversion(deduce, from->value, user, reason);
-    value->layout = sharding_layout(deduce->mesh, to, deduce->shared);
+    Value *value = insert_conversion(deduce, from->value, sharding_layout(deduce->mesh, to, deduce->shared), user, reason);
     add_version(deduce, original, value, to);
     return value;
+}
+
+/* `original` in any layout: one that exists, or a new conversion of the first. */
+static Value *laid_out(Deduce *deduce, Value *original, const Layout *layout, const Op *user, const char *reason)
+{
+    Sharding sharding;
+    if (sharding_of_layout(deduce->mesh, layout, &sharding))
+        return converted(deduce, original, &sharding, user, reason);
+    for (const Version *version = deduce->forms[original->id]; version; version = version->next)
+        if (layout_equal(version->value->layout, layout, type_shape(original->type)))
+            return version->value;
+    return insert_conversion(deduce, deduce->forms[original->id]->value, layout, user, reason);
+}
+
+/* Adds a value that has its layout. */
+static void add_laid_out(Deduce *deduce, Value *value)
+{
+    Sharding sharding;
+    add_version(deduce, value, value, sharding_of_layout(deduce->mesh, value->layout, &sharding) ? &sharding : NULL);
+}
+
+/* Whether the operator updates a parameter. */
+static bool is_update(const Module *module, const Op *op)
+{
+    return op->section == SECTION_UPDATE && module->update && op->def == module->update;
 }
 
 /* ---- operators ---- */
@@ -87,18 +127,27 @@ static const char *operand_reason(Deduce *deduce, const Op *op, int k)
     return arena_format(deduce->module->arena, "operand %s of %s", access && access->name ? access->name : "x", op->def->name);
 }
 
-/* The result takes the layout of `shard` where one is written, beside its own. */
-static void finish_result(Deduce *deduce, const Op *op, Value *value, const Sharding *sharding)
+/* Result k of the operator is made in a layout; `known` is its sharding, or NULL. A result that has another layout already becomes what a
+ * conversion of the operator's own result gives. */
+static void finish_result(Deduce *deduce, Op *op, int k, const Layout *made, const Sharding *known)
 {
-    value->layout = sharding_layout(deduce->mesh, sharding, deduce->shared);
-    add_version(deduce, value, value, sharding);
-    if (!value->shard || layout_equal(value->shard, value->layout, type_shape(value->type)))
+    Value *value = op->results[k];
+    const Layout *given = value->layout;
+    if (!given || layout_equal(given, made, type_shape(value->type))) {
+        value->layout = given ? given : made;
+        add_version(deduce, value, value, known);
         return;
-    Sharding known;
-    Value *wanted = insert_conversion(deduce, value, op, NULL);
-    wanted->layout = value->shard;
-    deduce->forms[value->id] = NULL;
-    add_version(deduce, value, wanted, sharding_of_layout(deduce->mesh, value->shard, &known) ? &known : NULL);
+    }
+    Value *own = op->results[k] = ir_value(deduce->module, VALUE_RESULT, value->name, value->type, value->at);
+    int id = own->id;
+    *own = *value;
+    own->id = id;
+    own->layout = made;
+    Op *conversion = insert_conversion(deduce, own, given, op, NULL)->def;
+    conversion->results[0] = value;
+    value->def = conversion;
+    value->index = 0;
+    add_laid_out(deduce, value);
 }
 
 static void deduce_op(Deduce *deduce, Op *op)
@@ -106,7 +155,7 @@ static void deduce_op(Deduce *deduce, Op *op)
     Version *versions[op->operand_count + 1];
     for (int k = 0; k < op->operand_count; k++)
         versions[k] = op->operands[k] ? deduce->forms[op->operands[k]->id] : NULL;
-    Assignment assignment = assign_axes(deduce->mesh, op, versions);
+    Assignment assignment = assign_axes(&deduce->assigner, op, versions);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
             Sharding need = assignment_operand(deduce->mesh, op, &assignment, k);
@@ -115,7 +164,7 @@ static void deduce_op(Deduce *deduce, Op *op)
     array_push(deduce->module->arena, &deduce->out, op);
     for (int k = 0; k < op->result_count; k++) {
         Sharding made = assignment_result(deduce->mesh, op, &assignment, k);
-        finish_result(deduce, op, op->results[k], &made);
+        finish_result(deduce, op, k, sharding_layout(deduce->mesh, &made, deduce->shared), &made);
     }
 }
 
@@ -125,86 +174,83 @@ static bool takes_whole(const Deduce *deduce, const Op *op)
     return op->def == deduce->module->reshard_def && op->operands[0]->micro > 0 && op->turn == TURN_BEFORE;
 }
 
-/* A sum over micro-batches is kept in the layout of what is added, and the whole of an input is in the input's. */
+/* The whole of an input is in the input's layout, and a sum over micro-batches in that of what is added, which is converted where the sum
+ * has a layout already. */
 static void deduce_same(Deduce *deduce, Op *op)
 {
-    const Version *from = deduce->forms[op->operands[0]->id];
-    op->operands[0] = from->value;
-    op->results[0]->layout = from->value->layout;
+    Value *operand = op->operands[0];
+    const Version *from = deduce->forms[operand->id];
+    bool asked = op->results[0]->layout && !takes_whole(deduce, op);
+    op->operands[0] = asked ? laid_out(deduce, operand, op->results[0]->layout, op, NULL) : from->value;
     array_push(deduce->module->arena, &deduce->out, op);
-    add_version(deduce, op->results[0], op->results[0], from->known ? &from->sharding : NULL);
+    finish_result(deduce, op, 0, op->operands[0]->layout, !asked && from->known ? &from->sharding : NULL);
 }
 
 /* A `reshard` of the source: the layout is the one written. */
 static void deduce_reshard(Deduce *deduce, Op *op)
 {
-    Value *result = op->results[0];
-    const Version *from = deduce->forms[op->operands[0]->id];
-    Sharding known;
-    op->operands[0] = from->value;
-    result->layout = result->shard;
+    op->operands[0] = reducible(deduce, deduce->forms[op->operands[0]->id]->value, op->results[0]->layout, op, NULL);
     array_push(deduce->module->arena, &deduce->out, op);
-    add_version(deduce, result, result, sharding_of_layout(deduce->mesh, result->layout, &known) ? &known : NULL);
+    add_laid_out(deduce, op->results[0]);
 }
 
 /* ---- the update ---- */
 
-/* The operand of an update in the layout of the parameter's states. */
-static Value *update_operand(Deduce *deduce, const Op *op, Value *value, const Sharding *states, const Layout *layout)
+/* The layout in which a parameter is updated: that of its states; without states the one that pass place gave the new value. NULL when it
+ * is not. */
+static const Layout *update_layout(const Deduce *deduce, const Parameter *parameter)
 {
-    const char *reason =
-        arena_format(deduce->module->arena, value->kind == VALUE_PARAM ? "the part of %s that is updated here" : "the gradient of %s",
-                     op->operands[0]->name);
-    if (states)
-        return converted(deduce, value, states, op, reason);
-    const Version *from = deduce->forms[value->id];
-    if (value->layout == layout)
-        return value;
-    for (const Version *version = from; version; version = version->next)
-        if (layout_equal(version->value->layout, layout, type_shape(value->type)))
-            return version->value;
-    Value *wanted = insert_conversion(deduce, from->value, op, reason);
-    wanted->layout = layout;
-    return wanted;
+    const Op *op = deduce->update[parameter->value->index];
+    if (!op)
+        return NULL;
+    const Value *like = parameter->state_count ? parameter->states[0] : op->results[0];
+    return like->layout ? like->layout : parameter->value->layout;
 }
 
-/* The new value of a parameter, in the parameter's own layout and place. */
-static void finish_update(Deduce *deduce, const Op *op, Parameter *parameter)
+/* The sharding in which a parameter is updated; false when there is none. */
+static bool update_sharding(const Deduce *deduce, const Parameter *parameter, Sharding *sharding)
 {
-    Value *updated = op->results[0];
-    if (op->operands[0] != parameter->value || !layout_equal(updated->layout, parameter->value->layout, type_shape(updated->type))) {
-        const char *reason = arena_format(deduce->module->arena, "the updated %s", parameter->name);
-        updated = insert_conversion(deduce, updated, op, reason);
-        updated->layout = parameter->value->layout;
+    const Layout *layout = update_layout(deduce, parameter);
+    return layout && sharding_of_layout(deduce->mesh, layout, sharding);
+}
+
+/* A new value in the layout and in the place of the old one, which the operator read as `operand`. */
+static Value *stored(Deduce *deduce, const Op *op, Value *made, const Value *operand, const Value *old)
+{
+    if (operand == old && layout_equal(made->layout, old->layout, type_shape(old->type)))
+        return made;
+    return insert_conversion(deduce, made, old->layout, op, arena_format(deduce->module->arena, "the updated %s", old->name));
+}
+
+/* Parameter, gradient and states in the layout of the update, the norm whole. */
+static void update_operands(Deduce *deduce, Op *op, const Layout *layout)
+{
+    Arena *arena = deduce->module->arena;
+    const char *name = op->operands[0]->name;
+    Sharding whole = sharding_whole();
+    for (int k = 0; k < op->operand_count; k++) {
+        Value *value = op->operands[k];
+        if (value && k > 1 && value->kind != VALUE_STATE)
+            op->operands[k] = converted(deduce, value, &whole, op, "the norm of the gradients");
+        else if (value)
+            op->operands[k] = laid_out(deduce, value, layout, op,
+                                       arena_format(arena, k == 1 ? "the gradient of %s" : "the part of %s that is updated here", name));
     }
-    parameter->updated = updated;
-    for (int s = 0; s < parameter->state_count; s++)
-        parameter->states_updated[s] = op->results[1 + s];
 }
 
 static void deduce_update(Deduce *deduce, Op *op)
 {
     Parameter *parameter = deduce->module->params.at[op->operands[0]->index];
-    Sharding stored, states, whole = sharding_whole();
-    bool known = place_stored(deduce->mesh, parameter->value, &stored);
-    const Layout *layout = parameter->value->layout;
-    if (known) {
-        states = place_states(deduce->mesh, parameter->value, stored);
-        layout = sharding_layout(deduce->mesh, &states, deduce->shared);
-    }
-    Value *before[op->operand_count + 1];
-    memcpy(before, op->operands, sizeof *before * (size_t)op->operand_count);
-    Op user = *op;
-    user.operands = before;
-    for (int k = 0; k < op->operand_count; k++)
-        if (before[k] && k < 2)
-            op->operands[k] = update_operand(deduce, &user, before[k], known ? &states : NULL, layout);
-        else if (before[k] && before[k]->kind != VALUE_STATE)
-            op->operands[k] = converted(deduce, before[k], &whole, op, "the norm of the gradients");
+    const Layout *layout = update_layout(deduce, parameter);
+    Value *made[op->result_count];
+    memcpy(made, op->results, sizeof *made * (size_t)op->result_count);
+    update_operands(deduce, op, layout);
     array_push(deduce->module->arena, &deduce->out, op);
     for (int k = 0; k < op->result_count; k++)
-        op->results[k]->layout = layout;
-    finish_update(deduce, op, parameter);
+        finish_result(deduce, op, k, layout, NULL);
+    parameter->updated = stored(deduce, op, made[0], op->operands[0], parameter->value);
+    for (int s = 0; s < parameter->state_count; s++)
+        parameter->states_updated[s] = stored(deduce, op, made[1 + s], op->operands[2 + s], parameter->states[s]);
 }
 
 /* Gradients go to the layout of their states before the norm is taken, so that it is taken of what is updated. */
@@ -212,10 +258,9 @@ static void convert_gradients(Deduce *deduce, const Op *first)
 {
     for (int i = 0; i < deduce->module->params.count; i++) {
         Parameter *parameter = deduce->module->params.at[i];
-        Sharding stored;
-        if (!parameter->gradient || !deduce->forms[parameter->gradient->id] || !place_stored(deduce->mesh, parameter->value, &stored))
+        Sharding states;
+        if (!parameter->gradient || !deduce->forms[parameter->gradient->id] || !update_sharding(deduce, parameter, &states))
             continue;
-        Sharding states = place_states(deduce->mesh, parameter->value, stored);
         Value *gradient = converted(deduce, parameter->gradient, &states, first,
                                     arena_format(deduce->module->arena, "the gradient of %s", parameter->name));
         deduce->forms[parameter->gradient->id] = NULL;
@@ -225,33 +270,34 @@ static void convert_gradients(Deduce *deduce, const Op *first)
 
 /* ---- the pass ---- */
 
-static void begin_value(Deduce *deduce, Value *value)
+static void begin_parameter(Deduce *deduce, const Parameter *parameter)
 {
-    Sharding sharding;
-    add_version(deduce, value, value, place_stored(deduce->mesh, value, &sharding) ? &sharding : NULL);
-}
-
-/* Notes where a parameter's gradient goes. */
-static void begin_gradient(Deduce *deduce, const Parameter *parameter)
-{
-    Sharding stored;
-    if (!parameter->gradient || !place_stored(deduce->mesh, parameter->value, &stored))
-        return;
-    Sharding states = place_states(deduce->mesh, parameter->value, stored);
-    deduce->mesh->gradient[parameter->gradient->id] = arena_copy(deduce->arena, &states, sizeof states);
+    Sharding states;
+    add_laid_out(deduce, parameter->value);
+    for (int s = 0; s < parameter->state_count; s++)
+        add_laid_out(deduce, parameter->states[s]);
+    if (parameter->gradient && update_sharding(deduce, parameter, &states))
+        deduce->assigner.gradient[parameter->gradient->id] = arena_copy(deduce->arena, &states, sizeof states);
 }
 
 static void begin(Deduce *deduce)
 {
     Module *module = deduce->module;
     deduce->forms = arena_array(deduce->arena, Version *, module->next_id);
-    deduce->mesh->gradient = arena_array(deduce->arena, const Sharding *, module->next_id);
-    for (int i = 0; i < module->params.count; i++) {
-        begin_value(deduce, module->params.at[i]->value);
-        begin_gradient(deduce, module->params.at[i]);
-    }
+    deduce->update = arena_array(deduce->arena, Op *, module->params.count);
+    deduce->assigner = (Assigner){.module = module,
+                                  .mesh = module->mesh,
+                                  .arena = deduce->arena,
+                                  .prices = intern_create(deduce->arena),
+                                  .rules = arena_array(deduce->arena, RuleUse, module->mesh->rules.count),
+                                  .gradient = arena_array(deduce->arena, const Sharding *, module->next_id)};
+    for (int i = 0; i < module->ops.count; i++)
+        if (is_update(module, module->ops.at[i]))
+            deduce->update[module->ops.at[i]->operands[0]->index] = module->ops.at[i];
+    for (int i = 0; i < module->params.count; i++)
+        begin_parameter(deduce, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++)
-        begin_value(deduce, module->inputs.at[i]);
+        add_laid_out(deduce, module->inputs.at[i]);
 }
 
 /* The loss whole everywhere, outputs without pending reductions. */
@@ -265,13 +311,11 @@ static void finish(Deduce *deduce)
     if (module->loss)
         module->loss = converted(deduce, module->loss, &whole, &end, "the loss");
     for (int i = 0; i < module->outputs.count; i++) {
-        const Version *version = deduce->forms[module->outputs.at[i].value->id];
-        Sharding complete = version->known ? version->sharding : whole;
-        for (int a = 0; a < MESH_MOST; a++)
-            if (complete.at[a] < AXIS_DUP)
-                complete.at[a] = AXIS_DUP;
-        module->outputs.at[i].value =
-            version->known ? converted(deduce, module->outputs.at[i].value, &complete, &end, "an output") : version->value;
+        Output *output = &module->outputs.at[i];
+        const Version *version = deduce->forms[output->value->id];
+        Sharding complete = version->known ? sharding_complete(version->sharding) : whole;
+        bool pending = version->known || layout_partial(version->value->layout) != STATE_DUP;
+        output->value = pending ? converted(deduce, output->value, &complete, &end, "an output") : version->value;
     }
 }
 
@@ -280,10 +324,12 @@ static void report_refused(Deduce *deduce)
 {
     for (int i = 0; i < deduce->mesh->rules.count; i++) {
         const MeshRule *rule = &deduce->mesh->rules.at[i];
-        if (rule->used || !rule->refused)
+        const RuleUse *use = &deduce->assigner.rules[i];
+        if (use->used || !use->refused)
             continue;
-        diag_error(deduce->module->diag, rule->at, "the dimension \"%s\" may not be cut: no operator that has it allows it", rule->dim);
-        diag_note(deduce->module->diag, rule->refused->at, "%s needs it whole (its rule says `replicate`)", rule->refused->def->name);
+        diag_error(deduce->module->diag, rule->at, "the dimension \"%s\" may not be cut: no operator that has it allows it",
+                   rule->dim.name);
+        diag_note(deduce->module->diag, use->refused->at, "%s needs it whole (its rule says `replicate`)", use->refused->def->name);
     }
 }
 
@@ -296,11 +342,11 @@ static void deduce_all(Deduce *deduce)
         if (op->section == SECTION_UPDATE && !updating && module->clip)
             convert_gradients(deduce, op);
         updating |= op->section == SECTION_UPDATE;
-        if (op->section == SECTION_UPDATE && op->def == module->update)
+        if (is_update(module, op))
             deduce_update(deduce, op);
         else if ((module->accumulate_def && op->def == module->accumulate_def) || takes_whole(deduce, op))
             deduce_same(deduce, op);
-        else if (op->def == module->reshard_def && op->results[0]->shard)
+        else if (op->def == module->reshard_def && op->results[0]->layout)
             deduce_reshard(deduce, op);
         else
             deduce_op(deduce, op);
@@ -309,17 +355,14 @@ static void deduce_all(Deduce *deduce)
 
 void pass_deduce(Module *module)
 {
-    Deduce deduce = {.module = module, .arena = arena_create(), .shared = module_shared(module)};
-    deduce.mesh = mesh_create(module);
-    if (deduce.mesh) {
-        begin(&deduce);
-        deduce_all(&deduce);
-        finish(&deduce);
-        report_refused(&deduce);
-        module->ops.at = deduce.out.at;
-        module->ops.count = deduce.out.count;
-        module->ops.capacity = deduce.out.capacity;
-        ir_number(module);
-    }
+    Deduce deduce = {.module = module, .mesh = module->mesh, .arena = arena_create(), .shared = module_shared(module)};
+    begin(&deduce);
+    deduce_all(&deduce);
+    finish(&deduce);
+    report_refused(&deduce);
+    module->ops.at = deduce.out.at;
+    module->ops.count = deduce.out.count;
+    module->ops.capacity = deduce.out.capacity;
+    ir_number(module);
     arena_destroy(deduce.arena);
 }

@@ -14,7 +14,9 @@ typedef struct PriceKey {
     int64_t extent[IR_MAX_RANK];
 } PriceKey;
 
-static PriceKey key_of(const Mesh *mesh, const Value *value, const Sharding *from, const Sharding *to)
+static const Cluster *cluster_of(const Assigner *assigner) { return assigner->module->options.cluster; }
+
+static PriceKey key_of(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
 {
     PriceKey key;
     memset(&key, 0, sizeof key);
@@ -22,7 +24,7 @@ static PriceKey key_of(const Mesh *mesh, const Value *value, const Sharding *fro
     key.to = *to;
     key.dtype = value->type.dtype;
     key.rank = value->type.rank;
-    key.micro = mesh->cluster ? value->micro : 0;
+    key.micro = cluster_of(assigner) ? value->micro : 0;
     for (int d = 0; d < value->type.rank; d++)
         key.extent[d] = value->type.extent[d];
     return key;
@@ -48,44 +50,48 @@ static bool convertible(const Mesh *mesh, const Sharding *from, const Sharding *
 }
 
 /* Plans in a scratch arena; only the price is kept. */
-static double plan_price(const Mesh *mesh, const Value *value, const Sharding *from, const Sharding *to)
+static double plan_price(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
 {
-    if (!convertible(mesh, from, to))
+    if (!convertible(assigner->mesh, from, to))
         return INFINITY;
     Arena *scratch = arena_create();
     Intern *shared = intern_create(scratch);
-    Conversion conversion = {type_shape(value->type), dtype_runtime(value->type.dtype), sharding_layout(mesh, from, shared),
-                             sharding_layout(mesh, to, shared)};
-    if (mesh->cluster)
+    Conversion conversion = {type_shape(value->type), dtype_runtime(value->type.dtype), sharding_layout(assigner->mesh, from, shared),
+                             sharding_layout(assigner->mesh, to, shared)};
+    if (cluster_of(assigner))
         conversion.shape = value_shape(scratch, value);
-    const Plan *plan = reshard_plan(scratch, mesh->cluster, &conversion);
-    double price = mesh->cluster ? conversion_seconds(mesh->cluster, plan) * (double)(value->micro > 0 ? mesh->microbatches : 1)
-                                 : (double)plan_bytes(plan) / mesh->device_count;
+    const Plan *plan = reshard_plan(scratch, cluster_of(assigner), &conversion);
+    double price = cluster_of(assigner)
+                       ? conversion_seconds(cluster_of(assigner), plan) * (double)(value->micro > 0 ? assigner->module->microbatches : 1)
+                       : (double)plan_bytes(plan) / assigner->mesh->device_count;
     arena_destroy(scratch);
     return price;
 }
 
-double price_conversion(const Mesh *mesh, const Value *value, const Sharding *from, const Sharding *to)
+double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
 {
-    if (sharding_equal(mesh, from, to))
+    if (sharding_equal(assigner->mesh, from, to))
         return 0;
-    PriceKey key = key_of(mesh, value, from, to);
-    double **price = intern_slot(mesh->prices, &key, sizeof key);
+    PriceKey key = key_of(assigner, value, from, to);
+    double **price = intern_slot(assigner->prices, &key, sizeof key);
     if (!*price) {
-        double *made = arena_new(mesh->arena, double);
-        *made = plan_price(mesh, value, from, to);
-        price = intern_slot(mesh->prices, &key, sizeof key);
+        double *made = arena_new(assigner->arena, double);
+        *made = plan_price(assigner, value, from, to);
+        price = intern_slot(assigner->prices, &key, sizeof key);
         *price = made;
     }
     return **price;
 }
 
 /* Bytes as a price: with a cluster, over the links of a host. */
-static double bytes_price(const Mesh *mesh, double bytes) { return mesh->cluster ? bytes / mesh->cluster->local.bandwidth : bytes; }
-
-double price_unknown(const Mesh *mesh, const Value *value)
+static double bytes_price(const Assigner *assigner, double bytes)
 {
-    return bytes_price(mesh, (double)type_elements(value->type) * dtype_size(value->type.dtype));
+    return cluster_of(assigner) ? bytes / cluster_of(assigner)->local.bandwidth : bytes;
+}
+
+double price_unknown(const Assigner *assigner, const Value *value)
+{
+    return bytes_price(assigner, (double)type_elements(value->type) * dtype_size(value->type.dtype));
 }
 
 /* ---- computing ---- */
@@ -100,23 +106,23 @@ static void local_extents(const Mesh *mesh, const Op *op, const Assignment *assi
 }
 
 /* Of every element of the space that the factors span, an operation. */
-static double plain_price(const Mesh *mesh, const Op *op, const Assignment *assignment)
+static double plain_price(const Assigner *assigner, const Op *op, const Assignment *assignment)
 {
     double operations = 1;
     for (int f = 0; f < op->binding->factor_count; f++)
         operations *= (double)op->binding->factors[f].extent;
     for (int i = 0; i < assignment->order_count; i++)
-        operations /= mesh->axis[assignment->order[i]].count;
-    return bytes_price(mesh, operations * BYTES_AN_OPERATION);
+        operations /= assigner->mesh->axis[assignment->order[i]].count;
+    return bytes_price(assigner, operations * BYTES_AN_OPERATION);
 }
 
 /* Seconds on the slowest class of the mesh's devices; NAN where one does not say how fast it is. */
-static double slowest_seconds(const Mesh *mesh, const Work *work)
+static double slowest_seconds(const Assigner *assigner, const Work *work)
 {
     double slowest = 0;
     const DeviceClass *last = NULL;
-    for (int i = 0; i < mesh->device_count; i++) {
-        const DeviceClass *class = cluster_class(mesh->cluster, mesh->devices[i]);
+    for (int i = 0; i < assigner->mesh->device_count; i++) {
+        const DeviceClass *class = cluster_class(cluster_of(assigner), assigner->mesh->devices[i]);
         double seconds = class == last ? 0 : work_seconds(class, work);
         slowest = isnan(seconds) || seconds > slowest ? seconds : slowest;
         if (isnan(slowest))
@@ -126,14 +132,14 @@ static double slowest_seconds(const Mesh *mesh, const Work *work)
     return slowest;
 }
 
-double price_computing(const Mesh *mesh, const Op *op, const Assignment *assignment)
+double price_computing(const Assigner *assigner, const Op *op, const Assignment *assignment)
 {
-    double extent[IR_MAX_FACTORS], runs = op->turn == TURN_EACH ? (double)mesh->microbatches : 1;
-    if (!mesh->cluster || op->def->rule->kind == RULE_VIEW)
-        return plain_price(mesh, op, assignment);
-    local_extents(mesh, op, assignment, extent);
+    double extent[IR_MAX_FACTORS], runs = op->turn == TURN_EACH ? (double)assigner->module->microbatches : 1;
+    if (!cluster_of(assigner) || op->def->rule->kind == RULE_VIEW)
+        return plain_price(assigner, op, assignment);
+    local_extents(assigner->mesh, op, assignment, extent);
     op_one_turn(op, extent);
     Work work = op_work(op, extent);
-    double seconds = slowest_seconds(mesh, &work);
-    return isnan(seconds) ? plain_price(mesh, op, assignment) : runs * seconds;
+    double seconds = slowest_seconds(assigner, &work);
+    return isnan(seconds) ? plain_price(assigner, op, assignment) : runs * seconds;
 }

@@ -10,12 +10,12 @@
 #include "passes/deduce/assign.h"
 
 /* Of a value that goes from one sharding to another; infinite where it cannot. */
-double price_conversion(const Mesh *mesh, const Value *value, const Sharding *from, const Sharding *to);
+double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to);
 
 /* Of a value that comes from a layout that is no sharding: as if all of it was received. */
-double price_unknown(const Mesh *mesh, const Value *value);
+double price_unknown(const Assigner *assigner, const Value *value);
 
 /* Of computing an operator, on the slowest of its devices. */
-double price_computing(const Mesh *mesh, const Op *op, const Assignment *assignment);
+double price_computing(const Assigner *assigner, const Op *op, const Assignment *assignment);
 
 #endif

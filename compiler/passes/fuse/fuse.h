@@ -19,8 +19,8 @@ typedef struct FuseGroup {
     int rank;              // loops
     const int64_t *extent; // of the loops, global
     bool rows;
-    uint32_t inner;        // loops along rows
-    const char *epilogue;  // of a product and what is applied to it; NULL elsewhere
+    uint32_t inner;       // loops along rows
+    const char *epilogue; // of a product and what is applied to it; NULL elsewhere
 } FuseGroup;
 
 typedef Array(Op *) Users;

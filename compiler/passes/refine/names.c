@@ -6,35 +6,26 @@ typedef struct Naming {
     const Module *module;
     const Classes *classes;
     Arena *arena;
-    const char **name; // by atom
-    Position *at;      // where the name was given
-    Array(const char *) known;
+    DimName *name;    // by atom
+    Position *at;     // where the name was given
     int *equation[2]; // by class: 1 + the index of its first equation, of reshapes and of merged dimensions
 } Naming;
 
-enum { WORDS = IR_MAX_RANK };
-
-/* The one copy of a name. */
-static const char *known_name(Naming *naming, const char *name)
+static const char *shown(const Naming *naming, DimName name)
 {
-    for (int i = 0; i < naming->known.count; i++)
-        if (!strcmp(naming->known.at[i], name))
-            return naming->known.at[i];
-    const char *copy = arena_string(naming->module->arena, name);
-    array_push(naming->arena, &naming->known, copy);
-    return copy;
+    return name.part ? arena_format(naming->arena, "%s:%d", name.name, name.part) : name.name;
 }
 
-static void name_atom(Naming *naming, int atom, const char *name, Position at)
+static void name_atom(Naming *naming, int atom, DimName name, Position at)
 {
-    if (!strcmp(name, "_"))
+    DimName old = naming->name[atom];
+    if (!name.name)
         return;
-    name = known_name(naming, name);
-    const char *old = naming->name[atom];
-    if (old && old != name) {
-        diag_error(naming->module->diag, at, "the dimension named \"%s\" here is \"%s\" elsewhere: operators tie the two together", name,
-                   old);
-        diag_note(naming->module->diag, naming->at[atom], "\"%s\" was named here; give both one name, or leave one unnamed with _", old);
+    if (old.name && !dim_equal(old, name)) {
+        diag_error(naming->module->diag, at, "the dimension named \"%s\" here is \"%s\" elsewhere: operators tie the two together",
+                   shown(naming, name), shown(naming, old));
+        diag_note(naming->module->diag, naming->at[atom], "\"%s\" was named here; give both one name, or leave one unnamed with _",
+                  shown(naming, old));
         return;
     }
     naming->name[atom] = name;
@@ -50,15 +41,14 @@ static bool is_repeated(const Naming *naming, int node, int j)
     return false;
 }
 
-/* Names all atoms of a class N, N.1, N.2, ...; the loop over micro-batches has no name. */
+/* Gives the atoms of a class the parts of a name; the loop over micro-batches has no name. */
 static void name_run(Naming *naming, int node, const char *name, Position at)
 {
     for (int j = 0, k = 0; j < classes_atoms(naming->classes, node); j++) {
         int atom = classes_atom(naming->classes, node, j);
         if (atom == naming->classes->micro_atom || is_repeated(naming, node, j))
             continue;
-        name_atom(naming, atom, k && strcmp(name, "_") ? arena_format(naming->arena, "%s.%d", name, k) : name, at);
-        k++;
+        name_atom(naming, atom, (DimName){name, k++}, at);
     }
 }
 
@@ -96,7 +86,7 @@ static void index_equations(Naming *naming)
 static bool any_named(const Naming *naming, int node)
 {
     for (int j = 0; j < classes_atoms(naming->classes, node); j++)
-        if (naming->name[classes_atom(naming->classes, node, j)])
+        if (naming->name[classes_atom(naming->classes, node, j)].name)
             return true;
     return false;
 }
@@ -119,51 +109,49 @@ static void name_class(Naming *naming, int node, const char *name, Position at, 
         name_run(naming, node, name, at);
 }
 
-/* Splits "three heads _" into words; returns how many. */
-static int split_words(Arena *arena, const char *text, const char **words)
-{
-    int count = 0;
-    char *copy = arena_string(arena, text), *rest;
-    for (char *word = strtok_r(copy, " ()", &rest); word && count < WORDS; word = strtok_r(NULL, " ()", &rest))
-        words[count++] = word;
-    return count;
-}
-
 /* Where the names of a value were given. */
 static Position named_at(const Value *value) { return value->dims_at.file ? value->dims_at : value->at; }
 
+static void report_factors(const Naming *naming, const Value *value, int d, bool split)
+{
+    Text names = {.arena = naming->arena};
+    for (int i = 0; i < value->dims[d].count; i++)
+        text_print(&names, "%s%s", i ? " " : "", value->dims[d].names[i].name ? value->dims[d].names[i].name : "_");
+    diag_error(naming->module->diag, named_at(value), "\"(%s)\" names %d factors of a dimension of %ld that the model %s",
+               text_bytes(&names), value->dims[d].count, (long)value->type.extent[d],
+               split ? "splits differently" : "never splits by a reshape");
+}
+
 static void name_dim(Naming *naming, const Value *value, int d, int round)
 {
-    const char *words[WORDS];
-    int node = naming->classes->value_node[value->id] + d, parts = 0;
-    int count = split_words(naming->arena, value->dims[d], words);
+    int node = naming->classes->value_node[value->id] + d, parts = 0, count = value->dims[d].count;
+    const DimName *names = value->dims[d].names;
     if (count == 1) {
-        name_class(naming, node, words[0], named_at(value), round);
+        name_class(naming, node, names[0].name, named_at(value), round);
         return;
     }
     const int *part = parts_of(naming, node, false, &parts);
     if (part && parts == count)
         for (int i = 0; i < count; i++)
-            name_class(naming, part[i], words[i], named_at(value), round);
+            name_class(naming, part[i], names[i].name, named_at(value), round);
     else if (classes_atoms(naming->classes, node) == count)
         for (int i = 0; round == 0 && i < count; i++)
-            name_atom(naming, classes_atom(naming->classes, node, i), words[i], named_at(value));
+            name_atom(naming, classes_atom(naming->classes, node, i), names[i], named_at(value));
     else if (round == 0)
-        diag_error(naming->module->diag, named_at(value), "\"(%s)\" names %d factors of a dimension of %ld that the model %s",
-                   value->dims[d], count, (long)value->type.extent[d], part ? "splits differently" : "never splits by a reshape");
+        report_factors(naming, value, d, part);
 }
 
 static void name_value(Naming *naming, const Value *value, int round)
 {
     for (int d = 0; value->dims && d < value->type.rank; d++)
-        if (value->dims[d])
+        if (value->dims[d].count)
             name_dim(naming, value, d, round);
 }
 
-const char *const *atom_names(Arena *arena, const Module *module, const Classes *classes)
+const DimName *atom_names(Arena *arena, const Module *module, const Classes *classes)
 {
-    Naming naming = {.module = module, .classes = classes, .arena = arena};
-    naming.name = arena_array(arena, const char *, classes->atom_total);
+    Naming naming = {.module = module, .classes = classes, .arena = classes->arena};
+    naming.name = arena_array(arena, DimName, classes->atom_total);
     naming.at = arena_array(arena, Position, classes->atom_total);
     index_equations(&naming);
     for (int round = 0; round < 2; round++) {

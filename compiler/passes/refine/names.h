@@ -2,15 +2,15 @@
  *
  * A name on a dimension that is one atom names it. `three heads _` on a merged dimension names what the reshape splits it into. A single
  * name on a merged dimension belongs to the factor that the reshape names; on `(g r)` of a rule, and where nothing is named otherwise, to
- * all its atoms: the first has the name N, the others are N.1, N.2, ..., so that an axis too large for the first goes on to the next.
+ * all its atoms: the first is part 0 of the name, the others are parts 1, 2, ..., so that an axis too large for the first goes on to the
+ * next.
  */
 #ifndef PASSES_REFINE_NAMES_H
 #define PASSES_REFINE_NAMES_H
 
 #include "passes/refine/classes.h"
 
-/* The name of every atom (by representative), NULL where there is none; equal names are equal pointers. Two names on one atom are reported
- * as an error. */
-const char *const *atom_names(Arena *arena, const Module *module, const Classes *classes);
+/* The name of every atom (by representative). Two names on one atom are reported as an error. */
+const DimName *atom_names(Arena *arena, const Module *module, const Classes *classes);
 
 #endif

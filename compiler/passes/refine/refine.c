@@ -2,11 +2,11 @@
  *
  * Requires: bindings as ir_bind makes them. Leaves: every dimension of every tensor is one bound factor (or none, under a reshape or merged
  * dimension that does not nest with others: those are not cut); dimensions of extent 1 are gone; reshapes that only regroup are gone; names
- * stand on factors; Value.shard is read from what `shard` and `reshard` wrote.
+ * stand on factors; what `shard` and `reshard` wrote counts the dimensions that are there now.
  */
 #include "passes/refine/classes.h"
 #include "passes/refine/names.h"
-#include "passes/place/place.h"
+#include "passes/refine/written.h"
 #include "passes/pipeline.h"
 
 #include <string.h>
@@ -22,9 +22,9 @@ typedef struct Refine {
     Module *module;
     Arena *arena; // scratch
     Classes *classes;
-    const char *const *names; // by atom
-    Intern *shared;           // in the module's arena
-    Value **replacement;      // by value id: what a dropped reshape's result became
+    const DimName *names; // by atom
+    Intern *shared;       // in the module's arena
+    Value **replacement;  // by value id: what a dropped reshape's result became
     Array(Written) written;
 } Refine;
 
@@ -58,14 +58,16 @@ static void refine_value(Refine *refine, Value *value)
         array_push(refine->arena, &refine->written, written);
     }
     int64_t extent[IR_MAX_RANK];
-    const char *dims[IR_MAX_RANK];
+    Dim dims[IR_MAX_RANK];
     bool named = false;
+    memset(dims, 0, sizeof dims);
     for (int d = 0; d < count; d++) {
         extent[d] = refine->classes->atom_extent[atoms[d]];
-        dims[d] = refine->names[atoms[d]];
+        dims[d].count = refine->names[atoms[d]].name != NULL;
+        dims[d].names = dims[d].count ? &refine->names[atoms[d]] : NULL;
         if (atoms[d] == refine->classes->micro_atom)
             value->micro = d + 1;
-        named |= dims[d] != NULL;
+        named |= dims[d].count;
     }
     value->type.rank = count;
     value->type.extent = intern(refine->shared, extent, sizeof *extent * (size_t)count);
@@ -364,27 +366,25 @@ static void keep_outputs(Module *module)
     }
 }
 
-/* Reads the layouts that the source writes. */
-static void read_written(Refine *refine)
+static void refine_layouts(Refine *refine)
 {
-    const Mesh *mesh = refine->written.count ? mesh_create(refine->module) : NULL;
-    for (int i = 0; mesh && i < refine->written.count; i++) {
+    for (int i = 0; i < refine->written.count; i++) {
         Written *written = &refine->written.at[i];
-        written->value->shard = place_written(refine->module, mesh, written->value, written->source, written->origin);
+        written->value->written = refine_written(refine->module, written->value, written->source, written->origin);
     }
 }
 
 static void refine_module(Refine *refine)
 {
     Module *module = refine->module;
-    refine->names = atom_names(refine->arena, module, refine->classes);
+    refine->names = atom_names(module->arena, module, refine->classes);
     refine->shared = module_shared(module);
     refine->replacement = arena_array(refine->arena, Value *, module->next_id);
     refine_ops(refine);
     drop_reshapes(refine);
     each_value(refine, refine_value);
     keep_outputs(module);
-    read_written(refine);
+    refine_layouts(refine);
     ir_number(module);
 }
 

@@ -1,0 +1,50 @@
+/* Layouts without copies: what is written alike is one object. Structs are filled member by member over zeroed memory, so that their
+ * padding is alike, too. */
+#include "layout/layout.h"
+
+#include <string.h>
+
+static const int64_t *share_numbers(Intern *shared, const int64_t *numbers, int count)
+{
+    return numbers ? intern(shared, numbers, sizeof *numbers * (size_t)count) : NULL;
+}
+
+static void share_state(Intern *shared, const State *state, State *own)
+{
+    own->kind = state->kind;
+    own->dim = state->kind == STATE_SPLIT ? state->dim : 0;
+    own->count = state->count;
+    own->weights = share_numbers(shared, state->weights, state->count);
+}
+
+static void share_group(Intern *shared, const Group *group, Group *own)
+{
+    State states[group->state_count + 1];
+    memset(states, 0, sizeof states);
+    for (int s = 0; s < group->state_count; s++)
+        share_state(shared, &group->states[s], &states[s]);
+    own->device_count = group->device_count;
+    own->state_count = group->state_count;
+    own->devices = intern(shared, group->devices, sizeof *group->devices * (size_t)group->device_count);
+    own->states = intern(shared, states, sizeof *states * (size_t)group->state_count);
+}
+
+const Layout *layout_shared(Intern *shared, const Layout *layout)
+{
+    Layout own;
+    Group groups[layout->group_count];
+    memset(&own, 0, sizeof own);
+    memset(groups, 0, sizeof groups);
+    for (int g = 0; g < layout->group_count; g++)
+        share_group(shared, &layout->groups[g], &groups[g]);
+    own.top = layout->top;
+    own.top_dim = layout->top_dim;
+    own.inner = layout->inner;
+    own.top_weights = share_numbers(shared, layout->top_weights, layout->group_count);
+    own.group_count = layout->group_count;
+    own.groups = intern(shared, groups, sizeof groups);
+    own.view_rank = layout->view_rank;
+    own.view = share_numbers(shared, layout->view, layout->view_rank);
+    own.view_dim = layout->view_rank ? intern(shared, layout->view_dim, sizeof *layout->view_dim * (size_t)layout->view_rank) : NULL;
+    return intern(shared, &own, sizeof own);
+}

@@ -1,0 +1,41 @@
+/* Shardings: layouts spoken in the axes of a mesh.
+ *
+ * Deduction works on shardings: for every axis, what it does to a value. In the end a sharding becomes a layout in device numbers.
+ */
+#ifndef PASSES_PLACE_SHARDING_H
+#define PASSES_PLACE_SHARDING_H
+
+#include "ir/ir.h"
+
+/* What an axis does to a value, where it is no dimension. */
+enum { AXIS_DUP = -1, AXIS_SUM = -2, AXIS_MAX = -3 };
+
+typedef struct Sharding {
+    int8_t at[MESH_MOST];    // a dimension, or AXIS_*
+    int8_t major[MESH_MOST]; // among the axes of one dimension: 0 is the major one
+} Sharding;
+
+/* All devices hold the whole. */
+Sharding sharding_whole(void);
+
+/* Adds an axis to a dimension, inside what already cuts it; nothing for an axis of size 1. */
+void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim);
+
+/* How many pieces `dim` is in. */
+int sharding_pieces(const Mesh *mesh, const Sharding *sharding, int dim);
+
+/* What the names of a value's dimensions say, earlier rules first. */
+Sharding sharding_named(const Mesh *mesh, const Value *value);
+
+/* The sharding with nothing left to reduce. */
+Sharding sharding_complete(Sharding sharding);
+
+bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b);
+
+/* The layout of a sharding; equal shardings give one pointer out of `shared`. */
+const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern *shared);
+
+/* The sharding of a layout that is made of whole axes of the mesh; false when it is not. */
+bool sharding_of_layout(const Mesh *mesh, const Layout *layout, Sharding *sharding);
+
+#endif
