@@ -147,10 +147,43 @@ void emit_indices(const Device *device, const Nest *nest, const Lanes *lanes, co
     text_string(out, ";\n");
 }
 
-const char *place_text(const Device *device, int each, const char *thread)
+const char *open_steps(const Device *device, const Nest *nest, const Lanes *lanes)
+{
+    Text *out = device->out;
+    const char *steps = c_number(out->arena, steps_of(nest, lanes));
+    text_fill(out, "    for ($index $i = ht_thread(); $i < $steps; $i += ht_threads()) {\n", "index", device->index, "i",
+              counter(nest, lanes, "i"), "steps", steps, NULL);
+    emit_indices(device, nest, lanes, "i", 2);
+    return arena_format(out->arena, "ht_blocks(%s, %d), %d", steps, CUDA_THREADS, CUDA_THREADS);
+}
+
+void emit_own_step(const Device *device, const Nest *nest, const Lanes *lanes, int each, const char *thread)
 {
     bool wide = !strcmp(device->index, "int64_t");
-    return arena_format(device->out->arena, "blockIdx.x * %d%s + %s", each, wide ? "L" : "", thread);
+    text_print(device->out, "    const %s %s = blockIdx.x * %d%s + %s;\n", device->index, counter(nest, lanes, "i"), each, wide ? "L" : "",
+               thread);
+}
+
+static const Lanes ONE = {NULL, 1};
+
+void emit_own_warp(const Device *device, const Nest *nest)
+{
+    emit_own_step(device, nest, &ONE, CUDA_WARPS, "threadIdx.y");
+    text_print(device->out, "    if (%s >= %lld)\n        return;\n", counter(nest, &ONE, "i"), (long long)steps_of(nest, &ONE));
+    emit_indices(device, nest, &ONE, "i", 1);
+}
+
+void emit_own_block(const Device *device, const Nest *nest)
+{
+    if (nest->count)
+        text_print(device->out, "    const %s %s = blockIdx.x;\n", device->index, counter(nest, &ONE, "i"));
+    emit_indices(device, nest, &ONE, "i", 1);
+}
+
+const char *launch_warps(Arena *arena, const Nest *nest)
+{
+    return arena_format(arena, "%lld, dim3(%d, %d)", (long long)((steps_of(nest, &ONE) + CUDA_WARPS - 1) / CUDA_WARPS), CUDA_WARP,
+                        CUDA_WARPS);
 }
 
 /* ---- functions ---- */

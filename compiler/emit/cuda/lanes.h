@@ -48,8 +48,18 @@ int64_t steps_of(const Nest *nest, const Lanes *lanes);
 /* The indices of a nest's loops out of `number`, which counts steps: "const int i0 = i / 192, i1 = i % 192 * 4;" */
 void emit_indices(const Device *device, const Nest *nest, const Lanes *lanes, const char *number, int depth);
 
-/* How an index is made of a block and a thread: "blockIdx.x * 8 + threadIdx.y". */
-const char *place_text(const Device *device, int each, const char *thread);
+/* Opens the loop in which all threads share the steps of a nest; returns how the function is launched: "grid, block". */
+const char *open_steps(const Device *device, const Nest *nest, const Lanes *lanes);
+
+/* The indices of a nest where each thread has its own step: that of `thread` among the `each` of a block. */
+void emit_own_step(const Device *device, const Nest *nest, const Lanes *lanes, int each, const char *thread);
+
+/* The indices of a nest where each element has a warp, or a block. */
+void emit_own_warp(const Device *device, const Nest *nest);
+void emit_own_block(const Device *device, const Nest *nest);
+
+/* How a function is launched that begins with emit_own_warp. */
+const char *launch_warps(Arena *arena, const Nest *nest);
 
 /* The __global__ function with this body, to `before`, and its launch, to `out`: "grid, block". */
 void emit_launch(Text *before, Text *out, const LocalOp *local, const Kernel *kernel, const char *body, const char *launch);

@@ -88,13 +88,10 @@ static const char *emit_elementwise(const Body *body)
         emit_result(body, &lanes, NULL, 1);
         return "1, 1";
     }
-    const char *steps = c_number(out->arena, steps_of(outputs, &lanes));
-    text_fill(out, "    for ($index $i = ht_thread(); $i < $steps; $i += ht_threads()) {\n", "index", device->index, "i",
-              counter(outputs, &lanes, "i"), "steps", steps, NULL);
-    emit_indices(device, outputs, &lanes, "i", 2);
+    const char *launch = open_steps(device, outputs, &lanes);
     emit_result(body, &lanes, NULL, 2);
     text_string(out, "    }\n");
-    return arena_format(out->arena, "ht_blocks(%s, %d), %d", steps, CUDA_THREADS, CUDA_THREADS);
+    return launch;
 }
 
 /* ---- sums ---- */
@@ -154,24 +151,18 @@ static const char *grid_text(Arena *arena, int64_t blocks, int64_t parts)
 }
 
 /* A warp for each element of the result. */
-static const char *emit_warp_sums(const Body *body, const uint32_t *sets, int set_count, int64_t results)
+static const char *emit_warp_sums(const Body *body, const uint32_t *sets, int set_count)
 {
     Text *out = body->device.out;
     const Lanes one = {NULL, 1};
-    text_fill(out,
-              "    const $index $i = $place;\n"
-              "    if ($i >= $results)\n"
-              "        return;\n",
-              "index", body->device.index, "i", counter(body->outputs, &one, "i"), "place",
-              place_text(&body->device, CUDA_WARPS, "threadIdx.y"), "results", c_number(out->arena, results), NULL);
-    emit_indices(&body->device, body->outputs, &one, "i", 1);
+    emit_own_warp(&body->device, body->outputs);
     text_print(out, "    %s sum = 0;\n", sum_type(body->device.local));
     for (int s = 0; s < set_count; s++)
         emit_sum_loop(body, sets[s], NULL, "threadIdx.x", c_number(out->arena, CUDA_WARP), 1);
     text_string(out, "    sum = ht_warp_sum(sum);\n"
                      "    if (threadIdx.x == 0)\n");
     emit_result(body, &one, "sum", 2);
-    return arena_format(out->arena, "%lld, dim3(%d, %d)", (long long)((results + CUDA_WARPS - 1) / CUDA_WARPS), CUDA_WARP, CUDA_WARPS);
+    return launch_warps(out->arena, body->outputs);
 }
 
 /* A block for each element of the result, or several. */
@@ -180,9 +171,7 @@ static const char *emit_block_sums(const Body *body, const uint32_t *sets, int s
     Text *out = body->device.out;
     const Lanes one = {NULL, 1};
     int64_t parts = parts_of(longest, results);
-    if (body->outputs->count)
-        text_print(out, "    const %s %s = blockIdx.x;\n", body->device.index, counter(body->outputs, &one, "i"));
-    emit_indices(&body->device, body->outputs, &one, "i", 1);
+    emit_own_block(&body->device, body->outputs);
     text_print(out, "    %s sum = 0;\n", sum_type(body->device.local));
     for (int s = 0; s < set_count; s++)
         emit_sum_loop(body, sets[s], NULL, first_text(out->arena, parts, "threadIdx.x", CUDA_THREADS),
@@ -216,8 +205,7 @@ static const char *emit_column_sums(const Body *body, const uint32_t *sets, int 
     int across = alone ? CUDA_THREADS : CUDA_WARP;
     int64_t blocks = (steps + across - 1) / across, parts = alone ? 1 : parts_of(longest * CUDA_WARP, blocks);
     const char *i = counter(body->outputs, &lanes, "i");
-    text_fill(out, "    const $index $i = $place;\n", "index", body->device.index, "i", i, "place",
-              place_text(&body->device, across, "threadIdx.x"), NULL);
+    emit_own_step(&body->device, body->outputs, &lanes, across, "threadIdx.x");
     emit_indices(&body->device, body->outputs, &lanes, "i", 1);
     text_print(out, "    %s sum[%d] = {0};\n", sum_type(body->device.local), lanes.width);
     text_print(out, "    if (%s < %lld) {\n", i, (long long)steps);
@@ -239,7 +227,7 @@ static const char *emit_sums(const Body *body, const uint32_t *sets, int set_cou
     if (sums_columns(body->device.local, body->outputs, sets[0]) || (longest < SERIAL_SUM && results > CUDA_THREADS))
         return emit_column_sums(body, sets, set_count, longest, longest < SERIAL_SUM);
     if (longest <= CUDA_WARP_SUM && results > 1)
-        return emit_warp_sums(body, sets, set_count, results);
+        return emit_warp_sums(body, sets, set_count);
     return emit_block_sums(body, sets, set_count, results, longest);
 }
 

@@ -148,24 +148,12 @@ static void emit_step(const Team *team, int loop, int depth)
 /* ---- rows ---- */
 
 /* The row of this warp or block, and what it reads once. */
-static void emit_row_begin(const Team *team, int64_t count)
+static void emit_row_begin(const Team *team)
 {
     const LocalOp *local = team->rows->local;
-    const Nest *outer = &team->rows->outer;
-    const Lanes one = {NULL, 1};
     Text *out = team->device.out;
-    const char *i = counter(outer, &one, "i");
-    const Around around = {.outputs = outer};
-    if (team->warp)
-        text_fill(out,
-                  "    const $index $i = $place;\n"
-                  "    if ($i >= $count)\n"
-                  "        return;\n",
-                  "index", team->device.index, "i", i, "place", place_text(&team->device, CUDA_WARPS, "threadIdx.y"), "count",
-                  c_number(out->arena, count), NULL);
-    else if (outer->count)
-        text_print(out, "    const %s %s = blockIdx.x;\n", team->device.index, i);
-    emit_indices(&team->device, outer, &one, "i", 1);
+    const Around around = {.outputs = &team->rows->outer};
+    (team->warp ? emit_own_warp : emit_own_block)(&team->device, &team->rows->outer);
     for (int k = 0; k < local->operand_count; k++) {
         if (!local->operands[k].value || goes_along(team, local->result_count + k))
             continue;
@@ -277,7 +265,7 @@ static const char *emit_rows(Team *team)
     Arena *arena = team->device.out->arena;
     int64_t count = nest_volume(&team->rows->outer, 0, team->rows->outer.count);
     team->warp = count > 1 && nest_volume(team->along, 0, team->along->count) <= CUDA_WARP_SUM;
-    emit_row_begin(team, count);
+    emit_row_begin(team);
     choose_held(team);
     for (int loop = 0; loop < team->rows->plan.loop_count; loop++) {
         emit_row_values(team, loop);
@@ -286,7 +274,7 @@ static const char *emit_rows(Team *team)
     emit_row_values(team, team->rows->plan.loop_count);
     emit_row_end(team);
     if (team->warp)
-        return arena_format(arena, "%lld, dim3(%d, %d)", (long long)((count + CUDA_WARPS - 1) / CUDA_WARPS), CUDA_WARP, CUDA_WARPS);
+        return launch_warps(arena, &team->rows->outer);
     return arena_format(arena, "%lld, %d", (long long)count, CUDA_THREADS);
 }
 
@@ -298,13 +286,10 @@ static const char *emit_elements(const Team *team)
         emit_step(team, 0, 1);
         return "1, 1";
     }
-    const char *steps = c_number(out->arena, steps_of(team->along, &team->lanes));
-    text_fill(out, "    for ($index $i = ht_thread(); $i < $steps; $i += ht_threads()) {\n", "index", team->device.index, "i",
-              counter(team->along, &team->lanes, "i"), "steps", steps, NULL);
-    emit_indices(&team->device, team->along, &team->lanes, "i", 2);
+    const char *launch = open_steps(&team->device, team->along, &team->lanes);
     emit_step(team, 0, 2);
     text_string(out, "    }\n");
-    return arena_format(out->arena, "ht_blocks(%s, %d), %d", steps, CUDA_THREADS, CUDA_THREADS);
+    return launch;
 }
 
 void rows_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *kernel)

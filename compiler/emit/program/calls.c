@@ -137,30 +137,18 @@ static void stretches_find(Arena *arena, const int *keys, int count, Stretches *
 
 /* ---- text ---- */
 
-static void text_argument(Text *out, const Argument *argument)
+/* One argument; its number is in column `column` of the turn's row `b` unless that is negative. */
+static void text_argument(Text *out, const Argument *argument, int column)
 {
-    long long number = (long long)argument->number;
+    bool fixed = column < 0, slot = argument->number < 0;
+    const char *number = fixed ? c_number(out->arena, slot && argument->kind == ARGUMENT_BUFFER ? -1 - argument->number : argument->number)
+                               : arena_format(out->arena, "b[%d]", column);
     switch (argument->kind) {
-    case ARGUMENT_BUFFER:
-        if (number >= 0)
-            text_print(out, "ht_arena(r, %lld)", number);
-        else
-            text_print(out, "ht_slot(r, %lld)", -1 - number);
-        break;
-    case ARGUMENT_NUMBERS: text_print(out, "r->piece + %lld", number); break;
-    case ARGUMENT_NUMBER: text_print(out, "%lld", number); break;
-    case ARGUMENT_TURN: text_print(out, "ht_turn(r, %lld, %s)", number, argument->text); break;
+    case ARGUMENT_BUFFER: text_print(out, fixed ? slot ? "ht_slot(r, %s)" : "ht_arena(r, %s)" : "ht_at(r, %s)", number); break;
+    case ARGUMENT_NUMBERS: text_print(out, "r->piece + %s", number); break;
+    case ARGUMENT_NUMBER: text_print(out, fixed ? "%s" : "(size_t)%s", number); break;
+    case ARGUMENT_TURN: text_print(out, "ht_turn(r, %s, %s)", number, argument->text); break;
     case ARGUMENT_TEXT: text_string(out, argument->text); break;
-    }
-}
-
-static void text_column(Text *out, const Argument *argument, int column)
-{
-    switch (argument->kind) {
-    case ARGUMENT_BUFFER: text_print(out, "ht_at(r, b[%d])", column); break;
-    case ARGUMENT_NUMBERS: text_print(out, "r->piece + b[%d]", column); break;
-    case ARGUMENT_TURN: text_print(out, "ht_turn(r, b[%d], %s)", column, argument->text); break;
-    default: text_print(out, "(size_t)b[%d]", column); break;
     }
 }
 
@@ -228,12 +216,8 @@ static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n)
 {
     text_print(out, "    %s", call->opening);
     for (int a = 0; a < call->arguments.count; a++) {
-        int column = repeat ? repeat->column[(*n)++] : -1;
         text_string(out, a ? ", " : "");
-        if (column >= 0)
-            text_column(out, &call->arguments.at[a], column);
-        else
-            text_argument(out, &call->arguments.at[a]);
+        text_argument(out, &call->arguments.at[a], repeat ? repeat->column[(*n)++] : -1);
     }
     const char *place = op_place(out->arena, call->op, repeat ? NULL : call->op->scope);
     if (call->places)
