@@ -6,7 +6,7 @@
 root=${1:-.}
 failed=0
 
-# What each floor may include beside itself.
+# What each floor may include beside itself; `operators` is what the build writes from the operators' rules.
 floors()
 {
     cat <<'END'
@@ -27,10 +27,10 @@ runtime  base
 runtime  transport base
 runtime  exchange transport base
 runtime  device   exchange transport base
-runtime  cpu      device exchange transport base
-runtime  cuda     device exchange transport base
+runtime  cpu      operators device exchange transport base
+runtime  cuda     operators device exchange transport base
 runtime  session  device exchange transport base
-runtime  eager    session cpu device exchange transport base
+runtime  eager    operators session cpu device exchange transport base
 END
 }
 

@@ -244,6 +244,18 @@ bool dtype_is_float(DType dtype);
 /* The parameter that attribute `index` of an operator is. */
 ParamKind opdef_attr_kind(const OpDef *def, int index);
 
+/* Whether operands whose type the rule leaves open have one type: unless the rule says what the result's is; for a kernel, where it says in which types it works. */
+bool rule_of_one_type(const Rule *rule);
+
+/* Whether an operator makes integers of integers: its expression neither divides nor has parts that are none. */
+bool opdef_is_integral(const OpDef *def);
+
+/* The float in what C computes in integers alone: NULL where an expression has none. `integers` has a bit for each operand whose elements are integers, or that is absent. */
+const Expr *opdef_float_in(const OpDef *def, const Expr *expr, uint64_t integers);
+
+/* Why the operator's remainders are none of integers, as C has them; NULL where they are. */
+const char *opdef_remainder(Arena *arena, const OpDef *def, uint64_t integers);
+
 /* The name of a dtype, "f32", and its bytes. */
 const char *dtype_name(DType dtype);
 int dtype_size(DType dtype);

@@ -5,7 +5,7 @@
  * q, y: [b.., s, h, d]; k, v: [b.., t, g, d]; lse: [b.., s, h]; query head h reads key-value head h / (heads / groups).
  */
 #include "cpu/cpu.h"
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cpu/rows.h"
 
 #include <hetu/vector_math.h>

@@ -1,6 +1,6 @@
 /* Layer, root-mean-square and length normalisation over the last dimension. */
 #include "cpu/cpu.h"
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cpu/rows.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Updates of parameters. Results may lie in the operands' storage. */
 #include "cpu/cpu.h"
-#include "device/kernels.h"
+#include "operators/kernels.h"
 
 #include <math.h>
 

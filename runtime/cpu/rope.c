@@ -1,6 +1,6 @@
 /* Rotary position embedding. */
 #include "cpu/cpu.h"
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cpu/rows.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-/* Kernels that move or make elements: slice, pad, concat, iota, cast, dropout. */
+/* Kernels that move or make elements: slice, pad, concat, iota, dropout. */
 #include "base/random.h"
 #include "cpu/cpu.h"
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cpu/rows.h"
 
 #include <hetu/rt.h>
@@ -59,19 +59,7 @@ void ht_concat_kernel(const ht_call *call)
     }
 }
 
-/* An element of any type as a double, and back; conversions to integers are C's. */
-static double load(const ht_view *x, int64_t i)
-{
-    switch (x->dtype) {
-    case HT_F32: return ((const float *)x->data)[i];
-    case HT_F64: return ((const double *)x->data)[i];
-    case HT_I32: return ((const int32_t *)x->data)[i];
-    case HT_I64: return (double)((const int64_t *)x->data)[i];
-    case HT_BF16: break;
-    }
-    return ht_bf16_load(((const uint16_t *)x->data)[i]);
-}
-
+/* Sets an element of any type; conversions to integers are C's. */
 static void store(const ht_view *y, int64_t i, double value)
 {
     switch (y->dtype) {
@@ -81,22 +69,6 @@ static void store(const ht_view *y, int64_t i, double value)
     case HT_I64: ((int64_t *)y->data)[i] = (int64_t)value; return;
     case HT_BF16: ((uint16_t *)y->data)[i] = ht_bf16_store((float)value); return;
     }
-}
-
-void ht_cast_kernel(const ht_call *call)
-{
-    const ht_view *x = &call->operand[0], *y = &call->result[0];
-    int64_t count = cpu_count(y);
-    if (x->dtype == y->dtype) {
-        copy_rows(y->data, 0, x->data, 0, 1, count * cpu_size(y->dtype));
-        return;
-    }
-#pragma omp parallel for schedule(static) if (count > CPU_PARALLEL)
-    for (int64_t i = 0; i < count; i++)
-        if (x->dtype == HT_I64 && y->dtype == HT_I32)
-            ((int32_t *)y->data)[i] = (int32_t)((const int64_t *)x->data)[i];
-        else
-            store(y, i, load(x, i));
 }
 
 void ht_iota_kernel(const ht_call *call)

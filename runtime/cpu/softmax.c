@@ -1,6 +1,6 @@
 /* Softmax over rows, and the pieces of cross-entropy: a row's maximum, and the sum of its exponentials. */
 #include "cpu/cpu.h"
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cpu/rows.h"
 
 #include <hetu/vector_math.h>

@@ -1,6 +1,6 @@
 /* Embedding: rows of a table by number, and back. */
 #include "cpu/cpu.h"
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cpu/rows.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Attention forward, with a running maximum and sum (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018). */
 #include "cuda/attention.h"
 
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cuda/cuda.h"
 
 #include <math.h>

@@ -12,7 +12,7 @@
  */
 #include "cuda/attention.h"
 
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cuda/cuda.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Dropout: the same random numbers as on CPUs, so that the same elements are dropped. */
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "base/philox.h"
 #include "cuda/views.h"
 

@@ -1,5 +1,5 @@
 /* Layer, root-mean-square and length normalisation over the last dimension. */
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cuda/team.h"
 
 enum { FORWARD_BLOCKS = 8, BACKWARD_THREADS = 768 }; // of a multiprocessor

@@ -2,7 +2,7 @@
  * cuda_updates_launch launches what was collected, and ht_compute_stream calls it, so that whatever comes next finds the parameters up to
  * date.
  */
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cuda/views.h"
 
 #include <vector>

@@ -1,5 +1,5 @@
 /* Rotary position embedding. */
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cuda/views.h"
 
 #include <math.h>

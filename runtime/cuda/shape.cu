@@ -1,5 +1,5 @@
 /* Kernels that move or make elements: slice, pad, concat, iota. */
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cuda/views.h"
 
 /* Copies `rows` runs of `units` elements of Unit between arrays whose rows stand so many units apart. A block has threads along a row and

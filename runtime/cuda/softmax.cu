@@ -3,7 +3,7 @@
  * The rows of cross-entropy are long (a vocabulary) and begin anywhere: a block takes a row, and reads 16 bytes a thread from the first
  * address that allows it on.
  */
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cuda/team.h"
 
 enum { IGNORED = -100 };                                                             // PyTorch's ignore_index

@@ -4,7 +4,7 @@
  * Programming 3, 5.2), and runs of equal rows are added up in that order, so that no two threads ever add to the same element and every sum
  * has one order.
  */
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cuda/team.h"
 
 /* A table's piece and the tokens that name its rows. */

@@ -1,4 +1,4 @@
-/* The functions of hetu.h that a model calls: parameters, inputs, outputs, scopes, shapes, and user's operators. */
+/* The functions of hetu.h that a model calls: parameters, inputs, outputs, scopes and shapes. */
 #include "eager/tape.h"
 
 #include <ctype.h>
@@ -25,8 +25,7 @@ ht_dtype ht_dtype_of(ht_tensor x) { return present("ht_dtype_of", x)->dtype; }
 
 bool ht_present(ht_tensor x) { return x.node != NULL; }
 
-/* Functions of a model have no meaning outside one. */
-static eager_program *program_of(const char *function)
+eager_program *eager_check_model(const char *function)
 {
     if (!eager_run.program)
         ht_fail("%s may be called only inside a model function", function);
@@ -46,7 +45,7 @@ static const char *check_name(const char *what, const char *name)
 
 ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options)
 {
-    eager_program *program = program_of("ht_param");
+    eager_program *program = eager_check_model("ht_param");
     char name[1024];
     snprintf(name, sizeof name, "%s%s", eager_run.scope, check_name("a parameter", options.name));
     eager_check_shape(shape);
@@ -58,7 +57,7 @@ ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options)
 
 ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape)
 {
-    eager_program *program = program_of("ht_input");
+    eager_program *program = eager_check_model("ht_input");
     eager_check_shape(shape);
     if ((unsigned)dtype > HT_I64)
         ht_fail("%d is no ht_dtype", (int)dtype);
@@ -67,7 +66,7 @@ ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape)
 
 ht_tensor ht_output(ht_tensor x, const char *name)
 {
-    eager_program_output(program_of("ht_output"), check_name("an output", name), present("ht_output", x));
+    eager_program_output(eager_check_model("ht_output"), check_name("an output", name), present("ht_output", x));
     return x;
 }
 
@@ -75,7 +74,7 @@ ht_scope_mark ht_scope_enter(const char *format, ...)
 {
     ht_scope_mark mark = {eager_run.scope_length};
     size_t room = sizeof eager_run.scope - eager_run.scope_length;
-    program_of("ht_scope");
+    eager_check_model("ht_scope");
     if (!format)
         ht_fail("the name of a scope is empty");
     va_list args;
@@ -97,9 +96,3 @@ void ht_scope_leave(ht_scope_mark *mark)
 }
 
 int64_t ht_stream(void) { return eager_run.next_stream++; }
-
-void ht_apply(const ht_application *application, ht_tensor *results)
-{
-    program_of("ht_apply");
-    eager_apply(application, results, false);
-}

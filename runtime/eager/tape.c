@@ -106,11 +106,6 @@ const char *eager_shape_text(ht_dims dims)
     return to;
 }
 
-_Noreturn void eager_mismatch(const char *operator, const ht_node * x, const ht_node *z, const char *why)
-{
-    ht_fail("%s: shapes %s and %s do not match: %s", operator, eager_shape_text(x->dims), eager_shape_text(z->dims), why);
-}
-
 void eager_check_rank(int rank)
 {
     if (rank < 0 || rank > HT_MAX_RANK)
@@ -152,6 +147,19 @@ ht_node *eager_zeros(const ht_node *like)
     return eager_node_like((ht_node){.dtype = like->dtype, .dims = like->dims, .count = like->count, .zero = true});
 }
 
+ht_node *eager_operand(const char *operator, ht_tensor x)
+{
+    if (!x.node)
+        ht_fail("%s: an operand is absent (HT_NONE)", operator);
+    if (x.node->evaluation != eager_run.evaluation)
+        ht_fail("%s: an operand is of an earlier step, or of another program; a model keeps no tensors", operator);
+    eager_run.operator= operator;
+    x.node->used = true;
+    return x.node;
+}
+
+bool eager_is_integer(const ht_node *node) { return node->dtype == HT_I32 || node->dtype == HT_I64; }
+
 ht_tensor eager_tensor(ht_node *node) { return (ht_tensor){node}; }
 
 void *eager_data(ht_node *node)
@@ -170,28 +178,27 @@ bool eager_dry(void) { return eager_run.dry; }
 
 /* ---- the tape ---- */
 
-Entry *eager_record(void (*backward)(Entry *), int result_count, ht_node *const *results, int operand_count, ht_node *const *operands)
+static void *copied(const void *from, size_t bytes) { return bytes ? memcpy(eager_alloc(bytes), from, bytes) : NULL; }
+
+void eager_record(const Entry *entry)
 {
     bool needed = false;
-    eager_trace_operator((void (*)(void))backward, result_count, results, operand_count, operands);
-    for (int i = 0; i < operand_count; i++)
-        needed |= operands[i] && operands[i]->needs_gradient;
+    for (int i = 0; i < entry->operand_count; i++)
+        needed |= entry->operand[i] && entry->operand[i]->needs_gradient;
     if (!needed || !eager_run.recording)
-        return NULL;
-    Entry *entry = eager_alloc(sizeof *entry + (size_t)operand_count * sizeof(ht_node *));
-    *entry =
-        (Entry){.backward = backward, .result_count = result_count, .operand_count = operand_count, .operand = (ht_node **)(entry + 1)};
-    for (int i = 0; i < operand_count; i++)
-        entry->operand[i] = operands[i];
-    for (int i = 0; i < result_count; i++) {
-        entry->result[i] = results[i];
-        results[i]->needs_gradient = !eager_is_integer(results[i]);
-    }
+        return;
+    Entry *own = copied(entry, sizeof *entry);
+    own->operand = copied(entry->operand, (size_t)entry->operand_count * sizeof *entry->operand);
+    own->result = copied(entry->result, (size_t)entry->result_count * sizeof *entry->result);
+    own->attr = copied(entry->attr, (size_t)entry->attr_count * sizeof *entry->attr);
+    own->size = copied(entry->size, (size_t)entry->size_count * sizeof *entry->size);
+    for (int i = 0; i < entry->result_count; i++)
+        entry->result[i]->needs_gradient = !eager_is_integer(entry->result[i]);
     if (current->entry_count == current->entry_room) {
         current->entry_room = current->entry_room ? 2 * current->entry_room : 256;
         current->entries = must(realloc(current->entries, (size_t)current->entry_room * sizeof(Entry *)), sizeof(Entry *));
     }
-    return current->entries[current->entry_count++] = entry;
+    current->entries[current->entry_count++] = own;
 }
 
 static void add_f32(float *to, const float *from, int64_t count)
@@ -247,28 +254,6 @@ void eager_add_gradient(ht_node *node, ht_node *gradient)
 
 ht_node *eager_gradient_of(ht_node *node) { return node->gradient ? node->gradient : eager_zeros(node); }
 
-static bool any_gradient(const Entry *entry)
-{
-    for (int i = 0; i < entry->result_count; i++)
-        if (entry->result[i]->gradient)
-            return true;
-    return false;
-}
-
-void eager_backward(ht_node *loss)
-{
-    eager_run.recording = false;
-    eager_run.backward = true;
-    ht_node *one = eager_node(HT_F32, loss->dims);
-    eager_f32(one)[0] = 1;
-    eager_add_gradient(loss, one);
-    for (int i = current->entry_count - 1; i >= 0; i--)
-        if (any_gradient(current->entries[i]))
-            current->entries[i]->backward(current->entries[i]);
-}
-
-/* ---- operators with kernels ---- */
-
 /* The gradient of a result, in a node that nothing else has. */
 static ht_node *own_gradient_of(ht_node *result)
 {
@@ -294,7 +279,7 @@ static void check_ignored(const Entry *entry, const ht_grad *g)
 }
 
 /* Backward by the gradient function that the operator names. */
-static void backward_by_gradient(Entry *entry)
+static void backward_by_gradient(const Entry *entry)
 {
     int n = entry->operand_count;
     ht_tensor dy[EAGER_RESULTS], y[EAGER_RESULTS];
@@ -314,6 +299,30 @@ static void backward_by_gradient(Entry *entry)
         eager_add_gradient(entry->operand[i], dx[i].node);
 }
 
+static bool any_gradient(const Entry *entry)
+{
+    for (int i = 0; i < entry->result_count; i++)
+        if (entry->result[i]->gradient)
+            return true;
+    return false;
+}
+
+void eager_backward(ht_node *loss)
+{
+    eager_run.recording = false;
+    eager_run.backward = true;
+    ht_node *one = eager_node(HT_F32, loss->dims);
+    eager_f32(one)[0] = 1;
+    eager_add_gradient(loss, one);
+    for (int i = current->entry_count - 1; i >= 0; i--) {
+        const Entry *entry = current->entries[i];
+        if (any_gradient(entry))
+            (entry->gradient ? backward_by_gradient : operator_backward)(entry);
+    }
+}
+
+/* ---- kernels ---- */
+
 static ht_view view_of(ht_node *node)
 {
     ht_view view = {.data = NULL};
@@ -325,24 +334,15 @@ static ht_view view_of(ht_node *node)
     return view;
 }
 
-static void run_kernel(const ht_application *a, ht_node *const *results, ht_node *const *operands, bool whole)
+void eager_run_kernel(ht_kernel *kernel, ht_node *const *results, int result_count, ht_node *const *operands, int operand_count,
+                      const ht_attr *attr)
 {
-    ht_view result[EAGER_RESULTS], *operand = eager_alloc((size_t)a->operand_count * sizeof(ht_view));
-    bool empty = false, any = false;
-    for (int i = 0; i < a->operand_count; i++) {
+    ht_view result[EAGER_RESULTS], *operand = eager_alloc((size_t)operand_count * sizeof(ht_view));
+    for (int i = 0; i < operand_count; i++)
         operand[i] = view_of(operands[i]);
-        empty |= operands[i] && operands[i]->count == 0;
-    }
-    for (int i = 0; i < a->result_count; i++) {
+    for (int i = 0; i < result_count; i++)
         result[i] = view_of(results[i]);
-        any |= results[i]->count > 0;
-        if (empty && !whole)
-            memset(results[i]->data, 0, (size_t)results[i]->count * (size_t)cpu_size(results[i]->dtype));
-    }
-    if (!any || (empty && !whole))
-        return;
-    ht_call call = {result, operand, a->result_count, a->operand_count, a->attr, NULL, eager_run.step, eager_run.training, eager_run.seed};
-    a->kernel(&call);
+    kernel(&(ht_call){result, operand, result_count, operand_count, attr, NULL, eager_run.step, eager_run.training, eager_run.seed});
 }
 
 /* Ends the program where an operator's body applies what is incomplete. */
@@ -358,8 +358,24 @@ static void check_application(const ht_application *a, const ht_tensor *results)
                                                                                               : "arguments");
 }
 
-void eager_apply(const ht_application *a, ht_tensor *results, bool whole)
+/* A kernel of a user is not called where a tensor is empty: the results are zero then. */
+static void run_application(const ht_application *a, ht_node *const *results, ht_node *const *operands)
 {
+    bool empty = false, any = false;
+    for (int i = 0; i < a->operand_count; i++)
+        empty |= operands[i] && operands[i]->count == 0;
+    for (int i = 0; i < a->result_count; i++) {
+        any |= results[i]->count > 0;
+        if (empty)
+            memset(results[i]->data, 0, (size_t)results[i]->count * (size_t)cpu_size(results[i]->dtype));
+    }
+    if (any && !empty)
+        eager_run_kernel(a->kernel, results, a->result_count, operands, a->operand_count, a->attr);
+}
+
+void ht_apply(const ht_application *a, ht_tensor *results)
+{
+    eager_check_model("ht_apply");
     check_application(a, results);
     ht_node *result[EAGER_RESULTS], **operand = eager_alloc((size_t)a->operand_count * sizeof(ht_node *));
     for (int i = 0; i < a->operand_count; i++)
@@ -367,18 +383,17 @@ void eager_apply(const ht_application *a, ht_tensor *results, bool whole)
             operand[i]->used = true;
     for (int i = 0; i < a->result_count; i++)
         results[i] = eager_tensor(result[i] = eager_node(a->result[i].dtype, a->result[i].shape));
-    eager_trace_operator((void (*)(void))a->kernel, a->result_count, result, a->operand_count, operand);
+    eager_trace_operator((const void *)a->kernel, a->result_count, result, a->operand_count, operand);
     for (int i = 0; i < a->attr_count; i++)
         eager_trace_argument(&a->attr[i]);
     if (!eager_run.dry)
-        run_kernel(a, result, operand, whole);
-    if (!a->gradient)
-        return;
-    Entry *entry = eager_record(backward_by_gradient, a->result_count, result, a->operand_count, operand);
-    if (!entry)
-        return;
-    entry->gradient = a->gradient;
-    entry->attr_count = a->attr_count;
-    for (int i = 0; i < a->attr_count; i++)
-        entry->attr[i] = a->attr[i];
+        run_application(a, result, operand);
+    if (a->gradient)
+        eager_record(&(Entry){.gradient = a->gradient,
+                              .result = result,
+                              .result_count = a->result_count,
+                              .operand = operand,
+                              .operand_count = a->operand_count,
+                              .attr = a->attr,
+                              .attr_count = a->attr_count});
 }

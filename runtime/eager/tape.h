@@ -23,15 +23,15 @@ typedef struct ht_node {
 } ht_node;
 
 /* An operator that ran: what backward needs. */
-typedef struct Entry Entry;
-struct Entry {
-    void (*backward)(Entry *entry);
-    void (*gradient)(ht_grad *g); // where an operator names one
+typedef struct Entry {
+    const struct Operator *operator; // of <hetu/ops.h>; NULL: one that ht_apply ran
+    void (*gradient)(ht_grad *g);    // NULL: by the operator's rule
     int result_count, operand_count, attr_count;
-    ht_node *result[EAGER_RESULTS];
-    ht_node **operand;
-    ht_attr attr[EAGER_ATTRS];
-};
+    ht_node **result, **operand;
+    const ht_attr *attr;
+    int size_count;
+    const int64_t *size; // of the rule's factors
+} Entry;
 
 /* ---- memory of a step ---- */
 
@@ -49,14 +49,14 @@ ht_tensor eager_tensor(ht_node *node);
 void *eager_data(ht_node *node);
 float *eager_f32(ht_node *node);
 
+/* Ends the program unless a model is evaluated. */
+eager_program *eager_check_model(const char *function);
+
 /* Whether this evaluation only finds shapes. */
 bool eager_dry(void);
 
 /* The node of an operand, which must be present. */
 ht_node *eager_operand(const char *operator, ht_tensor x);
-
-/* Ends the program with both shapes in the message: "ht_add: x (3, 4) and z (5): WHY". */
-_Noreturn void eager_mismatch(const char *operator, const ht_node * x, const ht_node *z, const char *why);
 
 /* A shape as text: "(3, 4)"; valid until the fourth next call. */
 const char *eager_shape_text(ht_dims dims);
@@ -68,30 +68,13 @@ void eager_check_shape(ht_dims dims);
 bool eager_same_shape(ht_dims a, ht_dims b);
 int64_t eager_elements(ht_dims dims);
 
-/* ---- element types ---- */
-
 bool eager_is_integer(const ht_node *node);
-
-/* Each ends the program where an operand's type is not what the operator's rule asks for: one of `types` (a bit a type), `dtype`, an
- * integer, no integer since the result has fractions, or the same as another's. */
-void eager_need_types(const char *operator, const char * name, const ht_node *node, unsigned types);
-void eager_need_type(const char *operator, const char * name, const ht_node *node, ht_dtype dtype);
-void eager_need_integers(const char *operator, const char * name, const ht_node *node);
-void eager_need_fractions(const char *operator, const char * name, const ht_node *node);
-void eager_need_alike(const char *operator, const char * x_name, const ht_node *x, const char *z_name, const ht_node *z);
-
-/* The type in which elements of a type are computed with, and their sums kept: f32 for bf16, i64 for i32, else the type itself. */
-ht_dtype eager_working(ht_dtype dtype);
-
-/* A node's elements in that type: its own, or a copy. Where to write them, and what to call when they are written. */
-void *eager_read(ht_node *node);
-void *eager_target(ht_node *node);
-void eager_written(ht_node *node, const void *from);
 
 /* ---- the tape ---- */
 
-/* Puts an operator on the tape when it takes part in the gradient; the results then need gradients, too. NULL otherwise. */
-Entry *eager_record(void (*backward)(Entry *), int result_count, ht_node *const *results, int operand_count, ht_node *const *operands);
+/* Puts an operator on the tape when it takes part in the gradient; the results then need gradients, too. What the entry points to is
+ * copied. */
+void eager_record(const Entry *entry);
 
 /* Adds to the gradient of a node; `gradient` may be shared by several nodes and is not changed. */
 void eager_add_gradient(ht_node *node, ht_node *gradient);
@@ -105,8 +88,12 @@ ht_node *eager_gradient_of(ht_node *node);
 /* Runs the operators behind `loss` backwards. */
 void eager_backward(ht_node *loss);
 
-/* An operator with a kernel: as ht_apply, and `whole` says that the kernel takes empty operands. */
-void eager_apply(const ht_application *application, ht_tensor *results, bool whole);
+/* What flows back through an operator of <hetu/ops.h> whose gradient its rule gives. */
+void operator_backward(const Entry *entry);
+
+/* Runs a kernel on whole tensors. */
+void eager_run_kernel(ht_kernel *kernel, ht_node *const *results, int result_count, ht_node *const *operands, int operand_count,
+                      const ht_attr *attr);
 
 /* ---- the same program at every step ---- */
 
@@ -123,8 +110,8 @@ void eager_trace_begin(Trace *trace);
 void eager_trace_forward(Trace *trace);
 void eager_trace_backward(Trace *trace);
 
-/* Notes an operator by its function, its tensors and its numbers. Ends the program when the first evaluation did something else here. */
-void eager_trace_operator(void (*function)(void), int result_count, ht_node *const *results, int operand_count, ht_node *const *operands);
+/* Notes an operator by what it is, its tensors and its numbers. Ends the program when the first evaluation did something else here. */
+void eager_trace_operator(const void *operator, int result_count, ht_node *const *results, int operand_count, ht_node *const *operands);
 void eager_trace_argument(const ht_attr *argument);
 
 /* The same for what has a name; `kind` is "the parameter ". */

@@ -78,9 +78,9 @@ static void event(uint64_t print, const char *what, const char *name)
     trace->at++;
 }
 
-void eager_trace_operator(void (*function)(void), int result_count, ht_node *const *results, int operand_count, ht_node *const *operands)
+void eager_trace_operator(const void *operator, int result_count, ht_node *const *results, int operand_count, ht_node *const *operands)
 {
-    uint64_t print = mix(START, &function, sizeof function);
+    uint64_t print = mix(START, &operator, sizeof operator);
     for (int i = 0; i < result_count; i++)
         print = mix_shape(print, results[i]->dtype, results[i]->dims);
     for (int i = 0; i < operand_count; i++)

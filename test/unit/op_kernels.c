@@ -1,6 +1,6 @@
 /* The CPU kernels beyond what the operators' tests reach: blocks of attention, results that must not depend on threads, empty pieces,
  * pieces with offsets. */
-#include "device/kernels.h"
+#include "operators/kernels.h"
 
 #include <hetu/vector_math.h>
 

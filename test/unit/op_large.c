@@ -1,5 +1,5 @@
 /* Kernels on more elements than they work on at a time: what one call gives, calls for single pieces give. */
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cpu/rows.h"
 
 #include <hetu/rt.h>

@@ -1,8 +1,6 @@
 /* Element types: which the rule asks of operands, and which its results have. */
 #include "ir/bind/bind.h"
 
-#include <string.h>
-
 /* A call's tensors, each with its operand of the rule. */
 typedef struct Typing {
     const Rule *rule;
@@ -103,13 +101,10 @@ static void check_kernel(Binder *binder, const Typing *typing)
         }
 }
 
-/* Operands whose type the rule leaves open have one type, unless the rule says what the result's is; for a kernel, where it says in which
- * types it works. */
 static void check_open(Binder *binder, const Typing *typing)
 {
-    const Rule *rule = typing->rule;
     int first = -1;
-    if (rule->kind == RULE_CALL ? !rule->types : rule->results[0].element.kind != ELEMENT_FOLLOWS)
+    if (!rule_of_one_type(typing->rule))
         return;
     for (int i = 0; i < typing->count && !binder->failed; i++) {
         first = first < 0 && is_open(typing, i) ? i : first;
@@ -123,37 +118,13 @@ static void check_open(Binder *binder, const Typing *typing)
     }
 }
 
-static bool is_integral_number(const Expr *number)
-{
-    return !number->spelling || strspn(number->spelling, "0123456789") == strlen(number->spelling);
-}
-
-/* Whether an expression over integers is one: it neither divides nor has parts that are not. */
-static bool is_integral(const OpDef *def, const Expr *expr)
-{
-    switch (expr->kind) {
-    case EXPR_NUMBER: return is_integral_number(expr);
-    case EXPR_ATTR: return opdef_attr_kind(def, expr->index) != PARAM_FLOAT;
-    case EXPR_DIV:
-    case EXPR_CALL: return false;
-    case EXPR_SELECT: return is_integral(def, expr->arg[1]) && is_integral(def, expr->arg[2]);
-    default: break;
-    }
-    for (int a = 0; a < expr->arg_count; a++)
-        if (!is_integral(def, expr->arg[a]))
-            return false;
-    return true;
-}
-
 /* A result that would be of integers because operands are is one of integers. */
 static void check_integral(Binder *binder, const Typing *typing)
 {
-    const Rule *rule = typing->rule;
-    const Access *result = &rule->results[0];
+    const Access *result = &typing->rule->results[0];
     int working = working_operand(typing);
-    if ((rule->kind != RULE_BODY && rule->kind != RULE_EQUATIONS) || working < 0 || result->element.kind == ELEMENT_FIXED ||
-        result->element.kind == ELEMENT_ARGUMENT || dtype_is_float(element_dtype(typing, &result->element)) ||
-        (rule->kind == RULE_BODY && is_integral(binder->def, rule->body)))
+    if (opdef_is_integral(binder->def) || working < 0 || result->element.kind == ELEMENT_FIXED ||
+        result->element.kind == ELEMENT_ARGUMENT || dtype_is_float(element_dtype(typing, &result->element)))
         return;
     const char *name = access_of(typing, working)->name;
     ERROR(binder,
@@ -162,49 +133,23 @@ static void check_integral(Binder *binder, const Typing *typing)
     bind_note_value(binder, working);
 }
 
-/* The float in what C computes in integers alone: NULL where an expression has none. */
-static const Expr *float_in(const Binder *binder, const Typing *typing, const Expr *expr)
-{
-    switch (expr->kind) {
-    case EXPR_NUMBER: return strpbrk(expr->spelling, ".eEfF") ? expr : NULL;
-    case EXPR_CALL: return expr;
-    case EXPR_ATTR: return opdef_attr_kind(binder->def, expr->index) == PARAM_FLOAT ? expr : NULL;
-    case EXPR_ACCESS:
-        for (int i = 0; i < typing->count; i++)
-            if (typing->operands[i] && typing->access[i] == expr->index)
-                return dtype_is_float(operand_dtype(typing, i)) ? expr : NULL;
-        return NULL;
-    default:
-        for (int i = expr->kind == EXPR_SELECT; i < expr->arg_count && (expr->kind < EXPR_LT || expr->kind > EXPR_NE); i++)
-            if (float_in(binder, typing, expr->arg[i]))
-                return float_in(binder, typing, expr->arg[i]);
-        return NULL;
-    }
-}
-
 /* Remainders are of integers, as in C. */
-static void check_remainders(Binder *binder, const Typing *typing, const Expr *expr)
+static void check_remainders(Binder *binder, const Typing *typing)
 {
-    for (int i = 0; i < expr->arg_count && !binder->failed; i++) {
-        const Expr *part = expr->kind == EXPR_MOD ? float_in(binder, typing, expr->arg[i]) : NULL;
-        if (part)
-            ERROR(binder, "%s: %% takes integers, and %s is floating-point; write x - y * floorf(x / y)", binder->def->name,
-                  part->kind == EXPR_ACCESS ? typing->rule->operands[part->index].name
-                  : part->spelling          ? part->spelling
-                                            : "an argument");
-        else
-            check_remainders(binder, typing, expr->arg[i]);
-    }
+    uint64_t integers = (UINT64_C(1) << typing->rule->operand_count) - 1;
+    for (int i = 0; i < typing->count; i++)
+        if (typing->operands[i] && dtype_is_float(operand_dtype(typing, i)))
+            integers &= ~(UINT64_C(1) << typing->access[i]);
+    const char *why = opdef_remainder(binder->arena, binder->def, integers);
+    if (why)
+        ERROR(binder, "%s: %s", binder->def->name, why);
 }
 
 /* What the compiler inserts is made for its operands. */
 bool bind_check_dtypes(Binder *binder)
 {
     Typing typing = binder_typing(binder);
-    if (typing.rule->kind == RULE_BODY)
-        check_remainders(binder, &typing, typing.rule->body);
-    for (int i = 0; i < typing.rule->equation_count; i++)
-        check_remainders(binder, &typing, typing.rule->equations[i].expr);
+    check_remainders(binder, &typing);
     check_given(binder, &typing);
     check_kernel(binder, &typing);
     if (binder->def->at.file) {

@@ -2,7 +2,7 @@
 #ifndef TEST_ATTENTION_RUNTIME_H
 #define TEST_ATTENTION_RUNTIME_H
 
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cuda/cuda.h"
 
 #include <stdarg.h>

@@ -77,7 +77,7 @@ def record(bench, spec, folder):
 
 def copy_sources(folder):
     """The sources that the kernels' tests are built from."""
-    for part in ["include", "runtime/core", "runtime/comm", "runtime/cuda", "runtime/cpu", "test/cuda/twins", "test/cuda/attention"]:
+    for part in ["include", "runtime/base", "runtime/transport", "runtime/exchange", "runtime/device", "runtime/cuda", "runtime/cpu", "test/cuda/twins", "test/cuda/attention"]:
         shutil.copytree(ROOT / part, folder / "sources" / part, dirs_exist_ok=True)
     shutil.copy(ROOT / "runtime" / "program.mk", folder / "sources" / "runtime")
     for name in ["check.py", "torch_models.py"]:

@@ -8,7 +8,7 @@
  */
 #include "host.h"
 
-#include "device/kernels.h"
+#include "operators/kernels.h"
 #include "cuda/matmul.h"
 
 #include <hetu/rt.h>

@@ -12,7 +12,7 @@
 #ifndef TWINS_TWIN_H
 #define TWINS_TWIN_H
 
-#include "device/kernels.h"
+#include "operators/kernels.h"
 
 #include <hetu/product.h>
 #include <hetu/rt.h>

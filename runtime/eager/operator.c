@@ -1,0 +1,298 @@
+/* Calls of operators: their results, and what flows back through them. */
+#include "eager/operator.h"
+
+#include "cpu/cpu.h"
+#include "cpu/product.h"
+
+#include <hetu/rt.h>
+
+#include <string.h>
+
+/* ---- numbers in the type that is computed in ---- */
+
+/* That of a tensor, where numbers of floating point are of type `real`. */
+static ht_dtype working_type(const ht_node *node, ht_dtype real) { return eager_is_integer(node) ? HT_I64 : real; }
+
+/* Where to write a node's elements in the type that is computed in: itself, or a copy. */
+static void *target_of(ht_node *node, ht_dtype real)
+{
+    ht_dtype working = working_type(node, real);
+    return working == node->dtype ? eager_data(node) : eager_alloc((size_t)node->count * (size_t)cpu_size(working));
+}
+
+#define CONVERT(TO, FROM, VALUE)                                                                                                           \
+    for (int64_t i = 0; i < count; i++)                                                                                                    \
+    ((TO *)to)[i] = (TO)VALUE(((const FROM *)from)[i])
+
+/* Copies elements of a node to the type that is computed in, `real` where they are of floating point, or back. */
+static void widen(void *to, const void *from, int64_t count, ht_dtype dtype, ht_dtype real)
+{
+    if (dtype == HT_I32)
+        CONVERT(int64_t, int32_t, );
+    else if (dtype == HT_BF16 && real == HT_F32)
+        CONVERT(float, uint16_t, ht_bf16_load);
+    else if (dtype == HT_BF16)
+        CONVERT(double, uint16_t, ht_bf16_load);
+    else
+        CONVERT(double, float, );
+}
+
+static void narrow(void *to, const void *from, int64_t count, ht_dtype dtype, ht_dtype real)
+{
+    if (dtype == HT_I32)
+        CONVERT(int32_t, int64_t, );
+    else if (dtype == HT_BF16 && real == HT_F32)
+        CONVERT(uint16_t, float, ht_bf16_store);
+    else if (dtype == HT_BF16)
+        CONVERT(uint16_t, double, ht_bf16_store);
+    else
+        CONVERT(float, double, );
+}
+
+/* A node's elements in that type; NULL where it is absent. */
+static const void *elements_of(ht_node *node, ht_dtype real)
+{
+    if (!node || working_type(node, real) == node->dtype)
+        return node ? eager_data(node) : NULL;
+    void *to = target_of(node, real);
+    widen(to, eager_data(node), node->count, node->dtype, real);
+    return to;
+}
+
+void operator_round_float(float *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        values[i] = ht_bf16_load(ht_bf16_store(values[i]));
+}
+
+void operator_round_double(double *values, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        values[i] = ht_bf16_load(ht_bf16_store((float)values[i]));
+}
+
+void operator_product(float *y, const float *x, const float *w, const float *bias, int rank, const ht_axis *axes)
+{
+    for (int i = 0; i < rank; i++)
+        if (axes[i].y && axes[i].extent == 0)
+            return;
+    product_f32(y, x, w, bias, rank, axes, 1);
+}
+
+/* ---- loops ---- */
+
+/* The loops for the types of some tensors, absent ones left out. */
+static const OperatorVariant *find_variant(const OperatorVariants *variants, ht_node *const *tensors, int count)
+{
+    uint32_t integers = 0, present = 0;
+    for (int i = 0; i < count; i++) {
+        present |= (uint32_t)(tensors[i] != NULL) << i;
+        integers |= (uint32_t)(tensors[i] && eager_is_integer(tensors[i])) << i;
+    }
+    for (int v = 0; v < variants->count; v++)
+        if (((variants->at[v].integers ^ integers) & present) == 0)
+            return &variants->at[v];
+    return NULL;
+}
+
+/* Fills results from operands; `tensors` are the operands, then the results. */
+static void run_loops(const Call *call, const OperatorVariants *variants, ht_node *const *tensors, int operand_count, int result_count)
+{
+    const OperatorVariant *variant = find_variant(variants, tensors, operand_count + result_count);
+    ht_node *const *results = tensors + operand_count;
+    const void **from = eager_alloc((size_t)(operand_count + 1) * sizeof *from);
+    void *to[EAGER_RESULTS];
+    bool half[EAGER_RESULTS];
+    ht_dtype real = HT_F32;
+    for (int i = 0; i < operand_count + result_count; i++)
+        real = tensors[i] && tensors[i]->dtype == HT_F64 ? HT_F64 : real;
+    for (int i = 0; i < operand_count; i++)
+        from[i] = elements_of(tensors[i], real);
+    for (int i = 0; i < result_count; i++) {
+        to[i] = target_of(results[i], real);
+        half[i] = results[i]->dtype == HT_BF16;
+    }
+    (real == HT_F64 ? variant->f64 : variant->f32)(&(OperatorData){call->size, call->attr, to, from, half});
+    for (int i = 0; i < result_count; i++)
+        if (to[i] != results[i]->data)
+            narrow(results[i]->data, to[i], results[i]->count, results[i]->dtype, real);
+}
+
+/* The operands and results of a call in a row. */
+static ht_node **row_of(ht_node *const *operands, int operand_count, ht_node *const *results, int result_count)
+{
+    ht_node **row = eager_alloc((size_t)(operand_count + result_count) * sizeof *row);
+    memcpy(row, operands, (size_t)operand_count * sizeof *row);
+    memcpy(row + operand_count, results, (size_t)result_count * sizeof *row);
+    return row;
+}
+
+/* ---- results that need no computing ---- */
+
+/* The bit of operand i of a call in sets of the rule's operands. */
+static uint32_t bit_of(const Call *call, int i) { return UINT32_C(1) << (call->access[i] - call->operator->operands); }
+
+/* How many operands of a set there are that are zero, or that are not. */
+static int count_operands(const Call *call, uint32_t set, bool zero)
+{
+    int count = 0;
+    for (int i = 0; i < call->count; i++)
+        count += call->operand[i] && set & bit_of(call, i) && call->operand[i]->zero == zero;
+    return count;
+}
+
+/* Whether the results are zero because they are linear in operands that are. */
+static bool vanishes(const Call *call)
+{
+    for (int g = 0; g < call->operator->group_count; g++) {
+        uint32_t set = call->operator->groups[g];
+        if (count_operands(call, set, true) && !count_operands(call, set, false))
+            return true;
+    }
+    return false;
+}
+
+/* The operand that is the result as it is; NULL when there is none. */
+static ht_node *passed(const Call *call, ht_dtype dtype, ht_dims dims)
+{
+    for (int i = 0; i < call->count; i++) {
+        ht_node *node = call->operand[i];
+        uint32_t self = bit_of(call, i);
+        if (node && call->operator->passes & self && !count_operands(call, ~self, false) && node->dtype == dtype &&
+            eager_same_shape(node->dims, dims))
+            return node;
+    }
+    return NULL;
+}
+
+/* A node over the elements of x in another shape. */
+static ht_node *alias(ht_node *x, ht_dims dims)
+{
+    return eager_node_like((ht_node){.dtype = x->dtype, .dims = dims, .count = x->count, .data = eager_dry() ? NULL : eager_data(x)});
+}
+
+/* ---- calls ---- */
+
+/* The operands of a call in a row, each looked at. */
+static void take_operands(Call *call, const ht_tensors *operands)
+{
+    const Operator *operator= call->operator;
+    eager_run.operator= operator->name;
+    for (int k = 0; k < operator->operand_count; k++)
+        call->count += operands[k].count;
+    call->operand = eager_alloc((size_t)call->count * sizeof *call->operand);
+    call->access = eager_alloc((size_t)call->count * sizeof *call->access);
+    for (int k = 0, next = 0; k < operator->operand_count; k++) {
+        const OperatorAccess *access = &operator->operands[k];
+        if (operands[k].count < 1)
+            ht_fail("%s: %s[] needs at least one tensor", operator->name, access->name);
+        for (int m = 0; m < operands[k].count; m++, next++) {
+            ht_tensor x = operands[k].at[m];
+            if (!x.node && !access->optional)
+                ht_fail("%s: the tensor '%s' is absent (HT_NONE), and may not be: the rule is %s", operator->name, access->name,
+                        access->text);
+            call->operand[next] = x.node ? eager_operand(operator->name, x) : NULL;
+            call->access[next] = access;
+        }
+    }
+}
+
+/* Sets results that a kernel is not called for because a factor is empty, which is none of members; whether there is one. */
+static bool fill_empty(const Call *call, ht_node *const *results)
+{
+    bool empty = false, maximum = false;
+    for (int f = 0; f < call->operator->factor_count; f++)
+        if (call->size[f] == 0) {
+            empty |= !call->operator->factors[f].each;
+            maximum |= call->operator->factors[f].maximum;
+        }
+    for (int k = 0; empty && k < call->operator->result_count; k++)
+        ht_fill_identity(results[k]->data, results[k]->dtype, results[k]->count, maximum);
+    return empty;
+}
+
+static void compute(const Call *call, ht_node *const *results)
+{
+    const Operator *operator= call->operator;
+    if (operator->kind == OPERATOR_LOOPS)
+        run_loops(call, &operator->loops, row_of(call->operand, call->count, results, operator->result_count),
+                  call->count, operator->result_count);
+    else if (!fill_empty(call, results))
+        eager_run_kernel(operator->kernel, results, operator->result_count, call->operand, call->count, call->attr);
+}
+
+/* The results of a call, computed unless the evaluation only finds shapes. */
+static void make_results(const Call *call, const ht_dtype *types, const ht_dims *shapes, ht_node **results)
+{
+    const Operator *operator= call->operator;
+    const OperatorVariant *variant;
+    bool zero = vanishes(call);
+    ht_node *whole = operator->kind == OPERATOR_LOOPS ? passed(call, types[0], shapes[0]) :
+                     operator->kind == OPERATOR_VIEW  ? call->operand[0]
+                                                      : NULL;
+    for (int k = 0; k < operator->result_count; k++)
+        results[k] = zero    ? eager_zeros(&(ht_node){.dtype = types[k], .dims = shapes[k], .count = eager_elements(shapes[k])})
+                     : whole ? alias(whole, shapes[k])
+                             : eager_node(types[k], shapes[k]);
+    variant = find_variant(&operator->loops, row_of(call->operand, call->count, results, operator->result_count),
+                           call->count + operator->result_count);
+    if (variant && variant->refusal)
+        ht_fail("%s: %s", operator->name, variant->refusal);
+    if (!zero && !whole && !eager_dry())
+        compute(call, results);
+}
+
+void operator_call(const Operator *operator, const ht_tensors * operands, const ht_attr *attr, ht_tensor *results)
+{
+    Call call = {.operator= operator, .attr = attr };
+    ht_dtype types[EAGER_RESULTS];
+    ht_dims shapes[EAGER_RESULTS];
+    ht_node *result[EAGER_RESULTS];
+    if (operator->kind == OPERATOR_UPDATE)
+        ht_fail("%s is for optimizers; a model does not call it", operator->name);
+    take_operands(&call, operands);
+    call_bind(&call, types, shapes);
+    make_results(&call, types, shapes, result);
+    eager_trace_operator(operator, operator->result_count, result, call.count, call.operand);
+    for (int a = 0; a < operator->attr_count; a++)
+        eager_trace_argument(&attr[a]);
+    for (int k = 0; k < operator->result_count; k++)
+        results[k] = eager_tensor(result[k]);
+    if (operator->grows)
+        eager_record(&(Entry){.operator= operator, .gradient = operator->gradient, .attr = attr, .attr_count = operator->attr_count,
+                              .result = result, .result_count = operator->result_count, .operand = call.operand,
+                              .operand_count = call.count, .size = call.size, .size_count = operator->factor_count });
+}
+
+/* ---- gradients ---- */
+
+/* What flows back to operand k. */
+static ht_node *gradient_of(const Entry *entry, int k)
+{
+    const Operator *operator= entry->operator;
+    ht_node *x = entry->operand[k], *dy = eager_gradient_of(entry->result[0]), *dx;
+    if (operator->kind == OPERATOR_VIEW)
+        return alias(dy, x->dims);
+    const OperatorGradient *gradient = &operator->gradients[k];
+    if (gradient->same && eager_same_shape(x->dims, dy->dims))
+        return dy;
+    if (!gradient->loops.count)
+        return NULL;
+    dx = eager_node(x->dtype, x->dims);
+    ht_node *results[] = {dy, dx};
+    Call call = {.operator= operator, .attr = entry->attr };
+    memcpy(call.size, entry->size, (size_t)entry->size_count * sizeof *entry->size);
+    run_loops(&call, &gradient->loops, row_of(entry->operand, entry->operand_count, results, 2), entry->operand_count + 1, 1);
+    return dx;
+}
+
+void operator_backward(const Entry *entry)
+{
+    if (entry->operator->kind != OPERATOR_VIEW && !entry->operator->gradients)
+        ht_fail("the gradient of %s is needed, but the operator has none: say grad(g), the C function that builds it, or grad(none) if no "
+                "gradient flows",
+                entry->operator->name);
+    for (int k = 0; k < entry->operand_count; k++)
+        if (entry->operand[k] && entry->operand[k]->needs_gradient)
+            eager_add_gradient(entry->operand[k], gradient_of(entry, k));
+}

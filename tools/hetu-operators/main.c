@@ -1,0 +1,56 @@
+/* hetu-operators: writes what the one-device library has of each operator from the operator's rule.
+ *
+ *     hetu-operators include/hetu/ops.h operators.c kernels.h names.h
+ *
+ * operators.c    the C functions of the operators: tables and loops for runtime/eager/operator.h
+ * kernels.h      prototypes of the kernels that the rules name
+ * names.h        UNCOMPILED(name) for each operator: what a backend that computes no model by itself has of it
+ */
+#include "operators.h"
+
+#include <stdlib.h>
+
+static const char *read_file(Arena *arena, const char *file)
+{
+    FILE *stream = fopen(file, "rb");
+    Text text = {.arena = arena};
+    char block[1 << 14];
+    for (size_t size; stream && (size = fread(block, 1, sizeof block, stream)) > 0;)
+        text_append(&text, block, size);
+    if (!stream || fclose(stream)) {
+        fprintf(stderr, "hetu-operators: %s cannot be read\n", file);
+        exit(1);
+    }
+    return text_bytes(&text);
+}
+
+static void write_file(Arena *arena, const char *file, void (*write)(Text *out, const Declarations *all), const Declarations *all)
+{
+    Text out = {.arena = arena};
+    write(&out, all);
+    FILE *stream = fopen(file, "wb");
+    if (!stream || fwrite(text_bytes(&out), 1, out.length, stream) != out.length || fclose(stream)) {
+        fprintf(stderr, "hetu-operators: %s cannot be written\n", file);
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 5) {
+        fprintf(stderr, "usage: hetu-operators HEADER OPERATORS.c KERNELS.h NAMES.h\n");
+        return 1;
+    }
+    Arena *arena = arena_create();
+    Diag *diag = diag_create(arena, stderr);
+    Declarations all = declarations_read(arena, diag, argv[1], read_file(arena, argv[1]));
+    diag_finish(diag);
+    if (diag_errors(diag) == 0) {
+        write_file(arena, argv[2], operators_write, &all);
+        write_file(arena, argv[3], kernels_write, &all);
+        write_file(arena, argv[4], names_write, &all);
+    }
+    int status = diag_errors(diag) > 0;
+    arena_destroy(arena);
+    return status;
+}
