@@ -1,7 +1,7 @@
 /* Operators as a header declares them: a pragma with a rule, and behind it the prototype of a C function. */
 #include "operators.h"
 
-#include "syntax/lex.h"
+#include "syntax/tokens.h"
 
 #include <string.h>
 
@@ -45,46 +45,39 @@ static bool param_kind(const char *type, ParamKind *kind)
 }
 
 /* `TYPE NAME`; false after an error. */
-static bool read_param(Reader *reader, Lexer *lexer, OpParam *param)
+static bool read_param(Tokens *tokens, OpParam *param)
 {
-    Position at = lexer->token.at;
-    char *type = lex_spelling(lexer);
-    if (!param_kind(type, &param->kind)) {
-        diag_error(reader->diag, at, "'%s' is no type of an operator's parameter", type);
-        return false;
-    }
-    lex_next(lexer);
-    param->name = lex_spelling(lexer);
-    lex_next(lexer);
-    return true;
+    if (tokens->token->kind != TOKEN_NAME || !param_kind(tokens->token->text, &param->kind))
+        return tokens_unexpected(tokens, "the type of an operator's parameter");
+    tokens_next(tokens);
+    param->name = tokens_name(tokens, "the name of a parameter");
+    return param->name != NULL;
 }
 
 /* TYPE NAME(PARAMETERS); from what stands behind a rule. False after an error, and for a function with a body. */
-static bool read_prototype(Reader *reader, Declaration *declaration)
+static bool read_prototype(const Reader *reader, Declaration *declaration)
 {
-    Lexer lexer;
+    size_t length = strcspn(reader->at, ";{");
+    Tokens tokens = tokens_of(reader->arena, reader->diag, (Position){reader->file, reader->line, 1},
+                              arena_substring(reader->arena, reader->at, length));
     Array(OpParam) params = {0};
-    lex_begin(&lexer, reader->arena, reader->diag, (Position){reader->file, reader->line, 1}, reader->at, false);
-    declaration->def.at = lexer.token.at;
-    declaration->result = lex_spelling(&lexer);
-    lex_next(&lexer);
-    declaration->def.name = lex_spelling(&lexer);
-    lex_next(&lexer);
-    const char *start = lexer.next;
-    if (!lex_expect(&lexer, "(", "after the operator's name"))
+    declaration->def.at = tokens.token->at;
+    declaration->result = tokens_name(&tokens, "the type of an operator's result");
+    declaration->def.name = declaration->result ? tokens_name(&tokens, "the name of an operator") : NULL;
+    if (!declaration->def.name || !tokens_expect(&tokens, "(", "after the operator's name"))
         return false;
-    for (bool more = !lex_is(&lexer, "void"); more; more = lex_take(&lexer, ",")) {
+    const Token *first = tokens.token;
+    for (bool more = !tokens_take(&tokens, "void"); more; more = tokens_take(&tokens, ",")) {
         OpParam param;
-        if (!read_param(reader, &lexer, &param))
+        if (!read_param(&tokens, &param))
             return false;
         array_push(reader->arena, &params, param);
         declaration->def.attr_count += param.kind != PARAM_TENSOR && param.kind != PARAM_TENSORS;
     }
-    lex_take(&lexer, "void");
-    declaration->params = arena_substring(reader->arena, start, (size_t)(lexer.token.start - start));
+    declaration->params = token_text(reader->arena, first, tokens.token);
     declaration->def.params = params.at;
     declaration->def.param_count = params.count;
-    return lex_expect(&lexer, ")", "after the parameters") && lex_is(&lexer, ";");
+    return tokens_expect(&tokens, ")", "after the parameters") && reader->at[length] == ';';
 }
 
 Declarations declarations_read(Arena *arena, Diag *diag, const char *file, const char *text)
@@ -98,7 +91,8 @@ Declarations declarations_read(Arena *arena, Diag *diag, const char *file, const
         Declaration declaration = {0};
         if (strncmp(line, BEGIN, strlen(BEGIN)) || !read_prototype(&reader, &declaration))
             continue;
-        declaration.def.rule = rule_parse(arena, diag, at, line + strlen(BEGIN), declaration.def.params, declaration.def.param_count);
+        Tokens tokens = tokens_of(arena, diag, at, line + strlen(BEGIN));
+        declaration.def.rule = rule_parse(&tokens, declaration.def.params, declaration.def.param_count);
         if (declaration.def.rule)
             array_push(arena, &all, declaration);
     }

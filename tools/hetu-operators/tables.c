@@ -226,6 +226,16 @@ static uint32_t passing(Arena *arena, const Rule *rule)
     return set;
 }
 
+/* The kernel of the one-device library; NULL where loops compute. */
+static const char *kernel_of(const Rule *rule)
+{
+    const RuleKernel *kernel = rule_kernel(rule, "cpu");
+    return kernel ? kernel->function : NULL;
+}
+
+/* Whether values are computed by loops. */
+static bool has_loops(const Rule *rule) { return rule->kind == RULE_BODY || rule->kind == RULE_EQUATIONS; }
+
 static bool flows(const Rule *rule) { return !rule->grad || strcmp(rule->grad, "none"); }
 
 static bool has_function(const Rule *rule) { return rule->grad && strcmp(rule->grad, "none"); }
@@ -351,7 +361,7 @@ static void write_gradients(Text *out, const OpDef *def)
 static void write_table(Text *out, const OpDef *def)
 {
     const Rule *rule = def->rule;
-    const char *kind = is_update(rule) ? "UPDATE" : rule->kind == RULE_VIEW ? "VIEW" : rule->kernel ? "KERNEL" : "LOOPS";
+    const char *kind = is_update(rule) ? "UPDATE" : rule->kind == RULE_VIEW ? "VIEW" : has_loops(rule) ? "LOOPS" : "KERNEL";
     text_print(out, "static const Operator %s_operator = {\n    .name = \"%s\",\n    .kind = OPERATOR_%s,\n", def->name, def->name, kind);
     text_print(out, "    .factor_count = %d, .result_count = %d, .operand_count = %d, .attr_count = %d, .shape = %d,\n", rule->factor_count,
                rule->result_count, rule->operand_count, def->attr_count, rule->shape_attr);
@@ -364,13 +374,13 @@ static void write_table(Text *out, const OpDef *def)
         write_accesses(out, rule, "operands", rule->operands, rule->operand_count);
     write_requirements(out, def);
     write_groups(out, rule);
-    if (rule->kernel)
-        text_print(out, "    .kernel = %s,\n", rule->kernel);
+    if (kernel_of(rule))
+        text_print(out, "    .kernel = %s,\n", kernel_of(rule));
     if (has_function(rule))
         text_print(out, "    .gradient = %s,\n", rule->grad);
     if (by_rule(rule))
         write_gradients(out, def);
-    if (!rule->kernel && rule->kind != RULE_VIEW) {
+    if (has_loops(rule)) {
         text_string(out, "    .loops = ");
         write_variants(out, def, -1, "    ");
         text_string(out, ",\n");
@@ -432,7 +442,7 @@ void operators_write(Text *out, const Declarations *all)
         const OpDef *def = &all->at[i].def;
         text_print(out, "/* ---- %s ---- */\n\n", def->name);
         write_numbers(out, def);
-        if (!def->rule->kernel && def->rule->kind != RULE_VIEW)
+        if (has_loops(def->rule))
             write_loops(out, def, -1);
         for (int k = 0; by_rule(def->rule) && k < def->rule->operand_count; k++) {
             const Expr *expr = gradient(out->arena, def->rule, k);
@@ -461,10 +471,8 @@ void kernels_write(Text *out, const Declarations *all)
                      "\n");
     for (int i = 0; i < all->count; i++) {
         const Rule *rule = all->at[i].def.rule;
-        if (rule->kernel)
-            text_print(out, "ht_kernel %s;\n", rule->kernel);
-        if (rule->kernel_cuda)
-            text_print(out, "ht_kernel %s;\n", rule->kernel_cuda);
+        for (int k = 0; k < rule->kernel_count; k++)
+            text_print(out, "ht_kernel %s;\n", rule->kernels[k].function);
     }
     text_string(out, "\n"
                      "#ifdef __cplusplus\n"

@@ -75,11 +75,12 @@ def record(bench, spec, folder):
     return bench.once(("expected", spec["example"]), make)
 
 
-def copy_sources(folder):
+def copy_sources(folder, build):
     """The sources that the kernels' tests are built from."""
     for part in ["include", "runtime/base", "runtime/transport", "runtime/exchange", "runtime/device", "runtime/cuda", "runtime/cpu", "test/cuda/twins", "test/cuda/attention"]:
         shutil.copytree(ROOT / part, folder / "sources" / part, dirs_exist_ok=True)
     shutil.copy(ROOT / "runtime" / "program.mk", folder / "sources" / "runtime")
+    shutil.copytree(build / "share" / "hetu" / "runtime" / "operators", folder / "sources" / "runtime" / "operators", dirs_exist_ok=True)
     for name in ["check.py", "torch_models.py"]:
         shutil.copy(ROOT / "test" / "cuda" / "gpu" / name, folder)
 
@@ -100,7 +101,7 @@ def main():
     for part in ["programs", "expected", "work"]:
         (folder / part).mkdir(parents=True, exist_ok=True)
     bench = harness.Bench(a.build, folder / "work")
-    copy_sources(folder)
+    copy_sources(folder, bench.build)
     write_text(folder)
     specs = list(programs())
     for spec in specs:

@@ -6,13 +6,14 @@
 #     /tmp/twins/speed                              how fast they are
 #     /tmp/twins/attention_speed                    how fast attention is
 #
-# ARCH=sm_90: for these GPUs; without it for this machine's. OpenBLAS is used where pkg-config finds it.
+# WRITTEN is where a build wrote what the operators' rules say. ARCH=sm_90: for these GPUs; without it for this machine's. OpenBLAS is used where pkg-config finds it.
 BUILD ?= build/twins
 NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) /usr/local/cuda/bin/nvcc)
 ARCH ?= native
 NVCCFLAGS ?= -std=c++20 -O3 -arch=$(ARCH) -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wno-missing-field-initializers
 CFLAGS ?= -std=gnu17 -O3 -fno-math-errno -fno-trapping-math -fopenmp -fPIC -Wall -Wextra
-INCLUDES := -Iinclude -Iruntime -Itest/cuda/twins
+WRITTEN ?= $(firstword $(wildcard build/*/share/hetu/runtime))
+INCLUDES := -Iinclude -Iruntime $(addprefix -I,$(WRITTEN)) -Itest/cuda/twins
 
 # cuBLAS is a part of CUDA, or a package of pip.
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
