@@ -2,31 +2,44 @@
 
 #include "rule/expr.h"
 
-/* The access of an expression's leaf: an operand, or behind them the gradient of the result. */
-static const Access *access_of(const Rule *rule, int index)
-{
-    return index < rule->operand_count ? &rule->operands[index] : &rule->results[0];
-}
-
 static bool has_factor(const Rule *rule, const Expr *expr, int factor)
 {
-    bool has = expr->kind == EXPR_ACCESS && access_has(access_of(rule, expr->index), factor);
+    bool operand = expr->kind == EXPR_ACCESS && expr->index < rule->operand_count;
+    bool has = expr->kind == EXPR_ACCESS && access_has(operand ? &rule->operands[expr->index] : &rule->results[0], factor);
     for (int i = 0; i < expr->arg_count; i++)
         has = has || has_factor(rule, expr->arg[i], factor);
     return has;
 }
 
-/* dy times the derivative of a term. Where the term was summed over a factor that the derivative lacks, it counts as often as the factor's
- * extent. */
-static const Expr *term_gradient(Arena *arena, const Rule *rule, const Expr *term, int operand, uint64_t integers)
+static int accesses_in(const Rule *rule, const Expr *expr)
+{
+    int count = 0;
+    for (int i = 0; i < rule->operand_count + 2; i++)
+        count += expr_mentions(expr, EXPR_ACCESS, i);
+    return count;
+}
+
+/* The derivative in terms of the result where that needs no more tensors. */
+static const Expr *reuse_result(Arena *arena, const Rule *rule, const Expr *derivative)
+{
+    if (!expr_calls(rule->body))
+        return derivative;
+    const Expr *reused = expr_replace(arena, derivative, rule->body, expr_leaf(arena, EXPR_ACCESS, rule->operand_count + 1));
+    return accesses_in(rule, reused) <= accesses_in(rule, derivative) ? reused : derivative;
+}
+
+const Expr *rule_term_gradient(Arena *arena, const Rule *rule, const Expr *term, int operand, uint64_t integers, bool reuse,
+                               uint64_t *repeated)
 {
     const Expr *derivative = expr_derivative(arena, term, operand, integers);
-    const Expr *gradient = expr_binary(arena, EXPR_MUL, expr_leaf(arena, EXPR_ACCESS, rule->operand_count), derivative);
+    if (reuse)
+        derivative = reuse_result(arena, rule, derivative);
+    *repeated = 0;
     for (int f = 0; f < rule->factor_count; f++)
         if (has_factor(rule, term, f) && !has_factor(rule, derivative, f) && !access_has(&rule->operands[operand], f) &&
             !access_has(&rule->results[0], f))
-            gradient = expr_binary(arena, EXPR_MUL, gradient, expr_leaf(arena, EXPR_SIZE, f));
-    return gradient;
+            *repeated |= UINT64_C(1) << f;
+    return expr_binary(arena, EXPR_MUL, expr_leaf(arena, EXPR_ACCESS, rule->operand_count), derivative);
 }
 
 const Expr *rule_gradient(Arena *arena, const Rule *rule, int operand, uint64_t integers)
@@ -34,10 +47,14 @@ const Expr *rule_gradient(Arena *arena, const Rule *rule, int operand, uint64_t 
     int count = expr_terms(rule->body, NULL, 0);
     ExprTerm *terms = arena_array(arena, ExprTerm, count);
     const Expr *total = expr_number(arena, 0, NULL);
+    uint64_t repeated;
     expr_terms(rule->body, terms, count);
-    for (int i = 0; i < count; i++)
-        if (expr_mentions(terms[i].expr, EXPR_ACCESS, operand))
-            total = expr_binary(arena, terms[i].negative ? EXPR_SUB : EXPR_ADD, total,
-                                term_gradient(arena, rule, terms[i].expr, operand, integers));
+    for (int i = 0; i < count; i++) {
+        const Expr *term = rule_term_gradient(arena, rule, terms[i].expr, operand, integers, false, &repeated);
+        for (int f = 0; f < rule->factor_count; f++)
+            if (repeated >> f & 1)
+                term = expr_binary(arena, EXPR_MUL, term, expr_leaf(arena, EXPR_SIZE, f));
+        total = expr_binary(arena, terms[i].negative ? EXPR_SUB : EXPR_ADD, total, term);
+    }
     return total;
 }

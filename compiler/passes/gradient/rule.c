@@ -1,6 +1,7 @@
 #include "passes/gradient/rule.h"
 
 #include "rule/build.h"
+#include "rule/gradient.h"
 #include "passes/arguments.h"
 
 #include <string.h>
@@ -118,14 +119,6 @@ static bool mentions_absent(const Deriver *deriver, const Expr *expr)
     return false;
 }
 
-static int accesses_in(const Deriver *deriver, const Expr *expr)
-{
-    int count = 0;
-    for (int i = 0; i < deriver->rule->operand_count + 2; i++)
-        count += expr_mentions(expr, EXPR_ACCESS, i);
-    return count;
-}
-
 /* Whether the result is the value of the body at one index, with all its digits: nothing is summed over, and the result's type holds what
  * is computed in float, or in an operand's type. */
 static bool result_is_body(const Deriver *deriver)
@@ -137,16 +130,6 @@ static bool result_is_body(const Deriver *deriver)
         if (deriver->op->operands[k] && dtype_size(deriver->op->operands[k]->type.dtype) > dtype_size(dtype))
             return false;
     return dtype == DTYPE_F32 || dtype == DTYPE_F64;
-}
-
-/* The derivative in terms of the result where that needs no more tensors: y for expf(x). */
-static const Expr *reuse_result(const Deriver *deriver, const Expr *derivative)
-{
-    const Expr *body = deriver->rule->body;
-    if (!expr_calls(body) || !result_is_body(deriver))
-        return derivative;
-    const Expr *reused = expr_replace(deriver->arena, derivative, body, expr_leaf(deriver->arena, EXPR_ACCESS, deriver->y));
-    return accesses_in(deriver, reused) <= accesses_in(deriver, derivative) ? reused : derivative;
 }
 
 /* size(f) for bound factor `bound`. */
@@ -167,22 +150,6 @@ static uint64_t integer_operands(const Op *op)
     return set;
 }
 
-/* dy times the derivative of one term. Where the term was summed over a factor that the derivative lacks, it counts as often as the
- * factor's extent; `repeated` collects these. */
-static const Expr *term_gradient(const Deriver *deriver, const Expr *term, bool *repeated)
-{
-    int count = deriver->op->binding->factor_count;
-    const Expr *derivative = reuse_result(deriver, expr_derivative(deriver->arena, term, deriver->operand, integer_operands(deriver->op)));
-    bool *summed = arena_array(deriver->arena, bool, count + 1), *kept = arena_array(deriver->arena, bool, count + 1);
-    mark_factors(deriver, term, summed);
-    mark_factors(deriver, derivative, kept);
-    mark_access(bound_access(deriver, deriver->operand), kept);
-    mark_access(bound_access(deriver, deriver->dy), kept);
-    for (int b = 0; b < count; b++)
-        repeated[b] = summed[b] && !kept[b];
-    return expr_binary(deriver->arena, EXPR_MUL, expr_leaf(deriver->arena, EXPR_ACCESS, deriver->dy), derivative);
-}
-
 static bool is_zero(const Expr *expr) { return expr->kind == EXPR_NUMBER && expr->number == 0; }
 
 /* The right side of the derived rule. */
@@ -191,15 +158,16 @@ static const Expr *gradient_expression(Deriver *deriver)
     Arena *arena = deriver->arena;
     int count = expr_terms(deriver->rule->body, NULL, 0), factors = deriver->op->binding->factor_count;
     ExprTerm *terms = arena_array(arena, ExprTerm, count);
-    bool *repeated = arena_array(arena, bool, factors + 1);
     const Expr *total = expr_number(arena, 0, NULL);
+    uint64_t repeated;
     expr_terms(deriver->rule->body, terms, count);
     for (int i = 0; i < count; i++) {
         if (mentions_absent(deriver, terms[i].expr) || !expr_mentions(terms[i].expr, EXPR_ACCESS, deriver->operand))
             continue;
-        const Expr *term = term_gradient(deriver, terms[i].expr, repeated);
+        const Expr *term = rule_term_gradient(arena, deriver->rule, terms[i].expr, deriver->operand, integer_operands(deriver->op),
+                                              result_is_body(deriver), &repeated);
         for (int b = 0; b < factors && !is_zero(term); b++)
-            if (repeated[b])
+            if (repeated >> deriver->op->binding->factors[b].factor & 1)
                 term = expr_binary(arena, EXPR_MUL, term, expr_number(arena, (double)deriver->op->binding->factors[b].extent, NULL));
         total = expr_binary(arena, terms[i].negative ? EXPR_SUB : EXPR_ADD, total, term);
     }
