@@ -52,6 +52,54 @@ CFunction *cexpr_function(const CExpr *expr)
     return expr && expr->kind == C_FUNCTION ? expr->function : NULL;
 }
 
+const CExpr *cexpr_member(const CExpr *list, int index, const char *name)
+{
+    const CExpr *found = NULL;
+    int next = 0;
+    for (int i = 0; i < list->args.count; i++) {
+        const CExpr *value = list->args.at[i];
+        if (value->kind == C_DESIGNATED) {
+            next = -1000;
+            if (value->designators.count == 1 && value->designators.at[0].field && !strcmp(value->designators.at[0].field, name))
+                found = value->a;
+        } else if (next++ == index) {
+            found = value;
+        }
+    }
+    return found;
+}
+
+void cexpr_walk(const CExpr *expr, CVisit *visit, void *data)
+{
+    if (!expr)
+        return;
+    visit(expr, data);
+    cexpr_walk(expr->a, visit, data);
+    cexpr_walk(expr->b, visit, data);
+    cexpr_walk(expr->c, visit, data);
+    for (int i = 0; i < expr->args.count; i++)
+        cexpr_walk(expr->args.at[i], visit, data);
+    if (expr->kind == C_STATEMENT)
+        cstmt_walk(expr->statement, visit, data);
+}
+
+void cstmt_walk(const CStmt *stmt, CVisit *visit, void *data)
+{
+    if (!stmt)
+        return;
+    cexpr_walk(stmt->expr, visit, data);
+    cexpr_walk(stmt->step, visit, data);
+    cstmt_walk(stmt->init, visit, data);
+    cstmt_walk(stmt->then, visit, data);
+    cstmt_walk(stmt->other, visit, data);
+    for (int i = 0; i < stmt->vars.count; i++) {
+        cexpr_walk(stmt->vars.at[i]->length, visit, data);
+        cexpr_walk(stmt->vars.at[i]->init, visit, data);
+    }
+    for (int i = 0; i < stmt->body.count; i++)
+        cstmt_walk(stmt->body.at[i], visit, data);
+}
+
 bool ctype_is_integer(const CType *type) { return type->kind == CT_BOOL || type->kind == CT_INT; }
 bool ctype_is_floating(const CType *type) { return type->kind == CT_FLOAT || type->kind == CT_DOUBLE; }
 bool ctype_is_arithmetic(const CType *type) { return ctype_is_integer(type) || ctype_is_floating(type); }

@@ -1,6 +1,6 @@
 /* The C tree: what the evaluator sees of a translation unit.
  *
- * clang*.c builds it from libclang's cursors, pexpr.c builds the expressions of pragmas; nothing here knows libclang. Every expression has its type, so
+ * clang/ builds it from libclang's cursors, pragma/expression.c builds the expressions of pragmas; nothing here knows libclang. Every expression has its type, so
  * that implicit conversions are explicit nodes (C_CAST). What the evaluator cannot do is a C_REFUSED node with a message: it is an error only when it is evaluated.
  *
  * A position is where the user wrote something: inside a macro's argument the argument, inside a macro's body the macro's use.
@@ -102,10 +102,10 @@ struct CVar {
     int init_slots;     // static storage: places that a frame needs to evaluate init
     const CExpr *length; // of an array of variable length
     const CFunction *function; // that it is local to; NULL at file scope
-    Array(CSite) changes;      // by functions, one for each and its bytes (changes.c)
+    Array(CSite) changes;      // by functions, one for each and its bytes (state/changes.c)
     Array(CSite) reads;
     Array(const CFunction *) through; // by which what its pointers point to is changed
-    Array(CModelUse) uses;     // by models (state.c)
+    Array(CModelUse) uses;     // by models (state/state.c)
 };
 
 /* An operator: a function under `#pragma hspmd op`. */
@@ -131,7 +131,7 @@ struct CFunction {
     const COperator *op;
     const struct Builtin *builtin; // found when it is first called
     bool evaluated;    // for some model
-    bool outside;      // it runs when the program does, not for a model alone (state.c)
+    bool outside;      // it runs when the program does, not for a model alone (state/state.c)
 };
 
 /* ---- expressions ---- */
@@ -252,7 +252,7 @@ typedef struct CUnit {
     Array(const COperator *) operators;
     Array(Pragma *) pragmas;      // all active ones, in the order of the translation unit
     int string_count;
-    void *names;                  // hash of functions, variables at file scope and constants (names.c)
+    void *names;                  // hash of functions, variables at file scope and constants (cunit_lookup)
 } CUnit;
 
 /* What a name at file scope stands for; all NULL when it is not declared. */
@@ -269,6 +269,14 @@ bool ctype_field(const CType *type, const char *name, CField *found);
 
 /* The function that an expression names, by its address too; NULL for none. */
 CFunction *cexpr_function(const CExpr *expr);
+
+/* What an initializer list gives the member number `index`, called `name`; NULL: nothing. */
+const CExpr *cexpr_member(const CExpr *list, int index, const char *name);
+
+/* Calls `visit` for every expression in an expression, or in a statement, outer ones first; NULL has none. */
+typedef void CVisit(const CExpr *expr, void *data);
+void cexpr_walk(const CExpr *expr, CVisit *visit, void *data);
+void cstmt_walk(const CStmt *stmt, CVisit *visit, void *data);
 
 bool ctype_is_arithmetic(const CType *type);
 bool ctype_is_integer(const CType *type); // CT_BOOL or CT_INT

@@ -1,7 +1,13 @@
-/* The frontend: from annotated C to modules.
+/* The frontend: from annotated C to modules. frontend.c is the order of it all:
  *
- * clang*.c, the only files that know libclang, turn the translation unit into a plain C tree (ctree.h) with its pragmas in place (pragma.c, pexpr.c); rules and
- * strategies are read by the floor below (ir/); models.c finds the model functions, and eval*.c runs them on the tree. unit.c is the order of it all.
+ *     clang/         the only files that know libclang: a translation unit becomes a plain C tree (ctree.h)
+ *     source.h       the lines `#pragma hspmd` of a file
+ *     pragma/        a pragma from its tokens: macros, operands, layouts
+ *     operators.h    functions under `#pragma hspmd op`
+ *     strategies.h   which strategy a program has; micro-batches, stages and meshes are its statements (strategy/strategy.h)
+ *     models.h       the model functions that ht_train and ht_infer are called with
+ *     eval/          runs a model function on the tree; its operators are the module
+ *     state/         what models read and change beside their own variables
  */
 #ifndef FRONTEND_FRONTEND_H
 #define FRONTEND_FRONTEND_H

@@ -2,146 +2,8 @@
 
 #include "frontend/eval/eval.h"
 #include "frontend/state/state.h"
-#include "frontend/state/walk.h"
 
 #include <string.h>
-
-/* ---- operators with a body ---- */
-
-typedef struct BodyCheck {
-    CUnit *unit;
-    const CFunction *function;
-    const RuleKernel *kernel; // of plain C
-} BodyCheck;
-
-/* What a list gives the member number `index`, called `name`. */
-static const CExpr *member_value(const CExpr *list, int index, const char *name)
-{
-    const CExpr *found = NULL;
-    int next = 0;
-    for (int i = 0; i < list->args.count; i++) {
-        const CExpr *value = list->args.at[i];
-        if (value->kind == C_DESIGNATED) {
-            next = -1000;
-            if (value->designators.count == 1 && value->designators.at[0].field && !strcmp(value->designators.at[0].field, name))
-                found = value->a;
-        } else if (next++ == index) {
-            found = value;
-        }
-    }
-    return found;
-}
-
-static void check_named(BodyCheck *check, const CExpr *list, const CExpr *value, const char *clause, const char *wanted)
-{
-    const CFunction *function = cexpr_function(value);
-    bool none = !wanted || !strcmp(wanted, "none");
-    if (none ? !function : function && !strcmp(function->name, wanted))
-        return;
-    diag_error(check->unit->diag, value ? value->at : list->at, "the body of %s uses %s as its %s, its rule %s", check->function->name, function ? function->name : "nothing",
-               clause, none ? "none" : wanted);
-    diag_note(check->unit->diag, check->function->op->def->at, "the rule is here");
-}
-
-static void check_application(const CExpr *expr, void *data)
-{
-    BodyCheck *check = data;
-    if (expr->kind != C_INIT || strcmp(expr->type->name, "struct ht_application"))
-        return;
-    const Rule *rule = check->function->op->def->rule;
-    if (rule->kind == RULE_CALL)
-        check_named(check, expr, member_value(expr, 0, "kernel"), "kernel", check->kernel ? check->kernel->function : NULL);
-    if (rule->kind == RULE_CALL || rule->grad)
-        check_named(check, expr, member_value(expr, 1, "gradient"), "gradient", rule->grad);
-}
-
-/* The function that a rule names at `at`; NULL, after an error, where the translation unit declares none. */
-static const CFunction *declared(CUnit *unit, const char *name, Position at, const char *prototype)
-{
-    Array(const char *) names = {0};
-    const CFunction *function = cunit_lookup(unit, name).function;
-    if (function)
-        return function;
-    for (int i = 0; i < unit->functions.count; i++)
-        array_push(unit->arena, &names, unit->functions.at[i]->library || unit->functions.at[i]->system ? NULL : unit->functions.at[i]->name);
-    const char *closest = diag_closest(name, names.at, names.count);
-    diag_error(unit->diag, at, "no function \"%s\" is declared in this file", name);
-    if (closest)
-        diag_note(unit->diag, at, "did you mean \"%s\"?", closest);
-    else
-        diag_note(unit->diag, at, "declare it: %s", arena_format(unit->arena, prototype, name));
-    return NULL;
-}
-
-/* The gradient that a rule names must be declared; a model that is trained needs its body, too. */
-static void check_gradient(CUnit *unit, const Rule *rule)
-{
-    if (rule->grad && strcmp(rule->grad, "none"))
-        declared(unit, rule->grad, rule->grad_at, "void %s(ht_grad *g);");
-}
-
-/* "'cpu' or 'cuda'" */
-static const char *backend_words(Arena *arena, const char *const *backends)
-{
-    const char *words = arena_format(arena, "'%s'", *backends);
-    while (*++backends)
-        words = arena_format(arena, backends[1] ? "%s, '%s'" : "%s or '%s'", words, *backends);
-    return words;
-}
-
-/* The back ends that a rule names kernels for must be there. */
-static void check_backends(CUnit *unit, const Rule *rule, const char *const *backends)
-{
-    int count = 0;
-    while (backends[count])
-        count++;
-    for (int k = 0; k < rule->kernel_count; k++) {
-        const RuleKernel *kernel = &rule->kernels[k];
-        bool known = !kernel->backend;
-        for (int b = 0; b < count; b++)
-            known = known || !strcmp(kernel->backend, backends[b]);
-        if (known)
-            continue;
-        diag_error(unit->diag, kernel->backend_at, "expected %s before ':', not '%s'", backend_words(unit->arena, backends),
-                   kernel->backend);
-        if (diag_closest(kernel->backend, backends, count))
-            diag_note(unit->diag, kernel->backend_at, "did you mean \"%s\"?", diag_closest(kernel->backend, backends, count));
-    }
-}
-
-/* The kernel for plain C must be declared, be one, and be visible to the program that calls it. */
-static void check_kernel(CUnit *unit, const CFunction *operator, const RuleKernel * named)
-{
-    const COperator *op = operator->op;
-    if (op->def->rule->kind == RULE_CALL && !named)
-        diag_error(unit->diag, op->pragma->first->at,
-                   "a rule of this form needs the clause kernel(f): the C function that computes it");
-    const CFunction *kernel = named ? declared(unit, named->function, named->at, "void %s(const ht_call *call);") : NULL;
-    if (!kernel)
-        return;
-    const CType *param = kernel->params.count == 1 ? kernel->params.at[0]->type : NULL;
-    if (kernel->result->kind != CT_VOID || !param || param->kind != CT_POINTER || strcmp(param->base->name, "struct ht_call"))
-        diag_error(unit->diag, kernel->at, "a kernel is a function void %s(const ht_call *call)", kernel->name);
-    else if (kernel->is_static)
-        diag_error(unit->diag, kernel->at, "the kernel %s is static, but is called from another file; leave out \"static\"", kernel->name);
-    else
-        return;
-    diag_note(unit->diag, operator->op->def->at, "the rule of %s names it", operator->name);
-}
-
-void models_check_operators(CUnit *unit, const char *const *backends)
-{
-    for (int i = 0; i < unit->operators.count; i++) {
-        const OpDef *def = unit->operators.at[i]->def;
-        BodyCheck check = {unit, unit->operators.at[i]->function, rule_kernel(def->rule, backends[0])};
-        if (!check.function->library) {
-            check_backends(unit, def->rule, backends);
-            check_kernel(unit, check.function, check.kernel);
-            check_gradient(unit, def->rule);
-        }
-        walk_statement(check.function->body, check_application, &check);
-    }
-}
 
 /* ---- the calls ---- */
 
@@ -174,7 +36,7 @@ static void find_calls(CUnit *unit, Finder *finder)
     for (int i = 0; i < unit->functions.count; i++) {
         finder->inside = unit->functions.at[i];
         if (!finder->inside->library)
-            walk_statement(finder->inside->body, find_call, finder);
+            cstmt_walk(finder->inside->body, find_call, finder);
     }
 }
 
@@ -227,8 +89,8 @@ static void check_update(Eval *ev, const CExpr *expr, const Optimizer *optimizer
     if (optimizer->states < 0 || optimizer->states > 4)
         eval_error(ev, expr->at, "an optimizer of %d states; 0 to 4 are possible", optimizer->states);
     if (rule->result_count != 1 + optimizer->states || (rule->operand_count != least && !norm)) {
-        diag_error(ev->diag, expr->at, "the operator %s does not fit an optimizer of %d states: (p, g, states..., ?norm) -> (p, states...)", optimizer->update->name,
-                   optimizer->states);
+        diag_error(ev->diag, expr->at, "the operator %s does not fit an optimizer of %d states: (p, g, states..., ?norm) -> (p, states...)",
+                   optimizer->update->name, optimizer->states);
         diag_note(ev->diag, optimizer->update->at, "its rule is here");
         eval_fail(ev);
     }
@@ -251,7 +113,8 @@ static void read_optimizer(Eval *ev, const CExpr *expr, Optimizer *optimizer)
 /* Where the call's options say the type; where they begin when they do not. */
 static Position precision_at(const CExpr *options)
 {
-    const CExpr *list = options->kind == C_LITERAL ? options->a : options, *value = list->kind == C_INIT ? member_value(list, 0, "dtype") : NULL;
+    const CExpr *list = options->kind == C_LITERAL ? options->a : options,
+                *value = list->kind == C_INIT ? cexpr_member(list, 0, "dtype") : NULL;
     return value ? value->at : options->at;
 }
 
@@ -263,7 +126,8 @@ static DType read_precision(Eval *ev, const CExpr *expr)
     if (dtype.unknown)
         eval_error(ev, at, "the dtype of a program is not known at compile time; write HT_F32 or HT_BF16");
     if (dtype.i != DTYPE_F32 && dtype.i != DTYPE_BF16)
-        eval_error(ev, at, "a program computes in HT_F32 or HT_BF16, not in %s", dtype.i < DTYPE_COUNT ? dtype_name((DType)dtype.i) : "this type");
+        eval_error(ev, at, "a program computes in HT_F32 or HT_BF16, not in %s",
+                   dtype.i < DTYPE_COUNT ? dtype_name((DType)dtype.i) : "this type");
     return (DType)dtype.i;
 }
 
@@ -295,9 +159,11 @@ static void check_loss(Module *module, const Value *loss)
     if (loss->type.rank == 0 && floating)
         return;
     if (floating)
-        diag_error(module->diag, module->at, "the loss that %s gives is no scalar: it has %d dimension%s", module->name, loss->type.rank, loss->type.rank == 1 ? "" : "s");
+        diag_error(module->diag, module->at, "the loss that %s gives is no scalar: it has %d dimension%s", module->name, loss->type.rank,
+                   loss->type.rank == 1 ? "" : "s");
     else
-        diag_error(module->diag, module->at, "the loss that %s gives is of type %s, not a floating-point one", module->name, dtype_name(loss->type.dtype));
+        diag_error(module->diag, module->at, "the loss that %s gives is of type %s, not a floating-point one", module->name,
+                   dtype_name(loss->type.dtype));
     diag_note(module->diag, loss->at, "the value is made here; ht_mean makes a scalar of a tensor");
 }
 
@@ -354,10 +220,11 @@ static bool has_failed(const Unit *unit, const CFunction *function)
 static bool is_program(const Module *module, const Arguments *arguments)
 {
     const Optimizer *optimizer = &arguments->optimizer;
-    if (module->kind != arguments->call->kind || strcmp(module->name, arguments->function->name) || module->precision != arguments->precision)
+    if (module->kind != arguments->call->kind || strcmp(module->name, arguments->function->name) ||
+        module->precision != arguments->precision)
         return false;
-    return module->kind == MODULE_INFER ||
-           (!strcmp(module->update->name, optimizer->update->name) && module->state_count == optimizer->states && module->clip == optimizer->clipped);
+    return module->kind == MODULE_INFER || (!strcmp(module->update->name, optimizer->update->name) &&
+                                            module->state_count == optimizer->states && module->clip == optimizer->clipped);
 }
 
 static bool is_known(const Unit *unit, const Arguments *arguments)

@@ -5,9 +5,6 @@
 #include "frontend/ctree.h"
 #include "frontend/frontend.h"
 
-/* Checks that the bodies of operators name the kernel and the gradient of their rules. */
-void models_check_operators(CUnit *unit, const char *const *backends);
-
 /* Whether the unit calls ht_train or ht_infer at all. */
 bool models_exist(CUnit *unit);
 

@@ -34,11 +34,9 @@ static void report_function(Tokens *tokens, const char *name)
     int count = 0;
     while (names[count])
         count++;
-    const char *closest = diag_closest(name, names, count);
     diag_error(tokens->diag, tokens->token->at,
                "a rule's body cannot call '%s'; it may call the functions of math.h such as expf and tanhf", name);
-    if (closest)
-        diag_note(tokens->diag, tokens->token->at, "did you mean '%s'?", closest);
+    tokens_suggest(tokens, tokens->token->at, name, names, count);
 }
 
 static const Expr *call(Reader *reader, const char *name, Position at)

@@ -52,9 +52,7 @@ static const OpParam *find_param(const RuleParser *parser, const char *name)
 void rule_unknown(RuleParser *parser, Position at, const char *what, const char *name, const char *const *names, int count)
 {
     RULE_ERROR(parser, at, "'%s' is not %s", name, what);
-    const char *closest = diag_closest(name, names, count);
-    if (closest)
-        diag_note(parser->diag, at, "did you mean '%s'?", closest);
+    tokens_suggest(&parser->tokens, at, name, names, count);
 }
 
 void rule_unknown_factor(RuleParser *parser, Position at, const char *name)

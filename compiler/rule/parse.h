@@ -1,5 +1,5 @@
-/* What the files of the rule parser share: rule_parse.c reads results, operands and the right side, rule_clause.c the clauses after it,
- * rule_check.c sees whether all of it fits together. */
+/* What the files of the rule parser share: parse.c reads results, operands and the right side, clause.c the clauses after it,
+ * check.c sees whether all of it fits together. */
 #ifndef RULE_PARSE_H
 #define RULE_PARSE_H
 

@@ -181,9 +181,7 @@ static void check_axis_exists(const Checker *checker, const char *axis, Position
     if (search.found)
         return;
     diag_error(checker->diag, at, "no stage of the strategy \"%s\" has a mesh with an axis \"%s\"", checker->strategy->name, axis);
-    const char *closest = diag_closest(axis, search.names, search.count);
-    if (closest)
-        diag_note(checker->diag, at, "did you mean \"%s\"?", closest);
+    diag_suggest(checker->diag, at, axis, search.names, search.count);
 }
 
 static bool axis_is_used(const Checker *checker, const char *axis)

@@ -202,6 +202,14 @@ const char *diag_closest(const char *word, const char *const *names, int count)
     return closest;
 }
 
+bool diag_suggest(Diag *diag, Position at, const char *word, const char *const *names, int count)
+{
+    const char *closest = diag_closest(word, names, count);
+    if (closest)
+        diag_note(diag, at, "did you mean \"%s\"?", closest);
+    return closest;
+}
+
 void diag_bug(const char *file, int line, const char *format, ...)
 {
     fprintf(stderr, "hetucc: internal error at %s:%d: ", file, line);

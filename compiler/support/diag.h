@@ -47,6 +47,9 @@ void diag_finish(Diag *diag);
 /* The name in `names` (NULL entries are passed over) that is closest to `word` by edit distance, when it is close enough to suggest; else NULL. */
 const char *diag_closest(const char *word, const char *const *names, int count);
 
+/* The note "did you mean" at `at`, with the name that is closest; false when none is. */
+bool diag_suggest(Diag *diag, Position at, const char *word, const char *const *names, int count);
+
 /* A bug of ours: prints file, line and the message, and ends the process with status 2. */
 _Noreturn void diag_bug(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #define BUG(...) diag_bug(__FILE__, __LINE__, __VA_ARGS__)

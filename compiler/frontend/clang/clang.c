@@ -158,9 +158,7 @@ static void suggest_function(Reader *r, const char *text, Position at)
     for (int i = 0; i < list.names.count; i++)
         if (!strcmp(list.names.at[i], name))
             list.names.at[i] = NULL;
-    const char *closest = diag_closest(name, list.names.at, list.names.count);
-    if (closest)
-        diag_note(r->diag, at, "did you mean \"%s\"?", closest);
+    diag_suggest(r->diag, at, name, list.names.at, list.names.count);
 }
 
 static void report_error(Reader *r, CXDiagnostic diagnostic)

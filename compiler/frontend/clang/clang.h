@@ -1,4 +1,4 @@
-/* The reader of translation units: libclang's tree as a C tree. Only clang*.c know libclang. */
+/* The reader of translation units: libclang's tree as a C tree. Only this folder knows libclang. */
 #ifndef FRONTEND_CLANG_CLANG_H
 #define FRONTEND_CLANG_CLANG_H
 

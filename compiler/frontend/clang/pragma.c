@@ -1,5 +1,6 @@
 /* Finding the active pragmas and the declarations that they belong to. */
 #include "frontend/clang/reader.h"
+#include "frontend/operators.h"
 
 #include <string.h>
 
@@ -96,101 +97,11 @@ static int declaration_behind(Reader *r, const Pragma *pragma)
     return -1;
 }
 
-static bool param_kind(const CType *type, ParamKind *kind)
-{
-    bool known = true;
-    if (type->is_tensor)
-        *kind = PARAM_TENSOR;
-    else if (!strcmp(type->name, "struct ht_tensors"))
-        *kind = PARAM_TENSORS;
-    else if (!strcmp(type->name, "struct ht_dims"))
-        *kind = PARAM_SHAPE;
-    else if (!strcmp(type->name, "enum ht_dtype"))
-        *kind = PARAM_DTYPE;
-    else if (ctype_is_integer(type))
-        *kind = PARAM_INT;
-    else if (ctype_is_floating(type))
-        *kind = PARAM_FLOAT;
-    else
-        known = false;
-    return known;
-}
-
-static bool fill_params(Reader *r, const CFunction *function, OpParam *params)
-{
-    bool good = true;
-    for (int i = 0; i < function->params.count; i++) {
-        const CVar *var = function->params.at[i];
-        params[i].name = var->name;
-        if (!*var->name) {
-            diag_error(r->diag, var->at, "a parameter of the operator %s has no name; its rule refers to it by name", function->name);
-            good = false;
-        } else if (!param_kind(var->type, &params[i].kind)) {
-            diag_error(r->diag, var->at, "a parameter of an operator is a tensor, a number, ht_dims or ht_dtype; this is %s", var->type->name);
-            good = false;
-        }
-    }
-    return good;
-}
-
-/* Checks that the function gives a tensor, or a struct of one tensor for each result. */
-static bool check_result(Reader *r, const CFunction *function, const Rule *rule)
-{
-    const CType *type = function->result;
-    bool good = type->is_tensor ? rule->result_count == 1 : type->kind == CT_STRUCT && type->fields.count == rule->result_count;
-    for (int i = 0; i < type->fields.count && !type->is_tensor; i++)
-        good &= type->fields.at[i].type->is_tensor;
-    if (!good)
-        diag_error(r->diag, function->at, "%s gives %s, but its rule has %d result%s", function->name, type->name, rule->result_count, rule->result_count == 1 ? "" : "s");
-    return good;
-}
-
-static int param_named(const OpParam *params, int count, const char *name)
-{
-    for (int i = 0; i < count; i++)
-        if (!strcmp(params[i].name, name))
-            return i;
-    return -1;
-}
-
-static void fill_order(Reader *r, COperator *op, OpDef *def)
-{
-    op->operand_param = arena_array(r->arena, int, def->rule->operand_count);
-    op->attr_param = arena_array(r->arena, int, def->param_count);
-    for (int i = 0; i < def->rule->operand_count; i++)
-        op->operand_param[i] = param_named(def->params, def->param_count, def->rule->operands[i].name);
-    for (int i = 0; i < def->param_count; i++)
-        if (def->params[i].kind != PARAM_TENSOR && def->params[i].kind != PARAM_TENSORS)
-            op->attr_param[def->attr_count++] = i;
-}
-
-static void make_operator(Reader *r, Pragma *pragma, CFunction *function)
-{
-    OpParam *params = arena_array(r->arena, OpParam, function->params.count);
-    if (function->op) {
-        diag_error(r->diag, pragma->at, "%s has a rule already", function->name);
-        diag_note(r->diag, function->op->pragma->at, "the other rule is here");
-        return;
-    }
-    if (!fill_params(r, function, params))
-        return;
-    const Rule *rule = rule_parse(&pragma->tokens, params, function->params.count);
-    if (!rule || !check_result(r, function, rule))
-        return;
-    OpDef *def = arena_new(r->arena, OpDef);
-    *def = (OpDef){.name = function->name, .at = pragma->at, .param_count = function->params.count, .params = params, .rule = rule};
-    COperator *op = arena_new(r->arena, COperator);
-    *op = (COperator){.def = def, .function = function, .pragma = pragma};
-    fill_order(r, op, def);
-    function->op = op;
-    array_push(r->arena, &r->unit->operators, op);
-}
-
 static void attach_operator(Reader *r, Pragma *pragma, int decl)
 {
     pragma->used = true;
     if (decl >= 0 && decl < r->decls.count && clang_getCursorKind(r->decls.at[decl]) == CXCursor_FunctionDecl) {
-        make_operator(r, pragma, clang_function(r, r->decls.at[decl]));
+        operator_make(r->unit, pragma, clang_function(r, r->decls.at[decl]));
         return;
     }
     diag_error(r->diag, pragma->at, "an op pragma stands in front of the declaration of a function");
@@ -207,10 +118,8 @@ static void add_shape_variable(Reader *r, const char *name, Position at)
         Array(const char *) names = {0};
         for (int i = 0; i < r->unit->vars.count; i++)
             array_push(r->arena, &names, r->unit->vars.at[i]->name);
-        const char *closest = diag_closest(name, names.at, names.count);
         diag_error(r->diag, at, "\"%s\" is no variable at file scope", name);
-        if (closest)
-            diag_note(r->diag, at, "did you mean \"%s\"?", closest);
+        diag_suggest(r->diag, at, name, names.at, names.count);
     } else if (!ctype_is_integer(what.var->type)) {
         diag_error(r->diag, at, "a shape variable is an integer; %s is of type %s", name, what.var->type->name);
     } else if (what.var->is_const) {

@@ -1,4 +1,4 @@
-/* Inside the reader: what clang*.c share. */
+/* Inside the reader: what the files of this folder share. */
 #ifndef FRONTEND_CLANG_READER_H
 #define FRONTEND_CLANG_READER_H
 
@@ -81,30 +81,30 @@ const Source *clang_source(Reader *r, const char *file);
 char *clang_string(Reader *r, CXString string); // disposes of the string
 void clang_children(Reader *r, CXCursor cursor, Cursors *children);
 
-/* clang_type.c */
+/* type.c */
 const CType *clang_type(Reader *r, CXType type);
 void clang_types_begin(Reader *r);
 
-/* clang_decl.c */
+/* decl.c */
 CFunction *clang_function(Reader *r, CXCursor decl);
 CVar *clang_variable(Reader *r, CXCursor decl);
 void clang_declare_all(Reader *r);
 
-/* clang_expr.c */
+/* expr.c */
 const CExpr *clang_expr(Reader *r, CXCursor cursor);
 const CExpr *clang_initializer(Reader *r, CXCursor var);
 char *clang_unquoted(Reader *r, const char *quoted, int64_t *length);
 
-/* clang_stmt.c */
+/* stmt.c */
 const CStmt *clang_stmt(Reader *r, CXCursor cursor);
 void clang_body(Reader *r, CFunction *function, CXCursor cursor);
 
-/* clang_pragma.c */
+/* pragma.c */
 void clang_read_pragmas(Reader *r);
 void clang_finish_pragmas(Reader *r);
 Pragma *clang_asserted(Reader *r, CXCursor cursor); // the pragma from `_Pragma` that a declaration keeps, or NULL
 
-/* clang_macro.c */
+/* macro.c */
 void clang_macro_seen(Reader *r, CXCursor cursor);
 
 #endif

@@ -40,7 +40,7 @@ typedef struct Place {
     int64_t offset;
 } Place;
 
-/* A value. Numbers are kept in 64 bits, normalised to their type; pointers as eval_memory.c packs them; structs where they stand in memory. */
+/* A value. Numbers are kept in 64 bits, normalised to their type; pointers as memory.c packs them; structs where they stand in memory. */
 typedef struct Val {
     const CType *type;
     bool unknown;

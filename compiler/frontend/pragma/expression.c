@@ -45,8 +45,7 @@ static CVar *find_variable(const Scope *scope, const char *name)
     return NULL;
 }
 
-/* The name in scope that is closest to `word`. */
-static const char *closest_name(Parser *p, const char *word)
+static const CExpr *unknown_name(Parser *p, const Token *at)
 {
     Array(const char *) names = {0};
     for (const Scope *s = p->scope; s; s = s->outer)
@@ -55,15 +54,8 @@ static const char *closest_name(Parser *p, const char *word)
         array_push(p->unit->arena, &names, p->unit->vars.at[i]->name);
     for (int i = 0; i < p->unit->constants.count; i++)
         array_push(p->unit->arena, &names, p->unit->constants.at[i].name);
-    return diag_closest(word, names.at, names.count);
-}
-
-static const CExpr *unknown_name(Parser *p, const Token *at)
-{
-    const char *closest = closest_name(p, at->text);
     diag_error(p->unit->diag, at->at, "\"%s\" is not declared here", at->text);
-    if (closest)
-        diag_note(p->unit->diag, at->at, "did you mean \"%s\"?", closest);
+    diag_suggest(p->unit->diag, at->at, at->text, names.at, names.count);
     return NULL;
 }
 

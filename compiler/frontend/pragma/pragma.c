@@ -32,10 +32,8 @@ static void unknown_directive(CUnit *unit, const Pragma *pragma)
         diag_error(unit->diag, pragma->at, "\"#pragma hspmd\" needs a directive such as dims or strategy");
         return;
     }
-    const char *closest = diag_closest(pragma->directive, names, sizeof names / sizeof *names);
     diag_error(unit->diag, pragma->at, "unknown directive \"%s\"", pragma->directive);
-    if (closest)
-        diag_note(unit->diag, pragma->at, "did you mean \"%s\"?", closest);
+    diag_suggest(unit->diag, pragma->at, pragma->directive, names, sizeof names / sizeof *names);
 }
 
 static bool is_directive(const char *word)

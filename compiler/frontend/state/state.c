@@ -1,6 +1,5 @@
 #include "frontend/state/state.h"
 
-#include "frontend/state/walk.h"
 
 static const bool *bytes_read(Eval *ev, const Object *object)
 {
@@ -64,10 +63,10 @@ static void mark_outside(CUnit *unit)
         more = false;
         for (int i = 0; i < unit->functions.count; i++)
             if (unit->functions.at[i]->outside)
-                walk_statement(unit->functions.at[i]->body, mark_named, &more);
+                cstmt_walk(unit->functions.at[i]->body, mark_named, &more);
         for (int i = 0; i < unit->vars.count; i++)
             if (is_read_outside(unit->vars.at[i]))
-                walk_expression(unit->vars.at[i]->init, mark_named, &more);
+                cexpr_walk(unit->vars.at[i]->init, mark_named, &more);
     }
 }
 

@@ -1,8 +1,7 @@
-#include "frontend/choose.h"
+#include "frontend/strategies.h"
 
+#include "frontend/eval/eval.h"
 #include "frontend/models.h"
-#include "frontend/pragma/pragma.h"
-#include "frontend/source.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,10 +11,59 @@
 typedef struct Chooser {
     Arena *arena;
     Diag *diag;
+    CUnit *unit;
+    Macros macros;
     const char *word; // of --strategy; NULL: none given
-    const StrategyNames *names;
+    StrategyNames names;
     StrategyChoice *choice;
 } Chooser;
+
+/* ---- what strategies may name ---- */
+
+/* An integer constant for strategies: an enumerator, or a macro that expands to an integer expression. */
+static bool constant_value(void *state, const char *name, int64_t *value)
+{
+    const Chooser *chooser = state;
+    CName what = cunit_lookup(chooser->unit, name);
+    Macros macros = chooser->macros;
+    if (what.constant) {
+        *value = what.constant->value;
+        return true;
+    }
+    const Macro *macro = macros.lookup(macros.context, NULL, name);
+    if (!macro || macro->takes_arguments || macro->body.count == 1)
+        return false;
+    Tokens tokens = {.arena = chooser->arena,
+                     .diag = chooser->diag,
+                     .token = macros_expand(chooser->arena, macros, NULL, &macro->body).at,
+                     .found = true};
+    int slots = 0;
+    for (const Token *token = tokens.token; !token_ends(token); token++)
+        if (token->kind == TOKEN_STRING || token->kind == TOKEN_CHARACTER ||
+            (token->kind == TOKEN_NAME && !cunit_lookup(chooser->unit, token->text).constant))
+            return false;
+    const CExpr *expr = expression_read(chooser->unit, &tokens, NULL, &slots);
+    if (!expr)
+        return false;
+    Eval *ev = eval_create(chooser->unit, NULL);
+    bool good = eval_integer(ev, expr, slots, value);
+    eval_destroy(ev);
+    return good;
+}
+
+/* Whether a `shard` or `reshard` of the source names the axis, or may do so in a pragma that could not be read. */
+static bool axis_used(void *state, const char *axis)
+{
+    const Chooser *chooser = state;
+    if (diag_errors(chooser->diag))
+        return true;
+    for (int i = 0; i < chooser->unit->pragmas.count; i++) {
+        const Pragma *pragma = chooser->unit->pragmas.at[i];
+        if (pragma->layout && written_names(pragma->layout, axis))
+            return true;
+    }
+    return false;
+}
 
 /* ---- the command line as a text that errors point into ---- */
 
@@ -54,9 +102,7 @@ static void note_names(Chooser *chooser, const StrategyList *list, Position at, 
     Array(const char *) names = {0};
     for (int i = 0; i < list->count; i++)
         array_push(chooser->arena, &names, list->at[i]->name);
-    const char *closest = diag_closest(name, names.at, names.count);
-    if (closest)
-        diag_note(chooser->diag, at, "did you mean \"%s\"?", closest);
+    diag_suggest(chooser->diag, at, name, names.at, names.count);
     if (list->count)
         diag_note(chooser->diag, (Position){0}, "%s has %s", where, listed(chooser->arena, list));
     else
@@ -135,7 +181,7 @@ static void read_file(Chooser *chooser, const char *file)
     Lexer lexer = lex_begin(chooser->arena, chooser->diag, (Position){file, 1, 1}, source->text);
     lexer.lines = true;
     lex_rest(&lexer, &tokens);
-    if (strategy_parse(chooser->arena, chooser->diag, tokens.at, chooser->names, base_name(chooser->arena, file), &choice->list))
+    if (strategy_parse(chooser->arena, chooser->diag, tokens.at, &chooser->names, base_name(chooser->arena, file), &choice->list))
         choice->chosen = choose_of_file(chooser, &choice->list, file);
 }
 
@@ -185,19 +231,81 @@ static TokenList gather_lines(const CUnit *unit)
     return tokens;
 }
 
-void strategy_choose(CUnit *unit, const FrontendOptions *options, const StrategyNames *names, StrategyChoice *choice)
+/* Gives a shape variable the strategy's value. */
+static void give_shape(CUnit *unit, const ShapeValue *value)
 {
-    Chooser chooser = {unit->arena, unit->diag, options->strategy, names, choice};
-    StrategyList *list = &choice->list;
-    if (!strategy_parse(unit->arena, unit->diag, gather_lines(unit).at, names, NULL, list) || diag_errors(unit->diag) ||
+    Array(const char *) names = {0};
+    for (int i = 0; i < unit->shapes.count; i++) {
+        CVar *var = unit->shapes.at[i];
+        array_push(unit->arena, &names, var->name);
+        if (strcmp(var->name, value->name))
+            continue;
+        var->given = true;
+        var->given_value = value->value;
+        return;
+    }
+    diag_error(unit->diag, value->at, "\"%s\" is no shape variable; \"#pragma hspmd shape(%s)\" makes it one", value->name, value->name);
+    diag_suggest(unit->diag, value->at, value->name, names.at, names.count);
+}
+
+/* Of the source's strategies, or of a file, the one that the options say. */
+static void choose(Chooser *chooser, const FrontendOptions *options)
+{
+    const StrategyList *list = &chooser->choice->list;
+    if (options->strategy)
+        choose_word(chooser);
+    else if (list->count > 1)
+        several_strategies(chooser, list, options->file, "NAME");
+    else if (list->count)
+        chooser->choice->chosen = list->at[0];
+}
+
+void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, StrategyChoice *choice)
+{
+    Chooser chooser = {unit->arena, unit->diag, unit, macros, options->strategy, {NULL, constant_value, axis_used}, choice};
+    chooser.names.state = &chooser;
+    if (!strategy_parse(unit->arena, unit->diag, gather_lines(unit).at, &chooser.names, NULL, &choice->list) || diag_errors(unit->diag) ||
         !models_exist(unit))
         return;
-    if (options->strategy)
-        choose_word(&chooser);
-    else if (list->count > 1)
-        several_strategies(&chooser, list, options->file, "NAME");
-    else if (list->count)
-        choice->chosen = list->at[0];
-    if (choice->chosen)
-        strategy_check_done(unit->diag, choice->chosen);
+    choose(&chooser, options);
+    const Strategy *chosen = choice->chosen;
+    for (int i = 0; chosen && strategy_check_done(unit->diag, chosen) && i < chosen->shapes.count; i++)
+        give_shape(unit, &chosen->shapes.at[i]);
+}
+
+/* ---- names of dimensions ---- */
+
+typedef Array(const char *) NameList;
+
+static void add_pragma_names(const CUnit *unit, NameList *list)
+{
+    for (int i = 0; i < unit->pragmas.count; i++) {
+        const Pragma *pragma = unit->pragmas.at[i];
+        for (int d = 0; d < pragma->dims.count; d++)
+            for (int k = 0; k < pragma->dims.at[d].count; k++)
+                if (pragma->dims.at[d].names[k].name)
+                    array_push(unit->arena, list, pragma->dims.at[d].names[k].name);
+    }
+}
+
+static bool is_named(const NameList *list, const char *name)
+{
+    for (int i = 0; i < list->count; i++)
+        if (!strcmp(list->at[i], name))
+            return true;
+    return false;
+}
+
+void strategies_check_splits(CUnit *unit, const StrategyChoice *choice)
+{
+    NameList names = {0};
+    add_pragma_names(unit, &names);
+    for (int i = 0; choice->chosen && i < choice->chosen->splits.count; i++) {
+        const SplitRule *split = &choice->chosen->splits.at[i];
+        if (is_named(&names, split->dim))
+            continue;
+        (choice->shared ? diag_warning : diag_error)(unit->diag, split->at, "the dimension \"%s\" is named nowhere in the model",
+                                                     split->dim);
+        diag_suggest(unit->diag, split->at, split->dim, names.at, names.count);
+    }
 }

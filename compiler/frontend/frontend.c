@@ -1,0 +1,101 @@
+#include "frontend/clang/clang.h"
+#include "frontend/eval/eval.h"
+#include "frontend/models.h"
+#include "frontend/operators.h"
+#include "frontend/strategies.h"
+
+#include <pthread.h>
+#include <string.h>
+
+typedef struct Run {
+    Arena *arena;
+    Diag *diag;
+    const FrontendOptions *options;
+    Reader *reader;
+    CUnit *cunit;
+    Unit *unit;
+    StrategyChoice strategy;
+} Run;
+
+static void add_shape_variable(Run *run, CVar *var)
+{
+    Eval *ev = eval_create(run->cunit, NULL);
+    CExpr *expr = arena_new(run->arena, CExpr);
+    *expr = (CExpr){.kind = C_VAR, .type = var->type, .at = var->at, .var = var, .slot = -1};
+    ShapeVariable shape = {.name = var->name, .type = var->type->name, .at = var->at};
+    if (eval_integer(ev, expr, 0, &shape.value))
+        array_push(run->arena, &run->unit->shapes, shape);
+    eval_destroy(ev);
+}
+
+/* Operators of the user's that have no body here; those of hetu's headers have theirs in the library. */
+static void find_bodiless(Run *run)
+{
+    for (int i = 0; i < run->cunit->operators.count; i++) {
+        const CFunction *function = run->cunit->operators.at[i]->function;
+        if (!function->body && !function->library)
+            array_push(run->arena, &run->unit->bodiless, function->name);
+    }
+}
+
+static const char *standard(const FrontendOptions *options)
+{
+    const char *std = "gnu17";
+    for (int i = 0; i < options->arg_count; i++)
+        if (!strncmp(options->args[i], "-std=", 5))
+            std = options->args[i] + 5;
+    return std;
+}
+
+/* Reads the file: its operators, strategies and shape variables. */
+static void read_unit(Run *run)
+{
+    Unit *unit = run->unit;
+    CUnit *cunit = run->cunit = clang_read(run->arena, run->diag, run->options, &run->reader);
+    *unit = (Unit){.arena = run->arena, .diag = run->diag, .file = run->options->file, .std = standard(run->options)};
+    if (!cunit)
+        return;
+    operators_check(cunit, run->options->backends);
+    strategies_choose(cunit, clang_macros(run->reader), run->options, &run->strategy);
+    unit->chosen = run->strategy.chosen;
+    for (int i = 0; i < run->strategy.list.count; i++)
+        array_push(run->arena, &unit->strategies, run->strategy.list.at[i]);
+    for (int i = 0; i < cunit->shapes.count; i++)
+        add_shape_variable(run, cunit->shapes.at[i]);
+    find_bodiless(run);
+}
+
+static void *read_all(void *data)
+{
+    Run *run = data;
+    int before = diag_errors(run->diag);
+    read_unit(run);
+    if (diag_errors(run->diag) == before)
+        models_read(run->cunit, run->unit, run->options);
+    if (diag_errors(run->diag) == before)
+        strategies_check_splits(run->cunit, &run->strategy);
+    clang_close(run->reader);
+    if (diag_errors(run->diag) != before)
+        run->unit = NULL;
+    return NULL;
+}
+
+/* Runs with a stack that deep recursion of the model fits in. */
+static void with_deep_stack(void *(*work)(void *), void *data)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    if (pthread_attr_setstacksize(&attributes, (size_t)1 << 30) || pthread_create(&thread, &attributes, work, data))
+        work(data);
+    else
+        pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options)
+{
+    Run run = {.arena = arena, .diag = diag, .options = options, .unit = arena_new(arena, Unit)};
+    with_deep_stack(read_all, &run);
+    return run.unit;
+}
