@@ -183,14 +183,6 @@ const char *token_line(Arena *arena, const Token *first, const Token *end)
     return text_bytes(&out);
 }
 
-const char *token_text(Arena *arena, const Token *first, const Token *end)
-{
-    for (const Token *token = first; token < end; token++)
-        if (token->expanded)
-            return token_line(arena, first, end);
-    return first < end ? arena_substring(arena, first->start, (size_t)(end[-1].start + end[-1].length - first->start)) : "";
-}
-
 char *token_unquoted(Arena *arena, const Token *token)
 {
     char *text = arena_alloc(arena, (size_t)token->length + 1), *to = text;

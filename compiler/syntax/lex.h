@@ -58,10 +58,7 @@ static inline bool token_ends(const Token *token) { return token->kind >= TOKEN_
 /* Whether blanks stand between a token and the one that it follows. */
 bool token_spaced(const Token *before, const Token *token);
 
-/* The tokens from `first` up to `end` as they were written, or, where a macro was expanded, with one blank where there are some. */
-const char *token_text(Arena *arena, const Token *first, const Token *end);
-
-/* The same, with one blank where there are some. */
+/* The tokens from `first` up to `end`, with one blank where there are some. */
 const char *token_line(Arena *arena, const Token *first, const Token *end);
 
 /* What a TOKEN_STRING stands for. */
