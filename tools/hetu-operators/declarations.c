@@ -74,7 +74,7 @@ static bool read_prototype(const Reader *reader, Declaration *declaration)
         array_push(reader->arena, &params, param);
         declaration->def.attr_count += param.kind != PARAM_TENSOR && param.kind != PARAM_TENSORS;
     }
-    declaration->params = token_text(reader->arena, first, tokens.token);
+    declaration->params = token_line(reader->arena, first, tokens.token);
     declaration->def.params = params.at;
     declaration->def.param_count = params.count;
     return tokens_expect(&tokens, ")", "after the parameters") && reader->at[length] == ';';
