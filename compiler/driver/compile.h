@@ -3,7 +3,7 @@
 #define DRIVER_COMPILE_H
 
 #include "driver/options.h"
-#include "driver/toolchain.h"
+#include "driver/output.h"
 #include "emit/backend.h"
 #include "emit/emit.h"
 

@@ -345,7 +345,7 @@ bool folder_write(const Folder *folder, const char *path)
     Names made = {0};
     if (folder->driver->tools.dry_run || write_files(folder, path, &made))
         return true;
-    toolchain_close();
+    outputs_close();
     while (made.count)
         rmdir(made.at[--made.count]);
     return false;

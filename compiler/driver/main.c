@@ -364,7 +364,7 @@ int main(int argc, char **argv)
     toolchain_open(&driver.tools, arena, options.dry_run);
     int status = run(&driver);
     diag_finish(driver.diag);
-    toolchain_close();
+    outputs_close();
     arena_destroy(arena);
     return status;
 }

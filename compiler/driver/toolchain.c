@@ -1,22 +1,23 @@
 #include "driver/toolchain.h"
 
+#include "driver/output.h"
 #include "support/diag.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
 
 enum { MOST_JOBS = 2 };
+
+static volatile pid_t children[MOST_JOBS];
 
 void complain(const char *format, ...)
 {
@@ -26,48 +27,6 @@ void complain(const char *format, ...)
     vfprintf(stderr, format, arguments);
     fprintf(stderr, "\n");
     va_end(arguments);
-}
-
-/* ---- what must be removed at the end; a signal handler reads this, so entries are only added in front or emptied ---- */
-
-typedef struct Removal Removal;
-struct Removal {
-    Removal *next;
-    const char *volatile path; // NULL: no longer
-};
-
-static Removal *volatile removals;
-static const char *volatile temporary_folder;
-static volatile pid_t children[MOST_JOBS];
-
-static void remove_at_end(Arena *arena, const char *path)
-{
-    Removal *removal = arena_new(arena, Removal);
-    *removal = (Removal){.next = removals, .path = path};
-    removals = removal;
-}
-
-static void remove_no_more(const char *path)
-{
-    for (Removal *removal = removals; removal; removal = removal->next)
-        if (removal->path == path)
-            removal->path = NULL;
-}
-
-static void clean_up(void)
-{
-    for (Removal *removal = removals; removal; removal = removal->next)
-        if (removal->path && unlink(removal->path))
-            rmdir(removal->path);
-    if (temporary_folder)
-        rmdir(temporary_folder);
-}
-
-void toolchain_close(void)
-{
-    clean_up();
-    removals = NULL;
-    temporary_folder = NULL;
 }
 
 static void end_children(int number)
@@ -82,7 +41,7 @@ static void end_children(int number)
 static void end_by_signal(int number)
 {
     end_children(number);
-    clean_up();
+    outputs_clean();
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -105,18 +64,6 @@ static const char *find_prefix(Arena *arena)
     return arena_substring(arena, path, length ? (size_t)length : 1);
 }
 
-/* A new folder for temporary files. */
-static const char *make_folder(Arena *arena)
-{
-    const char *base = getenv("TMPDIR");
-    char *folder = arena_format(arena, "%s/hetucc-XXXXXX", base && *base ? base : "/tmp");
-    if (!mkdtemp(folder)) {
-        complain("cannot make a folder for temporary files (%s): %s", folder, strerror(errno));
-        exit(1);
-    }
-    return folder;
-}
-
 void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -128,111 +75,7 @@ void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run)
         if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
     }
-    atexit(clean_up);
-}
-
-const char *temporary(Toolchain *tools, const char *name)
-{
-    if (!tools->folder)
-        tools->folder = tools->dry_run ? "/tmp/hetucc" : make_folder(tools->arena);
-    if (!tools->dry_run)
-        temporary_folder = tools->folder;
-    const char *path = arena_format(tools->arena, "%s/%s", tools->folder, name);
-    remove_at_end(tools->arena, path);
-    return path;
-}
-
-bool temporary_full(const Toolchain *tools)
-{
-    enum { TIGHT = 16 << 20 }; // bytes: what a C compiler may want for one file
-    struct statvfs space;
-    if (!tools->folder || tools->dry_run || statvfs(tools->folder, &space) || (double)space.f_bavail * (double)space.f_frsize >= TIGHT)
-        return false;
-    complain("the folder for temporary files, %s, has no room left (%lld KiB); TMPDIR names another", tools->folder,
-             (long long)((double)space.f_bavail * (double)space.f_frsize / 1024));
-    return true;
-}
-
-/* ---- outputs ---- */
-
-const char *output_begin(Toolchain *tools, const char *path)
-{
-    struct stat found;
-    bool exists = !stat(path, &found);
-    if (exists && S_ISDIR(found.st_mode)) {
-        complain("cannot write %s: it is a folder", path);
-        return NULL;
-    }
-    if (tools->dry_run || (exists && !S_ISREG(found.st_mode)))
-        return path;
-    if (exists && access(path, W_OK)) {
-        complain("cannot write %s: %s", path, strerror(errno));
-        return NULL;
-    }
-    const char *slash = strrchr(path, '/');
-    int folder = slash ? (int)(slash + 1 - path) : 0;
-    char *written = arena_format(tools->arena, "%.*s.%s.XXXXXX", folder, path, path + folder);
-    int file = mkstemp(written);
-    if (file < 0) {
-        complain("cannot write %s: %s", path, strerror(errno));
-        return NULL;
-    }
-    remove_at_end(tools->arena, written);
-    close(file);
-    return written;
-}
-
-bool output_finish(Toolchain *tools, const char *written, const char *path, unsigned mode)
-{
-    if (tools->dry_run || written == path)
-        return true;
-    mode_t mask = umask(0);
-    umask(mask);
-    if (chmod(written, (mode_t)mode & ~mask) || rename(written, path)) {
-        complain("cannot write %s: %s", path, strerror(errno));
-        return false;
-    }
-    remove_no_more(written);
-    return true;
-}
-
-bool file_read(const char *path, Text *bytes)
-{
-    enum { MOST = 1 << 28 };
-    char piece[8192];
-    FILE *stream = fopen(path, "rb");
-    for (size_t length; stream && bytes->length <= MOST && (length = fread(piece, 1, sizeof piece, stream));)
-        text_append(bytes, piece, length);
-    bool good = stream && !ferror(stream) && bytes->length <= MOST;
-    if (stream)
-        fclose(stream);
-    if (bytes->length > MOST)
-        errno = EFBIG;
-    return good;
-}
-
-const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size)
-{
-    const char *written = output_begin(tools, path);
-    if (!written || tools->dry_run)
-        return written;
-    FILE *file = fopen(written, "w");
-    bool good = file && fwrite(bytes, 1, size, file) == size;
-    if (file && fclose(file))
-        good = false;
-    if (!good) {
-        complain("cannot write %s: %s", path, strerror(errno));
-        return NULL;
-    }
-    return written;
-}
-
-const char *output_write(Toolchain *tools, const char *path, const char *text) { return output_bytes(tools, path, text, strlen(text)); }
-
-bool output_text(Toolchain *tools, const char *path, const char *text)
-{
-    const char *written = output_write(tools, path, text);
-    return written && output_finish(tools, written, path, 0666);
+    atexit(outputs_clean);
 }
 
 /* ---- commands ---- */
@@ -377,7 +220,7 @@ _Noreturn void command_become(const Toolchain *tools, const Command *command)
         exit(0);
     }
     fflush(NULL);
-    toolchain_close();
+    outputs_close();
     execvp(command->words.at[0], arguments_of(command));
     complain("cannot run %s: %s", command->words.at[0], strerror(errno));
     exit(1);
