@@ -1,4 +1,4 @@
-/* The planner while it makes a plan: what its steps leave to each other. */
+/* The planner while it makes a plan: what its steps leave to each other. The plan's counters of bytes serve as the loads that are balanced. */
 #ifndef RESHARD_PLANNER_H
 #define RESHARD_PLANNER_H
 
@@ -25,7 +25,6 @@ typedef struct Planner {
     Arena *arena;
     Plan *plan;
     Transfers transfers;      // that are still to be made
-    int64_t *sent, *received; // bytes: the plan's counters; while it is made, loads that are to be balanced
     Array(Packets) outboxes;  // by step: what will be its messages
     const bool *avoid;        // by slot: takes part in no collective
     bool tiers;               // moves inside hosts and across them are steps of their own

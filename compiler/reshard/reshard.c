@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* All devices of the layouts; and nothing that they move, so far. */
+/* All devices of the layouts. */
 static void collect_devices(Planner *planner)
 {
     Plan *plan = planner->plan;
@@ -25,8 +25,6 @@ static void collect_devices(Planner *planner)
         if (!i || all.at[i] != all.at[plan->device_count - 1])
             all.at[plan->device_count++] = all.at[i];
     plan->devices = all.at;
-    planner->sent = plan->sent = arena_array(planner->arena, int64_t, plan->device_count);
-    planner->received = plan->received = arena_array(planner->arena, int64_t, plan->device_count);
 }
 
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)

@@ -10,20 +10,18 @@ enum { ATTEMPTS = 4 };
 /* A finished plan. */
 typedef struct Attempt {
     Plan plan;
-    int64_t *sent, *received;
     int64_t most_sent, most_received;
-    double seconds;
 } Attempt;
 
 /* What decides about attempts. */
-typedef struct Chooser {
+typedef struct Choice {
     Planner *planner;
+    Plan before; // as it was before the first attempt
     int64_t must_send, must_receive; // of the device that must do most, whatever the plan; an even share at least
     Attempt attempts[ATTEMPTS];
     int count;
     bool *avoid; // by slot: in no collective
-    TaskList tasks;
-} Chooser;
+} Choice;
 
 static int64_t most_of(const int64_t *loads, int count)
 {
@@ -62,59 +60,56 @@ static void count_forced(Planner *planner, int t, Index *holders, int64_t *sent,
             received[plan_slot(plan, task->targets.at[w])] += load;
 }
 
-static void find_forced(Chooser *chooser)
+static void find_forced(Choice *choice)
 {
-    Planner *planner = chooser->planner;
+    Planner *planner = choice->planner;
     int count = planner->plan->device_count;
     int64_t *sent = arena_array(planner->arena, int64_t, count), *received = arena_array(planner->arena, int64_t, count);
     Index *holders = index_create(planner);
     for (int t = 0; t < planner->plan->tasks.count; t++)
         count_forced(planner, t, holders, sent, received);
-    chooser->must_send = most_of(sent, count);
-    chooser->must_receive = most_of(received, count);
+    choice->must_send = most_of(sent, count);
+    choice->must_receive = most_of(received, count);
 }
 
 /* An even share of all that is moved must be moved by somebody, too. */
-static void raise_to_even(Chooser *chooser, const Attempt *attempt)
+static void raise_to_even(Choice *choice, const Attempt *attempt)
 {
-    int64_t total = 0, count = chooser->planner->plan->device_count;
+    int64_t total = 0, count = choice->planner->plan->device_count;
     for (int i = 0; i < count; i++)
-        total += attempt->received[i];
+        total += attempt->plan.received[i];
     int64_t even = count ? (total + count - 1) / count : 0;
-    chooser->must_send = chooser->must_send > even ? chooser->must_send : even;
-    chooser->must_receive = chooser->must_receive > even ? chooser->must_receive : even;
+    choice->must_send = choice->must_send > even ? choice->must_send : even;
+    choice->must_receive = choice->must_receive > even ? choice->must_receive : even;
 }
 
 /* ---- attempts ---- */
 
-/* Makes the plan from its tasks as they were before the first attempt. */
-static void make_attempt(Chooser *chooser)
+/* Makes the steps from the tasks as they were before the first attempt. */
+static void make_attempt(Choice *choice)
 {
-    Planner *planner = chooser->planner;
+    Planner *planner = choice->planner;
     Plan *plan = planner->plan;
-    size_t size = sizeof(int64_t) * (size_t)plan->device_count;
-    memset(&plan->steps, 0, sizeof plan->steps);
-    plan->tasks = chooser->tasks;
+    int count = plan->device_count;
+    *plan = choice->before;
     plan->tasks.capacity = plan->tasks.count;
+    plan->sent = arena_array(planner->arena, int64_t, count);
+    plan->received = arena_array(planner->arena, int64_t, count);
     make_steps(planner);
-    Attempt attempt = {.plan = *plan, .seconds = price_steps(planner)};
-    attempt.sent = arena_copy(planner->arena, plan->sent, size);
-    attempt.received = arena_copy(planner->arena, plan->received, size);
-    attempt.most_sent = most_of(plan->sent, plan->device_count);
-    attempt.most_received = most_of(plan->received, plan->device_count);
-    chooser->attempts[chooser->count++] = attempt;
+    plan->seconds = price_steps(planner);
+    choice->attempts[choice->count++] = (Attempt){*plan, most_of(plan->sent, count), most_of(plan->received, count)};
 }
 
 /* Whether a load is little above one that cannot be less. */
 static bool is_fair(int64_t load, int64_t least) { return load - least <= least / 4 * 3; }
 
 /* Keeps the devices with too much to do out of collectives. False when there is none. */
-static bool avoid_overloaded(Chooser *chooser, const Attempt *attempt)
+static bool avoid_overloaded(Choice *choice, const Attempt *attempt)
 {
     bool found = false;
-    for (int i = 0; i < chooser->planner->plan->device_count; i++)
-        if (!is_fair(attempt->sent[i], chooser->must_send) || !is_fair(attempt->received[i], chooser->must_receive))
-            found = chooser->avoid[i] = true;
+    for (int i = 0; i < choice->planner->plan->device_count; i++)
+        if (!is_fair(attempt->plan.sent[i], choice->must_send) || !is_fair(attempt->plan.received[i], choice->must_receive))
+            found = choice->avoid[i] = true;
     return found;
 }
 
@@ -122,50 +117,50 @@ static bool avoid_overloaded(Chooser *chooser, const Attempt *attempt)
 static bool is_acceptable(int64_t load, int64_t must, int64_t least) { return is_fair(load, must) || load - least <= least / 8; }
 
 /* The cheapest of the attempts whose busiest devices have little more to do than they must, or than in the others. */
-static const Attempt *choose(const Chooser *chooser)
+static const Attempt *choose(const Choice *choice)
 {
     const Attempt *best = NULL;
     int64_t sent = INT64_MAX, received = INT64_MAX;
-    for (int i = 0; i < chooser->count; i++) {
-        sent = chooser->attempts[i].most_sent < sent ? chooser->attempts[i].most_sent : sent;
-        received = chooser->attempts[i].most_received < received ? chooser->attempts[i].most_received : received;
+    for (int i = 0; i < choice->count; i++) {
+        sent = choice->attempts[i].most_sent < sent ? choice->attempts[i].most_sent : sent;
+        received = choice->attempts[i].most_received < received ? choice->attempts[i].most_received : received;
     }
-    for (int i = 0; i < chooser->count; i++) {
-        const Attempt *attempt = &chooser->attempts[i];
-        if (is_acceptable(attempt->most_sent, chooser->must_send, sent) &&
-            is_acceptable(attempt->most_received, chooser->must_receive, received) && (!best || attempt->seconds < best->seconds))
+    for (int i = 0; i < choice->count; i++) {
+        const Attempt *attempt = &choice->attempts[i];
+        if (is_acceptable(attempt->most_sent, choice->must_send, sent) &&
+            is_acceptable(attempt->most_received, choice->must_receive, received) && (!best || attempt->plan.seconds < best->plan.seconds))
             best = attempt;
     }
-    return best ? best : &chooser->attempts[chooser->count - 1];
+    return best ? best : &choice->attempts[choice->count - 1];
 }
 
 /* Where all devices are on one host: collectives wherever teams are closed, and then without those that load a device too much. */
-static void try_collectives(Chooser *chooser)
+static void try_collectives(Choice *choice)
 {
-    make_attempt(chooser);
-    raise_to_even(chooser, &chooser->attempts[0]);
-    while (chooser->count < ATTEMPTS && avoid_overloaded(chooser, &chooser->attempts[chooser->count - 1])) {
-        if (chooser->count == ATTEMPTS - 1)
-            memset(chooser->avoid, 1, sizeof *chooser->avoid * (size_t)chooser->planner->plan->device_count);
-        make_attempt(chooser);
+    make_attempt(choice);
+    raise_to_even(choice, &choice->attempts[0]);
+    while (choice->count < ATTEMPTS && avoid_overloaded(choice, &choice->attempts[choice->count - 1])) {
+        if (choice->count == ATTEMPTS - 1)
+            memset(choice->avoid, 1, sizeof *choice->avoid * (size_t)choice->planner->plan->device_count);
+        make_attempt(choice);
     }
 }
 
 /* Where there are several hosts: in two tiers and in one, with collectives and without. */
-static void try_tiers(Chooser *chooser)
+static void try_tiers(Choice *choice)
 {
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        chooser->planner->tiers = attempt % 2 == 0;
-        memset(chooser->avoid, attempt / 2, sizeof *chooser->avoid * (size_t)chooser->planner->plan->device_count);
-        make_attempt(chooser);
+        choice->planner->tiers = attempt % 2 == 0;
+        memset(choice->avoid, attempt / 2, sizeof *choice->avoid * (size_t)choice->planner->plan->device_count);
+        make_attempt(choice);
     }
 }
 
-static const Attempt *cheapest(const Chooser *chooser)
+static const Attempt *cheapest(const Choice *choice)
 {
-    const Attempt *best = &chooser->attempts[0];
-    for (int i = 1; i < chooser->count; i++)
-        best = chooser->attempts[i].seconds < best->seconds ? &chooser->attempts[i] : best;
+    const Attempt *best = &choice->attempts[0];
+    for (int i = 1; i < choice->count; i++)
+        best = choice->attempts[i].plan.seconds < best->plan.seconds ? &choice->attempts[i] : best;
     return best;
 }
 
@@ -179,16 +174,11 @@ static bool on_one_host(const Plan *plan)
 
 void choose_steps(Planner *planner)
 {
-    Plan *plan = planner->plan;
-    Chooser chooser = {.planner = planner, .tasks = plan->tasks, .avoid = arena_array(planner->arena, bool, plan->device_count)};
-    bool single = on_one_host(plan);
-    planner->avoid = chooser.avoid;
+    Choice choice = {.planner = planner, .before = *planner->plan};
+    bool single = on_one_host(planner->plan);
+    planner->avoid = choice.avoid = arena_array(planner->arena, bool, planner->plan->device_count);
     if (single)
-        find_forced(&chooser);
-    (single ? try_collectives : try_tiers)(&chooser);
-    const Attempt *best = (single ? choose : cheapest)(&chooser);
-    plan->steps = best->plan.steps;
-    plan->tasks = best->plan.tasks;
-    memcpy(plan->sent, best->sent, sizeof *plan->sent * (size_t)plan->device_count);
-    memcpy(plan->received, best->received, sizeof *plan->received * (size_t)plan->device_count);
+        find_forced(&choice);
+    (single ? try_collectives : try_tiers)(&choice);
+    *planner->plan = (single ? choose : cheapest)(&choice)->plan;
 }

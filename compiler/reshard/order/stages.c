@@ -40,7 +40,7 @@ static int64_t all_sent(const Planner *planner, const Jobs *jobs, const Transfer
 {
     int64_t total = 0;
     for (int i = 0; i < planner->plan->device_count; i++)
-        total += planner->sent[i];
+        total += planner->plan->sent[i];
     for (int w = 0; w < jobs->count; w++)
         total += job_load(&jobs->at[w]);
     for (int g = 0; g < transfers->count; g++)
@@ -66,7 +66,7 @@ static void add_stage(Planner *planner, const Tasks *tasks, bool deliver)
     combining_add(planner, combining, &jobs);
     int64_t cap = load_cap(planner->plan, all_sent(planner, &jobs, &rest));
     routes_add(planner, &rest, cap, &routes, &jobs);
-    balance_jobs(planner, &jobs, cap, MANY_SWEEPS, planner->sent);
+    balance_jobs(planner, &jobs, cap, MANY_SWEEPS, planner->plan->sent);
     combining_send(planner, combining, &jobs);
     routes_send(planner, &routes, &jobs);
 }

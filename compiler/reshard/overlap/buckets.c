@@ -2,15 +2,7 @@
 #include "reshard/overlap/tasks.h"
 #include "support/intern.h"
 
-#include <string.h>
-
-/* What makes two conversions alike. */
-typedef struct BucketKey {
-    const void *from, *to, *extents; // interned
-    int64_t rank, dtype;
-} BucketKey;
-
-/* Finds buckets by what makes them alike. */
+/* Finds buckets by what makes conversions alike. */
 typedef struct BucketTable {
     Arena *arena;
     Intern *bytes, *layouts, *buckets; // what a layout says by its address; the bucket's number + 1 by its key
@@ -43,14 +35,14 @@ static Bucket new_bucket(Planner *planner, const Conversion *conversion)
 /* The number of the bucket that a conversion belongs to; a new one where it is like none before. */
 static int find_bucket(Planner *planner, BucketTable *table, const Conversion *conversion)
 {
-    BucketKey key;
-    memset(&key, 0, sizeof key);
-    key.from = layout_text(table, conversion->from);
-    key.to = layout_text(table, conversion->to);
-    key.extents = intern(table->bytes, conversion->shape.extent, sizeof(int64_t) * (size_t)conversion->shape.rank);
-    key.rank = conversion->shape.rank;
-    key.dtype = conversion->dtype;
-    intptr_t *number = intern_slot(table->buckets, &key, sizeof key);
+    int n = 0;
+    int64_t key[LAYOUT_MAX_RANK + 3];
+    key[n++] = (intptr_t)layout_text(table, conversion->from);
+    key[n++] = (intptr_t)layout_text(table, conversion->to);
+    key[n++] = conversion->dtype;
+    for (int d = 0; d < conversion->shape.rank; d++)
+        key[n++] = conversion->shape.extent[d];
+    intptr_t *number = intern_slot(table->buckets, key, sizeof *key * (size_t)n);
     if (!*number) {
         *number = planner->plan->buckets.count + 1;
         array_push(planner->arena, &planner->plan->buckets, new_bucket(planner, conversion));

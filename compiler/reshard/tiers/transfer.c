@@ -83,8 +83,8 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
         split_transfer(hosts, &transfers->at[g], &imports, &jobs, local);
     for (int w = 0; w < jobs.count; w++)
         total += job_load(&jobs.at[w]);
-    memset(planner->sent, 0, sizeof *planner->sent * (size_t)planner->plan->device_count);
-    balance_jobs(planner, &jobs, load_cap(planner->plan, total), MANY_SWEEPS, planner->sent);
+    memset(planner->plan->sent, 0, sizeof *planner->plan->sent * (size_t)planner->plan->device_count);
+    balance_jobs(planner, &jobs, load_cap(planner->plan, total), MANY_SWEEPS, planner->plan->sent);
     for (int i = 0; i < imports.count; i++)
         cross(hosts, &imports.at[i], crossing, local);
 }
