@@ -4,11 +4,6 @@
 
 #include <stdlib.h>
 
-/* A device and the number of its holding. */
-typedef struct Member {
-    int device, holding;
-} Member;
-
 /* By device, the smallest of those that have its replica and, if asked, its contribution. */
 static const int *smallest_devices(Arena *arena, const Region *regions, const int *devices, int count, bool partial)
 {
@@ -54,20 +49,6 @@ static int compare_members(const void *a, const void *b)
     return (x->device > y->device) - (x->device < y->device);
 }
 
-/* Fills the devices, in ascending order, with their holdings. */
-static void sort_devices(Arena *arena, Holdings *holdings, Member *members, int count)
-{
-    int *devices = arena_array(arena, int, count), *holding_of = arena_array(arena, int, count);
-    qsort(members, (size_t)count, sizeof *members, compare_members);
-    for (int i = 0; i < count; i++) {
-        devices[i] = members[i].device;
-        holding_of[i] = members[i].holding;
-    }
-    holdings->devices = devices;
-    holdings->holding_of = holding_of;
-    holdings->device_count = count;
-}
-
 Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape)
 {
     Holdings holdings = {.partial = layout_partial(layout)};
@@ -78,7 +59,8 @@ Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape)
         replica = smallest_devices(arena, regions, devices, count, false);
         partial = smallest_devices(arena, regions, devices, count, true);
     }
-    Member *members = arena_array(arena, Member, count);
+    holdings.device_count = count;
+    holdings.members = arena_array(arena, Member, count);
     Intern *known = intern_create(arena);
     int64_t *key = longest_key(arena, regions, count);
     for (int i = 0; i < count; i++) {
@@ -89,10 +71,10 @@ Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape)
             array_push(arena, &holdings.list, holding);
             *number = holdings.list.count;
         }
-        members[i] = (Member){devices[i], (int)*number - 1};
-        array_push(arena, &holdings.list.at[members[i].holding].devices, devices[i]);
+        holdings.members[i] = (Member){devices[i], (int)*number - 1};
+        array_push(arena, &holdings.list.at[*number - 1].devices, devices[i]);
     }
-    sort_devices(arena, &holdings, members, count);
+    qsort(holdings.members, (size_t)count, sizeof *holdings.members, compare_members);
     return holdings;
 }
 
@@ -101,10 +83,10 @@ int holdings_find(const Holdings *holdings, int device)
     int low = 0, high = holdings->device_count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (holdings->devices[middle] < device)
+        if (holdings->members[middle].device < device)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < holdings->device_count && holdings->devices[low] == device ? holdings->holding_of[low] : -1;
+    return low < holdings->device_count && holdings->members[low].device == device ? holdings->members[low].holding : -1;
 }

@@ -13,13 +13,17 @@ typedef struct Holding {
     const Region *region;
 } Holding;
 
+/* A device and the number of its holding. */
+typedef struct Member {
+    int device, holding;
+} Member;
+
 /* What the devices of a layout hold. */
 typedef struct Holdings {
     StateKind partial; // as layout_partial says
     Array(Holding) list;
     int device_count;
-    const int *devices;    // in ascending order
-    const int *holding_of; // by index in devices
+    Member *members; // in ascending order
 } Holdings;
 
 /* The holdings of a checked layout of a tensor of `shape`, in the order of their first devices. */

@@ -194,16 +194,6 @@ static int device_ranges(const Maker *maker, int g, int position, int dim, Range
     return count;
 }
 
-/* The number of contributions in a subgroup. */
-static int group_contributions(const Group *group)
-{
-    int count = 1;
-    for (int s = 0; s < group->state_count; s++)
-        if (is_partial(&group->states[s]))
-            count *= group->states[s].count;
-    return count;
-}
-
 /* Which contribution of its subgroup a position holds. */
 static int group_contribution(const Group *group, int position)
 {
@@ -222,7 +212,7 @@ static int contribution_id(const Layout *layout, int g, int position)
     int before = 0;
     if (layout->top == TOP_SUM || layout->top == TOP_MAX)
         for (int u = 0; u < g; u++)
-            before += group_contributions(&layout->groups[u]);
+            before += group_contribution(&layout->groups[u], layout->groups[u].device_count - 1) + 1;
     return before + group_contribution(&layout->groups[g], position);
 }
 

@@ -145,30 +145,7 @@ BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, 
     return (BoxList){rank ? ranges.count / rank : 1, ranges.at};
 }
 
-/* The part of a box that lies in one dimension, in the common factors of that dimension, when the views nest. */
-static Ranges nested_ranges(Arena *arena, const CommonView *view, Shape own, const Range *range, int dim)
-{
-    Ranges list = {0};
-    int first, last = common_factors(view, dim, &first), at = first, lists = 1;
-    for (int f = 0; f < own.rank; f++) {
-        int begin = at;
-        for (int64_t extent = 1; extent < own.extent[f]; at++)
-            extent *= view->extent[at];
-        if (begin == at)
-            continue;
-        Ranges grown = {0};
-        for (int i = 0; i < lists; i++)
-            split_range(arena, &grown, list.count ? list.at + i * (begin - first) : NULL, begin - first, view->extent + begin, at - begin,
-                        range[f].lo, range[f].hi);
-        list = grown;
-        lists = list.count / (at - first);
-    }
-    for (; at < last && !list.count; at++)
-        array_push(arena, &list, (Range){0, 1});
-    return list;
-}
-
-/* The same as stretches of the whole dimension, when they do not. */
+/* The part of a box that lies in one dimension, as stretches of the whole dimension. */
 static Ranges flat_ranges(Arena *arena, Shape own, const Range *range)
 {
     Ranges list = {0};
@@ -191,30 +168,59 @@ static Ranges flat_ranges(Arena *arena, Shape own, const Range *range)
     return list;
 }
 
+/* Ranges of some factors of the common view, one list after another. */
+typedef struct Product {
+    int count;
+    BoxList list[VIEW_MAX_RANK];
+    int width[VIEW_MAX_RANK]; // how many factors a list has
+} Product;
+
+static void add_list(Product *product, BoxList list, int width)
+{
+    product->list[product->count] = list;
+    product->width[product->count++] = width;
+}
+
+/* Adds the part of a box that lies in one dimension where the views nest: by factor of the layout's view. */
+static void add_nested(Arena *arena, const CommonView *view, Shape own, const Range *range, int dim, Product *product)
+{
+    static const Range one = {0, 1};
+    int first, last = common_factors(view, dim, &first), at = first;
+    for (int f = 0; f < own.rank; f++) {
+        int begin = at;
+        for (int64_t extent = 1; extent < own.extent[f]; at++)
+            extent *= view->extent[at];
+        if (begin < at)
+            add_list(product, range_boxes(arena, view->extent + begin, at - begin, range[f].lo, range[f].hi), at - begin);
+    }
+    if (at < last)
+        add_list(product, (BoxList){1, &one}, 1);
+}
+
 /* Appends a box of a layout's view as boxes of the common view. */
 static void add_boxes(Arena *arena, const CommonView *view, const Layout *layout, const Box *box, Ranges *out)
 {
     Shape own = layout_view(layout, view->shape);
-    Ranges lists[LAYOUT_MAX_RANK];
-    int widths[LAYOUT_MAX_RANK], total = 1;
+    Product product = {0};
     for (int d = 0; d < view->shape.rank; d++) {
-        int first, last = view_factors(layout, d, &first), begin, end = common_factors(view, d, &begin);
+        int first, last = view_factors(layout, d, &first);
         Shape part = {last - first, own.extent + first};
-        lists[d] = view->flat[d] ? flat_ranges(arena, part, box->dim + first) : nested_ranges(arena, view, part, box->dim + first, d);
-        widths[d] = end - begin;
-        total *= lists[d].count / widths[d];
+        if (view->flat[d]) {
+            Ranges flat = flat_ranges(arena, part, box->dim + first);
+            add_list(&product, (BoxList){flat.count, flat.at}, 1);
+        } else
+            add_nested(arena, view, part, box->dim + first, d, &product);
     }
-    for (int i = 0; i < total; i++) {
-        int index[LAYOUT_MAX_RANK];
-        for (int d = view->shape.rank - 1, rest = i; d >= 0; d--) {
-            int count = lists[d].count / widths[d];
-            index[d] = rest % count;
-            rest /= count;
+    int total = 1;
+    for (int p = 0; p < product.count; p++)
+        total *= product.list[p].count;
+    for (int i = 0; i < total; i++)
+        for (int p = 0, rest = total; p < product.count; p++) {
+            rest /= product.list[p].count;
+            const Range *ranges = product.list[p].ranges + i / rest % product.list[p].count * product.width[p];
+            for (int w = 0; w < product.width[p]; w++)
+                array_push(arena, out, ranges[w]);
         }
-        for (int d = 0; d < view->shape.rank; d++)
-            for (int w = 0; w < widths[d]; w++)
-                array_push(arena, out, lists[d].at[index[d] * widths[d] + w]);
-    }
 }
 
 BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding)

@@ -108,8 +108,9 @@ struct Plan {
 int plan_slot(const Plan *plan, int device);
 int devices_find(const Devices *devices, int device);
 
-/* How many lists of parts a step has. */
+/* How many lists of parts a step has, and whether it is a collective that reduces. */
 int step_part_count(const Step *step);
+bool step_reduces(const Step *step);
 
 /* The bucket that a task belongs to, the bytes of one of its elements, and all that it makes: as a segment of what the target stores, or of
  * its first contribution. */

@@ -17,7 +17,7 @@ static void collect_devices(Planner *planner)
         for (int side = 0; side < 2; side++) {
             const Holdings *own = &plan->buckets.at[s].overlap->side[side];
             for (int i = 0; i < own->device_count; i++)
-                array_push(planner->arena, &all, own->devices[i]);
+                array_push(planner->arena, &all, own->members[i].device);
         }
     if (all.count)
         qsort(all.at, (size_t)all.count, sizeof *all.at, compare_devices);

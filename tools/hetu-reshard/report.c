@@ -19,7 +19,7 @@ static int mark_tensors(const Plan *plan, const Segments *segments, bool *marked
     for (int i = 0; i < segments->count; i++) {
         const Segment *segment = &segments->at[i];
         const Bucket *bucket = task_bucket(plan, segment->task);
-        int64_t volume = bucket->overlap->bundles[plan->tasks.at[segment->task].bundle].volume;
+        int64_t volume = bucket->overlap->bundles.at[plan->tasks.at[segment->task].bundle].volume;
         for (int64_t k = segment->lo / volume; k * volume < segment->hi; k++) {
             count += !marked[bucket->tensors[k]];
             marked[bucket->tensors[k]] = true;

@@ -102,24 +102,15 @@ static void add_groups(Gathering *gathering, int g)
 
 /* ---- components ---- */
 
-/* Whether senders want what they send themselves, as an all-gather hands it out; and whether all holders of what they send serve somebody:
- * where some would be idle, messages divide the work better. */
-static bool all_want(const Gathering *gathering, const int *order, int count)
+/* Whether all holders of what the groups of a component send serve somebody: where some would be idle, messages divide the work better. And
+ * where there are several senders, whether each wants what it sends itself, as an all-gather hands it out. */
+static bool suits_senders(const Gathering *gathering, const int *order, int count, int sending)
 {
     for (int i = 0; i < count; i++) {
         const SenderGroup *group = &gathering->groups.at[order[i]];
-        const Task *task = &gathering->planner->plan->tasks.at[gathering->transfers->at[group->transfer].segment.task];
-        if (devices_find(&task->targets, group->devices.at[0]) < 0)
-            return false;
-    }
-    return true;
-}
-
-static bool all_serve(const Gathering *gathering, const int *order, int count)
-{
-    for (int i = 0; i < count; i++) {
-        const SenderGroup *group = &gathering->groups.at[order[i]];
-        if (gathering->transfers->at[group->transfer].holders.count > group->serving)
+        const Transfer *transfer = &gathering->transfers->at[group->transfer];
+        const Task *task = &gathering->planner->plan->tasks.at[transfer->segment.task];
+        if (transfer->holders.count > group->serving || (sending > 1 && devices_find(&task->targets, group->devices.at[0]) < 0))
             return false;
     }
     return true;
@@ -132,8 +123,7 @@ static bool add_gather(Gathering *gathering, const Components *components, int c
     const int *order = components->sets + components->begin[c];
     int sending, count = components->begin[c + 1] - components->begin[c];
     Devices members = closed_group(planner, components, c, sets, senders, gathering->members, &sending);
-    if (!members.count || !all_serve(gathering, order, count) || (sending == 1 && (members.count == 2 || !broadcasts)) ||
-        (sending > 1 && !all_want(gathering, order, count)))
+    if (!members.count || (sending == 1 && (members.count == 2 || !broadcasts)) || !suits_senders(gathering, order, count, sending))
         return false;
     Segments *parts = arena_array(planner->arena, Segments, members.count);
     for (int i = 0; i < count; i++) {

@@ -1,10 +1,6 @@
 /* A copy of a plan without what planning left behind. */
 #include "reshard/finish/finish.h"
 
-#define COPY(arena, list, count) ((list) ? arena_copy((arena), (list), sizeof *(list) * (size_t)(count)) : NULL)
-
-#define COPY_ARRAY(arena, array) ((array)->at = COPY(arena, (array)->at, (array)->count), (array)->capacity = (array)->count)
-
 /* ---- the overlap ---- */
 
 static Region *copy_region(Arena *arena, const Region *region)
@@ -21,25 +17,24 @@ static void copy_holdings(Arena *arena, Holdings *side)
         COPY_ARRAY(arena, &side->list.at[h].devices);
         side->list.at[h].region = copy_region(arena, side->list.at[h].region);
     }
-    side->devices = COPY(arena, side->devices, side->device_count);
-    side->holding_of = COPY(arena, side->holding_of, side->device_count);
+    side->members = COPY(arena, side->members, side->device_count);
 }
 
 static const Overlap *copy_overlap(Arena *arena, const Overlap *overlap)
 {
     Overlap *copy = arena_copy(arena, overlap, sizeof *overlap);
-    Bundle *bundles = COPY(arena, overlap->bundles, overlap->bundle_count);
     copy->view.shape.extent = COPY(arena, overlap->view.shape.extent, overlap->view.shape.rank);
     for (int f = 0; f < overlap->view.rank; f++)
         copy->cuts[f] = COPY(arena, overlap->cuts[f], overlap->cut_count[f]);
     for (int side = 0; side < 2; side++)
         copy_holdings(arena, &copy->side[side]);
-    for (int b = 0; b < overlap->bundle_count; b++) {
-        bundles[b].cells = COPY(arena, bundles[b].cells, bundles[b].cell_count);
+    COPY_ARRAY(arena, &copy->bundles);
+    for (int b = 0; b < copy->bundles.count; b++) {
+        Bundle *bundle = &copy->bundles.at[b];
+        COPY_ARRAY(arena, &bundle->cells);
         for (int side = 0; side < 2; side++)
-            bundles[b].holders[side] = COPY(arena, bundles[b].holders[side], bundles[b].holder_count[side]);
+            bundle->holders[side] = COPY(arena, bundle->holders[side], bundle->holder_count[side]);
     }
-    copy->bundles = bundles;
     return copy;
 }
 

@@ -11,7 +11,7 @@ static bool task_in_place(const Plan *plan, const Task *task)
 {
     const Overlap *overlap = plan->buckets.at[task->bucket].overlap;
     for (int w = 0; w < task->targets.count; w++)
-        if (!overlap_stays(overlap, &overlap->bundles[task->bundle], task->targets.at[w]))
+        if (!overlap_stays(overlap, &overlap->bundles.at[task->bundle], task->targets.at[w]))
             return false;
     return true;
 }

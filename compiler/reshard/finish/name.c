@@ -36,14 +36,12 @@ const char *name_plan(Planner *planner)
     if (!plan->steps.count)
         return plan->nothing ? "nothing" : "local slice";
     Text name = {.arena = plan->arena};
-    const char *names[64];
-    int count = 0;
-    for (int s = 0; s < plan->steps.count && count < 64; s++) {
+    const char *last = "";
+    for (int s = 0; s < plan->steps.count; s++) {
         const char *next = step_name(planner, &plan->steps.at[s]);
-        bool repeated = count && !strcmp(names[count - 1], next);
-        if (!repeated)
-            text_print(&name, "%s%s", count ? ", " : "", names[count] = next);
-        count += !repeated;
+        if (strcmp(last, next))
+            text_print(&name, "%s%s", *last ? ", " : "", next);
+        last = next;
     }
     return text_bytes(&name);
 }

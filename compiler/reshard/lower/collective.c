@@ -1,44 +1,23 @@
 /* Lowering: collectives. */
 #include "reshard/lower/lower.h"
 
-static ht_reshard_step collective(const Step *step)
-{
-    return (ht_reshard_step){.verb = step->verb, .dtype = step->dtype, .group = step->group_index};
-}
+/* What a device sends and receives in a collective, and the moves that pack it before and unpack it behind. */
+typedef struct Sides {
+    Blocks send, receive;
+    Moves pack, unpack;
+} Sides;
 
-/* A collective that reduces what `segments` are part of. */
-static ht_reshard_step reducing_collective(const Lowering *lowering, const Step *step, const Segments *segments)
+static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides)
 {
-    ht_reshard_step lowered = collective(step);
-    lowered.reduction = task_bucket(lowering->plan, segments->at[0].task)->reduction;
-    return lowered;
-}
-
-static const ht_block *copy_block(Lowering *lowering, ht_block block) { return arena_copy(lowering->arena, &block, sizeof block); }
-
-/* Appends a collective between the moves that pack what it sends and those that unpack what it receives. */
-static void add_between(Lowering *lowering, const Moves *pack, ht_reshard_step step, const Moves *unpack)
-{
-    add_moves(lowering, HT_COPY, pack);
-    add_lowered(lowering, step);
-    add_moves(lowering, HT_COPY, unpack);
-}
-
-static void lower_all_reduce(Lowering *lowering, const Step *step)
-{
-    Moves pack = {0}, unpack = {0};
     const Segments *all = &step->parts[0];
-    ht_reshard_step lowered = reducing_collective(lowering, step, all);
-    ht_block send = send_block(lowering, all, &pack), receive = {0};
+    ht_block send = send_block(lowering, all, &sides->pack), receive = {0};
     if (!find_block(lowering, all, true, &receive)) {
         int64_t bytes = send.count * lowering->unit;
         receive = send.place == HT_SCRATCH ? send : scratch_block(lowering, take_scratch(lowering, bytes), bytes);
-        unpack_block(lowering, all, receive.offset * lowering->unit, &unpack);
+        unpack_block(lowering, all, receive.offset * lowering->unit, &sides->unpack);
     }
-    lowered.send_count = lowered.receive_count = 1;
-    lowered.send = copy_block(lowering, send);
-    lowered.receive = copy_block(lowering, receive);
-    add_between(lowering, &pack, lowered, &unpack);
+    array_push(lowering->arena, &sides->send, send);
+    array_push(lowering->arena, &sides->receive, receive);
 }
 
 /* All parts of a collective, one after another. */
@@ -62,20 +41,14 @@ static void consecutive_blocks(Lowering *lowering, const Step *step, ht_block fi
 }
 
 /* Also HT_REDUCE: then the root's part is all. */
-static void lower_reduce_scatter(Lowering *lowering, const Step *step, int position)
+static void reduce_scatter_sides(Lowering *lowering, const Step *step, int position, Sides *sides)
 {
-    Moves pack = {0}, unpack = {0};
-    Blocks send = {0};
     Segments all = all_parts(lowering, step);
-    ht_reshard_step lowered = reducing_collective(lowering, step, &all);
-    consecutive_blocks(lowering, step, send_block(lowering, &all, &pack), &send);
-    lowered.send = send.at;
-    lowered.send_count = step->verb == HT_REDUCE ? 1 : send.count;
-    if (step->verb == HT_REDUCE_SCATTER || !position) {
-        lowered.receive = copy_block(lowering, receive_block(lowering, &step->parts[position], &unpack));
-        lowered.receive_count = 1;
-    }
-    add_between(lowering, &pack, lowered, &unpack);
+    consecutive_blocks(lowering, step, send_block(lowering, &all, &sides->pack), &sides->send);
+    if (step->verb == HT_REDUCE)
+        sides->send.count = 1;
+    if (step->verb == HT_REDUCE_SCATTER || !position)
+        array_push(lowering->arena, &sides->receive, receive_block(lowering, &step->parts[position], &sides->unpack));
 }
 
 /* Whether blocks that have something lie in one buffer, in places that an int counts; then the others are put there, too. */
@@ -126,40 +99,25 @@ static bool gather_in_place(Lowering *lowering, const Step *step, Blocks *receiv
     return one_buffer(receive) && in_order(receive);
 }
 
-static void lower_all_gather(Lowering *lowering, const Step *step, int position)
+static void all_gather_sides(Lowering *lowering, const Step *step, int position, Sides *sides)
 {
-    Moves pack = {0}, unpack = {0};
-    Blocks receive = {0};
-    ht_reshard_step lowered = collective(step);
-    ht_block send = {.place = HT_SCRATCH};
-    if (step->parts[position].count)
-        send = send_block(lowering, &step->parts[position], &pack);
-    if (!gather_in_place(lowering, step, &receive)) {
-        Segments all = all_parts(lowering, step);
-        int64_t offset = take_scratch(lowering, segments_bytes(lowering->plan, &all));
-        receive.count = 0;
-        consecutive_blocks(lowering, step, scratch_block(lowering, offset, 0), &receive);
-        unpack_block(lowering, &all, offset, &unpack);
-    }
-    lowered.send = copy_block(lowering, send);
-    lowered.send_count = 1;
-    lowered.receive = receive.at;
-    lowered.receive_count = receive.count;
-    add_between(lowering, &pack, lowered, &unpack);
+    const Segments *own = &step->parts[position];
+    array_push(lowering->arena, &sides->send, own->count ? send_block(lowering, own, &sides->pack) : (ht_block){.place = HT_SCRATCH});
+    if (gather_in_place(lowering, step, &sides->receive))
+        return;
+    Segments all = all_parts(lowering, step);
+    int64_t offset = take_scratch(lowering, segments_bytes(lowering->plan, &all));
+    sides->receive.count = 0;
+    consecutive_blocks(lowering, step, scratch_block(lowering, offset, 0), &sides->receive);
+    unpack_block(lowering, &all, offset, &sides->unpack);
 }
 
-static void lower_broadcast(Lowering *lowering, const Step *step, int position)
+static void broadcast_sides(Lowering *lowering, const Step *step, int position, Sides *sides)
 {
-    Moves pack = {0}, unpack = {0};
-    ht_reshard_step lowered = collective(step);
-    if (!position) {
-        lowered.send = copy_block(lowering, send_block(lowering, &step->parts[0], &pack));
-        lowered.send_count = 1;
-    } else {
-        lowered.receive = copy_block(lowering, receive_block(lowering, &step->parts[0], &unpack));
-        lowered.receive_count = 1;
-    }
-    add_between(lowering, &pack, lowered, &unpack);
+    if (!position)
+        array_push(lowering->arena, &sides->send, send_block(lowering, &step->parts[0], &sides->pack));
+    else
+        array_push(lowering->arena, &sides->receive, receive_block(lowering, &step->parts[0], &sides->unpack));
 }
 
 /* ---- all-to-all ---- */
@@ -212,32 +170,47 @@ static void packed_blocks(Lowering *lowering, const Step *step, const Message *c
     }
 }
 
-static void lower_all_to_all(Lowering *lowering, const Step *step)
+static void all_to_all_sides(Lowering *lowering, const Step *step, Sides *sides)
 {
-    Moves moves[2] = {{0}};
-    Blocks blocks[2] = {{0}};
-    ht_reshard_step lowered = collective(step);
     for (int received = 0; received < 2; received++) {
         const Message **messages = messages_of(lowering, step, received);
-        if (!direct_blocks(lowering, step, messages, received, &blocks[received]))
-            packed_blocks(lowering, step, messages, received, &blocks[received], &moves[received]);
+        Blocks *blocks = received ? &sides->receive : &sides->send;
+        if (!direct_blocks(lowering, step, messages, received, blocks))
+            packed_blocks(lowering, step, messages, received, blocks, received ? &sides->unpack : &sides->pack);
     }
-    lowered.send = blocks[0].at;
-    lowered.send_count = blocks[0].count;
-    lowered.receive = blocks[1].at;
-    lowered.receive_count = blocks[1].count;
-    add_between(lowering, &moves[0], lowered, &moves[1]);
+}
+
+/* ---- all together ---- */
+
+/* How a collective reduces what its parts are of. */
+static ht_reduction step_reduction(const Plan *plan, const Step *step)
+{
+    for (int i = 0; i < step_part_count(step); i++)
+        if (step->parts[i].count && step_reduces(step))
+            return task_bucket(plan, step->parts[i].at[0].task)->reduction;
+    return HT_NO_REDUCTION;
 }
 
 void lower_collective(Lowering *lowering, const Step *step, int position)
 {
+    Sides sides = {0};
     switch (step->verb) {
-    case HT_ALL_REDUCE: lower_all_reduce(lowering, step); break;
+    case HT_ALL_REDUCE: all_reduce_sides(lowering, step, &sides); break;
     case HT_REDUCE_SCATTER:
-    case HT_REDUCE: lower_reduce_scatter(lowering, step, position); break;
-    case HT_ALL_GATHER: lower_all_gather(lowering, step, position); break;
-    case HT_BROADCAST: lower_broadcast(lowering, step, position); break;
-    case HT_ALL_TO_ALL: lower_all_to_all(lowering, step); break;
+    case HT_REDUCE: reduce_scatter_sides(lowering, step, position, &sides); break;
+    case HT_ALL_GATHER: all_gather_sides(lowering, step, position, &sides); break;
+    case HT_BROADCAST: broadcast_sides(lowering, step, position, &sides); break;
+    case HT_ALL_TO_ALL: all_to_all_sides(lowering, step, &sides); break;
     default: BUG("a step of a plan is no communication");
     }
+    add_moves(lowering, HT_COPY, &sides.pack);
+    add_lowered(lowering, (ht_reshard_step){.verb = step->verb,
+                                            .dtype = step->dtype,
+                                            .group = step->group_index,
+                                            .reduction = step_reduction(lowering->plan, step),
+                                            .send_count = sides.send.count,
+                                            .receive_count = sides.receive.count,
+                                            .send = sides.send.at,
+                                            .receive = sides.receive.at});
+    add_moves(lowering, HT_COPY, &sides.unpack);
 }

@@ -1,6 +1,8 @@
 /* Lowering: what one device does in a plan, as the tables of <hetu/reshard.h>. */
 #include "reshard/lower/lower.h"
 
+#include "reshard/finish/finish.h"
+
 #include <stdlib.h>
 
 /* ---- the device's own part ---- */
@@ -94,8 +96,7 @@ static void reserve(Lowering *lowering, const Segment *segment, bool partial)
 /* Room for what a device keeps of a collective that reduces. */
 static void reserve_parts(Lowering *lowering, const Step *step)
 {
-    bool reduces = step->verb == HT_ALL_REDUCE || step->verb == HT_REDUCE_SCATTER || step->verb == HT_REDUCE;
-    int position = reduces ? devices_find(&step->group, lowering->device) : -1;
+    int position = step_reduces(step) ? devices_find(&step->group, lowering->device) : -1;
     const Segments *parts = position < 0 ? NULL : &step->parts[step->verb == HT_ALL_REDUCE ? 0 : position];
     for (int k = 0; parts && k < parts->count; k++)
         reserve(lowering, &parts->at[k], false);
@@ -142,36 +143,22 @@ static void find_holdings(Lowering *lowering)
 
 /* ---- tables ---- */
 
-static const ht_block *copy_blocks(Arena *arena, const ht_block *blocks, int count)
-{
-    return count ? arena_copy(arena, blocks, sizeof *blocks * (size_t)count) : NULL;
-}
-
-static const ht_move *copy_moves(Arena *arena, const ht_move *moves, int count)
-{
-    if (!count)
-        return NULL;
-    ht_move *kept = arena_copy(arena, moves, sizeof *moves * (size_t)count);
-    for (int i = 0; i < count; i++)
-        kept[i].dim = arena_copy(arena, moves[i].dim, sizeof *moves[i].dim * (size_t)moves[i].rank);
-    return kept;
-}
-
-/* The device's part, in an arena of its own. */
+/* The device's part without what lowering left behind. */
 static ht_reshard_device *copy_device(Arena *arena, const Lowering *lowering)
 {
-    ht_reshard_device *kept = arena_new(arena, ht_reshard_device);
+    ht_reshard_device *copy = arena_new(arena, ht_reshard_device);
     int count = lowering->steps.count;
-    ht_reshard_step *steps = arena_array(arena, ht_reshard_step, count);
+    ht_reshard_step *steps = arena_copy(arena, lowering->steps.at, sizeof *steps * (size_t)count);
     for (int s = 0; s < count; s++) {
-        const ht_reshard_step *step = &lowering->steps.at[s];
-        steps[s] = *step;
-        steps[s].move = copy_moves(arena, step->move, step->move_count);
-        steps[s].send = copy_blocks(arena, step->send, step->send_count);
-        steps[s].receive = copy_blocks(arena, step->receive, step->receive_count);
+        ht_move *moves = COPY(arena, steps[s].move, steps[s].move_count);
+        for (int m = 0; m < steps[s].move_count; m++)
+            moves[m].dim = arena_copy(arena, moves[m].dim, sizeof *moves[m].dim * (size_t)moves[m].rank);
+        steps[s].move = moves;
+        steps[s].send = COPY(arena, steps[s].send, steps[s].send_count);
+        steps[s].receive = COPY(arena, steps[s].receive, steps[s].receive_count);
     }
-    *kept = (ht_reshard_device){.device = lowering->device, .step_count = count, .step = steps, .scratch = lowering->base + lowering->most};
-    return kept;
+    *copy = (ht_reshard_device){.device = lowering->device, .step_count = count, .step = steps, .scratch = lowering->base + lowering->most};
+    return copy;
 }
 
 static void lower_device(Lowering *lowering)

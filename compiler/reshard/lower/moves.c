@@ -105,8 +105,8 @@ static void move_cell(Lowering *lowering, Moves *moves, const Part *part, const 
 static void move_bundle(Lowering *lowering, Moves *moves, const Part *part, const Bundle *bundle, int64_t lo, int64_t hi, int64_t begin)
 {
     int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
-    for (int64_t c = 0, before = 0; c < bundle->cell_count && before < hi; c++) {
-        int64_t volume = overlap_cell(part->bucket->overlap, bundle->cells[c], corner, extents);
+    for (int64_t c = 0, before = 0; c < bundle->cells.count && before < hi; c++) {
+        int64_t volume = overlap_cell(part->bucket->overlap, bundle->cells.at[c], corner, extents);
         int64_t first = lo > before ? lo - before : 0, last = hi - before < volume ? hi - before : volume;
         if (first < last)
             move_cell(lowering, moves, part, corner, extents, first, last, begin + before);
@@ -118,7 +118,7 @@ void move_segment(Lowering *lowering, Moves *moves, const Segment *segment, Wher
 {
     const Task *task = &lowering->plan->tasks.at[segment->task];
     Part part = {.bucket = &lowering->plan->buckets.at[task->bucket], .bucket_index = task->bucket, .from = from, .to = to};
-    const Bundle *bundle = &part.bucket->overlap->bundles[task->bundle];
+    const Bundle *bundle = &part.bucket->overlap->bundles.at[task->bundle];
     for (int64_t k = segment->lo / bundle->volume; k * bundle->volume < segment->hi; k++) {
         int64_t before = k * bundle->volume, end = segment->hi - before;
         part.tensor = part.bucket->tensors[k];

@@ -55,7 +55,7 @@ static void divide_segment(Fusion *fusion, Shares *shares, const Segment *segmen
     const Plan *plan = fusion->planner->plan;
     const Task *task = &plan->tasks.at[segment->task];
     const Bucket *bucket = &plan->buckets.at[task->bucket];
-    int64_t volume = bucket->overlap->bundles[task->bundle].volume;
+    int64_t volume = bucket->overlap->bundles.at[task->bundle].volume;
     for (int64_t k = segment->lo / volume; k * volume < segment->hi; k++) {
         Segment piece = *segment;
         piece.lo = segment->lo > k * volume ? segment->lo : k * volume;
@@ -100,7 +100,7 @@ static Kind *find_kind(Fusion *fusion, const Step *step)
 {
     Planner *planner = fusion->planner;
     const Bucket *bucket = task_bucket(planner->plan, first_segment(step)->task);
-    bool reduces = step->verb == HT_ALL_REDUCE || step->verb == HT_REDUCE_SCATTER || step->verb == HT_REDUCE;
+    bool reduces = step_reduces(step);
     int count = step->group.count, *key = arena_array(planner->arena, int, count + 4), n = 0;
     key[n++] = step->verb;
     key[n++] = reduces ? (int)bucket->dtype : bucket->element;

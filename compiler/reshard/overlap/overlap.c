@@ -1,7 +1,8 @@
 #include "reshard/overlap/overlap.h"
 
+#include "support/intern.h"
+
 #include <stdlib.h>
-#include <uthash.h>
 
 /* A holding that has a cell, in the list of the cell. */
 typedef struct Entry Entry;
@@ -101,14 +102,7 @@ static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxLis
 
 /* ---- bundles ---- */
 
-typedef struct BundleKey {
-    Array(int) cells;
-    int64_t volume;
-    int *key; // number of holdings of the first side, those holdings, the second side's
-    int size;
-    UT_hash_handle hh;
-} BundleKey;
-
+/* What makes two cells one bundle: the number of holdings of the first side, those holdings, the second side's. */
 static int entry_key(Entry *const *from, Entry *const *to, int cell, int *key)
 {
     int n = 1;
@@ -134,40 +128,29 @@ int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t 
     return volume;
 }
 
-static BundleKey *find_bundle(Arena *arena, BundleKey **table, const int *key, int size)
+static Bundle *find_bundle(Arena *arena, Overlap *overlap, Intern *known, const int *key, int size)
 {
-    BundleKey *found;
-    HASH_FIND(hh, *table, key, sizeof(int) * (size_t)size, found);
-    if (!found) {
-        found = arena_new(arena, BundleKey);
-        found->key = arena_copy(arena, key, sizeof(int) * (size_t)size);
-        found->size = size;
-        HASH_ADD_KEYPTR(hh, *table, found->key, sizeof(int) * (size_t)size, found);
+    intptr_t *number = intern_slot(known, key, sizeof *key * (size_t)size);
+    if (!*number) {
+        int first = key[0];
+        const int *holders = arena_copy(arena, key, sizeof *key * (size_t)size);
+        array_push(arena, &overlap->bundles,
+                   (Bundle){.holder_count = {first, size - 1 - first}, .holders = {holders + 1, holders + 1 + first}});
+        *number = overlap->bundles.count;
     }
-    return found;
+    return &overlap->bundles.at[*number - 1];
 }
 
 static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Entry *const *to, int count)
 {
     int *key = arena_array(arena, int, 1 + overlap->side[0].list.count + overlap->side[1].list.count);
-    BundleKey *table = NULL;
     int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
+    Intern *known = intern_create(arena);
     for (int cell = 0; cell < count; cell++) {
-        BundleKey *found = find_bundle(arena, &table, key, entry_key(from, to, cell, key));
-        array_push(arena, &found->cells, cell);
-        found->volume += overlap_cell(overlap, cell, corner, extents);
+        Bundle *bundle = find_bundle(arena, overlap, known, key, entry_key(from, to, cell, key));
+        array_push(arena, &bundle->cells, cell);
+        bundle->volume += overlap_cell(overlap, cell, corner, extents);
     }
-    Bundle *bundles = arena_array(arena, Bundle, HASH_COUNT(table));
-    for (BundleKey *at = table; at; at = at->hh.next) {
-        int first = at->key[0];
-        bundles[overlap->bundle_count++] = (Bundle){.cell_count = at->cells.count,
-                                                    .cells = at->cells.at,
-                                                    .volume = at->volume,
-                                                    .holder_count = {first, at->size - 1 - first},
-                                                    .holders = {at->key + 1, at->key + 1 + first}};
-    }
-    overlap->bundles = bundles;
-    HASH_CLEAR(hh, table);
 }
 
 const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const Layout *to)
@@ -210,9 +193,9 @@ bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device)
     for (int h = 0; h < bundle->holder_count[SIDE_FROM] && !held; h++)
         held = bundle->holders[SIDE_FROM][h] == from;
     held = held && before->region->volume == after->region->volume;
-    for (int c = 0; c < bundle->cell_count && held; c++) {
+    for (int c = 0; c < bundle->cells.count && held; c++) {
         int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
-        overlap_cell(overlap, bundle->cells[c], corner, extents);
+        overlap_cell(overlap, bundle->cells.at[c], corner, extents);
         held = view_same_storage(&overlap->view, before, after, corner, extents);
     }
     return held;

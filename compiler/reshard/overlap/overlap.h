@@ -14,8 +14,7 @@
 typedef enum Side { SIDE_FROM, SIDE_TO } Side;
 
 typedef struct Bundle {
-    int cell_count;
-    const int *cells;
+    Array(int) cells;
     int64_t volume;
     int holder_count[2]; // holdings that have it, by Side
     const int *holders[2];
@@ -26,8 +25,7 @@ typedef struct Overlap {
     int cut_count[VIEW_MAX_RANK]; // the grid: places of cuts along each factor of the view, the ends included
     const int64_t *cuts[VIEW_MAX_RANK];
     Holdings side[2];
-    int bundle_count;
-    const Bundle *bundles; // in the order of their first cells
+    Array(Bundle) bundles; // in the order of their first cells
 } Overlap;
 
 /* The overlap of two checked layouts of a tensor of `shape`. */

@@ -72,31 +72,26 @@ static int count_common(const Devices *a, const Devices *b)
     return count;
 }
 
-/* What the devices of `targets` must receive, in elements of the bundle, to get the reduction of the replica's contributions. */
-static int reduction_cost(const Replica *replica, const Devices *targets)
+/* What devices must receive for a task, by element. */
+static int task_cost(const Task *task)
 {
-    bool held = false;
-    for (int p = 0; p < replica->holders.count && !held; p++)
-        held = count_common(&replica->holders.at[p], targets) > 0;
-    return replica->partial.count + targets->count - 1 - held;
+    int common = 0, wanted = task->targets.count;
+    for (int p = 0; p < task->source_count && !common; p++)
+        common = count_common(&task->sources[p], &task->targets);
+    return task->source_count < 2 ? task->source_count * (wanted - common) : task->source_count + wanted - 1 - (common > 0);
 }
 
-/* The fewest elements that must be received to get the reduction of a replica. */
-static int least_cost(const Replicas *replicas, const Devices *targets)
+/* The same to get the reduction of a replica's contributions. */
+static int reduction_cost(const Replica *replica, const Devices *targets)
 {
-    int least = INT32_MAX;
-    for (int r = 0; r < replicas->count; r++) {
-        int cost = reduction_cost(&replicas->at[r], targets);
-        least = cost < least ? cost : least;
-    }
-    return least;
+    return task_cost(&(Task){.source_count = replica->holders.count, .sources = replica->holders.at, .targets = *targets});
 }
 
 static Task *add_task(Planner *planner, int bucket, int bundle, Devices targets)
 {
     const Bucket *owner = &planner->plan->buckets.at[bucket];
     Task task = {.bucket = bucket, .bundle = bundle, .targets = targets};
-    task.volume = owner->overlap->bundles[bundle].volume * owner->tensor_count;
+    task.volume = owner->overlap->bundles.at[bundle].volume * owner->tensor_count;
     array_push(planner->arena, &planner->plan->tasks, task);
     return &planner->plan->tasks.at[planner->plan->tasks.count - 1];
 }
@@ -121,51 +116,40 @@ static int receiving_contribution(const Devices *holders, const Replica *target)
     return best;
 }
 
-/* Each contribution of the source goes into one of the target's; contributions that get none are the identity. */
-static void add_partial_tasks(Planner *planner, int bucket, int bundle, const Replica *source, const Replica *target)
+/* Each contribution of the source goes into one of the target's; contributions that get none are the identity. The result is what devices
+ * must receive, by element. */
+static int add_partial_tasks(Planner *planner, int bucket, int bundle, const Replica *source, const Replica *target)
 {
-    int first = planner->plan->tasks.count;
+    TaskList *tasks = &planner->plan->tasks;
+    int first = tasks->count, cost = 0;
     for (int q = 0; q < target->holders.count; q++)
         add_task(planner, bucket, bundle, target->holders.at[q])->sources = arena_array(planner->arena, Devices, source->holders.count);
     for (int p = 0; p < source->holders.count; p++) {
-        Task *task = &planner->plan->tasks.at[first + receiving_contribution(&source->holders.at[p], target)];
+        Task *task = &tasks->at[first + receiving_contribution(&source->holders.at[p], target)];
         task->sources[task->source_count++] = source->holders.at[p];
     }
-}
-
-/* What devices must receive, in elements of the bundle, when the source's contributions go into those of the target. */
-static int partial_cost(Arena *arena, const Replica *source, const Replica *target)
-{
-    int cost = 0, *count = arena_array(arena, int, target->holders.count), *common = arena_array(arena, int, target->holders.count);
-    for (int p = 0; p < source->holders.count; p++) {
-        int q = receiving_contribution(&source->holders.at[p], target);
-        common[q] += count_common(&source->holders.at[p], &target->holders.at[q]);
-        count[q]++;
-    }
-    for (int q = 0; q < target->holders.count; q++) {
-        int targets = target->holders.at[q].count;
-        cost += count[q] < 2 ? count[q] * (targets - common[q]) : count[q] + targets - 1 - (common[q] > 0);
-    }
+    for (int t = first; t < tasks->count; t++)
+        cost += task_cost(&tasks->at[t]);
     return cost;
 }
 
 /* Of the source's replicas, and the holders of the whole value, which replace those of which they were made: whose contributions go into
  * those of the target with the fewest bytes. */
-static const Replica *cheapest_source(Arena *arena, const Replicas *replicas, const Replica *whole, const Replica *target)
+static const Replica *cheapest_source(Planner *planner, int bucket, int bundle, const Replicas *replicas, const Replica *whole,
+                                      const Replica *target)
 {
-    const Replica *best = whole->holders.count ? whole : NULL;
-    int least = best ? partial_cost(arena, best, target) : INT32_MAX;
-    for (int r = 0; r < replicas->count && least; r++) {
-        const Replica *replica = &replicas->at[r];
-        if (replica->holders.count == 1 || (replicas->count == 1 && !best))
+    const Replica *best = &replicas->at[0];
+    int first = planner->plan->tasks.count, least = replicas->count == 1 && !whole->holders.count ? 0 : INT32_MAX;
+    for (int r = -1; r < replicas->count && least; r++) {
+        const Replica *replica = r < 0 ? whole : &replicas->at[r];
+        if (r < 0 ? !whole->holders.count : replica->holders.count == 1)
             continue;
-        int cost = partial_cost(arena, replica, target);
-        if (cost < least) {
-            least = cost;
-            best = replica;
-        }
+        int cost = add_partial_tasks(planner, bucket, bundle, replica, target);
+        best = cost < least ? replica : best;
+        least = cost < least ? cost : least;
+        planner->plan->tasks.count = first;
     }
-    return best ? best : &replicas->at[0];
+    return best;
 }
 
 static Devices all_holders(Arena *arena, const Replicas *replicas)
@@ -178,7 +162,7 @@ static Devices all_holders(Arena *arena, const Replicas *replicas)
     return all;
 }
 
-/* The fewest devices that hold one of a replica's contributions: so many share the job of sending it. */
+/* The fewest devices that hold one of a replica's contributions: so many share the work of sending it. */
 static int fewest_holders(const Replica *replica)
 {
     int fewest = INT32_MAX;
@@ -187,10 +171,14 @@ static int fewest_holders(const Replica *replica)
     return fewest;
 }
 
-/* Replicas that are reduced with the fewest bytes reduce parts of the bundle, larger ones where more devices share the job. */
+/* Replicas that are reduced with the fewest bytes reduce parts of the bundle, larger ones where more devices share the work. */
 static void add_reductions(Planner *planner, int bucket, int bundle, const Replicas *replicas, Devices targets)
 {
-    int least = least_cost(replicas, &targets), all = 0, before = 0;
+    int least = INT32_MAX, all = 0, before = 0;
+    for (int r = 0; r < replicas->count; r++) {
+        int cost = reduction_cost(&replicas->at[r], &targets);
+        least = cost < least ? cost : least;
+    }
     for (int r = 0; r < replicas->count; r++)
         all += reduction_cost(&replicas->at[r], &targets) == least ? fewest_holders(&replicas->at[r]) : 0;
     for (int r = 0; r < replicas->count; r++) {
@@ -209,7 +197,7 @@ static void add_reductions(Planner *planner, int bucket, int bundle, const Repli
 static void add_bundle_tasks(Planner *planner, int bucket, int b)
 {
     const Overlap *overlap = planner->plan->buckets.at[bucket].overlap;
-    const Bundle *bundle = &overlap->bundles[b];
+    const Bundle *bundle = &overlap->bundles.at[b];
     Replicas from = replicas_of(planner, overlap, bundle, SIDE_FROM), to = replicas_of(planner, overlap, bundle, SIDE_TO);
     Replica whole = merge_whole(planner->arena, &from);
     if (overlap->side[SIDE_TO].partial == STATE_DUP) {
@@ -221,7 +209,7 @@ static void add_bundle_tasks(Planner *planner, int bucket, int b)
         return;
     }
     for (int r = 0; r < to.count; r++)
-        add_partial_tasks(planner, bucket, b, cheapest_source(planner->arena, &from, &whole, &to.at[r]), &to.at[r]);
+        add_partial_tasks(planner, bucket, b, cheapest_source(planner, bucket, b, &from, &whole, &to.at[r]), &to.at[r]);
 }
 
 /* Contributions come from the hosts of those that want the value, where these have them. `near` is by host: the last task that wants
@@ -244,7 +232,7 @@ static void keep_near(Hosts *hosts, int t, int *near)
 void find_tasks(Planner *planner)
 {
     for (int s = 0; s < planner->plan->buckets.count; s++)
-        for (int b = 0; b < planner->plan->buckets.at[s].overlap->bundle_count; b++)
+        for (int b = 0; b < planner->plan->buckets.at[s].overlap->bundles.count; b++)
             add_bundle_tasks(planner, s, b);
     Hosts *hosts = hosts_of(planner);
     int *near = arena_array(planner->arena, int, hosts->count);
