@@ -96,7 +96,8 @@ Layout *layout_parse(Tokens *tokens, const char *close);
 /* The same of a whole text, which stands at `at`. */
 Layout *layout_parse_text(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Checks a layout, whose text begins at `at`, against a shape. False after an error was reported: a state's dimension that the shape lacks, a view that does not factor it, two kinds of reduction. */
+/* Checks a layout, whose text begins at `at`, against a shape. False after an error was reported: a state's dimension that the shape lacks,
+ * a view that does not factor it, two kinds of reduction. */
 bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
 
 /* Appends the canonical text of a layout; it parses back to an equal one. */

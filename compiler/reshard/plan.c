@@ -67,18 +67,9 @@ int segments_element(const Plan *plan, const Segments *lists, int count)
 
 int step_part_count(const Step *step) { return !step->parts ? 0 : step->verb == HT_ALL_REDUCE ? 1 : step->group.count; }
 
-bool step_reduces(const Step *step)
-{
-    return step->verb == HT_ALL_REDUCE || step->verb == HT_REDUCE_SCATTER || step->verb == HT_REDUCE;
-}
+bool step_reduces(const Step *step) { return step->verb == HT_ALL_REDUCE || step->verb == HT_REDUCE_SCATTER || step->verb == HT_REDUCE; }
 
 /* ---- the plan ---- */
-
-const ht_group *plan_groups(const Plan *plan, int *count)
-{
-    *count = plan->groups.count;
-    return plan->groups.at;
-}
 
 bool plan_in_place(const Plan *plan) { return plan->in_place; }
 bool plan_nothing(const Plan *plan) { return plan->nothing; }

@@ -125,11 +125,8 @@ int64_t segments_bytes(const Plan *plan, const Segments *segments);
 /* The bytes of the smallest elements among `count` lists of segments; 8 where all are empty. */
 int segments_element(const Plan *plan, const Segments *lists, int count);
 
-/* What `device` does; a device outside of the plan has no steps. Groups are numbered as plan_groups lists them. */
+/* What `device` does; a device outside of the plan has no steps. Groups are numbered as in plan->groups. */
 const ht_reshard_device *plan_device(const Plan *plan, int device);
-
-/* The groups of the plan's collectives. */
-const ht_group *plan_groups(const Plan *plan, int *count);
 
 /* The whole plan in the form that the run-time library executes. */
 const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, const char *name);

@@ -1,4 +1,5 @@
-/* The planner while it makes a plan: what its steps leave to each other. The plan's counters of bytes serve as the loads that are balanced. */
+/* The planner while it makes a plan: what its steps leave to each other. The plan's counters of bytes serve as the loads that are balanced.
+ */
 #ifndef RESHARD_PLANNER_H
 #define RESHARD_PLANNER_H
 
@@ -24,12 +25,12 @@ typedef Array(Packet) Packets;
 typedef struct Planner {
     Arena *arena;
     Plan *plan;
-    Transfers transfers;      // that are still to be made
-    Array(Packets) outboxes;  // by step: what will be its messages
-    const bool *avoid;        // by slot: takes part in no collective
-    bool tiers;               // moves inside hosts and across them are steps of their own
-    int stage;                // of the steps that are added
-    int first;                // the step from which on moves are counted
+    Transfers transfers;     // that are still to be made
+    Array(Packets) outboxes; // by step: what will be its messages
+    const bool *avoid;       // by slot: takes part in no collective
+    bool tiers;              // moves inside hosts and across them are steps of their own
+    int stage;               // of the steps that are added
+    int first;               // the step from which on moves are counted
 } Planner;
 
 /* Appends a transfer to a list, unless there is nothing to do. */

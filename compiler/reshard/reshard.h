@@ -14,19 +14,20 @@
  *     overlap/   buckets.c         tensors that are converted alike are planned as one
  *                overlap.c         what both layouts have in common: bundles of cells, each with its holders on either side
  *                tasks.c           which contributions make which value, and for whom
- *     order/     attempts.c        the steps are made several times, and the cheapest are taken
- *                stages.c          in which order: all at once, or inside hosts and across them in turn
- *       tiers/   hosts.c reduce.c transfer.c    what each stage of the latter has to do
- *       reduce/  all_reduce.c      tasks that are all-reduces are recognised
+ *     order/     attempts.c        the steps are made several times, and the cheapest by price.c are taken
+ *                stages.c          in which order: all at once, or inside hosts and across them in turn; for each stage
+ *       tiers/   reduce.c          which reductions are made inside hosts, and which across them
+ *                transfer.c        which values cross, and to whom they are then handed
+ *       reduce/  all_reduce.c      all-reduces are recognised
  *                reduce_scatter.c  groups that reduce together: reduce-scatters and reduces
  *                messages.c        all other reductions: who combines what, in how many rounds
- *       copy/    all_gather.c      values that all-gathers and broadcasts hand out
- *                senders.c         all other transfers: which holders send, and who passes on what it receives
+ *       copy/    all_gather.c      transfers that are all-gathers or broadcasts
+ *                senders.c         all others: the senders are chosen among the holders, and who passes on what it receives
  *                all_to_all.c      exchanges that are all-to-alls are recognised
- *       balance/ balance.c         divides what leaves a choice, so that no device does much more than its share
- *                fuse.c (order/)   collectives of several small tensors become one
- *     finish/    finish.c name.c price.c copy.c    groups and types, the plan's name, its seconds, a copy without scraps
- *     lower/     lower.c ...       when it is asked for: one device's part, as the tables of <hetu/reshard.h>
+ *       balance/ balance.c         what leaves a choice is divided so that no device does much more than its share
+ *                fuse.c            (of order/) collectives of small tensors become one
+ *     finish/    finish.c name.c copy.c    groups and types, tensors that stay in place, the plan's name, a copy without scraps
+ *     lower/     lower.c           when it is asked for: one device's part, as the tables of <hetu/reshard.h>
  */
 #ifndef RESHARD_RESHARD_H
 #define RESHARD_RESHARD_H
@@ -43,6 +44,10 @@ typedef struct Conversion {
     ht_dtype dtype;
     const Layout *from, *to;
 } Conversion;
+
+/* Whether the layouts cut the tensor into at most so many cells (overlap/overlap.h); others cannot be planned. */
+enum { RESHARD_MOST_CELLS = 1 << 28 };
+bool conversion_plannable(const Conversion *conversion);
 
 /* The cheapest plan found for a tensor; never NULL. `cluster` NULL: one host, equal links. */
 const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion);

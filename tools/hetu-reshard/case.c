@@ -178,6 +178,14 @@ bool case_on_cluster(Diag *diag, const Case *conversion, const Cluster *cluster)
     return layout_on_cluster(diag, conversion->to_at, conversion->to, cluster) && from;
 }
 
+bool case_plannable(Diag *diag, const Case *conversion)
+{
+    bool plannable = conversion_plannable(&(Conversion){conversion->shape, conversion->dtype, conversion->from, conversion->to});
+    if (!plannable)
+        diag_error(diag, conversion->to_at, "this layout and the one before it cut the tensor into more than %d cells", RESHARD_MOST_CELLS);
+    return plannable;
+}
+
 Set set_plan(Arena *arena, Case *const *cases, int count, const Cluster *cluster)
 {
     Set set = {count, cases, count == 1 ? cases[0]->text : arena_format(arena, "%d tensors", count), NULL};

@@ -32,6 +32,9 @@ Case *case_read(Arena *arena, Diag *diag, Position at, const char *text);
 /* Whether the cluster lists all devices of a case; what is missing is reported. */
 bool case_on_cluster(Diag *diag, const Case *conversion, const Cluster *cluster);
 
+/* Whether a case can be planned; what cannot is reported. */
+bool case_plannable(Diag *diag, const Case *conversion);
+
 /* Bytes of an element. */
 int case_element(const Case *conversion);
 

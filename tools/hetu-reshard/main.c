@@ -195,6 +195,8 @@ int main(int argc, char **argv)
         cluster = cluster_read(options.arena, diag, options.cluster);
     for (int i = 0; i < cases.count && cluster; i++)
         case_on_cluster(diag, cases.at[i], cluster);
+    for (int i = 0; i < cases.count; i++)
+        case_plannable(diag, cases.at[i]);
     diag_finish(diag);
     if (diag_errors(diag))
         return 1;

@@ -12,12 +12,12 @@ typedef struct SenderGroup {
 
 typedef Array(SenderGroup) SenderGroups;
 
-/* What gathering needs. A device's replica is its place among those that hold the same values of the source. */
+/* What gathering needs. Devices that hold the same of the source have its replicas, by their places among these. */
 typedef struct Gathering {
     Planner *planner;
     const Transfers *transfers; // bucket by bucket
-    int *replicas;              // in the bucket at hand, by slot; -1: it holds nothing
-    Index *holders;             // of a transfer, by the slot that their replica counts
+    int *replicas;              // in the bucket at hand, by slot: which one the device has; -1: it holds nothing
+    Index *holders;             // of a transfer, by replica: their places are those of the slots of that number
     Index *members;             // of a component
     SenderGroups groups;
 } Gathering;
@@ -52,7 +52,7 @@ static void find_replicas(Gathering *gathering, int bucket)
             gathering->replicas[plan_slot(plan, side->list.at[p].devices.at[i])] = i;
 }
 
-/* Enters the holders of a transfer by their replicas, the first of each replica. */
+/* Enters the holders of a transfer by replica, the first of each. */
 static void index_replicas(Gathering *gathering, const Transfer *transfer)
 {
     const Plan *plan = gathering->planner->plan;
@@ -64,7 +64,7 @@ static void index_replicas(Gathering *gathering, const Transfer *transfer)
     }
 }
 
-/* The holder in a device's replica, or -1. */
+/* The holder that has the same replica as a device, or -1. */
 static int holder_of_replica(const Gathering *gathering, int device)
 {
     const Plan *plan = gathering->planner->plan;

@@ -13,7 +13,7 @@ static int compare_segments(const void *a, const void *b)
     return x->task != y->task ? x->task - y->task : (x->lo > y->lo) - (x->lo < y->lo);
 }
 
-/* What all-gathers bring the device of its own holdings, in order. */
+/* What all-gathers bring the device of what it holds itself, in order. */
 static Segments gathered_segments(Lowering *lowering)
 {
     const Plan *plan = lowering->plan;

@@ -132,10 +132,10 @@ Where origin_of(const Lowering *lowering, const Segment *segment)
     if (segment->origin == ORIGIN_FROM || segment->origin == ORIGIN_TO)
         return stored_at(segment->origin == ORIGIN_FROM ? HT_FROM : HT_TO);
     for (int k = 0; k < lowering->residents.count; k++) {
-        const Resident *kept = &lowering->residents.at[k];
-        if (kept->segment.task == segment->task && kept->segment.origin == segment->origin && kept->segment.lo <= segment->lo &&
-            segment->hi <= kept->segment.hi)
-            return packed_at(kept->offset + (segment->lo - kept->segment.lo) * task_element(lowering->plan, segment->task));
+        const Resident *resident = &lowering->residents.at[k];
+        if (resident->segment.task == segment->task && resident->segment.origin == segment->origin && resident->segment.lo <= segment->lo &&
+            segment->hi <= resident->segment.hi)
+            return packed_at(resident->offset + (segment->lo - resident->segment.lo) * task_element(lowering->plan, segment->task));
     }
     BUG("device %d has no part of the reduction that it shall send", lowering->device);
 }

@@ -16,7 +16,7 @@ typedef struct Attempt {
 /* What decides about attempts. */
 typedef struct Choice {
     Planner *planner;
-    Plan before; // as it was before the first attempt
+    Plan before;                     // as it was before the first attempt
     int64_t must_send, must_receive; // of the device that must do most, whatever the plan; an even share at least
     Attempt attempts[ATTEMPTS];
     int count;
@@ -134,7 +134,7 @@ static const Attempt *choose(const Choice *choice)
     return best ? best : &choice->attempts[choice->count - 1];
 }
 
-/* Where all devices are on one host: collectives wherever teams are closed, and then without those that load a device too much. */
+/* Where all devices are on one host: collectives wherever groups are closed, and then without those that load a device too much. */
 static void try_collectives(Choice *choice)
 {
     make_attempt(choice);

@@ -1,5 +1,7 @@
 #include "reshard/overlap/overlap.h"
 
+#include "reshard/reshard.h"
+
 #include "support/intern.h"
 
 #include <stdlib.h>
@@ -54,17 +56,6 @@ static int cut_index(const Overlap *overlap, int f, int64_t place)
             high = middle;
     }
     return low;
-}
-
-static int cell_count(const Overlap *overlap)
-{
-    int64_t count = 1;
-    for (int f = 0; f < overlap->view.rank; f++) {
-        count *= overlap->cut_count[f] - 1;
-        if (count > 1 << 28)
-            BUG("a conversion has more than %d cells", 1 << 28);
-    }
-    return (int)count;
 }
 
 /* Enters a holding into the lists of all cells of one of its boxes. */
@@ -153,14 +144,13 @@ static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Ent
     }
 }
 
-const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const Layout *to)
+/* Makes the view, the holdings, their boxes in the view, and the grid that these cut. The result is the number of cells, or one
+ * that is too large. */
+static int64_t make_grid(Arena *arena, Shape shape, const Layout *const *layouts, Overlap *overlap, BoxList **boxes)
 {
-    Overlap *overlap = arena_new(arena, Overlap);
-    const Layout *layouts[] = {from, to};
-    shape.extent = arena_copy(arena, shape.extent, sizeof *shape.extent * (size_t)shape.rank);
-    overlap->view = view_common(shape, from, to);
-    BoxList *boxes[2];
+    int64_t cells = 1;
     int boxed = 0;
+    overlap->view = view_common(shape, layouts[SIDE_FROM], layouts[SIDE_TO]);
     for (int side = 0; side < 2; side++) {
         overlap->side[side] = holdings_of(arena, layouts[side], shape);
         boxes[side] = arena_array(arena, BoxList, overlap->side[side].list.count);
@@ -169,15 +159,37 @@ const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const L
             boxed += boxes[side][h].count;
         }
     }
-    if (!boxed)
-        return overlap;
-    for (int f = 0; f < overlap->view.rank; f++)
+    for (int f = 0; f < overlap->view.rank && boxed && cells <= RESHARD_MOST_CELLS; f++) {
         collect_cuts(arena, overlap, boxes, f);
-    int count = cell_count(overlap);
+        cells *= overlap->cut_count[f] - 1;
+    }
+    return boxed ? cells : 0;
+}
+
+bool conversion_plannable(const Conversion *conversion)
+{
+    Arena *scratch = arena_create();
+    Overlap overlap = {0};
+    BoxList *boxes[2];
+    bool plannable = make_grid(scratch, conversion->shape, (const Layout *const[]){conversion->from, conversion->to}, &overlap, boxes) <=
+                     RESHARD_MOST_CELLS;
+    arena_destroy(scratch);
+    return plannable;
+}
+
+const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const Layout *to)
+{
+    Overlap *overlap = arena_new(arena, Overlap);
+    BoxList *boxes[2];
     Entry **lists[2];
-    for (int side = 0; side < 2; side++)
-        lists[side] = enter_holdings(arena, overlap, boxes[side], overlap->side[side].list.count, count);
-    make_bundles(arena, overlap, lists[0], lists[1], count);
+    shape.extent = arena_copy(arena, shape.extent, sizeof *shape.extent * (size_t)shape.rank);
+    int64_t count = make_grid(arena, shape, (const Layout *const[]){from, to}, overlap, boxes);
+    if (count > RESHARD_MOST_CELLS)
+        BUG("a conversion has more than %d cells", RESHARD_MOST_CELLS);
+    for (int side = 0; side < 2 && count; side++)
+        lists[side] = enter_holdings(arena, overlap, boxes[side], overlap->side[side].list.count, (int)count);
+    if (count)
+        make_bundles(arena, overlap, lists[SIDE_FROM], lists[SIDE_TO], (int)count);
     return overlap;
 }
 

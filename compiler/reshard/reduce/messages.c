@@ -53,7 +53,7 @@ typedef struct Stretch {
 
 typedef Array(Stretch) Stretches;
 
-/* Makes a reduction that at hand. */
+/* The reduction at hand becomes this one. */
 static void take_up(Combining *combining, const Reduction *reduction)
 {
     const Task *task = &combining->planner->plan->tasks.at[reduction->task];

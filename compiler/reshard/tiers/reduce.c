@@ -1,7 +1,7 @@
 /* Two tiers: reductions inside hosts, and across them.
  *
  * Each host reduces the contributions that its devices hold, in slices at several of these. Then each slice is reduced across hosts by the
- * devices that have it, one a host, for one device of each host where it is targets; these hand it on inside their hosts. A host that holds
+ * devices that have it, one a host, for one device of each host where it is wanted; these hand it on inside their hosts. A host that holds
  * all contributions needs no others.
  */
 #include "reshard/tiers/division.h"
