@@ -66,6 +66,8 @@ END
         floors | grep -qE "^$part +$floor( |\$)" || complain "no floor of $part" "$floor"
     done
     complain "what programs include must not include these" "$(grep -rnE '^ *# *include *"(\.|[a-z]+/)' "$root/include" | grep -v '"hetu/')"
+    complain "characters are made tokens by syntax/lex.c alone" \
+        "$(grep -rnE --include='*.[ch]' '\b(isalnum|isalpha|isspace|strtok)\b' $(for floor in layout cluster reshard rule strategy ir passes frontend/pragma frontend/eval; do echo "$root/compiler/$floor"; done))"
     complain "libclang outside frontend/clang" \
         "$(grep -rlE --include='*.[ch]' '# *include *<clang-c/' "$root/compiler" "$root/tools" "$root/runtime" | grep -v 'frontend/clang/')"
 }

@@ -48,7 +48,7 @@ static ht_tensor step(ht_tensor x)
 }
 
 // CHECK: param %{{.*}} "w" {{.*}}: f32[24, 12] dims((three heads _), embed)
-// CHECK: input %{{.*}} "x" : f32[6, 32, 12] dims(batch, seq, _) shard "{0:dp}"
+// CHECK: input %{{.*}} "x" : f32[6, 32, 12] dims(batch, seq, _) shard<{0:dp}>
 // CHECK: input %{{.*}} "y" {{.*}} dims(one)
 // CHECK: input %{{.*}} "z" {{.*}} dims(header)
 ht_tensor model(void)
@@ -73,7 +73,7 @@ ht_tensor model(void)
         // CHECK: = ht_relu({{.*}} tower "tower" layer 0 scope "s"
         // CHECK: = ht_relu({{.*}} tower "tower" layer 1 scope "s"
         all = step(all);
-    // CHECK: %[[R:[0-9]+]] = reshard(%{{.*}}) {{.*}} shard "{}"
+    // CHECK: %[[R:[0-9]+]] = reshard(%{{.*}}) {{.*}} shard<{}>
 #pragma hspmd reshard(all: {})
     // CHECK: = ht_exp(%[[R]])
     ht_tensor last = ht_exp(all);

@@ -1,0 +1,34 @@
+/* Calls: of the model's own functions, and of those that the evaluator knows by name. */
+#ifndef FRONTEND_EVAL_CALL_H
+#define FRONTEND_EVAL_CALL_H
+
+#include "frontend/eval/memory.h"
+
+typedef struct Call {
+    const CFunction *function;
+    const CExpr *expr; // NULL: made by the evaluator itself
+    Position at;
+    const Val *args;
+    int count;
+    int slot; // for a struct that it returns
+} Call;
+
+Val eval_call(Eval *ev, const CExpr *expr);
+Val call_function(Eval *ev, const Call *call);
+/* The object for the struct that a call gives. */
+Object *call_result(Eval *ev, const Call *call);
+
+typedef Val BuiltinFunction(Eval *ev, const Call *call);
+typedef struct Builtin {
+    const char *name;
+    int args; // how many at least
+    BuiltinFunction *function;
+} Builtin;
+const Builtin *builtin_find(const char *name);
+extern const Builtin string_builtins[], tensor_builtins[]; // name NULL at the end
+Val math_call(Eval *ev, const Call *call, bool *found);
+
+/* printf's formatting of args[first...] under the format at args[first - 1]. */
+const char *format_values(Eval *ev, const Call *call, int format);
+
+#endif

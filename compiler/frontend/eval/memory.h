@@ -1,0 +1,91 @@
+/* The evaluator's memory, and the values that stand in it.
+ *
+ * Memory is bytes, as on the machine, in objects: a variable, a literal, what a call returns. A pointer is the number of an object with its generation and an offset, so that
+ * every access is checked. A tensor's eight bytes hold the number of its Value.
+ */
+#ifndef FRONTEND_EVAL_MEMORY_H
+#define FRONTEND_EVAL_MEMORY_H
+
+#include "frontend/ctree.h"
+#include "ir/ir.h"
+
+typedef struct Eval Eval;
+
+/* What is known of a byte: its value, nothing before run time, or that nothing was stored there yet. */
+typedef enum Knowledge { KNOWN, UNKNOWN, UNSET } Knowledge;
+
+/* What a model does with the value that a variable of static storage has before. */
+typedef struct Track {
+    uint8_t *before;  // its bytes
+    uint8_t *touched; // by byte
+    Position read_at, written_at;
+} Track;
+
+typedef struct Object {
+    uint8_t *bytes;
+    uint8_t *unknown; // a Knowledge for each byte; NULL: all known
+    int64_t size, capacity;
+    uint32_t id, generation;
+    bool live, has_unknown;
+    const char *name; // for messages
+    Track *track;     // NULL: nobody asks
+} Object;
+
+typedef struct Place {
+    Object *object;
+    int64_t offset;
+} Place;
+
+/* A value. Numbers are kept in 64 bits, normalised to their type; pointers as memory.c packs them; structs where they stand in memory. */
+typedef struct Val {
+    const CType *type;
+    bool unknown;
+    union {
+        uint64_t i;
+        double f;
+        Place place;
+    };
+} Val;
+
+enum { POINTER_FUNCTION = 0xFFFFFF };
+
+Object *object_create(Eval *ev, int64_t size, const char *name);
+void object_release(Eval *ev, Object *object);
+/* From here on what is read of the object, and what is stored there, is noted. */
+void object_track(Eval *ev, Object *object);
+/* Whether bytes whose value from before was read have another one now. */
+bool object_changed(const Object *object);
+/* Whether the value from before of a byte was read. */
+bool track_read(const Track *track, int64_t offset);
+/* Says that bytes are read, or stored, at `at`; the functions below say so themselves. */
+void memory_read(Eval *ev, Place place, int64_t size, Position at);
+void memory_written(Eval *ev, Place place, int64_t size, Position at);
+uint64_t pointer_to(Place place);
+uint64_t pointer_to_function(const CFunction *function);
+const CFunction *pointer_function(Eval *ev, uint64_t pointer); // NULL: it points to none
+uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at);
+/* The place of `size` bytes; an error when they do not lie in a living object. */
+Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at);
+Val place_load(Eval *ev, Place place, const CType *type, Position at);
+void place_store(Eval *ev, Place place, Val value);
+void place_copy(Eval *ev, Place to, Place from, int64_t size);
+void place_clear(Eval *ev, Place place, int64_t size);
+void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge);
+/* The least that is known of a byte of the place. */
+Knowledge place_known(Place place, int64_t size);
+/* A string that ends inside its object. */
+const char *pointer_string(Eval *ev, uint64_t pointer, Position at);
+
+Value *tensor_load(Eval *ev, Place place, Position at); // NULL: absent
+void tensor_store(Eval *ev, Place place, Value *value);
+
+/* ---- numbers ---- */
+
+Val val_int(const CType *type, int64_t value);
+Val val_float(const CType *type, double value);
+Val val_unknown(const CType *type);
+Val val_convert(Eval *ev, Val value, const CType *type, Position at);
+Val val_binary(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at);
+bool val_true(Eval *ev, Val value, Position at); // an error when it is unknown
+
+#endif
