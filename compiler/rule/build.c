@@ -1,11 +1,12 @@
 #include "rule/build.h"
 
-#include "rule/parse.h"
+#include "rule/draft.h"
 
 RuleDraft *rule_draft(Arena *arena)
 {
     RuleDraft *draft = arena_new(arena, RuleDraft);
-    *draft = (RuleDraft){.arena = arena, .diag = diag_create(arena, stderr), .kind = RULE_EQUATIONS, .shape_attr = -1, .size_sum_of = -1};
+    *draft = (RuleDraft){
+        .arena = arena, .diag = diag_create(arena, stderr), .rule = {.kind = RULE_EQUATIONS, .shape_attr = -1}, .size_sum_of = -1};
     return draft;
 }
 
@@ -41,8 +42,8 @@ void draft_local(RuleDraft *draft, Access access) { array_push(draft->arena, &dr
 
 void draft_body(RuleDraft *draft, const Expr *body)
 {
-    draft->kind = RULE_BODY;
-    draft->body = body;
+    draft->rule.kind = RULE_BODY;
+    draft->rule.body = body;
 }
 
 void draft_equation(RuleDraft *draft, int value, const Expr *expr)
@@ -50,7 +51,7 @@ void draft_equation(RuleDraft *draft, int value, const Expr *expr)
     array_push(draft->arena, &draft->equations, (RuleEquation){value, expr});
 }
 
-void draft_epilogue(RuleDraft *draft, const char *epilogue) { draft->epilogue = epilogue; }
+void draft_epilogue(RuleDraft *draft, const char *epilogue) { draft->rule.epilogue = epilogue; }
 
 /* ---- the order of factors ---- */
 
@@ -107,18 +108,53 @@ static void number_factors(RuleDraft *draft)
         if (numbering.number[f] >= 0)
             draft->factors.at[numbering.number[f]] = old[f];
     draft->factors.count = numbering.count;
-    if (draft->body)
-        draft->body = expr_mapped(arena, draft->body, numbered_leaf, &numbering);
+    if (draft->rule.body)
+        draft->rule.body = expr_mapped(arena, draft->rule.body, numbered_leaf, &numbering);
     for (int i = 0; i < draft->equations.count; i++)
         draft->equations.at[i].expr = expr_mapped(arena, draft->equations.at[i].expr, numbered_leaf, &numbering);
+}
+
+/* The operator of a rule without attributes. */
+static const OpDef *rule_def(Arena *arena, const char *name, const Rule *rule)
+{
+    OpParam *params = arena_array(arena, OpParam, rule->operand_count);
+    for (int i = 0; i < rule->operand_count; i++)
+        params[i] = (OpParam){rule->operands[i].name, rule->operands[i].variadic ? PARAM_TENSORS : PARAM_TENSOR};
+    OpDef *def = arena_new(arena, OpDef);
+    *def = (OpDef){.name = arena_string(arena, name), .param_count = rule->operand_count, .params = params, .rule = rule};
+    return def;
 }
 
 const OpDef *draft_op(RuleDraft *draft, const char *name)
 {
     number_factors(draft);
-    rule_check(draft, (Position){0});
-    const Rule *rule = rule_finished(draft, NULL, name);
-    if (draft->failed)
-        BUG("the rule of %s does not hold together: %s", name, rule->text);
+    Rule *rule = rule_finished(draft, (Position){0});
+    if (!rule)
+        BUG("the rule of %s does not hold together", name);
+    rule->text = rule_printed(draft->arena, rule, name);
     return rule_def(draft->arena, name, rule);
+}
+
+/* ---- operators of the compiler ---- */
+
+const OpDef *rule_inserted(Arena *arena, const char *name, const char *text)
+{
+    Diag *diag = diag_create(arena, stderr);
+    Tokens tokens = tokens_of(arena, diag, (Position){0}, text);
+    const Rule *rule = rule_parse(&tokens, NULL, 0);
+    if (!rule)
+        BUG("the inserted rule does not parse: %s", text);
+    return rule_def(arena, name, rule);
+}
+
+const OpDef *rule_convert(Arena *arena, DType dtype)
+{
+    RuleDraft *draft = rule_draft(arena);
+    int i = draft_factor(draft, (Factor){.name = "i", .ellipsis = true});
+    Access y = draft_access(draft, "y", 1, &i);
+    y.element = (Element){ELEMENT_FIXED, (int)dtype};
+    draft_result(draft, y);
+    draft_operand(draft, draft_access(draft, "x", 1, &i));
+    draft_body(draft, expr_leaf(arena, EXPR_ACCESS, 0));
+    return draft_op(draft, arena_format(arena, "to_%s", dtype_name(dtype)));
 }

@@ -1,5 +1,5 @@
-/* Rules that passes make, as trees: factors, accesses, and a body or equations over them. A rule that is complete is checked as one that was
- * read, and has the text that reads as the same rule. What does not hold together is a bug.
+/* Rules that passes make, as trees: factors, accesses, and a body or equations over them. A rule that is complete is checked as one that
+ * was read, and has the text that reads as the same rule. What does not hold together is a bug.
  *
  *     RuleDraft *draft = rule_draft(arena);                                            y[i..] = -x[i..]
  *     int i = draft_factor(draft, (Factor){.name = "i", .ellipsis = true});
@@ -11,14 +11,14 @@
 #ifndef RULE_BUILD_H
 #define RULE_BUILD_H
 
-#include "rule/expr.h"
+#include "rule/rule.h"
 
-typedef struct RuleParser RuleDraft;
+typedef struct RuleDraft RuleDraft;
 
 RuleDraft *rule_draft(Arena *arena);
 
-/* A factor; its number in the draft. `name`, `ellipsis`, `size` and `replicate` are the caller's. Those that nothing has are left out in the end, and the others
- * numbered in the order in which the text has them. */
+/* A factor; its number in the draft. `name`, `ellipsis`, `size` and `replicate` are the caller's. Those that nothing has are left out in
+ * the end, and the others numbered in the order in which the text has them. */
 int draft_factor(RuleDraft *draft, Factor factor);
 
 /* An access in which every dimension is one factor. */
@@ -29,7 +29,8 @@ void draft_result(RuleDraft *draft, Access access);
 void draft_operand(RuleDraft *draft, Access access);
 void draft_local(RuleDraft *draft, Access access);
 
-/* The right side: a body, or equations in their order, each for a result or, behind the results, a value in between. Arguments are numbers there. */
+/* The right side: a body, or equations in their order, each for a result or, behind the results, a value in between. Arguments are numbers
+ * there. */
 void draft_body(RuleDraft *draft, const Expr *body);
 void draft_equation(RuleDraft *draft, int value, const Expr *expr);
 

@@ -1,7 +1,6 @@
 /* What must hold of a rule as a whole. */
-#include "rule/parse.h"
-
-#include <string.h>
+#include "rule/draft.h"
+#include "rule/equations.h"
 
 static int count_with(const Access *accesses, int count, int factor)
 {
@@ -11,97 +10,178 @@ static int count_with(const Access *accesses, int count, int factor)
     return with;
 }
 
-static void check_factor(RuleParser *parser, int index)
+static void check_factor(RuleDraft *draft, int index)
 {
-    Factor *factor = &parser->factors.at[index];
-    Position at = parser->factor_at.at[index];
-    int in_results = count_with(parser->results.at, parser->results.count, index);
-    factor->contracted = in_results == 0;
-    if (factor->contracted && parser->kind == RULE_BODY)
-        factor->reduction = REDUCE_SUM;
-    if (factor->contracted && parser->kind != RULE_BODY && !factor->reduction && !factor->replicate)
-        RULE_ERROR(parser, at, "the results lack the factor '%s': say reduction(+: %s), reduction(max: %s) or replicate(%s)", factor->name,
+    const Rule *rule = &draft->rule;
+    const Factor *factor = &rule->factors[index];
+    Position at = draft->factor_at.at[index];
+    if (factor->contracted && rule->kind != RULE_BODY && !factor->reduction && !factor->replicate)
+        RULE_ERROR(draft, at, "the results lack the factor '%s': say reduction(+: %s), reduction(max: %s) or replicate(%s)", factor->name,
                    factor->name, factor->name, factor->name);
-    if (factor->reduction && in_results == parser->results.count)
-        RULE_ERROR(parser, at, "the clause reduction names '%s', which every result has", factor->name);
-    if (!count_with(parser->operands.at, parser->operands.count, index) && !factor->size) {
+    if (factor->reduction && count_with(rule->results, rule->result_count, index) == rule->result_count)
+        RULE_ERROR(draft, at, "the clause reduction names '%s', which every result has", factor->name);
+    if (!count_with(rule->operands, rule->operand_count, index) && !factor->size) {
         if (factor->ellipsis)
-            RULE_ERROR(parser, at, "no operand has the factor '%s..', so its extents are not known", factor->name);
+            RULE_ERROR(draft, at, "no operand has the factor '%s..', so its extents are not known", factor->name);
         else
-            RULE_ERROR(parser, at, "no operand has the factor '%s': give its extent with size(%s: ...)", factor->name, factor->name);
+            RULE_ERROR(draft, at, "no operand has the factor '%s': give its extent with size(%s: ...)", factor->name, factor->name);
     }
     if (factor->size && factor->ellipsis)
-        RULE_ERROR(parser, at, "the clause size cannot give the extents of '%s..', which stands for several dimensions", factor->name);
+        RULE_ERROR(draft, at, "the clause size cannot give the extents of '%s..', which stands for several dimensions", factor->name);
 }
 
 /* size(n: +m): m stands in one variadic operand, where each tensor has its own. */
-static void check_size_sum(RuleParser *parser)
+static void check_size_sum(RuleDraft *draft)
 {
-    if (parser->size_sum_of < 0)
-        return;
-    for (int i = 0; i < parser->operands.count; i++)
-        if (parser->operands.at[i].variadic && access_has(&parser->operands.at[i], parser->size_sum_of))
+    const Rule *rule = &draft->rule;
+    int summed = draft->size_sum_of;
+    for (int i = 0; summed >= 0 && i < rule->operand_count; i++)
+        if (rule->operands[i].variadic && access_has(&rule->operands[i], summed))
             return;
-    RULE_ERROR(parser, parser->factor_at.at[parser->size_sum_of],
-               "size(f: +%s) adds up over an operand of any number of tensors, but none has '%s'",
-               parser->factors.at[parser->size_sum_of].name, parser->factors.at[parser->size_sum_of].name);
+    if (summed >= 0)
+        RULE_ERROR(draft, draft->factor_at.at[summed], "size(f: +%s) adds up over an operand of any number of tensors, but none has '%s'",
+                   rule->factors[summed].name, rule->factors[summed].name);
 }
 
-static void check_variadic(RuleParser *parser)
+static void check_variadic(RuleDraft *draft)
 {
     int variadic = 0;
-    for (int i = 0; i < parser->operands.count; i++)
-        if (parser->operands.at[i].variadic && variadic++)
-            RULE_ERROR(parser, parser->operand_at.at[i], "one operand may stand for any number of tensors, not two");
+    for (int i = 0; i < draft->rule.operand_count; i++)
+        if (draft->rule.operands[i].variadic && variadic++)
+            RULE_ERROR(draft, draft->operand_at.at[i], "one operand may stand for any number of tensors, not two");
 }
 
-static void check_kernel(RuleParser *parser, Position start)
+static void check_kernel(RuleDraft *draft, Position start)
 {
-    if (parser->kind == RULE_CALL && !parser->kernels.count && parser->equations.count)
-        parser->kind = RULE_EQUATIONS;
-    if (parser->kind == RULE_CALL && !parser->kernels.count)
-        RULE_ERROR(parser, start, "a rule of this form needs the clause kernel(f): the C function that computes it");
-    if (parser->kind != RULE_CALL && parser->kernels.count)
-        RULE_ERROR(parser, parser->kernels.at[0].at, "the rule says what is computed; the clause kernel would say it twice");
-    if (parser->kind == RULE_VIEW && parser->shape_attr < 0)
-        RULE_ERROR(parser, start, "a view needs the clause shape(argument): the parameter of type ht_dims with the new shape");
-    if (parser->kind != RULE_VIEW && parser->shape_attr >= 0)
-        RULE_ERROR(parser, parser->shape_at, "the clause shape belongs to a view: y = name(x)");
+    const Rule *rule = &draft->rule;
+    if (rule->kind == RULE_CALL && !rule->kernel_count)
+        RULE_ERROR(draft, start, "a rule of this form needs the clause kernel(f): the C function that computes it");
+    if (rule->kind != RULE_CALL && rule->kernel_count)
+        RULE_ERROR(draft, rule->kernels[0].at, "the rule says what is computed; the clause kernel would say it twice");
+    if (rule->kind == RULE_VIEW && rule->shape_attr < 0)
+        RULE_ERROR(draft, start, "a view needs the clause shape(argument): the parameter of type ht_dims with the new shape");
+    if (rule->kind != RULE_VIEW && rule->shape_attr >= 0)
+        RULE_ERROR(draft, draft->shape_at, "the clause shape belongs to a view: y = name(x)");
 }
 
-static void check_epilogue(RuleParser *parser, Position start)
+static void check_epilogue(RuleDraft *draft, Position start)
 {
-    bool elementwise = parser->kind == RULE_BODY && parser->operands.count == 1;
-    for (int f = 0; f < parser->factors.count; f++)
-        elementwise = elementwise && !parser->factors.at[f].contracted;
-    if (parser->epilogue && !elementwise && !(parser->kind == RULE_EQUATIONS && parser->equations.count == 2))
-        RULE_ERROR(parser, start, "the clause epilogue belongs to a rule of the form y[i..] = f(x[i..])");
+    const Rule *rule = &draft->rule;
+    bool elementwise = rule->form == RULE_MAP && rule->operand_count == 1;
+    if (rule->epilogue && !elementwise && !(rule->kind == RULE_EQUATIONS && rule->equation_count == 2))
+        RULE_ERROR(draft, start, "the clause epilogue belongs to a rule of the form y[i..] = f(x[i..])");
 }
 
-static void check_tiles(RuleParser *parser, Position start)
+static void check_tiles(RuleDraft *draft, Position start)
 {
-    bool one = parser->results.count == 1 && parser->operands.count == 1 && !parser->operands.at[0].variadic;
-    if (parser->tiles && !one)
-        RULE_ERROR(parser, start, "the clause tiles belongs to a rule of one operand and one result");
+    const Rule *rule = &draft->rule;
+    bool one = rule->result_count == 1 && rule->operand_count == 1 && !rule->operands[0].variadic;
+    if (rule->tiles && !one)
+        RULE_ERROR(draft, start, "the clause tiles belongs to a rule of one operand and one result");
 }
 
-static void check_params_used(RuleParser *parser, Position start)
+static void check_params_used(RuleDraft *draft, Position start)
 {
-    for (int i = 0; i < parser->param_count; i++)
-        if (param_is_tensor(parser->params[i].kind) && rule_operand(parser, parser->params[i].name) < 0)
-            RULE_ERROR(parser, start, "the rule does not mention the parameter '%s' of the function", parser->params[i].name);
+    for (int i = 0; i < draft->param_count; i++)
+        if (param_is_tensor(draft->params[i].kind) && rule_operand(draft, draft->params[i].name) < 0)
+            RULE_ERROR(draft, start, "the rule does not mention the parameter '%s' of the function", draft->params[i].name);
 }
 
-void rule_check(RuleParser *parser, Position start)
+/* ---- equations ---- */
+
+static const Access *left_side(const Rule *rule, int equation) { return equations_value(rule, rule->equations[equation].value); }
+
+/* Whether the left side of every equation has the factor. */
+static bool in_every_value(const Rule *rule, int factor)
 {
-    for (int i = 0; i < parser->factors.count; i++)
-        check_factor(parser, i);
-    check_size_sum(parser);
-    check_variadic(parser);
-    check_kernel(parser, start);
-    check_params_used(parser, start);
-    check_tiles(parser, start);
-    check_epilogue(parser, start);
-    if (parser->equations.count)
-        rule_check_equations(parser, start);
+    for (int e = 0; e < rule->equation_count; e++)
+        if (!access_has(left_side(rule, e), factor))
+            return false;
+    return true;
+}
+
+/* A value has all factors of a row, or none of them. */
+static bool check_row(RuleDraft *draft, const Access *access, Position start)
+{
+    const Rule *rule = &draft->rule;
+    int with = 0, factors = 0;
+    for (int f = 0; f < rule->factor_count; f++)
+        if (!in_every_value(rule, f)) {
+            factors++;
+            with += access_has(access, f);
+        }
+    if (!with || with == factors)
+        return true;
+    RULE_ERROR(draft, start, "the value '%s' has some of the factors that other values lack; it must have all of them or none",
+               access->name);
+    return false;
+}
+
+static void check_equations(RuleDraft *draft, Position start)
+{
+    const Rule *rule = &draft->rule;
+    if (rule->kind == RULE_BODY || rule->kind == RULE_VIEW) {
+        RULE_ERROR(draft, start, "the clause body belongs to a rule of the form y[i..] = name(x[i..])");
+        return;
+    }
+    for (int r = 0; r < rule->result_count; r++)
+        if (!rule_has_equation(draft, r))
+            RULE_ERROR(draft, start, "the clause body has no equation for the result '%s'", rule->results[r].name);
+    for (int e = 0; e < rule->equation_count; e++)
+        if (!check_row(draft, left_side(rule, e), start))
+            return;
+    for (int f = 0; f < rule->factor_count; f++)
+        if (!in_every_value(rule, f) && !rule->factors[f].replicate)
+            RULE_ERROR(draft, start, "the factor '%s' goes along the rows of the clause body, which may not be cut: say replicate(%s)",
+                       rule->factors[f].name, rule->factors[f].name);
+}
+
+/* ---- the whole ---- */
+
+/* What the rule as a whole says of its factors. */
+static void find_contracted(RuleDraft *draft)
+{
+    for (int f = 0; f < draft->factors.count; f++) {
+        Factor *factor = &draft->factors.at[f];
+        factor->contracted = !count_with(draft->results.at, draft->results.count, f);
+        if (factor->contracted && draft->rule.kind == RULE_BODY)
+            factor->reduction = REDUCE_SUM;
+    }
+}
+
+static void check(RuleDraft *draft, Position start)
+{
+    for (int i = 0; i < draft->factors.count; i++)
+        check_factor(draft, i);
+    check_size_sum(draft);
+    check_variadic(draft);
+    check_kernel(draft, start);
+    check_params_used(draft, start);
+    check_tiles(draft, start);
+    check_epilogue(draft, start);
+    if (draft->equations.count)
+        check_equations(draft, start);
+}
+
+Rule *rule_finished(RuleDraft *draft, Position start)
+{
+    Rule *rule = &draft->rule;
+    find_contracted(draft);
+    rule->factor_count = draft->factors.count;
+    rule->factors = draft->factors.at;
+    rule->result_count = draft->results.count;
+    rule->results = draft->results.at;
+    rule->operand_count = draft->operands.count;
+    rule->operands = draft->operands.at;
+    rule->local_count = draft->locals.count;
+    rule->locals = draft->locals.at;
+    rule->equation_count = draft->equations.count;
+    rule->equations = draft->equations.at;
+    rule->kernel_count = draft->kernels.count;
+    rule->kernels = draft->kernels.at;
+    if (rule->kind == RULE_CALL && !rule->kernel_count && rule->equation_count)
+        rule->kind = RULE_EQUATIONS;
+    rule->form = rule_form(rule);
+    check(draft, start);
+    return draft->failed ? NULL : arena_copy(draft->arena, rule, sizeof *rule);
 }

@@ -1,20 +1,20 @@
 /* The clauses of a rule. */
-#include "rule/parse.h"
+#include "rule/draft.h"
 
 #include <string.h>
 
 /* The factor named by the current token; -1 after an error. `..` after it may be written. */
-static int clause_factor(RuleParser *parser)
+static int clause_factor(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(parser, tokens->token->at, "expected a factor, not %s", tokens_shown(tokens));
+        RULE_ERROR(draft, tokens->token->at, "expected a factor, not %s", tokens_shown(tokens));
         return -1;
     }
     const char *name = tokens->token->text;
-    int factor = rule_factor(parser, name);
+    int factor = rule_factor(draft, name);
     if (factor < 0) {
-        rule_unknown_factor(parser, tokens->token->at, name);
+        rule_unknown_factor(draft, tokens->token->at, name);
         return -1;
     }
     tokens_next(tokens);
@@ -22,26 +22,26 @@ static int clause_factor(RuleParser *parser)
     return factor;
 }
 
-static bool replicate_item(RuleParser *parser)
+static bool replicate_item(RuleDraft *draft)
 {
-    int factor = clause_factor(parser);
+    int factor = clause_factor(draft);
     if (factor >= 0)
-        parser->factors.at[factor].replicate = true;
+        draft->factors.at[factor].replicate = true;
     return factor >= 0;
 }
 
-static bool offset_item(RuleParser *parser)
+static bool offset_item(RuleDraft *draft)
 {
-    int factor = clause_factor(parser);
+    int factor = clause_factor(draft);
     if (factor >= 0)
-        parser->factors.at[factor].offset = true;
+        draft->factors.at[factor].offset = true;
     return factor >= 0;
 }
 
 /* op: f, g, or another op: h. */
-static bool reduction_clause(RuleParser *parser)
+static bool reduction_clause(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     Reduction reduction = REDUCE_NONE;
     do {
         if (tokens_is(tokens, "+") || (tokens_is(tokens, "max") && tokens_before(tokens, ":"))) {
@@ -51,81 +51,81 @@ static bool reduction_clause(RuleParser *parser)
                 return false;
         }
         if (reduction == REDUCE_NONE) {
-            RULE_ERROR(parser, tokens->token->at, "expected '+:' or 'max:' before the factor, not %s", tokens_shown(tokens));
+            RULE_ERROR(draft, tokens->token->at, "expected '+:' or 'max:' before the factor, not %s", tokens_shown(tokens));
             return false;
         }
-        int factor = clause_factor(parser);
+        int factor = clause_factor(draft);
         if (factor < 0)
             return false;
-        parser->factors.at[factor].reduction = reduction;
+        draft->factors.at[factor].reduction = reduction;
     } while (tokens_take(tokens, ","));
     return true;
 }
 
 /* f: expression, or f: +m. */
-static bool size_item(RuleParser *parser)
+static bool size_item(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
-    int factor = clause_factor(parser);
+    Tokens *tokens = &draft->tokens;
+    int factor = clause_factor(draft);
     if (factor < 0 || !tokens_expect(tokens, ":", "after the factor"))
         return false;
     const Expr *size;
     if (tokens_take(tokens, "+")) {
-        int summed = parser->size_sum_of = clause_factor(parser);
-        size = summed < 0 ? NULL : expr_leaf(parser->arena, EXPR_SIZE, summed);
+        int summed = draft->size_sum_of = clause_factor(draft);
+        size = summed < 0 ? NULL : expr_leaf(draft->arena, EXPR_SIZE, summed);
     } else {
-        size = expr_parse(tokens, rule_integer_primary, parser);
+        size = expr_parse(tokens, rule_integer_primary, draft);
     }
-    parser->factors.at[factor].size = size;
+    draft->factors.at[factor].size = size;
     return size != NULL;
 }
 
 /* An argument that is a number, or size(f). */
 static const Expr *number_primary(Tokens *tokens, void *context)
 {
-    RuleParser *parser = context;
-    int attr = tokens->token->kind == TOKEN_NAME ? rule_attr(parser, tokens->token->text, PARAM_FLOAT, PARAM_FLOAT) : -1;
+    RuleDraft *draft = context;
+    int attr = tokens->token->kind == TOKEN_NAME ? rule_attr(draft, tokens->token->text, PARAM_FLOAT, PARAM_FLOAT) : -1;
     if (attr < 0)
         return rule_integer_primary(tokens, context);
     tokens_next(tokens);
-    return expr_leaf(parser->arena, EXPR_ATTR, attr);
+    return expr_leaf(draft->arena, EXPR_ATTR, attr);
 }
 
-static bool requires_item(RuleParser *parser)
+static bool requires_item(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     const Token *first = tokens->token;
     Position at = tokens->token->at;
-    const Expr *condition = expr_parse(tokens, number_primary, parser);
+    const Expr *condition = expr_parse(tokens, number_primary, draft);
     if (condition && expr_calls(condition))
-        RULE_ERROR(parser, at, "a condition of the clause requires calls no function");
-    if (!condition || parser->failed)
+        RULE_ERROR(draft, at, "a condition of the clause requires calls no function");
+    if (!condition || draft->failed)
         return false;
-    array_push(parser->arena, &parser->requirements, (Requirement){condition, token_line(parser->arena, first, tokens->token)});
+    array_push(draft->arena, &draft->rule.requirements, (Requirement){condition, token_line(draft->arena, first, tokens->token)});
     return true;
 }
 
-static bool operations_clause(RuleParser *parser)
+static bool operations_clause(RuleDraft *draft)
 {
-    return (parser->operations = expr_parse(&parser->tokens, rule_integer_primary, parser)) != NULL;
+    return (draft->rule.operations = expr_parse(&draft->tokens, rule_integer_primary, draft)) != NULL;
 }
 
 /* The operand or result that the current token names; -1 after an error. */
-static int clause_access(RuleParser *parser, bool result)
+static int clause_access(RuleDraft *draft, bool result)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(parser, tokens->token->at, "expected %s, not %s", result ? "a result" : "an operand", tokens_shown(tokens));
+        RULE_ERROR(draft, tokens->token->at, "expected %s, not %s", result ? "a result" : "an operand", tokens_shown(tokens));
         return -1;
     }
     const char *name = tokens->token->text;
-    int index = result ? rule_result(parser, name) : rule_operand(parser, name);
+    int index = result ? rule_result(draft, name) : rule_operand(draft, name);
     if (index < 0) {
-        int count = result ? parser->results.count : parser->operands.count;
-        const char **names = arena_array(parser->arena, const char *, count + 1);
+        int count = result ? draft->results.count : draft->operands.count;
+        const char **names = arena_array(draft->arena, const char *, count + 1);
         for (int i = 0; i < count; i++)
-            names[i] = result ? parser->results.at[i].name : parser->operands.at[i].name;
-        rule_unknown(parser, tokens->token->at, result ? "a result of the rule" : "an operand of the rule", name, names, count);
+            names[i] = result ? draft->results.at[i].name : draft->operands.at[i].name;
+        rule_unknown(draft, tokens->token->at, result ? "a result of the rule" : "an operand of the rule", name, names, count);
         return -1;
     }
     tokens_next(tokens);
@@ -133,36 +133,36 @@ static int clause_access(RuleParser *parser, bool result)
 }
 
 /* The element type that the current token names; -1 when it names none. */
-static int named_dtype(const RuleParser *parser)
+static int named_dtype(const RuleDraft *draft)
 {
     for (int i = 0; i < DTYPE_COUNT; i++)
-        if (tokens_is(&parser->tokens, dtype_name((DType)i)))
+        if (tokens_is(&draft->tokens, dtype_name((DType)i)))
             return i;
     return -1;
 }
 
-static bool unknown_element(RuleParser *parser)
+static bool unknown_element(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
-    const char **names = arena_array(parser->arena, const char *, DTYPE_COUNT + 2 + parser->operands.count);
+    Tokens *tokens = &draft->tokens;
+    const char **names = arena_array(draft->arena, const char *, DTYPE_COUNT + 2 + draft->operands.count);
     int count = 0;
     for (; count < DTYPE_COUNT; count++)
         names[count] = dtype_name((DType)count);
     names[count++] = "wide";
     names[count++] = "integer";
-    for (int i = 0; i < parser->operands.count; i++)
-        names[count++] = parser->operands.at[i].name;
-    rule_unknown(parser, tokens->token->at, "an element type, nor an operand, nor a parameter of type ht_dtype", tokens->token->text, names,
+    for (int i = 0; i < draft->operands.count; i++)
+        names[count++] = draft->operands.at[i].name;
+    rule_unknown(draft, tokens->token->at, "an element type, nor an operand, nor a parameter of type ht_dtype", tokens->token->text, names,
                  count);
     return false;
 }
 
 /* What stands behind the colon of the clause dtype. */
-static bool parse_element(RuleParser *parser, Element *element, bool of_operand)
+static bool parse_element(RuleDraft *draft, Element *element, bool of_operand)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     const char *name = tokens->token->text;
-    int dtype = named_dtype(parser), attr = rule_attr(parser, name, PARAM_DTYPE, PARAM_DTYPE), operand = rule_operand(parser, name);
+    int dtype = named_dtype(draft), attr = rule_attr(draft, name, PARAM_DTYPE, PARAM_DTYPE), operand = rule_operand(draft, name);
     if (dtype >= 0)
         *element = (Element){ELEMENT_FIXED, dtype};
     else if (attr >= 0)
@@ -174,99 +174,99 @@ static bool parse_element(RuleParser *parser, Element *element, bool of_operand)
     else if (of_operand && tokens_is(tokens, "integer"))
         *element = (Element){ELEMENT_INTEGER, 0};
     else
-        return unknown_element(parser);
+        return unknown_element(draft);
     tokens_next(tokens);
     return true;
 }
 
 /* The operand or result that the current token names; NULL after an error. */
-static Access *clause_tensor(RuleParser *parser)
+static Access *clause_tensor(RuleDraft *draft)
 {
-    int result = rule_result(parser, parser->tokens.token->text);
-    int index = result >= 0 ? clause_access(parser, true) : clause_access(parser, false);
-    return index < 0 ? NULL : result >= 0 ? &parser->results.at[index] : &parser->operands.at[index];
+    int result = rule_result(draft, draft->tokens.token->text);
+    int index = result >= 0 ? clause_access(draft, true) : clause_access(draft, false);
+    return index < 0 ? NULL : result >= 0 ? &draft->results.at[index] : &draft->operands.at[index];
 }
 
 /* The value of the clause `body` that the current token names, which is no result; NULL when it names none. */
-static Access *clause_local(RuleParser *parser)
+static Access *clause_local(RuleDraft *draft)
 {
-    for (int i = 0; i < parser->locals.count; i++)
-        if (tokens_is(&parser->tokens, parser->locals.at[i].name))
-            return &parser->locals.at[i];
+    for (int i = 0; i < draft->locals.count; i++)
+        if (tokens_is(&draft->tokens, draft->locals.at[i].name))
+            return &draft->locals.at[i];
     return NULL;
 }
 
 /* The type of a value in between: one that is fixed. */
-static bool parse_fixed(RuleParser *parser, Element *element)
+static bool parse_fixed(RuleDraft *draft, Element *element)
 {
-    Tokens *tokens = &parser->tokens;
-    if (named_dtype(parser) >= 0)
-        return parse_element(parser, element, false);
-    RULE_ERROR(parser, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s: the value is no result", tokens_shown(tokens));
+    Tokens *tokens = &draft->tokens;
+    if (named_dtype(draft) >= 0)
+        return parse_element(draft, element, false);
+    RULE_ERROR(draft, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s: the value is no result", tokens_shown(tokens));
     return false;
 }
 
-static bool dtype_item(RuleParser *parser)
+static bool dtype_item(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
-    Access *local = clause_local(parser);
+    Tokens *tokens = &draft->tokens;
+    Access *local = clause_local(draft);
     if (local) {
         tokens_next(tokens);
-        return tokens_expect(tokens, ":", "after the value") && parse_fixed(parser, &local->element);
+        return tokens_expect(tokens, ":", "after the value") && parse_fixed(draft, &local->element);
     }
-    bool of_operand = rule_result(parser, tokens->token->text) < 0;
-    Access *access = clause_tensor(parser);
-    return access && tokens_expect(tokens, ":", "after the tensor") && parse_element(parser, &access->element, of_operand);
+    bool of_operand = rule_result(draft, tokens->token->text) < 0;
+    Access *access = clause_tensor(draft);
+    return access && tokens_expect(tokens, ":", "after the tensor") && parse_element(draft, &access->element, of_operand);
 }
 
-static bool types_item(RuleParser *parser)
+static bool types_item(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
-    int dtype = named_dtype(parser);
+    Tokens *tokens = &draft->tokens;
+    int dtype = named_dtype(draft);
     if (dtype < 0) {
-        RULE_ERROR(parser, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s", tokens_shown(tokens));
+        RULE_ERROR(draft, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s", tokens_shown(tokens));
         return false;
     }
-    parser->types |= 1u << dtype;
+    draft->rule.types |= 1u << dtype;
     tokens_next(tokens);
     return true;
 }
 
-static bool inplace_item(RuleParser *parser)
+static bool inplace_item(RuleDraft *draft)
 {
-    int result = clause_access(parser, true);
-    if (result < 0 || !tokens_expect(&parser->tokens, ":", "after the result"))
+    int result = clause_access(draft, true);
+    if (result < 0 || !tokens_expect(&draft->tokens, ":", "after the result"))
         return false;
-    int operand = clause_access(parser, false);
+    int operand = clause_access(draft, false);
     if (operand >= 0)
-        parser->results.at[result].inplace = operand;
+        draft->results.at[result].inplace = operand;
     return operand >= 0;
 }
 
-static bool reads_item(RuleParser *parser)
+static bool reads_item(RuleDraft *draft)
 {
-    int operand = clause_access(parser, false);
-    if (operand < 0 || !tokens_expect(&parser->tokens, ":", "after the operand"))
+    int operand = clause_access(draft, false);
+    if (operand < 0 || !tokens_expect(&draft->tokens, ":", "after the operand"))
         return false;
-    return (parser->operands.at[operand].reads = expr_parse(&parser->tokens, rule_integer_primary, parser)) != NULL;
+    return (draft->operands.at[operand].reads = expr_parse(&draft->tokens, rule_integer_primary, draft)) != NULL;
 }
 
-static bool linear_item(RuleParser *parser)
+static bool linear_item(RuleDraft *draft)
 {
-    int operand = clause_access(parser, false);
+    int operand = clause_access(draft, false);
     if (operand >= 0)
-        parser->operands.at[operand].linear = parser->linear_groups;
+        draft->operands.at[operand].linear = draft->linear_groups;
     return operand >= 0;
 }
 
-static bool shape_clause(RuleParser *parser)
+static bool shape_clause(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
-    parser->shape_at = tokens->token->at;
+    Tokens *tokens = &draft->tokens;
+    draft->shape_at = tokens->token->at;
     const char *name = tokens->token->text;
-    parser->shape_attr = rule_attr(parser, name, PARAM_SHAPE, PARAM_SHAPE);
-    if (parser->shape_attr < 0) {
-        rule_unknown(parser, tokens->token->at, "a parameter of type ht_dims", name, NULL, 0);
+    draft->rule.shape_attr = rule_attr(draft, name, PARAM_SHAPE, PARAM_SHAPE);
+    if (draft->rule.shape_attr < 0) {
+        rule_unknown(draft, tokens->token->at, "a parameter of type ht_dims", name, NULL, 0);
         return false;
     }
     tokens_next(tokens);
@@ -274,11 +274,11 @@ static bool shape_clause(RuleParser *parser)
 }
 
 /* The name of a C function; NULL after an error. */
-static const char *function_name(RuleParser *parser)
+static const char *function_name(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(parser, tokens->token->at, "expected the name of a C function, not %s", tokens_shown(tokens));
+        RULE_ERROR(draft, tokens->token->at, "expected the name of a C function, not %s", tokens_shown(tokens));
         return NULL;
     }
     const char *name = tokens->token->text;
@@ -287,53 +287,170 @@ static const char *function_name(RuleParser *parser)
 }
 
 /* kernel(f) or kernel(BACKEND: f); which back ends there are is for others to know. */
-static bool kernel_clause(RuleParser *parser)
+static bool kernel_clause(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     RuleKernel kernel = {.at = tokens->token->at};
-    kernel.function = function_name(parser);
+    kernel.function = function_name(draft);
     if (kernel.function && tokens_take(tokens, ":")) {
         kernel = (RuleKernel){.backend = kernel.function, .backend_at = kernel.at, .at = tokens->token->at};
-        kernel.function = function_name(parser);
+        kernel.function = function_name(draft);
     }
-    array_push(parser->arena, &parser->kernels, kernel);
+    array_push(draft->arena, &draft->kernels, kernel);
     return kernel.function != NULL;
 }
 
 /* An integer argument of the function; false after an error. */
-static bool integer_argument(RuleParser *parser, int *attr)
+static bool integer_argument(RuleDraft *draft, int *attr)
 {
-    Tokens *tokens = &parser->tokens;
-    const Expr *argument = tokens->token->kind == TOKEN_NAME ? rule_integer_primary(tokens, parser) : NULL;
+    Tokens *tokens = &draft->tokens;
+    const Expr *argument = tokens->token->kind == TOKEN_NAME ? rule_integer_primary(tokens, draft) : NULL;
     if (!argument || argument->kind != EXPR_ATTR) {
-        if (!diag_errors(parser->diag))
-            RULE_ERROR(parser, tokens->token->at, "expected an integer parameter of the function, not %s", tokens_shown(tokens));
+        if (!diag_errors(draft->diag))
+            RULE_ERROR(draft, tokens->token->at, "expected an integer parameter of the function, not %s", tokens_shown(tokens));
         return false;
     }
     *attr = argument->index;
     return true;
 }
 
-static bool tiles_clause(RuleParser *parser)
+static bool tiles_clause(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
-    return (parser->tiles = function_name(parser)) && tokens_expect(tokens, ":", "after the operator") &&
-           integer_argument(parser, &parser->tiles_dim) && tokens_expect(tokens, ",", "after the dimension") &&
-           integer_argument(parser, &parser->tiles_start);
+    Tokens *tokens = &draft->tokens;
+    return (draft->rule.tiles = function_name(draft)) && tokens_expect(tokens, ":", "after the operator") &&
+           integer_argument(draft, &draft->rule.tiles_dim) && tokens_expect(tokens, ",", "after the dimension") &&
+           integer_argument(draft, &draft->rule.tiles_start);
 }
 
-static bool epilogue_clause(RuleParser *parser) { return (parser->epilogue = function_name(parser)) != NULL; }
+static bool epilogue_clause(RuleDraft *draft) { return (draft->rule.epilogue = function_name(draft)) != NULL; }
 
-static bool grad_clause(RuleParser *parser)
+static bool grad_clause(RuleDraft *draft)
 {
-    parser->grad_at = parser->tokens.token->at;
-    return (parser->grad = function_name(parser)) != NULL;
+    draft->rule.grad_at = draft->tokens.token->at;
+    return (draft->rule.grad = function_name(draft)) != NULL;
 }
+
+/* ---- the clause body ---- */
+
+/* The value `name`: a result, or behind the results a local one; -1 when there is none. */
+static int find_value(const RuleDraft *draft, const char *name)
+{
+    int result = rule_result(draft, name);
+    for (int i = 0; result < 0 && i < draft->locals.count; i++)
+        if (!strcmp(draft->locals.at[i].name, name))
+            return draft->results.count + i;
+    return result;
+}
+
+static const Access *value_access(const RuleDraft *draft, int value)
+{
+    return value < draft->results.count ? &draft->results.at[value] : &draft->locals.at[value - draft->results.count];
+}
+
+bool rule_has_equation(const RuleDraft *draft, int value)
+{
+    for (int i = 0; i < draft->equations.count; i++)
+        if (draft->equations.at[i].value == value)
+            return true;
+    return false;
+}
+
+/* NAME[indices] with the indices that the value has. */
+static bool read_access(RuleDraft *draft, Access *access)
+{
+    Tokens *tokens = &draft->tokens;
+    Position at = tokens->token->at;
+    *access = (Access){.name = tokens->token->text, .inplace = -1};
+    if (tokens->token->kind != TOKEN_NAME) {
+        RULE_ERROR(draft, at, "expected a value such as y[i], not %s", tokens_shown(tokens));
+        return false;
+    }
+    tokens_next(tokens);
+    int factors = draft->factors.count;
+    if (!rule_dims(draft, access, at))
+        return false;
+    if (draft->factors.count == factors)
+        return true;
+    RULE_ERROR(draft, at, "'%s' has the factor '%s', which no operand and no result has", access->name, draft->factors.at[factors].name);
+    return false;
+}
+
+static bool check_dims(RuleDraft *draft, const Access *access, const Access *known, Position at)
+{
+    if (rule_dims_equal(access, known))
+        return true;
+    RULE_ERROR(draft, at, "'%s' is written with two different lists of indices", access->name);
+    return false;
+}
+
+const Expr *rule_value_primary(RuleDraft *draft)
+{
+    Tokens *tokens = &draft->tokens;
+    Position at = tokens->token->at;
+    int value = find_value(draft, tokens->token->text);
+    Access access;
+    if (!read_access(draft, &access) || !check_dims(draft, &access, value_access(draft, value), at))
+        return NULL;
+    if (rule_has_equation(draft, value))
+        return expr_leaf(draft->arena, EXPR_RESULT, value);
+    RULE_ERROR(draft, at, "'%s' is used before its equation", access.name);
+    return NULL;
+}
+
+bool rule_is_value(const RuleDraft *draft, const char *name) { return draft->in_equations && find_value(draft, name) >= 0; }
+
+/* The value that an equation gives: a result, or a new local one; -1 after an error. */
+static int left_side(RuleDraft *draft)
+{
+    Position at = draft->tokens.token->at;
+    Access access;
+    if (!read_access(draft, &access))
+        return -1;
+    int value = find_value(draft, access.name);
+    if (value >= 0 && rule_has_equation(draft, value)) {
+        RULE_ERROR(draft, at, "'%s' has two equations", access.name);
+        return -1;
+    }
+    if (value >= 0)
+        return check_dims(draft, &access, value_access(draft, value), at) ? value : -1;
+    if (rule_operand(draft, access.name) >= 0) {
+        RULE_ERROR(draft, at, "'%s' is an operand; an equation gives a result or a new value", access.name);
+        return -1;
+    }
+    array_push(draft->arena, &draft->locals, access);
+    return draft->results.count + draft->locals.count - 1;
+}
+
+/* The right side comes before the value is known: it cannot use itself. */
+static bool clause_equation(RuleDraft *draft)
+{
+    Tokens *tokens = &draft->tokens;
+    int value = left_side(draft);
+    if (value < 0 || !tokens_expect(tokens, "=", "after the value"))
+        return false;
+    const Expr *expr = expr_parse(tokens, rule_body_primary, draft);
+    if (expr)
+        array_push(draft->arena, &draft->equations, (RuleEquation){value, expr});
+    return expr != NULL;
+}
+
+static bool body_clause(RuleDraft *draft)
+{
+    draft->in_equations = true;
+    bool good;
+    do
+        good = clause_equation(draft);
+    while (good && tokens_take(&draft->tokens, ";"));
+    draft->in_equations = false;
+    return good;
+}
+
+/* ---- all clauses ---- */
 
 /* A clause is a list of items, or reads all between its brackets by itself. */
 typedef struct Clause {
     const char *name;
-    bool (*item)(RuleParser *parser);
+    bool (*item)(RuleDraft *draft);
     bool list;
 } Clause;
 
@@ -343,14 +460,14 @@ static const Clause clauses[] = {{"replicate", replicate_item, true}, {"reductio
                                  {"types", types_item, true},         {"linear", linear_item, true},
                                  {"inplace", inplace_item, true},     {"kernel", kernel_clause, false},
                                  {"requires", requires_item, true},   {"grad", grad_clause, false},
-                                 {"body", rule_equations, false},     {"epilogue", epilogue_clause, false},
+                                 {"body", body_clause, false},        {"epilogue", epilogue_clause, false},
                                  {"tiles", tiles_clause, false},      {"operations", operations_clause, false},
                                  {"reads", reads_item, true}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
-static const Clause *find_clause(RuleParser *parser)
+static const Clause *find_clause(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     const char *names[CLAUSE_COUNT];
     const char *name = tokens->token->text;
     for (int i = 0; i < CLAUSE_COUNT; i++) {
@@ -358,36 +475,36 @@ static const Clause *find_clause(RuleParser *parser)
         if (!strcmp(name, names[i]))
             return &clauses[i];
     }
-    rule_unknown(parser, tokens->token->at, "a clause of a rule", name, names, CLAUSE_COUNT);
+    rule_unknown(draft, tokens->token->at, "a clause of a rule", name, names, CLAUSE_COUNT);
     return NULL;
 }
 
-static bool parse_clause(RuleParser *parser)
+static bool parse_clause(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(parser, tokens->token->at, "expected an operator or a clause, not %s", tokens_shown(tokens));
+        RULE_ERROR(draft, tokens->token->at, "expected an operator or a clause, not %s", tokens_shown(tokens));
         return false;
     }
-    const Clause *clause = find_clause(parser);
+    const Clause *clause = find_clause(draft);
     if (!clause)
         return false;
     tokens_next(tokens);
     if (!tokens_expect(tokens, "(", "after the clause's name"))
         return false;
-    parser->linear_groups += clause->item == linear_item;
+    draft->linear_groups += clause->item == linear_item;
     do {
-        if (!clause->item(parser))
+        if (!clause->item(draft))
             return false;
     } while (clause->list && tokens_take(tokens, ","));
     return tokens_expect(tokens, ")", "at the end of the clause");
 }
 
-void rule_clauses(RuleParser *parser)
+void rule_clauses(RuleDraft *draft)
 {
-    while (!tokens_end(&parser->tokens))
-        if (!parse_clause(parser)) {
-            rule_fail(parser);
+    while (!tokens_end(&draft->tokens))
+        if (!parse_clause(draft)) {
+            rule_fail(draft);
             return;
         }
 }

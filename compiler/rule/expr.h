@@ -6,7 +6,49 @@
 #ifndef RULE_EXPR_H
 #define RULE_EXPR_H
 
-#include "rule/rule.h"
+#include "support/text.h"
+#include "syntax/tokens.h"
+
+/* The value of an argument that is no tensor: known at compile time. */
+typedef struct Attr {
+    int64_t i;           // PARAM_INT, PARAM_DTYPE
+    double f;            // PARAM_FLOAT
+    int count;           // PARAM_SHAPE
+    const int64_t *ints; // PARAM_SHAPE
+} Attr;
+
+/* clang-format off: it would give each operator a line. */
+typedef enum ExprKind {
+    EXPR_NUMBER, // number
+    EXPR_ACCESS, // operand `index` at the rule's own indices
+    EXPR_ATTR,   // argument `index` (into the attributes)
+    EXPR_SIZE,   // global extent of factor `index` (a product for an ellipsis)
+    EXPR_RESULT, // in equations: result `index`, or behind the results local value `index`
+    EXPR_NEG,
+    EXPR_ADD,
+    EXPR_SUB,
+    EXPR_MUL,
+    EXPR_DIV,
+    EXPR_MOD,
+    EXPR_LT,
+    EXPR_LE,
+    EXPR_GT,
+    EXPR_GE,
+    EXPR_EQ,
+    EXPR_NE,
+    EXPR_SELECT, // a ? b : c
+    EXPR_CALL    // function of math.h `name`
+} ExprKind;
+/* clang-format on */
+typedef struct Expr Expr;
+struct Expr {
+    ExprKind kind;
+    int index;
+    double number;
+    const char *spelling; // EXPR_NUMBER: as written; EXPR_CALL: the function
+    int arg_count;
+    const Expr *arg[3];
+};
 
 /* Prints a leaf (EXPR_ACCESS, EXPR_RESULT, EXPR_ATTR, EXPR_SIZE), or the name of what an EXPR_CALL calls, for expr_print. */
 typedef void ExprLeaf(Text *out, const Expr *leaf, void *context);
@@ -29,7 +71,8 @@ bool expr_calls(const Expr *expr);
 /* `expr` with every part that equals `pattern` replaced. */
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with);
 
-/* `expr` with every leaf (an expression without arguments) replaced by what `leaf` gives for it; a minus is simplified, as when it is read. */
+/* `expr` with every leaf (an expression without arguments) replaced by what `leaf` gives for it; a minus is simplified as in what is
+ * read. */
 typedef const Expr *ExprLeafMap(const Expr *leaf, void *context);
 const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context);
 
@@ -41,8 +84,8 @@ const Expr *expr_binary(Arena *arena, ExprKind kind, const Expr *a, const Expr *
 const Expr *expr_select(Arena *arena, const Expr *condition, const Expr *a, const Expr *b);
 const Expr *expr_call(Arena *arena, const char *name, const Expr *const *args, int count);
 
-/* d(expr) / d(operand): the derivative by the accesses of `operand`. `integers` has a bit for each operand whose elements are integers: quotients that the derivative
- * brings in are none of integers, as C would have them. */
+/* d(expr) / d(operand): the derivative by the accesses of `operand`. `integers` has a bit for each operand whose elements are integers:
+ * quotients that the derivative brings in are none of integers, as C would have them. */
 const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand, uint64_t integers);
 
 /* A body is a sum of terms; each is summed over the contracted factors that it has. */

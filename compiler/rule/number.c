@@ -1,5 +1,5 @@
 /* Whether expressions are of integers, as C computes them. */
-#include "rule/expr.h"
+#include "rule/rule.h"
 
 #include <string.h>
 

@@ -1,37 +1,37 @@
-#include "rule/parse.h"
+#include "rule/draft.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-int rule_factor(const RuleParser *parser, const char *name)
+int rule_factor(const RuleDraft *draft, const char *name)
 {
-    for (int i = 0; i < parser->factors.count; i++)
-        if (!strcmp(parser->factors.at[i].name, name))
+    for (int i = 0; i < draft->factors.count; i++)
+        if (!strcmp(draft->factors.at[i].name, name))
             return i;
     return -1;
 }
 
-int rule_operand(const RuleParser *parser, const char *name)
+int rule_operand(const RuleDraft *draft, const char *name)
 {
-    for (int i = 0; i < parser->operands.count; i++)
-        if (!strcmp(parser->operands.at[i].name, name))
+    for (int i = 0; i < draft->operands.count; i++)
+        if (!strcmp(draft->operands.at[i].name, name))
             return i;
     return -1;
 }
 
-int rule_result(const RuleParser *parser, const char *name)
+int rule_result(const RuleDraft *draft, const char *name)
 {
-    for (int i = 0; i < parser->results.count; i++)
-        if (!strcmp(parser->results.at[i].name, name))
+    for (int i = 0; i < draft->results.count; i++)
+        if (!strcmp(draft->results.at[i].name, name))
             return i;
     return -1;
 }
 
-int rule_attr(const RuleParser *parser, const char *name, ParamKind kind, ParamKind other)
+int rule_attr(const RuleDraft *draft, const char *name, ParamKind kind, ParamKind other)
 {
     int index = 0;
-    for (int i = 0; i < parser->param_count; i++) {
-        const OpParam *param = &parser->params[i];
+    for (int i = 0; i < draft->param_count; i++) {
+        const OpParam *param = &draft->params[i];
         if (param_is_tensor(param->kind))
             continue;
         if (!strcmp(param->name, name) && (param->kind == kind || param->kind == other))
@@ -41,118 +41,118 @@ int rule_attr(const RuleParser *parser, const char *name, ParamKind kind, ParamK
     return -1;
 }
 
-static const OpParam *find_param(const RuleParser *parser, const char *name)
+static const OpParam *find_param(const RuleDraft *draft, const char *name)
 {
-    for (int i = 0; i < parser->param_count; i++)
-        if (!strcmp(parser->params[i].name, name))
-            return &parser->params[i];
+    for (int i = 0; i < draft->param_count; i++)
+        if (!strcmp(draft->params[i].name, name))
+            return &draft->params[i];
     return NULL;
 }
 
-void rule_unknown(RuleParser *parser, Position at, const char *what, const char *name, const char *const *names, int count)
+void rule_unknown(RuleDraft *draft, Position at, const char *what, const char *name, const char *const *names, int count)
 {
-    RULE_ERROR(parser, at, "'%s' is not %s", name, what);
-    tokens_suggest(&parser->tokens, at, name, names, count);
+    RULE_ERROR(draft, at, "'%s' is not %s", name, what);
+    tokens_suggest(&draft->tokens, at, name, names, count);
 }
 
-void rule_unknown_factor(RuleParser *parser, Position at, const char *name)
+void rule_unknown_factor(RuleDraft *draft, Position at, const char *name)
 {
-    const char **names = arena_array(parser->arena, const char *, parser->factors.count + 1);
-    for (int i = 0; i < parser->factors.count; i++)
-        names[i] = parser->factors.at[i].name;
-    rule_unknown(parser, at, "a factor of the rule", name, names, parser->factors.count);
+    const char **names = arena_array(draft->arena, const char *, draft->factors.count + 1);
+    for (int i = 0; i < draft->factors.count; i++)
+        names[i] = draft->factors.at[i].name;
+    rule_unknown(draft, at, "a factor of the rule", name, names, draft->factors.count);
 }
 
 /* The names of all parameters that are tensors, or that are none. */
-static int param_names(const RuleParser *parser, bool tensors, const char **names)
+static int param_names(const RuleDraft *draft, bool tensors, const char **names)
 {
     int count = 0;
-    for (int i = 0; i < parser->param_count; i++)
-        if (param_is_tensor(parser->params[i].kind) == tensors)
-            names[count++] = parser->params[i].name;
+    for (int i = 0; i < draft->param_count; i++)
+        if (param_is_tensor(draft->params[i].kind) == tensors)
+            names[count++] = draft->params[i].name;
     return count;
 }
 
 /* ---- expressions over integers ---- */
 
 /* Says which factor a size is of; false after an error. */
-static bool resolve_size(RuleParser *parser, const ForwardSize *size)
+static bool resolve_size(RuleDraft *draft, const ForwardSize *size)
 {
-    int factor = size->leaf->index = rule_factor(parser, size->name);
+    int factor = size->leaf->index = rule_factor(draft, size->name);
     if (factor < 0)
-        rule_unknown_factor(parser, size->at, size->name);
-    else if (size->ellipsis && !parser->factors.at[factor].ellipsis)
-        RULE_ERROR(parser, size->at, "'%s' stands for one dimension, not for any number of them", size->name);
-    return !parser->failed;
+        rule_unknown_factor(draft, size->at, size->name);
+    else if (size->ellipsis && !draft->factors.at[factor].ellipsis)
+        RULE_ERROR(draft, size->at, "'%s' stands for one dimension, not for any number of them", size->name);
+    return !draft->failed;
 }
 
 /* `later`: the factor may be one that is known only at the end of the body. */
-static const Expr *size_of_factor(RuleParser *parser, bool later)
+static const Expr *size_of_factor(RuleDraft *draft, bool later)
 {
-    Tokens *tokens = &parser->tokens;
-    ForwardSize size = {.leaf = arena_copy(parser->arena, &(Expr){.kind = EXPR_SIZE}, sizeof(Expr))};
+    Tokens *tokens = &draft->tokens;
+    ForwardSize size = {.leaf = arena_copy(draft->arena, &(Expr){.kind = EXPR_SIZE}, sizeof(Expr))};
     tokens_next(tokens);
     if (!tokens_expect(tokens, "(", "after 'size'"))
-        return rule_fail(parser), NULL;
+        return rule_fail(draft), NULL;
     size.name = tokens->token->text;
     size.at = tokens->token->at;
     tokens_next(tokens);
     size.ellipsis = tokens_take(tokens, "..");
     if (later)
-        array_push(parser->arena, &parser->forward, size);
-    else if (!resolve_size(parser, &size))
+        array_push(draft->arena, &draft->forward, size);
+    else if (!resolve_size(draft, &size))
         return NULL;
     if (!tokens_expect(tokens, ")", "after the factor"))
-        return rule_fail(parser), NULL;
+        return rule_fail(draft), NULL;
     return size.leaf;
 }
 
 const Expr *rule_integer_primary(Tokens *tokens, void *context)
 {
-    RuleParser *parser = context;
+    RuleDraft *draft = context;
     Position at = tokens->token->at;
     const char *name = tokens->token->text;
     if (!strcmp(name, "size") && tokens_before(tokens, "("))
-        return size_of_factor(parser, false);
-    int attr = rule_attr(parser, name, PARAM_INT, PARAM_INT);
+        return size_of_factor(draft, false);
+    int attr = rule_attr(draft, name, PARAM_INT, PARAM_INT);
     if (attr < 0) {
-        const char **names = arena_array(parser->arena, const char *, parser->param_count + 1);
-        rule_unknown(parser, at, "an integer parameter of the function", name, names, param_names(parser, false, names));
+        const char **names = arena_array(draft->arena, const char *, draft->param_count + 1);
+        rule_unknown(draft, at, "an integer parameter of the function", name, names, param_names(draft, false, names));
         return NULL;
     }
     tokens_next(tokens);
-    return expr_leaf(parser->arena, EXPR_ATTR, attr);
+    return expr_leaf(draft->arena, EXPR_ATTR, attr);
 }
 
 /* ---- accesses ---- */
 
 /* The factor that the current name stands for, made when it is new; -1 after an error. */
-static int parse_factor(RuleParser *parser)
+static int parse_factor(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     Position at = tokens->token->at;
     if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(parser, at, "expected a factor, a name such as i or b.., not %s", tokens_shown(tokens));
+        RULE_ERROR(draft, at, "expected a factor, a name such as i or b.., not %s", tokens_shown(tokens));
         return -1;
     }
     const char *name = tokens->token->text;
     tokens_next(tokens);
     bool ellipsis = tokens_take(tokens, "..");
-    int index = rule_factor(parser, name);
+    int index = rule_factor(draft, name);
     if (index < 0) {
-        array_push(parser->arena, &parser->factors, (Factor){.name = name, .ellipsis = ellipsis});
-        array_push(parser->arena, &parser->factor_at, at);
-        index = parser->factors.count - 1;
-    } else if (parser->factors.at[index].ellipsis != ellipsis) {
-        RULE_ERROR(parser, at, "the factor '%s' is written once with '..' and once without", name);
-        diag_note(parser->diag, parser->factor_at.at[index], "here first");
+        array_push(draft->arena, &draft->factors, (Factor){.name = name, .ellipsis = ellipsis});
+        array_push(draft->arena, &draft->factor_at, at);
+        index = draft->factors.count - 1;
+    } else if (draft->factors.at[index].ellipsis != ellipsis) {
+        RULE_ERROR(draft, at, "the factor '%s' is written once with '..' and once without", name);
+        diag_note(draft->diag, draft->factor_at.at[index], "here first");
         return -1;
     }
     if (ellipsis && tokens_take(tokens, "{")) {
-        const Expr *count = expr_parse(tokens, rule_integer_primary, parser);
+        const Expr *count = expr_parse(tokens, rule_integer_primary, draft);
         if (!count || !tokens_expect(tokens, "}", "after the number of dimensions"))
-            return rule_fail(parser), -1;
-        parser->factors.at[index].count = count;
+            return rule_fail(draft), -1;
+        draft->factors.at[index].count = count;
     }
     return index;
 }
@@ -160,38 +160,38 @@ static int parse_factor(RuleParser *parser)
 typedef Array(RuleDim) Dims;
 
 /* One written dimension: a factor or (f g). */
-static bool parse_dim(RuleParser *parser, Dims *dims)
+static bool parse_dim(RuleDraft *draft, Dims *dims)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     Array(int) factors = {0};
     bool merged = tokens_take(tokens, "(");
     do {
         Position at = tokens->token->at;
-        int factor = parse_factor(parser);
+        int factor = parse_factor(draft);
         if (factor < 0)
             return false;
-        if (merged && parser->factors.at[factor].ellipsis) {
-            RULE_ERROR(parser, at, "a factor that stands for several dimensions cannot be merged with others");
+        if (merged && draft->factors.at[factor].ellipsis) {
+            RULE_ERROR(draft, at, "a factor that stands for several dimensions cannot be merged with others");
             return false;
         }
-        array_push(parser->arena, &factors, factor);
+        array_push(draft->arena, &factors, factor);
     } while (merged && !tokens_is(tokens, ")") && !tokens_end(tokens));
     if (merged && !tokens_expect(tokens, ")", "after the merged factors"))
-        return rule_fail(parser), false;
-    array_push(parser->arena, dims, (RuleDim){factors.count, factors.at});
+        return rule_fail(draft), false;
+    array_push(draft->arena, dims, (RuleDim){factors.count, factors.at});
     return true;
 }
 
-static bool check_repeats(RuleParser *parser, const Dims *dims, const char *name, Position at)
+static bool check_repeats(RuleDraft *draft, const Dims *dims, const char *name, Position at)
 {
-    for (int f = 0; f < parser->factors.count; f++) {
+    for (int f = 0; f < draft->factors.count; f++) {
         int uses = 0;
         for (int d = 0; d < dims->count; d++)
             for (int k = 0; k < dims->at[d].count; k++)
                 uses += dims->at[d].factors[k] == f;
         if (uses > 1) {
-            RULE_ERROR(parser, at, "the factor '%s' stands twice in the indices of '%s'; a diagonal cannot be written",
-                       parser->factors.at[f].name, name);
+            RULE_ERROR(draft, at, "the factor '%s' stands twice in the indices of '%s'; a diagonal cannot be written",
+                       draft->factors.at[f].name, name);
             return false;
         }
     }
@@ -199,19 +199,19 @@ static bool check_repeats(RuleParser *parser, const Dims *dims, const char *name
 }
 
 /* The indices of an access, from the opening to the closing bracket. */
-bool rule_dims(RuleParser *parser, Access *access, Position at)
+bool rule_dims(RuleDraft *draft, Access *access, Position at)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     Dims dims = {0};
     if (!tokens_expect(tokens, "[", "before the indices"))
-        return rule_fail(parser), false;
+        return rule_fail(draft), false;
     while (!tokens_is(tokens, "]"))
-        if ((dims.count && !tokens_expect(tokens, ",", "between two indices")) || !parse_dim(parser, &dims))
-            return rule_fail(parser), false;
+        if ((dims.count && !tokens_expect(tokens, ",", "between two indices")) || !parse_dim(draft, &dims))
+            return rule_fail(draft), false;
     tokens_next(tokens);
     access->dim_count = dims.count;
     access->dims = dims.at;
-    return check_repeats(parser, &dims, access->name, at);
+    return check_repeats(draft, &dims, access->name, at);
 }
 
 bool rule_dims_equal(const Access *a, const Access *b)
@@ -232,18 +232,18 @@ static bool take_variadic(Tokens *tokens)
     return variadic;
 }
 
-static bool check_param(RuleParser *parser, const Access *access, Position at)
+static bool check_param(RuleDraft *draft, const Access *access, Position at)
 {
-    if (!parser->params)
+    if (!draft->params)
         return true;
-    const OpParam *param = find_param(parser, access->name);
+    const OpParam *param = find_param(draft, access->name);
     if (!param || !param_is_tensor(param->kind)) {
-        const char **names = arena_array(parser->arena, const char *, parser->param_count + 1);
-        rule_unknown(parser, at, "a tensor parameter of the function", access->name, names, param_names(parser, true, names));
+        const char **names = arena_array(draft->arena, const char *, draft->param_count + 1);
+        rule_unknown(draft, at, "a tensor parameter of the function", access->name, names, param_names(draft, true, names));
         return false;
     }
     if (access->variadic != (param->kind == PARAM_TENSORS)) {
-        RULE_ERROR(parser, at,
+        RULE_ERROR(draft, at,
                    access->variadic ? "the parameter '%s' is one tensor, not ht_tensors"
                                     : "the parameter '%s' is of type ht_tensors: write %s[][...]",
                    access->name, access->name);
@@ -252,12 +252,12 @@ static bool check_param(RuleParser *parser, const Access *access, Position at)
     return true;
 }
 
-static int known_operand(RuleParser *parser, int index, const Access *access, Position at)
+static int known_operand(RuleDraft *draft, int index, const Access *access, Position at)
 {
-    Access *known = &parser->operands.at[index];
+    Access *known = &draft->operands.at[index];
     if (!rule_dims_equal(known, access)) {
-        RULE_ERROR(parser, at, "'%s' is written with two different lists of indices", access->name);
-        diag_note(parser->diag, parser->operand_at.at[index], "here first");
+        RULE_ERROR(draft, at, "'%s' is written with two different lists of indices", access->name);
+        diag_note(draft->diag, draft->operand_at.at[index], "here first");
         return -1;
     }
     known->optional |= access->optional;
@@ -265,55 +265,55 @@ static int known_operand(RuleParser *parser, int index, const Access *access, Po
 }
 
 /* [?]NAME[[]][indices]: the index of the operand, or -1 after an error. */
-static int parse_operand(RuleParser *parser)
+static int parse_operand(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     Access access = {.inplace = -1, .optional = tokens_take(tokens, "?")};
     Position at = tokens->token->at;
     if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(parser, at, "expected an operand such as x[i], not %s", tokens_shown(tokens));
+        RULE_ERROR(draft, at, "expected an operand such as x[i], not %s", tokens_shown(tokens));
         return -1;
     }
     access.name = tokens->token->text;
     tokens_next(tokens);
     access.variadic = take_variadic(tokens);
-    if (!check_param(parser, &access, at) || !rule_dims(parser, &access, at))
-        return rule_fail(parser), -1;
-    int index = rule_operand(parser, access.name);
+    if (!check_param(draft, &access, at) || !rule_dims(draft, &access, at))
+        return rule_fail(draft), -1;
+    int index = rule_operand(draft, access.name);
     if (index >= 0)
-        return known_operand(parser, index, &access, at);
-    array_push(parser->arena, &parser->operands, access);
-    array_push(parser->arena, &parser->operand_at, at);
-    return parser->operands.count - 1;
+        return known_operand(draft, index, &access, at);
+    array_push(draft->arena, &draft->operands, access);
+    array_push(draft->arena, &draft->operand_at, at);
+    return draft->operands.count - 1;
 }
 
-static bool parse_result(RuleParser *parser)
+static bool parse_result(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     Position at = tokens->token->at;
     Access access = {.inplace = -1};
     if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(parser, at, "expected a result such as y[i], not %s", tokens_shown(tokens));
+        RULE_ERROR(draft, at, "expected a result such as y[i], not %s", tokens_shown(tokens));
         return false;
     }
     access.name = tokens->token->text;
     tokens_next(tokens);
-    if (find_param(parser, access.name) || rule_result(parser, access.name) >= 0) {
-        RULE_ERROR(parser, at,
-                   find_param(parser, access.name) ? "the result '%s' has the name of a parameter" : "two results are called '%s'",
+    if (find_param(draft, access.name) || rule_result(draft, access.name) >= 0) {
+        RULE_ERROR(draft, at,
+                   find_param(draft, access.name) ? "the result '%s' has the name of a parameter" : "two results are called '%s'",
                    access.name);
         return false;
     }
-    if (tokens_is(tokens, "=") && parser->results.count == 0)
-        parser->kind = RULE_VIEW;
-    else if (!rule_dims(parser, &access, at))
-        return rule_fail(parser), false;
-    if (parser->results.count == IR_MAX_RESULTS) {
-        RULE_ERROR(parser, at, "a rule has at most %d results", IR_MAX_RESULTS);
+    if (tokens_is(tokens, "=") && draft->results.count == 0)
+        draft->rule.kind = RULE_VIEW;
+    else if (!rule_dims(draft, &access, at))
+        return rule_fail(draft), false;
+    if (draft->results.count == IR_MAX_RESULTS) {
+        RULE_ERROR(draft, at, "a rule has at most %d results", IR_MAX_RESULTS);
         return false;
     }
-    array_push(parser->arena, &parser->results, access);
-    array_push(parser->arena, &parser->result_at, at);
+    array_push(draft->arena, &draft->results, access);
+    array_push(draft->arena, &draft->result_at, at);
     return true;
 }
 
@@ -321,34 +321,34 @@ static bool parse_result(RuleParser *parser)
 
 const Expr *rule_body_primary(Tokens *tokens, void *context)
 {
-    RuleParser *parser = context;
+    RuleDraft *draft = context;
     const char *name = tokens->token->text;
-    int attr = rule_attr(parser, name, PARAM_INT, PARAM_FLOAT);
+    int attr = rule_attr(draft, name, PARAM_INT, PARAM_FLOAT);
     if (!strcmp(name, "size"))
-        return size_of_factor(parser, !parser->in_equations);
+        return size_of_factor(draft, !draft->in_equations);
     if (attr >= 0) {
         tokens_next(tokens);
-        return expr_leaf(parser->arena, EXPR_ATTR, attr);
+        return expr_leaf(draft->arena, EXPR_ATTR, attr);
     }
-    if (rule_is_value(parser, name))
-        return rule_value_primary(parser);
+    if (rule_is_value(draft, name))
+        return rule_value_primary(draft);
     Position at = tokens->token->at;
-    if (parser->in_equations && tokens->token->kind == TOKEN_NAME && rule_operand(parser, name) < 0) {
-        RULE_ERROR(parser, at, "'%s' is neither an operand nor the value of an equation before", name);
+    if (draft->in_equations && tokens->token->kind == TOKEN_NAME && rule_operand(draft, name) < 0) {
+        RULE_ERROR(draft, at, "'%s' is neither an operand nor the value of an equation before", name);
         return NULL;
     }
-    int operand = parse_operand(parser);
-    if (operand >= 0 && parser->operands.at[operand].variadic) {
-        RULE_ERROR(parser, at, "an operand of any number of tensors needs a kernel; a body cannot have one");
+    int operand = parse_operand(draft);
+    if (operand >= 0 && draft->operands.at[operand].variadic) {
+        RULE_ERROR(draft, at, "an operand of any number of tensors needs a kernel; a body cannot have one");
         return NULL;
     }
-    return operand < 0 ? NULL : expr_leaf(parser->arena, EXPR_ACCESS, operand);
+    return operand < 0 ? NULL : expr_leaf(draft->arena, EXPR_ACCESS, operand);
 }
 
 /* Whether the right side is NAME(...) of a kernel's rule: a name that math.h lacks, before a bracket. */
-static bool begins_call(const RuleParser *parser)
+static bool begins_call(const RuleDraft *draft)
 {
-    const Tokens *tokens = &parser->tokens;
+    const Tokens *tokens = &draft->tokens;
     if (tokens->token->kind != TOKEN_NAME || !tokens_before(tokens, "("))
         return false;
     const char *name = tokens->token->text;
@@ -356,149 +356,116 @@ static bool begins_call(const RuleParser *parser)
 }
 
 /* `= NUMBER` behind an operand that may be absent. */
-static bool parse_absent(RuleParser *parser, int operand)
+static bool parse_absent(RuleDraft *draft, int operand)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     Position at = tokens->token->at;
     if (!tokens_take(tokens, "="))
         return true;
     const char *number = tokens->token->text;
-    if (!parser->operands.at[operand].optional || tokens->token->kind != TOKEN_NUMBER) {
-        RULE_ERROR(parser, at, "behind '=' stands the number that is meant where an operand with '?' is absent");
+    if (!draft->operands.at[operand].optional || tokens->token->kind != TOKEN_NUMBER) {
+        RULE_ERROR(draft, at, "behind '=' stands the number that is meant where an operand with '?' is absent");
         return false;
     }
-    parser->operands.at[operand].absent = expr_number(parser->arena, strtod(number, NULL), number);
+    draft->operands.at[operand].absent = expr_number(draft->arena, strtod(number, NULL), number);
     tokens_next(tokens);
     return true;
 }
 
 /* One argument of a kernel's rule: an access, or the name of an argument that is no tensor. */
-static bool parse_argument(RuleParser *parser)
+static bool parse_argument(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
-    const OpParam *param = find_param(parser, tokens->token->text);
+    Tokens *tokens = &draft->tokens;
+    const OpParam *param = find_param(draft, tokens->token->text);
     if (param && !param_is_tensor(param->kind)) {
         tokens_next(tokens);
         return true;
     }
-    int operand = parse_operand(parser);
-    return operand >= 0 && parse_absent(parser, operand);
+    int operand = parse_operand(draft);
+    return operand >= 0 && parse_absent(draft, operand);
 }
 
-static bool parse_view_argument(RuleParser *parser)
+static bool parse_view_argument(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     Access access = {.name = tokens->token->text, .inplace = -1};
     Position at = tokens->token->at;
     if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(parser, at, "expected the name of the tensor that is viewed, not %s", tokens_shown(tokens));
+        RULE_ERROR(draft, at, "expected the name of the tensor that is viewed, not %s", tokens_shown(tokens));
         return false;
     }
     tokens_next(tokens);
-    array_push(parser->arena, &parser->operands, access);
-    array_push(parser->arena, &parser->operand_at, at);
-    return check_param(parser, &access, at);
+    array_push(draft->arena, &draft->operands, access);
+    array_push(draft->arena, &draft->operand_at, at);
+    return check_param(draft, &access, at);
 }
 
-static bool parse_call(RuleParser *parser)
+static bool parse_call(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     tokens_next(tokens);
     tokens_next(tokens);
-    if (parser->kind == RULE_VIEW)
-        return parse_view_argument(parser) && tokens_expect(tokens, ")", "after the tensor");
-    parser->kind = RULE_CALL;
+    if (draft->rule.kind == RULE_VIEW)
+        return parse_view_argument(draft) && tokens_expect(tokens, ")", "after the tensor");
+    draft->rule.kind = RULE_CALL;
     for (bool first = true; !tokens_is(tokens, ")"); first = false)
-        if ((!first && !tokens_expect(tokens, ",", "between two arguments")) || !parse_argument(parser))
+        if ((!first && !tokens_expect(tokens, ",", "between two arguments")) || !parse_argument(draft))
             return false;
     return tokens_expect(tokens, ")", "after the arguments");
 }
 
-static bool parse_body(RuleParser *parser)
+static bool parse_body(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
-    if (parser->kind == RULE_VIEW) {
-        RULE_ERROR(parser, tokens->token->at, "expected NAME(tensor): a result without indices is a view of a tensor");
+    Tokens *tokens = &draft->tokens;
+    if (draft->rule.kind == RULE_VIEW) {
+        RULE_ERROR(draft, tokens->token->at, "expected NAME(tensor): a result without indices is a view of a tensor");
         return false;
     }
-    if (parser->results.count > 1) {
-        RULE_ERROR(parser, parser->result_at.at[1],
+    if (draft->results.count > 1) {
+        RULE_ERROR(draft, draft->result_at.at[1],
                    "a body gives one result; several need a kernel: y[i..], z[i..] = name(x[i..]) kernel(name)");
         return false;
     }
-    parser->kind = RULE_BODY;
-    parser->body = expr_parse(tokens, rule_body_primary, parser);
-    for (int i = 0; parser->body && i < parser->forward.count; i++)
-        resolve_size(parser, &parser->forward.at[i]);
-    return parser->body && !parser->failed;
+    draft->rule.kind = RULE_BODY;
+    draft->rule.body = expr_parse(tokens, rule_body_primary, draft);
+    for (int i = 0; draft->rule.body && i < draft->forward.count; i++)
+        resolve_size(draft, &draft->forward.at[i]);
+    return draft->rule.body && !draft->failed;
 }
 
-static bool parse_equation(RuleParser *parser)
+static bool parse_equation(RuleDraft *draft)
 {
-    Tokens *tokens = &parser->tokens;
+    Tokens *tokens = &draft->tokens;
     do {
-        if (!parse_result(parser))
+        if (!parse_result(draft))
             return false;
     } while (tokens_take(tokens, ","));
     if (!tokens_expect(tokens, "=", "after the results"))
         return false;
-    return begins_call(parser) ? parse_call(parser) : parse_body(parser);
+    return begins_call(draft) ? parse_call(draft) : parse_body(draft);
 }
 
 /* ---- the whole ---- */
 
-const Rule *rule_finished(const RuleParser *parser, const char *text, const char *name)
-{
-    Rule *rule = arena_new(parser->arena, Rule);
-    *rule = (Rule){.kind = parser->kind,
-                   .text = text,
-                   .factor_count = parser->factors.count,
-                   .factors = parser->factors.at,
-                   .result_count = parser->results.count,
-                   .results = parser->results.at,
-                   .operand_count = parser->operands.count,
-                   .operands = parser->operands.at,
-                   .body = parser->body,
-                   .local_count = parser->locals.count,
-                   .locals = parser->locals.at,
-                   .equation_count = parser->equations.count,
-                   .equations = parser->equations.at,
-                   .requirements = parser->requirements,
-                   .operations = parser->operations,
-                   .shape_attr = parser->shape_attr,
-                   .types = parser->types,
-                   .kernel_count = parser->kernels.count,
-                   .kernels = parser->kernels.at,
-                   .tiles = parser->tiles,
-                   .tiles_dim = parser->tiles_dim,
-                   .tiles_start = parser->tiles_start,
-                   .epilogue = parser->epilogue,
-                   .grad = parser->grad,
-                   .grad_at = parser->grad_at};
-    rule->form = rule_form(rule);
-    if (!text)
-        rule->text = rule_printed(parser->arena, rule, name);
-    return rule;
-}
-
 const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count)
 {
     const Token *first = tokens->token;
-    RuleParser parser = {.tokens = {.arena = tokens->arena, .diag = tokens->diag, .token = first, .end = "the end"},
-                         .arena = tokens->arena,
-                         .diag = tokens->diag,
-                         .params = params,
-                         .param_count = param_count,
-                         .kind = RULE_BODY,
-                         .shape_attr = -1,
-                         .size_sum_of = -1};
+    RuleDraft draft = {.tokens = {.arena = tokens->arena, .diag = tokens->diag, .token = first, .end = "the end"},
+                       .arena = tokens->arena,
+                       .diag = tokens->diag,
+                       .params = params,
+                       .param_count = param_count,
+                       .rule = {.shape_attr = -1},
+                       .size_sum_of = -1};
     int before = diag_errors(tokens->diag);
-    bool good = parse_equation(&parser);
+    bool good = parse_equation(&draft);
     if (good)
-        rule_clauses(&parser);
-    tokens->token = parser.tokens.token;
-    if (!good || parser.failed || diag_errors(tokens->diag) > before)
+        rule_clauses(&draft);
+    tokens->token = draft.tokens.token;
+    if (!good || draft.failed || diag_errors(tokens->diag) > before)
         return NULL;
-    rule_check(&parser, first->at);
-    return parser.failed ? NULL : rule_finished(&parser, token_line(tokens->arena, first, tokens->token), NULL);
+    Rule *rule = rule_finished(&draft, first->at);
+    if (rule)
+        rule->text = token_line(tokens->arena, first, tokens->token);
+    return rule;
 }

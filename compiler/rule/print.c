@@ -1,10 +1,10 @@
 /* The text of a rule that was built: a body or equations, the clauses size, replicate, dtype and epilogue. */
 #include "rule/equations.h"
-#include "rule/parse.h"
+#include "rule/draft.h"
 
-static void print_access(Text *out, const Rule *rule, const Access *access)
+void rule_print_access(Text *out, const Rule *rule, const Access *access)
 {
-    text_print(out, "%s[", access->name);
+    text_print(out, "%s%s[", access->name, access->variadic ? "[]" : "");
     for (int d = 0; d < access->dim_count; d++) {
         const RuleDim *dim = &access->dims[d];
         text_string(out, d ? ", " : "");
@@ -23,8 +23,8 @@ static void print_leaf(Text *out, const Expr *leaf, void *context)
 {
     const Rule *rule = context;
     switch (leaf->kind) {
-    case EXPR_ACCESS: print_access(out, rule, &rule->operands[leaf->index]); return;
-    case EXPR_RESULT: print_access(out, rule, equations_value(rule, leaf->index)); return;
+    case EXPR_ACCESS: rule_print_access(out, rule, &rule->operands[leaf->index]); return;
+    case EXPR_RESULT: rule_print_access(out, rule, equations_value(rule, leaf->index)); return;
     case EXPR_SIZE: text_print(out, "size(%s)", rule->factors[leaf->index].name); return;
     case EXPR_CALL: text_string(out, leaf->spelling); return;
     default: BUG("a rule that was built has an argument");
@@ -35,7 +35,7 @@ static void print_accesses(Text *out, const Rule *rule, const Access *accesses, 
 {
     for (int i = 0; i < count; i++) {
         text_string(out, i ? ", " : "");
-        print_access(out, rule, &accesses[i]);
+        rule_print_access(out, rule, &accesses[i]);
     }
 }
 
@@ -46,7 +46,7 @@ static void print_equations(Text *out, const Rule *rule, const char *name)
     text_string(out, ") body(");
     for (int e = 0; e < rule->equation_count; e++) {
         text_string(out, e ? "; " : "");
-        print_access(out, rule, equations_value(rule, rule->equations[e].value));
+        rule_print_access(out, rule, equations_value(rule, rule->equations[e].value));
         text_string(out, " = ");
         expr_print(out, rule->equations[e].expr, print_leaf, (void *)rule);
     }

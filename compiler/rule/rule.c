@@ -1,23 +1,7 @@
-#include "rule/parse.h"
-
-#include "rule/build.h"
+/* What a rule says of its operator: nothing else looks at bodies for that. */
+#include "rule/draft.h"
 
 #include <string.h>
-
-const char *dtype_name(DType dtype)
-{
-    static const char *const names[] = {
-        [DTYPE_F32] = "f32", [DTYPE_BF16] = "bf16", [DTYPE_F64] = "f64", [DTYPE_I32] = "i32", [DTYPE_I64] = "i64"};
-    return names[dtype];
-}
-
-int dtype_size(DType dtype)
-{
-    static const int sizes[] = {[DTYPE_F32] = 4, [DTYPE_BF16] = 2, [DTYPE_F64] = 8, [DTYPE_I32] = 4, [DTYPE_I64] = 8};
-    return sizes[dtype];
-}
-
-DType dtype_wide(DType dtype) { return dtype == DTYPE_BF16 ? DTYPE_F32 : dtype == DTYPE_I32 ? DTYPE_I64 : dtype; }
 
 ParamKind opdef_attr_kind(const OpDef *def, int index)
 {
@@ -26,8 +10,6 @@ ParamKind opdef_attr_kind(const OpDef *def, int index)
             return def->params[p].kind;
     BUG("%s has no argument %d", def->name, index);
 }
-
-bool dtype_is_float(DType dtype) { return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F64; }
 
 const RuleKernel *rule_kernel(const Rule *rule, const char *backend)
 {
@@ -47,34 +29,136 @@ bool access_has(const Access *access, int factor)
     return false;
 }
 
-const OpDef *rule_inserted(Arena *arena, const char *name, const char *text)
+/* ---- maps, reductions, products ---- */
+
+bool expr_is_product(const Expr *term, ProductTerm *product)
 {
-    Diag *diag = diag_create(arena, stderr);
-    Tokens tokens = tokens_of(arena, diag, (Position){0}, text);
-    const Rule *rule = rule_parse(&tokens, NULL, 0);
-    if (!rule)
-        BUG("the inserted rule does not parse: %s", text);
-    return rule_def(arena, name, rule);
+    if (term->kind == EXPR_MUL)
+        return expr_is_product(term->arg[0], product) && expr_is_product(term->arg[1], product);
+    if (term->kind == EXPR_ACCESS && product->count < 2)
+        return product->operand[product->count++] = term->index, true;
+    if ((term->kind != EXPR_NUMBER && term->kind != EXPR_ATTR) || product->scale)
+        return false;
+    return product->scale = term, true;
 }
 
-const OpDef *rule_def(Arena *arena, const char *name, const Rule *rule)
+/* Whether a body that contracts factors is x * w, and perhaps a term is added that may be absent. */
+static bool is_product(const Rule *rule)
 {
-    OpParam *params = arena_array(arena, OpParam, rule->operand_count);
+    ExprTerm terms[2];
+    ProductTerm product = {0};
+    int count = expr_terms(rule->body, terms, 2);
+    if (count > 2 || terms[0].negative || !expr_is_product(terms[0].expr, &product) || product.count != 2 || product.scale ||
+        product.operand[0] == product.operand[1])
+        return false;
+    return count == 1 || (!terms[1].negative && terms[1].expr->kind == EXPR_ACCESS && rule->operands[terms[1].expr->index].optional);
+}
+
+RuleForm rule_form(const Rule *rule)
+{
+    bool contracted = false;
+    for (int f = 0; f < rule->factor_count; f++)
+        contracted |= rule->factors[f].contracted;
+    if (rule->kind != RULE_BODY)
+        return RULE_OTHER;
+    return !contracted ? RULE_MAP : is_product(rule) ? RULE_PRODUCT : RULE_REDUCTION;
+}
+
+/* ---- maps of a few forms ---- */
+
+/* Whether an expression is an operand at the indices of the result, where each dimension is one factor. */
+static bool is_operand_in_place(const Rule *rule, const Expr *expr)
+{
+    if (expr->kind != EXPR_ACCESS || rule->operands[expr->index].dim_count != rule->results[0].dim_count)
+        return false;
+    const Access *operand = &rule->operands[expr->index], *result = &rule->results[0];
+    for (int d = 0; d < result->dim_count; d++)
+        if (operand->dims[d].count != 1 || result->dims[d].count != 1 || operand->dims[d].factors[0] != result->dims[d].factors[0])
+            return false;
+    return true;
+}
+
+bool rule_is_copy(const Rule *rule) { return rule->form == RULE_MAP && is_operand_in_place(rule, rule->body); }
+
+bool rule_is_sum(const Rule *rule)
+{
+    return rule->form == RULE_MAP && rule->body->kind == EXPR_ADD && rule->operand_count == 2 &&
+           is_operand_in_place(rule, rule->body->arg[0]) && is_operand_in_place(rule, rule->body->arg[1]);
+}
+
+bool rule_is_gate(const Rule *rule)
+{
+    const Expr *body = rule->form == RULE_MAP ? rule->body : NULL;
+    bool gate = body && body->kind == EXPR_SELECT && body->arg[0]->kind >= EXPR_LT && body->arg[0]->kind <= EXPR_NE;
+    for (int a = 0; gate && a < 4; a++) {
+        const Expr *part = a < 2 ? body->arg[0]->arg[a] : body->arg[a - 1];
+        gate = part->kind == EXPR_ACCESS || (part->kind == EXPR_NUMBER && part->number == 0);
+    }
+    return gate;
+}
+
+/* ---- linearity ---- */
+
+/* Whether no operand of the set `in` (a bit an operand) occurs. */
+static bool free_of(const Expr *expr, unsigned in)
+{
+    if (expr->kind == EXPR_ACCESS)
+        return !(in >> expr->index & 1);
+    for (int i = 0; i < expr->arg_count; i++)
+        if (!free_of(expr->arg[i], in))
+            return false;
+    return true;
+}
+
+/* Whether the expression is linear in the operands of `in` together: twice all of them gives twice the value. */
+static bool linear_in(const Expr *expr, unsigned in)
+{
+    const Expr *const *arg = expr->arg;
+    switch (expr->kind) {
+    case EXPR_NUMBER: return expr->number == 0;
+    case EXPR_ACCESS: return in >> expr->index & 1;
+    case EXPR_NEG: return linear_in(arg[0], in);
+    case EXPR_ADD:
+    case EXPR_SUB: return linear_in(arg[0], in) && linear_in(arg[1], in);
+    case EXPR_MUL: return (linear_in(arg[0], in) && free_of(arg[1], in)) || (free_of(arg[0], in) && linear_in(arg[1], in));
+    case EXPR_DIV: return linear_in(arg[0], in) && free_of(arg[1], in);
+    case EXPR_SELECT: return free_of(arg[0], in) && linear_in(arg[1], in) && linear_in(arg[2], in);
+    default: return false;
+    }
+}
+
+/* The smallest set of operands with `operand`, none of `taken`, in which the body is linear; 0 when there is none. */
+static unsigned linear_set(const Rule *rule, int operand, unsigned taken)
+{
+    unsigned best = 0;
+    for (unsigned set = 1; set < 1u << rule->operand_count; set++)
+        if (set >> operand & 1 && !(set & taken) && linear_in(rule->body, set) &&
+            (!best || __builtin_popcount(set) < __builtin_popcount(best)))
+            best = set;
+    return best;
+}
+
+enum { LINEAR_OPERANDS_MOST = 10 };
+
+void rule_linear(const Rule *rule, int *group)
+{
     for (int i = 0; i < rule->operand_count; i++)
-        params[i] = (OpParam){rule->operands[i].name, rule->operands[i].variadic ? PARAM_TENSORS : PARAM_TENSOR};
-    OpDef *def = arena_new(arena, OpDef);
-    *def = (OpDef){.name = arena_string(arena, name), .param_count = rule->operand_count, .params = params, .rule = rule};
-    return def;
-}
-
-const OpDef *rule_convert(Arena *arena, DType dtype)
-{
-    RuleDraft *draft = rule_draft(arena);
-    int i = draft_factor(draft, (Factor){.name = "i", .ellipsis = true});
-    Access y = draft_access(draft, "y", 1, &i);
-    y.element = (Element){ELEMENT_FIXED, (int)dtype};
-    draft_result(draft, y);
-    draft_operand(draft, draft_access(draft, "x", 1, &i));
-    draft_body(draft, expr_leaf(arena, EXPR_ACCESS, 0));
-    return draft_op(draft, arena_format(arena, "to_%s", dtype_name(dtype)));
+        group[i] = rule->operands[i].linear;
+    if (rule->kind == RULE_VIEW)
+        group[0] = 1;
+    bool to_any = rule->results[0].element.kind == ELEMENT_ARGUMENT; // perhaps to integers
+    if (rule->kind != RULE_BODY || to_any || rule->operand_count > LINEAR_OPERANDS_MOST)
+        return;
+    unsigned taken = 0;
+    for (int i = 0; i < rule->operand_count; i++)
+        if (group[i])
+            taken |= 1u << i;
+    for (int i = 0, groups = 0; i < rule->operand_count; i++) {
+        unsigned set = taken >> i & 1 ? 0 : linear_set(rule, i, taken);
+        groups += set != 0;
+        for (int k = 0; k < rule->operand_count; k++)
+            if (set >> k & 1)
+                group[k] = groups;
+        taken |= set;
+    }
 }

@@ -58,10 +58,8 @@
 #ifndef RULE_RULE_H
 #define RULE_RULE_H
 
-#include "support/text.h"
-#include "syntax/tokens.h"
-
-typedef enum DType { DTYPE_F32, DTYPE_BF16, DTYPE_F64, DTYPE_I32, DTYPE_I64, DTYPE_COUNT } DType;
+#include "rule/dtype.h"
+#include "rule/expr.h"
 
 enum { IR_MAX_RESULTS = 8 }; // of an operator
 
@@ -72,43 +70,13 @@ typedef struct OpParam {
     ParamKind kind;
 } OpParam;
 
-/* The value of an argument that is no tensor: known at compile time. */
-typedef struct Attr {
-    int64_t i;           // PARAM_INT, PARAM_DTYPE
-    double f;            // PARAM_FLOAT
-    int count;           // PARAM_SHAPE
-    const int64_t *ints; // PARAM_SHAPE
-} Attr;
-
-/* Expressions of bodies, of `size` and of `a..{n}`. */
-typedef enum ExprKind {
-    EXPR_NUMBER,  // number
-    EXPR_ACCESS,  // operand `index` at the rule's own indices
-    EXPR_ATTR,    // argument `index` (into the attributes)
-    EXPR_SIZE,    // global extent of factor `index` (a product for an ellipsis)
-    EXPR_RESULT,  // in equations: result `index`, or behind the results local value `index`
-    EXPR_NEG, EXPR_ADD, EXPR_SUB, EXPR_MUL, EXPR_DIV, EXPR_MOD,
-    EXPR_LT, EXPR_LE, EXPR_GT, EXPR_GE, EXPR_EQ, EXPR_NE,
-    EXPR_SELECT,  // a ? b : c
-    EXPR_CALL     // function of math.h `name`
-} ExprKind;
-typedef struct Expr Expr;
-struct Expr {
-    ExprKind kind;
-    int index;
-    double number;
-    const char *spelling; // EXPR_NUMBER: as written; EXPR_CALL: the function
-    int arg_count;
-    const Expr *arg[3];
-};
-
 typedef enum Reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MAX } Reduction;
 
 typedef struct Factor {
     const char *name;
     bool ellipsis;
-    const Expr *count;   // `a..{count}`; NULL where matching decides
-    const Expr *size;    // clause size; NULL where an operand gives it
+    const Expr *count; // `a..{count}`; NULL where matching decides
+    const Expr *size;  // clause size; NULL where an operand gives it
     bool replicate, offset;
     bool contracted;     // no result has it
     Reduction reduction; // clause reduction; of a contracted factor of a RULE_BODY REDUCE_SUM
@@ -179,19 +147,19 @@ typedef enum RuleForm {
 typedef struct Rule {
     RuleKind kind;
     RuleForm form;
-    const char *text;           // as written, blanks normalised; parses back
+    const char *text; // as written, blanks normalised; parses back
     int factor_count, result_count, operand_count;
     const Factor *factors;
     const Access *results, *operands;
-    const Expr *body;           // RULE_BODY
+    const Expr *body;                // RULE_BODY
     int local_count, equation_count; // clause body
     const Access *locals;
     const RuleEquation *equations;
     Requirements requirements;
-    const Expr *operations;     // NULL: not given
-    int shape_attr;             // RULE_VIEW
-    unsigned types;             // clause types: a bit a DType; 0 when it is not given
-    int kernel_count;           // clauses kernel
+    const Expr *operations; // NULL: not given
+    int shape_attr;         // RULE_VIEW
+    unsigned types;         // clause types: a bit a DType; 0 when it is not given
+    int kernel_count;       // clauses kernel
     const RuleKernel *kernels;
     const char *tiles;          // NULL: none
     int tiles_dim, tiles_start; // arguments
@@ -212,7 +180,8 @@ typedef struct OpDef {
 /* Reads a rule with its clauses, up to the end of the line. The parameters resolve names. NULL after errors were reported. */
 const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count);
 
-/* The operator `name` with a rule that the compiler itself inserts; parameters are made up from the text: every operand a tensor, and no attributes. */
+/* The operator `name` with a rule that the compiler itself inserts; parameters are made up from the text: every operand a tensor, and no
+ * attributes. */
 const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
 
 /* The operator that gives the same values in another floating-point type. */
@@ -220,6 +189,9 @@ const OpDef *rule_convert(Arena *arena, DType dtype);
 
 /* The clause that says what computes a RULE_CALL on a back end: its own, or else the one for all; NULL: none does. */
 const RuleKernel *rule_kernel(const Rule *rule, const char *backend);
+
+/* Appends an access as the rule writes it: "x[b.., (g r)]", "xs[][i]". */
+void rule_print_access(Text *out, const Rule *rule, const Access *access);
 
 /* Whether a factor stands in some dimension. */
 bool access_has(const Access *access, int factor);
@@ -230,34 +202,29 @@ bool rule_is_copy(const Rule *rule);
 /* Whether a rule adds up its two operands, element by element. */
 bool rule_is_sum(const Rule *rule);
 
-/* Whether a rule gives its operand, or 0, as a comparison of the operand with 0 says: the same whether the operand is rounded before or not. */
+/* Whether a rule gives its operand, or 0, as a comparison of the operand with 0 says: the same whether the operand is rounded before or
+ * not. */
 bool rule_is_gate(const Rule *rule);
 
-/* The operands that partial sums may pass through together: fills `group` (operand_count entries; 0: none). From clause `linear`, or from the body. */
+/* The operands that partial sums may pass through together: fills `group` (operand_count entries; 0: none). From clause `linear`, or from
+ * the body. */
 void rule_linear(const Rule *rule, int *group);
-
-/* The type in which sums over a type's values are kept: f32 for bf16, i64 for i32, else the type itself. */
-DType dtype_wide(DType dtype);
-
-bool dtype_is_float(DType dtype);
 
 /* The parameter that attribute `index` of an operator is. */
 ParamKind opdef_attr_kind(const OpDef *def, int index);
 
-/* Whether operands whose type the rule leaves open have one type: unless the rule says what the result's is; for a kernel, where it says in which types it works. */
+/* Whether operands whose type the rule leaves open have one type: unless the rule says what the result's is; for a kernel, where it says in
+ * which types it works. */
 bool rule_of_one_type(const Rule *rule);
 
 /* Whether an operator makes integers of integers: its expression neither divides nor has parts that are none. */
 bool opdef_is_integral(const OpDef *def);
 
-/* The float in what C computes in integers alone: NULL where an expression has none. `integers` has a bit for each operand whose elements are integers, or that is absent. */
+/* The float in what C computes in integers alone: NULL where an expression has none. `integers` has a bit for each operand whose elements
+ * are integers, or that is absent. */
 const Expr *opdef_float_in(const OpDef *def, const Expr *expr, uint64_t integers);
 
 /* Why the operator's remainders are none of integers, as C has them; NULL where they are. */
 const char *opdef_remainder(Arena *arena, const OpDef *def, uint64_t integers);
-
-/* The name of a dtype, "f32", and its bytes. */
-const char *dtype_name(DType dtype);
-int dtype_size(DType dtype);
 
 #endif

@@ -21,18 +21,7 @@ const char *bind_type_text(Binder *binder, Type type)
 const char *bind_access_text(Binder *binder, const Access *access)
 {
     Text out = {.arena = binder->arena};
-    text_print(&out, "%s%s[", access->name, access->variadic ? "[]" : "");
-    for (int d = 0; d < access->dim_count; d++) {
-        const RuleDim *dim = &access->dims[d];
-        text_string(&out, d ? ", " : "");
-        text_string(&out, dim->count > 1 ? "(" : "");
-        for (int k = 0; k < dim->count; k++) {
-            const Factor *factor = &binder->rule->factors[dim->factors[k]];
-            text_print(&out, "%s%s%s", k ? " " : "", factor->name, factor->ellipsis ? ".." : "");
-        }
-        text_string(&out, dim->count > 1 ? ")" : "");
-    }
-    text_string(&out, "]");
+    rule_print_access(&out, binder->rule, access);
     return text_bytes(&out);
 }
 
