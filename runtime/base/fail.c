@@ -133,10 +133,8 @@ void fail_end(const char *why)
     nanosleep(&(struct timespec){.tv_nsec = TOGETHER}, NULL);
     flush_printed();
     fail_unwatch();
-    if (ranks) {
-        ranks->abandon();
-        ranks->give_way();
-    }
+    if (ranks)
+        ranks->leave(false);
     _exit(1);
 }
 

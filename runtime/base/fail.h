@@ -2,6 +2,8 @@
 #ifndef BASE_FAIL_H
 #define BASE_FAIL_H
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -9,9 +11,8 @@ extern "C" {
 /* What failing knows of the ranks, and how they end; transport gives it (transport/world.c). */
 typedef struct FailRanks {
     int (*rank)(void), (*size)(void);
-    void (*abandon)(void);  // removes what an unfinished start has left behind
-    void (*give_way)(void); // before this rank ends together with others
-    void (*abort)(void);    // ends all ranks
+    void (*leave)(bool told); // before this rank ends, at a signal or together with others: removes what a start has left behind
+    void (*abort)(void);      // ends all ranks
 } FailRanks;
 
 /* From now on this process is one of several ranks. */

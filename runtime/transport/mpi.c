@@ -43,10 +43,15 @@ static void find_node(WorldPlace *place)
     HT_MPI(MPI_Comm_free(&node));
 }
 
+/* Has Open MPI's ranks share no lock with mpirun, unless the user says otherwise: for that of one which was stopped or killed while it held
+ * it, mpirun would wait for ever. */
+static void share_no_lock(void) { setenv("PMIX_MCA_gds", "hash", 0); }
+
 static WorldPlace mpi_open(int *argc, char ***argv)
 {
     WorldPlace place;
     int initialised = 0, level = 0;
+    share_no_lock();
     HT_MPI(MPI_Initialized(&initialised));
     if (!initialised)
         HT_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level));

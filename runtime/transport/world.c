@@ -11,11 +11,19 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
-enum { DEFAULT_TIMEOUT = 600 };
+enum {
+    DEFAULT_TIMEOUT = 600, // seconds
+    FIRST_WAITS = 100,     // milliseconds: for the launcher to end all because a stopped rank is gone
+    OTHERS_WAIT = 1000,    // because the first of their machine is gone
+    NAP = 10,
+    TURN = 50,
+    MOST_TURNS = 3
+};
 
 /* In the order in which they are asked. */
 static const WorldKind *const kinds[] = {
@@ -29,6 +37,7 @@ static struct {
     const WorldKind *kind;    // NULL: alone
     const WorldKind *opening; // until the ranks have come together
     bool joined;              // this process is, or was, one of several
+    bool in_turn;             // and a launcher ends all of them when one is gone
     WorldPlace place;
 } world = {.place = {0, 1, 0, 1}};
 
@@ -41,28 +50,71 @@ static const WorldKind *find_kind(void)
     return NULL;
 }
 
-/* For a rank that ends together with others: where a launcher ends all ranks when one is gone, gives it the time to do that. Many ends at
- * once are more than Open MPI's can bear. */
-static void give_way(void)
+/* ---- ending ---- */
+
+static void abandon(void)
 {
-    const WorldKind *kind = world.kind ? world.kind : world.opening;
-    sigset_t ending;
-    sigemptyset(&ending);
-    sigaddset(&ending, SIGTERM);
-    pthread_sigmask(SIG_UNBLOCK, &ending, NULL);
-    if (kind && kind->ended_together && world.place.node_rank > 0)
-        sleep(1);
+    if (world.joined)
+        peers_end_stopped();
+    if (world.opening && world.opening->abandon)
+        world.opening->abandon();
+}
+
+static atomic_bool told_to_end;
+
+static void on_told(int signal_number)
+{
+    (void)signal_number;
+    atomic_store(&told_to_end, true);
+}
+
+/* From now on notes when the launcher begins to end this rank: mpirun sends SIGCONT, and then SIGTERM. */
+static void heed_launcher(void)
+{
+    struct sigaction action = {.sa_handler = on_told, .sa_flags = SA_RESTART};
+    sigset_t heeded;
+    sigemptyset(&action.sa_mask);
+    sigemptyset(&heeded);
+    sigaddset(&heeded, SIGCONT);
+    sigaddset(&heeded, SIGTERM);
+    sigaction(SIGCONT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &heeded, NULL);
+}
+
+static void nap(int milliseconds) { nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000L}, NULL); }
+
+/* Waits until this rank may end, of those that a launcher ends when one is gone. Open MPI cannot bear many ends at once: one rank of a
+ * machine goes first, or one that was killed. And mpirun sleeps for a second after SIGCONT, and again after SIGTERM, unless a rank ends in
+ * that sleep: so the others wait for these signals, and end one by one then. */
+static void await_turn(void)
+{
+    int turn = world.place.node_rank > 0 ? world.place.node_rank : 0;
+    for (int left = turn ? OTHERS_WAIT : FIRST_WAITS; left > 0 && !atomic_load(&told_to_end); left -= NAP)
+        nap(NAP);
+    nap(TURN * (1 + (turn < MOST_TURNS ? turn : MOST_TURNS)));
+}
+
+void world_leave(bool told)
+{
+    if (told)
+        atomic_store(&told_to_end, true);
+    if (world.in_turn)
+        heed_launcher();
+    abandon();
+    if (world.in_turn)
+        await_turn();
 }
 
 /* Ends all ranks. */
 static void end_all(void)
 {
-    world_abandon();
+    abandon();
     if (world.kind && world.kind->abort)
         world.kind->abort();
 }
 
-static const FailRanks ranks = {world_rank, world_size, world_abandon, give_way, end_all};
+static const FailRanks ranks = {world_rank, world_size, world_leave, end_all};
 
 void world_open(int *argc, char ***argv, bool pulse)
 {
@@ -75,6 +127,7 @@ void world_open(int *argc, char ***argv, bool pulse)
     if (launch_find(&launch))
         world.place = (WorldPlace){.rank = launch.rank, .size = launch.size, .node_rank = launch.local, .node_size = 1};
     world.joined = true;
+    world.in_turn = world.opening->ended_together;
     watch_open();
     world.place = world.opening->open(argc, argv);
     world.kind = world.opening;
@@ -102,16 +155,8 @@ void world_forget(void)
     if (world.kind && world.kind->forget)
         world.kind->forget();
     world.kind = NULL;
-    world.joined = false;
+    world.joined = world.in_turn = false;
     world.place = (WorldPlace){0, 1, 0, 1};
-}
-
-void world_abandon(void)
-{
-    if (world.joined)
-        peers_end_stopped();
-    if (world.opening && world.opening->abandon)
-        world.opening->abandon();
 }
 
 int world_rank(void) { return world.place.rank; }

@@ -47,9 +47,10 @@ void world_check(void);
 /* Seconds that a rank waits for others (transport/watch/watch.h): environment HETU_TIMEOUT, else 600; 0: for ever. */
 int world_timeout(void);
 
-/* For a rank that ends before its time: removes what the coming together of the ranks has left behind when it is not done, and kills ranks
- * of this machine that are stopped and could not end with it. */
-void world_abandon(void);
+/* For a rank that ends before its time, because it was told to by a signal, or together with others: removes what the coming together of
+ * the ranks has left behind when it is not done, and ends ranks of this machine that are stopped and could not end with it. Where a
+ * launcher ends all ranks when one is gone, it returns when this one may end. */
+void world_leave(bool told);
 
 #ifdef __cplusplus
 }

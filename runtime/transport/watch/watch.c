@@ -19,10 +19,10 @@
 #include <time.h>
 
 enum {
-    TICKS = 5,                 // a second
+    TICKS = 10,                // a second
     TICK = 1000000000 / TICKS, // nanoseconds
     NAP = 1000000,             // nanoseconds
-    GRACE = 2                  // ticks: the launcher, and those who know more, speak first
+    GRACE = 4                  // ticks: the launcher, and those who know more, speak first
 };
 
 typedef enum Stage { STAGE_NONE, STAGE_START, STAGE_TOGETHER, STAGE_LEAVING, STAGE_OVER } Stage;
@@ -248,7 +248,8 @@ static void rest(Stage stage)
     int ended = stage == STAGE_START ? sigtimedwait(&watch.ending, NULL, &one) : nanosleep(&one, NULL);
     if (ended <= 0)
         return;
-    world_abandon();
+    world_leave(true);
+    signal(ended, SIG_DFL);
     pthread_sigmask(SIG_UNBLOCK, &watch.ending, NULL);
     raise(ended);
 }

@@ -1,19 +1,38 @@
-/* Preloaded into ranks: rank 0 sends itself a signal when it has made so many changes to folders; TEST_HALT is "CHANGES SIGNAL". */
+/* Preloaded into ranks: one sends itself a signal as soon as it has done something so many times. TEST_HALT says all: "RANK DOING TIMES
+ * SIGNAL". What is done is "change", of a folder, or "lock", of a mutex that processes share. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void count_change(void)
+enum { SHARED = 128 }; // of a mutex's kind
+
+/* Whether this is a rank, and which. */
+static bool find_rank(int *rank)
 {
-    static int changes;
-    int last, number;
-    const char *chosen = getenv("HETU_RANK"), *rank = chosen ? chosen : getenv("RANK"), *halt = getenv("TEST_HALT");
-    if (rank && halt && !strcmp(rank, "0") && sscanf(halt, "%d %d", &last, &number) == 2 && ++changes == last)
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "HETU_RANK", "RANK"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (getenv(names[i])) {
+            *rank = atoi(getenv(names[i]));
+            return true;
+        }
+    return false;
+}
+
+static void count(const char *doing)
+{
+    static int counted;
+    char what[16];
+    int rank, chosen, times, number;
+    const char *halt = getenv("TEST_HALT");
+    if (halt && sscanf(halt, "%d %15s %d %d", &chosen, what, &times, &number) == 4 && !strcmp(what, doing) && find_rank(&rank) &&
+        rank == chosen && ++counted == times)
         raise(number);
 }
 
@@ -23,7 +42,7 @@ static void count_change(void)
     {                                                                                                                                      \
         TYPE(*real) PARAMETERS = (TYPE(*) PARAMETERS)dlsym(RTLD_NEXT, #NAME);                                                              \
         TYPE result = real ARGUMENTS;                                                                                                      \
-        count_change();                                                                                                                    \
+        count("change");                                                                                                                   \
         return result;                                                                                                                     \
     }
 
@@ -41,6 +60,17 @@ int open(const char *path, int flags, ...)
     int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
     int file = real(path, flags, mode);
     if (flags & O_CREAT)
-        count_change();
+        count("change");
     return file;
+}
+
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    static int (*real)(pthread_mutex_t *);
+    if (!real)
+        real = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_lock");
+    int error = real(mutex);
+    if (mutex->__data.__kind & SHARED)
+        count("lock");
+    return error;
 }
