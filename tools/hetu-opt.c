@@ -55,32 +55,19 @@ static const char *read_file(Arena *arena, Diag *diag, const char *file)
     return text;
 }
 
-/* Where the next module begins behind `text`; the end when there is none. */
-static const char *next_module(const char *text)
+/* Runs the pass over a module and prints it; the exit status. */
+static int run_module(Arena *arena, Diag *diag, const char *pass, const ReadModule *read)
 {
-    const char *next = strstr(text, "\nmodule ");
-    return next ? next + 1 : text + strlen(text);
-}
-
-/* Reads one module, runs the pass over it and prints it; the exit status. `lines` stand before `text` in the file. */
-static int run_module(Arena *arena, Diag *diag, const char *pass, const char *file, int lines, const char *text, size_t length)
-{
-    char *padded = arena_alloc(arena, (size_t)lines + length + 1);
-    memset(padded, '\n', (size_t)lines);
-    memcpy(padded + lines, text, length);
-    Module *module = ir_parse(arena, diag, file, padded);
-    if (!module)
-        return 1;
-    if (pass && !pass_run_one(module, pass, (Position){file, lines + 1, 1})) {
+    if (pass && !pass_run_one(read->module, pass, read->at)) {
         fprintf(stderr, "hetu-opt: there is no pass '%s'\n", pass);
         return 1;
     }
     if (diag_errors(diag))
         return 1;
-    if (!ir_verify(module))
+    if (!ir_verify(read->module))
         return 2;
     Text out = {.arena = arena};
-    ir_print(&out, module);
+    ir_print(&out, read->module);
     fputs(text_bytes(&out), stdout);
     return 0;
 }
@@ -88,20 +75,16 @@ static int run_module(Arena *arena, Diag *diag, const char *pass, const char *fi
 /* All modules of a file, each by itself. */
 static int run(Arena *arena, Diag *diag, const char *pass, const char *file)
 {
+    ReadModules modules = {0};
     const char *text = read_file(arena, diag, file);
-    if (!text)
+    if (!text || !ir_parse(arena, diag, file, text, &modules))
         return 1;
-    const char *start = text, *first = strncmp(text, "module ", 7) ? next_module(text) : text;
-    const char *end = *first ? next_module(first) : first;
-    for (;;) {
-        int status = run_module(arena, diag, pass, file, count_lines(text, start), start, (size_t)(end - start));
+    for (int i = 0; i < modules.count; i++) {
+        int status = run_module(arena, diag, pass, &modules.at[i]);
         if (status)
             return status;
-        if (!*end)
-            return fflush(stdout) ? 1 : 0;
-        start = end;
-        end = next_module(start);
     }
+    return fflush(stdout) ? 1 : 0;
 }
 
 int main(int argc, char **argv)

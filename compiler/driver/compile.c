@@ -1,5 +1,7 @@
 #include "driver/compile.h"
 
+#include "driver/resume.h"
+
 #include "frontend/frontend.h"
 #include "cluster/cluster.h"
 #include "ir/text/text.h"
@@ -174,7 +176,8 @@ Unit *unit_read(Driver *driver, const char *source)
     Unit *unit = frontend_read(driver->arena, driver->diag, &frontend);
     if (unit)
         set_options(driver, unit);
-    return unit && !diag_errors(driver->diag) && run_passes(driver, unit) ? unit : NULL;
+    bool good = unit && !diag_errors(driver->diag) && (!options->resume || unit_resume(driver, unit));
+    return good && run_passes(driver, unit) ? unit : NULL;
 }
 
 /* ---- writing ---- */
@@ -200,6 +203,7 @@ bool check_output(const Options *options, const char *path)
     read |= strategy && is_same_file(&file, strategy);
     arena_destroy(scratch);
     read |= options->cluster && is_same_file(&file, options->cluster);
+    read |= options->resume && is_same_file(&file, options->resume);
     if (read)
         complain("the output %s is an input", path);
     return !read;
@@ -395,11 +399,11 @@ static bool append_dependency(Arena *arena, const char *read, const char *file, 
     return stream && fprintf(stream, "%s: %s\n", target, make_name(arena, read)) > 0 && !fclose(stream);
 }
 
-/* Adds the strategy's file and the cluster's. */
+/* Adds the files of the strategy, the cluster and the intermediate representation. */
 static bool append_dependencies(Arena *arena, const Options *options, const char *file, const char *target)
 {
     return append_dependency(arena, frontend_strategy_file(arena, options->strategy), file, target) &&
-           append_dependency(arena, options->cluster, file, target);
+           append_dependency(arena, options->cluster, file, target) && append_dependency(arena, options->resume, file, target);
 }
 
 int write_dependencies(Driver *driver, const char *source, const char *object)

@@ -11,7 +11,8 @@
 const char *argp_program_version = "hetucc " HETU_VERSION;
 
 enum {
-    KEY_INCLUDE = 0x100, KEY_STD, KEY_BACKEND, KEY_STRATEGY, KEY_CLUSTER, KEY_EMIT, KEY_PRINT_AFTER, KEY_STOP_AFTER, KEY_SAVE_TEMPS, KEY_VERIFY, KEY_NO_FUSE,
+    KEY_INCLUDE = 0x100, KEY_STD, KEY_BACKEND, KEY_STRATEGY, KEY_CLUSTER, KEY_RESUME,
+    KEY_EMIT, KEY_PRINT_AFTER, KEY_STOP_AFTER, KEY_SAVE_TEMPS, KEY_VERIFY, KEY_NO_FUSE,
     KEY_IMPLICIT, KEY_NO_IMPLICIT, KEY_CC, KEY_VALUE
 };
 
@@ -37,6 +38,7 @@ static const struct argp_option option_table[] = {
     {"emit", KEY_EMIT, "WHAT", 0, "What to make: a program, C files, the intermediate representation, or what each operator and conversion costs, as a table or as JSON", 5},
     {"print-after", KEY_PRINT_AFTER, "PASS|all", 0, "Print the intermediate representation after a pass", 5},
     {"stop-after", KEY_STOP_AFTER, "PASS", 0, "Run no pass after this one, and write no program", 5},
+    {"resume", KEY_RESUME, "FILE", 0, "Go on from FILE, intermediate representation that --emit=ir --stop-after=PASS made of these sources", 5},
     {"verify", KEY_VERIFY, 0, 0, "Check the intermediate representation after every pass", 5},
     {"no-fuse", KEY_NO_FUSE, 0, 0, "Compute every operator by itself", 5},
     {"save-temps", KEY_SAVE_TEMPS, 0, 0, "Keep the emitted C files in the current folder", 5},
@@ -279,6 +281,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_BACKEND: options->backend = backend_find(backend_names()[choose(reader->arena, "--backend", value, backend_names())]); break;
     case KEY_STRATEGY: options->strategy = arena_string(reader->arena, value); break;
     case KEY_CLUSTER: options->cluster = arena_string(reader->arena, value); break;
+    case KEY_RESUME: options->resume = arena_string(reader->arena, value); break;
     case KEY_EMIT: options->emit = (Emit)choose(reader->arena, "--emit", value, emit_words); break;
     case KEY_NO_FUSE: options->no_fuse = true; break;
     case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;

@@ -68,14 +68,14 @@ struct Op {
     Section section;
     Turn turn; // TURN_BEFORE everywhere when module->microbatches is 1
     Position at;
-    const Position *also; // of the operators that pass fuse put into this one, the first left out (not part of the text form)
+    const Position *also; // of the operators that pass fuse put into this one, the first left out
     int also_count;
     const Frame *frames;
     const char *scope; // "h3": ht_scope's path, or NULL
     const char *tower; // of `layer`; NULL the default one
     int layer;         // of `layer`; -1 none
     const Function *gradient; // of clause grad, specialised to this call's types and attributes; NULL for bodies, views and grad(none)
-    const char *reason;       // conversions that deduction inserted: why, for -Rcomm; NULL elsewhere (not part of the text form)
+    const char *reason;       // conversions that deduction inserted: why, for -Rcomm; NULL elsewhere
     int index;                // position in module->ops, set by ir_number
 };
 

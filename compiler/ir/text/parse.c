@@ -154,8 +154,6 @@ static bool parse_module(IrParser *parser)
     Tokens *tokens = &parser->tokens;
     const char *name;
     Position at = tokens->token->at;
-    if (parser->module)
-        return parse_fail(parser, "one module in the text");
     if (!parse_string(parser, &name))
         return false;
     parser->head = at;
@@ -212,14 +210,17 @@ static bool parse_param(IrParser *parser)
     Module *module = parser->module;
     Parameter *param = arena_new(parser->arena, Parameter);
     param->value = parse_named(parser, VALUE_PARAM, module->params.count);
-    if (!param->value || !parse_init(parser, param))
+    if (!param->value || (tokens_take(tokens, "shape") && !parse_string(parser, &param->shape)) || !parse_init(parser, param))
         return false;
     param->name = param->value->name;
     param->no_decay = tokens_take(tokens, "no_decay");
     param->frozen = tokens_take(tokens, "frozen");
-    param->shape = type_shape_text(parser->arena, param->value->type);
     array_push(parser->arena, &module->params, param);
-    return tokens_expect(tokens, ":", "before the type") && parse_value(parser, param->value);
+    if (!tokens_expect(tokens, ":", "before the type") || !parse_value(parser, param->value))
+        return false;
+    if (!param->shape)
+        param->shape = type_shape_text(parser->arena, param->value->type);
+    return true;
 }
 
 /* The parameter whose value comes next. */
@@ -441,28 +442,44 @@ static void check_functions(IrParser *parser)
         diag_error(parser->diag, parser->tokens.token->at, "the gradient \"%s\" has no line `return`", parser->function->name);
 }
 
-Module *ir_parse(Arena *arena, Diag *diag, const char *file, const char *text)
+/* Reads the lines of one module, up to the next or the end; NULL after errors. */
+static Module *parse_lines(IrParser *parser)
 {
-    IrParser parser = {.arena = arena, .diag = diag};
+    int before = diag_errors(parser->diag);
+    Tokens *tokens = &parser->tokens;
+    while (tokens->token->kind != TOKEN_END && diag_errors(parser->diag) - before < DIAG_MOST) {
+        if (parser->module && tokens_is(tokens, "module"))
+            break;
+        if (!tokens_end(tokens) && parse_line(parser) && !tokens_end(tokens))
+            parse_fail(parser, "the end of the line");
+        tokens_next_line(tokens);
+    }
+    check_functions(parser);
+    fix_storages(parser);
+    if (diag_errors(parser->diag) > before || !parser->module)
+        return NULL;
+    parser->module->next_id = parser->next_id;
+    ir_number(parser->module);
+    return ir_verify_text(parser->module, parser->head) ? parser->module : NULL;
+}
+
+bool ir_parse(Arena *arena, Diag *diag, const char *file, const char *text, ReadModules *modules)
+{
     int before = diag_errors(diag);
+    TokenList list = {0};
     diag_source(diag, file, text);
     Lexer lexer = lex_begin(arena, diag, (Position){file, 1, 1}, text);
-    TokenList tokens = {0};
     lexer.lines = true;
-    lex_rest(&lexer, &tokens);
-    parser.tokens = (Tokens){.arena = arena, .diag = diag, .token = tokens.at};
-    while (parser.tokens.token->kind != TOKEN_END && diag_errors(diag) - before < DIAG_MOST) {
-        if (!tokens_end(&parser.tokens) && parse_line(&parser) && !tokens_end(&parser.tokens))
-            parse_fail(&parser, "the end of the line");
-        tokens_next_line(&parser.tokens);
+    lex_rest(&lexer, &list);
+    Tokens tokens = {.arena = arena, .diag = diag, .token = list.at};
+    while (tokens.token->kind != TOKEN_END && diag_errors(diag) == before) {
+        IrParser parser = {.arena = arena, .diag = diag, .tokens = tokens};
+        Module *module = parse_lines(&parser);
+        if (module)
+            array_push(arena, modules, (ReadModule){module, {file, parser.head.line, 1}});
+        tokens = parser.tokens;
     }
-    check_functions(&parser);
-    fix_storages(&parser);
-    if (!parser.module && diag_errors(diag) == before)
-        diag_error(diag, parser.tokens.token->at, "expected a module");
-    if (diag_errors(diag) > before)
-        return NULL;
-    parser.module->next_id = parser.next_id;
-    ir_number(parser.module);
-    return ir_verify_text(parser.module, parser.head) ? parser.module : NULL;
+    if (!modules->count && diag_errors(diag) == before)
+        diag_error(diag, tokens.token->at, "expected a module");
+    return diag_errors(diag) == before;
 }

@@ -168,17 +168,6 @@ static bool parse_attrs(IrParser *parser, const OpDef *def, Attr *attrs)
     return tokens_expect(tokens, "}", "after the arguments");
 }
 
-/* What an operator's line says between its arguments and the colon. */
-typedef struct Marks {
-    const Binding *binding;
-    const Function *gradient;
-    const char *tower, *scope;
-    int64_t layer;
-    Turn turn;
-    const Frame *frames;
-    Position at;
-} Marks;
-
 /* The object with the number that follows, out of `count`. */
 static bool parse_index(IrParser *parser, int count, int64_t *number)
 {
@@ -187,7 +176,24 @@ static bool parse_index(IrParser *parser, int count, int64_t *number)
     return (*number >= 0 && *number < count) || parse_fail(parser, "a number that stands before, before this");
 }
 
-static bool parse_mark(IrParser *parser, Marks *marks, bool *done)
+/* The positions of the operators that were fused into this one, after their number. */
+static bool parse_also(IrParser *parser, Op *marks)
+{
+    Array(Position) also = {0};
+    int64_t count;
+    bool good = parse_int(parser, &count);
+    for (; good && also.count < count && tokens_is(&parser->tokens, "@");) {
+        Position at;
+        good = parse_position(parser, &at);
+        array_push(parser->arena, &also, at);
+    }
+    marks->also = also.at;
+    marks->also_count = also.count;
+    return good && (also.count == count || parse_fail(parser, "as many positions as the line says"));
+}
+
+/* A mark of an operator's line, between its arguments and the colon, as a member of an operator; *done when there is none. */
+static bool parse_mark(IrParser *parser, Op *marks, bool *done)
 {
     Tokens *tokens = &parser->tokens;
     int64_t number = 0;
@@ -205,8 +211,13 @@ static bool parse_mark(IrParser *parser, Marks *marks, bool *done)
         good = parse_string(parser, &marks->tower);
     } else if (tokens_take(tokens, "scope")) {
         good = parse_string(parser, &marks->scope);
+    } else if (tokens_take(tokens, "for")) {
+        good = parse_string(parser, &marks->reason);
+    } else if (tokens_take(tokens, "also")) {
+        good = parse_also(parser, marks);
     } else if (tokens_take(tokens, "layer")) {
-        good = parse_int(parser, &marks->layer);
+        good = parse_int(parser, &number);
+        marks->layer = (int)number;
     } else if (tokens_take(tokens, "turn")) {
         marks->turn = tokens_take(tokens, "each") ? TURN_EACH : TURN_AFTER;
         good = marks->turn == TURN_EACH || tokens_expect(tokens, "after", "or 'each' after 'turn'");
@@ -216,9 +227,9 @@ static bool parse_mark(IrParser *parser, Marks *marks, bool *done)
     return good;
 }
 
-static bool parse_marks(IrParser *parser, Marks *marks)
+static bool parse_marks(IrParser *parser, Op *marks)
 {
-    *marks = (Marks){.layer = -1};
+    *marks = (Op){.layer = -1, .section = parser->section};
     for (bool done = false; !done;)
         if (!parse_mark(parser, marks, &done))
             return false;
@@ -226,7 +237,7 @@ static bool parse_marks(IrParser *parser, Marks *marks)
 }
 
 /* The operator as a pass has refined it: types come from the text. */
-static Op *refined_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs, const Marks *marks)
+static Op *refined_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs, const Op *marks)
 {
     Arena *arena = parser->arena;
     Op *op = arena_new(arena, Op);
@@ -245,20 +256,17 @@ static Op *refined_op(IrParser *parser, const OpDef *def, const Values *operands
     return op;
 }
 
-static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs, const Marks *marks)
+static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs, const Op *marks)
 {
     Op *op = marks->binding ? refined_op(parser, def, operands, attrs, marks)
                             : ir_op(parser->module, def, operands->at, operands->count, attrs, marks->at);
     if (!op)
         return NULL;
+    op_take_place(op, marks);
     op->gradient = marks->gradient;
-    op->section = parser->section;
-    op->at = marks->at;
-    op->frames = marks->frames;
-    op->scope = marks->scope;
-    op->tower = marks->tower;
-    op->layer = (int)marks->layer;
-    op->turn = marks->turn;
+    op->reason = marks->reason;
+    op->also = marks->also;
+    op->also_count = marks->also_count;
     return op;
 }
 
@@ -296,7 +304,7 @@ bool parse_op(IrParser *parser)
     int ids[RESULTS_MOST], count = 0;
     Position at = tokens->token->at;
     Values operands = {0};
-    Marks marks;
+    Op marks;
     do {
         if (count == RESULTS_MOST)
             return parse_fail(parser, "fewer results");

@@ -91,6 +91,10 @@ static void print_param(Printer *printer, const Parameter *param)
     Text *out = printer->out;
     text_print(out, "param %%%d ", param->value->id);
     print_quoted(out, param->name);
+    if (strcmp(param->shape, type_shape_text(printer->scratch, param->value->type))) {
+        text_string(out, " shape ");
+        print_quoted(out, param->shape);
+    }
     text_print(out, " init %s", init_names[param->init]);
     if (param->init != INIT_ZEROS) {
         text_string(out, " ");

@@ -175,6 +175,14 @@ static void print_marks(Printer *printer, const Op *op)
     text_string(out, op->turn == TURN_EACH ? " turn each" : op->turn == TURN_AFTER ? " turn after" : "");
     if (op->frames)
         text_print(out, " from %d", print_frame(printer, op->frames));
+    if (op->reason) {
+        text_string(out, " for ");
+        print_quoted(out, op->reason);
+    }
+    if (op->also_count)
+        text_print(out, " also %d", op->also_count);
+    for (int i = 0; i < op->also_count; i++)
+        print_any_position(printer, op->also[i]);
     print_position(printer, op->at);
 }
 

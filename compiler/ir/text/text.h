@@ -4,8 +4,17 @@
 
 #include "ir/ir.h"
 
-/* print: the whole module as text; parse: back, NULL after errors. Print, parse, print is the identity after every pass. */
+/* A module that was read, and where its line stands. */
+typedef struct ReadModule {
+    Module *module;
+    Position at;
+} ReadModule;
+typedef Array(ReadModule) ReadModules;
+
+/* Appends the whole module as text. Print, parse, print is the identity after every pass. */
 void ir_print(Text *out, const Module *module);
-Module *ir_parse(Arena *arena, Diag *diag, const char *file, const char *text);
+
+/* Reads all modules of a text; false after errors, or where there is none. */
+bool ir_parse(Arena *arena, Diag *diag, const char *file, const char *text, ReadModules *modules);
 
 #endif

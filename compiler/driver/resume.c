@@ -1,0 +1,78 @@
+#include "driver/resume.h"
+
+#include "ir/text/text.h"
+#include "passes/pipeline.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool same_string(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+static bool same_value(const Value *a, const Value *b)
+{
+    return same_string(a->name, b->name) && type_elements(a->type) == type_elements(b->type);
+}
+
+/* What a module that was read has otherwise than the source's; NULL when it is the same model under the same strategy. */
+static const char *find_difference(const Module *own, const Module *read)
+{
+    if (own->kind != read->kind || own->state_count != read->state_count || own->clip != read->clip || own->precision != read->precision)
+        return "ht_train or ht_infer";
+    if (!same_string(own->strategy ? own->strategy->name : NULL, read->strategy ? read->strategy->name : NULL))
+        return "strategy";
+    bool params = own->params.count == read->params.count, inputs = own->inputs.count == read->inputs.count;
+    for (int i = 0; params && i < own->params.count; i++)
+        params = same_value(own->params.at[i]->value, read->params.at[i]->value);
+    for (int i = 0; inputs && i < own->inputs.count; i++)
+        inputs = same_value(own->inputs.at[i], read->inputs.at[i]);
+    return !params ? "list of parameters" : !inputs ? "list of inputs" : NULL;
+}
+
+/* Whether the file is one of the sources on the command line. */
+static bool is_source(const Options *options, const char *file)
+{
+    for (int i = 0; i < options->items.count; i++)
+        if (options->items.at[i].kind == ITEM_SOURCE && same_string(options->items.at[i].text, file))
+            return true;
+    return false;
+}
+
+static void resume_module(Driver *driver, Unit *unit, const ReadModule *read)
+{
+    Module *module = read->module, **own = NULL;
+    for (int i = 0; i < unit->modules.count; i++)
+        if (!strcmp(unit->modules.at[i]->name, module->name))
+            own = &unit->modules.at[i];
+    const char *difference = own ? find_difference(*own, module) : NULL;
+    if (!own)
+        diag_error(driver->diag, read->at, "%s has no model \"%s\"", unit->file, module->name);
+    else if (difference)
+        diag_error(driver->diag, read->at, "the model \"%s\" of %s has another %s than this module", module->name, unit->file, difference);
+    else if (passes_check(module, read->at)) {
+        module->options = (*own)->options;
+        module->reads = (*own)->reads;
+        *own = module;
+    }
+}
+
+bool unit_resume(Driver *driver, Unit *unit)
+{
+    const char *file = driver->options->resume;
+    ReadModules modules = {0};
+    if (access(file, R_OK)) {
+        diag_error(driver->diag, (Position){0}, "cannot read %s: %s", file, strerror(errno));
+        return false;
+    }
+    if (!ir_parse(driver->arena, driver->diag, file, file_text(driver->arena, file), &modules))
+        return false;
+    for (int i = 0; i < modules.count; i++) {
+        const ReadModule *read = &modules.at[i];
+        if (same_string(read->module->source, unit->file))
+            resume_module(driver, unit, read);
+        else if (!is_source(driver->options, read->module->source))
+            diag_error(driver->diag, read->at, "%s, which this module is of, is not among the sources",
+                       read->module->source ? read->module->source : "a file without name");
+    }
+    return !diag_errors(driver->diag);
+}
