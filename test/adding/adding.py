@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Adds two operators to a copy of the sources: an elementwise one by its declaration in ops.h, and one with a kernel by its declaration and a kernel file a backend. The copy is built, and
+a model with both runs on one device, on four ranks, and on four emulated GPUs; values and gradients are compared with closed forms. No other file is touched.
+
+Objects that depend on nothing of this come from the build tree, which the compiler's launcher (reuse.sh) sees to; what CMake and the emitted Makefiles build is what they build anywhere.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "run"))
+import harness  # noqa: E402
+from harness import Failure, ROOT, launch, run  # noqa: E402
+
+INPUTS = HERE / "Inputs"
+EMULATE = ROOT / "test" / "cuda" / "emulate"
+ADDED = {"runtime/cpu/running_sum.c", "runtime/cuda/running_sum.cu"}
+CHANGED = "include/hetu/ops.h"
+
+
+def copy_sources(root):
+    """The sources with the two operators."""
+    shutil.copytree(ROOT, root, symlinks=True, ignore=lambda folder, names: {".git", "__pycache__"} | ({"build"} if pathlib.Path(folder) == ROOT else set()))
+    header = root / CHANGED
+    text = header.read_text()
+    place = text.index("/* ---- optimizers ---- */")
+    header.write_text(text[:place] + (INPUTS / "declarations.h").read_text() + text[place:])
+    for name in ADDED:
+        shutil.copy(INPUTS / pathlib.Path(name).name, root / name)
+
+
+def reusable(build):
+    """The objects of a build tree that need nothing that is changed, and nothing that the build itself writes."""
+    found, objects = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True), []
+    for entry in found.stdout.split("\n\n"):
+        name, *needs = entry.splitlines() or [""]
+        out = name.split(":")[0]
+        needs = [pathlib.Path(build, line.strip()) for line in needs]
+        if "VALID" not in name or not (build / out).exists():
+            continue
+        written = any(p.is_relative_to(build) and not p.is_relative_to(build / "include") for p in needs)
+        changed = any(p.resolve() == ROOT / CHANGED or p.stat().st_mtime > (build / out).stat().st_mtime for p in needs if p.exists())
+        if not written and not changed:
+            objects.append(out)
+    return objects
+
+
+def cached(build, *names):
+    """-D options that repeat what a build tree was configured with."""
+    cache = (build / "CMakeCache.txt").read_text()
+    return [f"-D{name}={value}" for name in names for value in re.findall(rf"^{name}:\w+=(.*)$", cache, flags=re.M)]
+
+
+def built(bench):
+    """The build tree of the copy."""
+    def make():
+        root, objects = bench.path("copy"), bench.path("reusable")
+        copy_sources(root)
+        objects.write_text("\n".join(reusable(bench.build)) + "\n")
+        launcher = f"-DCMAKE_C_COMPILER_LAUNCHER=sh;{INPUTS / 'reuse.sh'};{bench.build};{objects}"
+        run(["cmake", "-G", "Ninja", "-S", root, "-B", root / "build", launcher,
+             *cached(bench.build, "CMAKE_BUILD_TYPE", "CMAKE_C_COMPILER", "HETU_WERROR", "HETU_SANITIZE")], timeout=300)
+        run(["ninja", "-C", root / "build", "-j2", "hetu", "hetucc"], timeout=500)
+        return root / "build"
+    return bench.once("built", make)
+
+
+def check(p):
+    if "all is right" not in p.stdout:
+        raise Failure(p.stdout + p.stderr)
+
+
+def one_device(bench):
+    build = built(bench)
+    run(["cc", "-std=gnu17", *harness.WARNINGS, f"-I{build}/include", INPUTS / "model.c", "-o", bench.path("plain"), f"-L{build}/lib", f"-Wl,-rpath,{build}/lib", "-lhetu", "-lm"])
+    check(launch(bench.path("plain"), 0, check=False))
+
+
+def four_ranks(bench):
+    run([built(bench) / "bin" / "hetucc", "--verify", "-O1", *harness.WARNINGS, INPUTS / "model.c", "-o", bench.path("four"), "-lm"])
+    check(launch(bench.path("four"), 4, check=False))
+
+
+def emulated(bench):
+    """The emitted folder is built by its own Makefile, with g++ in nvcc's place; of the runtime it builds the added kernel and what knows the operators by name, and has the rest from the
+    build tree."""
+    folder, library, archive = bench.path("folder"), bench.build / "lib", bench.path("libruntime.a")
+    run([built(bench) / "bin" / "hetucc", "--backend=cuda", "--emit=c", "-O1", *harness.WARNINGS, INPUTS / "model.c", "-o", folder, "-lm"])
+    shutil.copy(library / "libhetu_emulated_cuda.a", archive)
+    run(["ar", "d", archive, "models.c.o"])
+    run(["make", "-C", folder, "-j2", f"PROGRAM={bench.path('emulated')}", "MPI=1", "NCCL=1", "NVCC=g++", f"NVCCFLAGS=-x c++ -O1 -w -DHT_EMULATED -I{EMULATE}",
+         "RUNTIME_OBJECTS=build/runtime/cuda/running_sum.cu.o build/runtime/cuda/models.c.o", "NCCL_HEADERS=",
+         f"NCCL_LIBRARIES={library}/libhetu_nccl_stand_in.a {library}/libhetu_emulation.a", f"CUDA_LIBRARIES=-Wl,--whole-archive {archive} -Wl,--no-whole-archive"], timeout=300)
+    check(launch(bench.path("emulated"), 4, check=False))
+
+
+def untouched(bench):
+    """Nothing but ops.h and the kernels differs from the sources."""
+    built(bench)
+    root = bench.path("copy")
+    files = {p.relative_to(root) for p in root.rglob("*") if p.is_file() and not p.is_relative_to(root / "build")}
+    differ = {str(p) for p in files if not (ROOT / p).is_file() or (ROOT / p).read_bytes() != (root / p).read_bytes()}
+    if differ != ADDED | {CHANGED}:
+        raise Failure(f"these differ: {sorted(differ)}")
+
+
+def tests(bench, a):
+    yield "one_device", lambda: one_device(bench)
+    yield "four_ranks", lambda: four_ranks(bench)
+    if (bench.build / "lib" / "libhetu_emulated_cuda.a").exists():
+        yield "emulated", lambda: emulated(bench)
+    yield "untouched", lambda: untouched(bench)
+
+
+harness.main("adding", tests)
