@@ -276,11 +276,10 @@ static void learn_extents(Call *call, Factors *factors)
 
 /* ---- results ---- */
 
-static void add_extent(const Call *call, const OperatorAccess *result, ht_dims *dims, int64_t extent)
+static void add_extent(ht_dims *dims, int64_t extent)
 {
-    if (dims->rank == HT_MAX_RANK)
-        ht_fail("%s: the result %s has more than %d dimensions", call->operator->name, result->name, HT_MAX_RANK);
-    dims->extent[dims->rank++] = extent;
+    if (dims->rank++ < HT_MAX_RANK)
+        dims->extent[dims->rank - 1] = extent;
 }
 
 static ht_dims result_dims(const Call *call, const Factors *factors, const OperatorAccess *result)
@@ -295,11 +294,13 @@ static ht_dims result_dims(const Call *call, const Factors *factors, const Opera
                 ht_fail("%s: the operands do not tell the extent of factor %s", call->operator->name, call->operator->factors[f].name);
             merged *= call->size[f];
             for (int e = 0; dim->count == 1 && e < factors->count[f]; e++)
-                add_extent(call, result, &dims, factors->extent[f][e]);
+                add_extent(&dims, factors->extent[f][e]);
         }
         if (dim->count > 1)
-            add_extent(call, result, &dims, merged);
+            add_extent(&dims, merged);
     }
+    if (dims.rank > HT_MAX_RANK)
+        ht_fail("%s: the result %s has %d dimensions; at most %d are allowed", call->operator->name, result->name, dims.rank, HT_MAX_RANK);
     return dims;
 }
 

@@ -189,8 +189,7 @@ static void take_operands(Call *call, const ht_tensors *operands)
         for (int m = 0; m < operands[k].count; m++, next++) {
             ht_tensor x = operands[k].at[m];
             if (!x.node && !access->optional)
-                ht_fail("%s: the tensor '%s' is absent (HT_NONE), and may not be: the rule is %s", operator->name, access->name,
-                        access->text);
+                ht_fail("%s: the tensor '%s' is absent, and may not be: the rule is %s", operator->name, access->name, access->text);
             call->operand[next] = x.node ? eager_operand(operator->name, x) : NULL;
             call->access[next] = access;
         }
