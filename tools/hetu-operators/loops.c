@@ -287,7 +287,16 @@ static void write_value(const Loops *loops, const Value *value)
 
 /* ---- products ---- */
 
-/* x * w, or that and a bias, summed over some factor: what operator_product computes. */
+/* Whether a value has a factor that one of two tensors has and the other lacks. */
+static bool is_matrix(const Loops *loops, const Value *value, const Expr *x, const Expr *w)
+{
+    for (int f = 0; f < loops->rule->factor_count; f++)
+        if (access_has(value->access, f) && needs_factor(loops, x, f) != needs_factor(loops, w, f))
+            return true;
+    return false;
+}
+
+/* x * w, or that and a bias, summed over some factor, as in a product of matrices: what operator_product computes. */
 static bool is_product(const Loops *loops, const Value *value, const Expr **product, const Expr **bias)
 {
     const Expr *expr = value->expr;
@@ -301,7 +310,7 @@ static bool is_product(const Loops *loops, const Value *value, const Expr **prod
         if (arg->kind != EXPR_ACCESS || is_integer(loops, arg->index) || needed_operand(loops, arg) >= 0)
             return false;
     }
-    return (*product)->arg[0]->index != (*product)->arg[1]->index && !(*bias && is_integer(loops, (*bias)->index));
+    return is_matrix(loops, value, (*product)->arg[0], (*product)->arg[1]) && !(*bias && is_integer(loops, (*bias)->index));
 }
 
 /* The stride of a factor in a tensor: 0, or the extents behind it multiplied. */
