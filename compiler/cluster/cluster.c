@@ -44,12 +44,12 @@ static const char *const verb_words[] = {
 
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
-const Measured *link_measured(const Link *link, ht_verb verb, int ranks)
+const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks)
 {
     const Measured *nearest = NULL;
     for (int i = 0; i < link->measured_count; i++) {
         const Measured *own = &link->measured[i];
-        if (own->verb == verb && (!nearest || abs(own->ranks - ranks) < abs(nearest->ranks - ranks)))
+        if (own->verb == verb && own->one_way == one_way && (!nearest || abs(own->ranks - ranks) < abs(nearest->ranks - ranks)))
             nearest = own;
     }
     return nearest;
@@ -194,31 +194,44 @@ static Curve read_curve(Reader *reader, const json_t *list, const char *place, c
     return (Curve){count, points};
 }
 
+/* A curve, or a number for all sizes; nothing where it is missing. */
+static Curve read_rate(Reader *reader, const json_t *object, const char *place, const char *key, const char *owner)
+{
+    const json_t *value = json_object_get(object, key);
+    Point constant = {1, 0};
+    if (json_is_array(value))
+        return read_curve(reader, value, find_quoted(reader, place, key), arena_format(reader->arena, "the \"%s\" of %s", key, owner));
+    constant.value = read_optional(reader, object, place, key, owner);
+    return (Curve){constant.value > 0, arena_copy(reader->arena, &constant, sizeof constant)};
+}
+
 /* ---- links ---- */
 
 /* The verb of a word, HT_COPY where it is none. */
-static ht_verb word_verb(const char *word)
+static ht_verb word_verb(const char *word, bool one_way)
 {
     for (int verb = HT_ALL_REDUCE; word && verb <= HT_EXCHANGE; verb++)
         if (!strcmp(verb_words[verb], word))
             return (ht_verb)verb;
-    return HT_COPY;
+    return one_way ? HT_EXCHANGE : HT_COPY;
 }
 
 static Measured read_measured(Reader *reader, const json_t *entry, const char *place)
 {
-    ht_verb verb = word_verb(json_string_value(json_object_get(entry, "what")));
+    const char *word = json_string_value(json_object_get(entry, "what"));
+    bool one_way = word && !strcmp(word, "send");
+    ht_verb verb = word_verb(word, one_way);
     json_int_t ranks = json_integer_value(json_object_get(entry, "ranks"));
     if (verb == HT_COPY)
         FAIL(reader, place,
-             "what was measured needs a string \"what\": all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, "
-             "reduce or send-receive");
+             "what was measured needs a string \"what\": all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, "
+             "send-receive or send");
     else if (ranks < 2 || ranks > 1 << 20)
         FAIL(reader, place, "what was measured needs a number \"ranks\" of devices, 2 at least");
     else
-        return (Measured){verb, (int)ranks,
-                          read_curve(reader, json_object_get(entry, "seconds"), place,
-                                     arena_format(reader->arena, "the \"seconds\" of %s", verb_words[verb]))};
+        return (Measured){
+            verb, one_way, (int)ranks,
+            read_curve(reader, json_object_get(entry, "seconds"), place, arena_format(reader->arena, "the \"seconds\" of %s", word))};
     return (Measured){0};
 }
 
@@ -339,7 +352,7 @@ static const DeviceClass *read_class(Reader *reader, const json_t *object, const
     const json_t *products = json_object_get(object, "products");
     class->name = arena_string(reader->arena, name);
     class->memory = read_memory(reader, object, place, name);
-    class->memory_bandwidth = read_optional(reader, object, place, "memory_bandwidth", owner);
+    class->memory_bandwidth = read_rate(reader, object, place, "memory_bandwidth", owner);
     class->start = read_optional(reader, object, place, "start", owner);
     class->arithmetic = read_optional(reader, object, place, "arithmetic", owner);
     read_products(reader, products, products ? find_quoted(reader, place, "products") : place, class);

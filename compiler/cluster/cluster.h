@@ -6,7 +6,7 @@
  *       "classes": {
  *         "h800": {
  *           "memory": 85899345920,
- *           "memory_bandwidth": 3.35e12,
+ *           "memory_bandwidth": 3.35e12,                              or [bytes that are touched, bytes a second], interpolated
  *           "start": 4e-6,                                            a kernel's start
  *           "arithmetic": 6e13,                                       what is no product, a second
  *           "products": {"bf16": [[1e9, 1e14], [1e12, 8e14]]}         [operations of a product, operations a second], interpolated
@@ -25,8 +25,9 @@
  *
  *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1.1e-3]]}]
  *
- * what a step took on so many devices at once by the bytes of the tensors it is about, which corrects the time that latency and bandwidth
- * give. `hetu-reshard --measure` writes such a file.
+ * what a step took on so many devices at once by the bytes that it moved, which corrects the time that latency and bandwidth give: of
+ * collectives the bytes of the tensor; of all-to-all, send-receive (each device sends to one and receives from one) and send (half of the
+ * devices send to the other half) the bytes that a device sends times the devices. `hetu-reshard --measure` writes such a file.
  *
  * This floor stands below the planner of conversions, which weighs links; what a plan, an operator and a program cost on a cluster is in
  * cost/cost.h, above the IR.
@@ -52,6 +53,7 @@ double curve_at(const Curve *curve, double size);
 /* The seconds of steps of a verb on `ranks` devices at once, by bytes. */
 typedef struct Measured {
     ht_verb verb;
+    bool one_way; // HT_EXCHANGE: half of the devices send to the others, and receive nothing
     int ranks;
     Curve seconds;
 } Measured;
@@ -68,7 +70,8 @@ enum { CLUSTER_DTYPES = HT_I64 + 1 };
 typedef struct DeviceClass {
     const char *name;
     int64_t memory; // bytes; here and below 0: not known
-    double memory_bandwidth, start, arithmetic;
+    double start, arithmetic;
+    Curve memory_bandwidth;         // by the bytes that are touched
     Curve products[CLUSTER_DTYPES]; // by ht_dtype
 } DeviceClass;
 
@@ -103,7 +106,7 @@ int cluster_missing(const Cluster *cluster, const Layout *layout);
 Link cluster_link(const Cluster *cluster, int a, int b);
 
 /* What was measured of a verb on a link, on the number of devices next to `ranks`; NULL: nothing. */
-const Measured *link_measured(const Link *link, ht_verb verb, int ranks);
+const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks);
 
 /* The word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);

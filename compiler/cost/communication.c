@@ -24,11 +24,11 @@ static size_t tensor_element(const Plan *plan, int tensor)
         for (int t = 0; t < plan->buckets.at[s].tensor_count; t++)
             if (plan->buckets.at[s].tensors[t] == tensor)
                 return (size_t)plan->buckets.at[s].element;
-    BUG("tensor %d is in no stack", tensor);
+    BUG("tensor %d is in no bucket", tensor);
 }
 
 /* Of copies what is read and what is written, of combinations what is written twice, since it is read before; of fills what is written. */
-static double step_bytes(const Plan *plan, const ht_reshard_step *step)
+static double moved_by_step(const Plan *plan, const ht_reshard_step *step)
 {
     double bytes = 0;
     for (int m = 0; m < step->move_count; m++) {
@@ -46,7 +46,7 @@ double plan_moved_bytes(const Plan *plan, int device)
     double bytes = 0;
     for (int s = 0; s < part->step_count; s++)
         if (part->step[s].verb <= HT_FILL)
-            bytes += step_bytes(plan, &part->step[s]);
+            bytes += moved_by_step(plan, &part->step[s]);
     return bytes;
 }
 
@@ -56,7 +56,8 @@ static double moving_seconds(const Cluster *cluster, const Plan *plan)
     double longest = 0;
     for (int i = 0; i < plan->device_count && i < MOST_DEVICES; i++) {
         const DeviceClass *class = cluster_class(cluster, plan->devices[i]);
-        double seconds = class && class->memory_bandwidth > 0 ? plan_moved_bytes(plan, plan->devices[i]) / class->memory_bandwidth : 0;
+        double bytes = class && class->memory_bandwidth.count ? plan_moved_bytes(plan, plan->devices[i]) : 0;
+        double seconds = bytes > 0 ? bytes / curve_at(&class->memory_bandwidth, bytes) : 0;
         longest = seconds > longest ? seconds : longest;
     }
     return longest;

@@ -241,11 +241,11 @@ double work_seconds(const DeviceClass *class, const Work *work)
     if (!class)
         return NAN;
     double rate = work->product ? products_rate(class, work) : class->arithmetic;
-    if (work->product ? rate == 0 : rate == 0 && class->memory_bandwidth == 0)
+    if (work->product ? rate == 0 : rate == 0 && !class->memory_bandwidth.count)
         return NAN;
     if (work->bytes == 0)
         return 0;
     double computing = rate > 0 ? work->operations / rate : 0;
-    double moving = class->memory_bandwidth > 0 ? work->bytes / class->memory_bandwidth : 0;
+    double moving = class->memory_bandwidth.count ? work->bytes / curve_at(&class->memory_bandwidth, work->bytes) : 0;
     return class->start + fmax(computing, moving);
 }

@@ -125,6 +125,9 @@ int64_t segments_bytes(const Plan *plan, const Segments *segments);
 /* The bytes of the smallest elements among `count` lists of segments; 8 where all are empty. */
 int segments_element(const Plan *plan, const Segments *lists, int count);
 
+/* The bytes of the tensors that a step is about: of a collective's parts, and of its messages. */
+double step_bytes(const Plan *plan, const Step *step);
+
 /* What `device` does; a device outside of the plan has no steps. Groups are numbered as in plan->groups. */
 const ht_reshard_device *plan_device(const Plan *plan, int device);
 

@@ -82,19 +82,42 @@ Link group_link(const Plan *plan, const Devices *group)
     return slowest;
 }
 
-/* A collective as a ring, or a tree where that has fewer rounds and nothing is divided. */
+double step_bytes(const Plan *plan, const Step *step)
+{
+    double bytes = 0;
+    for (int i = 0; i < step_part_count(step); i++)
+        bytes += (double)segments_bytes(plan, &step->parts[i]);
+    for (int i = 0; i < step->messages.count; i++)
+        bytes += (double)step->messages.at[i].bytes;
+    return bytes;
+}
+
+/* A collective of n devices as a ring, or a tree where that has fewer rounds and nothing is divided; of messages, as many from each to each
+ * other, or for an exchange to one. */
+static double verb_seconds(ht_verb verb, int n, double bytes, const Link *link)
+{
+    double rounds = n - 1, share = (double)(n - 1) / n;
+    if (verb == HT_ALL_REDUCE)
+        rounds *= 2, share *= 2;
+    if (verb == HT_BROADCAST || verb == HT_REDUCE)
+        share = 1;
+    if (verb == HT_ALL_TO_ALL || verb == HT_EXCHANGE)
+        share = 1.0 / n;
+    return (verb == HT_EXCHANGE ? 1 : rounds) * link->latency + share * bytes / link->bandwidth;
+}
+
 static double collective_seconds(const Plan *plan, const Step *step)
 {
     Link link = group_link(plan, &step->group);
-    int n = step->group.count, parts = step_part_count(step);
-    double bytes = 0, rounds = n - 1, share = (double)(n - 1) / n;
-    for (int i = 0; i < parts; i++)
-        bytes += (double)segments_bytes(plan, &step->parts[i]);
-    if (step->verb == HT_ALL_REDUCE)
-        rounds *= 2, share *= 2;
-    if (step->verb == HT_BROADCAST || step->verb == HT_REDUCE)
-        share = 1;
-    return rounds * link.latency + share * bytes / link.bandwidth;
+    return verb_seconds(step->verb, step->group.count, step_bytes(plan, step), &link);
+}
+
+/* What a verb of so many bytes takes by the measurement, over what latency and bandwidth give. */
+static double correction(const Measured *measured, const Link *link, double bytes)
+{
+    double least = measured->seconds.at[0].size, most = measured->seconds.at[measured->seconds.count - 1].size;
+    bytes = bytes < least ? least : bytes > most ? most : bytes;
+    return curve_at(&measured->seconds, bytes) / verb_seconds(measured->verb, measured->ranks, bytes, link);
 }
 
 /* Adds to each device the time in which it sends and receives its messages; it does both at once. */
@@ -127,6 +150,86 @@ static double longest_of(const double *seconds, int count)
 /* Collectives of one kind and stage take place at once in groups that share no device, and one after another in those that do. */
 static bool go_together(const Step *a, const Step *b) { return a->verb == b->verb && a->stage == b->stage && a->verb != HT_EXCHANGE; }
 
+/* The slowest link of the steps [from, to). */
+static Link steps_link(const Plan *plan, int from, int to)
+{
+    Link slowest = {0};
+    for (int s = from; s < to; s++) {
+        const Step *step = &plan->steps.at[s];
+        for (int i = 0; i < step->messages.count + (step->group.count > 0); i++) {
+            const Message *message = i < step->messages.count ? &step->messages.at[i] : NULL;
+            Link link = message ? cluster_link(plan->cluster, message->sender, message->receiver) : group_link(plan, &step->group);
+            if (slowest.bandwidth == 0 || link.bandwidth < slowest.bandwidth)
+                slowest = link;
+        }
+    }
+    return slowest;
+}
+
+/* What steps that take place at once move. */
+typedef struct Traffic {
+    int devices;    // that are busy
+    double bytes;   // of the largest collective; of messages, sent or received by the busiest device
+    double other;   // what that device moves the other way
+    double largest; // message
+} Traffic;
+
+/* `sent` and `received` are scratch of an entry a device. */
+static Traffic steps_traffic(const Plan *plan, int from, int to, double *sent, double *received)
+{
+    Traffic traffic = {0};
+    memset(sent, 0, sizeof *sent * (size_t)plan->device_count);
+    memset(received, 0, sizeof *received * (size_t)plan->device_count);
+    for (int s = from; s < to; s++) {
+        const Step *step = &plan->steps.at[s];
+        for (int i = 0; i < step->messages.count; i++) {
+            double bytes = (double)step->messages.at[i].bytes;
+            sent[plan_slot(plan, step->messages.at[i].sender)] += bytes;
+            received[plan_slot(plan, step->messages.at[i].receiver)] += bytes;
+            traffic.largest = bytes > traffic.largest ? bytes : traffic.largest;
+        }
+        for (int i = 0; i < step->group.count && !step->messages.count; i++)
+            sent[plan_slot(plan, step->group.at[i])] += step_bytes(plan, step);
+    }
+    for (int i = 0; i < plan->device_count; i++) {
+        bool sends = sent[i] > received[i];
+        double own = sends ? sent[i] : received[i], other = sends ? received[i] : sent[i];
+        traffic.devices += own > 0;
+        if (own > traffic.bytes || (own == traffic.bytes && other > traffic.other)) {
+            traffic.bytes = own;
+            traffic.other = other;
+        }
+    }
+    return traffic;
+}
+
+/* The messages of an exchange go together, and wait once. What goes one way only was measured by itself. */
+static double exchange_seconds(const Measured *both, const Link *link, const Traffic *traffic)
+{
+    const Measured *one = link_measured(link, HT_EXCHANGE, true, traffic->devices);
+    double plain = link->latency + traffic->bytes / link->bandwidth, mutual = traffic->other / traffic->bytes;
+    double together = plain * correction(both, link, traffic->largest * both->ranks);
+    double apart = one ? plain * correction(one, link, traffic->largest * one->ranks) : together;
+    return mutual * together + (1 - mutual) * apart;
+}
+
+/* What the steps [from, to), which take place at once, take where their link was measured on about so many devices; `seconds` by latency
+ * and bandwidth alone where it was not. */
+static double corrected_seconds(const Plan *plan, int from, int to, double seconds, double *sent, double *received)
+{
+    ht_verb verb = plan->steps.at[from].verb;
+    Link link = steps_link(plan, from, to);
+    if (!link.measured_count)
+        return seconds;
+    Traffic traffic = steps_traffic(plan, from, to, sent, received);
+    const Measured *measured = link_measured(&link, verb, false, traffic.devices);
+    if (!measured || traffic.bytes == 0)
+        return seconds;
+    if (verb == HT_EXCHANGE)
+        return exchange_seconds(measured, &link, &traffic);
+    return seconds * correction(measured, &link, verb == HT_ALL_TO_ALL ? traffic.bytes * measured->ranks : traffic.bytes);
+}
+
 double price_steps(Planner *planner)
 {
     const Plan *plan = planner->plan;
@@ -144,7 +247,8 @@ double price_steps(Planner *planner)
                 add_collective_seconds(plan, step, busy);
         }
         double sent = longest_of(busy, count), received = longest_of(receiving, count);
-        total += sent > received ? sent : received;
+        double seconds = sent > received ? sent : received;
+        total += plan->cluster ? corrected_seconds(plan, s, end, seconds, busy, receiving) : seconds;
     }
     return total;
 }

@@ -90,7 +90,7 @@ ht_tensor ht_mean(ht_tensor x);
 
 /* ---- normalisation over the last dimension ---- */
 
-#pragma hspmd op y[r.., c] = softmax(x[r.., c]) replicate(c) types(f32, bf16) kernel(ht_softmax_kernel) grad(ht_softmax_gradient)
+#pragma hspmd op y[r.., c] = softmax(x[r.., c]) replicate(c) types(f32, bf16) operations(5 * size(r) * size(c)) kernel(ht_softmax_kernel) grad(ht_softmax_gradient)
 ht_tensor ht_softmax(ht_tensor x);
 
 #pragma hspmd op dx[r.., c] = softmax_backward(dy[r.., c], y[r.., c]) \
@@ -123,7 +123,7 @@ typedef struct ht_layer_norm_backward_result {
 } ht_layer_norm_backward_result;
 #pragma hspmd op dx[r.., c], dweight[c], dbias[c] = layer_norm_backward(dy[r.., c], x[r.., c], mean[r..], rstd[r..], ?weight[c]) \
     replicate(c) reduction(+: r) linear(dy) dtype(dweight: wide, dbias: wide, mean: wide, rstd: wide, weight: wide) types(f32, bf16) \
-    kernel(ht_layer_norm_backward_kernel) grad(none)
+    operations(13 * size(r) * size(c)) kernel(ht_layer_norm_backward_kernel) grad(none)
 ht_layer_norm_backward_result ht_layer_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor weight);
 
 /* What flows back through mean and rstd. */
@@ -162,7 +162,7 @@ typedef struct ht_rms_norm_backward_result {
 } ht_rms_norm_backward_result;
 #pragma hspmd op dx[r.., c], dweight[c] = rms_norm_backward(dy[r.., c], x[r.., c], rstd[r..], ?weight[c]) \
     replicate(c) reduction(+: r) linear(dy) dtype(dweight: wide, rstd: wide, weight: wide) types(f32, bf16) \
-    kernel(ht_rms_norm_backward_kernel) grad(none)
+    operations(9 * size(r) * size(c)) kernel(ht_rms_norm_backward_kernel) grad(none)
 ht_rms_norm_backward_result ht_rms_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor rstd, ht_tensor weight);
 
 /* What flows back through rstd. */
@@ -196,7 +196,7 @@ typedef struct ht_l2_norm_result {
 ht_l2_norm_result ht_l2_norm_stats(ht_tensor x, float eps);
 
 #pragma hspmd op dx[r.., c] = l2_norm_backward(dy[r.., c], y[r.., c], rnorm[r..]) \
-    replicate(c) linear(dy) dtype(rnorm: wide) types(f32, bf16) kernel(ht_l2_norm_backward_kernel) grad(none)
+    replicate(c) linear(dy) dtype(rnorm: wide) types(f32, bf16) operations(5 * size(r) * size(c)) kernel(ht_l2_norm_backward_kernel) grad(none)
 ht_tensor ht_l2_norm_backward(ht_tensor dy, ht_tensor y, ht_tensor rnorm, float eps);
 
 /* What flows back through rnorm: nothing where eps is the larger. */
@@ -219,12 +219,14 @@ static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
 
 /* y[b] = table[id[b]]; ids are i32 or i64. Where the rows are cut, a device gives zeros for rows that it lacks. */
 #pragma hspmd op y[b.., e] = embedding(table[v, e], id[b..]) \
-    reduction(+: v) offset(v, b) linear(table) dtype(id: integer) types(f32, bf16, f64) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
+    reduction(+: v) offset(v, b) linear(table) dtype(id: integer) types(f32, bf16, f64) \
+    operations(0) reads(table: size(b) * size(e)) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
 ht_tensor ht_embedding_at(ht_tensor table, ht_tensor id);
 
 /* The sum of the rows of dy that name each row of the table. */
 #pragma hspmd op dtable[v, e] = embedding_backward(dy[b.., e], id[b..]) \
-    size(v: rows) reduction(+: b) offset(v, b) linear(dy) dtype(dtable: wide, id: integer) types(f32, bf16) kernel(ht_embedding_backward_kernel) grad(none)
+    size(v: rows) reduction(+: b) offset(v, b) linear(dy) dtype(dtable: wide, id: integer) types(f32, bf16) \
+    operations(size(b) * size(e)) kernel(ht_embedding_backward_kernel) grad(none)
 ht_tensor ht_embedding_backward(ht_tensor dy, ht_tensor id, int64_t rows);
 
 /* Rows are added up in f32, those of f64, too. */
@@ -246,7 +248,8 @@ static inline ht_tensor ht_embedding(ht_tensor table, ht_tensor id)
 /* Rotary position embedding: the pair (x[i], x[i + d/2]) turns by position * base^(-2i/d), the convention of LLaMA's published weights
  * for Transformers. The position is the index along s, or the given integer; direction -1 turns back. d is even. */
 #pragma hspmd op y[b.., s, h, d] = rope(x[b.., s, h, d], ?position[b.., s]) \
-    replicate(d) offset(s) linear(x) requires(size(d) % 2 == 0) dtype(position: integer) types(f32, bf16) kernel(ht_rope_kernel) grad(ht_rope_gradient)
+    replicate(d) offset(s) linear(x) requires(size(d) % 2 == 0) dtype(position: integer) types(f32, bf16) \
+    operations(3 * size(b) * size(s) * size(h) * size(d)) kernel(ht_rope_kernel) grad(ht_rope_gradient)
 ht_tensor ht_rope_at(ht_tensor x, ht_tensor position, float base, int direction);
 
 static inline void ht_rope_gradient(ht_grad *g)
@@ -275,7 +278,8 @@ typedef struct ht_attention_result {
     ht_tensor y, lse;
 } ht_attention_result;
 #pragma hspmd op y[b.., s, (g r), d], lse[b.., s, (g r)] = attention(q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], ?segments[b.., s]) \
-    replicate(s, t, d) dtype(lse: wide, segments: integer) types(f32, bf16) kernel(ht_attention_kernel) grad(ht_attention_gradient)
+    replicate(s, t, d) dtype(lse: wide, segments: integer) types(f32, bf16) \
+    operations((causal ? 2 : 4) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) kernel(ht_attention_kernel) grad(ht_attention_gradient)
 ht_attention_result ht_attention_stats(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, bool causal);
 
 typedef struct ht_attention_backward_result {
@@ -284,7 +288,7 @@ typedef struct ht_attention_backward_result {
 #pragma hspmd op dq[b.., s, (g r), d], dk[b.., t, g, d], dv[b.., t, g, d] = attention_backward(dy[b.., s, (g r), d], \
     q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], y[b.., s, (g r), d], lse[b.., s, (g r)], ?segments[b.., s], ?dlse[b.., s, (g r)]) \
     replicate(s, t, d) reduction(+: r) linear(dy, dlse) dtype(lse: wide, dlse: wide, segments: integer) types(f32, bf16) \
-    kernel(ht_attention_backward_kernel) grad(none)
+    operations((causal ? 5 : 10) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) kernel(ht_attention_backward_kernel) grad(none)
 ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse,
                                                    ht_tensor segments, ht_tensor dlse, bool causal);
 
@@ -308,7 +312,7 @@ static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_t
 
 /* The largest element of each row; no gradient flows. */
 #pragma hspmd op peak[b..] = row_max(x[b.., v]) \
-    reduction(max: v) dtype(peak: wide) types(f32, bf16) kernel(ht_row_max_kernel) grad(none)
+    reduction(max: v) dtype(peak: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_row_max(ht_tensor x);
 
 /* For each row the sum of exp(x - peak), and the element that target names (0 where target is -100, or names an element of another device). */
@@ -316,12 +320,13 @@ typedef struct ht_mass_result {
     ht_tensor mass, hit;
 } ht_mass_result;
 #pragma hspmd op mass[b..], hit[b..] = mass(x[b.., v], target[b..], peak[b..]) \
-    reduction(+: v) offset(v, b) dtype(mass: wide, hit: wide, peak: wide, target: integer) types(f32, bf16) kernel(ht_mass_kernel) grad(ht_mass_gradient)
+    reduction(+: v) offset(v, b) dtype(mass: wide, hit: wide, peak: wide, target: integer) types(f32, bf16) \
+    operations(3 * size(b) * size(v)) kernel(ht_mass_kernel) grad(ht_mass_gradient)
 ht_mass_result ht_mass(ht_tensor x, ht_tensor target, ht_tensor peak);
 
 #pragma hspmd op dx[b.., v] = mass_backward(dmass[b..], dhit[b..], x[b.., v], target[b..], peak[b..]) \
     offset(v, b) linear(dmass, dhit) dtype(dx: x, dmass: wide, dhit: wide, peak: wide, target: integer) types(f32, bf16) \
-    kernel(ht_mass_backward_kernel) grad(none)
+    operations(3 * size(b) * size(v)) kernel(ht_mass_backward_kernel) grad(none)
 ht_tensor ht_mass_backward(ht_tensor dmass, ht_tensor dhit, ht_tensor x, ht_tensor target, ht_tensor peak);
 
 /* peak stands for a constant that the loss does not depend on. */
@@ -364,13 +369,14 @@ static inline ht_tensor ht_transpose(ht_tensor x, int d0, int d1)
 
 /* The elements start to start + length of dimension dim. */
 #pragma hspmd op y[a..{dim}, i, z..] = slice(x[a.., n, z..]) \
-    size(i: length) requires(start >= 0, start <= size(n) - length) replicate(n, i) linear(x) types(f32, bf16, f64, i32, i64) kernel(ht_slice_kernel) grad(ht_slice_gradient)
+    size(i: length) requires(start >= 0, start <= size(n) - length) replicate(n, i) linear(x) types(f32, bf16, f64, i32, i64) \
+    operations(0) reads(x: size(a) * size(i) * size(z)) kernel(ht_slice_kernel) grad(ht_slice_gradient)
 ht_tensor ht_slice_at(ht_tensor x, int dim, int64_t start, int64_t length);
 
 /* Zeros along dimension dim up to `extent`, with x from `start` on. */
 #pragma hspmd op y[a..{dim}, n, z..] = pad(x[a.., i, z..]) \
     size(n: extent) requires(start >= 0, start <= extent - size(i)) replicate(n, i) linear(x) types(f32, bf16, f64, i32, i64) tiles(ht_concat_at: dim, start) \
-    kernel(ht_pad_kernel) grad(ht_pad_gradient)
+    operations(0) kernel(ht_pad_kernel) grad(ht_pad_gradient)
 ht_tensor ht_pad_at(ht_tensor x, int dim, int64_t start, int64_t extent);
 
 static inline void ht_slice_gradient(ht_grad *g)
@@ -391,7 +397,7 @@ static inline ht_tensor ht_slice(ht_tensor x, int dim, int64_t start, int64_t le
 }
 
 #pragma hspmd op y[a..{dim}, n, z..] = concat(xs[][a.., m, z..]) \
-    size(n: +m) replicate(n, m) linear(xs) types(f32, bf16, f64, i32, i64) kernel(ht_concat_kernel) grad(ht_concat_gradient)
+    size(n: +m) replicate(n, m) linear(xs) types(f32, bf16, f64, i32, i64) operations(0) kernel(ht_concat_kernel) grad(ht_concat_gradient)
 ht_tensor ht_concat_at(ht_tensors xs, int dim);
 
 static inline void ht_concat_gradient(ht_grad *g)
@@ -412,14 +418,14 @@ static inline ht_tensor ht_concat(ht_tensors xs, int dim)
 }
 
 /* 0, 1, ..., n - 1. */
-#pragma hspmd op y[i] = iota() size(i: n) dtype(y: dtype) offset(i) kernel(ht_iota_kernel) grad(none)
+#pragma hspmd op y[i] = iota() size(i: n) dtype(y: dtype) offset(i) operations(size(i)) kernel(ht_iota_kernel) grad(none)
 ht_tensor ht_iota(int64_t n, ht_dtype dtype);
 
 /* ---- dropout ---- */
 
 /* Zero with probability p, else divided by 1 - p; the same under ht_infer. Which elements are zero depends on the session's seed, the
  * stream, the step, and the element's place in the whole tensor. */
-#pragma hspmd op y[i..] = dropout(x[i..]) offset(i) linear(x) requires(p >= 0, p <= 1) types(f32, bf16) kernel(ht_dropout_kernel) grad(ht_dropout_gradient)
+#pragma hspmd op y[i..] = dropout(x[i..]) offset(i) linear(x) requires(p >= 0, p <= 1) types(f32, bf16) operations(2 * size(i)) kernel(ht_dropout_kernel) grad(ht_dropout_gradient)
 ht_tensor ht_dropout_at(ht_tensor x, float p, int64_t stream);
 
 static inline void ht_dropout_gradient(ht_grad *g)
@@ -441,14 +447,14 @@ typedef struct ht_adamw_result {
     ht_tensor p1, m1, v1;
 } ht_adamw_result;
 #pragma hspmd op p1[i..], m1[i..], v1[i..] = adamw(p[i..], g[i..], m[i..], v[i..], ?norm[]) \
-    inplace(p1: p, m1: m, v1: v) kernel(ht_adamw_kernel) grad(none)
+    inplace(p1: p, m1: m, v1: v) operations(15 * size(i)) kernel(ht_adamw_kernel) grad(none)
 ht_adamw_result ht_adamw_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor v, ht_tensor norm, bool decay);
 
 /* Stochastic gradient descent with momentum. hyper: 0 learning rate, 1 momentum, 2 weight decay (added to the gradient), 3 clip. */
 typedef struct ht_sgd_result {
     ht_tensor p1, m1;
 } ht_sgd_result;
-#pragma hspmd op p1[i..], m1[i..] = sgd(p[i..], g[i..], m[i..], ?norm[]) inplace(p1: p, m1: m) kernel(ht_sgd_kernel) grad(none)
+#pragma hspmd op p1[i..], m1[i..] = sgd(p[i..], g[i..], m[i..], ?norm[]) inplace(p1: p, m1: m) operations(6 * size(i)) kernel(ht_sgd_kernel) grad(none)
 ht_sgd_result ht_sgd_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor norm, bool decay);
 
 ht_kernel ht_adamw_kernel, ht_sgd_kernel;

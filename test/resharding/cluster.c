@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,17 @@ static const char uneven[] =
 
 static const char even[] = "{\"classes\": {\"gpu\": {}},\n \"devices\": [{\"class\": \"gpu\", \"host\": \"a\", \"count\": 8}, "
                            "{\"class\": \"gpu\", \"host\": \"b\", \"count\": 8}],\n " LINKS "}";
+
+/* Two hosts of two devices; a slow pair of groups in front of a fast pair of hosts. */
+static const char paired[] =
+    "{\"classes\": {\"g\": {\"memory_bandwidth\": [[100, 1e9], [10000, 4e9]], \"products\": {\"bf16\": [[10, 5]]}}},\n"
+    " \"devices\": [{\"class\": \"g\", \"host\": \"a\", \"count\": 2}, {\"class\": \"g\", \"host\": \"b\", \"count\": 2}],\n"
+    " \"links\": {\"local\": {\"latency\": 1e-6, \"bandwidth\": 1e11}, \"remote\": {\"latency\": 1e-5, \"bandwidth\": 1e9},\n"
+    "  \"pairs\": [{\"between\": [[0], [3, 2]], \"latency\": 1, \"bandwidth\": 2}, {\"between\": [\"b\", \"a\"], \"latency\": 3, "
+    "\"bandwidth\": "
+    "4,\n   \"measured\": [{\"what\": \"send\", \"ranks\": 2, \"seconds\": [[8, 1]]}, {\"what\": \"send-receive\", \"ranks\": 4, "
+    "\"seconds\": "
+    "[[8, 2]]}]}]}}";
 
 /* ---- files ---- */
 
@@ -78,6 +90,27 @@ static void test_file(void **state)
     arena_destroy(arena);
 }
 
+static void test_pairs(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    const Cluster *cluster = read_well(arena, paired);
+    assert_true(cluster_link(cluster, 0, 1).latency == 1e-6 && cluster_link(cluster, 2, 0).latency == 1 &&
+                cluster_link(cluster, 1, 3).latency == 3);
+    Link link = cluster_link(cluster, 3, 1);
+    assert_int_equal(link_measured(&link, HT_EXCHANGE, false, 2)->ranks, 4);
+    assert_int_equal(link_measured(&link, HT_EXCHANGE, true, 8)->ranks, 2);
+    assert_null(link_measured(&link, HT_ALL_REDUCE, false, 2));
+    const DeviceClass *class = cluster_class(cluster, 3);
+    const struct {
+        double size, rate;
+    } points[] = {{1, 1e9}, {100, 1e9}, {1000, 2e9}, {10000, 4e9}, {1e9, 4e9}};
+    for (size_t i = 0; i < sizeof points / sizeof *points; i++)
+        assert_true(fabs(curve_at(&class->memory_bandwidth, points[i].size) / points[i].rate - 1) < 1e-12);
+    assert_true(curve_at(&class->products[HT_BF16], 3) == 5 && curve_at(&class->products[HT_F32], 3) == 0);
+    arena_destroy(arena);
+}
+
 static const struct {
     const char *text, *said;
 } mistakes[] = {
@@ -103,6 +136,28 @@ static const struct {
     {"{\"classes\": {\"g\": {\"memory\": \"80 GiB\"}},\n \"devices\": [{\"class\": \"g\", \"host\": \"a\"}],\n " LINKS "}",
      "F:1:20: error: the memory of \"g\" is no positive number of bytes\n    1 | {\"classes\": {\"g\": {\"memory\": \"80 GiB\"}},\n      | "
      "                   ^\n"},
+    {"{\"classes\": {\"g\": {\"start\": 0,\n \"products\": {\"f31\": [[1, 1]], \"f32\": [[1, 1], [1, 2]]}}}, " LINKS
+     ",\n \"devices\": [{\"class\": "
+     "\"g\", \"host\": \"a\"}]}",
+     "F:1:20: error: the class \"g\" needs a positive number \"start\"\n    1 | {\"classes\": {\"g\": {\"start\": 0,\n      |              "
+     "      "
+     "^\n"
+     "F:2:15: error: \"f31\" is no element type of products: f32, bf16, f64, i32 or i64\n    2 |  \"products\": {\"f31\": [[1, 1]], "
+     "\"f32\": "
+     "[[1, 1], [1, 2]]}}}, " LINKS ",\n      |               ^\n"
+     "F:2:32: error: the products of \"g\" need a list of pairs of positive numbers, [size, value], with ascending sizes\n    2 |  "
+     "\"products\": {\"f31\": [[1, 1]], \"f32\": [[1, 1], [1, 2]]}}}, " LINKS ",\n      |                                ^\n"},
+    {"{\"classes\": {\"g\": {}}, \"devices\": [{\"class\": \"g\", \"host\": \"a\", \"count\": 4}], \"links\": {\"local\": {\"latency\": 1, "
+     "\"bandwidth\": 1},\n \"remote\": {\"latency\": 1, \"bandwidth\": 1}, \"pairs\": [\n  {\"between\": [\"a\"]},\n  {\"between\": "
+     "[\"a\", [4]], "
+     "\"latency\": 1, \"bandwidth\": 1,\n   \"measured\": [{\"what\": \"sing\"}]}]}}",
+     "F:3:3: error: an entry of \"pairs\" needs a list \"between\" of two ends\n    3 |   {\"between\": [\"a\"]},\n      |   ^\n"
+     "F:3:3: error: an entry of \"pairs\" needs a positive number \"latency\"\n    3 |   {\"between\": [\"a\"]},\n      |   ^\n"
+     "F:3:3: error: an entry of \"pairs\" needs a positive number \"bandwidth\"\n    3 |   {\"between\": [\"a\"]},\n      |   ^\n"
+     "F:4:3: error: each end of \"between\" is a host of \"devices\" or a list of their numbers\n    4 |   {\"between\": [\"a\", [4]], "
+     "\"latency\": 1, \"bandwidth\": 1,\n      |   ^\n"
+     "F:5:17: error: what was measured needs a string \"what\": all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, "
+     "send-receive or send\n    5 |    \"measured\": [{\"what\": \"sing\"}]}]}}\n      |                 ^\n"},
 };
 
 static void test_mistakes(void **state)
@@ -290,9 +345,10 @@ static void test_one_host(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),      cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_two_tiers), cmocka_unit_test(test_finest_slices), cmocka_unit_test(test_duplicates),
-        cmocka_unit_test(test_senders),   cmocka_unit_test(test_near_senders),  cmocka_unit_test(test_one_host)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_file),         cmocka_unit_test(test_pairs),
+                                       cmocka_unit_test(test_mistakes),     cmocka_unit_test(test_missing),
+                                       cmocka_unit_test(test_two_tiers),    cmocka_unit_test(test_finest_slices),
+                                       cmocka_unit_test(test_duplicates),   cmocka_unit_test(test_senders),
+                                       cmocka_unit_test(test_near_senders), cmocka_unit_test(test_one_host)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,14 @@
 /* hetu-reshard 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}'
  *
  * Prints the plan of a conversion, as a table or as JSON; under mpirun, with --fill and --dump, runs it. Several cases are converted
- * together, by one plan. With --batch, each line of a file is a case; lines that are empty or begin with '#' or '!' are left out. The cases
- * of a batch are run one after another, or with --together by one plan. Where there are several cases, case n (from 0) uses the subfolders
- * n of both folders.
+ * together, by one plan. With --time, under mpirun, it tells what cases take beside what they should; with --measure it writes a cluster
+ * file of the ranks. With --batch, each line of a file is a case; lines that are empty or begin with '#' or '!' are left out. The cases of
+ * a batch are run one after another, or with --together by one plan. Where there are several cases, case n (from 0) uses the subfolders n
+ * of both folders.
  */
-#include "case.h"
+#include "timing.h"
+
+#include "cost/cost.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -18,8 +21,8 @@ typedef Array(Case *) Cases;
 typedef struct Options {
     Arena *arena;
     Array(const char *) texts;
-    const char *fill, *dump, *cluster, *batch;
-    bool json, together;
+    const char *fill, *dump, *cluster, *batch, *measure;
+    bool json, together, time;
 } Options;
 
 static const struct argp_option option_list[] = {
@@ -28,20 +31,24 @@ static const struct argp_option option_list[] = {
     {"fill", 'f', "DIR", 0, "Run the case: DIR/DEVICE.bin has what each device of the source holds", 0},
     {"dump", 'd', "DIR", 0, "Write what the devices of the target hold, and the traffic, to DIR", 0},
     {"batch", 'b', "FILE", 0, "Run every case of FILE, in subfolders 0, 1, ... of both folders", 0},
+    {"time", 'T', 0, 0, "Run each case many times, and print the seconds predicted, those measured, and the case", 0},
+    {"measure", 'm', "FILE", 0, "Measure the links of the ranks under mpirun, and write a cluster file", 0},
     {"together", 't', 0, 0, "Convert all cases of the batch together, by one plan", 0},
     {0},
 };
 
 static void check_options(const Options *options, struct argp_state *state)
 {
-    if (!options->texts.count == !options->batch)
-        argp_error(state, "give a case, such as 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}', or --batch");
+    if (options->measure && !options->texts.count && !options->batch)
+        return;
+    if (!options->texts.count == !options->batch || options->measure)
+        argp_error(state, "give a case, such as 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}', or --batch, or --measure alone");
     if (options->together && !options->batch)
         argp_error(state, "--together needs --batch; several cases on the command line are converted together");
     if (!options->fill != !options->dump)
         argp_error(state, "--fill and --dump belong together");
-    if (options->batch && !options->fill && !options->together)
-        argp_error(state, "--batch needs --fill and --dump, or --together");
+    if (options->batch && !options->fill && !options->together && !options->time)
+        argp_error(state, "--batch needs --fill and --dump, or --together, or --time");
 }
 
 static error_t take_option(int key, char *value, struct argp_state *state)
@@ -54,6 +61,8 @@ static error_t take_option(int key, char *value, struct argp_state *state)
     case 'd': options->dump = value; return 0;
     case 'b': options->batch = value; return 0;
     case 't': options->together = true; return 0;
+    case 'T': options->time = true; return 0;
+    case 'm': options->measure = value; return 0;
     case ARGP_KEY_ARG: array_push(options->arena, &options->texts, value); return 0;
     case ARGP_KEY_END: check_options(options, state); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -166,8 +175,31 @@ static void show(const Options *options, const Set *set)
         ht_fail("cannot write to standard output: %s", strerror(errno));
 }
 
+/* One after another, each by itself. */
+static void time_each(const Cases *cases, const Cluster *cluster, int rank, int ranks)
+{
+    const double budget = 0.1;
+    for (int i = 0; i < cases->count; i++) {
+        Arena *arena = arena_create();
+        Set set = set_plan(arena, &cases->at[i], 1, cluster);
+        check_ranks(&set, ranks);
+        double seconds = time_set(&set, budget);
+        if (!rank)
+            printf("%.3e\t%.3e\t%s\n", conversion_seconds(cluster, set.plan), seconds, cases->at[i]->text);
+        arena_destroy(arena);
+    }
+}
+
 static void run_or_show(const Options *options, const Cases *cases, const Cluster *cluster, int rank, int ranks)
 {
+    if (options->measure) {
+        measure_cluster(options->measure);
+        return;
+    }
+    if (options->time) {
+        time_each(cases, cluster, rank, ranks);
+        return;
+    }
     if (options->batch && !options->together) {
         run_each(options, cases, cluster, rank, ranks);
         return;
@@ -200,11 +232,12 @@ int main(int argc, char **argv)
     diag_finish(diag);
     if (diag_errors(diag))
         return 1;
+    bool running = options.fill || options.time || options.measure;
     int rank = 0, ranks = 1;
-    if (options.fill)
+    if (running)
         run_open(&argc, &argv, &rank, &ranks);
     run_or_show(&options, &cases, cluster, rank, ranks);
-    if (options.fill)
+    if (running)
         run_close();
     arena_destroy(options.arena);
     return 0;

@@ -1,16 +1,9 @@
 #include "case.h"
 
+#include "cost/cost.h"
+
 #include <jansson.h>
 #include <stdlib.h>
-
-static const char *verb_name(const Step *step)
-{
-    static const char *const names[] = {
-        [HT_ALL_REDUCE] = "all-reduce", [HT_REDUCE_SCATTER] = "reduce-scatter", [HT_ALL_GATHER] = "all-gather",
-        [HT_ALL_TO_ALL] = "all-to-all", [HT_BROADCAST] = "broadcast",           [HT_REDUCE] = "reduce",
-        [HT_EXCHANGE] = "send-receive"};
-    return names[step->verb];
-}
 
 /* By tensor, whether segments have something of it; the number of these is the result. */
 static int mark_tensors(const Plan *plan, const Segments *segments, bool *marked)
@@ -52,7 +45,7 @@ static void print_message(FILE *out, const Set *set, const Message *message)
 static void print_step(FILE *out, const Set *set, int number)
 {
     const Step *step = &set->plan->steps.at[number];
-    fprintf(out, "%4d  %-15s", number + 1, verb_name(step));
+    fprintf(out, "%4d  %-15s", number + 1, verb_word(step->verb));
     if (step->group.count) {
         print_group(out, &step->group);
         for (int i = 0; i < step_part_count(step); i++)
@@ -69,7 +62,8 @@ void report_table(FILE *out, const Set *set)
     const Plan *plan = set->plan;
     for (int i = 0; i < set->count; i++)
         fprintf(out, "%s\n", set->cases[i]->text);
-    fprintf(out, "%s: %lld bytes received in all, %.3g s\n", plan_name(plan), (long long)plan_bytes(plan), plan_seconds(plan));
+    fprintf(out, "%s: %lld bytes received in all, %.3g s\n", plan_name(plan), (long long)plan_bytes(plan),
+            conversion_seconds(plan->cluster, plan));
     fprintf(out, "step  what           who\n");
     for (int s = 0; s < plan->steps.count; s++)
         print_step(out, set, s);
@@ -114,7 +108,7 @@ static json_t *json_message(const Set *set, const Message *message)
 static json_t *json_step(const Set *set, const Step *step)
 {
     json_t *object = json_object(), *parts = json_array(), *messages = json_array();
-    json_object_set_new(object, "what", json_string(verb_name(step)));
+    json_object_set_new(object, "what", json_string(verb_word(step->verb)));
     json_object_set_new(object, "group", json_devices(&step->group));
     json_object_set_new(object, "reduces", json_boolean(step->combine));
     for (int i = 0; i < step_part_count(step); i++)
@@ -148,7 +142,7 @@ void report_json(FILE *out, const Set *set)
                               json_pack("{s:i,s:I,s:I,s:I}", "device", plan->devices[i], "received", (json_int_t)plan->received[i], "sent",
                                         (json_int_t)plan->sent[i], "scratch", (json_int_t)plan_scratch_bytes(plan, plan->devices[i])));
     json_object_update_new(top, json_pack("{s:s,s:I,s:f,s:o,s:o}", "name", plan_name(plan), "bytes", (json_int_t)plan_bytes(plan),
-                                          "seconds", plan_seconds(plan), "steps", steps, "devices", devices));
+                                          "seconds", conversion_seconds(plan->cluster, plan), "steps", steps, "devices", devices));
     json_dumpf(top, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     fputc('\n', out);
     json_decref(top);

@@ -1,0 +1,299 @@
+/* hetu-reshard --measure: the cluster file of the ranks that were launched.
+ *
+ * Everything is measured with the planner's own conversions on the program's own channel. A link's latency and bandwidth are those of
+ * messages that go to and fro between two ranks; what each verb takes by bytes, on two ranks and on all of a host, is measured beside,
+ * since ranks of a host share its processors and its memory. The copies that a conversion makes in a device's own memory are taken off:
+ * they are predicted by themselves.
+ */
+#include "timing.h"
+
+#include "cost/cost.h"
+#include "transport/world.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 64, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
+
+static const double BUDGET = 0.06; // seconds a point
+
+/* Ranks by host. */
+typedef struct Hosts {
+    int count, *of;                 // by rank: the number of its host
+    const char (*name)[NAME_BYTES]; // by rank
+} Hosts;
+
+static Hosts find_hosts(Arena *arena)
+{
+    int ranks = world_size();
+    char mine[NAME_BYTES] = {0}, (*all)[NAME_BYTES] = arena_alloc(arena, (size_t)ranks * NAME_BYTES);
+    Hosts hosts = {.of = arena_array(arena, int, ranks), .name = all};
+    gethostname(mine, NAME_BYTES - 1);
+    world_gather(mine, NAME_BYTES, all);
+    for (int rank = 0; rank < ranks; rank++) {
+        int like = 0;
+        while (strcmp(all[like], all[rank]))
+            like++;
+        hosts.of[rank] = like < rank ? hosts.of[like] : hosts.count++;
+    }
+    return hosts;
+}
+
+/* The ranks of a host. */
+static int host_ranks(const Hosts *hosts, int host, int *ranks)
+{
+    int count = 0;
+    for (int rank = 0; rank < world_size(); rank++)
+        if (hosts->of[rank] == host)
+            ranks[count++] = rank;
+    return count;
+}
+
+/* ---- conversions ---- */
+
+/* What is measured: its word, and layouts between which a conversion is one step of its verb. D stands for the devices, R for the same
+ * beginning with the second, A for the first of them, F for the first half and S for the second; n for how many there are, h for half of
+ * them. */
+static const struct {
+    const char *word;
+    ht_verb verb;
+    const char *text;
+} verbs[] = {
+    {"send-receive", HT_EXCHANGE, "D{0:n} -> R{0:n}"},     {"send", HT_EXCHANGE, "F{0:h} -> S{0:h}"},
+    {"all-reduce", HT_ALL_REDUCE, "D{sum:n} -> D{dup:n}"}, {"reduce-scatter", HT_REDUCE_SCATTER, "D{sum:n} -> D{0:n}"},
+    {"all-gather", HT_ALL_GATHER, "D{0:n} -> D{dup:n}"},   {"all-to-all", HT_ALL_TO_ALL, "D{0:n} -> D{1:n}"},
+    {"broadcast", HT_BROADCAST, "A{} -> D{dup:n}"},        {"reduce", HT_REDUCE, "D{sum:n} -> A{}"},
+};
+
+enum { SEND_RECEIVE, SEND };
+
+enum { VERBS = sizeof verbs / sizeof *verbs, LEAST_ROWS = 16 };
+
+static void print_devices(Text *text, const int *devices, int count, int first)
+{
+    for (int i = 0; i < count; i++)
+        text_print(text, "%s%d", i ? "," : "[", devices[(first + i) % count]);
+    text_string(text, "]");
+}
+
+/* Such a conversion of a tensor of so many bytes: whole columns for each of the devices. */
+static Set set_of(Arena *arena, const char *pattern, const int *devices, int count, int64_t bytes)
+{
+    Text text = {.arena = arena};
+    int64_t row = (int64_t)4 * count;
+    text_print(&text, "f32[%d,%lld]: ", LEAST_ROWS * count,
+               (long long)((bytes + LEAST_ROWS * count * row - 1) / (LEAST_ROWS * count * row) * count));
+    for (const char *c = pattern; *c; c++)
+        if (*c == 'D' || *c == 'R')
+            print_devices(&text, devices, count, *c == 'R');
+        else if (*c == 'A')
+            print_devices(&text, devices, 1, 0);
+        else if (*c == 'F' || *c == 'S')
+            print_devices(&text, *c == 'F' ? devices : devices + count / 2, count / 2, 0);
+        else if (*c == 'n')
+            text_print(&text, "%d", count);
+        else if (*c == 'h')
+            text_print(&text, "%d", count / 2);
+        else
+            text_append(&text, c, 1);
+    Case *read = case_read(arena, diag_create(arena, stderr), (Position){0}, text_bytes(&text));
+    if (!read)
+        BUG("the case %s", text_bytes(&text));
+    Case **cases = arena_copy(arena, &read, sizeof read);
+    return set_plan(arena, cases, 1, NULL);
+}
+
+/* ---- memory ---- */
+
+/* Seconds by bytes. What disturbs a measurement makes it longer, and fewer bytes never take longer than more of them. */
+typedef struct Series {
+    int count;
+    Point at[32];
+} Series;
+
+static void series_add(Series *series, double bytes, double seconds)
+{
+    series->at[series->count++] = (Point){bytes, seconds};
+    for (int i = series->count - 1; i > 0 && series->at[i - 1].value > series->at[i].value; i--)
+        series->at[i - 1].value = series->at[i].value;
+}
+
+static json_t *json_curve(const Curve *curve)
+{
+    json_t *points = json_array();
+    for (int i = 0; i < curve->count; i++)
+        json_array_append_new(points, json_pack("[f,f]", curve->at[i].size, curve->at[i].value));
+    return points;
+}
+
+/* Bytes a second that are read and written, by how many there are, with all ranks copying. */
+static Curve measure_memory(Arena *arena)
+{
+    Series series = {0};
+    for (int64_t bytes = LEAST_BYTES; bytes <= 2 * MOST_BYTES; bytes *= 2)
+        series_add(&series, (double)bytes, time_copies(bytes, BUDGET));
+    for (int i = 0; i < series.count; i++)
+        series.at[i].value = series.at[i].size / series.at[i].value;
+    return (Curve){series.count, arena_copy(arena, series.at, sizeof series.at)};
+}
+
+/* The part of a host's memory for each of its ranks, of the rank that has least. */
+static int64_t rank_memory(void)
+{
+    int mebibytes = (int)((double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / (1 << 20) / world_node_size());
+    return (int64_t)world_least(mebibytes) << 20;
+}
+
+/* ---- links ---- */
+
+static double moving_seconds(const Plan *plan, const Curve *memory)
+{
+    double longest = 0;
+    for (int i = 0; i < plan->device_count; i++) {
+        double bytes = plan_moved_bytes(plan, plan->devices[i]), seconds = bytes > 0 ? bytes / curve_at(memory, bytes) : 0;
+        longest = seconds > longest ? seconds : longest;
+    }
+    return longest;
+}
+
+/* Seconds of a plan beside copies; these take at most a half. */
+static double exchange_seconds(const Set *set, const Curve *memory)
+{
+    double seconds = time_set(set, BUDGET), moving = moving_seconds(set->plan, memory);
+    return moving > seconds / 2 ? seconds / 2 : seconds - moving;
+}
+
+/* The seconds of a verb by bytes on some devices; NULL where the planner makes something else of its conversion. */
+static json_t *measure_verb(int number, const int *devices, int count, const Curve *memory)
+{
+    Series series = {0};
+    for (int64_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= 2) {
+        Arena *arena = arena_create();
+        Set set = set_of(arena, verbs[number].text, devices, count, bytes);
+        const Plan *plan = set.plan;
+        bool is_verb = plan->steps.count == 1 && plan->steps.at[0].verb == verbs[number].verb;
+        if (is_verb)
+            series_add(&series, (number == SEND ? 2 : 1) * step_bytes(plan, &plan->steps.at[0]), exchange_seconds(&set, memory));
+        arena_destroy(arena);
+        if (!is_verb)
+            break;
+    }
+    Curve seconds = {series.count, series.at};
+    return series.count ? json_pack("{s:s,s:i,s:o}", "what", verbs[number].word, "ranks", count, "seconds", json_curve(&seconds)) : NULL;
+}
+
+/* Adds what was measured of every verb on some devices. */
+static void add_verbs(json_t *list, const int *devices, int count, const Curve *memory)
+{
+    for (int v = 0; v < VERBS; v++) {
+        json_t *measured = measure_verb(v, devices, count, memory);
+        if (measured)
+            json_array_append_new(list, measured);
+    }
+}
+
+/* Seconds of a conversion of two devices. */
+static double pair_seconds(const char *pattern, const int *devices, int64_t bytes)
+{
+    Arena *arena = arena_create();
+    Set set = set_of(arena, pattern, devices, 2, bytes);
+    double seconds = time_set(&set, BUDGET);
+    arena_destroy(arena);
+    return seconds;
+}
+
+/* A link of two devices, by what they exchange in both directions at once; `measured` goes with it. */
+static json_t *measure_link(const int *devices, json_t *measured)
+{
+    const char *both = verbs[SEND_RECEIVE].text;
+    double shortest = pair_seconds(both, devices, 1), longest = pair_seconds(both, devices, MOST_BYTES);
+    double moving = longest > 2 * shortest ? longest - shortest : longest;
+    return json_pack("{s:f,s:f,s:o}", "latency", shortest, "bandwidth", MOST_BYTES / 2 / moving, "measured", measured);
+}
+
+/* The link of ranks of one host, of which all act, or two; NULL where there are no two. */
+static json_t *measure_local(const Hosts *hosts, int host, const Curve *memory)
+{
+    int ranks[world_size()], count = host_ranks(hosts, host, ranks);
+    json_t *measured = json_array();
+    if (count < 2) {
+        json_decref(measured);
+        return NULL;
+    }
+    add_verbs(measured, ranks, 2, memory);
+    if (count > 2)
+        add_verbs(measured, ranks, count, memory);
+    return measure_link(ranks, measured);
+}
+
+/* The link of the first ranks of two hosts. */
+static json_t *measure_pair(const Hosts *hosts, int a, int b, const Curve *memory)
+{
+    int first[world_size()], second[world_size()];
+    host_ranks(hosts, a, first);
+    host_ranks(hosts, b, second);
+    int devices[] = {first[0], second[0]};
+    json_t *measured = json_array();
+    for (int v = SEND_RECEIVE; v <= SEND; v++) {
+        json_t *exchange = measure_verb(v, devices, 2, memory);
+        if (exchange)
+            json_array_append_new(measured, exchange);
+    }
+    json_t *link = measure_link(devices, measured);
+    json_object_set_new(link, "between", json_pack("[s,s]", hosts->name[first[0]], hosts->name[second[0]]));
+    return link;
+}
+
+/* Local links of the host with most ranks, and each pair of hosts. A link of a kind that there is not is like the other. */
+static json_t *measure_links(const Hosts *hosts, const Curve *memory)
+{
+    int ranks[world_size()], widest = 0;
+    json_t *pairs = json_array();
+    for (int host = 0; host < hosts->count; host++)
+        widest = host_ranks(hosts, host, ranks) > host_ranks(hosts, widest, ranks) ? host : widest;
+    json_t *local = measure_local(hosts, widest, memory), *remote = NULL;
+    for (int a = 0; a < hosts->count; a++)
+        for (int b = a + 1; b < hosts->count; b++)
+            json_array_append_new(pairs, measure_pair(hosts, a, b, memory));
+    remote = json_array_size(pairs) ? json_copy(json_array_get(pairs, 0)) : json_copy(local);
+    json_object_del(remote, "between");
+    return json_pack("{s:o,s:o,s:o}", "local", local ? local : json_copy(remote), "remote", remote, "pairs", pairs);
+}
+
+/* ---- the file ---- */
+
+static json_t *json_devices(const Hosts *hosts)
+{
+    json_t *devices = json_array();
+    for (int rank = 0; rank < world_size(); rank++)
+        json_array_append_new(devices, json_pack("{s:s,s:s}", "class", "rank", "host", hosts->name[rank]));
+    return devices;
+}
+
+static void write_file(const json_t *cluster, const char *path)
+{
+    FILE *file = fopen(path, "w");
+    bool good = file && json_dumpf(cluster, file, JSON_INDENT(1) | JSON_REAL_PRECISION(5)) == 0 && fputc('\n', file) != EOF;
+    if (!file || fclose(file) || !good)
+        ht_fail("cannot write %s: %s", path, strerror(errno));
+}
+
+void measure_cluster(const char *path)
+{
+    if (world_size() < 2)
+        ht_fail("links are between ranks, of which two at least are needed: mpirun -n 4 hetu-reshard --measure=%s", path);
+    Arena *arena = arena_create();
+    Hosts hosts = find_hosts(arena);
+    Curve memory = measure_memory(arena);
+    json_t *class = json_object();
+    json_object_set_new(class, "memory", json_integer(rank_memory()));
+    json_object_set_new(class, "memory_bandwidth", json_curve(&memory));
+    json_t *cluster =
+        json_pack("{s:{s:o},s:o,s:o}", "classes", "rank", class, "devices", json_devices(&hosts), "links", measure_links(&hosts, &memory));
+    if (!world_rank())
+        write_file(cluster, path);
+    json_decref(cluster);
+    arena_destroy(arena);
+}

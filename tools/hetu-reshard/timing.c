@@ -1,0 +1,137 @@
+/* Ranks share processors with each other and with the rest of the machine: what one run takes says little. Runs are timed in batches, long
+ * enough for the ranks to take turns; a batch takes as long as on its slowest rank, and of all batches the shortest counts, since what
+ * disturbs one makes it longer. */
+#include "timing.h"
+
+#include "device/device.h"
+#include "exchange/channel.h"
+#include "transport/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LEAST_BATCHES = 4, MOST_RUNS = 10000 };
+
+/* What is timed. */
+typedef void Run(void *context);
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* The largest of all ranks' numbers, on all of them. */
+static double slowest_rank(double mine)
+{
+    double slowest = 0, all[world_size()];
+    world_gather(&mine, sizeof mine, all);
+    for (int rank = 0; rank < world_size(); rank++)
+        slowest = all[rank] > slowest ? all[rank] : slowest;
+    return slowest;
+}
+
+/* Seconds of a run in a batch of `runs`, on the slowest rank. */
+static double time_batch(Run *run, void *context, int runs)
+{
+    world_least(0);
+    double begin = now();
+    for (int i = 0; i < runs; i++)
+        run(context);
+    return slowest_rank((now() - begin) / runs);
+}
+
+/* The first run, which opens connections and touches memory, does not count; the second batch tells how many runs go into one. */
+static double time_runs(Run *run, void *context, double budget)
+{
+    const double batch = budget / 50;
+    time_batch(run, context, 1);
+    double least = time_batch(run, context, 2), spent = 0;
+    int count = 0, runs = least > 0 && batch / least > 1 ? (int)(batch / least < MOST_RUNS ? batch / least : MOST_RUNS) : 1;
+    while (count < LEAST_BATCHES || spent < budget) {
+        double seconds = time_batch(run, context, runs);
+        least = count && least < seconds ? least : seconds;
+        spent += seconds * runs;
+        count++;
+    }
+    return least;
+}
+
+/* ---- conversions ---- */
+
+typedef struct PlanRun {
+    const ht_reshard *plan;
+    const void *const *from;
+    void *const *to;
+    void *scratch;
+} PlanRun;
+
+static void run_plan(void *context)
+{
+    const PlanRun *run = context;
+    ht_reshard_run_all(run->plan, world_rank(), run->from, run->to, run->scratch);
+}
+
+/* Bytes of a buffer that holds what this rank has of a case before or after. */
+static int64_t held_bytes(Arena *arena, const Case *conversion, const Layout *layout)
+{
+    return layout_region(arena, layout, conversion->shape, world_rank()).volume * case_element(conversion);
+}
+
+static void *zeros(int64_t bytes)
+{
+    void *data = device_alloc(bytes), *host = device_map(data, bytes, DEVICE_WRITE);
+    memset(host, 0, (size_t)bytes);
+    device_unmap(data, host, bytes, DEVICE_WRITE);
+    return data;
+}
+
+double time_set(const Set *set, double budget)
+{
+    Arena *arena = arena_create();
+    const ht_reshard *plan = plan_lowered(arena, set->plan, set->label);
+    void **from = arena_array(arena, void *, set->count), **to = arena_array(arena, void *, set->count);
+    for (int t = 0; t < set->count; t++) {
+        from[t] = zeros(held_bytes(arena, set->cases[t], set->cases[t]->from));
+        to[t] = zeros(held_bytes(arena, set->cases[t], set->cases[t]->to));
+    }
+    PlanRun run = {plan, (const void *const *)from, to, zeros(ht_reshard_scratch(plan, world_rank()))};
+    if (channel_of_device()->prepare)
+        channel_of_device()->prepare(&plan, 1);
+    double seconds = time_runs(run_plan, &run, budget);
+    for (int t = 0; t < set->count; t++) {
+        device_free(from[t]);
+        device_free(to[t]);
+    }
+    device_free(run.scratch);
+    arena_destroy(arena);
+    return seconds;
+}
+
+/* ---- copies ---- */
+
+typedef struct CopyRun {
+    char *from, *to;
+    size_t bytes;
+} CopyRun;
+
+static void run_copy(void *context)
+{
+    const CopyRun *run = context;
+    memcpy(run->to, run->from, run->bytes);
+    __asm__ volatile("" : : "r"(run->to) : "memory");
+}
+
+double time_copies(int64_t bytes, double budget)
+{
+    CopyRun run = {malloc((size_t)bytes / 2), malloc((size_t)bytes / 2), (size_t)bytes / 2};
+    if (!run.from || !run.to)
+        ht_fail("out of memory: %lld bytes to measure copies", (long long)bytes);
+    memset(run.from, 1, run.bytes);
+    double seconds = time_runs(run_copy, &run, budget);
+    free(run.from);
+    free(run.to);
+    return seconds;
+}

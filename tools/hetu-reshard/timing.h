@@ -1,0 +1,17 @@
+/* How long conversions take on the ranks that were launched, and the cluster file that describes them. */
+#ifndef HETU_RESHARD_TIME_H
+#define HETU_RESHARD_TIME_H
+
+#include "case.h"
+
+/* Seconds of a conversion of cases until its last device is done: the least of batches of runs in a row, which take `budget` seconds
+ * together. All ranks call it together, and get the same. */
+double time_set(const Set *set, double budget);
+
+/* Seconds in which every rank at once copies blocks, of which `bytes` are read and written. */
+double time_copies(int64_t bytes, double budget);
+
+/* Measures the links and the memory of the ranks, and writes a cluster file. Ends the program with a message when it cannot be written. */
+void measure_cluster(const char *path);
+
+#endif
