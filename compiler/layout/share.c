@@ -38,7 +38,7 @@ const Layout *layout_shared(Intern *shared, const Layout *layout)
     for (int g = 0; g < layout->group_count; g++)
         share_group(shared, &layout->groups[g], &groups[g]);
     own.top = layout->top;
-    own.top_dim = layout->top_dim;
+    own.top_dim = layout->top == TOP_SPLIT ? layout->top_dim : 0;
     own.inner = layout->inner;
     own.top_weights = share_numbers(shared, layout->top_weights, layout->group_count);
     own.group_count = layout->group_count;

@@ -4,46 +4,15 @@
 
 /* Finds buckets by what makes conversions alike. */
 typedef struct BucketTable {
-    Arena *arena;
-    Intern *bytes, *layouts, *buckets; // what a layout says by its address; the bucket's number + 1 by its key
+    Intern *shared, *layouts, *buckets; // layouts; their one copies by address; the bucket's number + 1 by its key
 } BucketTable;
 
-/* Appends a list, and how long it is. */
-static void append_list(Text *out, const void *list, size_t size, int count)
+/* The one copy of a layout, remembered by its address. */
+static const Layout *find_layout(BucketTable *table, const Layout *layout)
 {
-    count = list ? count : 0;
-    text_append(out, (const char *)&count, sizeof count);
-    text_append(out, list, size * (size_t)count);
-}
-
-/* All that a layout says, as bytes: equal ones give every device the same. */
-static void append_layout(Text *out, const Layout *layout)
-{
-    const int64_t top[] = {layout->top, layout->top == TOP_SPLIT ? layout->top_dim : 0, layout->inner};
-    append_list(out, top, sizeof *top, 3);
-    append_list(out, layout->top_weights, sizeof *layout->top_weights, layout->group_count);
-    append_list(out, layout->view, sizeof *layout->view, layout->view_rank);
-    append_list(out, layout->view_dim, sizeof *layout->view_dim, layout->view_rank);
-    for (const Group *group = layout->groups; group < layout->groups + layout->group_count; group++) {
-        append_list(out, group->devices, sizeof *group->devices, group->device_count);
-        append_list(out, &group->state_count, sizeof group->state_count, 1);
-        for (const State *state = group->states; state < group->states + group->state_count; state++) {
-            const int64_t cut[] = {state->kind, state->kind == STATE_SPLIT ? state->dim : 0, state->count};
-            append_list(out, cut, sizeof *cut, 3);
-            append_list(out, state->weights, sizeof *state->weights, state->count);
-        }
-    }
-}
-
-/* The same, once for all equal ones, and remembered by the layout's address. */
-static const void *layout_bytes(BucketTable *table, const Layout *layout)
-{
-    const void **slot = intern_slot(table->layouts, &layout, sizeof layout);
-    if (!*slot) {
-        Text text = {.arena = table->arena};
-        append_layout(&text, layout);
-        *slot = intern(table->bytes, text_bytes(&text), text.length);
-    }
+    const Layout **slot = intern_slot(table->layouts, &layout, sizeof layout);
+    if (!*slot)
+        *slot = layout_shared(table->shared, layout);
     return *slot;
 }
 
@@ -64,8 +33,8 @@ static int find_bucket(Planner *planner, BucketTable *table, const Conversion *c
 {
     int n = 0;
     int64_t key[LAYOUT_MAX_RANK + 3];
-    key[n++] = (intptr_t)layout_bytes(table, conversion->from);
-    key[n++] = (intptr_t)layout_bytes(table, conversion->to);
+    key[n++] = (intptr_t)find_layout(table, conversion->from);
+    key[n++] = (intptr_t)find_layout(table, conversion->to);
     key[n++] = conversion->dtype;
     for (int d = 0; d < conversion->shape.rank; d++)
         key[n++] = conversion->shape.extent[d];
@@ -82,7 +51,7 @@ void find_buckets(Planner *planner, const Conversion *conversions, int count)
 {
     Plan *plan = planner->plan;
     Arena *scratch = arena_create();
-    BucketTable table = {scratch, intern_create(scratch), intern_create(scratch), intern_create(scratch)};
+    BucketTable table = {intern_create(scratch), intern_create(scratch), intern_create(scratch)};
     int *bucket_of = arena_array(scratch, int, count), *tensors = arena_array(planner->arena, int, count);
     for (int i = 0; i < count; i++) {
         bucket_of[i] = find_bucket(planner, &table, &conversions[i]);
