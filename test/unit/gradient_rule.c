@@ -326,6 +326,36 @@ static void central_differences(void **state)
         check(*state, &cases[i]);
 }
 
+static void same_accesses(const Access *a, const Access *b, int count)
+{
+    for (int i = 0; i < count; i++) {
+        assert_string_equal(a[i].name, b[i].name);
+        assert_int_equal(a[i].element.kind, b[i].element.kind);
+        assert_int_equal(a[i].dim_count, b[i].dim_count);
+        for (int d = 0; d < a[i].dim_count; d++) {
+            assert_int_equal(a[i].dims[d].count, b[i].dims[d].count);
+            assert_memory_equal(a[i].dims[d].factors, b[i].dims[d].factors, sizeof(int) * (size_t)a[i].dims[d].count);
+        }
+    }
+}
+
+/* A rule that was built is the one that its text reads as. */
+static void check_text(World *world, const Rule *built)
+{
+    const Rule *rule = rule_inserted(world->arena, "f", built->text)->rule;
+    assert_int_equal(built->form, rule->form);
+    assert_int_equal(built->factor_count, rule->factor_count);
+    assert_int_equal(built->operand_count, rule->operand_count);
+    for (int f = 0; f < rule->factor_count; f++) {
+        assert_string_equal(built->factors[f].name, rule->factors[f].name);
+        assert_int_equal(built->factors[f].size != NULL, rule->factors[f].size != NULL);
+        assert_int_equal(built->factors[f].contracted, rule->factors[f].contracted);
+    }
+    same_accesses(built->results, rule->results, rule->result_count);
+    same_accesses(built->operands, rule->operands, rule->operand_count);
+    assert_true(expr_equal(built->body, rule->body));
+}
+
 static const char *derived_text(World *world, const Case *test, int operand)
 {
     Value *operands[OPERANDS];
@@ -334,12 +364,18 @@ static const char *derived_text(World *world, const Case *test, int operand)
         operands[count] = make_value(world, test->shapes[count]);
     GradientRule rule =
         gradient_rule(world->module, ir_op(world->module, make(world, test), operands, count, &(Attr){.f = 0.75}, (Position){0}), operand);
+    if (rule.kind == GRADIENT_RULE)
+        check_text(world, rule.def->rule);
     return rule.kind == GRADIENT_SAME ? "same" : rule.kind == GRADIENT_ZERO ? "zero" : rule.def->rule->text;
 }
 
 static void texts(void **state)
 {
     World *world = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int k = 0; k < OPERANDS && cases[i].shapes[k]; k++)
+            if (strcmp(cases[i].shapes[k], "-"))
+                derived_text(world, &cases[i], k);
     assert_string_equal(derived_text(world, &cases[0], 0), "dx[b0, b1, i] = dy[b0, b1, o0] * w[o0, i]");
     assert_string_equal(derived_text(world, &cases[0], 1), "dw[o0, i] = dy[b0, b1, o0] * x[b0, b1, i]");
     assert_string_equal(derived_text(world, &cases[0], 2), "dbias[o0] = dy[b0, b1, o0]");

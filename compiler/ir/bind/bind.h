@@ -1,5 +1,5 @@
-/* What the files that bind rules share: bind.c maps operands, counts ellipses and makes the result; bind_extent.c finds extents;
- * bind_dtype.c element types; bind_view.c binds views. */
+/* What the files that bind rules share: bind.c maps operands, counts ellipses and makes the result; extent.c finds extents;
+ * dtype.c element types; view.c binds views. */
 #ifndef IR_BIND_BIND_H
 #define IR_BIND_BIND_H
 

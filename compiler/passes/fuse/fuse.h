@@ -1,5 +1,5 @@
-/* What the files of pass fuse share: fuse.c finds operators that can be computed together, fuse_group.c says whether two groups of them can
- * be one, fuse_product.c puts what follows a product behind it, fuse_rule.c writes the rule of a group.
+/* What the files of pass fuse share: fuse.c finds operators that can be computed together, group.c says whether two groups of them can
+ * be one, product.c puts what follows a product behind it, rule.c writes the rule of a group.
  *
  * A group has an index space: loops, numbered from 0, that every bound factor of every member is one of. Where members have rows, some
  * loops go along them (rule/equations.h).
