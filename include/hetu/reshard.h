@@ -1,6 +1,6 @@
 /* Conversions between layouts, as emitted programs carry them.
  *
- * The compiler plans every conversion (compiler/layout) and writes it as constant tables: for each device a short list of steps over buffers, a tensor
+ * The compiler plans every conversion (compiler/reshard) and writes it as constant tables: for each device a short list of steps over buffers, a tensor
  * before (`from`), a tensor after (`to`) and scratch. A tensor's storage is the boxes that the device holds, one after another, each row-major. A plan
  * converts one tensor, or several of different shapes and types together.
  *
