@@ -65,18 +65,18 @@ static bool parse_unary(StrategyParser *parser, int64_t *value)
 }
 
 /* a OPERATOR b; false where C leaves it undefined. */
-static bool compute(const char *operator, int64_t a, int64_t b, int64_t *value)
+static bool compute(const char *sign, int64_t a, int64_t b, int64_t *value)
 {
-    switch (*operator) {
+    switch (*sign) {
     case '+': return !__builtin_add_overflow(a, b, value);
     case '-': return !__builtin_sub_overflow(a, b, value);
     case '*': return !__builtin_mul_overflow(a, b, value);
     default: break;
     }
-    bool shift = *operator== '<' || * operator== '>';
-    if (shift ? a < 0 || b < 0 || b > 62 || (*operator== '<' && a> INT64_MAX>> b) : b == 0 || b == -1)
+    bool shift = *sign == '<' || *sign == '>';
+    if (shift ? a < 0 || b < 0 || b > 62 || (*sign == '<' && a > INT64_MAX >> b) : b == 0 || b == -1)
         return false;
-    *value = *operator== '/' ? a / b : * operator== '%' ? a % b : * operator== '<' ? a << b : a>> b;
+    *value = *sign == '/' ? a / b : *sign == '%' ? a % b : *sign == '<' ? a << b : a >> b;
     return true;
 }
 
@@ -96,13 +96,13 @@ static bool parse_binary(StrategyParser *parser, int level, int64_t *value)
     if (!parse_unary(parser, value))
         return false;
     for (int binds; (binds = precedence(parser)) >= level;) {
-        Token operator= * tokens->token;
+        Token sign = *tokens->token;
         int64_t right;
         tokens_next(tokens);
         if (!parse_binary(parser, binds + 1, &right))
             return false;
-        if (!compute(operator.text, *value, right, value)) {
-            diag_error(tokens->diag, operator.at, "this \"%s\" has no value that fits 64 bits", operator.text);
+        if (!compute(sign.text, *value, right, value)) {
+            diag_error(tokens->diag, sign.at, "this \"%s\" has no value that fits 64 bits", sign.text);
             return false;
         }
     }

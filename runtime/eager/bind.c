@@ -46,7 +46,7 @@ static ht_dtype element_type(const Call *call, const OperatorAccess *access)
     default: break;
     }
     for (int i = 0; i < call->count; i++)
-        if (call->operand[i] && (access->element == ELEMENT_FOLLOWS || call->access[i] == &call->operator->operands[access->of]))
+        if (call->operand[i] && (access->element == ELEMENT_FOLLOWS || call->access[i] == &call->op->operands[access->of]))
             return call->operand[i]->dtype;
     return HT_F32;
 }
@@ -59,26 +59,25 @@ static void check_given(const Call *call)
         if (!node || access->element == ELEMENT_FOLLOWS)
             continue;
         if (access->element == ELEMENT_INTEGER && !eager_is_integer(node))
-            ht_fail("%s: the element type of %s is %s, but must be i32 or i64 here", call->operator->name, access->name,
-                    type_name(node->dtype));
+            ht_fail("%s: the element type of %s is %s, but must be i32 or i64 here", call->op->name, access->name, type_name(node->dtype));
         if (access->element != ELEMENT_INTEGER && node->dtype != element_type(call, access))
-            ht_fail("%s: the element type of %s is %s, but must be %s here; convert it first with ht_cast", call->operator->name,
-                    access->name, type_name(node->dtype), type_name(element_type(call, access)));
+            ht_fail("%s: the element type of %s is %s, but must be %s here; convert it first with ht_cast", call->op->name, access->name,
+                    type_name(node->dtype), type_name(element_type(call, access)));
     }
 }
 
 static void check_open(const Call *call)
 {
-    const Operator *operator= call->operator;
+    const Operator *op = call->op;
     int first = -1;
-    for (int i = 0; i < call->count && operator->types; i++)
-        if (is_open(call, i) && !(operator->types>> call->operand[i]->dtype & 1))
-            ht_fail("%s: the kernel does not work in %s, the element type of %s; convert it first with ht_cast", operator->name,
+    for (int i = 0; i < call->count && op->types; i++)
+        if (is_open(call, i) && !(op->types >> call->operand[i]->dtype & 1))
+            ht_fail("%s: the kernel does not work in %s, the element type of %s; convert it first with ht_cast", op->name,
                     type_name(call->operand[i]->dtype), call->access[i]->name);
-    for (int i = 0; i < call->count && operator->alike; i++) {
+    for (int i = 0; i < call->count && op->alike; i++) {
         first = first < 0 && is_open(call, i) ? i : first;
         if (is_open(call, i) && call->operand[first]->dtype != call->operand[i]->dtype)
-            ht_fail("%s: the element types of %s (%s) and %s (%s) differ; convert one of them first with ht_cast", operator->name,
+            ht_fail("%s: the element types of %s (%s) and %s (%s) differ; convert one of them first with ht_cast", op->name,
                     call->access[first]->name, type_name(call->operand[first]->dtype), call->access[i]->name,
                     type_name(call->operand[i]->dtype));
     }
@@ -87,15 +86,15 @@ static void check_open(const Call *call)
 /* A result that would be of integers because operands are is one of integers. */
 static void check_integral(const Call *call)
 {
-    const OperatorAccess *result = &call->operator->results[0];
+    const OperatorAccess *result = &call->op->results[0];
     const char *name;
     const ht_node *working = working_operand(call, &name);
     ht_dtype dtype = element_type(call, result);
-    if (call->operator->integral || !working || result->element == ELEMENT_FIXED ||
-        result->element == ELEMENT_ARGUMENT ||(dtype != HT_I32 && dtype != HT_I64))
+    if (call->op->integral || !working || result->element == ELEMENT_FIXED || result->element == ELEMENT_ARGUMENT ||
+        (dtype != HT_I32 && dtype != HT_I64))
         return;
     ht_fail("%s: %s is of type %s, and would make the result integers, which hold no fractions; convert it first: ht_cast(%s, HT_F32)",
-            call->operator->name, name, type_name(working->dtype), name);
+            call->op->name, name, type_name(working->dtype), name);
 }
 
 /* ---- dimensions ---- */
@@ -113,11 +112,11 @@ static int dims_of(const Factors *factors, const OperatorDim *dim) { return dim-
 
 static void start_counts(const Call *call, Factors *factors)
 {
-    for (int f = 0; f < call->operator->factor_count; f++) {
-        const OperatorFactor *factor = &call->operator->factors[f];
+    for (int f = 0; f < call->op->factor_count; f++) {
+        const OperatorFactor *factor = &call->op->factors[f];
         Wide count = factor->count ? factor->count(call->attr, NULL) : factor->ellipsis ? -1 : 1;
         if (factor->count && (count < 0 || count > HT_MAX_RANK))
-            ht_fail("%s: the number of dimensions that '%s..' stands for is %lld, not one of 0 to %d", call->operator->name, factor->name,
+            ht_fail("%s: the number of dimensions that '%s..' stands for is %lld, not one of 0 to %d", call->op->name, factor->name,
                     (long long)count, HT_MAX_RANK);
         factors->count[f] = (int)count;
     }
@@ -135,7 +134,7 @@ static bool learn_count(const Call *call, Factors *factors, int i)
         unknown = count < 0 ? access->dims[d].factors[0] : unknown;
     }
     if (rank < known || (!unknowns && rank != known))
-        ht_fail("%s: %s has %d dimension%s, but the rule's %s needs %s%d", call->operator->name, access->name, rank, rank == 1 ? "" : "s",
+        ht_fail("%s: %s has %d dimension%s, but the rule's %s needs %s%d", call->op->name, access->name, rank, rank == 1 ? "" : "s",
                 access->text, unknowns ? "at least " : "", known);
     if (unknowns == 1)
         factors->count[unknown] = rank - known;
@@ -150,7 +149,7 @@ static void learn_counts(const Call *call, Factors *factors)
         for (int i = 0; i < call->count; i++)
             learnt |= call->operand[i] && learn_count(call, factors, i);
     }
-    for (int f = 0; f < call->operator->factor_count; f++)
+    for (int f = 0; f < call->op->factor_count; f++)
         factors->count[f] = factors->count[f] < 0 ? 0 : factors->count[f];
 }
 
@@ -183,13 +182,13 @@ static bool learn_single(Call *call, Factors *factors, int i, int dim, int f)
         return know(call, factors, f, extent, access, dim);
     for (int d = 0; d < factors->count[f]; d++) {
         int64_t known = factors->extent[f][d];
-        const char *name = call->operator->factors[f].name;
+        const char *name = call->op->factors[f].name;
         if (extent[d] != known && from)
-            ht_fail("%s: dimension %d of %s has extent %ld, but dimension %d of %s has %ld; they must be equal (factor %s)",
-                    call->operator->name, dim + d, access->name, (long)extent[d], factors->at[f] + d, from->name, (long)known, name);
+            ht_fail("%s: dimension %d of %s has extent %ld, but dimension %d of %s has %ld; they must be equal (factor %s)", call->op->name,
+                    dim + d, access->name, (long)extent[d], factors->at[f] + d, from->name, (long)known, name);
         if (extent[d] != known)
-            ht_fail("%s: dimension %d of %s has extent %ld, but factor %s has %ld", call->operator->name, dim + d, access->name,
-                    (long)extent[d], name, (long)known);
+            ht_fail("%s: dimension %d of %s has extent %ld, but factor %s has %ld", call->op->name, dim + d, access->name, (long)extent[d],
+                    name, (long)known);
     }
     return false;
 }
@@ -209,7 +208,7 @@ static bool learn_merged(Call *call, Factors *factors, int i, int dim, const Ope
             unknown = f;
     }
     if (unknown >= 0 ? known == 0 || extent % known != 0 : extent != known)
-        ht_fail("%s: dimension %d of %s has extent %ld, which is not %s%ld, what its merged factors in %s give", call->operator->name, dim,
+        ht_fail("%s: dimension %d of %s has extent %ld, which is not %s%ld, what its merged factors in %s give", call->op->name, dim,
                 call->access[i]->name, (long)extent, unknown >= 0 ? "a multiple of " : "", (long)known, call->access[i]->text);
     if (unknown < 0)
         return false;
@@ -224,7 +223,7 @@ static bool learn_operand(Call *call, Factors *factors, int i, bool merged)
         const OperatorDim *dim = &access->dims[d];
         if (merged && dim->count > 1)
             learnt |= learn_merged(call, factors, i, at, dim);
-        else if (!merged && dim->count == 1 && !call->operator->factors[dim->factors[0]].each)
+        else if (!merged && dim->count == 1 && !call->op->factors[dim->factors[0]].each)
             learnt |= learn_single(call, factors, i, at, dim->factors[0]);
     }
     return learnt;
@@ -233,15 +232,15 @@ static bool learn_operand(Call *call, Factors *factors, int i, bool merged)
 /* Learns from the clause size of one factor, where what it reads is known. */
 static bool learn_size(Call *call, Factors *factors, int f)
 {
-    const OperatorFactor *factor = &call->operator->factors[f];
+    const OperatorFactor *factor = &call->op->factors[f];
     if (!factor->size || factors->known[f])
         return false;
-    for (int g = 0; g < call->operator->factor_count; g++)
+    for (int g = 0; g < call->op->factor_count; g++)
         if (factor->size_of >> g & 1 && !factors->known[g])
             return false;
     Wide size = factor->size(call->attr, call->size);
     if (size < 0 || size > INT64_MAX)
-        ht_fail("%s: the extent of factor %s is %lld", call->operator->name, factor->name, (long long)size);
+        ht_fail("%s: the extent of factor %s is %lld", call->op->name, factor->name, (long long)size);
     return know(call, factors, f, &(int64_t){(int64_t)size}, NULL, 0);
 }
 
@@ -251,7 +250,7 @@ static void sum_members(Call *call, Factors *factors)
     for (int i = 0; i < call->count; i++)
         for (int d = 0, at = 0; call->operand[i] && d < call->access[i]->dim_count; at += dims_of(factors, &call->access[i]->dims[d++])) {
             int f = call->access[i]->dims[d].factors[0];
-            if (call->operator->factors[f].each && call->access[i]->dims[d].count == 1) {
+            if (call->op->factors[f].each && call->access[i]->dims[d].count == 1) {
                 call->size[f] += product(call->operand[i]->dims.extent + at, factors->count[f]);
                 factors->known[f] = true;
             }
@@ -265,12 +264,12 @@ static void learn_extents(Call *call, Factors *factors)
         learnt = false;
         for (int i = 0; i < call->count; i++)
             learnt |= learn_operand(call, factors, i, false);
-        for (int f = 0; f < call->operator->factor_count; f++)
+        for (int f = 0; f < call->op->factor_count; f++)
             learnt |= learn_size(call, factors, f);
         for (int i = 0; i < call->count; i++)
             learnt |= learn_operand(call, factors, i, true);
     }
-    for (int f = 0; f < call->operator->factor_count; f++)
+    for (int f = 0; f < call->op->factor_count; f++)
         call->size[f] = factors->known[f] ? call->size[f] : 1;
 }
 
@@ -291,7 +290,7 @@ static ht_dims result_dims(const Call *call, const Factors *factors, const Opera
         for (int k = 0; k < dim->count; k++) {
             int f = dim->factors[k];
             if (!factors->known[f])
-                ht_fail("%s: the operands do not tell the extent of factor %s", call->operator->name, call->operator->factors[f].name);
+                ht_fail("%s: the operands do not tell the extent of factor %s", call->op->name, call->op->factors[f].name);
             merged *= call->size[f];
             for (int e = 0; dim->count == 1 && e < factors->count[f]; e++)
                 add_extent(&dims, factors->extent[f][e]);
@@ -300,7 +299,7 @@ static ht_dims result_dims(const Call *call, const Factors *factors, const Opera
             add_extent(&dims, merged);
     }
     if (dims.rank > HT_MAX_RANK)
-        ht_fail("%s: the result %s has %d dimensions; at most %d are allowed", call->operator->name, result->name, dims.rank, HT_MAX_RANK);
+        ht_fail("%s: the result %s has %d dimensions; at most %d are allowed", call->op->name, result->name, dims.rank, HT_MAX_RANK);
     return dims;
 }
 
@@ -325,33 +324,33 @@ static bool infer_extent(ht_dims *dims, int64_t elements)
 static ht_dims view_dims(const Call *call)
 {
     const ht_node *x = call->operand[0];
-    ht_dims dims = call->attr[call->operator->shape].dims, to = dims;
+    ht_dims dims = call->attr[call->op->shape].dims, to = dims;
     eager_check_rank(dims.rank);
     if (!infer_extent(&to, x->count))
-        ht_fail("%s: %s has %ld elements, which the shape %s cannot hold", call->operator->name, eager_shape_text(x->dims), (long)x->count,
+        ht_fail("%s: %s has %ld elements, which the shape %s cannot hold", call->op->name, eager_shape_text(x->dims), (long)x->count,
                 eager_shape_text(dims));
     return to;
 }
 
 void call_bind(Call *call, ht_dtype *types, ht_dims *shapes)
 {
-    const Operator *operator= call->operator;
+    const Operator *op = call->op;
     Factors factors = {0};
     check_given(call);
     check_open(call);
     check_integral(call);
-    for (int k = 0; k < operator->result_count; k++)
-        if ((unsigned)(types[k] = element_type(call, &operator->results[k])) > HT_I64)
+    for (int k = 0; k < op->result_count; k++)
+        if ((unsigned)(types[k] = element_type(call, &op->results[k])) > HT_I64)
             ht_fail("%d is no ht_dtype", (int)types[k]);
-    if (operator->kind == OPERATOR_VIEW) {
+    if (op->kind == OPERATOR_VIEW) {
         shapes[0] = view_dims(call);
         return;
     }
     learn_counts(call, &factors);
     learn_extents(call, &factors);
-    for (int r = 0; r < operator->requirement_count; r++)
-        if (!operator->requirements[r].holds(call->attr, call->size))
-            ht_fail("%s: the call does not keep to %s, which its rule requires", operator->name, operator->requirements[r].text);
-    for (int k = 0; k < operator->result_count; k++)
-        shapes[k] = result_dims(call, &factors, &operator->results[k]);
+    for (int r = 0; r < op->requirement_count; r++)
+        if (!op->requirements[r].holds(call->attr, call->size))
+            ht_fail("%s: the call does not keep to %s, which its rule requires", op->name, op->requirements[r].text);
+    for (int k = 0; k < op->result_count; k++)
+        shapes[k] = result_dims(call, &factors, &op->results[k]);
 }

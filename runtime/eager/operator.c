@@ -130,7 +130,7 @@ static ht_node **row_of(ht_node *const *operands, int operand_count, ht_node *co
 /* ---- results that need no computing ---- */
 
 /* The bit of operand i of a call in sets of the rule's operands. */
-static uint32_t bit_of(const Call *call, int i) { return UINT32_C(1) << (call->access[i] - call->operator->operands); }
+static uint32_t bit_of(const Call *call, int i) { return UINT32_C(1) << (call->access[i] - call->op->operands); }
 
 /* How many operands of a set there are that are zero, or that are not. */
 static int count_operands(const Call *call, uint32_t set, bool zero)
@@ -144,8 +144,8 @@ static int count_operands(const Call *call, uint32_t set, bool zero)
 /* Whether the results are zero because they are linear in operands that are. */
 static bool vanishes(const Call *call)
 {
-    for (int g = 0; g < call->operator->group_count; g++) {
-        uint32_t set = call->operator->groups[g];
+    for (int g = 0; g < call->op->group_count; g++) {
+        uint32_t set = call->op->groups[g];
         if (count_operands(call, set, true) && !count_operands(call, set, false))
             return true;
     }
@@ -158,7 +158,7 @@ static ht_node *passed(const Call *call, ht_dtype dtype, ht_dims dims)
     for (int i = 0; i < call->count; i++) {
         ht_node *node = call->operand[i];
         uint32_t self = bit_of(call, i);
-        if (node && call->operator->passes & self && !count_operands(call, ~self, false) && node->dtype == dtype &&
+        if (node && call->op->passes & self && !count_operands(call, ~self, false) && node->dtype == dtype &&
             eager_same_shape(node->dims, dims))
             return node;
     }
@@ -176,21 +176,21 @@ static ht_node *alias(ht_node *x, ht_dims dims)
 /* The operands of a call in a row, each looked at. */
 static void take_operands(Call *call, const ht_tensors *operands)
 {
-    const Operator *operator= call->operator;
-    eager_run.operator= operator->name;
-    for (int k = 0; k < operator->operand_count; k++)
+    const Operator *op = call->op;
+    eager_run.op = op->name;
+    for (int k = 0; k < op->operand_count; k++)
         call->count += operands[k].count;
     call->operand = eager_alloc((size_t)call->count * sizeof *call->operand);
     call->access = eager_alloc((size_t)call->count * sizeof *call->access);
-    for (int k = 0, next = 0; k < operator->operand_count; k++) {
-        const OperatorAccess *access = &operator->operands[k];
+    for (int k = 0, next = 0; k < op->operand_count; k++) {
+        const OperatorAccess *access = &op->operands[k];
         if (operands[k].count < 1)
-            ht_fail("%s: %s[] needs at least one tensor", operator->name, access->name);
+            ht_fail("%s: %s[] needs at least one tensor", op->name, access->name);
         for (int m = 0; m < operands[k].count; m++, next++) {
             ht_tensor x = operands[k].at[m];
             if (!x.node && !access->optional)
-                ht_fail("%s: the tensor '%s' is absent, and may not be: the rule is %s", operator->name, access->name, access->text);
-            call->operand[next] = x.node ? eager_operand(operator->name, x) : NULL;
+                ht_fail("%s: the tensor '%s' is absent, and may not be: the rule is %s", op->name, access->name, access->text);
+            call->operand[next] = x.node ? eager_operand(op->name, x) : NULL;
             call->access[next] = access;
         }
     }
@@ -200,67 +200,70 @@ static void take_operands(Call *call, const ht_tensors *operands)
 static bool fill_empty(const Call *call, ht_node *const *results)
 {
     bool empty = false, maximum = false;
-    for (int f = 0; f < call->operator->factor_count; f++)
+    for (int f = 0; f < call->op->factor_count; f++)
         if (call->size[f] == 0) {
-            empty |= !call->operator->factors[f].each;
-            maximum |= call->operator->factors[f].maximum;
+            empty |= !call->op->factors[f].each;
+            maximum |= call->op->factors[f].maximum;
         }
-    for (int k = 0; empty && k < call->operator->result_count; k++)
+    for (int k = 0; empty && k < call->op->result_count; k++)
         ht_fill_identity(results[k]->data, results[k]->dtype, results[k]->count, maximum);
     return empty;
 }
 
 static void compute(const Call *call, ht_node *const *results)
 {
-    const Operator *operator= call->operator;
-    if (operator->kind == OPERATOR_LOOPS)
-        run_loops(call, &operator->loops, row_of(call->operand, call->count, results, operator->result_count),
-                  call->count, operator->result_count);
+    const Operator *op = call->op;
+    if (op->kind == OPERATOR_LOOPS)
+        run_loops(call, &op->loops, row_of(call->operand, call->count, results, op->result_count), call->count, op->result_count);
     else if (!fill_empty(call, results))
-        eager_run_kernel(operator->kernel, results, operator->result_count, call->operand, call->count, call->attr);
+        eager_run_kernel(op->kernel, results, op->result_count, call->operand, call->count, call->attr);
 }
 
 /* The results of a call, computed unless the evaluation only finds shapes. */
 static void make_results(const Call *call, const ht_dtype *types, const ht_dims *shapes, ht_node **results)
 {
-    const Operator *operator= call->operator;
+    const Operator *op = call->op;
     const OperatorVariant *variant;
     bool zero = vanishes(call);
-    ht_node *whole = operator->kind == OPERATOR_LOOPS ? passed(call, types[0], shapes[0]) :
-                     operator->kind == OPERATOR_VIEW  ? call->operand[0]
-                                                      : NULL;
-    for (int k = 0; k < operator->result_count; k++)
+    ht_node *whole = op->kind == OPERATOR_LOOPS ? passed(call, types[0], shapes[0]) : op->kind == OPERATOR_VIEW ? call->operand[0] : NULL;
+    for (int k = 0; k < op->result_count; k++)
         results[k] = zero    ? eager_zeros(&(ht_node){.dtype = types[k], .dims = shapes[k], .count = eager_elements(shapes[k])})
                      : whole ? alias(whole, shapes[k])
                              : eager_node(types[k], shapes[k]);
-    variant = find_variant(&operator->loops, row_of(call->operand, call->count, results, operator->result_count),
-                           call->count + operator->result_count);
+    variant = find_variant(&op->loops, row_of(call->operand, call->count, results, op->result_count), call->count + op->result_count);
     if (variant && variant->refusal)
-        ht_fail("%s: %s", operator->name, variant->refusal);
+        ht_fail("%s: %s", op->name, variant->refusal);
     if (!zero && !whole && !eager_dry())
         compute(call, results);
 }
 
-void operator_call(const Operator *operator, const ht_tensors * operands, const ht_attr *attr, ht_tensor *results)
+void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr *attr, ht_tensor *results)
 {
-    Call call = {.operator= operator, .attr = attr };
+    Call call = {.op = op, .attr = attr};
     ht_dtype types[EAGER_RESULTS];
     ht_dims shapes[EAGER_RESULTS];
     ht_node *result[EAGER_RESULTS];
-    if (operator->kind == OPERATOR_UPDATE)
-        ht_fail("%s is for optimizers; a model does not call it", operator->name);
+    if (op->kind == OPERATOR_UPDATE)
+        ht_fail("%s is for optimizers; a model does not call it", op->name);
     take_operands(&call, operands);
     call_bind(&call, types, shapes);
     make_results(&call, types, shapes, result);
-    eager_trace_operator(operator, operator->result_count, result, call.count, call.operand);
-    for (int a = 0; a < operator->attr_count; a++)
+    eager_trace_operator(op, op->result_count, result, call.count, call.operand);
+    for (int a = 0; a < op->attr_count; a++)
         eager_trace_argument(&attr[a]);
-    for (int k = 0; k < operator->result_count; k++)
+    for (int k = 0; k < op->result_count; k++)
         results[k] = eager_tensor(result[k]);
-    if (operator->grows)
-        eager_record(&(Entry){.operator= operator, .gradient = operator->gradient, .attr = attr, .attr_count = operator->attr_count,
-                              .result = result, .result_count = operator->result_count, .operand = call.operand,
-                              .operand_count = call.count, .size = call.size, .size_count = operator->factor_count });
+    if (op->grows)
+        eager_record(&(Entry){.op = op,
+                              .gradient = op->gradient,
+                              .attr = attr,
+                              .attr_count = op->attr_count,
+                              .result = result,
+                              .result_count = op->result_count,
+                              .operand = call.operand,
+                              .operand_count = call.count,
+                              .size = call.size,
+                              .size_count = op->factor_count});
 }
 
 /* ---- gradients ---- */
@@ -268,18 +271,18 @@ void operator_call(const Operator *operator, const ht_tensors * operands, const 
 /* What flows back to operand k. */
 static ht_node *gradient_of(const Entry *entry, int k)
 {
-    const Operator *operator= entry->operator;
+    const Operator *op = entry->op;
     ht_node *x = entry->operand[k], *dy = eager_gradient_of(entry->result[0]), *dx;
-    if (operator->kind == OPERATOR_VIEW)
+    if (op->kind == OPERATOR_VIEW)
         return alias(dy, x->dims);
-    const OperatorGradient *gradient = &operator->gradients[k];
+    const OperatorGradient *gradient = &op->gradients[k];
     if (gradient->same && eager_same_shape(x->dims, dy->dims))
         return dy;
     if (!gradient->loops.count)
         return NULL;
     dx = eager_node(x->dtype, x->dims);
     ht_node *results[] = {dy, dx};
-    Call call = {.operator= operator, .attr = entry->attr };
+    Call call = {.op = op, .attr = entry->attr};
     memcpy(call.size, entry->size, (size_t)entry->size_count * sizeof *entry->size);
     run_loops(&call, &gradient->loops, row_of(entry->operand, entry->operand_count, results, 2), entry->operand_count + 1, 1);
     return dx;
@@ -287,10 +290,10 @@ static ht_node *gradient_of(const Entry *entry, int k)
 
 void operator_backward(const Entry *entry)
 {
-    if (entry->operator->kind != OPERATOR_VIEW && !entry->operator->gradients)
+    if (entry->op->kind != OPERATOR_VIEW && !entry->op->gradients)
         ht_fail("the gradient of %s is needed, but the operator has none: say grad(g), the C function that builds it, or grad(none) if no "
                 "gradient flows",
-                entry->operator->name);
+                entry->op->name);
     for (int k = 0; k < entry->operand_count; k++)
         if (entry->operand[k] && entry->operand[k]->needs_gradient)
             eager_add_gradient(entry->operand[k], gradient_of(entry, k));

@@ -120,11 +120,11 @@ typedef struct Operator {
 
 /* Calls an operator: checks the call, makes the results, computes them, and remembers what the gradient needs. A call that does not keep to
  * the rule ends the program with the words that hetucc has for it. `operands` has an entry an operand of the rule. */
-void operator_call(const Operator *operator, const ht_tensors * operands, const ht_attr *attr, ht_tensor *results);
+void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr *attr, ht_tensor *results);
 
 /* A call at work. */
 typedef struct Call {
-    const Operator *operator;
+    const Operator *op;
     const ht_attr *attr;
     int count;                     // of operands: the members of a variadic one stand in a row
     ht_node **operand;             // NULL: absent

@@ -147,13 +147,13 @@ ht_node *eager_zeros(const ht_node *like)
     return eager_node_like((ht_node){.dtype = like->dtype, .dims = like->dims, .count = like->count, .zero = true});
 }
 
-ht_node *eager_operand(const char *operator, ht_tensor x)
+ht_node *eager_operand(const char *op, ht_tensor x)
 {
     if (!x.node)
-        ht_fail("%s: an operand is absent (HT_NONE)", operator);
+        ht_fail("%s: an operand is absent (HT_NONE)", op);
     if (x.node->evaluation != eager_run.evaluation)
-        ht_fail("%s: an operand is of an earlier step, or of another program; a model keeps no tensors", operator);
-    eager_run.operator= operator;
+        ht_fail("%s: an operand is of an earlier step, or of another program; a model keeps no tensors", op);
+    eager_run.op = op;
     x.node->used = true;
     return x.node;
 }

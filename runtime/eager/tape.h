@@ -24,8 +24,8 @@ typedef struct ht_node {
 
 /* An operator that ran: what backward needs. */
 typedef struct Entry {
-    const struct Operator *operator; // of <hetu/ops.h>; NULL: one that ht_apply ran
-    void (*gradient)(ht_grad *g);    // NULL: by the operator's rule
+    const struct Operator *op;    // of <hetu/ops.h>; NULL: one that ht_apply ran
+    void (*gradient)(ht_grad *g); // NULL: by the operator's rule
     int result_count, operand_count, attr_count;
     ht_node **result, **operand;
     const ht_attr *attr;
@@ -56,7 +56,7 @@ eager_program *eager_check_model(const char *function);
 bool eager_dry(void);
 
 /* The node of an operand, which must be present. */
-ht_node *eager_operand(const char *operator, ht_tensor x);
+ht_node *eager_operand(const char *op, ht_tensor x);
 
 /* A shape as text: "(3, 4)"; valid until the fourth next call. */
 const char *eager_shape_text(ht_dims dims);
@@ -111,7 +111,7 @@ void eager_trace_forward(Trace *trace);
 void eager_trace_backward(Trace *trace);
 
 /* Notes an operator by what it is, its tensors and its numbers. Ends the program when the first evaluation did something else here. */
-void eager_trace_operator(const void *operator, int result_count, ht_node *const *results, int operand_count, ht_node *const *operands);
+void eager_trace_operator(const void *op, int result_count, ht_node *const *results, int operand_count, ht_node *const *operands);
 void eager_trace_argument(const ht_attr *argument);
 
 /* The same for what has a name; `kind` is "the parameter ". */
@@ -123,8 +123,8 @@ typedef struct Run {
     eager_store *store;
     eager_program *program;
     Trace *trace;
-    const char *operator; // the last one whose operands were looked at
-    int64_t evaluation;   // counts evaluations of all programs
+    const char *op;     // the last one whose operands were looked at
+    int64_t evaluation; // counts evaluations of all programs
     int64_t node_count;
     bool dry, training, recording, backward;
     int64_t step;

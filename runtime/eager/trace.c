@@ -78,20 +78,20 @@ static void event(uint64_t print, const char *what, const char *name)
     trace->at++;
 }
 
-void eager_trace_operator(const void *operator, int result_count, ht_node *const *results, int operand_count, ht_node *const *operands)
+void eager_trace_operator(const void *op, int result_count, ht_node *const *results, int operand_count, ht_node *const *operands)
 {
-    uint64_t print = mix(START, &operator, sizeof operator);
+    uint64_t print = mix(START, &op, sizeof op);
     for (int i = 0; i < result_count; i++)
         print = mix_shape(print, results[i]->dtype, results[i]->dims);
     for (int i = 0; i < operand_count; i++)
         print = mix(print, operands[i] ? &operands[i]->number : &(int64_t){0}, sizeof operands[i]->number);
-    event(print, eager_run.operator? eager_run.operator: "an operator", "");
+    event(print, eager_run.op ? eager_run.op : "an operator", "");
 }
 
 void eager_trace_argument(const ht_attr *argument)
 {
     uint64_t print = mix(mix(START, &argument->i, sizeof argument->i), &argument->f, sizeof argument->f);
-    event(mix_shape(print, HT_F32, argument->dims), eager_run.operator? eager_run.operator: "an operator", "");
+    event(mix_shape(print, HT_F32, argument->dims), eager_run.op ? eager_run.op : "an operator", "");
 }
 
 void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dims dims)
