@@ -87,7 +87,7 @@ static int fullest(Module *module, const Role *role, int64_t *live)
         }
     for (int i = 0; i < module->ops.count; i++) {
         now += live[i];
-        int64_t own = now + role_scratch_bytes(module, role, i);
+        int64_t own = now + role_scratch_bytes(role, module->ops.at[i]);
         if (own > best) {
             best = own;
             most = i;
@@ -99,7 +99,7 @@ static int fullest(Module *module, const Role *role, int64_t *live)
 /* Adds what is in the arena during an operator. */
 static void add_arena(RoleMemory *memory, Module *module, const Role *role, int at, const bool *gradient)
 {
-    int64_t used = 0, scratch = role_scratch_bytes(module, role, at);
+    int64_t used = 0, scratch = role_scratch_bytes(role, module->ops.at[at]);
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++) {
             const Op *op = module->ops.at[i];

@@ -22,7 +22,7 @@ static double role_received(const Role *role, const Plan *plan)
 static CostRow conversion_row(const Module *module, const Role *role, const Op *op)
 {
     const Cluster *cluster = module->options.cluster;
-    const Plan *plan = module->roles->plans[module->roles->plan_of[op->index]];
+    const Plan *plan = op->conversion->plan;
     double runs = (double)op_runs(module, op);
     return (CostRow){.op = op,
                      .plan = plan,
@@ -67,7 +67,7 @@ static RoleCost role_cost(Arena *arena, Module *module, const Role *role)
         const Op *op = module->ops.at[i];
         if (op->def->rule->kind == RULE_VIEW)
             continue;
-        CostRow row = module->roles->plan_of[i] >= 0 ? conversion_row(module, role, op) : operator_row(module, role, op);
+        CostRow row = op->conversion ? conversion_row(module, role, op) : operator_row(module, role, op);
         cost.rows[cost.row_count++] = row;
         cost.operations += row.operations;
         *(row.plan ? &cost.received : &cost.bytes) += row.bytes;

@@ -71,12 +71,13 @@ struct Op {
     const Position *also; // of the operators that pass fuse put into this one, the first left out
     int also_count;
     const Frame *frames;
-    const char *scope; // "h3": ht_scope's path, or NULL
-    const char *tower; // of `layer`; NULL the default one
-    int layer;         // of `layer`; -1 none
+    const char *scope;        // "h3": ht_scope's path, or NULL
+    const char *tower;        // of `layer`; NULL the default one
+    int layer;                // of `layer`; -1 none
     const Function *gradient; // of clause grad, specialised to this call's types and attributes; NULL for bodies, views and grad(none)
     const char *reason;       // conversions that deduction inserted: why, for -Rcomm; NULL elsewhere
-    int index;                // position in module->ops, set by ir_number
+    const struct PlannedConversion *conversion; // conversions, after pass specialize (ir/roles.h); NULL elsewhere
+    int index;                                  // position in module->ops, set by ir_number
 };
 
 /* The gradient of a call as a piece of IR: params are dy of each result, the results, the operands (NULL where absent or not used);
@@ -151,9 +152,10 @@ struct Module {
     const OpDef *accumulate_def; // its result is its operand in the first micro-batch, and then their sum (made by pass microbatch; NULL
                                  // when there is none)
     const Strategy *strategy;
-    const char *after;   // the pass that it has come through last; NULL: none
-    const Mesh *mesh;    // after pass place
-    struct Roles *roles; // after pass specialize (ir/roles.h)
+    const char *after;                             // the pass that it has come through last; NULL: none
+    const Mesh *mesh;                              // after pass place
+    struct Roles *roles;                           // after pass specialize (ir/roles.h)
+    Array(struct PlannedConversion *) conversions; // after pass specialize: the distinct ones, each of some operator
     int next_id;
     CompileOptions options;
     Caches caches;
@@ -194,8 +196,8 @@ void ir_rebind(Module *module, Op *op);
 DType op_result_dtype(Arena *arena, const Op *op, int result);
 bool op_operand_dtype(Arena *arena, const Op *op, int operand, DType *dtype);
 
-/* The shape of a value at one moment: 1 in the dimension of the loop over micro-batches. */
-Shape value_shape(Arena *arena, const Value *value);
+/* The type of a value at one moment: its extent is 1 in the dimension of the loop over micro-batches. */
+Type micro_type(Arena *arena, const Value *value);
 
 /* Sets op->index along module->ops. */
 void ir_number(Module *module);

@@ -52,13 +52,13 @@ Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Pos
 
 Shape type_shape(Type type) { return (Shape){type.rank, type.extent}; }
 
-Shape value_shape(Arena *arena, const Value *value)
+Type micro_type(Arena *arena, const Value *value)
 {
     if (value->micro <= 0)
-        return type_shape(value->type);
+        return value->type;
     int64_t *extent = arena_copy(arena, value->type.extent, sizeof *extent * (size_t)value->type.rank);
     extent[value->micro - 1] = 1;
-    return (Shape){value->type.rank, extent};
+    return (Type){value->type.dtype, value->type.rank, extent};
 }
 
 int64_t type_elements(Type type)

@@ -71,10 +71,22 @@ ht_dtype dtype_runtime(DType dtype)
     return dtypes[dtype];
 }
 
-Conversion op_conversion(Arena *arena, const Op *op)
+PlannedConversion *conversion_add(Module *module, Type type, const Layout *from, const Layout *to)
 {
-    const Value *from = op->operands[0], *to = op->results[0];
-    return (Conversion){value_shape(arena, to), dtype_runtime(to->type.dtype), from->layout, to->layout};
+    PlannedConversion *conversion = arena_new(module->arena, PlannedConversion);
+    *conversion = (PlannedConversion){.number = module->conversions.count, .type = type, .from = from, .to = to};
+    array_push(module->arena, &module->conversions, conversion);
+    return conversion;
+}
+
+void conversion_use(Module *module, PlannedConversion *conversion, Op *op)
+{
+    op->conversion = conversion;
+    if (conversion->user)
+        return;
+    conversion->user = op;
+    Conversion tensor = {type_shape(conversion->type), dtype_runtime(conversion->type.dtype), conversion->from, conversion->to};
+    conversion->plan = reshard_plan(module->arena, module->options.cluster, &tensor);
 }
 
 bool value_local(Module *module, const Value *value, int device, int64_t *extent)
@@ -93,12 +105,11 @@ int64_t value_local_bytes(Module *module, const Value *value, int device)
     return value->micro > 0 && value->kind == VALUE_RESULT ? bytes / module->microbatches : bytes;
 }
 
-int64_t role_scratch_bytes(const Module *module, const Role *role, int op)
+int64_t role_scratch_bytes(const Role *role, const Op *op)
 {
     int64_t most = 0;
-    int plan = module->roles->plan_of[op];
-    for (int i = 0; plan >= 0 && i < role->device_count; i++) {
-        int64_t bytes = plan_scratch_bytes(module->roles->plans[plan], role->devices[i]);
+    for (int i = 0; op->conversion && i < role->device_count; i++) {
+        int64_t bytes = plan_scratch_bytes(op->conversion->plan, role->devices[i]);
         most = bytes > most ? bytes : most;
     }
     return most;

@@ -26,12 +26,19 @@ typedef struct Roles {
     const int *role_of; // by index in devices
     int role_count;
     Role *at;
-    int plan_count;
-    const Plan **plans; // the distinct conversions
-    int *plan_of;       // by op index; -1: no conversion
     const int *ends; // after pass memory, by id of a value with storage of its own: the index of the operator that reads it last (not part
                      // of the text form)
 } Roles;
+
+/* What operators of module->reshard_def convert, and what the planner makes of it. */
+typedef struct PlannedConversion {
+    int number; // in module->conversions
+    Type type;  // of the value at one moment (micro_type)
+    const Layout *from, *to;
+    const Op *user;   // the first operator that converts so; NULL: none yet
+    const Plan *plan; // once there is a user
+    Position at;      // of its line in the text that it was read from; without a file: a pass made it
+} PlannedConversion;
 
 /* What `device` holds of a value, computed once for each pair of layout and type. */
 const Region *value_region(Module *module, const Value *value, int device);
@@ -39,8 +46,11 @@ const Region *value_region(Module *module, const Value *value, int device);
 /* An element type as the run-time library names it. */
 ht_dtype dtype_runtime(DType dtype);
 
-/* What an operator of module->reshard_def converts. */
-Conversion op_conversion(Arena *arena, const Op *op);
+/* Adds a conversion to module->conversions, without a user. */
+PlannedConversion *conversion_add(Module *module, Type type, const Layout *from, const Layout *to);
+
+/* Makes it what an operator converts; planned, for the module's cluster, for the first. */
+void conversion_use(Module *module, PlannedConversion *conversion, Op *op);
 
 /* The local extents of a value whose region is one box (or empty: zeros); false where it has several boxes.
  * The dimension that the loop over micro-batches runs over has extent 1. */
@@ -50,7 +60,7 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
 int64_t value_local_bytes(Module *module, const Value *value, int device);
 
 /* The most scratch space that a device of the role needs for an operator: of conversions. */
-int64_t role_scratch_bytes(const Module *module, const Role *role, int op);
+int64_t role_scratch_bytes(const Role *role, const Op *op);
 
 /* Where the value's storage is: the value that owns it (a result that takes an operand's storage shares that operand's). */
 const Value *value_storage(const Value *value);

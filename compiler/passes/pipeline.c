@@ -144,7 +144,13 @@ static bool ops_refined(const Module *module)
     return true;
 }
 
-static bool roles_found(const Module *module) { return module->roles && module->roles->plan_of; }
+static bool roles_found(const Module *module)
+{
+    bool found = module->roles != NULL;
+    for (int i = 0; i < module->ops.count; i++)
+        found = found && (module->ops.at[i]->def != module->reshard_def || module->ops.at[i]->conversion);
+    return found;
+}
 
 static bool roles_stored(const Module *module)
 {

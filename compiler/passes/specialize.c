@@ -102,29 +102,23 @@ static void find_roles(Module *module, Roles *roles)
 
 /* ---- conversions ---- */
 
-typedef struct PlanKey {
+typedef struct ConversionKey {
     const Layout *from, *to;
     const int64_t *extent;
     int64_t rank, dtype;
-} PlanKey;
+} ConversionKey;
 
-/* The number of the plan of a conversion; one for equal layouts and types. */
-static int plan_number(Module *module, Intern *known, const Op *op, Roles *roles)
+/* What an operator converts; one for equal layouts and types. */
+static PlannedConversion *find_conversion(Module *module, Intern *known, const Op *op)
 {
-    Conversion conversion = op_conversion(module->arena, op);
-    PlanKey key;
-    memset(&key, 0, sizeof key);
-    key.from = conversion.from;
-    key.to = conversion.to;
-    key.extent = intern(known, conversion.shape.extent, sizeof *conversion.shape.extent * (size_t)conversion.shape.rank);
-    key.rank = conversion.shape.rank;
-    key.dtype = conversion.dtype;
-    intptr_t *number = intern_slot(known, &key, sizeof key);
-    if (!*number) {
-        roles->plans[roles->plan_count] = reshard_plan(module->arena, module->options.cluster, &conversion);
-        *number = ++roles->plan_count;
-    }
-    return (int)*number - 1;
+    const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
+    Type type = micro_type(module->arena, op->results[0]);
+    const int64_t *extent = intern(known, type.extent, sizeof *type.extent * (size_t)type.rank);
+    ConversionKey key = {from, to, extent, type.rank, type.dtype};
+    PlannedConversion **conversion = intern_slot(known, &key, sizeof key);
+    if (!*conversion)
+        *conversion = conversion_add(module, type, from, to);
+    return *conversion;
 }
 
 static void report(Module *module, const Op *op, const Plan *plan)
@@ -138,20 +132,17 @@ static void report(Module *module, const Op *op, const Plan *plan)
         diag_warning(module->diag, op->at, "%s of %s that nobody wrote: %ld bytes, for %s", plan_name(plan), what, bytes, reason);
 }
 
-static void plan_conversions(Module *module, Roles *roles)
+static void plan_conversions(Module *module)
 {
     Arena *scratch = arena_create();
     Intern *known = intern_create(scratch);
-    int count = 0;
-    roles->plan_of = arena_array(module->arena, int, module->ops.count);
-    for (int i = 0; i < module->ops.count; i++)
-        count += module->ops.at[i]->def == module->reshard_def;
-    roles->plans = arena_array(module->arena, const Plan *, count);
+    module->conversions.count = 0;
     for (int i = 0; i < module->ops.count; i++) {
-        const Op *op = module->ops.at[i];
-        roles->plan_of[i] = op->def == module->reshard_def ? plan_number(module, known, op, roles) : -1;
-        if (roles->plan_of[i] >= 0)
-            report(module, op, roles->plans[roles->plan_of[i]]);
+        Op *op = module->ops.at[i];
+        if (op->def != module->reshard_def)
+            continue;
+        conversion_use(module, find_conversion(module, known, op), op);
+        report(module, op, op->conversion->plan);
     }
     arena_destroy(scratch);
 }
@@ -162,6 +153,6 @@ void pass_specialize(Module *module)
     ir_number(module);
     list_devices(module, roles);
     find_roles(module, roles);
-    plan_conversions(module, roles);
+    plan_conversions(module);
     module->roles = roles;
 }

@@ -214,15 +214,12 @@ static void emit_reads(Image *image)
 static void emit_plans(Image *image)
 {
     Arena *arena = image->emitter->arena;
-    const Roles *roles = image->module->roles;
-    const Conversions *conversions = image->writers[0].conversions;
     Text rows = {.arena = arena};
-    for (int c = 0; c < conversions->count; c++) {
-        const Op *user = conversions->user[c];
-        const Plan *plan = roles->plans[roles->plan_of[user->index]];
+    for (int c = 0; c < image->module->conversions.count; c++) {
+        const PlannedConversion *conversion = image->module->conversions.at[c];
         const char *name = arena_format(arena, "plan_%s_%d", image->name, c);
-        const char *label = arena_format(arena, "%s: %s", op_place(arena, user, NULL), plan_name(plan));
-        emit_plan(image->out, plan, name, label);
+        const char *label = arena_format(arena, "%s: %s", op_place(arena, conversion->user, NULL), plan_name(conversion->plan));
+        emit_plan(image->out, conversion->plan, name, label);
         text_print(&rows, "    &%s,\n", name);
     }
     const char *name = arena_format(arena, "%s_plan", image->name);
@@ -318,7 +315,7 @@ static void emit_head(Image *image)
               "    .plan = $name_plan,\n"
               "};\n",
               "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan",
-              arena_format(arena, "%s_plan", image->name), "plans", c_number(arena, image->writers[0].conversions->count), "name_image",
+              arena_format(arena, "%s_plan", image->name), "plans", c_number(arena, module->conversions.count), "name_image",
               arena_format(arena, "%s_image", image->name), "model", c_string(arena, module->name), "source",
               c_string(arena, file_name(image->emitter->unit->file)), "strategy",
               strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",

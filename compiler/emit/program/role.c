@@ -6,12 +6,11 @@
 #include "emit/program/update.h"
 #include "emit/words.h"
 
-RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, const Conversions *conversions, int role)
+RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role)
 {
     RoleWriter writer = {.emitter = emitter, .module = module, .name = name, .role_index = role, .role = &module->roles->at[role]};
     writer.slot_of = slots_of(emitter->arena, module);
     writer.updated_of = updated_slots_of(emitter->arena, module, writer.slot_of);
-    writer.conversions = conversions;
     writer.flags = intern_create(emitter->arena);
     writer.numbers.known = intern_create(emitter->arena);
     writer.numbers.device_count = writer.role->device_count;
@@ -30,28 +29,6 @@ int64_t value_buffer(const RoleWriter *writer, const Value *value)
     if (slot < 0)
         BUG("value %%%d of %s has no storage", owner->id, writer->module->name);
     return -1 - slot;
-}
-
-const Conversions *conversions_of(Arena *arena, const Module *module)
-{
-    const Roles *roles = module->roles;
-    Conversions *conversions = arena_new(arena, Conversions);
-    int *known = arena_array(arena, int, roles->plan_count + 1);
-    conversions->of = arena_array(arena, int, module->ops.count + 1);
-    conversions->user = arena_array(arena, const Op *, roles->plan_count + 1);
-    for (int i = 0; i < module->ops.count; i++) {
-        const Op *op = module->ops.at[i];
-        conversions->of[i] = -1;
-        if (roles->plan_of[i] < 0)
-            continue;
-        int *number = &known[roles->plan_of[i]];
-        if (!*number) {
-            conversions->user[conversions->count++] = op;
-            *number = conversions->count;
-        }
-        conversions->of[i] = *number - 1;
-    }
-    return conversions;
 }
 
 /* ---- calls ---- */
@@ -96,13 +73,13 @@ void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value
     call->comment = op_comment(calls->arena, op);
 }
 
-static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op, int plan)
+static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op)
 {
-    if (value_storage(op->results[0]) == value_storage(op->operands[0]) &&
-        plan_nothing(writer->module->roles->plans[writer->module->roles->plan_of[op->index]]))
+    if (value_storage(op->results[0]) == value_storage(op->operands[0]) && plan_nothing(op->conversion->plan))
         return;
     Call *call = call_new(calls, "ht_convert(r, ", op);
-    call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = arena_format(calls->arena, "%s_plan[%d]", writer->name, plan)});
+    call_add(calls, call,
+             (Argument){.kind = ARGUMENT_TEXT, .text = arena_format(calls->arena, "%s_plan[%d]", writer->name, op->conversion->number)});
     add_tensor(calls, call, writer, op->operands[0]);
     add_tensor(calls, call, writer, op->results[0]);
     int64_t scratch = writer->role->scratch ? writer->role->scratch[op->index] : -1;
@@ -149,10 +126,9 @@ static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op)
 
 static void add_op(Calls *calls, RoleWriter *writer, const Op *op)
 {
-    int plan = writer->conversions->of[op->index];
-    if (plan >= 0)
-        add_conversion(calls, writer, op, plan);
-    else if (op->def == writer->module->reshard_def || op->def->rule->kind == RULE_VIEW)
+    if (op->conversion)
+        add_conversion(calls, writer, op);
+    else if (op->def->rule->kind == RULE_VIEW)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
     else if (op->def == writer->module->accumulate_def)
         add_accumulation(calls, writer, op);

@@ -14,13 +14,6 @@ typedef struct NumberTable {
     Intern *known; // one more than the column, by content
 } NumberTable;
 
-/* The conversions of a module: a table for each pair of a plan and an element type. */
-typedef struct Conversions {
-    int count;
-    const Op **user; // the first operator that runs it
-    int *of;         // by op index; -1: none
-} Conversions;
-
 /* One role while it is written. */
 typedef struct RoleWriter {
     Emitter *emitter;
@@ -30,14 +23,11 @@ typedef struct RoleWriter {
     const Role *role;
     const int64_t *slot_of;    // by value id: of parameters, states and inputs; -1: none
     const int64_t *updated_of; // by value id: the slot that takes the new value of a parameter or state; -1: none
-    const Conversions *conversions;
     NumberTable numbers;
     Intern *flags; // by layouts: which devices add a term
 } RoleWriter;
 
-const Conversions *conversions_of(Arena *arena, const Module *module);
-
-RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, const Conversions *conversions, int role);
+RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role);
 
 typedef enum Phase { PHASE_BEFORE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_UPDATE, PHASE_COUNT } Phase;
 const char *phase_name(Phase phase);

@@ -133,9 +133,8 @@ static void emit_module(Emitter *emitter, Module *module, const char *name, Text
     int count = module->roles->role_count;
     RoleWriter *writers = arena_array(emitter->arena, RoleWriter, count);
     RoleText *texts = arena_array(emitter->arena, RoleText, count);
-    const Conversions *conversions = conversions_of(emitter->arena, module);
     for (int role = 0; role < count; role++) {
-        writers[role] = role_writer(emitter, module, name, conversions, role);
+        writers[role] = role_writer(emitter, module, name, role);
         texts[role] = emit_role(&role_files[role], &writers[role]);
     }
     if (!diag_errors(module->diag))

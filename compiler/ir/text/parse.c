@@ -390,10 +390,10 @@ static const LineForm forms[] = {{"module", parse_module},
                                  {"output", parse_output},
                                  {"loss", parse_loss},
                                  {"trained", parse_trained},
-                                 {"role", parse_role_line},
-                                 {"offsets", parse_role_line},
-                                 {"scratch", parse_role_line},
-                                 {"plans", parse_role_line}};
+                                 {"role", parse_role},
+                                 {"offsets", parse_offsets},
+                                 {"scratch", parse_scratch},
+                                 {"plan", parse_plan}};
 
 static bool parse_line(IrParser *parser)
 {
@@ -406,8 +406,7 @@ static bool parse_line(IrParser *parser)
         return parse_strategy(parser);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (tokens_is(tokens, forms[i].word)) {
-            if (forms[i].parse != parse_role_line)
-                tokens_next(tokens);
+            tokens_next(tokens);
             return forms[i].parse(parser);
         }
     return parse_fail(parser, "a line of a module");

@@ -55,6 +55,9 @@ bool parse_new_id(IrParser *parser, int *id);
 /* Makes `value` known as %id. */
 void define_value(IrParser *parser, Value *value, int id);
 
+/* <LAYOUT>, which fits a tensor of the type; NULL after an error. */
+const Layout *parse_layout(IrParser *parser, Type type);
+
 /* What stands behind the colon. The position is that of the value before, unless the text says another. */
 bool parse_value(IrParser *parser, Value *value);
 
@@ -66,8 +69,11 @@ bool parse_binding(IrParser *parser);
 bool parse_mesh(IrParser *parser);
 bool parse_split(IrParser *parser);
 
-/* role, offsets, scratch, plans. */
-bool parse_role_line(IrParser *parser);
+/* role, offsets, scratch, plan. */
+bool parse_role(IrParser *parser);
+bool parse_offsets(IrParser *parser);
+bool parse_scratch(IrParser *parser);
+bool parse_plan(IrParser *parser);
 
 /* The definition called `name`; NULL after an error. */
 const OpDef *parse_def_name(IrParser *parser);

@@ -1,4 +1,5 @@
 #include "ir/text/parse.h"
+#include "ir/roles.h"
 #include "ir/verify/verify.h"
 
 #include <string.h>
@@ -198,7 +199,10 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
     Tokens *tokens = &parser->tokens;
     int64_t number = 0;
     bool good = true;
-    if (tokens_take(tokens, "binding")) {
+    if (tokens_take(tokens, "plan")) {
+        if ((good = parse_index(parser, parser->module->conversions.count, &number)))
+            marks->conversion = parser->module->conversions.at[number];
+    } else if (tokens_take(tokens, "binding")) {
         if ((good = parse_index(parser, parser->bindings.count, &number)))
             marks->binding = parser->bindings.at[number];
     } else if (tokens_take(tokens, "gradient")) {
@@ -264,6 +268,7 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
         return NULL;
     op_take_place(op, marks);
     op->gradient = marks->gradient;
+    op->conversion = marks->conversion;
     op->reason = marks->reason;
     op->also = marks->also;
     op->also_count = marks->also_count;
@@ -322,6 +327,8 @@ bool parse_op(IrParser *parser)
     Op *op = make_op(parser, def, &operands, attrs, &marks);
     if (!op || !parse_results(parser, op, ids, count) || !ir_verify_op(parser->module, op, at))
         return false;
+    if (op->conversion)
+        conversion_use(parser->module, parser->module->conversions.at[op->conversion->number], op);
     if (parser->function)
         array_push(parser->arena, &parser->function->ops, op);
     else

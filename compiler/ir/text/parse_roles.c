@@ -1,4 +1,4 @@
-/* Roles in the IR's text: `role DEVICES arena BYTES`, its `offsets` and `scratch`, and `plans`. */
+/* Roles in the IR's text: `role DEVICES arena BYTES`, its `offsets` and `scratch`; and `plan NUMBER TYPE from<LAYOUT> to<LAYOUT>`. */
 #include "ir/text/parse.h"
 #include "ir/roles.h"
 
@@ -37,7 +37,7 @@ static void list_devices(IrParser *parser, Roles *roles)
     roles->role_of = role_of;
 }
 
-static bool parse_role(IrParser *parser)
+bool parse_role(IrParser *parser)
 {
     Tokens *tokens = &parser->tokens;
     Roles *roles = roles_of(parser);
@@ -64,8 +64,8 @@ static bool parse_role(IrParser *parser)
     return true;
 }
 
-/* A list of KEY:NUMBER up to the end of the line, as an array of `count` entries up to `most`, -1 where there is none. */
-static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t most, int64_t **pairs)
+/* A list of KEY:BYTES up to the end of the line, as an array of `count` entries, -1 where there is none. */
+static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t **pairs)
 {
     Tokens *tokens = &parser->tokens;
     int64_t *list = *pairs = arena_array(parser->arena, int64_t, count + 1);
@@ -78,7 +78,7 @@ static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t m
             return false;
         if (key < 0 || key >= count)
             return parse_fail(parser, "the number of something that is there, before this");
-        if (number < -1 || number > most)
+        if (number < -1 || number > MOST_BYTES)
             return parse_fail(parser, "a number in its range, before this");
         list[key] = number;
     }
@@ -93,48 +93,44 @@ static Role *last_role(IrParser *parser)
     return roles->role_count ? &roles->at[roles->role_count - 1] : NULL;
 }
 
-/* The plan of a conversion, computed again from its layouts. */
-static const Plan *plan_of(IrParser *parser, const Op *op)
+bool parse_offsets(IrParser *parser)
 {
-    const Value *from = op->operands[0], *to = op->results[0];
-    if (!from || !from->layout || !to->layout)
-        return NULL;
-    Conversion conversion = op_conversion(parser->arena, op);
-    return reshard_plan(parser->arena, parser->module->options.cluster, &conversion);
+    Role *role = last_role(parser);
+    return role && parse_pairs(parser, parser->next_id, "%", &role->offset);
 }
 
-static bool parse_plans(IrParser *parser)
+bool parse_scratch(IrParser *parser)
 {
-    Roles *roles = roles_of(parser);
-    int count = parser->module->ops.count;
-    int64_t *pairs;
-    if (!parse_pairs(parser, count, "", count, &pairs))
-        return false;
-    roles->plan_of = arena_array(parser->arena, int, count + 1);
-    for (int i = 0; i < count; i++) {
-        if ((parser->module->ops.at[i]->def == parser->module->reshard_def) != (pairs[i] >= 0))
-            return parse_fail(parser, "a plan for each conversion, and for these alone, before this");
-        roles->plan_of[i] = (int)pairs[i];
-        if (pairs[i] >= roles->plan_count)
-            roles->plan_count = (int)pairs[i] + 1;
-    }
-    roles->plans = arena_array(parser->arena, const Plan *, roles->plan_count + 1);
-    for (int i = 0; i < count; i++)
-        if (pairs[i] >= 0 && !roles->plans[pairs[i]])
-            roles->plans[pairs[i]] = plan_of(parser, parser->module->ops.at[i]);
-    return true;
+    Role *role = last_role(parser);
+    return role && parse_pairs(parser, parser->module->ops.count, "", &role->scratch);
 }
 
-bool parse_role_line(IrParser *parser)
+/* ---- plans ---- */
+
+/* The layouts of a conversion: none of a sum to a max. */
+static bool parse_ends(IrParser *parser, Type type, const Layout **from, const Layout **to)
 {
     Tokens *tokens = &parser->tokens;
-    Role *role;
-    if (tokens_take(tokens, "role"))
-        return parse_role(parser);
-    if (tokens_take(tokens, "plans"))
-        return parse_plans(parser);
-    if (tokens_take(tokens, "offsets"))
-        return (role = last_role(parser)) && parse_pairs(parser, parser->next_id, "%", MOST_BYTES, &role->offset);
-    tokens_next(tokens);
-    return (role = last_role(parser)) && parse_pairs(parser, parser->module->ops.count, "", MOST_BYTES, &role->scratch);
+    if (!tokens_expect(tokens, "from", "after the type") || !(*from = parse_layout(parser, type)) ||
+        !tokens_expect(tokens, "to", "after the layout") || !(*to = parse_layout(parser, type)))
+        return false;
+    StateKind before = layout_partial(*from), after = layout_partial(*to);
+    if (before == STATE_DUP || after == STATE_DUP || before == after)
+        return true;
+    diag_error(parser->diag, parser->layout_at, "contributions to a reduction of one kind do not become those to another");
+    return false;
+}
+
+bool parse_plan(IrParser *parser)
+{
+    int64_t number;
+    Type type;
+    const Layout *from, *to;
+    Position at = parser->tokens.token->at;
+    if (!parse_int(parser, &number) || !parse_type(parser, &type) || !parse_ends(parser, type, &from, &to))
+        return false;
+    if (number != parser->module->conversions.count)
+        return parse_fail(parser, "plans numbered in order");
+    conversion_add(parser->module, type, from, to)->at = at;
+    return true;
 }

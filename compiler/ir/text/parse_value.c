@@ -129,9 +129,6 @@ bool parse_dtype(IrParser *parser, DType *dtype)
     return parse_fail(parser, "an element type");
 }
 
-/* So that bytes can be counted. */
-static const int64_t MOST_ELEMENTS = (int64_t)1 << 56;
-
 bool parse_type(IrParser *parser, Type *type)
 {
     Tokens *tokens = &parser->tokens;
@@ -149,7 +146,7 @@ bool parse_type(IrParser *parser, Type *type)
             return parse_fail(parser, "an extent from 0 on, before this");
     }
     type->extent = extent;
-    if (type_elements(*type) > MOST_ELEMENTS)
+    if (type_elements(*type) > IR_MAX_ELEMENTS)
         return parse_fail(parser, "fewer elements than 2^56, before this");
     size_t length = (size_t)(tokens->token->start - start);
     tokens_next(tokens);
@@ -286,24 +283,24 @@ static const Token *open_layout(IrParser *parser)
     return end;
 }
 
-/* A layout that fits the value's shape. */
-static bool parse_layout(IrParser *parser, Value *value)
+const Layout *parse_layout(IrParser *parser, Type type)
 {
     Tokens *tokens = &parser->tokens;
     const Token *end = open_layout(parser), *first = tokens->token;
     if (!end)
-        return false;
+        return NULL;
     parser->layout_at = first->at;
     size_t length = (size_t)(end->start - first->start);
     const Layout *layout = find_interned(parser, first->start, length), *known = layout;
     if (known)
         tokens->token = end;
     else if (!(layout = layout_parse(tokens, ">")))
-        return false;
-    if (!layout_check(parser->diag, first->at, layout, type_shape(value->type)))
-        return false;
-    value->layout = known ? known : add_interned(parser, first->start, length, layout_shared(module_shared(parser->module), layout));
-    return tokens_expect(tokens, ">", "after the layout");
+        return NULL;
+    if (!layout_check(parser->diag, first->at, layout, type_shape(type)))
+        return NULL;
+    if (!known)
+        layout = add_interned(parser, first->start, length, layout_shared(module_shared(parser->module), layout));
+    return tokens_expect(tokens, ">", "after the layout") ? layout : NULL;
 }
 
 /* What the source writes, over the dimensions that the value has, and where. */
@@ -328,7 +325,7 @@ static bool parse_mark(IrParser *parser, Value *value, bool *done)
     if (tokens_take(tokens, "shard"))
         return parse_written(parser, value);
     if (tokens_take(tokens, "layout"))
-        return parse_layout(parser, value);
+        return (value->layout = parse_layout(parser, value->type)) != NULL;
     if (tokens_take(tokens, "micro"))
         return parse_micro(parser, value);
     if (tokens_take(tokens, "storage"))

@@ -154,9 +154,25 @@ static void print_gradient(Printer *printer, const Function *function)
 
 static const char *const section_names[] = {[SECTION_FORWARD] = "forward", [SECTION_BACKWARD] = "backward", [SECTION_UPDATE] = "update"};
 
+void print_conversion(Text *out, Type type, const Layout *from, const Layout *to)
+{
+    print_type(out, type);
+    text_string(out, " from<");
+    layout_print(out, from);
+    text_string(out, "> to<");
+    layout_print(out, to);
+    text_string(out, ">");
+}
+
 static void print_ops(Printer *printer)
 {
     const Module *module = printer->module;
+    for (int i = 0; i < module->conversions.count; i++) {
+        const PlannedConversion *conversion = module->conversions.at[i];
+        text_print(printer->out, "plan %d ", i);
+        print_conversion(printer->out, conversion->type, conversion->from, conversion->to);
+        text_string(printer->out, "\n");
+    }
     for (int i = 0; i < module->ops.count; i++)
         print_references(printer, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) {
@@ -220,16 +236,8 @@ static void print_role(Text *out, const Module *module, const Role *role)
 static void print_roles(Printer *printer)
 {
     const Roles *roles = printer->module->roles;
-    Text *out = printer->out;
-    if (!roles)
-        return;
-    for (int i = 0; i < roles->role_count; i++)
-        print_role(out, printer->module, &roles->at[i]);
-    text_string(out, "plans");
-    for (int i = 0; roles->plan_of && i < printer->module->ops.count; i++)
-        if (roles->plan_of[i] >= 0)
-            text_print(out, " %d:%d", i, roles->plan_of[i]);
-    text_string(out, "\n");
+    for (int i = 0; roles && i < roles->role_count; i++)
+        print_role(printer->out, printer->module, &roles->at[i]);
 }
 
 void ir_print(Text *out, const Module *module)

@@ -5,12 +5,14 @@
  *         y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
  *     param %0 "h0.up.w" init normal 0.02 : f32[1024, 256] dims(ffn, embed) @14:19
  *     input %1 "tokens" : i32[16, 128]
- *     forward
+ *     plan 0 f32[16, 128, 1024] from<[0-3]{2:4}> to<[0-3]{dup:4}>
+ *     section forward
  *       %12 = ht_linear(%3, %0, -) layer 0 scope "h0" from 2 @42:10 : f32[16, 128, 1024] "h" dims(batch, seq, ffn) layout<[0-3]{2:4}>
+ *       %13 = reshard(%12) plan 0 @43:1 : f32[16, 128, 1024] "h" dims(batch, seq, ffn) layout<[0-3]{dup:4}>
  *     loss %40
  *
  * A position without a file is in the module's source. What several operators share (calls that led there, bindings that a pass has
- * refined) stands once, numbered.
+ * refined, what the planner plans from) stands once, numbered.
  */
 #ifndef IR_TEXT_PRINT_H
 #define IR_TEXT_PRINT_H
@@ -46,5 +48,8 @@ void print_ref(Text *out, const Value *value);
 /* What stands behind the colon: type, name, dims and so on; the position where it differs from `known`. */
 void print_value(Printer *printer, const Value *value, bool named, Position known);
 void print_op(Printer *printer, const Op *op);
+
+/* f32[4, 6] from<LAYOUT> to<LAYOUT>. */
+void print_conversion(Text *out, Type type, const Layout *from, const Layout *to);
 
 #endif

@@ -1,4 +1,5 @@
 #include "ir/text/print.h"
+#include "ir/roles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,6 +161,8 @@ static void print_marks(Printer *printer, const Op *op)
     int binding = print_binding(printer, op);
     if (binding >= 0)
         text_print(out, " binding %d", binding);
+    if (op->conversion)
+        text_print(out, " plan %d", op->conversion->number);
     if (op->gradient)
         text_print(out, " gradient %d", print_gradient_number(printer, op->gradient));
     if (op->tower) {

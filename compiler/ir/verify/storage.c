@@ -35,14 +35,6 @@ static int64_t bytes_of(const Play *play, const Value *value, int device)
     return value->micro > 0 && value->kind == VALUE_RESULT ? bytes / play->module->microbatches : bytes;
 }
 
-/* The plan of a conversion; NULL for other operators. */
-static const Plan *plan_at(const Play *play, const Op *op)
-{
-    const Roles *roles = play->module->roles;
-    int plan = roles->plan_of ? roles->plan_of[op->index] : -1;
-    return plan < 0 ? NULL : roles->plans[plan];
-}
-
 /* ---- what the arena holds ---- */
 
 /* The first stretch that ends behind a place. */
@@ -105,12 +97,7 @@ static void write_value(Play *play, const Op *op, const Value *value)
 
 static void occupy_scratch(Play *play, const Op *op)
 {
-    const Plan *plan = plan_at(play, op);
-    int64_t at = play->role->scratch ? play->role->scratch[op->index] : -1, most = 0;
-    for (int i = 0; plan && i < play->role->device_count; i++) {
-        int64_t bytes = plan_scratch_bytes(plan, play->role->devices[i]);
-        most = bytes > most ? bytes : most;
-    }
+    int64_t at = play->role->scratch ? play->role->scratch[op->index] : -1, most = role_scratch_bytes(play->role, op);
     if (most && at < 0)
         verify_problem(play->verifier, op, "the conversion has no scratch space, and needs %lld bytes", (long long)most);
     else if (most)
@@ -118,12 +105,11 @@ static void occupy_scratch(Play *play, const Op *op)
 }
 
 /* Whether the operator leaves its operand where it is, under another name. */
-static bool renames(const Play *play, const Op *op)
+static bool renames(const Op *op)
 {
     if (value_storage(op->results[0]) != (op->operand_count ? value_storage(op->operands[0]) : NULL))
         return false;
-    const Plan *plan = plan_at(play, op);
-    return op->def->rule->kind == RULE_VIEW || (plan && plan_nothing(plan));
+    return op->def->rule->kind == RULE_VIEW || (op->conversion && plan_nothing(op->conversion->plan));
 }
 
 /* Whether a result has the storage of this operand. */
@@ -142,7 +128,7 @@ static void play_op(Play *play, const Op *op)
         check_held(play, op, op->operands[k], "when it is read");
     if (adds)
         check_held(play, op, op->results[0], "when more is added");
-    if (renames(play, op)) {
+    if (renames(op)) {
         play->written[op->results[0]->id] = play->written[op->operands[0]->id];
         return;
     }

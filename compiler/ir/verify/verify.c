@@ -1,6 +1,7 @@
 /* The verifier: what every pass must leave. */
 #include "ir/verify/verifier.h"
 
+#include "ir/roles.h"
 #include "ir/text/print.h"
 
 #include <stdio.h>
@@ -148,6 +149,47 @@ static void check_dtypes(Verifier *verifier, const Op *op)
     }
 }
 
+/* ---- conversions ---- */
+
+static const char *conversion_text(Verifier *verifier, Type type, const Layout *from, const Layout *to)
+{
+    Text text = {.arena = verifier->scratch};
+    print_conversion(&text, type, from, to);
+    return text_bytes(&text);
+}
+
+/* A conversion is planned from the layout of its operand to that of its result. The error stands where the text has the plan. */
+static void check_conversion(Verifier *verifier, const Op *op)
+{
+    const PlannedConversion *planned = op->conversion;
+    const Value *from = op->operands[0], *to = op->results[0];
+    if (op->def != verifier->module->reshard_def || !from->layout || !to->layout) {
+        verify_problem(verifier, op, "plan %d is of an operator that converts no layout", planned->number);
+        return;
+    }
+    Type type = micro_type(verifier->scratch, to);
+    if (type_equal(type, planned->type) && from->layout == planned->from && to->layout == planned->to)
+        return;
+    Position user = verifier->at;
+    verifier->at = user.file ? planned->at : user;
+    verify_problem(verifier, op, "plan %d is %s, but %%%d to %%%d is %s", planned->number,
+                   conversion_text(verifier, planned->type, planned->from, planned->to), from->id, to->id,
+                   conversion_text(verifier, type, from->layout, to->layout));
+    verifier->at = user;
+    if (user.file)
+        diag_note(verifier->module->diag, user, "the operator that it is the plan of");
+}
+
+static void check_conversions(Verifier *verifier)
+{
+    const Module *module = verifier->module;
+    for (int i = 0; i < module->conversions.count; i++)
+        if (!module->conversions.at[i]->user) {
+            verifier->at = verifier->at.file ? module->conversions.at[i]->at : verifier->at;
+            verify_problem(verifier, NULL, "plan %d is of no operator", i);
+        }
+}
+
 /* ---- operators ---- */
 
 static bool def_listed(const Module *module, const OpDef *def)
@@ -183,6 +225,8 @@ static void check_op(Verifier *verifier, const Op *op)
         use(verifier, op, op->operands[i], "");
     check_binding(verifier, op);
     check_states(verifier, op);
+    if (!verifier->problems && op->conversion)
+        check_conversion(verifier, op);
     if (!verifier->problems)
         check_dtypes(verifier, op);
     for (int i = 0; i < op->result_count; i++) {
@@ -306,6 +350,7 @@ static bool verify(Module *module, Position at)
     check_sections(&verifier);
     check_turns(&verifier);
     check_ends(&verifier);
+    check_conversions(&verifier);
     if (!verifier.problems)
         verify_storage(&verifier);
     arena_destroy(verifier.scratch);
@@ -342,6 +387,8 @@ bool ir_verify_op(Module *module, const Op *op, Position at)
     Verifier verifier = {.module = module, .scratch = arena_create(), .at = at};
     check_binding(&verifier, op);
     check_states(&verifier, op);
+    if (!verifier.problems && op->conversion)
+        check_conversion(&verifier, op);
     if (!verifier.problems)
         check_dtypes(&verifier, op);
     for (int i = 0; i < op->result_count; i++)

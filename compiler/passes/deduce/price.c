@@ -59,7 +59,7 @@ static double plan_price(const Assigner *assigner, const Value *value, const Sha
     Conversion conversion = {type_shape(value->type), dtype_runtime(value->type.dtype), sharding_layout(assigner->mesh, from, shared),
                              sharding_layout(assigner->mesh, to, shared)};
     if (cluster_of(assigner))
-        conversion.shape = value_shape(scratch, value);
+        conversion.shape = type_shape(micro_type(scratch, value));
     const Plan *plan = reshard_plan(scratch, cluster_of(assigner), &conversion);
     double price = cluster_of(assigner)
                        ? conversion_seconds(cluster_of(assigner), plan) * (double)(value->micro > 0 ? assigner->module->microbatches : 1)

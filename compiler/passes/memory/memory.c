@@ -182,7 +182,7 @@ static void share_inplace(Memory *memory, Op *op)
 
 static void share_conversion(Memory *memory, Op *op)
 {
-    const Plan *plan = memory->roles->plans[memory->roles->plan_of[op->index]];
+    const Plan *plan = op->conversion->plan;
     Value *x = op->operands[0], *y = op->results[0];
     if ((plan_nothing(plan) && !must_copy(memory, y, x)) || (plan_in_place(plan) && dies_at(memory, x, op) && same_room(memory, x, y)))
         share(memory, y, x);
@@ -258,7 +258,7 @@ static void lay_out(Memory *memory, Role *role)
                 take_results(memory, &plan, role, bytes, module->ops.at[k]);
         if (module->ops.at[i]->def != module->accumulate_def || i < memory->loop)
             take_results(memory, &plan, role, bytes, module->ops.at[i]);
-        int64_t scratch = role_scratch_bytes(module, role, i);
+        int64_t scratch = role_scratch_bytes(role, module->ops.at[i]);
         role->scratch[i] = scratch ? arena_plan_take(&plan, scratch) : -1;
         if (scratch)
             arena_plan_give(&plan, role->scratch[i], scratch);
