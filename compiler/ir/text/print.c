@@ -2,7 +2,398 @@
 
 #include "ir/roles.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define uthash_malloc(size) arena_alloc(printer->scratch, (size))
+#define uthash_free(pointer, size) ((void)(pointer))
+#include <uthash.h>
+
+/* ---- values ---- */
+
+static void print_quoted(Text *out, const char *string)
+{
+    text_string(out, "\"");
+    for (; *string; string++)
+        switch (*string) {
+        case '"':
+        case '\\': text_print(out, "\\%c", *string); break;
+        case '\n': text_string(out, "\\n"); break;
+        case '\t': text_string(out, "\\t"); break;
+        case '\r': text_string(out, "\\r"); break;
+        default: text_append(out, string, 1);
+        }
+    text_string(out, "\"");
+}
+
+void print_number(Text *out, double number)
+{
+    char digits[40];
+    for (int precision = 6; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, number);
+        if (strtod(digits, NULL) == number)
+            break;
+    }
+    text_string(out, digits);
+}
+
+/* Also an empty position, as 0:0. */
+static void print_any_position(Printer *printer, Position at)
+{
+    text_string(printer->out, " @");
+    if (!at.file && !at.line) {
+        text_string(printer->out, "0:0");
+        return;
+    }
+    if (!at.file || !printer->module->source || strcmp(at.file, printer->module->source)) {
+        print_quoted(printer->out, at.file ? at.file : "");
+        text_string(printer->out, ":");
+    }
+    text_print(printer->out, "%d:%d", at.line, at.column);
+}
+
+static void print_position(Printer *printer, Position at)
+{
+    if (at.file || at.line)
+        print_any_position(printer, at);
+}
+
+static void print_type(Text *out, Type type)
+{
+    text_print(out, "%s[", dtype_name(type.dtype));
+    for (int d = 0; d < type.rank; d++)
+        text_print(out, d ? ", %lld" : "%lld", (long long)type.extent[d]);
+    text_string(out, "]");
+}
+
+static void print_ref(Text *out, const Value *value)
+{
+    if (value)
+        text_print(out, "%%%d", value->id);
+    else
+        text_string(out, "-");
+}
+
+static void print_dim_name(Text *out, DimName name)
+{
+    text_string(out, name.name ? name.name : "_");
+    if (name.part)
+        text_print(out, ":%d", name.part);
+}
+
+static void print_dims(Text *out, const Value *value)
+{
+    text_string(out, " dims(");
+    for (int d = 0; d < value->type.rank; d++) {
+        const Dim *dim = &value->dims[d];
+        text_string(out, d ? ", " : "");
+        text_string(out, dim->count > 1 ? "(" : "");
+        for (int i = 0; i < dim->count; i++) {
+            text_string(out, i ? " " : "");
+            print_dim_name(out, dim->names[i]);
+        }
+        text_string(out, dim->count > 1 ? ")" : !dim->count ? "_" : "");
+    }
+    text_string(out, ")");
+}
+
+static bool position_equal(Position a, Position b)
+{
+    return a.line == b.line && a.column == b.column && (a.file == b.file || (a.file && b.file && !strcmp(a.file, b.file)));
+}
+
+/* What stands behind the colon: type, name, dims and so on; the position where it differs from `known`. */
+static void print_value(Printer *printer, const Value *value, bool named, Position known)
+{
+    Text *out = printer->out;
+    print_type(out, value->type);
+    if (named && value->name) {
+        text_string(out, " ");
+        print_quoted(out, value->name);
+    }
+    if (value->dims)
+        print_dims(out, value);
+    if (value->written) {
+        text_string(out, " shard<");
+        written_print(out, value->written);
+        text_string(out, ">");
+        print_any_position(printer, value->written->at);
+    }
+    if (value->layout) {
+        text_string(out, " layout<");
+        layout_print(out, value->layout);
+        text_string(out, ">");
+    }
+    if (value->micro)
+        text_print(out, value->micro == MICRO_SUM ? " micro sum" : " micro %d", value->micro);
+    if (value->storage)
+        text_print(out, " storage %%%d", value->storage->id);
+    if (!position_equal(value->at, known))
+        print_any_position(printer, value->at);
+}
+
+/* ---- what operators share: the calls that led to them, refined bindings, gradients; printed once, when they get a number ---- */
+
+typedef struct NumberEntry {
+    const void *object;
+    int number;
+    UT_hash_handle hh;
+} NumberEntry;
+
+typedef struct TextEntry {
+    int number;
+    UT_hash_handle hh;
+} TextEntry;
+
+enum { NOT_FOUND = -2 };
+
+static int find_number(NumberEntry *table, const void *object)
+{
+    NumberEntry *entry;
+    HASH_FIND_PTR(table, &object, entry);
+    return entry ? entry->number : NOT_FOUND;
+}
+
+static int remember(Printer *printer, NumberEntry **table, const void *object, int number)
+{
+    NumberEntry *entry = arena_new(printer->scratch, NumberEntry);
+    *entry = (NumberEntry){.object = object, .number = number};
+    HASH_ADD_PTR(*table, object, entry);
+    return number;
+}
+
+/* The number of what prints as `kind NUMBER text`: printed now when it is new. */
+static int number_text(Printer *printer, const char *kind, int *count, const char *text)
+{
+    TextEntry *entry;
+    char *key = arena_format(printer->scratch, "%s %s", kind, text);
+    HASH_FIND_STR(printer->texts, key, entry);
+    if (entry)
+        return entry->number;
+    entry = arena_new(printer->scratch, TextEntry);
+    entry->number = (*count)++;
+    HASH_ADD_KEYPTR(hh, printer->texts, key, strlen(key), entry);
+    text_print(printer->out, "%s %d %s\n", kind, entry->number, text);
+    return entry->number;
+}
+
+/* The chain is walked from the outermost call inwards without recursion: recursive models make it long. */
+static int print_frame(Printer *printer, const Frame *frame)
+{
+    int known = find_number(printer->frames, frame);
+    if (known != NOT_FOUND)
+        return known;
+    Array(const Frame *) chain = {0};
+    int caller = -1;
+    for (const Frame *at = frame; at; at = at->caller) {
+        int number = find_number(printer->frames, at);
+        if (number != NOT_FOUND) {
+            caller = number;
+            break;
+        }
+        array_push(printer->scratch, &chain, at);
+    }
+    for (int i = chain.count - 1; i >= 0; i--) {
+        Text text = {.arena = printer->scratch};
+        Printer inner = {.out = &text, .module = printer->module};
+        print_quoted(&text, chain.at[i]->function ? chain.at[i]->function : "");
+        if (caller >= 0)
+            text_print(&text, " in %d", caller);
+        print_position(&inner, chain.at[i]->at);
+        caller = remember(printer, &printer->frames, chain.at[i], number_text(printer, "frame", &printer->frame_count, text_bytes(&text)));
+    }
+    return caller;
+}
+
+static bool dims_equal(const BoundAccess *a, const BoundAccess *b)
+{
+    if (a->access != b->access || a->rank != b->rank || a->written_rank != b->written_rank)
+        return false;
+    for (int d = 0; d < a->rank; d++)
+        if (a->dims[d].count != b->dims[d].count || a->dims[d].written != b->dims[d].written ||
+            memcmp(a->dims[d].factors, b->dims[d].factors, sizeof(int) * (size_t)a->dims[d].count))
+            return false;
+    return true;
+}
+
+static bool binding_equal(const Binding *a, const Binding *b)
+{
+    if (a->factor_count != b->factor_count || a->operand_count != b->operand_count || a->result_count != b->result_count)
+        return false;
+    for (int i = 0; i < a->factor_count; i++)
+        if (a->factors[i].factor != b->factors[i].factor || a->factors[i].extent != b->factors[i].extent)
+            return false;
+    for (int i = 0; i < a->operand_count; i++)
+        if (!dims_equal(&a->operands[i], &b->operands[i]))
+            return false;
+    for (int i = 0; i < a->result_count; i++)
+        if (!dims_equal(&a->results[i], &b->results[i]))
+            return false;
+    return true;
+}
+
+/* Whether binding the rule again gives the operator's binding and its results' types. */
+static bool is_plain(Printer *printer, const Op *op)
+{
+    Type *types = arena_array(printer->scratch, Type, op->def->rule->result_count);
+    const Binding *again = ir_bind(printer->scratch, NULL, op->at, op->def, op->attrs, op->operands, op->operand_count, types);
+    if (!again || !binding_equal(again, op->binding))
+        return false;
+    for (int i = 0; i < op->result_count; i++)
+        if (!type_equal(types[i], op->results[i]->type))
+            return false;
+    return true;
+}
+
+static void print_access(Text *out, const BoundAccess *access)
+{
+    text_print(out, " %d(", access->access);
+    for (int d = 0; d < access->rank; d++) {
+        const BoundDim *dim = &access->dims[d];
+        text_string(out, d ? ", " : "");
+        for (int k = 0; k < dim->count; k++)
+            text_print(out, k ? " %d" : "%d", dim->factors[k]);
+        if (dim->written != d)
+            text_print(out, "/%d", dim->written);
+    }
+    text_string(out, ")");
+    if (access->written_rank != access->rank)
+        text_print(out, "/%d", access->written_rank);
+}
+
+static const char *binding_text(Printer *printer, const Op *op)
+{
+    Text text = {.arena = printer->scratch};
+    const Binding *binding = op->binding;
+    text_print(&text, "%s [", op->def->name);
+    for (int i = 0; i < binding->factor_count; i++)
+        text_print(&text, "%s%d:%lld", i ? ", " : "", binding->factors[i].factor, (long long)binding->factors[i].extent);
+    text_string(&text, "]");
+    for (int i = 0; i < binding->operand_count; i++)
+        print_access(&text, &binding->operands[i]);
+    text_string(&text, " ->");
+    for (int i = 0; i < binding->result_count; i++)
+        print_access(&text, &binding->results[i]);
+    return text_bytes(&text);
+}
+
+/* The number of a refined binding; -1: it is what ir_bind gives. */
+static int print_binding(Printer *printer, const Op *op)
+{
+    int known = find_number(printer->bindings, op->binding);
+    if (known != NOT_FOUND)
+        return known;
+    int number = is_plain(printer, op) ? -1 : number_text(printer, "binding", &printer->binding_count, binding_text(printer, op));
+    return remember(printer, &printer->bindings, op->binding, number);
+}
+
+static int print_gradient_number(Printer *printer, const Function *function)
+{
+    int known = find_number(printer->gradients, function);
+    for (int i = 0; known == NOT_FOUND && i < printer->module->gradients.count; i++)
+        if (printer->module->gradients.at[i] == function)
+            known = remember(printer, &printer->gradients, function, i);
+    if (known == NOT_FOUND)
+        BUG("the gradient %s is not listed in the module", function->name);
+    return known;
+}
+
+void print_references(Printer *printer, const Op *op)
+{
+    if (op->frames)
+        print_frame(printer, op->frames);
+    print_binding(printer, op);
+}
+
+/* ---- operators ---- */
+
+static void print_attr(Text *out, ParamKind kind, const Attr *attr)
+{
+    switch (kind) {
+    case PARAM_FLOAT: print_number(out, attr->f); break;
+    case PARAM_DTYPE: text_string(out, dtype_name((DType)attr->i)); break;
+    case PARAM_SHAPE:
+        text_string(out, "[");
+        for (int i = 0; i < attr->count; i++)
+            text_print(out, i ? ", %lld" : "%lld", (long long)attr->ints[i]);
+        text_string(out, "]");
+        break;
+    default: text_print(out, "%lld", (long long)attr->i);
+    }
+}
+
+static void print_attrs(Text *out, const Op *op)
+{
+    if (!op->def->attr_count)
+        return;
+    text_string(out, " {");
+    for (int i = 0, next = 0; i < op->def->param_count; i++) {
+        const OpParam *param = &op->def->params[i];
+        if (param->kind == PARAM_TENSOR || param->kind == PARAM_TENSORS)
+            continue;
+        text_string(out, next ? ", " : "");
+        print_attr(out, param->kind, &op->attrs[next++]);
+    }
+    text_string(out, "}");
+}
+
+static void print_marks(Printer *printer, const Op *op)
+{
+    Text *out = printer->out;
+    int binding = print_binding(printer, op);
+    if (binding >= 0)
+        text_print(out, " binding %d", binding);
+    if (op->conversion)
+        text_print(out, " plan %d", op->conversion->number);
+    if (op->gradient)
+        text_print(out, " gradient %d", print_gradient_number(printer, op->gradient));
+    if (op->tower) {
+        text_string(out, " tower ");
+        print_quoted(out, op->tower);
+    }
+    if (op->layer >= 0)
+        text_print(out, " layer %d", op->layer);
+    if (op->scope) {
+        text_string(out, " scope ");
+        print_quoted(out, op->scope);
+    }
+    text_string(out, op->turn == TURN_EACH ? " turn each" : op->turn == TURN_AFTER ? " turn after" : "");
+    if (op->frames)
+        text_print(out, " from %d", print_frame(printer, op->frames));
+    if (op->reason) {
+        text_string(out, " for ");
+        print_quoted(out, op->reason);
+    }
+    if (op->also_count)
+        text_print(out, " also %d", op->also_count);
+    for (int i = 0; i < op->also_count; i++)
+        print_any_position(printer, op->also[i]);
+    print_position(printer, op->at);
+}
+
+void print_op(Printer *printer, const Op *op)
+{
+    Text *out = printer->out;
+    text_string(out, "  ");
+    for (int i = 0; i < op->result_count; i++) {
+        text_string(out, i ? ", " : "");
+        print_ref(out, op->results[i]);
+    }
+    text_print(out, " = %s(", op->def->name);
+    for (int i = 0; i < op->operand_count; i++) {
+        text_string(out, i ? ", " : "");
+        print_ref(out, op->operands[i]);
+    }
+    text_string(out, ")");
+    print_attrs(out, op);
+    print_marks(printer, op);
+    for (int i = 0; i < op->result_count; i++) {
+        text_string(out, i ? ", " : " : ");
+        print_value(printer, op->results[i], true, op->at);
+    }
+    text_string(out, "\n");
+}
 
 /* ---- what stands before the operators ---- */
 

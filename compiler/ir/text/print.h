@@ -1,4 +1,4 @@
-/* The IR's text form. print.c writes the module, print_op.c operators and values; parse.c and parse_op.c read them back.
+/* The IR's text form, which print.c writes and the files of parse.h read back.
  *
  *     module "gpt_loss" train source "gpt.c" @12:1 next 120
  *     op ht_linear(tensor x, tensor w, tensor bias) @"ops.h":18:1
@@ -29,25 +29,13 @@ typedef struct Printer {
     int frame_count, binding_count;
 } Printer;
 
-/* The number of a frame, of a refined binding (-1: it is what ir_bind gives) and of a gradient; frames and bindings are printed when they
- * get one. */
-int print_frame(Printer *printer, const Frame *frame);
-int print_binding(Printer *printer, const Op *op);
-int print_gradient_number(Printer *printer, const Function *function);
-
 /* Numbers all that the operators refer to, so that it stands before them. */
 void print_references(Printer *printer, const Op *op);
 
-void print_quoted(Text *out, const char *string);
-void print_number(Text *out, double number);
-void print_position(Printer *printer, Position at);
-void print_type(Text *out, Type type);
-void print_dim_name(Text *out, DimName name);
-void print_ref(Text *out, const Value *value);
-
-/* What stands behind the colon: type, name, dims and so on; the position where it differs from `known`. */
-void print_value(Printer *printer, const Value *value, bool named, Position known);
 void print_op(Printer *printer, const Op *op);
+
+/* The shortest text that reads as the same number. */
+void print_number(Text *out, double number);
 
 /* f32[4, 6] from<LAYOUT> to<LAYOUT>. */
 void print_conversion(Text *out, Type type, const Layout *from, const Layout *to);

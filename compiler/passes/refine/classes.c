@@ -1,4 +1,5 @@
 #include "passes/refine/classes.h"
+#include "passes/microbatch/cut.h"
 
 #include <string.h>
 
@@ -231,42 +232,21 @@ static bool exchange(Classes *classes, Cuts *by_class, Equation *equation)
     return distribute(classes, by_class, equation->right, equation->right_count, &all) || changed;
 }
 
-/* The node of the batch: the leading dimension of the first input that has one; -1 when no input has. */
+/* The node of the batch; -1 when no input has one. */
 static int batch_node(const Classes *classes, const Module *module)
 {
-    for (int i = 0; i < module->inputs.count; i++)
-        if (module->inputs.at[i]->type.rank)
-            return classes->value_node[module->inputs.at[i]->id];
-    return -1;
+    const Value *input = microbatch_input(module);
+    return input ? classes->value_node[input->id] : -1;
 }
 
 /* Cuts the batch into micro-batches; false after an error. */
 static bool cut_batch(Classes *classes, Cuts *by_class, const Module *module)
 {
-    int node = batch_node(classes, module);
-    const Pipeline *pipeline = module->strategy ? &module->strategy->pipelines.at[0] : NULL;
-    bool says_rows = pipeline && pipeline->rows && module->kind == MODULE_TRAIN;
-    if (module->microbatches <= 1 && !says_rows)
-        return true;
-    Position at = pipeline->at;
-    if (node < 0) {
-        diag_error(module->diag, at, "the strategy asks for %ld micro-batches, but the model has no input whose rows they could share",
-                   (long)module->microbatches);
+    int64_t rows;
+    if (!microbatch_rows(module, &rows))
         return false;
-    }
-    if (classes->extent[node] % module->microbatches || !classes->extent[node]) {
-        diag_error(module->diag, at, "a batch of %ld rows does not divide into %ld micro-batches", (long)classes->extent[node],
-                   (long)module->microbatches);
-        return false;
-    }
-    if (pipeline->rows && pipeline->rows * module->microbatches != classes->extent[node]) {
-        diag_error(module->diag, at, "%ld micro-batch%s of %ld rows %s not the batch of %ld rows", (long)module->microbatches,
-                   module->microbatches > 1 ? "es" : "", (long)pipeline->rows, module->microbatches > 1 ? "are" : "is",
-                   (long)classes->extent[node]);
-        return false;
-    }
-    if (module->microbatches > 1 && classes->extent[node] > module->microbatches)
-        cuts_add(classes->arena, &by_class[classes_root(classes, node)], classes->extent[node] / module->microbatches);
+    if (module->microbatches > 1 && rows > 1)
+        cuts_add(classes->arena, &by_class[classes_root(classes, batch_node(classes, module))], rows);
     return true;
 }
 
