@@ -39,10 +39,8 @@ static bool check_text(Diag *diag, const Source *source)
         int length = *at ? utf8_length(at, end) : 0;
         if (!length) {
             Position where = position_of(source, (int)(at - text));
-            if (!*at) {
-                diag_error(diag, where, "the source has a null byte; it is no text file");
-                return false;
-            }
+            if (!*at)
+                return diag_error(diag, where, "the source has a null byte; it is no text file"), false;
             diag_error(diag, where, "the source is not UTF-8 text: byte 0x%02X", *at);
             diag_note(diag, (Position){0}, "convert it, for example with: iconv -f ISO-8859-1 -t UTF-8 %s", source->file);
             return false;
@@ -92,19 +90,15 @@ Source *source_read(Arena *arena, Diag *diag, const char *file)
     if (!check_file(diag, file))
         return NULL;
     FILE *stream = fopen(file, "rb");
-    if (!stream) {
-        diag_error(diag, (Position){0}, "cannot read %s: %s", file, strerror(errno));
-        return NULL;
-    }
+    if (!stream)
+        return diag_error(diag, (Position){0}, "cannot read %s: %s", file, strerror(errno)), NULL;
     Source *source = arena_new(arena, Source);
     source->file = file;
     source->text = read_stream(arena, stream, &source->length);
     bool failed = ferror(stream) || !source->text;
     fclose(stream);
-    if (failed) {
-        diag_error(diag, (Position){0}, "cannot read %s", file);
-        return NULL;
-    }
+    if (failed)
+        return diag_error(diag, (Position){0}, "cannot read %s", file), NULL;
     if (source->length > MOST_BYTES) {
         too_large(diag, file);
         return NULL;

@@ -13,7 +13,6 @@ RuleDraft *rule_draft(Arena *arena)
 int draft_factor(RuleDraft *draft, Factor factor)
 {
     array_push(draft->arena, &draft->factors, factor);
-    array_push(draft->arena, &draft->factor_at, (Position){0});
     return draft->factors.count - 1;
 }
 
@@ -26,17 +25,9 @@ Access draft_access(const RuleDraft *draft, const char *name, int dim_count, con
     return (Access){.name = name, .dim_count = dim_count, .dims = dims, .inplace = -1};
 }
 
-void draft_result(RuleDraft *draft, Access access)
-{
-    array_push(draft->arena, &draft->results, access);
-    array_push(draft->arena, &draft->result_at, (Position){0});
-}
+void draft_result(RuleDraft *draft, Access access) { array_push(draft->arena, &draft->results, access); }
 
-void draft_operand(RuleDraft *draft, Access access)
-{
-    array_push(draft->arena, &draft->operands, access);
-    array_push(draft->arena, &draft->operand_at, (Position){0});
-}
+void draft_operand(RuleDraft *draft, Access access) { array_push(draft->arena, &draft->operands, access); }
 
 void draft_local(RuleDraft *draft, Access access) { array_push(draft->arena, &draft->locals, access); }
 

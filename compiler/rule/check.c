@@ -14,7 +14,7 @@ static void check_factor(RuleDraft *draft, int index)
 {
     const Rule *rule = &draft->rule;
     const Factor *factor = &rule->factors[index];
-    Position at = draft->factor_at.at[index];
+    Position at = factor->at;
     if (factor->contracted && rule->kind != RULE_BODY && !factor->reduction && !factor->replicate)
         RULE_ERROR(draft, at, "the results lack the factor '%s': say reduction(+: %s), reduction(max: %s) or replicate(%s)", factor->name,
                    factor->name, factor->name, factor->name);
@@ -39,7 +39,7 @@ static void check_size_sum(RuleDraft *draft)
         if (rule->operands[i].variadic && access_has(&rule->operands[i], summed))
             return;
     if (summed >= 0)
-        RULE_ERROR(draft, draft->factor_at.at[summed], "size(f: +%s) adds up over an operand of any number of tensors, but none has '%s'",
+        RULE_ERROR(draft, rule->factors[summed].at, "size(f: +%s) adds up over an operand of any number of tensors, but none has '%s'",
                    rule->factors[summed].name, rule->factors[summed].name);
 }
 
@@ -48,7 +48,7 @@ static void check_variadic(RuleDraft *draft)
     int variadic = 0;
     for (int i = 0; i < draft->rule.operand_count; i++)
         if (draft->rule.operands[i].variadic && variadic++)
-            RULE_ERROR(draft, draft->operand_at.at[i], "one operand may stand for any number of tensors, not two");
+            RULE_ERROR(draft, draft->rule.operands[i].at, "one operand may stand for any number of tensors, not two");
 }
 
 static void check_kernel(RuleDraft *draft, Position start)

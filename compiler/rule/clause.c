@@ -3,39 +3,28 @@
 
 #include <string.h>
 
-/* The factor named by the current token; -1 after an error. `..` after it may be written. */
-static int clause_factor(RuleDraft *draft)
+/* The factor named by the current token; NULL after an error. `..` after it may be written. */
+static Factor *clause_factor(RuleDraft *draft)
 {
-    Tokens *tokens = &draft->tokens;
-    if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(draft, tokens->token->at, "expected a factor, not %s", tokens_shown(tokens));
-        return -1;
-    }
-    const char *name = tokens->token->text;
-    int factor = rule_factor(draft, name);
-    if (factor < 0) {
-        rule_unknown_factor(draft, tokens->token->at, name);
-        return -1;
-    }
-    tokens_next(tokens);
-    tokens_take(tokens, "..");
-    return factor;
+    Position at = draft->tokens.token->at;
+    const char *name = tokens_name(&draft->tokens, "a factor");
+    int factor = name ? rule_factor(draft, name) : -1;
+    if (name && factor < 0)
+        rule_unknown_factor(draft, at, name);
+    tokens_take(&draft->tokens, "..");
+    return factor < 0 ? NULL : &draft->factors.at[factor];
 }
 
 static bool replicate_item(RuleDraft *draft)
 {
-    int factor = clause_factor(draft);
-    if (factor >= 0)
-        draft->factors.at[factor].replicate = true;
-    return factor >= 0;
+    Factor *factor = clause_factor(draft);
+    return factor && (factor->replicate = true);
 }
 
 static bool offset_item(RuleDraft *draft)
 {
-    int factor = clause_factor(draft);
-    if (factor >= 0)
-        draft->factors.at[factor].offset = true;
-    return factor >= 0;
+    Factor *factor = clause_factor(draft);
+    return factor && (factor->offset = true);
 }
 
 /* op: f, g, or another op: h. */
@@ -50,14 +39,12 @@ static bool reduction_clause(RuleDraft *draft)
             if (!tokens_expect(tokens, ":", "after the reduction's operator"))
                 return false;
         }
-        if (reduction == REDUCE_NONE) {
-            RULE_ERROR(draft, tokens->token->at, "expected '+:' or 'max:' before the factor, not %s", tokens_shown(tokens));
+        if (reduction == REDUCE_NONE)
+            return RULE_ERROR(draft, tokens->token->at, "expected '+:' or 'max:' before the factor, not %s", tokens_shown(tokens));
+        Factor *factor = clause_factor(draft);
+        if (!factor)
             return false;
-        }
-        int factor = clause_factor(draft);
-        if (factor < 0)
-            return false;
-        draft->factors.at[factor].reduction = reduction;
+        factor->reduction = reduction;
     } while (tokens_take(tokens, ","));
     return true;
 }
@@ -66,18 +53,14 @@ static bool reduction_clause(RuleDraft *draft)
 static bool size_item(RuleDraft *draft)
 {
     Tokens *tokens = &draft->tokens;
-    int factor = clause_factor(draft);
-    if (factor < 0 || !tokens_expect(tokens, ":", "after the factor"))
+    Factor *factor = clause_factor(draft);
+    if (!factor || !tokens_expect(tokens, ":", "after the factor"))
         return false;
-    const Expr *size;
-    if (tokens_take(tokens, "+")) {
-        int summed = draft->size_sum_of = clause_factor(draft);
-        size = summed < 0 ? NULL : expr_leaf(draft->arena, EXPR_SIZE, summed);
-    } else {
-        size = expr_parse(tokens, rule_integer_primary, draft);
-    }
-    draft->factors.at[factor].size = size;
-    return size != NULL;
+    if (!tokens_take(tokens, "+"))
+        return (factor->size = expr_parse(tokens, rule_integer_primary, draft)) != NULL;
+    const Factor *summed = clause_factor(draft);
+    draft->size_sum_of = summed ? (int)(summed - draft->factors.at) : -1;
+    return summed && (factor->size = expr_leaf(draft->arena, EXPR_SIZE, draft->size_sum_of));
 }
 
 /* An argument that is a number, or size(f). */
@@ -97,7 +80,7 @@ static bool requires_item(RuleDraft *draft)
     const Token *first = tokens->token;
     Position at = tokens->token->at;
     const Expr *condition = expr_parse(tokens, number_primary, draft);
-    if (condition && expr_calls(condition))
+    if (condition && expr_mentions(condition, EXPR_CALL, -1))
         RULE_ERROR(draft, at, "a condition of the clause requires calls no function");
     if (!condition || draft->failed)
         return false;
@@ -113,23 +96,16 @@ static bool operations_clause(RuleDraft *draft)
 /* The operand or result that the current token names; -1 after an error. */
 static int clause_access(RuleDraft *draft, bool result)
 {
-    Tokens *tokens = &draft->tokens;
-    if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(draft, tokens->token->at, "expected %s, not %s", result ? "a result" : "an operand", tokens_shown(tokens));
-        return -1;
-    }
-    const char *name = tokens->token->text;
-    int index = result ? rule_result(draft, name) : rule_operand(draft, name);
-    if (index < 0) {
-        int count = result ? draft->results.count : draft->operands.count;
-        const char **names = arena_array(draft->arena, const char *, count + 1);
-        for (int i = 0; i < count; i++)
-            names[i] = result ? draft->results.at[i].name : draft->operands.at[i].name;
-        rule_unknown(draft, tokens->token->at, result ? "a result of the rule" : "an operand of the rule", name, names, count);
-        return -1;
-    }
-    tokens_next(tokens);
-    return index;
+    Position at = draft->tokens.token->at;
+    const char *name = tokens_name(&draft->tokens, result ? "a result" : "an operand");
+    int index = !name ? -1 : result ? rule_result(draft, name) : rule_operand(draft, name);
+    if (!name || index >= 0)
+        return index;
+    int count = result ? draft->results.count : draft->operands.count;
+    const char **names = arena_array(draft->arena, const char *, count + 1);
+    for (int i = 0; i < count; i++)
+        names[i] = result ? draft->results.at[i].name : draft->operands.at[i].name;
+    return rule_unknown(draft, at, result ? "a result of the rule" : "an operand of the rule", name, names, count), -1;
 }
 
 /* The element type that the current token names; -1 when it names none. */
@@ -152,9 +128,8 @@ static bool unknown_element(RuleDraft *draft)
     names[count++] = "integer";
     for (int i = 0; i < draft->operands.count; i++)
         names[count++] = draft->operands.at[i].name;
-    rule_unknown(draft, tokens->token->at, "an element type, nor an operand, nor a parameter of type ht_dtype", tokens->token->text, names,
-                 count);
-    return false;
+    return rule_unknown(draft, tokens->token->at, "an element type, nor an operand, nor a parameter of type ht_dtype", tokens->token->text,
+                        names, count);
 }
 
 /* What stands behind the colon of the clause dtype. */
@@ -187,46 +162,34 @@ static Access *clause_tensor(RuleDraft *draft)
     return index < 0 ? NULL : result >= 0 ? &draft->results.at[index] : &draft->operands.at[index];
 }
 
-/* The value of the clause `body` that the current token names, which is no result; NULL when it names none. */
-static Access *clause_local(RuleDraft *draft)
-{
-    for (int i = 0; i < draft->locals.count; i++)
-        if (tokens_is(&draft->tokens, draft->locals.at[i].name))
-            return &draft->locals.at[i];
-    return NULL;
-}
-
 /* The type of a value in between: one that is fixed. */
 static bool parse_fixed(RuleDraft *draft, Element *element)
 {
     Tokens *tokens = &draft->tokens;
     if (named_dtype(draft) >= 0)
         return parse_element(draft, element, false);
-    RULE_ERROR(draft, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s: the value is no result", tokens_shown(tokens));
-    return false;
+    return RULE_ERROR(draft, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s: the value is no result",
+                      tokens_shown(tokens));
 }
 
 static bool dtype_item(RuleDraft *draft)
 {
     Tokens *tokens = &draft->tokens;
-    Access *local = clause_local(draft);
-    if (local) {
+    int value = rule_value(draft, tokens->token->text), local = value - draft->results.count;
+    if (local >= 0) {
         tokens_next(tokens);
-        return tokens_expect(tokens, ":", "after the value") && parse_fixed(draft, &local->element);
+        return tokens_expect(tokens, ":", "after the value") && parse_fixed(draft, &draft->locals.at[local].element);
     }
-    bool of_operand = rule_result(draft, tokens->token->text) < 0;
     Access *access = clause_tensor(draft);
-    return access && tokens_expect(tokens, ":", "after the tensor") && parse_element(draft, &access->element, of_operand);
+    return access && tokens_expect(tokens, ":", "after the tensor") && parse_element(draft, &access->element, value < 0);
 }
 
 static bool types_item(RuleDraft *draft)
 {
     Tokens *tokens = &draft->tokens;
     int dtype = named_dtype(draft);
-    if (dtype < 0) {
-        RULE_ERROR(draft, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s", tokens_shown(tokens));
-        return false;
-    }
+    if (dtype < 0)
+        return RULE_ERROR(draft, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s", tokens_shown(tokens));
     draft->rule.types |= 1u << dtype;
     tokens_next(tokens);
     return true;
@@ -266,25 +229,14 @@ static bool shape_clause(RuleDraft *draft)
     const char *name = tokens->token->text;
     draft->rule.shape_attr = rule_attr(draft, name, PARAM_SHAPE, PARAM_SHAPE);
     if (draft->rule.shape_attr < 0) {
-        rule_unknown(draft, tokens->token->at, "a parameter of type ht_dims", name, NULL, 0);
-        return false;
+        return rule_unknown(draft, tokens->token->at, "a parameter of type ht_dims", name, NULL, 0);
     }
     tokens_next(tokens);
     return true;
 }
 
 /* The name of a C function; NULL after an error. */
-static const char *function_name(RuleDraft *draft)
-{
-    Tokens *tokens = &draft->tokens;
-    if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(draft, tokens->token->at, "expected the name of a C function, not %s", tokens_shown(tokens));
-        return NULL;
-    }
-    const char *name = tokens->token->text;
-    tokens_next(tokens);
-    return name;
-}
+static const char *function_name(RuleDraft *draft) { return tokens_name(&draft->tokens, "the name of a C function"); }
 
 /* kernel(f) or kernel(BACKEND: f); which back ends there are is for others to know. */
 static bool kernel_clause(RuleDraft *draft)
@@ -332,16 +284,6 @@ static bool grad_clause(RuleDraft *draft)
 
 /* ---- the clause body ---- */
 
-/* The value `name`: a result, or behind the results a local one; -1 when there is none. */
-static int find_value(const RuleDraft *draft, const char *name)
-{
-    int result = rule_result(draft, name);
-    for (int i = 0; result < 0 && i < draft->locals.count; i++)
-        if (!strcmp(draft->locals.at[i].name, name))
-            return draft->results.count + i;
-    return result;
-}
-
 static const Access *value_access(const RuleDraft *draft, int value)
 {
     return value < draft->results.count ? &draft->results.at[value] : &draft->locals.at[value - draft->results.count];
@@ -358,65 +300,49 @@ bool rule_has_equation(const RuleDraft *draft, int value)
 /* NAME[indices] with the indices that the value has. */
 static bool read_access(RuleDraft *draft, Access *access)
 {
-    Tokens *tokens = &draft->tokens;
-    Position at = tokens->token->at;
-    *access = (Access){.name = tokens->token->text, .inplace = -1};
-    if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(draft, at, "expected a value such as y[i], not %s", tokens_shown(tokens));
-        return false;
-    }
-    tokens_next(tokens);
     int factors = draft->factors.count;
-    if (!rule_dims(draft, access, at))
+    *access = rule_access(draft, "a value such as y[i]");
+    if (!access->name || !rule_dims(draft, access))
         return false;
     if (draft->factors.count == factors)
         return true;
-    RULE_ERROR(draft, at, "'%s' has the factor '%s', which no operand and no result has", access->name, draft->factors.at[factors].name);
+    RULE_ERROR(draft, access->at, "'%s' has the factor '%s', which no operand and no result has", access->name,
+               draft->factors.at[factors].name);
     return false;
 }
 
-static bool check_dims(RuleDraft *draft, const Access *access, const Access *known, Position at)
+static bool check_dims(RuleDraft *draft, const Access *access, const Access *known)
 {
     if (rule_dims_equal(access, known))
         return true;
-    RULE_ERROR(draft, at, "'%s' is written with two different lists of indices", access->name);
+    RULE_ERROR(draft, access->at, "'%s' is written with two different lists of indices", access->name);
     return false;
 }
 
-const Expr *rule_value_primary(RuleDraft *draft)
+const Expr *rule_value_primary(RuleDraft *draft, int value)
 {
-    Tokens *tokens = &draft->tokens;
-    Position at = tokens->token->at;
-    int value = find_value(draft, tokens->token->text);
     Access access;
-    if (!read_access(draft, &access) || !check_dims(draft, &access, value_access(draft, value), at))
+    if (!read_access(draft, &access) || !check_dims(draft, &access, value_access(draft, value)))
         return NULL;
     if (rule_has_equation(draft, value))
         return expr_leaf(draft->arena, EXPR_RESULT, value);
-    RULE_ERROR(draft, at, "'%s' is used before its equation", access.name);
+    RULE_ERROR(draft, access.at, "'%s' is used before its equation", access.name);
     return NULL;
 }
-
-bool rule_is_value(const RuleDraft *draft, const char *name) { return draft->in_equations && find_value(draft, name) >= 0; }
 
 /* The value that an equation gives: a result, or a new local one; -1 after an error. */
 static int left_side(RuleDraft *draft)
 {
-    Position at = draft->tokens.token->at;
     Access access;
     if (!read_access(draft, &access))
         return -1;
-    int value = find_value(draft, access.name);
-    if (value >= 0 && rule_has_equation(draft, value)) {
-        RULE_ERROR(draft, at, "'%s' has two equations", access.name);
-        return -1;
-    }
+    int value = rule_value(draft, access.name);
+    if (value >= 0 && rule_has_equation(draft, value))
+        return RULE_ERROR(draft, access.at, "'%s' has two equations", access.name), -1;
     if (value >= 0)
-        return check_dims(draft, &access, value_access(draft, value), at) ? value : -1;
-    if (rule_operand(draft, access.name) >= 0) {
-        RULE_ERROR(draft, at, "'%s' is an operand; an equation gives a result or a new value", access.name);
-        return -1;
-    }
+        return check_dims(draft, &access, value_access(draft, value)) ? value : -1;
+    if (rule_operand(draft, access.name) >= 0)
+        return RULE_ERROR(draft, access.at, "'%s' is an operand; an equation gives a result or a new value", access.name), -1;
     array_push(draft->arena, &draft->locals, access);
     return draft->results.count + draft->locals.count - 1;
 }
@@ -467,30 +393,22 @@ enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleDraft *draft)
 {
-    Tokens *tokens = &draft->tokens;
     const char *names[CLAUSE_COUNT];
-    const char *name = tokens->token->text;
-    for (int i = 0; i < CLAUSE_COUNT; i++) {
+    Position at = draft->tokens.token->at;
+    const char *name = tokens_name(&draft->tokens, "an operator or a clause");
+    for (int i = 0; name && i < CLAUSE_COUNT; i++) {
         names[i] = clauses[i].name;
         if (!strcmp(name, names[i]))
             return &clauses[i];
     }
-    rule_unknown(draft, tokens->token->at, "a clause of a rule", name, names, CLAUSE_COUNT);
-    return NULL;
+    return name ? (rule_unknown(draft, at, "a clause of a rule", name, names, CLAUSE_COUNT), NULL) : NULL;
 }
 
 static bool parse_clause(RuleDraft *draft)
 {
     Tokens *tokens = &draft->tokens;
-    if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(draft, tokens->token->at, "expected an operator or a clause, not %s", tokens_shown(tokens));
-        return false;
-    }
     const Clause *clause = find_clause(draft);
-    if (!clause)
-        return false;
-    tokens_next(tokens);
-    if (!tokens_expect(tokens, "(", "after the clause's name"))
+    if (!clause || !tokens_expect(tokens, "(", "after the clause's name"))
         return false;
     draft->linear_groups += clause->item == linear_item;
     do {

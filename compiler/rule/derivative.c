@@ -192,9 +192,7 @@ static const Expr *floating(Arena *arena, const Expr *expr)
 {
     if (expr->kind == EXPR_NUMBER)
         return expr_number(arena, expr->number, arena_format(arena, "%.1ff", expr->number));
-    Expr *product = arena_new(arena, Expr);
-    *product = (Expr){.kind = EXPR_MUL, .arg_count = 2, .arg = {expr_number(arena, 1, "1.0f"), expr}};
-    return product;
+    return expr_node(arena, EXPR_MUL, expr_number(arena, 1, "1.0f"), expr, NULL);
 }
 
 /* A quotient of floats, whatever C would make of its parts. */

@@ -22,7 +22,6 @@ typedef struct RuleDraft {
     Array(Access) results, operands, locals;
     Array(RuleEquation) equations;
     Array(RuleKernel) kernels;
-    Array(Position) factor_at, result_at, operand_at;
     Position shape_at;
     /* of a rule that is read */
     Tokens tokens;
@@ -34,31 +33,41 @@ typedef struct RuleDraft {
     int size_sum_of; // the clause `size(f: +m)` names m; -1: none does
 } RuleDraft;
 
-static inline void rule_fail(RuleDraft *draft) { draft->failed = true; }
+/* Notes an error that was reported: false. */
+static inline bool rule_fail(RuleDraft *draft)
+{
+    draft->failed = true;
+    return false;
+}
 
+/* Reports an error: false. */
 #define RULE_ERROR(draft, at, ...) (diag_error((draft)->diag, (at), __VA_ARGS__), rule_fail(draft))
 
 static inline bool param_is_tensor(ParamKind kind) { return kind == PARAM_TENSOR || kind == PARAM_TENSORS; }
 
-/* The factor called `name`; -1 when there is none. */
+/* The factor, operand or result called `name`; -1 when there is none. */
 int rule_factor(const RuleDraft *draft, const char *name);
-
-/* The operand or result called `name`; -1 when there is none. */
 int rule_operand(const RuleDraft *draft, const char *name);
 int rule_result(const RuleDraft *draft, const char *name);
+
+/* The value that equations may give called `name`: a result, or behind the results a local one; -1 when there is none. */
+int rule_value(const RuleDraft *draft, const char *name);
 
 /* The attribute called `name` of one of two kinds, and its index; -1 when there is none. */
 int rule_attr(const RuleDraft *draft, const char *name, ParamKind kind, ParamKind other);
 
-/* Reports that `name` is not known, with the closest of `names`. `what` says what it should be: "a factor". */
-void rule_unknown(RuleDraft *draft, Position at, const char *what, const char *name, const char *const *names, int count);
+/* Reports that `name` is not known, with the closest of `names`: false. `what` says what it should be: "a factor". */
+bool rule_unknown(RuleDraft *draft, Position at, const char *what, const char *name, const char *const *names, int count);
 void rule_unknown_factor(RuleDraft *draft, Position at, const char *name);
 
 /* size(f) or an argument in an expression over integers: an ExprPrimary, `context` is the draft. */
 const Expr *rule_integer_primary(Tokens *tokens, void *context);
 
+/* An access by its name, the current token; without one after an error. `expected` says what it stands for. */
+Access rule_access(RuleDraft *draft, const char *expected);
+
 /* The indices of an access, from the opening to the closing bracket; false after an error. */
-bool rule_dims(RuleDraft *draft, Access *access, Position at);
+bool rule_dims(RuleDraft *draft, Access *access);
 
 /* Whether two accesses have the same indices. */
 bool rule_dims_equal(const Access *a, const Access *b);
@@ -69,9 +78,8 @@ const Expr *rule_body_primary(Tokens *tokens, void *context);
 /* Whether an equation gives the value `value`: a result, or behind the results a local value. */
 bool rule_has_equation(const RuleDraft *draft, int value);
 
-/* Whether a name in an equation is a value that equations give; and its access as an expression, NULL after an error. */
-bool rule_is_value(const RuleDraft *draft, const char *name);
-const Expr *rule_value_primary(RuleDraft *draft);
+/* The access of the value number `value` in an equation as an expression; NULL after an error. */
+const Expr *rule_value_primary(RuleDraft *draft, int value);
 
 /* The clauses up to the end of the text. */
 void rule_clauses(RuleDraft *draft);

@@ -33,10 +33,10 @@ const Expr *expr_leaf(Arena *arena, ExprKind kind, int index)
 
 static bool is_number(const Expr *expr, double number) { return expr->kind == EXPR_NUMBER && expr->number == number; }
 
-static const Expr *node(Arena *arena, ExprKind kind, int count, const Expr *a, const Expr *b, const Expr *c)
+const Expr *expr_node(Arena *arena, ExprKind kind, const Expr *a, const Expr *b, const Expr *c)
 {
     Expr *expr = arena_new(arena, Expr);
-    *expr = (Expr){.kind = kind, .arg_count = count, .arg = {a, b, c}};
+    *expr = (Expr){.kind = kind, .arg_count = c ? 3 : b ? 2 : 1, .arg = {a, b, c}};
     return expr;
 }
 
@@ -48,7 +48,7 @@ const Expr *expr_negative(Arena *arena, const Expr *a)
         return a;
     if (a->kind == EXPR_SUB)
         return expr_binary(arena, EXPR_SUB, a->arg[1], a->arg[0]);
-    return node(arena, EXPR_NEG, 1, a, NULL, NULL);
+    return expr_node(arena, EXPR_NEG, a, NULL, NULL);
 }
 
 static const Expr *sum(Arena *arena, const Expr *a, const Expr *b)
@@ -59,7 +59,7 @@ static const Expr *sum(Arena *arena, const Expr *a, const Expr *b)
         return a;
     if (b->kind == EXPR_NEG)
         return expr_binary(arena, EXPR_SUB, a, b->arg[0]);
-    return node(arena, EXPR_ADD, 2, a, b, NULL);
+    return expr_node(arena, EXPR_ADD, a, b, NULL);
 }
 
 static const Expr *difference(Arena *arena, const Expr *a, const Expr *b)
@@ -70,7 +70,7 @@ static const Expr *difference(Arena *arena, const Expr *a, const Expr *b)
         return expr_negative(arena, b);
     if (b->kind == EXPR_NEG)
         return sum(arena, a, b->arg[0]);
-    return node(arena, EXPR_SUB, 2, a, b, NULL);
+    return expr_node(arena, EXPR_SUB, a, b, NULL);
 }
 
 /* Whether an expression is, under some condition, the number 0. */
@@ -103,7 +103,7 @@ static const Expr *product(Arena *arena, const Expr *a, const Expr *b)
         return expr_select(arena, b->arg[0], product(arena, a, b->arg[1]), product(arena, a, b->arg[2]));
     if (b->kind == EXPR_DIV && is_number(b->arg[0], 1) && is_floating(b->arg[0])) // 1 / 2 is 0 in C
         return expr_binary(arena, EXPR_DIV, a, b->arg[1]);
-    return node(arena, EXPR_MUL, 2, a, b, NULL);
+    return expr_node(arena, EXPR_MUL, a, b, NULL);
 }
 
 /* Of derivatives: a numerator such as 1 is a floating-point number, or C would divide integers. */
@@ -115,7 +115,7 @@ static const Expr *quotient(Arena *arena, const Expr *a, const Expr *b)
         a = expr_number(arena, a->number, arena_format(arena, "%.1ff", a->number));
     if (a->kind == EXPR_NEG)
         return expr_negative(arena, quotient(arena, a->arg[0], b));
-    return node(arena, EXPR_DIV, 2, a, b, NULL);
+    return expr_node(arena, EXPR_DIV, a, b, NULL);
 }
 
 const Expr *expr_binary(Arena *arena, ExprKind kind, const Expr *a, const Expr *b)
@@ -125,7 +125,7 @@ const Expr *expr_binary(Arena *arena, ExprKind kind, const Expr *a, const Expr *
     case EXPR_SUB: return difference(arena, a, b);
     case EXPR_MUL: return product(arena, a, b);
     case EXPR_DIV: return quotient(arena, a, b);
-    default: return node(arena, kind, 2, a, b, NULL);
+    default: return expr_node(arena, kind, a, b, NULL);
     }
 }
 
@@ -133,7 +133,7 @@ const Expr *expr_select(Arena *arena, const Expr *condition, const Expr *a, cons
 {
     if (expr_equal(a, b))
         return a;
-    return node(arena, EXPR_SELECT, 3, condition, a, b);
+    return expr_node(arena, EXPR_SELECT, condition, a, b);
 }
 
 const Expr *expr_call(Arena *arena, const char *name, const Expr *const *args, int count)
@@ -169,16 +169,6 @@ bool expr_mentions(const Expr *expr, ExprKind kind, int index)
         return true;
     for (int i = 0; i < expr->arg_count; i++)
         if (expr_mentions(expr->arg[i], kind, index))
-            return true;
-    return false;
-}
-
-bool expr_calls(const Expr *expr)
-{
-    if (expr->kind == EXPR_CALL)
-        return true;
-    for (int i = 0; i < expr->arg_count; i++)
-        if (expr_calls(expr->arg[i]))
             return true;
     return false;
 }
@@ -280,33 +270,16 @@ int expr_terms(const Expr *body, ExprTerm *terms, int most) { return collect_ter
 
 /* ---- printing ---- */
 
-/* How tightly a kind binds; C's order. */
+const ExprOperator expr_operators[EXPR_CALL + 1] = {
+    [EXPR_EQ] = {"==", 2}, [EXPR_NE] = {"!=", 2}, [EXPR_LT] = {"<", 3},  [EXPR_LE] = {"<=", 3}, [EXPR_GT] = {">", 3}, [EXPR_GE] = {">=", 3},
+    [EXPR_ADD] = {"+", 4}, [EXPR_SUB] = {"-", 4}, [EXPR_MUL] = {"*", 5}, [EXPR_DIV] = {"/", 5}, [EXPR_MOD] = {"%", 5}};
+
+/* How tightly an expression binds; C's order. */
 static int precedence(const Expr *expr)
 {
-    switch (expr->kind) {
-    case EXPR_SELECT: return 1;
-    case EXPR_EQ:
-    case EXPR_NE: return 2;
-    case EXPR_LT:
-    case EXPR_LE:
-    case EXPR_GT:
-    case EXPR_GE: return 3;
-    case EXPR_ADD:
-    case EXPR_SUB: return 4;
-    case EXPR_MUL:
-    case EXPR_DIV:
-    case EXPR_MOD: return 5;
-    case EXPR_NEG: return 6;
-    default: return expr->kind == EXPR_NUMBER && expr->number < 0 ? 6 : 7;
-    }
-}
-
-static const char *operator_sign(ExprKind kind)
-{
-    static const char *const signs[] = {
-        [EXPR_ADD] = "+", [EXPR_SUB] = "-", [EXPR_MUL] = "*", [EXPR_DIV] = "/", [EXPR_MOD] = "%", [EXPR_LT] = "<",
-        [EXPR_LE] = "<=", [EXPR_GT] = ">",  [EXPR_GE] = ">=", [EXPR_EQ] = "==", [EXPR_NE] = "!="};
-    return signs[kind];
+    bool minus = expr->kind == EXPR_NEG || (expr->kind == EXPR_NUMBER && expr->number < 0);
+    int level = expr_operators[expr->kind].level;
+    return level ? level : expr->kind == EXPR_SELECT ? 1 : minus ? 6 : 7;
 }
 
 static void print_at(Text *out, const Expr *expr, int least, ExprLeaf *leaf, void *context);
@@ -345,7 +318,7 @@ static void print_bare(Text *out, const Expr *expr, ExprLeaf *leaf, void *contex
     case EXPR_SIZE: leaf(out, expr, context); return;
     default:
         print_at(out, expr->arg[0], level, leaf, context);
-        text_print(out, " %s ", operator_sign(expr->kind));
+        text_print(out, " %s ", expr_operators[expr->kind].sign);
         print_at(out, expr->arg[1], level + 1, leaf, context);
     }
 }

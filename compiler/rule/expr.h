@@ -65,9 +65,6 @@ bool expr_equal(const Expr *a, const Expr *b);
 /* Whether a leaf of `kind` with `index` occurs (index -1: any). */
 bool expr_mentions(const Expr *expr, ExprKind kind, int index);
 
-/* Whether any function is called. */
-bool expr_calls(const Expr *expr);
-
 /* `expr` with every part that equals `pattern` replaced. */
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with);
 
@@ -75,6 +72,9 @@ const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, co
  * read. */
 typedef const Expr *ExprLeafMap(const Expr *leaf, void *context);
 const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context);
+
+/* An expression of one to three arguments, those behind them NULL; nothing is simplified. */
+const Expr *expr_node(Arena *arena, ExprKind kind, const Expr *a, const Expr *b, const Expr *c);
 
 /* Constructors that simplify. `spelling` NULL: made up from the number. */
 const Expr *expr_number(Arena *arena, double number, const char *spelling);
@@ -112,6 +112,13 @@ const Expr *expr_widened(Arena *arena, const Expr *expr);
 /* How many arguments the function of math.h takes; 0 when rules cannot call it. The names end with NULL. */
 int expr_function_arity(const char *name);
 const char *const *expr_function_names(void);
+
+/* How C writes the operators of two arguments, and how tightly they bind: from 2 to 5; 0 for all other kinds. */
+typedef struct ExprOperator {
+    const char *sign;
+    int level;
+} ExprOperator;
+extern const ExprOperator expr_operators[];
 
 /* Reads an expression. `primary` is asked for what begins with a name that is no function of math.h, or with `?`; it reports what it
  * does not know and gives NULL. NULL after an error was reported. */

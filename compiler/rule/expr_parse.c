@@ -20,10 +20,8 @@ static const Expr *number(Reader *reader)
     const char *spelling = tokens->token->text;
     char *end;
     double value = strtod(spelling, &end);
-    if (strspn(end, "fFlLuU") != strlen(end)) {
-        diag_error(tokens->diag, tokens->token->at, "'%s' is not a number", spelling);
-        return NULL;
-    }
+    if (strspn(end, "fFlLuU") != strlen(end))
+        return diag_error(tokens->diag, tokens->token->at, "'%s' is not a number", spelling), NULL;
     tokens_next(tokens);
     return expr_number(tokens->arena, value, spelling);
 }
@@ -47,19 +45,15 @@ static const Expr *call(Reader *reader, const char *name, Position at)
     if (!tokens_expect(tokens, "(", "after the function's name"))
         return NULL;
     do {
-        if (count == arity) {
-            diag_error(tokens->diag, tokens->token->at, "%s takes %d argument%s", name, arity, arity == 1 ? "" : "s");
-            return NULL;
-        }
+        if (count == arity)
+            return diag_error(tokens->diag, tokens->token->at, "%s takes %d argument%s", name, arity, arity == 1 ? "" : "s"), NULL;
         if (!(args[count++] = ternary(reader)))
             return NULL;
     } while (tokens_take(tokens, ","));
     if (!tokens_expect(tokens, ")", "after the arguments"))
         return NULL;
-    if (count < arity) {
-        diag_error(tokens->diag, at, "%s takes %d arguments", name, arity);
-        return NULL;
-    }
+    if (count < arity)
+        return diag_error(tokens->diag, at, "%s takes %d arguments", name, arity), NULL;
     return expr_call(tokens->arena, name, args, count);
 }
 
@@ -102,51 +96,33 @@ static const Expr *unary(Reader *reader)
         return unary(reader);
     if (!tokens_take(tokens, "-"))
         return primary(reader);
-    if (++reader->depth > DEPTH_MOST) {
-        diag_error(tokens->diag, tokens->token->at, "the expression is nested too deeply");
-        return NULL;
-    }
+    if (++reader->depth > DEPTH_MOST)
+        return diag_error(tokens->diag, tokens->token->at, "the expression is nested too deeply"), NULL;
     const Expr *inner = unary(reader);
     reader->depth--;
     return inner ? expr_negative(tokens->arena, inner) : NULL;
 }
 
-typedef struct Operator {
-    const char *sign;
-    ExprKind kind;
-    int level;
-} Operator;
-
-static const Operator operators[] = {{"==", EXPR_EQ, 1}, {"!=", EXPR_NE, 1}, {"<", EXPR_LT, 2},  {"<=", EXPR_LE, 2},
-                                     {">", EXPR_GT, 2},  {">=", EXPR_GE, 2}, {"+", EXPR_ADD, 3}, {"-", EXPR_SUB, 3},
-                                     {"*", EXPR_MUL, 4}, {"/", EXPR_DIV, 4}, {"%", EXPR_MOD, 4}};
-
-static const Operator *operator_at(const Tokens *tokens, int level)
+/* Whether the current token is an operator of the level, and its kind. */
+static bool is_operator(const Tokens *tokens, int level, ExprKind *kind)
 {
-    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
-        if (operators[i].level == level && tokens_is(tokens, operators[i].sign))
-            return &operators[i];
-    return NULL;
+    for (*kind = EXPR_ADD; *kind <= EXPR_NE; ++*kind)
+        if (expr_operators[*kind].level == level && tokens_is(tokens, expr_operators[*kind].sign))
+            return true;
+    return false;
 }
 
-/* A node as written: nothing is simplified, so that a rule's text says what the expression is. */
-static const Expr *as_written(Arena *arena, ExprKind kind, const Expr *a, const Expr *b, const Expr *c)
-{
-    Expr *expr = arena_new(arena, Expr);
-    *expr = (Expr){.kind = kind, .arg_count = c ? 3 : 2, .arg = {a, b, c}};
-    return expr;
-}
-
+/* Nothing is simplified, so that a rule's text says what the expression is. */
 static const Expr *binary(Reader *reader, int level)
 {
-    if (level > 4)
+    if (level > 5)
         return unary(reader);
     const Expr *left = binary(reader, level + 1);
-    const Operator *operator;
-    while (left && (operator= operator_at(reader->tokens, level))) {
+    ExprKind kind;
+    while (left && is_operator(reader->tokens, level, &kind)) {
         tokens_next(reader->tokens);
         const Expr *right = binary(reader, level + 1);
-        left = right ? as_written(reader->tokens->arena, operator->kind, left, right, NULL) : NULL;
+        left = right ? expr_node(reader->tokens->arena, kind, left, right, NULL) : NULL;
     }
     return left;
 }
@@ -157,16 +133,14 @@ static const Expr *branches(Reader *reader, const Expr *condition)
     if (!yes || !tokens_expect(reader->tokens, ":", "between the two values of '? :'"))
         return NULL;
     const Expr *no = ternary(reader);
-    return no ? as_written(reader->tokens->arena, EXPR_SELECT, condition, yes, no) : NULL;
+    return no ? expr_node(reader->tokens->arena, EXPR_SELECT, condition, yes, no) : NULL;
 }
 
 static const Expr *ternary(Reader *reader)
 {
-    if (++reader->depth > DEPTH_MOST) {
-        diag_error(reader->tokens->diag, reader->tokens->token->at, "the expression is nested too deeply");
-        return NULL;
-    }
-    const Expr *expr = binary(reader, 1);
+    if (++reader->depth > DEPTH_MOST)
+        return diag_error(reader->tokens->diag, reader->tokens->token->at, "the expression is nested too deeply"), NULL;
+    const Expr *expr = binary(reader, 2);
     if (expr && tokens_take(reader->tokens, "?"))
         expr = branches(reader, expr);
     reader->depth--;

@@ -22,7 +22,7 @@ static int accesses_in(const Rule *rule, const Expr *expr)
 /* The derivative in terms of the result where that needs no more tensors. */
 static const Expr *reuse_result(Arena *arena, const Rule *rule, const Expr *derivative)
 {
-    if (!expr_calls(rule->body))
+    if (!expr_mentions(rule->body, EXPR_CALL, -1))
         return derivative;
     const Expr *reused = expr_replace(arena, derivative, rule->body, expr_leaf(arena, EXPR_ACCESS, rule->operand_count + 1));
     return accesses_in(rule, reused) <= accesses_in(rule, derivative) ? reused : derivative;

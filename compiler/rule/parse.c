@@ -11,20 +11,23 @@ int rule_factor(const RuleDraft *draft, const char *name)
     return -1;
 }
 
-int rule_operand(const RuleDraft *draft, const char *name)
+/* The access called `name`; -1 when there is none. */
+static int access_named(const Access *accesses, int count, const char *name)
 {
-    for (int i = 0; i < draft->operands.count; i++)
-        if (!strcmp(draft->operands.at[i].name, name))
+    for (int i = 0; i < count; i++)
+        if (!strcmp(accesses[i].name, name))
             return i;
     return -1;
 }
 
-int rule_result(const RuleDraft *draft, const char *name)
+int rule_operand(const RuleDraft *draft, const char *name) { return access_named(draft->operands.at, draft->operands.count, name); }
+
+int rule_result(const RuleDraft *draft, const char *name) { return access_named(draft->results.at, draft->results.count, name); }
+
+int rule_value(const RuleDraft *draft, const char *name)
 {
-    for (int i = 0; i < draft->results.count; i++)
-        if (!strcmp(draft->results.at[i].name, name))
-            return i;
-    return -1;
+    int result = rule_result(draft, name), local = access_named(draft->locals.at, draft->locals.count, name);
+    return result >= 0 || local < 0 ? result : draft->results.count + local;
 }
 
 int rule_attr(const RuleDraft *draft, const char *name, ParamKind kind, ParamKind other)
@@ -49,10 +52,11 @@ static const OpParam *find_param(const RuleDraft *draft, const char *name)
     return NULL;
 }
 
-void rule_unknown(RuleDraft *draft, Position at, const char *what, const char *name, const char *const *names, int count)
+bool rule_unknown(RuleDraft *draft, Position at, const char *what, const char *name, const char *const *names, int count)
 {
     RULE_ERROR(draft, at, "'%s' is not %s", name, what);
     tokens_suggest(&draft->tokens, at, name, names, count);
+    return false;
 }
 
 void rule_unknown_factor(RuleDraft *draft, Position at, const char *name)
@@ -117,8 +121,7 @@ const Expr *rule_integer_primary(Tokens *tokens, void *context)
     int attr = rule_attr(draft, name, PARAM_INT, PARAM_INT);
     if (attr < 0) {
         const char **names = arena_array(draft->arena, const char *, draft->param_count + 1);
-        rule_unknown(draft, at, "an integer parameter of the function", name, names, param_names(draft, false, names));
-        return NULL;
+        return rule_unknown(draft, at, "an integer parameter of the function", name, names, param_names(draft, false, names)), NULL;
     }
     tokens_next(tokens);
     return expr_leaf(draft->arena, EXPR_ATTR, attr);
@@ -131,21 +134,17 @@ static int parse_factor(RuleDraft *draft)
 {
     Tokens *tokens = &draft->tokens;
     Position at = tokens->token->at;
-    if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(draft, at, "expected a factor, a name such as i or b.., not %s", tokens_shown(tokens));
+    const char *name = tokens_name(tokens, "a factor, a name such as i or b..");
+    if (!name)
         return -1;
-    }
-    const char *name = tokens->token->text;
-    tokens_next(tokens);
     bool ellipsis = tokens_take(tokens, "..");
     int index = rule_factor(draft, name);
     if (index < 0) {
-        array_push(draft->arena, &draft->factors, (Factor){.name = name, .ellipsis = ellipsis});
-        array_push(draft->arena, &draft->factor_at, at);
+        array_push(draft->arena, &draft->factors, (Factor){.name = name, .at = at, .ellipsis = ellipsis});
         index = draft->factors.count - 1;
     } else if (draft->factors.at[index].ellipsis != ellipsis) {
         RULE_ERROR(draft, at, "the factor '%s' is written once with '..' and once without", name);
-        diag_note(draft->diag, draft->factor_at.at[index], "here first");
+        diag_note(draft->diag, draft->factors.at[index].at, "here first");
         return -1;
     }
     if (ellipsis && tokens_take(tokens, "{")) {
@@ -170,48 +169,49 @@ static bool parse_dim(RuleDraft *draft, Dims *dims)
         int factor = parse_factor(draft);
         if (factor < 0)
             return false;
-        if (merged && draft->factors.at[factor].ellipsis) {
-            RULE_ERROR(draft, at, "a factor that stands for several dimensions cannot be merged with others");
-            return false;
-        }
+        if (merged && draft->factors.at[factor].ellipsis)
+            return RULE_ERROR(draft, at, "a factor that stands for several dimensions cannot be merged with others");
         array_push(draft->arena, &factors, factor);
     } while (merged && !tokens_is(tokens, ")") && !tokens_end(tokens));
     if (merged && !tokens_expect(tokens, ")", "after the merged factors"))
-        return rule_fail(draft), false;
+        return rule_fail(draft);
     array_push(draft->arena, dims, (RuleDim){factors.count, factors.at});
     return true;
 }
 
-static bool check_repeats(RuleDraft *draft, const Dims *dims, const char *name, Position at)
+static bool check_repeats(RuleDraft *draft, const Access *access)
 {
     for (int f = 0; f < draft->factors.count; f++) {
         int uses = 0;
-        for (int d = 0; d < dims->count; d++)
-            for (int k = 0; k < dims->at[d].count; k++)
-                uses += dims->at[d].factors[k] == f;
-        if (uses > 1) {
-            RULE_ERROR(draft, at, "the factor '%s' stands twice in the indices of '%s'; a diagonal cannot be written",
-                       draft->factors.at[f].name, name);
-            return false;
-        }
+        for (int d = 0; d < access->dim_count; d++)
+            for (int k = 0; k < access->dims[d].count; k++)
+                uses += access->dims[d].factors[k] == f;
+        if (uses > 1)
+            return RULE_ERROR(draft, access->at, "the factor '%s' stands twice in the indices of '%s'; a diagonal cannot be written",
+                              draft->factors.at[f].name, access->name);
     }
     return true;
 }
 
-/* The indices of an access, from the opening to the closing bracket. */
-bool rule_dims(RuleDraft *draft, Access *access, Position at)
+Access rule_access(RuleDraft *draft, const char *expected)
+{
+    Position at = draft->tokens.token->at;
+    return (Access){.name = tokens_name(&draft->tokens, expected), .at = at, .inplace = -1};
+}
+
+bool rule_dims(RuleDraft *draft, Access *access)
 {
     Tokens *tokens = &draft->tokens;
     Dims dims = {0};
     if (!tokens_expect(tokens, "[", "before the indices"))
-        return rule_fail(draft), false;
+        return rule_fail(draft);
     while (!tokens_is(tokens, "]"))
         if ((dims.count && !tokens_expect(tokens, ",", "between two indices")) || !parse_dim(draft, &dims))
-            return rule_fail(draft), false;
+            return rule_fail(draft);
     tokens_next(tokens);
     access->dim_count = dims.count;
     access->dims = dims.at;
-    return check_repeats(draft, &dims, access->name, at);
+    return check_repeats(draft, access);
 }
 
 bool rule_dims_equal(const Access *a, const Access *b)
@@ -232,32 +232,29 @@ static bool take_variadic(Tokens *tokens)
     return variadic;
 }
 
-static bool check_param(RuleDraft *draft, const Access *access, Position at)
+static bool check_param(RuleDraft *draft, const Access *access)
 {
     if (!draft->params)
         return true;
     const OpParam *param = find_param(draft, access->name);
     if (!param || !param_is_tensor(param->kind)) {
         const char **names = arena_array(draft->arena, const char *, draft->param_count + 1);
-        rule_unknown(draft, at, "a tensor parameter of the function", access->name, names, param_names(draft, true, names));
-        return false;
+        return rule_unknown(draft, access->at, "a tensor parameter of the function", access->name, names, param_names(draft, true, names));
     }
-    if (access->variadic != (param->kind == PARAM_TENSORS)) {
-        RULE_ERROR(draft, at,
-                   access->variadic ? "the parameter '%s' is one tensor, not ht_tensors"
-                                    : "the parameter '%s' is of type ht_tensors: write %s[][...]",
-                   access->name, access->name);
-        return false;
-    }
+    if (access->variadic != (param->kind == PARAM_TENSORS))
+        return RULE_ERROR(draft, access->at,
+                          access->variadic ? "the parameter '%s' is one tensor, not ht_tensors"
+                                           : "the parameter '%s' is of type ht_tensors: write %s[][...]",
+                          access->name, access->name);
     return true;
 }
 
-static int known_operand(RuleDraft *draft, int index, const Access *access, Position at)
+static int known_operand(RuleDraft *draft, int index, const Access *access)
 {
     Access *known = &draft->operands.at[index];
     if (!rule_dims_equal(known, access)) {
-        RULE_ERROR(draft, at, "'%s' is written with two different lists of indices", access->name);
-        diag_note(draft->diag, draft->operand_at.at[index], "here first");
+        RULE_ERROR(draft, access->at, "'%s' is written with two different lists of indices", access->name);
+        diag_note(draft->diag, known->at, "here first");
         return -1;
     }
     known->optional |= access->optional;
@@ -268,52 +265,38 @@ static int known_operand(RuleDraft *draft, int index, const Access *access, Posi
 static int parse_operand(RuleDraft *draft)
 {
     Tokens *tokens = &draft->tokens;
-    Access access = {.inplace = -1, .optional = tokens_take(tokens, "?")};
-    Position at = tokens->token->at;
-    if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(draft, at, "expected an operand such as x[i], not %s", tokens_shown(tokens));
+    bool optional = tokens_take(tokens, "?");
+    Access access = rule_access(draft, "an operand such as x[i]");
+    if (!access.name)
         return -1;
-    }
-    access.name = tokens->token->text;
-    tokens_next(tokens);
+    access.optional = optional;
     access.variadic = take_variadic(tokens);
-    if (!check_param(draft, &access, at) || !rule_dims(draft, &access, at))
+    if (!check_param(draft, &access) || !rule_dims(draft, &access))
         return rule_fail(draft), -1;
     int index = rule_operand(draft, access.name);
     if (index >= 0)
-        return known_operand(draft, index, &access, at);
+        return known_operand(draft, index, &access);
     array_push(draft->arena, &draft->operands, access);
-    array_push(draft->arena, &draft->operand_at, at);
     return draft->operands.count - 1;
 }
 
 static bool parse_result(RuleDraft *draft)
 {
     Tokens *tokens = &draft->tokens;
-    Position at = tokens->token->at;
-    Access access = {.inplace = -1};
-    if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(draft, at, "expected a result such as y[i], not %s", tokens_shown(tokens));
+    Access access = rule_access(draft, "a result such as y[i]");
+    if (!access.name)
         return false;
-    }
-    access.name = tokens->token->text;
-    tokens_next(tokens);
-    if (find_param(draft, access.name) || rule_result(draft, access.name) >= 0) {
-        RULE_ERROR(draft, at,
-                   find_param(draft, access.name) ? "the result '%s' has the name of a parameter" : "two results are called '%s'",
-                   access.name);
-        return false;
-    }
+    if (find_param(draft, access.name) || rule_result(draft, access.name) >= 0)
+        return RULE_ERROR(draft, access.at,
+                          find_param(draft, access.name) ? "the result '%s' has the name of a parameter" : "two results are called '%s'",
+                          access.name);
     if (tokens_is(tokens, "=") && draft->results.count == 0)
         draft->rule.kind = RULE_VIEW;
-    else if (!rule_dims(draft, &access, at))
-        return rule_fail(draft), false;
-    if (draft->results.count == IR_MAX_RESULTS) {
-        RULE_ERROR(draft, at, "a rule has at most %d results", IR_MAX_RESULTS);
-        return false;
-    }
+    else if (!rule_dims(draft, &access))
+        return rule_fail(draft);
+    if (draft->results.count == IR_MAX_RESULTS)
+        return RULE_ERROR(draft, access.at, "a rule has at most %d results", IR_MAX_RESULTS);
     array_push(draft->arena, &draft->results, access);
-    array_push(draft->arena, &draft->result_at, at);
     return true;
 }
 
@@ -330,18 +313,15 @@ const Expr *rule_body_primary(Tokens *tokens, void *context)
         tokens_next(tokens);
         return expr_leaf(draft->arena, EXPR_ATTR, attr);
     }
-    if (rule_is_value(draft, name))
-        return rule_value_primary(draft);
+    int value = draft->in_equations ? rule_value(draft, name) : -1;
+    if (value >= 0)
+        return rule_value_primary(draft, value);
     Position at = tokens->token->at;
-    if (draft->in_equations && tokens->token->kind == TOKEN_NAME && rule_operand(draft, name) < 0) {
-        RULE_ERROR(draft, at, "'%s' is neither an operand nor the value of an equation before", name);
-        return NULL;
-    }
+    if (draft->in_equations && tokens->token->kind == TOKEN_NAME && rule_operand(draft, name) < 0)
+        return RULE_ERROR(draft, at, "'%s' is neither an operand nor the value of an equation before", name), NULL;
     int operand = parse_operand(draft);
-    if (operand >= 0 && draft->operands.at[operand].variadic) {
-        RULE_ERROR(draft, at, "an operand of any number of tensors needs a kernel; a body cannot have one");
-        return NULL;
-    }
+    if (operand >= 0 && draft->operands.at[operand].variadic)
+        return RULE_ERROR(draft, at, "an operand of any number of tensors needs a kernel; a body cannot have one"), NULL;
     return operand < 0 ? NULL : expr_leaf(draft->arena, EXPR_ACCESS, operand);
 }
 
@@ -363,10 +343,8 @@ static bool parse_absent(RuleDraft *draft, int operand)
     if (!tokens_take(tokens, "="))
         return true;
     const char *number = tokens->token->text;
-    if (!draft->operands.at[operand].optional || tokens->token->kind != TOKEN_NUMBER) {
-        RULE_ERROR(draft, at, "behind '=' stands the number that is meant where an operand with '?' is absent");
-        return false;
-    }
+    if (!draft->operands.at[operand].optional || tokens->token->kind != TOKEN_NUMBER)
+        return RULE_ERROR(draft, at, "behind '=' stands the number that is meant where an operand with '?' is absent");
     draft->operands.at[operand].absent = expr_number(draft->arena, strtod(number, NULL), number);
     tokens_next(tokens);
     return true;
@@ -387,17 +365,9 @@ static bool parse_argument(RuleDraft *draft)
 
 static bool parse_view_argument(RuleDraft *draft)
 {
-    Tokens *tokens = &draft->tokens;
-    Access access = {.name = tokens->token->text, .inplace = -1};
-    Position at = tokens->token->at;
-    if (tokens->token->kind != TOKEN_NAME) {
-        RULE_ERROR(draft, at, "expected the name of the tensor that is viewed, not %s", tokens_shown(tokens));
-        return false;
-    }
-    tokens_next(tokens);
+    Access access = rule_access(draft, "the name of the tensor that is viewed");
     array_push(draft->arena, &draft->operands, access);
-    array_push(draft->arena, &draft->operand_at, at);
-    return check_param(draft, &access, at);
+    return access.name && check_param(draft, &access);
 }
 
 static bool parse_call(RuleDraft *draft)
@@ -417,15 +387,11 @@ static bool parse_call(RuleDraft *draft)
 static bool parse_body(RuleDraft *draft)
 {
     Tokens *tokens = &draft->tokens;
-    if (draft->rule.kind == RULE_VIEW) {
-        RULE_ERROR(draft, tokens->token->at, "expected NAME(tensor): a result without indices is a view of a tensor");
-        return false;
-    }
-    if (draft->results.count > 1) {
-        RULE_ERROR(draft, draft->result_at.at[1],
-                   "a body gives one result; several need a kernel: y[i..], z[i..] = name(x[i..]) kernel(name)");
-        return false;
-    }
+    if (draft->rule.kind == RULE_VIEW)
+        return RULE_ERROR(draft, tokens->token->at, "expected NAME(tensor): a result without indices is a view of a tensor");
+    if (draft->results.count > 1)
+        return RULE_ERROR(draft, draft->results.at[1].at,
+                          "a body gives one result; several need a kernel: y[i..], z[i..] = name(x[i..]) kernel(name)");
     draft->rule.kind = RULE_BODY;
     draft->rule.body = expr_parse(tokens, rule_body_primary, draft);
     for (int i = 0; draft->rule.body && i < draft->forward.count; i++)

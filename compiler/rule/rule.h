@@ -74,6 +74,7 @@ typedef enum Reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MAX } Reduction;
 
 typedef struct Factor {
     const char *name;
+    Position at;
     bool ellipsis;
     const Expr *count; // `a..{count}`; NULL where matching decides
     const Expr *size;  // clause size; NULL where an operand gives it
@@ -104,6 +105,7 @@ typedef struct Element {
 
 typedef struct Access {
     const char *name;
+    Position at;
     bool optional, variadic;
     int dim_count;
     const RuleDim *dims;

@@ -149,10 +149,8 @@ static const CExpr *indexed(Parser *p, const CExpr *a, Position at)
     const CExpr *index = conditional(p);
     if (!index || !tokens_expect(p->tokens, "]", NULL))
         return NULL;
-    if ((a->type->kind != CT_ARRAY && a->type->kind != CT_POINTER) || !ctype_is_integer(index->type)) {
-        diag_error(p->unit->diag, at, "an index needs an array or a pointer, and an integer");
-        return NULL;
-    }
+    if ((a->type->kind != CT_ARRAY && a->type->kind != CT_POINTER) || !ctype_is_integer(index->type))
+        return diag_error(p->unit->diag, at, "an index needs an array or a pointer, and an integer"), NULL;
     CExpr *expr = node(p, C_INDEX, a->type->base, a->at);
     expr->a = a;
     expr->b = index;
@@ -163,14 +161,10 @@ static const CExpr *member(Parser *p, const CExpr *a, bool arrow, Position at)
 {
     const CType *type = arrow ? a->type->base : a->type;
     CField field;
-    if ((arrow && a->type->kind != CT_POINTER) || type->kind != CT_STRUCT) {
-        diag_error(p->unit->diag, at, "\"%s\" needs a %s", arrow ? "->" : ".", arrow ? "pointer to a struct" : "struct");
-        return NULL;
-    }
-    if (p->tokens->token->kind != TOKEN_NAME || !ctype_field(type, p->tokens->token->text, &field)) {
-        tokens_error(p->tokens, "%s has no member %s", type->name, tokens_shown(p->tokens));
-        return NULL;
-    }
+    if ((arrow && a->type->kind != CT_POINTER) || type->kind != CT_STRUCT)
+        return diag_error(p->unit->diag, at, "\"%s\" needs a %s", arrow ? "->" : ".", arrow ? "pointer to a struct" : "struct"), NULL;
+    if (p->tokens->token->kind != TOKEN_NAME || !ctype_field(type, p->tokens->token->text, &field))
+        return tokens_error(p->tokens, "%s has no member %s", type->name, tokens_shown(p->tokens)), NULL;
     CExpr *expr = node(p, C_MEMBER, field.type, a->at);
     expr->a = a;
     expr->arrow = arrow;
@@ -183,10 +177,8 @@ static const CExpr *member(Parser *p, const CExpr *a, bool arrow, Position at)
 static const CExpr *called(Parser *p, const CExpr *callee, Position at)
 {
     const CType *type = callee->type->kind == CT_POINTER ? callee->type->base : callee->type;
-    if (callee->kind != C_FUNCTION || type->kind != CT_FUNCTION) {
-        diag_error(p->unit->diag, at, "only functions can be called");
-        return NULL;
-    }
+    if (callee->kind != C_FUNCTION || type->kind != CT_FUNCTION)
+        return diag_error(p->unit->diag, at, "only functions can be called"), NULL;
     CExpr *call = node(p, C_CALL, type->base, callee->at);
     const CFunction *function = callee->function;
     call->a = callee;
@@ -203,10 +195,8 @@ static const CExpr *called(Parser *p, const CExpr *callee, Position at)
     }
     if (!tokens_expect(p->tokens, ")", NULL))
         return NULL;
-    if (call->args.count != function->params.count) {
-        diag_error(p->unit->diag, at, "%s takes %d arguments, not %d", function->name, function->params.count, call->args.count);
-        return NULL;
-    }
+    if (call->args.count != function->params.count)
+        return diag_error(p->unit->diag, at, "%s takes %d arguments, not %d", function->name, function->params.count, call->args.count), NULL;
     return call;
 }
 
@@ -235,10 +225,8 @@ static const CExpr *unary_node(Parser *p, COperation op, const CExpr *a, Positio
                         : op == OP_LOGICAL_NOT ? p->unit->types.tint
                                                : ctype_promoted(&p->unit->types, a->type);
     bool pointer = a->type->kind == CT_POINTER || a->type->kind == CT_ARRAY;
-    if (op == OP_DEREFERENCE ? !pointer : !ctype_is_arithmetic(a->type) || (op == OP_NOT && !ctype_is_integer(a->type))) {
-        diag_error(p->unit->diag, at, "this operator does not apply to %s", a->type->name);
-        return NULL;
-    }
+    if (op == OP_DEREFERENCE ? !pointer : !ctype_is_arithmetic(a->type) || (op == OP_NOT && !ctype_is_integer(a->type)))
+        return diag_error(p->unit->diag, at, "this operator does not apply to %s", a->type->name), NULL;
     CExpr *expr = node(p, C_UNARY, type, at);
     expr->op = op;
     expr->a = op == OP_DEREFERENCE || op == OP_LOGICAL_NOT ? a : convert(p, a, type);
@@ -251,10 +239,8 @@ static const CExpr *unary(Parser *p)
         const char *text;
         COperation op;
     } table[] = {{"+", OP_PLUS}, {"-", OP_MINUS}, {"!", OP_LOGICAL_NOT}, {"~", OP_NOT}, {"*", OP_DEREFERENCE}};
-    if (p->depth > MOST_DEPTH) {
-        tokens_error(p->tokens, "this expression is nested too deeply");
-        return NULL;
-    }
+    if (p->depth > MOST_DEPTH)
+        return tokens_error(p->tokens, "this expression is nested too deeply"), NULL;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         Position at = p->tokens->token->at;
         if (!tokens_take(p->tokens, table[i].text))
@@ -298,10 +284,8 @@ static const CExpr *binary_node(Parser *p, const BinaryOperator *op, const CExpr
 {
     const CTypes *types = &p->unit->types;
     bool fits = ctype_is_arithmetic(a->type) && ctype_is_arithmetic(b->type);
-    if (!fits || (needs_integers(op->op) && !(ctype_is_integer(a->type) && ctype_is_integer(b->type)))) {
-        diag_error(p->unit->diag, at, "\"%s\" does not apply to %s and %s", op->text, a->type->name, b->type->name);
-        return NULL;
-    }
+    if (!fits || (needs_integers(op->op) && !(ctype_is_integer(a->type) && ctype_is_integer(b->type))))
+        return diag_error(p->unit->diag, at, "\"%s\" does not apply to %s and %s", op->text, a->type->name, b->type->name), NULL;
     bool logical = op->op == OP_LOGICAL_AND || op->op == OP_LOGICAL_OR, shift = op->op == OP_SHL || op->op == OP_SHR;
     bool compares = op->op >= OP_LT && op->op <= OP_NE;
     const CType *common = shift ? ctype_promoted(types, a->type) : ctype_common(types, a->type, b->type);
@@ -327,10 +311,8 @@ static const CExpr *binary(Parser *p, int lowest)
 
 static const CExpr *conditional(Parser *p)
 {
-    if (++p->depth > MOST_DEPTH) {
-        tokens_error(p->tokens, "this expression is nested too deeply");
-        return NULL;
-    }
+    if (++p->depth > MOST_DEPTH)
+        return tokens_error(p->tokens, "this expression is nested too deeply"), NULL;
     const CExpr *a = binary(p, 1);
     Position at = p->tokens->token->at;
     if (a && tokens_take(p->tokens, "?")) {

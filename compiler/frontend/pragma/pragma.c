@@ -198,10 +198,8 @@ static bool read_layout(Pragma *pragma)
     const Token *end = tokens->token;
     while (!token_ends(end))
         end++;
-    if (end == tokens->token || !token_is(end - 1, ")")) {
-        diag_error(tokens->diag, end->at, "expected \")\" behind the layout");
-        return false;
-    }
+    if (end == tokens->token || !token_is(end - 1, ")"))
+        return diag_error(tokens->diag, end->at, "expected \")\" behind the layout"), false;
     if (!check_layout(tokens, end - 1) || !(pragma->layout = written_parse(tokens, ")")))
         return false;
     tokens_next(tokens);
@@ -244,10 +242,8 @@ static bool read_layer(CUnit *unit, Pragma *pragma, const Scope *scope, int *slo
     pragma->layer = expression_read(unit, &pragma->tokens, scope, slots);
     if (!pragma->layer)
         return false;
-    if (!ctype_is_integer(pragma->layer->type)) {
-        diag_error(unit->diag, pragma->layer->at, "the number of a layer is an integer; this is of type %s", pragma->layer->type->name);
-        return false;
-    }
+    if (!ctype_is_integer(pragma->layer->type))
+        return diag_error(unit->diag, pragma->layer->at, "the number of a layer is an integer; this is of type %s", pragma->layer->type->name), false;
     return expect_close(pragma) && expect_end(pragma);
 }
 

@@ -49,15 +49,12 @@ static bool map_operands(Binder *binder)
     const Rule *rule = binder->rule;
     int variadic = variadic_operand(rule), least = rule->operand_count - (variadic >= 0);
     binder->members = binder->operand_count - least;
-    if (binder->members < 0 || (variadic < 0 && binder->members != 0)) {
-        ERROR(binder, "%s takes %d tensor%s, not %d", binder->def->name, rule->operand_count, rule->operand_count == 1 ? "" : "s",
-              binder->operand_count);
-        return false;
-    }
-    if (variadic >= 0 && binder->members == 0) {
-        ERROR(binder, "%s: %s[] needs at least one tensor", binder->def->name, rule->operands[variadic].name);
-        return false;
-    }
+    if (binder->members < 0 || (variadic < 0 && binder->members != 0))
+        return ERROR(binder, "%s takes %d tensor%s, not %d", binder->def->name, rule->operand_count, rule->operand_count == 1 ? "" : "s",
+                     binder->operand_count),
+               false;
+    if (variadic >= 0 && binder->members == 0)
+        return ERROR(binder, "%s: %s[] needs at least one tensor", binder->def->name, rule->operands[variadic].name), false;
     for (int i = 0, next = 0; i < rule->operand_count; i++)
         for (int k = 0; k < (i == variadic ? binder->members : 1); k++, next++) {
             binder->access[next] = i;
@@ -114,11 +111,10 @@ static bool start_counts(Binder *binder)
         const Factor *factor = &binder->rule->factors[f];
         int64_t count = 1;
         if (factor->count) {
-            if (!expr_integer(factor->count, binder->attrs, NULL, &count) || count < 0 || count > IR_MAX_RANK) {
-                ERROR(binder, "%s: the number of dimensions that '%s..' stands for is %lld, not one of 0 to %d", binder->def->name,
-                      factor->name, (long long)count, IR_MAX_RANK);
-                return false;
-            }
+            if (!expr_integer(factor->count, binder->attrs, NULL, &count) || count < 0 || count > IR_MAX_RANK)
+                return ERROR(binder, "%s: the number of dimensions that '%s..' stands for is %lld, not one of 0 to %d", binder->def->name,
+                             factor->name, (long long)count, IR_MAX_RANK),
+                       false;
         } else if (factor->ellipsis) {
             count = -1;
         }

@@ -144,10 +144,8 @@ static bool learn_size(Binder *binder, int f)
     bind_factor_sizes(binder, size);
     if (!expr_integer(factor->size, binder->attrs, size, &value))
         return false;
-    if (value < 0) {
-        ERROR(binder, "%s: the extent of factor %s is %lld", binder->def->name, factor->name, (long long)value);
-        return false;
-    }
+    if (value < 0)
+        return ERROR(binder, "%s: the extent of factor %s is %lld", binder->def->name, factor->name, (long long)value), false;
     binder->extent[binder->base[f]] = value;
     return true;
 }
