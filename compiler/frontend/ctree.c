@@ -45,6 +45,13 @@ bool ctype_field(const CType *type, const char *name, CField *found)
     return false;
 }
 
+CExpr *cexpr_new(Arena *arena, CExprKind kind, const CType *type, Position at)
+{
+    CExpr *expr = arena_new(arena, CExpr);
+    *expr = (CExpr){.kind = kind, .type = type, .at = at, .slot = -1};
+    return expr;
+}
+
 CFunction *cexpr_function(const CExpr *expr)
 {
     while (expr && (expr->kind == C_CAST || (expr->kind == C_UNARY && expr->op == OP_ADDRESS)))

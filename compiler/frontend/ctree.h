@@ -267,6 +267,9 @@ void cunit_declare(CUnit *unit, const char *name, CName what);
 /* The field `name` of a struct, also inside anonymous members, with the offset from the start of `type`; false when there is none. */
 bool ctype_field(const CType *type, const char *name, CField *found);
 
+/* An expression of which kind, type and place are given. */
+CExpr *cexpr_new(Arena *arena, CExprKind kind, const CType *type, Position at);
+
 /* The function that an expression names, by its address too; NULL for none. */
 CFunction *cexpr_function(const CExpr *expr);
 

@@ -20,8 +20,8 @@ typedef struct Run {
 static void add_shape_variable(Run *run, CVar *var)
 {
     Eval *ev = eval_create(run->cunit, NULL);
-    CExpr *expr = arena_new(run->arena, CExpr);
-    *expr = (CExpr){.kind = C_VAR, .type = var->type, .at = var->at, .var = var, .slot = -1};
+    CExpr *expr = cexpr_new(run->arena, C_VAR, var->type, var->at);
+    expr->var = var;
     ShapeVariable shape = {.name = var->name, .type = var->type->name, .at = var->at};
     if (eval_integer(ev, expr, 0, &shape.value))
         array_push(run->arena, &run->unit->shapes, shape);

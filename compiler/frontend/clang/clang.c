@@ -60,7 +60,7 @@ const Source *clang_source(Reader *r, const char *file)
 
 typedef struct Collector {
     Reader *r;
-    Cursors *children;
+    Cursors children;
 } Collector;
 
 static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClientData data)
@@ -69,14 +69,15 @@ static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClien
     Collector *c = data;
     enum CXCursorKind kind = clang_getCursorKind(cursor);
     if (!clang_isAttribute(kind))
-        array_push(c->r->arena, c->children, cursor);
+        array_push(c->r->arena, &c->children, cursor);
     return CXChildVisit_Continue;
 }
 
-void clang_children(Reader *r, CXCursor cursor, Cursors *children)
+Cursors clang_children(Reader *r, CXCursor cursor)
 {
-    Collector c = {r, children};
+    Collector c = {.r = r};
     clang_visitChildren(cursor, collect, &c);
+    return c.children;
 }
 
 /* ---- the command line ---- */
@@ -131,20 +132,6 @@ static void report_notes(Reader *r, CXDiagnostic diagnostic)
     }
 }
 
-typedef struct NameList {
-    Reader *r;
-    Array(const char *) names;
-} NameList;
-
-static enum CXChildVisitResult collect_function(CXCursor cursor, CXCursor parent, CXClientData data)
-{
-    (void)parent;
-    NameList *list = data;
-    if (clang_getCursorKind(cursor) == CXCursor_FunctionDecl)
-        array_push(list->r->arena, &list->names, clang_string(list->r, clang_getCursorSpelling(cursor)));
-    return CXChildVisit_Continue;
-}
-
 /* Suggests a function for one that is not declared, which clang does not do for C. */
 static void suggest_function(Reader *r, const char *text, Position at)
 {
@@ -152,13 +139,15 @@ static void suggest_function(Reader *r, const char *text, Position at)
     if (strncmp(text, start, sizeof start - 1))
         return;
     const char *name = text + sizeof start - 1;
-    NameList list = {.r = r};
-    clang_visitChildren(clang_getTranslationUnitCursor(r->tu), collect_function, &list);
+    Array(const char *) names = {0};
+    Cursors all = clang_children(r, clang_getTranslationUnitCursor(r->tu));
     name = arena_substring(r->arena, name, strcspn(name, "'"));
-    for (int i = 0; i < list.names.count; i++)
-        if (!strcmp(list.names.at[i], name))
-            list.names.at[i] = NULL;
-    diag_suggest(r->diag, at, name, list.names.at, list.names.count);
+    for (int i = 0; i < all.count; i++) {
+        const char *other = clang_string(r, clang_getCursorSpelling(all.at[i]));
+        if (clang_getCursorKind(all.at[i]) == CXCursor_FunctionDecl && strcmp(other, name))
+            array_push(r->arena, &names, other);
+    }
+    diag_suggest(r->diag, at, name, names.at, names.count);
 }
 
 static void report_error(Reader *r, CXDiagnostic diagnostic)
@@ -184,16 +173,20 @@ static void report_errors(Reader *r)
 
 /* ---- files ---- */
 
+static void add_source(Reader *r, const char *name)
+{
+    Source *source = clang_source(r, name) ? NULL : source_read(r->arena, r->diag, name);
+    if (source)
+        array_push(r->arena, &r->sources, source);
+}
+
 static void include_seen(CXFile file, CXSourceLocation *stack, unsigned depth, CXClientData data)
 {
     (void)stack, (void)depth;
     Reader *r = data;
     const char *name = clang_file(r, file);
-    if (!clang_source(r, name) && !clang_Location_isInSystemHeader(clang_getLocationForOffset(r->tu, file, 0))) {
-        Source *source = source_read(r->arena, r->diag, name);
-        if (source)
-            array_push(r->arena, &r->sources, source);
-    }
+    if (!clang_Location_isInSystemHeader(clang_getLocationForOffset(r->tu, file, 0)))
+        add_source(r, name);
 }
 
 static enum CXChildVisitResult find_library(CXCursor cursor, CXCursor parent, CXClientData data)
@@ -219,11 +212,8 @@ static void read_sources(Reader *r)
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_library, r);
     clang_getInclusions(r->tu, include_seen, r);
     for (int i = 0; i < r->files.count && r->library; i++)
-        if (!strncmp(r->files.at[i], r->library, strlen(r->library)) && !clang_source(r, r->files.at[i])) {
-            Source *source = source_read(r->arena, r->diag, r->files.at[i]);
-            if (source)
-                array_push(r->arena, &r->sources, source);
-        }
+        if (!strncmp(r->files.at[i], r->library, strlen(r->library)))
+            add_source(r, r->files.at[i]);
     for (int i = 0; i < r->sources.count; i++)
         source_scan(r->arena, r->diag, r->sources.at[i]);
 }
@@ -260,10 +250,8 @@ static bool open_unit(Reader *r)
     Source *source = source_read(r->arena, r->diag, r->options->file);
     if (!source)
         return false;
-    if (is_blank(source)) {
-        diag_error(r->diag, (Position){0}, "%s is empty", r->options->file);
-        return false;
-    }
+    if (is_blank(source))
+        return diag_error(r->diag, (Position){0}, "%s is empty", r->options->file), false;
     gather_args(r);
     r->index = clang_createIndex(0, 0);
     r->tu = parse(r, r->args.count);

@@ -103,8 +103,7 @@ static void declare_variable(Reader *r, CXCursor decl)
 
 static void declare_constants(Reader *r, CXCursor decl)
 {
-    Cursors children = {0};
-    clang_children(r, decl, &children);
+    Cursors children = clang_children(r, decl);
     for (int i = 0; i < children.count; i++) {
         if (clang_getCursorKind(children.at[i]) != CXCursor_EnumConstantDecl)
             continue;

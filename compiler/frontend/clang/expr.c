@@ -6,33 +6,41 @@
 
 static CExpr *node(Reader *r, CXCursor cursor, CExprKind kind)
 {
-    CExpr *expr = arena_new(r->arena, CExpr);
-    expr->kind = kind;
-    expr->type = clang_type(r, clang_getCursorType(cursor));
-    expr->at = clang_position(r, clang_getCursorLocation(cursor));
-    expr->slot = -1;
-    return expr;
+    const CType *type = clang_type(r, clang_getCursorType(cursor));
+    return cexpr_new(r->arena, kind, type, clang_position(r, clang_getCursorLocation(cursor)));
 }
 
 /* The children that are expressions. */
-static void operands(Reader *r, CXCursor cursor, Cursors *list)
+static Cursors operands(Reader *r, CXCursor cursor)
 {
-    Cursors all = {0};
-    clang_children(r, cursor, &all);
+    Cursors all = clang_children(r, cursor), list = {0};
     for (int i = 0; i < all.count; i++)
         if (clang_isExpression(clang_getCursorKind(all.at[i])))
-            array_push(r->arena, list, all.at[i]);
+            array_push(r->arena, &list, all.at[i]);
+    return list;
 }
 
 /* What cannot be evaluated; its operands are read for what they change. */
 static CExpr *refused(Reader *r, CXCursor cursor, const char *what)
 {
     CExpr *expr = node(r, cursor, C_REFUSED);
-    Cursors list = {0};
     expr->string = what;
-    operands(r, cursor, &list);
+    Cursors list = operands(r, cursor);
     for (int i = 0; i < list.count; i++)
         array_push(r->arena, &expr->args, clang_expr(r, list.at[i]));
+    return expr;
+}
+
+/* A node with `count` operands, a, b and c in this order; refused as `what` where there is another number of them. */
+static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int count, const char *what)
+{
+    Cursors list = operands(r, cursor);
+    if (list.count != count)
+        return refused(r, cursor, what);
+    CExpr *expr = node(r, cursor, kind);
+    const CExpr **const operand[] = {&expr->a, &expr->b, &expr->c};
+    for (int i = 0; i < count; i++)
+        *operand[i] = clang_expr(r, list.at[i]);
     return expr;
 }
 
@@ -120,15 +128,9 @@ static COperation binary_operation(enum CXBinaryOperatorKind kind)
 static const CExpr *binary(Reader *r, CXCursor cursor)
 {
     enum CXBinaryOperatorKind kind = clang_getCursorBinaryOperatorKind(cursor);
-    Cursors list = {0};
-    operands(r, cursor, &list);
-    if (list.count != 2)
-        return refused(r, cursor, "this operator");
     bool assigns = kind >= CXBinaryOperator_Assign && kind <= CXBinaryOperator_OrAssign;
-    CExpr *expr = node(r, cursor, assigns ? C_ASSIGN : C_BINARY);
+    CExpr *expr = with_operands(r, cursor, assigns ? C_ASSIGN : C_BINARY, 2, "this operator");
     expr->op = binary_operation(kind);
-    expr->a = clang_expr(r, list.at[0]);
-    expr->b = clang_expr(r, list.at[1]);
     return expr;
 }
 
@@ -141,8 +143,7 @@ static const CExpr *unary(Reader *r, CXCursor cursor)
         [CXUnaryOperator_LNot] = OP_LOGICAL_NOT,
     };
     enum CXUnaryOperatorKind kind = clang_getCursorUnaryOperatorKind(cursor);
-    Cursors list = {0};
-    operands(r, cursor, &list);
+    Cursors list = operands(r, cursor);
     if (list.count == 1 && kind == CXUnaryOperator_Extension)
         return clang_expr(r, list.at[0]);
     if (list.count != 1 || (size_t)kind >= sizeof table / sizeof *table || !table[kind])
@@ -150,19 +151,6 @@ static const CExpr *unary(Reader *r, CXCursor cursor)
     CExpr *expr = node(r, cursor, C_UNARY);
     expr->op = table[kind];
     expr->a = clang_expr(r, list.at[0]);
-    return expr;
-}
-
-static const CExpr *conditional(Reader *r, CXCursor cursor)
-{
-    Cursors list = {0};
-    operands(r, cursor, &list);
-    if (list.count != 3)
-        return refused(r, cursor, "this conditional expression");
-    CExpr *expr = node(r, cursor, C_SELECT);
-    expr->a = clang_expr(r, list.at[0]);
-    expr->b = clang_expr(r, list.at[1]);
-    expr->c = clang_expr(r, list.at[2]);
     return expr;
 }
 
@@ -189,13 +177,10 @@ static const CExpr *reference(Reader *r, CXCursor cursor)
 
 static const CExpr *member(Reader *r, CXCursor cursor)
 {
-    Cursors list = {0};
-    operands(r, cursor, &list);
-    if (list.count != 1)
-        return refused(r, cursor, "this member");
-    CExpr *expr = node(r, cursor, C_MEMBER);
+    CExpr *expr = with_operands(r, cursor, C_MEMBER, 1, "this member");
     CField field;
-    expr->a = clang_expr(r, list.at[0]);
+    if (expr->kind == C_REFUSED)
+        return expr;
     expr->name = clang_string(r, clang_getCursorSpelling(cursor));
     expr->arrow = expr->a->type->kind == CT_POINTER;
     if (!ctype_field(expr->arrow ? expr->a->type->base : expr->a->type, expr->name, &field))
@@ -208,14 +193,8 @@ static const CExpr *member(Reader *r, CXCursor cursor)
 
 static const CExpr *subscript(Reader *r, CXCursor cursor)
 {
-    Cursors list = {0};
-    operands(r, cursor, &list);
-    if (list.count != 2)
-        return refused(r, cursor, "this index");
-    CExpr *expr = node(r, cursor, C_INDEX);
-    expr->a = clang_expr(r, list.at[0]);
-    expr->b = clang_expr(r, list.at[1]);
-    if (ctype_is_integer(expr->a->type)) {
+    CExpr *expr = with_operands(r, cursor, C_INDEX, 2, "this index");
+    if (expr->a && ctype_is_integer(expr->a->type)) {
         const CExpr *index = expr->a;
         expr->a = expr->b;
         expr->b = index;
@@ -225,8 +204,7 @@ static const CExpr *subscript(Reader *r, CXCursor cursor)
 
 static const CExpr *call(Reader *r, CXCursor cursor)
 {
-    Cursors list = {0};
-    operands(r, cursor, &list);
+    Cursors list = operands(r, cursor);
     if (list.count != clang_Cursor_getNumArguments(cursor) + 1)
         return refused(r, cursor, "this call");
     CExpr *expr = node(r, cursor, C_CALL);
@@ -253,9 +231,7 @@ static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner)
 /* An expression that libclang does not expose: a conversion, `a ?: b`, offsetof, ... */
 static const CExpr *unexposed(Reader *r, CXCursor cursor)
 {
-    Cursors all = {0}, list = {0};
-    clang_children(r, cursor, &all);
-    operands(r, cursor, &list);
+    Cursors all = clang_children(r, cursor), list = operands(r, cursor);
     if (all.count && clang_getCursorKind(all.at[0]) == CXCursor_TypeRef)
         return evaluated(r, cursor, "this expression");
     if (list.count == 1)
@@ -285,8 +261,7 @@ static int is_range(Reader *r, CXCursor first, CXCursor second)
 
 static const CExpr *designated(Reader *r, CXCursor cursor)
 {
-    Cursors list = {0};
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     CExpr *expr = node(r, cursor, C_DESIGNATED);
     for (int i = 0; i + 1 < list.count; i++) {
         CDesignator designator = {0};
@@ -310,8 +285,7 @@ static const CExpr *designated(Reader *r, CXCursor cursor)
 
 static const CExpr *init_list(Reader *r, CXCursor cursor)
 {
-    Cursors list = {0};
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     CExpr *expr = node(r, cursor, C_INIT);
     for (int i = 0; i < list.count; i++) {
         bool has_designator = clang_getCursorKind(list.at[i]) == CXCursor_UnexposedExpr && clang_getCursorType(list.at[i]).kind == CXType_Void;
@@ -320,10 +294,15 @@ static const CExpr *init_list(Reader *r, CXCursor cursor)
     return expr;
 }
 
+static const CExpr *parenthesised(Reader *r, CXCursor cursor)
+{
+    Cursors list = operands(r, cursor);
+    return list.count == 1 ? clang_expr(r, list.at[0]) : refused(r, cursor, "this expression");
+}
+
 static const CExpr *last_operand(Reader *r, CXCursor cursor, CExprKind kind)
 {
-    Cursors list = {0};
-    operands(r, cursor, &list);
+    Cursors list = operands(r, cursor);
     if (!list.count)
         return refused(r, cursor, "this expression");
     if (kind == C_CAST)
@@ -336,8 +315,7 @@ static const CExpr *last_operand(Reader *r, CXCursor cursor, CExprKind kind)
 
 static const CExpr *statement_expression(Reader *r, CXCursor cursor)
 {
-    Cursors list = {0};
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     if (list.count != 1)
         return refused(r, cursor, "this statement expression");
     CExpr *expr = node(r, cursor, C_STATEMENT);
@@ -348,7 +326,6 @@ static const CExpr *statement_expression(Reader *r, CXCursor cursor)
 
 const CExpr *clang_expr(Reader *r, CXCursor cursor)
 {
-    Cursors list = {0};
     switch (clang_getCursorKind(cursor)) {
     case CXCursor_IntegerLiteral:
     case CXCursor_FloatingLiteral:
@@ -362,15 +339,13 @@ const CExpr *clang_expr(Reader *r, CXCursor cursor)
     case CXCursor_BinaryOperator:
     case CXCursor_CompoundAssignOperator: return binary(r, cursor);
     case CXCursor_UnaryOperator: return unary(r, cursor);
-    case CXCursor_ConditionalOperator: return conditional(r, cursor);
+    case CXCursor_ConditionalOperator: return with_operands(r, cursor, C_SELECT, 3, "this conditional expression");
     case CXCursor_CStyleCastExpr: return last_operand(r, cursor, C_CAST);
     case CXCursor_CompoundLiteralExpr: return last_operand(r, cursor, C_LITERAL);
     case CXCursor_InitListExpr: return init_list(r, cursor);
     case CXCursor_StmtExpr: return statement_expression(r, cursor);
     case CXCursor_UnexposedExpr: return unexposed(r, cursor);
-    case CXCursor_ParenExpr:
-        operands(r, cursor, &list);
-        return list.count == 1 ? clang_expr(r, list.at[0]) : refused(r, cursor, "this expression");
+    case CXCursor_ParenExpr: return parenthesised(r, cursor);
     case CXCursor_GenericSelectionExpr: return refused(r, cursor, "_Generic");
     default: return refused(r, cursor, "this expression");
     }

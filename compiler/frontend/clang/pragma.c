@@ -55,11 +55,10 @@ static void read_lines(Reader *r, const Source *source)
 /* The string of a static assertion; NULL when the declaration is none. */
 static const char *asserted_text(Reader *r, CXCursor cursor)
 {
-    Cursors children = {0};
     int64_t length;
     if (clang_getCursorKind(cursor) != CXCursor_StaticAssert)
         return NULL;
-    clang_children(r, cursor, &children);
+    Cursors children = clang_children(r, cursor);
     if (children.count < 2 || clang_getCursorKind(children.at[1]) != CXCursor_StringLiteral)
         return NULL;
     return clang_unquoted(r, clang_string(r, clang_getCursorSpelling(children.at[1])), &length);

@@ -79,7 +79,7 @@ Extent clang_extent(Reader *r, CXCursor cursor);
 const char *clang_file(Reader *r, CXFile file);
 const Source *clang_source(Reader *r, const char *file);
 char *clang_string(Reader *r, CXString string); // disposes of the string
-void clang_children(Reader *r, CXCursor cursor, Cursors *children);
+Cursors clang_children(Reader *r, CXCursor cursor); // attributes aside
 
 /* type.c */
 const CType *clang_type(Reader *r, CXType type);

@@ -18,9 +18,8 @@ static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind)
 static CStmt *refused(Reader *r, CXCursor cursor, const char *what)
 {
     CStmt *stmt = node(r, cursor, CS_REFUSED);
-    Cursors list = {0};
     stmt->text = what;
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     for (int i = 0; i < list.count; i++)
         if (clang_isStatement(clang_getCursorKind(list.at[i])) || clang_isExpression(clang_getCursorKind(list.at[i])))
             array_push(r->arena, &stmt->body, clang_stmt(r, list.at[i]));
@@ -33,9 +32,8 @@ static CStmt *assembly(Reader *r, CXCursor cursor)
     CStmt *stmt = refused(r, cursor, "assembly");
     for (int i = 0; i < stmt->body.count; i++) {
         CStmt *operand = arena_copy(r->arena, stmt->body.at[i], sizeof *operand);
-        CExpr *changed = arena_new(r->arena, CExpr);
-        *changed =
-            (CExpr){.kind = C_ASSIGN, .type = r->unit->types.tvoid, .at = operand->at, .slot = -1, .a = operand->expr, .b = operand->expr};
+        CExpr *changed = cexpr_new(r->arena, C_ASSIGN, r->unit->types.tvoid, operand->at);
+        changed->a = changed->b = operand->expr;
         if (operand->expr)
             operand->expr = changed;
         stmt->body.at[i] = operand;
@@ -109,10 +107,9 @@ static void add_statement(Block *block, const CStmt *stmt)
 /* The pragma that a declaration stands for, or NULL. */
 static Pragma *asserted_pragma(Reader *r, CXCursor cursor)
 {
-    Cursors list = {0};
     if (clang_getCursorKind(cursor) != CXCursor_DeclStmt)
         return NULL;
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     Pragma *pragma = list.count == 1 ? clang_asserted(r, list.at[0]) : NULL;
     if (!pragma)
         return NULL;
@@ -134,9 +131,8 @@ static const CStmt *compound(Reader *r, CXCursor cursor)
     const Scope *outer = r->scope;
     Extent whole = clang_extent(r, cursor);
     int done = whole.begin;
-    Cursors list = {0};
     Pragmas taken = {0};
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     for (int i = 0; i <= list.count; i++) {
         Extent extent = i < list.count ? clang_extent(r, list.at[i]) : (Extent){whole.file, whole.end, whole.end};
         taken.count = 0;
@@ -189,20 +185,25 @@ static const CStmt *body_behind(Reader *r, CXCursor head, CXCursor cursor)
 
 static const CExpr *array_length(Reader *r, CXCursor decl)
 {
-    Cursors list = {0};
-    clang_children(r, decl, &list);
+    Cursors list = clang_children(r, decl);
     for (int i = 0; i < list.count; i++)
         if (clang_isExpression(clang_getCursorKind(list.at[i])))
             return clang_expr(r, list.at[i]);
     return NULL;
 }
 
+/* The variable of a declaration, which is in scope from here on. */
+static CVar *into_scope(Reader *r, CXCursor decl)
+{
+    Scope *scope = arena_new(r->arena, Scope);
+    *scope = (Scope){.var = clang_variable(r, decl), .outer = r->scope};
+    r->scope = scope;
+    return scope->var;
+}
+
 static void declare(Reader *r, CStmt *stmt, CXCursor decl)
 {
-    CVar *var = clang_variable(r, decl);
-    Scope *scope = arena_new(r->arena, Scope);
-    *scope = (Scope){.var = var, .outer = r->scope};
-    r->scope = scope;
+    CVar *var = into_scope(r, decl);
     if (var->type->kind == CT_ARRAY && var->type->variable)
         var->length = array_length(r, decl);
     else
@@ -216,8 +217,7 @@ static void declare(Reader *r, CStmt *stmt, CXCursor decl)
 static const CStmt *declaration(Reader *r, CXCursor cursor)
 {
     CStmt *stmt = node(r, cursor, CS_DECL);
-    Cursors list = {0};
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     for (int i = 0; i < list.count; i++)
         if (clang_getCursorKind(list.at[i]) == CXCursor_VarDecl)
             declare(r, stmt, list.at[i]);
@@ -277,9 +277,8 @@ static const CStmt *for_loop(Reader *r, CXCursor cursor)
 {
     CStmt *stmt = node(r, cursor, CS_FOR);
     const Scope *outer = r->scope;
-    Cursors list = {0};
     ForParts parts;
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     if (!for_parts(r, cursor, &list, &parts))
         return refused(r, cursor, "a for loop with parts left out inside a macro");
     Extent extent = clang_extent(r, cursor);
@@ -302,8 +301,7 @@ static const CStmt *for_loop(Reader *r, CXCursor cursor)
 static const CStmt *branch(Reader *r, CXCursor cursor)
 {
     CStmt *stmt = node(r, cursor, CS_IF);
-    Cursors list = {0};
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     if (list.count < 2)
         return refused(r, cursor, "this statement");
     stmt->expr = clang_expr(r, list.at[0]);
@@ -316,8 +314,7 @@ static const CStmt *branch(Reader *r, CXCursor cursor)
 static const CStmt *headed(Reader *r, CXCursor cursor, CStmtKind kind)
 {
     CStmt *stmt = node(r, cursor, kind);
-    Cursors list = {0};
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     if (list.count != 2)
         return refused(r, cursor, "this statement");
     stmt->expr = clang_expr(r, list.at[0]);
@@ -328,9 +325,8 @@ static const CStmt *headed(Reader *r, CXCursor cursor, CStmtKind kind)
 static const CStmt *do_loop(Reader *r, CXCursor cursor)
 {
     CStmt *stmt = node(r, cursor, CS_DO);
-    Cursors list = {0};
     Extent extent = clang_extent(r, cursor);
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     if (list.count != 2)
         return refused(r, cursor, "this statement");
     stmt->then = body(r, extent.file, extent.begin, list.at[0]);
@@ -342,9 +338,8 @@ static const CStmt *do_loop(Reader *r, CXCursor cursor)
 static const CStmt *labelled(Reader *r, CXCursor cursor, CStmtKind kind)
 {
     CStmt *stmt = node(r, cursor, kind);
-    Cursors list = {0};
     Extent extent = clang_extent(r, cursor);
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     if (!list.count)
         return refused(r, cursor, "this label");
     if (list.count > 1)
@@ -358,8 +353,7 @@ static const CStmt *labelled(Reader *r, CXCursor cursor, CStmtKind kind)
 static const CStmt *returned(Reader *r, CXCursor cursor)
 {
     CStmt *stmt = node(r, cursor, CS_RETURN);
-    Cursors list = {0};
-    clang_children(r, cursor, &list);
+    Cursors list = clang_children(r, cursor);
     if (list.count)
         stmt->expr = clang_expr(r, list.at[0]);
     return stmt;
@@ -402,19 +396,13 @@ const CStmt *clang_stmt(Reader *r, CXCursor cursor)
 
 void clang_body(Reader *r, CFunction *function, CXCursor cursor)
 {
-    Cursors list = {0};
     r->function = function;
     r->scope = NULL;
     r->slots = 0;
     function->params.count = 0;
-    for (int i = 0; i < clang_Cursor_getNumArguments(cursor); i++) {
-        CVar *var = clang_variable(r, clang_Cursor_getArgument(cursor, (unsigned)i));
-        Scope *scope = arena_new(r->arena, Scope);
-        *scope = (Scope){.var = var, .outer = r->scope};
-        r->scope = scope;
-        array_push(r->arena, &function->params, var);
-    }
-    clang_children(r, cursor, &list);
+    for (int i = 0; i < clang_Cursor_getNumArguments(cursor); i++)
+        array_push(r->arena, &function->params, into_scope(r, clang_Cursor_getArgument(cursor, (unsigned)i)));
+    Cursors list = clang_children(r, cursor);
     if (list.count && clang_getCursorKind(list.at[list.count - 1]) == CXCursor_CompoundStmt)
         function->body = clang_stmt(r, list.at[list.count - 1]);
     function->slot_count = r->slots;

@@ -86,7 +86,14 @@ static const Builtin *builtin_of(const CFunction *function)
     return function->builtin;
 }
 
-static bool has_unknown(const Call *call)
+Val call_argument(Eval *ev, const Call *call, int index)
+{
+    if (call->args[index].unknown)
+        eval_error(ev, call->at, "argument %d of %s is not known at compile time", index + 1, call->function->name);
+    return call->args[index];
+}
+
+bool call_unknown(const Call *call)
 {
     for (int i = 0; i < call->count; i++)
         if (call->args[i].unknown)
@@ -97,11 +104,10 @@ static bool has_unknown(const Call *call)
 static Val call_library(Eval *ev, const Call *call)
 {
     const Builtin *builtin = builtin_of(call->function);
-    bool found = true;
-    if (builtin && call->count >= builtin->args && !(ev->lenient && has_unknown(call)))
+    Val value;
+    if (builtin && call->count >= builtin->args && !(ev->lenient && call_unknown(call)))
         return builtin->function(ev, call);
-    Val value = math_call(ev, call, &found);
-    if (found)
+    if (math_call(ev, call, &value))
         return value;
     if (ev->lenient)
         return run_time_result(ev, call);

@@ -18,6 +18,11 @@ Val call_function(Eval *ev, const Call *call);
 /* The object for the struct that a call gives. */
 Object *call_result(Eval *ev, const Call *call);
 
+/* An argument of a call; an error when it is not known. */
+Val call_argument(Eval *ev, const Call *call, int index);
+/* Whether some argument is not known. */
+bool call_unknown(const Call *call);
+
 typedef Val BuiltinFunction(Eval *ev, const Call *call);
 typedef struct Builtin {
     const char *name;
@@ -26,7 +31,7 @@ typedef struct Builtin {
 } Builtin;
 const Builtin *builtin_find(const char *name);
 extern const Builtin string_builtins[], tensor_builtins[]; // name NULL at the end
-Val math_call(Eval *ev, const Call *call, bool *found);
+bool math_call(Eval *ev, const Call *call, Val *value);    // false where math.h has no such function
 
 /* printf's formatting of args[first...] under the format at args[first - 1]. */
 const char *format_values(Eval *ev, const Call *call, int format);

@@ -52,36 +52,31 @@ typedef struct Given {
 
 static void store_field(Eval *ev, const CType *type, Place place, const char *name, Val value)
 {
-    CField found;
-    if (!ctype_field(type, name, &found))
-        BUG("%s has no member %s", type->name, name);
-    place.offset += found.offset;
-    value.type = found.type;
+    place = place_member(place, type, name, &value.type);
     place_store(ev, place, value);
 }
 
 static void store_attribute(Eval *ev, const CType *type, Place place, ParamKind kind, const Attr *attr)
 {
-    CField dims, extents;
     if (kind == PARAM_FLOAT) {
         store_field(ev, type, place, "f", val_float(ev->unit->types.tdouble, attr->f));
     } else if (kind != PARAM_SHAPE) {
         store_field(ev, type, place, "i", val_int(ev->unit->types.tlong, attr->i));
-    } else if (ctype_field(type, "dims", &dims) && ctype_field(dims.type, "extent", &extents)) {
-        place.offset += dims.offset;
-        store_field(ev, dims.type, place, "rank", val_int(ev->unit->types.tint, attr->count));
+    } else {
+        place = place_member(place, type, "dims", &type);
+        store_field(ev, type, place, "rank", val_int(ev->unit->types.tint, attr->count));
+        place = place_member(place, type, "extent", &type);
         if (attr->count)
-            memcpy(place.object->bytes + place.offset + extents.offset, attr->ints, sizeof *attr->ints * (size_t)attr->count);
+            memcpy(place.object->bytes + place.offset, attr->ints, sizeof *attr->ints * (size_t)attr->count);
     }
 }
 
 static void fill_attributes(Eval *ev, const CType *grad, const Op *op, Given *given)
 {
-    CField attr;
-    if (!ctype_field(grad, "attr", &attr))
-        BUG("ht_grad has no member attr");
-    const CType *type = attr.type->base;
+    const CType *type;
     int next = 0;
+    place_member((Place){given->grad, 0}, grad, "attr", &type);
+    type = type->base;
     given->attr = object_create(ev, (op->def->attr_count + 1) * type->size, "attr");
     for (int i = 0; i < op->def->param_count; i++) {
         ParamKind kind = op->def->params[i].kind;

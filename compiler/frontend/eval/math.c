@@ -35,19 +35,18 @@ static bool names(const char *name, const char *function, bool *narrow)
     return *narrow || !name[length];
 }
 
-static Val floating_call(const Call *call, const char *name, bool *found)
+static bool floating_call(const Call *call, const char *name, Val *value)
 {
     const CType *type = call->function->result;
+    double x = call->count ? call->args[0].f : 0, y = call->count > 1 ? call->args[1].f : 0;
     bool narrow;
     for (size_t i = 0; i < sizeof unary / sizeof *unary && call->count == 1; i++)
         if (names(name, unary[i].name, &narrow))
-            return val_float(type, narrow ? (double)unary[i].narrow((float)call->args[0].f) : unary[i].wide(call->args[0].f));
+            return *value = val_float(type, narrow ? (double)unary[i].narrow((float)x) : unary[i].wide(x)), true;
     for (size_t i = 0; i < sizeof binary / sizeof *binary && call->count == 2; i++)
         if (names(name, binary[i].name, &narrow))
-            return val_float(type, narrow ? (double)binary[i].narrow((float)call->args[0].f, (float)call->args[1].f)
-                                          : binary[i].wide(call->args[0].f, call->args[1].f));
-    *found = false;
-    return (Val){.type = type};
+            return *value = val_float(type, narrow ? (double)binary[i].narrow((float)x, (float)y) : binary[i].wide(x, y)), true;
+    return false;
 }
 
 static Val fma_call(const Call *call, bool narrow)
@@ -57,7 +56,7 @@ static Val fma_call(const Call *call, bool narrow)
 }
 
 /* Functions that round to integers, and those of integers. */
-static Val integer_call(Eval *ev, const Call *call, const char *name, bool *found)
+static bool integer_call(Eval *ev, const Call *call, const char *name, Val *value)
 {
     static const struct {
         const char *name;
@@ -67,71 +66,50 @@ static Val integer_call(Eval *ev, const Call *call, const char *name, bool *foun
     bool narrow;
     for (size_t i = 0; i < sizeof rounding / sizeof *rounding; i++)
         if (names(name, rounding[i].name, &narrow))
-            return val_convert(ev, val_float(&(CType){.kind = CT_DOUBLE, .size = 8}, rounding[i].wide(call->args[0].f)), type, call->at);
+            return *value = val_convert(ev, val_float(&(CType){.kind = CT_DOUBLE, .size = 8}, rounding[i].wide(call->args[0].f)), type,
+                                        call->at),
+                   true;
     if (!strcmp(name, "abs") || !strcmp(name, "labs") || !strcmp(name, "llabs"))
-        return val_int(type, (int64_t)call->args[0].i < 0 ? (int64_t)(0 - call->args[0].i) : (int64_t)call->args[0].i);
+        return *value = val_int(type, (int64_t)call->args[0].i < 0 ? (int64_t)(0 - call->args[0].i) : (int64_t)call->args[0].i), true;
     if (names(name, "ldexp", &narrow) || names(name, "scalbn", &narrow))
-        return val_float(type, ldexp(call->args[0].f, (int)call->args[1].i));
-    *found = false;
-    return (Val){.type = type};
+        return *value = val_float(type, ldexp(call->args[0].f, (int)call->args[1].i)), true;
+    return false;
 }
 
 /* What the macros of math.h become. */
-static Val macro_call(const Call *call, const char *name, bool *found)
+static bool macro_call(const Call *call, const char *name, Val *value)
 {
     const CType *type = call->function->result;
     double x = call->count ? call->args[0].f : 0;
     if (!strncmp(name, "huge_val", 8) || !strncmp(name, "inf", 3))
-        return val_float(type, (double)INFINITY);
+        return *value = val_float(type, (double)INFINITY), true;
     if (!strcmp(name, "nan") || !strcmp(name, "nanf"))
-        return val_float(type, (double)NAN);
+        return *value = val_float(type, (double)NAN), true;
     if (!strcmp(name, "isnan"))
-        return val_int(type, isnan(x) != 0);
+        return *value = val_int(type, isnan(x) != 0), true;
     if (!strcmp(name, "isinf") || !strcmp(name, "isinf_sign"))
-        return val_int(type, isinf(x) ? (x > 0 ? 1 : -1) : 0);
+        return *value = val_int(type, isinf(x) ? (x > 0 ? 1 : -1) : 0), true;
     if (!strcmp(name, "isfinite"))
-        return val_int(type, isfinite(x) != 0);
+        return *value = val_int(type, isfinite(x) != 0), true;
     if (!strncmp(name, "signbit", 7))
-        return val_int(type, signbit(x) != 0);
-    *found = false;
-    return (Val){.type = type};
-}
-
-static bool any_unknown(const Call *call)
-{
-    for (int i = 0; i < call->count; i++)
-        if (call->args[i].unknown)
-            return true;
+        return *value = val_int(type, signbit(x) != 0), true;
     return false;
 }
 
-Val math_call(Eval *ev, const Call *call, bool *found)
+bool math_call(Eval *ev, const Call *call, Val *value)
 {
     const char *name = call->function->name;
     bool builtin = !strncmp(name, "__builtin_", 10), narrow;
     if (builtin)
         name += 10;
-    *found = true;
-    if (any_unknown(call)) {
-        *found = false;
-        return val_unknown(call->function->result);
-    }
+    if (call_unknown(call))
+        return false;
     if (builtin && !strcmp(name, "expect"))
-        return call->args[0];
+        return *value = call->args[0], true;
     if (call->count == 3 && names(name, "fma", &narrow))
-        return fma_call(call, narrow);
-    if (call->count && call->args[0].type->kind == CT_STRUCT) {
-        *found = false;
-        return (Val){.type = call->function->result};
-    }
-    Val value = floating_call(call, name, found);
-    if (!*found && call->count) {
-        *found = true;
-        value = integer_call(ev, call, name, found);
-    }
-    if (!*found && builtin) {
-        *found = true;
-        value = macro_call(call, name, found);
-    }
-    return value;
+        return *value = fma_call(call, narrow), true;
+    if (call->count && call->args[0].type->kind == CT_STRUCT)
+        return false;
+    return floating_call(call, name, value) || (call->count && integer_call(ev, call, name, value)) ||
+           (builtin && macro_call(call, name, value));
 }

@@ -221,6 +221,15 @@ Val place_load(Eval *ev, Place place, const CType *type, Position at)
     return value;
 }
 
+Place place_member(Place place, const CType *type, const char *name, const CType **member)
+{
+    CField field;
+    if (!ctype_field(type, name, &field))
+        BUG("%s has no member %s", type->name, name);
+    *member = field.type;
+    return (Place){place.object, place.offset + field.offset};
+}
+
 void place_copy(Eval *ev, Place to, Place from, int64_t size)
 {
     memory_read(ev, from, size, ev->at);

@@ -67,6 +67,8 @@ uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at);
 /* The place of `size` bytes; an error when they do not lie in a living object. */
 Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at);
 Val place_load(Eval *ev, Place place, const CType *type, Position at);
+/* The place of the member `name` of a struct of the type, which has one; its type. */
+Place place_member(Place place, const CType *type, const char *name, const CType **member);
 void place_store(Eval *ev, Place place, Val value);
 void place_copy(Eval *ev, Place to, Place from, int64_t size);
 void place_clear(Eval *ev, Place place, int64_t size);

@@ -21,11 +21,9 @@ static Place argument_place(Eval *ev, const Call *call, int param)
 
 static Val field(Eval *ev, const Call *call, Place place, const CType *type, const char *name)
 {
-    CField found;
-    if (!ctype_field(type, name, &found))
-        BUG("%s has no member %s", type->name, name);
-    place.offset += found.offset;
-    Val value = place_load(ev, place, found.type, call->at);
+    const CType *member;
+    place = place_member(place, type, name, &member);
+    Val value = place_load(ev, place, member, call->at);
     if (value.unknown)
         eval_error(ev, call->at, "an argument of %s is not known at compile time", call->function->name);
     return value;
@@ -57,15 +55,13 @@ static void read_operands(Eval *ev, const Call *call, Values *operands)
 
 static Attr shape_attribute(Eval *ev, const Call *call, int param)
 {
-    CField extents;
-    const CType *type = call->function->params.at[param]->type;
+    const CType *type = call->function->params.at[param]->type, *extents;
     Place place = argument_place(ev, call, param);
     Attr attr = {.count = (int)field(ev, call, place, type, "rank").i};
-    ctype_field(type, "extent", &extents);
     if (attr.count < 0 || attr.count > IR_MAX_RANK)
         eval_error(ev, call->at, "a shape of %d dimensions; at most %d are allowed", attr.count, IR_MAX_RANK);
     int64_t *ints = arena_array(ev->arena, int64_t, attr.count);
-    place.offset += extents.offset;
+    place = place_member(place, type, "extent", &extents);
     if (place_known(place, attr.count * 8) != KNOWN)
         eval_error(ev, call->at, "a shape is not known at compile time");
     memory_read(ev, place, attr.count * 8, call->at);
@@ -79,11 +75,10 @@ static Attr attribute(Eval *ev, const Call *call, int param)
     ParamKind kind = call->function->op->def->params[param].kind;
     if (kind == PARAM_SHAPE)
         return shape_attribute(ev, call, param);
-    if (call->args[param].unknown)
-        eval_error(ev, call->at, "argument %d of %s is not known at compile time", param + 1, call->function->name);
-    if (kind == PARAM_DTYPE && call->args[param].i >= DTYPE_COUNT)
-        eval_error(ev, call->at, "%lld is no ht_dtype", (long long)call->args[param].i);
-    return kind == PARAM_FLOAT ? (Attr){.f = call->args[param].f} : (Attr){.i = (int64_t)call->args[param].i};
+    Val value = call_argument(ev, call, param);
+    if (kind == PARAM_DTYPE && value.i >= DTYPE_COUNT)
+        eval_error(ev, call->at, "%lld is no ht_dtype", (long long)value.i);
+    return kind == PARAM_FLOAT ? (Attr){.f = value.f} : (Attr){.i = (int64_t)value.i};
 }
 
 /* ---- making the operator ---- */

@@ -6,13 +6,7 @@
 
 static Val pointer_result(const Call *call, uint64_t pointer) { return (Val){.type = call->function->result, .i = pointer}; }
 
-/* An argument that must be known. */
-static uint64_t known(Eval *ev, const Call *call, int index)
-{
-    if (call->args[index].unknown)
-        eval_error(ev, call->at, "argument %d of %s is not known at compile time", index + 1, call->function->name);
-    return call->args[index].i;
-}
+static uint64_t known(Eval *ev, const Call *call, int index) { return call_argument(ev, call, index).i; }
 
 static const char *string(Eval *ev, const Call *call, int index) { return pointer_string(ev, known(ev, call, index), call->at); }
 

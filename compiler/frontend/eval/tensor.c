@@ -49,13 +49,9 @@ static Val tensor_value(Eval *ev, const Call *call, Value *value)
 
 static Val member(Eval *ev, const Call *call, int arg, const char *name)
 {
-    CField field;
-    const CType *type = call->args[arg].type;
-    if (!ctype_field(type, name, &field))
-        BUG("%s has no member %s", type->name, name);
-    Place place = call->args[arg].place;
-    place.offset += field.offset;
-    Val value = place_load(ev, place, field.type, call->at);
+    const CType *type;
+    Place place = place_member(call->args[arg].place, call->args[arg].type, name, &type);
+    Val value = place_load(ev, place, type, call->at);
     if (value.unknown)
         eval_error(ev, call->at, "argument %d of %s is not known at compile time", arg + 1, call->function->name);
     return value;
@@ -105,13 +101,6 @@ static const char *name_argument(Eval *ev, const Call *call, uint64_t pointer, c
     const char *name = pointer ? pointer_string(ev, pointer, call->at) : "";
     check_name(ev, call, name, what);
     return arena_string(ev->arena, name);
-}
-
-static uint64_t known_pointer(Eval *ev, const Call *call, int arg)
-{
-    if (call->args[arg].unknown)
-        eval_error(ev, call->at, "argument %d of %s is not known at compile time", arg + 1, call->function->name);
-    return call->args[arg].i;
 }
 
 /* ---- parameters ---- */
@@ -166,8 +155,8 @@ static Val input(Eval *ev, const Call *call)
 {
     need_module(ev, call);
     Position at = operator_position(ev, call->at);
-    const char *name = name_argument(ev, call, known_pointer(ev, call, 0), "an input");
-    uint64_t dtype = known_pointer(ev, call, 1);
+    const char *name = name_argument(ev, call, call_argument(ev, call, 0).i, "an input");
+    uint64_t dtype = call_argument(ev, call, 1).i;
     if (dtype >= DTYPE_COUNT)
         eval_error(ev, call->at, "%lld is no ht_dtype", (long long)dtype);
     Type type = shape_argument(ev, call, 2, (DType)dtype);
@@ -192,7 +181,7 @@ static Val output(Eval *ev, const Call *call)
     need_module(ev, call);
     Position at = operator_position(ev, call->at);
     Value *value = tensor_argument(ev, call, 0);
-    const char *name = name_argument(ev, call, known_pointer(ev, call, 1), "an output");
+    const char *name = name_argument(ev, call, call_argument(ev, call, 1).i, "an output");
     const char *key = arena_format(ev->scratch, "o:%s", name);
     Names *known = find_name(ev, key);
     if (known) {
@@ -228,7 +217,7 @@ static Val scope_enter(Eval *ev, const Call *call)
 static Val scope_leave(Eval *ev, const Call *call)
 {
     const CType *type = call->args[0].type->base;
-    Place mark = pointer_place(ev, known_pointer(ev, call, 0), type->size, call->at);
+    Place mark = pointer_place(ev, call_argument(ev, call, 0).i, type->size, call->at);
     size_t length = (size_t)place_load(ev, mark, ev->unit->types.tulong, call->at).i;
     if (length < strlen(ev->scope))
         ev->scope = arena_substring(ev->scratch, ev->scope, length);
@@ -242,7 +231,7 @@ static Val stream(Eval *ev, const Call *call) { return val_int(call->function->r
 static Val extent(Eval *ev, const Call *call)
 {
     const Value *value = tensor_argument(ev, call, 0);
-    int64_t given = (int64_t)known_pointer(ev, call, 1), d = given < 0 ? given + value->type.rank : given;
+    int64_t given = (int64_t)call_argument(ev, call, 1).i, d = given < 0 ? given + value->type.rank : given;
     if (d < 0 || d >= value->type.rank)
         eval_error(ev, call->at, "ht_extent: a tensor of shape %s has no dimension %lld", type_shape_text(ev->arena, value->type), (long long)given);
     return val_int(call->function->result, value->type.extent[d]);

@@ -14,15 +14,7 @@ typedef struct Parser {
     int depth;
 } Parser;
 
-static CExpr *node(Parser *p, CExprKind kind, const CType *type, Position at)
-{
-    CExpr *expr = arena_new(p->unit->arena, CExpr);
-    expr->kind = kind;
-    expr->type = type;
-    expr->at = at;
-    expr->slot = -1;
-    return expr;
-}
+static CExpr *node(Parser *p, CExprKind kind, const CType *type, Position at) { return cexpr_new(p->unit->arena, kind, type, at); }
 
 static const CExpr *convert(Parser *p, const CExpr *a, const CType *type)
 {
@@ -77,9 +69,8 @@ static const CExpr *named(Parser *p)
     }
     if (!what.constant)
         return unknown_name(p, at);
-    CExpr *expr = node(p, C_INT, p->unit->types.tint, at->at);
+    CExpr *expr = node(p, C_INT, what.constant->type, at->at);
     expr->integer = (uint64_t)what.constant->value;
-    expr->type = what.constant->type;
     return expr;
 }
 

@@ -5,17 +5,6 @@
 
 #include <string.h>
 
-typedef struct Directive {
-    const char *name;
-    PragmaKind kind;
-} Directive;
-
-static const Directive directives[] = {
-    {"dims", PRAGMA_DIMS},   {"layer", PRAGMA_LAYER}, {"recompute", PRAGMA_RECOMPUTE}, {"shard", PRAGMA_SHARD}, {"reshard", PRAGMA_RESHARD},
-    {"shape", PRAGMA_SHAPE}, {"op", PRAGMA_OP},
-};
-enum { DIRECTIVE_COUNT = sizeof directives / sizeof *directives };
-
 bool pragma_marks(const Pragma *pragma) { return pragma->kind == PRAGMA_LAYER || pragma->kind == PRAGMA_RECOMPUTE; }
 bool pragma_acts(const Pragma *pragma)
 {
@@ -24,6 +13,7 @@ bool pragma_acts(const Pragma *pragma)
 
 /* ---- the directive ---- */
 
+/* The directives; up to `strategy` in the order of PragmaKind. */
 static const char *const names[] = {"dims", "layer", "recompute", "shard", "reshard", "shape", "op", "strategy", "end"};
 
 static void unknown_directive(CUnit *unit, const Pragma *pragma)
@@ -61,9 +51,9 @@ void pragma_check_stray(Diag *diag, const PragmaLine *line, bool ours)
 static PragmaKind directive_kind(CUnit *unit, const Pragma *pragma, StrategyLines *lines)
 {
     bool begins = !strcmp(pragma->directive, "strategy"), ends = !strcmp(pragma->directive, "end");
-    for (int i = 0; i < DIRECTIVE_COUNT; i++)
-        if (!strcmp(directives[i].name, pragma->directive))
-            return directives[i].kind;
+    for (PragmaKind kind = PRAGMA_DIMS; kind < PRAGMA_STRATEGY; kind++)
+        if (!strcmp(names[kind], pragma->directive))
+            return kind;
     bool refused = *lines == LINES_REFUSED && (ends || strategy_has_statement(pragma->directive));
     if (!refused && (begins || ends || *lines == LINES_INSIDE)) {
         *lines = ends ? LINES_NONE : LINES_INSIDE;

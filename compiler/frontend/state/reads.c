@@ -15,8 +15,6 @@ static bool may_be_set(const CVar *var)
     return !var->is_const && !var->function && (var->shape || !var->is_static || var->changes.count);
 }
 
-static bool is_number(const CType *type) { return ctype_is_integer(type) || ctype_is_floating(type); }
-
 static NumberKind number_kind(const CType *type)
 {
     if (ctype_is_floating(type))
@@ -24,22 +22,13 @@ static NumberKind number_kind(const CType *type)
     return type->is_signed ? NUMBER_SIGNED : NUMBER_UNSIGNED;
 }
 
-/* Whether all bytes of a place were read. */
-static bool was_read(const Reader *reader, int64_t offset, int64_t size)
+/* How many bytes of a place were read. */
+static int64_t bytes_read(const Reader *reader, int64_t offset, int64_t size)
 {
+    int64_t count = 0;
     for (int64_t i = 0; i < size; i++)
-        if (!track_read(reader->track, offset + i))
-            return false;
-    return true;
-}
-
-/* Whether some byte of a place was read. */
-static bool was_touched(const Reader *reader, int64_t offset, int64_t size)
-{
-    for (int64_t i = 0; i < size; i++)
-        if (track_read(reader->track, offset + i))
-            return true;
-    return false;
+        count += track_read(reader->track, offset + i);
+    return count;
 }
 
 static void add_numbers(Reader *reader, const CType *type, int64_t offset, const char *name, int64_t first, int64_t count)
@@ -59,7 +48,7 @@ static void add_runs(Reader *reader, const CType *array, int64_t offset, const c
 {
     const CType *type = array->base;
     for (int64_t first = 0, end; first < array->count; first = end + 1) {
-        for (end = first; end < array->count && was_read(reader, offset + end * type->size, type->size);)
+        for (end = first; end < array->count && bytes_read(reader, offset + end * type->size, type->size) == type->size;)
             end++;
         if (end > first)
             add_numbers(reader, type, offset + first * type->size, name, first, end - first);
@@ -70,11 +59,12 @@ static void add_runs(Reader *reader, const CType *array, int64_t offset, const c
 static void add_part(Reader *reader, const CType *type, int64_t offset, const char *name)
 {
     Arena *arena = reader->ev->arena;
-    if (!was_touched(reader, offset, type->size))
+    int64_t read = bytes_read(reader, offset, type->size);
+    if (!read)
         return;
-    if (is_number(type) && was_read(reader, offset, type->size))
+    if (ctype_is_arithmetic(type) && read == type->size)
         add_numbers(reader, type, offset, name, -1, 1);
-    if (type->kind == CT_ARRAY && is_number(type->base))
+    if (type->kind == CT_ARRAY && ctype_is_arithmetic(type->base))
         add_runs(reader, type, offset, name);
     else if (type->kind == CT_ARRAY)
         for (int64_t i = 0; i < type->count; i++)
