@@ -43,14 +43,18 @@ complain()
     fi
 }
 
-# check_floor PART FLOOR ALLOWED...: what files of a floor include.
+# Lines that include, in whatever file: "FILE:LINE:TEXT".
+includes() { grep -rnIE '^[[:space:]]*(#|%:)[[:space:]]*(include|import)\>' "$@"; }
+
+# check_floor PART FLOOR ALLOWED...: what files of a floor include. What stands in angle brackets is another library's, unless it leads to a floor.
 check_floor()
 {
     part=$1 floor=$2
     shift 2
     allowed=$(printf '%s|' "$floor" "$@" hetu)
+    every=$(floors | awk '{printf "%s/|", $2}')
     complain "$part/$floor may include nothing of these" \
-        "$(grep -rnE --include='*.[ch]' --include='*.cu' '^ *# *include *"' "$root/$part/$floor" | grep -vE "# *include *\"(${allowed%|})/[^.]")"
+        "$(includes "$root/$part/$floor" | grep -E "(include|import)[^\"<]*(\"|<(${every}compiler/|runtime/|.*\.\./))" | grep -vE "include[^\"<]*\"(${allowed%|})/[^.]")"
 }
 
 # check_tree: every floor, and every folder that is none.
@@ -65,20 +69,22 @@ END
         floor=$(basename "$folder") part=$(basename "$(dirname "$folder")")
         floors | grep -qE "^$part +$floor( |\$)" || complain "no floor of $part" "$floor"
     done
-    complain "what programs include must not include these" "$(grep -rnE '^ *# *include *"(\.|[a-z]+/)' "$root/include" | grep -v '"hetu/')"
+    complain "what programs include must not include these" "$(includes "$root/include" | grep -E "include[^\"<]*[\"<](\.|$(floors | awk '{printf "%s/|", $2}')compiler/|runtime/|.*\.\./)")"
+    complain "sources that stand in no floor" "$(find "$root/compiler" "$root/runtime" -maxdepth 1 -name '*.[ch]')"
+    complain "links that lead out of the tree" "$(find "$root/compiler" "$root/runtime" "$root/include" "$root/tools" -type l)"
     complain "characters are made tokens by syntax/lex.c alone" \
         "$(grep -rnE --include='*.[ch]' '\b(isalnum|isalpha|isspace|strtok)\b' $(for floor in layout cluster reshard rule strategy ir passes frontend/pragma frontend/eval; do echo "$root/compiler/$floor"; done))"
     complain "libclang outside frontend/clang" \
         "$(grep -rlE --include='*.[ch]' '# *include *<clang-c/' "$root/compiler" "$root/tools" "$root/runtime" | grep -v 'frontend/clang/')"
 }
 
-# plant PART FLOOR ALLOWED...: a file with an include of every other floor; prints how many.
+# plant PART FLOOR ALLOWED...: a file with an include of every other floor, spelled in several ways; prints how many.
 plant()
 {
     part=$1 floor=$2
     shift 2
     for other in $(floors | awk '{print $2}'); do
-        case " $floor $* " in *" $other "*) ;; *) printf '#include "%s/planted.h"\n' "$other" ;; esac
+        case " $floor $* " in *" $other "*) ;; *) printf '#include "%s/planted.h"\n\t#\tinclude <%s/planted.h>\n#include "../%s/planted.h"\n#include "'"$floor"'/../%s/planted.h"\n' "$other" "$other" "$other" "$other" ;; esac
     done >"$root/$part/$floor/planted.c"
     grep -c . "$root/$part/$floor/planted.c"
 }
