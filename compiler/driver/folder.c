@@ -256,7 +256,7 @@ Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles 
 
 typedef Array(const char *) Names;
 
-/* The folders that hold the files, the outer ones first, each once: "runtime", "runtime/core". */
+/* The folders that hold the files, the outer ones first, each once: "runtime", "runtime/base". */
 static Names inner_folders(const Folder *folder)
 {
     Arena *arena = folder->driver->arena;
