@@ -80,6 +80,23 @@ static void check_tiles(RuleDraft *draft, Position start)
         RULE_ERROR(draft, start, "the clause tiles belongs to a rule of one operand and one result");
 }
 
+/* Partial values pass through operands of the clause linear, so an expression must bear it out. */
+static void check_linear(RuleDraft *draft, Position start)
+{
+    const Rule *rule = &draft->rule;
+    for (int group = 1; rule->kind == RULE_BODY && rule->operand_count <= 32 && group <= draft->linear_groups; group++) {
+        unsigned set = 0;
+        const char *first = NULL;
+        for (int i = 0; i < rule->operand_count; i++)
+            if (rule->operands[i].linear == group) {
+                set |= 1u << i;
+                first = first ? first : rule->operands[i].name;
+            }
+        if (set && !rule_linear_in(rule, set))
+            RULE_ERROR(draft, start, "the body is not linear in the operands of the clause linear(%s, ...)", first);
+    }
+}
+
 static void check_params_used(RuleDraft *draft, Position start)
 {
     for (int i = 0; i < draft->param_count; i++)
@@ -157,6 +174,7 @@ static void check(RuleDraft *draft, Position start)
     check_variadic(draft);
     check_kernel(draft, start);
     check_params_used(draft, start);
+    check_linear(draft, start);
     check_tiles(draft, start);
     check_epilogue(draft, start);
     if (draft->equations.count)

@@ -15,16 +15,25 @@ static Factor *clause_factor(RuleDraft *draft)
     return factor < 0 ? NULL : &draft->factors.at[factor];
 }
 
+/* Whether a clause says something for the first time; reports at the token before the current one what it says again. */
+static bool first_time(RuleDraft *draft, bool said)
+{
+    const Token *name = draft->tokens.token - 1;
+    if (said)
+        RULE_ERROR(draft, name->at, "this clause says something of '%s' a second time", name->text);
+    return !said;
+}
+
 static bool replicate_item(RuleDraft *draft)
 {
     Factor *factor = clause_factor(draft);
-    return factor && (factor->replicate = true);
+    return factor && first_time(draft, factor->replicate) && (factor->replicate = true);
 }
 
 static bool offset_item(RuleDraft *draft)
 {
     Factor *factor = clause_factor(draft);
-    return factor && (factor->offset = true);
+    return factor && first_time(draft, factor->offset) && (factor->offset = true);
 }
 
 /* op: f, g, or another op: h. */
@@ -42,7 +51,7 @@ static bool reduction_clause(RuleDraft *draft)
         if (reduction == REDUCE_NONE)
             return RULE_ERROR(draft, tokens->token->at, "expected '+:' or 'max:' before the factor, not %s", tokens_shown(tokens));
         Factor *factor = clause_factor(draft);
-        if (!factor)
+        if (!factor || !first_time(draft, factor->reduction))
             return false;
         factor->reduction = reduction;
     } while (tokens_take(tokens, ","));
@@ -54,7 +63,7 @@ static bool size_item(RuleDraft *draft)
 {
     Tokens *tokens = &draft->tokens;
     Factor *factor = clause_factor(draft);
-    if (!factor || !tokens_expect(tokens, ":", "after the factor"))
+    if (!factor || !first_time(draft, factor->size) || !tokens_expect(tokens, ":", "after the factor"))
         return false;
     if (!tokens_take(tokens, "+"))
         return (factor->size = expr_parse(tokens, rule_integer_primary, draft)) != NULL;
@@ -181,7 +190,8 @@ static bool dtype_item(RuleDraft *draft)
         return tokens_expect(tokens, ":", "after the value") && parse_fixed(draft, &draft->locals.at[local].element);
     }
     Access *access = clause_tensor(draft);
-    return access && tokens_expect(tokens, ":", "after the tensor") && parse_element(draft, &access->element, value < 0);
+    return access && first_time(draft, access->element.kind != ELEMENT_FOLLOWS) && tokens_expect(tokens, ":", "after the tensor") &&
+           parse_element(draft, &access->element, value < 0);
 }
 
 static bool types_item(RuleDraft *draft)
@@ -190,15 +200,17 @@ static bool types_item(RuleDraft *draft)
     int dtype = named_dtype(draft);
     if (dtype < 0)
         return RULE_ERROR(draft, tokens->token->at, "expected one of f32, bf16, f64, i32, i64, not %s", tokens_shown(tokens));
-    draft->rule.types |= 1u << dtype;
     tokens_next(tokens);
+    if (!first_time(draft, draft->rule.types >> dtype & 1))
+        return false;
+    draft->rule.types |= 1u << dtype;
     return true;
 }
 
 static bool inplace_item(RuleDraft *draft)
 {
     int result = clause_access(draft, true);
-    if (result < 0 || !tokens_expect(&draft->tokens, ":", "after the result"))
+    if (result < 0 || !first_time(draft, draft->results.at[result].inplace >= 0) || !tokens_expect(&draft->tokens, ":", "after the result"))
         return false;
     int operand = clause_access(draft, false);
     if (operand >= 0)
@@ -209,7 +221,7 @@ static bool inplace_item(RuleDraft *draft)
 static bool reads_item(RuleDraft *draft)
 {
     int operand = clause_access(draft, false);
-    if (operand < 0 || !tokens_expect(&draft->tokens, ":", "after the operand"))
+    if (operand < 0 || !first_time(draft, draft->operands.at[operand].reads) || !tokens_expect(&draft->tokens, ":", "after the operand"))
         return false;
     return (draft->operands.at[operand].reads = expr_parse(&draft->tokens, rule_integer_primary, draft)) != NULL;
 }
@@ -217,9 +229,10 @@ static bool reads_item(RuleDraft *draft)
 static bool linear_item(RuleDraft *draft)
 {
     int operand = clause_access(draft, false);
-    if (operand >= 0)
-        draft->operands.at[operand].linear = draft->linear_groups;
-    return operand >= 0;
+    if (operand < 0 || !first_time(draft, draft->operands.at[operand].linear))
+        return false;
+    draft->operands.at[operand].linear = draft->linear_groups;
+    return true;
 }
 
 static bool shape_clause(RuleDraft *draft)
@@ -238,6 +251,19 @@ static bool shape_clause(RuleDraft *draft)
 /* The name of a C function; NULL after an error. */
 static const char *function_name(RuleDraft *draft) { return tokens_name(&draft->tokens, "the name of a C function"); }
 
+/* Whether the rule names a kernel for that back end already, which is reported. */
+static bool kernel_given(RuleDraft *draft, const RuleKernel *kernel)
+{
+    for (int i = 0; i < draft->kernels.count; i++) {
+        const char *before = draft->kernels.at[i].backend;
+        if (before && kernel->backend ? !strcmp(before, kernel->backend) : before == kernel->backend) {
+            RULE_ERROR(draft, kernel->at, "the rule names a kernel for this already: '%s'", draft->kernels.at[i].function);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* kernel(f) or kernel(BACKEND: f); which back ends there are is for others to know. */
 static bool kernel_clause(RuleDraft *draft)
 {
@@ -248,8 +274,10 @@ static bool kernel_clause(RuleDraft *draft)
         kernel = (RuleKernel){.backend = kernel.function, .backend_at = kernel.at, .at = tokens->token->at};
         kernel.function = function_name(draft);
     }
+    if (!kernel.function || kernel_given(draft, &kernel))
+        return false;
     array_push(draft->arena, &draft->kernels, kernel);
-    return kernel.function != NULL;
+    return true;
 }
 
 /* An integer argument of the function; false after an error. */
@@ -373,22 +401,22 @@ static bool body_clause(RuleDraft *draft)
 
 /* ---- all clauses ---- */
 
-/* A clause is a list of items, or reads all between its brackets by itself. */
+/* A clause is a list of items, or reads all between its brackets by itself; what has one meaning for the whole rule may stand once. */
 typedef struct Clause {
     const char *name;
     bool (*item)(RuleDraft *draft);
-    bool list;
+    bool list, once;
 } Clause;
 
-static const Clause clauses[] = {{"replicate", replicate_item, true}, {"reduction", reduction_clause, false},
-                                 {"offset", offset_item, true},       {"size", size_item, true},
-                                 {"dtype", dtype_item, true},         {"shape", shape_clause, false},
-                                 {"types", types_item, true},         {"linear", linear_item, true},
-                                 {"inplace", inplace_item, true},     {"kernel", kernel_clause, false},
-                                 {"requires", requires_item, true},   {"grad", grad_clause, false},
-                                 {"body", body_clause, false},        {"epilogue", epilogue_clause, false},
-                                 {"tiles", tiles_clause, false},      {"operations", operations_clause, false},
-                                 {"reads", reads_item, true}};
+static const Clause clauses[] = {{"replicate", replicate_item, true, false}, {"reduction", reduction_clause, false, false},
+                                 {"offset", offset_item, true, false},       {"size", size_item, true, false},
+                                 {"dtype", dtype_item, true, false},         {"shape", shape_clause, false, true},
+                                 {"types", types_item, true, false},         {"linear", linear_item, true, false},
+                                 {"inplace", inplace_item, true, false},     {"kernel", kernel_clause, false, false},
+                                 {"requires", requires_item, true, false},   {"grad", grad_clause, false, true},
+                                 {"body", body_clause, false, true},         {"epilogue", epilogue_clause, false, true},
+                                 {"tiles", tiles_clause, false, true},       {"operations", operations_clause, false, true},
+                                 {"reads", reads_item, true, false}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleDraft *draft)
@@ -408,7 +436,13 @@ static bool parse_clause(RuleDraft *draft)
 {
     Tokens *tokens = &draft->tokens;
     const Clause *clause = find_clause(draft);
-    if (!clause || !tokens_expect(tokens, "(", "after the clause's name"))
+    if (!clause)
+        return false;
+    unsigned bit = 1u << (clause - clauses);
+    if (clause->once && draft->clauses & bit)
+        return RULE_ERROR(draft, tokens->token[-1].at, "the clause %s stands here a second time", clause->name);
+    draft->clauses |= bit;
+    if (!tokens_expect(tokens, "(", "after the clause's name"))
         return false;
     draft->linear_groups += clause->item == linear_item;
     do {

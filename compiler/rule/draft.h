@@ -30,7 +30,8 @@ typedef struct RuleDraft {
     Array(ForwardSize) forward;
     bool in_equations; // the clause `body` is read
     int linear_groups;
-    int size_sum_of; // the clause `size(f: +m)` names m; -1: none does
+    unsigned clauses; // that stood so far: a bit each
+    int size_sum_of;  // the clause `size(f: +m)` names m; -1: none does
 } RuleDraft;
 
 /* Notes an error that was reported: false. */
@@ -83,6 +84,9 @@ const Expr *rule_value_primary(RuleDraft *draft, int value);
 
 /* The clauses up to the end of the text. */
 void rule_clauses(RuleDraft *draft);
+
+/* Whether a RULE_BODY is linear in a set of operands together, a bit each. */
+bool rule_linear_in(const Rule *rule, unsigned set);
 
 /* What the rule does; of a rule that is complete otherwise. */
 RuleForm rule_form(const Rule *rule);

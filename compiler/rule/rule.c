@@ -138,6 +138,8 @@ static unsigned linear_set(const Rule *rule, int operand, unsigned taken)
     return best;
 }
 
+bool rule_linear_in(const Rule *rule, unsigned set) { return linear_in(rule->body, set); }
+
 enum { LINEAR_OPERANDS_MOST = 10 };
 
 void rule_linear(const Rule *rule, int *group)

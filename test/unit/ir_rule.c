@@ -266,6 +266,17 @@ static const BadRule bad_rules[] = {
     {"x", "y[i..] = x[i..] kernel(f)", 3, 41, "the clause kernel would say it twice"},
     {"xs:t", "y[i..] = f(xs[i..]) kernel(f)", 3, 29, "write xs[][...]"},
     {"x", "y[i..] = x[i..] @ 2", 3, 34, "expected an operator or a clause, not '@'"},
+    {"x", "y[i..] = f(x[i..]) kernel(f) kernel(g)", 3, 54, "the rule names a kernel for this already: 'f'"},
+    {"x", "y[i..] = f(x[i..]) kernel(f) grad(g) grad(none)", 3, 55, "the clause grad stands here a second time"},
+    {"x", "y[i..] = f(x[i..]) kernel(f) operations(3) operations(4)", 3, 61, "the clause operations stands here a second time"},
+    {"x", "y[r.., c] = f(x[r.., c]) kernel(f) replicate(c) replicate(r, c)", 3, 79, "this clause says something of 'c' a second time"},
+    {"x", "y[r..] = f(x[r.., c]) kernel(f) reduction(+: c) reduction(max: c)", 3, 81, "this clause says something of 'c' a second time"},
+    {"x", "y[i..] = f(x[i..]) kernel(f) reads(x: 3) reads(x: 4)", 3, 65, "this clause says something of 'x' a second time"},
+    {"x", "y[i..] = f(x[i..]) kernel(f) dtype(y: f32, y: f64)", 3, 61, "this clause says something of 'y' a second time"},
+    {"x", "y[i..] = f(x[i..]) kernel(f) types(f32, f32)", 3, 58, "this clause says something of 'f32' a second time"},
+    {"x", "y[i..] = f(x[i..]) kernel(f) linear(x) linear(x)", 3, 64, "this clause says something of 'x' a second time"},
+    {"x", "y[i..] = f(x[i..]) kernel(f) inplace(y: x) inplace(y: x)", 3, 69, "this clause says something of 'y' a second time"},
+    {"x", "y[i..] = x[i..] * x[i..] linear(x)", 3, 18, "the body is not linear in the operands of the clause linear(x, ...)"},
     {"x", "", 3, 18, "expected a result such as y[i], not the end"},
 };
 
