@@ -2,6 +2,7 @@
 
 #include "ir/text/text.h"
 #include "passes/pipeline.h"
+#include "strategy/strategy.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,12 +15,23 @@ static bool same_value(const Value *a, const Value *b)
     return same_string(a->name, b->name) && type_elements(a->type) == type_elements(b->type);
 }
 
+/* Whether two strategies say the same; NULL where a program is for one device. */
+static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b)
+{
+    Text texts[2] = {{.arena = arena}, {.arena = arena}};
+    if (a && b) {
+        strategy_print(&texts[0], a, "");
+        strategy_print(&texts[1], b, "");
+    }
+    return a == b || (a && b && !strcmp(text_bytes(&texts[0]), text_bytes(&texts[1])));
+}
+
 /* What a module that was read has otherwise than the source's; NULL when it is the same model under the same strategy. */
-static const char *find_difference(const Module *own, const Module *read)
+static const char *find_difference(Arena *arena, const Module *own, const Module *read)
 {
     if (own->kind != read->kind || own->state_count != read->state_count || own->clip != read->clip || own->precision != read->precision)
         return "ht_train or ht_infer";
-    if (!same_string(own->strategy ? own->strategy->name : NULL, read->strategy ? read->strategy->name : NULL))
+    if (!same_strategy(arena, own->strategy, read->strategy))
         return "strategy";
     bool params = own->params.count == read->params.count, inputs = own->inputs.count == read->inputs.count;
     for (int i = 0; params && i < own->params.count; i++)
@@ -44,7 +56,7 @@ static void resume_module(Driver *driver, Unit *unit, const ReadModule *read)
     for (int i = 0; i < unit->modules.count; i++)
         if (!strcmp(unit->modules.at[i]->name, module->name))
             own = &unit->modules.at[i];
-    const char *difference = own ? find_difference(*own, module) : NULL;
+    const char *difference = own ? find_difference(driver->arena, *own, module) : NULL;
     if (!own)
         diag_error(driver->diag, read->at, "%s has no model \"%s\"", unit->file, module->name);
     else if (difference)
