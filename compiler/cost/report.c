@@ -173,8 +173,8 @@ void cost_table(Text *out, const CostReport *reports, int count)
 
 /* ---- JSON ---- */
 
-/* null where it is not known. */
-static json_t *json_seconds(double seconds) { return isnan(seconds) ? json_null() : json_real(seconds); }
+/* null where it is not known, or is more than JSON's numbers can say. */
+static json_t *json_seconds(double seconds) { return isfinite(seconds) ? json_real(seconds) : json_null(); }
 
 /* Counts that doubles hold as integers. */
 static json_t *json_count(double count) { return json_integer((json_int_t)llround(count)); }
