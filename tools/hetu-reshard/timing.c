@@ -1,5 +1,5 @@
 /* Ranks share processors with each other and with the rest of the machine: what one run takes says little. Runs are timed in batches, long
- * enough for the ranks to take turns; a batch takes as long as on its slowest rank, and of all batches the shortest counts, since what
+ * enough for the ranks to take turns; a batch takes until its slowest rank is done, and of all batches the shortest counts, since what
  * disturbs one makes it longer. */
 #include "timing.h"
 
@@ -23,33 +23,38 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* The largest of all ranks' numbers, on all of them. */
-static double slowest_rank(double mine)
+/* The least of all ranks' numbers, on all of them. */
+static double least_of_ranks(double mine)
 {
-    double slowest = 0, all[world_size()];
+    double least = mine, all[world_size()];
     world_gather(&mine, sizeof mine, all);
     for (int rank = 0; rank < world_size(); rank++)
-        slowest = all[rank] > slowest ? all[rank] : slowest;
-    return slowest;
+        least = all[rank] < least ? all[rank] : least;
+    return least;
 }
 
-/* Seconds of a run in a batch of `runs`, on the slowest rank. */
+/* Seconds of a run in a batch of `runs`, from when the last rank came to begin until all are done. A rank's own begin would not do: one
+ * whose processor another has, which then runs by itself, would begin late, and seem to take as long as if it were alone. */
 static double time_batch(Run *run, void *context, int runs)
 {
-    world_least(0);
     double begin = now();
+    world_least(0);
     for (int i = 0; i < runs; i++)
         run(context);
-    return slowest_rank((now() - begin) / runs);
+    world_least(0);
+    return least_of_ranks((now() - begin) / runs);
 }
 
-/* The first run, which opens connections and touches memory, does not count; the second batch tells how many runs go into one. */
+/* The first run, which opens connections and touches memory, does not count; then there are twice as many in a batch until it is long
+ * enough. */
 static double time_runs(Run *run, void *context, double budget)
 {
     const double batch = budget / 50;
+    int count = 0, runs = 1;
     time_batch(run, context, 1);
-    double least = time_batch(run, context, 2), spent = 0;
-    int count = 0, runs = least > 0 && batch / least > 1 ? (int)(batch / least < MOST_RUNS ? batch / least : MOST_RUNS) : 1;
+    double least = time_batch(run, context, runs), spent = 0;
+    while (least * runs < batch && runs < MOST_RUNS)
+        least = time_batch(run, context, runs *= 2);
     while (count < LEAST_BATCHES || spent < budget) {
         double seconds = time_batch(run, context, runs);
         least = count && least < seconds ? least : seconds;
