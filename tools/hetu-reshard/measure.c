@@ -1,9 +1,9 @@
 /* hetu-reshard --measure: the cluster file of the ranks that were launched.
  *
  * Everything is measured with the planner's own conversions on the program's own channel. A link's latency and bandwidth are those of
- * messages that go to and fro between two ranks; what each verb takes by bytes, on two ranks and on all of a host, is measured beside,
- * since ranks of a host share its processors and its memory. The copies that a conversion makes in a device's own memory are taken off:
- * they are predicted by themselves.
+ * messages that go to and fro between two ranks; what each verb takes by bytes, on two ranks of a host, on more and on all, is measured
+ * beside, since ranks of a host share its processors and its memory. The copies that a conversion makes in a device's own memory are taken
+ * off: they are predicted by themselves.
  */
 #include "timing.h"
 
@@ -184,11 +184,11 @@ static json_t *measure_verb(int number, const int *devices, int count, const Cur
     return series.count ? json_pack("{s:s,s:i,s:o}", "what", verbs[number].word, "ranks", count, "seconds", json_curve(&seconds)) : NULL;
 }
 
-/* Adds what was measured of every verb on some devices. */
+/* Adds what was measured of every verb on some devices; an odd number has no halves. */
 static void add_verbs(json_t *list, const int *devices, int count, const Curve *memory)
 {
     for (int v = 0; v < VERBS; v++) {
-        json_t *measured = measure_verb(v, devices, count, memory);
+        json_t *measured = v == SEND && count % 2 ? NULL : measure_verb(v, devices, count, memory);
         if (measured)
             json_array_append_new(list, measured);
     }
@@ -213,7 +213,7 @@ static json_t *measure_link(const int *devices, json_t *measured)
     return json_pack("{s:f,s:f,s:o}", "latency", shortest, "bandwidth", MOST_BYTES / 2 / moving, "measured", measured);
 }
 
-/* The link of ranks of one host, of which all act, or two; NULL where there are no two. */
+/* The link of ranks of one host, of which two act, three, four, eight and so on, and all; NULL where there are no two. */
 static json_t *measure_local(const Hosts *hosts, int host, const Curve *memory)
 {
     int ranks[world_size()], count = host_ranks(hosts, host, ranks);
@@ -222,9 +222,9 @@ static json_t *measure_local(const Hosts *hosts, int host, const Curve *memory)
         json_decref(measured);
         return NULL;
     }
-    add_verbs(measured, ranks, 2, memory);
-    if (count > 2)
-        add_verbs(measured, ranks, count, memory);
+    for (int acting = 2; acting < count; acting = acting < 4 ? acting + 1 : 2 * acting)
+        add_verbs(measured, ranks, acting, memory);
+    add_verbs(measured, ranks, count, memory);
     return measure_link(ranks, measured);
 }
 
