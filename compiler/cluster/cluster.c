@@ -44,15 +44,22 @@ static const char *const verb_words[] = {
 
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
-const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks)
+/* Whether a measurement on `own` devices tells more about so many than the best so far: it is on their side, and nearer. */
+static bool tells_more(int own, int best, int ranks, bool above)
 {
-    const Measured *nearest = NULL;
+    bool own_side = above ? own >= ranks : own <= ranks, best_side = above ? best >= ranks : best <= ranks;
+    return own_side == best_side ? abs(own - ranks) < abs(best - ranks) : own_side;
+}
+
+const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above)
+{
+    const Measured *best = NULL;
     for (int i = 0; i < link->measured_count; i++) {
         const Measured *own = &link->measured[i];
-        if (own->verb == verb && own->one_way == one_way && (!nearest || abs(own->ranks - ranks) < abs(nearest->ranks - ranks)))
-            nearest = own;
+        if (own->verb == verb && own->one_way == one_way && (!best || tells_more(own->ranks, best->ranks, ranks, above)))
+            best = own;
     }
-    return nearest;
+    return best;
 }
 
 const DeviceClass *cluster_class(const Cluster *cluster, int device)

@@ -105,8 +105,9 @@ int cluster_missing(const Cluster *cluster, const Layout *layout);
 /* The link between two devices. */
 Link cluster_link(const Cluster *cluster, int a, int b);
 
-/* What was measured of a verb on a link, on the number of devices next to `ranks`; NULL: nothing. */
-const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks);
+/* What was measured of a verb on a link, on the largest number of devices that is not above `ranks`, or on the smallest that is not below;
+ * where there is none on that side, the nearest on the other. NULL: nothing. */
+const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above);
 
 /* The word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);

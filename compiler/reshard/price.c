@@ -1,5 +1,6 @@
 #include "reshard/price.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- bytes ---- */
@@ -112,12 +113,26 @@ static double collective_seconds(const Plan *plan, const Step *step)
     return verb_seconds(step->verb, step->group.count, step_bytes(plan, step), &link);
 }
 
-/* What a verb of so many bytes takes by the measurement, over what latency and bandwidth give. */
-static double correction(const Measured *measured, const Link *link, double bytes)
+/* What was measured over what latency and bandwidth give, by the bytes of its curve. */
+static double point_correction(const Measured *measured, const Link *link, double bytes)
 {
     double least = measured->seconds.at[0].size, most = measured->seconds.at[measured->seconds.count - 1].size;
     bytes = bytes < least ? least : bytes > most ? most : bytes;
     return curve_at(&measured->seconds, bytes) / verb_seconds(measured->verb, measured->ranks, bytes, link);
+}
+
+/* The same of a verb on so many devices: a mean of the numbers of devices beside it that were measured, and 1 where none was. `bytes` are
+ * the tensor's, or of messages those that a device sends. */
+static double correction(const Link *link, ht_verb verb, bool one_way, int devices, double bytes)
+{
+    const Measured *below = link_measured(link, verb, one_way, devices, false), *above = link_measured(link, verb, one_way, devices, true);
+    bool messages = verb == HT_ALL_TO_ALL || verb == HT_EXCHANGE;
+    if (!below)
+        return 1;
+    double low = point_correction(below, link, bytes * (messages ? below->ranks : 1));
+    double high = point_correction(above, link, bytes * (messages ? above->ranks : 1));
+    double part = above->ranks > below->ranks ? (double)(devices - below->ranks) / (above->ranks - below->ranks) : 0;
+    return low * pow(high / low, part);
 }
 
 /* Adds to each device the time in which it sends and receives its messages; it does both at once. */
@@ -172,6 +187,7 @@ typedef struct Traffic {
     double bytes;   // of the largest collective; of messages, sent or received by the busiest device
     double other;   // what that device moves the other way
     double largest; // message
+    double total;   // of all messages
 } Traffic;
 
 /* `sent` and `received` are scratch of an entry a device. */
@@ -187,6 +203,7 @@ static Traffic steps_traffic(const Plan *plan, int from, int to, double *sent, d
             sent[plan_slot(plan, step->messages.at[i].sender)] += bytes;
             received[plan_slot(plan, step->messages.at[i].receiver)] += bytes;
             traffic.largest = bytes > traffic.largest ? bytes : traffic.largest;
+            traffic.total += bytes;
         }
         for (int i = 0; i < step->group.count && !step->messages.count; i++)
             sent[plan_slot(plan, step->group.at[i])] += step_bytes(plan, step);
@@ -203,31 +220,44 @@ static Traffic steps_traffic(const Plan *plan, int from, int to, double *sent, d
     return traffic;
 }
 
-/* The messages of an exchange go together, and wait once. What goes one way only was measured by itself. */
-static double exchange_seconds(const Measured *both, const Link *link, const Traffic *traffic)
+/* Seconds in which devices send so many bytes each, in messages of `largest` at most; so many devices are measured to do that at once. */
+static double sending_seconds(const Link *link, bool one_way, int devices, double bytes, double largest)
 {
-    const Measured *one = link_measured(link, HT_EXCHANGE, true, traffic->devices);
-    double plain = link->latency + traffic->bytes / link->bandwidth, mutual = traffic->other / traffic->bytes;
-    double together = plain * correction(both, link, traffic->largest * both->ranks);
-    double apart = one ? plain * correction(one, link, traffic->largest * one->ranks) : together;
+    double plain = link->latency + bytes / link->bandwidth;
+    return plain * correction(link, HT_EXCHANGE, one_way, devices, largest < bytes ? largest : bytes);
+}
+
+/* What the busiest device takes as if there were but one other, or if that is longer all devices together, when they share processors and
+ * memory: as if all moved the same. */
+static double way_seconds(const Link *link, bool one_way, const Traffic *traffic)
+{
+    double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
+    double even = traffic->total / traffic->devices * (one_way ? 2 : 1);
+    double shared = sending_seconds(link, one_way, traffic->devices, even < traffic->bytes ? even : traffic->bytes, traffic->largest);
+    return busiest > shared ? busiest : shared;
+}
+
+/* The messages of an exchange go together, and wait once. What goes one way only was measured by itself. */
+static double exchange_seconds(const Link *link, const Traffic *traffic)
+{
+    double mutual = traffic->other / traffic->bytes, together = way_seconds(link, false, traffic);
+    double apart = link_measured(link, HT_EXCHANGE, true, 2, false) ? way_seconds(link, true, traffic) : together;
     return mutual * together + (1 - mutual) * apart;
 }
 
-/* What the steps [from, to), which take place at once, take where their link was measured on about so many devices; `seconds` by latency
- * and bandwidth alone where it was not. */
+/* What the steps [from, to), which take place at once, take where their link was measured; `seconds` by latency and bandwidth alone where
+ * it was not. */
 static double corrected_seconds(const Plan *plan, int from, int to, double seconds, double *sent, double *received)
 {
     ht_verb verb = plan->steps.at[from].verb;
     Link link = steps_link(plan, from, to);
-    if (!link.measured_count)
+    if (!link_measured(&link, verb, false, 2, false))
         return seconds;
     Traffic traffic = steps_traffic(plan, from, to, sent, received);
-    const Measured *measured = link_measured(&link, verb, false, traffic.devices);
-    if (!measured || traffic.bytes == 0)
+    if (traffic.bytes == 0)
         return seconds;
-    if (verb == HT_EXCHANGE)
-        return exchange_seconds(measured, &link, &traffic);
-    return seconds * correction(measured, &link, verb == HT_ALL_TO_ALL ? traffic.bytes * measured->ranks : traffic.bytes);
+    return verb == HT_EXCHANGE ? exchange_seconds(&link, &traffic)
+                               : seconds * correction(&link, verb, false, traffic.devices, traffic.bytes);
 }
 
 double price_steps(Planner *planner)

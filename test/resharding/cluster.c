@@ -37,6 +37,16 @@ static const char paired[] =
     "\"seconds\": "
     "[[8, 2]]}]}]}}";
 
+/* Four devices; a quarter of the tensor takes a microsecond after one of latency, and by the measurement two devices twice as long, and
+ * four six times or for all-reduces eight times. */
+static const char measured[] =
+    "{\"classes\": {\"g\": {}}, \"devices\": [{\"class\": \"g\", \"host\": \"a\", \"count\": 4}],\n"
+    " \"links\": {\"remote\": {\"latency\": 1, \"bandwidth\": 1}, \"local\": {\"latency\": 1e-6, \"bandwidth\": 98304e6, \"measured\": [\n"
+    "  {\"what\": \"send-receive\", \"ranks\": 2, \"seconds\": [[196608, 4e-6]]},\n"
+    "  {\"what\": \"send-receive\", \"ranks\": 4, \"seconds\": [[393216, 12e-6]]},\n"
+    "  {\"what\": \"all-reduce\", \"ranks\": 4, \"seconds\": [[393216, 96e-6]]},\n"
+    "  {\"what\": \"all-reduce\", \"ranks\": 2, \"seconds\": [[393216, 12e-6]]}]}}}";
+
 /* ---- files ---- */
 
 /* Reads a file of this text; what is reported goes to *said, with the file's name as "F". */
@@ -98,9 +108,9 @@ static void test_pairs(void **state)
     assert_true(cluster_link(cluster, 0, 1).latency == 1e-6 && cluster_link(cluster, 2, 0).latency == 1 &&
                 cluster_link(cluster, 1, 3).latency == 3);
     Link link = cluster_link(cluster, 3, 1);
-    assert_int_equal(link_measured(&link, HT_EXCHANGE, false, 2)->ranks, 4);
-    assert_int_equal(link_measured(&link, HT_EXCHANGE, true, 8)->ranks, 2);
-    assert_null(link_measured(&link, HT_ALL_REDUCE, false, 2));
+    assert_int_equal(link_measured(&link, HT_EXCHANGE, false, 2, false)->ranks, 4);
+    assert_int_equal(link_measured(&link, HT_EXCHANGE, true, 8, true)->ranks, 2);
+    assert_null(link_measured(&link, HT_ALL_REDUCE, false, 2, true));
     const DeviceClass *class = cluster_class(cluster, 3);
     const struct {
         double size, rate;
@@ -343,12 +353,34 @@ static void test_one_host(void **state)
     arena_destroy(arena);
 }
 
+/* An exchange takes what its busiest device does beside one other, or all of them together; numbers of devices in between, what is between.
+ */
+static void test_measured(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    const Cluster *cluster = read_well(arena, measured);
+    const struct {
+        const char *from, *to;
+        double seconds;
+    } cases[] = {{"[0-3]{0:4}", "[1,2,3,0]{0:4}", 12e-6},
+                 {"[0-1]{0:2}", "[1,0]{0:2}", 6e-6},
+                 {"[0]{}", "[0-3]{0:4}", 10.5e-6},
+                 {"[0]{}", "[3]{}", 10e-6},
+                 {"[0-3]{sum:4}", "[0-3]{dup:4}", 96e-6},
+                 {"[0-1]{sum:2}", "[0-1]{dup:2}", 12e-6},
+                 {"[0-2]{sum:3}", "[0-2]{dup:3}", 112e-6 / 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_true(fabs(plan_seconds(planned(arena, cluster, cases[i].from, cases[i].to)) / cases[i].seconds - 1) < 1e-9);
+    arena_destroy(arena);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_file),         cmocka_unit_test(test_pairs),
-                                       cmocka_unit_test(test_mistakes),     cmocka_unit_test(test_missing),
-                                       cmocka_unit_test(test_two_tiers),    cmocka_unit_test(test_finest_slices),
-                                       cmocka_unit_test(test_duplicates),   cmocka_unit_test(test_senders),
-                                       cmocka_unit_test(test_near_senders), cmocka_unit_test(test_one_host)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file),       cmocka_unit_test(test_pairs),     cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_missing),    cmocka_unit_test(test_two_tiers), cmocka_unit_test(test_finest_slices),
+        cmocka_unit_test(test_duplicates), cmocka_unit_test(test_senders),   cmocka_unit_test(test_near_senders),
+        cmocka_unit_test(test_one_host),   cmocka_unit_test(test_measured)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
