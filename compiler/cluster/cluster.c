@@ -162,6 +162,27 @@ static const char *find_entry(const char *from, size_t index)
 
 /* ---- parts of the file ---- */
 
+#define KEYS(...) (const char *const[]){__VA_ARGS__}, (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+/* Warns of what an object has beside the `count` names, which is not read; nothing where it is no object. */
+static void check_keys(Reader *reader, const json_t *object, const char *place, const char *const *names, int count)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)object, key, value)
+    {
+        int known = 0;
+        while (known < count && strcmp(names[known], key))
+            known++;
+        if (known < count)
+            continue;
+        const char *quoted = find_quoted(reader, place, key);
+        Position at = position_of(reader, quoted ? quoted : place);
+        diag_warning(reader->diag, at, "\"%s\" means nothing here, and is not read", key);
+        diag_suggest(reader->diag, at, key, names, count);
+    }
+}
+
 static double read_number(Reader *reader, const json_t *object, const char *place, const char *key, const char *owner)
 {
     const json_t *value = json_object_get(object, key);
@@ -229,6 +250,7 @@ static Measured read_measured(Reader *reader, const json_t *entry, const char *p
     bool one_way = word && !strcmp(word, "send");
     ht_verb verb = word_verb(word, one_way);
     json_int_t ranks = json_integer_value(json_object_get(entry, "ranks"));
+    check_keys(reader, entry, place, KEYS("what", "ranks", "seconds"));
     if (verb == HT_COPY)
         FAIL(reader, place,
              "what was measured needs a string \"what\": all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, "
@@ -250,6 +272,7 @@ static Link read_link(Reader *reader, const json_t *link, const char *place, con
     Array(Measured) measured = {0};
     size_t index;
     Link read = {read_number(reader, link, place, "latency", owner), read_number(reader, link, place, "bandwidth", owner), 0, NULL};
+    check_keys(reader, link, place, KEYS("latency", "bandwidth", "measured", "between"));
     if (list && !json_is_array(list))
         FAIL(reader, begin, "the \"measured\" of %s is no list", owner);
     json_array_foreach(list, index, entry) array_push(reader->arena, &measured, read_measured(reader, entry, find_entry(begin, index)));
@@ -357,6 +380,7 @@ static const DeviceClass *read_class(Reader *reader, const json_t *object, const
     const char *place = find_quoted(reader, find_quoted(reader, reader->text, "classes"), name);
     const char *owner = arena_format(reader->arena, "the class \"%s\"", name);
     const json_t *products = json_object_get(object, "products");
+    check_keys(reader, object, place, KEYS("memory", "memory_bandwidth", "start", "arithmetic", "products"));
     class->name = arena_string(reader->arena, name);
     class->memory = read_memory(reader, object, place, name);
     class->memory_bandwidth = read_rate(reader, object, place, "memory_bandwidth", owner);
@@ -412,6 +436,7 @@ static void read_devices(Reader *reader, const json_t *list, Cluster *cluster)
     {
         const char *place = find_entry(begin, index);
         json_int_t count = entry_count(reader, entry, place);
+        check_keys(reader, entry, place, KEYS("class", "host", "count"));
         if (!count)
             continue;
         int host = host_number(reader, json_string_value(json_object_get(entry, "host")));
@@ -427,6 +452,8 @@ static const Cluster *read_cluster(Reader *reader, const json_t *top)
 {
     Cluster *cluster = arena_new(reader->arena, Cluster);
     const json_t *links = json_object_get(top, "links");
+    check_keys(reader, top, reader->text, KEYS("classes", "devices", "links"));
+    check_keys(reader, links, find_quoted(reader, reader->text, "links"), KEYS("local", "remote", "pairs"));
     read_classes(reader, json_object_get(top, "classes"));
     cluster->local = read_link_class(reader, links, "local");
     cluster->remote = read_link_class(reader, links, "remote");

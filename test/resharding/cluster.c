@@ -375,12 +375,27 @@ static void test_measured(void **state)
     arena_destroy(arena);
 }
 
+/* What a cluster file has beside what is read is told. */
+static void test_unknown_keys(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    const char *said;
+    assert_non_null(read_said(
+        arena, "{\"classes\": {\"g\": {\"memmory\": 1}},\n \"devices\": [{\"class\": \"g\", \"host\": \"a\"}],\n " LINKS "}", &said));
+    assert_string_equal(said, "F:1:20: warning: \"memmory\" means nothing here, and is not read\n"
+                              "    1 | {\"classes\": {\"g\": {\"memmory\": 1}},\n      |                    ^\n"
+                              "F:1:20: note: did you mean \"memory\"?\n"
+                              "    1 | {\"classes\": {\"g\": {\"memmory\": 1}},\n      |                    ^\n");
+    arena_destroy(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file),       cmocka_unit_test(test_pairs),     cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_missing),    cmocka_unit_test(test_two_tiers), cmocka_unit_test(test_finest_slices),
         cmocka_unit_test(test_duplicates), cmocka_unit_test(test_senders),   cmocka_unit_test(test_near_senders),
-        cmocka_unit_test(test_one_host),   cmocka_unit_test(test_measured)};
+        cmocka_unit_test(test_one_host),   cmocka_unit_test(test_measured),  cmocka_unit_test(test_unknown_keys)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
