@@ -56,7 +56,19 @@ const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int 
     const Measured *best = NULL;
     for (int i = 0; i < link->measured_count; i++) {
         const Measured *own = &link->measured[i];
-        if (own->verb == verb && own->one_way == one_way && (!best || tells_more(own->ranks, best->ranks, ranks, above)))
+        if (own->verb == verb && own->one_way == one_way && own->groups == 1 &&
+            (!best || tells_more(own->ranks, best->ranks, ranks, above)))
+            best = own;
+    }
+    return best;
+}
+
+const Measured *link_crowded(const Link *link, ht_verb verb, int ranks)
+{
+    const Measured *best = NULL;
+    for (int i = 0; i < link->measured_count; i++) {
+        const Measured *own = &link->measured[i];
+        if (own->verb == verb && own->groups > 1 && (!best || abs(own->ranks - ranks) < abs(best->ranks - ranks)))
             best = own;
     }
     return best;
@@ -249,17 +261,21 @@ static Measured read_measured(Reader *reader, const json_t *entry, const char *p
     const char *word = json_string_value(json_object_get(entry, "what"));
     bool one_way = word && !strcmp(word, "send");
     ht_verb verb = word_verb(word, one_way);
+    const json_t *at_once = json_object_get(entry, "groups");
+    json_int_t groups = at_once ? json_integer_value(at_once) : 1;
     json_int_t ranks = json_integer_value(json_object_get(entry, "ranks"));
-    check_keys(reader, entry, place, KEYS("what", "ranks", "seconds"));
+    check_keys(reader, entry, place, KEYS("what", "ranks", "groups", "seconds"));
     if (verb == HT_COPY)
         FAIL(reader, place,
              "what was measured needs a string \"what\": all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, "
              "send-receive or send");
     else if (ranks < 2 || ranks > 1 << 20)
         FAIL(reader, place, "what was measured needs a number \"ranks\" of devices, 2 at least");
+    else if (groups < 1 || groups > 1 << 20)
+        FAIL(reader, place, "the \"groups\" that were measured at once are no number from 1 on");
     else
         return (Measured){
-            verb, one_way, (int)ranks,
+            verb, one_way, (int)ranks, (int)groups,
             read_curve(reader, json_object_get(entry, "seconds"), place, arena_format(reader->arena, "the \"seconds\" of %s", word))};
     return (Measured){0};
 }

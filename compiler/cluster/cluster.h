@@ -25,9 +25,10 @@
  *
  *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1.1e-3]]}]
  *
- * what a step took on so many devices at once by the bytes that it moved, which corrects the time that latency and bandwidth give: of
+ * what a step took on so many devices by the bytes that it moved, which corrects the time that latency and bandwidth give: of
  * collectives the bytes of the tensor; of all-to-all, send-receive (each device sends to one and receives from one) and send (half of the
- * devices send to the other half) the bytes that a device sends times the devices. `hetu-reshard --measure` writes such a file.
+ * devices send to the other half) the bytes that a device sends times the devices. With "groups": 2, two groups of so many devices did it
+ * at once, with the bytes of one of them. `hetu-reshard --measure` writes such a file.
  *
  * This floor stands below the planner of conversions, which weighs links; what a plan, an operator and a program cost on a cluster is in
  * cost/cost.h, above the IR.
@@ -50,11 +51,11 @@ typedef struct Curve {
 /* Between two points, as a power of the size; outside, the first or the last point's. 0 without points. */
 double curve_at(const Curve *curve, double size);
 
-/* The seconds of steps of a verb on `ranks` devices at once, by bytes. */
+/* The seconds of steps of a verb on `groups` groups of `ranks` devices at once, by the bytes of one. */
 typedef struct Measured {
     ht_verb verb;
     bool one_way; // HT_EXCHANGE: half of the devices send to the others, and receive nothing
-    int ranks;
+    int ranks, groups;
     Curve seconds;
 } Measured;
 
@@ -105,9 +106,12 @@ int cluster_missing(const Cluster *cluster, const Layout *layout);
 /* The link between two devices. */
 Link cluster_link(const Cluster *cluster, int a, int b);
 
-/* What was measured of a verb on a link, on the largest number of devices that is not above `ranks`, or on the smallest that is not below;
- * where there is none on that side, the nearest on the other. NULL: nothing. */
+/* What was measured of a verb on a link, on one group of the largest number of devices that is not above `ranks`, or on the smallest that
+ * is not below; where there is none on that side, the nearest on the other. NULL: nothing. */
 const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above);
+
+/* What was measured of a verb on a link in several groups at once, of the number of devices next to `ranks`; NULL: nothing. */
+const Measured *link_crowded(const Link *link, ht_verb verb, int ranks);
 
 /* The word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);

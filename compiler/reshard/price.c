@@ -135,6 +135,19 @@ static double correction(const Link *link, ht_verb verb, bool one_way, int devic
     return low * pow(high / low, part);
 }
 
+/* How much longer collectives of `ranks` devices take in so many groups at once: a power of their number. Where none was measured, as if
+ * all were one group. */
+static double crowding(const Link *link, ht_verb verb, int ranks, double groups, double bytes)
+{
+    const Measured *crowded = link_crowded(link, verb, ranks);
+    if (groups <= 1)
+        return 1;
+    if (!crowded)
+        return correction(link, verb, false, (int)(groups * ranks), bytes) / correction(link, verb, false, ranks, bytes);
+    double ratio = point_correction(crowded, link, bytes) / correction(link, verb, false, crowded->ranks, bytes);
+    return ratio > 1 ? pow(ratio, log(groups) / log(crowded->groups)) : 1;
+}
+
 /* Adds to each device the time in which it sends and receives its messages; it does both at once. */
 static void add_messages(const Plan *plan, const Step *step, double *sending, double *receiving)
 {
@@ -256,8 +269,11 @@ static double corrected_seconds(const Plan *plan, int from, int to, double secon
     Traffic traffic = steps_traffic(plan, from, to, sent, received);
     if (traffic.bytes == 0)
         return seconds;
-    return verb == HT_EXCHANGE ? exchange_seconds(&link, &traffic)
-                               : seconds * correction(&link, verb, false, traffic.devices, traffic.bytes);
+    if (verb == HT_EXCHANGE)
+        return exchange_seconds(&link, &traffic);
+    int ranks = verb == HT_ALL_TO_ALL ? traffic.devices : plan->steps.at[from].group.count;
+    seconds *= correction(&link, verb, false, ranks, traffic.bytes);
+    return seconds * crowding(&link, verb, ranks, (double)traffic.devices / ranks, traffic.bytes);
 }
 
 double price_steps(Planner *planner)

@@ -37,14 +37,15 @@ static const char paired[] =
     "\"seconds\": "
     "[[8, 2]]}]}]}}";
 
-/* Four devices; a quarter of the tensor takes a microsecond after one of latency, and by the measurement two devices twice as long, and
- * four six times or for all-reduces eight times. */
+/* Four devices; a quarter of the tensor takes a microsecond after one of latency, and by the measurement two devices twice as long, four
+ * six times or for all-reduces eight times, and two groups of two three times. */
 static const char measured[] =
     "{\"classes\": {\"g\": {}}, \"devices\": [{\"class\": \"g\", \"host\": \"a\", \"count\": 4}],\n"
     " \"links\": {\"remote\": {\"latency\": 1, \"bandwidth\": 1}, \"local\": {\"latency\": 1e-6, \"bandwidth\": 98304e6, \"measured\": [\n"
     "  {\"what\": \"send-receive\", \"ranks\": 2, \"seconds\": [[196608, 4e-6]]},\n"
     "  {\"what\": \"send-receive\", \"ranks\": 4, \"seconds\": [[393216, 12e-6]]},\n"
     "  {\"what\": \"all-reduce\", \"ranks\": 4, \"seconds\": [[393216, 96e-6]]},\n"
+    "  {\"what\": \"all-reduce\", \"ranks\": 2, \"groups\": 2, \"seconds\": [[196608, 12e-6]]},\n"
     "  {\"what\": \"all-reduce\", \"ranks\": 2, \"seconds\": [[393216, 12e-6]]}]}}}";
 
 /* ---- files ---- */
@@ -353,8 +354,8 @@ static void test_one_host(void **state)
     arena_destroy(arena);
 }
 
-/* An exchange takes what its busiest device does beside one other, or all of them together; numbers of devices in between, what is between.
- */
+/* An exchange takes what its busiest device does beside one other, or all of them together; numbers of devices in between, what is between;
+ * groups at once, what several take. */
 static void test_measured(void **state)
 {
     (void)state;
@@ -369,7 +370,8 @@ static void test_measured(void **state)
                  {"[0]{}", "[3]{}", 10e-6},
                  {"[0-3]{sum:4}", "[0-3]{dup:4}", 96e-6},
                  {"[0-1]{sum:2}", "[0-1]{dup:2}", 12e-6},
-                 {"[0-2]{sum:3}", "[0-2]{dup:3}", 112e-6 / 3}};
+                 {"[0-2]{sum:3}", "[0-2]{dup:3}", 112e-6 / 3},
+                 {"[0-3]{0:2,sum:2}", "[0-3]{0:2,dup:2}", 12e-6}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_true(fabs(plan_seconds(planned(arena, cluster, cases[i].from, cases[i].to)) / cases[i].seconds - 1) < 1e-9);
     arena_destroy(arena);

@@ -79,7 +79,7 @@ static void print_devices(Text *text, const int *devices, int count, int first)
 }
 
 /* Such a conversion of a tensor of so many bytes: whole columns for each of the devices. */
-static Set set_of(Arena *arena, const char *pattern, const int *devices, int count, int64_t bytes)
+static Case *case_of(Arena *arena, const char *pattern, const int *devices, int count, int64_t bytes)
 {
     Text text = {.arena = arena};
     int64_t row = (int64_t)4 * count;
@@ -101,8 +101,25 @@ static Set set_of(Arena *arena, const char *pattern, const int *devices, int cou
     Case *read = case_read(arena, diag_create(arena, stderr), (Position){0}, text_bytes(&text));
     if (!read)
         BUG("the case %s", text_bytes(&text));
-    Case **cases = arena_copy(arena, &read, sizeof read);
-    return set_plan(arena, cases, 1, NULL);
+    return read;
+}
+
+/* The same in each of several groups of `count` devices at once. */
+static Set set_of(Arena *arena, const char *pattern, const int *devices, int count, int groups, int64_t bytes)
+{
+    Case **cases = arena_array(arena, Case *, groups);
+    for (int g = 0; g < groups; g++)
+        cases[g] = case_of(arena, pattern, devices + (ptrdiff_t)g * count, count, bytes);
+    return set_plan(arena, cases, groups, NULL);
+}
+
+/* Whether a plan is one step of a verb for each of the groups. */
+static bool is_verb(const Plan *plan, ht_verb verb, int groups)
+{
+    bool all = plan->steps.count == groups;
+    for (int s = 0; s < plan->steps.count; s++)
+        all &= plan->steps.at[s].verb == verb;
+    return all;
 }
 
 /* ---- memory ---- */
@@ -165,30 +182,33 @@ static double exchange_seconds(const Set *set, const Curve *memory)
     return moving > seconds / 2 ? seconds / 2 : seconds - moving;
 }
 
-/* The seconds of a verb by bytes on some devices; NULL where the planner makes something else of its conversion. */
-static json_t *measure_verb(int number, const int *devices, int count, const Curve *memory)
+/* The seconds of a verb by bytes in groups of some devices; NULL where the planner makes something else of its conversion. */
+static json_t *measure_verb(int number, const int *devices, int count, int groups, const Curve *memory)
 {
     Series series = {0};
     for (int64_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= 2) {
         Arena *arena = arena_create();
-        Set set = set_of(arena, verbs[number].text, devices, count, bytes);
+        Set set = set_of(arena, verbs[number].text, devices, count, groups, bytes);
         const Plan *plan = set.plan;
-        bool is_verb = plan->steps.count == 1 && plan->steps.at[0].verb == verbs[number].verb;
-        if (is_verb)
+        bool right = is_verb(plan, verbs[number].verb, groups);
+        if (right)
             series_add(&series, (number == SEND ? 2 : 1) * step_bytes(plan, &plan->steps.at[0]), exchange_seconds(&set, memory));
         arena_destroy(arena);
-        if (!is_verb)
+        if (!right)
             break;
     }
     Curve seconds = {series.count, series.at};
-    return series.count ? json_pack("{s:s,s:i,s:o}", "what", verbs[number].word, "ranks", count, "seconds", json_curve(&seconds)) : NULL;
+    return series.count ? json_pack("{s:s,s:i,s:i,s:o}", "what", verbs[number].word, "ranks", count, "groups", groups, "seconds",
+                                    json_curve(&seconds))
+                        : NULL;
 }
 
-/* Adds what was measured of every verb on some devices; an odd number has no halves. */
-static void add_verbs(json_t *list, const int *devices, int count, const Curve *memory)
+/* Adds what was measured of every verb in groups of some devices; an odd number has no halves, and messages of several groups are one
+ * exchange. */
+static void add_verbs(json_t *list, const int *devices, int count, int groups, const Curve *memory)
 {
-    for (int v = 0; v < VERBS; v++) {
-        json_t *measured = v == SEND && count % 2 ? NULL : measure_verb(v, devices, count, memory);
+    for (int v = groups > 1 ? SEND + 1 : 0; v < VERBS; v++) {
+        json_t *measured = v == SEND && count % 2 ? NULL : measure_verb(v, devices, count, groups, memory);
         if (measured)
             json_array_append_new(list, measured);
     }
@@ -198,7 +218,7 @@ static void add_verbs(json_t *list, const int *devices, int count, const Curve *
 static double pair_seconds(const char *pattern, const int *devices, int64_t bytes)
 {
     Arena *arena = arena_create();
-    Set set = set_of(arena, pattern, devices, 2, bytes);
+    Set set = set_of(arena, pattern, devices, 2, 1, bytes);
     double seconds = time_set(&set, BUDGET);
     arena_destroy(arena);
     return seconds;
@@ -213,7 +233,8 @@ static json_t *measure_link(const int *devices, json_t *measured)
     return json_pack("{s:f,s:f,s:o}", "latency", shortest, "bandwidth", MOST_BYTES / 2 / moving, "measured", measured);
 }
 
-/* The link of ranks of one host, of which two act, three, four, eight and so on, and all; NULL where there are no two. */
+/* The link of ranks of one host, of which two act, three, four, eight and so on, and all, by themselves and in as many groups as there
+ * are; NULL where there are no two. */
 static json_t *measure_local(const Hosts *hosts, int host, const Curve *memory)
 {
     int ranks[world_size()], count = host_ranks(hosts, host, ranks);
@@ -222,9 +243,12 @@ static json_t *measure_local(const Hosts *hosts, int host, const Curve *memory)
         json_decref(measured);
         return NULL;
     }
-    for (int acting = 2; acting < count; acting = acting < 4 ? acting + 1 : 2 * acting)
-        add_verbs(measured, ranks, acting, memory);
-    add_verbs(measured, ranks, count, memory);
+    for (int acting = 2; acting < count; acting = acting < 4 ? acting + 1 : 2 * acting) {
+        add_verbs(measured, ranks, acting, 1, memory);
+        if (count / acting > 1)
+            add_verbs(measured, ranks, acting, count / acting, memory);
+    }
+    add_verbs(measured, ranks, count, 1, memory);
     return measure_link(ranks, measured);
 }
 
@@ -237,7 +261,7 @@ static json_t *measure_pair(const Hosts *hosts, int a, int b, const Curve *memor
     int devices[] = {first[0], second[0]};
     json_t *measured = json_array();
     for (int v = SEND_RECEIVE; v <= SEND; v++) {
-        json_t *exchange = measure_verb(v, devices, 2, memory);
+        json_t *exchange = measure_verb(v, devices, 2, 1, memory);
         if (exchange)
             json_array_append_new(measured, exchange);
     }
