@@ -7,11 +7,12 @@
 #include "exchange/channel.h"
 #include "transport/world.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { LEAST_BATCHES = 4, MOST_RUNS = 10000 };
+enum { LEAST_BATCHES = 4, MOST_RUNS = 10000, MOST_BUDGETS = 4 };
 
 /* What is timed. */
 typedef void Run(void *context);
@@ -45,23 +46,44 @@ static double time_batch(Run *run, void *context, int runs)
     return least_of_ranks((now() - begin) / runs);
 }
 
+/* The shortest batches so far, by the seconds of a run. */
+typedef struct Shortest {
+    double first, second;
+} Shortest;
+
+static void note_batch(Shortest *shortest, double seconds)
+{
+    if (seconds < shortest->first)
+        *shortest = (Shortest){seconds, shortest->first};
+    else if (seconds < shortest->second)
+        shortest->second = seconds;
+}
+
+/* Batches of so many runs, until the budget is spent; until a few of it are where no two of the shortest batches are alike, since then all
+ * may have been disturbed. */
+static double time_batches(Run *run, void *context, int runs, double budget)
+{
+    const double alike = 1.1;
+    Shortest shortest = {INFINITY, INFINITY};
+    double spent = 0;
+    for (int count = 0;
+         count < LEAST_BATCHES || spent < budget || (shortest.second > alike * shortest.first && spent < MOST_BUDGETS * budget); count++) {
+        double seconds = time_batch(run, context, runs);
+        note_batch(&shortest, seconds);
+        spent += seconds * runs;
+    }
+    return shortest.first;
+}
+
 /* The first run, which opens connections and touches memory, does not count; then there are twice as many in a batch until it is long
  * enough. */
 static double time_runs(Run *run, void *context, double budget)
 {
-    const double batch = budget / 50;
-    int count = 0, runs = 1;
+    int runs = 1;
     time_batch(run, context, 1);
-    double least = time_batch(run, context, runs), spent = 0;
-    while (least * runs < batch && runs < MOST_RUNS)
-        least = time_batch(run, context, runs *= 2);
-    while (count < LEAST_BATCHES || spent < budget) {
-        double seconds = time_batch(run, context, runs);
-        least = count && least < seconds ? least : seconds;
-        spent += seconds * runs;
-        count++;
-    }
-    return least;
+    while (time_batch(run, context, runs) * runs < budget / 50 && runs < MOST_RUNS)
+        runs *= 2;
+    return time_batches(run, context, runs, budget);
 }
 
 /* ---- conversions ---- */
