@@ -16,7 +16,7 @@
  *     seconds of a call = start + max(operations / rate, bytes / memory bandwidth)
  *
  * with the class's rate of products of that type and size, or its `arithmetic` for what is no product. What the class does not say is left
- * out of the maximum; NAN where it says neither.
+ * out of the maximum; NAN where it says neither, and for products where it has no rate of them, since that is what most depends on.
  *
  *     seconds of a conversion = steps by latency and bandwidth (reshard/price.c) + local moves / memory bandwidth
  *

@@ -31,16 +31,17 @@ static CostRow conversion_row(const Module *module, const Role *role, const Op *
                      .seconds = cluster ? runs * conversion_seconds(cluster, plan) : (double)NAN};
 }
 
-/* Seconds on the slowest device of a role. */
+/* Seconds on the slowest device of a role; NAN where those of one are not known. */
 static double role_seconds(const Cluster *cluster, const Role *role, const Work *work)
 {
-    double slowest = NAN;
+    double slowest = 0;
     const DeviceClass *last = NULL;
     for (int i = 0; i < role->device_count; i++) {
         const DeviceClass *class = cluster_class(cluster, role->devices[i]);
-        if (class == last)
+        if (i && class == last)
             continue;
-        slowest = i ? fmax(slowest, work_seconds(class, work)) : work_seconds(class, work);
+        double own = work_seconds(class, work);
+        slowest = isnan(own) || own > slowest ? own : slowest;
         last = class;
     }
     return slowest;
