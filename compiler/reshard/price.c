@@ -233,11 +233,13 @@ static Traffic steps_traffic(const Plan *plan, int from, int to, double *sent, d
     return traffic;
 }
 
-/* Seconds in which devices send so many bytes each, in messages of `largest` at most; so many devices are measured to do that at once. */
+/* Seconds in which devices send so many bytes each, in messages of `largest` at most; so many devices are measured to do that at once. At
+ * the slower of the rates of such a message, which has a start of its own, and of all of them, which may be more than caches hold. */
 static double sending_seconds(const Link *link, bool one_way, int devices, double bytes, double largest)
 {
-    double plain = link->latency + bytes / link->bandwidth;
-    return plain * correction(link, HT_EXCHANGE, one_way, devices, largest < bytes ? largest : bytes);
+    double plain = link->latency + bytes / link->bandwidth, all = correction(link, HT_EXCHANGE, one_way, devices, bytes);
+    double each = largest < bytes ? correction(link, HT_EXCHANGE, one_way, devices, largest) : all;
+    return plain * (each > all ? each : all);
 }
 
 /* What the busiest device takes as if there were but one other, or if that is longer all devices together, when they share processors and
