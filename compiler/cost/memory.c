@@ -1,5 +1,6 @@
 /* The bytes that a role keeps, by kind. */
 #include "cost/cost.h"
+#include "ir/liveness.h"
 
 #include <string.h>
 
@@ -72,7 +73,7 @@ static int begin_of(const Module *module, const Op *op)
 }
 
 /* The operator while which most of the arena is in use; -1 where there is none. `live` is scratch of an entry an operator. */
-static int fullest(Module *module, const Role *role, int64_t *live)
+static int fullest(Module *module, const Role *role, const int *last, int64_t *live)
 {
     int most = -1;
     int64_t now = 0, best = 0;
@@ -83,7 +84,7 @@ static int fullest(Module *module, const Role *role, int64_t *live)
                 continue;
             int64_t bytes = value_local_bytes(module, value, role->devices[0]);
             live[begin_of(module, module->ops.at[i])] += bytes;
-            live[module->roles->ends[value->id] + 1] -= bytes;
+            live[last[value->id] + 1] -= bytes;
         }
     for (int i = 0; i < module->ops.count; i++) {
         now += live[i];
@@ -97,14 +98,14 @@ static int fullest(Module *module, const Role *role, int64_t *live)
 }
 
 /* Adds what is in the arena during an operator. */
-static void add_arena(RoleMemory *memory, Module *module, const Role *role, int at, const bool *gradient)
+static void add_arena(RoleMemory *memory, Module *module, const Role *role, const int *last, int at, const bool *gradient)
 {
     int64_t used = 0, scratch = role_scratch_bytes(role, module->ops.at[at]);
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++) {
             const Op *op = module->ops.at[i];
             const Value *value = op->results[r];
-            if (role->offset[value->id] < 0 || begin_of(module, op) > at || module->roles->ends[value->id] < at)
+            if (role->offset[value->id] < 0 || begin_of(module, op) > at || last[value->id] < at)
                 continue;
             MemoryKind kind = gradient[value->id]              ? MEMORY_GRADIENTS
                               : op->section == SECTION_FORWARD ? MEMORY_ACTIVATIONS
@@ -123,9 +124,10 @@ RoleMemory role_memory(Module *module, const Role *role)
     Arena *scratch = arena_create();
     RoleMemory memory = {.at = NULL};
     add_given(&memory, module, role->devices[0]);
-    int at = fullest(module, role, arena_array(scratch, int64_t, module->ops.count + 2));
+    const int *last = last_uses(scratch, module);
+    int at = fullest(module, role, last, arena_array(scratch, int64_t, module->ops.count + 2));
     if (at >= 0)
-        add_arena(&memory, module, role, at, gradient_values(scratch, module));
+        add_arena(&memory, module, role, last, at, gradient_values(scratch, module));
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
         memory.peak += memory.bytes[kind];
     arena_destroy(scratch);

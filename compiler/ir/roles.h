@@ -26,8 +26,6 @@ typedef struct Roles {
     const int *role_of; // by index in devices
     int role_count;
     Role *at;
-    const int *ends; // after pass memory, by id of a value with storage of its own: the index of the operator that reads it last (not part
-                     // of the text form)
 } Roles;
 
 /* What operators of module->reshard_def convert, and what the planner makes of it. */

@@ -7,6 +7,7 @@
  */
 #include "cost/cost.h"
 #include "rule/equations.h"
+#include "ir/liveness.h"
 #include "ir/roles.h"
 #include "passes/pipeline.h"
 
@@ -25,40 +26,6 @@ typedef struct Memory {
 static bool in_arena(const Value *value) { return value->kind == VALUE_RESULT; }
 
 /* ---- sharing ---- */
-
-static void find_last_uses(Memory *memory)
-{
-    const Module *module = memory->module;
-    for (int i = 0; i < module->ops.count; i++) {
-        const Op *op = module->ops.at[i];
-        for (int r = 0; r < op->result_count; r++)
-            memory->last[op->results[r]->id] = i;
-        for (int k = 0; k < op->operand_count; k++)
-            if (op->operands[k])
-                memory->last[op->operands[k]->id] = i;
-    }
-    for (int i = 0; i < module->outputs.count; i++)
-        memory->last[module->outputs.at[i].value->id] = module->ops.count;
-    if (module->loss)
-        memory->last[module->loss->id] = module->ops.count;
-}
-
-/* What is made before the loop over micro-batches and read in it is read to its end; sums are kept over the whole loop. */
-static void extend_over_loop(Memory *memory)
-{
-    const Module *module = memory->module;
-    int end = -1;
-    for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i]->turn == TURN_EACH)
-            end = i;
-    for (int i = 0; i < module->ops.count; i++) {
-        const Op *op = module->ops.at[i];
-        for (int r = 0; r < op->result_count; r++)
-            if ((op->turn == TURN_BEFORE || op->def == module->accumulate_def) && memory->last[op->results[r]->id] >= memory->loop &&
-                memory->last[op->results[r]->id] < end)
-                memory->last[op->results[r]->id] = end;
-    }
-}
 
 /* `value` takes the storage of `from`. */
 static void share(Memory *memory, Value *value, const Value *from)
@@ -368,21 +335,18 @@ void pass_memory(Module *module)
 {
     Memory memory = {.module = module, .arena = arena_create(), .roles = module->roles};
     ir_number(module);
-    memory.last = arena_array(module->arena, int, module->next_id);
+    memory.last = last_uses(memory.arena, module);
     memory.next = arena_array(memory.arena, int, module->next_id);
     memory.dying = arena_array(memory.arena, int, module->ops.count + 1);
     memory.loop = 0;
     while (memory.loop < module->ops.count && module->ops.at[memory.loop]->turn != TURN_EACH)
         memory.loop++;
-    find_last_uses(&memory);
-    extend_over_loop(&memory);
     for (int i = 0; i < module->ops.count; i++)
         share_op(&memory, module->ops.at[i]);
     share_updates(&memory);
     find_ends(&memory);
     for (int r = 0; r < memory.roles->role_count; r++)
         lay_out(&memory, &memory.roles->at[r]);
-    memory.roles->ends = memory.last;
     arena_destroy(memory.arena);
     memory_check(module);
 }

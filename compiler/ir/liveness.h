@@ -1,0 +1,12 @@
+/* Liveness: how long values are needed. */
+#ifndef IR_LIVENESS_H
+#define IR_LIVENESS_H
+
+#include "ir/ir.h"
+
+/* By value id: the index of the operator that reads the value last, or makes it where none does; the number of operators for outputs and
+ * the loss. What is made before the loop over micro-batches and read in it is read to its end; sums are kept over the whole loop. Of a
+ * value whose storage others share, the last of all. */
+int *last_uses(Arena *arena, const Module *module);
+
+#endif
