@@ -4,6 +4,8 @@
 #include "exchange/moves.h"
 #include "transport/fabric/fabric.h"
 
+#include <stdlib.h>
+
 static const Channel *own; // the device's; NULL: the host's
 
 const Channel *channel_of_host(void)
@@ -30,12 +32,19 @@ char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht
     return channel_address(run, block->place, block->tensor, block->offset + at, step->dtype);
 }
 
-Transfer *channel_messages(const ChannelRun *run, const ht_reshard_step *step)
+const Transfer *channel_messages(const ChannelRun *run, const ht_reshard_step *step)
 {
-    Transfer *messages = memory_array(step->send_count + step->receive_count, sizeof *messages);
-    for (int i = 0; i < step->send_count + step->receive_count; i++) {
+    static Transfer *messages;
+    static int room;
+    int count = step->send_count + step->receive_count;
+    size_t size = ht_dtype_bytes(step->dtype);
+    if (count > room) {
+        free(messages);
+        messages = memory_array(room = count, sizeof *messages);
+    }
+    for (int i = 0; i < count; i++) {
         const ht_block *block = i < step->send_count ? &step->send[i] : &step->receive[i - step->send_count];
-        messages[i] = (Transfer){channel_block(run, step, block, 0), (size_t)block->count * ht_dtype_bytes(step->dtype), block->peer};
+        messages[i] = (Transfer){channel_block(run, step, block, 0), (size_t)block->count * size, block->peer};
     }
     return messages;
 }

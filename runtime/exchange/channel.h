@@ -60,8 +60,8 @@ char *channel_address(const ChannelRun *run, ht_place place, int tensor, int64_t
 /* What is `at` elements into a block of a step. */
 char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht_block *block, int64_t at);
 
-/* The messages of a step HT_EXCHANGE: those that are sent, then those that are received; free() them. */
-Transfer *channel_messages(const ChannelRun *run, const ht_reshard_step *step);
+/* The messages of a step HT_EXCHANGE: those that are sent, then those that are received; until the next call. */
+const Transfer *channel_messages(const ChannelRun *run, const ht_reshard_step *step);
 
 /* A device's position in a group. */
 int channel_position(const ht_group *group, int device);

@@ -142,9 +142,8 @@ static void run_broadcast(const Act *act)
 
 static void run_exchange(const ChannelRun *run, const ht_reshard_step *step)
 {
-    Transfer *messages = channel_messages(run, step);
+    const Transfer *messages = channel_messages(run, step);
     fabric_exchange(messages, step->send_count, messages + step->send_count, step->receive_count);
-    free(messages);
 }
 
 static void fabric_communicate(const ChannelRun *run, const ht_reshard_step *step)

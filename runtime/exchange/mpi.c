@@ -196,9 +196,8 @@ static void run_all_to_all(const ChannelRun *run, const ht_reshard_step *step, M
 
 static void run_exchange(const ChannelRun *run, const ht_reshard_step *step)
 {
-    Transfer *messages = channel_messages(run, step);
+    const Transfer *messages = channel_messages(run, step);
     mpi_exchange(MPI_COMM_WORLD, messages, step->send_count, messages + step->send_count, step->receive_count);
-    free(messages);
 }
 
 static void mpi_communicate(const ChannelRun *run, const ht_reshard_step *step)

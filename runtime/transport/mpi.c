@@ -111,14 +111,18 @@ static int post(MPI_Comm comm, const Transfer *transfer, bool sends, MPI_Request
 
 void mpi_exchange(MPI_Comm comm, const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
 {
-    MPI_Request *requests = memory_array(message_count(sends, send_count) + message_count(receives, receive_count), sizeof *requests);
-    int posted = 0;
+    static MPI_Request *requests;
+    static int room;
+    int count = message_count(sends, send_count) + message_count(receives, receive_count), posted = 0;
+    if (count > room) {
+        free(requests);
+        requests = memory_array(room = count, sizeof *requests);
+    }
     for (int i = 0; i < receive_count; i++)
         posted += post(comm, &receives[i], false, requests + posted);
     for (int i = 0; i < send_count; i++)
         posted += post(comm, &sends[i], true, requests + posted);
     HT_MPI(MPI_Waitall(posted, requests, MPI_STATUSES_IGNORE));
-    free(requests);
 }
 
 static void exchange(const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
