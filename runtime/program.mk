@@ -1,7 +1,8 @@
 # program.mk: builds a program that hetucc emitted for CUDA. The Makefile beside it says what the program consists of.
 #
 #     make -j                   builds it
-#     make ARCH="sm_80 sm_90"   for these GPUs; ARCH=native: for this machine's, which is the default where there is one
+#     make ARCH="sm_80 sm_90"   for these GPUs, and later ones, which compile the PTX of the last when they start; ARCH=native: for this
+#                               machine's alone, which is the default where there is one
 #     make MPI=0 NCCL=0         without MPI, without NCCL, though they are there; a program of one rank needs neither
 #     make WERROR=1             warnings are errors
 #     make clean
@@ -63,7 +64,11 @@ endif
 LIBRARIES += -fopenmp -lpthread -lm
 
 code = $(subst sm_,,$(1))
-GENCODE := $(foreach arch,$(ARCH),$(if $(filter native,$(arch)),-arch=native,-gencode arch=compute_$(call code,$(arch)),code=$(arch)))
+named = $(sort $(filter-out native,$(ARCH)))
+newest = $(lastword $(sort $(foreach arch,$(named),$(if $(filter sm_1%,$(arch)),1,0):$(arch))))
+GENCODE := $(if $(filter native,$(ARCH)),-arch=native) \
+  $(foreach arch,$(named),-gencode arch=compute_$(call code,$(arch)),code=$(arch)) \
+  $(foreach arch,$(call code,$(lastword $(subst :, ,$(newest)))),-gencode arch=compute_$(arch),code=compute_$(arch))
 WARNINGS := -Wall -Wextra
 ifdef WERROR
 WARNINGS += -Werror

@@ -154,22 +154,43 @@ static __global__ void __launch_bounds__(E::threads) attention_device(AttentionS
     attention_store_rows<E>(y, first, queries, 0, o, [&](int r) { return softmax.sum[r] > 0 ? 1.0f / softmax.sum[r] : 0.0f; });
 }
 
+/* Shared memory of a block. */
+template <typename E> static constexpr size_t shared_of()
+{
+    return (size_t)(E::ROWS + 2 * E::buffers * E::COLUMNS) * E::D * sizeof(typename E::T) + E::scratch_bytes;
+}
+
 template <typename E> static void launch(const AttentionShape *a, const ht_call *call)
 {
     using T = typename E::T;
     const ht_view *in = call->operand, *out = call->result;
-    size_t shared = (size_t)(E::ROWS + 2 * E::buffers * E::COLUMNS) * E::D * sizeof(T) + E::scratch_bytes;
     unsigned blocks = (unsigned)(a->batch * a->heads * attention_blocks(a->s, E::ROWS));
     if (blocks > 0)
-        ht_launch(attention_device<E>, blocks, E::threads, shared, *a, (const T *)in[0].data, (const T *)in[1].data, (const T *)in[2].data,
-                  attention_result(&out[0]), (float *)out[1].data);
+        ht_launch(attention_device<E>, blocks, E::threads, shared_of<E>(), *a, (const T *)in[0].data, (const T *)in[1].data,
+                  (const T *)in[2].data, attention_result(&out[0]), (float *)out[1].data);
+}
+
+/* The same with `Small` on a GPU whose blocks cannot have the memory that E wants. */
+template <typename E, typename Small> static void launch_fitting(const AttentionShape *a, const ht_call *call)
+{
+    static_assert(shared_of<Small>() <= attention_least_shared, "it runs on every GPU");
+    if ((int64_t)shared_of<E>() <= cuda_shared_bytes())
+        launch<E>(a, call);
+    else
+        launch<Small>(a, call);
+}
+
+template <typename E> static void launch_fitting(const AttentionShape *a, const ht_call *call)
+{
+    static_assert(shared_of<E>() <= attention_least_shared, "it runs on every GPU");
+    launch<E>(a, call);
 }
 
 void ht_attention_kernel(const ht_call *call)
 {
     static void (*const launches[2][3])(const AttentionShape *, const ht_call *) = {
-        {launch<PlainEngine<64>>, launch<PlainEngine<128>>, launch<PlainEngine<256>>},
-        {launch<TensorEngine<64, 2, 64>>, launch<TensorEngine<128, 2, 64>>, launch<TensorEngine<256, 1, 32>>},
+        {launch_fitting<PlainEngine<64>>, launch_fitting<PlainEngine<128>>, launch_fitting<PlainEngine<256>, PlainEngine<256, 16>>},
+        {launch_fitting<TensorEngine<64, 2, 64>>, launch_fitting<TensorEngine<128, 2, 64>>, launch_fitting<TensorEngine<256, 1, 32>>},
     };
     const ht_view *in = call->operand;
     AttentionShape a = attention_shape(&in[0], &in[1], &in[2], &in[3], call->attr[0].i != 0);

@@ -48,6 +48,9 @@ AttentionResult attention_result(const ht_view *view);
 /* Which of the engines for 64, 128 and 256 numbers a head fits a call: 0 to 2. */
 static inline int attention_width(const AttentionShape *a) { return a->d <= 64 ? 0 : a->d <= 128 ? 1 : 2; }
 
+/* Bytes of shared memory that a block may have on every GPU: there is an engine that needs no more for every width. */
+static constexpr int64_t attention_least_shared = 99 * 1024;
+
 static __host__ __device__ inline int attention_blocks(int rows, int tile) { return (rows + tile - 1) / tile; }
 
 /* Element offsets of query i of head h in q and y, and of key j of a group in k and v. */

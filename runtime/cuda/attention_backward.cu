@@ -333,13 +333,18 @@ template <typename K> static constexpr size_t keys_shared()
            (size_t)(K::buffers * K::COLUMNS) * sizeof(Statistics) + K::scratch_bytes;
 }
 
+/* The same of one that owns queries. */
+template <typename Q> static constexpr size_t queries_shared()
+{
+    return (size_t)(Q::buffers * Q::COLUMNS) * (Q::D + Q::ROWS) * sizeof(typename Q::T) + Q::scratch_bytes;
+}
+
 /* K: the engine with a row for each key; Q: the one with a row for each query. */
 template <typename K, typename Q> static void launch(const AttentionShape *a, const ht_call *call)
 {
     using T = typename K::T;
     static_assert(K::ROWS % Q::COLUMNS == 0 && part_queries % Q::ROWS == 0 && part_queries % K::COLUMNS == 0, "whole tiles are kept");
     constexpr int width = K::D < 128 ? K::D : 128; // of dk and dv: both sums of a wider head would not fit into registers
-    constexpr size_t queries_shared = (size_t)(Q::buffers * Q::COLUMNS) * (Q::D + Q::ROWS) * sizeof(T) + Q::scratch_bytes;
     const ht_view *in = call->operand, *out = call->result;
     const int all = a->batch * a->groups, keys = rounded_up(a->t, K::ROWS), queries = rounded_up(a->s, part_queries);
     if (all == 0)
@@ -364,7 +369,7 @@ template <typename K, typename Q> static void launch(const AttentionShape *a, co
                 ht_launch(attention_keys_device<K, width>, key_blocks, K::threads, keys_shared<K>(), *a, part, operands, kept, memory.carry,
                           attention_result(&out[1]), attention_result(&out[2]));
             if (query_blocks > 0)
-                ht_launch(attention_queries_device<Q, K>, query_blocks, Q::threads, queries_shared, *a, part, operands.k, kept,
+                ht_launch(attention_queries_device<Q, K>, query_blocks, Q::threads, queries_shared<Q>(), *a, part, operands.k, kept,
                           attention_result(&out[0]));
             if (part.end >= a->s)
                 break;
@@ -375,19 +380,27 @@ template <typename K, typename Q> static void launch(const AttentionShape *a, co
 /* The same with `Small` for K on a GPU whose blocks cannot have the memory that K wants. */
 template <typename K, typename Small, typename Q> static void launch_fitting(const AttentionShape *a, const ht_call *call)
 {
+    static_assert(keys_shared<Small>() <= attention_least_shared && queries_shared<Q>() <= attention_least_shared, "it runs on every GPU");
     if ((int64_t)keys_shared<K>() <= cuda_shared_bytes())
         launch<K, Q>(a, call);
     else
         launch<Small, Q>(a, call);
 }
 
+template <typename K, typename Q> static void launch_fitting(const AttentionShape *a, const ht_call *call)
+{
+    static_assert(keys_shared<K>() <= attention_least_shared && queries_shared<Q>() <= attention_least_shared, "it runs on every GPU");
+    launch<K, Q>(a, call);
+}
+
 void ht_attention_backward_kernel(const ht_call *call)
 {
     static void (*const launches[2][3])(const AttentionShape *, const ht_call *) = {
-        {launch<PlainEngine<64>, PlainEngine<64>>, launch<PlainEngine<128>, PlainEngine<128>>, launch<PlainEngine<256>, PlainEngine<256>>},
-        {launch<TensorEngine<64, 2, 32>, TensorEngine<64, 2, 64>>,
+        {launch_fitting<PlainEngine<64>, PlainEngine<64>>, launch_fitting<PlainEngine<128>, PlainEngine<128>>,
+         launch_fitting<PlainEngine<256>, PlainEngine<256, 16>, PlainEngine<256>>},
+        {launch_fitting<TensorEngine<64, 2, 32>, TensorEngine<64, 2, 64>>,
          launch_fitting<TensorEngine<128, 2, 64, 2>, TensorEngine<128, 1, 64>, TensorEngine<128, 2, 64>>,
-         launch<TensorEngine<256, 1, 32>, TensorEngine<256, 1, 64>>},
+         launch_fitting<TensorEngine<256, 1, 32>, TensorEngine<256, 1, 16>, TensorEngine<256, 1, 64>>},
     };
     const ht_view *in = call->operand;
     AttentionShape a = attention_shape(&in[1], &in[2], &in[3], &in[6], call->attr[0].i != 0);

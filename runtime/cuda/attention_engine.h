@@ -336,11 +336,12 @@ template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
 /* ---- plain arithmetic, f32 ---- */
 
 /* 16 x 16 threads own 32 rows: thread (x, y) has rows y, y + 16 and columns x, x + 16, ... */
-template <int D_> struct PlainEngine {
+template <int D_, int COLUMNS_ = 32> struct PlainEngine {
     using T = float;
-    static constexpr int D = D_, threads = 256, ROWS = 32, COLUMNS = 32, thread_rows = 2, thread_columns = 2, buffers = 1;
+    static constexpr int side = 16, D = D_, threads = side * side, ROWS = 2 * side, COLUMNS = COLUMNS_;
+    static constexpr int thread_rows = ROWS / side, thread_columns = COLUMNS / side, buffers = 1;
     static constexpr bool pairs = false, passes = false;
-    static constexpr int side = 16, scratch_pitch = COLUMNS + 1, scratch_bytes = ROWS * scratch_pitch * (int)sizeof(float);
+    static constexpr int scratch_pitch = COLUMNS + 1, scratch_bytes = ROWS * scratch_pitch * (int)sizeof(float);
 
     template <int W> struct Sums {
         static constexpr int columns = W / side;

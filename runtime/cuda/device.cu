@@ -3,6 +3,7 @@
 
 #include "transport/world.h"
 #include "cuda/channels.h"
+#include "cuda/choice.h"
 #include "cuda/streams.h"
 
 #include <hetu/rt.h>
@@ -49,9 +50,21 @@ static bool each_has_own(void)
     return true;
 }
 
+/* Environment HETU_NCCL=1: one rank alone takes NCCL, too, so that its calls can be tried on one GPU. */
+static bool wants_nccl(void)
+{
+    const char *choice = getenv("HETU_NCCL");
+    const bool wanted = choice && !strcmp(choice, "1");
+#ifndef HETU_NCCL
+    if (wanted)
+        ht_fail("HETU_NCCL=1, but this program was built without NCCL; build it with make NCCL=1");
+#endif
+    return wanted;
+}
+
 static const Channel *choose_channel(void)
 {
-    if (world_size() == 1)
+    if (world_size() == 1 && !wants_nccl())
         return &channel_alone;
     bool own = each_has_own();
 #ifdef HETU_NCCL
@@ -85,7 +98,11 @@ extern "C" const char *device_open(void)
     return NULL;
 }
 
-extern "C" void device_connect(void) { channel_use(choose_channel()); }
+extern "C" void device_connect(void)
+{
+    channel_use(choose_channel());
+    choice_open();
+}
 
 extern "C" void device_close(void)
 {

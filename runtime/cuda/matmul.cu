@@ -1,5 +1,6 @@
-/* Matrix products by cuBLASLt. Which of its algorithms serves a kind of product is asked once. */
+/* Matrix products by cuBLASLt. Which of its algorithms serve a kind of product is asked once, and the fastest is found by trying. */
 #include "cuda/matmul.h"
+#include "cuda/choice.h"
 #include "cuda/views.h"
 
 #include <map>
@@ -7,12 +8,14 @@
 
 static const int64_t MOST_ALIGNMENT = 256;
 
+enum { MOST_ALGORITHMS = 8 }; // of those that cuBLASLt proposes that are tried
+
 /* cuBLASLt's descriptions of a kind of product. */
 typedef struct Prepared {
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t a, b, d;
-    bool possible;
-    cublasLtMatmulAlgo_t algorithm;
+    int count; // of algorithms, the fastest first as cuBLASLt expects; 0: it lacks the product
+    cublasLtMatmulAlgo_t algorithm[MOST_ALGORITHMS];
 } Prepared;
 
 static void check(cublasStatus_t status, const char *what)
@@ -103,11 +106,11 @@ static void point(cublasLtMatmulDesc_t product, const Matmul &m, const Operands 
         describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at.aux);
 }
 
-/* Asks cuBLASLt for its best algorithm. */
+/* Asks cuBLASLt for its best algorithms. */
 static void choose(Prepared *p, const Matmul &m, const Operands &at)
 {
     cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t best;
+    cublasLtMatmulHeuristicResult_t best[MOST_ALGORITHMS];
     int found = 0;
     point(p->product, m, at);
     check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
@@ -116,10 +119,11 @@ static void choose(Prepared *p, const Matmul &m, const Operands &at)
     describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(at.b));
     describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(at.d));
     describe(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(at.d));
-    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle(), p->product, p->a, p->b, p->d, p->d, preference, 1, &best, &found);
-    p->possible = status == CUBLAS_STATUS_SUCCESS && found > 0;
-    if (p->possible)
-        p->algorithm = best.algo;
+    cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle(), p->product, p->a, p->b, p->d, p->d, preference, MOST_ALGORITHMS, best, &found);
+    for (int i = 0; i < found && status == CUBLAS_STATUS_SUCCESS; i++)
+        if (best[i].state == CUBLAS_STATUS_SUCCESS)
+            p->algorithm[p->count++] = best[i].algo;
     check(cublasLtMatmulPreferenceDestroy(preference), "cublasLtMatmulPreferenceDestroy");
 }
 
@@ -140,7 +144,7 @@ static const Prepared &prepared(const Matmul &m, const Operands &at)
     static std::map<std::vector<int64_t>, Prepared> known;
     auto [entry, added] = known.try_emplace(key_of(m, at));
     if (added) {
-        entry->second = {product_of(m), layout_of(m.a, m.batch), layout_of(m.b, m.batch), layout_of(m.d, m.batch), false, {}};
+        entry->second = {product_of(m), layout_of(m.a, m.batch), layout_of(m.b, m.batch), layout_of(m.d, m.batch), 0, {}};
         choose(&entry->second, m, at);
     }
     return entry->second;
@@ -163,18 +167,35 @@ static Matmul part_of(const Matmul &m, int64_t first)
     return part;
 }
 
-bool matmul_possible(const Matmul &m, const Operands &at) { return is_allowed(m, at) && prepared(part_of(m, 0), at).possible; }
+bool matmul_possible(const Matmul &m, const Operands &at) { return is_allowed(m, at) && prepared(part_of(m, 0), at).count > 0; }
+
+/* A product that is about to run. */
+typedef struct Run {
+    const Prepared *prepared;
+    const Operands *at;
+    float scale, add;
+    void *workspace;
+} Run;
+
+/* Runs it by one of its algorithms. A ChoiceRun. */
+static void run_algorithm(int number, void *context)
+{
+    const Run &r = *static_cast<const Run *>(context);
+    const Prepared &p = *r.prepared;
+    check(cublasLtMatmul(handle(), p.product, &r.scale, r.at->a, p.a, r.at->b, p.b, &r.add, r.at->d, p.d, r.at->d, p.d,
+                         &p.algorithm[number], r.workspace, MATMUL_WORKSPACE, ht_compute_stream()),
+          "cublasLtMatmul");
+}
 
 static void run_part(const Matmul &m, const Operands &at, float scale, float add, void *workspace)
 {
     const Prepared &p = prepared(m, at);
-    if (!p.possible)
+    if (p.count == 0)
         ht_fail("cuBLASLt has no product of %ld x %ld and %ld x %ld matrices with these pitches", (long)m.a.rows, (long)m.a.columns,
                 (long)m.b.rows, (long)m.b.columns);
     point(p.product, m, at);
-    check(cublasLtMatmul(handle(), p.product, &scale, at.a, p.a, at.b, p.b, &add, at.d, p.d, at.d, p.d, &p.algorithm, workspace,
-                         MATMUL_WORKSPACE, ht_compute_stream()),
-          "cublasLtMatmul");
+    Run r = {&p, &at, scale, add, workspace};
+    run_algorithm(choice_of("algorithm", key_of(m, at), p.count, add == 0 ? run_algorithm : nullptr, &r), &r);
 }
 
 /* The address of the matrix that is `first` of a batch. */

@@ -31,13 +31,17 @@ static void check_call(ncclResult_t result, const char *call, int line)
 
 /* ---- communicators ---- */
 
+/* Groups are split off the world, and share what it has of channels and memory: a choice of the world's configuration, which they inherit.
+ */
 static void open_world()
 {
     ncclUniqueId id;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.splitShare = 1;
     if (world_rank() == 0)
         HT_NCCL(ncclGetUniqueId(&id));
     world_broadcast(&id, sizeof id);
-    HT_NCCL(ncclCommInitRank(&nccl.world, world_size(), id, world_rank()));
+    HT_NCCL(ncclCommInitRankConfig(&nccl.world, world_size(), id, world_rank(), &config));
 }
 
 static bool is_world(const ht_group *group)
@@ -86,10 +90,8 @@ static void split_world(size_t first, size_t count)
                 color = (int)(g - first);
                 place = (int)i;
             }
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.splitShare = 1;
     ncclComm_t comm = NULL;
-    HT_NCCL(ncclCommSplit(nccl.world, color, place, &comm, &config));
+    HT_NCCL(ncclCommSplit(nccl.world, color, place, &comm, NULL));
     if (color != NCCL_SPLIT_NOCOLOR)
         nccl.groups[first + (size_t)color].comm = comm;
 }

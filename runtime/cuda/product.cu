@@ -5,11 +5,13 @@
  * where the loops would be many all tensors get an order that needs none. The result goes through scratch memory, too, where cuBLASLt lacks
  * the epilogue: its sums are in f32 there, and contract_copy does the rest.
  */
+#include "cuda/choice.h"
 #include "cuda/contract.h"
 #include "cuda/matmul.h"
 #include "cuda/views.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 enum {
     PITCH = 16,      // bytes of which a column's pitch is a multiple
@@ -17,6 +19,8 @@ enum {
     MOST_CALLS = 32, // of cuBLASLt for one contraction
     ALIGNMENT = 256  // of copies, in bytes
 };
+
+static const int64_t MOST_APART = 256 << 20; // bytes of sums that are worth a kernel of their own behind a product
 
 /* The member of an axis that has a tensor's stride. */
 typedef int64_t ht_axis::*Stride;
@@ -201,14 +205,15 @@ static bool has_epilogue(Plan *p)
     return matmul_possible(p->matmul, operands_of(p, p->x.data, p->w.data, p->y.data, typed ? call->bias : NULL, call->aux));
 }
 
-/* Where the result goes: at once to y; or its sums do, for contract_copy; or they go to a copy. */
-static void choose_result(Plan *p)
+/* Where the result goes: at once to y; or its sums do, for contract_copy; or they go to a copy. `fused`: cuBLASLt adds the bias and applies
+ * the activation where it can. */
+static void choose_result(Plan *p, bool fused)
 {
     const ht_product_call *call = p->call;
     const bool plain = !call->bias && call->epilogue == HT_NO_EPILOGUE && !call->aux;
     const int64_t third = p->matmul.a.op == CUBLAS_OP_N ? p->matmul.a.columns : p->matmul.a.rows;
     const bool narrow = wants_padding(p->matmul.d, p->y, third);
-    if (!narrow && has_epilogue(p))
+    if (!narrow && (fused || plain) && has_epilogue(p))
         return;
     p->matmul.biased = p->matmul.aux = false;
     p->matmul.epilogue = HT_NO_EPILOGUE;
@@ -300,6 +305,18 @@ static void finish(const Plan *p)
     contract_copy({call->y, call->aux, call->bias, call->y_dtype, call->bias_dtype, p->y.dtype, call->epilogue}, p->y.data, rank, axes);
 }
 
+/* Says, the first time, that a product is slower than it should be. */
+static void say_missing(const Matmul &m)
+{
+    static bool said;
+    if (!said)
+        fprintf(stderr,
+                "hetu: cuBLASLt has no algorithm for a product with a result of %ld x %ld, so a slower kernel computes it; others are not "
+                "reported\n",
+                (long)m.d.rows, (long)m.d.columns);
+    said = true;
+}
+
 static void run(Plan *p)
 {
     const int64_t bias_bytes = rounded(p->matmul.biased ? extent_of(p->row) * dtype_bytes(p->call->y_dtype) : 0, ALIGNMENT);
@@ -311,6 +328,7 @@ static void run(Plan *p)
     place_copy(&p->y, &space);
     const void *bias = typed_bias(p, workspace + MATMUL_WORKSPACE);
     if (!matmul_possible(p->matmul, operands_of(p, p->x.data, p->w.data, p->y.data, bias, p->call->aux))) {
+        say_missing(p->matmul);
         contract_plain(p->call);
         return;
     }
@@ -346,6 +364,54 @@ static void need_float(ht_dtype dtype)
         ht_fail("a product takes f32 and bf16 only; cast the operands first");
 }
 
+/* Whether the axes are those of a product of matrices; then the plan says how it is computed, `fused` as in choose_result. A plan points
+ * into itself, and is run once. */
+static bool make_plan(Plan *p, const ht_product_call *call, bool fused)
+{
+    const Contraction c = contraction_of(call->rank, call->axes);
+    *p = {};
+    p->call = call;
+    p->x = {&ht_axis::x, call->x, call->dtype, false, 0};
+    p->w = {&ht_axis::w, call->w, call->dtype, false, 0};
+    p->y = {&ht_axis::y, call->y, call->y_dtype, false, 0};
+    p->rank = c.rank;
+    for (int i = 0; i < c.rank; i++)
+        p->before[i] = p->axes[i] = c.axes[i];
+    if (!is_matrix_product(p))
+        return false;
+    arrange(p);
+    copy_operands(p);
+    choose_result(p, fused);
+    return true;
+}
+
+/* Whether cuBLASLt does more than to multiply, and a kernel behind it could do that in reasonable memory, too. */
+static bool may_part(const Plan *fused)
+{
+    Plan apart;
+    make_plan(&apart, fused->call, false);
+    return (fused->matmul.biased || fused->matmul.aux || fused->matmul.epilogue != HT_NO_EPILOGUE) && copy_bytes(apart.y) <= MOST_APART;
+}
+
+/* What a call is, as numbers. */
+static std::vector<int64_t> key_of(const ht_product_call *call)
+{
+    std::vector<int64_t> key = {call->dtype, call->y_dtype, call->bias ? call->bias_dtype : -1, call->epilogue, call->aux != NULL};
+    for (int i = 0; i < call->rank; i++) {
+        const ht_axis &axis = call->axes[i];
+        key.insert(key.end(), {axis.extent, axis.y, axis.x, axis.w, axis.b});
+    }
+    return key;
+}
+
+/* Runs a call whose axes are those of a product of matrices: 0 fused, 1 not. A ChoiceRun. */
+static void run_way(int way, void *context)
+{
+    Plan p;
+    make_plan(&p, static_cast<const ht_product_call *>(context), way == 0);
+    run(&p);
+}
+
 void ht_product(const ht_product_call *call)
 {
     need_float(call->y_dtype);
@@ -357,21 +423,11 @@ void ht_product(const ht_product_call *call)
         contract_plain(call);
         return;
     }
-    Plan p = {};
-    p.call = call;
-    p.x = {&ht_axis::x, call->x, call->dtype, false, 0};
-    p.w = {&ht_axis::w, call->w, call->dtype, false, 0};
-    p.y = {&ht_axis::y, call->y, call->y_dtype, false, 0};
-    const Contraction c = contraction_of(call->rank, call->axes);
-    p.rank = c.rank;
-    for (int i = 0; i < c.rank; i++)
-        p.before[i] = p.axes[i] = c.axes[i];
-    if (!is_matrix_product(&p)) {
+    Plan p;
+    if (!make_plan(&p, call, true)) {
         contract_plain(call);
         return;
     }
-    arrange(&p);
-    copy_operands(&p);
-    choose_result(&p);
-    run(&p);
+    void *context = const_cast<ht_product_call *>(call);
+    run_way(may_part(&p) ? choice_of("epilogue", key_of(call), 2, run_way, context) : 0, context);
 }

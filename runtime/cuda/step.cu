@@ -1,5 +1,6 @@
 /* What kernels read that differs between steps, and the faults that they note. */
 #include "device/device.h"
+#include "cuda/choice.h"
 #include "cuda/streams.h"
 
 #include <string.h>
@@ -39,8 +40,12 @@ void cuda_step_close(void)
 
 const CudaStep *cuda_step(void) { return step.device; }
 
+/* All ranks come here before each step of a program. Its first one has timed what there is to choose from; the second one, which is
+ * recorded, has the choice. */
 extern "C" const float *device_numbers(const StepNumbers *numbers)
 {
+    if (numbers->step == 1)
+        choice_agree();
     memcpy(step.host->hyper, numbers->hyper, sizeof step.host->hyper);
     step.host->step = numbers->step;
     step.host->seed = numbers->seed;

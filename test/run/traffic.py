@@ -66,5 +66,4 @@ def tests(bench, _):
         yield f"traffic.{strategy}", functools.partial(check, bench, strategy)
 
 
-if __name__ == "__main__":
-    harness.main("run.traffic", tests)
+harness.main("run.traffic", tests)

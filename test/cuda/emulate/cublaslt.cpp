@@ -5,6 +5,10 @@
 #include <cuda_bf16.h>
 
 #include <algorithm>
+#include <chrono>
+#include <stdio.h>
+#include <stdlib.h>
+#include <thread>
 #include <vector>
 
 struct cublasLtContext {
@@ -230,7 +234,7 @@ bool on_device(const void *data, const cublasLtMatrixLayout &m)
 
 /* What an algorithm was chosen for: it relies on the alignment of A, B, C, D, bias and aux, and on the size of the workspace. NULL for bias
  * or aux counts as aligned to anything, as it does to cuBLASLt. */
-enum { CHOSEN = 6, CHOSEN_WORKSPACE = CHOSEN };
+enum { CHOSEN = 6, CHOSEN_WORKSPACE = CHOSEN, CHOSEN_NUMBER };
 
 /* The largest power of 2 up to 256 that divides an address. */
 uint64_t alignment_of(const void *address)
@@ -258,6 +262,17 @@ bool fits_choice(const cublasLtMatmulAlgo_t *algorithm, const Product &p, size_t
         if (alignment_of(address[i]) < algorithm->data[i])
             return false;
     return workspace_size >= algorithm->data[CHOSEN_WORKSPACE];
+}
+
+/* HETU_EMULATE_ALGORITHMS=N:I: cuBLASLt proposes N algorithms, all but number I take 2 ms more; 1:0 unless set. Number 0 or 1 of the two.
+ */
+int algorithms(int number)
+{
+    const char *text = getenv("HETU_EMULATE_ALGORITHMS");
+    int read[2] = {1, 0};
+    if (text && sscanf(text, "%d:%d", &read[0], &read[1]) != 2)
+        emulate::fail("HETU_EMULATE_ALGORITHMS=%s is not N:I", text);
+    return read[number];
 }
 
 double scalar(const cublasLtMatmulDesc &desc, const void *value) { return load(value, desc.scale, 0); }
@@ -394,10 +409,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     cublasStatus_t status = check_shape({*desc, *a, *b, *c, *d, nullptr, nullptr, nullptr, nullptr, 1, 0});
     if (status)
         return status;
-    results[0] = {};
-    note_choice(&results[0].algo, *preference, *desc);
-    *count = 1;
-    return CUBLAS_STATUS_SUCCESS;
+    for (; *count < requested && *count < algorithms(0); (*count)++) {
+        results[*count] = {};
+        note_choice(&results[*count].algo, *preference, *desc);
+        results[*count].algo.data[CHOSEN_NUMBER] = (uint64_t)*count;
+    }
+    return *count ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
@@ -421,6 +438,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         (needs_bias && !ht_emulated_is_device(desc->bias, bytes_of(p.bias_type()))) ||
         (workspace_size && !ht_emulated_is_device(workspace, workspace_size)))
         emulate::fail("a matrix of a product does not lie in an allocation on the device");
-    ht_emulated_enqueue(stream, [p] { multiply(p); });
+    const bool slow = algorithm && (int)algorithm->data[CHOSEN_NUMBER] != algorithms(1);
+    ht_emulated_enqueue(stream, [p, slow] {
+        if (slow)
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        multiply(p);
+    });
     return CUBLAS_STATUS_SUCCESS;
 }

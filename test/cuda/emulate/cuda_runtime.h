@@ -6,6 +6,8 @@
  * graph that never joins. The environment:
  *
  *     HETU_EMULATE_DEVICES  how many devices there are; 1. With 0 every call answers cudaErrorNoDevice.
+ *     HETU_EMULATE_SHARED   KiB of shared memory that a block may have; 227
+ *     HETU_EMULATE_ALGORITHMS  N:I: cuBLASLt proposes N algorithms, of which number I is the fastest; 1:0
  *     HETU_EMULATE_ORDER    "issue": work runs when it is issued. "late": as late as streams, events and synchronisation allow, which shows
  *                           missing waits. "issue" unless set.
  *     HETU_EMULATE_THREADS  "forward" or "backward": the order in which a block's threads (and a grid's blocks) start. Two orders with one
@@ -277,6 +279,10 @@ template <typename F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerM
 /* Puts work on a stream, as a kernel launch does: it runs in the stream's order, or becomes a node of the graph that the stream is captured
  * into. Ends the program when the stream is not valid. */
 void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work);
+
+/* Notes that work which is captured from a stream registers the allocation at `memory`: it may be freed when no graph holds it any more.
+ * Nothing where the stream is not captured. */
+void ht_emulated_register(cudaStream_t stream, const void *memory);
 
 /* Whether [memory, memory + size) lies in one allocation on a device (or in pinned host memory, with `pinned`). */
 bool ht_emulated_is_device(const void *memory, size_t size);

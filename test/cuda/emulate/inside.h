@@ -8,7 +8,7 @@ namespace emulate {
 
 /* What the environment asks for; read once. */
 struct Options {
-    int devices;
+    int devices, shared; // shared: bytes of a block
     bool late, backward, poison, protect;
 };
 const Options &options();
@@ -33,6 +33,9 @@ bool is_host_address(uint64_t word);
 
 /* Ends the program unless the canary behind every allocation of device memory is whole. */
 void check_canaries(const char *when);
+
+/* Ends the program when a graph has registered memory in [memory, memory + size). */
+void check_registered(const void *memory, size_t size);
 
 /* Whether a stream is captured, so that calls that wait or allocate are errors. */
 bool capturing();

@@ -24,9 +24,10 @@ void fail(const char *format, ...)
 const Options &options()
 {
     auto is = [](const char *name, const char *value) { return getenv(name) && !strcmp(getenv(name), value); };
-    static const Options read = {getenv("HETU_EMULATE_DEVICES") ? atoi(getenv("HETU_EMULATE_DEVICES")) : 1,
-                                 is("HETU_EMULATE_ORDER", "late"), is("HETU_EMULATE_THREADS", "backward"), is("HETU_EMULATE_POISON", "1"),
-                                 is("HETU_EMULATE_PROTECT", "1")};
+    auto number = [](const char *name, int unset) { return getenv(name) ? atoi(getenv(name)) : unset; };
+    static const Options read = {number("HETU_EMULATE_DEVICES", 1), number("HETU_EMULATE_SHARED", 227) * 1024,
+                                 is("HETU_EMULATE_ORDER", "late"),  is("HETU_EMULATE_THREADS", "backward"),
+                                 is("HETU_EMULATE_POISON", "1"),    is("HETU_EMULATE_PROTECT", "1")};
     return read;
 }
 
@@ -183,7 +184,7 @@ cudaError_t ht_emulated_symbol(void *symbol, size_t size, void **address)
 void ht_emulated_check_launch(dim3 grid, dim3 block, size_t shared)
 {
     const unsigned most_threads = 1024, most_depth = 64, most_rows = 65535;
-    const size_t most_shared = 227 * 1024;
+    const size_t most_shared = (size_t)options().shared;
     uint64_t threads = (uint64_t)block.x * block.y * block.z;
     if (threads == 0 || threads > most_threads || block.z > most_depth)
         fail("a launch with blocks of %u x %u x %u threads; there are 1 to %u", block.x, block.y, block.z, most_threads);
@@ -301,7 +302,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int number)
     p->uuid.bytes[0] = (char)(number + 1);
     p->totalGlobalMem = reported_bytes;
     p->sharedMemPerBlock = 48 * 1024;
-    p->sharedMemPerBlockOptin = 227 * 1024;
+    p->sharedMemPerBlockOptin = (size_t)options().shared;
     p->sharedMemPerMultiprocessor = 228 * 1024;
     p->regsPerBlock = 65536;
     p->warpSize = 32;
@@ -424,6 +425,7 @@ cudaError_t cudaFree(void *memory)
     if (found == device_memory.end())
         return report(cudaErrorInvalidValue);
     synchronize_all();
+    check_registered(memory, found->second.size);
     DeviceAccess access;
     check_canary(*found, "in cudaFree");
     poison(memory, found->second.size);
@@ -587,7 +589,7 @@ cudaError_t cudaMemset(void *memory, int value, size_t size)
 
 cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute attribute, int value)
 {
-    const int most_shared = 227 * 1024;
+    const int most_shared = options().shared;
     if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value > most_shared)
         return report(cudaErrorInvalidValue);
     return no_device();

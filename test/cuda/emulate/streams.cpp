@@ -29,6 +29,7 @@ struct Capture {
     cudaStreamCaptureMode mode;
     bool ended = false;
     std::vector<Node> nodes;
+    std::vector<const void *> registered;
 };
 
 struct StreamState {
@@ -62,10 +63,12 @@ struct CUevent_st {
 
 struct CUgraph_st {
     std::vector<emulate::Node> nodes;
+    std::vector<const void *> registered;
 };
 
 struct CUgraphExec_st {
     std::vector<emulate::Node> nodes;
+    std::vector<const void *> registered; // memory that work of the graph relies on
 };
 
 namespace emulate {
@@ -74,6 +77,7 @@ namespace {
 std::set<cudaStream_t> streams;
 std::set<StreamPointer> alive; // those of `streams`
 std::set<Capture *> captures;
+std::set<cudaGraphExec_t> graphs;
 
 StreamState *legacy()
 {
@@ -189,6 +193,15 @@ bool capturing()
     return false;
 }
 
+void check_registered(const void *memory, size_t size)
+{
+    const char *low = (const char *)memory;
+    for (const CUgraphExec_st *graph : graphs)
+        for (const void *registered : graph->registered)
+            if ((const char *)registered >= low && (const char *)registered < low + size)
+                fail("memory is freed that a graph has registered; destroy the graph first");
+}
+
 void synchronize_default()
 {
     for (const StreamPointer &s : std::set<StreamPointer>(alive))
@@ -219,6 +232,12 @@ void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work)
         synchronize_default();
     }
     issue(s, std::move(work));
+}
+
+void ht_emulated_register(cudaStream_t stream, const void *memory)
+{
+    if (StreamState *s = state_of(stream); s->capture)
+        s->capture->registered.push_back(memory);
 }
 
 /* ---- streams ---- */
@@ -407,7 +426,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
         }
     if (!joined)
         return report(cudaErrorStreamCaptureUnjoined);
-    *graph = new CUgraph_st{std::move(capture->nodes)};
+    *graph = new CUgraph_st{std::move(capture->nodes), std::move(capture->registered)};
     return cudaSuccess;
 }
 
@@ -427,7 +446,8 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
 {
-    *exec = new CUgraphExec_st{graph->nodes};
+    *exec = new CUgraphExec_st{graph->nodes, graph->registered};
+    graphs.insert(*exec);
     return cudaSuccess;
 }
 
@@ -449,6 +469,7 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGra
     if (!fits)
         return report(cudaErrorGraphExecUpdateFailure);
     exec->nodes = graph->nodes;
+    exec->registered = graph->registered;
     return cudaSuccess;
 }
 
@@ -460,6 +481,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
+    graphs.erase(exec);
     delete exec;
     return cudaSuccess;
 }

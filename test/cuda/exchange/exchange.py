@@ -235,6 +235,26 @@ def nccl_after_rendezvous(programs):
         expect_empty(pathlib.Path(top))
 
 
+def one_rank(programs, environment):
+    """With HETU_NCCL=1 one rank takes NCCL, too: its collectives run from a stream of their own, and the graph repeats them."""
+    with tempfile.TemporaryDirectory() as top:
+        every_step(programs, 0, environment | {"HETU_NCCL": "1", "HETU_STAND_IN_LOG": f"{top}/log"}, 2)
+        lines = (pathlib.Path(top) / "log.0").read_text().splitlines()
+    if lines != ["all-reduce of 1000 float32 (sum) on the communicator of ranks 0"] * 12:
+        raise Failure(f"{lines}")
+
+
+def shared_parts(programs):
+    """Groups share what the communicator of all ranks has."""
+    with tempfile.TemporaryDirectory() as top:
+        launch(programs.cuda_reshard, 4, "--time", "f32[12]: [0-3]{dup:2,sum:2} -> [0-3]{dup:4}",
+               env=clean_environment() | {"HETU_EMULATE_DEVICES": "4", "HETU_STAND_IN_LOG": f"{top}/log"})
+        for rank in range(4):
+            first = (pathlib.Path(top) / f"log.{rank}").read_text().splitlines()[0]
+            if first != f"split off: the communicator of ranks {rank // 2 * 2}, {rank // 2 * 2 + 1}, shares":
+                raise Failure(first)
+
+
 def replays(programs):
     """From the third step on a graph runs, which makes the calls of the second again: as many calls of NCCL with graphs as without."""
     counts = []
@@ -292,11 +312,13 @@ def tests(bench, _):
     for order in "issue", "late":
         at = {"HETU_EMULATE_ORDER": order, "HETU_EMULATE_PROTECT": "1"}
         yield f"steps.alone.{order}", case(every_step, programs, 0, at, 2)
+        yield f"steps.nccl.one.{order}", case(one_rank, programs, at)
         yield f"steps.types.{order}", case(every_type, programs, at)
         yield f"steps.nccl.{order}", case(every_step, programs, 3, at | {"HETU_EMULATE_DEVICES": "3"}, 2)
         yield f"steps.nccl.no-graph.{order}", case(every_step, programs, 2, at | {"HETU_EMULATE_DEVICES": "2", "HETU_GRAPH": "0"}, 6)
         yield f"steps.staged.{order}", case(every_step, programs, 3, at, 6)
     yield "steps.nccl.rendezvous", case(nccl_after_rendezvous, programs)
+    yield "steps.nccl.shared-parts", case(shared_parts, programs)
     yield "steps.replays", case(replays, programs)
     yield "fault.alone", case(fails, programs, 0, "fault", {}, "hetu: step 3 found element 7 wrong (at steps.c:20 begin)")
     yield "fault.nccl", case(fails, programs, 2, "fault", {"HETU_EMULATE_DEVICES": "2"}, "hetu: rank 1: step 3 found element 7 wrong (at steps.c:20 begin)")

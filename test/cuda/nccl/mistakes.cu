@@ -78,7 +78,21 @@ static void make(const std::string &what)
         all_reduce(COUNT + 1);
     else if (what == "overlap")
         ncclAllReduce(a, a + 1, 10, ncclFloat32, ncclSum, world, stream);
-    else if (what != "none")
+    else if (what == "share") {
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        ncclComm_t part;
+        config.splitShare = 1;
+        ncclCommSplit(world, 0, rank, &part, &config);
+    } else if (what == "graph") {
+        cudaGraph_t graph;
+        cudaGraphExec_t exec;
+        cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+        all_reduce(10);
+        cudaStreamEndCapture(stream, &graph);
+        cudaGraphInstantiate(&exec, graph);
+        cudaGraphDestroy(graph);
+        cudaFree(b);
+    } else if (what != "none")
         fprintf(stderr, "there is no mistake %s\n", what.c_str());
 }
 

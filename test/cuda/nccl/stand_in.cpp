@@ -4,12 +4,13 @@
  *
  * Checked are: the order of the calls on a communicator and what each says (verb, count, type, operation, root), that groups have the same
  * calls on all members, that sends meet receives of as many elements, that memory is the device's and ranges do not overlap but where NCCL
- * allows it, that a communicator stays on one stream, and that nobody waits for a call that never comes. A call is carried out when its
- * stream does.
+ * allows it, that a communicator stays on one stream, that a part shares only what its parent was made to share, and that nobody waits for
+ * a call that never comes. A call is carried out when its stream does. What a captured call works on counts as registered by the graph, as
+ * NCCL may do it, until the graph is destroyed.
  *
  *     HETU_STAND_IN_TIMEOUT   seconds until a call that meets no other ends the program; 30
  *     HETU_STAND_IN_FAIL      ncclCommGetAsyncError reports an error after so many calls
- *     HETU_STAND_IN_LOG       a file name: every call of rank r is listed in NAME.r
+ *     HETU_STAND_IN_LOG       a file name: every call of rank r is listed in NAME.r, and every communicator that was split off
  */
 #include <nccl.h>
 
@@ -32,7 +33,8 @@ struct ncclComm {
     std::vector<int> members; // ranks of the world
     cudaStream_t stream = nullptr;
     bool used = false, world = false;
-    int64_t calls = 0; // collectives that were carried out
+    bool shares = false; // made to share what it has with the parts that it is split into
+    int64_t calls = 0;   // collectives that were carried out
 };
 
 namespace {
@@ -114,7 +116,7 @@ std::string name_of(const ncclComm *comm)
     return text;
 }
 
-void log_call(const Call &call)
+void log_line(const std::string &line)
 {
     static FILE *file;
     const char *name = getenv("HETU_STAND_IN_LOG");
@@ -124,7 +126,7 @@ void log_call(const Call &call)
         file = fopen((std::string(name) + "." + std::to_string(world_rank())).c_str(), "w");
     if (!file)
         fail("cannot write %s", name);
-    fprintf(file, "%s on %s\n", name_of(call.words).c_str(), name_of(call.comm).c_str());
+    fprintf(file, "%s\n", line.c_str());
     fflush(file);
 }
 
@@ -337,7 +339,7 @@ void carry_out(std::vector<Call> calls)
 {
     for (Call &call : calls) {
         executed++;
-        log_call(call);
+        log_line(name_of(call.words) + " on " + name_of(call.comm));
         if (call.words.verb >= SEND)
             continue;
         call.words.number = ++call.comm->calls;
@@ -402,6 +404,9 @@ void enqueue(std::vector<Call> calls)
     for (const Call &call : calls)
         if (call.stream != calls[0].stream)
             fail("the calls of a group go to several streams: %s and %s", name_of(calls[0].words).c_str(), name_of(call.words).c_str());
+    for (const Call &call : calls)
+        for (const void *memory : {call.send, (const void *)call.receive})
+            ht_emulated_register(call.stream, memory);
     ht_emulated_enqueue(calls[0].stream, [calls] { carry_out(calls); });
 }
 
@@ -463,7 +468,9 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return ncclSuccess;
 }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *)
+static bool asks_to_share(const ncclConfig_t *config) { return config && config->splitShare == 1; }
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
     open_mpi();
     int size;
@@ -474,6 +481,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id
     MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &mpi);
     *comm = make_comm(mpi);
     (*comm)->world = true;
+    (*comm)->shares = asks_to_share(config);
     Words nothing = {0, 0, SPLIT, 0, 0, 0, 0, 0};
     for (const ncclUniqueId &other : gather(*comm, id, nothing))
         if (memcmp(&other, &id, sizeof id))
@@ -488,12 +496,18 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int 
     return ncclCommInitRankConfig(comm, ranks, id, rank, NULL);
 }
 
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *part, ncclConfig_t *)
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *part, ncclConfig_t *config)
 {
+    if (asks_to_share(config) && !comm->shares)
+        fail("a part of %s is to share what it has, and it was made without splitShare", name_of(comm).c_str());
     agree(comm, {++comm->calls, 0, SPLIT, 0, 0, 0, 0, 0});
     MPI_Comm mpi;
     MPI_Comm_split(comm->mpi, color == NCCL_SPLIT_NOCOLOR ? MPI_UNDEFINED : color, key, &mpi);
     *part = mpi == MPI_COMM_NULL ? NULL : make_comm(mpi);
+    if (*part) {
+        (*part)->shares = config ? asks_to_share(config) : comm->shares;
+        log_line("split off: " + name_of(*part) + (comm->shares ? ", shares" : ""));
+    }
     return ncclSuccess;
 }
 

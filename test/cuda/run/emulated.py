@@ -55,8 +55,7 @@ def cases(group):
     if group == "odd":
         for name in ["single", "tp4", "uneven"]:
             yield f"gpt.odd.{name}", "gpt", name, ODD, 1 if name == "single" else 4
-        for name in ("micro", "zero3"):
-            yield f"gpt.odd.{name}", "gpt", str(HERE / "Inputs" / name), ODD, 2
+        yield "gpt.odd.micro", "gpt", str(HERE / "Inputs" / "micro"), ODD, 2
     elif group == "custom":
         for name in ["sp4", "dp2tp2"]:
             yield f"custom.{name}", "custom", name, SMALL["custom"], 4
@@ -69,9 +68,70 @@ def check_half(bench, name, example, strategy, ranks):
     """A program in bf16 against the one-device program in f32."""
     source = EXAMPLES / example / f"{example}.c"
     losses = train.oracle(bench, source, SMALL[example], False)[0]
-    program = bench.compiled(source, train.strategy_of(example, strategy), tuple(SMALL[example] + ["-DDTYPE=HT_BF16"]))
-    found = train.trained(bench, name, program, ranks, False)[0]
+    found = train.trained(bench, name, program_half(bench, example, strategy), ranks, False)[0]
     return f"loss {harness.compare_losses(found, losses, 2e-2):.1g}"
+
+
+def program_half(bench, example, strategy):
+    return bench.compiled(EXAMPLES / example / f"{example}.c", train.strategy_of(example, strategy), tuple(SMALL[example] + ["-DDTYPE=HT_BF16"]))
+
+
+def run_half(bench, ranks, strategy, **environment):
+    """The losses of some steps of the GPT in bf16, and what was said on standard error."""
+    losses = bench.path(f"choice.{ranks}.losses")
+    p = harness.launch(program_half(bench, "gpt", strategy), ranks, "--steps", 4, "--sample", 0, "--losses", losses, env=environment)
+    return harness.read_losses(losses), p.stderr
+
+
+def read_ways(cache):
+    """{kind: ways} of a file of HETU_CACHE."""
+    heading, *lines = cache.read_text().splitlines()
+    ways = {}
+    for line in lines:
+        place, key, way = line.split("\t")
+        if place != "emulated device 0, cuBLASLt 130000":
+            raise Failure(line)
+        ways.setdefault(key.split()[0], []).append(int(way))
+    if heading != "hetu: the fastest ways of products, 1" or set(ways) != {"algorithm", "epilogue"}:
+        raise Failure(cache.read_text())
+    return ways
+
+
+def check_choices(bench, ranks, strategy):
+    """The fastest algorithm is found in the first step and agreed on, and a later run takes it from the file without timing anything."""
+    cache = bench.path(f"{strategy}.cache")
+    environment = {"HETU_EMULATE_ALGORITHMS": "3:2", "HETU_CACHE": str(cache)}
+    losses, said = run_half(bench, ranks, strategy, **environment)
+    ways = read_ways(cache)
+    if set(ways["algorithm"]) != {2} or said:
+        raise Failure(f"{ways}, {said}")
+    noted = cache.stat().st_mtime_ns
+    again, _ = run_half(bench, ranks, strategy, **environment)
+    plain, _ = run_half(bench, ranks, strategy, HETU_TUNE="0")
+    if cache.stat().st_mtime_ns != noted:
+        raise Failure("what the file says was timed again")
+    harness.compare_losses(again, losses, 2e-2)
+    harness.compare_losses(plain, losses, 2e-2)
+    return f"{len(ways['algorithm'])} products and {len(ways['epilogue'])} epilogues"
+
+
+def check_bad_cache(bench):
+    cache = bench.path("bad.cache")
+    cache.write_text("hetu: the fastest ways of products, 1\nsomething else\n")
+    p = harness.launch(program_half(bench, "gpt", "single"), 0, "--steps", 1, "--sample", 0, env={"HETU_CACHE": str(cache)}, check=False)
+    if p.returncode != 1 or "is no file of a program's choices; remove it, or name another" not in p.stderr:
+        raise Failure(f"exit {p.returncode}: {p.stderr}")
+    return p.stderr.strip()
+
+
+def check_missing(bench):
+    """Where cuBLASLt has no algorithm, a kernel computes products, and that is said once."""
+    losses, said = run_half(bench, 0, "single", HETU_EMULATE_ALGORITHMS="0:0")
+    wanted, _ = run_half(bench, 0, "single")
+    harness.compare_losses(losses, wanted, 2e-2)
+    if said.count("\n") != 1 or not said.startswith("hetu: cuBLASLt has no algorithm for a product with a result of "):
+        raise Failure(said)
+    return said.strip()
 
 
 def check_lines(bench, name, lines):
@@ -100,6 +160,10 @@ def tests(bench, a):
             for strategy, ranks in (("single", 1), ("dp2tp2", 4)):
                 name = f"{example}.half.{strategy}"
                 yield name, functools.partial(check_half, bench, name, example, strategy, ranks)
+        for strategy, ranks in (("single", 1), ("dp2tp2", 4)):
+            yield f"choices.{strategy}", functools.partial(check_choices, bench, ranks, strategy)
+        yield "choices.bad-cache", functools.partial(check_bad_cache, bench)
+        yield "choices.missing", functools.partial(check_missing, bench)
         return
     if a.group == "odd":
         yield "types", functools.partial(check_lines, bench, "types", 30)  # sums in every element type

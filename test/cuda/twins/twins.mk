@@ -28,7 +28,7 @@ endif
 CUBLAS ?= -lcublasLt
 
 HERE := test/cuda/twins
-KERNELS := $(addprefix runtime/cuda/,$(addsuffix .cu,contract dropout matmul norm optimizer product rope shape softmax table))
+KERNELS := $(addprefix runtime/cuda/,$(addsuffix .cu,choice contract dropout matmul norm optimizer product rope shape softmax table))
 ATTENTION := $(wildcard runtime/cuda/attention*.cu)
 CPU := $(addprefix runtime/cpu/,$(addsuffix .c,attention cpu norm optimizer product rope rows shape softmax table typed_product)) \
   runtime/device/contraction.c runtime/base/random.c

@@ -1,0 +1,179 @@
+/* Ranks agree on ways to do the same work, and keep them in a file.
+ *
+ * The file of HETU_CACHE is text: a line that says what it is, then for each way "GPU, version of cuBLASLt<tab>key<tab>way". GPUs of
+ * several kinds may share one; rank 0's is meant.
+ */
+#include "cuda/choice.h"
+
+#include "transport/world.h"
+#include "cuda/cuda.h"
+
+#include <hetu/rt.h>
+
+#include <algorithm>
+#include <cublasLt.h>
+#include <errno.h>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char heading[] = "hetu: the fastest ways of products, 1";
+
+/* The files' lines: everything in front of the way. */
+typedef std::map<std::string, int> Known;
+
+static Known known;
+
+/* ---- text between ranks ---- */
+
+static std::string broadcast(std::string text)
+{
+    int64_t bytes = (int64_t)text.size();
+    world_broadcast(&bytes, sizeof bytes);
+    text.resize((size_t)bytes);
+    if (bytes)
+        world_broadcast(text.data(), (size_t)bytes);
+    return text;
+}
+
+/* The texts of all ranks, in their order. */
+static std::string gather(const std::string &mine)
+{
+    const size_t ranks = (size_t)world_size();
+    std::vector<int64_t> bytes(ranks);
+    int64_t length = (int64_t)mine.size();
+    world_gather(&length, sizeof length, bytes.data());
+    const size_t most = (size_t)*std::max_element(bytes.begin(), bytes.end());
+    std::string padded = mine, all(most * ranks, '\0'), joined;
+    padded.resize(most);
+    if (most)
+        world_gather(padded.data(), most, all.data());
+    for (size_t rank = 0; rank < ranks; rank++)
+        joined += all.substr(rank * most, (size_t)bytes[rank]);
+    return joined;
+}
+
+/* ---- the file ---- */
+
+static const char *cache_path(void) { return getenv("HETU_CACHE"); }
+
+/* What a way was found on. */
+static std::string here(void)
+{
+    int device;
+    cudaDeviceProp properties;
+    HT_CUDA(cudaGetDevice(&device));
+    HT_CUDA(cudaGetDeviceProperties(&properties, device));
+    return std::string(properties.name) + ", cuBLASLt " + std::to_string(cublasLtGetVersion());
+}
+
+/* Takes a line apart at its last tab; false when it is none of the file's. */
+static bool take_line(const std::string &line)
+{
+    const size_t tab = line.rfind('\t');
+    if (tab == std::string::npos || line.find('\t') == tab)
+        return false;
+    char *end = nullptr;
+    const long way = strtol(line.c_str() + tab + 1, &end, 10);
+    if (end == line.c_str() + tab + 1 || *end || way < 0)
+        return false;
+    known[line.substr(0, tab)] = (int)way;
+    return true;
+}
+
+/* Reads the file into `known`, on rank 0; one that is not there is empty. */
+static void read_cache(const char *path)
+{
+    std::ifstream file(path);
+    std::string line;
+    if (!file && errno == ENOENT)
+        return;
+    bool good = std::getline(file, line) && line == heading;
+    while (good && std::getline(file, line))
+        good = take_line(line);
+    if (!good)
+        ht_fail("HETU_CACHE: %s is no file of a program's choices; remove it, or name another", path);
+}
+
+/* Puts a new file in the old one's place. */
+static void write_cache(const char *path)
+{
+    const std::string fresh = std::string(path) + "." + std::to_string(getpid());
+    std::ofstream file(fresh);
+    file << heading << "\n";
+    for (const auto &[line, way] : known)
+        file << line << "\t" << way << "\n";
+    file.close();
+    if (!file || rename(fresh.c_str(), path))
+        ht_fail("HETU_CACHE: %s cannot be written: %s", path, strerror(errno));
+}
+
+/* ---- agreeing ---- */
+
+/* The lines of `known` that were found on such a GPU, as rank 0 knows them. */
+static void settle_known(void)
+{
+    const std::string place = here() + "\t";
+    std::string text, key;
+    for (const auto &[line, way] : known)
+        if (line.compare(0, place.size(), place) == 0)
+            text += line.substr(place.size()) + "\t" + std::to_string(way) + "\n";
+    std::istringstream lines(broadcast(text));
+    for (std::string line; std::getline(lines, line);)
+        choice_settle(line.substr(0, line.find('\t')), atoi(line.c_str() + line.find('\t') + 1));
+}
+
+void choice_open(void)
+{
+    known.clear();
+    if (world_rank() == 0 && cache_path())
+        read_cache(cache_path());
+    settle_known();
+}
+
+/* Lines "key<tab>milliseconds of each way". */
+static std::string text_of(const ChoiceTimes &times)
+{
+    std::ostringstream text;
+    for (const auto &[key, each] : times) {
+        text << key << "\t";
+        for (float time : each)
+            text << time << " ";
+        text << "\n";
+    }
+    return text.str();
+}
+
+/* Adds up what several ranks have timed. */
+static std::map<std::string, std::vector<double>> sums_of(const std::string &text)
+{
+    std::map<std::string, std::vector<double>> sums;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream numbers(line.substr(line.find('\t') + 1));
+        std::vector<double> &sum = sums[line.substr(0, line.find('\t'))];
+        double time;
+        for (size_t way = 0; numbers >> time; way++) {
+            sum.resize(std::max(sum.size(), way + 1));
+            sum[way] += time;
+        }
+    }
+    return sums;
+}
+
+void choice_agree(void)
+{
+    const auto sums = sums_of(gather(text_of(choice_times())));
+    const std::string place = here() + "\t";
+    for (const auto &[key, sum] : sums) {
+        const int way = (int)(std::min_element(sum.begin(), sum.end()) - sum.begin());
+        choice_settle(key, way);
+        known[place + key] = way;
+    }
+    if (!sums.empty() && world_rank() == 0 && cache_path())
+        write_cache(cache_path());
+}
