@@ -205,6 +205,9 @@ void ir_number(Module *module);
 /* The definition in module->defs that is `def` or equals it by name and text; added when there is none. */
 const OpDef *module_def(Module *module, const OpDef *def);
 
+/* The level of ZeRO that the strategy asks for, 0 to 3. */
+static inline int module_zero(const Module *module) { return module->strategy ? module->strategy->zero : 0; }
+
 /* The table in which what is equal (layouts, extents, names of dimensions) is one pointer. */
 Intern *module_shared(Module *module);
 

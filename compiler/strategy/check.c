@@ -354,8 +354,6 @@ bool strategy_check_done(Diag *diag, const Strategy *strategy)
         for_each_stage(&checker, check_stage_done, NULL);
     if (!strategy->zero && strategy->zero_axes.count)
         diag_error(diag, strategy->zero_axis_at.at[0], "zero 0 cuts nothing, and so names no axes");
-    if (strategy->zero > 1)
-        undone_error(diag, strategy->zero_at, strategy->zero == 2 ? UNDONE_ZERO_2 : UNDONE_ZERO_3);
     if (strategy->schedule)
         undone_error(diag, strategy->schedule_at, UNDONE_SCHEDULE);
     return diag_errors(diag) == before;

@@ -8,8 +8,6 @@ static const struct {
     [UNDONE_SCHEDULE] = {"schedule is not available", "leave it out: where there is one stage, micro-batches run one after the other"},
     [UNDONE_LAYERS] = {"layers(...) of a stage is not available", "leave it out: the one stage has all layers"},
     [UNDONE_STAGE_RECOMPUTE] = {"recompute(...) of a stage is not available", "leave it out"},
-    [UNDONE_ZERO_2] = {"zero 2 is not available", "zero 1 cuts the optimizer's states"},
-    [UNDONE_ZERO_3] = {"zero 3 is not available", "zero 1 cuts the optimizer's states"},
     [UNDONE_CLASS] = {"a class of devices is not available", "list the devices by number alone"},
     [UNDONE_RECOMPUTE] = {"recompute is not available", "leave it out: backward keeps what it needs"},
 };

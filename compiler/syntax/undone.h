@@ -12,8 +12,6 @@ typedef enum Undone {
     UNDONE_SCHEDULE,
     UNDONE_LAYERS, // of a stage
     UNDONE_STAGE_RECOMPUTE,
-    UNDONE_ZERO_2,
-    UNDONE_ZERO_3,
     UNDONE_CLASS,    // of devices
     UNDONE_RECOMPUTE // the pragma
 } Undone;

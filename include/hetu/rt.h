@@ -5,8 +5,12 @@
  * Every emitted function gets the ht_worker of its program: where the arena and the parameters of this rank are, and what differs between
  * the devices of a role.
  *
- * A buffer is a number that all ranks of a role share: bytes into the arena when it is not negative, else -1 - slot. Slots are the tensors
- * that outlive a step: the parameters, then the optimizer's states (those of a parameter in a row), then the inputs.
+ * A buffer is a number that all ranks of a role share. When it is negative, it is -1 - slot: slots are the tensors that outlive a step: the
+ * parameters, then the optimizer's states (those of a parameter in a row), then the inputs. With HT_KEPT set it is bytes into what is kept
+ * of the micro-batch at work, from one part of the step to a later one; else bytes into the arena.
+ *
+ * What a device does in a step is a table of rows: a part, which is an emitted function, and a micro-batch that it runs for. What parts
+ * hand over to each other across devices are transfers, which begin and end beside the computing.
  */
 #ifndef HETU_RT_H
 #define HETU_RT_H
@@ -44,24 +48,37 @@ typedef void *ht_address;
 
 /* ---- what emitted functions work with ---- */
 
+struct ht_pipeline;
+
 typedef struct ht_worker {
     char *arena;          // aligned to 64 bytes
+    char *kept;           // the slot of the micro-batch at work; aligned to 64 bytes
     void *const *slot;    // pieces of this rank
     const int64_t *piece; // this device's row of numbers that differ within a role: offsets of pieces, whether to add a bias
     const float *hyper;   // of the optimizer
     int64_t step;
-    int64_t microbatch; // of the step
+    int64_t microbatch; // of this pipeline's in the step
+    int64_t row;        // of the batch, at which the micro-batch begins
     int training;
     uint64_t seed;
     int device;
+    const struct ht_pipeline *pipeline; // of this device
+    int position;                       // in it
 } ht_worker;
 
-/* The storage of a buffer in the arena, of a slot, and of either. */
+#define HT_KEPT (INT64_C(1) << 62)
+
+/* The storage of a buffer in the arena, in what is kept of a micro-batch, of a slot, and of any of them. */
 static inline ht_address ht_arena(const ht_worker *r, int64_t offset) { return HT_ADDRESS(r->arena + offset); }
 
 static inline ht_address ht_slot(const ht_worker *r, int64_t slot) { return HT_ADDRESS(r->slot[slot]); }
 
-static inline ht_address ht_at(const ht_worker *r, int64_t buffer) { return buffer >= 0 ? ht_arena(r, buffer) : ht_slot(r, -1 - buffer); }
+static inline ht_address ht_kept(const ht_worker *r, int64_t offset) { return HT_ADDRESS(r->kept + offset); }
+
+static inline ht_address ht_at(const ht_worker *r, int64_t buffer)
+{
+    return buffer < 0 ? ht_slot(r, -1 - buffer) : buffer & HT_KEPT ? ht_kept(r, buffer - HT_KEPT) : ht_arena(r, buffer);
+}
 
 /* The part of an input that belongs to the micro-batch at work: `bytes` of its slot. */
 static inline ht_address ht_turn(const ht_worker *r, int64_t slot, int64_t bytes)
@@ -162,13 +179,60 @@ typedef struct ht_image_output {
 
 typedef void ht_phase(ht_worker *r);
 
+/* Transfers of different queues never wait for each other; those of one do not either, unless they are of one plan. */
+typedef enum ht_queue {
+    HT_QUEUE_STAGES,   // messages between stages
+    HT_QUEUE_GRADIENTS // what is exchanged once a step
+} ht_queue;
+
+/* What parts hand over to each other across devices, planned together.
+ *
+ * On a device it begins when a part that sends it has run; where none does, as soon as no row is left to run before that uses its slot. It
+ * has ended before a part runs that receives it, and before a row runs that uses its slot for another micro-batch. Micro-batches go through
+ * a part in ascending order, so the messages of a transfer match in their order. */
+typedef struct ht_transfer {
+    const ht_reshard *plan;
+    const int64_t *from, *to; // by tensor: buffers; 0 where the role holds nothing of it
+    int64_t scratch;          // a buffer
+    ht_queue queue;
+    int once;          // it begins with the last micro-batch of its pipeline alone
+    const char *where; // "gpt.c:42"
+} ht_transfer;
+
+/* A part of a step: what a device does without waiting for another stage. */
+typedef struct ht_part {
+    const char *name; // "forward", "backward 1", "update"
+    ht_phase *run;    // NULL: nothing to compute
+    int receive_count, send_count;
+    const int *receive, *send; // of the role's transfers: those that have ended before it runs; those that begin when it has run
+} ht_part;
+
+/* A part that runs for a micro-batch; `slot` is where values of the micro-batch are kept, -1: nowhere. */
+typedef struct ht_row {
+    int part, microbatch, slot;
+} ht_row;
+
+/* What the devices of one stage of a pipeline do in a step. */
+typedef struct ht_schedule {
+    int row_count, slot_count;
+    const ht_row *row;
+} ht_schedule;
+
 /* Devices that share a program. */
 typedef struct ht_image_role {
-    int64_t arena_bytes;
-    ht_phase *before;             // once a step; NULL, here and below: nothing to do
-    ht_phase *forward, *backward; // once a micro-batch
-    ht_phase *update;             // once a step
+    int64_t arena_bytes, slot_bytes;
+    int part_count, transfer_count;
+    const ht_part *parts;
+    const ht_transfer *transfers;
 } ht_image_role;
+
+/* Devices that take micro-batches through the model. Pipelines of one kind share roles, and plans that name devices by their positions. */
+typedef struct ht_pipeline {
+    int kind;
+    int64_t microbatches, rows, first_row; // of a step; of a micro-batch; of the batch, at which the pipeline's begin
+    int device_count;
+    const int *device; // by position
+} ht_pipeline;
 
 /* Numbers in a row that the model's evaluation read of a variable; as long as the program runs it, they stay the same. */
 typedef enum ht_number { HT_SIGNED, HT_UNSIGNED, HT_FLOATING } ht_number;
@@ -182,17 +246,16 @@ typedef struct ht_image_read {
 } ht_image_read;
 
 /* What an image is like, and what emitted code may call: another number when that changes. */
-enum { HT_IMAGE_VERSION = 3 };
+enum { HT_IMAGE_VERSION = 4 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version
     const char *fingerprint;               // of the source file's images; equal where all that hetucc wrote for it is, for a reader too
     const char *model, *source, *strategy; // the model function; the file; the strategy's name, NULL for one device
-    bool trains, clipped; // whether gradients are clipped
-    ht_dtype dtype;       // what it computes in
-    int device_count;     // ranks 0 .. device_count - 1
-    int64_t microbatches; // of a step
-    int state_count;      // states a parameter
+    bool trains, clipped;                  // whether gradients are clipped
+    ht_dtype dtype;                        // what it computes in
+    int device_count;                      // ranks 0 .. device_count - 1
+    int state_count;                       // states a parameter
     int param_count, input_count, output_count, role_count, read_count;
     const ht_image_param *params;
     const ht_image_input *inputs;
@@ -202,6 +265,10 @@ typedef struct ht_image {
     const ht_image_read *reads;
     const int *role_of;          // by device; -1: the device is idle
     const int64_t *const *piece; // by device: its ht_worker.piece
+    int pipeline_count;
+    const ht_pipeline *pipelines;
+    const int *pipeline_of;             // by device; -1: it is in none
+    const ht_schedule *const *schedule; // by device; NULL: it is idle
     int plan_count;
     const ht_reshard *const *plan; // its conversions
 } ht_image;

@@ -2,6 +2,7 @@
 
 #include "exchange/channel.h"
 #include "exchange/moves.h"
+#include "session/schedule.h"
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -51,20 +52,40 @@ static void open_inputs(Program *program)
             device_alloc(pieces_count(image->inputs[i].pieces, world_rank()) * (int64_t)ht_dtype_bytes(image->inputs[i].dtype));
 }
 
+/* This rank's place in a pipeline. */
+static void open_pipeline(Program *program)
+{
+    ht_worker *worker = &program->worker;
+    int pipeline = program->image->pipeline_of[worker->device];
+    worker->pipeline = pipeline < 0 ? NULL : &program->image->pipelines[pipeline];
+    while (worker->pipeline && worker->pipeline->device[worker->position] != worker->device)
+        worker->position++;
+}
+
+/* The arena, and behind it the slots of micro-batches. */
+static void open_memory(Program *program)
+{
+    int64_t arena = program->role ? schedule_arena(program->role) : 0;
+    program->worker.arena = device_alloc(program->role ? arena + program->schedule->slot_count * schedule_slot(program->role) : 0);
+    program->kept = program->worker.arena + arena;
+}
+
 Program *program_create(const ht_image *image, Params *params, uint64_t seed)
 {
     Program *program = memory_array(1, sizeof *program);
     int device = world_rank(), role = image->role_of[device];
     program->image = image;
     program->role = role < 0 ? NULL : &image->roles[role];
+    program->schedule = image->schedule[device];
     program->slots = memory_array((int64_t)image->param_count * (1 + image->state_count) + image->input_count, sizeof(void *));
     open_params(program, params, seed);
     open_inputs(program);
     program->worker =
         (ht_worker){.slot = program->slots, .piece = image->piece[device], .training = image->trains, .seed = seed, .device = device};
+    open_pipeline(program);
     if (channel_of_device()->prepare)
         channel_of_device()->prepare(image->plan, image->plan_count);
-    program->worker.arena = device_alloc(program->role ? program->role->arena_bytes : 0);
+    open_memory(program);
     return program;
 }
 
@@ -130,23 +151,11 @@ int program_output(const Program *program, const char *name)
 
 /* ---- running ---- */
 
-static void run_phase(Program *program, ht_phase *phase)
-{
-    if (phase)
-        phase(&program->worker);
-}
-
 /* Issues the work of a step. */
-static void run_role(void *argument)
+static void issue_step(void *argument)
 {
     Program *program = argument;
-    run_phase(program, program->role->before);
-    for (int64_t turn = 0; turn < program->image->microbatches; turn++) {
-        program->worker.microbatch = turn;
-        run_phase(program, program->role->forward);
-        run_phase(program, program->role->backward);
-    }
-    run_phase(program, program->role->update);
+    schedule_run(program->schedule, program->role, &program->worker, program->kept);
 }
 
 static float loss_of(Program *program)
@@ -175,7 +184,7 @@ float program_run(Program *program, const float *hyper)
     for (int p = 0; p < program->image->param_count; p++)
         param_refresh(program->params[p].param, program->params[p].copy);
     if (program->role)
-        device_run(&program->recording, run_role, program);
+        device_run(&program->recording, issue_step, program);
     fail_doing(NULL);
     for (int p = 0; program->image->trains && p < program->image->param_count; p++)
         param_changed(program->params[p].param, program->params[p].copy);

@@ -15,11 +15,13 @@ typedef struct ProgramParam {
 
 typedef struct Program {
     const ht_image *image;
-    const ht_image_role *role; // NULL: this rank is idle
+    const ht_image_role *role;   // NULL: this rank is idle
+    const ht_schedule *schedule; // what it does in a step
+    char *kept;                  // the slots of micro-batches
     ht_worker worker;
     StepNumbers numbers;
     DeviceRecording *recording; // of the device's work in a step
-    void **slots;               // parameters, states, inputs
+    void **slots;               // tensors that outlive a step: parameters, states, inputs
     ProgramParam *params;
     bool fed[PROGRAM_MAX_INPUTS];
     bool ran;

@@ -66,4 +66,5 @@ def tests(bench, _):
         yield f"traffic.{strategy}", functools.partial(check, bench, strategy)
 
 
-harness.main("run.traffic", tests)
+if __name__ == "__main__":
+    harness.main("run.traffic", tests)

@@ -231,22 +231,83 @@ static void emit_plans(Image *image)
 
 /* ---- roles ---- */
 
+static int64_t microbatches(const Image *image) { return image->module->microbatches > 1 ? image->module->microbatches : 1; }
+
+/* Appends the row that runs a phase for a micro-batch, where the role has the phase. */
+static void text_row(Text *rows, const RoleText *text, Phase phase, int64_t microbatch)
+{
+    int part = 0;
+    for (int p = 0; p < (int)phase; p++)
+        part += text->has[p];
+    if (text->has[phase])
+        text_print(rows, "    {%d, %lld, -1}, // %s\n", part, (long long)microbatch, phase_name(phase));
+}
+
+/* The parts of a role, and the rows that run them: once in front, for each micro-batch, and once behind. */
+static void emit_schedule(Image *image, int role, const RoleText *text)
+{
+    Arena *arena = image->emitter->arena;
+    Text parts = {.arena = arena}, rows = {.arena = arena};
+    for (int p = 0; p < PHASE_COUNT; p++)
+        if (text->has[p])
+            text_print(&parts, "    {\"%s\", %s_role%d_%s, 0, 0, NULL, NULL},\n", phase_name(p), image->name, role, phase_name(p));
+    text_row(&rows, text, PHASE_BEFORE, 0);
+    for (int64_t m = 0; m < microbatches(image); m++) {
+        text_row(&rows, text, PHASE_FORWARD, m);
+        text_row(&rows, text, PHASE_BACKWARD, m);
+    }
+    text_row(&rows, text, PHASE_UPDATE, 0);
+    int64_t count =
+        text->has[PHASE_BEFORE] + (text->has[PHASE_FORWARD] + text->has[PHASE_BACKWARD]) * microbatches(image) + text->has[PHASE_UPDATE];
+    text_fill(image->out,
+              "static const ht_part parts_$role[] = {\n$parts};\n"
+              "static const ht_row rows_$role[] = { // part, micro-batch, slot\n$rows};\n"
+              "static const ht_schedule schedule_$role = {$count, 0, rows_$role};\n\n",
+              "role", arena_format(arena, "%s_role%d", image->name, role), "parts", parts.length ? text_bytes(&parts) : "    {0},\n",
+              "rows", rows.length ? text_bytes(&rows) : "    {0},\n", "count", c_number(arena, count), NULL);
+}
+
 static void emit_roles(Image *image, const RoleText *texts)
 {
     Text rows = {.arena = image->emitter->arena};
     for (int role = 0; role < image->module->roles->role_count; role++) {
-        text_print(&rows, "    {%lld", (long long)image->writers[role].role->arena_bytes);
+        int part_count = 0;
         for (int p = 0; p < PHASE_COUNT; p++) {
-            if (texts[role].has[p]) {
+            part_count += texts[role].has[p];
+            if (texts[role].has[p])
                 text_print(image->out, "ht_phase %s_role%d_%s;\n", image->name, role, phase_name(p));
-                text_print(&rows, ", %s_role%d_%s", image->name, role, phase_name(p));
-            } else {
-                text_string(&rows, ", NULL");
-            }
         }
-        text_string(&rows, "},\n");
+        emit_schedule(image, role, &texts[role]);
+        text_print(&rows, "    {%lld, 0, %d, 0, parts_%s_role%d, NULL},\n", (long long)image->writers[role].role->arena_bytes, part_count,
+                   image->name, role);
     }
     emit_table(image, "ht_image_role", "roles", &rows);
+}
+
+/* The one pipeline, and what each device does in it. */
+static void emit_pipeline(Image *image)
+{
+    Arena *arena = image->emitter->arena;
+    const Roles *roles = image->module->roles;
+    Text devices = {.arena = arena}, pipeline_of = {.arena = arena}, schedules = {.arena = arena};
+    for (int i = 0; i < roles->device_count; i++)
+        text_print(&devices, "%s%d", i ? ", " : "", roles->devices[i]);
+    for (int device = 0; device < image->device_count; device++) {
+        int index = device_index(roles, device);
+        text_print(&pipeline_of, "%s%d", device ? ", " : "", index < 0 ? -1 : 0);
+        if (index < 0)
+            text_string(&schedules, "    NULL,\n");
+        else
+            text_print(&schedules, "    &schedule_%s_role%d,\n", image->name, roles->role_of[index]);
+    }
+    text_fill(image->out,
+              "static const ht_pipeline pipelines_$name[] = { // kind, micro-batches, rows, first row, devices\n"
+              "    {0, $microbatches, 0, 0, $count, (const int[]){$devices}},\n"
+              "};\n"
+              "static const int pipeline_of_$name[] = {$pipeline_of};\n"
+              "static const ht_schedule *const schedule_$name[] = {\n$schedules};\n\n",
+              "name", image->name, "microbatches", c_number(arena, microbatches(image)), "count", c_number(arena, roles->device_count),
+              "devices", text_bytes(&devices), "pipeline_of", text_bytes(&pipeline_of), "schedules", text_bytes(&schedules), NULL);
 }
 
 /* The rows of numbers that differ within roles, and which device reads which. */
@@ -296,7 +357,6 @@ static void emit_head(Image *image)
               "    .clipped = $clipped,\n"
               "    .dtype = $dtype,\n"
               "    .device_count = $devices,\n"
-              "    .microbatches = $microbatches,\n"
               "    .state_count = $states,\n"
               "    .param_count = $params,\n"
               "    .input_count = $inputs,\n"
@@ -311,6 +371,10 @@ static void emit_head(Image *image)
               "    .reads = reads_$name,\n"
               "    .role_of = role_of_$name,\n"
               "    .piece = piece_$name,\n"
+              "    .pipeline_count = 1,\n"
+              "    .pipelines = pipelines_$name,\n"
+              "    .pipeline_of = pipeline_of_$name,\n"
+              "    .schedule = schedule_$name,\n"
               "    .plan_count = $plans,\n"
               "    .plan = $name_plan,\n"
               "};\n",
@@ -320,8 +384,7 @@ static void emit_head(Image *image)
               c_string(arena, file_name(image->emitter->unit->file)), "strategy",
               strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
               module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->clip ? "true" : "false", "dtype",
-              c_dtype(module->precision), "devices", c_number(arena, image->device_count), "microbatches",
-              c_number(arena, module->microbatches > 1 ? module->microbatches : 1), "states", c_number(arena, module->state_count),
+              c_dtype(module->precision), "devices", c_number(arena, image->device_count), "states", c_number(arena, module->state_count),
               "params", c_number(arena, module->params.count), "inputs", c_number(arena, module->inputs.count), "outputs",
               c_number(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles", c_number(arena, module->roles->role_count), "reads",
               c_number(arena, module->reads.count), "loss", c_number(arena, module->loss ? module->outputs.count : -1), NULL);
@@ -341,6 +404,7 @@ void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, R
     emit_reads(&image);
     emit_plans(&image);
     emit_roles(&image, roles);
+    emit_pipeline(&image);
     emit_numbers(&image);
     emit_head(&image);
 }

@@ -190,11 +190,12 @@ void emit_plan(Text *out, const Plan *plan, const char *name, const char *label)
     emit_tensors(out, lowered, name);
     text_fill(out,
               "static const ht_reshard $name = {\n"
-              "    .name = \"$label\", .tensor_count = $tensors, .group_count = $groups, .device_count = $devices,\n"
+              "    .name = \"$label\", .kind = $kind, .tensor_count = $tensors, .group_count = $groups, .device_count = $devices,\n"
               "    .tensor = $name_tensors, .group = $group, .device = $name_devices,\n"
               "};\n\n",
-              "name", name, "label", c_string(arena, label), "tensors", c_number(arena, lowered->tensor_count), "groups",
-              c_number(arena, lowered->group_count), "devices", c_number(arena, lowered->device_count), "name_tensors",
-              arena_format(arena, "%s_tensors", name), "group", lowered->group_count ? arena_format(arena, "%s_groups", name) : "0",
-              "name_devices", arena_format(arena, "%s_devices", name), NULL);
+              "name", name, "label", c_string(arena, label), "kind", c_number(arena, lowered->kind), "tensors",
+              c_number(arena, lowered->tensor_count), "groups", c_number(arena, lowered->group_count), "devices",
+              c_number(arena, lowered->device_count), "name_tensors", arena_format(arena, "%s_tensors", name), "group",
+              lowered->group_count ? arena_format(arena, "%s_groups", name) : "0", "name_devices", arena_format(arena, "%s_devices", name),
+              NULL);
 }

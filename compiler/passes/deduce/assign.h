@@ -9,12 +9,12 @@
 
 #include "passes/place/sharding.h"
 
-/* A form in which a value exists: itself, or what a conversion made of it. `known` is false for layouts that are no sharding of the mesh.
- */
+/* A form in which a value exists: itself, or what a conversion made of it. */
 typedef struct Version Version;
 struct Version {
     Value *value;
-    bool known;
+    bool known;   // false for layouts that are no sharding of the mesh
+    bool passing; // for the layer at hand alone
     Sharding sharding;
     Version *next;
 };

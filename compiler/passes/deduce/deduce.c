@@ -2,12 +2,16 @@
  *
  * Requires: pass place. A value that has a layout already keeps it. Leaves: a layout on every value; conversions (operators of
  * module->reshard_def) before their first use, each made once for all users. The loss is whole on every device, outputs are complete, and a
- * parameter's new value has the parameter's layout.
+ * parameter's new value has the parameter's layout. Under `zero 2` a gradient goes to the layout of the states where it is made, in each
+ * micro-batch; under `zero 3` what a layer needs of its parameters is gathered there, and not kept.
  */
 #include "passes/deduce/assign.h"
 #include "passes/pipeline.h"
 
 #include <string.h>
+
+/* What a value is computed from: the greatest of what its operands are. */
+typedef enum Origin { ORIGIN_CONSTANTS, ORIGIN_PARAMETERS, ORIGIN_INPUTS } Origin;
 
 typedef struct Deduce {
     Module *module;
@@ -15,8 +19,11 @@ typedef struct Deduce {
     Arena *arena;     // scratch
     Assigner assigner;
     Intern *shared;
-    Version **forms; // by value id of the original value
-    Op **update;     // by parameter: the operator that updates it; NULL: none
+    Version **forms;              // by value id of the original value
+    Op **update;                  // by parameter: the operator that updates it; NULL: none
+    const Parameter **gradient;   // by value id: the parameter whose gradient it is; NULL: none
+    Origin *origin;               // by value id
+    Array(const Value *) passing; // original values that have versions for one layer
     Array(Op *) out;
 } Deduce;
 
@@ -47,6 +54,44 @@ static void push_before_loop(Deduce *deduce, Op *op)
     deduce->out.at[first] = op;
 }
 
+/* Notes what an operator's results are computed from. */
+static void note_origin(Deduce *deduce, const Op *op)
+{
+    Origin origin = ORIGIN_CONSTANTS;
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && deduce->origin[op->operands[k]->id] > origin)
+            origin = deduce->origin[op->operands[k]->id];
+    for (int r = 0; r < op->result_count; r++)
+        deduce->origin[op->results[r]->id] = origin;
+}
+
+/* Whether conversions of a value serve one layer in one section alone. */
+static bool is_passing(const Deduce *deduce, const Value *original)
+{
+    return module_zero(deduce->module) == 3 && deduce->origin[original->id] == ORIGIN_PARAMETERS;
+}
+
+/* Forgets the versions that served a layer. */
+static void end_layer(Deduce *deduce)
+{
+    for (int i = 0; i < deduce->passing.count; i++) {
+        Version **version = &deduce->forms[deduce->passing.at[i]->id];
+        while (*version)
+            if ((*version)->passing)
+                *version = (*version)->next;
+            else
+                version = &(*version)->next;
+    }
+    deduce->passing.count = 0;
+}
+
+/* Whether two operators belong to one layer, in one section and at one time. */
+static bool same_layer(const Op *a, const Op *b)
+{
+    const char *first = a->tower ? a->tower : "", *second = b->tower ? b->tower : "";
+    return a->section == b->section && a->turn == b->turn && a->layer == b->layer && !strcmp(first, second);
+}
+
 static Value *insert_conversion(Deduce *deduce, Value *from, const Layout *to, const Op *user, const char *reason);
 
 /* The value as a conversion to a layout can take it: contributions to a reduction of another kind than the layout's are reduced before. */
@@ -59,14 +104,13 @@ static Value *reducible(Deduce *deduce, Value *from, const Layout *to, const Op 
     return insert_conversion(deduce, from, sharding_layout(deduce->mesh, &whole, deduce->shared), user, reason);
 }
 
-/* An operator that converts `from` to a layout, placed here, or in front of the loop over micro-batches where it is the same in each; it
- * has the place of `user` in the source. */
-static Value *insert_conversion(Deduce *deduce, Value *from, const Layout *to, const Op *user, const char *reason)
+/* An operator that converts `from` to a layout, placed here, or in front of the loop over micro-batches; it has the place of `user` in the
+ * source. */
+static Value *insert_at(Deduce *deduce, Value *from, const Layout *to, const Op *user, Turn turn, const char *reason)
 {
     from = reducible(deduce, from, to, user, reason);
     Op *op = ir_op_like(deduce->module, deduce->module->reshard_def, &from, 1, NULL, user);
-    if (user->turn == TURN_EACH && is_known_before(from))
-        op->turn = TURN_BEFORE;
+    op->turn = turn;
     op->reason = reason;
     op->results[0]->micro = from->micro;
     op->results[0]->type = from->type;
@@ -80,6 +124,13 @@ static Value *insert_conversion(Deduce *deduce, Value *from, const Layout *to, c
     return op->results[0];
 }
 
+/* The same, in front of the loop where it is the same in each micro-batch. */
+static Value *insert_conversion(Deduce *deduce, Value *from, const Layout *to, const Op *user, const char *reason)
+{
+    bool before = user->turn == TURN_EACH && is_known_before(from);
+    return insert_at(deduce, from, to, user, before ? TURN_BEFORE : user->turn, reason);
+}
+
 /* `original` in the form `to`: one that exists, or a new conversion of the cheapest. */
 static Value *converted(Deduce *deduce, Value *original, const Sharding *to, const Op *user, const char *reason)
 {
@@ -89,8 +140,14 @@ static Value *converted(Deduce *deduce, Value *original, const Sharding *to, con
         BUG("value %%%d is used before it is made", original->id);
     if (from->known && sharding_equal(deduce->mesh, &from->sharding, to))
         return from->value;
-    Value *value = insert_conversion(deduce, from->value, sharding_layout(deduce->mesh, to, deduce->shared), user, reason);
+    const Layout *layout = sharding_layout(deduce->mesh, to, deduce->shared);
+    bool passing = is_passing(deduce, original);
+    Value *value = passing ? insert_at(deduce, from->value, layout, user, user->turn, reason)
+                           : insert_conversion(deduce, from->value, layout, user, reason);
     add_version(deduce, original, value, to);
+    deduce->forms[original->id]->passing = passing;
+    if (passing)
+        array_push(deduce->arena, &deduce->passing, original);
     return value;
 }
 
@@ -125,6 +182,11 @@ static const char *operand_reason(Deduce *deduce, const Op *op, int k)
 {
     const Access *access = op->def->rule->kind == RULE_VIEW ? NULL : &op->def->rule->operands[op->binding->operands[k].access];
     return arena_format(deduce->module->arena, "operand %s of %s", access && access->name ? access->name : "x", op->def->name);
+}
+
+static const char *gradient_reason(const Deduce *deduce, const Parameter *parameter)
+{
+    return arena_format(deduce->module->arena, "the gradient of %s", parameter->name);
 }
 
 /* Result k of the operator is made in a layout; `known` is its sharding, or NULL. A result that has another layout already becomes what a
@@ -174,16 +236,34 @@ static bool takes_whole(const Deduce *deduce, const Op *op)
     return op->def == deduce->module->reshard_def && op->operands[0]->micro > 0 && op->turn == TURN_BEFORE;
 }
 
+/* The layout in which a sum over micro-batches is kept; NULL: that of what is added. Under `zero 2` a gradient is cut as its states are;
+ * along axes where these have copies it stays a sum, which is taken once. */
+static const Layout *kept_layout(const Deduce *deduce, const Value *sum, const Version *added)
+{
+    const Sharding *states = deduce->assigner.gradient[sum->id];
+    if (sum->layout || module_zero(deduce->module) < 2 || !states || !added->known)
+        return sum->layout;
+    Sharding kept = *states;
+    for (int a = 0; a < deduce->mesh->axis_count; a++)
+        if (kept.at[a] == AXIS_DUP && added->sharding.at[a] == AXIS_SUM)
+            kept.at[a] = AXIS_SUM;
+    return sharding_layout(deduce->mesh, &kept, deduce->shared);
+}
+
 /* The whole of an input is in the input's layout, and a sum over micro-batches in that of what is added, which is converted where the sum
- * has a layout already. */
+ * is kept in another. */
 static void deduce_same(Deduce *deduce, Op *op)
 {
     Value *operand = op->operands[0];
     const Version *from = deduce->forms[operand->id];
-    bool asked = op->results[0]->layout && !takes_whole(deduce, op);
-    op->operands[0] = asked ? laid_out(deduce, operand, op->results[0]->layout, op, NULL) : from->value;
+    const Parameter *parameter = deduce->gradient[op->results[0]->id];
+    const Layout *kept = takes_whole(deduce, op) ? NULL : kept_layout(deduce, op->results[0], from);
+    const char *reason = parameter && !op->results[0]->layout ? gradient_reason(deduce, parameter) : NULL;
+    op->operands[0] = kept ? laid_out(deduce, operand, kept, op, reason) : from->value;
     array_push(deduce->module->arena, &deduce->out, op);
-    finish_result(deduce, op, 0, op->operands[0]->layout, !asked && from->known ? &from->sharding : NULL);
+    Sharding sharding;
+    bool known = sharding_of_layout(deduce->mesh, op->operands[0]->layout, &sharding);
+    finish_result(deduce, op, 0, op->operands[0]->layout, known ? &sharding : NULL);
 }
 
 /* A `reshard` of the source: the layout is the one written. */
@@ -212,6 +292,17 @@ static bool update_sharding(const Deduce *deduce, const Parameter *parameter, Sh
 {
     const Layout *layout = update_layout(deduce, parameter);
     return layout && sharding_of_layout(deduce->mesh, layout, sharding);
+}
+
+/* Under `zero 2` a gradient goes to the layout of its states where it is made. */
+static void reduce_gradients(Deduce *deduce, const Op *op, Value *const *made)
+{
+    for (int k = 0; k < op->result_count && module_zero(deduce->module) >= 2; k++) {
+        const Parameter *parameter = deduce->gradient[made[k]->id];
+        const Sharding *states = deduce->assigner.gradient[made[k]->id];
+        if (parameter && states && op->def != deduce->module->accumulate_def)
+            converted(deduce, made[k], states, op, gradient_reason(deduce, parameter));
+    }
 }
 
 /* A new value in the layout and in the place of the old one, which the operator read as `operand`. */
@@ -261,8 +352,7 @@ static void convert_gradients(Deduce *deduce, const Op *first)
         Sharding states;
         if (!parameter->gradient || !deduce->forms[parameter->gradient->id] || !update_sharding(deduce, parameter, &states))
             continue;
-        Value *gradient = converted(deduce, parameter->gradient, &states, first,
-                                    arena_format(deduce->module->arena, "the gradient of %s", parameter->name));
+        Value *gradient = converted(deduce, parameter->gradient, &states, first, gradient_reason(deduce, parameter));
         deduce->forms[parameter->gradient->id] = NULL;
         add_version(deduce, parameter->gradient, gradient, &states);
     }
@@ -270,14 +360,29 @@ static void convert_gradients(Deduce *deduce, const Op *first)
 
 /* ---- the pass ---- */
 
+/* The gradient of a parameter goes to the layout of the states; under `zero 2` what each micro-batch adds to it does. */
+static void begin_gradient(Deduce *deduce, const Parameter *parameter)
+{
+    const Value *gradient = parameter->gradient;
+    const Op *sum =
+        deduce->module->accumulate_def && gradient->def && gradient->def->def == deduce->module->accumulate_def ? gradient->def : NULL;
+    Sharding states;
+    deduce->gradient[gradient->id] = parameter;
+    if (!update_sharding(deduce, parameter, &states))
+        return;
+    deduce->assigner.gradient[gradient->id] = arena_copy(deduce->arena, &states, sizeof states);
+    if (sum && module_zero(deduce->module) >= 2)
+        deduce->assigner.gradient[sum->operands[0]->id] = deduce->assigner.gradient[gradient->id];
+}
+
 static void begin_parameter(Deduce *deduce, const Parameter *parameter)
 {
-    Sharding states;
     add_laid_out(deduce, parameter->value);
+    deduce->origin[parameter->value->id] = ORIGIN_PARAMETERS;
     for (int s = 0; s < parameter->state_count; s++)
         add_laid_out(deduce, parameter->states[s]);
-    if (parameter->gradient && update_sharding(deduce, parameter, &states))
-        deduce->assigner.gradient[parameter->gradient->id] = arena_copy(deduce->arena, &states, sizeof states);
+    if (parameter->gradient)
+        begin_gradient(deduce, parameter);
 }
 
 static void begin(Deduce *deduce)
@@ -285,6 +390,8 @@ static void begin(Deduce *deduce)
     Module *module = deduce->module;
     deduce->forms = arena_array(deduce->arena, Version *, module->next_id);
     deduce->update = arena_array(deduce->arena, Op *, module->params.count);
+    deduce->gradient = arena_array(deduce->arena, const Parameter *, module->next_id);
+    deduce->origin = arena_array(deduce->arena, Origin, module->next_id);
     deduce->assigner = (Assigner){.module = module,
                                   .mesh = module->mesh,
                                   .arena = deduce->arena,
@@ -296,8 +403,10 @@ static void begin(Deduce *deduce)
             deduce->update[module->ops.at[i]->operands[0]->index] = module->ops.at[i];
     for (int i = 0; i < module->params.count; i++)
         begin_parameter(deduce, module->params.at[i]);
-    for (int i = 0; i < module->inputs.count; i++)
+    for (int i = 0; i < module->inputs.count; i++) {
         add_laid_out(deduce, module->inputs.at[i]);
+        deduce->origin[module->inputs.at[i]->id] = ORIGIN_INPUTS;
+    }
 }
 
 /* The loss whole everywhere, outputs without pending reductions. */
@@ -333,23 +442,35 @@ static void report_refused(Deduce *deduce)
     }
 }
 
+static void deduce_any(Deduce *deduce, Op *op)
+{
+    Module *module = deduce->module;
+    Value *made[op->result_count];
+    memcpy(made, op->results, sizeof *made * (size_t)op->result_count);
+    note_origin(deduce, op);
+    if (is_update(module, op))
+        deduce_update(deduce, op);
+    else if ((module->accumulate_def && op->def == module->accumulate_def) || takes_whole(deduce, op))
+        deduce_same(deduce, op);
+    else if (op->def == module->reshard_def && op->results[0]->layout)
+        deduce_reshard(deduce, op);
+    else
+        deduce_op(deduce, op);
+    reduce_gradients(deduce, op, made);
+}
+
 static void deduce_all(Deduce *deduce)
 {
     Module *module = deduce->module;
     bool updating = false;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
+        if (i && !same_layer(op, module->ops.at[i - 1]))
+            end_layer(deduce);
         if (op->section == SECTION_UPDATE && !updating && module->clip)
             convert_gradients(deduce, op);
         updating |= op->section == SECTION_UPDATE;
-        if (is_update(module, op))
-            deduce_update(deduce, op);
-        else if ((module->accumulate_def && op->def == module->accumulate_def) || takes_whole(deduce, op))
-            deduce_same(deduce, op);
-        else if (op->def == module->reshard_def && op->results[0]->layout)
-            deduce_reshard(deduce, op);
-        else
-            deduce_op(deduce, op);
+        deduce_any(deduce, op);
     }
 }
 

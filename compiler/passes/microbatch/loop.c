@@ -141,7 +141,6 @@ static Value *whole(Loop *loop, Value *value, const Op *user)
         op->results[0]->type = value->type;
         op->results[0]->dims = value->dims;
         op->results[0]->name = value->name;
-        array_push(module->arena, &loop->turns[TURN_EACH], op);
         loop->accumulated[value->id] = op->results[0];
     }
     return loop->accumulated[value->id];
@@ -271,18 +270,24 @@ static void finish(Loop *loop)
     }
 }
 
+/* An operator, and behind it the sums over micro-batches of what it makes. */
+static void put_op(Loop *loop, Op *op)
+{
+    Module *module = loop->module;
+    array_push(module->arena, &module->ops, op);
+    for (int r = 0; r < op->result_count && op->turn == TURN_EACH; r++)
+        if (loop->accumulated[op->results[r]->id])
+            array_push(module->arena, &module->ops, loop->accumulated[op->results[r]->id]->def);
+}
+
 static void order_turns(Loop *loop)
 {
     Module *module = loop->module;
-    int count = 0;
-    for (int turn = 0; turn < 3; turn++)
-        count += loop->turns[turn].count;
-    Op **ops = arena_array(module->arena, Op *, count);
-    module->ops.at = ops;
-    module->ops.count = module->ops.capacity = count;
+    module->ops.at = NULL;
+    module->ops.count = module->ops.capacity = 0;
     for (int turn = 0; turn < 3; turn++)
         for (int i = 0; i < loop->turns[turn].count; i++)
-            *ops++ = loop->turns[turn].at[i];
+            put_op(loop, loop->turns[turn].at[i]);
     ir_number(module);
 }
 

@@ -207,6 +207,7 @@ const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, const char *name)
     for (int i = 0; i < plan->device_count; i++)
         devices[i] = *plan_device(plan, plan->devices[i]);
     *lowered = (ht_reshard){.name = name,
+                            .kind = -1,
                             .tensor_count = plan->tensor_count,
                             .tensor = lowered_tensors(arena, plan),
                             .group_count = plan->groups.count,

@@ -55,7 +55,8 @@ def cases(group):
     if group == "odd":
         for name in ["single", "tp4", "uneven"]:
             yield f"gpt.odd.{name}", "gpt", name, ODD, 1 if name == "single" else 4
-        yield "gpt.odd.micro", "gpt", str(HERE / "Inputs" / "micro"), ODD, 2
+        for name in ("micro", "zero3"):
+            yield f"gpt.odd.{name}", "gpt", str(HERE / "Inputs" / name), ODD, 2
     elif group == "custom":
         for name in ["sp4", "dp2tp2"]:
             yield f"custom.{name}", "custom", name, SMALL["custom"], 4
