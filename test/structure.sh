@@ -16,7 +16,7 @@ compiler layout   syntax support
 compiler cluster  layout syntax support
 compiler reshard  cluster layout syntax support
 compiler rule     syntax support
-compiler strategy layout syntax support
+compiler strategy cluster layout syntax support
 compiler ir       rule strategy reshard cluster layout syntax support
 compiler cost     ir rule strategy reshard cluster layout syntax support
 compiler frontend ir rule strategy reshard cluster layout syntax support

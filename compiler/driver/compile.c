@@ -149,11 +149,9 @@ static bool run_passes(const Driver *driver, Unit *unit)
     return (!options->print_after || check_printed(driver)) && good;
 }
 
-/* Gives the modules of a unit what the command line says; reads the cluster file, where one is given. */
-static void set_options(Driver *driver, const Unit *unit)
+/* Gives the modules of a unit what the command line says. */
+static void set_options(const Options *options, const Unit *unit, const Cluster *cluster)
 {
-    const Options *options = driver->options;
-    const Cluster *cluster = options->cluster ? cluster_read(driver->arena, driver->diag, options->cluster) : NULL;
     for (int i = 0; i < unit->modules.count; i++)
         unit->modules.at[i]->options = (CompileOptions){options->cluster, cluster, options->remark_comm, options->warn_implicit_reshard};
 }
@@ -172,10 +170,11 @@ Unit *unit_read(Driver *driver, const char *source)
     }
     array_push(driver->arena, &words, HSPMD_DEFINE);
     array_push(driver->arena, &words, arena_format(driver->arena, "-I%s/include", driver->tools.prefix));
-    FrontendOptions frontend = {source, words.count, words.at, options->strategy, backend_names()};
+    const Cluster *cluster = options->cluster ? cluster_read(driver->arena, driver->diag, options->cluster) : NULL;
+    FrontendOptions frontend = {source, words.count, words.at, options->strategy, options->cluster, cluster, backend_names()};
     Unit *unit = frontend_read(driver->arena, driver->diag, &frontend);
     if (unit)
-        set_options(driver, unit);
+        set_options(options, unit, cluster);
     bool good = unit && !diag_errors(driver->diag) && (!options->resume || unit_resume(driver, unit));
     return good && run_passes(driver, unit) ? unit : NULL;
 }

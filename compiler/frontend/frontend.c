@@ -73,7 +73,7 @@ static void *read_all(void *data)
     if (diag_errors(run->diag) == before)
         models_read(run->cunit, run->unit, run->options);
     if (diag_errors(run->diag) == before)
-        strategies_check_splits(run->cunit, &run->strategy);
+        strategies_check_splits(run->cunit, &run->strategy), strategies_check_layers(run->unit);
     clang_close(run->reader);
     if (diag_errors(run->diag) != before)
         run->unit = NULL;

@@ -17,9 +17,11 @@
 typedef struct FrontendOptions {
     const char *file;
     int arg_count;
-    const char *const *args;   // for clang: -I -D -U -include -std and the include folder of hetu.h
-    const char *strategy;      // of --strategy: NAME, FILE or FILE:NAME; NULL: none given
-    const char *const *backends; // that rules may name a kernel for, the first the one that runs plain C; NULL at the end
+    const char *const *args;       // for clang: -I -D -U -include -std and the include folder of hetu.h
+    const char *strategy;          // of --strategy: NAME, FILE or FILE:NAME; NULL: none given
+    const char *cluster_file;      // of --cluster; NULL: none given
+    const struct Cluster *cluster; // that it describes, which names classes of devices; NULL: none, or an error was reported
+    const char *const *backends;   // that rules may name a kernel for, the first the one that runs plain C; NULL at the end
 } FrontendOptions;
 
 /* The file that --strategy=WORD means, WORD as a whole or up to its last colon; NULL where it is none. */

@@ -260,6 +260,14 @@ static void choose(Chooser *chooser, const FrontendOptions *options)
         chooser->choice->chosen = list->at[0];
 }
 
+/* Finds the devices of classes; where the cluster file could not be read, that is the error. */
+static bool resolve_devices(Chooser *chooser, const FrontendOptions *options)
+{
+    if (options->cluster_file && !options->cluster)
+        return false;
+    return strategy_resolve(chooser->diag, chooser->choice->chosen, options->cluster, options->cluster_file);
+}
+
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, StrategyChoice *choice)
 {
     Chooser chooser = {unit->arena, unit->diag, unit, macros, options->strategy, {NULL, constant_value, axis_used}, choice};
@@ -268,9 +276,26 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
         !models_exist(unit))
         return;
     choose(&chooser, options);
-    const Strategy *chosen = choice->chosen;
+    Strategy *chosen = choice->chosen;
+    if (chosen && !resolve_devices(&chooser, options))
+        return;
     for (int i = 0; chosen && strategy_check_done(unit->diag, chosen) && i < chosen->shapes.count; i++)
         give_shape(unit, &chosen->shapes.at[i]);
+}
+
+/* ---- names of layers ---- */
+
+void strategies_check_layers(const Unit *unit)
+{
+    Array(const Layer *) layers = {0};
+    for (int m = 0; m < unit->modules.count; m++)
+        for (int i = 0; i < unit->modules.at[m]->ops.count; i++) {
+            const Layer *layer = unit->modules.at[m]->ops.at[i]->layer;
+            if (layer && (!layers.count || !layer_same(layers.at[layers.count - 1], layer)))
+                array_push(unit->arena, &layers, layer);
+        }
+    if (unit->chosen)
+        strategy_check_layers(unit->diag, unit->chosen, layers.at, layers.count);
 }
 
 /* ---- names of dimensions ---- */

@@ -18,4 +18,7 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
 /* Reports a strategy that splits a dimension which no pragma names. A strategy file may serve several models: there it is a warning. */
 void strategies_check_splits(CUnit *unit, const StrategyChoice *choice);
 
+/* Reports a strategy that places layers or towers which no model of the unit has. */
+void strategies_check_layers(const Unit *unit);
+
 #endif

@@ -72,8 +72,7 @@ struct Op {
     int also_count;
     const Frame *frames;
     const char *scope;        // "h3": ht_scope's path, or NULL
-    const char *tower;        // of `layer`; NULL the default one
-    int layer;                // of `layer`; -1 none
+    const Layer *layer;       // of the pragma `layer`; NULL none
     const Function *gradient; // of clause grad, specialised to this call's types and attributes; NULL for bodies, views and grad(none)
     const char *reason;       // conversions that deduction inserted: why, for -Rcomm; NULL elsewhere
     const struct PlannedConversion *conversion; // conversions, after pass specialize (ir/roles.h); NULL elsewhere
@@ -171,12 +170,12 @@ Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Pos
  * the rule's operands, variadic ones spread, NULL for absent ones. */
 Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, Position at);
 
-/* What follows an operator into those that passes make for it: position, frames, scope, tower, layer, section and turn. Gives them to `op`
+/* What follows an operator into those that passes make for it: position, frames, scope, layer, section and turn. Gives them to `op`
  * and its results. */
 void op_take_place(Op *op, const Op *like);
 
 /* Such a place where no operator is. */
-static inline Op op_place_at(Position at) { return (Op){.at = at, .layer = -1}; }
+static inline Op op_place_at(Position at) { return (Op){.at = at}; }
 
 /* An operator that a pass makes for `like`: ir_op in its place. A failure to bind is a bug. */
 Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, const Op *like);

@@ -233,8 +233,7 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
                .result_count = result_count,
                .operands = arena_array(module->arena, Value *, operand_count + 1),
                .results = arena_array(module->arena, Value *, result_count),
-               .at = at,
-               .layer = -1};
+               .at = at};
     for (int i = 0; i < operand_count; i++)
         op->operands[i] = operands[i];
     for (int i = 0; i < result_count; i++) {
@@ -250,7 +249,6 @@ void op_take_place(Op *op, const Op *like)
     op->at = like->at;
     op->frames = like->frames;
     op->scope = like->scope;
-    op->tower = like->tower;
     op->layer = like->layer;
     op->section = like->section;
     op->turn = like->turn;

@@ -1,9 +1,7 @@
-#include "strategy/strategy.h"
+#include "strategy/parser.h"
 
 #include "layout/layout.h"
-#include "syntax/undone.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct Checker {
@@ -19,78 +17,6 @@ static void for_each_stage(const Checker *checker, void visit(const Checker *che
     for (int p = 0; p < strategy->pipelines.count; p++)
         for (int s = 0; s < strategy->pipelines.at[p].stages.count; s++)
             visit(checker, &strategy->pipelines.at[p].stages.at[s], to);
-}
-
-/* ---- devices ---- */
-
-static void find_highest(const Checker *checker, const Stage *stage, void *to)
-{
-    (void)checker;
-    int *highest = to;
-    for (int i = 0; i < stage->devices.count; i++)
-        *highest = stage->devices.at[i] > *highest ? stage->devices.at[i] : *highest;
-}
-
-int strategy_device_count(const Strategy *strategy)
-{
-    Checker checker = {.strategy = strategy};
-    int highest = -1;
-    for_each_stage(&checker, find_highest, &highest);
-    for (int i = 0; i < strategy->idle.count; i++)
-        highest = strategy->idle.at[i] > highest ? strategy->idle.at[i] : highest;
-    return highest + 1;
-}
-
-/* Notes that `device` stands at `at`; reports it when it stands somewhere already. */
-static void claim(const Checker *checker, Position *claimed, int device, Position at)
-{
-    if (!claimed[device].line) {
-        claimed[device] = at;
-        return;
-    }
-    diag_error(checker->diag, at, "device %d is used twice", device);
-    diag_note(checker->diag, claimed[device], "it is used here already");
-}
-
-static void claim_stage(const Checker *checker, const Stage *stage, void *to)
-{
-    for (int i = 0; i < stage->devices.count; i++)
-        claim(checker, to, stage->devices.at[i], stage->device_at.at[i]);
-}
-
-/* Every number below the highest must be in a stage or idle. */
-static void check_gaps(const Checker *checker, const Position *claimed, int count)
-{
-    int missing = 0, first = -1, last = -1;
-    for (int device = 0; device < count; device++)
-        if (!claimed[device].line) {
-            missing++;
-            last = device;
-            first = first < 0 ? device : first;
-        }
-    Position at = checker->strategy->at;
-    if (missing == 1) {
-        diag_error(checker->diag, at, "device %d is in no stage of the strategy \"%s\", and not idle", first, checker->strategy->name);
-        diag_note(checker->diag, at, "if that is meant, add: idle devices(%d)", first);
-    } else if (missing) {
-        diag_error(checker->diag, at, "%d devices between %d and %d are in no stage of the strategy \"%s\", and not idle", missing, first,
-                   last, checker->strategy->name);
-        diag_note(checker->diag, at, "if that is meant, name them in: idle devices(...)");
-    }
-}
-
-static void check_devices(const Checker *checker)
-{
-    const Strategy *strategy = checker->strategy;
-    int count = strategy_device_count(strategy);
-    Position *claimed = calloc((size_t)count + 1, sizeof *claimed);
-    if (!claimed)
-        BUG("no memory for %d devices", count);
-    for_each_stage(checker, claim_stage, claimed);
-    for (int i = 0; i < strategy->idle.count; i++)
-        claim(checker, claimed, strategy->idle.at[i], strategy->idle_at.at[i]);
-    check_gaps(checker, claimed, count);
-    free(claimed);
 }
 
 /* ---- meshes ---- */
@@ -207,6 +133,31 @@ static void check_axes_used(const Checker *checker, const Stage *stage, void *to
         }
 }
 
+/* The rule that splits a dimension; NULL for none. */
+static const SplitRule *find_split(const Strategy *strategy, const char *dim)
+{
+    for (int i = 0; i < strategy->splits.count; i++)
+        if (!strcmp(strategy->splits.at[i].dim, dim))
+            return &strategy->splits.at[i];
+    return NULL;
+}
+
+static bool split_has(const SplitRule *split, const char *axis)
+{
+    for (int i = 0; split && i < split->axis_count; i++)
+        if (!strcmp(split->axes[i], axis))
+            return true;
+    return false;
+}
+
+bool strategy_turns(const Strategy *strategy, const char *dim, const char *axis)
+{
+    for (int i = 0; i < strategy->turns.count; i++)
+        if (!strcmp(strategy->turns.at[i].dim, dim) && split_has(&strategy->turns.at[i], axis))
+            return true;
+    return false;
+}
+
 static void check_splits(const Checker *checker)
 {
     const Strategy *strategy = checker->strategy;
@@ -224,40 +175,43 @@ static void check_splits(const Checker *checker)
         check_axis_exists(checker, strategy->zero_axes.at[i], strategy->zero_axis_at.at[i]);
 }
 
-/* ---- pipelines ---- */
-
-/* The value that the strategy gives the shape variable "batch"; 0 when it gives none. */
-static int64_t batch_value(const Strategy *strategy)
-{
-    for (int i = 0; i < strategy->shapes.count; i++)
-        if (!strcmp(strategy->shapes.at[i].name, "batch"))
-            return strategy->shapes.at[i].value;
-    return 0;
-}
-
-/* Rows of all micro-batches of all pipelines are the batch. */
-static void check_rows(const Checker *checker)
+/* Along each axis of a rule of `turns`, some split cuts its dimension. */
+static void check_turns(const Checker *checker)
 {
     const Strategy *strategy = checker->strategy;
-    int64_t sum = 0, batch = batch_value(strategy);
-    const Pipeline *silent = NULL;
-    for (int i = 0; i < strategy->pipelines.count; i++) {
-        const Pipeline *pipeline = &strategy->pipelines.at[i];
-        silent = pipeline->rows ? silent : pipeline;
-        sum += pipeline->rows * pipeline->microbatches;
+    for (int i = 0; i < strategy->turns.count; i++) {
+        const SplitRule *rule = &strategy->turns.at[i], *split = find_split(strategy, rule->dim);
+        for (int j = 0; j < rule->axis_count; j++)
+            if (!split_has(split, rule->axes[j])) {
+                diag_error(checker->diag, rule->axis_at[j],
+                           "the dimension \"%s\" is not split along the axis \"%s\", so nothing could move on in turns", rule->dim,
+                           rule->axes[j]);
+                diag_note(checker->diag, split->at, "it is split here; several axes are written %s:a*b", rule->dim);
+            }
+        for (int j = 0; j < i; j++)
+            if (!strcmp(strategy->turns.at[j].dim, rule->dim)) {
+                diag_error(checker->diag, rule->at, "the dimension \"%s\" has turns a second time", rule->dim);
+                diag_note(checker->diag, strategy->turns.at[j].at, "it has them here already; several axes are written %s:a*b", rule->dim);
+            }
     }
-    if (silent && strategy->pipelines.count > 1)
-        diag_error(checker->diag, silent->at, "where there are several pipelines, each says its rows(...)");
-    else if (!silent && batch && sum != batch)
-        diag_error(checker->diag, strategy->pipelines.at[0].at,
-                   "the rows of the pipelines' micro-batches add up to %lld, but the batch is %lld", (long long)sum, (long long)batch);
 }
 
-static bool same_name(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+/* ---- pipelines ---- */
+
+/* Several pipelines share the batch as their rows say. */
+static void check_rows_said(const Checker *checker)
+{
+    const Strategy *strategy = checker->strategy;
+    for (int i = 0; i < strategy->pipelines.count && strategy->pipelines.count > 1; i++)
+        if (!strategy->pipelines.at[i].rows) {
+            diag_error(checker->diag, strategy->pipelines.at[i].at, "where there are several pipelines, each says its rows(...)");
+            diag_note(checker->diag, strategy->pipelines.at[i].at, "of one micro-batch, as in: pipeline microbatches(8) rows(4)");
+        }
+}
 
 static bool ranges_meet(const LayerRange *a, const LayerRange *b)
 {
-    if (!same_name(a->tower, b->tower) || !a->name != !b->name)
+    if (!name_same(a->tower, b->tower) || !a->name != !b->name)
         return false;
     return a->name ? !strcmp(a->name, b->name) : a->first <= b->last && b->first <= a->last;
 }
@@ -274,33 +228,13 @@ static void check_layers_meet(const Checker *checker, const LayerRange *first, c
     diag_note(checker->diag, first->at, "it is claimed here already");
 }
 
-/* Whether a stage of the pipeline has the layer, or every stage has all layers. */
-static bool layer_is_claimed(const Pipeline *pipeline, const char *tower, int64_t layer)
-{
-    for (int s = 0; s < pipeline->stages.count; s++)
-        for (int i = 0; i < pipeline->stages.at[s].layers.count; i++) {
-            const LayerRange *range = &pipeline->stages.at[s].layers.at[i];
-            if (!range->name && same_name(range->tower, tower) && range->first <= layer && layer <= range->last)
-                return true;
-        }
-    return false;
-}
-
-/* No layer below the first of a range may be left out. */
-static void check_layer_gap(const Checker *checker, const Pipeline *pipeline, const LayerRange *range)
-{
-    if (!range->name && range->first > 0 && !layer_is_claimed(pipeline, range->tower, range->first - 1))
-        diag_error(checker->diag, range->at, "layer %lld is in no stage of this pipeline", (long long)range->first - 1);
-}
-
-/* Calls `visit` for each layer range of the pipeline that stands before range `end` of stage `stage`. */
+/* Compares a range with all that stand before it in the pipeline. */
 static void check_range(const Checker *checker, const Pipeline *pipeline, int stage, int end)
 {
     const LayerRange *range = &pipeline->stages.at[stage].layers.at[end];
     for (int s = 0; s <= stage; s++)
         for (int i = 0; i < (s < stage ? pipeline->stages.at[s].layers.count : end); i++)
             check_layers_meet(checker, &pipeline->stages.at[s].layers.at[i], range);
-    check_layer_gap(checker, pipeline, range);
 }
 
 static void check_pipeline(const Checker *checker, const Pipeline *pipeline)
@@ -316,45 +250,27 @@ static void check_pipeline(const Checker *checker, const Pipeline *pipeline)
     }
 }
 
+static void check_zero(const Checker *checker)
+{
+    const Strategy *strategy = checker->strategy;
+    if (!strategy->zero && strategy->zero_axes.count)
+        diag_error(checker->diag, strategy->zero_axis_at.at[0], "zero 0 cuts nothing, and so names no axes");
+}
+
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names)
 {
     Checker checker = {diag, strategy, names};
     int before = diag_errors(diag);
     check_splits(&checker);
+    check_turns(&checker);
     if (diag_errors(diag) == before) // else an axis that looks unused may be misspelled where it is used
         for_each_stage(&checker, check_axes_used, NULL);
     for_each_stage(&checker, check_mesh, NULL);
-    check_devices(&checker);
+    if (!strategy_has_classes(strategy))
+        strategy_check_devices(diag, strategy);
     for (int i = 0; i < strategy->pipelines.count; i++)
         check_pipeline(&checker, &strategy->pipelines.at[i]);
-    check_rows(&checker);
-    return diag_errors(diag) == before;
-}
-
-/* ---- what this version does not do ---- */
-
-static void check_stage_done(const Checker *checker, const Stage *stage, void *to)
-{
-    (void)to;
-    if (stage->layers.count)
-        undone_error(checker->diag, stage->layers_at, UNDONE_LAYERS);
-    if (stage->recompute)
-        undone_error(checker->diag, stage->recompute_at, UNDONE_STAGE_RECOMPUTE);
-}
-
-bool strategy_check_done(Diag *diag, const Strategy *strategy)
-{
-    Checker checker = {.diag = diag, .strategy = strategy};
-    int before = diag_errors(diag);
-    if (strategy->pipelines.count != 1)
-        undone_error(diag, strategy->pipelines.at[1].at, UNDONE_PIPELINES);
-    else if (strategy->pipelines.at[0].stages.count != 1)
-        undone_error(diag, strategy->pipelines.at[0].at, UNDONE_STAGES);
-    else
-        for_each_stage(&checker, check_stage_done, NULL);
-    if (!strategy->zero && strategy->zero_axes.count)
-        diag_error(diag, strategy->zero_axis_at.at[0], "zero 0 cuts nothing, and so names no axes");
-    if (strategy->schedule)
-        undone_error(diag, strategy->schedule_at, UNDONE_SCHEDULE);
+    check_rows_said(&checker);
+    check_zero(&checker);
     return diag_errors(diag) == before;
 }

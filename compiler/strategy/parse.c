@@ -1,238 +1,8 @@
 #include "strategy/parser.h"
-#include "syntax/undone.h"
 
 #include <string.h>
 
-enum { MOST_DEVICE = 65535 };
-
-/* ---- stages ---- */
-
-typedef struct DeviceList {
-    Array(int) device;
-    Array(Position) at;
-} DeviceList;
-
-static bool parse_device_item(StrategyParser *parser, void *to)
-{
-    Tokens *tokens = parser->tokens;
-    DeviceList *list = to;
-    int64_t first, last;
-    Position at = tokens->token->at;
-    if (tokens->token->kind == TOKEN_NAME && tokens_before(tokens, ":"))
-        return undone_error(tokens->diag, at, UNDONE_CLASS);
-    if (!strategy_range(parser, "a device number", &first, &last))
-        return false;
-    if (last > MOST_DEVICE) {
-        diag_error(tokens->diag, at, "device %lld: device numbers go up to %d", (long long)last, MOST_DEVICE);
-        return false;
-    }
-    for (int64_t device = first; device <= last; device++) {
-        array_push(tokens->arena, &list->device, (int)device);
-        array_push(tokens->arena, &list->at, at);
-    }
-    return true;
-}
-
-static bool parse_weights(StrategyParser *parser, MeshAxis *axis)
-{
-    Tokens *tokens = parser->tokens;
-    Array(int64_t) weights = {0};
-    Position by = tokens->token->at;
-    do {
-        int64_t weight;
-        tokens_next(tokens);
-        if (!strategy_primary(parser, "a weight", &weight))
-            return false;
-        array_push(tokens->arena, &weights, weight);
-    } while (tokens_is(tokens, ":"));
-    if (weights.count != axis->count) {
-        diag_error(tokens->diag, by, "the axis \"%s\" has %d pieces, but %d weights", axis->name, axis->count, weights.count);
-        return false;
-    }
-    axis->weights = weights.at;
-    return true;
-}
-
-static bool parse_mesh_item(StrategyParser *parser, void *to)
-{
-    Tokens *tokens = parser->tokens;
-    Stage *stage = to;
-    MeshAxis axis = {.at = tokens->token->at};
-    int64_t count;
-    if (!(axis.name = tokens_name(tokens, "the name of a mesh axis")) || !tokens_expect(tokens, ":", NULL) ||
-        !strategy_bounded(parser, "the number of pieces", 1, MOST_DEVICE + 1, &count))
-        return false;
-    axis.count = (int)count;
-    if (tokens_is(tokens, "by") && !parse_weights(parser, &axis))
-        return false;
-    array_push(tokens->arena, &stage->mesh, axis);
-    return true;
-}
-
-/* Whether the current token is a name that stands for itself: no integer constant, no end of a range. */
-static bool at_plain_name(StrategyParser *parser)
-{
-    Tokens *tokens = parser->tokens;
-    const StrategyNames *names = parser->names;
-    int64_t value;
-    return tokens->token->kind == TOKEN_NAME && !tokens_before(tokens, "-") &&
-           !(names && names->value && names->value(names->state, tokens->token->text, &value));
-}
-
-static bool parse_layer_item(StrategyParser *parser, void *to)
-{
-    Tokens *tokens = parser->tokens;
-    Stage *stage = to;
-    LayerRange range = {.at = tokens->token->at};
-    if (tokens->token->kind == TOKEN_NAME && tokens_before(tokens, ":")) {
-        range.tower = tokens_name(tokens, "a tower");
-        tokens_next(tokens);
-    }
-    if (at_plain_name(parser))
-        range.name = tokens_name(tokens, "a layer");
-    else if (!strategy_range(parser, "a layer", &range.first, &range.last))
-        return false;
-    array_push(tokens->arena, &stage->layers, range);
-    return true;
-}
-
-static bool parse_devices(StrategyParser *parser, Stage *stage)
-{
-    Tokens *tokens = parser->tokens;
-    DeviceList list = {0};
-    if (!strategy_list(parser, parse_device_item, &list))
-        return false;
-    for (int i = 0; i < list.device.count; i++) {
-        array_push(tokens->arena, &stage->devices, list.device.at[i]);
-        array_push(tokens->arena, &stage->device_at, list.at.at[i]);
-    }
-    return true;
-}
-
-static bool parse_mesh(StrategyParser *parser, Stage *stage)
-{
-    stage->mesh_at = parser->tokens->token[-1].at;
-    return strategy_list(parser, parse_mesh_item, stage);
-}
-
-static bool parse_layers(StrategyParser *parser, Stage *stage)
-{
-    stage->layers_at = parser->tokens->token[-1].at;
-    return strategy_list(parser, parse_layer_item, stage);
-}
-
-static bool parse_recompute(StrategyParser *parser, Stage *stage)
-{
-    Tokens *tokens = parser->tokens;
-    static const char *const words[] = {"full", "selective"};
-    stage->recompute_at = tokens->token[-1].at;
-    if (!tokens_expect(tokens, "(", NULL))
-        return false;
-    Token word = *tokens->token;
-    if (!tokens_is(tokens, "full") && !tokens_is(tokens, "selective")) {
-        tokens_unexpected(tokens, "\"full\" or \"selective\"");
-        tokens_suggest(tokens, word.at, word.text, words, 2);
-        return false;
-    }
-    stage->recompute = word.text;
-    tokens_next(tokens);
-    return tokens_expect(tokens, ")", NULL);
-}
-
-static const struct StageClause {
-    const char *word;
-    bool (*parse)(StrategyParser *parser, Stage *stage);
-} stage_clauses[] = {{"devices", parse_devices}, {"mesh", parse_mesh}, {"layers", parse_layers}, {"recompute", parse_recompute}};
-enum { STAGE_CLAUSES = sizeof stage_clauses / sizeof *stage_clauses };
-
-/* Reports a word that is no clause of the statement. False. */
-static bool unknown_clause(StrategyParser *parser, const char *statement, const char *const *words, int count)
-{
-    Tokens *tokens = parser->tokens;
-    if (tokens->token->kind != TOKEN_NAME)
-        return tokens_unexpected(tokens, arena_format(tokens->arena, "a clause of \"%s\"", statement));
-    tokens_error(tokens, "\"%s\" is no clause of \"%s\"", tokens->token->text, statement);
-    tokens_suggest(tokens, tokens->token->at, tokens->token->text, words, count);
-    return false;
-}
-
-static bool repeated_clause(StrategyParser *parser)
-{
-    Tokens *tokens = parser->tokens;
-    return tokens_error(tokens, "the clause \"%s\" stands here a second time", tokens->token->text);
-}
-
-static bool parse_stage_clause(StrategyParser *parser, Stage *stage, bool *seen)
-{
-    Tokens *tokens = parser->tokens;
-    const char *words[STAGE_CLAUSES];
-    for (int i = 0; i < STAGE_CLAUSES; i++) {
-        words[i] = stage_clauses[i].word;
-        if (!tokens_is(tokens, words[i]))
-            continue;
-        if (seen[i])
-            return repeated_clause(parser);
-        seen[i] = true;
-        tokens_next(tokens);
-        return stage_clauses[i].parse(parser, stage);
-    }
-    return unknown_clause(parser, "stage", words, STAGE_CLAUSES);
-}
-
-static bool parse_stage(StrategyParser *parser, Position at)
-{
-    Tokens *tokens = parser->tokens;
-    Strategy *strategy = parser->open;
-    Stage stage = {.at = at};
-    bool seen[STAGE_CLAUSES] = {false};
-    if (!strategy->pipelines.count) {
-        array_push(tokens->arena, &strategy->pipelines, ((Pipeline){.microbatches = 1, .at = at}));
-        parser->implied = true;
-    }
-    while (!tokens_end(tokens))
-        if (!parse_stage_clause(parser, &stage, seen))
-            return false;
-    if (!seen[0]) {
-        diag_error(tokens->diag, at, "this stage names no devices");
-        diag_note(tokens->diag, at, "write them as in: stage devices(0-3)");
-        return false;
-    }
-    if (!seen[1])
-        stage.mesh_at = at;
-    array_push(tokens->arena, &strategy->pipelines.at[strategy->pipelines.count - 1].stages, stage);
-    return true;
-}
-
-/* ---- other statements ---- */
-
-static bool parse_pipeline(StrategyParser *parser, Position at)
-{
-    Tokens *tokens = parser->tokens;
-    static const char *const words[] = {"microbatches", "rows"};
-    Pipeline pipeline = {.microbatches = 1, .at = at};
-    bool seen[2] = {false};
-    while (!tokens_end(tokens)) {
-        int which = tokens_is(tokens, words[0]) ? 0 : tokens_is(tokens, words[1]) ? 1 : -1;
-        if (which < 0)
-            return unknown_clause(parser, "pipeline", words, 2);
-        if (seen[which])
-            return repeated_clause(parser);
-        seen[which] = true;
-        tokens_next(tokens);
-        if (!tokens_expect(tokens, "(", NULL) ||
-            !strategy_bounded(parser, which ? "the number of rows" : "the number of micro-batches", 1, INT32_MAX,
-                              which ? &pipeline.rows : &pipeline.microbatches) ||
-            !tokens_expect(tokens, ")", NULL))
-            return false;
-    }
-    if (parser->implied) {
-        diag_error(tokens->diag, at, "a stage stands before this pipeline and belongs to none");
-        diag_note(tokens->diag, parser->open->pipelines.at[0].at, "write a \"pipeline\" before this stage");
-        return false;
-    }
-    array_push(tokens->arena, &parser->open->pipelines, pipeline);
-    return true;
-}
+/* ---- splits ---- */
 
 typedef Array(const char *) AxisNames;
 typedef Array(Position) AxisPlaces;
@@ -257,24 +27,74 @@ static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *plac
     return true;
 }
 
+/* dimension : axes */
+static bool parse_rule(StrategyParser *parser, SplitRule *rule)
+{
+    Tokens *tokens = parser->tokens;
+    AxisNames axes = {0};
+    AxisPlaces places = {0};
+    *rule = (SplitRule){.at = tokens->token->at};
+    if (!(rule->dim = tokens_name(tokens, "the name of a dimension")) || !tokens_expect(tokens, ":", NULL) ||
+        !parse_axes(parser, &axes, &places))
+        return false;
+    rule->axes = axes.at;
+    rule->axis_at = places.at;
+    rule->axis_count = axes.count;
+    return true;
+}
+
+static SplitRule *find_split(Strategy *strategy, const char *dim)
+{
+    for (int i = 0; i < strategy->splits.count; i++)
+        if (!strcmp(strategy->splits.at[i].dim, dim))
+            return &strategy->splits.at[i];
+    return NULL;
+}
+
+/* What `turns` implied before is said here. */
+static void add_split(StrategyParser *parser, SplitRule rule)
+{
+    SplitRule *before = find_split(parser->open, rule.dim);
+    if (before && before->implied)
+        *before = rule;
+    else
+        array_push(parser->tokens->arena, &parser->open->splits, rule);
+}
+
 static bool parse_split(StrategyParser *parser, Position at)
 {
     Tokens *tokens = parser->tokens;
     (void)at;
     do {
-        SplitRule rule = {.at = tokens->token->at};
-        AxisNames axes = {0};
-        AxisPlaces places = {0};
-        if (!(rule.dim = tokens_name(tokens, "the name of a dimension")) || !tokens_expect(tokens, ":", NULL) ||
-            !parse_axes(parser, &axes, &places))
+        SplitRule rule;
+        if (!parse_rule(parser, &rule))
             return false;
-        rule.axes = axes.at;
-        rule.axis_at = places.at;
-        rule.axis_count = axes.count;
-        array_push(tokens->arena, &parser->open->splits, rule);
+        rule.fold = tokens_is(tokens, "fold") && !tokens_before(tokens, ":");
+        tokens->token += rule.fold;
+        add_split(parser, rule);
     } while (!tokens_end(tokens));
     return true;
 }
+
+static bool parse_turns(StrategyParser *parser, Position at)
+{
+    Tokens *tokens = parser->tokens;
+    (void)at;
+    do {
+        SplitRule rule;
+        if (!parse_rule(parser, &rule))
+            return false;
+        if (tokens_is(tokens, "fold") && !tokens_before(tokens, ":"))
+            return tokens_error(tokens, "\"fold\" belongs to a split, as in: split %s:%s fold", rule.dim, rule.axes[0]);
+        array_push(tokens->arena, &parser->open->turns, rule);
+        rule.implied = true;
+        if (!find_split(parser->open, rule.dim))
+            array_push(tokens->arena, &parser->open->splits, rule);
+    } while (!tokens_end(tokens));
+    return true;
+}
+
+/* ---- zero and schedule ---- */
 
 /* Whether the strategy has no such statement yet; an error with a note at the first one otherwise. */
 static bool first_time(StrategyParser *parser, Position at, const char *statement, Position before)
@@ -307,38 +127,34 @@ static bool parse_zero(StrategyParser *parser, Position at)
     return true;
 }
 
-static bool parse_schedule(StrategyParser *parser, Position at)
+const char *const schedule_words[] = {"gpipe", "1f1b", "interleaved", "zero_bubble"};
+enum { SCHEDULES = sizeof schedule_words / sizeof *schedule_words };
+
+bool schedule_kind(const char *word, ScheduleKind *kind)
 {
-    Tokens *tokens = parser->tokens;
-    static const char *const words[] = {"gpipe", "1f1b", "interleaved"};
-    if (!first_time(parser, at, "schedule", parser->open->schedule_at))
-        return false;
-    for (int i = 0; i < 3; i++)
-        if (tokens_take(tokens, words[i])) {
-            parser->open->schedule = words[i];
-            parser->open->schedule_at = at;
+    for (int i = 0; i < SCHEDULES; i++)
+        if (!strcmp(schedule_words[i], word)) {
+            *kind = (ScheduleKind)i;
             return true;
         }
-    tokens_unexpected(tokens, "gpipe, 1f1b or interleaved");
-    tokens_suggest(tokens, tokens->token->at, tokens->token->text, words, 3);
     return false;
 }
 
-static bool parse_idle(StrategyParser *parser, Position at)
+static bool parse_schedule(StrategyParser *parser, Position at)
 {
     Tokens *tokens = parser->tokens;
-    (void)at;
-    DeviceList list = {0};
-    if (!tokens_is(tokens, "devices"))
-        return tokens_unexpected(tokens, "\"devices\"");
-    tokens_next(tokens);
-    if (!strategy_list(parser, parse_device_item, &list))
+    ScheduleKind kind;
+    if (!first_time(parser, at, "schedule", parser->open->schedule_at))
         return false;
-    for (int i = 0; i < list.device.count; i++) {
-        array_push(tokens->arena, &parser->open->idle, list.device.at[i]);
-        array_push(tokens->arena, &parser->open->idle_at, list.at.at[i]);
+    if (schedule_kind(tokens->token->text, &kind)) {
+        parser->open->schedule = schedule_words[kind];
+        parser->open->schedule_at = at;
+        tokens_next(tokens);
+        return true;
     }
-    return true;
+    tokens_unexpected(tokens, "gpipe, 1f1b, interleaved or zero_bubble");
+    tokens_suggest(tokens, tokens->token->at, tokens->token->text, schedule_words, SCHEDULES);
+    return false;
 }
 
 /* ---- the frame ---- */
@@ -391,6 +207,7 @@ static void close_strategy(StrategyParser *parser)
         Pipeline pipeline = {.microbatches = 1, .at = strategy->at};
         array_push(tokens->arena, &stage.devices, 0);
         array_push(tokens->arena, &stage.device_at, strategy->at);
+        array_push(tokens->arena, &stage.device_class, NULL);
         array_push(tokens->arena, &pipeline.stages, stage);
         array_push(tokens->arena, &strategy->pipelines, pipeline);
     }
@@ -451,10 +268,10 @@ static const struct Statement {
     const char *word;
     bool (*parse)(StrategyParser *parser, Position at);
     bool frame; // stands outside of strategies
-} statements[] = {{"strategy", parse_strategy, true},  {"end", parse_end, true},
-                  {"split", parse_split, false},       {"zero", parse_zero, false},
-                  {"schedule", parse_schedule, false}, {"pipeline", parse_pipeline, false},
-                  {"stage", parse_stage, false},       {"idle", parse_idle, false}};
+} statements[] = {
+    {"strategy", parse_strategy, true},  {"end", parse_end, true},      {"split", parse_split, false},       {"zero", parse_zero, false},
+    {"schedule", parse_schedule, false}, {"turns", parse_turns, false}, {"pipeline", pipeline_parse, false}, {"stage", stage_parse, false},
+    {"idle", idle_parse, false}};
 enum { STATEMENTS = sizeof statements / sizeof *statements };
 
 bool strategy_has_statement(const char *word)

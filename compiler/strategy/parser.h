@@ -1,4 +1,5 @@
-/* What reading strategies is made of: the parser's state, integer expressions, lists and ranges. Used by parse.c alone.
+/* What strategies have inside: the parser's state, integer expressions, lists and ranges, and what its files check for each other. parse.c
+ * reads statements and their frame, stage.c pipelines, stages and devices.
  *
  * Functions that give bool report their error and give false; they stop where it is.
  */
@@ -6,6 +7,8 @@
 #define STRATEGY_PARSER_H
 
 #include "strategy/strategy.h"
+
+#include <string.h>
 
 typedef struct StrategyParser {
     Tokens *tokens;
@@ -30,5 +33,17 @@ bool strategy_range(StrategyParser *parser, const char *what, int64_t *first, in
 
 /* ( item { , item } ) */
 bool strategy_list(StrategyParser *parser, bool item(StrategyParser *parser, void *to), void *to);
+
+/* What stands behind the words `pipeline`, `stage`, `idle`, which stand at `at`. */
+bool pipeline_parse(StrategyParser *parser, Position at);
+bool stage_parse(StrategyParser *parser, Position at);
+bool idle_parse(StrategyParser *parser, Position at);
+
+/* Whether devices stand in the strategy by their classes; and reports devices that stand in it twice, or are forgotten. */
+bool strategy_has_classes(const Strategy *strategy);
+void strategy_check_devices(Diag *diag, const Strategy *strategy);
+
+/* Whether both are none (NULL), or equal. */
+static inline bool name_same(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
 #endif

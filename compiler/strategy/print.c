@@ -1,4 +1,4 @@
-#include "strategy/strategy.h"
+#include "strategy/parser.h"
 
 static void print_shapes(Text *out, const Strategy *strategy)
 {
@@ -13,16 +13,17 @@ static void print_axes(Text *out, const char *const *axes, int count)
         text_print(out, "%s%s", i ? "*" : "", axes[i]);
 }
 
-static void print_splits(Text *out, const Strategy *strategy, const char *indent)
+/* A line of rules under the word `split` or `turns`. */
+static void print_rules(Text *out, const char *word, const SplitRule *rules, int count, const char *indent)
 {
-    if (!strategy->splits.count)
-        return;
-    text_print(out, "%s  split", indent);
-    for (int i = 0; i < strategy->splits.count; i++) {
-        text_print(out, " %s:", strategy->splits.at[i].dim);
-        print_axes(out, strategy->splits.at[i].axes, strategy->splits.at[i].axis_count);
+    if (count)
+        text_print(out, "%s  %s", indent, word);
+    for (int i = 0; i < count; i++) {
+        text_print(out, " %s:", rules[i].dim);
+        print_axes(out, rules[i].axes, rules[i].axis_count);
+        text_string(out, rules[i].fold ? " fold" : "");
     }
-    text_string(out, "\n");
+    text_string(out, count ? "\n" : "");
 }
 
 static void print_zero(Text *out, const Strategy *strategy, const char *indent)
@@ -34,14 +35,15 @@ static void print_zero(Text *out, const Strategy *strategy, const char *indent)
     text_string(out, "\n");
 }
 
-/* devices(0-3, 5): runs of consecutive numbers as ranges. */
-static void print_devices(Text *out, const int *devices, int count)
+/* devices(0-3, h800: 5): runs of consecutive numbers as ranges. */
+static void print_devices(Text *out, const int *devices, const char *const *classes, int count)
 {
     text_string(out, "devices(");
     for (int i = 0, end; i < count; i = end) {
-        for (end = i + 1; end < count && devices[end] == devices[end - 1] + 1;)
+        for (end = i + 1; end < count && devices[end] == devices[end - 1] + 1 && name_same(classes[end], classes[i]);)
             end++;
-        text_print(out, end - i > 1 ? "%s%d-%d" : "%s%d", i ? ", " : "", devices[i], devices[end - 1]);
+        text_print(out, classes[i] ? "%s%s: " : "%s", i ? ", " : "", classes[i]);
+        text_print(out, end - i > 1 ? "%d-%d" : "%d", devices[i], devices[end - 1]);
     }
     text_string(out, ")");
 }
@@ -75,7 +77,7 @@ static void print_layers(Text *out, const Stage *stage)
 static void print_stage(Text *out, const Stage *stage, const char *indent)
 {
     text_print(out, "%s    stage ", indent);
-    print_devices(out, stage->devices.at, stage->devices.count);
+    print_devices(out, stage->devices.at, stage->device_class.at, stage->devices.count);
     print_mesh(out, stage);
     print_layers(out, stage);
     if (stage->recompute)
@@ -99,7 +101,8 @@ void strategy_print(Text *out, const Strategy *strategy, const char *indent)
 {
     text_print(out, "%sstrategy %s", indent, strategy->name);
     print_shapes(out, strategy);
-    print_splits(out, strategy, indent);
+    print_rules(out, "split", strategy->splits.at, strategy->splits.count, indent);
+    print_rules(out, "turns", strategy->turns.at, strategy->turns.count, indent);
     print_zero(out, strategy, indent);
     if (strategy->schedule)
         text_print(out, "%s  schedule %s\n", indent, strategy->schedule);
@@ -107,7 +110,7 @@ void strategy_print(Text *out, const Strategy *strategy, const char *indent)
         print_pipeline(out, &strategy->pipelines.at[i], indent);
     if (strategy->idle.count) {
         text_print(out, "%s  idle ", indent);
-        print_devices(out, strategy->idle.at, strategy->idle.count);
+        print_devices(out, strategy->idle.at, strategy->idle_class.at, strategy->idle.count);
         text_string(out, "\n");
     }
     text_print(out, "%send strategy\n", indent);

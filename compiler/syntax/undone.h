@@ -1,4 +1,5 @@
-/* What the language has and this version does not do. Nothing of it is accepted and ignored: who reads it refuses it, with what to do instead. */
+/* What the language has and this version does not do. Nothing of it is accepted and ignored: who reads it refuses it, with what to do
+ * instead. */
 #ifndef SYNTAX_UNDONE_H
 #define SYNTAX_UNDONE_H
 
@@ -9,10 +10,13 @@
 typedef enum Undone {
     UNDONE_PIPELINES, // strategies of several pipelines
     UNDONE_STAGES,    // pipelines of several stages
-    UNDONE_SCHEDULE,
+    UNDONE_SCHEDULE,  // gpipe and 1f1b
+    UNDONE_INTERLEAVED,
+    UNDONE_ZERO_BUBBLE,
+    UNDONE_TURNS,
+    UNDONE_FOLD,
     UNDONE_LAYERS, // of a stage
     UNDONE_STAGE_RECOMPUTE,
-    UNDONE_CLASS,    // of devices
     UNDONE_RECOMPUTE // the pragma
 } Undone;
 

@@ -21,6 +21,7 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}strategy-class.c:6:31: error: a class of devices is not available in this version; list the devices by number alone
+// CHECK: {{.*}}strategy-class.c:6:31: error: the class of devices "h800" is known only with a cluster file
 // CHECK-NEXT: {{^}}    6 | #pragma hspmd   stage devices(h800: 0-1) mesh(dp:2)
 // CHECK-NEXT: {{^}}      |                               ^
+// CHECK-NEXT: {{.*}}strategy-class.c:6:31: note: name it with --cluster=FILE, or list the devices by number alone

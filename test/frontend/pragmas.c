@@ -73,6 +73,12 @@ ht_tensor model(void)
         // CHECK: = ht_relu({{.*}} tower "tower" layer 0 scope "s"
         // CHECK: = ht_relu({{.*}} tower "tower" layer 1 scope "s"
         all = step(all);
+    // CHECK: = ht_relu({{.*}} layer "head" scope "s"
+#pragma hspmd layer(head)
+    all = step(all);
+    // CHECK: = ht_relu({{.*}} tower "tower" layer "head" scope "s"
+#pragma hspmd layer(tower, head)
+    all = step(all);
     // CHECK: %[[R:[0-9]+]] = reshard(%{{.*}}) {{.*}} shard<{}>
 #pragma hspmd reshard(all: {})
     // CHECK: = ht_exp(%[[R]])

@@ -7,7 +7,7 @@ Eval *eval_create(CUnit *unit, Module *module)
 {
     Arena *scratch = arena_create();
     Eval *ev = arena_new(scratch, Eval);
-    *ev = (Eval){.arena = unit->arena, .diag = unit->diag, .unit = unit, .scratch = scratch, .module = module, .scope = "", .layer = -1};
+    *ev = (Eval){.arena = unit->arena, .diag = unit->diag, .unit = unit, .scratch = scratch, .module = module, .scope = ""};
     ev->statics = arena_array(scratch, Object *, unit->vars.count + 1);
     ev->strings = arena_array(scratch, Object *, unit->string_count + 1);
     array_push(scratch, &ev->objects, NULL);

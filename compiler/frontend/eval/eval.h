@@ -1,9 +1,11 @@
-/* The evaluator: runs C at compile time on the C tree. Tensors are the only unknown values of a model function; each operator that it calls is appended to a module.
+/* The evaluator: runs C at compile time on the C tree. Tensors are the only unknown values of a model function; each operator that it calls
+ * is appended to a module.
  *
- * Variables are objects in the evaluator's memory (memory.h); what the model calls is a function of its own, an operator, or one of the C library (call.h). Errors are
- * reported with the chain of calls and unwind to eval_try.
+ * Variables are objects in the evaluator's memory (memory.h); what the model calls is a function of its own, an operator, or one of the C
+ * library (call.h). Errors are reported with the chain of calls and unwind to eval_try.
  *
- * The arguments of ht_train and ht_infer are evaluated leniently: what is known at run time only is marked unknown, and is an error where it decides something.
+ * The arguments of ht_train and ht_infer are evaluated leniently: what is known at run time only is marked unknown, and is an error where
+ * it decides something.
  */
 #ifndef FRONTEND_EVAL_EVAL_H
 #define FRONTEND_EVAL_EVAL_H
@@ -26,7 +28,7 @@ struct EvalFrame {
     const Frame *frames; // for operators
     Val result;
     Object *result_object; // where a struct goes
-    bool lenient;        // its variables are those of a function that runs later
+    bool lenient;          // its variables are those of a function that runs later
 };
 
 /* A loop that is running. */
@@ -40,31 +42,30 @@ struct EvalLoop {
 typedef struct Names Names; // parameters, inputs and outputs of the module by name
 
 struct Eval {
-    Arena *arena;   // of the module
+    Arena *arena; // of the module
     Diag *diag;
     CUnit *unit;
     Arena *scratch;
-    Array(Object *) objects;      // by id; 0 is none
-    Array(Object *) spare;        // dead ones
-    Object **statics;             // by CVar.slot; NULL until first used
-    Object **strings;             // by number
+    Array(Object *) objects; // by id; 0 is none
+    Array(Object *) spare;   // dead ones
+    Object **statics;        // by CVar.slot; NULL until first used
+    Object **strings;        // by number
     EvalFrame *frame;
     EvalLoop *loop;
     int depth;
     int64_t steps;
-    Position at;                  // of what changes memory
+    Position at; // of what changes memory
     jmp_buf *escape;
     bool lenient;
     /* the module that is being built */
     Module *module;
-    Function *gradient;           // NULL: operators go to the module
-    Array(Value *) values;        // by tensor number - 1
+    Function *gradient;    // NULL: operators go to the module
+    Array(Value *) values; // by tensor number - 1
     Names *names;
-    struct Memo *memo;            // gradients
-    char *scope;                  // "h0.attn"
+    struct Memo *memo; // gradients
+    char *scope;       // "h0.attn"
     int64_t stream;
-    const char *tower;
-    int layer;
+    const Layer *layer; // of the operators that are made now; NULL none
 };
 
 /* A new evaluator, with the initial values of all variables; module NULL: nothing can be built. */

@@ -144,9 +144,8 @@ static const CFunction *gradient_function(Eval *ev, const Op *op)
 
 /* The evaluator's state that a gradient must not see. */
 typedef struct Saved {
-    const char *tower;
     char *scope;
-    int layer;
+    const Layer *layer;
     int64_t stream;
     Position user_at;
     const Frame *frames;
@@ -154,16 +153,14 @@ typedef struct Saved {
 
 static Saved set_aside(Eval *ev)
 {
-    Saved saved = {ev->tower, ev->scope, ev->layer, ev->stream, ev->frame->user_at, ev->frame->frames};
-    ev->tower = NULL;
-    ev->layer = -1;
+    Saved saved = {ev->scope, ev->layer, ev->stream, ev->frame->user_at, ev->frame->frames};
+    ev->layer = NULL;
     ev->scope = "";
     return saved;
 }
 
 static void restore(Eval *ev, Saved saved)
 {
-    ev->tower = saved.tower;
     ev->scope = saved.scope;
     ev->layer = saved.layer;
     ev->stream = saved.stream;

@@ -38,7 +38,8 @@ static void add_list(Eval *ev, const Call *call, int param, Values *operands)
     uint64_t at = field(ev, call, place, type, "at").i;
     int64_t size = ev->unit->types.tensor->size;
     for (int i = 0; i < count; i++)
-        array_push(ev->scratch, operands, tensor_load(ev, pointer_place(ev, pointer_moved(ev, at, i * size, call->at), size, call->at), call->at));
+        array_push(ev->scratch, operands,
+                   tensor_load(ev, pointer_place(ev, pointer_moved(ev, at, i * size, call->at), size, call->at), call->at));
 }
 
 static void read_operands(Eval *ev, const Call *call, Values *operands)
@@ -89,7 +90,6 @@ void operator_emit(Eval *ev, Op *op)
     op->frames = ev->frame->frames;
     op->section = SECTION_FORWARD;
     op->scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
-    op->tower = ev->tower;
     op->layer = ev->layer;
     if (ev->gradient) {
         array_push(ev->arena, &ev->gradient->ops, op);

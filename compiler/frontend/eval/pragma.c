@@ -107,11 +107,17 @@ void eval_pragma(Eval *ev, const Pragma *pragma)
 
 /* ---- layer ---- */
 
+static int layer_number(Eval *ev, const CExpr *expr)
+{
+    Val number = eval(ev, expr);
+    if (number.unknown || (int64_t)number.i < 0 || (int64_t)number.i > INT32_MAX)
+        eval_error(ev, expr->at, number.unknown ? "this layer is not known at compile time" : "layers are numbered from 0 on");
+    return (int)number.i;
+}
+
 void eval_mark(Eval *ev, const Pragma *pragma)
 {
-    Val layer = eval(ev, pragma->layer);
-    if (layer.unknown || (int64_t)layer.i < 0 || (int64_t)layer.i > INT32_MAX)
-        eval_error(ev, pragma->layer->at, layer.unknown ? "this layer is not known at compile time" : "layers are numbered from 0 on");
-    ev->tower = pragma->tower;
-    ev->layer = (int)layer.i;
+    Layer *layer = arena_new(ev->arena, Layer);
+    *layer = (Layer){pragma->tower, pragma->layer_name, pragma->layer_name ? 0 : layer_number(ev, pragma->layer)};
+    ev->layer = layer;
 }

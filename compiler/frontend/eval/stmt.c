@@ -12,8 +12,8 @@ static _Noreturn void out_of_steps(Eval *ev)
             longest = loop;
     if (!longest)
         eval_error(ev, ev->frame->called_at, "this does not end: %d million steps were evaluated", MOST_STEPS / 1000000);
-    eval_error(ev, longest->at, "this loop does not end: after %lld rounds and %d million steps the evaluation was stopped", (long long)longest->rounds,
-               MOST_STEPS / 1000000);
+    eval_error(ev, longest->at, "this loop does not end: after %lld rounds and %d million steps the evaluation was stopped",
+               (long long)longest->rounds, MOST_STEPS / 1000000);
 }
 
 void eval_steps(Eval *ev, int64_t count)
@@ -146,12 +146,10 @@ static Flow return_statement(Eval *ev, const CStmt *stmt)
 
 static Flow marked_statement(Eval *ev, const CStmt *stmt)
 {
-    const char *tower = ev->tower;
-    int layer = ev->layer;
+    const Layer *layer = ev->layer;
     for (int i = 0; i < stmt->pragmas.count; i++)
         eval_mark(ev, stmt->pragmas.at[i]);
     Flow flow = eval_statement(ev, stmt->then);
-    ev->tower = tower;
     ev->layer = layer;
     return flow;
 }

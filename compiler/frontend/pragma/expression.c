@@ -37,6 +37,12 @@ static CVar *find_variable(const Scope *scope, const char *name)
     return NULL;
 }
 
+bool expression_names(const CUnit *unit, const Scope *scope, const char *name)
+{
+    CName what = cunit_lookup(unit, name);
+    return find_variable(scope, name) || what.var || what.function || what.constant;
+}
+
 static const CExpr *unknown_name(Parser *p, const Token *at)
 {
     Array(const char *) names = {0};
@@ -187,7 +193,8 @@ static const CExpr *called(Parser *p, const CExpr *callee, Position at)
     if (!tokens_expect(p->tokens, ")", NULL))
         return NULL;
     if (call->args.count != function->params.count)
-        return diag_error(p->unit->diag, at, "%s takes %d arguments, not %d", function->name, function->params.count, call->args.count), NULL;
+        return diag_error(p->unit->diag, at, "%s takes %d arguments, not %d", function->name, function->params.count, call->args.count),
+               NULL;
     return call;
 }
 

@@ -16,4 +16,7 @@ struct Scope {
  * that is not its own. */
 const CExpr *expression_read(CUnit *unit, Tokens *tokens, const Scope *scope, int *slots);
 
+/* Whether a name stands for something in an expression: a variable, a function or a constant. */
+bool expression_names(const CUnit *unit, const Scope *scope, const char *name);
+
 #endif

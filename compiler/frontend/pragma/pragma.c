@@ -219,7 +219,23 @@ static bool read_operands(CUnit *unit, Pragma *pragma, const Scope *scope, int *
     return tokens_expect(&pragma->tokens, ":", NULL);
 }
 
-/* layer(l), layer(tower, l) */
+static bool read_layer_number(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
+{
+    pragma->layer = expression_read(unit, &pragma->tokens, scope, slots);
+    if (!pragma->layer || ctype_is_integer(pragma->layer->type))
+        return pragma->layer;
+    diag_error(unit->diag, pragma->layer->at, "the number of a layer is an integer; this is of type %s", pragma->layer->type->name);
+    diag_note(unit->diag, pragma->layer->at, "a name for a layer is one that nothing else has, as in: layer(head)");
+    return false;
+}
+
+/* Whether a name stands alone in the parentheses, and is that of nothing but the layer. */
+static bool at_layer_name(const CUnit *unit, const Tokens *tokens, const Scope *scope)
+{
+    return tokens->token->kind == TOKEN_NAME && tokens_before(tokens, ")") && !expression_names(unit, scope, tokens->token->text);
+}
+
+/* layer(l), layer(head), layer(tower, l) */
 static bool read_layer(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
 {
     if (!tokens_expect(&pragma->tokens, "(", NULL))
@@ -229,11 +245,10 @@ static bool read_layer(CUnit *unit, Pragma *pragma, const Scope *scope, int *slo
         pragma->tower = first->text;
         pragma->tokens.token += 2;
     }
-    pragma->layer = expression_read(unit, &pragma->tokens, scope, slots);
-    if (!pragma->layer)
+    if (at_layer_name(unit, &pragma->tokens, scope))
+        pragma->layer_name = tokens_name(&pragma->tokens, "a layer");
+    else if (!read_layer_number(unit, pragma, scope, slots))
         return false;
-    if (!ctype_is_integer(pragma->layer->type))
-        return diag_error(unit->diag, pragma->layer->at, "the number of a layer is an integer; this is of type %s", pragma->layer->type->name), false;
     return expect_close(pragma) && expect_end(pragma);
 }
 

@@ -41,8 +41,9 @@ struct Pragma {
     Array(const char *) names;     // shape: the variables
     Array(Dim) dims;               // dims
     Array(Position) name_at;       // of each of these
-    const WrittenLayout *layout; // shard, reshard
-    const char *tower;           // layer; NULL the default
+    const WrittenLayout *layout;   // shard, reshard
+    const char *tower;             // layer; NULL the default
+    const char *layer_name;        // layer; NULL: `layer`
     const CExpr *layer;
 };
 

@@ -193,6 +193,22 @@ static bool parse_also(IrParser *parser, Op *marks)
     return good && (also.count == count || parse_fail(parser, "as many positions as the line says"));
 }
 
+/* [ tower NAME ] layer NUMBER, or a name in place of the number */
+static bool parse_layer(IrParser *parser, const Layer **layer)
+{
+    Tokens *tokens = &parser->tokens;
+    Layer *own = arena_new(parser->arena, Layer);
+    int64_t number = 0;
+    if (tokens_take(tokens, "tower") && !parse_string(parser, &own->tower))
+        return false;
+    if (!tokens_expect(tokens, "layer", NULL) ||
+        !(tokens->token->kind == TOKEN_STRING ? parse_string(parser, &own->name) : parse_int(parser, &number)))
+        return false;
+    own->number = (int)number;
+    *layer = own;
+    return true;
+}
+
 /* A mark of an operator's line, between its arguments and the colon, as a member of an operator; *done when there is none. */
 static bool parse_mark(IrParser *parser, Op *marks, bool *done)
 {
@@ -211,17 +227,14 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
     } else if (tokens_take(tokens, "from")) {
         if ((good = parse_index(parser, parser->frames.count, &number)))
             marks->frames = parser->frames.at[number];
-    } else if (tokens_take(tokens, "tower")) {
-        good = parse_string(parser, &marks->tower);
     } else if (tokens_take(tokens, "scope")) {
         good = parse_string(parser, &marks->scope);
     } else if (tokens_take(tokens, "for")) {
         good = parse_string(parser, &marks->reason);
     } else if (tokens_take(tokens, "also")) {
         good = parse_also(parser, marks);
-    } else if (tokens_take(tokens, "layer")) {
-        good = parse_int(parser, &number);
-        marks->layer = (int)number;
+    } else if (tokens_is(tokens, "tower") || tokens_is(tokens, "layer")) {
+        good = parse_layer(parser, &marks->layer);
     } else if (tokens_take(tokens, "turn")) {
         marks->turn = tokens_take(tokens, "each") ? TURN_EACH : TURN_AFTER;
         good = marks->turn == TURN_EACH || tokens_expect(tokens, "after", "or 'each' after 'turn'");
@@ -233,7 +246,7 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
 
 static bool parse_marks(IrParser *parser, Op *marks)
 {
-    *marks = (Op){.layer = -1, .section = parser->section};
+    *marks = (Op){.section = parser->section};
     for (bool done = false; !done;)
         if (!parse_mark(parser, marks, &done))
             return false;

@@ -338,6 +338,21 @@ static void print_attrs(Text *out, const Op *op)
     text_string(out, "}");
 }
 
+/* tower "vision" layer 3, layer "head" */
+static void print_layer(Text *out, const Layer *layer)
+{
+    if (layer && layer->tower) {
+        text_string(out, " tower ");
+        print_quoted(out, layer->tower);
+    }
+    if (layer)
+        text_string(out, " layer ");
+    if (layer && layer->name)
+        print_quoted(out, layer->name);
+    else if (layer)
+        text_print(out, "%d", layer->number);
+}
+
 static void print_marks(Printer *printer, const Op *op)
 {
     Text *out = printer->out;
@@ -348,12 +363,7 @@ static void print_marks(Printer *printer, const Op *op)
         text_print(out, " plan %d", op->conversion->number);
     if (op->gradient)
         text_print(out, " gradient %d", print_gradient_number(printer, op->gradient));
-    if (op->tower) {
-        text_string(out, " tower ");
-        print_quoted(out, op->tower);
-    }
-    if (op->layer >= 0)
-        text_print(out, " layer %d", op->layer);
+    print_layer(out, op->layer);
     if (op->scope) {
         text_string(out, " scope ");
         print_quoted(out, op->scope);

@@ -85,11 +85,18 @@ static void end_layer(Deduce *deduce)
     deduce->passing.count = 0;
 }
 
+static const char *text_or_empty(const char *text) { return text ? text : ""; }
+
+static bool layer_equal(const Layer *a, const Layer *b)
+{
+    return a == b || (a && b && a->number == b->number && !strcmp(text_or_empty(a->name), text_or_empty(b->name)) &&
+                      !strcmp(text_or_empty(a->tower), text_or_empty(b->tower)));
+}
+
 /* Whether two operators belong to one layer, in one section and at one time. */
 static bool same_layer(const Op *a, const Op *b)
 {
-    const char *first = a->tower ? a->tower : "", *second = b->tower ? b->tower : "";
-    return a->section == b->section && a->turn == b->turn && a->layer == b->layer && !strcmp(first, second);
+    return a->section == b->section && a->turn == b->turn && layer_equal(a->layer, b->layer);
 }
 
 static Value *insert_conversion(Deduce *deduce, Value *from, const Layout *to, const Op *user, const char *reason);

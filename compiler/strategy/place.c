@@ -1,0 +1,318 @@
+#include "strategy/parser.h"
+
+/* ---- layers ---- */
+
+bool layer_same(const Layer *a, const Layer *b)
+{
+    if (!a || !b)
+        return a == b;
+    return name_same(a->tower, b->tower) && name_same(a->name, b->name) && (a->name || a->number == b->number);
+}
+
+const char *layer_shown(Arena *arena, const Layer *layer)
+{
+    const char *what = layer->name ? arena_format(arena, "the layer \"%s\"", layer->name) : arena_format(arena, "layer %d", layer->number);
+    return layer->tower ? arena_format(arena, "%s of the tower \"%s\"", what, layer->tower) : what;
+}
+
+static bool range_has(const LayerRange *range, const Layer *layer)
+{
+    return name_same(range->tower, layer->tower) && name_same(range->name, layer->name) &&
+           (range->name || (range->first <= layer->number && layer->number <= range->last));
+}
+
+/* ---- visits ---- */
+
+/* What places a model's layers; arrays have one entry a layer. */
+typedef struct Placer {
+    Arena *arena;
+    Diag *diag;
+    const Pipeline *pipeline;
+    const Layer *const *layers;
+    int count;
+    int *stage, *item; // of each layer; -1 where no stage has it
+    int *visit;        // of each layer; -1 before it is known
+    Array(Visit) visits;
+} Placer;
+
+static const LayerRange *item_of(const Placer *placer, int layer)
+{
+    return &placer->pipeline->stages.at[placer->stage[layer]].layers.at[placer->item[layer]];
+}
+
+/* Finds the stage and the item of each layer. */
+static void find_items(Placer *placer)
+{
+    for (int l = 0; l < placer->count; l++) {
+        placer->stage[l] = placer->item[l] = placer->visit[l] = -1;
+        for (int s = 0; s < placer->pipeline->stages.count; s++)
+            for (int i = 0; i < placer->pipeline->stages.at[s].layers.count; i++)
+                if (range_has(&placer->pipeline->stages.at[s].layers.at[i], placer->layers[l])) {
+                    placer->stage[l] = s;
+                    placer->item[l] = i;
+                }
+    }
+}
+
+static int add_visit(Placer *placer, int stage, int item)
+{
+    const Stage *own = &placer->pipeline->stages.at[stage];
+    array_push(placer->arena, &placer->visits, ((Visit){stage, item, own->layers.count ? own->layers.at[item].at : own->at}));
+    return placer->visits.count - 1;
+}
+
+/* The layer next to `layer` in the order of the model, in direction `step`, that is on the same stage and in a range; -1 where names and
+ * nothing else stand between it and another stage. */
+static int neighbour(const Placer *placer, int layer, int step)
+{
+    for (int l = layer + step; l >= 0 && l < placer->count && placer->stage[l] == placer->stage[layer]; l += step)
+        if (!item_of(placer, l)->name)
+            return l;
+    return -1;
+}
+
+/* The layer that decides which visit `layer` belongs to: itself if it is in a range, for a name what stands next to it, and else the first
+ * of the names that stand together. */
+static int leader(const Placer *placer, int layer)
+{
+    int before = neighbour(placer, layer, -1), after = neighbour(placer, layer, 1), first = layer;
+    if (!item_of(placer, layer)->name)
+        return layer;
+    if (before >= 0 || after >= 0)
+        return before >= 0 ? before : after;
+    while (first > 0 && placer->stage[first - 1] == placer->stage[layer])
+        first--;
+    return first;
+}
+
+/* The visit of a range, or of names alone, that an earlier layer began; -1: none did. */
+static int find_visit(const Placer *placer, int layer)
+{
+    for (int v = 0; v < placer->visits.count; v++)
+        if (placer->visits.at[v].stage == placer->stage[layer] && placer->visits.at[v].item == placer->item[layer])
+            return v;
+    return -1;
+}
+
+static void find_visits(Placer *placer)
+{
+    for (int l = 0; l < placer->count; l++) {
+        int lead = leader(placer, l), visit = find_visit(placer, lead);
+        placer->visit[l] = visit >= 0 ? visit : add_visit(placer, placer->stage[lead], placer->item[lead]);
+    }
+}
+
+/* Whether a stage has every layer; reports those that none has. */
+static bool all_placed(const Placer *placer)
+{
+    int missing = 0, first = -1, last = -1;
+    for (int l = 0; l < placer->count; l++)
+        if (placer->stage[l] < 0) {
+            missing++;
+            last = l;
+            first = first < 0 ? l : first;
+        }
+    Position at = placer->pipeline->at;
+    if (missing == 1)
+        diag_error(placer->diag, at, "%s is in no stage of this pipeline", layer_shown(placer->arena, placer->layers[first]));
+    else if (missing)
+        diag_error(placer->diag, at, "%d layers of the model, from %s to %s, are in no stage of this pipeline", missing,
+                   layer_shown(placer->arena, placer->layers[first]), layer_shown(placer->arena, placer->layers[last]));
+    if (missing)
+        diag_note(placer->diag, at, "every layer stands in the layers(...) of one stage, as in: stage devices(0-3) layers(0-9, head)");
+    return !missing;
+}
+
+const Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, int pipeline, const Layer *const *layers, int count)
+{
+    Placer placer = {arena, diag, &strategy->pipelines.at[pipeline], layers, count, .visit = arena_array(arena, int, count)};
+    Placement *placement = arena_new(arena, Placement);
+    placer.stage = arena_array(arena, int, count);
+    placer.item = arena_array(arena, int, count);
+    if (placer.pipeline->stages.count == 1 && !placer.pipeline->stages.at[0].layers.count) {
+        add_visit(&placer, 0, 0);
+    } else {
+        find_items(&placer);
+        if (!all_placed(&placer))
+            return NULL;
+        find_visits(&placer);
+    }
+    *placement = (Placement){placer.visits.count, placer.visits.at, placer.visit};
+    return placement;
+}
+
+/* ---- what the model does not have ---- */
+
+typedef struct Searched {
+    bool tower;              // some layer is of the tower
+    bool whole, first, last; // some is in the range, and is its first and its last
+    const char *names[64];   // of the tower, for suggestions
+    const char *towers[64];
+    int name_count, tower_count;
+} Searched;
+
+static Searched search_range(const LayerRange *range, const Layer *const *layers, int count)
+{
+    Searched found = {0};
+    for (int l = 0; l < count; l++) {
+        const Layer *layer = layers[l];
+        if (layer->tower && found.tower_count < 64)
+            found.towers[found.tower_count++] = layer->tower;
+        if (!name_same(layer->tower, range->tower))
+            continue;
+        found.tower = true;
+        if (layer->name && found.name_count < 64)
+            found.names[found.name_count++] = layer->name;
+        found.whole |= range_has(range, layer);
+        found.first |= !layer->name && layer->number == range->first;
+        found.last |= !layer->name && layer->number == range->last;
+    }
+    return found;
+}
+
+/* Reports an item of which the models lack something: its tower, its name, or an end of its range. */
+static void check_item(Diag *diag, const LayerRange *range, const Layer *const *layers, int count)
+{
+    Searched found = search_range(range, layers, count);
+    if (range->tower && !found.tower) {
+        diag_error(diag, range->at, "the model has no tower \"%s\"", range->tower);
+        diag_suggest(diag, range->at, range->tower, found.towers, found.tower_count);
+    } else if (range->name && !found.whole) {
+        diag_error(diag, range->at, "the model has no layer \"%s\"", range->name);
+        if (!diag_suggest(diag, range->at, range->name, found.names, found.name_count))
+            diag_note(diag, range->at, "the pragma layer(%s) in front of a statement makes it one", range->name);
+    } else if (!range->name && !(found.first && found.last)) {
+        diag_error(diag, range->at, "the model has no layer %lld", (long long)(found.first ? range->last : range->first));
+    }
+}
+
+bool strategy_check_layers(Diag *diag, const Strategy *strategy, const Layer *const *layers, int count)
+{
+    int before = diag_errors(diag);
+    for (int p = 0; p < strategy->pipelines.count; p++)
+        for (int s = 0; s < strategy->pipelines.at[p].stages.count; s++) {
+            const Stage *stage = &strategy->pipelines.at[p].stages.at[s];
+            for (int i = 0; i < stage->layers.count; i++)
+                check_item(diag, &stage->layers.at[i], layers, count);
+        }
+    return diag_errors(diag) == before;
+}
+
+/* ---- against the data's order ---- */
+
+typedef struct Order {
+    Diag *diag;
+    const Pipeline *pipeline;
+    const Placement *placement;
+    const int (*edge)[2];
+    int edge_count;
+    bool *reached; // [from][to]: data goes from one visit to the other, in one step or several
+} Order;
+
+static bool reaches(const Order *order, int from, int to) { return order->reached[from * order->placement->visit_count + to]; }
+
+static void reach_all(Order *order)
+{
+    int count = order->placement->visit_count;
+    for (int e = 0; e < order->edge_count; e++)
+        order->reached[order->edge[e][0] * count + order->edge[e][1]] |= order->edge[e][0] != order->edge[e][1];
+    for (int by = 0; by < count; by++)
+        for (int from = 0; from < count; from++)
+            for (int to = 0; to < count && reaches(order, from, by); to++)
+                order->reached[from * count + to] |= reaches(order, by, to);
+}
+
+/* Visits that need each other. */
+static void check_visit(const Order *order, int visit)
+{
+    const Visit *own = &order->placement->visits[visit];
+    if (!reaches(order, visit, visit))
+        return;
+    for (int other = 0; other < order->placement->visit_count; other++)
+        if (other != visit && reaches(order, visit, other) && reaches(order, other, visit)) {
+            diag_error(order->diag, own->at,
+                       "these layers are against the data's order: they need what other layers make of their results");
+            diag_note(order->diag, order->placement->visits[other].at, "those are here; cut the range where the data leaves the stage");
+            return;
+        }
+}
+
+/* Two visits of which the strategy lists `first` before `second`. */
+static void check_listed(const Order *order, int first, int second)
+{
+    const Visit *a = &order->placement->visits[first], *b = &order->placement->visits[second];
+    if (!reaches(order, second, first) || reaches(order, first, second))
+        return;
+    diag_error(order->diag, b->at, "this is against the data's order: layers that are listed before it need its results");
+    diag_note(order->diag, a->at, "they are here; list %s in the order in which the data goes through them",
+              a->stage == b->stage ? "ranges" : "stages");
+}
+
+/* Whether no visit of the stage is listed before this one. */
+static bool is_first(const Order *order, const Visit *visit)
+{
+    for (int v = 0; v < order->placement->visit_count; v++)
+        if (order->placement->visits[v].stage == visit->stage && order->placement->visits[v].item < visit->item)
+            return false;
+    return true;
+}
+
+bool strategy_check_order(Diag *diag, const Strategy *strategy, int pipeline, const Placement *placement, const int (*edge)[2],
+                          int edge_count)
+{
+    Arena *scratch = arena_create();
+    int count = placement->visit_count, before = diag_errors(diag);
+    Order order = {diag, &strategy->pipelines.at[pipeline], placement, edge, edge_count, arena_array(scratch, bool, count *count)};
+    reach_all(&order);
+    for (int v = 0; v < count; v++)
+        check_visit(&order, v);
+    for (int a = 0; a < count; a++)
+        for (int b = 0; b < count; b++) {
+            const Visit *first = &placement->visits[a], *second = &placement->visits[b];
+            if (first->stage == second->stage ? first->item < second->item
+                                              : first->stage < second->stage && is_first(&order, first) && is_first(&order, second))
+                check_listed(&order, a, b);
+        }
+    arena_destroy(scratch);
+    return diag_errors(diag) == before;
+}
+
+/* ---- rows ---- */
+
+bool strategy_check_rows(Diag *diag, const Strategy *strategy, int64_t batch)
+{
+    int64_t sum = 0, product = 0;
+    bool said = true, fits = true;
+    for (int p = 0; p < strategy->pipelines.count; p++) {
+        const Pipeline *pipeline = &strategy->pipelines.at[p];
+        said &= pipeline->rows > 0;
+        fits &= !__builtin_mul_overflow(pipeline->rows, pipeline->microbatches, &product) && !__builtin_add_overflow(sum, product, &sum);
+    }
+    if (!said || (fits && sum == batch))
+        return true;
+    Position at = strategy->pipelines.at[0].at;
+    diag_error(diag, at, "the rows of the pipelines' micro-batches add up to %lld, but the batch has %lld", (long long)sum,
+               (long long)batch);
+    for (int p = 0; p < strategy->pipelines.count; p++)
+        diag_note(diag, strategy->pipelines.at[p].at, "%lld micro-batches of %lld rows are here",
+                  (long long)strategy->pipelines.at[p].microbatches, (long long)strategy->pipelines.at[p].rows);
+    return false;
+}
+
+/* ---- schedules ---- */
+
+ScheduleKind strategy_schedule(const Strategy *strategy)
+{
+    ScheduleKind kind = SCHEDULE_1F1B;
+    if (strategy->schedule && schedule_kind(strategy->schedule, &kind))
+        return kind;
+    for (int p = 0; p < strategy->pipelines.count; p++)
+        for (int s = 0; s < strategy->pipelines.at[p].stages.count; s++) {
+            const Stage *stage = &strategy->pipelines.at[p].stages.at[s];
+            int ranges = 0;
+            for (int i = 0; i < stage->layers.count; i++)
+                ranges += !stage->layers.at[i].name;
+            kind = ranges > 1 ? SCHEDULE_INTERLEAVED : kind;
+        }
+    return kind;
+}
