@@ -189,9 +189,10 @@ typedef enum ht_queue {
  *
  * On a device it begins when a part that sends it has run; where none does, as soon as no row is left to run before that uses its slot. It
  * has ended before a part runs that receives it, and before a row runs that uses its slot for another micro-batch. Micro-batches go through
- * a part in ascending order, so the messages of a transfer match in their order. */
+ * a part in ascending order, so the messages of a transfer match in their order. What it reads and writes stays as it is until it has
+ * ended: no row of its own micro-batch uses that memory for anything else. */
 typedef struct ht_transfer {
-    const ht_reshard *plan;
+    const ht_reshard *plan;   // one of the image's, and of this transfer alone
     const int64_t *from, *to; // by tensor: buffers; 0 where the role holds nothing of it
     int64_t scratch;          // a buffer
     ht_queue queue;

@@ -33,7 +33,16 @@ int64_t cuda_shared_bytes(void) { return device.shared_bytes; }
 void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step) { cuda_move(run, step, ht_compute_stream()); }
 
 /* One rank alone exchanges nothing. */
-static const Channel channel_alone = {NULL, NULL, NULL, cuda_move_now, NULL, NULL, NULL, true};
+static const Channel channel_alone = {.prepare = NULL,
+                                      .begin = NULL,
+                                      .end = NULL,
+                                      .move = cuda_move_now,
+                                      .communicate = NULL,
+                                      .begin_flight = NULL,
+                                      .end_flight = NULL,
+                                      .check = NULL,
+                                      .close = NULL,
+                                      .records = true};
 
 /* Whether every rank has a GPU of its own: no two of them the same identifier. All ranks find the same. */
 static bool each_has_own(void)

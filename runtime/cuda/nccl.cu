@@ -44,18 +44,27 @@ static void open_world()
     HT_NCCL(ncclCommInitRankConfig(&nccl.world, world_size(), id, world_rank(), &config));
 }
 
-static bool is_world(const ht_group *group)
+static std::vector<int> ranks_of(const ChannelRun *run, const ht_group *group)
+{
+    std::vector<int> ranks((size_t)group->count);
+    for (int i = 0; i < group->count; i++)
+        ranks[(size_t)i] = channel_rank(run, group->device[i]);
+    return ranks;
+}
+
+static bool is_world(const ChannelRun *run, const ht_group *group)
 {
     for (int i = 0; i < group->count; i++)
-        if (group->device[i] != i)
+        if (channel_rank(run, group->device[i]) != i)
             return false;
     return group->count == world_size();
 }
 
-static GroupComm *find_group(const ht_group *group)
+static GroupComm *find_group(const ChannelRun *run, const ht_group *group)
 {
+    const std::vector<int> ranks = ranks_of(run, group);
     for (GroupComm &known : nccl.groups)
-        if ((int)known.devices.size() == group->count && std::equal(known.devices.begin(), known.devices.end(), group->device))
+        if (known.devices == ranks)
             return &known;
     return nullptr;
 }
@@ -96,19 +105,38 @@ static void split_world(size_t first, size_t count)
         nccl.groups[first + (size_t)color].comm = comm;
 }
 
-static void nccl_prepare(const ht_reshard *const *plans, int count)
+/* Adds a group of a plan's devices, as ranks: those of a pipeline, or (NULL) as they are. */
+static void add_group(const ht_reshard *plan, const ht_pipeline *pipeline, const ht_group *group)
+{
+    ChannelRun run = {};
+    run.plan = plan;
+    run.pipeline = pipeline;
+    if (group->count > 1 && !is_world(&run, group) && !find_group(&run, group))
+        nccl.groups.push_back({ranks_of(&run, group), NULL});
+}
+
+/* Adds the groups of a plan; for a plan of positions, those of all pipelines of its kind, which do not meet, together. */
+static void add_groups(const ht_reshard *plan, const ChannelPlans *plans)
+{
+    for (int g = 0; g < plan->group_count; g++) {
+        if (plan->kind < 0)
+            add_group(plan, NULL, &plan->group[g]);
+        for (int p = 0; p < plans->pipeline_count; p++)
+            if (plans->pipelines[p].kind == plan->kind)
+                add_group(plan, &plans->pipelines[p], &plan->group[g]);
+    }
+}
+
+static void nccl_prepare(const ChannelPlans *plans)
 {
     watch_begin();
     fail_doing("the making of NCCL's communicators");
     if (!nccl.world)
         open_world();
     size_t made = nccl.groups.size();
-    for (int p = 0; p < count; p++)
-        for (int g = 0; g < plans[p]->group_count; g++) {
-            const ht_group *group = &plans[p]->group[g];
-            if (group->count > 1 && !is_world(group) && !find_group(group))
-                nccl.groups.push_back({std::vector<int>(group->device, group->device + group->count), NULL});
-        }
+    for (int p = 0; p < plans->count; p++)
+        if (!plans->beside[p])
+            add_groups(plans->plan[p], plans);
     while (made < nccl.groups.size()) {
         size_t apart = count_apart(made);
         split_world(made, apart);
@@ -132,9 +160,9 @@ static void nccl_close(void)
 
 static ncclComm_t comm_for(const ChannelRun *run, const ht_group *group)
 {
-    if (is_world(group))
+    if (is_world(run, group))
         return nccl.world;
-    const GroupComm *known = find_group(group);
+    const GroupComm *known = find_group(run, group);
     if (!known || !known->comm)
         ht_fail("%s: its group has no communicator; the program and the runtime are of different versions", run->plan->name);
     return known->comm;
@@ -236,13 +264,13 @@ static void run_messages(const Act &act, bool by_member, int mine)
     HT_NCCL(ncclGroupStart());
     for (int i = 0; i < act.step->send_count; i++) {
         const ht_block &block = act.step->send[i];
-        int peer = by_member ? i : block.peer;
+        int peer = by_member ? i : channel_rank(act.run, block.peer);
         if (block.count && peer != mine)
             HT_NCCL(ncclSend(act.sent(i), counted(block), act.type, peer, act.comm, act.stream));
     }
     for (int i = 0; i < act.step->receive_count; i++) {
         const ht_block &block = act.step->receive[i];
-        int peer = by_member ? i : block.peer;
+        int peer = by_member ? i : channel_rank(act.run, block.peer);
         if (block.count && peer != mine)
             HT_NCCL(ncclRecv(act.received(i), counted(block), act.type, peer, act.comm, act.stream));
     }
@@ -291,7 +319,7 @@ static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step)
     if (step->verb != HT_EXCHANGE) {
         const ht_group *group = &run->plan->group[step->group];
         act.comm = comm_for(run, group);
-        mine = channel_position(group, world_rank());
+        mine = channel_position(group, run->part->device);
     }
     cuda_note(channel_verb(step->verb), run->plan->name);
     run_verb(act, mine);
@@ -326,4 +354,13 @@ static void nccl_move(const ChannelRun *run, const ht_reshard_step *step)
     cuda_move(run, step, nccl.exchanging ? cuda_exchange_stream() : ht_compute_stream());
 }
 
-extern "C" const Channel channel_nccl = {nccl_prepare, nccl_begin, nccl_end, nccl_move, nccl_communicate, nccl_check, nccl_close, true};
+extern "C" const Channel channel_nccl = {.prepare = nccl_prepare,
+                                         .begin = nccl_begin,
+                                         .end = nccl_end,
+                                         .move = nccl_move,
+                                         .communicate = nccl_communicate,
+                                         .begin_flight = NULL,
+                                         .end_flight = NULL,
+                                         .check = nccl_check,
+                                         .close = nccl_close,
+                                         .records = true};

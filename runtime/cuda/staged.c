@@ -55,7 +55,7 @@ static void staged_communicate(const ChannelRun *run, const ht_reshard_step *ste
 {
     int64_t count;
     Staged staged = stage(step, &count);
-    ChannelRun on_host = {.plan = run->plan, .part = run->part, .scratch = room_for(count * staged.size)};
+    ChannelRun on_host = {.plan = run->plan, .pipeline = run->pipeline, .part = run->part, .scratch = room_for(count * staged.size)};
     for (int i = 0; i < step->send_count; i++)
         device_download(channel_block(&on_host, &staged.step, &staged.step.send[i], 0), channel_block(run, step, &step->send[i], 0),
                         step->send[i].count * staged.size);

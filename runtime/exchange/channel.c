@@ -1,10 +1,7 @@
 #include "exchange/channel.h"
 
-#include "base/memory.h"
 #include "exchange/moves.h"
 #include "transport/fabric/fabric.h"
-
-#include <stdlib.h>
 
 static const Channel *own; // the device's; NULL: the host's
 
@@ -32,21 +29,27 @@ char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht
     return channel_address(run, block->place, block->tensor, block->offset + at, step->dtype);
 }
 
-const Transfer *channel_messages(const ChannelRun *run, const ht_reshard_step *step)
+const ht_pipeline *channel_pipeline(const ChannelPlans *plans, int rank, int *position)
 {
-    static Transfer *messages;
-    static int room;
-    int count = step->send_count + step->receive_count;
+    for (int p = 0; p < plans->pipeline_count; p++)
+        for (int i = 0; i < plans->pipelines[p].device_count; i++)
+            if (plans->pipelines[p].device[i] == rank) {
+                *position = i;
+                return &plans->pipelines[p];
+            }
+    *position = 0;
+    return NULL;
+}
+
+int channel_rank(const ChannelRun *run, int device) { return run->pipeline ? run->pipeline->device[device] : device; }
+
+void channel_messages(const ChannelRun *run, const ht_reshard_step *step, Transfer *messages)
+{
     size_t size = ht_dtype_bytes(step->dtype);
-    if (count > room) {
-        free(messages);
-        messages = memory_array(room = count, sizeof *messages);
-    }
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < step->send_count + step->receive_count; i++) {
         const ht_block *block = i < step->send_count ? &step->send[i] : &step->receive[i - step->send_count];
-        messages[i] = (Transfer){channel_block(run, step, block, 0), (size_t)block->count * size, block->peer};
+        messages[i] = (Transfer){channel_block(run, step, block, 0), (size_t)block->count * size, channel_rank(run, block->peer)};
     }
-    return messages;
 }
 
 int channel_position(const ht_group *group, int device)

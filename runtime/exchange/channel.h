@@ -11,7 +11,7 @@
 
 #include "transport/transfer.h"
 
-#include <hetu/reshard.h>
+#include <hetu/rt.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,21 +23,35 @@ extern "C" {
 /* One run of a device's part of a plan, and its buffers. */
 typedef struct ChannelRun {
     const ht_reshard *plan;
-    const ht_reshard_device *part;
-    const void *const *from; // by tensor
+    const ht_pipeline *pipeline;   // whose positions the plan's devices are; NULL: they are ranks
+    const ht_reshard_device *part; // NULL: the device has none
+    const void *const *from;       // by tensor
     void *const *to;
     char *scratch;
 } ChannelRun;
 
+/* The plans of a program, and the pipelines whose positions their devices are. */
+typedef struct ChannelPlans {
+    int count, pipeline_count;
+    const ht_reshard *const *plan;
+    const bool *beside; // by plan: whether it runs beside computing (exchange/flight.h)
+    const ht_pipeline *pipelines;
+} ChannelPlans;
+
+struct Flight;
+
 typedef struct Channel {
     /* Makes what the groups of some plans need; all ranks together, before they run. NULL: nothing. */
-    void (*prepare)(const ht_reshard *const *plans, int count);
+    void (*prepare)(const ChannelPlans *plans);
     /* Before the first and after the last step of a run; NULL: nothing. */
     void (*begin)(const ChannelRun *run);
     void (*end)(const ChannelRun *run);
     /* A step of moves, and one of any other verb, with this device's place in the step's group. */
     void (*move)(const ChannelRun *run, const ht_reshard_step *step);
     void (*communicate)(const ChannelRun *run, const ht_reshard_step *step);
+    /* These are as those of exchange/flight.h. */
+    void (*begin_flight)(struct Flight *flight);
+    void (*end_flight)(struct Flight *flight);
     /* Ends the program when something went wrong that no call has reported; NULL: cannot be. */
     void (*check)(void);
     /* Gives back what prepare made; all ranks together. NULL: nothing. */
@@ -54,14 +68,26 @@ const Channel *channel_of_host(void);
 const Channel *channel_of_device(void);
 void channel_use(const Channel *of_device);
 
+/* What a rank does of a plan: as the device at `position` in its pipeline, or as itself. The buffers are left to the caller. */
+ChannelRun channel_run(const ht_reshard *plan, const ht_pipeline *pipeline, int position, int rank);
+
+/* Carries out a run; the ranks of the plan do it together. */
+void channel_carry_out(const ChannelRun *run);
+
+/* The pipeline of a rank, and its position there; NULL: it is in none. */
+const ht_pipeline *channel_pipeline(const ChannelPlans *plans, int rank, int *position);
+
+/* The rank of a plan's device. */
+int channel_rank(const ChannelRun *run, int device);
+
 /* What is `offset` elements of a type into a buffer. */
 char *channel_address(const ChannelRun *run, ht_place place, int tensor, int64_t offset, ht_dtype dtype);
 
 /* What is `at` elements into a block of a step. */
 char *channel_block(const ChannelRun *run, const ht_reshard_step *step, const ht_block *block, int64_t at);
 
-/* The messages of a step HT_EXCHANGE: those that are sent, then those that are received; until the next call. */
-const Transfer *channel_messages(const ChannelRun *run, const ht_reshard_step *step);
+/* The messages of a step HT_EXCHANGE: those that are sent, then those that are received. */
+void channel_messages(const ChannelRun *run, const ht_reshard_step *step, Transfer *messages);
 
 /* A device's position in a group. */
 int channel_position(const ht_group *group, int device);

@@ -2,7 +2,10 @@
 #include "base/memory.h"
 #include "exchange/channel.h"
 #include "exchange/moves.h"
+#include "exchange/flight.h"
 #include "transport/mpi.h"
+#include "transport/watch/watch.h"
+#include "transport/world.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,40 +24,62 @@ struct GroupComm {
 static GroupComm *group_comms;
 
 /* A tag that all members of a group compute alike. */
-static int group_tag(const ht_group *group)
+static int group_tag(const int *ranks, int count)
 {
     uint32_t hash = 2166136261u;
-    for (int i = 0; i < group->count; i++)
-        hash = (hash ^ (uint32_t)group->device[i]) * 16777619u;
+    for (int i = 0; i < count; i++)
+        hash = (hash ^ (uint32_t)ranks[i]) * 16777619u;
     return (int)(hash & 0x3fff);
 }
 
-static MPI_Comm make_comm(const ht_group *group)
+static MPI_Comm make_comm(const int *ranks, int count)
 {
     MPI_Group world, members;
     MPI_Comm comm;
     HT_MPI(MPI_Comm_group(MPI_COMM_WORLD, &world));
-    HT_MPI(MPI_Group_incl(world, group->count, group->device, &members));
-    HT_MPI(MPI_Comm_create_group(MPI_COMM_WORLD, members, group_tag(group), &comm));
+    HT_MPI(MPI_Group_incl(world, count, ranks, &members));
+    HT_MPI(MPI_Comm_create_group(MPI_COMM_WORLD, members, group_tag(ranks, count), &comm));
     HT_MPI(MPI_Group_free(&members));
     HT_MPI(MPI_Group_free(&world));
     return comm;
 }
 
-/* The communicator of a group; made at the first use, which is collective over the group. */
-static MPI_Comm comm_for(const ht_group *group)
+static bool is_group(const GroupComm *known, const ChannelRun *run, const ht_group *group)
 {
-    for (GroupComm **link = &group_comms; *link; link = &(*link)->next) {
-        GroupComm *known = *link;
-        if (known->count == group->count && !memcmp(known->device, group->device, sizeof(int) * (size_t)group->count))
+    bool same = known->count == group->count;
+    for (int i = 0; same && i < group->count; i++)
+        same = known->device[i] == channel_rank(run, group->device[i]);
+    return same;
+}
+
+/* The communicator of a group; where it is not there, it is made, which is collective over the group. */
+static MPI_Comm comm_for(const ChannelRun *run, const ht_group *group)
+{
+    for (const GroupComm *known = group_comms; known; known = known->next)
+        if (is_group(known, run, group))
             return known->comm;
-    }
     GroupComm *made = memory_array(1, sizeof *made);
-    *made = (GroupComm){
-        .next = group_comms, .count = group->count, .device = memory_array(group->count, sizeof(int)), .comm = make_comm(group)};
-    memcpy(made->device, group->device, sizeof(int) * (size_t)group->count);
+    *made = (GroupComm){.next = group_comms, .count = group->count, .device = memory_array(group->count, sizeof(int))};
+    for (int i = 0; i < group->count; i++)
+        made->device[i] = channel_rank(run, group->device[i]);
+    made->comm = make_comm(made->device, group->count);
     group_comms = made;
     return made->comm;
+}
+
+/* Makes the communicators of the groups that this rank is in, in the order of the plans, which is the same on all ranks. */
+static void mpi_prepare(const ChannelPlans *plans)
+{
+    int position = 0;
+    const ht_pipeline *pipeline = channel_pipeline(plans, world_rank(), &position);
+    watch_begin();
+    for (int p = 0; p < plans->count; p++) {
+        ChannelRun run = channel_run(plans->plan[p], pipeline, position, world_rank());
+        for (int s = 0; run.part && !plans->beside[p] && s < run.part->step_count; s++)
+            if (channel_communicates(&run.part->step[s]) && run.part->step[s].verb != HT_EXCHANGE)
+                comm_for(&run, &run.plan->group[run.part->step[s].group]);
+    }
+    watch_end();
 }
 
 /* ---- datatypes ---- */
@@ -196,7 +221,13 @@ static void run_all_to_all(const ChannelRun *run, const ht_reshard_step *step, M
 
 static void run_exchange(const ChannelRun *run, const ht_reshard_step *step)
 {
-    const Transfer *messages = channel_messages(run, step);
+    static Transfer *messages;
+    static int room;
+    if (step->send_count + step->receive_count > room) {
+        free(messages);
+        messages = memory_array(room = step->send_count + step->receive_count, sizeof *messages);
+    }
+    channel_messages(run, step, messages);
     mpi_exchange(MPI_COMM_WORLD, messages, step->send_count, messages + step->send_count, step->receive_count);
 }
 
@@ -206,7 +237,7 @@ static void mpi_communicate(const ChannelRun *run, const ht_reshard_step *step)
         run_exchange(run, step);
         return;
     }
-    MPI_Comm comm = comm_for(&run->plan->group[step->group]);
+    MPI_Comm comm = comm_for(run, &run->plan->group[step->group]);
     switch (step->verb) {
     case HT_ALL_REDUCE: run_all_reduce(run, step, comm); break;
     case HT_REDUCE_SCATTER: run_reduce_scatter(run, step, comm); break;
@@ -217,4 +248,8 @@ static void mpi_communicate(const ChannelRun *run, const ht_reshard_step *step)
     }
 }
 
-const Channel channel_mpi = {.move = channel_move_on_host, .communicate = mpi_communicate};
+const Channel channel_mpi = {.prepare = mpi_prepare,
+                             .move = channel_move_on_host,
+                             .communicate = mpi_communicate,
+                             .begin_flight = flight_begin_on_thread,
+                             .end_flight = flight_end_on_thread};

@@ -26,25 +26,39 @@ static void communicate(const Channel *channel, const ChannelRun *run, const ht_
     watch_end();
 }
 
-void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch)
+ChannelRun channel_run(const ht_reshard *plan, const ht_pipeline *pipeline, int position, int rank)
+{
+    bool placed = plan->kind >= 0 && pipeline;
+    bool mine = plan->kind < 0 || (pipeline && pipeline->kind == plan->kind);
+    return (ChannelRun){
+        .plan = plan, .pipeline = placed ? pipeline : NULL, .part = mine ? find_device(plan, placed ? position : rank) : NULL};
+}
+
+void channel_carry_out(const ChannelRun *run)
 {
     const Channel *channel = channel_of_device();
-    ChannelRun run = {plan, find_device(plan, device), from, to, scratch};
-    if (!run.part)
+    if (!run->part)
         return;
     if (channel->begin)
-        channel->begin(&run);
-    for (int s = 0; s < run.part->step_count; s++) {
-        const ht_reshard_step *step = &run.part->step[s];
+        channel->begin(run);
+    for (int s = 0; s < run->part->step_count; s++) {
+        const ht_reshard_step *step = &run->part->step[s];
         if (step->verb > HT_EXCHANGE)
-            ht_fail("%s: a step of unknown kind %d; the program and the library are of different versions", plan->name, (int)step->verb);
+            ht_fail("%s: a step of unknown kind %d; the program and the library are of different versions", run->plan->name,
+                    (int)step->verb);
         if (channel_communicates(step))
-            communicate(channel, &run, step);
+            communicate(channel, run, step);
         else
-            channel->move(&run, step);
+            channel->move(run, step);
     }
     if (channel->end)
-        channel->end(&run);
+        channel->end(run);
+}
+
+void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch)
+{
+    ChannelRun run = {.plan = plan, .part = find_device(plan, device), .from = from, .to = to, .scratch = scratch};
+    channel_carry_out(&run);
 }
 
 void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *to, void *scratch)

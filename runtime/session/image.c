@@ -56,6 +56,22 @@ int image_ranks(void)
     return ranks;
 }
 
+bool image_transfers(const ht_image *image)
+{
+    for (int role = 0; role < image->role_count; role++)
+        if (image->roles[role].transfer_count)
+            return true;
+    return false;
+}
+
+bool image_any_transfers(void)
+{
+    for (int i = 0; i < images.count; i++)
+        if (images.at[i].image->version == HT_IMAGE_VERSION && image_transfers(images.at[i].image))
+            return true;
+    return false;
+}
+
 static void check_version(const ht_image *image)
 {
     if (image->version != HT_IMAGE_VERSION)

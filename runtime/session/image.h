@@ -15,12 +15,16 @@ typedef struct RegisteredImage {
 int image_count(void);
 const RegisteredImage *image_at(int index);
 
-/* The index of the image for a model function that computes in a type, and is trained by an optimizer (NULL: it is not trained). -1: the model
- * has no image at all; the program ends when it has others alone. */
+/* The index of the image for a model function that computes in a type, and is trained by an optimizer (NULL: it is not trained). -1: the
+ * model has no image at all; the program ends when it has others alone. */
 int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, ht_dtype dtype);
 
 /* Ends the program when a variable that the image's model read when it was compiled has another value now. */
 void image_check_reads(int index);
+
+/* Whether parts of some image hand over anything to each other across devices. */
+bool image_transfers(const ht_image *image);
+bool image_any_transfers(void);
 
 /* Ranks that the images need: 0 when there is none. */
 int image_ranks(void);

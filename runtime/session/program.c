@@ -1,8 +1,8 @@
 #include "session/program.h"
 
-#include "exchange/channel.h"
+#include "exchange/flight.h"
 #include "exchange/moves.h"
-#include "session/schedule.h"
+#include "transport/post.h"
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -62,12 +62,37 @@ static void open_pipeline(Program *program)
         worker->position++;
 }
 
-/* The arena, and behind it the slots of micro-batches. */
-static void open_memory(Program *program)
+/* Whether each plan is that of a transfer. */
+static bool *plans_beside(const ht_image *image)
 {
-    int64_t arena = program->role ? schedule_arena(program->role) : 0;
-    program->worker.arena = device_alloc(program->role ? arena + program->schedule->slot_count * schedule_slot(program->role) : 0);
-    program->kept = program->worker.arena + arena;
+    bool *beside = memory_array(image->plan_count, sizeof *beside);
+    for (int p = 0; p < image->plan_count; p++)
+        for (int r = 0; r < image->role_count; r++)
+            for (int t = 0; t < image->roles[r].transfer_count; t++)
+                beside[p] |= image->roles[r].transfers[t].plan == image->plan[p];
+    return beside;
+}
+
+/* The first tag of a program's plans; the same on all ranks, which make their programs in one order. */
+static int take_tags(const ht_image *image)
+{
+    static int tags;
+    int first = tags;
+    if (image->plan_count > lanes_tags() - tags)
+        ht_fail("the programs of this session have more conversions than the %d messages that MPI tells apart", lanes_tags());
+    tags += image->plan_count;
+    return first;
+}
+
+/* What the exchanges of the program need. */
+static void open_channel(const ht_image *image)
+{
+    bool *beside = plans_beside(image);
+    if (image_transfers(image))
+        flights_open();
+    if (channel_of_device()->prepare)
+        channel_of_device()->prepare(&(ChannelPlans){image->plan_count, image->pipeline_count, image->plan, beside, image->pipelines});
+    free(beside);
 }
 
 Program *program_create(const ht_image *image, Params *params, uint64_t seed)
@@ -76,16 +101,18 @@ Program *program_create(const ht_image *image, Params *params, uint64_t seed)
     int device = world_rank(), role = image->role_of[device];
     program->image = image;
     program->role = role < 0 ? NULL : &image->roles[role];
-    program->schedule = image->schedule[device];
     program->slots = memory_array((int64_t)image->param_count * (1 + image->state_count) + image->input_count, sizeof(void *));
     open_params(program, params, seed);
     open_inputs(program);
     program->worker =
         (ht_worker){.slot = program->slots, .piece = image->piece[device], .training = image->trains, .seed = seed, .device = device};
     open_pipeline(program);
-    if (channel_of_device()->prepare)
-        channel_of_device()->prepare(image->plan, image->plan_count);
-    open_memory(program);
+    open_channel(image);
+    int tags = image_transfers(image) ? take_tags(image) : 0;
+    if (program->role) {
+        program->worker.arena = device_alloc(schedule_bytes(program->role, image->schedule[device]));
+        program->schedule = schedule_open(image, program->role, &program->worker, tags);
+    }
     return program;
 }
 
@@ -98,6 +125,7 @@ void program_destroy(Program *program)
             device_free(state_slots(program, p)[s]);
     for (int i = 0; i < image->input_count; i++)
         device_free(input_slots(program)[i]);
+    schedule_close(program->schedule);
     device_free(program->worker.arena);
     free(program->slots);
     free(program->params);
@@ -155,7 +183,7 @@ int program_output(const Program *program, const char *name)
 static void issue_step(void *argument)
 {
     Program *program = argument;
-    schedule_run(program->schedule, program->role, &program->worker, program->kept);
+    schedule_run(program->schedule, &program->worker);
 }
 
 static float loss_of(Program *program)
@@ -197,17 +225,23 @@ float program_run(Program *program, const float *hyper)
 
 void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *where)
 {
+    const char *doing = fail_doing_what();
     fail_doing(where);
     call->step = r->step;
     call->training = r->training;
     call->seed = r->seed;
     kernel(call);
-    fail_doing(NULL);
+    fail_doing(doing);
 }
 
 void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where)
 {
+    const char *doing = fail_doing_what();
+    ChannelRun run = channel_run(plan, r->pipeline, r->position, r->device);
+    run.from = &from;
+    run.to = &to;
+    run.scratch = scratch;
     fail_doing(where);
-    ht_reshard_run(plan, r->device, from, to, scratch);
-    fail_doing(NULL);
+    channel_carry_out(&run);
+    fail_doing(doing);
 }

@@ -4,6 +4,7 @@
 
 #include "session/image.h"
 #include "session/params.h"
+#include "session/schedule.h"
 #include "device/device.h"
 
 enum { PROGRAM_MAX_INPUTS = 256 };
@@ -15,9 +16,8 @@ typedef struct ProgramParam {
 
 typedef struct Program {
     const ht_image *image;
-    const ht_image_role *role;   // NULL: this rank is idle
-    const ht_schedule *schedule; // what it does in a step
-    char *kept;                  // the slots of micro-batches
+    const ht_image_role *role; // NULL: this rank is idle
+    Schedule *schedule;        // what it does in a step
     ht_worker worker;
     StepNumbers numbers;
     DeviceRecording *recording; // of the device's work in a step

@@ -1,26 +1,288 @@
 #include "session/schedule.h"
 
+#include "base/fail.h"
+#include "base/memory.h"
+#include "exchange/flight.h"
+
+#include <stdlib.h>
+
 enum { BORDER = 64 }; // bytes: what tensors are aligned to
+
+/* A transfer for a micro-batch. */
+typedef struct Crossing {
+    Flight flight;
+    int begins, ends; // in front of these rows
+} Crossing;
+
+typedef enum Turn { BEGINS, ENDS, TURNS } Turn;
+
+struct Schedule {
+    const ht_schedule *rows;
+    const ht_image_role *role;
+    const ht_pipeline *pipeline;
+    char *kept; // the slots
+    Crossing *crossings;
+    int crossing_count;
+    int *first[TURNS];       // by row, and behind the last: the number in `order` of the first crossing in front of it
+    Crossing **order[TURNS]; // the crossings by that row
+};
+
+/* ---- memory ---- */
 
 static int64_t rounded(int64_t bytes) { return (bytes + BORDER - 1) / BORDER * BORDER; }
 
-int64_t schedule_arena(const ht_image_role *role) { return rounded(role->arena_bytes); }
-
-int64_t schedule_slot(const ht_image_role *role) { return rounded(role->slot_bytes); }
-
-/* Runs a part for a micro-batch. */
-static void run_row(const ht_row *row, const ht_image_role *role, ht_worker *worker, char *kept)
+int64_t schedule_bytes(const ht_image_role *role, const ht_schedule *rows)
 {
-    const ht_pipeline *pipeline = worker->pipeline;
-    worker->microbatch = row->microbatch;
-    worker->row = pipeline->first_row + row->microbatch * pipeline->rows;
-    worker->kept = row->slot < 0 ? NULL : kept + row->slot * schedule_slot(role);
-    if (role->parts[row->part].run)
-        role->parts[row->part].run(worker);
+    return rounded(role->arena_bytes) + rows->slot_count * rounded(role->slot_bytes);
 }
 
-void schedule_run(const ht_schedule *schedule, const ht_image_role *role, ht_worker *worker, char *kept)
+static char *slot_at(const Schedule *schedule, int slot)
 {
-    for (int r = 0; r < schedule->row_count; r++)
-        run_row(&schedule->row[r], role, worker, kept);
+    return slot < 0 ? NULL : schedule->kept + slot * rounded(schedule->role->slot_bytes);
+}
+
+/* ---- when transfers begin and end ---- */
+
+/* A slot while the rows are looked through. */
+typedef struct Lodging {
+    int tenant; // the micro-batch in it; -1: none
+    int left;   // behind the last row that used it
+    int guest_count;
+    Crossing **guest; // the tenant's crossings
+} Lodging;
+
+/* What is known at a row. */
+typedef struct Scan {
+    const ht_image *image;
+    const ht_worker *worker;
+    Schedule *schedule;
+    int tags;          // of the programs before this one
+    Lodging *slot;     // by slot
+    Crossing **of;     // by transfer and micro-batch; NULL: it has not begun
+    Crossing **latest; // by transfer: what began last
+} Scan;
+
+/* The number of a transfer's plan among those of the program. */
+static int plan_number(const ht_image *image, const ht_transfer *transfer)
+{
+    for (int p = 0; p < image->plan_count; p++)
+        if (image->plan[p] == transfer->plan)
+            return p;
+    ht_fail("%s: the program does not have the plan of a transfer; the program and the library are of different versions", transfer->where);
+}
+
+/* The buffers of a crossing. */
+static void find_buffers(const Scan *scan, const ht_transfer *transfer, int slot, ChannelRun *run)
+{
+    int count = transfer->plan->tensor_count;
+    ht_worker worker = *scan->worker;
+    const void **from = memory_array(count, sizeof *from);
+    void **to = memory_array(count, sizeof *to);
+    worker.kept = slot_at(scan->schedule, slot);
+    for (int t = 0; t < count; t++) {
+        from[t] = ht_at(&worker, transfer->from[t]);
+        to[t] = ht_at(&worker, transfer->to[t]);
+    }
+    run->from = from;
+    run->to = to;
+    run->scratch = ht_at(&worker, transfer->scratch);
+}
+
+static Crossing **crossing_of(const Scan *scan, int number, int microbatch)
+{
+    int64_t wide = scan->schedule->pipeline->microbatches;
+    return &scan->of[number * wide + (scan->schedule->role->transfers[number].once ? 0 : microbatch)];
+}
+
+/* A new crossing that begins in front of row `begins`, or with the one before it of its transfer where that is later. NULL: this rank has
+ * no part in it. */
+static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int begins)
+{
+    const ht_transfer *transfer = &scan->schedule->role->transfers[number];
+    const ht_worker *worker = scan->worker;
+    Crossing *before = scan->latest[number], *crossing = &scan->schedule->crossings[scan->schedule->crossing_count];
+    ChannelRun run = channel_run(transfer->plan, worker->pipeline, worker->position, worker->device);
+    if (!run.part)
+        return NULL;
+    find_buffers(scan, transfer, row->slot, &run);
+    *crossing = (Crossing){.begins = before && before->begins > begins ? before->begins : begins, .ends = -1};
+    crossing->flight =
+        (Flight){.run = run, .queue = transfer->queue, .tag = scan->tags + plan_number(scan->image, transfer), .where = transfer->where};
+    scan->schedule->crossing_count++;
+    scan->latest[number] = *crossing_of(scan, number, row->microbatch) = crossing;
+    return crossing;
+}
+
+/* Has a crossing end in front of a row at the latest. */
+static void end_before(Crossing *crossing, int row)
+{
+    if (crossing->ends < 0)
+        crossing->ends = row;
+}
+
+/* Has a crossing, which brings the slot's next tenant, wait for those of the present one that may still be under way. */
+static void follow_guests(Crossing *crossing, const Lodging *slot)
+{
+    Flight *flight = &crossing->flight;
+    flight->after = memory_array(slot->guest_count, sizeof(Flight *));
+    for (int g = 0; g < slot->guest_count; g++)
+        if (slot->guest[g]->ends < 0)
+            flight->after[flight->after_count++] = &slot->guest[g]->flight;
+}
+
+/* What a row receives and nothing here has sent begins as soon as its slot is free. */
+static void begin_receives(Scan *scan, int number, const ht_part *part)
+{
+    const ht_row *row = &scan->schedule->rows->row[number];
+    Lodging *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
+    for (int i = 0; i < part->receive_count; i++) {
+        if (*crossing_of(scan, part->receive[i], row->microbatch))
+            continue;
+        Crossing *crossing = add_crossing(scan, part->receive[i], row, slot ? slot->left : number);
+        if (crossing && slot && slot->tenant != row->microbatch)
+            follow_guests(crossing, slot);
+    }
+}
+
+static void add_guest(Lodging *slot, Crossing *crossing)
+{
+    if (slot && crossing)
+        slot->guest[slot->guest_count++] = crossing;
+}
+
+/* A micro-batch moves into a slot; those crossings that use it for another one have ended. */
+static void move_in(Lodging *slot, int microbatch, int row)
+{
+    if (slot->tenant == microbatch)
+        return;
+    for (int g = 0; g < slot->guest_count; g++)
+        end_before(slot->guest[g], row);
+    slot->guest_count = 0;
+    slot->tenant = microbatch;
+}
+
+static void scan_row(Scan *scan, int number)
+{
+    const ht_row *row = &scan->schedule->rows->row[number];
+    const ht_part *part = &scan->schedule->role->parts[row->part];
+    Lodging *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
+    begin_receives(scan, number, part);
+    if (slot)
+        move_in(slot, row->microbatch, number);
+    for (int i = 0; i < part->receive_count; i++) {
+        Crossing *crossing = *crossing_of(scan, part->receive[i], row->microbatch);
+        if (crossing)
+            end_before(crossing, number);
+    }
+    for (int i = 0; i < part->send_count; i++) {
+        const ht_transfer *transfer = &scan->schedule->role->transfers[part->send[i]];
+        if (transfer->once && row->microbatch != scan->schedule->pipeline->microbatches - 1)
+            continue;
+        if (*crossing_of(scan, part->send[i], row->microbatch))
+            ht_fail("%s: a transfer begins twice for a micro-batch; the program and the library are of different versions",
+                    transfer->where);
+        add_guest(slot, add_crossing(scan, part->send[i], row, number + 1));
+    }
+    if (slot)
+        slot->left = number + 1;
+}
+
+/* Sorts the crossings by the row in front of which they begin, or end. */
+static void sort_crossings(Schedule *schedule, Turn turn)
+{
+    int rows = schedule->rows->row_count, *first = schedule->first[turn] = memory_array(rows + 3, sizeof(int));
+    schedule->order[turn] = memory_array(schedule->crossing_count, sizeof(Crossing *));
+    for (int c = 0; c < schedule->crossing_count; c++)
+        first[(turn == BEGINS ? schedule->crossings[c].begins : schedule->crossings[c].ends) + 2]++;
+    for (int r = 0; r <= rows; r++)
+        first[r + 2] += first[r + 1];
+    for (int c = 0; c < schedule->crossing_count; c++)
+        schedule->order[turn][first[(turn == BEGINS ? schedule->crossings[c].begins : schedule->crossings[c].ends) + 1]++] =
+            &schedule->crossings[c];
+}
+
+static void scan_rows(Scan *scan)
+{
+    Schedule *schedule = scan->schedule;
+    for (int s = 0; s < schedule->rows->slot_count; s++)
+        scan->slot[s] = (Lodging){.tenant = -1, .guest = memory_array(schedule->role->transfer_count, sizeof(Crossing *))};
+    for (int r = 0; r < schedule->rows->row_count; r++)
+        scan_row(scan, r);
+    for (int c = 0; c < schedule->crossing_count; c++)
+        end_before(&schedule->crossings[c], schedule->rows->row_count);
+    for (int s = 0; s < schedule->rows->slot_count; s++)
+        free(scan->slot[s].guest);
+}
+
+Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const ht_worker *worker, int tags)
+{
+    Schedule *schedule = memory_array(1, sizeof *schedule);
+    *schedule = (Schedule){.rows = image->schedule[worker->device],
+                           .role = role,
+                           .pipeline = worker->pipeline,
+                           .kept = worker->arena + rounded(role->arena_bytes)};
+    int64_t wide = schedule->pipeline->microbatches * role->transfer_count;
+    schedule->crossings = memory_array(wide, sizeof(Crossing));
+    Scan scan = {.image = image,
+                 .worker = worker,
+                 .schedule = schedule,
+                 .tags = tags,
+                 .slot = memory_array(schedule->rows->slot_count, sizeof(Lodging)),
+                 .of = memory_array(wide, sizeof(Crossing *)),
+                 .latest = memory_array(role->transfer_count, sizeof(Crossing *))};
+    scan_rows(&scan);
+    sort_crossings(schedule, BEGINS);
+    sort_crossings(schedule, ENDS);
+    free(scan.slot);
+    free(scan.of);
+    free(scan.latest);
+    return schedule;
+}
+
+void schedule_close(Schedule *schedule)
+{
+    for (int c = 0; schedule && c < schedule->crossing_count; c++) {
+        free(schedule->crossings[c].flight.after);
+        free((void *)schedule->crossings[c].flight.run.from);
+        free((void *)schedule->crossings[c].flight.run.to);
+    }
+    for (int turn = 0; schedule && turn < TURNS; turn++) {
+        free(schedule->first[turn]);
+        free(schedule->order[turn]);
+    }
+    if (schedule)
+        free(schedule->crossings);
+    free(schedule);
+}
+
+/* ---- running ---- */
+
+/* Begins or ends what has to in front of a row. */
+static void cross(const Schedule *schedule, Turn turn, int row, void (*act)(Flight *))
+{
+    for (int c = schedule->first[turn][row]; c < schedule->first[turn][row + 1]; c++)
+        act(&schedule->order[turn][c]->flight);
+}
+
+/* Runs a part for a micro-batch. */
+static void run_row(const Schedule *schedule, const ht_row *row, ht_worker *worker)
+{
+    const ht_part *part = &schedule->role->parts[row->part];
+    worker->microbatch = row->microbatch;
+    worker->row = schedule->pipeline->first_row + row->microbatch * schedule->pipeline->rows;
+    worker->kept = slot_at(schedule, row->slot);
+    fail_doing(part->name);
+    if (part->run)
+        part->run(worker);
+    fail_doing(NULL);
+}
+
+void schedule_run(const Schedule *schedule, ht_worker *worker)
+{
+    for (int r = 0; r <= schedule->rows->row_count; r++) {
+        cross(schedule, BEGINS, r, flight_begin);
+        cross(schedule, ENDS, r, flight_end);
+        if (r < schedule->rows->row_count)
+            run_row(schedule, &schedule->rows->row[r], worker);
+    }
 }

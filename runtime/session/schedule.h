@@ -1,14 +1,20 @@
-/* The rows of a schedule: what a rank does in a step, in order. */
+/* The rows of a schedule: what a rank does in a step, and when its transfers begin and end. */
 #ifndef SESSION_SCHEDULE_H
 #define SESSION_SCHEDULE_H
 
 #include <hetu/rt.h>
 
-/* Bytes of a role's arena, and of a slot, each rounded up so that what lies behind is aligned. */
-int64_t schedule_arena(const ht_image_role *role);
-int64_t schedule_slot(const ht_image_role *role);
+typedef struct Schedule Schedule;
 
-/* Runs the rows. The slots of micro-batches lie at `kept`, one after another. */
-void schedule_run(const ht_schedule *schedule, const ht_image_role *role, ht_worker *worker, char *kept);
+/* Bytes of a role's arena with the slots of its micro-batches behind. */
+int64_t schedule_bytes(const ht_image_role *role, const ht_schedule *rows);
+
+/* Finds out when the transfers of this rank begin and end. The worker has its memory, its place, and all that stays as it is. The
+ * program's own tags begin at `tags`, one a plan. */
+Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const ht_worker *worker, int tags);
+void schedule_close(Schedule *schedule);
+
+/* Runs the rows. */
+void schedule_run(const Schedule *schedule, ht_worker *worker);
 
 #endif

@@ -2,6 +2,7 @@
 #include "session/session.h"
 
 #include "transport/world.h"
+#include "exchange/flight.h"
 #include "session/agree.h"
 #include "device/device.h"
 #include "base/fail.h"
@@ -28,6 +29,7 @@ void session_close(ht_session *closed)
     closed->programs = NULL;
     closed->program_count = 0;
     params_destroy(&closed->params);
+    flights_close();
     fail_unwatch();
     device_close();
     world_close();
@@ -61,7 +63,7 @@ ht_session *ht_open(int *argc, char ***argv)
 {
     if (session.open)
         ht_fail("ht_open is called a second time");
-    world_open(argc, argv, true);
+    world_open(argc, argv, WORLD_PULSE | (image_any_transfers() ? WORLD_LANES : 0));
     fail_watch();
     session.check = getenv("HETU_CHECK") && strcmp(getenv("HETU_CHECK"), "0");
     if (!session_agree(session.check))

@@ -8,9 +8,13 @@
 
 #include <stdlib.h>
 
-enum { MOST_BYTES = 1 << 30, TAG = 1 }; // of one message; MPI counts in int
+enum {
+    MOST_BYTES = 1 << 30, // of one message; MPI counts in int
+    TAG = 1,
+    LEAST_TAGS = 32767 // that every MPI has
+};
 
-static MPI_Comm control;
+static MPI_Comm control, lane[LANES];
 
 void ht_mpi_check(int code, const char *call, const char *file, int line)
 {
@@ -47,14 +51,22 @@ static void find_node(WorldPlace *place)
  * it, mpirun would wait for ever. */
 static void share_no_lock(void) { setenv("PMIX_MCA_gds", "hash", 0); }
 
-static WorldPlace mpi_open(int *argc, char ***argv)
+/* Whether this MPI, which the program may have initialised itself, lets several threads call it at once. */
+static bool takes_threads(void)
+{
+    int level = MPI_THREAD_SINGLE;
+    HT_MPI(MPI_Query_thread(&level));
+    return level == MPI_THREAD_MULTIPLE;
+}
+
+static WorldPlace mpi_open(int *argc, char ***argv, bool threads)
 {
     WorldPlace place;
     int initialised = 0, level = 0;
     share_no_lock();
     HT_MPI(MPI_Initialized(&initialised));
     if (!initialised)
-        HT_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level));
+        HT_MPI(MPI_Init_thread(argc, argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level));
     HT_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     HT_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &place.rank));
     HT_MPI(MPI_Comm_size(MPI_COMM_WORLD, &place.size));
@@ -95,16 +107,16 @@ static int message_count(const Transfer *transfers, int count)
 }
 
 /* Posts the messages of a transfer; returns how many. */
-static int post(MPI_Comm comm, const Transfer *transfer, bool sends, MPI_Request *requests)
+static int post_messages(MPI_Comm comm, const Transfer *transfer, int tag, bool sends, MPI_Request *requests)
 {
     int posted = 0;
     for (size_t done = 0; done < transfer->bytes; done += MOST_BYTES, posted++) {
         char *data = (char *)transfer->data + done;
         int bytes = part(transfer->bytes, done);
         if (sends)
-            HT_MPI(MPI_Isend(data, bytes, MPI_BYTE, transfer->rank, TAG, comm, &requests[posted]));
+            HT_MPI(MPI_Isend(data, bytes, MPI_BYTE, transfer->rank, tag, comm, &requests[posted]));
         else
-            HT_MPI(MPI_Irecv(data, bytes, MPI_BYTE, transfer->rank, TAG, comm, &requests[posted]));
+            HT_MPI(MPI_Irecv(data, bytes, MPI_BYTE, transfer->rank, tag, comm, &requests[posted]));
     }
     return posted;
 }
@@ -119,9 +131,9 @@ void mpi_exchange(MPI_Comm comm, const Transfer *sends, int send_count, const Tr
         requests = memory_array(room = count, sizeof *requests);
     }
     for (int i = 0; i < receive_count; i++)
-        posted += post(comm, &receives[i], false, requests + posted);
+        posted += post_messages(comm, &receives[i], TAG, false, requests + posted);
     for (int i = 0; i < send_count; i++)
-        posted += post(comm, &sends[i], true, requests + posted);
+        posted += post_messages(comm, &sends[i], TAG, true, requests + posted);
     HT_MPI(MPI_Waitall(posted, requests, MPI_STATUSES_IGNORE));
 }
 
@@ -137,6 +149,50 @@ static int mpi_least(int mine)
     return least;
 }
 
+/* ---- lanes ---- */
+
+static void mpi_open_lanes(void)
+{
+    static const char *const names[LANES] = {"hetu stages", "hetu gradients"};
+    if (!takes_threads())
+        ht_fail("this program exchanges beside computing, for which it needs MPI_THREAD_MULTIPLE, and MPI does not give it; initialise MPI "
+                "with that level, or use an MPI that has it");
+    for (int i = 0; i < LANES; i++) {
+        HT_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &lane[i]));
+        HT_MPI(MPI_Comm_set_name(lane[i], names[i]));
+    }
+}
+
+static void mpi_close_lanes(void)
+{
+    for (int i = 0; i < LANES; i++)
+        HT_MPI(MPI_Comm_free(&lane[i]));
+}
+
+static int mpi_tags(void)
+{
+    int *most, known;
+    HT_MPI(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &known));
+    return known ? *most : LEAST_TAGS;
+}
+
+static void mpi_begin(int number, Post *post)
+{
+    MPI_Request *requests = memory_array(message_count(&post->transfer, 1), sizeof *requests);
+    post_messages(lane[number], &post->transfer, post->tag, post->sends, requests);
+    post->state = requests;
+}
+
+static bool mpi_done(int number, Post *post)
+{
+    int done = 0;
+    (void)number;
+    HT_MPI(MPI_Testall(message_count(&post->transfer, 1), post->state, &done, MPI_STATUSES_IGNORE));
+    if (done)
+        free(post->state);
+    return done;
+}
+
 const WorldKind world_mpi = {.launched = mpi_launched,
                              .open = mpi_open,
                              .close = mpi_close,
@@ -145,4 +201,9 @@ const WorldKind world_mpi = {.launched = mpi_launched,
                              .broadcast = mpi_broadcast,
                              .gather = mpi_gather,
                              .exchange = exchange,
-                             .least = mpi_least};
+                             .least = mpi_least,
+                             .open_lanes = mpi_open_lanes,
+                             .close_lanes = mpi_close_lanes,
+                             .tags = mpi_tags,
+                             .begin = mpi_begin,
+                             .done = mpi_done};

@@ -15,4 +15,7 @@ typedef struct Transfer {
     int rank;
 } Transfer;
 
+/* Copies what goes from a rank, which is this one, to itself. */
+void transfer_copy_own(int rank, const Transfer *sends, int send_count, const Transfer *receives, int receive_count);
+
 #endif

@@ -9,6 +9,7 @@
 
 #include <hetu/kernel.h>
 
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -116,7 +117,7 @@ static void end_all(void)
 
 static const FailRanks ranks = {world_rank, world_size, world_leave, end_all};
 
-void world_open(int *argc, char ***argv, bool pulse)
+void world_open(int *argc, char ***argv, int use)
 {
     world_timeout();
     world.opening = find_kind();
@@ -129,10 +130,10 @@ void world_open(int *argc, char ***argv, bool pulse)
     world.joined = true;
     world.in_turn = world.opening->ended_together;
     watch_open();
-    world.place = world.opening->open(argc, argv);
+    world.place = world.opening->open(argc, argv, use & WORLD_LANES);
     world.kind = world.opening;
     world.opening = NULL;
-    watch_connect(pulse);
+    watch_connect(use & WORLD_PULSE);
 }
 
 void world_close(void)
@@ -212,6 +213,28 @@ void world_check(void)
     if (world.kind && world.kind->check)
         world.kind->check();
 }
+
+void lanes_open(void)
+{
+    watch_begin();
+    if (world.kind)
+        world.kind->open_lanes();
+    watch_end();
+}
+
+void lanes_close(void)
+{
+    watch_begin();
+    if (world.kind)
+        world.kind->close_lanes();
+    watch_end();
+}
+
+int lanes_tags(void) { return world.kind ? world.kind->tags() : INT_MAX; }
+
+void post_begin(int lane, Post *post) { world.kind->begin(lane, post); }
+
+bool post_done(int lane, Post *post) { return world.kind->done(lane, post); }
 
 int world_timeout(void)
 {

@@ -2,7 +2,7 @@
 #ifndef TRANSPORT_WORLD_KIND_H
 #define TRANSPORT_WORLD_KIND_H
 
-#include "transport/transfer.h"
+#include "transport/post.h"
 
 #include <stdbool.h>
 
@@ -13,7 +13,7 @@ typedef struct WorldPlace {
 
 typedef struct WorldKind {
     bool (*launched)(void); // whether the environment says that this process is one of several ranks connected so
-    WorldPlace (*open)(int *argc, char ***argv);
+    WorldPlace (*open)(int *argc, char ***argv, bool threads);
     void (*close)(void);
     void (*abort)(void);                         // ends all ranks; may return when only this process is left to end; NULL: nothing
     void (*abandon)(void);                       // removes what an unfinished open has left behind; NULL: nothing
@@ -24,6 +24,11 @@ typedef struct WorldKind {
     void (*gather)(const void *mine, size_t bytes, void *all);
     void (*exchange)(const Transfer *sends, int send_count, const Transfer *receives, int receive_count);
     int (*least)(int mine);
+    void (*open_lanes)(void); // these are as those of post.h
+    void (*close_lanes)(void);
+    int (*tags)(void);
+    void (*begin)(int lane, Post *post);
+    bool (*done)(int lane, Post *post);
 } WorldKind;
 
 extern const WorldKind world_fabric; // transport/fabric/fabric.c

@@ -71,7 +71,7 @@ class Job:
         meet = {"RANK": "{}", "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size), "MASTER_PORT": private} if private else {
             "HETU_RENDEZVOUS": str(folder or self.folder), "HETU_RANK": "{}", "HETU_SIZE": str(size)}
         starts = [(MPIRUN + sum([([":"] if r else []) + ["-n", "1", str(p), *arguments] for r, p in enumerate(programs)], []), common)] if mpi else [
-            ([str(p), *arguments], common | {n: v.format(r) for n, v in meet.items()}) for r, p in enumerate(programs, first)]
+            ([str(p), *arguments], common | {n: v.format(r) for n, v in (more | meet).items()}) for r, p in enumerate(programs, first)]
         self.processes = [subprocess.Popen(c, env=e, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") for c, e in starts]
 
     def ranks(self):

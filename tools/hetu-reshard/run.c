@@ -11,7 +11,7 @@
 
 void run_open(int *argc, char ***argv, int *rank, int *ranks)
 {
-    world_open(argc, argv, false);
+    world_open(argc, argv, WORLD_PLAIN);
     *rank = world_rank();
     *ranks = world_size();
     const char *missing = device_open();
@@ -142,7 +142,7 @@ static void convert(const ht_reshard *plan, int rank, void *const *sources, void
 {
     void *scratch = device_alloc(ht_reshard_scratch(plan, rank));
     if (channel_of_device()->prepare)
-        channel_of_device()->prepare(&plan, 1);
+        channel_of_device()->prepare(&(ChannelPlans){.count = 1, .plan = &plan, .beside = (const bool[]){false}});
     ht_reshard_run_all(plan, rank, (const void *const *)sources, targets, scratch);
     device_free(scratch);
 }

@@ -3,6 +3,7 @@
 
 #include "transport/meet/rendezvous.h"
 #include "base/memory.h"
+#include "transport/fabric/lanes.h"
 #include "transport/fabric/queues.h"
 #include "transport/fabric/sockets.h"
 #include "transport/watch/watch.h"
@@ -11,6 +12,7 @@
 
 #include <hetu/kernel.h>
 
+#include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,20 +164,6 @@ static void flows_run(Flow *flows, int count)
     free(busy);
 }
 
-/* Copies what goes from this rank to itself. */
-static void copy_own(const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
-{
-    int r = 0;
-    for (int s = 0; s < send_count; s++) {
-        if (sends[s].rank != fabric.launch.rank)
-            continue;
-        while (r < receive_count && receives[r].rank != fabric.launch.rank)
-            r++;
-        memmove(receives[r].data, sends[s].data, sends[s].bytes);
-        r++;
-    }
-}
-
 static int add_flows(Flow *flows, const Transfer *transfers, int count, bool sends)
 {
     int added = 0;
@@ -188,7 +176,7 @@ static int add_flows(Flow *flows, const Transfer *transfers, int count, bool sen
 void fabric_exchange(const Transfer *sends, int send_count, const Transfer *receives, int receive_count)
 {
     Flow *flows = memory_array(send_count + receive_count, sizeof *flows);
-    copy_own(sends, send_count, receives, receive_count);
+    transfer_copy_own(fabric.launch.rank, sends, send_count, receives, receive_count);
     int count = add_flows(flows, sends, send_count, true);
     flows_run(flows, count + add_flows(flows + count, receives, receive_count, false));
     free(flows);
@@ -224,8 +212,8 @@ static void find_node(void)
     fabric.place.node_rank = fabric.launch.local >= 0 ? fabric.launch.local : fabric.node_rank[rank];
 }
 
-/* Shared memory with the ranks of this machine, when all ranks have it. */
-static void open_queues(void)
+/* New shared memory with the ranks of this machine, when all ranks have it; else NULL. */
+static Queues *share_memory(void)
 {
     int size = fabric.launch.size, count = 0;
     QueueFile *files = memory_array(size, sizeof *files);
@@ -237,21 +225,22 @@ static void open_queues(void)
             files[count++] = files[rank];
     if (fabric_least(queues_connect(queues, files))) {
         queues_seal(queues);
-        fabric.queues = queues;
     } else {
         queues_close(queues);
+        queues = NULL;
     }
     free(files);
+    return queues;
 }
 
-static WorldPlace fabric_open(int *argc, char ***argv)
+static WorldPlace fabric_open(int *argc, char ***argv, bool threads)
 {
-    (void)argc, (void)argv;
+    (void)argc, (void)argv, (void)threads;
     launch_find(&fabric.launch);
     fabric.meeting = rendezvous_meet(&fabric.launch, world_timeout());
     fabric.place = (WorldPlace){.rank = fabric.launch.rank, .size = fabric.launch.size};
     find_node();
-    open_queues();
+    fabric.queues = share_memory();
     fabric.active = true;
     return fabric.place;
 }
@@ -260,6 +249,7 @@ static WorldPlace fabric_open(int *argc, char ***argv)
 static void fabric_forget(void)
 {
     fabric.active = false;
+    fabric_lanes_forget();
     queues_close(fabric.queues);
     fabric.queues = NULL;
     for (int rank = 0; rank < fabric.launch.size; rank++)
@@ -276,6 +266,21 @@ static void fabric_close(void)
     fabric_forget();
 }
 
+/* ---- lanes ---- */
+
+static void fabric_open_lanes(void)
+{
+    fabric_lanes_open(&(LaneGround){.rank = fabric.launch.rank,
+                                    .size = fabric.launch.size,
+                                    .node_rank = fabric.node_rank,
+                                    .node = fabric.meeting.node,
+                                    .share = share_memory,
+                                    .gather = fabric_gather,
+                                    .fail_gone = fail_gone});
+}
+
+static int fabric_tags(void) { return INT_MAX; }
+
 const WorldKind world_fabric = {.launched = fabric_launched,
                                 .open = fabric_open,
                                 .close = fabric_close,
@@ -285,4 +290,9 @@ const WorldKind world_fabric = {.launched = fabric_launched,
                                 .broadcast = fabric_broadcast,
                                 .gather = fabric_gather,
                                 .exchange = fabric_exchange,
-                                .least = fabric_least};
+                                .least = fabric_least,
+                                .open_lanes = fabric_open_lanes,
+                                .close_lanes = fabric_lanes_close,
+                                .tags = fabric_tags,
+                                .begin = fabric_post_begin,
+                                .done = fabric_post_done};

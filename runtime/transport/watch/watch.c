@@ -49,16 +49,15 @@ static struct {
     int peer_count;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Written by the main thread alone, read by the watch. */
-static atomic_int waits;
-static atomic_uint moves;
+static atomic_int waits;  // written by the main thread alone
+static atomic_uint moves; // and by those of exchanges
 
 static void add(atomic_int *number, int more)
 {
     atomic_store_explicit(number, atomic_load_explicit(number, memory_order_relaxed) + more, memory_order_relaxed);
 }
 
-void watch_moved(void) { atomic_store_explicit(&moves, atomic_load_explicit(&moves, memory_order_relaxed) + 1, memory_order_relaxed); }
+void watch_moved(void) { atomic_fetch_add_explicit(&moves, 1, memory_order_relaxed); }
 
 void watch_begin(void)
 {

@@ -48,8 +48,10 @@ static void make_plan(void)
     group = {world_size(), ranks.data()};
     plan = {"steps.c:30: all-reduce", -1, 1, 1, world_size(), &tensor, &group, parts.data()};
     const ht_reshard *const plans[] = {&plan};
+    const bool beside[] = {false};
+    const ChannelPlans prepared = {1, 0, plans, beside, NULL};
     if (channel_of_device()->prepare)
-        channel_of_device()->prepare(plans, 1);
+        channel_of_device()->prepare(&prepared);
 }
 
 /* ---- a step ---- */
@@ -171,7 +173,7 @@ static void check_types(ht_dtype dtype)
 int main(int argc, char **argv)
 {
     std::string mode = argc > 1 ? argv[1] : "";
-    world_open(&argc, &argv, true);
+    world_open(&argc, &argv, WORLD_PULSE);
     const char *missing = device_open();
     if (missing)
         ht_fail("%s", missing);

@@ -1,0 +1,56 @@
+/* Conversions that run beside computing.
+ *
+ * A flight is one run of a plan: it begins, and its rank goes on with other work until it needs the flight to have ended. Flights of one
+ * tag run in the order in which they begin; others do not wait for each other, except that one may name those that must have ended before
+ * it begins, since it uses their memory.
+ *
+ *     flights_open();
+ *     Flight flight = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where = "gpt.c:42"};
+ *     flight_begin(&flight);
+ *     ...
+ *     flight_end(&flight);
+ *
+ * On host memory each queue has a thread, which drives the messages of all its flights on a lane of its own (transport/post.h), and sleeps
+ * when there are none. Every function here is for the main thread.
+ */
+#ifndef EXCHANGE_FLIGHT_H
+#define EXCHANGE_FLIGHT_H
+
+#include "exchange/channel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct Flight {
+    ChannelRun run;
+    ht_queue queue;
+    int tag;           // the same on all ranks of the plan, of this plan alone
+    const char *where; // "gpt.c:42"
+    int after_count;
+    struct Flight **after; // those that must have ended before
+    /* What belongs to the channel. */
+    bool ended;
+    struct Flight *next; // of its queue's
+    void *state;
+} Flight;
+
+/* Makes what flights need, if it is not there, and ends it; all ranks together. */
+void flights_open(void);
+void flights_close(void);
+
+/* Begins a flight when all that was issued to the device before is done, and returns at once. */
+void flight_begin(Flight *flight);
+
+/* What is issued to the device from now on finds the flight ended. */
+void flight_end(Flight *flight);
+
+/* The same on the threads, for channels of host memory. */
+void flight_begin_on_thread(Flight *flight);
+void flight_end_on_thread(Flight *flight);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

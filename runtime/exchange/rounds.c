@@ -1,0 +1,175 @@
+#include "exchange/rounds.h"
+
+#include "base/memory.h"
+#include "exchange/moves.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FOLD_CHUNK = 1024, REDUCE_CHUNK = 1 << 20 }; // elements
+
+/* `count` elements for a member or from it. */
+static Transfer part(const Rounds *r, char *data, int64_t count, int member)
+{
+    return (Transfer){data, (size_t)(count * r->size), channel_rank(r->run, r->group->device[member])};
+}
+
+/* `count` elements of a block from `at` on, for a member or from it. */
+static Transfer block_part(const Rounds *r, const ht_block *block, int64_t at, int64_t count, int member)
+{
+    return part(r, count ? channel_block(r->run, r->step, block, at) : NULL, count, member);
+}
+
+/* ---- sums and maxima ---- */
+
+static void fold_bf16(const Rounds *r, uint16_t *to, const uint16_t *parts, int64_t count)
+{
+    float sum[FOLD_CHUNK], next[FOLD_CHUNK];
+    for (int64_t at = 0; at < count; at += FOLD_CHUNK) {
+        int64_t n = count - at < FOLD_CHUNK ? count - at : FOLD_CHUNK;
+        for (int p = 0; p < r->members; p++) {
+            for (int64_t i = 0; i < n; i++)
+                (p ? next : sum)[i] = ht_bf16_load(parts[p * count + at + i]);
+            if (p)
+                ht_combine(HT_F32, r->step->reduction, sum, next, n);
+        }
+        for (int64_t i = 0; i < n; i++)
+            to[at + i] = ht_bf16_store(sum[i]);
+    }
+}
+
+/* Reduces the members' parts, which lie one after another, in their order. */
+static void fold(const Rounds *r, char *to, const char *parts, int64_t count)
+{
+    if (r->step->dtype == HT_BF16) {
+        fold_bf16(r, (uint16_t *)to, (const uint16_t *)parts, count);
+        return;
+    }
+    memcpy(to, parts, (size_t)(count * r->size));
+    for (int p = 1; p < r->members; p++)
+        ht_combine(r->step->dtype, r->step->reduction, to, parts + p * count * r->size, count);
+}
+
+/* Has the round receive `count` elements from every member, which are reduced to `to` behind it. Members with nothing to get take part. */
+static void receive_parts(Rounds *r, char *to, int64_t count)
+{
+    r->to = to;
+    r->folded = count;
+    r->parts = memory_storage(count * r->size * r->members);
+    for (int i = 0; i < r->members; i++)
+        r->receives[i] = part(r, r->parts + i * count * r->size, count, i);
+}
+
+/* Reduces what the round before has brought. */
+static void finish_parts(Rounds *r)
+{
+    if (r->folded)
+        fold(r, r->to, r->parts, r->folded);
+    free(r->parts);
+    r->parts = NULL;
+    r->folded = 0;
+}
+
+/* ---- the verbs: each gives round `number`, or false behind the last one ---- */
+
+/* Member i's share of a tensor that all reduce together begins here. */
+static int64_t share(const Rounds *r, int64_t count, int i) { return count * i / r->members; }
+
+/* Every member reduces its share; then all send theirs to all. */
+static bool next_all_reduce(Rounds *r)
+{
+    const ht_block *from = r->step->send, *to = r->step->receive;
+    int64_t all = from->count, first = share(r, all, r->mine), count = share(r, all, r->mine + 1) - first;
+    for (int i = 0; i < r->members; i++) {
+        int64_t at = share(r, all, i), theirs = share(r, all, i + 1) - at;
+        r->sends[i] = r->number ? block_part(r, to, first, count, i) : block_part(r, from, at, theirs, i);
+        r->receives[i] = block_part(r, to, at, theirs, i);
+    }
+    if (!r->number)
+        receive_parts(r, channel_block(r->run, r->step, to, first), count);
+    return r->number < 2;
+}
+
+static bool next_reduce_scatter(Rounds *r)
+{
+    if (r->number)
+        return false;
+    for (int i = 0; i < r->members; i++)
+        r->sends[i] = block_part(r, &r->step->send[i], 0, r->step->send[i].count, i);
+    receive_parts(r, channel_block(r->run, r->step, r->step->receive, 0), r->step->send[r->mine].count);
+    return true;
+}
+
+/* In chunks, since the root needs room for those of all members. */
+static bool next_reduce(Rounds *r)
+{
+    bool root = r->mine == r->step->root;
+    int64_t at = r->number * REDUCE_CHUNK, left = r->step->send->count - at, n = left < REDUCE_CHUNK ? left : REDUCE_CHUNK;
+    if (n <= 0)
+        return false;
+    for (int i = 0; i < r->members; i++)
+        r->sends[i] = block_part(r, r->step->send, at, i == r->step->root ? n : 0, i);
+    receive_parts(r, root ? channel_block(r->run, r->step, r->step->receive, at) : NULL, root ? n : 0);
+    return true;
+}
+
+/* All-gathers and all-to-alls: a block for every member, or one for all. */
+static bool next_gather(Rounds *r)
+{
+    for (int i = 0; i < r->members; i++) {
+        const ht_block *sent = &r->step->send[r->step->send_count == 1 ? 0 : i];
+        r->sends[i] = block_part(r, sent, 0, sent->count, i);
+        r->receives[i] = block_part(r, &r->step->receive[i], 0, r->step->receive[i].count, i);
+    }
+    return !r->number;
+}
+
+static bool next_broadcast(Rounds *r)
+{
+    bool root = r->mine == r->step->root;
+    for (int i = 0; i < r->members; i++) {
+        r->sends[i] = block_part(r, r->step->send, 0, root && i != r->mine ? r->step->send->count : 0, i);
+        r->receives[i] = block_part(r, r->step->receive, 0, !root && i == r->step->root ? r->step->receive->count : 0, i);
+    }
+    return !r->number;
+}
+
+static bool next_round(Rounds *r)
+{
+    switch (r->step->verb) {
+    case HT_ALL_REDUCE: return next_all_reduce(r);
+    case HT_REDUCE_SCATTER: return next_reduce_scatter(r);
+    case HT_BROADCAST: return next_broadcast(r);
+    case HT_REDUCE: return next_reduce(r);
+    case HT_EXCHANGE: return !r->number;
+    default: return next_gather(r);
+    }
+}
+
+/* ---- all ---- */
+
+Rounds rounds_open(const ChannelRun *run, const ht_reshard_step *step)
+{
+    Rounds r = {.run = run, .step = step, .size = (int64_t)ht_dtype_bytes(step->dtype)};
+    bool exchange = step->verb == HT_EXCHANGE;
+    r.group = exchange ? NULL : &run->plan->group[step->group];
+    r.members = exchange ? 0 : r.group->count;
+    r.mine = exchange ? 0 : channel_position(r.group, run->part->device);
+    r.send_count = exchange ? step->send_count : r.members;
+    r.receive_count = exchange ? step->receive_count : r.members;
+    r.sends = memory_array(r.send_count + r.receive_count, sizeof *r.sends);
+    r.receives = r.sends + r.send_count;
+    if (exchange)
+        channel_messages(run, step, r.sends);
+    return r;
+}
+
+bool rounds_next(Rounds *rounds)
+{
+    finish_parts(rounds);
+    bool more = next_round(rounds);
+    rounds->number++;
+    if (!more)
+        free(rounds->sends);
+    return more;
+}
