@@ -17,12 +17,13 @@ compiler cluster  layout syntax support
 compiler reshard  cluster layout syntax support
 compiler rule     syntax support
 compiler strategy cluster layout syntax support
-compiler ir       rule strategy reshard cluster layout syntax support
-compiler cost     ir rule strategy reshard cluster layout syntax support
-compiler frontend ir rule strategy reshard cluster layout syntax support
-compiler passes   cost ir rule strategy reshard cluster layout syntax support
-compiler emit     ir rule strategy reshard cluster layout syntax support
-compiler driver   frontend passes emit cost ir rule strategy reshard cluster layout syntax support
+compiler schedule strategy cluster layout syntax support
+compiler ir       rule schedule strategy reshard cluster layout syntax support
+compiler cost     ir rule schedule strategy reshard cluster layout syntax support
+compiler frontend ir rule schedule strategy reshard cluster layout syntax support
+compiler passes   cost ir rule schedule strategy reshard cluster layout syntax support
+compiler emit     ir rule schedule strategy reshard cluster layout syntax support
+compiler driver   frontend passes emit cost ir rule schedule strategy reshard cluster layout syntax support
 runtime  base
 runtime  transport base
 runtime  exchange transport base

@@ -1,0 +1,130 @@
+#include "schedule/schedule.h"
+
+#include <string.h>
+
+static const char letters[] = "FBW";
+enum { ROWS_A_LINE = 16 };
+
+/* ---- writing ---- */
+
+void schedule_print(Text *out, const Schedule *schedule, const char *indent)
+{
+    for (int s = 0; s < schedule->stage_count; s++) {
+        text_print(out, "%sstage %d slots %d:", indent, s, schedule->slot_count[s]);
+        for (int i = 0; i < schedule->row_count[s]; i++) {
+            const ScheduleRow *row = &schedule->rows[s][i];
+            if (i && i % ROWS_A_LINE == 0)
+                text_print(out, "\n%s   ", indent);
+            text_print(out, " %c%d:%d", letters[row->part], row->visit, row->microbatch);
+            if (row->part == PART_FORWARD)
+                text_print(out, "/%d", row->slot);
+        }
+        text_string(out, "\n");
+    }
+}
+
+/* ---- reading ---- */
+
+typedef Array(ScheduleRow) RowList;
+typedef Array(Position) PlaceList;
+
+/* The decimal number that is the whole of a text; -1 where it is none. */
+static int number_in(const char *text)
+{
+    int64_t number = 0;
+    for (; *text >= '0' && *text <= '9' && number < INT32_MAX; text++)
+        number = number * 10 + (*text - '0');
+    return *text || number > INT32_MAX ? -1 : (int)number;
+}
+
+static bool parse_number(Tokens *tokens, const char *what, int *number)
+{
+    *number = tokens->token->kind == TOKEN_NUMBER ? number_in(tokens->token->text) : -1;
+    if (*number < 0)
+        return tokens_unexpected(tokens, what);
+    tokens_next(tokens);
+    return true;
+}
+
+/* Whether the current token is a part and a visit, as F0. */
+static bool at_row(const Tokens *tokens)
+{
+    const char *text = tokens->token->text;
+    return tokens->token->kind == TOKEN_NAME && strchr(letters, *text) && text[1] && number_in(text + 1) >= 0;
+}
+
+/* Gives rows that are not forward the slots of those that are. */
+static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places)
+{
+    for (int i = 0; i < rows->count; i++) {
+        ScheduleRow *row = &rows->at[i];
+        int from = 0;
+        while (from < rows->count &&
+               (rows->at[from].part != PART_FORWARD || rows->at[from].visit != row->visit || rows->at[from].microbatch != row->microbatch))
+            from++;
+        if (from == rows->count) {
+            diag_error(tokens->diag, places->at[i], "the stage has no F%d:%d, so this has no slot", row->visit, row->microbatch);
+            return false;
+        }
+        row->slot = rows->at[from].slot;
+    }
+    return true;
+}
+
+/* F0:3/1, B0:3, W0:3 */
+static bool parse_row(Tokens *tokens, RowList *rows, PlaceList *places)
+{
+    Position at = tokens->token->at;
+    ScheduleRow row = {.part = (Part)(strchr(letters, *tokens->token->text) - letters), .visit = number_in(tokens->token->text + 1)};
+    tokens_next(tokens);
+    if (!tokens_expect(tokens, ":", "and a micro-batch behind the visit") || !parse_number(tokens, "a micro-batch", &row.microbatch))
+        return false;
+    if (row.part == PART_FORWARD &&
+        (!tokens_expect(tokens, "/", "and a slot behind the micro-batch") || !parse_number(tokens, "a slot", &row.slot)))
+        return false;
+    array_push(tokens->arena, rows, row);
+    array_push(tokens->arena, places, at);
+    return true;
+}
+
+/* stage 0 slots 2: rows */
+static bool parse_stage(Tokens *tokens, int expected, int *slot_count, RowList *rows, PlaceList *places)
+{
+    int stage;
+    Position at = tokens->token->at;
+    if (!parse_number(tokens, "the number of a stage", &stage) || !tokens_expect(tokens, "slots", NULL) ||
+        !parse_number(tokens, "a number of slots", slot_count) || !tokens_expect(tokens, ":", NULL))
+        return false;
+    if (stage != expected) {
+        diag_error(tokens->diag, at, "stages stand in order: this is stage %d, not %d", expected, stage);
+        return false;
+    }
+    for (bool good = true; at_row(tokens) || tokens->token->kind == TOKEN_LINE;) {
+        if (tokens->token->kind == TOKEN_LINE)
+            tokens->token++;
+        else if (!(good = parse_row(tokens, rows, places)))
+            return false;
+    }
+    return find_slots(tokens, rows, places);
+}
+
+const Schedule *schedule_parse(Tokens *tokens)
+{
+    Array(int) row_counts = {0}, slot_counts = {0};
+    Array(ScheduleRow *) stages = {0};
+    Array(Position *) places = {0};
+    while (tokens_take(tokens, "stage")) {
+        RowList rows = {0};
+        PlaceList at = {0};
+        int slot_count;
+        if (!parse_stage(tokens, stages.count, &slot_count, &rows, &at))
+            return NULL;
+        array_push(tokens->arena, &row_counts, rows.count);
+        array_push(tokens->arena, &slot_counts, slot_count);
+        array_push(tokens->arena, &stages, rows.at);
+        array_push(tokens->arena, &places, at.at);
+    }
+    Schedule *schedule = arena_new(tokens->arena, Schedule);
+    *schedule = (Schedule){stages.count, row_counts.at, stages.at, slot_counts.at, places.at};
+    return schedule;
+}

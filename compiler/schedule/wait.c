@@ -1,0 +1,215 @@
+#include "schedule/wait.h"
+
+/* ---- the events ---- */
+
+static int *row_at(const Waits *waits, Part part, int visit, int microbatch)
+{
+    return &waits->row_of[(part * waits->graph->visit_count + visit) * waits->microbatches + microbatch];
+}
+
+/* Gives rows their numbers, stage by stage. */
+static void number_rows(Waits *waits)
+{
+    int count = 0;
+    for (int s = 0; s < waits->schedule->stage_count; s++) {
+        waits->first_row[s] = count;
+        for (int i = 0; i < waits->schedule->row_count[s]; i++, count++) {
+            const ScheduleRow *row = &waits->schedule->rows[s][i];
+            waits->stage_of[count] = s;
+            *row_at(waits, row->part, row->visit, row->microbatch) = count;
+        }
+    }
+}
+
+static void find_slots_before(Arena *arena, Waits *waits)
+{
+    for (int s = 0; s < waits->schedule->stage_count; s++) {
+        int *last = arena_array(arena, int, waits->schedule->slot_count[s] + 1);
+        for (int i = 0; i < waits->schedule->row_count[s]; i++) {
+            int row = waits->first_row[s] + i, *own = &last[waits->schedule->rows[s][i].slot];
+            waits->slot_before[row] = *own - 1;
+            *own = row + 1;
+        }
+    }
+}
+
+Waits waits_create(Arena *arena, const StageGraph *graph, const Schedule *schedule)
+{
+    Waits waits = {graph, schedule, graph_links(arena, graph), .first_row = arena_array(arena, int, schedule->stage_count + 1)};
+    for (int s = 0; s < schedule->stage_count; s++)
+        waits.row_count += schedule->row_count[s];
+    waits.microbatches = waits.row_count / (graph->visit_count * (graph->trains ? SCHEDULE_PARTS : 1));
+    waits.event_count = waits.row_count + graph->edge_count * waits.microbatches * (graph->trains ? 2 : 1);
+    waits.stage_of = arena_array(arena, int, waits.row_count);
+    waits.slot_before = arena_array(arena, int, waits.row_count);
+    waits.row_of = arena_array(arena, int, waits.row_count);
+    number_rows(&waits);
+    find_slots_before(arena, &waits);
+    return waits;
+}
+
+/* ---- what they wait for ---- */
+
+static int transfer_at(const Waits *waits, int edge, bool backward, int microbatch)
+{
+    return waits->row_count + ((backward ? waits->graph->edge_count : 0) + edge) * waits->microbatches + microbatch;
+}
+
+int wait_edge(const Waits *waits, int transfer, bool *backward)
+{
+    int edge = (transfer - waits->row_count) / waits->microbatches;
+    *backward = edge >= waits->graph->edge_count;
+    return *backward ? edge - waits->graph->edge_count : edge;
+}
+
+static int add(WaitFor *to, int count, int event, WaitKind kind)
+{
+    to[count] = (WaitFor){event, kind};
+    return count + 1;
+}
+
+/* Adds the transfers of a visit's edges. */
+static int add_transfers(const Waits *waits, const GraphSide *side, bool backward, int visit, int microbatch, WaitKind kind, WaitFor *to,
+                         int count)
+{
+    for (int k = side->first[visit]; k < side->first[visit + 1]; k++)
+        count = add(to, count, transfer_at(waits, side->list[k], backward, microbatch), kind);
+    return count;
+}
+
+/* Adds the transfers out of the slot that a row takes over, where it does. */
+static int add_slot(const Waits *waits, int event, WaitFor *to, int count)
+{
+    const ScheduleRow *row = wait_row(waits, event), *before;
+    if (waits->slot_before[event] < 0)
+        return count;
+    before = wait_row(waits, waits->slot_before[event]);
+    if (before->visit == row->visit && before->microbatch == row->microbatch)
+        return count;
+    count = add_transfers(waits, &waits->links.out, false, before->visit, before->microbatch, WAIT_SLOT, to, count);
+    return waits->graph->trains ? add_transfers(waits, &waits->links.in, true, before->visit, before->microbatch, WAIT_SLOT, to, count)
+                                : count;
+}
+
+static int waits_of_row(const Waits *waits, int event, WaitFor *to)
+{
+    const ScheduleRow *row = wait_row(waits, event);
+    int count = 0;
+    if (event > waits->first_row[waits->stage_of[event]])
+        count = add(to, count, event - 1, WAIT_ROW);
+    if (row->microbatch)
+        count = add(to, count, *row_at(waits, row->part, row->visit, row->microbatch - 1), WAIT_ORDER);
+    if (row->part != PART_FORWARD)
+        count = add(to, count, *row_at(waits, row->part - 1, row->visit, row->microbatch), WAIT_DATA);
+    if (row->part == PART_FORWARD)
+        count = add_transfers(waits, &waits->links.in, false, row->visit, row->microbatch, WAIT_DATA, to, count);
+    if (row->part == PART_BACKWARD)
+        count = add_transfers(waits, &waits->links.out, true, row->visit, row->microbatch, WAIT_DATA, to, count);
+    return add_slot(waits, event, to, count);
+}
+
+static int waits_of_transfer(const Waits *waits, int event, WaitFor *to)
+{
+    bool backward;
+    const int *edge = waits->graph->edge[wait_edge(waits, event, &backward)];
+    int microbatch = (event - waits->row_count) % waits->microbatches, count = 0;
+    Part part = backward ? PART_BACKWARD : PART_FORWARD;
+    int place = waits->slot_before[*row_at(waits, part, edge[!backward], microbatch)];
+    count = add(to, count, *row_at(waits, part, edge[backward], microbatch), WAIT_DATA);
+    if (microbatch)
+        count = add(to, count, event - 1, WAIT_ORDER);
+    return place < 0 ? count : add(to, count, place, WAIT_SLOT);
+}
+
+int waits_of(const Waits *waits, int event, WaitFor *to)
+{
+    return event < waits->row_count ? waits_of_row(waits, event, to) : waits_of_transfer(waits, event, to);
+}
+
+int waits_most(const Waits *waits) { return 3 + 4 * waits->graph->edge_count; }
+
+/* ---- visiting them ---- */
+
+typedef struct Level {
+    int event, next; // which of those that it waits for is visited next
+} Level;
+
+typedef struct Visitor {
+    Arena *arena;
+    const Waits *waits;
+    char *seen; // by event: 1 it is on the stack, 2 it has ended
+    Level *stack;
+    int depth;
+    WaitFor *waited;
+} Visitor;
+
+/* The kind of wait for which a row stands still: that of the transfer which comes between it and the next row, where there is one. */
+static WaitKind kind_of(Visitor *visitor, int level)
+{
+    const Level *own = &visitor->stack[level];
+    waits_of(visitor->waits, own->event, visitor->waited);
+    WaitKind kind = visitor->waited[own->next - 1].kind;
+    if (visitor->waited[own->next - 1].event < visitor->waits->row_count || level + 1 == visitor->depth)
+        return kind;
+    const Level *transfer = &visitor->stack[level + 1];
+    waits_of(visitor->waits, transfer->event, visitor->waited);
+    WaitKind own_kind = visitor->waited[transfer->next - 1].kind;
+    return own_kind == WAIT_DATA ? kind : own_kind;
+}
+
+/* The rows on the stack from `event` on. */
+static const ScheduleCycle *cycle_from(Visitor *visitor, int event)
+{
+    const Waits *waits = visitor->waits;
+    ScheduleCycle *cycle = arena_new(visitor->arena, ScheduleCycle);
+    Array(ScheduleWait) list = {0};
+    int level = visitor->depth - 1;
+    while (visitor->stack[level].event != event)
+        level--;
+    for (; level < visitor->depth; level++) {
+        int row = visitor->stack[level].event;
+        if (row < waits->row_count)
+            array_push(visitor->arena, &list,
+                       ((ScheduleWait){waits->stage_of[row], row - waits->first_row[waits->stage_of[row]], kind_of(visitor, level)}));
+    }
+    *cycle = (ScheduleCycle){list.count, list.at};
+    return cycle;
+}
+
+static void push(Visitor *visitor, int event)
+{
+    visitor->seen[event] = 1;
+    visitor->stack[visitor->depth++] = (Level){event, 0};
+}
+
+const ScheduleCycle *waits_visit(Arena *arena, const Waits *waits, void ends(void *state, int event, const WaitFor *waited, int count),
+                                 void *state)
+{
+    Visitor visitor = {arena,
+                       waits,
+                       arena_array(arena, char, waits->event_count),
+                       arena_array(arena, Level, waits->event_count),
+                       0,
+                       arena_array(arena, WaitFor, waits_most(waits))};
+    for (int begin = 0; begin < waits->event_count; begin++) {
+        if (visitor.seen[begin])
+            continue;
+        for (push(&visitor, begin); visitor.depth;) {
+            Level *level = &visitor.stack[visitor.depth - 1];
+            int count = waits_of(waits, level->event, visitor.waited);
+            while (level->next < count && visitor.seen[visitor.waited[level->next].event] == 2)
+                level->next++;
+            if (level->next == count) {
+                visitor.seen[level->event] = 2;
+                ends(state, level->event, visitor.waited, count);
+                visitor.depth--;
+                continue;
+            }
+            int next = visitor.waited[level->next++].event;
+            if (visitor.seen[next] == 1)
+                return cycle_from(&visitor, next);
+            push(&visitor, next);
+        }
+    }
+    return NULL;
+}
