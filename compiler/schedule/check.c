@@ -105,11 +105,13 @@ static bool taken_error(const Checker *checker, int stage, int row, int visit, i
     return false;
 }
 
-/* Whether no slot has two micro-batches of a visit at one time. A pair has its slot from its first row to its last. */
+/* Whether no slot has two pairs of a visit and a micro-batch at one time, or goes from one to another of the same micro-batch. A pair has
+ * its slot from its first row to its last. */
 static bool slots_are_apart(const Checker *checker, int stage)
 {
     typedef struct Owner {
         int visit, microbatch, rows;
+        bool used;
     } Owner;
     Owner *owners = arena_array(checker->arena, Owner, checker->schedule->slot_count[stage] + 1);
     for (int i = 0; i < checker->schedule->row_count[stage]; i++) {
@@ -118,7 +120,10 @@ static bool slots_are_apart(const Checker *checker, int stage)
         bool same = owner->visit == row->visit && owner->microbatch == row->microbatch;
         if (owner->rows && !same)
             return taken_error(checker, stage, i, owner->visit, owner->microbatch);
-        *owner = (Owner){row->visit, row->microbatch, (owner->rows + 1) % checker->parts};
+        if (!owner->rows && owner->used && !same && owner->microbatch == row->microbatch)
+            return row_error(checker, stage, i,
+                             arena_format(checker->arena, "takes slot %d from another visit of its micro-batch", row->slot));
+        *owner = (Owner){row->visit, row->microbatch, (owner->rows + 1) % checker->parts, true};
     }
     return true;
 }

@@ -224,23 +224,62 @@ static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph
 
 /* ---- slots ---- */
 
-/* Gives each pair the slot that has been free for the longest time. */
-static void give_slots(Arena *arena, const Maker *maker, const StageState *stage, int slot_count, ScheduleRow *rows)
+/* The slots of a stage that are free, as a ring: the one that has been so for the longest time first. */
+typedef struct FreeSlots {
+    int *ring, room, first, count;
+    int *last;      // by slot: the micro-batch that had it last; -1: none
+    int slot_count; // of the stage
+} FreeSlots;
+
+static FreeSlots free_slots(Arena *arena, int slot_count, int room)
 {
-    int *slot_of = arena_array(arena, int, maker->graph->visit_count * maker->microbatches + 1),
-        *free = arena_array(arena, int, slot_count + 1);
-    int taken = 0, given = slot_count;
-    for (int slot = 0; slot < slot_count; slot++)
-        free[slot] = slot;
-    for (int i = 0; i < stage->row_count; i++) {
-        int *slot = &slot_of[stage->rows[i].visit * maker->microbatches + stage->rows[i].microbatch];
-        if (stage->rows[i].part == PART_FORWARD)
-            *slot = free[taken++ % slot_count];
-        if ((int)stage->rows[i].part == maker->parts - 1)
-            free[given++ % slot_count] = *slot;
-        rows[i] = stage->rows[i];
-        rows[i].slot = *slot;
+    FreeSlots slots = {arena_array(arena, int, room), room, 0, slot_count, arena_array(arena, int, room), slot_count};
+    for (int slot = 0; slot < room; slot++) {
+        slots.ring[slot] = slot;
+        slots.last[slot] = -1;
     }
+    return slots;
+}
+
+/* The place in the ring of the first slot that another micro-batch had last; where there is none, of a new slot, which the stage then has,
+ * too. A slot does not go from a visit to another for one micro-batch: whose it is, its micro-batch says. */
+static int find_slot(FreeSlots *slots, int microbatch)
+{
+    for (int i = 0; i < slots->count; i++)
+        if (slots->last[slots->ring[(slots->first + i) % slots->room]] != microbatch)
+            return (slots->first + i) % slots->room;
+    int place = (slots->first + slots->count++) % slots->room;
+    slots->ring[place] = slots->slot_count++;
+    return place;
+}
+
+static int take_slot(FreeSlots *slots, int microbatch)
+{
+    int place = find_slot(slots, microbatch), slot = slots->ring[place];
+    slots->ring[place] = slots->ring[slots->first];
+    slots->first = (slots->first + 1) % slots->room;
+    slots->count--;
+    slots->last[slot] = microbatch;
+    return slot;
+}
+
+static void leave_slot(FreeSlots *slots, int slot) { slots->ring[(slots->first + slots->count++) % slots->room] = slot; }
+
+/* Gives each pair a slot, and writes its rows; `slot_count` are there in the beginning. How many the stage needs. */
+static int give_slots(const Maker *maker, const StageState *stage, int slot_count, ScheduleRow *rows)
+{
+    int *slot_of = arena_array(maker->arena, int, maker->graph->visit_count * maker->microbatches + 1);
+    FreeSlots slots = free_slots(maker->arena, slot_count, stage->pairs + 1);
+    for (int i = 0; i < stage->row_count; i++) {
+        const ScheduleRow *row = &stage->rows[i];
+        int *slot = &slot_of[row->visit * maker->microbatches + row->microbatch];
+        if (row->part == PART_FORWARD)
+            *slot = take_slot(&slots, row->microbatch);
+        if ((int)row->part == maker->parts - 1)
+            leave_slot(&slots, *slot);
+        rows[i] = (ScheduleRow){row->part, row->visit, row->microbatch, *slot};
+    }
+    return slots.slot_count;
 }
 
 /* The table of rows; with `own`, each pair of a visit and a micro-batch has a slot of its own. */
@@ -253,9 +292,8 @@ static Schedule *write_table(Arena *arena, const Maker *maker, bool own)
     for (int s = 0; s < count; s++) {
         const StageState *stage = &maker->stages[s];
         schedule->row_count[s] = stage->row_count;
-        schedule->slot_count[s] = own ? stage->pairs : stage->slot_count;
         schedule->rows[s] = arena_array(arena, ScheduleRow, stage->row_count);
-        give_slots(maker->arena, maker, stage, schedule->slot_count[s], schedule->rows[s]);
+        schedule->slot_count[s] = give_slots(maker, stage, own ? stage->pairs : stage->slot_count, schedule->rows[s]);
     }
     return schedule;
 }

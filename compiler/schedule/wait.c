@@ -77,7 +77,7 @@ static int add_transfers(const Waits *waits, const GraphSide *side, bool backwar
     return count;
 }
 
-/* Adds the transfers out of the slot that a row takes over, where it does. */
+/* Adds the transfers out of the slot that a row takes over from another visit or micro-batch, where it does. */
 static int add_slot(const Waits *waits, int event, WaitFor *to, int count)
 {
     const ScheduleRow *row = wait_row(waits, event), *before;
@@ -114,11 +114,13 @@ static int waits_of_transfer(const Waits *waits, int event, WaitFor *to)
     const int *edge = waits->graph->edge[wait_edge(waits, event, &backward)];
     int microbatch = (event - waits->row_count) % waits->microbatches, count = 0;
     Part part = backward ? PART_BACKWARD : PART_FORWARD;
-    int place = waits->slot_before[*row_at(waits, part, edge[!backward], microbatch)];
+    int taker = *row_at(waits, part, edge[!backward], microbatch);
     count = add(to, count, *row_at(waits, part, edge[backward], microbatch), WAIT_DATA);
     if (microbatch)
         count = add(to, count, event - 1, WAIT_ORDER);
-    return place < 0 ? count : add(to, count, place, WAIT_SLOT);
+    if (waits->slot_before[taker] >= 0)
+        count = add(to, count, waits->slot_before[taker], WAIT_SLOT);
+    return add_slot(waits, taker, to, count);
 }
 
 int waits_of(const Waits *waits, int event, WaitFor *to)

@@ -2,8 +2,8 @@
  *
  * A row waits for the row in front of it, for its part in the micro-batch before, for the part before it of its own visit and micro-batch,
  * for the transfers to it, and, where it takes over a slot, for the transfers out of that slot. A transfer waits for the row that gives,
- * for its own in the micro-batch before, and for the last row in front of the one that takes which has that one's slot: then there is a
- * place. So no transfer ends before its receiver is ready for it.
+ * for its own in the micro-batch before, and for place: for the last row, in front of the one that takes, which has that one's slot, and
+ * for the transfers out of that slot. So no transfer ends before its receiver is ready for it.
  */
 #ifndef SCHEDULE_WAIT_H
 #define SCHEDULE_WAIT_H

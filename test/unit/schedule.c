@@ -95,9 +95,9 @@ static double *received(const Walk *walk, bool backward, int edge, int m)
 
 static double later(double a, double b) { return a < 0 || b < 0 ? -1 : a > b ? a : b; }
 
-/* When all rows of a stage that stand in front of one and have its slot have run; and all that is sent out of the slot by others is
+/* When all rows of a stage that stand in front of one and have its slot have run, and all that is sent out of the slot by others is
  * received. */
-static double slot_free(const Walk *walk, int stage, int index, bool sent)
+static double slot_free(const Walk *walk, int stage, int index)
 {
     const ScheduleRow *rows = walk->schedule->rows[stage];
     double free = 0;
@@ -105,16 +105,15 @@ static double slot_free(const Walk *walk, int stage, int index, bool sent)
         if (rows[i].slot != rows[index].slot)
             continue;
         free = later(free, *ended(walk, (int)rows[i].part, rows[i].visit, rows[i].microbatch));
-        if (!sent)
+        if (rows[i].visit == rows[index].visit && rows[i].microbatch == rows[index].microbatch)
             break;
-        bool same = rows[i].visit == rows[index].visit && rows[i].microbatch == rows[index].microbatch;
-        for (int e = 0; !same && e < walk->graph->edge_count; e++) {
+        for (int e = 0; e < walk->graph->edge_count; e++) {
             if (rows[i].part == PART_FORWARD && walk->graph->edge[e][0] == rows[i].visit)
                 free = later(free, *received(walk, false, e, rows[i].microbatch));
             if (rows[i].part == PART_BACKWARD && walk->graph->edge[e][1] == rows[i].visit)
                 free = later(free, *received(walk, true, e, rows[i].microbatch));
         }
-        if (!same && rows[i].part == PART_FORWARD)
+        if (rows[i].part == PART_FORWARD)
             break;
     }
     return free;
@@ -131,7 +130,7 @@ static bool receive(const Walk *walk, int stage, int index)
             continue;
         double sent = *ended(walk, (int)row->part, edge[backward], row->microbatch);
         double before = row->microbatch ? *received(walk, backward, e, row->microbatch - 1) : 0;
-        double end = later(later(sent, before), slot_free(walk, stage, index, false));
+        double end = later(later(sent, before), slot_free(walk, stage, index));
         *received(walk, backward, e, row->microbatch) = end;
         any |= end >= 0;
     }
@@ -143,7 +142,7 @@ static double ready(const Walk *walk, int stage, int index)
 {
     const ScheduleRow *row = &walk->schedule->rows[stage][index];
     bool backward = row->part == PART_BACKWARD;
-    double begin = later(walk->at[stage], slot_free(walk, stage, index, true));
+    double begin = later(walk->at[stage], slot_free(walk, stage, index));
     if (row->part != PART_FORWARD)
         begin = later(begin, *ended(walk, (int)row->part - 1, row->visit, row->microbatch));
     if (row->microbatch)
@@ -231,6 +230,20 @@ static const Schedule *create(Arena *arena, ScheduleKind kind, const StageGraph 
     if (!good || *messages)
         fail_msg("%s", messages);
     return schedule;
+}
+
+/* No slot goes from one visit to another for one micro-batch. */
+static void expect_moves(const Schedule *schedule)
+{
+    for (int s = 0; s < schedule->stage_count; s++)
+        for (int i = 0; i < schedule->row_count[s]; i++) {
+            const ScheduleRow *row = &schedule->rows[s][i];
+            int before = i - 1;
+            while (before >= 0 && schedule->rows[s][before].slot != row->slot)
+                before--;
+            if (before >= 0 && schedule->rows[s][before].visit != row->visit)
+                assert_int_not_equal(schedule->rows[s][before].microbatch, row->microbatch);
+        }
 }
 
 static int min(int a, int b) { return a < b ? a : b; }
@@ -383,7 +396,7 @@ static int check_swapped(const StageGraph *graph, const Schedule *schedule, int 
     if (good)
         assert_true(walk_table(&walk, arena, graph, other, count, seconds) >= 0);
     else
-        assert_non_null(strstr(messages, "this schedule stands still"));
+        assert_true(strstr(messages, "this schedule stands still") || strstr(messages, "from another visit of its micro-batch"));
     arena_destroy(arena);
     return !good;
 }
@@ -402,6 +415,7 @@ static void random_tables_end(void **state)
         const Schedule *schedule = create(arena, kind, &graph.graph, count);
         if (seconds_of(arena, &graph.graph, schedule, count, 1, 2, 1) < 0)
             fail_msg("%s of the random graph %d stands still", schedule_words[kind], round);
+        expect_moves(schedule);
         refused += check_swapped(&graph.graph, schedule, count, &seed);
         arena_destroy(arena);
     }
@@ -463,6 +477,21 @@ static void tables_that_stand_still_are_refused(void **state)
         "micro-batch 0 "
         "stands behind forward of visit 1, micro-batch 1 (stage 1)\ns.txt:2:18: note: stage 1: forward of visit 1, micro-batch 1 has to "
         "follow forward of visit 1, micro-batch 0 (stage 1)\n");
+}
+
+static void slots_stay_with_a_visit(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    Graph graph;
+    bool good;
+    begin_graph(&graph, 1, 2, false);
+    graph.stage_of[0] = graph.stage_of[1] = 0;
+    const Schedule *schedule = parse(arena, stderr, "stage 0 slots 1: F0:0/0 F1:0/0");
+    assert_non_null(strstr(messages_of(arena, &graph.graph, schedule, 1, &good), "takes slot 0 from another visit of its micro-batch"));
+    assert_false(good);
+    assert_int_equal(create(arena, SCHEDULE_1F1B, &graph.graph, 1)->slot_count[0], 2);
+    arena_destroy(arena);
 }
 
 static void tables_that_are_not_whole_are_refused(void **state)
@@ -586,6 +615,7 @@ int main(void)
         cmocka_unit_test(unequal_stages),
         cmocka_unit_test(random_tables_end),
         cmocka_unit_test(tables_that_stand_still_are_refused),
+        cmocka_unit_test(slots_stay_with_a_visit),
         cmocka_unit_test(tables_that_are_not_whole_are_refused),
         cmocka_unit_test(print_and_parse_are_inverse),
         cmocka_unit_test(timelines_are_walks),
