@@ -83,6 +83,7 @@ typedef struct RoleMemory {
     const Value *largest[MEMORY_KINDS]; // NULL: there is none
     int64_t largest_bytes[MEMORY_KINDS];
     int64_t peak; // the sum of all kinds
+    int64_t kept; // of what one forward makes, what backward reads
     const Op *at; // when: NULL where the arena is empty
 } RoleMemory;
 

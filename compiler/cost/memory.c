@@ -119,6 +119,23 @@ static void add_arena(RoleMemory *memory, Module *module, const Role *role, cons
     memory->at = module->ops.at[at];
 }
 
+/* Bytes of the arena that operators of the forward section, of one micro-batch, make and those of the backward section read. */
+static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role)
+{
+    bool *counted = arena_array(scratch, bool, module->next_id);
+    int64_t bytes = 0;
+    for (int i = 0; i < module->ops.count; i++)
+        for (int k = 0; module->ops.at[i]->section == SECTION_BACKWARD && k < module->ops.at[i]->operand_count; k++) {
+            const Value *value = module->ops.at[i]->operands[k], *owner = value ? value_storage(value) : NULL;
+            if (!owner || !owner->def || owner->def->section != SECTION_FORWARD || owner->def->turn != module->ops.at[i]->turn ||
+                counted[owner->id])
+                continue;
+            counted[owner->id] = true;
+            bytes += value_local_bytes(module, owner, role->devices[0]);
+        }
+    return bytes;
+}
+
 RoleMemory role_memory(Module *module, const Role *role)
 {
     Arena *scratch = arena_create();
@@ -130,6 +147,7 @@ RoleMemory role_memory(Module *module, const Role *role)
         add_arena(&memory, module, role, last, at, gradient_values(scratch, module));
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
         memory.peak += memory.bytes[kind];
+    memory.kept = kept_bytes(scratch, module, role);
     arena_destroy(scratch);
     return memory;
 }

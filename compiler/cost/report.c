@@ -142,7 +142,7 @@ static void print_memory(Text *out, const RoleCost *cost)
         text_print(out, " of %lld", (long long)cost->class->memory);
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
         text_print(out, "%s %s %lld", kind ? "," : ":", memory_kind_name((MemoryKind)kind), (long long)cost->memory.bytes[kind]);
-    text_string(out, "\n");
+    text_print(out, "; kept for backward %lld\n", (long long)cost->memory.kept);
 }
 
 static void print_role(Text *out, const RoleCost *cost, int number)
@@ -204,6 +204,7 @@ static json_t *json_memory(const RoleCost *cost)
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
         json_object_set_new(object, memory_kind_name((MemoryKind)kind), json_integer((json_int_t)cost->memory.bytes[kind]));
     json_object_set_new(object, "peak", json_integer((json_int_t)cost->memory.peak));
+    json_object_set_new(object, "kept", json_integer((json_int_t)cost->memory.kept));
     json_object_set_new(object, "limit", cost->class && cost->class->memory ? json_integer((json_int_t)cost->class->memory) : json_null());
     return object;
 }

@@ -49,7 +49,7 @@ static const Backend BACKENDS[] = {
                        "#include <hetu/vector_math.h>\n",
      .closing = "",
      .role_flags = "-O1",
-     .kernel_flags = "-O3 -fopenmp -fno-math-errno -fno-trapping-math",
+     .kernel_flags = "-O3 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=off",
      .image_flags = "-O0",
      .functions = CPU_FUNCTIONS,
      .words = CPU_WORDS,

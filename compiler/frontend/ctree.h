@@ -211,7 +211,7 @@ typedef enum CStmtKind {
     CS_RETURN,   // expr or NULL
     CS_LABEL,    // then
     CS_PRAGMA,   // pragma: dims, shard, reshard
-    CS_MARKED,   // pragmas layer, then
+    CS_MARKED,   // pragmas layer and recompute, then
     CS_REFUSED   // text says what; body is what stands in it
 } CStmtKind;
 

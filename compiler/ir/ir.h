@@ -73,6 +73,8 @@ struct Op {
     const Frame *frames;
     const char *scope;        // "h3": ht_scope's path, or NULL
     const Layer *layer;       // of the pragma `layer`; NULL none
+    int recompute;            // of `recompute`: which run of a marked statement it belongs to, from 1 on; 0 none
+    const Op *again;          // between passes recompute and fuse: the operator of the forward section that it runs again; NULL elsewhere
     const Function *gradient; // of clause grad, specialised to this call's types and attributes; NULL for bodies, views and grad(none)
     const char *reason;       // conversions that deduction inserted: why, for -Rcomm; NULL elsewhere
     const struct PlannedConversion *conversion; // conversions, after pass specialize (ir/roles.h); NULL elsewhere
@@ -170,7 +172,7 @@ Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Pos
  * the rule's operands, variadic ones spread, NULL for absent ones. */
 Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, Position at);
 
-/* What follows an operator into those that passes make for it: position, frames, scope, layer, section and turn. Gives them to `op`
+/* What follows an operator into those that passes make for it: position, frames, scope, layer, recompute, section and turn. Gives them to `op`
  * and its results. */
 void op_take_place(Op *op, const Op *like);
 

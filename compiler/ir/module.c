@@ -250,6 +250,7 @@ void op_take_place(Op *op, const Op *like)
     op->frames = like->frames;
     op->scope = like->scope;
     op->layer = like->layer;
+    op->recompute = like->recompute;
     op->section = like->section;
     op->turn = like->turn;
     for (int i = 0; i < op->result_count; i++)

@@ -29,8 +29,10 @@ static const Pass passes[] = {
     {"tile", pass_tile, FORM_MODEL, FORM_REFINED, FORM_MODEL},                     // sums of pieces
     {"refine", pass_refine, FORM_MODEL, FORM_REFINED, FORM_REFINED},               // dimensions become factors
     {"microbatch", pass_microbatch, FORM_REFINED, FORM_REFINED, FORM_REFINED},     // the loop over micro-batches
+    {"recompute", pass_recompute, FORM_REFINED, FORM_REFINED, FORM_REFINED},       // what backward makes anew
     {"place", pass_place, FORM_REFINED, FORM_REFINED, FORM_PLACED},                // the mesh, and layouts of what is given
     {"deduce", pass_deduce, FORM_PLACED, FORM_PLACED, FORM_DEDUCED},               // layouts of the rest, and conversions
+    {"regather", pass_regather, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},         // conversions that backward makes anew
     {"fuse", pass_fuse, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},                 // elementwise operators together
     {"specialize", pass_specialize, FORM_DEDUCED, FORM_DEDUCED, FORM_SPECIALIZED}, // roles and plans
     {"memory", pass_memory, FORM_SPECIALIZED, FORM_SPECIALIZED, FORM_STORED},      // storage

@@ -5,8 +5,6 @@ static void check_stage(Diag *diag, const Stage *stage)
 {
     if (stage->layers.count)
         undone_error(diag, stage->layers_at, UNDONE_LAYERS);
-    if (stage->recompute)
-        undone_error(diag, stage->recompute_at, UNDONE_STAGE_RECOMPUTE);
 }
 
 static void check_schedule(Diag *diag, const Strategy *strategy)

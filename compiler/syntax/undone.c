@@ -13,8 +13,6 @@ static const struct {
     [UNDONE_TURNS] = {"turns is not available", "split cuts the dimension, too, and gathers what is needed whole"},
     [UNDONE_FOLD] = {"fold is not available", "leave it out, or balance causal work by weights, as in: mesh(cp:2 by 3:2)"},
     [UNDONE_LAYERS] = {"layers(...) of a stage is not available", "leave it out: the one stage has all layers"},
-    [UNDONE_STAGE_RECOMPUTE] = {"recompute(...) of a stage is not available", "leave it out"},
-    [UNDONE_RECOMPUTE] = {"recompute is not available", "leave it out: backward keeps what it needs"},
 };
 
 bool undone_error(Diag *diag, Position at, Undone what)

@@ -15,9 +15,7 @@ typedef enum Undone {
     UNDONE_ZERO_BUBBLE,
     UNDONE_TURNS,
     UNDONE_FOLD,
-    UNDONE_LAYERS, // of a stage
-    UNDONE_STAGE_RECOMPUTE,
-    UNDONE_RECOMPUTE // the pragma
+    UNDONE_LAYERS // of a stage
 } Undone;
 
 /* Reports what stands at `at`. False. */

@@ -49,12 +49,12 @@ class Gpt:
         return self.L * (layer + biases + gelu) + 3 * 2 * R * E * self.V // t
 
     def saved(self, R, t, c):
-        """Bytes kept for backward when most memory is in use. c cuts what lies between blocks along the sequence, but what products read is gathered, as targets are."""
+        """Bytes kept for backward when most memory is in use. c cuts what lies between blocks along the sequence, what products read of it among that: it is gathered once more."""
         RE, RF = R * self.E, R * self.F
         statistics = 4 * R // c + R * self.H // t
-        layer = 2 * RE // c + 2 * RE + 4 * RE // t + 2 * RF // t + statistics
-        if t > 1:  # when backward begins
-            ends = RE // c + RE + R * self.V // t + 2 * R // c + 2 * R + (R if c > 1 else 0) + self.S // c + 1
+        layer = 4 * RE // c + 4 * RE // t + 2 * RF // t + statistics
+        if t > 1:  # when backward begins; where the sequence is cut, when the head's product has its input once more, and logits are given back
+            ends = 2 * RE // c + 2 * R // c + self.S // c + 1 + (R * self.V // t + 2 * R if c == 1 else 0)
             return FLOAT * (self.L * layer + ends)
         # In the last block's hidden layer, two gradients of which are larger than what was given back: the block still has its input, the norm
         # of it, query, key, value, the attention's result and their sum.
@@ -76,8 +76,8 @@ class Llama:
 
     def saved(self, R, t, c):
         RE, RF = R * self.E, R * self.F
-        layer = 2 * RE // c + 2 * RE + (2 * RE + 2 * R * self.K * self.W) // t + 4 * RF // t + 2 * R // c + R * self.H // t
-        ends = RE // c + RE + R * self.V // t + R // c + 2 * R + (R if c > 1 else 0) + 1
+        layer = 4 * RE // c + (2 * RE + 2 * R * self.K * self.W) // t + 4 * RF // t + 2 * R // c + R * self.H // t
+        ends = 2 * RE // c + R // c + 1 + (R * self.V // t + 2 * R if c == 1 else 0)
         return FLOAT * (self.L * layer + ends)
 
 
@@ -101,13 +101,14 @@ def gradient_bytes(m, d, t, zero, sequence):
 
 def activation_bytes(m, d, t, sequence):
     """Received for activations and their gradients under tensor parallelism (Megatron): an all-reduce for each half of a block and for the
-    embedding forward, and for each half and the head backward; three numbers a row for the loss over a vocabulary that is cut."""
+    embedding forward, and for each half and the head backward; three numbers a row for the loss over a vocabulary that is cut. Where the sequence is cut, what halves and
+    head read is gathered forward and once more backward, as tokens and targets are."""
     R = m.B * m.S // d
     wide, row = FLOAT * R * m.E, FLOAT * R
     if not sequence:
         return 2 * ring(t, wide) * 2 * (2 * m.L + 1) + 2 * ring(t, row) * 3
     inputs = 2 * m.L + 1 if isinstance(m, Gpt) else 5 * m.L + 1  # llama's five projections scatter the gradients of their inputs each
-    return ring(t, wide) * (3 * (2 * m.L + 1) + inputs) + 2 * ring(t, row) + 6 * ring(t, row)
+    return ring(t, wide) * (4 * (2 * m.L + 1) + inputs) + 4 * ring(t, row) + 6 * ring(t, row)
 
 
 def expected(m, strategy):

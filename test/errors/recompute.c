@@ -1,13 +1,15 @@
 // RUN: not %hetucc -c %s -o %t.o 2>&1 | FileCheck %s --strict-whitespace
 #include <hetu/hetu.h>
 
-
 static ht_tensor loss(void)
 {
     ht_tensor x = ht_input("x", HT_F32, ht_shape(4, 6));
     ht_tensor w = ht_param(ht_shape(3, 6), ht_normal(0.1f), "w");
 #pragma hspmd dims(x: batch, width)
+    {
+        x = ht_gelu(x);
 #pragma hspmd recompute
+    }
     return ht_mean(ht_linear(x, w, HT_NONE));
 }
 
@@ -18,6 +20,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}recompute.c:10:15: error: recompute is not available in this version; leave it out: backward keeps what it needs
-// CHECK-NEXT: {{^}}   10 | #pragma hspmd recompute
+// CHECK: {{.*}}recompute.c:11:15: error: no statement follows the recompute pragma in its block
+// CHECK-NEXT: {{^}}   11 | #pragma hspmd recompute
 // CHECK-NEXT: {{^}}      |               ^

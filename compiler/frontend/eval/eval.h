@@ -66,6 +66,7 @@ struct Eval {
     char *scope;       // "h0.attn"
     int64_t stream;
     const Layer *layer; // of the operators that are made now; NULL none
+    int recompute, recomputes; // the run of a marked statement that is at work, 0 for none; how many there were
 };
 
 /* A new evaluator, with the initial values of all variables; module NULL: nothing can be built. */

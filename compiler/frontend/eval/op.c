@@ -91,6 +91,7 @@ void operator_emit(Eval *ev, Op *op)
     op->section = SECTION_FORWARD;
     op->scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
     op->layer = ev->layer;
+    op->recompute = ev->recompute;
     if (ev->gradient) {
         array_push(ev->arena, &ev->gradient->ops, op);
         return;

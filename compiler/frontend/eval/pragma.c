@@ -105,7 +105,7 @@ void eval_pragma(Eval *ev, const Pragma *pragma)
     }
 }
 
-/* ---- layer ---- */
+/* ---- layer, recompute ---- */
 
 static int layer_number(Eval *ev, const CExpr *expr)
 {
@@ -115,9 +115,18 @@ static int layer_number(Eval *ev, const CExpr *expr)
     return (int)number.i;
 }
 
-void eval_mark(Eval *ev, const Pragma *pragma)
+static void eval_layer(Eval *ev, const Pragma *pragma)
 {
     Layer *layer = arena_new(ev->arena, Layer);
     *layer = (Layer){pragma->tower, pragma->layer_name, pragma->layer_name ? 0 : layer_number(ev, pragma->layer)};
     ev->layer = layer;
+}
+
+/* A statement inside of one that is marked belongs to that. */
+void eval_mark(Eval *ev, const Pragma *pragma)
+{
+    if (pragma->kind == PRAGMA_LAYER)
+        eval_layer(ev, pragma);
+    else if (!ev->recompute)
+        ev->recompute = ++ev->recomputes;
 }

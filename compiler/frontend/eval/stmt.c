@@ -147,10 +147,12 @@ static Flow return_statement(Eval *ev, const CStmt *stmt)
 static Flow marked_statement(Eval *ev, const CStmt *stmt)
 {
     const Layer *layer = ev->layer;
+    int recompute = ev->recompute;
     for (int i = 0; i < stmt->pragmas.count; i++)
         eval_mark(ev, stmt->pragmas.at[i]);
     Flow flow = eval_statement(ev, stmt->then);
     ev->layer = layer;
+    ev->recompute = recompute;
     return flow;
 }
 

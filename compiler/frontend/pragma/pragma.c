@@ -1,7 +1,6 @@
 #include "frontend/pragma/pragma.h"
 
 #include "strategy/strategy.h"
-#include "syntax/undone.h"
 
 #include <string.h>
 
@@ -277,7 +276,7 @@ void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
     else if (pragma->kind == PRAGMA_LAYER)
         good = read_layer(unit, pragma, scope, slots);
     else if (pragma->kind == PRAGMA_RECOMPUTE)
-        good = expect_end(pragma) && undone_error(unit->diag, pragma->at, UNDONE_RECOMPUTE);
+        good = expect_end(pragma);
     if (!good)
         pragma->kind = PRAGMA_BAD;
 }

@@ -209,6 +209,16 @@ static bool parse_layer(IrParser *parser, const Layer **layer)
     return true;
 }
 
+/* The operator that makes the value which follows. */
+static bool parse_again(IrParser *parser, const Op **again)
+{
+    Value *value;
+    if (!parse_ref(parser, &value))
+        return false;
+    *again = value ? value->def : NULL;
+    return *again || parse_fail(parser, "a value that an operator makes, before this");
+}
+
 /* A mark of an operator's line, between its arguments and the colon, as a member of an operator; *done when there is none. */
 static bool parse_mark(IrParser *parser, Op *marks, bool *done)
 {
@@ -235,6 +245,11 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
         good = parse_also(parser, marks);
     } else if (tokens_is(tokens, "tower") || tokens_is(tokens, "layer")) {
         good = parse_layer(parser, &marks->layer);
+    } else if (tokens_take(tokens, "recompute")) {
+        good = parse_int(parser, &number);
+        marks->recompute = (int)number;
+    } else if (tokens_take(tokens, "again")) {
+        good = parse_again(parser, &marks->again);
     } else if (tokens_take(tokens, "turn")) {
         marks->turn = tokens_take(tokens, "each") ? TURN_EACH : TURN_AFTER;
         good = marks->turn == TURN_EACH || tokens_expect(tokens, "after", "or 'each' after 'turn'");
@@ -283,6 +298,7 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
     op->gradient = marks->gradient;
     op->conversion = marks->conversion;
     op->reason = marks->reason;
+    op->again = marks->again;
     op->also = marks->also;
     op->also_count = marks->also_count;
     return op;

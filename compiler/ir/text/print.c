@@ -364,6 +364,10 @@ static void print_marks(Printer *printer, const Op *op)
     if (op->gradient)
         text_print(out, " gradient %d", print_gradient_number(printer, op->gradient));
     print_layer(out, op->layer);
+    if (op->recompute)
+        text_print(out, " recompute %d", op->recompute);
+    if (op->again)
+        text_print(out, " again %%%d", op->again->results[0]->id);
     if (op->scope) {
         text_string(out, " scope ");
         print_quoted(out, op->scope);

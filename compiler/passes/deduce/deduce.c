@@ -24,6 +24,8 @@ typedef struct Deduce {
     const Parameter **gradient;   // by value id: the parameter whose gradient it is; NULL: none
     Origin *origin;               // by value id
     Array(const Value *) passing; // original values that have versions for one layer
+    bool *again;                  // by operator: it runs again
+    Assignment **assigned;        // by operator: how the axes cut those that do
     Array(Op *) out;
 } Deduce;
 
@@ -219,12 +221,24 @@ static void finish_result(Deduce *deduce, Op *op, int k, const Layout *made, con
     add_laid_out(deduce, value);
 }
 
-static void deduce_op(Deduce *deduce, Op *op)
+/* How the axes cut an operator; one that runs again is cut as before, so that it gives the same bits. */
+static Assignment assignment_of(Deduce *deduce, const Op *op)
 {
+    Assignment **known = &deduce->assigned[op->again ? op->again->index : op->index];
+    if (op->again && *known)
+        return **known;
     Version *versions[op->operand_count + 1];
     for (int k = 0; k < op->operand_count; k++)
         versions[k] = op->operands[k] ? deduce->forms[op->operands[k]->id] : NULL;
     Assignment assignment = assign_axes(&deduce->assigner, op, versions);
+    if (deduce->again[op->index])
+        *known = arena_copy(deduce->arena, &assignment, sizeof assignment);
+    return assignment;
+}
+
+static void deduce_op(Deduce *deduce, Op *op)
+{
+    Assignment assignment = assignment_of(deduce, op);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
             Sharding need = assignment_operand(deduce->mesh, op, &assignment, k);
@@ -399,12 +413,18 @@ static void begin(Deduce *deduce)
     deduce->update = arena_array(deduce->arena, Op *, module->params.count);
     deduce->gradient = arena_array(deduce->arena, const Parameter *, module->next_id);
     deduce->origin = arena_array(deduce->arena, Origin, module->next_id);
+    deduce->again = arena_array(deduce->arena, bool, module->ops.count);
+    deduce->assigned = arena_array(deduce->arena, Assignment *, module->ops.count);
     deduce->assigner = (Assigner){.module = module,
                                   .mesh = module->mesh,
                                   .arena = deduce->arena,
                                   .prices = intern_create(deduce->arena),
                                   .rules = arena_array(deduce->arena, RuleUse, module->mesh->rules.count),
                                   .gradient = arena_array(deduce->arena, const Sharding *, module->next_id)};
+    ir_number(module);
+    for (int i = 0; i < module->ops.count; i++)
+        if (module->ops.at[i]->again)
+            deduce->again[module->ops.at[i]->again->index] = true;
     for (int i = 0; i < module->ops.count; i++)
         if (is_update(module, module->ops.at[i]))
             deduce->update[module->ops.at[i]->operands[0]->index] = module->ops.at[i];

@@ -40,11 +40,23 @@ static void find_users(Fuse *fuse)
 
 /* ---- groups ---- */
 
+/* Whether an operator is computed together with others. */
+static bool is_joined(const Fuse *fuse, const Op *op) { return fuse->group[op->index] && fuse->group[op->index]->members.count > 1; }
+
+/* Whether two operators may be one as far as it matters which of them run again: those that do give the bits that they gave before, so they
+ * are computed together with what they were computed with, and with nothing else. */
+static bool run_alike(const Fuse *fuse, const Op *a, const Op *b)
+{
+    if (!a->again || !b->again)
+        return a->again == b->again;
+    return is_joined(fuse, a->again) && fuse->group[a->again->index] == fuse->group[b->again->index];
+}
+
 /* Makes one group of an operator's and another's, where that can be. */
 static void join(Fuse *fuse, const Op *a, const Op *b, const Value *value)
 {
     const FuseGroup *first = fuse->group[a->index], *second = fuse->group[b->index];
-    if (!first || !second || first == second)
+    if (!first || !second || first == second || !run_alike(fuse, a, b))
         return;
     FuseGroup *joined = groups_joined(fuse, first, second, value);
     for (int i = 0; joined && i < joined->members.count; i++)
@@ -74,9 +86,18 @@ static void join_product(Fuse *fuse, Op *op)
 {
     const FuseGroup *own = fuse->group[op->index];
     Op *product = op->operand_count == 1 && op->operands[0] ? op->operands[0]->def : NULL;
-    FuseGroup *group = product && own && own->members.count == 1 ? group_of_product(fuse, product, op) : NULL;
+    bool alone = product && own && own->members.count == 1 && run_alike(fuse, product, op);
+    FuseGroup *group = alone ? group_of_product(fuse, product, op) : NULL;
     if (group && !fuse->group[product->index])
         fuse->group[product->index] = fuse->group[op->index] = group;
+}
+
+static void find_places(Fuse *fuse)
+{
+    const Module *module = fuse->module;
+    fuse->place = arena_array(fuse->arena, int, module->ops.count);
+    for (int i = 1; i < module->ops.count; i++)
+        fuse->place[i] = fuse->place[i - 1] + !module->ops.at[i - 1]->again;
 }
 
 static void find_groups(Fuse *fuse)
@@ -128,7 +149,7 @@ static void place(Order *order, Op *op)
     if (!old || order->placed[op->index])
         return;
     const FuseGroup *group = order->fuse->group[op->index];
-    if (group && group->members.count > 1) {
+    if (group && (is_joined(order->fuse, op) || (op->again && is_joined(order->fuse, op->again)))) {
         place_group(order, group);
         return;
     }
@@ -163,7 +184,10 @@ void pass_fuse(Module *module)
     Fuse fuse = {.module = module, .arena = arena_create()};
     ir_number(module);
     find_users(&fuse);
+    find_places(&fuse);
     find_groups(&fuse);
     reorder(&fuse);
+    for (int i = 0; i < module->ops.count; i++)
+        module->ops.at[i]->again = NULL;
     arena_destroy(fuse.arena);
 }

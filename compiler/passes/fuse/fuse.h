@@ -31,6 +31,7 @@ typedef struct Fuse {
     FuseGroup **group; // by op index: NULL where an operator stays as it is
     Users *users;      // by value id
     bool *wanted;      // by value id: it is used outside of operators, too
+    int *place;        // by op index: how many operators stand before it, those that run again left out
     int *visited;      // by op index: the number of the walk that was there last
     int walk;
 } Fuse;

@@ -206,7 +206,7 @@ static bool is_small(const Fuse *fuse, const FuseGroup *group)
             results += group_gives(fuse, group, op->results[r]);
     }
     int first = group->members.at[0].op->index, last = group->members.at[group->members.count - 1].op->index;
-    return last - first <= SPAN && results <= IR_MAX_RESULTS && results + tensors <= MOST_TENSORS;
+    return fuse->place[last] - fuse->place[first] <= SPAN && results <= IR_MAX_RESULTS && results + tensors <= MOST_TENSORS;
 }
 
 /* Whether all run at the same time of a step. */
@@ -223,11 +223,12 @@ static bool same_time(const FuseGroup *group)
 
 static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end);
 
-/* Walks on from an operator outside of the group, and from those that are one with it. Operators behind `end` lead to no member. */
+/* Walks on from an operator outside of the group, and from those that are one with it. Operators whose place is behind `end` lead to no
+ * member. */
 static bool goes_back(Fuse *fuse, const FuseGroup *group, const Op *op, int end)
 {
     const FuseGroup *own = fuse->group[op->index];
-    if (op->index > end || fuse->visited[op->index] == fuse->walk)
+    if (fuse->place[op->index] > end || fuse->visited[op->index] == fuse->walk)
         return false;
     for (int m = 0; own && m < own->members.count; m++)
         fuse->visited[own->members.at[m].op->index] = fuse->walk;
@@ -254,7 +255,7 @@ static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int e
 /* Whether something outside of the group needs a member and is needed by one. */
 static bool is_interrupted(Fuse *fuse, const FuseGroup *group)
 {
-    int end = group->members.at[group->members.count - 1].op->index + SPAN;
+    int end = fuse->place[group->members.at[group->members.count - 1].op->index] + SPAN;
     fuse->walk++;
     for (int i = 0; i < group->members.count; i++)
         if (leads_back(fuse, group, group->members.at[i].op, end))

@@ -7,7 +7,7 @@ PLACE = {"file": str, "line": int, "column": int, "section": str, "value": str, 
 OPERATOR = dict(PLACE, operator=str, product=bool, operations=int, bytes=int)
 CONVERSION = dict(PLACE, conversion=str, reason=str, received=int)
 KINDS = ("parameters", "states", "inputs", "gradients", "activations", "temporaries", "scratch", "gaps")
-MEMORY = dict({kind: int for kind in KINDS}, peak=int, limit=(int, type(None)))
+MEMORY = dict({kind: int for kind in KINDS}, peak=int, kept=int, limit=(int, type(None)))
 ROLE = {"devices": [int], "class": (str, type(None)), "memory": MEMORY, "operations": int, "bytes": int, "received": int, "seconds": OPTIONAL, "operators": [OPERATOR], "conversions": [CONVERSION]}
 MODEL = {"model": str, "kind": str, "source": str, "strategy": (str, type(None)), "devices": int, "microbatches": int, "roles": [ROLE]}
 TOP = {"format": int, "models": [MODEL]}

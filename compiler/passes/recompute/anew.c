@@ -1,0 +1,141 @@
+#include "passes/recompute/anew.h"
+
+#include "passes/gradient/differentiate.h"
+
+#include <string.h>
+
+typedef struct Remaker {
+    Module *module;
+    Arena *arena; // scratch
+    const Anew *anew;
+    bool *wanted; // by value id: its own region needs it in backward
+    bool *kept;   // by value id: something else does
+    Value **copy; // by value id: the value made anew
+    Array(Op *) ops;
+} Remaker;
+
+bool op_in_step(const Module *module, const Op *op)
+{
+    return op->section == SECTION_FORWARD && op->def != module->accumulate_def &&
+           op->turn == (module->microbatches > 1 ? TURN_EACH : TURN_BEFORE);
+}
+
+/* ---- what is needed ---- */
+
+/* Notes that `op` needs its operands in backward. */
+static void need_operands(Remaker *remaker, const Op *op)
+{
+    const Anew *anew = remaker->anew;
+    for (int k = 0; k < op->operand_count; k++) {
+        const Op *maker = op->operands[k] ? op->operands[k]->def : NULL;
+        if (maker && anew->may[maker->index] && anew->region[maker->index] == anew->region[op->index])
+            remaker->wanted[op->operands[k]->id] = true;
+        else if (maker)
+            remaker->kept[op->operands[k]->id] = true;
+    }
+}
+
+static bool is_made_anew(const Remaker *remaker, const Value *value)
+{
+    return value && remaker->wanted[value->id] && !remaker->kept[value->id];
+}
+
+static bool runs_again(const Remaker *remaker, const Op *op)
+{
+    for (int r = 0; r < op->result_count; r++)
+        if (is_made_anew(remaker, op->results[r]))
+            return true;
+    return false;
+}
+
+/* From the last operator to the first, so that all that need a value are known before its maker's operands are looked at. */
+static void find_needs(Remaker *remaker)
+{
+    const Module *module = remaker->module;
+    for (int i = module->ops.count - 1; i >= 0; i--) {
+        const Op *op = module->ops.at[i];
+        if (op->section != SECTION_FORWARD || runs_again(remaker, op))
+            need_operands(remaker, op);
+    }
+}
+
+/* ---- copies ---- */
+
+/* The operator once more, in a later section, of these operands; its results know all that is known of the old. */
+static Op *repeated(Module *module, const Op *op, Value *const *operands, Section section)
+{
+    Op *copy = ir_clone(module, op, operands);
+    copy->section = section;
+    copy->again = op;
+    for (int r = 0; r < op->result_count; r++) {
+        Value *result = copy->results[r];
+        int id = result->id;
+        *result = *op->results[r];
+        result->id = id;
+        result->def = copy;
+    }
+    return copy;
+}
+
+static Value *needed_value(Remaker *remaker, Value *value, Section section);
+
+static void repeat(Remaker *remaker, const Op *op, Section section)
+{
+    Value **operands = arena_array(remaker->arena, Value *, op->operand_count + 1);
+    for (int k = 0; k < op->operand_count; k++)
+        operands[k] = needed_value(remaker, op->operands[k], section);
+    Op *copy = repeated(remaker->module, op, operands, section);
+    for (int r = 0; r < op->result_count; r++)
+        remaker->copy[op->results[r]->id] = copy->results[r];
+    array_push(remaker->module->arena, &remaker->ops, copy);
+}
+
+/* What an operator of a later section reads in the place of a value. */
+static Value *needed_value(Remaker *remaker, Value *value, Section section)
+{
+    if (!is_made_anew(remaker, value))
+        return value;
+    if (!remaker->copy[value->id])
+        repeat(remaker, value->def, section);
+    return remaker->copy[value->id];
+}
+
+static void place_copies(Remaker *remaker)
+{
+    Module *module = remaker->module;
+    for (int i = 0; i < module->ops.count; i++) {
+        Op *op = module->ops.at[i];
+        for (int k = 0; op->section != SECTION_FORWARD && k < op->operand_count; k++)
+            op->operands[k] = needed_value(remaker, op->operands[k], op->section);
+        array_push(module->arena, &remaker->ops, op);
+    }
+    module->ops.at = remaker->ops.at;
+    module->ops.count = remaker->ops.count;
+    module->ops.capacity = remaker->ops.capacity;
+}
+
+/* Operators that backward alone needed run there alone. */
+static void remove_first_runs(Module *module)
+{
+    for (int i = 0; i < module->ops.count; i++)
+        module->ops.at[i]->index = -1;
+    remove_dead_ops(module);
+    ir_number(module);
+    for (int i = 0; i < module->ops.count; i++) {
+        Op *op = module->ops.at[i];
+        if (op->again && op->again->index < 0)
+            op->again = NULL;
+    }
+}
+
+void make_anew(Module *module, const Anew *anew)
+{
+    Remaker remaker = {.module = module, .arena = arena_create(), .anew = anew};
+    remaker.wanted = arena_array(remaker.arena, bool, module->next_id);
+    remaker.kept = arena_array(remaker.arena, bool, module->next_id);
+    remaker.copy = arena_array(remaker.arena, Value *, module->next_id);
+    find_needs(&remaker);
+    place_copies(&remaker);
+    remove_first_runs(module);
+    arena_destroy(remaker.arena);
+}

@@ -1,0 +1,109 @@
+/* Pass recompute: what the source or a stage marks is not kept for backward, but made anew there.
+ *
+ * Requires: the loop over micro-batches. Leaves: operators in the backward section that run again, whose `again` says of which they are.
+ * The pragma `recompute` marks what its statement computes: what it needs of others is kept. A stage's recompute(full) marks everything: of
+ * a layer its inputs are kept, and what is outside of layers is one more of them. recompute(selective) marks in each layer what does little
+ * for the bytes that it touches: all but products, attention and their like.
+ */
+#include "passes/recompute/anew.h"
+
+#include "cost/cost.h"
+#include "passes/pipeline.h"
+
+#include <string.h>
+
+/* ---- what is dear ---- */
+
+/* Operations for a byte from which on an operator is bound by computing: what processors do in the time in which their memory gives one. */
+#define OPERATIONS_A_BYTE 32
+
+/* Whether an operator does much with each byte once its dimensions are long; a model's own lengths do not matter, so that a small one is
+ * treated like a large one. */
+static bool is_dear(Arena *scratch, const Op *op)
+{
+    const double length = 1024;
+    double *extent = arena_array(scratch, double, op->binding->factor_count + 1);
+    for (int f = 0; f < op->binding->factor_count; f++)
+        extent[f] = length;
+    Work work = op_work(op, extent);
+    return work.operations > OPERATIONS_A_BYTE * work.bytes;
+}
+
+/* ---- what is marked ---- */
+
+/* What the stage of an operator says: "full", "selective", or NULL. */
+static const char *stage_recompute(const Module *module, const Op *op)
+{
+    (void)op;
+    return module->strategy ? module->strategy->pipelines.at[0].stages.at[0].recompute : NULL;
+}
+
+static bool is_marked(Arena *scratch, const Module *module, const Op *op)
+{
+    const char *stage = stage_recompute(module, op);
+    if (!op_in_step(module, op))
+        return false;
+    return op->recompute || (stage && (!strcmp(stage, "full") || !is_dear(scratch, op)));
+}
+
+typedef struct RegionKey {
+    const char *tower, *name; // of the layer; NULL outside of layers
+    int64_t number;           // -1 outside of layers
+} RegionKey;
+
+static const char *shared_text(Intern *shared, const char *text) { return text ? intern(shared, text, strlen(text) + 1) : NULL; }
+
+/* The number of an operator's region: its layer, or where the stage says nothing the run of the statement that the pragma marks. */
+static int region_of(Arena *scratch, Intern *regions, const Module *module, const Op *op, int *count)
+{
+    RegionKey key;
+    memset(&key, 0, sizeof key);
+    if (!stage_recompute(module, op))
+        return -op->recompute;
+    if (op->layer)
+        key = (RegionKey){shared_text(regions, op->layer->tower), shared_text(regions, op->layer->name), op->layer->number};
+    else
+        key.number = -1;
+    int **known = intern_slot(regions, &key, sizeof key);
+    if (!*known) {
+        *known = arena_new(scratch, int);
+        **known = ++*count;
+    }
+    return **known;
+}
+
+/* ---- the pass ---- */
+
+/* A stage whose layers are made anew wants some. */
+static void check_layers(const Module *module)
+{
+    const Stage *stage = module->strategy ? &module->strategy->pipelines.at[0].stages.at[0] : NULL;
+    bool layers = false;
+    for (int i = 0; i < module->ops.count; i++)
+        layers |= module->ops.at[i]->layer != NULL;
+    if (!layers && stage && stage->recompute) {
+        diag_warning(module->diag, stage->recompute_at, "%s has no layers, so recompute(%s) takes all of it for one", module->name,
+                     stage->recompute);
+        diag_note(module->diag, module->at, "`#pragma hspmd layer(l)` says that the next statement is layer l");
+    }
+}
+
+void pass_recompute(Module *module)
+{
+    Arena *scratch = arena_create();
+    Intern *regions = intern_create(scratch);
+    int count = module->ops.count, region_count = 0, marked = 0;
+    bool *may = arena_array(scratch, bool, count);
+    int *region = arena_array(scratch, int, count);
+    if (module->kind == MODULE_TRAIN)
+        check_layers(module);
+    ir_number(module);
+    for (int i = 0; i < count; i++) {
+        may[i] = is_marked(scratch, module, module->ops.at[i]);
+        region[i] = region_of(scratch, regions, module, module->ops.at[i], &region_count);
+        marked += may[i];
+    }
+    if (marked)
+        make_anew(module, &(Anew){may, region});
+    arena_destroy(scratch);
+}
