@@ -146,6 +146,7 @@ const Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strate
 typedef struct Searched {
     bool tower;              // some layer is of the tower
     bool whole, first, last; // some is in the range, and is its first and its last
+    const char *elsewhere;   // another tower that has the first of the range; NULL: none
     const char *names[64];   // of the tower, for suggestions
     const char *towers[64];
     int name_count, tower_count;
@@ -156,10 +157,12 @@ static Searched search_range(const LayerRange *range, const Layer *const *layers
     Searched found = {0};
     for (int l = 0; l < count; l++) {
         const Layer *layer = layers[l];
-        if (layer->tower && found.tower_count < 64)
+        if (layer->tower && found.tower_count < 64 && !(found.tower_count && name_same(found.towers[found.tower_count - 1], layer->tower)))
             found.towers[found.tower_count++] = layer->tower;
-        if (!name_same(layer->tower, range->tower))
+        if (!name_same(layer->tower, range->tower)) {
+            found.elsewhere = layer->tower && !layer->name && layer->number == range->first ? layer->tower : found.elsewhere;
             continue;
+        }
         found.tower = true;
         if (layer->name && found.name_count < 64)
             found.names[found.name_count++] = layer->name;
@@ -183,6 +186,9 @@ static void check_item(Diag *diag, const LayerRange *range, const Layer *const *
             diag_note(diag, range->at, "the pragma layer(%s) in front of a statement makes it one", range->name);
     } else if (!range->name && !(found.first && found.last)) {
         diag_error(diag, range->at, "the model has no layer %lld", (long long)(found.first ? range->last : range->first));
+        if (!found.first && found.elsewhere)
+            diag_note(diag, range->at, "the tower \"%s\" has one; its name stands in front of each range: %s: %lld-%lld", found.elsewhere,
+                      found.elsewhere, (long long)range->first, (long long)range->last);
     }
 }
 

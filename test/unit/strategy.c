@@ -400,6 +400,8 @@ static void layers_that_no_model_has_are_reported(void **state)
     expect_layers("stage devices(0) layers(0-4)", "0 1 2 3", "s.txt:1:25: error: the model has no layer 4");
     expect_layers("stage devices(0) layers(0-3, haed)", "0 1 2 3 head", "s.txt:1:30: error: the model has no layer \"haed\"");
     expect_layers("stage devices(0) layers(0-3, vison: 0)", "0 1 2 3 vision/0", "s.txt:1:30: error: the model has no tower \"vison\"");
+    expect_layers("stage devices(0) layers(v: 0-1, 2-3)", "v/0 v/1 v/2 v/3",
+                  "s.txt:1:33: error: the model has no layer 2\ns.txt:1:33: note: the tower \"v\" has one; its name stands in front of each range: v: 2-3\n");
     expect_layers("stage devices(0) layers(v: 0-3)", "0 1 2 3 v/0", "s.txt:1:25: error: the model has no layer 3");
 }
 

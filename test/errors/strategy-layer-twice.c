@@ -1,0 +1,36 @@
+// RUN: not %hetucc -c %s -o %t.o 2>&1 | FileCheck %s --strict-whitespace
+#include <hetu/hetu.h>
+
+#pragma hspmd strategy dp2
+#pragma hspmd   split batch:dp
+#pragma hspmd   stage devices(0) mesh(dp:1) layers(0-4, head)
+#pragma hspmd   stage devices(1) mesh(dp:1) layers(4-5, head)
+#pragma hspmd end strategy
+
+static ht_tensor loss(void)
+{
+    ht_tensor x = ht_input("x", HT_F32, ht_shape(4, 6));
+    ht_tensor w = ht_param(ht_shape(3, 6), ht_normal(0.1f), "w");
+#pragma hspmd dims(x: batch, width)
+    return ht_mean(ht_linear(x, w, HT_NONE));
+}
+
+int main(int argc, char **argv)
+{
+    ht_session *session = ht_open(&argc, &argv);
+    ht_train(session, loss, ht_sgd(.lr = 0.1f));
+    return 0;
+}
+
+// CHECK: {{.*}}strategy-layer-twice.c:7:52: error: layer 4 is claimed twice
+// CHECK-NEXT: {{^}}    7 | #pragma hspmd   stage devices(1) mesh(dp:1) layers(4-5, head)
+// CHECK-NEXT: {{^}}      |                                                    ^
+// CHECK: {{.*}}strategy-layer-twice.c:6:52: note: it is claimed here already
+// CHECK-NEXT: {{^}}    6 | #pragma hspmd   stage devices(0) mesh(dp:1) layers(0-4, head)
+// CHECK-NEXT: {{^}}      |                                                    ^
+// CHECK: {{.*}}strategy-layer-twice.c:7:57: error: the layer "head" is claimed twice
+// CHECK-NEXT: {{^}}    7 | #pragma hspmd   stage devices(1) mesh(dp:1) layers(4-5, head)
+// CHECK-NEXT: {{^}}      |                                                         ^
+// CHECK: {{.*}}strategy-layer-twice.c:6:57: note: it is claimed here already
+// CHECK-NEXT: {{^}}    6 | #pragma hspmd   stage devices(0) mesh(dp:1) layers(0-4, head)
+// CHECK-NEXT: {{^}}      |                                                         ^
