@@ -44,11 +44,13 @@ static const char *const verb_words[] = {
 
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
-/* Whether a measurement on `own` devices tells more about so many than the best so far: it is on their side, and nearer. */
-static bool tells_more(int own, int best, int ranks, bool above)
+/* Whether a measurement tells more about so many devices than the best so far: it is on their side, and nearer, or on more processors. */
+static bool tells_more(const Measured *own, const Measured *best, int ranks, bool above)
 {
-    bool own_side = above ? own >= ranks : own <= ranks, best_side = above ? best >= ranks : best <= ranks;
-    return own_side == best_side ? abs(own - ranks) < abs(best - ranks) : own_side;
+    bool own_side = above ? own->ranks >= ranks : own->ranks <= ranks, best_side = above ? best->ranks >= ranks : best->ranks <= ranks;
+    if (own->ranks == best->ranks)
+        return own->processors > best->processors;
+    return own_side == best_side ? abs(own->ranks - ranks) < abs(best->ranks - ranks) : own_side;
 }
 
 const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above)
@@ -56,8 +58,7 @@ const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int 
     const Measured *best = NULL;
     for (int i = 0; i < link->measured_count; i++) {
         const Measured *own = &link->measured[i];
-        if (own->verb == verb && own->one_way == one_way && own->groups == 1 &&
-            (!best || tells_more(own->ranks, best->ranks, ranks, above)))
+        if (own->verb == verb && own->one_way == one_way && own->groups == 1 && (!best || tells_more(own, best, ranks, above)))
             best = own;
     }
     return best;
@@ -73,6 +74,18 @@ const Measured *link_crowded(const Link *link, ht_verb verb, int ranks)
     }
     return best;
 }
+
+const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way)
+{
+    for (int i = 0; i < link->measured_count; i++) {
+        const Measured *own = &link->measured[i];
+        if (own->verb == verb && own->one_way == one_way && own->ranks == 2 && own->groups == 1 && own->processors == 1)
+            return own;
+    }
+    return NULL;
+}
+
+double measured_share(const Measured *measured) { return ceil((double)measured->ranks * measured->groups / (double)measured->processors); }
 
 const DeviceClass *cluster_class(const Cluster *cluster, int device)
 {
@@ -121,6 +134,13 @@ int cluster_missing(const Cluster *cluster, const Layout *layout)
 
 typedef Array(const char *) Names;
 
+/* A processor that devices share: its number on its host, and in the cluster. */
+typedef struct Processor {
+    int host;
+    json_int_t number;
+    int in_cluster;
+} Processor;
+
 /* What reading a file needs. */
 typedef struct Reader {
     Arena *arena;
@@ -128,6 +148,7 @@ typedef struct Reader {
     const char *file, *text;
     Array(const DeviceClass *) classes;
     Names hosts;
+    Array(Processor) processors;
     bool failed;
 } Reader;
 
@@ -264,7 +285,9 @@ static Measured read_measured(Reader *reader, const json_t *entry, const char *p
     const json_t *at_once = json_object_get(entry, "groups");
     json_int_t groups = at_once ? json_integer_value(at_once) : 1;
     json_int_t ranks = json_integer_value(json_object_get(entry, "ranks"));
-    check_keys(reader, entry, place, KEYS("what", "ranks", "groups", "seconds"));
+    const json_t *shared = json_object_get(entry, "processors");
+    json_int_t processors = shared ? json_integer_value(shared) : ranks * groups;
+    check_keys(reader, entry, place, KEYS("what", "ranks", "groups", "processors", "seconds"));
     if (verb == HT_COPY)
         FAIL(reader, place,
              "what was measured needs a string \"what\": all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, "
@@ -273,9 +296,15 @@ static Measured read_measured(Reader *reader, const json_t *entry, const char *p
         FAIL(reader, place, "what was measured needs a number \"ranks\" of devices, 2 at least");
     else if (groups < 1 || groups > 1 << 20)
         FAIL(reader, place, "the \"groups\" that were measured at once are no number from 1 on");
+    else if (processors < 1 || processors > ranks * groups)
+        FAIL(reader, place, "the \"processors\" of what was measured are no number from 1 to that of its devices");
     else
         return (Measured){
-            verb, one_way, (int)ranks, (int)groups,
+            verb,
+            one_way,
+            (int)ranks,
+            (int)groups,
+            processors,
             read_curve(reader, json_object_get(entry, "seconds"), place, arena_format(reader->arena, "the \"seconds\" of %s", word))};
     return (Measured){0};
 }
@@ -440,6 +469,22 @@ static json_int_t entry_count(Reader *reader, const json_t *entry, const char *p
     return count ? json_integer_value(count) : 1;
 }
 
+/* The processor that all devices of an entry share; -1: each has its own. */
+static int read_processor(Reader *reader, const json_t *entry, const char *place, int host, int next)
+{
+    const json_t *value = json_object_get(entry, "processor");
+    Processor read = {host, json_integer_value(value), next};
+    if (!value)
+        return -1;
+    if (!json_is_integer(value) || read.number < 0)
+        FAIL(reader, find_quoted(reader, place, "processor"), "\"processor\" is no number from 0 on");
+    for (int i = 0; i < reader->processors.count; i++)
+        if (reader->processors.at[i].host == host && reader->processors.at[i].number == read.number)
+            return reader->processors.at[i].in_cluster;
+    array_push(reader->arena, &reader->processors, read);
+    return next;
+}
+
 static void read_devices(Reader *reader, const json_t *list, Cluster *cluster)
 {
     const char *begin = find_quoted(reader, reader->text, "devices");
@@ -452,13 +497,17 @@ static void read_devices(Reader *reader, const json_t *list, Cluster *cluster)
     {
         const char *place = find_entry(begin, index);
         json_int_t count = entry_count(reader, entry, place);
-        check_keys(reader, entry, place, KEYS("class", "host", "count"));
+        check_keys(reader, entry, place, KEYS("class", "host", "count", "processor"));
         if (!count)
             continue;
         int host = host_number(reader, json_string_value(json_object_get(entry, "host")));
-        ClusterDevice device = {find_class(reader, place, json_string_value(json_object_get(entry, "class"))), host};
-        for (json_int_t i = 0; i < count; i++)
+        int shared = read_processor(reader, entry, place, host, cluster->processor_count);
+        ClusterDevice device = {find_class(reader, place, json_string_value(json_object_get(entry, "class"))), host, shared};
+        for (json_int_t i = 0; i < count; i++) {
+            device.processor = shared < 0 ? cluster->processor_count : shared;
+            cluster->processor_count += device.processor == cluster->processor_count;
             array_push(reader->arena, &devices, device);
+        }
     }
     cluster->devices = devices.at;
     cluster->device_count = devices.count;

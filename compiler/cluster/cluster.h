@@ -12,7 +12,7 @@
  *           "products": {"bf16": [[1e9, 1e14], [1e12, 8e14]]}         [operations of a product, operations a second], interpolated
  *         }
  *       },
- *       "devices": [{"class": "h800", "host": "a", "count": 8}, {"class": "h800", "host": "b", "count": 8}],
+ *       "devices": [{"class": "h800", "host": "a", "count": 8}, {"class": "h800", "host": "b", "count": 8}],   or with "processor": 0
  *       "links": {
  *         "local": {"latency": 3e-6, "bandwidth": 2e11},
  *         "remote": {"latency": 1e-5, "bandwidth": 2.5e10},
@@ -20,15 +20,18 @@
  *       }
  *     }
  *
- * Devices are numbered in the order of the list. The first of the `pairs` that joins two devices is their link: each of its ends is a host
- * or a list of devices. Other devices of one host are joined by `local` links, those of different hosts by `remote` ones. A link may have
+ * Devices are numbered in the order of the list. Those of one host that name the same processor, by a number, share it: what they do, they
+ * do in turn; the rates of their class are those while all of them are as busy. The first of the `pairs` that joins two devices is their
+ * link: each of its ends is a host or a list of devices. Other devices of one host are joined by `local` links, those of different hosts by
+ * `remote` ones. A link may have
  *
  *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1.1e-3]]}]
  *
  * what a step took on so many devices by the bytes that it moved, which corrects the time that latency and bandwidth give: of
  * collectives the bytes of the tensor; of all-to-all, send-receive (each device sends to one and receives from one) and send (half of the
  * devices send to the other half) the bytes that a device sends times the devices. With "groups": 2, two groups of so many devices did it
- * at once, with the bytes of one of them. `hetu-reshard --measure` writes such a file.
+ * at once, with the bytes of one of them; with "processors": 2, all of these devices had two processors to share. `hetu-reshard --measure`
+ * writes such a file.
  *
  * This floor stands below the planner of conversions, which weighs links; what a plan, an operator and a program cost on a cluster is in
  * cost/cost.h, above the IR.
@@ -56,6 +59,7 @@ typedef struct Measured {
     ht_verb verb;
     bool one_way; // HT_EXCHANGE: half of the devices send to the others, and receive nothing
     int ranks, groups;
+    int64_t processors; // that the devices of all groups share
     Curve seconds;
 } Measured;
 
@@ -78,13 +82,14 @@ typedef struct DeviceClass {
 
 typedef struct ClusterDevice {
     const DeviceClass *class;
-    int host; // equal for devices of one host
+    int host;      // equal for devices of one host
+    int processor; // equal for those that share one, from 0 on without gaps
 } ClusterDevice;
 
 typedef struct LinkPair LinkPair; // of the list `pairs`
 
 typedef struct Cluster {
-    int device_count;
+    int device_count, processor_count;
     const ClusterDevice *devices;
     Link local, remote;
     int pair_count;
@@ -107,11 +112,17 @@ int cluster_missing(const Cluster *cluster, const Layout *layout);
 Link cluster_link(const Cluster *cluster, int a, int b);
 
 /* What was measured of a verb on a link, on one group of the largest number of devices that is not above `ranks`, or on the smallest that
- * is not below; where there is none on that side, the nearest on the other. NULL: nothing. */
+ * is not below; where there is none on that side, the nearest on the other. Of as many devices on most processors. NULL: nothing. */
 const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above);
 
 /* What was measured of a verb on a link in several groups at once, of the number of devices next to `ranks`; NULL: nothing. */
 const Measured *link_crowded(const Link *link, ht_verb verb, int ranks);
+
+/* What was measured of a verb on two devices that share a processor; NULL: nothing. */
+const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way);
+
+/* How many of the devices of a measurement share a processor. */
+double measured_share(const Measured *measured);
 
 /* The word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);

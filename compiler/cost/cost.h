@@ -18,7 +18,7 @@
  * with the class's rate of products of that type and size, or its `arithmetic` for what is no product. What the class does not say is left
  * out of the maximum; NAN where it says neither, and for products where it has no rate of them, since that is what most depends on.
  *
- *     seconds of a conversion = steps by latency and bandwidth (reshard/price.c) + local moves / memory bandwidth
+ *     seconds of a conversion = steps (reshard/price.c, reshard/resources.c) + local moves / memory bandwidth
  *
  * The floor stands on the IR, since it reads rules' bindings, roles and plans; clusters themselves are below the planner
  * (cluster/cluster.h), which weighs links.
@@ -55,8 +55,9 @@ int64_t op_runs(const Module *module, const Op *op);
 
 /* ---- communication ---- */
 
-/* Bytes of memory that a device reads and writes beside communication: copies, packing, additions. Whole cache lines count. */
-double plan_moved_bytes(const Plan *plan, int device);
+/* Seconds in which the devices of a plan read and write their own memory beside communication, between the steps in which they communicate:
+ * copies, packing, additions. Whole cache lines count; of many devices, the first ones stand for all. */
+double moving_seconds(const Cluster *cluster, const Plan *plan);
 
 /* Seconds of a conversion, until its last device is done. */
 double conversion_seconds(const Cluster *cluster, const Plan *plan);

@@ -96,3 +96,22 @@ static int64_t of_device(const Plan *plan, const int64_t *bytes, int device)
 
 int64_t plan_bytes_received(const Plan *plan, int device) { return of_device(plan, plan->received, device); }
 int64_t plan_bytes_sent(const Plan *plan, int device) { return of_device(plan, plan->sent, device); }
+
+static double held_bytes(const Plan *plan, Side side, int device)
+{
+    double bytes = 0;
+    for (int b = 0; b < plan->buckets.count; b++) {
+        const Bucket *bucket = &plan->buckets.at[b];
+        const Holdings *holdings = &bucket->overlap->side[side];
+        int number = holdings_find(holdings, device);
+        bytes += number < 0 ? 0 : (double)holdings->list.at[number].region->volume * bucket->element * bucket->tensor_count;
+    }
+    return bytes;
+}
+
+double plan_touched_bytes(const Plan *plan, int device)
+{
+    double before = held_bytes(plan, SIDE_FROM, device), after = held_bytes(plan, SIDE_TO, device);
+    double used = after + (double)plan_bytes_sent(plan, device);
+    return after + (used < before ? used : before);
+}

@@ -128,6 +128,9 @@ int segments_element(const Plan *plan, const Segments *lists, int count);
 /* The bytes of the tensors that a step is about: of a collective's parts, and of its messages. */
 double step_bytes(const Plan *plan, const Step *step);
 
+/* Bytes of the tensors that a device touches: all that it then holds, and what it sends or keeps of what it held. */
+double plan_touched_bytes(const Plan *plan, int device);
+
 /* What `device` does; a device outside of the plan has no steps. Groups are numbered as in plan->groups. */
 const ht_reshard_device *plan_device(const Plan *plan, int device);
 

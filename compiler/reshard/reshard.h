@@ -14,7 +14,7 @@
  *     overlap/   buckets.c         tensors that are converted alike are planned as one
  *                overlap.c         what both layouts have in common: bundles of cells, each with its holders on either side
  *                tasks.c           which contributions make which value, and for whom
- *     order/     attempts.c        the steps are made several times, and the cheapest by price.c are taken
+ *     order/     attempts.c        the steps are made several times, and the cheapest are taken: by price.c, on a cluster by resources.c
  *                stages.c          in which order: all at once, or inside hosts and across them in turn; for each stage
  *       tiers/   reduce.c          which reductions are made inside hosts, and which across them
  *                transfer.c        which values cross, and to whom they are then handed

@@ -48,6 +48,21 @@ static const char measured[] =
     "  {\"what\": \"all-reduce\", \"ranks\": 2, \"groups\": 2, \"seconds\": [[196608, 12e-6]]},\n"
     "  {\"what\": \"all-reduce\", \"ranks\": 2, \"seconds\": [[393216, 12e-6]]}]}}}";
 
+/* Four devices on two processors, in turn. A quarter of the tensor takes a message two microseconds by latency and bandwidth, four between
+ * two processors, and five on one; two such messages to and fro on one eight: so an exchange takes a device one microsecond, and then the
+ * sender one and the receiver two. An all-reduce of two takes twice as long as by latency and bandwidth, on one processor five times. */
+static const char in_turn[] =
+    "{\"classes\": {\"g\": {}}, \"devices\": [\n"
+    "  {\"class\": \"g\", \"host\": \"a\", \"processor\": 6}, {\"class\": \"g\", \"host\": \"a\", \"processor\": 2},\n"
+    "  {\"class\": \"g\", \"host\": \"a\", \"processor\": 6}, {\"class\": \"g\", \"host\": \"a\", \"processor\": 2}],\n"
+    " \"links\": {\"remote\": {\"latency\": 1, \"bandwidth\": 1}, \"local\": {\"latency\": 1e-6, \"bandwidth\": 98304e6, \"measured\": [\n"
+    "  {\"what\": \"send-receive\", \"ranks\": 2, \"processors\": 1, \"seconds\": [[196608, 8e-6]]},\n"
+    "  {\"what\": \"send\", \"ranks\": 2, \"processors\": 1, \"seconds\": [[196608, 5e-6]]},\n"
+    "  {\"what\": \"all-reduce\", \"ranks\": 2, \"processors\": 1, \"seconds\": [[393216, 30e-6]]},\n"
+    "  {\"what\": \"send-receive\", \"ranks\": 2, \"processors\": 2, \"seconds\": [[196608, 4e-6]]},\n"
+    "  {\"what\": \"send\", \"ranks\": 2, \"processors\": 2, \"seconds\": [[196608, 4e-6]]},\n"
+    "  {\"what\": \"all-reduce\", \"ranks\": 2, \"processors\": 2, \"seconds\": [[393216, 12e-6]]}]}}}";
+
 /* ---- files ---- */
 
 /* Reads a file of this text; what is reported goes to *said, with the file's name as "F". */
@@ -169,6 +184,15 @@ static const struct {
      "\"latency\": 1, \"bandwidth\": 1,\n      |   ^\n"
      "F:5:17: error: what was measured needs a string \"what\": all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, "
      "send-receive or send\n    5 |    \"measured\": [{\"what\": \"sing\"}]}]}}\n      |                 ^\n"},
+    {"{\"classes\": {\"g\": {}}, \"devices\": [{\"class\": \"g\", \"host\": \"a\",\n \"processor\": \"b\"}], \"links\": {\"remote\": "
+     "{\"latency\": 1, \"bandwidth\": 1},\n \"local\": {\"latency\": 1, \"bandwidth\": 1,\n  \"measured\": [{\"what\": \"send\", "
+     "\"ranks\": 2, "
+     "\"processors\": 3, \"seconds\": [[1, 1]]}]}}}",
+     "F:4:16: error: the \"processors\" of what was measured are no number from 1 to that of its devices\n    4 |   \"measured\": "
+     "[{\"what\": "
+     "\"send\", \"ranks\": 2, \"processors\": 3, \"seconds\": [[1, 1]]}]}}}\n      |                ^\n"
+     "F:2:2: error: \"processor\" is no number from 0 on\n    2 |  \"processor\": \"b\"}], \"links\": {\"remote\": {\"latency\": 1, "
+     "\"bandwidth\": 1},\n      |  ^\n"},
 };
 
 static void test_mistakes(void **state)
@@ -377,6 +401,33 @@ static void test_measured(void **state)
     arena_destroy(arena);
 }
 
+/* A processor does in turn what its devices have to do; two processors go on at once. */
+static void test_in_turn(void **state)
+{
+    (void)state;
+    Arena *arena = arena_create();
+    const Cluster *cluster = read_well(arena, in_turn);
+    const struct {
+        const char *from, *to;
+        double seconds;
+    } cases[] = {{"[0-3]{0:4}", "[1,2,3,0]{0:4}", 8e-6},
+                 {"[0]{}", "[0-3]{0:4}", 7e-6},
+                 {"[0-1]{0:2}", "[2-3]{0:2}", 7e-6},
+                 {"[0,2]{0:2}", "[1,3]{0:2}", 9e-6},
+                 {"[0-1]{0:2}", "[1,0]{0:2}", 6e-6},
+                 {"[0-1]{sum:2}", "[0-1]{dup:2}", 12e-6},
+                 {"[0,2]{sum:2}", "[0,2]{dup:2}", 30e-6},
+                 {"[0-3]{0:2,sum:2}", "[0-3]{0:2,dup:2}", 20e-6},
+                 {"[0-3]{sum:2,0:2}", "[0-3]{dup:2,0:2}", 20e-6}};
+    assert_int_equal(cluster->processor_count, 2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double seconds = plan_seconds(planned(arena, cluster, cases[i].from, cases[i].to));
+        if (fabs(seconds / cases[i].seconds - 1) > 1e-9)
+            fail_msg("%s -> %s takes %g s, not %g s", cases[i].from, cases[i].to, seconds, cases[i].seconds);
+    }
+    arena_destroy(arena);
+}
+
 /* What a cluster file has beside what is read is told. */
 static void test_unknown_keys(void **state)
 {
@@ -395,9 +446,10 @@ static void test_unknown_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file),       cmocka_unit_test(test_pairs),     cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_missing),    cmocka_unit_test(test_two_tiers), cmocka_unit_test(test_finest_slices),
-        cmocka_unit_test(test_duplicates), cmocka_unit_test(test_senders),   cmocka_unit_test(test_near_senders),
-        cmocka_unit_test(test_one_host),   cmocka_unit_test(test_measured),  cmocka_unit_test(test_unknown_keys)};
+        cmocka_unit_test(test_file),        cmocka_unit_test(test_pairs),     cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_missing),     cmocka_unit_test(test_two_tiers), cmocka_unit_test(test_finest_slices),
+        cmocka_unit_test(test_duplicates),  cmocka_unit_test(test_senders),   cmocka_unit_test(test_near_senders),
+        cmocka_unit_test(test_one_host),    cmocka_unit_test(test_measured),  cmocka_unit_test(test_in_turn),
+        cmocka_unit_test(test_unknown_keys)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

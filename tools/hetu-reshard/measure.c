@@ -1,8 +1,8 @@
 /* hetu-reshard --measure: the cluster file of the ranks that were launched.
  *
  * Everything is measured with the planner's own conversions on the program's own channel. A link's latency and bandwidth are those of
- * messages that go to and fro between two ranks; what each verb takes by bytes, on two ranks of a host, on more and on all, is measured
- * beside, since ranks of a host share its processors and its memory. The copies that a conversion makes in a device's own memory are taken
+ * messages that go to and fro between two ranks; what each verb takes by bytes, on two ranks of a host, on more and on all, and on two that
+ * share a processor, is measured beside, since ranks of a host share its processors and its memory. The copies that a conversion makes in a device's own memory are taken
  * off: they are predicted by themselves.
  */
 #include "timing.h"
@@ -15,23 +15,27 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_BYTES = 64, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
+enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
 
-static const double BUDGET = 0.06; // seconds a point
+/* Seconds a point and pass. What disturbs the machine does so for a while: of several passes the best counts, point by point. */
+static const double BUDGET = 0.02;
+enum { PASSES = 3 };
 
 /* Ranks by host. */
 typedef struct Hosts {
     int count, *of;                 // by rank: the number of its host
     const char (*name)[NAME_BYTES]; // by rank
+    const int *processor;           // by rank: its number on its host; -1: not known
 } Hosts;
 
 static Hosts find_hosts(Arena *arena)
 {
-    int ranks = world_size();
+    int ranks = world_size(), bound = bind_rank(), *processors = arena_array(arena, int, ranks);
     char mine[NAME_BYTES] = {0}, (*all)[NAME_BYTES] = arena_alloc(arena, (size_t)ranks * NAME_BYTES);
-    Hosts hosts = {.of = arena_array(arena, int, ranks), .name = all};
+    Hosts hosts = {.of = arena_array(arena, int, ranks), .name = all, .processor = processors};
     gethostname(mine, NAME_BYTES - 1);
     world_gather(mine, NAME_BYTES, all);
+    world_gather(&bound, sizeof bound, processors);
     for (int rank = 0; rank < ranks; rank++) {
         int like = 0;
         while (strcmp(all[like], all[rank]))
@@ -78,13 +82,16 @@ static void print_devices(Text *text, const int *devices, int count, int first)
     text_string(text, "]");
 }
 
-/* Such a conversion of a tensor of so many bytes: whole columns for each of the devices. */
+/* Such a conversion of a tensor of so many bytes, or of the least with something for each of the devices. Its rows are a power of two, as
+ * they often are. */
 static Case *case_of(Arena *arena, const char *pattern, const int *devices, int count, int64_t bytes)
 {
     Text text = {.arena = arena};
-    int64_t row = (int64_t)4 * count;
-    text_print(&text, "f32[%d,%lld]: ", LEAST_ROWS * count,
-               (long long)((bytes + LEAST_ROWS * count * row - 1) / (LEAST_ROWS * count * row) * count));
+    int64_t rows = LEAST_ROWS;
+    while (rows < LEAST_ROWS * count)
+        rows *= 2;
+    int64_t columns = (bytes + 4 * rows - 1) / (4 * rows);
+    text_print(&text, "f32[%lld,%lld]: ", (long long)rows, (long long)(columns < count ? count : columns));
     for (const char *c = pattern; *c; c++)
         if (*c == 'D' || *c == 'R')
             print_devices(&text, devices, count, *c == 'R');
@@ -124,7 +131,8 @@ static bool is_verb(const Plan *plan, ht_verb verb, int groups)
 
 /* ---- memory ---- */
 
-/* Seconds by bytes. What disturbs a measurement makes it longer, and fewer bytes never take longer than more of them. */
+/* Seconds by bytes. What disturbs a measurement makes it longer, and fewer bytes never take longer than more of them. The least tensor that
+ * can be divided stands for smaller ones. */
 typedef struct Series {
     int count;
     Point at[32];
@@ -132,6 +140,8 @@ typedef struct Series {
 
 static void series_add(Series *series, double bytes, double seconds)
 {
+    if (series->count && series->at[series->count - 1].size == bytes)
+        series->count--;
     series->at[series->count++] = (Point){bytes, seconds};
     for (int i = series->count - 1; i > 0 && series->at[i - 1].value > series->at[i].value; i--)
         series->at[i - 1].value = series->at[i].value;
@@ -163,55 +173,89 @@ static int64_t rank_memory(void)
     return (int64_t)world_least(mebibytes) << 20;
 }
 
-/* ---- links ---- */
-
-static double moving_seconds(const Plan *plan, const Curve *memory)
+/* The cluster of the ranks, without links. */
+static const Cluster *describe(Arena *arena, const Hosts *hosts, const Curve *memory)
 {
-    double longest = 0;
-    for (int i = 0; i < plan->device_count; i++) {
-        double bytes = plan_moved_bytes(plan, plan->devices[i]), seconds = bytes > 0 ? bytes / curve_at(memory, bytes) : 0;
-        longest = seconds > longest ? seconds : longest;
+    Cluster *machine = arena_new(arena, Cluster);
+    DeviceClass *class = arena_new(arena, DeviceClass);
+    ClusterDevice *devices = arena_array(arena, ClusterDevice, world_size());
+    class->memory_bandwidth = *memory;
+    for (int rank = 0; rank < world_size(); rank++) {
+        int like = 0, own = hosts->processor[rank];
+        while (like < rank && (own < 0 || hosts->of[like] != hosts->of[rank] || hosts->processor[like] != own))
+            like++;
+        devices[rank] = (ClusterDevice){class, hosts->of[rank], like < rank ? devices[like].processor : machine->processor_count++};
     }
-    return longest;
+    machine->devices = devices;
+    machine->device_count = world_size();
+    return machine;
 }
 
+/* ---- links ---- */
+
 /* Seconds of a plan beside copies; these take at most a half. */
-static double exchange_seconds(const Set *set, const Curve *memory)
+static double exchange_seconds(const Set *set, const Cluster *machine)
 {
-    double seconds = time_set(set, BUDGET), moving = moving_seconds(set->plan, memory);
+    double seconds = time_set(set, BUDGET), moving = moving_seconds(machine, set->plan);
     return moving > seconds / 2 ? seconds / 2 : seconds - moving;
 }
 
+/* On how many processors so many devices are. */
+static int count_processors(const Cluster *machine, const int *devices, int count)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        int first = 0;
+        while (machine->devices[devices[first]].processor != machine->devices[devices[i]].processor)
+            first++;
+        found += first == i;
+    }
+    return found;
+}
+
 /* The seconds of a verb by bytes in groups of some devices; NULL where the planner makes something else of its conversion. */
-static json_t *measure_verb(int number, const int *devices, int count, int groups, const Curve *memory)
+static json_t *measure_verb(int number, const int *devices, int count, int groups, const Cluster *machine)
 {
     Series series = {0};
-    for (int64_t bytes = LEAST_BYTES; bytes <= MOST_BYTES; bytes *= 2) {
+    for (int64_t bytes = verbs[number].verb == HT_EXCHANGE ? LEAST_MESSAGE : LEAST_BYTES; bytes <= MOST_BYTES; bytes *= 2) {
         Arena *arena = arena_create();
         Set set = set_of(arena, verbs[number].text, devices, count, groups, bytes);
         const Plan *plan = set.plan;
         bool right = is_verb(plan, verbs[number].verb, groups);
         if (right)
-            series_add(&series, (number == SEND ? 2 : 1) * step_bytes(plan, &plan->steps.at[0]), exchange_seconds(&set, memory));
+            series_add(&series, (number == SEND ? 2 : 1) * step_bytes(plan, &plan->steps.at[0]), exchange_seconds(&set, machine));
         arena_destroy(arena);
         if (!right)
             break;
     }
     Curve seconds = {series.count, series.at};
-    return series.count ? json_pack("{s:s,s:i,s:i,s:o}", "what", verbs[number].word, "ranks", count, "groups", groups, "seconds",
-                                    json_curve(&seconds))
+    return series.count ? json_pack("{s:s,s:i,s:i,s:i,s:o}", "what", verbs[number].word, "ranks", count, "groups", groups, "processors",
+                                    count_processors(machine, devices, count * groups), "seconds", json_curve(&seconds))
                         : NULL;
 }
 
 /* Adds what was measured of every verb in groups of some devices; an odd number has no halves, and messages of several groups are one
  * exchange. */
-static void add_verbs(json_t *list, const int *devices, int count, int groups, const Curve *memory)
+static void add_verbs(json_t *list, const int *devices, int count, int groups, const Cluster *machine)
 {
     for (int v = groups > 1 ? SEND + 1 : 0; v < VERBS; v++) {
-        json_t *measured = v == SEND && count % 2 ? NULL : measure_verb(v, devices, count, groups, memory);
+        json_t *measured = v == SEND && count % 2 ? NULL : measure_verb(v, devices, count, groups, machine);
         if (measured)
             json_array_append_new(list, measured);
     }
+}
+
+/* Adds what the first two ranks take that share a processor. */
+static void add_in_turn(json_t *list, const int *ranks, int count, const Cluster *machine)
+{
+    for (int i = 1; i < count; i++)
+        for (int k = 0; k < i; k++) {
+            int pair[] = {ranks[k], ranks[i]};
+            if (count_processors(machine, pair, 2) == 1) {
+                add_verbs(list, pair, 2, 1, machine);
+                return;
+            }
+        }
 }
 
 /* Seconds of a conversion of two devices. */
@@ -235,7 +279,7 @@ static json_t *measure_link(const int *devices, json_t *measured)
 
 /* The link of ranks of one host, of which two act, three, four, eight and so on, and all, by themselves and in as many groups as there
  * are; NULL where there are no two. */
-static json_t *measure_local(const Hosts *hosts, int host, const Curve *memory)
+static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machine)
 {
     int ranks[world_size()], count = host_ranks(hosts, host, ranks);
     json_t *measured = json_array();
@@ -244,16 +288,17 @@ static json_t *measure_local(const Hosts *hosts, int host, const Curve *memory)
         return NULL;
     }
     for (int acting = 2; acting < count; acting = acting < 4 ? acting + 1 : 2 * acting) {
-        add_verbs(measured, ranks, acting, 1, memory);
+        add_verbs(measured, ranks, acting, 1, machine);
         if (count / acting > 1)
-            add_verbs(measured, ranks, acting, count / acting, memory);
+            add_verbs(measured, ranks, acting, count / acting, machine);
     }
-    add_verbs(measured, ranks, count, 1, memory);
+    add_verbs(measured, ranks, count, 1, machine);
+    add_in_turn(measured, ranks, count, machine);
     return measure_link(ranks, measured);
 }
 
 /* The link of the first ranks of two hosts. */
-static json_t *measure_pair(const Hosts *hosts, int a, int b, const Curve *memory)
+static json_t *measure_pair(const Hosts *hosts, int a, int b, const Cluster *machine)
 {
     int first[world_size()], second[world_size()];
     host_ranks(hosts, a, first);
@@ -261,7 +306,7 @@ static json_t *measure_pair(const Hosts *hosts, int a, int b, const Curve *memor
     int devices[] = {first[0], second[0]};
     json_t *measured = json_array();
     for (int v = SEND_RECEIVE; v <= SEND; v++) {
-        json_t *exchange = measure_verb(v, devices, 2, 1, memory);
+        json_t *exchange = measure_verb(v, devices, 2, 1, machine);
         if (exchange)
             json_array_append_new(measured, exchange);
     }
@@ -271,16 +316,16 @@ static json_t *measure_pair(const Hosts *hosts, int a, int b, const Curve *memor
 }
 
 /* Local links of the host with most ranks, and each pair of hosts. A link of a kind that there is not is like the other. */
-static json_t *measure_links(const Hosts *hosts, const Curve *memory)
+static json_t *measure_links(const Hosts *hosts, const Cluster *machine)
 {
     int ranks[world_size()], widest = 0;
     json_t *pairs = json_array();
     for (int host = 0; host < hosts->count; host++)
         widest = host_ranks(hosts, host, ranks) > host_ranks(hosts, widest, ranks) ? host : widest;
-    json_t *local = measure_local(hosts, widest, memory), *remote = NULL;
+    json_t *local = measure_local(hosts, widest, machine), *remote = NULL;
     for (int a = 0; a < hosts->count; a++)
         for (int b = a + 1; b < hosts->count; b++)
-            json_array_append_new(pairs, measure_pair(hosts, a, b, memory));
+            json_array_append_new(pairs, measure_pair(hosts, a, b, machine));
     remote = json_array_size(pairs) ? json_copy(json_array_get(pairs, 0)) : json_copy(local);
     json_object_del(remote, "between");
     return json_pack("{s:o,s:o,s:o}", "local", local ? local : json_copy(remote), "remote", remote, "pairs", pairs);
@@ -292,7 +337,8 @@ static json_t *json_devices(const Hosts *hosts)
 {
     json_t *devices = json_array();
     for (int rank = 0; rank < world_size(); rank++)
-        json_array_append_new(devices, json_pack("{s:s,s:s}", "class", "rank", "host", hosts->name[rank]));
+        json_array_append_new(devices, json_pack(hosts->processor[rank] < 0 ? "{s:s,s:s}" : "{s:s,s:s,s:i}", "class", "rank", "host",
+                                                 hosts->name[rank], "processor", hosts->processor[rank]));
     return devices;
 }
 
@@ -304,18 +350,38 @@ static void write_file(const json_t *cluster, const char *path)
         ht_fail("cannot write %s: %s", path, strerror(errno));
 }
 
+static json_t *measure_pass(Arena *arena, const Hosts *hosts)
+{
+    Curve memory = measure_memory(arena);
+    const Cluster *machine = describe(arena, hosts, &memory);
+    json_t *class = json_pack("{s:I,s:o}", "memory", (json_int_t)rank_memory(), "memory_bandwidth", json_curve(&memory));
+    return json_pack("{s:{s:o},s:o,s:o}", "classes", "rank", class, "devices", json_devices(hosts), "links", measure_links(hosts, machine));
+}
+
+/* The shorter of the times and the higher of the rates of two passes, in the first; `rates` of values that are rates. */
+static void keep_best(json_t *first, const json_t *second, bool rates)
+{
+    const char *key;
+    json_t *value;
+    size_t index;
+    json_object_foreach(first, key, value) keep_best(value, json_object_get(second, key), rates || strstr(key, "bandwidth"));
+    json_array_foreach(first, index, value) keep_best(value, json_array_get(second, index), rates);
+    if (json_is_real(first) && (json_real_value(second) > json_real_value(first)) == rates)
+        json_real_set(first, json_real_value(second));
+}
+
 void measure_cluster(const char *path)
 {
     if (world_size() < 2)
         ht_fail("links are between ranks, of which two at least are needed: mpirun -n 4 hetu-reshard --measure=%s", path);
     Arena *arena = arena_create();
     Hosts hosts = find_hosts(arena);
-    Curve memory = measure_memory(arena);
-    json_t *class = json_object();
-    json_object_set_new(class, "memory", json_integer(rank_memory()));
-    json_object_set_new(class, "memory_bandwidth", json_curve(&memory));
-    json_t *cluster =
-        json_pack("{s:{s:o},s:o,s:o}", "classes", "rank", class, "devices", json_devices(&hosts), "links", measure_links(&hosts, &memory));
+    json_t *cluster = measure_pass(arena, &hosts);
+    for (int pass = 1; pass < PASSES; pass++) {
+        json_t *again = measure_pass(arena, &hosts);
+        keep_best(cluster, again, false);
+        json_decref(again);
+    }
     if (!world_rank())
         write_file(cluster, path);
     json_decref(cluster);

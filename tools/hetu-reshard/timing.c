@@ -1,6 +1,7 @@
 /* Ranks share processors with each other and with the rest of the machine: what one run takes says little. Runs are timed in batches, long
  * enough for the ranks to take turns; a batch takes until its slowest rank is done, and of all batches the shortest counts, since what
  * disturbs one makes it longer. */
+#define _GNU_SOURCE // sched.h: processors
 #include "timing.h"
 
 #include "device/device.h"
@@ -8,11 +9,25 @@
 #include "transport/world.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { LEAST_BATCHES = 4, MOST_RUNS = 10000, MOST_BUDGETS = 4 };
+
+int bind_rank(void)
+{
+    cpu_set_t allowed, own;
+    CPU_ZERO(&own);
+    if (sched_getaffinity(0, sizeof allowed, &allowed))
+        return -1;
+    int left = world_node_rank() % CPU_COUNT(&allowed), processor = 0;
+    while (!CPU_ISSET(processor, &allowed) || left--)
+        processor++;
+    CPU_SET(processor, &own);
+    return sched_setaffinity(0, sizeof own, &own) ? -1 : processor;
+}
 
 /* What is timed. */
 typedef void Run(void *context);

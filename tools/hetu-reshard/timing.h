@@ -4,6 +4,11 @@
 
 #include "case.h"
 
+/* Keeps this rank on one processor of those that it may run on, the ranks of a host on all of them in turn: where the system moves ranks,
+ * two of four share one processor in one run and have two in the next, and take twice as long or half. The processor's number; -1 where
+ * the system does not say which there are. */
+int bind_rank(void);
+
 /* Seconds of a conversion of cases until its last device is done: the least of batches of runs in a row, which take `budget` seconds
  * together. All ranks call it together, and get the same. */
 double time_set(const Set *set, double budget);

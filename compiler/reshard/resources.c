@@ -1,0 +1,365 @@
+#include "reshard/resources.h"
+
+#include "reshard/price.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Entries are by slot. */
+struct Resources {
+    const Plan *plan;
+    double touched;                 // bytes, by all devices
+    int *seat;                      // the first slot of the device's processor
+    double *ready;                  // of seats: seconds from the first step on
+    double *sent, *received, *sums; // scratch
+};
+
+static void clear(const Resources *resources, double *entries)
+{
+    memset(entries, 0, sizeof *entries * (size_t)resources->plan->device_count);
+}
+
+/* The largest sum of the entries of a processor's devices. */
+static double busiest_seat(const Resources *resources, const double *entries)
+{
+    double *sums = resources->sums, busiest = 0;
+    clear(resources, sums);
+    for (int i = 0; i < resources->plan->device_count; i++) {
+        double *sum = &sums[resources->seat[i]];
+        *sum += entries[i];
+        busiest = *sum > busiest ? *sum : busiest;
+    }
+    return busiest;
+}
+
+/* ---- what was measured ---- */
+
+/* What was measured over what latency and bandwidth give, by the bytes of its curve. */
+static double point_correction(const Measured *measured, const Link *link, double bytes)
+{
+    double least = measured->seconds.at[0].size, most = measured->seconds.at[measured->seconds.count - 1].size;
+    bytes = bytes < least ? least : bytes > most ? most : bytes;
+    return curve_at(&measured->seconds, bytes) / verb_seconds(measured->verb, measured->ranks, bytes, link);
+}
+
+/* The same of a verb on so many devices: a mean of the numbers of devices beside it that were measured, and 1 where none was. `bytes` are
+ * the tensor's, or of messages those that a device sends. */
+static double correction(const Link *link, ht_verb verb, bool one_way, int devices, double bytes)
+{
+    const Measured *below = link_measured(link, verb, one_way, devices, false), *above = link_measured(link, verb, one_way, devices, true);
+    bool messages = verb == HT_ALL_TO_ALL || verb == HT_EXCHANGE;
+    if (!below)
+        return 1;
+    double low = point_correction(below, link, bytes * (messages ? below->ranks : 1));
+    double high = point_correction(above, link, bytes * (messages ? above->ranks : 1));
+    double part = above->ranks > below->ranks ? (double)(devices - below->ranks) / (above->ranks - below->ranks) : 0;
+    return low * pow(high / low, part);
+}
+
+/* How much longer a measurement took than where as many devices were by themselves, each on a processor of its own or as near to that as
+ * was measured. */
+static double longer(const Link *link, const Measured *measured, double bytes)
+{
+    double size = bytes * (measured->verb == HT_ALL_TO_ALL ? measured->ranks : 1);
+    return fmax(point_correction(measured, link, size) / correction(link, measured->verb, false, measured->ranks, bytes), 1);
+}
+
+/* How much longer collectives of `ranks` devices take in so many groups at once, of which so many devices share a processor: a power of
+ * what is more of them than where one group was measured. Where no groups were, as if all were one. */
+static double crowding(const Link *link, ht_verb verb, int ranks, double groups, double share, double bytes)
+{
+    const Measured *crowded = link_crowded(link, verb, ranks), *in_turn = link_in_turn(link, verb, false);
+    double shared = fmax(share / measured_share(link_measured(link, verb, false, ranks, false)), 1);
+    if (groups > 1 && crowded) {
+        double sharing = measured_share(crowded) / measured_share(link_measured(link, verb, false, crowded->ranks, false));
+        return pow(longer(link, crowded, bytes), sharing > 1 ? log(shared) / log(sharing) : log(groups) / log(crowded->groups));
+    }
+    if (groups > 1 && !in_turn)
+        return correction(link, verb, false, (int)(groups * ranks), bytes) / correction(link, verb, false, ranks, bytes);
+    return in_turn ? pow(longer(link, in_turn, bytes), log(shared) / log(2)) : 1;
+}
+
+/* The slowest link of the steps [from, to). */
+static Link steps_link(const Plan *plan, int from, int to)
+{
+    Link slowest = {0};
+    for (int s = from; s < to; s++) {
+        const Step *step = &plan->steps.at[s];
+        for (int i = 0; i < step->messages.count + (step->group.count > 0); i++) {
+            const Message *message = i < step->messages.count ? &step->messages.at[i] : NULL;
+            Link link = message ? cluster_link(plan->cluster, message->sender, message->receiver) : group_link(plan, &step->group);
+            if (slowest.bandwidth == 0 || link.bandwidth < slowest.bandwidth)
+                slowest = link;
+        }
+    }
+    return slowest;
+}
+
+/* ---- traffic ---- */
+
+/* What steps that take place at once move. */
+typedef struct Traffic {
+    int devices;    // that are busy
+    double bytes;   // of the largest collective; of messages, sent or received by the busiest device
+    double other;   // what that device moves the other way
+    double largest; // message, or collective
+    double total;   // of all messages, or collectives
+} Traffic;
+
+static Traffic steps_traffic(const Resources *resources, int from, int to)
+{
+    Traffic traffic = {0};
+    const Plan *plan = resources->plan;
+    double *sent = resources->sent, *received = resources->received;
+    clear(resources, sent);
+    clear(resources, received);
+    for (int s = from; s < to; s++) {
+        const Step *step = &plan->steps.at[s];
+        for (int i = 0; i < step->messages.count; i++) {
+            double bytes = (double)step->messages.at[i].bytes;
+            sent[plan_slot(plan, step->messages.at[i].sender)] += bytes;
+            received[plan_slot(plan, step->messages.at[i].receiver)] += bytes;
+            traffic.largest = bytes > traffic.largest ? bytes : traffic.largest;
+            traffic.total += bytes;
+        }
+        if (!step->messages.count) {
+            traffic.total += step_bytes(plan, step);
+            traffic.largest = fmax(traffic.largest, step_bytes(plan, step));
+        }
+        for (int i = 0; i < step->group.count && !step->messages.count; i++)
+            sent[plan_slot(plan, step->group.at[i])] += step_bytes(plan, step);
+    }
+    for (int i = 0; i < plan->device_count; i++) {
+        bool sends = sent[i] > received[i];
+        double own = sends ? sent[i] : received[i], other = sends ? received[i] : sent[i];
+        traffic.devices += own > 0;
+        if (own > traffic.bytes || (own == traffic.bytes && other > traffic.other)) {
+            traffic.bytes = own;
+            traffic.other = other;
+        }
+    }
+    return traffic;
+}
+
+/* ---- messages that nothing was measured for in turn ---- */
+
+/* Seconds in which devices send so many bytes each, in messages of `largest` at most; so many devices are measured to do that at once. At
+ * the slower of the rates of such a message, which has a start of its own, and of all of them, which may be more than caches hold. */
+static double sending_seconds(const Link *link, bool one_way, int devices, double bytes, double largest)
+{
+    double plain = link->latency + bytes / link->bandwidth, all = correction(link, HT_EXCHANGE, one_way, devices, bytes);
+    double each = largest < bytes ? correction(link, HT_EXCHANGE, one_way, devices, largest) : all;
+    return plain * (each > all ? each : all);
+}
+
+/* What the busiest device takes as if there were but one other, or if that is longer all devices together, when they share processors and
+ * memory: as if all moved the same. */
+static double way_seconds(const Link *link, bool one_way, const Traffic *traffic)
+{
+    double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
+    double even = traffic->total / traffic->devices * (one_way ? 2 : 1);
+    double shared = sending_seconds(link, one_way, traffic->devices, even < traffic->bytes ? even : traffic->bytes, traffic->largest);
+    return busiest > shared ? busiest : shared;
+}
+
+/* ---- messages that processors do in turn ---- */
+
+/* What was measured of messages between devices that share a processor, and between others. */
+typedef struct Exchanging {
+    const Measured *turn_both, *turn_send; // in turn
+    const Measured *both, *send;           // at once
+} Exchanging;
+
+/* Whether all of it was measured. */
+static bool find_exchanging(const Link *link, Exchanging *found)
+{
+    *found = (Exchanging){link_in_turn(link, HT_EXCHANGE, false), link_in_turn(link, HT_EXCHANGE, true),
+                          link_measured(link, HT_EXCHANGE, false, 2, false), link_measured(link, HT_EXCHANGE, true, 2, false)};
+    return found->turn_both && found->turn_send && found->both && found->send;
+}
+
+/* The seconds of a measurement with messages of so many bytes, where the devices touch so many in all: at the slower of the rates of a
+ * message, which has a start of its own, and of all that they touch, which may be more than caches hold. */
+static double message_seconds(const Link *link, const Measured *measured, double bytes, double touched)
+{
+    double whole = fmax(touched / (measured->one_way ? 2 : 2 * measured->ranks), bytes);
+    double each = point_correction(measured, link, bytes * measured->ranks) * (link->latency + bytes / link->bandwidth);
+    double all = point_correction(measured, link, whole * measured->ranks) * (link->latency / whole + 1 / link->bandwidth) * bytes;
+    return each > all ? each : all;
+}
+
+/* Seconds that a device takes for an exchange beside its messages: two that take turns spend that twice when one sends and the other
+ * receives, and once for each of two messages when both do both. */
+static double exchange_start(const Link *link, const Exchanging *exchanging)
+{
+    double least = exchanging->turn_send->seconds.at[0].size / 2, both = message_seconds(link, exchanging->turn_both, least, 0) / 2;
+    return fmin(fmax(message_seconds(link, exchanging->turn_send, least, 0) - both, 0), both);
+}
+
+/* Adds what a message takes to its devices, and what their exchange takes beside. What the sender has to do is what two devices take longer
+ * in turn than at once, half of it all at most. */
+static void add_work(const Resources *resources, const Message *message)
+{
+    Exchanging exchanging;
+    Link link = cluster_link(resources->plan->cluster, message->sender, message->receiver);
+    if (!find_exchanging(&link, &exchanging) || !message->bytes)
+        return;
+    int sender = plan_slot(resources->plan, message->sender), receiver = plan_slot(resources->plan, message->receiver);
+    double bytes = (double)message->bytes, touched = resources->touched, start = exchange_start(&link, &exchanging);
+    double work = fmax(message_seconds(&link, exchanging.turn_both, bytes, touched) / 2 - start, 0);
+    double longer = message_seconds(&link, exchanging.turn_send, bytes, touched) - message_seconds(&link, exchanging.send, bytes, touched);
+    double sending = fmin(fmax(longer, 0), work / 2);
+    resources->sent[sender] += sending;
+    resources->sent[receiver] += work - sending;
+    resources->received[sender] = resources->received[receiver] = start;
+}
+
+/* What the busiest processor takes for the messages of steps. */
+static double work_seconds(const Resources *resources, int from, int to)
+{
+    clear(resources, resources->sent);
+    clear(resources, resources->received);
+    for (int s = from; s < to; s++)
+        for (int i = 0; i < resources->plan->steps.at[s].messages.count; i++)
+            add_work(resources, &resources->plan->steps.at[s].messages.at[i]);
+    for (int i = 0; i < resources->plan->device_count; i++)
+        resources->sent[i] += resources->received[i];
+    return busiest_seat(resources, resources->sent);
+}
+
+/* The messages of a step go together, and wait once. What goes one way only was measured by itself. */
+static double exchange_seconds(const Resources *resources, int from, int to, const Link *link, const Traffic *traffic)
+{
+    Exchanging exchanging;
+    double mutual = traffic->other / traffic->bytes, together, apart;
+    bool in_turn = find_exchanging(link, &exchanging);
+    if (in_turn) {
+        together = message_seconds(link, exchanging.both, traffic->largest, resources->touched);
+        apart = message_seconds(link, exchanging.send, traffic->largest, resources->touched);
+    } else {
+        together = way_seconds(link, false, traffic);
+        apart = link_measured(link, HT_EXCHANGE, true, 2, false) ? way_seconds(link, true, traffic) : together;
+    }
+    double seconds = mutual * together + (1 - mutual) * apart;
+    return in_turn ? fmax(seconds, work_seconds(resources, from, to)) : seconds;
+}
+
+/* ---- collectives ---- */
+
+/* How many devices share the busiest processor, by what they receive in collectives: in a broadcast all but the first, in a reduction to
+ * one all but the last. */
+static double most_sharing(const Resources *resources, int from, int to, const Traffic *traffic)
+{
+    const Plan *plan = resources->plan;
+    clear(resources, resources->received);
+    for (int s = from; s < to; s++) {
+        const Step *step = &plan->steps.at[s];
+        for (int i = step->verb == HT_BROADCAST; i < step->group.count - (step->verb == HT_REDUCE); i++)
+            resources->received[plan_slot(plan, step->group.at[i])] += step_bytes(plan, step);
+    }
+    return busiest_seat(resources, resources->received) / traffic->bytes;
+}
+
+/* Seconds of collectives; `seconds` by latency and bandwidth. */
+static double collective_seconds(const Resources *resources, int from, int to, const Link *link, const Traffic *traffic, double seconds)
+{
+    ht_verb verb = resources->plan->steps.at[from].verb;
+    int ranks = resources->plan->steps.at[from].group.count;
+    double share = most_sharing(resources, from, to, traffic);
+    seconds *= correction(link, verb, false, ranks, traffic->largest);
+    return seconds * crowding(link, verb, ranks, traffic->total / traffic->bytes, share, traffic->largest);
+}
+
+/* The same of all-to-alls: as if each device sent as much, but no less than their messages take otherwise. */
+static double all_to_all_seconds(const Resources *resources, int from, int to, const Link *link, const Traffic *traffic)
+{
+    int ranks = resources->plan->steps.at[from].group.count;
+    double mean = traffic->total / traffic->devices, groups = (double)traffic->devices / ranks;
+    double even = verb_seconds(HT_ALL_TO_ALL, ranks, mean * ranks, link) * correction(link, HT_ALL_TO_ALL, false, ranks, mean);
+    double messages = exchange_seconds(resources, from, to, link, traffic);
+    return fmax(even * crowding(link, HT_ALL_TO_ALL, ranks, groups, groups, mean), messages);
+}
+
+/* The seconds of steps of one verb. */
+static double measured_seconds(const Resources *resources, int from, int to, double seconds)
+{
+    ht_verb verb = resources->plan->steps.at[from].verb;
+    Link link = steps_link(resources->plan, from, to);
+    if (!link_measured(&link, verb, false, 2, false))
+        return seconds;
+    Traffic traffic = steps_traffic(resources, from, to);
+    if (traffic.bytes == 0)
+        return seconds;
+    if (verb == HT_EXCHANGE)
+        return exchange_seconds(resources, from, to, &link, &traffic);
+    if (verb == HT_ALL_TO_ALL)
+        return all_to_all_seconds(resources, from, to, &link, &traffic);
+    return collective_seconds(resources, from, to, &link, &traffic, seconds);
+}
+
+/* ---- processors ---- */
+
+/* The first slot of each device's processor. */
+static int *find_seats(Planner *planner)
+{
+    const Plan *plan = planner->plan;
+    const Cluster *cluster = plan->cluster;
+    int *seats = arena_array(planner->arena, int, plan->device_count), *first = arena_array(planner->arena, int, cluster->processor_count);
+    for (int i = plan->device_count - 1; i >= 0; i--)
+        if (plan->devices[i] < cluster->device_count)
+            first[cluster->devices[plan->devices[i]].processor] = i;
+    for (int i = 0; i < plan->device_count; i++)
+        seats[i] = plan->devices[i] < cluster->device_count ? first[cluster->devices[plan->devices[i]].processor] : i;
+    return seats;
+}
+
+Resources *resources_create(Planner *planner)
+{
+    const Plan *plan = planner->plan;
+    int count = plan->device_count;
+    Resources *resources = arena_new(planner->arena, Resources);
+    *resources = (Resources){.plan = plan,
+                             .seat = find_seats(planner),
+                             .ready = arena_array(planner->arena, double, count),
+                             .sent = arena_array(planner->arena, double, count),
+                             .received = arena_array(planner->arena, double, count),
+                             .sums = arena_array(planner->arena, double, count)};
+    for (int i = 0; i < count; i++)
+        resources->touched += plan_touched_bytes(plan, plan->devices[i]);
+    clear(resources, resources->ready);
+    return resources;
+}
+
+/* The device of number `index` among those that act in a step; -1 behind the last. */
+static int acting_device(const Step *step, int index)
+{
+    if (index < step->group.count)
+        return step->group.at[index];
+    index -= step->group.count;
+    if (index >= 2 * step->messages.count)
+        return -1;
+    const Message *message = &step->messages.at[index / 2];
+    return index % 2 ? message->receiver : message->sender;
+}
+
+/* The latest of the seats of the steps' devices; all of them are then set to `until`, unless that is negative. */
+static double seats_ready(Resources *resources, int from, int to, double until)
+{
+    double latest = 0;
+    for (int s = from; s < to; s++)
+        for (int i = 0, device; (device = acting_device(&resources->plan->steps.at[s], i)) >= 0; i++) {
+            double *ready = &resources->ready[resources->seat[plan_slot(resources->plan, device)]];
+            latest = *ready > latest ? *ready : latest;
+            *ready = until < 0 ? *ready : until;
+        }
+    return latest;
+}
+
+double resources_take(Resources *resources, int from, int to, double seconds)
+{
+    double last = 0, begin = seats_ready(resources, from, to, -1);
+    seats_ready(resources, from, to, begin + measured_seconds(resources, from, to, seconds));
+    for (int i = 0; i < resources->plan->device_count; i++)
+        last = resources->ready[i] > last ? resources->ready[i] : last;
+    return last;
+}
