@@ -200,8 +200,9 @@ static const Cluster *random_cluster(Arena *arena, Random *random)
     int hosts = 1 + random_below(random, 4), each = 1 + random_below(random, MOST_DEVICES / hosts);
     bool mixed = !random_below(random, 3);
     for (int d = 0; d < MOST_DEVICES; d++)
-        devices[d] = (ClusterDevice){.host = mixed ? random_below(random, hosts) : d / each % hosts};
-    *cluster = (Cluster){.device_count = MOST_DEVICES - random_below(random, 4), .devices = devices, .local = {1e-6, 1e11}};
+        devices[d] = (ClusterDevice){.host = mixed ? random_below(random, hosts) : d / each % hosts, .processor = d};
+    *cluster = (Cluster){
+        .device_count = MOST_DEVICES - random_below(random, 4), .processor_count = MOST_DEVICES, .devices = devices, .local = {1e-6, 1e11}};
     cluster->remote = (Link){.latency = random_below(random, 2) ? 1e-6 : 1e-5, .bandwidth = random_below(random, 2) ? 1e8 : 1e10};
     return cluster;
 }

@@ -231,8 +231,8 @@ static void several_mistakes_are_reported(void **state)
 static const Cluster *small_cluster(void)
 {
     static const DeviceClass a = {.name = "a"}, b = {.name = "b"};
-    static const ClusterDevice devices[] = {{&a, 0}, {&a, 0}, {&a, 0}, {&b, 0}, {&b, 0}, {&a, 0}};
-    static const Cluster cluster = {.device_count = 6, .devices = devices};
+    static const ClusterDevice devices[] = {{&a, 0, 0}, {&a, 0, 1}, {&a, 0, 2}, {&b, 0, 3}, {&b, 0, 4}, {&a, 0, 5}};
+    static const Cluster cluster = {.device_count = 6, .processor_count = 6, .devices = devices};
     return &cluster;
 }
 
