@@ -65,15 +65,15 @@ def misses(found):
     return [case for case, (predicted, measured) in found.items() if not 1 / BOUND <= predicted / measured <= BOUND]
 
 
-def slow_down(cluster, times):
+def slow_down(cluster, factor):
     """Makes everything that a conversion needs take so many times as long."""
     for kind in cluster["classes"].values():
-        kind["memory_bandwidth"] = [[size, rate / times] for size, rate in kind["memory_bandwidth"]]
+        kind["memory_bandwidth"] = [[size, rate / factor] for size, rate in kind["memory_bandwidth"]]
     for link in (cluster["links"]["local"], cluster["links"]["remote"]):
-        link["latency"] *= times
-        link["bandwidth"] /= times
+        link["latency"] *= factor
+        link["bandwidth"] /= factor
         for measured in link["measured"]:
-            measured["seconds"] = [[size, seconds * times] for size, seconds in measured["seconds"]]
+            measured["seconds"] = [[size, seconds * factor] for size, seconds in measured["seconds"]]
 
 
 def main():
