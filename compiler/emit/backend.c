@@ -19,6 +19,9 @@ static const char CPU_WORDS[] = "r at where sum part c end call result operand a
 
 static const char *const CUDA_FUNCTIONS[][2] = {EXTREMES, {NULL, NULL}};
 
+/* <hetu/cuda_loops.h> has quicker ones. */
+static const char *const CUDA_HALF_FUNCTIONS[][2] = {{"expf", "ht_half_expf"}, {"tanhf", "ht_half_tanhf"}, {NULL, NULL}};
+
 /* Keywords of C++ that C lacks, and what threads know of themselves. */
 static const char CUDA_WORDS[] =
     "threadIdx blockIdx blockDim gridDim alignas alignof and and_eq asm bitand bitor bool catch class compl concept "
@@ -69,6 +72,7 @@ static const Backend BACKENDS[] = {
      .kernel_flags = "",
      .image_flags = "",
      .functions = CUDA_FUNCTIONS,
+     .half_functions = CUDA_HALF_FUNCTIONS,
      .words = CUDA_WORDS,
      .kernels = CUDA_KERNELS,
      .folder = &CUDA_FOLDER,
@@ -109,12 +113,19 @@ static bool is_one_of(const char *word, const char *const *words)
     return *words;
 }
 
-const char *backend_function(const Backend *backend, const char *name)
+static const char *find_function(const char *const (*functions)[2], const char *name)
 {
-    for (int i = 0; backend->functions[i][0]; i++)
-        if (!strcmp(backend->functions[i][0], name))
-            return backend->functions[i][1];
-    return name;
+    for (int i = 0; functions && functions[i][0]; i++)
+        if (!strcmp(functions[i][0], name))
+            return functions[i][1];
+    return NULL;
+}
+
+const char *backend_function(const Backend *backend, const char *name, bool half)
+{
+    const char *found = half ? find_function(backend->half_functions, name) : NULL;
+    found = found ? found : find_function(backend->functions, name);
+    return found ? found : name;
 }
 
 const char *backend_kernel(const Backend *backend, const Rule *rule)

@@ -27,10 +27,11 @@ typedef struct Backend {
     const char *kernel_flags;                  // for the file with generated kernels
     const char *image_flags;                   // for tables
     const char *const (*functions)[2];         // of math.h, and how kernels call them; {NULL} at the end
+    const char *const (*half_functions)[2];    // those that are called otherwise where all results are bf16; NULL: none
     const char *words;                         // names that mean something in its language or in its functions: "class const_cast"
     const char *const *kernels;  // the functions of its runtime that compute a RULE_CALL; NULL: it can call any function of the program
     const BackendFolder *folder; // NULL: the C compiler builds programs, and the runtime is a library
-    LoopsWriter *loops, *rows;                 // of a rule's expression, and of its equations
+    LoopsWriter *loops, *rows;   // of a rule's expression, and of its equations
 } Backend;
 
 /* The names of all, the first the one that is taken where none is named; NULL at the end. */
@@ -42,8 +43,8 @@ const Backend *backend_find(const char *name);
 /* The back end in whose language a file is, by its suffix; NULL when it is in none. */
 const Backend *backend_of_file(const char *file);
 
-/* How a kernel calls a function of math.h. */
-const char *backend_function(const Backend *backend, const char *name);
+/* How a kernel calls a function of math.h; `half`: all its results are rounded to bf16. */
+const char *backend_function(const Backend *backend, const char *name, bool half);
 
 /* The C function that computes a RULE_CALL; NULL when the back end has none, and how a rule may name one: "kernel(f)". */
 const char *backend_kernel(const Backend *backend, const Rule *rule);

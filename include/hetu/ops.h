@@ -55,10 +55,11 @@ ht_tensor ht_relu(ht_tensor x);
 #pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) epilogue(HT_GELU) grad(ht_gelu_gradient)
 ht_tensor ht_gelu(ht_tensor x);
 
-/* PyTorch's formula, which gives NaN where x * x overflows. */
-#pragma hspmd op dx[i..] = dy[i..] * (0.5f * (1 + tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) + \
-    0.5f * x[i..] * (1 - tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..])) * tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) * \
-    (0.7978845608028654f * (1 + 3 * 0.044715f * x[i..] * x[i..]))) grad(none)
+/* PyTorch's formula, which gives NaN where x * x overflows: 0.7978845608028654f (x + 0.044715f x^3) with x in front, and its derivative. */
+#pragma hspmd op dx[i..] = dy[i..] * (0.5f * (1 + tanhf(x[i..] * (0.7978845608028654f + 0.035677408136300125f * x[i..] * x[i..]))) + \
+    0.5f * x[i..] * (1 - tanhf(x[i..] * (0.7978845608028654f + 0.035677408136300125f * x[i..] * x[i..])) * \
+                         tanhf(x[i..] * (0.7978845608028654f + 0.035677408136300125f * x[i..] * x[i..]))) * \
+    (0.7978845608028654f + 0.10703222440890037f * x[i..] * x[i..])) grad(none)
 ht_tensor ht_gelu_backward(ht_tensor dy, ht_tensor x);
 
 static inline void ht_gelu_gradient(ht_grad *g)

@@ -131,6 +131,11 @@ HT_INLINE float ht_bf16_load(uint16_t bits)
 
 HT_INLINE uint16_t ht_bf16_store(float value)
 {
+#ifdef __CUDA_ARCH__
+    uint16_t bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+#else
     union {
         float f;
         uint32_t i;
@@ -138,6 +143,7 @@ HT_INLINE uint16_t ht_bf16_store(float value)
     if ((u.i & 0x7fffffffu) > 0x7f800000u)
         return (uint16_t)(u.i >> 16 | 0x40u);
     return (uint16_t)((u.i + 0x7fffu + (u.i >> 16 & 1u)) >> 16);
+#endif
 }
 
 /* ---- images ---- */

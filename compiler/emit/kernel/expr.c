@@ -42,6 +42,15 @@ static void emit_size(Text *out, const LocalOp *local, int factor)
     text_print(out, "%lldL", (long long)size);
 }
 
+/* Whether all results are bf16. */
+static bool is_half(const LocalOp *local)
+{
+    for (int t = 0; t < local->result_count; t++)
+        if (local->tensors[t].value && !tensor_is_half(&local->tensors[t]))
+            return false;
+    return true;
+}
+
 /* What the leaves of an expression are printed with. */
 typedef struct Leaves {
     const LocalOp *local;
@@ -58,7 +67,7 @@ static void emit_leaf(Text *out, const Expr *leaf, void *context)
     case EXPR_RESULT: leaves->access(out, leaves->local, -1 - leaf->index, leaves->context); break;
     case EXPR_ATTR: emit_attr(out, leaves->local, leaf->index); break;
     case EXPR_SIZE: emit_size(out, leaves->local, leaf->index); break;
-    case EXPR_CALL: text_string(out, backend_function(leaves->local->backend, leaf->spelling)); break;
+    case EXPR_CALL: text_string(out, backend_function(leaves->local->backend, leaf->spelling, is_half(leaves->local))); break;
     default: BUG("no leaf: %d", leaf->kind);
     }
 }
