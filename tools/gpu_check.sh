@@ -5,7 +5,7 @@
 #     tools/gpu_check.sh --prepare DIR [--build BUILD]     where hetucc is built: emits the programs into DIR, with all that the check needs
 #     tools/gpu_check.sh DIR [OPTIONS]                     where nvcc and a GPU are; DIR/check.sh does the same
 #
-# The check takes less than 8 minutes and prints a table. Its options: test/cuda/gpu/check.py.
+# The check takes at most 9 minutes, prints a table, and leaves it as results.json with the logs in an output folder. Its options: test/cuda/gpu/check.py.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 case "${1:-}" in

@@ -132,14 +132,16 @@ static bool must_copy(const Memory *memory, const Value *value, const Value *fro
            memory->module->kind == MODULE_TRAIN;
 }
 
-/* Results that a rule puts into an operand's storage. */
+/* Results that a rule puts into the storage of an operand that is not read again; an optimizer's into that of parameters and states. */
 static void share_inplace(Memory *memory, Op *op)
 {
+    const bool updates = op->def == memory->module->update;
     for (int r = 0; r < op->result_count; r++) {
         int wanted = op->def->rule->results[op->binding->results[r].access].inplace;
         for (int k = 0; wanted >= 0 && k < op->operand_count; k++)
             if (op->operands[k] && op->binding->operands[k].access == wanted &&
-                (dies_at(memory, op->operands[k], op) || op->operands[k]->kind == VALUE_STATE || op->operands[k]->kind == VALUE_PARAM)) {
+                (dies_at(memory, op->operands[k], op) ||
+                 (updates && (op->operands[k]->kind == VALUE_STATE || op->operands[k]->kind == VALUE_PARAM)))) {
                 share(memory, op->results[r], op->operands[k]);
                 break;
             }

@@ -37,7 +37,7 @@
  *   reads(x: expr, ...)       how many elements of the operand a call reads, over the same; without it all, each once
  *   requires(condition, ...)  what a call keeps to, over arguments that are numbers and size(f); one that does not is refused
  *   linear(x, y)              jointly linear: partial values pass when all of these operands are partial alike
- *   inplace(y: x, ...)        the result takes the operand's storage
+ *   inplace(y: x, ...)        the result takes the storage of the operand where that is not read again; an optimizer's always
  *   kernel(f) kernel(cuda: f) the C function that computes a RULE_CALL, and the one that does so on a back end, by its name
  *   body(v[i..] = ...; ...)   by equations, what a kernel computes, so that the compiler can compute it together with its neighbours. An
  *                             equation may use the values of those before it; a value that is no result stays inside. Its terms are summed

@@ -326,7 +326,7 @@ typedef struct ht_mass_result {
 ht_mass_result ht_mass(ht_tensor x, ht_tensor target, ht_tensor peak);
 
 #pragma hspmd op dx[b.., v] = mass_backward(dmass[b..], dhit[b..], x[b.., v], target[b..], peak[b..]) \
-    offset(v, b) linear(dmass, dhit) dtype(dx: x, dmass: wide, dhit: wide, peak: wide, target: integer) types(f32, bf16) \
+    offset(v, b) linear(dmass, dhit) dtype(dx: x, dmass: wide, dhit: wide, peak: wide, target: integer) types(f32, bf16) inplace(dx: x) \
     operations(3 * size(b) * size(v)) kernel(ht_mass_backward_kernel) grad(none)
 ht_tensor ht_mass_backward(ht_tensor dmass, ht_tensor dhit, ht_tensor x, ht_tensor target, ht_tensor peak);
 

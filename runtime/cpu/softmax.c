@@ -55,8 +55,9 @@ CPU_CLONES static float row_mass(const float *x, int64_t n, float peak)
     return sum;
 }
 
-CPU_CLONES static void mass_backward_row(float *restrict dx, const float *restrict x, int64_t n, float dmass, float peak)
+CPU_CLONES static void mass_backward_row(float *dx, const float *x, int64_t n, float dmass, float peak)
 {
+#pragma omp simd
     for (int64_t i = 0; i < n; i++)
         dx[i] = dmass * ht_expf(x[i] - peak);
 }

@@ -111,8 +111,8 @@ template <typename E> struct RunningSoftmax {
 };
 
 template <typename E>
-static __global__ void __launch_bounds__(E::threads) attention_device(AttentionShape a, const typename E::T *q, const typename E::T *k,
-                                                                      const typename E::T *v, AttentionResult y, float *lse)
+static __global__ void __launch_bounds__(E::threads, 1) attention_device(AttentionShape a, const typename E::T *q, const typename E::T *k,
+                                                                         const typename E::T *v, AttentionResult y, float *lse)
 {
     using T = typename E::T;
     constexpr int D = E::D, tile = E::COLUMNS * D;

@@ -84,11 +84,22 @@ typedef struct AttentionPart {
     int pair, pairs, query, end;
 } AttentionPart;
 
+/* What all threads of a block know alike, made by one of them: it lies in shared memory, where it takes no registers. All threads call. */
+template <typename Known, typename Make> static __device__ __forceinline__ const Known &attention_known(Make make)
+{
+    __shared__ Known known;
+    if (threadIdx.x == 0)
+        known = make();
+    __syncthreads();
+    return known;
+}
+
 /* A block that owns E::ROWS queries of a head, from `query` on, and goes through `count` tiles of keys. Blocks that see most keys come
  * first. */
 template <typename E> struct QueryBlock {
     int b, h, g, query, count;
 
+    QueryBlock() = default;
     __device__ __forceinline__ QueryBlock(const AttentionShape &a, const AttentionPart &part)
     {
         int shared = a.heads / a.groups, heads = part.pairs * shared, head = part.pair * shared + (int)blockIdx.x % heads;

@@ -103,8 +103,9 @@ struct QueryTile {
 /* A block that owns E::ROWS keys of a group, from `key` on, and W of the d columns of dk and dv. It goes through `count` tiles of queries:
  * those of a part from the first on that sees a key, for each of the heads that share the group. */
 template <typename E, int W> struct KeyBlock {
-    int b, g, pair, key, first_column, heads, first, end, count;
+    int b, g, pair, key, first_column, heads, first, tiles, count; // tiles: of a head
 
+    KeyBlock() = default;
     __device__ __forceinline__ KeyBlock(const AttentionShape &a, const AttentionPart &part)
     {
         constexpr int slices = E::D / W;
@@ -116,19 +117,15 @@ template <typename E, int W> struct KeyBlock {
         key = task / part.pairs * E::ROWS;
         heads = a.heads / a.groups;
         first = max(a.causal ? first_query(key) : 0, part.query);
-        end = part.end;
-        count = max(attention_blocks(end - first, E::COLUMNS), 0) * heads;
+        tiles = max(attention_blocks(part.end - first, E::COLUMNS), 0);
+        count = tiles * heads;
     }
 
     /* The first query of those whose scores with a key are computed, under `causal`. */
     static __device__ __forceinline__ int first_query(int of_key) { return of_key / E::ROWS * E::ROWS / E::COLUMNS * E::COLUMNS; }
 
-    __device__ __forceinline__ QueryTile begin() const { return {0, first}; }
-    __device__ __forceinline__ QueryTile after(QueryTile at) const
-    {
-        bool last = at.query + E::COLUMNS >= end;
-        return {at.head + last, last ? first : at.query + E::COLUMNS};
-    }
+    /* Tile `it` of `count`. */
+    __device__ __forceinline__ QueryTile tile(int it) const { return {it / tiles, first + it % tiles * E::COLUMNS}; }
 
     /* Begins to load a tile of x, which is q or dy. */
     __device__ __forceinline__ void load(const AttentionShape &a, typename E::T *tile, const typename E::T *x, QueryTile at) const
@@ -180,7 +177,7 @@ template <typename E, typename Sums> struct Carry {
 };
 
 template <typename E, int W>
-static __global__ void __launch_bounds__(E::threads)
+static __global__ void __launch_bounds__(E::threads, 1)
     attention_keys_device(AttentionShape a, AttentionPart part, BackwardOperands<typename E::T> in, KeptScores<typename E::T> kept,
                           float *carry, AttentionResult dk, AttentionResult dv)
 {
@@ -192,14 +189,13 @@ static __global__ void __launch_bounds__(E::threads)
     Statistics *statistics = (Statistics *)(dy_tiles + E::buffers * tile);
     T *scratch = (T *)(statistics + E::buffers * E::COLUMNS), *passed_p = scratch, *passed_ds = passed_p + E::ROWS * E::COLUMNS;
     constexpr int passed_pitch = E::COLUMNS / kept_side;
-    const KeyBlock<E, W> at(a, part);
+    const KeyBlock<E, W> &at = attention_known<KeyBlock<E, W>>([&] { return KeyBlock<E, W>(a, part); });
     const Rows<T> keys = attention_key_rows(a, in.k, at.b, at.key, at.g);
-    QueryTile here = at.begin(), ahead = at.begin();
-    auto load = [&](int, int buffer) {
+    auto load = [&](int it, int buffer) {
+        const QueryTile ahead = at.tile(it);
         at.load(a, q_tiles + buffer * tile, in.q, ahead);
         at.load(a, dy_tiles + buffer * tile, in.dy, ahead);
         at.load(a, statistics + buffer * E::COLUMNS, in, ahead);
-        ahead = at.after(ahead);
     };
     tile_load<E, E::ROWS>(k_tile, keys);
     tile_load<E, E::ROWS>(v_tile, attention_key_rows(a, in.v, at.b, at.key, at.g));
@@ -212,7 +208,8 @@ static __global__ void __launch_bounds__(E::threads)
         Carry<E, Sums>(carry, 0).take(to_dk);
         Carry<E, Sums>(carry, 1).take(to_dv);
     }
-    for (int it = 0; it < at.count; it++, here = at.after(here)) {
+    for (int it = 0; it < at.count; it++) {
+        const QueryTile here = at.tile(it);
         int buffer = tile_next<E::buffers>(it, at.count, load);
         const Statistics *of = statistics + buffer * E::COLUMNS;
         typename E::Scores p, ds;
@@ -250,14 +247,15 @@ static __global__ void __launch_bounds__(E::threads)
 
 /* E: the engine here; K: the one that kept the scores. */
 template <typename E, typename K>
-static __global__ void __launch_bounds__(E::threads) attention_queries_device(AttentionShape a, AttentionPart part, const typename E::T *k,
-                                                                              KeptScores<typename E::T> kept, AttentionResult dq)
+static __global__ void __launch_bounds__(E::threads, 1)
+    attention_queries_device(AttentionShape a, AttentionPart part, const typename E::T *k, KeptScores<typename E::T> kept,
+                             AttentionResult dq)
 {
     using T = typename E::T;
     constexpr int D = E::D, tile = E::COLUMNS * D, scores = E::COLUMNS * E::ROWS;
     HT_SHARED(T, k_tiles);
     T *kept_tiles = k_tiles + E::buffers * tile, *scratch = kept_tiles + E::buffers * scores;
-    const QueryBlock<E> at(a, part);
+    const QueryBlock<E> &at = attention_known<QueryBlock<E>>([&] { return QueryBlock<E>(a, part); });
     const int head = at.b * a.heads + at.h - part.pair * (a.heads / a.groups);
     auto load = [&](int it, int buffer) {
         int first = it * E::COLUMNS;
@@ -399,7 +397,7 @@ void ht_attention_backward_kernel(const ht_call *call)
         {launch_fitting<PlainEngine<64>, PlainEngine<64>>, launch_fitting<PlainEngine<128>, PlainEngine<128>>,
          launch_fitting<PlainEngine<256>, PlainEngine<256, 16>, PlainEngine<256>>},
         {launch_fitting<TensorEngine<64, 2, 32>, TensorEngine<64, 2, 64>>,
-         launch_fitting<TensorEngine<128, 2, 64, 2>, TensorEngine<128, 1, 64>, TensorEngine<128, 2, 64>>,
+         launch_fitting<TensorEngine<128, 2, 64, 2>, TensorEngine<128, 1, 32>, TensorEngine<128, 2, 64>>,
          launch_fitting<TensorEngine<256, 1, 32>, TensorEngine<256, 1, 16>, TensorEngine<256, 1, 64>>},
     };
     const ht_view *in = call->operand;

@@ -222,9 +222,7 @@ typedef struct MassGradient {
     const float *dmass, *dhit;
 } MassGradient;
 
-template <typename T>
-__global__ void __launch_bounds__(LONG_ROW_THREADS)
-    mass_backward_device(T *__restrict__ dx, const T *__restrict__ x, MassGradient d, Classes c)
+template <typename T> __global__ void __launch_bounds__(LONG_ROW_THREADS) mass_backward_device(T *dx, const T *x, MassGradient d, Classes c)
 {
     for (int64_t r = blockIdx.x; r < c.rows; r += gridDim.x) {
         const T *from = x + r * c.n;

@@ -245,13 +245,8 @@ static bool by_rule(const Rule *rule) { return rule->kind == RULE_BODY && !rule-
 
 static const Expr *gradient(Arena *arena, const Rule *rule, int operand) { return rule_gradient(arena, rule, operand, 0); }
 
-static bool is_update(const Rule *rule)
-{
-    for (int r = 0; r < rule->result_count; r++)
-        if (rule->results[r].inplace >= 0)
-            return true;
-    return false;
-}
+/* Whether an operator has an optimizer's form: the parameter comes first, and its new value takes its place. */
+static bool is_update(const Rule *rule) { return rule->result_count > 0 && rule->results[0].inplace == 0; }
 
 /* ---- the table ---- */
 

@@ -1,30 +1,39 @@
 #!/usr/bin/env python3
 """Builds and runs everything in a folder that prepare.py made, on a machine with a GPU, and prints a table: what, found, wanted.
 
-    check.sh [--only PATTERN] [--no-torch] [--make VARIABLE=VALUE ...]
+    check.sh [--only PATTERN] [--out FOLDER] [--build FOLDER] [--seconds N] [--no-torch] [--make VARIABLE=VALUE ...]
 
-Needs nvcc, make, a C and C++ compiler and Python; NCCL, MPI, compute-sanitizer and PyTorch are used where they are. What cannot be run is said, and counts as not shown. The
-exit status is 1 when something is wrong. Logs are in log/.
+What matters most comes first: kernels against the CPU's, losses, speed, PyTorch's speed, several ranks, NCCL, the sanitizers. Needs nvcc, make, a C and C++ compiler
+and Python; NCCL, MPI, compute-sanitizer and PyTorch are used where they are. What cannot be run, or what the time did not reach, is "not shown"; the exit status is 1 when
+something is wrong. The output folder gets results.json, logs.tar.gz and sass.txt; objects go to the build folder, outside of the folder that was carried.
 """
 import argparse
 import contextlib
 import glob
+import hashlib
 import json
 import math
 import os
 import pathlib
 import re
 import shutil
+import signal
+import statistics
 import subprocess
 import sys
+import tarfile
+import tempfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-START, SECONDS = time.monotonic(), 470  # all of it
-STEADY = 10    # steps before a speed is measured
-CLOSE = 50     # steps whose losses are compared one by one
-WARM = 150     # seconds that PyTorch's compiler may still take when its turn comes
+START = time.monotonic()
+LEAST = 5     # seconds that must be left for a row to begin
+STEADY = 10   # steps before a speed is measured
+CLOSE = 50    # steps whose losses are compared one by one
+LONG = 150    # seconds that a row may take unless it says otherwise
 MEMORY_BOUND = {"adamw": 0.8, "layer_norm": 0.8, "rms_norm": 0.8}  # share of a copy's rate, by the beginning of the kernel's name
+SPILLS = 16   # in the loops of all attention kernels, at most
 ATTENTION, PYTORCH = 0.5, 0.9                                       # shares of PyTorch's speed
 
 
@@ -36,51 +45,117 @@ class Wrong(Exception):
     pass
 
 
-class Table:
-    def __init__(self):
-        self.rows = []
+# ---- time, and processes that end with it ----
 
-    def add(self, what, found, wanted, verdict):
-        self.rows.append((what, found, wanted, verdict))
-        print(f"{time.monotonic() - START:5.0f} s  {verdict:9} {what:44} {found:34} {wanted}", flush=True)
+class Clock:
+    """When all must have ended."""
+    seconds = 540
+
+    @classmethod
+    def left(cls):
+        return START + cls.seconds - time.monotonic()
+
+
+def end_group(process):
+    """Ends a process that began a session of its own, with all that it has started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def wait(process, limit):
+    """Its exit status. After `limit` seconds, or when the time for all is up, the whole group is ended."""
+    allowed = min(limit, Clock.left())
+    try:
+        return process.wait(timeout=max(allowed, 0.1))
+    except subprocess.TimeoutExpired:
+        if allowed < limit:
+            raise Skip("the time was up") from None
+        raise Wrong(f"did not end in {limit} s") from None
+    finally:
+        end_group(process)
+
+
+# ---- the table ----
+
+class Table:
+    def __init__(self, out):
+        self.rows, self.out, self.gpu = [], out, None
+
+    def add(self, what, found, wanted, verdict, began=None):
+        now = time.monotonic()
+        self.rows.append({"what": what, "found": found, "wanted": wanted, "verdict": verdict, "seconds": round(now - (began or now), 1)})
+        print(f"{now - START:5.0f} s  {verdict:9} {what:44} {found:34} {wanted}", flush=True)
+        self.write()
 
     def test(self, what, wanted, function):
         """Runs function(): what it found, as text; Wrong and Skip are verdicts. Whatever goes wrong, the rest is run."""
+        began = time.monotonic()
         try:
-            self.add(what, function() or "", wanted, "ok")
+            if Clock.left() < LEAST:
+                raise Skip("the time was up")
+            self.add(what, function() or "", wanted, "ok", began)
         except Skip as e:
-            self.add(what, str(e), wanted, "not shown")
-        except subprocess.TimeoutExpired:
-            self.add(what, "did not end in time", wanted, "WRONG")
+            self.add(what, str(e), wanted, "not shown", began)
         except Exception as e:  # noqa: BLE001
             name = "" if isinstance(e, Wrong) else f"{type(e).__name__}: "
-            self.add(what, name + (str(e).splitlines() or [""])[0], wanted, "WRONG")
+            self.add(what, name + (str(e).splitlines() or [""])[0], wanted, "WRONG", began)
 
     def share(self, what, found, share, wanted):
         self.add(what, found, f">= {wanted}", "ok" if share >= wanted else "WRONG")
 
+    def counts(self):
+        return {v: sum(r["verdict"] == v for r in self.rows) for v in ("ok", "WRONG", "not shown")}
+
+    def write(self):
+        """All that is known so far; what ends this process takes nothing away."""
+        result = {"gpu": self.gpu, "seconds": round(time.monotonic() - START, 1), **self.counts(), "rows": self.rows}
+        fresh = self.out / "results.json.new"
+        fresh.write_text(json.dumps(result, indent=1) + "\n")
+        fresh.rename(self.out / "results.json")
+
     def close(self):
-        count = {v: sum(r[3] == v for r in self.rows) for v in ("ok", "WRONG", "not shown")}
+        count = self.counts()
         print(f"{count['ok']} ok, {count['WRONG']} wrong, {count['not shown']} not shown, in {time.monotonic() - START:.0f} s")
         return count["WRONG"] > 0
 
 
-def left():
-    """Seconds until all must have ended; a few at least, so that what is quick still runs."""
-    return max(START + SECONDS - time.monotonic(), 5)
+class Place:
+    """Where things are: objects and programs, logs, results."""
+
+    def __init__(self, a):
+        self.build = pathlib.Path(a.build or pathlib.Path(tempfile.gettempdir()) / f"hetu-gpu-{hashlib.sha1(str(HERE).encode()).hexdigest()[:8]}").resolve()
+        self.out = pathlib.Path(a.out or os.environ.get("OUT") or HERE / "out").resolve()
+        self.log = self.build / "log"
+        shutil.rmtree(self.log, ignore_errors=True)
+        for folder in (self.build, self.out, self.log):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def program(self, name):
+        """A program that was built."""
+        path = self.build / name / "program" if (HERE / "programs" / name).exists() else self.build / name
+        if not path.exists():
+            raise Skip(f"{name} was not built")
+        return path
+
+    def pack(self):
+        with tarfile.open(self.out / "logs.tar.gz", "w:gz") as tar:
+            tar.add(self.log, "log")
 
 
-def run(name, command, env=None, check=True, timeout=SECONDS, cwd=HERE):
+def last_line(path):
+    return (path.read_text(errors="replace").splitlines() or ["no output"])[-1]
+
+
+def run(place, name, command, env=None, check=True, limit=LONG):
     """Runs a command; its output goes to log/NAME and comes back."""
-    log = HERE / "log" / f"{name}.log"
+    log = place.log / f"{name}.log"
     with open(log, "w") as out:
-        status = subprocess.run([str(c) for c in command], stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})},
-                                timeout=min(timeout, left()), cwd=cwd).returncode
-    text = log.read_text(errors="replace")
+        status = wait(subprocess.Popen([str(c) for c in command], stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}, cwd=HERE,
+                                       start_new_session=True), limit)
     if check and status:
-        last = [line for line in text.splitlines() if line.strip()]
-        raise Wrong(f"exit {status}: {last[-1] if last else ''} ({log.relative_to(HERE)})")
-    return text
+        raise Wrong(f"exit {status}: {last_line(log)} (log/{log.name})")
+    return log.read_text(errors="replace")
 
 
 def tool(name):
@@ -91,35 +166,84 @@ def tool(name):
 
 # ---- building ----
 
-def write_makefile(specs):
-    """One make builds everything, the runtime once."""
-    names = [s["name"] for s in specs]
-    lines = [f"all: twins {' '.join(names)}",
-             f".PHONY: all runtime twins {' '.join(names)}",
-             f"runtime:\n\t+$(MAKE) -C programs/{names[0]} RUNTIME_BUILD={HERE}/build runtime",
-             *(f"{n}: runtime\n\t+$(MAKE) -C programs/{n} RUNTIME_BUILD={HERE}/build PROGRAM=program" for n in names),
-             f"twins:\n\t+$(MAKE) -C sources -f test/cuda/twins/twins.mk BUILD={HERE}/build/twins"]
-    (HERE / "Makefile").write_text("\n".join(lines) + "\n")
+SASS = ["kernels", "attention", "attention_backward"]
 
 
-def build(specs, variables):
-    """All programs get what those of several ranks need, so that they share the runtime's objects."""
-    write_makefile(specs)
-    output = run("build", ["make", "-k", f"-j{os.cpu_count()}", "RANKS=4", *variables], env={"MAKEFLAGS": ""})
+def makefile(place, needs, specs):
+    """One make builds what is needed, the runtime once. A program gets what those of several ranks need, so that they share the runtime's objects."""
+    any_program = specs[0]["name"]
+    runtime = f"RUNTIME_BUILD={place.build}/runtime"
+    twins = sorted(place.build / n for n in needs if n.startswith("twins/"))
+    nvcc = "$(NVCC) -std=c++20 -O3 $(if $(ARCH),-arch=$(firstword $(ARCH)),-arch=native) -Isources/include -Isources/runtime"
+    rules = {"runtime": ("", f"+$(MAKE) -C programs/{any_program} {runtime} runtime")}
+    for name in needs:
+        if name == "steps":
+            rules["steps.o"] = ("", f"{nvcc} -Isources/runtime/operators -c sources/test/cuda/exchange/steps.cu -o {place.build}/steps.o")
+            rules[name] = ("runtime steps.o", f"+$(MAKE) -C programs/{any_program} {runtime} PROGRAM_OBJECTS={place.build}/steps.o PROGRAM={place.build}/steps")
+        elif name == "sass":
+            sources = [f"programs/{spec['name']}/{spec['example']}.kernels.cu" for spec in specs if spec["check"] == "speed"][:1]
+            sources += [f"sources/runtime/cuda/{name}.cu" for name in SASS[1:]]
+            for source, part in zip(sources, SASS):
+                rules[f"sass-{part}"] = ("", f"{nvcc} -cubin {source} -o {place.build}/{part}.cubin")
+            rules[name] = (" ".join(f"sass-{part}" for part in SASS), "")
+        elif not name.startswith("twins/"):
+            rules[name] = ("runtime", f"+$(MAKE) -C programs/{name} {runtime} BUILD={place.build}/{name} PROGRAM={place.build}/{name}/program")
+    if twins:
+        rules["twins"] = ("", "+$(MAKE) -C sources -f test/cuda/twins/twins.mk BUILD=%s/twins %s %s/twins/libcpu.so" % (place.build, " ".join(map(str, twins)), place.build))
+    wanted = [*dict.fromkeys("twins" if n.startswith("twins/") else n for n in needs)]
+    lines = ["NVCC ?= nvcc", f"all: {' '.join(wanted)}", f".PHONY: all {' '.join(rules)}"]
+    lines += [f"{name}: {after}" + (f"\n\t{command}" if command else "") for name, (after, command) in rules.items()]
+    return "\n".join(lines) + "\n"
+
+
+def first_errors(text):
+    """What compilers and linkers said first, once each."""
+    said = [line.strip() for line in text.splitlines() if re.search(r"\berror\b|undefined reference|No such file|\*\*\*", line)]
+    return [line for line in dict.fromkeys(said) if not re.match(r"make.*(Error \d|Waiting for)", line)][:3]
+
+
+def build(place, needs, specs, variables):
+    path = place.build / "Makefile"
+    path.write_text(makefile(place, needs, specs))
+    try:
+        output = run(place, "build", ["make", "-k", f"-j{os.cpu_count()}", "-f", path, "RANKS=4", f"NVCC={tool('nvcc') or 'nvcc'}", *variables], {"MAKEFLAGS": ""}, limit=360)
+    except Wrong as e:
+        errors = first_errors((place.log / "build.log").read_text(errors="replace"))
+        for line in errors:
+            print("    " + line, flush=True)
+        raise Wrong(errors[0] if errors else str(e)) from None
     parts = [part for part in ("MPI", "NCCL") if f"-DHETU_{part}" in output]
-    return f"{len(specs)} programs, with {' and '.join(parts) or 'neither MPI nor NCCL'}"
+    return f"{len(needs)} targets, with {' and '.join(parts) or 'neither MPI nor NCCL'}"
 
 
 # ---- kernels ----
 
-def twins(program):
-    output = run(program, [HERE / "build" / "twins" / program, HERE / "build" / "twins" / "libcpu.so"])
+def twins(place, name):
+    output = run(place, name.replace("/", "-"), [place.program(name), place.build / "twins" / "libcpu.so"])
     return output.splitlines()[-1]
 
 
-def kernel_speeds(table):
+def sass(place):
+    """The machine code's figures; spills in the loops of attention, which would be slow, and conversions to bf16 by hand."""
+    from sass import kernels
+    lines, found = [], {}
+    for part in SASS:
+        if not (place.build / f"{part}.cubin").exists():
+            raise Skip(f"{part} was not built")
+        found[part] = kernels(place.build / f"{part}.cubin").values()
+        lines += [k.line() for k in found[part]]
+    (place.out / "sass.txt").write_text("\n".join(lines) + "\n")
+    spills = sum(k.loop_spills for part in SASS[1:] for k in found[part])
+    rounded = sum(k.roundings for k in found["kernels"])
+    text = f"{len(lines)} kernels, {spills} spills in attention's loops, {rounded} roundings by hand"
+    if spills > SPILLS or rounded:
+        raise Wrong(text)
+    return text
+
+
+def kernel_speeds(table, place):
     """The rates of speed's lines; gives cuBLASLt's rate in bf16, in operations a second."""
-    output = run("speed", [HERE / "build" / "twins" / "speed"], check=False)
+    output = run(place, "speed", [place.program("twins/speed")], check=False)
     for line in output.splitlines():
         share = re.match(r"(.*?)\s+([\d.]+) GB/s\s+([\d.]+) of a copy", line)
         least = next((v for k, v in MEMORY_BOUND.items() if share and share[1].startswith(k)), None)
@@ -131,8 +255,8 @@ def kernel_speeds(table):
     return float(rate[1]) * 1e12
 
 
-def attention_speeds(table, torch):
-    found = re.findall(r"(causal)?: forward ([\d.]+) ms.*?backward ([\d.]+) ms", run("attention_speed", [HERE / "build" / "twins" / "attention_speed"]))
+def attention_speeds(table, place, torch):
+    found = re.findall(r"(causal)?: forward ([\d.]+) ms.*?backward ([\d.]+) ms", run(place, "attention_speed", [place.program("twins/attention_speed")]))
     theirs = re.findall(r"(\w+) forward ([\d.]+) backward ([\d.]+)", torch(["attention"]))
     if len(found) != 2 or len(theirs) != 2:
         raise Wrong(f"{len(found)} times of ours and {len(theirs)} of PyTorch's, not 2 (log/attention_speed.log, log/torch-attention.log)")
@@ -146,194 +270,228 @@ def attention_speeds(table, torch):
 # ---- programs ----
 
 @contextlib.contextmanager
-def started(spec, arguments, env=None, **options):
+def started(place, spec, arguments, env=None, **options):
     """The processes of a program's ranks, which are ended at the end; they meet through a file where there are several."""
-    program = HERE / "programs" / spec["name"] / "program"
-    meeting = HERE / "log" / f"{spec['name']}.meeting"
+    program = place.program(spec["name"])
+    meeting = place.log / f"{spec['name']}.meeting"
     meeting.unlink(missing_ok=True)
     ranks, children = spec.get("ranks", 1), []
     try:
         for rank in range(ranks):
-            place = {} if ranks == 1 else {"HETU_RENDEZVOUS": str(meeting), "HETU_RANK": str(rank), "HETU_SIZE": str(ranks)}
-            with open(HERE / "log" / f"{spec['name']}.{rank}.log", "w") as log:
-                children.append(subprocess.Popen([str(program), "--data", str(HERE / "text"), "--sample", "0", *arguments], stderr=log, text=True,
-                                                 env={**os.environ, "HETU_TIMEOUT": "120", **place, **(env or {})},
+            where = {} if ranks == 1 else {"HETU_RENDEZVOUS": str(meeting), "HETU_RANK": str(rank), "HETU_SIZE": str(ranks)}
+            with open(place.log / f"{spec['name']}.{rank}.log", "w") as log:
+                children.append(subprocess.Popen([str(program), "--data", str(HERE / "text"), "--sample", "0", *arguments], stderr=log, text=True, start_new_session=True,
+                                                 env={**os.environ, "HETU_TIMEOUT": "120", **where, **(env or {})},
                                                  **{"stdout": log, **(options if rank == 0 else {})}))
         yield children
     finally:
         for child in children:
-            child.kill()
-            child.wait()
+            end_group(child)
 
 
-def finish(spec, children):
+def finish(place, spec, children):
     for rank, child in enumerate(children):
-        if child.wait(timeout=left()):
-            log = HERE / "log" / f"{spec['name']}.{rank}.log"
-            raise Wrong(f"rank {rank}: exit {child.returncode}: {(log.read_text(errors='replace').splitlines() or ['no output'])[-1]}")
+        if status := wait(child, spec.get("limit", LONG)):
+            raise Wrong(f"rank {rank}: exit {status}: {last_line(place.log / (spec['name'] + f'.{rank}.log'))}")
 
 
-def mean(numbers):
-    return math.fsum(numbers) / len(numbers)
+def read_losses(place, spec):
+    """The losses of all steps, which are numbers."""
+    found = [float(line) for line in (place.log / f"{spec['name']}.losses").read_text().split()]
+    if len(found) != spec["steps"]:
+        raise Wrong(f"{len(found)} losses, not {spec['steps']}")
+    if not all(map(math.isfinite, found)):
+        raise Wrong(f"the loss of step {1 + next(i for i, loss in enumerate(found) if not math.isfinite(loss))} is no finite number")
+    return found
 
 
-def losses(spec):
-    path = HERE / "log" / f"{spec['name']}.losses"
-    with started(spec, ["--steps", str(spec["steps"]), "--losses", str(path)], {"HETU_CHECK": "1"}) as children:
-        finish(spec, children)
-    found = [float(line) for line in path.read_text().split()]
+def losses(place, spec):
+    with started(place, spec, ["--steps", str(spec["steps"]), "--losses", str(place.log / f"{spec['name']}.losses")], {"HETU_CHECK": "1"}) as children:
+        finish(place, spec, children)
+    found = read_losses(place, spec)
     wanted = [float(line) for line in (HERE / "expected" / spec["expected"]).read_text().split()][:spec["steps"]]
-    if len(found) != len(wanted):
-        raise Wrong(f"{len(found)} losses, not {len(wanted)}")
-    off = max(abs(f - w) / w if f == f else math.inf for f, w in zip(found[:CLOSE], wanted))
+    off = max(abs(f - w) / w for f, w in zip(found[:CLOSE], wanted))
     # The last tenth as one: a single step's loss is that of one batch.
-    last = abs(mean(found[-len(found) // 10:]) / mean(wanted[-len(wanted) // 10:]) - 1)
+    last = abs(statistics.fmean(found[-len(found) // 10:]) / statistics.fmean(wanted[-len(wanted) // 10:]) - 1)
     text = f"{off:.1e} off, at the end {last:.1e}"
     if not off <= spec["tolerance"] or not last <= spec.get("last", math.inf):
         raise Wrong(text)
     return text
 
 
-def sanitizer(spec, name):
+def one_rank(place):
+    """Collectives of one rank through NCCL, from streams of their own and in a graph."""
+    output = run(place, "steps", [place.program("steps")], {"HETU_NCCL": "1"})
+    if "steps were issued 2 times" not in output:
+        raise Wrong(last_line(place.log / "steps.log"))
+    return output.splitlines()[-1]
+
+
+def sanitizer(place, name, command, checker):
     """What the CUDA calls of a program return is its own to check, and it ends when one fails."""
     found = tool("compute-sanitizer")
     if not found:
         raise Skip("there is no compute-sanitizer")
-    options = ["--report-api-errors", "no"] if name == "memcheck" else []
-    output = run(f"{spec['name']}-{name}", [found, "--tool", name, "--error-exitcode", "9", *options, HERE / "programs" / spec["name"] / "program", "--data",
-                                            HERE / "text", "--steps", spec["steps"], "--sample", "0"], timeout=90)
+    options = ["--report-api-errors", "no"] if checker == "memcheck" else []
+    output = run(place, f"{name}-{checker}", [found, "--tool", checker, "--error-exitcode", "9", *options, *command])
     return output.splitlines()[-1].strip("= ")
 
 
-def speed(spec):
-    """Tokens a second, without the first steps."""
+def read_steps(lines, seen):
+    """Notes when a program says that a step is done."""
+    for line in lines:
+        step = re.match(r"step\s+(\d+)/", line)
+        if step:
+            seen[int(step[1])] = time.monotonic()
+
+
+def speed(place, spec):
+    """Tokens a second without the first steps, and the losses, which fall."""
     seen = {}
-    with started(spec, ["--steps", str(spec["steps"]), "--every", str(STEADY)], stdout=subprocess.PIPE) as children:
-        for line in children[0].stdout:
-            step = re.match(r"step\s+(\d+)/", line)
-            if step:
-                seen[int(step[1])] = time.monotonic()
-        finish(spec, children)
+    with started(place, spec, ["--steps", str(spec["steps"]), "--every", str(STEADY), "--losses", str(place.log / f"{spec['name']}.losses")],
+                 stdout=subprocess.PIPE) as children:
+        reader = threading.Thread(target=read_steps, args=(children[0].stdout, seen), daemon=True)
+        reader.start()
+        finish(place, spec, children)
+        reader.join(LEAST)
     if STEADY not in seen or spec["steps"] not in seen:
         raise Wrong(f"no times of the steps {STEADY} and {spec['steps']}")
-    return (spec["steps"] - STEADY) * spec["tokens"] / (seen[spec["steps"]] - seen[STEADY])
+    found = read_losses(place, spec)
+    if statistics.fmean(found[-3:]) >= found[0]:
+        raise Wrong(f"the loss does not fall: {found[0]:.3f} at first, {found[-1]:.3f} at last")
+    return (spec["steps"] - STEADY) * spec["tokens"] / (seen[spec["steps"]] - seen[STEADY]), found[-1]
 
 
-def program_speed(table, spec, rate, torch):
-    found = 0
-
+def program_speed(table, place, spec, rates):
     def alone():
-        nonlocal found
-        found = speed(spec)
-        if not rate:
-            raise Wrong(f"{found:.0f} tokens/s; there is no rate to compare with")
-        share = found * spec["flops"] / rate
-        text = f"{found:.0f} tokens/s, {share:.2f} of cuBLASLt"
+        rates[spec["name"]], loss = speed(place, spec)
+        found = rates[spec["name"]]
+        if not rates.get("cuBLASLt"):
+            raise Skip(f"{found:.0f} tokens/s, loss {loss:.3f}; there is no rate of cuBLASLt to compare with")
+        share = found * spec["flops"] / rates["cuBLASLt"]
+        text = f"{found:.0f} tokens/s, {share:.2f} of cuBLASLt, loss {loss:.3f}"
         if share < spec["share"]:
             raise Wrong(text)
         return text
+    table.test(f"{spec['name']} in bf16", f">= {spec['share']}, the loss falls", alone)
 
+
+def beside_torch(table, spec, rates, torch):
     def beside():
         output = torch(spec["torch"])
         theirs = re.search(r"([\d.]+) tokens/s(.*)", output)
-        if not theirs or not found:
-            raise Wrong("there is nothing to compare")
+        if not theirs:
+            raise Wrong("PyTorch gave no rate")
+        found = rates.get(spec["name"])
+        if not found:
+            raise Skip(f"PyTorch's {float(theirs[1]):.0f} tokens/s, and nothing to compare")
         text = f"{found / float(theirs[1]):.2f} of PyTorch's {float(theirs[1]):.0f}{theirs[2]}"
         if found < PYTORCH * float(theirs[1]):
             raise Wrong(text)
         return text
-    table.test(f"{spec['name']} in bf16", f">= {spec['share']}", alone)
     table.test(f"{spec['name']} beside PyTorch", f">= {PYTORCH}", beside)
 
 
 # ---- PyTorch ----
 
 class Torch:
-    """PyTorch's side: its compiler works while other things are tested, and fills its caches; the measurements come later."""
+    """PyTorch's side. It is measured when nothing else is at work on the card, its compiler's time included in the row's."""
 
-    def __init__(self, skip):
+    def __init__(self, place, skip):
+        self.place = place
         self.missing = "--no-torch" if skip else None
-        self.warming = None
         if not skip and subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode:
             self.missing = "there is no PyTorch"
-
-    def command(self, arguments):
-        return [sys.executable, str(HERE / "torch_models.py"), *arguments]
-
-    def warm(self, models):
-        if self.missing or not models:
-            return
-        script = " ; ".join(" ".join(self.command([*model, "--steps", "1"])) for model in models)
-        with open(HERE / "log" / "torch-warm.log", "w") as log:
-            self.warming = subprocess.Popen(["sh", "-c", script], stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-
-    def wait(self):
-        """Until the compiler is done, or takes too long; nothing else is at work on the GPU then."""
-        if not self.warming:
-            return
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.warming.wait(timeout=max(left() - WARM, 1))
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.warming.pid, 9)
-        self.warming.wait()
-        self.warming = None
 
     def __call__(self, arguments):
         if self.missing:
             raise Skip(self.missing)
-        return run("torch-" + arguments[0], self.command(arguments))
+        return run(self.place, "torch-" + arguments[0], [sys.executable, str(HERE / "torch_models.py"), *arguments], limit=240)
 
 
 # ---- all ----
 
-def check_programs(table, specs, chosen):
-    for spec in (s for s in specs if chosen(s["name"])):
+def plan(specs):
+    """The rows in the order of what matters: (name, what they need built, what runs them)."""
+    one = [s for s in specs if s["check"] == "losses" and s.get("ranks", 1) == 1]
+    several = [s for s in specs if s["check"] == "losses" and s.get("ranks", 1) > 1]
+    fast, tiny = [s for s in specs if s["check"] == "speed"], [s for s in specs if s["check"] == "sanitizer"]
+    rates = {}
+
+    def losses_row(spec):
         ranks = f", {spec['ranks']} ranks share the card" if spec.get("ranks") else ""
-        if spec["check"] == "losses":
-            ends = f", at the end {spec['last']:g}" if "last" in spec else ""
-            table.test(f"{spec['name']}: losses of {spec['steps']} steps{ranks}", f"within {spec['tolerance']:g}{ends}", lambda: losses(spec))
-        if spec["check"] == "sanitizer":
-            for name in ("memcheck", "racecheck"):
-                table.test(f"{spec['name']}: {name}", "0 errors", lambda: sanitizer(spec, name))
+        ends = f", at the end {spec['last']:g}" if "last" in spec else ""
+        return lambda t, p, _: t.test(f"{spec['name']}: losses of {spec['steps']} steps{ranks}", f"within {spec['tolerance']:g}{ends}", lambda: losses(p, spec))
+
+    def rate_row(table, place, _):
+        def measured():
+            rates["cuBLASLt"] = kernel_speeds(table, place)
+            return f"{rates['cuBLASLt'] / 1e12:.0f} TFLOP/s"
+        table.test("cuBLASLt bf16, 8192 x 8192 x 8192", "", measured)
+
+    def sanitizer_rows(name, command):
+        def rows(table, place, _):
+            for checker in ("memcheck", "racecheck"):
+                table.test(f"{name}: {checker}", "0 errors", lambda: sanitizer(place, name.replace("/", "-"), command(place), checker))
+        return rows
+
+    def tiny_command(spec):
+        return lambda place: [place.program(spec["name"]), "--data", HERE / "text", "--steps", spec["steps"], "--sample", "0"]
+
+    for name in ("twins/twins", "twins/attention"):
+        yield name, [name], lambda t, p, _, name=name: t.test(f"kernels against the CPU's: {name[6:]}", "0 wrong", lambda: twins(p, name))
+    yield "sass", ["sass"], lambda t, p, _: t.test("machine code", f"<= {SPILLS} spills, no roundings", lambda: sass(p))
+    for spec in one:
+        yield spec["name"], [spec["name"]], losses_row(spec)
+    yield "speed", ["twins/speed"], rate_row
+    for spec in fast:
+        yield f"speed {spec['name']}", [spec["name"]], lambda t, p, _, spec=spec: program_speed(t, p, spec, rates)
+    yield "speed attention", ["twins/attention_speed"], lambda t, p, torch: t.test("attention beside PyTorch", f">= {ATTENTION}", lambda: attention_speeds(t, p, torch))
+    for spec in fast:
+        yield f"speed torch {spec['name']}", [], lambda t, _, torch, spec=spec: beside_torch(t, spec, rates, torch)
+    for spec in several:
+        yield spec["name"], [spec["name"]], losses_row(spec)
+    yield "nccl", ["steps"], lambda t, p, _: t.test("NCCL on one rank: two streams, a graph", "6 steps", lambda: one_rank(p))
+    for spec in tiny:
+        yield spec["name"], [spec["name"]], sanitizer_rows(spec["name"], tiny_command(spec))
+    yield "twins/attention sanitized", ["twins/attention"], sanitizer_rows("twins/attention", lambda place: [place.program("twins/attention")])
 
 
-def check_speeds(table, specs, torch):
-    rate = 0
-
-    def kernels():
-        nonlocal rate
-        rate = kernel_speeds(table)
-        return f"{rate / 1e12:.0f} TFLOP/s"
-    table.test("cuBLASLt bf16, 8192 x 8192 x 8192", "", kernels)
-    table.test("attention beside PyTorch", f">= {ATTENTION}", lambda: attention_speeds(table, torch))
-    for spec in specs:
-        program_speed(table, spec, rate, torch)
+def check(table, place, a):
+    specs = json.loads((HERE / "programs.json").read_text())
+    rows = [row for row in plan(specs) if re.search(a.only, row[0])]
+    needs = [*dict.fromkeys(need for _, needed, _ in rows for need in needed)]
+    gpu = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True) if shutil.which("nvidia-smi") else None
+    table.gpu = gpu.stdout.splitlines()[0] if gpu and not gpu.returncode and gpu.stdout else None
+    if needs:
+        table.test("build", "no error", lambda: build(place, needs, specs, a.make + ([] if table.gpu else ["ARCH=sm_90"])))
+    if not table.gpu:
+        table.add("everything else", "there is no GPU on this machine", "", "not shown")
+        return
+    torch = Torch(place, a.no_torch)
+    for _, _, work in rows:
+        work(table, place, torch)
 
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("--only", default="", help="check what matches this pattern")
+    a.add_argument("--only", default="", help="check, and build, what matches this pattern")
+    a.add_argument("--out", help="where results go; else $OUT, or out/ in this folder")
+    a.add_argument("--build", help="where objects and programs go; else a folder under the temporary one")
+    a.add_argument("--seconds", type=float, default=Clock.seconds, help="after which all has ended")
     a.add_argument("--no-torch", action="store_true")
     a.add_argument("--make", action="append", default=[], help="a variable for make")
     a = a.parse_args()
-    (HERE / "log").mkdir(exist_ok=True)
-    specs = json.loads((HERE / "programs.json").read_text())
-    table = Table()
-    chosen = lambda name: re.search(a.only, name)  # noqa: E731
-    gpu = not subprocess.run("nvidia-smi -L", shell=True, capture_output=True).returncode
-    table.test("build", "no error", lambda: build(specs, a.make + ([] if gpu else ["ARCH=sm_90"])))
-    if not gpu:
-        table.add("everything else", "there is no GPU on this machine", "", "not shown")
-        sys.exit(table.close())
-    torch, fast = Torch(a.no_torch), [s for s in specs if s["check"] == "speed" and chosen("speed")]
-    torch.warm([s["torch"] for s in fast])
-    for program in ("twins", "attention"):
-        if chosen(program):
-            table.test(f"kernels against the CPU's: {program}", "0 wrong", lambda: twins(program))
-    check_programs(table, specs, chosen)
-    torch.wait()
-    if fast:
-        check_speeds(table, fast, torch)
+    Clock.seconds = a.seconds
+    sys.path.insert(0, str(HERE))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
+    place = Place(a)
+    table = Table(place.out)
+    try:
+        check(table, place, a)
+    finally:
+        place.pack()
+        table.write()
     sys.exit(table.close())
 
 

@@ -15,7 +15,7 @@ import harness
 from harness import COMMON, EXAMPLES, launch, run
 
 HALF = ["-DDTYPE=HT_BF16"]
-GPT2_BATCH, LLAMA_BATCH = 144, 28  # fill half the memory of an H200: 76 GB
+GPT2_BATCH, LLAMA_BATCH = 96, 20  # 51 and 59 GB: a card of 80 GB has them, too
 GPT2 = ["-DVOCAB=50304", "-DEMBED=768", "-DHEADS=12", "-DLAYERS=12", f"-DBATCH={GPT2_BATCH}", "-DSEQ=1024", *HALF]
 LLAMA = ["-DVOCAB=32000", "-DEMBED=2048", "-DHEADS=16", "-DKV_HEADS=16", "-DLAYERS=24", "-DFFN=5504", f"-DBATCH={LLAMA_BATCH}", "-DSEQ=1024", *HALF]
 TINY = {"gpt": ["-DEMBED=64", "-DHEADS=2", "-DLAYERS=2", "-DBATCH=2", "-DSEQ=48"], "llama": ["-DEMBED=64", "-DLAYERS=2", "-DFFN=80", "-DBATCH=2", "-DSEQ=40"],
@@ -33,6 +33,8 @@ def programs():
     yield {"name": "gpt-4-ranks", "example": "gpt", "strategy": "dp2tp2", "ranks": 4, "check": "losses", "steps": STEPS, "tolerance": 1e-3}
     for example, flags in TINY.items():
         yield {"name": f"{example}-sanitized", "example": example, "flags": flags, "check": "sanitizer", "steps": 3}
+    for example in ("gpt", "llama"):  # on tensor cores
+        yield {"name": f"{example}-bf16-sanitized", "example": example, "flags": [*TINY[example], *HALF], "check": "sanitizer", "steps": 3}
     yield {"name": "gpt2-124m", "example": "gpt", "flags": GPT2, "check": "speed", "steps": 30, "tokens": GPT2_BATCH * 1024,
            "flops": flops(layers=12, width=768, products=12 * 12 * 768 * 768 + 50304 * 768, seq=1024), "share": 0.45,
            "torch": ["gpt2", "--batch", str(GPT2_BATCH)]}
@@ -81,8 +83,10 @@ def copy_sources(folder, build):
         shutil.copytree(ROOT / part, folder / "sources" / part, dirs_exist_ok=True)
     shutil.copy(ROOT / "runtime" / "program.mk", folder / "sources" / "runtime")
     shutil.copytree(build / "share" / "hetu" / "runtime" / "operators", folder / "sources" / "runtime" / "operators", dirs_exist_ok=True)
-    for name in ["check.py", "torch_models.py"]:
-        shutil.copy(ROOT / "test" / "cuda" / "gpu" / name, folder)
+    (folder / "sources" / "test" / "cuda" / "exchange").mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "test" / "cuda" / "exchange" / "steps.cu", folder / "sources" / "test" / "cuda" / "exchange")
+    for name in ["gpu/check.py", "gpu/torch_models.py", "sass/sass.py"]:
+        shutil.copy(ROOT / "test" / "cuda" / name, folder)
 
 
 def write_text(folder):

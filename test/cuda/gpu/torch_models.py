@@ -154,5 +154,7 @@ if __name__ == "__main__":
     a.add_argument("what", choices=["gpt2", "llama", "attention"])
     a.add_argument("--batch", type=int, default=8)
     a.add_argument("--steps", type=int, default=20)
+    a.add_argument("--memory", type=float, default=76, help="gigabytes of the card that may be used")
     a = a.parse_args()
+    torch.cuda.set_per_process_memory_fraction(min(1.0, a.memory * 1e9 / torch.cuda.get_device_properties(0).total_memory))
     attention(a.steps) if a.what == "attention" else train_largest(a.what, a.batch, a.steps)

@@ -10,7 +10,8 @@ import pathlib
 import struct
 import sys
 
-F2FP, NOP, LDL, STL, BRA = 0x3E, 0x118, 0x183, 0x187, 0x147
+F2FP, NOP, LDL, STL, BRA, IADD3 = 0x3E, 0x118, 0x183, 0x187, 0x147, 0x10
+HALF = 0x7FFF  # what is added to a float where it is rounded to bf16 by hand
 BYTES = 16
 
 
@@ -44,12 +45,18 @@ class Kernel:
         ops = [low & 0x1FF for low, _ in words]
         self.count = sum(op != NOP for op in ops)
         self.conversions = ops.count(F2FP)
+        self.roundings = sum(low >> 32 == HALF and op == IADD3 for op, (low, _) in zip(ops, words))
         self.spills = ops.count(LDL) + ops.count(STL)
         # A branch to itself stands behind the last instruction.
         loops = [(target(*words[i], BYTES * i, sm) // BYTES, i) for i, op in enumerate(ops) if op == BRA]
         inside = {j for first, last in loops if 0 <= first < last for j in range(first, last + 1)}
         self.loop_spills = sum(ops[j] in (LDL, STL) for j in inside)
         self.loop_count = sum(ops[j] != NOP for j in inside)
+
+
+    def line(self):
+        return (f"{self.count:6} instructions, {self.loop_count:6} in loops, {self.conversions:5} conversions to bf16, {self.roundings:3} by hand, {self.spills:4} spills, "
+                f"{self.loop_spills:3} in loops: {self.name}")
 
 
 def kernels(path):
@@ -63,7 +70,7 @@ def kernels(path):
 def main():
     for path in sys.argv[1:]:
         for k in kernels(path).values():
-            print(f"{k.count:6} instructions  {k.loop_count:6} in loops  {k.conversions:5} F2FP  {k.spills:4} spills, {k.loop_spills:3} in loops  {k.name}")
+            print(k.line())
 
 
 if __name__ == "__main__":

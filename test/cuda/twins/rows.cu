@@ -143,8 +143,11 @@ static void check_entropy(const Size &size, ht_dtype dtype, ht_dtype index, int6
     backward.operands = {reals(HT_F32, {size.rows}), reals(HT_F32, {size.rows}), x, target, peak};
     backward.results = {matrix_result(size, dtype, 2)};
     check(backward);
-    backward.label += ", results aligned otherwise";
-    backward.results[0] = shifted(backward.results[0], size.shift + 1);
+    backward.results[0] = in_place(backward.results[0], 2);
+    backward.label += ", in place";
+    check(backward);
+    backward.label = label_of("mass_backward, results aligned otherwise", size, dtype);
+    backward.results[0] = shifted(matrix_result(size, dtype, 2), size.shift + 1);
     check(backward);
 }
 

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""The machine code that nvcc makes of emitted kernels and of attention, for sm_80 and sm_90: how many instructions, conversions to bf16 by the hardware's instruction, spills.
+
+Counts are compared with those of kernels that rounded to bf16 by integer arithmetic and called tanhf (BEFORE). Without nvcc the test is skipped (exit status 77) and says so.
+"""
+import functools
+import os
+import pathlib
+import re
+import shutil
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent / "run"))
+import harness
+import sass
+import train
+from harness import COMMON, EXAMPLES, Failure, ROOT, run
+
+SKIPPED = 77
+ARCHITECTURES = (80, 90)
+GPT2 = ["-DVOCAB=50304", "-DEMBED=768", "-DHEADS=12", "-DLAYERS=2", "-DBATCH=64", "-DSEQ=1024", "-DDTYPE=HT_BF16"]
+SHARE = 0.65  # of the instructions before, at most
+BEFORE = {"add_layer_norm_stats_5_": {80: 1214, 90: 1222}, "add_gradients_[0-9]+_device.*Pt": {80: 120, 90: 120}, "to_bf16_6_": {80: 83, 90: 85},
+          "gelu_backward": {80: 343, 90: 351}}
+
+
+def nvcc():
+    return shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+
+
+def compile_cubin(bench, source, sm, *headers):
+    out = bench.path(f"{source.stem}.{sm}.cubin")
+    run([nvcc(), "-std=c++20", "-O3", *[f"-I{h}" for h in headers], f"-gencode=arch=compute_{sm},code=sm_{sm}", "-Werror", "all-warnings", "-cubin", source, "-o", out],
+        timeout=600)
+    return sass.kernels(out)
+
+
+def check_emitted(bench):
+    folder = bench.path("gpt2")
+    source = EXAMPLES / "gpt" / "gpt.c"
+    run([bench.hetucc, "--backend=cuda", "--emit=c", f"--strategy={train.strategy_of('gpt', 'single')}", *GPT2, source, *COMMON, "-o", folder, "-lm"])
+    shares = []
+    for sm in ARCHITECTURES:
+        found = compile_cubin(bench, folder / "gpt.kernels.cu", sm, folder / "include")
+        for kernel in found.values():
+            if kernel.roundings or kernel.spills:
+                raise Failure(f"sm_{sm}: {kernel.line()}")
+        for pattern, before in BEFORE.items():
+            kernel = next((k for name, k in found.items() if re.search(pattern, name)), None)
+            if not kernel or not kernel.conversions or kernel.count > SHARE * before[sm]:
+                raise Failure(f"sm_{sm}, {pattern}: {kernel.line() if kernel else 'no such kernel'}; {before[sm]} instructions before")
+            shares.append(kernel.count / before[sm])
+    shutil.rmtree(folder)
+    return f"{max(shares):.2f} of the instructions before at most"
+
+
+# Spills that the compiler still makes in loops: values that it moves out of them. By the number of an engine's template arguments.
+KNOWN = {"attention_deviceI12TensorEngineILi128E": 9, "attention_keys_deviceI12TensorEngineILi64E": 4}
+
+
+def check_attention(bench, sm):
+    total = 0
+    for name in ("attention", "attention_backward"):
+        found = compile_cubin(bench, ROOT / "runtime" / "cuda" / f"{name}.cu", sm, ROOT / "include", ROOT / "runtime", bench.build / "share" / "hetu" / "runtime")
+        for kernel in found.values():
+            known = next((most for part, most in KNOWN.items() if part in kernel.name), 0)
+            total += kernel.loop_spills
+            if kernel.loop_spills > known:
+                raise Failure(kernel.line())
+    return f"{total} spills in loops"
+
+
+def tests(bench, _):
+    yield "emitted", functools.partial(check_emitted, bench)
+    for sm in ARCHITECTURES if os.environ.get("HETU_LONG") else ARCHITECTURES[-1:]:
+        yield f"attention.sm_{sm}", functools.partial(check_attention, bench, sm)
+
+
+if __name__ == "__main__":
+    if not os.access(nvcc(), os.X_OK):
+        print("cuda.machine-code: skipped: there is no nvcc on this machine")
+        sys.exit(SKIPPED)
+    sys.argv += ["--jobs", "1"]
+    harness.main("cuda.machine-code", tests)
