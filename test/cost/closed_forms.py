@@ -53,8 +53,8 @@ class Gpt:
         RE, RF = R * self.E, R * self.F
         statistics = 4 * R // c + R * self.H // t
         layer = 4 * RE // c + 4 * RE // t + 2 * RF // t + statistics
-        if t > 1:  # when backward begins; where the sequence is cut, when the head's product has its input once more, and logits are given back
-            ends = 2 * RE // c + 2 * R // c + self.S // c + 1 + (R * self.V // t + 2 * R if c == 1 else 0)
+        if t > 1:  # where the sequence is cut, when backward begins, and the logits' gradient has taken their place; else when the last norm's gradient is made
+            ends = (2 * RE // c + R * self.V // t if c > 1 else RE) + 2 * R // c + self.S // c + 1
             return FLOAT * (self.L * layer + ends)
         # In the last block's hidden layer, two gradients of which are larger than what was given back: the block still has its input, the norm
         # of it, query, key, value, the attention's result and their sum.
@@ -77,7 +77,7 @@ class Llama:
     def saved(self, R, t, c):
         RE, RF = R * self.E, R * self.F
         layer = 4 * RE // c + (2 * RE + 2 * R * self.K * self.W) // t + 4 * RF // t + 2 * R // c + R * self.H // t
-        ends = 2 * RE // c + R // c + 1 + (R * self.V // t + 2 * R if c == 1 else 0)
+        ends = 2 * RE // c + R * self.V // t + R // c + 1  # when backward begins: the logits' gradient has taken their place
         return FLOAT * (self.L * layer + ends)
 
 
