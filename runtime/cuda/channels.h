@@ -11,6 +11,9 @@ extern "C" {
 extern const Channel channel_nccl;   // over NCCL
 extern const Channel channel_staged; // through host memory: for ranks that share a GPU, which NCCL does not connect
 
+/* What the threads of exchanges do with device memory. */
+extern const ChannelMemory cuda_lane_memory;
+
 /* A step of moves on the compute stream. */
 void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step);
 

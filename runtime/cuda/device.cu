@@ -3,6 +3,7 @@
 
 #include "transport/world.h"
 #include "cuda/channels.h"
+#include "exchange/flight.h"
 #include "cuda/choice.h"
 #include "cuda/streams.h"
 
@@ -33,13 +34,19 @@ int64_t cuda_shared_bytes(void) { return device.shared_bytes; }
 void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step) { cuda_move(run, step, ht_compute_stream()); }
 
 /* One rank alone exchanges nothing. */
+static void begin_alone(Flight *flight) { channel_carry_out(&flight->run); }
+
+static void end_alone(Flight *) {}
+
 static const Channel channel_alone = {.prepare = NULL,
                                       .begin = NULL,
                                       .end = NULL,
                                       .move = cuda_move_now,
                                       .communicate = NULL,
-                                      .begin_flight = NULL,
-                                      .end_flight = NULL,
+                                      .begin_flight = begin_alone,
+                                      .end_flight = end_alone,
+                                      .forget_flight = NULL,
+                                      .memory = NULL,
                                       .check = NULL,
                                       .close = NULL,
                                       .records = true};

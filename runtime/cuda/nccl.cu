@@ -1,26 +1,45 @@
 /* Conversions over NCCL, on device memory. Communicators are made once, by all ranks in one order: one of all ranks, which carries messages
  * between any two, and one for each other group of the plans. All calls go to the exchange stream (cuda/streams.h), so every rank issues
- * them in the order of the program. */
+ * them in the order of the program.
+ *
+ * A plan that runs beside computing has a stream and communicators of its own, which share nothing with others; so no message waits for
+ * that of another plan. */
 #include "cuda/channels.h"
+#include "exchange/flight.h"
 #include "exchange/moves.h"
 #include "transport/watch/watch.h"
 #include "transport/world.h"
 #include "cuda/streams.h"
 
+#include <algorithm>
 #include <nccl.h>
 #include <vector>
 
 #define HT_NCCL(call) check_call((call), #call, __LINE__)
 
 struct GroupComm {
+    const ht_reshard *owner; // whose alone it is; NULL: all plans' that do not run beside computing
     std::vector<int> devices;
     ncclComm_t comm; // NULL: this rank is not in the group
+};
+
+/* The stream of a plan that runs beside computing. */
+struct Side {
+    const ht_reshard *plan;
+    cudaStream_t stream;
+};
+
+/* What a flight keeps from one run to the next. */
+struct Passage {
+    cudaEvent_t begun, ended;
 };
 
 static struct {
     ncclComm_t world;
     std::vector<GroupComm> groups;
-    bool exchanging; // the run at work goes to the exchange stream
+    std::vector<Side> sides;
+    const Side *side; // of the flight that is issued; NULL: it is none
+    bool exchanging;  // the run at work goes to the exchange stream
 } nccl;
 
 static void check_call(ncclResult_t result, const char *call, int line)
@@ -52,19 +71,18 @@ static std::vector<int> ranks_of(const ChannelRun *run, const ht_group *group)
     return ranks;
 }
 
-static bool is_world(const ChannelRun *run, const ht_group *group)
+static bool is_world(const std::vector<int> &ranks)
 {
-    for (int i = 0; i < group->count; i++)
-        if (channel_rank(run, group->device[i]) != i)
+    for (size_t i = 0; i < ranks.size(); i++)
+        if (ranks[i] != (int)i)
             return false;
-    return group->count == world_size();
+    return (int)ranks.size() == world_size();
 }
 
-static GroupComm *find_group(const ChannelRun *run, const ht_group *group)
+static GroupComm *find_group(const ht_reshard *owner, const std::vector<int> &ranks)
 {
-    const std::vector<int> ranks = ranks_of(run, group);
     for (GroupComm &known : nccl.groups)
-        if (known.devices == ranks)
+        if (known.owner == owner && known.devices == ranks)
             return &known;
     return nullptr;
 }
@@ -78,11 +96,11 @@ static bool meet(const GroupComm &a, const GroupComm &b)
     return false;
 }
 
-/* Groups from `first` on of which no two meet: how many. */
+/* Groups from `first` on that are alike and of which no two meet: how many. */
 static size_t count_apart(size_t first)
 {
     size_t last = first + 1;
-    for (; last < nccl.groups.size(); last++)
+    for (; last < nccl.groups.size() && nccl.groups[last].owner == nccl.groups[first].owner; last++)
         for (size_t before = first; before < last; before++)
             if (meet(nccl.groups[before], nccl.groups[last]))
                 return last - first;
@@ -93,6 +111,8 @@ static size_t count_apart(size_t first)
 static void split_world(size_t first, size_t count)
 {
     int color = NCCL_SPLIT_NOCOLOR, place = 0;
+    ncclConfig_t apart = NCCL_CONFIG_INITIALIZER;
+    apart.splitShare = 0;
     for (size_t g = first; g < first + count; g++)
         for (size_t i = 0; i < nccl.groups[g].devices.size(); i++)
             if (nccl.groups[g].devices[i] == world_rank()) {
@@ -100,31 +120,59 @@ static void split_world(size_t first, size_t count)
                 place = (int)i;
             }
     ncclComm_t comm = NULL;
-    HT_NCCL(ncclCommSplit(nccl.world, color, place, &comm, NULL));
+    HT_NCCL(ncclCommSplit(nccl.world, color, place, &comm, nccl.groups[first].owner ? &apart : NULL));
     if (color != NCCL_SPLIT_NOCOLOR)
         nccl.groups[first + (size_t)color].comm = comm;
 }
 
 /* Adds a group of a plan's devices, as ranks: those of a pipeline, or (NULL) as they are. */
-static void add_group(const ht_reshard *plan, const ht_pipeline *pipeline, const ht_group *group)
+static void add_group(const ht_reshard *plan, bool beside, const ht_pipeline *pipeline, const ht_group *group)
 {
     ChannelRun run = {};
     run.plan = plan;
     run.pipeline = pipeline;
-    if (group->count > 1 && !is_world(&run, group) && !find_group(&run, group))
-        nccl.groups.push_back({ranks_of(&run, group), NULL});
+    const ht_reshard *owner = beside ? plan : NULL;
+    const std::vector<int> ranks = ranks_of(&run, group);
+    if (group->count > 1 && (owner || !is_world(ranks)) && !find_group(owner, ranks))
+        nccl.groups.push_back({owner, ranks, NULL});
 }
 
-/* Adds the groups of a plan; for a plan of positions, those of all pipelines of its kind, which do not meet, together. */
-static void add_groups(const ht_reshard *plan, const ChannelPlans *plans)
+/* Adds a group of a plan; of a plan of positions for all pipelines of its kind, which do not meet. */
+static void add_placed_group(const ht_reshard *plan, bool beside, const ChannelPlans *plans, const ht_group *group)
 {
-    for (int g = 0; g < plan->group_count; g++) {
-        if (plan->kind < 0)
-            add_group(plan, NULL, &plan->group[g]);
-        for (int p = 0; p < plans->pipeline_count; p++)
-            if (plans->pipelines[p].kind == plan->kind)
-                add_group(plan, &plans->pipelines[p], &plan->group[g]);
-    }
+    if (plan->kind < 0)
+        add_group(plan, beside, NULL, group);
+    for (int p = 0; p < plans->pipeline_count; p++)
+        if (plans->pipelines[p].kind == plan->kind)
+            add_group(plan, beside, &plans->pipelines[p], group);
+}
+
+static std::vector<int> devices_of(const ht_reshard *plan)
+{
+    std::vector<int> devices;
+    for (int i = 0; i < plan->device_count; i++)
+        devices.push_back(plan->device[i].device);
+    return devices;
+}
+
+/* The groups of a plan; beside computing also that of all its devices, which carries messages between any two. */
+static void add_groups(const ht_reshard *plan, bool beside, const ChannelPlans *plans)
+{
+    const std::vector<int> devices = devices_of(plan);
+    const ht_group all = {(int)devices.size(), devices.data()};
+    for (int g = 0; g < plan->group_count; g++)
+        add_placed_group(plan, beside, plans, &plan->group[g]);
+    if (beside)
+        add_placed_group(plan, beside, plans, &all);
+}
+
+static void add_side(const ht_reshard *plan)
+{
+    int least, greatest;
+    Side side = {plan, NULL};
+    HT_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    HT_CUDA(cudaStreamCreateWithPriority(&side.stream, cudaStreamNonBlocking, greatest));
+    nccl.sides.push_back(side);
 }
 
 static void nccl_prepare(const ChannelPlans *plans)
@@ -134,9 +182,11 @@ static void nccl_prepare(const ChannelPlans *plans)
     if (!nccl.world)
         open_world();
     size_t made = nccl.groups.size();
-    for (int p = 0; p < plans->count; p++)
-        if (!plans->beside[p])
-            add_groups(plans->plan[p], plans);
+    for (int p = 0; p < plans->count; p++) {
+        add_groups(plans->plan[p], plans->beside[p], plans);
+        if (plans->beside[p])
+            add_side(plans->plan[p]);
+    }
     while (made < nccl.groups.size()) {
         size_t apart = count_apart(made);
         split_world(made, apart);
@@ -149,6 +199,8 @@ static void nccl_prepare(const ChannelPlans *plans)
 static void nccl_close(void)
 {
     watch_begin();
+    for (const Side &side : nccl.sides)
+        HT_CUDA(cudaStreamDestroy(side.stream));
     for (const GroupComm &group : nccl.groups)
         if (group.comm)
             HT_NCCL(ncclCommDestroy(group.comm));
@@ -160,9 +212,11 @@ static void nccl_close(void)
 
 static ncclComm_t comm_for(const ChannelRun *run, const ht_group *group)
 {
-    if (is_world(run, group))
+    const ht_reshard *owner = nccl.side ? run->plan : NULL;
+    const std::vector<int> ranks = ranks_of(run, group);
+    if (!owner && is_world(ranks))
         return nccl.world;
-    const GroupComm *known = find_group(run, group);
+    const GroupComm *known = find_group(owner, ranks);
     if (!known || !known->comm)
         ht_fail("%s: its group has no communicator; the program and the runtime are of different versions", run->plan->name);
     return known->comm;
@@ -258,19 +312,31 @@ static void run_all_gather(const Act &act, int mine)
     HT_NCCL(ncclGroupEnd());
 }
 
-/* All messages at once; those to this rank itself are copied. Entry i belongs to member i, or to the device that it names. */
-static void run_messages(const Act &act, bool by_member, int mine)
+/* The member of a step's communicator that entry i of its blocks belongs to: member i, or the device that it names. Beside computing the
+ * members are the plan's devices, else all ranks. */
+static int peer_of(const Act &act, const ht_block &block, int i)
+{
+    if (act.step->verb != HT_EXCHANGE)
+        return i;
+    if (!nccl.side)
+        return channel_rank(act.run, block.peer);
+    const std::vector<int> devices = devices_of(act.run->plan);
+    return (int)(std::find(devices.begin(), devices.end(), block.peer) - devices.begin());
+}
+
+/* All messages at once; those to this rank itself are copied. */
+static void run_messages(const Act &act, int mine)
 {
     HT_NCCL(ncclGroupStart());
     for (int i = 0; i < act.step->send_count; i++) {
         const ht_block &block = act.step->send[i];
-        int peer = by_member ? i : channel_rank(act.run, block.peer);
+        int peer = peer_of(act, block, i);
         if (block.count && peer != mine)
             HT_NCCL(ncclSend(act.sent(i), counted(block), act.type, peer, act.comm, act.stream));
     }
     for (int i = 0; i < act.step->receive_count; i++) {
         const ht_block &block = act.step->receive[i];
-        int peer = by_member ? i : channel_rank(act.run, block.peer);
+        int peer = peer_of(act, block, i);
         if (block.count && peer != mine)
             HT_NCCL(ncclRecv(act.received(i), counted(block), act.type, peer, act.comm, act.stream));
     }
@@ -282,7 +348,7 @@ static void run_all_to_all(const Act &act, int mine)
     size_t own = counted(act.step->send[mine]) * ht_dtype_bytes(act.step->dtype);
     if (own && act.sent(mine) != act.received(mine))
         HT_CUDA(cudaMemcpyAsync(act.received(mine), act.sent(mine), own, cudaMemcpyDeviceToDevice, act.stream));
-    run_messages(act, true, mine);
+    run_messages(act, mine);
 }
 
 static void run_broadcast(const Act &act)
@@ -308,20 +374,30 @@ static void run_verb(const Act &act, int mine)
         HT_NCCL(ncclReduce(act.sent(0), step->receive_count ? act.received(0) : NULL, counted(step->send[0]), act.type, act.op, step->root,
                            act.comm, act.stream));
         break;
-    default: run_messages(act, false, mine); break;
+    default: run_messages(act, mine); break;
     }
+}
+
+/* The group whose communicator carries out a step, and this rank's place in it. */
+static ncclComm_t find_comm(const ChannelRun *run, const ht_reshard_step *step, int *mine)
+{
+    if (step->verb == HT_EXCHANGE && !nccl.side) {
+        *mine = world_rank();
+        return nccl.world;
+    }
+    const std::vector<int> devices = devices_of(run->plan);
+    const ht_group all = {(int)devices.size(), devices.data()}, *group = step->verb == HT_EXCHANGE ? &all : &run->plan->group[step->group];
+    *mine = channel_position(group, run->part->device);
+    return comm_for(run, group);
 }
 
 static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step)
 {
-    Act act = {run, step, nccl.world, type_of(step->dtype), step->reduction == HT_MAX ? ncclMax : ncclSum, cuda_exchange_stream()};
-    int mine = world_rank();
-    if (step->verb != HT_EXCHANGE) {
-        const ht_group *group = &run->plan->group[step->group];
-        act.comm = comm_for(run, group);
-        mine = channel_position(group, run->part->device);
-    }
-    cuda_note(channel_verb(step->verb), run->plan->name);
+    int mine;
+    ncclComm_t comm = find_comm(run, step, &mine);
+    cudaStream_t stream = nccl.side ? nccl.side->stream : cuda_exchange_stream();
+    Act act = {run, step, comm, type_of(step->dtype), step->reduction == HT_MAX ? ncclMax : ncclSum, stream};
+    cuda_note(stream, channel_verb(step->verb), run->plan->name);
     run_verb(act, mine);
 }
 
@@ -337,7 +413,7 @@ static bool communicates(const ChannelRun *run)
 
 static void nccl_begin(const ChannelRun *run)
 {
-    nccl.exchanging = communicates(run);
+    nccl.exchanging = !nccl.side && communicates(run);
     if (nccl.exchanging)
         cuda_exchange_begin();
 }
@@ -351,7 +427,54 @@ static void nccl_end(const ChannelRun *)
 
 static void nccl_move(const ChannelRun *run, const ht_reshard_step *step)
 {
-    cuda_move(run, step, nccl.exchanging ? cuda_exchange_stream() : ht_compute_stream());
+    cuda_move(run, step, nccl.side ? nccl.side->stream : nccl.exchanging ? cuda_exchange_stream() : ht_compute_stream());
+}
+
+/* ---- flights: work on the stream of their plan, between two events ---- */
+
+static Passage *passage_of(Flight *flight)
+{
+    if (!flight->kept) {
+        Passage *made = new Passage();
+        HT_CUDA(cudaEventCreateWithFlags(&made->begun, cudaEventDisableTiming));
+        HT_CUDA(cudaEventCreateWithFlags(&made->ended, cudaEventDisableTiming));
+        flight->kept = made;
+    }
+    return (Passage *)flight->kept;
+}
+
+static const Side *side_of(const ht_reshard *plan)
+{
+    for (const Side &side : nccl.sides)
+        if (side.plan == plan)
+            return &side;
+    ht_fail("%s: it has no stream; the program and the runtime are of different versions", plan->name);
+}
+
+static void nccl_begin_flight(Flight *flight)
+{
+    const Side *side = side_of(flight->run.plan);
+    Passage *passage = passage_of(flight);
+    HT_CUDA(cudaEventRecord(passage->begun, ht_compute_stream()));
+    HT_CUDA(cudaStreamWaitEvent(side->stream, passage->begun, 0));
+    for (int i = 0; i < flight->after_count; i++)
+        HT_CUDA(cudaStreamWaitEvent(side->stream, passage_of(flight->after[i])->ended, 0));
+    nccl.side = side;
+    channel_carry_out(&flight->run);
+    nccl.side = NULL;
+    HT_CUDA(cudaEventRecord(passage->ended, side->stream));
+}
+
+static void nccl_end_flight(Flight *flight) { HT_CUDA(cudaStreamWaitEvent(ht_compute_stream(), passage_of(flight)->ended, 0)); }
+
+static void nccl_forget_flight(Flight *flight)
+{
+    if (!flight->kept)
+        return;
+    HT_CUDA(cudaEventDestroy(passage_of(flight)->begun));
+    HT_CUDA(cudaEventDestroy(passage_of(flight)->ended));
+    delete passage_of(flight);
+    flight->kept = NULL;
 }
 
 extern "C" const Channel channel_nccl = {.prepare = nccl_prepare,
@@ -359,8 +482,10 @@ extern "C" const Channel channel_nccl = {.prepare = nccl_prepare,
                                          .end = nccl_end,
                                          .move = nccl_move,
                                          .communicate = nccl_communicate,
-                                         .begin_flight = NULL,
-                                         .end_flight = NULL,
+                                         .begin_flight = nccl_begin_flight,
+                                         .end_flight = nccl_end_flight,
+                                         .forget_flight = nccl_forget_flight,
+                                         .memory = NULL,
                                          .check = nccl_check,
                                          .close = nccl_close,
                                          .records = true};

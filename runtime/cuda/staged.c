@@ -1,42 +1,9 @@
 /* Conversions of device memory through host memory: for ranks that share a GPU, which NCCL does not connect. Moves run on the device. */
 #include "cuda/channels.h"
 
-#include "base/memory.h"
 #include "device/device.h"
-#include "exchange/moves.h"
-
-#include <stdlib.h>
-
-enum { BORDER = 64 }; // bytes: what is received is aligned as tensors are
-
-/* A step as the host's channel sees it: the same blocks in one buffer of host memory, packed in their order. */
-typedef struct Staged {
-    ht_reshard_step step;
-    ht_block *block; // those that are sent, then those that are received
-    int64_t size;    // of an element
-} Staged;
-
-/* Packs blocks one after another from `at` on, without gaps between those of a collective; returns where they end. */
-static int64_t pack_blocks(ht_block *to, const ht_block *from, int count, int64_t at)
-{
-    for (int i = 0; i < count; i++) {
-        to[i] = (ht_block){HT_SCRATCH, 0, from[i].peer, at, from[i].count};
-        at += from[i].count;
-    }
-    return at;
-}
-
-static Staged stage(const ht_reshard_step *step, int64_t *count)
-{
-    int sends = step->send_count, receives = step->receive_count;
-    Staged staged = {
-        .step = *step, .block = memory_array(sends + receives, sizeof(ht_block)), .size = (int64_t)ht_dtype_bytes(step->dtype)};
-    int64_t line = BORDER / staged.size, middle = (pack_blocks(staged.block, step->send, sends, 0) + line - 1) / line * line;
-    *count = pack_blocks(staged.block + sends, step->receive, receives, middle);
-    staged.step.send = staged.block;
-    staged.step.receive = staged.block + sends;
-    return staged;
-}
+#include "exchange/flight.h"
+#include "exchange/staging.h"
 
 /* Host memory for a step's blocks; it only grows. */
 static char *room_for(int64_t bytes)
@@ -51,21 +18,37 @@ static char *room_for(int64_t bytes)
     return room;
 }
 
-static void staged_communicate(const ChannelRun *run, const ht_reshard_step *step)
+static void load(void *argument, void *to, const void *from, int64_t bytes)
 {
-    int64_t count;
-    Staged staged = stage(step, &count);
-    ChannelRun on_host = {.plan = run->plan, .pipeline = run->pipeline, .part = run->part, .scratch = room_for(count * staged.size)};
-    for (int i = 0; i < step->send_count; i++)
-        device_download(channel_block(&on_host, &staged.step, &staged.step.send[i], 0), channel_block(run, step, &step->send[i], 0),
-                        step->send[i].count * staged.size);
-    device_wait();
-    channel_of_host()->communicate(&on_host, &staged.step);
-    for (int i = 0; i < step->receive_count; i++)
-        device_upload(channel_block(run, step, &step->receive[i], 0), channel_block(&on_host, &staged.step, &staged.step.receive[i], 0),
-                      step->receive[i].count * staged.size);
-    device_wait();
-    free(staged.block);
+    (void)argument;
+    device_download(to, from, bytes);
 }
 
-const Channel channel_staged = {.move = cuda_move_now, .communicate = staged_communicate};
+static void store(void *argument, void *to, const void *from, int64_t bytes)
+{
+    (void)argument;
+    device_upload(to, from, bytes);
+}
+
+static void staged_communicate(const ChannelRun *run, const ht_reshard_step *step)
+{
+    Staged staged = staging_open(step);
+    ChannelRun on_host = staging_run(run, room_for(staged.bytes));
+    staging_load(&staged, &on_host, run, step, load, NULL);
+    device_wait();
+    channel_of_host()->communicate(&on_host, &staged.step);
+    staging_store(&staged, &on_host, run, step, store, NULL);
+    device_wait();
+    staging_close(&staged);
+}
+
+/* What is exchanged goes the host's way. */
+static void staged_prepare(const ChannelPlans *plans) { channel_of_host()->prepare(plans); }
+
+const Channel channel_staged = {.prepare = staged_prepare,
+                                .move = cuda_move_now,
+                                .communicate = staged_communicate,
+                                .begin_flight = flight_begin_on_thread,
+                                .end_flight = flight_end_on_thread,
+                                .forget_flight = flight_forget_on_thread,
+                                .memory = &cuda_lane_memory};

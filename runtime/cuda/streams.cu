@@ -104,9 +104,9 @@ static __global__ void note_device(unsigned long long *note, unsigned long long 
 
 static_assert(sizeof(FailNote) == 2 * sizeof(unsigned long long), "a note is two pointers");
 
-void cuda_note(const char *what, const char *where)
+void cuda_note(cudaStream_t stream, const char *what, const char *where)
 {
-    ht_launch_on(streams.exchange, note_device, 1, 1, 0, (unsigned long long *)streams.note, (unsigned long long)(uintptr_t)what,
+    ht_launch_on(stream, note_device, 1, 1, 0, (unsigned long long *)streams.note, (unsigned long long)(uintptr_t)what,
                  (unsigned long long)(uintptr_t)where);
 }
 

@@ -23,8 +23,8 @@ void cuda_streams_open(void);
 void cuda_streams_close(void);
 void cuda_streams_wait(void);
 
-/* Says on the exchange stream, for messages about a timeout, what begins there: constant texts. */
-void cuda_note(const char *what, const char *where);
+/* Says on a stream, for messages about a timeout, what begins there: constant texts. */
+void cuda_note(cudaStream_t stream, const char *what, const char *where);
 const volatile FailNote *cuda_noted(void);
 
 /* The step's numbers and faults: cuda/step.cu. */

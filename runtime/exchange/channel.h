@@ -40,6 +40,20 @@ typedef struct ChannelPlans {
 
 struct Flight;
 
+/* Memory of a device as the threads of flights see it. Each thread has a lane, on which its work is done in order. */
+typedef struct ChannelMemory {
+    void (*prepare)(void);      // in the main thread, before any other
+    void (*attach)(int lane);   // in a thread that begins
+    void (*detach)(int lane);   // and in one that ends
+    void *(*mark)(void);        // in the main thread: what it has issued to the device so far
+    bool (*passed)(void *mark); // whether that is done; then the mark is gone
+    void (*move)(int lane, const ChannelRun *run, const ht_reshard_step *step); // begins a step of moves
+    void (*copy)(int lane, void *to, const void *from, int64_t bytes, bool up); // begins a copy from the host, or to it
+    bool (*idle)(int lane);                                                     // whether all that was begun is done
+    void *(*alloc)(int64_t bytes);                                              // host memory for such copies
+    void (*free)(void *memory);
+} ChannelMemory;
+
 typedef struct Channel {
     /* Makes what the groups of some plans need; all ranks together, before they run. NULL: nothing. */
     void (*prepare)(const ChannelPlans *plans);
@@ -52,6 +66,8 @@ typedef struct Channel {
     /* These are as those of exchange/flight.h. */
     void (*begin_flight)(struct Flight *flight);
     void (*end_flight)(struct Flight *flight);
+    void (*forget_flight)(struct Flight *flight);
+    const ChannelMemory *memory; // NULL: it is the host's
     /* Ends the program when something went wrong that no call has reported; NULL: cannot be. */
     void (*check)(void);
     /* Gives back what prepare made; all ranks together. NULL: nothing. */

@@ -11,7 +11,9 @@ static void fabric_communicate(const ChannelRun *run, const ht_reshard_step *ste
         fabric_exchange(rounds.sends, rounds.send_count, rounds.receives, rounds.receive_count);
 }
 
-const Channel channel_fabric = {.move = channel_move_on_host,
+const Channel channel_fabric = {.prepare = flights_prepare,
+                                .move = channel_move_on_host,
                                 .communicate = fabric_communicate,
                                 .begin_flight = flight_begin_on_thread,
-                                .end_flight = flight_end_on_thread};
+                                .end_flight = flight_end_on_thread,
+                                .forget_flight = flight_forget_on_thread};

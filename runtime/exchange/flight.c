@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "exchange/rounds.h"
+#include "exchange/staging.h"
 #include "transport/post.h"
 #include "transport/watch/watch.h"
 #include "transport/world.h"
@@ -22,11 +23,25 @@ enum {
     CHECK_EVERY = 1000 // passes that move nothing, between two looks at the other ranks
 };
 
+/* What a flight does at present. */
+typedef enum Leg {
+    LEG_WAITING, // for what the device has to do before
+    LEG_BETWEEN, // nothing: the next step begins
+    LEG_MOVING,  // the device moves
+    LEG_LOADING, // what is sent is copied from the device
+    LEG_EXCHANGING,
+    LEG_STORING, // what was received is copied to the device
+    LEG_OVER
+} Leg;
+
 /* Where a flight is on its way. */
 typedef struct Course {
     bool begun; // those before it have ended
-    int step;
-    bool communicates; // the step at work has rounds
+    Leg leg;
+    void *mark;
+    const ht_reshard_step *step, *end; // the step at work, or the next one; the last one's end
+    Staged staged;                     // of device memory: the step, and the run, on the host
+    ChannelRun on_host;
     Rounds rounds;
     int post_count; // messages of the round that are under way
     Post *posts;
@@ -47,9 +62,11 @@ static struct {
     Queue queue[LANES];
 } flights = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
-/* ---- a flight ---- */
+static const ChannelMemory *device_memory(void) { return channel_of_device()->memory; }
 
-static int begin_posts(Queue *queue, Post *posts, const Transfer *transfers, int count, int tag, bool sends)
+/* ---- rounds ---- */
+
+static int begin_posts(const Queue *queue, Post *posts, const Transfer *transfers, int count, int tag, bool sends)
 {
     int begun = 0;
     for (int i = 0; i < count; i++)
@@ -60,7 +77,7 @@ static int begin_posts(Queue *queue, Post *posts, const Transfer *transfers, int
     return begun;
 }
 
-static void begin_round(Queue *queue, const Flight *flight, Course *course)
+static void begin_round(const Queue *queue, const Flight *flight, Course *course)
 {
     Rounds *r = &course->rounds;
     course->posts = memory_array(r->send_count + r->receive_count, sizeof *course->posts);
@@ -70,7 +87,7 @@ static void begin_round(Queue *queue, const Flight *flight, Course *course)
 }
 
 /* Looks after the messages of a round; returns how many are done now. */
-static int look_after_posts(Queue *queue, Course *course)
+static int look_after_posts(const Queue *queue, Course *course)
 {
     int kept = 0, count = course->post_count;
     for (int i = 0; i < count; i++)
@@ -80,39 +97,112 @@ static int look_after_posts(Queue *queue, Course *course)
     return count - kept;
 }
 
-/* Takes a flight as far as it goes without waiting; false when nothing moved. */
-static bool advance(Queue *queue, Flight *flight)
+/* ---- legs: each goes on as far as it can without waiting; false when nothing moved ---- */
+
+static bool enter(Course *course, Leg leg)
 {
-    Course *course = flight->state;
-    bool moved = false;
-    for (;;) {
-        moved |= look_after_posts(queue, course) > 0;
-        if (course->post_count)
-            return moved;
-        free(course->posts);
-        course->posts = NULL;
-        if (course->communicates && rounds_next(&course->rounds)) {
-            begin_round(queue, flight, course);
-            continue;
-        }
-        course->communicates = false;
-        if (course->step == flight->run.part->step_count)
-            return moved;
-        const ht_reshard_step *step = &flight->run.part->step[course->step++];
-        course->communicates = channel_communicates(step);
-        if (course->communicates)
-            course->rounds = rounds_open(&flight->run, step);
-        else
-            channel_move_on_host(&flight->run, step);
-        moved = true;
-    }
+    course->leg = leg;
+    return true;
 }
 
-static bool is_over(const Flight *flight)
+static bool wait_for_device(const Queue *queue, Flight *flight, Course *course)
 {
-    const Course *course = flight->state;
-    return course->step == flight->run.part->step_count && !course->communicates && !course->post_count;
+    (void)queue, (void)flight;
+    return (!course->mark || device_memory()->passed(course->mark)) && enter(course, LEG_BETWEEN);
 }
+
+static void load(void *lane, void *to, const void *from, int64_t bytes) { device_memory()->copy(*(int *)lane, to, from, bytes, false); }
+
+static void store(void *lane, void *to, const void *from, int64_t bytes) { device_memory()->copy(*(int *)lane, to, from, bytes, true); }
+
+static bool begin_moves(const Queue *queue, Flight *flight, Course *course)
+{
+    if (!device_memory()) {
+        channel_move_on_host(&flight->run, course->step++);
+        return true;
+    }
+    device_memory()->move(queue->lane, &flight->run, course->step);
+    return enter(course, LEG_MOVING);
+}
+
+static bool begin_exchange(const Queue *queue, Flight *flight, Course *course)
+{
+    if (!device_memory()) {
+        course->rounds = rounds_open(&flight->run, course->step);
+        return enter(course, LEG_EXCHANGING);
+    }
+    int lane = queue->lane;
+    course->staged = staging_open(course->step);
+    course->on_host = staging_run(&flight->run, flight->kept);
+    staging_load(&course->staged, &course->on_host, &flight->run, course->step, load, &lane);
+    return enter(course, LEG_LOADING);
+}
+
+static bool begin_step(const Queue *queue, Flight *flight, Course *course)
+{
+    if (course->step == course->end)
+        return enter(course, LEG_OVER);
+    return channel_communicates(course->step) ? begin_exchange(queue, flight, course) : begin_moves(queue, flight, course);
+}
+
+/* The device is done with a step. */
+static bool end_device(const Queue *queue, Flight *flight, Course *course)
+{
+    (void)flight;
+    if (!device_memory()->idle(queue->lane))
+        return false;
+    staging_close(&course->staged);
+    course->step++;
+    return enter(course, LEG_BETWEEN);
+}
+
+static bool end_load(const Queue *queue, Flight *flight, Course *course)
+{
+    (void)flight;
+    if (!device_memory()->idle(queue->lane))
+        return false;
+    course->rounds = rounds_open(&course->on_host, &course->staged.step);
+    return enter(course, LEG_EXCHANGING);
+}
+
+static bool end_exchange(const Queue *queue, Flight *flight, Course *course)
+{
+    int lane = queue->lane;
+    if (!device_memory()) {
+        course->step++;
+        return enter(course, LEG_BETWEEN);
+    }
+    staging_store(&course->staged, &course->on_host, &flight->run, course->step, store, &lane);
+    return enter(course, LEG_STORING);
+}
+
+static bool exchange(const Queue *queue, Flight *flight, Course *course)
+{
+    bool moved = look_after_posts(queue, course) > 0;
+    if (course->post_count)
+        return moved;
+    free(course->posts);
+    course->posts = NULL;
+    if (!rounds_next(&course->rounds))
+        return end_exchange(queue, flight, course);
+    begin_round(queue, flight, course);
+    return true;
+}
+
+/* Takes a flight as far as it goes without waiting; false when nothing moved. */
+static bool advance(const Queue *queue, Flight *flight)
+{
+    static bool (*const legs[])(const Queue *, Flight *,
+                                Course *) = {[LEG_WAITING] = wait_for_device, [LEG_BETWEEN] = begin_step,  [LEG_MOVING] = end_device,
+                                             [LEG_LOADING] = end_load,        [LEG_EXCHANGING] = exchange, [LEG_STORING] = end_device};
+    Course *course = flight->state;
+    bool moved = false;
+    while (course->leg != LEG_OVER && legs[course->leg](queue, flight, course))
+        moved = true;
+    return moved;
+}
+
+static bool is_over(const Flight *flight) { return ((const Course *)flight->state)->leg == LEG_OVER; }
 
 /* ---- the thread ---- */
 
@@ -155,7 +245,7 @@ static bool pass(Queue *queue)
             pthread_mutex_lock(&flights.lock);
         }
         next = flight->next;
-        if (((Course *)flight->state)->begun && is_over(flight)) {
+        if (is_over(flight)) {
             finish(queue, flight);
             moved = true;
         }
@@ -180,6 +270,8 @@ static void rest(int idle)
 static void *serve(void *argument)
 {
     Queue *queue = argument;
+    if (device_memory())
+        device_memory()->attach(queue->lane);
     pthread_mutex_lock(&flights.lock);
     for (int idle = 0; !queue->closing || queue->first;) {
         if (!queue->first) {
@@ -195,6 +287,8 @@ static void *serve(void *argument)
         }
     }
     pthread_mutex_unlock(&flights.lock);
+    if (device_memory())
+        device_memory()->detach(queue->lane);
     return NULL;
 }
 
@@ -213,12 +307,17 @@ static void start(Queue *queue, int lane)
 
 /* ---- from the main thread ---- */
 
-void flights_open(void)
+void flights_prepare(const ChannelPlans *plans)
 {
-    if (flights.open)
+    bool beside = false;
+    for (int p = 0; p < plans->count; p++)
+        beside |= plans->beside[p];
+    if (flights.open || !beside)
         return;
     flights.open = true;
     lanes_open();
+    if (device_memory())
+        device_memory()->prepare();
     for (int lane = 0; lane < LANES; lane++)
         start(&flights.queue[lane], lane);
 }
@@ -239,20 +338,51 @@ void flights_close(void)
     lanes_close();
 }
 
-void flight_begin_on_thread(Flight *flight)
+/* Host memory for the largest of a flight's steps. */
+static void *alloc_staging(const Flight *flight)
 {
-    Queue *queue = &flights.queue[flight->queue];
-    Course *course = memory_array(1, sizeof *course);
+    int64_t most = 0;
+    for (int s = 0; s < flight->run.part->step_count; s++) {
+        const ht_reshard_step *step = &flight->run.part->step[s];
+        Staged staged = channel_communicates(step) ? staging_open(step) : (Staged){0};
+        most = staged.bytes > most ? staged.bytes : most;
+        staging_close(&staged);
+    }
+    return device_memory()->alloc(most);
+}
+
+/* Puts a flight behind those of its queue. */
+static void enqueue(Queue *queue, Flight *flight)
+{
     pthread_mutex_lock(&flights.lock);
-    flight->state = course;
-    flight->ended = false;
-    flight->next = NULL;
     Flight **link = &queue->first;
     while (*link)
         link = &(*link)->next;
     *link = flight;
     pthread_cond_signal(&queue->filled);
     pthread_mutex_unlock(&flights.lock);
+}
+
+void flight_begin_on_thread(Flight *flight)
+{
+    Course *course = memory_array(1, sizeof *course);
+    const ht_reshard_device *part = flight->run.part;
+    *course = (Course){.step = part->step, .end = part->step + part->step_count};
+    if (device_memory() && !flight->kept)
+        flight->kept = alloc_staging(flight);
+    if (device_memory())
+        course->mark = device_memory()->mark();
+    flight->state = course;
+    flight->ended = false;
+    flight->next = NULL;
+    enqueue(&flights.queue[flight->queue], flight);
+}
+
+void flight_forget_on_thread(Flight *flight)
+{
+    if (flight->kept)
+        device_memory()->free(flight->kept);
+    flight->kept = NULL;
 }
 
 void flight_end_on_thread(Flight *flight)
@@ -265,11 +395,12 @@ void flight_end_on_thread(Flight *flight)
     watch_end();
 }
 
-void flight_begin(Flight *flight)
+void flight_begin(Flight *flight) { channel_of_device()->begin_flight(flight); }
+
+void flight_forget(Flight *flight)
 {
-    if (!channel_of_device()->begin_flight)
-        ht_fail("%s: this device does not exchange beside computing", flight->where);
-    channel_of_device()->begin_flight(flight);
+    if (channel_of_device()->forget_flight)
+        channel_of_device()->forget_flight(flight);
 }
 
 void flight_end(Flight *flight)

@@ -4,11 +4,11 @@
  * tag run in the order in which they begin; others do not wait for each other, except that one may name those that must have ended before
  * it begins, since it uses their memory.
  *
- *     flights_open();
  *     Flight flight = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where = "gpt.c:42"};
  *     flight_begin(&flight);
  *     ...
  *     flight_end(&flight);
+ *     flight_forget(&flight);
  *
  * On host memory each queue has a thread, which drives the messages of all its flights on a lane of its own (transport/post.h), and sleeps
  * when there are none. Every function here is for the main thread.
@@ -33,10 +33,10 @@ typedef struct Flight {
     bool ended;
     struct Flight *next; // of its queue's
     void *state;
+    void *kept; // from one run to the next
 } Flight;
 
-/* Makes what flights need, if it is not there, and ends it; all ranks together. */
-void flights_open(void);
+/* Ends what flights need; all ranks together. */
 void flights_close(void);
 
 /* Begins a flight when all that was issued to the device before is done, and returns at once. */
@@ -45,9 +45,15 @@ void flight_begin(Flight *flight);
 /* What is issued to the device from now on finds the flight ended. */
 void flight_end(Flight *flight);
 
-/* The same on the threads, for channels of host memory. */
+/* Gives back what a flight has kept; it does not run. */
+void flight_forget(Flight *flight);
+
+/* The same on the threads, for channels that exchange through host memory. The first makes what flights need, where some plan runs beside
+ * computing and it is not there; all ranks together. */
+void flights_prepare(const ChannelPlans *plans);
 void flight_begin_on_thread(Flight *flight);
 void flight_end_on_thread(Flight *flight);
+void flight_forget_on_thread(Flight *flight);
 
 #ifdef __cplusplus
 }

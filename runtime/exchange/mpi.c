@@ -72,6 +72,7 @@ static void mpi_prepare(const ChannelPlans *plans)
 {
     int position = 0;
     const ht_pipeline *pipeline = channel_pipeline(plans, world_rank(), &position);
+    flights_prepare(plans);
     watch_begin();
     for (int p = 0; p < plans->count; p++) {
         ChannelRun run = channel_run(plans->plan[p], pipeline, position, world_rank());
@@ -252,4 +253,5 @@ const Channel channel_mpi = {.prepare = mpi_prepare,
                              .move = channel_move_on_host,
                              .communicate = mpi_communicate,
                              .begin_flight = flight_begin_on_thread,
-                             .end_flight = flight_end_on_thread};
+                             .end_flight = flight_end_on_thread,
+                             .forget_flight = flight_forget_on_thread};

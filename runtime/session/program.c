@@ -88,8 +88,6 @@ static int take_tags(const ht_image *image)
 static void open_channel(const ht_image *image)
 {
     bool *beside = plans_beside(image);
-    if (image_transfers(image))
-        flights_open();
     if (channel_of_device()->prepare)
         channel_of_device()->prepare(&(ChannelPlans){image->plan_count, image->pipeline_count, image->plan, beside, image->pipelines});
     free(beside);

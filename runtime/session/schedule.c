@@ -242,6 +242,7 @@ Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const 
 void schedule_close(Schedule *schedule)
 {
     for (int c = 0; schedule && c < schedule->crossing_count; c++) {
+        flight_forget(&schedule->crossings[c].flight);
         free(schedule->crossings[c].flight.after);
         free((void *)schedule->crossings[c].flight.run.from);
         free((void *)schedule->crossings[c].flight.run.to);

@@ -2,13 +2,17 @@
  *
  *     mpirun -n PIPELINES*STAGES tables SCHEDULE STAGES PIPELINES MICROBATCHES FORWARD BACKWARD [RANK PART MICROBATCH]
  *
- * A stage multiplies what comes by its weights, element by element; the loss is the sum of what the last one gives. SCHEDULE is gpipe or 1f1b;
- * FORWARD and BACKWARD are milliseconds for which a part sleeps. Pipeline p takes MICROBATCHES - p micro-batches. Their gradients are summed
- * once a step, beside computing where the schedule allows it. With more arguments a rank kills itself in a part: forward, backward, update.
+ * A stage multiplies what comes by its weights, element by element; the loss is the sum of what the last one gives. SCHEDULE is gpipe or
+ * 1f1b; FORWARD and BACKWARD are milliseconds for which a part sleeps. Pipeline p takes MICROBATCHES - p micro-batches. Their gradients are
+ * summed once a step, beside computing where the schedule allows it. With more arguments a rank kills itself in a part: forward, backward,
+ * update.
+ *
+ * What a stage computes is in stages.c, for CUDA in stages.cu.
  *
  * Rank 0 computes the same by itself and compares all bits, and prints "same bits", and the seconds of the shortest step. */
+#include "tables.h"
+
 #include <hetu/hetu.h>
-#include <hetu/rt.h>
 
 #include <signal.h>
 #include <stdio.h>
@@ -17,67 +21,24 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WIDTH = 3000, STEPS = 4, MOST = 64, MOST_ROWS = 4096, LINE = (WIDTH * 4 + 63) / 64 * 64 };
-enum { FORWARD, BACKWARD, UPDATE, PARTS };
+enum { STEPS = 4, MOST = 64 };
 enum { ACTIVATION_IN, ACTIVATION_OUT, GRADIENT_IN, GRADIENT_OUT, SUM, TRANSFERS };
 
 static const char *const part_names[PARTS] = {"forward", "backward", "update"};
-static const float RATE = 0.0625f;
+
+int stages, pipelines;
 
 static bool breadth_first; // gpipe
-static int stages, pipelines, microbatches;
+static int microbatches;
 static int milliseconds[2];
 static int victim = -1, last_part, last_microbatch;
 
-/* ---- what a stage computes ---- */
-
-/* In a slot: what came and what goes on, forward and backward. In the arena: the gradient, its sum over pipelines, the loss. */
-static float *came(ht_worker *r) { return (float *)(r->position ? ht_kept(r, 0) : ht_turn(r, 1, WIDTH * 4)); }
-static float *goes(ht_worker *r) { return ht_kept(r, LINE); }
-static float *back_came(ht_worker *r) { return ht_kept(r, 2 * LINE); }
-static float *back_goes(ht_worker *r) { return ht_kept(r, 3 * LINE); }
-static float *gradient(ht_worker *r) { return ht_arena(r, 0); }
-static float *total(ht_worker *r) { return ht_arena(r, LINE); }
-static float *loss_of(ht_worker *r) { return ht_arena(r, 2 * LINE); }
-
-static void begin_part(ht_worker *r, int part)
+void part_begins(const ht_worker *r, int part)
 {
     if (r->device == victim && part == last_part && (part == UPDATE || r->microbatch == last_microbatch) && r->step == 1)
         raise(SIGKILL);
     if (part < UPDATE)
         usleep((useconds_t)milliseconds[part] * 1000);
-}
-
-static float *weights(ht_worker *r) { return r->slot[0]; }
-
-static void forward(ht_worker *r)
-{
-    begin_part(r, FORWARD);
-    for (int i = 0; i < WIDTH; i++)
-        goes(r)[i] = came(r)[i] * weights(r)[i];
-    if (r->position < stages - 1)
-        return;
-    if (!r->microbatch)
-        *loss_of(r) = 0;
-    for (int i = 0; i < WIDTH; i++)
-        *loss_of(r) += goes(r)[i];
-}
-
-static void backward(ht_worker *r)
-{
-    begin_part(r, BACKWARD);
-    for (int i = 0; i < WIDTH; i++) {
-        float back = r->position < stages - 1 ? back_came(r)[i] : 1, here = back * came(r)[i];
-        gradient(r)[i] = r->microbatch ? gradient(r)[i] + here : here;
-        back_goes(r)[i] = back * weights(r)[i];
-    }
-}
-
-static void update(ht_worker *r)
-{
-    begin_part(r, UPDATE);
-    for (int i = 0; i < WIDTH; i++)
-        weights(r)[i] -= RATE * (pipelines > 1 ? total(r) : gradient(r))[i];
 }
 
 /* ---- tables ---- */
@@ -86,7 +47,8 @@ static const ht_reshard_tensor f32 = {HT_F32, HT_SUM, 0};
 static const ht_block one_block[2] = {{HT_FROM, 0, 0, 0, WIDTH}, {HT_TO, 0, 0, 0, WIDTH}};
 static ht_reshard_device ends[2][MOST][2], members[MOST];
 static ht_group group[MOST];
-static ht_reshard plan[2][MOST], sum_plan = {.name = "tables.c: sum", .kind = -1, .tensor_count = 1, .tensor = &f32, .device = members, .group = group};
+static ht_reshard plan[2][MOST],
+    sum_plan = {.name = "tables.c: sum", .kind = -1, .tensor_count = 1, .tensor = &f32, .device = members, .group = group};
 static const ht_reshard *plans[2 * MOST + 1];
 static int plan_count;
 
@@ -99,10 +61,12 @@ static void make_message(int low, bool up)
         ht_reshard_step *step = calloc(1, sizeof *step);
         *block = one_block[sends ? 0 : 1];
         block->peer = low + 1 - end;
-        *step = (ht_reshard_step){.verb = HT_EXCHANGE, .dtype = HT_F32, .send_count = sends, .receive_count = !sends, .send = block, .receive = block};
+        *step = (ht_reshard_step){
+            .verb = HT_EXCHANGE, .dtype = HT_F32, .send_count = sends, .receive_count = !sends, .send = block, .receive = block};
         ends[up][low][end] = (ht_reshard_device){low + end, 1, 0, step};
     }
-    plan[up][low] = (ht_reshard){.name = "tables.c: message", .kind = 0, .tensor_count = 1, .device_count = 2, .tensor = &f32, .device = ends[up][low]};
+    plan[up][low] =
+        (ht_reshard){.name = "tables.c: message", .kind = 0, .tensor_count = 1, .device_count = 2, .tensor = &f32, .device = ends[up][low]};
     plans[plan_count++] = &plan[up][low];
 }
 
@@ -117,8 +81,14 @@ static void make_sum(void)
     }
     for (int d = 0; d < stages * pipelines; d++) {
         ht_reshard_step *step = calloc(1, sizeof *step);
-        *step = (ht_reshard_step){.verb = HT_ALL_REDUCE, .dtype = HT_F32, .reduction = HT_SUM, .group = d % stages, .send_count = 1, .receive_count = 1,
-                                  .send = &one_block[0], .receive = &one_block[1]};
+        *step = (ht_reshard_step){.verb = HT_ALL_REDUCE,
+                                  .dtype = HT_F32,
+                                  .reduction = HT_SUM,
+                                  .group = d % stages,
+                                  .send_count = 1,
+                                  .receive_count = 1,
+                                  .send = &one_block[0],
+                                  .receive = &one_block[1]};
         members[d] = (ht_reshard_device){d, 1, 0, step};
     }
     sum_plan.group_count = stages;
@@ -131,10 +101,12 @@ static ht_transfer transfer_of(const ht_reshard *which, int64_t from, int64_t to
     int64_t *buffers = malloc(2 * sizeof *buffers);
     buffers[0] = from;
     buffers[1] = to;
-    return (ht_transfer){.plan = which, .from = buffers, .to = buffers + 1, .queue = queue, .once = queue == HT_QUEUE_GRADIENTS, .where = where};
+    return (ht_transfer){
+        .plan = which, .from = buffers, .to = buffers + 1, .queue = queue, .once = queue == HT_QUEUE_GRADIENTS, .where = where};
 }
 
-static const int receives[PARTS][1] = {{ACTIVATION_IN}, {GRADIENT_IN}, {SUM}}, sends[PARTS][2] = {{ACTIVATION_OUT}, {GRADIENT_OUT, SUM}, {0}};
+static const int receives[PARTS][1] = {{ACTIVATION_IN}, {GRADIENT_IN}, {SUM}},
+                 sends[PARTS][2] = {{ACTIVATION_OUT}, {GRADIENT_OUT, SUM}, {0}};
 static const int only_sum[1] = {SUM};
 
 /* The parts and transfers of a stage; those at an end of the pipeline lack some. */
@@ -258,10 +230,29 @@ static void make_image(void)
         roles[s] = role_of_stage(s);
     make_pipelines();
     make_tensors();
-    image = (ht_image){.version = HT_IMAGE_VERSION, .fingerprint = "tables", .model = "model", .source = "tables.c", .trains = true, .dtype = HT_F32,
-                       .device_count = stages * pipelines, .param_count = 1, .input_count = 1, .output_count = 1, .role_count = stages, .params = params,
-                       .inputs = inputs, .outputs = outputs, .loss = 0, .roles = roles, .role_of = role_of, .piece = piece, .pipeline_count = pipelines,
-                       .pipelines = pipeline, .pipeline_of = pipeline_of, .schedule = schedule, .plan_count = pipelines > 1 ? plan_count : plan_count - 1,
+    image = (ht_image){.version = HT_IMAGE_VERSION,
+                       .fingerprint = "tables",
+                       .model = "model",
+                       .source = "tables.c",
+                       .trains = true,
+                       .dtype = HT_F32,
+                       .device_count = stages * pipelines,
+                       .param_count = 1,
+                       .input_count = 1,
+                       .output_count = 1,
+                       .role_count = stages,
+                       .params = params,
+                       .inputs = inputs,
+                       .outputs = outputs,
+                       .loss = 0,
+                       .roles = roles,
+                       .role_of = role_of,
+                       .piece = piece,
+                       .pipeline_count = pipelines,
+                       .pipelines = pipeline,
+                       .pipeline_of = pipeline_of,
+                       .schedule = schedule,
+                       .plan_count = pipelines > 1 ? plan_count : plan_count - 1,
                        .plan = plans};
     ht_register(&image, model, step_operator, NULL);
 }

@@ -16,19 +16,10 @@ from sessions import Job, expect
 FORWARD, BACKWARD = 20, 20  # milliseconds
 
 
-def program(bench):
-    def build():
-        out, library = bench.path("tables"), bench.build / "lib"
-        harness.run(["cc", "-std=gnu17", "-O1", "-ffp-contract=off", *harness.WARNINGS, f"-I{harness.ROOT}/include", HERE / "tables.c", "-o", out,
-                     f"-L{library}", f"-Wl,-rpath,{library}", "-lhetu", "-lm"])
-        return out
-    return bench.once("tables", build)
-
-
-def run(bench, mpi, schedule, stages, pipelines, microbatches, forward=FORWARD, backward=BACKWARD, **more):
+def run(bench, mpi, schedule, stages, pipelines, microbatches, forward=FORWARD, backward=BACKWARD, program="tables", **more):
     """Seconds of a step."""
     arguments = [schedule, stages, pipelines, microbatches, forward, backward]
-    codes, said, _ = Job([program(bench)] * (stages * pipelines), arguments, mpi=mpi, **more).finish(60)
+    codes, said, _ = Job([bench.build / "test" / "pipelines" / program] * (stages * pipelines), arguments, mpi=mpi, **more).finish(60)
     if any(codes):
         raise Failure(f"exit {codes}\n{said[-3000:]}")
     expect(said, "same bits")
@@ -52,13 +43,18 @@ def slow(bench, seeds, *arguments):
 
 def killed(bench, mpi, rank, part, microbatch):
     """The others end soon, and name the rank."""
-    codes, said, took = Job([program(bench)] * 4, ["1f1b", 2, 2, 4, 5, 5, rank, part, microbatch], mpi=mpi).finish(60)
+    codes, said, took = Job([bench.build / "test" / "pipelines" / "tables"] * 4, ["1f1b", 2, 2, 4, 5, 5, rank, part, microbatch], mpi=mpi).finish(60)
     if not all(codes) or took > 30:
         raise Failure(f"exit {codes} after {took:.1f} s\n{said[-3000:]}")
     if not re.search(rf"rank {rank} has ended|rank {rank} with PID", said):
         raise Failure(f"nobody named rank {rank}\n{said[-3000:]}")
     expect(said, "hetu: rank ")
     return f"after {took:.1f} s"
+
+
+def emulated(bench, mpi, schedule, stages, pipelines, microbatches, **more):
+    """The same on emulated GPUs: one a rank, which NCCL connects, or one for all."""
+    run(bench, mpi, schedule, stages, pipelines, microbatches, 0, 0, "cuda_tables", HETU_EMULATE_POISON="1", HETU_EMULATE_PROTECT="1", **more)
 
 
 def tests(bench, a):
@@ -72,6 +68,10 @@ def tests(bench, a):
     for schedule in "gpipe", "1f1b":
         yield f"slow.{schedule}", case(slow, bench, range(1, 21) if long else (1, 2), schedule, 2, 2, 4)
         yield f"slow.{schedule}.deep", case(slow, bench, range(21, 41) if long else (3,), schedule, 4, 1, 5)
+    for order in ("issue", "late") if (bench.build / "test" / "pipelines" / "cuda_tables").exists() else ():
+        for schedule, shape in ("gpipe", (2, 2, 3)), ("1f1b", (4, 1, 6)):
+            yield f"cuda.nccl.{schedule}.{order}", case(emulated, bench, True, schedule, *shape, HETU_EMULATE_DEVICES="8", HETU_EMULATE_ORDER=order)
+            yield f"cuda.staged.{schedule}.{order}", case(emulated, bench, order == "late", schedule, *shape, HETU_EMULATE_ORDER=order)
     for mpi in True, False:
         for rank, part, microbatch in [(r, p, m) for p in ("forward", "backward", "update") for r, m in ((0, 0), (1, 1), (3, 2))]:
             if long or (rank, part) in {(1, "forward"), (0, "backward"), (3, "update")}:

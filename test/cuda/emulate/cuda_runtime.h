@@ -280,6 +280,12 @@ template <typename F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerM
  * into. Ends the program when the stream is not valid. */
 void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work);
 
+/* Puts work there that may have to wait for another process: it says whether it is done, and is tried again where it is not. */
+void ht_emulated_enqueue_waiting(cudaStream_t stream, std::function<bool()> work);
+
+/* Runs what streams can run without waiting: for work that waits for another process by itself. */
+void ht_emulated_advance();
+
 /* Notes that work which is captured from a stream registers the allocation at `memory`: it may be freed when no graph holds it any more.
  * Nothing where the stream is not captured. */
 void ht_emulated_register(cudaStream_t stream, const void *memory);

@@ -19,6 +19,13 @@ const Options &options();
 /* Remembers an error for cudaGetLastError and returns it. */
 cudaError_t report(cudaError_t error);
 
+/* While one of these lives, no other thread is at work here. pause() lets others go on for a while. */
+struct Guard {
+    Guard();
+    ~Guard();
+    static void pause();
+};
+
 /* Device memory can be touched while one of these lives (HETU_EMULATE_PROTECT). */
 struct DeviceAccess {
     DeviceAccess();

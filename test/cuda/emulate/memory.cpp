@@ -170,9 +170,17 @@ void check_canaries(const char *when)
 
 using namespace emulate;
 
-bool ht_emulated_is_device(const void *memory, size_t size) { return inside(device_memory, memory, size) || inside(symbols, memory, size); }
+bool ht_emulated_is_device(const void *memory, size_t size)
+{
+    Guard guard;
+    return inside(device_memory, memory, size) || inside(symbols, memory, size);
+}
 
-bool ht_emulated_is_pinned(const void *memory, size_t size) { return inside(pinned_memory, memory, size); }
+bool ht_emulated_is_pinned(const void *memory, size_t size)
+{
+    Guard guard;
+    return inside(pinned_memory, memory, size);
+}
 
 cudaError_t ht_emulated_symbol(void *symbol, size_t size, void **address)
 {
@@ -391,6 +399,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 
 cudaError_t cudaMalloc(void **memory, size_t size)
 {
+    Guard guard;
     if (cudaError_t error = no_device())
         return error;
     if (capturing())
@@ -415,6 +424,7 @@ cudaError_t cudaMalloc(void **memory, size_t size)
 
 cudaError_t cudaFree(void *memory)
 {
+    Guard guard;
     if (cudaError_t error = no_device())
         return error;
     if (!memory)
@@ -439,6 +449,7 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t) { return cudaFree(memory);
 
 cudaError_t cudaMallocHost(void **memory, size_t size)
 {
+    Guard guard;
     if (cudaError_t error = no_device())
         return error;
     *memory = nullptr;
@@ -455,6 +466,7 @@ cudaError_t cudaHostAlloc(void **memory, size_t size, unsigned) { return cudaMal
 
 cudaError_t cudaFreeHost(void *memory)
 {
+    Guard guard;
     if (!memory)
         return cudaSuccess;
     synchronize_all();
@@ -493,6 +505,7 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *memory)
 {
+    Guard guard;
     const Ranges::value_type *range = range_of(device_memory, memory), *pinned = range_of(pinned_memory, memory);
     *attributes = {cudaMemoryTypeUnregistered, -1, nullptr, (void *)memory};
     if (range)
@@ -527,6 +540,7 @@ static void copy_rows(void *to, size_t to_pitch, const void *from, size_t from_p
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                               cudaMemcpyKind kind, cudaStream_t stream)
 {
+    Guard guard;
     if (width == 0 || height == 0)
         return no_device();
     if (to_pitch < width || from_pitch < width)

@@ -1,7 +1,8 @@
 /* Streams, events and graphs.
  *
  * A stream is a queue of tasks. With HETU_EMULATE_ORDER=issue a task runs as soon as it is issued; with "late" it runs when something waits
- * for it: a synchronisation, or a task of another stream behind cudaStreamWaitEvent. One host thread issues; others may query.
+ * for it: a synchronisation, or a task of another stream behind cudaStreamWaitEvent. A task that cannot be done yet, since it waits for
+ * another process, holds up its own stream alone. Several host threads may call at once; one after another goes on.
  */
 #include "inside.h"
 
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
@@ -17,7 +19,7 @@
 namespace emulate {
 namespace {
 
-typedef std::function<void()> Task;
+typedef std::function<bool()> Task; // whether it is done; else it is tried again
 
 struct Node {
     Task work;
@@ -34,8 +36,8 @@ struct Capture {
 
 struct StreamState {
     unsigned flags = cudaStreamDefault;
-    std::thread::id owner = std::this_thread::get_id();
     std::deque<Task> tasks;
+    bool busy = false; // its first task is at work
     uint64_t issued = 0;
     std::atomic<uint64_t> done{0};
     std::atomic<uint64_t> asked{0};   // what was issued when a query last came: the first one after new work finds it unfinished
@@ -102,18 +104,52 @@ StreamPointer pointer_of(cudaStream_t stream)
     return is_legacy(stream) ? to_legacy : stream->state;
 }
 
-/* Runs a stream's tasks up to the given number of all that were ever issued. */
-void run_until(StreamState *s, uint64_t position)
+/* Tries a stream's next task; false when there is none, or it cannot be done yet. */
+bool try_next(StreamState *s)
 {
-    while (s->done < position && !s->tasks.empty()) {
-        Task task = std::move(s->tasks.front());
+    if (s->busy || s->tasks.empty())
+        return false;
+    DeviceAccess access;
+    s->busy = true;
+    bool done = s->tasks.front()();
+    s->busy = false;
+    if (done) {
         s->tasks.pop_front();
-        {
-            DeviceAccess access;
-            task();
-        }
         s->done++;
     }
+    return done;
+}
+
+/* Runs what a stream can run up to the given number of all tasks that were ever issued; whether it came there. */
+bool advance(StreamState *s, uint64_t position)
+{
+    while (s->done < position && try_next(s))
+        ;
+    return s->done >= position || s->tasks.empty();
+}
+
+bool advance_all()
+{
+    bool moved = false;
+    for (const StreamPointer &s : std::set<StreamPointer>(alive))
+        while (try_next(s.get()))
+            moved = true;
+    return moved;
+}
+
+/* Runs a stream's tasks up to a number; while one waits for another process, the other streams go on, and other threads. */
+void run_until(StreamState *s, uint64_t position)
+{
+    while (!advance(s, position))
+        if (!advance_all())
+            Guard::pause();
+}
+
+/* Goes on with a stream that somebody asks for, and with others where it waits. */
+void look_after(StreamState *s, uint64_t position)
+{
+    if (!advance(s, position))
+        advance_all();
 }
 
 void run_all(StreamState *s) { run_until(s, s->issued); }
@@ -122,8 +158,10 @@ void issue(StreamState *s, Task task)
 {
     s->tasks.push_back(std::move(task));
     s->issued++;
-    if (!options().late || s == legacy())
+    if (s == legacy())
         run_all(s);
+    else if (!options().late)
+        advance_all();
 }
 
 void append_node(StreamState *s, Task work)
@@ -155,25 +193,50 @@ bool is_joined(const Capture &capture)
     return std::find(reached.begin(), reached.end(), false) == reached.end();
 }
 
-/* Runs a graph's nodes: in the order of capture, or, when late, always the last one that can run. */
-void run_graph(const std::vector<Node> &nodes)
-{
-    std::vector<size_t> missing(nodes.size());
+/* A graph that is launched: the nodes that can run, and how many others each waits for. */
+struct Launched {
+    std::vector<Node> nodes;
+    std::vector<size_t> missing;
     std::set<size_t> ready;
-    for (size_t i = 0; i < nodes.size(); i++) {
-        missing[i] = nodes[i].after.size();
-        if (missing[i] == 0)
-            ready.insert(i);
+
+    explicit Launched(const std::vector<Node> &of) : nodes(of), missing(of.size())
+    {
+        for (size_t i = 0; i < nodes.size(); i++) {
+            missing[i] = nodes[i].after.size();
+            if (missing[i] == 0)
+                ready.insert(i);
+        }
     }
-    while (!ready.empty()) {
-        size_t next = options().late ? *ready.rbegin() : *ready.begin();
-        ready.erase(next);
-        nodes[next].work();
-        for (size_t i = next + 1; i < nodes.size(); i++)
-            if (std::find(nodes[i].after.begin(), nodes[i].after.end(), next) != nodes[i].after.end() && --missing[i] == 0)
+
+    void finish(size_t node)
+    {
+        ready.erase(node);
+        for (size_t i = node + 1; i < nodes.size(); i++)
+            if (std::find(nodes[i].after.begin(), nodes[i].after.end(), node) != nodes[i].after.end() && --missing[i] == 0)
                 ready.insert(i);
     }
-}
+
+    /* Runs a node that can be done: the first in the order of capture, or, when late, the last. False: none can now. */
+    bool run_one()
+    {
+        std::vector<size_t> order(ready.begin(), ready.end());
+        if (options().late)
+            std::reverse(order.begin(), order.end());
+        for (size_t node : order)
+            if (nodes[node].work()) {
+                finish(node);
+                return true;
+            }
+        return false;
+    }
+
+    bool run()
+    {
+        while (run_one())
+            ;
+        return ready.empty();
+    }
+};
 
 double now()
 {
@@ -219,8 +282,9 @@ void synchronize_all()
 
 using namespace emulate;
 
-void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work)
+void ht_emulated_enqueue_waiting(cudaStream_t stream, std::function<bool()> work)
 {
+    Guard guard;
     StreamState *s = state_of(stream);
     if (s->capture) {
         append_node(s, std::move(work));
@@ -234,16 +298,59 @@ void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work)
     issue(s, std::move(work));
 }
 
+void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work)
+{
+    ht_emulated_enqueue_waiting(stream, [work = std::move(work)] {
+        work();
+        return true;
+    });
+}
+
+void ht_emulated_advance()
+{
+    Guard guard;
+    if (!advance_all())
+        Guard::pause();
+}
+
 void ht_emulated_register(cudaStream_t stream, const void *memory)
 {
     if (StreamState *s = state_of(stream); s->capture)
         s->capture->registered.push_back(memory);
 }
 
+/* ---- one thread after another ---- */
+
+static std::recursive_mutex turn;
+static thread_local int turns; // that this thread has taken
+
+Guard::Guard()
+{
+    turn.lock();
+    turns++;
+}
+
+Guard::~Guard()
+{
+    turns--;
+    turn.unlock();
+}
+
+void Guard::pause()
+{
+    int taken = turns;
+    for (int i = 0; i < taken; i++)
+        turn.unlock();
+    std::this_thread::yield();
+    for (int i = 0; i < taken; i++)
+        turn.lock();
+}
+
 /* ---- streams ---- */
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int)
 {
+    Guard guard;
     if (cudaError_t error = no_device())
         return error;
     *stream = new CUstream_st{std::make_shared<StreamState>()};
@@ -258,6 +365,7 @@ cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cudaStreamCreateWith
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
+    Guard guard;
     if (is_legacy(stream) || !streams.count(stream))
         return report(cudaErrorInvalidResourceHandle);
     run_all(stream->state.get());
@@ -269,6 +377,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
+    Guard guard;
     if (cudaError_t error = no_device())
         return error;
     StreamState *s = state_of(stream);
@@ -282,13 +391,13 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
+    Guard guard;
     StreamState *s = state_of(stream);
     if (s->capture)
         return report(cudaErrorStreamCaptureUnsupported);
     if (s->asked.exchange(s->issued) != s->issued)
         return report(cudaErrorNotReady);
-    if (s->owner == std::this_thread::get_id())
-        run_all(s);
+    look_after(s, s->issued);
     return report(s->done >= s->issued ? cudaSuccess : cudaErrorNotReady);
 }
 
@@ -310,17 +419,19 @@ static cudaError_t wait_captured(StreamState *s, cudaEvent_t event)
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
+    Guard guard;
     StreamState *s = state_of(stream);
     if (!event->stream)
         fail("a stream waits for an event that was never recorded: that is no wait at all");
     if (s->capture || event->capture)
         return wait_captured(s, event);
-    issue(s, [from = event->stream, position = event->position] { run_until(from.get(), position); });
+    issue(s, [from = event->stream, position = event->position] { return advance(from.get(), position); });
     return cudaSuccess;
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data)
 {
+    Guard guard;
     ht_emulated_enqueue(stream, [=] { function(data); });
     return cudaSuccess;
 }
@@ -329,6 +440,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
+    Guard guard;
     if (cudaError_t error = no_device())
         return error;
     *event = new CUevent_st;
@@ -340,12 +452,14 @@ cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlag
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
+    Guard guard;
     delete event;
     return cudaSuccess;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
+    Guard guard;
     StreamState *s = state_of(stream);
     event->stream = pointer_of(stream);
     event->capture = s->capture;
@@ -357,12 +471,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
         synchronize_default();
     event->milliseconds = std::make_shared<double>();
     event->position = s->issued + 1;
-    issue(s, [at = event->milliseconds] { *at = now(); });
+    issue(s, [at = event->milliseconds] {
+        *at = now();
+        return true;
+    });
     return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
+    Guard guard;
     if (!event->stream)
         fail("the host waits for an event that was never recorded: that is no wait at all");
     if (event->capture)
@@ -373,17 +491,18 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
+    Guard guard;
     if (!event->stream)
         return cudaSuccess;
     if (event->capture)
         return report(cudaErrorCapturedEvent);
-    if (event->stream->owner == std::this_thread::get_id())
-        run_until(event->stream.get(), event->position);
+    look_after(event->stream.get(), event->position);
     return report(event->stream->done >= event->position ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end)
 {
+    Guard guard;
     if (!start->milliseconds || !end->milliseconds || !start->timed || !end->timed)
         return report(cudaErrorInvalidResourceHandle);
     if (start->stream->done < start->position || end->stream->done < end->position)
@@ -396,6 +515,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode)
 {
+    Guard guard;
     if (is_legacy(stream))
         return report(cudaErrorStreamCaptureUnsupported);
     StreamState *s = state_of(stream);
@@ -411,6 +531,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
+    Guard guard;
     StreamState *s = state_of(stream);
     *graph = nullptr;
     std::shared_ptr<Capture> capture = s->capture;
@@ -432,12 +553,14 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status)
 {
+    Guard guard;
     *status = state_of(stream)->capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count)
 {
+    Guard guard;
     for (size_t i = 0; nodes && i < *count && i < graph->nodes.size(); i++)
         nodes[i] = (cudaGraphNode_t)&graph->nodes[i];
     *count = graph->nodes.size();
@@ -446,6 +569,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t 
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
 {
+    Guard guard;
     *exec = new CUgraphExec_st{graph->nodes, graph->registered};
     graphs.insert(*exec);
     return cudaSuccess;
@@ -455,14 +579,16 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess;
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 {
+    Guard guard;
     if (state_of(stream)->capture)
         fail("a graph is launched into a stream that is captured; only plain work is emulated there");
-    ht_emulated_enqueue(stream, [nodes = exec->nodes] { run_graph(nodes); });
+    ht_emulated_enqueue_waiting(stream, [launched = std::make_shared<Launched>(exec->nodes)] { return launched->run(); });
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info)
 {
+    Guard guard;
     auto same = [](const Node &a, const Node &b) { return a.after == b.after; };
     bool fits = std::equal(exec->nodes.begin(), exec->nodes.end(), graph->nodes.begin(), graph->nodes.end(), same);
     *info = {fits ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged, nullptr, nullptr};
@@ -475,12 +601,14 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGra
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph)
 {
+    Guard guard;
     delete graph;
     return cudaSuccess;
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
+    Guard guard;
     graphs.erase(exec);
     delete exec;
     return cudaSuccess;

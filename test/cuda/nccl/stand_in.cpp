@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -147,7 +148,7 @@ bool wait_all(std::vector<MPI_Request> &requests)
         if (!done && std::chrono::steady_clock::now() > end)
             return false;
         if (!done)
-            std::this_thread::yield();
+            ht_emulated_advance();
     }
     return true;
 }
@@ -264,22 +265,21 @@ struct Parcel {
 
 const int message_tag = 5;
 
-/* Begins all sends and receives of a group. */
-std::vector<Parcel> post(const std::vector<Call> &calls, std::vector<MPI_Request> &requests)
+size_t parcel_bytes(const Call &call) { return sizeof(Words) + (size_t)call.words.count * type_bytes[call.words.type]; }
+
+/* Begins the sends of a group. */
+std::vector<Parcel> post(const std::vector<Call> &sends, std::vector<MPI_Request> &requests)
 {
     std::vector<Parcel> parcels;
-    for (const Call &call : calls)
-        if (call.words.verb == SEND || call.words.verb == RECEIVE)
-            parcels.push_back({&call, std::vector<char>(sizeof(Words) + (size_t)call.words.count * type_bytes[call.words.type])});
+    for (const Call &call : sends) {
+        parcels.push_back({&call, std::vector<char>(parcel_bytes(call))});
+        memcpy(parcels.back().bytes.data(), &call.words, sizeof(Words));
+        memcpy(parcels.back().bytes.data() + sizeof(Words), call.send, parcels.back().bytes.size() - sizeof(Words));
+    }
     for (Parcel &parcel : parcels) {
-        const Call &call = *parcel.call;
         MPI_Request request;
-        if (call.words.verb == SEND) {
-            memcpy(parcel.bytes.data(), &call.words, sizeof(Words));
-            memcpy(parcel.bytes.data() + sizeof(Words), call.send, parcel.bytes.size() - sizeof(Words));
-            MPI_Issend(parcel.bytes.data(), (int)parcel.bytes.size(), MPI_BYTE, call.words.root, message_tag, call.comm->mpi, &request);
-        } else
-            MPI_Irecv(parcel.bytes.data(), (int)parcel.bytes.size(), MPI_BYTE, call.words.root, message_tag, call.comm->mpi, &request);
+        MPI_Issend(parcel.bytes.data(), (int)parcel.bytes.size(), MPI_BYTE, parcel.call->words.root, message_tag, parcel.call->comm->mpi,
+                   &request);
         requests.push_back(request);
     }
     return parcels;
@@ -297,59 +297,87 @@ void open_parcel(const Parcel &parcel)
     memcpy(call.receive, parcel.bytes.data() + sizeof sent, parcel.bytes.size() - sizeof sent);
 }
 
-/* A message that is too long for its receive is an error of MPI, which tells no sizes. */
-void check_length(const Parcel &parcel)
+/* Whether the message of a receive has come. One that is too long for its receive is an error of MPI, which tells no sizes. */
+bool has_come(const Call &call)
 {
     MPI_Status status;
     int flag = 0, length = 0;
-    auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds_allowed());
-    const Call &call = *parcel.call;
-    while (!flag) {
-        MPI_Iprobe(call.words.root, message_tag, call.comm->mpi, &flag, &status);
-        if (!flag && std::chrono::steady_clock::now() > end)
-            fail("its %s on %s meets no send for %g s", name_of(call.words).c_str(), name_of(call.comm).c_str(), seconds_allowed());
-    }
+    MPI_Iprobe(call.words.root, message_tag, call.comm->mpi, &flag, &status);
+    if (!flag)
+        return false;
     MPI_Get_count(&status, MPI_BYTE, &length);
-    if ((size_t)length != parcel.bytes.size())
+    if ((size_t)length != parcel_bytes(call))
         fail("its %s on %s meets a send of %lld bytes by rank %d", name_of(call.words).c_str(), name_of(call.comm).c_str(),
              (long long)length - (long long)sizeof(Words), call.comm->members[(size_t)call.words.root]);
+    return true;
 }
 
-/* Sends go first, without waiting; receives are taken one after another, each after a look at its length. */
-void messages(const std::vector<Call> &calls)
-{
-    std::vector<MPI_Request> sends;
-    std::vector<Call> sent, received;
-    for (const Call &call : calls)
-        (call.words.verb == SEND ? sent : call.words.verb == RECEIVE ? received : sent).push_back(call);
-    std::vector<Parcel> out = post(sent, sends);
-    for (const Call &call : received) {
-        Parcel parcel = {&call, std::vector<char>(sizeof(Words) + (size_t)call.words.count * type_bytes[call.words.type])};
-        check_length(parcel);
+/* The calls of a group on their way. Collectives wait for the other ranks. Sends go first, without waiting; receives are taken one after
+ * another, each after a look at its length. */
+class Group {
+    std::vector<Call> calls, sends, receives;
+    std::vector<MPI_Request> requests;
+    std::vector<Parcel> parcels; // that are sent
+    std::chrono::steady_clock::time_point end;
+    size_t received = 0;
+    bool begun = false;
+
+    void begin()
+    {
+        for (Call &call : calls) {
+            executed++;
+            log_line(name_of(call.words) + " on " + name_of(call.comm));
+            if (call.words.verb >= SEND)
+                continue;
+            call.words.number = ++call.comm->calls;
+            for (const Call &other : calls)
+                call.words.of += other.comm == call.comm && other.words.verb < SEND;
+            agree(call.comm, call.words);
+            collective(call);
+        }
+        for (const Call &call : calls)
+            if (call.words.verb >= SEND)
+                (call.words.verb == SEND ? sends : receives).push_back(call);
+        parcels = post(sends, requests);
+        end = std::chrono::steady_clock::now() + std::chrono::milliseconds((int64_t)(1000 * seconds_allowed()));
+        begun = true;
+    }
+
+    void receive(const Call &call)
+    {
+        Parcel parcel = {&call, std::vector<char>(parcel_bytes(call))};
         MPI_Recv(parcel.bytes.data(), (int)parcel.bytes.size(), MPI_BYTE, call.words.root, message_tag, call.comm->mpi, MPI_STATUS_IGNORE);
         open_parcel(parcel);
+        received++;
     }
-    if (!wait_all(sends))
-        fail("its %s on %s meets no receive for %g s", name_of(out[0].call->words).c_str(), name_of(out[0].call->comm).c_str(),
-             seconds_allowed());
-}
 
-/* Carries out the calls of a group. */
-void carry_out(std::vector<Call> calls)
-{
-    for (Call &call : calls) {
-        executed++;
-        log_line(name_of(call.words) + " on " + name_of(call.comm));
-        if (call.words.verb >= SEND)
-            continue;
-        call.words.number = ++call.comm->calls;
-        for (const Call &other : calls)
-            call.words.of += other.comm == call.comm && other.words.verb < SEND;
-        agree(call.comm, call.words);
-        collective(call);
+    void check_time() const
+    {
+        if (std::chrono::steady_clock::now() <= end)
+            return;
+        const Call &call = received < receives.size() ? receives[received] : sends[0];
+        fail("its %s on %s meets no %s for %g s", name_of(call.words).c_str(), name_of(call.comm).c_str(),
+             call.words.verb == SEND ? "receive" : "send", seconds_allowed());
     }
-    messages(calls);
-}
+
+  public:
+    explicit Group(std::vector<Call> given) : calls(std::move(given)) {}
+
+    /* Goes as far as it can without waiting for a message; whether all is done. */
+    bool advance()
+    {
+        if (!begun)
+            begin();
+        while (received < receives.size() && has_come(receives[received]))
+            receive(receives[received]);
+        int sent = 0;
+        MPI_Testall((int)requests.size(), requests.data(), &sent, MPI_STATUSES_IGNORE);
+        if (sent && received == receives.size())
+            return true;
+        check_time();
+        return false;
+    }
+};
 
 /* ---- issuing ---- */
 
@@ -407,7 +435,14 @@ void enqueue(std::vector<Call> calls)
     for (const Call &call : calls)
         for (const void *memory : {call.send, (const void *)call.receive})
             ht_emulated_register(call.stream, memory);
-    ht_emulated_enqueue(calls[0].stream, [calls] { carry_out(calls); });
+    ht_emulated_enqueue_waiting(calls[0].stream, [calls, group = std::shared_ptr<Group>()]() mutable {
+        if (!group)
+            group = std::make_shared<Group>(calls);
+        bool done = group->advance();
+        if (done)
+            group = nullptr; // a graph runs it again
+        return done;
+    });
 }
 
 ncclResult_t issue(int verb, const void *send, void *receive, size_t count, int type, int op, int root, ncclComm_t comm,
