@@ -37,7 +37,7 @@ static const MathFunction functions[] = {
     {"log1pf", {"1.0f / (1 + a)"}, SETTLES | SINGULAR | LOGARITHM, NULL},
     {"sqrtf", {"0.5f / y"}, SETTLES | SINGULAR, NULL},
     {"cbrtf", {"1.0f / (3 * y * y)"}, SETTLES | SINGULAR, NULL},
-    {"powf", {"b == 0 ? 0 : b * powf(a, b - 1)", "a == 0 ? b < 0 ? y * logf(a) : 0 : y * logf(a)"}, SETTLES | SINGULAR, NULL},
+    {"powf", {"b == 0 ? 0 : b * powf(a, b - 1)", "a == 0 ? b >= 0 ? 0 : y * logf(a) : y * logf(a)"}, SETTLES | SINGULAR, NULL},
     {"fabsf", {"a > 0 ? 1 : a < 0 ? -1 : 0"}, 0, NULL},
     {"sinf", {"cosf(a)"}, 0, NULL},
     {"cosf", {"-sinf(a)"}, 0, NULL},
@@ -345,8 +345,13 @@ static bool is_decided(const Expr *condition, bool *holds)
 {
     bool numbers = condition->arg_count == 2 && condition->arg[0]->kind == EXPR_NUMBER && condition->arg[1]->kind == EXPR_NUMBER;
     double a = numbers ? condition->arg[0]->number : 0, b = numbers ? condition->arg[1]->number : 0;
-    *holds = condition->kind == EXPR_EQ ? a == b : condition->kind == EXPR_LT ? a < b : a > b;
-    return numbers && (condition->kind == EXPR_EQ || condition->kind == EXPR_LT || condition->kind == EXPR_GT);
+    switch (condition->kind) {
+    case EXPR_EQ: *holds = a == b; return numbers;
+    case EXPR_LT: *holds = a < b; return numbers;
+    case EXPR_GT: *holds = a > b; return numbers;
+    case EXPR_GE: *holds = a >= b; return numbers;
+    default: return false;
+    }
 }
 
 /* inner * outer, the derivative of a function of `traits` by one argument. */

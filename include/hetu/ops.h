@@ -32,18 +32,194 @@ ht_tensor ht_matmul(ht_tensor x, ht_tensor w);
 
 /* ---- elementwise ---- */
 
-/* z has the last dimensions of x and is broadcast over the leading ones. */
+/* x along a new dimension `dim`, `extent` times. */
+#pragma hspmd op y[a..{dim}, n, z..] = x[a.., z..] size(n: extent)
+ht_tensor ht_repeat_at(ht_tensor x, int dim, int64_t extent);
+
+/* The same elements, row-major, in another shape. */
+#pragma hspmd op y = reshape(x) shape(dims)
+ht_tensor ht_reshape(ht_tensor x, ht_dims dims);
+
+/* x without dimension dim, whose extent is 1. */
+static inline ht_tensor ht_squeeze_at(ht_tensor x, int dim)
+{
+    ht_dims dims = ht_dims_of(x);
+    for (int d = dim; d + 1 < dims.rank; d++)
+        dims.extent[d] = dims.extent[d + 1];
+    dims.rank--;
+    return ht_reshape(x, dims);
+}
+
+/* The shape of what two shapes give together by NumPy's rule: the last dimensions stand below each other, and one that is 1 or missing is as
+ * the other's. Where the two disagree it is the first's. */
+static inline ht_dims ht_broadcast_dims(ht_dims a, ht_dims b)
+{
+    ht_dims dims = {a.rank > b.rank ? a.rank : b.rank, {0}};
+    for (int d = 1; d <= dims.rank; d++) {
+        int64_t in_a = d <= a.rank ? a.extent[a.rank - d] : 1, in_b = d <= b.rank ? b.extent[b.rank - d] : 1;
+        dims.extent[dims.rank - d] = in_a == 1 ? in_b : in_a;
+    }
+    return dims;
+}
+
+/* x in a shape of at least its dimensions; those of extent 1, and in front new ones, are repeated. */
+static inline ht_tensor ht_expand(ht_tensor x, ht_dims dims)
+{
+    for (int d = 0, rank = ht_rank(x); d < dims.rank; d++) {
+        int own = d - (dims.rank - rank);
+        if (own >= 0 && (ht_extent(x, d) != 1 || dims.extent[d] == 1))
+            continue;
+        x = ht_repeat_at(own < 0 ? x : ht_squeeze_at(x, d), d, dims.extent[d]);
+    }
+    return x;
+}
+
+/* The operands of an operator whose second one is broadcast over leading dimensions, for shapes that agree by NumPy's rule. */
+typedef struct ht_pair {
+    ht_tensor x, z;
+} ht_pair;
+static inline ht_pair ht_broadcast(ht_tensor x, ht_tensor z)
+{
+    ht_dims of_z = ht_dims_of(z), dims = ht_broadcast_dims(ht_dims_of(x), of_z);
+    int front = dims.rank - of_z.rank;
+    for (int d = 0; d < of_z.rank; d++)
+        of_z.extent[d] = dims.extent[front + d];
+    while (of_z.rank > 0 && ht_extent(z, 0) == 1 && of_z.extent[0] != 1) {
+        z = ht_squeeze_at(z, 0);
+        of_z.rank--;
+        for (int d = 0; d < of_z.rank; d++)
+            of_z.extent[d] = of_z.extent[d + 1];
+    }
+    return (ht_pair){ht_expand(x, dims), ht_expand(z, of_z)};
+}
+
+/* A number as a tensor without dimensions. */
+#pragma hspmd op y[] = value dtype(y: dtype)
+ht_tensor ht_scalar_at(double value, ht_dtype dtype);
+
+static inline ht_tensor ht_scalar(double value)
+{
+    return ht_scalar_at(value, HT_F32);
+}
+
+/* Operators of two tensors: shapes agree by NumPy's rule. */
 #pragma hspmd op y[a.., b..] = x[a.., b..] + z[b..]
-ht_tensor ht_add(ht_tensor x, ht_tensor z);
+ht_tensor ht_add_at(ht_tensor x, ht_tensor z);
 
 #pragma hspmd op y[a.., b..] = x[a.., b..] - z[b..]
-ht_tensor ht_sub(ht_tensor x, ht_tensor z);
+ht_tensor ht_sub_at(ht_tensor x, ht_tensor z);
 
 #pragma hspmd op y[a.., b..] = x[a.., b..] * z[b..]
-ht_tensor ht_mul(ht_tensor x, ht_tensor z);
+ht_tensor ht_mul_at(ht_tensor x, ht_tensor z);
 
 #pragma hspmd op y[a.., b..] = x[a.., b..] / z[b..]
-ht_tensor ht_div(ht_tensor x, ht_tensor z);
+ht_tensor ht_div_at(ht_tensor x, ht_tensor z);
+
+#pragma hspmd op y[a.., b..] = powf(x[a.., b..], z[b..])
+ht_tensor ht_pow_at(ht_tensor x, ht_tensor z);
+
+#pragma hspmd op y[a.., b..] = fmaxf(x[a.., b..], z[b..])
+ht_tensor ht_maximum_at(ht_tensor x, ht_tensor z);
+
+#pragma hspmd op y[a.., b..] = fminf(x[a.., b..], z[b..])
+ht_tensor ht_minimum_at(ht_tensor x, ht_tensor z);
+
+/* Comparisons: 1 where it holds, else 0. */
+#pragma hspmd op y[a.., b..] = x[a.., b..] == z[b..] dtype(y: i32) grad(none)
+ht_tensor ht_eq_at(ht_tensor x, ht_tensor z);
+
+#pragma hspmd op y[a.., b..] = x[a.., b..] != z[b..] dtype(y: i32) grad(none)
+ht_tensor ht_ne_at(ht_tensor x, ht_tensor z);
+
+#pragma hspmd op y[a.., b..] = x[a.., b..] < z[b..] dtype(y: i32) grad(none)
+ht_tensor ht_lt_at(ht_tensor x, ht_tensor z);
+
+#pragma hspmd op y[a.., b..] = x[a.., b..] <= z[b..] dtype(y: i32) grad(none)
+ht_tensor ht_le_at(ht_tensor x, ht_tensor z);
+
+#pragma hspmd op y[a.., b..] = x[a.., b..] > z[b..] dtype(y: i32) grad(none)
+ht_tensor ht_gt_at(ht_tensor x, ht_tensor z);
+
+#pragma hspmd op y[a.., b..] = x[a.., b..] >= z[b..] dtype(y: i32) grad(none)
+ht_tensor ht_ge_at(ht_tensor x, ht_tensor z);
+
+static inline ht_tensor ht_add(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_add_at(pair.x, pair.z);
+}
+
+static inline ht_tensor ht_sub(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_sub_at(pair.x, pair.z);
+}
+
+static inline ht_tensor ht_mul(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_mul_at(pair.x, pair.z);
+}
+
+static inline ht_tensor ht_div(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_div_at(pair.x, pair.z);
+}
+
+static inline ht_tensor ht_pow(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_pow_at(pair.x, pair.z);
+}
+
+static inline ht_tensor ht_maximum(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_maximum_at(pair.x, pair.z);
+}
+
+static inline ht_tensor ht_minimum(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_minimum_at(pair.x, pair.z);
+}
+
+static inline ht_tensor ht_eq(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_eq_at(pair.x, pair.z);
+}
+
+static inline ht_tensor ht_ne(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_ne_at(pair.x, pair.z);
+}
+
+static inline ht_tensor ht_lt(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_lt_at(pair.x, pair.z);
+}
+
+static inline ht_tensor ht_le(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_le_at(pair.x, pair.z);
+}
+
+static inline ht_tensor ht_gt(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_gt_at(pair.x, pair.z);
+}
+
+static inline ht_tensor ht_ge(ht_tensor x, ht_tensor z)
+{
+    ht_pair pair = ht_broadcast(x, z);
+    return ht_ge_at(pair.x, pair.z);
+}
 
 #pragma hspmd op y[i..] = factor * x[i..]
 ht_tensor ht_scale(ht_tensor x, float factor);
@@ -72,6 +248,69 @@ ht_tensor ht_silu(ht_tensor x);
 
 #pragma hspmd op y[i..] = expf(x[i..])
 ht_tensor ht_exp(ht_tensor x);
+
+#pragma hspmd op y[i..] = logf(x[i..])
+ht_tensor ht_log(ht_tensor x);
+
+#pragma hspmd op y[i..] = sqrtf(x[i..])
+ht_tensor ht_sqrt(ht_tensor x);
+
+#pragma hspmd op y[i..] = 1 / sqrtf(x[i..])
+ht_tensor ht_rsqrt(ht_tensor x);
+
+#pragma hspmd op y[i..] = fabsf(x[i..])
+ht_tensor ht_abs(ht_tensor x);
+
+#pragma hspmd op y[i..] = -x[i..]
+ht_tensor ht_neg(ht_tensor x);
+
+#pragma hspmd op y[i..] = sinf(x[i..])
+ht_tensor ht_sin(ht_tensor x);
+
+#pragma hspmd op y[i..] = cosf(x[i..])
+ht_tensor ht_cos(ht_tensor x);
+
+#pragma hspmd op y[i..] = tanhf(x[i..])
+ht_tensor ht_tanh(ht_tensor x);
+
+#pragma hspmd op y[i..] = erff(x[i..])
+ht_tensor ht_erf(ht_tensor x);
+
+#pragma hspmd op y[i..] = 1 / (1 + expf(-x[i..]))
+ht_tensor ht_sigmoid(ht_tensor x);
+
+/* GELU by the error function. */
+#pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + erff(0.7071067811865476f * x[i..]))
+ht_tensor ht_gelu_erf(ht_tensor x);
+
+/* log(1 + exp(beta * x)) / beta, and x where beta * x is larger than the threshold. */
+#pragma hspmd op y[i..] = beta * x[i..] > threshold ? x[i..] : log1pf(expf(beta * x[i..])) / beta
+ht_tensor ht_softplus(ht_tensor x, float beta, float threshold);
+
+#pragma hspmd op y[i..] = x[i..] > 0 ? x[i..] : negative_slope * x[i..]
+ht_tensor ht_leaky_relu(ht_tensor x, float negative_slope);
+
+#pragma hspmd op y[i..] = x[i..] <= 0 ? alpha * expm1f(x[i..]) : x[i..]
+ht_tensor ht_elu(ht_tensor x, float alpha);
+
+#pragma hspmd op y[i..] = x[i..] <= min ? min : x[i..] >= max ? max : x[i..]
+ht_tensor ht_clamp(ht_tensor x, float min, float max);
+
+/* x where the condition is not 0, else z. */
+#pragma hspmd op y[i..] = condition[i..] != 0 ? x[i..] : z[i..] dtype(y: x, condition: integer)
+ht_tensor ht_where_at(ht_tensor condition, ht_tensor x, ht_tensor z);
+
+static inline ht_tensor ht_where(ht_tensor condition, ht_tensor x, ht_tensor z)
+{
+    ht_dims dims = ht_broadcast_dims(ht_broadcast_dims(ht_dims_of(condition), ht_dims_of(x)), ht_dims_of(z));
+    return ht_where_at(ht_expand(condition, dims), ht_expand(x, dims), ht_expand(z, dims));
+}
+
+/* x, and value where the mask is not 0. */
+static inline ht_tensor ht_masked_fill(ht_tensor x, ht_tensor mask, float value)
+{
+    return ht_where(mask, ht_scalar_at(value, ht_dtype_of(x)), x);
+}
 
 /* The same values; no gradient flows back. */
 #pragma hspmd op y[i..] = x[i..] grad(none)
@@ -349,10 +588,6 @@ static inline ht_tensor ht_cross_entropy(ht_tensor logits, ht_tensor target)
 }
 
 /* ---- shapes ---- */
-
-/* The same elements, row-major, in another shape. */
-#pragma hspmd op y = reshape(x) shape(dims)
-ht_tensor ht_reshape(ht_tensor x, ht_dims dims);
 
 /* Dimensions first < second change places. */
 #pragma hspmd op y[a..{first}, q, m..{second - first - 1}, p, z..] = x[a.., p, m.., q, z..]

@@ -19,7 +19,7 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}program-microbatches-centred.c:13:20: error: ht_sub needs the whole batch at once, so the batch cannot run in 2 micro-batches
+// CHECK: {{.*}}program-microbatches-centred.c:13:20: error: ht_sub_at needs the whole batch at once, so the batch cannot run in 2 micro-batches
 // CHECK-NEXT: {{^}}   13 |     return ht_mean(ht_sub(y, ht_mean(y)));
 // CHECK-NEXT: {{^}}      |                    ^
 // CHECK-NEXT: {{.*}}program-microbatches-centred.c:4:17: note: use microbatches(1), or compute this per row

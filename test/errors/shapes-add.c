@@ -17,7 +17,7 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}shapes-add.c:9:9: error: ht_add: dimension 0 of z has extent 5, but dimension 1 of x has 6; they must be equal (factor b)
+// CHECK: {{.*}}shapes-add.c:9:9: error: ht_add_at: dimension 0 of z has extent 5, but dimension 1 of x has 6; they must be equal (factor b)
 // CHECK-NEXT: {{^}}    9 |     x = ht_add(x, b);
 // CHECK-NEXT: {{^}}      |         ^
 // CHECK-NEXT: {{.*}}shapes-add.c:6:19: note: x is made here: f32[4, 6]
