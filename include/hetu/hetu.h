@@ -196,5 +196,6 @@ typedef struct ht_application {
 void ht_apply(const ht_application *application, ht_tensor *results);
 
 #include <hetu/ops.h>
+#include <hetu/tensors.h>
 
 #endif

@@ -320,13 +320,47 @@ ht_tensor ht_detach(ht_tensor x);
 #pragma hspmd op y[i..] = x[i..] dtype(y: dtype)
 ht_tensor ht_cast(ht_tensor x, ht_dtype dtype);
 
-/* ---- sums over all elements ---- */
+/* ---- sums ---- */
 
 #pragma hspmd op y[] = x[i..] dtype(y: wide)
 ht_tensor ht_sum(ht_tensor x);
 
 #pragma hspmd op y[] = x[i..] / size(i) dtype(y: wide)
 ht_tensor ht_mean(ht_tensor x);
+
+/* The sum over `count` dimensions from `first` on. */
+#pragma hspmd op y[a..{first}, z..] = x[a.., n..{count}, z..] dtype(y: wide)
+ht_tensor ht_sum_at(ht_tensor x, int first, int count);
+
+/* ---- largest elements ---- */
+
+/* The largest element of each row. What flows back is shared by those that are as large. */
+#pragma hspmd op y[b..] = row_max(x[b.., v]) \
+    reduction(max: v) dtype(y: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(ht_amax_gradient)
+ht_tensor ht_amax_at(ht_tensor x);
+
+#pragma hspmd op ties[b..] = x[b.., v] == peak[b..] ? 1.0f : 0.0f dtype(ties: peak, peak: wide) grad(none)
+ht_tensor ht_ties(ht_tensor x, ht_tensor peak);
+
+#pragma hspmd op dx[b.., v] = dy[b..] / ties[b..] * (x[b.., v] == peak[b..] ? 1.0f : 0.0f) dtype(dx: x, dy: wide, peak: wide, ties: wide) grad(none)
+ht_tensor ht_amax_backward(ht_tensor dy, ht_tensor x, ht_tensor peak, ht_tensor ties);
+
+static inline void ht_amax_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_amax_backward(g->dy[0], g->x[0], g->y[0], ht_ties(g->x[0], g->y[0]));
+}
+
+/* x where it is finite, else 0. */
+#pragma hspmd op y[i..] = x[i..] - x[i..] == 0 ? x[i..] : 0 grad(none)
+ht_tensor ht_finite(ht_tensor x);
+
+/* Largest numbers of rows, always in f32: those that are no more than 2^24 are exact. */
+#pragma hspmd op y[b..] = row_max(x[b.., v]) reduction(max: v) types(f32) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
+ht_tensor ht_amax_single(ht_tensor x);
+
+/* at where x is the row's largest element or NaN, else the rows' length. */
+#pragma hspmd op y[b.., v] = x[b.., v] == peak[b..] ? at[v] : x[b.., v] != x[b.., v] ? at[v] : size(v) dtype(y: f32, peak: wide, at: integer) grad(none)
+ht_tensor ht_peaks_at(ht_tensor x, ht_tensor peak, ht_tensor at);
 
 /* ---- normalisation over the last dimension ---- */
 
@@ -656,6 +690,41 @@ static inline ht_tensor ht_concat(ht_tensors xs, int dim)
 /* 0, 1, ..., n - 1. */
 #pragma hspmd op y[i] = iota() size(i: n) dtype(y: dtype) offset(i) operations(size(i)) kernel(ht_iota_kernel) grad(none)
 ht_tensor ht_iota(int64_t n, ht_dtype dtype);
+
+/* ---- places ---- */
+
+/* Operators that compare places: `at` and `from` are 0, 1, 2, ... along their dimension. */
+
+/* y[k] = x[index[k]] along dimension dim; 0 where the index lies outside. */
+#pragma hspmd op y[a..{dim}, k, z..] = at[n] == index[a.., k, z..] ? x[a.., n, z..] : 0 dtype(y: x, at: integer, index: integer)
+ht_tensor ht_gather_at(ht_tensor x, ht_tensor index, ht_tensor at, int dim);
+
+/* y[n] is the sum of x[k] where index[k] is n, along dimension dim. */
+#pragma hspmd op y[a..{dim}, n, z..] = index[a.., k, z..] == at[n] ? x[a.., k, z..] : 0 dtype(y: x, at: integer, index: integer)
+ht_tensor ht_scatter_at(ht_tensor x, ht_tensor index, ht_tensor at, int dim);
+
+#pragma hspmd op y[a..{dim}, k, z..] = from[n] <= at[k] ? x[a.., n, z..] : 0 dtype(y: x, at: integer, from: integer)
+ht_tensor ht_cumsum_at(ht_tensor x, ht_tensor at, ht_tensor from, int dim);
+
+/* How many elements along dimension dim come before an element in order: those that are smaller, or under `descending` larger, and of equal
+ * ones those in front. NaN is the largest of all. z is x again. */
+#pragma hspmd op y[a..{dim}, i, c..] = \
+    (descending ? x[a.., j, c..] > z[a.., i, c..] : x[a.., j, c..] < z[a.., i, c..]) ? 1 : \
+    x[a.., j, c..] == z[a.., i, c..] ? from[j] < at[i] : \
+    x[a.., j, c..] != x[a.., j, c..] ? z[a.., i, c..] != z[a.., i, c..] ? from[j] < at[i] : descending != 0 : \
+    z[a.., i, c..] != z[a.., i, c..] ? descending == 0 : 0 \
+    dtype(y: i32, at: integer, from: integer) grad(none)
+ht_tensor ht_rank_at(ht_tensor x, ht_tensor z, ht_tensor at, ht_tensor from, int dim, int descending);
+
+#pragma hspmd op y[i.., c] = id[i..] == at[c] dtype(y: i64, id: integer, at: integer) grad(none)
+ht_tensor ht_one_hot_at(ht_tensor id, ht_tensor at);
+
+/* x where column - row <= diagonal, else 0; under `upper` where it is >= diagonal. */
+#pragma hspmd op y[b.., i, j] = (upper ? at[j] - from[i] >= diagonal : at[j] - from[i] <= diagonal) ? x[b.., i, j] : 0 dtype(y: x, at: integer, from: integer)
+ht_tensor ht_triangle_at(ht_tensor x, ht_tensor at, ht_tensor from, int64_t diagonal, int upper);
+
+#pragma hspmd op y[i] = start + step * at[i] dtype(y: dtype, at: integer) grad(none)
+ht_tensor ht_arange_at(ht_tensor at, double start, double step, ht_dtype dtype);
 
 /* ---- dropout ---- */
 

@@ -17,7 +17,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "run"))
 import harness  # noqa: E402
 from harness import Failure, ROOT, launch, run  # noqa: E402
-from pytorch_cases import all_cases, count  # noqa: E402
+from pytorch_cases import GROUPS, all_cases, cases_of, count  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 TABLE = HERE / "pytorch.txt"
@@ -245,25 +245,31 @@ STRATEGIES = {
 }
 
 
-def strategy_write(bench, name):
+def strategy_write(bench, file, name):
     ranks, split, mesh = STRATEGIES[name]
-    path = bench.path(f"{name}.strategy")
+    path = bench.path(f"{file}.strategy")
     path.write_text(f"strategy s\n  {split}\n  pipeline\n    stage devices(0-{ranks - 1}) {mesh}\nend strategy\n")
     return path
 
 
 def tests(bench, a):
-    cases = [c for c in all_cases() if not a.case or re.search(a.case, c.name)]
-    narrow = [c for c in cases if not c.edge]
-    yield "cc", functools.partial(check, bench, "cc", cases, "cc", 0)
-    yield "hetucc", functools.partial(check, bench, "hetucc", cases, None, 1)
-    if LONG:
-        yield "hetucc.alone", functools.partial(check, bench, "hetucc.alone", cases, None, 1, flags=("--no-fuse",))
-    yield "bf16", functools.partial(check, bench, "bf16", narrow, None, 1, options=", .dtype = HT_BF16", tolerance=4e-2)
-    for name, (ranks, _, _) in STRATEGIES.items() if LONG else [*STRATEGIES.items()][:2]:
-        yield name, functools.partial(check, bench, name, cases, strategy_write(bench, name), ranks)
+    for group in GROUPS:
+        yield from group_tests(bench, group, [c for c in cases_of(group) if not a.case or re.search(a.case, c.name)])
     if LONG and subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode == 0:
         yield "table", functools.partial(table_check, bench)
+
+
+def group_tests(bench, group, cases):
+    def test(kind, cases, *arguments, **options):
+        return f"{group}.{kind}", functools.partial(check, bench, f"{group}.{kind}", cases, *arguments, **options)
+
+    yield test("cc", cases, "cc", 0)
+    yield test("hetucc", cases, None, 1)
+    yield test("bf16", [c for c in cases if not c.edge], None, 1, options=", .dtype = HT_BF16", tolerance=4e-2)
+    if LONG:
+        yield test("hetucc.alone", cases, None, 1, flags=("--no-fuse",))
+    for name, (ranks, _, _) in STRATEGIES.items() if LONG else [*STRATEGIES.items()][:2]:
+        yield test(name, cases, strategy_write(bench, f"{group}.{name}", name), ranks)
 
 
 if __name__ == "__main__":

@@ -103,5 +103,61 @@ def pairs():
     yield Case("where_edges", "ht_where(ht_gt(x, z), ht_log(x), z)", "torch.where(x > z, torch.log(x), z)", edge=True, **pair_of_edges())
 
 
+def reductions():
+    """Over each choice of dimensions, and where rows are equal, infinite or NaN."""
+    some = {"all": ("", ""), "last": (".dim = ht_shape(-1)", "-1"), "middle": (".dim = ht_shape(1), .keepdim = true", "1, keepdim=True"),
+            "outer": (".dim = ht_shape(0, 2)", "(0, 2)"), "inner": (".dim = ht_shape(-1, 1), .keepdim = true", "(1, 2), keepdim=True")}
+    for kind, (options, dim) in some.items():
+        for name, torch in (("sum", "sum"), ("mean", "mean"), ("max", "amax"), ("min", "amin"), ("var", "var"), ("logsumexp", "logsumexp")):
+            call = f"ht_{name}(x, {options})" if options else f"ht_{name}(x)"
+            yield Case(f"{name}_{kind}", call, f"torch.{torch}(x, {dim or '(0, 1, 2)'})", x=plain(3, 5, 7))
+    for name in ("argmax", "argmin"):
+        yield Case(name + "_all", f"ht_{name}(x)", f"torch.{name}(x)", x=plain(3, 5, 7))
+        yield Case(name + "_middle", f"ht_{name}(x, .dim = ht_shape(1))", f"torch.{name}(x, 1)", x=plain(3, 5, 7))
+    yield Case("var_population", "ht_var(x, .dim = ht_shape(1), .correction = 0)", "torch.var(x, 1, correction=0)", x=plain(3, 5, 7))
+    ends = numbers((7, 4), 1, 1, 0, 1, INF, 2, INF, 0, -INF, -INF, -INF, -INF, NAN, 1, 2, 3, 2, -INF, 2, 1, 0.0, -0.0, 0, 0, 3, NAN, NAN, INF)
+    for name, torch in (("sum", "sum"), ("mean", "mean"), ("max", "amax"), ("min", "amin"), ("logsumexp", "logsumexp"), ("argmax", "argmax"), ("argmin", "argmin")):
+        yield Case(name + "_edges", f"ht_{name}(x, .dim = ht_shape(-1))", f"torch.{torch}(x, -1)", edge=True, dims={"x": "f0"}, x=ends)
+    for largest in (True, False):
+        call = f"ht_sorted s = ht_topk(x, 3, 1, {str(largest).lower()}); return s."
+        sort = f"ht_sorted s = ht_sort(x, 1, {str(largest).lower()}); return s."
+        for k, part in enumerate(("values", "indices")):
+            found = f"torch.sort(x, dim=1, descending={largest}, stable=True)[{k}]"
+            yield Case(f"topk_{part}_{largest}", call + part + ";", found + "[:, :3]", x=plain(3, 5, 7))
+            yield Case(f"sort_{part}_{largest}", sort + part + ";", found, x=plain(3, 5, 7))
+            yield Case(f"sort_{part}_{largest}_edges", sort + part + ";", found, edge=True, x=ends)
+
+
+def shapes():
+    x = plain(3, 5, 7)
+    table = [
+        ("permute", "ht_permute(x, ht_shape(2, 0, 1))", "x.permute(2, 0, 1)"), ("unsqueeze", "ht_unsqueeze(x, -2)", "x.unsqueeze(-2)"),
+        ("squeeze", "ht_squeeze(ht_sum(x, .dim = ht_shape(1), .keepdim = true), 1)", "x.sum(1)"),
+        ("expand", "ht_expand(x, ht_shape(2, 3, 5, 7))", "x.expand(2, 3, 5, 7)"), ("stack", "ht_stack(ht_list(x, ht_exp(x), x), 1)", "torch.stack([x, x.exp(), x], 1)"),
+        ("split", "ht_tensor parts[4]; ht_split(x, 2, 1, parts); return ht_matmul(parts[0], ht_transpose(parts[1], -1, -2));",
+         "x.split(2, 1)[0] @ x.split(2, 1)[1].mT"),
+        ("chunk", "ht_tensor parts[4]; int n = ht_chunk(x, 3, -1, parts); return parts[n - 1];", "x.chunk(3, -1)[-1]"),
+        ("pad", "ht_pad(x, ht_shape(1, 2, 0, 3), 0)", "F.pad(x, (1, 2, 0, 3))"), ("pad_value", "ht_pad(x, ht_shape(2, 0, 1, 1), -1.5)", "F.pad(x, (2, 0, 1, 1), value=-1.5)"),
+        ("roll", "ht_roll(x, -2, 1)", "x.roll(-2, 1)"), ("flip", "ht_flip(x, 1)", "x.flip(1)"), ("cumsum", "ht_cumsum(x, 1)", "x.cumsum(1)"),
+        ("tril", "ht_tril(x, 1)", "x.tril(1)"), ("triu", "ht_triu(x, -1)", "x.triu(-1)"),
+        ("full", "ht_mul(x, ht_full(ht_shape(5, 7), 1.5, HT_F32))", "x * torch.full((5, 7), 1.5)"),
+        ("arange", "ht_mul(x, ht_arange(1, 4.5, 0.5, HT_F32))", "x * torch.arange(1, 4.5, 0.5)"),
+    ]
+    for name, call, torch in table:
+        yield Case(name, call, torch, x=x)
+    yield Case("arange_down", "ht_cast(ht_arange(9, -5, -2, HT_I32), HT_F32)", "torch.arange(9, -5, -2)")
+    yield Case("one_hot", "ht_mul(x, ht_cast(ht_one_hot(b, 7), HT_F32))", "x * F.one_hot(b, 7)", x=x, b=integers(7, 3, 5))
+    yield Case("gather", "ht_gather(x, 1, b)", "x.gather(1, b)", x=x, b=integers(5, 3, 4, 7))
+    yield Case("scatter_add", "ht_scatter_add(x, -2, b, z)", "x.scatter_add(1, b, z)", x=x, b=integers(5, 3, 4, 7), z=plain(3, 4, 7))
+    yield Case("index_select", "ht_index_select(x, 1, b)", "x.index_select(1, b)", x=x, b=integers(5, 4))
+
+
+GROUPS = {"elements": (maps, pairs), "reductions": (reductions,), "shapes": (shapes,)}
+
+
+def cases_of(group):
+    return [case for make in GROUPS[group] for case in make()]
+
+
 def all_cases():
-    return [*maps(), *pairs()]
+    return [case for group in GROUPS for case in cases_of(group)]

@@ -344,7 +344,7 @@ static void derivatives(void **state)
     assert_string_equal(derivative(world, "y[i..] = powf(x[i..], 2)", 0), "2 * powf(x, 2 - 1)");
     assert_string_equal(derivative(world, "y[i..] = powf(x[i..], 0)", 0), "0");
     assert_string_equal(derivative(world, "y[i..] = powf(x[i..], z[i..])", 1),
-                        "x == 0 ? (z < 0 ? powf(x, z) * logf(x) : 0) : powf(x, z) * logf(x)");
+                        "x == 0 ? (z >= 0 ? 0 : powf(x, z) * logf(x)) : powf(x, z) * logf(x)");
     assert_string_equal(derivative(world, "y[i..] = 1 / (1 + expf(-x[i..]))", 0), "1 / (1 + expf(-x)) / (1 + 1.0f / expf(-x))");
     assert_string_equal(derivative(world, "y[i..] = (x[i..] > 0) * x[i..] / size(i)", 0), "1.0f * (x > 0) / n");
     assert_string_equal(derivative(world, "y[i..] = logf(1 + expf(x[i..]))", 0), "1.0f / (1 + 1.0f / expf(x))");

@@ -407,7 +407,7 @@ static void write_function(Text *out, const Declaration *declaration)
 {
     const OpDef *def = &declaration->def;
     int count = def->rule->result_count;
-    text_print(out, "%s %s(%s)\n{\n", declaration->result, def->name, declaration->params);
+    text_print(out, "%s (%s)(%s)\n{\n", declaration->result, def->name, declaration->params);
     write_operands(out, def->rule);
     write_arguments(out, def);
     text_print(out, "    ht_tensor results[%d];\n    operator_call(&%s_operator, operands, attr, results);\n", count, def->name);

@@ -234,6 +234,8 @@ void place_copy(Eval *ev, Place to, Place from, int64_t size)
 {
     memory_read(ev, from, size, ev->at);
     memory_written(ev, to, size, ev->at);
+    if (to.object == from.object && to.offset == from.offset)
+        return;
     memmove(to.object->bytes + to.offset, from.object->bytes + from.offset, (size_t)size);
     if (!from.object->has_unknown) {
         place_mark(ev, to, size, KNOWN);
