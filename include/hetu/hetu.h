@@ -197,5 +197,7 @@ void ht_apply(const ht_application *application, ht_tensor *results);
 
 #include <hetu/ops.h>
 #include <hetu/tensors.h>
+#include <hetu/losses.h>
+#include <hetu/layers.h>
 
 #endif

@@ -612,6 +612,22 @@ static inline void ht_mass_gradient(ht_grad *g)
 #pragma hspmd op loss[b..] = target[b..] == -100 ? 0 : logf(mass[b..]) + (peak[b..] - hit[b..]) dtype(loss: mass, hit: mass, peak: mass, target: integer)
 ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target);
 
+/* weight[target], 0 where the target is no class. */
+#pragma hspmd op y[b..] = at[v] == target[b..] ? weight[v] : 0 dtype(y: weight, target: integer, at: integer)
+ht_tensor ht_pick(ht_tensor weight, ht_tensor target, ht_tensor at);
+
+/* Huber's loss of a difference. */
+#pragma hspmd op y[i..] = fabsf(x[i..]) < delta ? 0.5f * x[i..] * x[i..] : delta * (fabsf(x[i..]) - 0.5f * delta)
+ht_tensor ht_huber(ht_tensor x, float delta);
+
+/* -target log(sigmoid(x)) weight - (1 - target) log(1 - sigmoid(x)), for targets between 0 and 1; weight is 1 where the target is 0. */
+#pragma hspmd op y[i..] = (1 - target[i..]) * x[i..] + weight[i..] * (log1pf(expf(-fabsf(x[i..]))) + fmaxf(-x[i..], 0))
+ht_tensor ht_logistic(ht_tensor x, ht_tensor target, ht_tensor weight);
+
+/* target (log(target) - x), and 0 where the target is 0. */
+#pragma hspmd op y[i..] = (target[i..] == 0 ? 0 : target[i..] * logf(target[i..])) - target[i..] * x[i..]
+ht_tensor ht_divergence(ht_tensor x, ht_tensor target);
+
 /* The loss of each row, -log softmax(logits)[target]; 0 where target is -100. The vocabulary may be cut. */
 static inline ht_tensor ht_cross_entropy(ht_tensor logits, ht_tensor target)
 {
@@ -725,6 +741,45 @@ ht_tensor ht_triangle_at(ht_tensor x, ht_tensor at, ht_tensor from, int64_t diag
 
 #pragma hspmd op y[i] = start + step * at[i] dtype(y: dtype, at: integer) grad(none)
 ht_tensor ht_arange_at(ht_tensor at, double start, double step, ht_dtype dtype);
+
+/* ---- products for layers.h ---- */
+
+/* The first `batch` dimensions agree, the last `inner` ones are summed over. */
+#pragma hspmd op y[b..{batch}, m.., n..] = x[b.., m.., k..{inner}] * w[b.., n.., k..]
+ht_tensor ht_contract_at(ht_tensor x, ht_tensor w, int batch, int inner);
+
+/* A convolution of windows: i channels of each group g, p and q the places in a window, h and w the windows' numbers. */
+#pragma hspmd op y[b, g, o, h, w] = x[b, g, i, p, h, q, w] * z[g, o, i, p, q]
+ht_tensor ht_correlate_at(ht_tensor x, ht_tensor z);
+
+/* Each row of w gives an element along dimension dim. */
+#pragma hspmd op y[a..{dim}, o, z..] = x[a.., n, z..] * w[o, n]
+ht_tensor ht_resample_at(ht_tensor x, ht_tensor w, int dim);
+
+/* Matrices that resample: the means of bins, the nearest element, and what lies between two. */
+#pragma hspmd op w[o, n] = from[n] < at[o] * size(n) / size(o) ? 0.0f : from[n] >= ((at[o] + 1) * size(n) + size(o) - 1) / size(o) ? 0.0f : \
+    1.0f / (((at[o] + 1) * size(n) + size(o) - 1) / size(o) - at[o] * size(n) / size(o)) dtype(w: f32, at: integer, from: integer) grad(none)
+ht_tensor ht_bins_at(ht_tensor at, ht_tensor from);
+
+#pragma hspmd op w[o, n] = at[o] * size(n) / size(o) == from[n] ? 1.0f : 0.0f dtype(w: f32, at: integer, from: integer) grad(none)
+ht_tensor ht_nearest_at(ht_tensor at, ht_tensor from);
+
+#pragma hspmd op w[o, n] = fmaxf(0, 1 - fabsf(from[n] - \
+    (corners ? at[o] * (size(n) - 1.0f) / fmaxf(1, size(o) - 1) : fminf(size(n) - 1, fmaxf(0, (at[o] + 0.5f) * size(n) / size(o) - 0.5f))))) \
+    dtype(w: f32, at: integer, from: integer) grad(none)
+ht_tensor ht_lines_at(ht_tensor at, ht_tensor from, int corners);
+
+/* The scores of queries s and keys t, and the sums of values by them; r query heads share a key-value head g. */
+#pragma hspmd op y[b, g, r, s, t] = q[b, s, g, r, d] * k[b, t, g, d]
+ht_tensor ht_scores_at(ht_tensor q, ht_tensor k);
+
+#pragma hspmd op y[b, s, g, r, d] = p[b, g, r, s, t] * v[b, t, g, d]
+ht_tensor ht_values_at(ht_tensor p, ht_tensor v);
+
+/* x, and minus infinity where a query does not see a key: under `causal` one behind it, under a `window` above 0 one that is so far away. */
+#pragma hspmd op y[b.., s, t] = (causal ? at[t] > from[s] : 0) ? logf(0) : \
+    (window > 0 ? from[s] - at[t] >= window ? 1 : at[t] - from[s] >= window : 0) ? logf(0) : x[b.., s, t] dtype(y: x, at: integer, from: integer)
+ht_tensor ht_hide_at(ht_tensor x, ht_tensor from, ht_tensor at, int causal, int64_t window);
 
 /* ---- dropout ---- */
 

@@ -252,7 +252,7 @@ static inline ht_dims ht_dims_left(ht_tensor x, ht_over over)
 }
 
 /* The reduction y of x with the dimensions that it went over, of extent 1. */
-static inline ht_tensor ht_kept(ht_tensor x, ht_tensor y, ht_over over)
+static inline ht_tensor ht_keep_dims(ht_tensor x, ht_tensor y, ht_over over)
 {
     ht_dims dims = ht_dims_of(x);
     for (int d = 0; d < dims.rank; d++)
@@ -277,7 +277,7 @@ static inline ht_tensor ht_sum_over(ht_tensor x, ht_over over)
         if (count)
             y = ht_sum_at(y, d + 1, count);
     }
-    return over.keepdim ? ht_kept(x, y, over) : y;
+    return over.keepdim ? ht_keep_dims(x, y, over) : y;
 }
 
 static inline ht_tensor ht_mean_over(ht_tensor x, ht_over over)
@@ -305,7 +305,7 @@ static inline ht_tensor ht_max_over(ht_tensor x, ht_over over)
 {
     assert(ht_count_over(x, over) > 0 && "there is no largest element of none");
     ht_tensor y = ht_amax_at(ht_rows_over(x, over));
-    return over.keepdim ? ht_kept(x, y, over) : y;
+    return over.keepdim ? ht_keep_dims(x, y, over) : y;
 }
 
 static inline ht_tensor ht_min_over(ht_tensor x, ht_over over)
@@ -319,7 +319,7 @@ static inline ht_tensor ht_argmax_over(ht_tensor x, ht_over over)
     ht_tensor rows = ht_rows_over(ht_detach(x), over);
     ht_tensor places = ht_peaks_at(rows, ht_amax_at(rows), ht_iota(ht_extent(rows, -1), HT_I64));
     ht_tensor y = ht_cast(ht_neg(ht_amax_single(ht_neg(places))), HT_I64);
-    return over.keepdim ? ht_kept(x, y, over) : y;
+    return over.keepdim ? ht_keep_dims(x, y, over) : y;
 }
 
 static inline ht_tensor ht_argmin_over(ht_tensor x, ht_over over)

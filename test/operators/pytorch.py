@@ -81,8 +81,11 @@ static ht_tensor operand(const char *name, const char *back, ht_dims shape)
     return ht_sub_at(ht_input(name, HT_F32, shape), ht_param(shape, ht_zeros(), back));
 }
 
-static ht_tensor weighed(ht_tensor y, const char *name, const char *weight)
+static ht_tensor weighed(ht_tensor y, ht_dims wanted, const char *name, const char *weight)
 {
+    assert(ht_rank(y) == wanted.rank && "the rank is PyTorch's");
+    for (int d = 0; d < wanted.rank; d++)
+        assert(ht_extent(y, d) == wanted.extent[d] && "the shape is PyTorch's");
     y = ht_is_integer(y) ? ht_cast(y, HT_F32) : y;
     return ht_sum(ht_mul_at(ht_output(y, name), ht_input(weight, HT_F32, ht_dims_of(y))));
 }
@@ -143,11 +146,15 @@ def number(n):
     return ("-" if n < 0 else "") + "INFINITY" if math.isinf(n) else "%.9gf" % n if "." in "%.9g" % n or "e" in "%.9g" % n else "%.9g.f" % n
 
 
+def shape_text(shape):
+    return f"ht_shape({', '.join(map(str, shape))})" if shape else "ht_scalar_shape()"
+
+
 def case_text(case):
     """The C function of a case."""
     lines = [f"static ht_tensor {case.name}_case(void)\n{{\n"]
     for name, o in case.operands.items():
-        shape = f"ht_shape({', '.join(map(str, o.shape))})" if o.shape else "ht_scalar_shape()"
+        shape = shape_text(o.shape)
         made = f'ht_input("{case.name}.{name}", HT_I32, {shape})' if o.integer else f'operand("{case.name}.{name}", "{case.name}.{name}.back", {shape})'
         lines.append(f"    ht_tensor {name} = {made};\n")
         if name in (case.dims or {}):
@@ -161,7 +168,7 @@ def program_text(cases, options):
     for case in cases:
         name, size = case.name, count(shapes[case.name + ".y"])
         parts["CASES"].append(case_text(case))
-        parts["LOSS"].append(f'    loss = ht_add_at(loss, weighed({name}_case(), "{name}.y", "{name}.weight"));\n')
+        parts["LOSS"].append(f'    loss = ht_add_at(loss, weighed({name}_case(), {shape_text(shapes[name + ".y"])}, "{name}.y", "{name}.weight"));\n')
         parts["FEEDS"].append(f', ht_feed("{name}.weight", weights({size}))')
         parts["SHOW"].append(f'    fetched(program, "{name}.y", {size});\n')
         for k, o in case.operands.items():

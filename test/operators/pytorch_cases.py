@@ -59,9 +59,10 @@ def finite_edges():
 
 
 def pair_of_edges():
-    """Every edge beside every other."""
-    n = len(EDGES)
-    return {"x": Operand((n, n), [a for a in EDGES for _ in EDGES]), "z": Operand((n, n), EDGES * n)}
+    """Edges, each beside every other."""
+    some = [0.0, -0.0, 1e-30, 20.5, INF, -INF, NAN, -1, 0.5]
+    n = len(some)
+    return {"x": Operand((n, n), [a for a in some for _ in some]), "z": Operand((n, n), some * n)}
 
 
 class Case:
@@ -152,7 +153,85 @@ def shapes():
     yield Case("index_select", "ht_index_select(x, 1, b)", "x.index_select(1, b)", x=x, b=integers(5, 4))
 
 
-GROUPS = {"elements": (maps, pairs), "reductions": (reductions,), "shapes": (shapes,)}
+def losses():
+    x, z, zero_to_one = plain(3, 5), plain(5, 3), Operand((3, 5), [n / 32 for n in spread((3, 5), 0, 33)])
+    for name, torch in (("mse_loss", "mse_loss"), ("l1_loss", "l1_loss"), ("huber_loss", "huber_loss"), ("bce_with_logits", "binary_cross_entropy_with_logits"), ("kl_div", "kl_div")):
+        for reduction in ("mean", "sum", "none"):
+            yield Case(f"{name}_{reduction}", f"ht_{name}(x, z, .reduction = HT_REDUCE_{reduction.upper()})", f"F.{torch}(x, z, reduction='{reduction}')", x=x, z=positive(3, 5) if name == "kl_div" else zero_to_one)
+    yield Case("huber_small", "ht_huber_loss(x, z, .delta = 0.25f)", "F.huber_loss(x, z, delta=0.25)", x=x, z=zero_to_one)
+    yield Case("bce_weights", "ht_bce_with_logits(x, z, .weight = ht_detach(w), .pos_weight = ht_detach(v))", "F.binary_cross_entropy_with_logits(x, z, w.detach(), pos_weight=v.detach())", x=x, z=zero_to_one,
+               w=positive(3, 5), v=positive(5))
+    yield Case("bce_zero", "ht_bce_with_logits(x, z)", "F.binary_cross_entropy_with_logits(x, z)", x=numbers((5,), 0, 0, 0, 40, -40), z=numbers((5,), 0, 1, 0.5, 1, 0))
+    yield Case("kl_batch", "ht_kl_div(x, z, .batchmean = true)", "F.kl_div(x, z, reduction='batchmean')", x=x, z=positive(3, 5))
+    yield Case("kl_log", "ht_kl_div(x, z, .log_target = true)", "F.kl_div(x, z, log_target=True)", x=x, z=plain(3, 5))
+    target, w, v = integers(7, 3, 5), positive(7), plain(3, 5, 7)
+    some = given((3, 5), *([0, -100, 6, 3, 2] * 3))
+    flat = "x.reshape(-1, 7), b.reshape(-1)"
+    for name, options, torch in (("plain", "", ""), ("weights", ".weight = ht_detach(w)", "weight=w.detach()"), ("smooth", ".label_smoothing = 0.1f", "label_smoothing=0.1"),
+                                 ("all", ".weight = ht_detach(w), .label_smoothing = 0.25f, .ignore_index = 3", "weight=w.detach(), label_smoothing=0.25, ignore_index=3")):
+        for reduction in ("mean", "sum"):
+            for which, b in (("", target), ("_some", some)):
+                if which and "ignore" in options:
+                    b = integers(7, 3, 5)
+                yield Case(f"cross_entropy_{name}_{reduction}{which}",
+                           f"ht_cross_entropy_loss(x, b, .reduction = HT_REDUCE_{reduction.upper()}{', ' + options if options else ''})",
+                           f"F.cross_entropy({flat}, reduction='{reduction}'{', ' + torch if torch else ''})", x=v, b=b, **({"w": w} if "w=" in options.replace(" ", "") or "weight" in options else {}))
+    yield Case("cross_entropy_none", "ht_cross_entropy_loss(x, b, .weight = ht_detach(w), .reduction = HT_REDUCE_NONE)", f"F.cross_entropy({flat}, w.detach(), reduction='none').reshape(3, 5)", x=v, b=some, w=w)
+    yield Case("cross_entropy_z", "ht_cross_entropy_loss(x, b, .z_loss = 0.01f)", f"F.cross_entropy({flat}) + 0.01 * (x.logsumexp(-1)[b >= 0] ** 2).mean()", x=v, b=some)
+    yield Case("cross_entropy_all_ignored", "ht_cross_entropy_loss(x, b)", f"F.cross_entropy({flat})", edge=True, x=v, b=given((3, 5), *([-100] * 15)))
+    yield Case("contrastive", "ht_contrastive_loss(x, z, w)", "(F.cross_entropy(w * x @ z.T, torch.arange(5)) + F.cross_entropy(w * z @ x.T, torch.arange(5))) / 2",
+               x=plain(5, 3), z=z, w=Operand((), [1.5]), dims={"x": "f0, f1"})
+
+
+def einsums():
+    table = [("ij->ji", [(3, 5)]), ("ijk->j", [(3, 5, 7)]), ("ij,jk->ik", [(3, 5), (5, 7)]), ("ij,jk", [(3, 5), (5, 7)]), ("bij,bjk->bik", [(3, 4, 5), (3, 5, 7)]),
+             ("bshd,bthd->bhst", [(3, 4, 2, 5), (3, 6, 2, 5)]), ("i,j->ij", [(5,), (7,)]), ("ij,ij->", [(3, 5), (3, 5)]), ("ij,kj,kl->li", [(3, 5), (7, 5), (7, 2)]),
+             ("ijk,kl->jl", [(3, 5, 4), (4, 7)]), ("abc,adc->bda", [(3, 5, 4), (3, 2, 4)])]
+    for k, (text, shapes) in enumerate(table):
+        names = ("x", "z", "w")[:len(shapes)]
+        yield Case(f"einsum_{k}", f'ht_einsum("{text}", ht_list({", ".join(names)}))', f"torch.einsum('{text}', {', '.join(names)})", **{n: plain(*s) for n, s in zip(names, shapes)})
+
+
+def images():
+    dims = {"x": "f0, f1"}
+    x, w, b = plain(3, 4, 7, 5), plain(6, 4, 3, 3), plain(6)
+    half = plain(6, 2, 3, 2)
+    for name, options, torch, kernel in (("plain", "", "", w), ("padded", ".padding = {1, 1}", "padding=1", w), ("strided", ".stride = {2, 1}, .padding = {1, 0}", "stride=(2, 1), padding=(1, 0)", w),
+                                         ("dilated", ".dilation = {2, 2}, .padding = {2, 2}", "dilation=2, padding=2", w), ("grouped", ".groups = 2, .stride = {2, 2}", "groups=2, stride=2", half)):
+        yield Case("conv2d_" + name, f"ht_conv2d(x, w, b{', ' + options if options else ''})", f"F.conv2d(x, w, b{', ' + torch if torch else ''})", x=x, w=kernel, b=b, dims=dims)
+    yield Case("conv1d", "ht_conv1d(x, w, HT_NONE, .stride = {2}, .padding = {1})", "F.conv1d(x, w, stride=2, padding=1)", x=plain(3, 4, 7), w=plain(5, 4, 3), dims=dims)
+    table = [("max_pool", "ht_max_pool2d(x, {2, 2})", "F.max_pool2d(x, 2)"), ("max_pool_padded", "ht_max_pool2d(x, {3, 2}, .stride = {2, 2}, .padding = {1, 1})", "F.max_pool2d(x, (3, 2), 2, 1)"),
+             ("avg_pool", "ht_avg_pool2d(x, {2, 3}, .stride = {1, 1}, .padding = {1, 1})", "F.avg_pool2d(x, (2, 3), 1, 1)"),
+             ("adaptive", "ht_adaptive_avg_pool2d(x, 3, 2)", "F.adaptive_avg_pool2d(x, (3, 2))"), ("nearest", "ht_upsample_nearest(x, 10, 4)", "F.interpolate(x, (10, 4))"),
+             ("bilinear", "ht_upsample_bilinear(x, 10, 4, false)", "F.interpolate(x, (10, 4), mode='bilinear')"),
+             ("bilinear_corners", "ht_upsample_bilinear(x, 10, 4, true)", "F.interpolate(x, (10, 4), mode='bilinear', align_corners=True)")]
+    for name, call, torch in table:
+        yield Case(name, call, torch, x=x, dims=dims)
+    equal = numbers((1, 1, 2, 6), 1, 1, 0, 2, 3, NAN, 1, 1, 2, 2, 3, 3)
+    yield Case("max_pool_edges", "ht_max_pool2d(x, {2, 2})", "F.max_pool2d(x, 2)", edge=True, x=equal, dims={})
+    v, u = positive(4), plain(4)
+    yield Case("batch_norm", "ht_batch_norm(x, v, z, 1e-5f)", "F.batch_norm(x, None, None, v, z, True)", x=x, v=v, z=u, dims=dims)
+    yield Case("batch_norm_flat", "ht_batch_norm(x, HT_NONE, HT_NONE, 1e-5f)", "F.batch_norm(x, None, None, None, None, True)", x=plain(7, 4), dims=dims)
+    yield Case("group_norm", "ht_group_norm(x, 2, v, z, 1e-5f)", "F.group_norm(x, 2, v, z)", x=x, v=v, z=u, dims={"x": "f0"})
+    yield Case("instance_norm", "ht_instance_norm(x, v, z, 1e-5f)", "F.instance_norm(x, None, None, v, z)", x=x, v=v, z=u, dims=dims)
+
+
+def attentions():
+    q, k, v = plain(3, 5, 4, 6), plain(3, 7, 2, 6), plain(3, 7, 2, 3)
+    torch = "F.scaled_dot_product_attention(*(a.transpose(1, 2) for a in (x, z.repeat_interleave(2, 2), w.repeat_interleave(2, 2))){}).transpose(1, 2)"
+    explicit = "((torch.einsum('bshd,bthd->bhst', x, z.repeat_interleave(2, 2)) * {scale}){cap}{hide}).softmax(-1).matmul(w.repeat_interleave(2, 2).transpose(1, 2)).transpose(1, 2)"
+    near = "torch.arange(5)[:, None] - torch.arange(7)"
+    some = given((3, 1, 5, 7), *[0 if i // 7 % 5 == 2 or i % 3 == 0 else 1 for i in range(105)])
+    table = [("plain", "", torch.format("")), ("causal", ", .causal = true", torch.format(", is_causal=True")), ("scaled", ", .scale = 0.3f", torch.format(", scale=0.3")),
+             ("boolean", ", .mask = b", torch.format(", attn_mask=b != 0")), ("additive", ", .mask = v", torch.format(", attn_mask=v")),
+             ("window", ", .window = 3, .causal = true", explicit.format(scale="6 ** -0.5", cap="", hide=f".masked_fill(({near} >= 3) | ({near} < 0), -math.inf)")),
+             ("soft_cap", ", .soft_cap = 1.5f, .scale = 0.5f", explicit.format(scale="0.5 / 1.5", cap=").tanh() * 1.5", hide="").replace("((torch", "(((torch", 1))]
+    for name, options, wanted in table:
+        more = {"b": some} if name == "boolean" else {"v": plain(4, 1, 7)} if name == "additive" else {}
+        yield Case("attention_" + name, f"ht_masked_attention(x, z, w{options})", wanted, x=q, z=k, w=v, dims={"x": "f0, _, (f1 f2)", "z": "f0, _, f1"}, **more)
+
+
+GROUPS = {"elements": (maps, pairs), "reductions": (reductions,), "shapes": (shapes,), "losses": (losses,), "layers": (einsums, images, attentions)}
 
 
 def cases_of(group):

@@ -14,7 +14,9 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "run"))
+sys.path.insert(0, str(HERE.parent.parent / "operators"))
 import harness
+import pytorch
 import train
 from harness import COMMON, EXAMPLES, Failure, ROOT, run
 
@@ -155,7 +157,19 @@ def check_extremes(bench, flags):
     return p.stdout.splitlines()[-1]
 
 
+def check_pytorch(bench, group):
+    """Operators against PyTorch's numbers."""
+    source = bench.path(f"{group}.c")
+    cases = pytorch.cases_of(group)
+    source.write_text(pytorch.program_text(cases, ""))
+    return pytorch.compare(cases, run([bench.compiled(source, None)]).stdout, 1e-5)
+
+
 def tests(bench, a):
+    if a.group == "pytorch":
+        for group in pytorch.GROUPS:
+            yield group, functools.partial(check_pytorch, bench, group)
+        return
     if a.group == "half":
         for example in ("gpt", "llama"):
             for strategy, ranks in (("single", 1), ("dp2tp2", 4)):
@@ -179,4 +193,4 @@ def tests(bench, a):
 
 if __name__ == "__main__":
     harness.Bench = Bench
-    harness.main(lambda a: f"cuda.{a.group}", tests, lambda a: a.add_argument("--group", default="gpt", help="gpt, llama, mlp, custom, odd or half"))
+    harness.main(lambda a: f"cuda.{a.group}", tests, lambda a: a.add_argument("--group", default="gpt", help="gpt, llama, mlp, custom, odd, half or pytorch"))
