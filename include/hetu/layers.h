@@ -132,7 +132,8 @@ static inline ht_tensor ht_windows(ht_tensor x, int dim, ht_window w, double val
     enum { MOST = 256 };
     ht_tensor parts[MOST];
     int64_t n = ht_extent(x, dim), reach = (w.size - 1) * w.dilation, count = (n + 2 * w.padding - reach - 1) / w.stride + 1;
-    assert(w.size > 0 && w.size <= MOST && w.stride > 0 && w.dilation > 0 && w.padding >= 0 && "windows have 1 to 256 elements, and go forward");
+    assert(w.size > 0 && w.size <= MOST && w.stride > 0 && w.dilation > 0 && w.padding >= 0 &&
+           "windows have 1 to 256 elements, and go forward");
     assert(n + 2 * w.padding > reach && "a window is no larger than what it goes along");
     int64_t behind = reach + count * w.stride - n - w.padding;
     ht_dims pads = {0};
@@ -179,8 +180,10 @@ static inline ht_tensor ht_conv1d_with(ht_tensor x, ht_tensor w, ht_tensor bias,
     return ht_squeeze_at(ht_conv2d_with(ht_unsqueeze(x, 2), ht_unsqueeze(w, 2), bias, flat), 2);
 }
 
-#define ht_conv2d(x, w, bias, ...) ht_conv2d_with((x), (w), (bias), (ht_conv_options){.stride = {1, 1}, .dilation = {1, 1}, .groups = 1 __VA_OPT__(,) __VA_ARGS__})
-#define ht_conv1d(x, w, bias, ...) ht_conv1d_with((x), (w), (bias), (ht_conv_options){.stride = {1, 1}, .dilation = {1, 1}, .groups = 1 __VA_OPT__(,) __VA_ARGS__})
+#define ht_conv2d(x, w, bias, ...)                                                                                                         \
+    ht_conv2d_with((x), (w), (bias), (ht_conv_options){.stride = {1, 1}, .dilation = {1, 1}, .groups = 1 __VA_OPT__(, ) __VA_ARGS__})
+#define ht_conv1d(x, w, bias, ...)                                                                                                         \
+    ht_conv1d_with((x), (w), (bias), (ht_conv_options){.stride = {1, 1}, .dilation = {1, 1}, .groups = 1 __VA_OPT__(, ) __VA_ARGS__})
 
 /* ---- pooling ---- */
 
@@ -299,18 +302,19 @@ static inline ht_tensor ht_instance_norm(ht_tensor x, ht_tensor weight, ht_tenso
 /* ---- attention ---- */
 
 typedef struct ht_attention_options {
-    ht_tensor mask;  // broadcast to (batch, heads, queries, keys): of integers, 0 where a query does not see a key; else it is added to the scores
-    bool causal;     // query i sees keys 0 to i
-    int64_t window;  // a query sees keys less than so far away; 0: all
-    float scale;     // of the scores; 0: 1 / sqrt(width)
-    float soft_cap;  // scores s become soft_cap * tanh(s / soft_cap); 0: as they are
+    ht_tensor mask; // broadcast to (batch, heads, queries, keys): integers that are 0 where a query sees no key, or what is added to scores
+    bool causal;    // query i sees keys 0 to i
+    int64_t window; // a query sees keys less than so far away; 0: all
+    float scale;    // of the scores; 0: 1 / sqrt(width)
+    float soft_cap; // scores s become soft_cap * tanh(s / soft_cap); 0: as they are
 } ht_attention_options;
 
 /* Attention of q (batch, queries, heads, width) to k and v (batch, keys, heads, width), with a matrix of scores: what ht_attention, which
  * keeps none, does not do. Query heads are a multiple of key-value heads. A query that sees no key gives 0. */
 static inline ht_tensor ht_masked_attention_with(ht_tensor q, ht_tensor k, ht_tensor v, ht_attention_options o)
 {
-    int64_t batch = ht_extent(q, 0), queries = ht_extent(q, 1), heads = ht_extent(q, 2), width = ht_extent(q, 3), keys = ht_extent(k, 1), groups = ht_extent(k, 2);
+    int64_t batch = ht_extent(q, 0), queries = ht_extent(q, 1), heads = ht_extent(q, 2), width = ht_extent(q, 3), keys = ht_extent(k, 1),
+            groups = ht_extent(k, 2);
     assert(ht_rank(q) == 4 && groups > 0 && heads % groups == 0 && "query heads are a multiple of key-value heads");
     ht_tensor grouped = ht_reshape(q, ht_shape(batch, queries, groups, heads / groups, width));
     ht_tensor scores = ht_scale(ht_scores_at(grouped, k), o.scale != 0 ? o.scale : 1 / sqrtf((float)width));
@@ -328,6 +332,7 @@ static inline ht_tensor ht_masked_attention_with(ht_tensor q, ht_tensor k, ht_te
     return ht_reshape(ht_values_at(share, v), ht_shape(batch, queries, heads, ht_extent(v, 3)));
 }
 
-#define ht_masked_attention(q, k, v, ...) ht_masked_attention_with((q), (k), (v), (ht_attention_options){.window = 0 __VA_OPT__(,) __VA_ARGS__})
+#define ht_masked_attention(q, k, v, ...)                                                                                                  \
+    ht_masked_attention_with((q), (k), (v), (ht_attention_options){.window = 0 __VA_OPT__(, ) __VA_ARGS__})
 
 #endif

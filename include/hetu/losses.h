@@ -102,7 +102,8 @@ static inline ht_tensor ht_cross_entropy_loss_with(ht_tensor x, ht_tensor target
     target = ht_masked_fill(target, ignored, -100);
     ht_tensor peak = ht_row_max(x);
     ht_mass_result m = ht_mass(x, target, peak);
-    ht_tensor lse = ht_add(ht_log(m.mass), peak), loss = ht_nll(m.mass, m.hit, peak, target), weight = ht_where(ignored, none, ht_scalar(1));
+    ht_tensor lse = ht_add(ht_log(m.mass), peak), loss = ht_nll(m.mass, m.hit, peak, target),
+              weight = ht_where(ignored, none, ht_scalar(1));
     if (ht_present(o.weight)) {
         weight = ht_pick(o.weight, target, ht_iota(ht_extent(x, -1), HT_I64));
         loss = ht_mul(loss, weight);
@@ -125,13 +126,14 @@ static inline ht_tensor ht_contrastive_loss(ht_tensor a, ht_tensor b, ht_tensor 
     return ht_scale(ht_add(forth, back), 0.5f);
 }
 
-#define ht_mse_loss(x, target, ...) ht_mse_loss_with((x), (target), (ht_loss_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(,) __VA_ARGS__})
-#define ht_l1_loss(x, target, ...) ht_l1_loss_with((x), (target), (ht_loss_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(,) __VA_ARGS__})
-#define ht_huber_loss(x, target, ...) ht_huber_loss_with((x), (target), (ht_huber_options){.delta = 1 __VA_OPT__(,) __VA_ARGS__})
-#define ht_bce_with_logits(x, target, ...) \
-    ht_bce_with_logits_with((x), (target), (ht_bce_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(,) __VA_ARGS__})
-#define ht_kl_div(x, target, ...) ht_kl_div_with((x), (target), (ht_kl_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(,) __VA_ARGS__})
-#define ht_cross_entropy_loss(x, target, ...) \
-    ht_cross_entropy_loss_with((x), (target), (ht_cross_entropy_options){.ignore_index = -100 __VA_OPT__(,) __VA_ARGS__})
+#define ht_mse_loss(x, target, ...)                                                                                                        \
+    ht_mse_loss_with((x), (target), (ht_loss_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(, ) __VA_ARGS__})
+#define ht_l1_loss(x, target, ...) ht_l1_loss_with((x), (target), (ht_loss_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(, ) __VA_ARGS__})
+#define ht_huber_loss(x, target, ...) ht_huber_loss_with((x), (target), (ht_huber_options){.delta = 1 __VA_OPT__(, ) __VA_ARGS__})
+#define ht_bce_with_logits(x, target, ...)                                                                                                 \
+    ht_bce_with_logits_with((x), (target), (ht_bce_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(, ) __VA_ARGS__})
+#define ht_kl_div(x, target, ...) ht_kl_div_with((x), (target), (ht_kl_options){.reduction = HT_REDUCE_MEAN __VA_OPT__(, ) __VA_ARGS__})
+#define ht_cross_entropy_loss(x, target, ...)                                                                                              \
+    ht_cross_entropy_loss_with((x), (target), (ht_cross_entropy_options){.ignore_index = -100 __VA_OPT__(, ) __VA_ARGS__})
 
 #endif

@@ -30,10 +30,7 @@ static inline ht_tensor ht_unsqueeze(ht_tensor x, int dim)
 }
 
 /* x without a dimension, if that has extent 1. */
-static inline ht_tensor ht_squeeze(ht_tensor x, int dim)
-{
-    return ht_extent(x, dim) == 1 ? ht_squeeze_at(x, ht_dim_of(x, dim)) : x;
-}
+static inline ht_tensor ht_squeeze(ht_tensor x, int dim) { return ht_extent(x, dim) == 1 ? ht_squeeze_at(x, ht_dim_of(x, dim)) : x; }
 
 /* Dimension d of the result is dimension dims[d] of x. */
 static inline ht_tensor ht_permute(ht_tensor x, ht_dims dims)
@@ -83,10 +80,7 @@ static inline int ht_chunk(ht_tensor x, int chunks, int dim, ht_tensor *parts)
 }
 
 /* A tensor of one number. */
-static inline ht_tensor ht_full(ht_dims dims, double value, ht_dtype dtype)
-{
-    return ht_expand(ht_scalar_at(value, dtype), dims);
-}
+static inline ht_tensor ht_full(ht_dims dims, double value, ht_dtype dtype) { return ht_expand(ht_scalar_at(value, dtype), dims); }
 
 /* PyTorch's constant padding: pads are {before, after} of the last dimension, then of the one in front of it, ... */
 static inline ht_tensor ht_pad(ht_tensor x, ht_dims pads, double value)
@@ -133,10 +127,7 @@ static inline ht_tensor ht_arange(double start, double end, double step, ht_dtyp
 }
 
 /* Ones at the places that integers name, along a new last dimension; i64. */
-static inline ht_tensor ht_one_hot(ht_tensor id, int64_t classes)
-{
-    return ht_one_hot_at(id, ht_iota(classes, HT_I64));
-}
+static inline ht_tensor ht_one_hot(ht_tensor id, int64_t classes) { return ht_one_hot_at(id, ht_iota(classes, HT_I64)); }
 
 static inline ht_tensor ht_tril(ht_tensor x, int64_t diagonal)
 {
@@ -210,10 +201,7 @@ static inline ht_sorted ht_topk(ht_tensor x, int64_t k, int dim, bool largest)
 }
 
 /* PyTorch's sort with stable=True. */
-static inline ht_sorted ht_sort(ht_tensor x, int dim, bool descending)
-{
-    return ht_topk(x, ht_extent(x, dim), dim, descending);
-}
+static inline ht_sorted ht_sort(ht_tensor x, int dim, bool descending) { return ht_topk(x, ht_extent(x, dim), dim, descending); }
 
 /* ---- reductions ---- */
 
@@ -260,10 +248,7 @@ static inline ht_tensor ht_keep_dims(ht_tensor x, ht_tensor y, ht_over over)
     return ht_reshape(y, dims);
 }
 
-static inline bool ht_over_all(ht_over over)
-{
-    return over.dim.rank == 0 && !over.keepdim;
-}
+static inline bool ht_over_all(ht_over over) { return over.dim.rank == 0 && !over.keepdim; }
 
 static inline ht_tensor ht_sum_over(ht_tensor x, ht_over over)
 {
@@ -308,10 +293,7 @@ static inline ht_tensor ht_max_over(ht_tensor x, ht_over over)
     return over.keepdim ? ht_keep_dims(x, y, over) : y;
 }
 
-static inline ht_tensor ht_min_over(ht_tensor x, ht_over over)
-{
-    return ht_neg(ht_max_over(ht_neg(x), over));
-}
+static inline ht_tensor ht_min_over(ht_tensor x, ht_over over) { return ht_neg(ht_max_over(ht_neg(x), over)); }
 
 /* The place of the first element that is largest, along the dimensions that it goes over in a row; i64. */
 static inline ht_tensor ht_argmax_over(ht_tensor x, ht_over over)
@@ -322,10 +304,7 @@ static inline ht_tensor ht_argmax_over(ht_tensor x, ht_over over)
     return over.keepdim ? ht_keep_dims(x, y, over) : y;
 }
 
-static inline ht_tensor ht_argmin_over(ht_tensor x, ht_over over)
-{
-    return ht_argmax_over(ht_neg(x), over);
-}
+static inline ht_tensor ht_argmin_over(ht_tensor x, ht_over over) { return ht_argmax_over(ht_neg(x), over); }
 
 /* log(sum(exp(x))), by the difference to the largest where that is finite. */
 static inline ht_tensor ht_logsumexp_over(ht_tensor x, ht_over over)
@@ -350,7 +329,7 @@ static inline ht_tensor ht_var_over(ht_tensor x, ht_var_options o)
     return ht_scale(ht_sum_over(ht_mul(off, off), over), (float)(1.0 / (double)(freedom > 0 ? freedom : 0)));
 }
 
-#define HT_OVER(...) ((ht_over){.keepdim = false __VA_OPT__(,) __VA_ARGS__})
+#define HT_OVER(...) ((ht_over){.keepdim = false __VA_OPT__(, ) __VA_ARGS__})
 #define ht_sum(x, ...) ht_sum_over((x), HT_OVER(__VA_ARGS__))
 #define ht_mean(x, ...) ht_mean_over((x), HT_OVER(__VA_ARGS__))
 #define ht_max(x, ...) ht_max_over((x), HT_OVER(__VA_ARGS__))
@@ -358,6 +337,6 @@ static inline ht_tensor ht_var_over(ht_tensor x, ht_var_options o)
 #define ht_argmax(x, ...) ht_argmax_over((x), HT_OVER(__VA_ARGS__))
 #define ht_argmin(x, ...) ht_argmin_over((x), HT_OVER(__VA_ARGS__))
 #define ht_logsumexp(x, ...) ht_logsumexp_over((x), HT_OVER(__VA_ARGS__))
-#define ht_var(x, ...) ht_var_over((x), (ht_var_options){.correction = 1 __VA_OPT__(,) __VA_ARGS__})
+#define ht_var(x, ...) ht_var_over((x), (ht_var_options){.correction = 1 __VA_OPT__(, ) __VA_ARGS__})
 
 #endif
