@@ -196,13 +196,6 @@ static inline ht_window ht_pool_window(ht_pool_options o, int d)
     return ht_window_of(o.size[d], o.stride[d] ? o.stride : o.size, o.padding, o.dilation, d);
 }
 
-/* The first of the largest elements along a dimension, to which all flows back. */
-static inline ht_tensor ht_first_max(ht_tensor x, int dim)
-{
-    ht_tensor place = ht_argmax_over(x, (ht_over){ht_shape(dim), true});
-    return ht_squeeze_at(ht_gather(x, dim, place), dim);
-}
-
 static inline ht_tensor ht_max_pool2d_with(ht_tensor x, ht_pool_options o)
 {
     for (int d = 1; d >= 0; d--)

@@ -802,7 +802,8 @@ static inline ht_tensor ht_dropout(ht_tensor x, float p)
 /* ---- optimizers ---- */
 
 /* AdamW (Loshchilov and Hutter, 2019). norm, where present, is the square of the global gradient norm: gradients are scaled by min(1,
- * clip / (sqrt(norm) + 1e-6)). hyper: 0 learning rate, 1 beta1, 2 beta2, 3 eps, 4 weight decay, 5 clip. */
+ * clip / (sqrt(norm) + 1e-6)). hyper: 0 learning rate, 1 beta1, 2 beta2, 3 eps, 4 weight decay, 5 clip, 6 whether the decay is added to the
+ * gradient, which makes it Adam. */
 typedef struct ht_adamw_result {
     ht_tensor p1, m1, v1;
 } ht_adamw_result;
@@ -810,14 +811,22 @@ typedef struct ht_adamw_result {
     inplace(p1: p, m1: m, v1: v) operations(15 * size(i)) kernel(ht_adamw_kernel) grad(none)
 ht_adamw_result ht_adamw_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor v, ht_tensor norm, bool decay);
 
-/* Stochastic gradient descent with momentum. hyper: 0 learning rate, 1 momentum, 2 weight decay (added to the gradient), 3 clip. */
+/* Stochastic gradient descent with momentum. hyper: 0 learning rate, 1 momentum, 2 weight decay (added to the gradient), 3 clip, 4 whether the
+ * momentum is Nesterov's. */
 typedef struct ht_sgd_result {
     ht_tensor p1, m1;
 } ht_sgd_result;
 #pragma hspmd op p1[i..], m1[i..] = sgd(p[i..], g[i..], m[i..], ?norm[]) inplace(p1: p, m1: m) operations(6 * size(i)) kernel(ht_sgd_kernel) grad(none)
 ht_sgd_result ht_sgd_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor norm, bool decay);
 
-ht_kernel ht_adamw_kernel, ht_sgd_kernel;
+/* Lion (Chen et al., 2023). hyper: 0 learning rate, 1 beta1, 2 beta2, 3 weight decay, 4 clip. */
+typedef struct ht_lion_result {
+    ht_tensor p1, m1;
+} ht_lion_result;
+#pragma hspmd op p1[i..], m1[i..] = lion(p[i..], g[i..], m[i..], ?norm[]) inplace(p1: p, m1: m) operations(9 * size(i)) kernel(ht_lion_kernel) grad(none)
+ht_lion_result ht_lion_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor norm, bool decay);
+
+ht_kernel ht_adamw_kernel, ht_sgd_kernel, ht_lion_kernel;
 
 typedef struct ht_adamw_options {
     float lr, beta1, beta2, eps, decay;
@@ -827,25 +836,44 @@ typedef struct ht_adamw_options {
 typedef struct ht_sgd_options {
     float lr, momentum, decay;
     float clip; // the largest global gradient norm; 0: no clipping
+    bool nesterov;
 } ht_sgd_options;
+
+typedef struct ht_lion_options {
+    float lr, beta1, beta2, decay;
+    float clip; // the largest global gradient norm; 0: no clipping
+} ht_lion_options;
 
 static inline ht_optimizer ht_adamw_with(ht_adamw_options o)
 {
     return (ht_optimizer){(void (*)(void))ht_adamw_update, 2, o.clip > 0, ht_adamw_kernel, {o.lr, o.beta1, o.beta2, o.eps, o.decay, o.clip}};
 }
 
+static inline ht_optimizer ht_adam_with(ht_adamw_options o)
+{
+    return (ht_optimizer){(void (*)(void))ht_adamw_update, 2, o.clip > 0, ht_adamw_kernel, {o.lr, o.beta1, o.beta2, o.eps, o.decay, o.clip, 1}};
+}
+
 static inline ht_optimizer ht_sgd_with(ht_sgd_options o)
 {
-    return (ht_optimizer){(void (*)(void))ht_sgd_update, 1, o.clip > 0, ht_sgd_kernel, {o.lr, o.momentum, o.decay, o.clip}};
+    return (ht_optimizer){(void (*)(void))ht_sgd_update, 1, o.clip > 0, ht_sgd_kernel, {o.lr, o.momentum, o.decay, o.clip, o.nesterov}};
+}
+
+static inline ht_optimizer ht_lion_with(ht_lion_options o)
+{
+    return (ht_optimizer){(void (*)(void))ht_lion_update, 1, o.clip > 0, ht_lion_kernel, {o.lr, o.beta1, o.beta2, o.decay, o.clip}};
 }
 
 /* ht_adamw(.lr = 3e-4f, .clip = 1): what is not named keeps PyTorch's default. */
 #define ht_adamw(...) \
     ht_adamw_with((ht_adamw_options){.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .decay = 0.01f, .clip = 0 __VA_OPT__(,) __VA_ARGS__})
+#define ht_adam(...) \
+    ht_adam_with((ht_adamw_options){.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .decay = 0, .clip = 0 __VA_OPT__(,) __VA_ARGS__})
+#define ht_lion(...) ht_lion_with((ht_lion_options){.lr = 1e-4f, .beta1 = 0.9f, .beta2 = 0.99f, .decay = 0, .clip = 0 __VA_OPT__(,) __VA_ARGS__})
 #define ht_sgd(...) ht_sgd_with((ht_sgd_options){.lr = 1e-3f, .momentum = 0, .decay = 0, .clip = 0 __VA_OPT__(,) __VA_ARGS__})
 
 #ifdef __GNUC__
-#pragma GCC diagnostic ignored "-Woverride-init" /* what the two macros' defaults are for */
+#pragma GCC diagnostic ignored "-Woverride-init" /* what macros' defaults are for */
 #endif
 
 #endif

@@ -306,6 +306,13 @@ static inline ht_tensor ht_argmax_over(ht_tensor x, ht_over over)
 
 static inline ht_tensor ht_argmin_over(ht_tensor x, ht_over over) { return ht_argmax_over(ht_neg(x), over); }
 
+/* PyTorch's max along one dimension: all flows back to the first of the largest elements; their places are those of ht_argmax. */
+static inline ht_tensor ht_first_max(ht_tensor x, int dim)
+{
+    ht_tensor place = ht_argmax_over(x, (ht_over){ht_shape(dim), true});
+    return ht_squeeze_at(ht_gather(x, dim, place), dim);
+}
+
 /* log(sum(exp(x))), by the difference to the largest where that is finite. */
 static inline ht_tensor ht_logsumexp_over(ht_tensor x, ht_over over)
 {

@@ -3,6 +3,7 @@
 #include "operators/kernels.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 enum { CHUNK = 16384 };
 
@@ -16,7 +17,8 @@ static float clip_factor(const ht_view *norm, float clip)
 }
 
 typedef struct AdamW {
-    float rate, beta1, beta2, eps, shrink; // shrink: 1 - rate * decay
+    float rate, beta1, beta2, eps, shrink; // shrink: 1 - rate * decay, of AdamW
+    float decay;                           // of Adam
     float correct1, correct2;              // 1 / (1 - beta^t), the second under a root
     float factor;
 } AdamW;
@@ -28,7 +30,7 @@ CPU_CLONES static void adamw_chunk(float *const to[3], const float *const from[4
     AdamW c = *a;
 #pragma omp simd
     for (int64_t i = first; i < last; i++) {
-        float grad = g[i] * c.factor;
+        float grad = g[i] * c.factor + (c.decay == 0 ? 0 : c.decay * p[i]);
         float mean = c.beta1 * m[i] + (1.0f - c.beta1) * grad;
         float square = c.beta2 * v[i] + (1.0f - c.beta2) * grad * grad;
         m1[i] = mean;
@@ -42,11 +44,13 @@ void ht_adamw_kernel(const ht_call *call)
     const ht_view *in = call->operand;
     const float *hyper = call->hyper;
     double t = (double)call->step + 1;
+    float decay = call->attr[0].i ? hyper[4] : 0.0f;
     AdamW a = {hyper[0],
                hyper[1],
                hyper[2],
                hyper[3],
-               call->attr[0].i ? 1.0f - hyper[0] * hyper[4] : 1.0f,
+               hyper[6] != 0 ? 1.0f : 1.0f - hyper[0] * decay,
+               hyper[6] != 0 ? decay : 0.0f,
                (float)(1.0 / (1.0 - pow(hyper[1], t))),
                (float)(1.0 / sqrt(1.0 - pow(hyper[2], t))),
                clip_factor(&in[4], hyper[5])};
@@ -60,6 +64,7 @@ void ht_adamw_kernel(const ht_call *call)
 
 typedef struct Sgd {
     float rate, momentum, decay, factor;
+    bool nesterov;
 } Sgd;
 
 CPU_CLONES static void sgd_chunk(float *const to[2], const float *const from[3], int64_t first, int64_t last, const Sgd *s)
@@ -69,9 +74,10 @@ CPU_CLONES static void sgd_chunk(float *const to[2], const float *const from[3],
     Sgd c = *s;
 #pragma omp simd
     for (int64_t i = first; i < last; i++) {
-        float velocity = (c.momentum == 0 ? 0 : c.momentum * m[i]) + g[i] * c.factor + (c.decay == 0 ? 0 : c.decay * p[i]);
+        float grad = g[i] * c.factor + (c.decay == 0 ? 0 : c.decay * p[i]);
+        float velocity = (c.momentum == 0 ? 0 : c.momentum * m[i]) + grad;
         m1[i] = velocity;
-        p1[i] = p[i] - c.rate * velocity;
+        p1[i] = p[i] - c.rate * (c.nesterov ? grad + c.momentum * velocity : velocity);
     }
 }
 
@@ -79,11 +85,41 @@ void ht_sgd_kernel(const ht_call *call)
 {
     const ht_view *in = call->operand;
     const float *hyper = call->hyper;
-    Sgd s = {hyper[0], hyper[1], call->attr[0].i ? hyper[2] : 0.0f, clip_factor(&in[3], hyper[3])};
+    Sgd s = {hyper[0], hyper[1], call->attr[0].i ? hyper[2] : 0.0f, clip_factor(&in[3], hyper[3]), hyper[4] != 0};
     float *to[2] = {cpu_f32(&call->result[0], "sgd"), call->result[1].data};
     const float *from[3] = {in[0].data, cpu_f32(&in[1], "sgd"), in[2].data};
     int64_t count = cpu_count(&in[0]), chunks = (count + CHUNK - 1) / CHUNK;
 #pragma omp parallel for schedule(static) if (chunks > 1)
     for (int64_t c = 0; c < chunks; c++)
         sgd_chunk(to, from, c * CHUNK, (c + 1) * CHUNK < count ? (c + 1) * CHUNK : count, &s);
+}
+
+typedef struct Lion {
+    float rate, beta1, beta2, shrink, factor; // shrink: 1 - rate * decay
+} Lion;
+
+CPU_CLONES static void lion_chunk(float *const to[2], const float *const from[3], int64_t first, int64_t last, const Lion *l)
+{
+    float *p1 = to[0], *m1 = to[1];
+    const float *p = from[0], *g = from[1], *m = from[2];
+    Lion c = *l;
+#pragma omp simd
+    for (int64_t i = first; i < last; i++) {
+        float grad = g[i] * c.factor, ahead = c.beta1 * m[i] + (1.0f - c.beta1) * grad;
+        m1[i] = c.beta2 * m[i] + (1.0f - c.beta2) * grad;
+        p1[i] = p[i] * c.shrink - c.rate * (ahead > 0 ? 1.0f : ahead < 0 ? -1.0f : ahead);
+    }
+}
+
+void ht_lion_kernel(const ht_call *call)
+{
+    const ht_view *in = call->operand;
+    const float *hyper = call->hyper;
+    Lion l = {hyper[0], hyper[1], hyper[2], call->attr[0].i ? 1.0f - hyper[0] * hyper[3] : 1.0f, clip_factor(&in[3], hyper[4])};
+    float *to[2] = {cpu_f32(&call->result[0], "lion"), call->result[1].data};
+    const float *from[3] = {in[0].data, cpu_f32(&in[1], "lion"), in[2].data};
+    int64_t count = cpu_count(&in[0]), chunks = (count + CHUNK - 1) / CHUNK;
+#pragma omp parallel for schedule(static) if (chunks > 1)
+    for (int64_t c = 0; c < chunks; c++)
+        lion_chunk(to, from, c * CHUNK, (c + 1) * CHUNK < count ? (c + 1) * CHUNK : count, &l);
 }

@@ -146,7 +146,7 @@ template <typename Rule> static void launch(const Update *updates, int64_t count
 /* AdamW; its formula stands in <hetu/ops.h>. */
 struct AdamW {
     static constexpr int STATES = 2;
-    float rate, beta1, beta2, eps, shrink, factor;
+    float rate, beta1, beta2, eps, shrink, decay, factor; // decay: of Adam, added to the gradient
     float correct1, correct2; // 1 / (1 - beta^t), the second under a root
 
     __device__ void begin(const float *hyper, const CudaStep *step)
@@ -162,13 +162,15 @@ struct AdamW {
 
     __device__ void prepare(const Update &u, const float *hyper)
     {
-        shrink = u.decay ? 1.0f - rate * hyper[4] : 1.0f;
+        const float all = u.decay ? hyper[4] : 0.0f;
+        decay = hyper[6] != 0 ? all : 0.0f;
+        shrink = hyper[6] != 0 ? 1.0f : 1.0f - rate * all;
         factor = clip_factor(u.norm, hyper[5]);
     }
 
     __device__ float element(float p, float g, float (&state)[STATES]) const
     {
-        const float grad = g * factor;
+        const float grad = g * factor + (decay == 0 ? 0 : decay * p);
         state[0] = beta1 * state[0] + (1.0f - beta1) * grad;
         state[1] = beta2 * state[1] + (1.0f - beta2) * grad * grad;
         return p * shrink - rate * (state[0] * correct1) / (sqrtf(state[1]) * correct2 + eps);
@@ -181,11 +183,13 @@ void ht_adamw_kernel(const ht_call *call) { collect("adamw", call, AdamW::STATES
 struct Sgd {
     static constexpr int STATES = 1;
     float rate, momentum, decay, factor;
+    bool nesterov;
 
     __device__ void begin(const float *hyper, const CudaStep *)
     {
         rate = hyper[0];
         momentum = hyper[1];
+        nesterov = hyper[4] != 0;
     }
 
     __device__ void prepare(const Update &u, const float *hyper)
@@ -196,9 +200,38 @@ struct Sgd {
 
     __device__ float element(float p, float g, float (&state)[STATES]) const
     {
-        state[0] = (momentum == 0 ? 0 : momentum * state[0]) + g * factor + (decay == 0 ? 0 : decay * p);
-        return p - rate * state[0];
+        const float grad = g * factor + (decay == 0 ? 0 : decay * p);
+        state[0] = (momentum == 0 ? 0 : momentum * state[0]) + grad;
+        return p - rate * (nesterov ? grad + momentum * state[0] : state[0]);
     }
 };
 
 void ht_sgd_kernel(const ht_call *call) { collect("sgd", call, Sgd::STATES, launch<Sgd>); }
+
+/* Lion; its formula stands in <hetu/ops.h>. */
+struct Lion {
+    static constexpr int STATES = 1;
+    float rate, beta1, beta2, shrink, factor;
+
+    __device__ void begin(const float *hyper, const CudaStep *)
+    {
+        rate = hyper[0];
+        beta1 = hyper[1];
+        beta2 = hyper[2];
+    }
+
+    __device__ void prepare(const Update &u, const float *hyper)
+    {
+        shrink = u.decay ? 1.0f - rate * hyper[3] : 1.0f;
+        factor = clip_factor(u.norm, hyper[4]);
+    }
+
+    __device__ float element(float p, float g, float (&state)[STATES]) const
+    {
+        const float grad = g * factor, ahead = beta1 * state[0] + (1.0f - beta1) * grad;
+        state[0] = beta2 * state[0] + (1.0f - beta2) * grad;
+        return p * shrink - rate * (ahead > 0 ? 1.0f : ahead < 0 ? -1.0f : ahead);
+    }
+};
+
+void ht_lion_kernel(const ht_call *call) { collect("lion", call, Lion::STATES, launch<Lion>); }

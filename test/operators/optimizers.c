@@ -1,4 +1,4 @@
-/* The optimizers against their formulas in double: AdamW and SGD with momentum, weight decay, clipping, a rate that changes, and parameters that do not decay or do not train.
+/* The optimizers against their formulas in double: AdamW, Adam, Lion, SGD with momentum and with Nesterov's, weight decay, clipping, a rate that changes, and parameters that do not decay or do not train.
  *
  * The loss is the sum of <parameter, input>, so that a parameter's gradient is the input that is fed. Prints a line for each disagreement and "N optimizers, M wrong".
  */
@@ -35,6 +35,21 @@ ht_tensor adamw_clipped_pull(void)
     return pull("clipped");
 }
 
+ht_tensor adam_pull(void)
+{
+    return pull("adam");
+}
+
+ht_tensor lion_pull(void)
+{
+    return pull("lion");
+}
+
+ht_tensor nesterov_pull(void)
+{
+    return pull("nesterov");
+}
+
 ht_tensor sgd_pull(void)
 {
     return pull("sgd");
@@ -52,24 +67,46 @@ typedef struct Reference {
     bool decays;
 } Reference;
 
-static void adamw_step(Reference *r, const double *g, double rate, int step)
+typedef enum Kind { ADAMW, ADAM, LION, SGD, NESTEROV } Kind;
+
+static void adam_step(Reference *r, const double *g, double rate, int step, bool coupled)
 {
     for (int i = 0; i < r->count; i++) {
-        r->m[i] = 0.9 * r->m[i] + 0.1 * g[i];
-        r->v[i] = 0.999 * r->v[i] + 0.001 * g[i] * g[i];
+        double decay = r->decays ? (double)DECAY * r->p[i] : 0, d = g[i] + (coupled ? decay : 0);
+        r->m[i] = 0.9 * r->m[i] + 0.1 * d;
+        r->v[i] = 0.999 * r->v[i] + 0.001 * d * d;
         double m = r->m[i] / (1 - pow(0.9, step + 1)), v = r->v[i] / (1 - pow(0.999, step + 1));
-        r->p[i] -= rate * (r->decays ? (double)DECAY * r->p[i] : 0);
+        r->p[i] -= coupled ? 0 : rate * decay;
         r->p[i] -= rate * m / (sqrt(v) + 1e-8);
     }
 }
 
-static void sgd_step(Reference *r, const double *g, double rate)
+static void lion_step(Reference *r, const double *g, double rate)
+{
+    for (int i = 0; i < r->count; i++) {
+        double ahead = 0.9 * r->m[i] + 0.1 * g[i];
+        r->p[i] -= rate * (r->decays ? (double)DECAY * r->p[i] : 0) + rate * (ahead > 0 ? 1 : -1);
+        r->m[i] = 0.99 * r->m[i] + 0.01 * g[i];
+    }
+}
+
+static void sgd_step(Reference *r, const double *g, double rate, bool nesterov)
 {
     for (int i = 0; i < r->count; i++) {
         double d = g[i] + (r->decays ? (double)DECAY * r->p[i] : 0);
         r->m[i] = (double)MOMENTUM * r->m[i] + d;
-        r->p[i] -= rate * r->m[i];
+        r->p[i] -= rate * (nesterov ? d + (double)MOMENTUM * r->m[i] : r->m[i]);
     }
+}
+
+static void reference_step(Kind kind, Reference *r, const double *g, double rate, int step)
+{
+    if (kind == LION)
+        lion_step(r, g, rate);
+    else if (kind == ADAMW || kind == ADAM)
+        adam_step(r, g, rate, step, kind == ADAM);
+    else
+        sgd_step(r, g, rate, kind == NESTEROV);
 }
 
 /* The factor by which gradients g and h (h counts with the frozen 2) are clipped. */
@@ -101,7 +138,7 @@ static int parameter_check(ht_session *session, const char *scope, const char *n
 }
 
 /* Runs STEPS steps of a program beside its formula. */
-static int optimizer_check(ht_session *session, ht_program *program, const char *scope, bool adamw, bool clipped)
+static int optimizer_check(ht_session *session, ht_program *program, const char *scope, Kind kind, bool clipped)
 {
     static const int seed = 3;
     Reference w = {.count = SIZE, .decays = true}, b = {.count = WIDTH}, still = {.count = WIDTH};
@@ -124,13 +161,8 @@ static int optimizer_check(ht_session *session, ht_program *program, const char 
             db[i] *= clip;
         ht_set_rate(program, rate);
         ht_step(program, ht_feed("g", g), ht_feed("h", h));
-        if (adamw) {
-            adamw_step(&w, dw, (double)rate, step);
-            adamw_step(&b, db, (double)rate, step);
-        } else {
-            sgd_step(&w, dw, (double)rate);
-            sgd_step(&b, db, (double)rate);
-        }
+        reference_step(kind, &w, dw, (double)rate, step);
+        reference_step(kind, &b, db, (double)rate, step);
     }
     return parameter_check(session, scope, "w", &w) + parameter_check(session, scope, "b", &b) + parameter_check(session, scope, "still", &still);
 }
@@ -142,8 +174,13 @@ int main(int argc, char **argv)
     ht_program *adamw_clipped = ht_train(session, adamw_clipped_pull, ht_adamw(.lr = RATE, .decay = DECAY, .clip = CLIP));
     ht_program *sgd = ht_train(session, sgd_pull, ht_sgd(.lr = RATE, .decay = DECAY, .momentum = MOMENTUM));
     ht_program *sgd_clipped = ht_train(session, sgd_clipped_pull, ht_sgd(.lr = RATE, .decay = DECAY, .momentum = MOMENTUM, .clip = CLIP));
-    int wrong = optimizer_check(session, adamw, "adamw", true, false) + optimizer_check(session, adamw_clipped, "clipped", true, true) +
-                optimizer_check(session, sgd, "sgd", false, false) + optimizer_check(session, sgd_clipped, "sgd_clipped", false, true);
-    printf("4 optimizers, %d wrong\n", wrong);
+    ht_program *adam = ht_train(session, adam_pull, ht_adam(.lr = RATE, .decay = DECAY));
+    ht_program *lion = ht_train(session, lion_pull, ht_lion(.lr = RATE, .decay = DECAY, .clip = CLIP));
+    ht_program *nesterov = ht_train(session, nesterov_pull, ht_sgd(.lr = RATE, .decay = DECAY, .momentum = MOMENTUM, .nesterov = true));
+    int wrong = optimizer_check(session, adamw, "adamw", ADAMW, false) + optimizer_check(session, adamw_clipped, "clipped", ADAMW, true) +
+                optimizer_check(session, sgd, "sgd", SGD, false) + optimizer_check(session, sgd_clipped, "sgd_clipped", SGD, true) +
+                optimizer_check(session, adam, "adam", ADAM, false) + optimizer_check(session, lion, "lion", LION, true) +
+                optimizer_check(session, nesterov, "nesterov", NESTEROV, false);
+    printf("7 optimizers, %d wrong\n", wrong);
     return wrong > 0;
 }

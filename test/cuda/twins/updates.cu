@@ -6,12 +6,9 @@
 #include <string.h>
 
 /* A parameter's update: p, g, states, norm. */
-static Twin update(bool adamw, int64_t count, int shift, bool norm, bool decay)
+static Twin update(Twin twin, int states, const float (&hyper)[8], int64_t count, int shift, bool norm, bool decay)
 {
-    Twin twin = adamw ? Twin(TWIN(ht_adamw_kernel), "adamw") : Twin(TWIN(ht_sgd_kernel), "sgd");
-    const int states = adamw ? 2 : 1;
-    const float numbers[2][8] = {{0.1f, 0.9f, 0.3f, 1.5f}, {0.01f, 0.9f, 0.999f, 1e-8f, 0.1f, 2.0f}};
-    memcpy(twin.hyper, numbers[adamw], sizeof twin.hyper);
+    memcpy(twin.hyper, hyper, sizeof twin.hyper);
     twin.label += " of " + std::to_string(count) + " elements" + (shift ? ", shifted" : "");
     twin.step = 3;
     twin.operands = {shifted(reals(HT_F32, {count}), shift), shifted(reals(HT_F32, {count}), shift)};
@@ -25,14 +22,21 @@ static Twin update(bool adamw, int64_t count, int shift, bool norm, bool decay)
     return twin;
 }
 
+static void check_optimizer(const Twin &twin, int states, const float (&hyper)[8])
+{
+    std::vector<Twin> one = {update(twin, states, hyper, 1, 0, false, true)};
+    check_together(one);
+    std::vector<Twin> twins;
+    for (int64_t count : {7, 4096, 0, 4097, 16, 10000, 1, 1023})
+        twins.push_back(update(twin, states, hyper, count, draw(3) == 0, draw(2), draw(2)));
+    check_together(twins);
+}
+
 void check_updates(void)
 {
-    for (bool adamw : {true, false}) {
-        std::vector<Twin> one = {update(adamw, 1, 0, false, true)};
-        check_together(one);
-        std::vector<Twin> twins;
-        for (int64_t count : {7, 4096, 0, 4097, 16, 10000, 1, 1023})
-            twins.push_back(update(adamw, count, draw(3) == 0, draw(2), draw(2)));
-        check_together(twins);
-    }
+    check_optimizer(Twin(TWIN(ht_adamw_kernel), "adamw"), 2, {0.01f, 0.9f, 0.999f, 1e-8f, 0.1f, 2.0f});
+    check_optimizer(Twin(TWIN(ht_adamw_kernel), "adam"), 2, {0.01f, 0.9f, 0.999f, 1e-8f, 0.1f, 2.0f, 1});
+    check_optimizer(Twin(TWIN(ht_lion_kernel), "lion"), 1, {0.01f, 0.9f, 0.99f, 0.1f, 2.0f});
+    check_optimizer(Twin(TWIN(ht_sgd_kernel), "sgd"), 1, {0.1f, 0.9f, 0.3f, 1.5f});
+    check_optimizer(Twin(TWIN(ht_sgd_kernel), "nesterov"), 1, {0.1f, 0.9f, 0.3f, 1.5f, 1});
 }
