@@ -9,6 +9,7 @@
 #include "rule/equations.h"
 #include "ir/liveness.h"
 #include "ir/roles.h"
+#include "passes/packing.h"
 #include "passes/pipeline.h"
 
 #include <string.h>
@@ -17,10 +18,8 @@ typedef struct Memory {
     Module *module;
     Arena *arena;
     Roles *roles;
-    int *last;  // by value id: the operator that reads it last; for owners of storage, over all that share it
-    int *dying; // by op index: the first value whose storage ends there; -1 none
-    int *next;  // by value id: the next value that ends at the same operator
-    int loop;   // the first operator of the loop over micro-batches; past the last when there is none
+    int *last; // by value id: the operator that reads it last; for owners of storage, over all that share it
+    int loop;  // the first operator of the loop over micro-batches; past the last when there is none
 } Memory;
 
 static bool in_arena(const Value *value) { return value->kind == VALUE_RESULT; }
@@ -186,151 +185,50 @@ static void share_updates(Memory *memory)
 
 /* ---- the arena ---- */
 
-typedef struct Hole {
-    int64_t offset, bytes;
-} Hole;
+typedef Array(PackItem) PackItems;
 
-/* Offsets in one arena: a best-fit allocator that runs at compile time, in the order in which the program will run. */
-typedef struct ArenaPlan {
-    Arena *arena;
-    Array(Hole) holes; // ascending, never adjacent
-    int64_t end, peak; // the arena in use ends here; the most it ever was
-} ArenaPlan;
-
-static int64_t rounded(int64_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
-
-static void remove_hole(ArenaPlan *plan, int at)
+/* The operator from which on an operator's results have their places: sums over micro-batches have them from the beginning of the loop. */
+static int first_use(const Memory *memory, const Op *op)
 {
-    memmove(plan->holes.at + at, plan->holes.at + at + 1, sizeof(Hole) * (size_t)(plan->holes.count - at - 1));
-    plan->holes.count--;
+    bool sum = op->def == memory->module->accumulate_def && op->index > memory->loop;
+    return sum ? memory->loop : op->index;
 }
 
-static void insert_hole(ArenaPlan *plan, int at, Hole hole)
-{
-    array_push(plan->arena, &plan->holes, hole);
-    memmove(plan->holes.at + at + 1, plan->holes.at + at, sizeof(Hole) * (size_t)(plan->holes.count - 1 - at));
-    plan->holes.at[at] = hole;
-}
-
-/* The smallest hole that fits, else the end. `bytes` are rounded up to the alignment; 0 bytes take none. */
-static int64_t arena_plan_take(ArenaPlan *plan, int64_t bytes)
-{
-    int best = -1;
-    bytes = rounded(bytes);
-    for (int i = 0; i < plan->holes.count; i++)
-        if (plan->holes.at[i].bytes >= bytes && (best < 0 || plan->holes.at[i].bytes < plan->holes.at[best].bytes))
-            best = i;
-    if (best < 0) {
-        int64_t offset = plan->end;
-        plan->end += bytes;
-        plan->peak = plan->end > plan->peak ? plan->end : plan->peak;
-        return offset;
-    }
-    Hole *hole = &plan->holes.at[best];
-    int64_t offset = hole->offset;
-    hole->offset += bytes;
-    hole->bytes -= bytes;
-    if (!hole->bytes)
-        remove_hole(plan, best);
-    return offset;
-}
-
-/* Index of the first hole at or behind an offset. */
-static int hole_after(const ArenaPlan *plan, int64_t offset)
-{
-    int low = 0, high = plan->holes.count;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (plan->holes.at[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* The end of the arena moves back over a hole that reaches it. */
-static void trim(ArenaPlan *plan)
-{
-    const Hole *last = plan->holes.count ? &plan->holes.at[plan->holes.count - 1] : NULL;
-    if (last && last->offset + last->bytes == plan->end) {
-        plan->end = last->offset;
-        plan->holes.count--;
-    }
-}
-
-/* Gives back what arena_plan_take returned for `bytes`. */
-static void arena_plan_give(ArenaPlan *plan, int64_t offset, int64_t bytes)
-{
-    bytes = rounded(bytes);
-    if (!bytes)
-        return;
-    int at = hole_after(plan, offset);
-    Hole *before = at ? &plan->holes.at[at - 1] : NULL, *after = at < plan->holes.count ? &plan->holes.at[at] : NULL;
-    if (before && before->offset + before->bytes == offset) {
-        before->bytes += bytes;
-        if (after && after->offset == offset + bytes) {
-            before->bytes += after->bytes;
-            remove_hole(plan, at);
-        }
-    } else if (after && after->offset == offset + bytes) {
-        after->offset = offset;
-        after->bytes += bytes;
-    } else
-        insert_hole(plan, at, (Hole){offset, bytes});
-    trim(plan);
-}
-
-/* ---- offsets ---- */
-
-/* Chains the owners of storage by the operator at which it ends. */
-static void find_ends(Memory *memory)
+/* What the arena holds: values that own their storage, and conversions' scratch space. */
+static PackItems items_of(Memory *memory, const Role *role)
 {
     const Module *module = memory->module;
-    for (int i = 0; i <= module->ops.count; i++)
-        memory->dying[i] = -1;
-    for (int i = 0; i < module->ops.count; i++)
-        for (int r = 0; r < module->ops.at[i]->result_count; r++) {
-            const Value *value = module->ops.at[i]->results[r];
-            if (value->storage)
-                continue;
-            memory->next[value->id] = memory->dying[memory->last[value->id]];
-            memory->dying[memory->last[value->id]] = value->id;
-        }
-}
-
-static void take_results(Memory *memory, ArenaPlan *plan, Role *role, int64_t *bytes, const Op *op)
-{
-    for (int r = 0; r < op->result_count; r++)
-        if (!op->results[r]->storage) {
-            int id = op->results[r]->id;
-            bytes[id] = value_local_bytes(memory->module, op->results[r], role->devices[0]);
-            role->offset[id] = arena_plan_take(plan, bytes[id]);
-        }
+    PackItems items = {0};
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        for (int r = 0; r < op->result_count; r++)
+            if (!op->results[r]->storage)
+                array_push(memory->arena, &items,
+                           (PackItem){.begin = first_use(memory, op),
+                                      .end = memory->last[op->results[r]->id],
+                                      .bytes = value_local_bytes(memory->module, op->results[r], role->devices[0])});
+        int64_t scratch = role_scratch_bytes(role, op);
+        if (scratch)
+            array_push(memory->arena, &items, (PackItem){.begin = i, .end = i, .bytes = scratch});
+    }
+    return items;
 }
 
 static void lay_out(Memory *memory, Role *role)
 {
     const Module *module = memory->module;
-    ArenaPlan plan = {.arena = memory->arena};
-    int64_t *bytes = arena_array(memory->arena, int64_t, module->next_id);
+    PackItems items = items_of(memory, role);
+    role->arena_bytes = pack(memory->arena, items.at, items.count);
     role->offset = arena_array(module->arena, int64_t, module->next_id);
     role->scratch = arena_array(module->arena, int64_t, module->ops.count);
     memset(role->offset, -1, sizeof *role->offset * (size_t)module->next_id);
-    for (int i = 0; i < module->ops.count; i++) {
-        for (int k = i; i == memory->loop && k < module->ops.count; k++)
-            if (module->ops.at[k]->def == module->accumulate_def)
-                take_results(memory, &plan, role, bytes, module->ops.at[k]);
-        if (module->ops.at[i]->def != module->accumulate_def || i < memory->loop)
-            take_results(memory, &plan, role, bytes, module->ops.at[i]);
-        int64_t scratch = role_scratch_bytes(role, module->ops.at[i]);
-        role->scratch[i] = scratch ? arena_plan_take(&plan, scratch) : -1;
-        if (scratch)
-            arena_plan_give(&plan, role->scratch[i], scratch);
-        for (int id = memory->dying[i]; id >= 0; id = memory->next[id])
-            arena_plan_give(&plan, role->offset[id], bytes[id]);
+    for (int i = 0, item = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        for (int r = 0; r < op->result_count; r++)
+            if (!op->results[r]->storage)
+                role->offset[op->results[r]->id] = items.at[item++].offset;
+        role->scratch[i] = role_scratch_bytes(role, op) ? items.at[item++].offset : -1;
     }
-    role->arena_bytes = plan.peak;
 }
 
 void pass_memory(Module *module)
@@ -338,15 +236,12 @@ void pass_memory(Module *module)
     Memory memory = {.module = module, .arena = arena_create(), .roles = module->roles};
     ir_number(module);
     memory.last = last_uses(memory.arena, module);
-    memory.next = arena_array(memory.arena, int, module->next_id);
-    memory.dying = arena_array(memory.arena, int, module->ops.count + 1);
     memory.loop = 0;
     while (memory.loop < module->ops.count && module->ops.at[memory.loop]->turn != TURN_EACH)
         memory.loop++;
     for (int i = 0; i < module->ops.count; i++)
         share_op(&memory, module->ops.at[i]);
     share_updates(&memory);
-    find_ends(&memory);
     for (int r = 0; r < memory.roles->role_count; r++)
         lay_out(&memory, &memory.roles->at[r]);
     arena_destroy(memory.arena);

@@ -2,7 +2,7 @@
 """Recompute: programs that make values anew in backward give the bits of those that keep them, and keep what they should.
 
 Each case trains an example without recompute, with recompute(full) and with recompute(selective): losses and parameters are equal to the bit. What is kept for backward, as --emit=cost-json says
-it, is under `full` the input of each layer and that of what follows the layers, and under `selective` at most what is kept without.
+it, is under `full` the input of each layer and that of what follows the layers, and under `selective` less than what is kept without. The arena is at most 1.1 of what is needed at one time.
 """
 import functools
 import json
@@ -16,6 +16,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 STEPS = 6
 LONG = os.environ.get("HETU_LONG")
 MODES = ("none", "full", "selective")
+SMALL = 1 << 15  # bytes in which it counts that places are multiples of 64
+ARENA = ("gradients", "activations", "temporaries", "scratch")
 
 # Sizes that divide nothing, by which the closed form goes.
 GPT = {"EMBED": 100, "HEADS": 5, "VOCAB": 257, "BATCH": 6, "LAYERS": 3, "SEQ": 30}
@@ -52,11 +54,15 @@ def trained(bench, name, source, strategy, flags):
 
 
 def kept(bench, source, strategy, flags):
-    """Bytes that the training program of each role keeps for backward."""
+    """Bytes that the training program of each role keeps for backward; the arena of each program is checked."""
     out = bench.path(f"{source.stem}.{strategy.stem}{''.join(flags)}.json")
     run([bench.hetucc, f"--strategy={strategy}", "--emit=cost-json", *flags, source, "-o", out])
-    model = next(m for m in json.loads(out.read_text())["models"] if m["kind"] == "train")
-    return [role["memory"]["kept"] for role in model["roles"]]
+    models = json.loads(out.read_text())["models"]
+    for memory in (role["memory"] for model in models for role in model["roles"]):
+        alive = sum(memory[kind] for kind in ARENA)
+        if alive > SMALL and alive + memory["gaps"] > 1.1 * alive:
+            raise Failure(f"the arena has {alive + memory['gaps']} bytes, {alive} are needed at one time")
+    return [role["memory"]["kept"] for model in models if model["kind"] == "train" for role in model["roles"]]
 
 
 def pieces(count, weights):
