@@ -159,18 +159,21 @@ static Position value_place(const Value *value) { return value->def ? value->def
 
 static const char *value_called(const Value *value) { return value->name ? value->name : value->def ? value->def->def->name : "a value"; }
 
-/* What makes a kind smaller. */
+/* What makes a kind smaller: what the strategy does not do yet. */
 static const char *advice(const Module *module, MemoryKind kind)
 {
-    switch (kind) {
-    case MEMORY_PARAMETERS: return "a split of the dimensions of parameters over more devices makes them smaller";
-    case MEMORY_STATES:
-        return module->strategy && module->strategy->zero ? "a split of the dimensions of parameters over more devices makes them smaller"
-                                                          : "`zero 1` shares them out over the devices that hold copies of parameters";
-    case MEMORY_INPUTS: return "a split of the batch over more devices makes them smaller";
-    case MEMORY_GRADIENTS: return "a split of the dimensions of parameters over more devices makes them smaller";
-    default: return "more micro-batches (`pipeline microbatches(N)`), or a split over more devices, make them smaller";
-    }
+    static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS, MEMORY_PARAMETERS}; // by zero 1, 2 and 3
+    const Strategy *strategy = module->strategy;
+    bool trains = module->kind == MODULE_TRAIN, recomputes = strategy && strategy->pipelines.at[0].stages.at[0].recompute;
+    for (int zero = 1; zero <= 3; zero++)
+        if (cut[zero - 1] == kind && trains && (!strategy || strategy->zero < zero))
+            return arena_format(module->arena, "`zero %d` shares them out over the devices that hold copies of parameters", zero);
+    if (kind == MEMORY_PARAMETERS || kind == MEMORY_STATES || kind == MEMORY_GRADIENTS)
+        return "a split of the dimensions of parameters over more devices makes them smaller";
+    if (kind == MEMORY_INPUTS)
+        return "a split of the batch over more devices makes them smaller";
+    return arena_format(module->arena, "%smore micro-batches (`pipeline microbatches(N)`), or a split over more devices, make them smaller",
+                        trains && !recomputes ? "`recompute(full)` of the stage, " : "");
 }
 
 static MemoryKind largest_kind(const RoleMemory *memory, const bool *told)
