@@ -191,10 +191,10 @@ Work op_work(const Op *op, const double *extent)
     return work;
 }
 
-static void note_extents(Module *module, const Value *value, const BoundAccess *access, int device, double *extent)
+static void note_extents(Module *module, const Op *op, const Value *value, const BoundAccess *access, int device, double *extent)
 {
     int64_t local[IR_MAX_RANK];
-    if (!value || !value_local(module, value, device, local))
+    if (!value || !op_local(module, op, value, device, local))
         return;
     for (int d = 0; d < access->rank; d++)
         if (access->dims[d].count == 1)
@@ -206,9 +206,9 @@ void op_local_extents(Module *module, const Op *op, int device, double *extent)
     for (int f = 0; f < op->binding->factor_count; f++)
         extent[f] = (double)op->binding->factors[f].extent;
     for (int k = 0; k < op->operand_count; k++)
-        note_extents(module, op->operands[k], &op->binding->operands[k], device, extent);
+        note_extents(module, op, op->operands[k], &op->binding->operands[k], device, extent);
     for (int k = 0; k < op->result_count; k++)
-        note_extents(module, op->results[k], &op->binding->results[k], device, extent);
+        note_extents(module, op, op->results[k], &op->binding->results[k], device, extent);
 }
 
 static void one_turn(const Value *value, const BoundAccess *access, double *extent)

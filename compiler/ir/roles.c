@@ -99,6 +99,82 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
     return region->box_count <= 1;
 }
 
+/* ---- pieces of several boxes ---- */
+
+static bool free_factors(const Op *op)
+{
+    for (int f = 0; f < op->binding->factor_count; f++) {
+        int number = op->binding->factors[f].factor;
+        const Factor *factor = number < 0 ? NULL : &op->def->rule->factors[number];
+        if (!factor || factor->replicate || factor->offset || (factor->contracted && factor->reduction == REDUCE_NONE))
+            return false;
+    }
+    return true;
+}
+
+/* Whether a tensor is a number, or has the factors 0, 1, ... of the first that is none. */
+static bool has_all_factors(const Op *op, const BoundAccess *access, const BoundAccess *first)
+{
+    if (access->rank && access->rank != op->binding->factor_count)
+        return false;
+    for (int d = 0; d < access->rank; d++)
+        if (access->dims[d].count != 1 || access->dims[d].factors[0] != first->dims[d].factors[0])
+            return false;
+    return true;
+}
+
+static const BoundAccess *tensor_access(const Op *op, int k)
+{
+    return k < op->operand_count ? &op->binding->operands[k] : &op->binding->results[k - op->operand_count];
+}
+
+static const Value *tensor_value(const Op *op, int k)
+{
+    return k < op->operand_count ? op->operands[k] : op->results[k - op->operand_count];
+}
+
+bool op_takes_elements(const Op *op)
+{
+    const BoundAccess *first = NULL;
+    bool takes = op->def->rule->kind != RULE_VIEW && free_factors(op);
+    for (int k = 0; takes && k < op->operand_count + op->result_count; k++) {
+        const BoundAccess *access = tensor_access(op, k);
+        first = first || !access->rank ? first : access;
+        takes = has_all_factors(op, access, first);
+    }
+    return takes && first;
+}
+
+static bool same_boxes(const Region *a, const Region *b)
+{
+    bool same = a->box_count == b->box_count;
+    for (int i = 0; same && i < a->box_count; i++)
+        same = !memcmp(a->boxes[i].dim, b->boxes[i].dim, sizeof(Range) * (size_t)a->rank);
+    return same;
+}
+
+/* Whether the device holds the same elements of all tensors of an operator, numbers aside. */
+static bool same_pieces(Module *module, const Op *op, const Value *value, int device)
+{
+    const Region *region = value_region(module, value, device);
+    for (int k = 0; k < op->operand_count + op->result_count; k++) {
+        const Value *other = tensor_value(op, k);
+        if (other && other->type.rank && !same_boxes(region, value_region(module, other, device)))
+            return false;
+    }
+    return true;
+}
+
+bool op_local(Module *module, const Op *op, const Value *value, int device, int64_t *extent)
+{
+    if (value_local(module, value, device, extent))
+        return true;
+    for (int d = 0; d < value->type.rank; d++)
+        extent[d] = 1;
+    extent[value->type.rank - 1] = value_local_bytes(module, value, device) / dtype_size(value->type.dtype);
+    return op_takes_elements(op) && same_pieces(module, op, value, device);
+}
+
 int64_t value_local_bytes(Module *module, const Value *value, int device)
 {
     int64_t bytes = value_region(module, value, device)->volume * dtype_size(value->type.dtype);

@@ -54,6 +54,14 @@ void conversion_use(Module *module, PlannedConversion *conversion, Op *op);
  * The dimension that the loop over micro-batches runs over has extent 1. */
 bool value_local(Module *module, const Value *value, int device, int64_t *extent);
 
+/* Whether an operator does the same with any set of elements, in any order: every tensor of it that is no number has all factors of the
+ * operator, in one order, and none that must be whole or whose place the kernel is told. */
+bool op_takes_elements(const Op *op);
+
+/* The local extents of a tensor of an operator. Where its pieces are several boxes, and the operator takes elements in any order, those of
+ * one row of all elements: 1, ..., 1, n. False where it does not, or where its tensors' boxes differ. */
+bool op_local(Module *module, const Op *op, const Value *value, int device, int64_t *extent);
+
 /* Bytes of a value on a device; of results inside the loop over micro-batches, of one of them. */
 int64_t value_local_bytes(Module *module, const Value *value, int device);
 

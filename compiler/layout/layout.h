@@ -100,6 +100,17 @@ Layout *layout_parse_text(Arena *arena, Diag *diag, Position at, const char *tex
  * a view that does not factor it, two kinds of reduction. */
 bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
 
+/* Whether the cuts of a layout are fractions that can be told, as layout_check says of one with a text. */
+bool layout_fits(const Layout *layout, Shape shape);
+
+/* The layout in which devices that held the same of a tensor of `shape` have parts of it: every element of a `dup` top and of `dup` states
+ * lies once, in pieces as even as can be. Each device keeps a part of what it held; a subgroup under a `dup` top gets a share of every
+ * finest slice for each of its devices. A number stays in copies, and so does what could only be cut by fractions that cannot be told.
+ *
+ * Where no cut has weights, a device's elements are less than the product over the dimensions of its part of the dimension, to which a row
+ * is added for each finest slice of which it has a part. The layout has no contributions. */
+const Layout *layout_spread(Arena *arena, const Layout *layout, Shape shape);
+
 /* Appends the canonical text of a layout; it parses back to an equal one. */
 void layout_print(Text *out, const Layout *layout);
 

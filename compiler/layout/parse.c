@@ -27,7 +27,7 @@ typedef struct Parser {
 #define FAIL(parser, place, ...)                                                                                                           \
     do {                                                                                                                                   \
         if (!(parser)->failed)                                                                                                             \
-            diag_error((parser)->tokens.diag, (place)->at, __VA_ARGS__);                                                                  \
+            diag_error((parser)->tokens.diag, (place)->at, __VA_ARGS__);                                                                   \
         (parser)->failed = true;                                                                                                           \
     } while (0)
 
@@ -370,7 +370,7 @@ typedef struct Denominators {
     int64_t group, most, second; // of a subgroup's states, and the largest two of all subgroups that differ
 } Denominators;
 
-/* Multiplies the denominators of the states that cut a dimension. */
+/* Multiplies the denominators of the states that cut a dimension. `diag` NULL: nothing is reported. */
 static bool check_group_weights(Diag *diag, Position at, const Group *group, int dim, Denominators *found)
 {
     found->group = 1;
@@ -380,8 +380,10 @@ static bool check_group_weights(Diag *diag, Position at, const Group *group, int
             continue;
         int64_t own = layout_denominator(state->weights, state->count);
         if (own > LAYOUT_MOST_DENOMINATOR / found->group) {
-            diag_error(diag, shifted(at, state->column), "the weights of dimension %d are too large: their sums multiply to more than %lld",
-                       dim, (long long)LAYOUT_MOST_DENOMINATOR);
+            if (diag)
+                diag_error(diag, shifted(at, state->column),
+                           "the weights of dimension %d are too large: their sums multiply to more than %lld", dim,
+                           (long long)LAYOUT_MOST_DENOMINATOR);
             return false;
         }
         found->group *= own;
@@ -394,7 +396,8 @@ static bool check_group_weights(Diag *diag, Position at, const Group *group, int
     return true;
 }
 
-/* Under a split of the top the subgroups' cuts are parts of its own; an inner one divides what lies between the cuts of two subgroups. */
+/* Under a split of the top the subgroups' cuts are parts of its own; an inner one divides what lies between the cuts of two subgroups.
+ * `diag` NULL: nothing is reported. */
 static bool check_weights(Diag *diag, Position at, const Layout *layout, int dim)
 {
     Denominators found = {1, 1, 1};
@@ -406,10 +409,19 @@ static bool check_weights(Diag *diag, Position at, const Layout *layout, int dim
     int64_t second = layout->inner ? found.second : 1, top = layout_denominator(layout->top_weights, layout->group_count);
     if (found.most <= LAYOUT_MOST_DENOMINATOR / second && found.most * second <= LAYOUT_MOST_DENOMINATOR / top)
         return true;
-    diag_error(diag, shifted(at, layout->top_column),
-               "the weights of dimension %d are too large: those of the subgroups and of the split multiply to more than %lld", dim,
-               (long long)LAYOUT_MOST_DENOMINATOR);
+    if (diag)
+        diag_error(diag, shifted(at, layout->top_column),
+                   "the weights of dimension %d are too large: those of the subgroups and of the split multiply to more than %lld", dim,
+                   (long long)LAYOUT_MOST_DENOMINATOR);
     return false;
+}
+
+bool layout_fits(const Layout *layout, Shape shape)
+{
+    for (int d = 0; d < layout_view(layout, shape).rank; d++)
+        if (!check_weights(NULL, (Position){0}, layout, d))
+            return false;
+    return true;
 }
 
 /* One kind of reduction a layout; *kind is STATE_DUP until one is found. */

@@ -72,9 +72,10 @@ static bool local_tensor(LocalOp *local, RoleWriter *writer, Tensor *tensor, con
         .value = value, .access = access, .bound = bound, .name = tensor_name(writer->emitter->arena, local->rule, access->name, number)};
     if (!value)
         return true;
-    if (!value_local(writer->module, value, local->device, tensor->extent)) {
+    if (!op_local(writer->module, local->op, value, local->device, tensor->extent)) {
         diag_error(writer->module->diag, local->op->at,
-                   "\"%s\" would run on pieces that are several boxes; an operator needs one box a device", local->op->def->name);
+                   "\"%s\" would run on pieces that are several boxes; an operator that is not elementwise needs one box a device",
+                   local->op->def->name);
         diag_note(writer->module->diag, value->at, "the pieces are those of this value; convert it with `reshard` before");
         return false;
     }

@@ -40,7 +40,7 @@ typedef struct LocalOp {
     Term *terms; // RULE_BODY, and the product in front of an epilogue
 } LocalOp;
 
-/* Fills in `local`; false after an error was reported: pieces of several boxes. */
+/* Fills in `local`; false after an error was reported: pieces of several boxes that the operator cannot take. */
 bool local_op(LocalOp *local, RoleWriter *writer, const Op *op);
 
 /* Whether every result is empty on this device; whether some factor is (the non-empty results of a C kernel are then identities). */

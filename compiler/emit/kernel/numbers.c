@@ -26,8 +26,17 @@ static Text contribution_key(Arena *arena, const LocalOp *local, uint64_t operan
     return key;
 }
 
+/* Whether a device has the first of several copies of the operands, as far as their subgroups are copies. */
+static bool in_first_copy(const LocalOp *local, uint64_t operands, int device)
+{
+    for (int k = 0; k < local->operand_count; k++)
+        if (operands >> k & 1 && value_region(local->module, local->operands[k].value, device)->replica)
+            return false;
+    return true;
+}
+
 /* By device of the roles, whether it adds a term to the partial result: of those whose contributions to the same piece would be the same,
- * the one with the lowest partial id does. */
+ * the one with the lowest partial id does; where subgroups have copies, their pieces may differ, and those of the first are added. */
 static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands)
 {
     const Roles *roles = local->module->roles;
@@ -39,12 +48,13 @@ static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t o
         keys[i] = contribution_key(scratch, local, operands, roles->devices[i]);
         const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
         const Region *mine = value_region(local->module, local->results[0].value, roles->devices[i]);
-        if (!*slot || mine->partial < (*slot)->partial)
+        if (in_first_copy(local, operands, roles->devices[i]) && (!*slot || mine->partial < (*slot)->partial))
             *slot = mine;
     }
     for (int i = 0; i < roles->device_count; i++) {
         const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
-        adding[i] = value_region(local->module, local->results[0].value, roles->devices[i])->partial == (*slot)->partial;
+        adding[i] = in_first_copy(local, operands, roles->devices[i]) &&
+                    value_region(local->module, local->results[0].value, roles->devices[i])->partial == (*slot)->partial;
     }
     arena_destroy(scratch);
     return adding;

@@ -5,6 +5,7 @@
  * parameter's new value has the parameter's layout. Under `zero 2` a gradient goes to the layout of the states where it is made, in each
  * micro-batch; under `zero 3` what a layer needs of its parameters is gathered there, and not kept.
  */
+#include "ir/roles.h"
 #include "passes/deduce/assign.h"
 #include "passes/pipeline.h"
 
@@ -160,7 +161,7 @@ static Value *converted(Deduce *deduce, Value *original, const Sharding *to, con
     return value;
 }
 
-/* `original` in any layout: one that exists, or a new conversion of the first. */
+/* `original` in any layout: one that exists, or a new conversion of the newest; of a parameter itself, which has what its states need. */
 static Value *laid_out(Deduce *deduce, Value *original, const Layout *layout, const Op *user, const char *reason)
 {
     Sharding sharding;
@@ -169,7 +170,10 @@ static Value *laid_out(Deduce *deduce, Value *original, const Layout *layout, co
     for (const Version *version = deduce->forms[original->id]; version; version = version->next)
         if (layout_equal(version->value->layout, layout, type_shape(original->type)))
             return version->value;
-    return insert_conversion(deduce, deduce->forms[original->id]->value, layout, user, reason);
+    Value *from = original->kind == VALUE_PARAM ? original : deduce->forms[original->id]->value;
+    Value *value = insert_conversion(deduce, from, layout, user, reason);
+    add_version(deduce, original, value, NULL);
+    return value;
 }
 
 /* Adds a value that has its layout. */
@@ -221,6 +225,67 @@ static void finish_result(Deduce *deduce, Op *op, int k, const Layout *made, con
     add_laid_out(deduce, value);
 }
 
+/* Whether a value exists in no sharding of the mesh, but whole or in pieces. */
+static bool in_pieces(const Deduce *deduce, const Value *value)
+{
+    bool pieces = value->kind != VALUE_INPUT || value->micro == 0;
+    for (const Version *version = deduce->forms[value->id]; pieces && version; version = version->next)
+        pieces = !version->known && layout_partial(version->value->layout) == STATE_DUP;
+    return pieces;
+}
+
+/* Whether an operator runs where its operands lie: on parameters and in the update, where nothing else decides, and where the result is
+ * asked for in that layout. */
+static bool stays_in_pieces(const Deduce *deduce, const Op *op, const Layout *layout)
+{
+    const Value *result = op->results[0];
+    return op->section == SECTION_UPDATE || deduce->origin[result->id] == ORIGIN_PARAMETERS ||
+           (result->layout && result->type.rank && layout_equal(result->layout, layout, type_shape(result->type)));
+}
+
+/* The layout, no sharding of the mesh, that all operands have; NULL where the operator does not take them as they lie. */
+static const Layout *common_pieces(const Deduce *deduce, const Op *op)
+{
+    const Layout *common = NULL;
+    for (int k = 0; k < op->operand_count; k++) {
+        const Value *operand = op->operands[k];
+        if (!operand || !operand->type.rank)
+            continue;
+        const Layout *layout = deduce->forms[operand->id]->value->layout;
+        if (!in_pieces(deduce, operand) || (common && !layout_equal(common, layout, type_shape(operand->type))))
+            return NULL;
+        common = layout;
+    }
+    return common && op_takes_elements(op) && stays_in_pieces(deduce, op, common) ? common : NULL;
+}
+
+/* What an operator that adds up all elements gives of pieces: a contribution of each device. */
+static Sharding contributions(const Deduce *deduce, const Op *op)
+{
+    Sharding sharding = sharding_whole();
+    bool max = false;
+    for (int f = 0; f < op->binding->factor_count; f++)
+        max |= op->def->rule->factors[op->binding->factors[f].factor].reduction == REDUCE_MAX;
+    for (int a = 0; a < deduce->mesh->axis_count; a++)
+        sharding.at[a] = max ? AXIS_MAX : AXIS_SUM;
+    return sharding;
+}
+
+/* An operator that takes elements in any order, of operands as they lie: the pieces that it makes lie so, too. */
+static void deduce_pieces(Deduce *deduce, Op *op, const Layout *layout)
+{
+    Sharding whole = sharding_whole(), each = contributions(deduce, op);
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k])
+            op->operands[k] = op->operands[k]->type.rank ? laid_out(deduce, op->operands[k], layout, op, NULL)
+                                                         : converted(deduce, op->operands[k], &whole, op, operand_reason(deduce, op, k));
+    array_push(deduce->module->arena, &deduce->out, op);
+    for (int k = 0; k < op->result_count; k++) {
+        bool number = !op->results[k]->type.rank;
+        finish_result(deduce, op, k, number ? sharding_layout(deduce->mesh, &each, deduce->shared) : layout, number ? &each : NULL);
+    }
+}
+
 /* How the axes cut an operator; one that runs again is cut as before, so that it gives the same bits. */
 static Assignment assignment_of(Deduce *deduce, const Op *op)
 {
@@ -238,6 +303,11 @@ static Assignment assignment_of(Deduce *deduce, const Op *op)
 
 static void deduce_op(Deduce *deduce, Op *op)
 {
+    const Layout *pieces = common_pieces(deduce, op);
+    if (pieces) {
+        deduce_pieces(deduce, op, pieces);
+        return;
+    }
     Assignment assignment = assignment_of(deduce, op);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
@@ -257,14 +327,34 @@ static bool takes_whole(const Deduce *deduce, const Op *op)
     return op->def == deduce->module->reshard_def && op->operands[0]->micro > 0 && op->turn == TURN_BEFORE;
 }
 
+/* The layout in which a parameter is updated: that of its states; without states the one that pass place gave the new value. NULL when it
+ * is not. */
+static const Layout *update_layout(const Deduce *deduce, const Parameter *parameter)
+{
+    const Op *op = deduce->update[parameter->value->index];
+    if (!op)
+        return NULL;
+    const Value *like = parameter->state_count ? parameter->states[0] : op->results[0];
+    return like->layout ? like->layout : parameter->value->layout;
+}
+
+/* The sharding in which a parameter is updated; false when there is none. */
+static bool update_sharding(const Deduce *deduce, const Parameter *parameter, Sharding *sharding)
+{
+    const Layout *layout = update_layout(deduce, parameter);
+    return layout && sharding_of_layout(deduce->mesh, layout, sharding);
+}
+
 /* The layout in which a sum over micro-batches is kept; NULL: that of what is added. Under `zero 2` a gradient is cut as its states are;
  * along axes where these have copies it stays a sum, which is taken once. */
 static const Layout *kept_layout(const Deduce *deduce, const Value *sum, const Version *added)
 {
-    const Sharding *states = deduce->assigner.gradient[sum->id];
-    if (sum->layout || module_zero(deduce->module) < 2 || !states || !added->known)
+    const Parameter *parameter = deduce->gradient[sum->id];
+    Sharding kept;
+    if (sum->layout || module_zero(deduce->module) < 2 || !parameter)
         return sum->layout;
-    Sharding kept = *states;
+    if (!added->known || !update_sharding(deduce, parameter, &kept))
+        return update_layout(deduce, parameter);
     for (int a = 0; a < deduce->mesh->axis_count; a++)
         if (kept.at[a] == AXIS_DUP && added->sharding.at[a] == AXIS_SUM)
             kept.at[a] = AXIS_SUM;
@@ -297,32 +387,14 @@ static void deduce_reshard(Deduce *deduce, Op *op)
 
 /* ---- the update ---- */
 
-/* The layout in which a parameter is updated: that of its states; without states the one that pass place gave the new value. NULL when it
- * is not. */
-static const Layout *update_layout(const Deduce *deduce, const Parameter *parameter)
-{
-    const Op *op = deduce->update[parameter->value->index];
-    if (!op)
-        return NULL;
-    const Value *like = parameter->state_count ? parameter->states[0] : op->results[0];
-    return like->layout ? like->layout : parameter->value->layout;
-}
-
-/* The sharding in which a parameter is updated; false when there is none. */
-static bool update_sharding(const Deduce *deduce, const Parameter *parameter, Sharding *sharding)
-{
-    const Layout *layout = update_layout(deduce, parameter);
-    return layout && sharding_of_layout(deduce->mesh, layout, sharding);
-}
-
 /* Under `zero 2` a gradient goes to the layout of its states where it is made. */
 static void reduce_gradients(Deduce *deduce, const Op *op, Value *const *made)
 {
     for (int k = 0; k < op->result_count && module_zero(deduce->module) >= 2; k++) {
         const Parameter *parameter = deduce->gradient[made[k]->id];
-        const Sharding *states = deduce->assigner.gradient[made[k]->id];
-        if (parameter && states && op->def != deduce->module->accumulate_def)
-            converted(deduce, made[k], states, op, gradient_reason(deduce, parameter));
+        const Layout *layout = parameter ? update_layout(deduce, parameter) : NULL;
+        if (layout && op->def != deduce->module->accumulate_def)
+            laid_out(deduce, made[k], layout, op, gradient_reason(deduce, parameter));
     }
 }
 
@@ -370,12 +442,14 @@ static void convert_gradients(Deduce *deduce, const Op *first)
 {
     for (int i = 0; i < deduce->module->params.count; i++) {
         Parameter *parameter = deduce->module->params.at[i];
-        Sharding states;
-        if (!parameter->gradient || !deduce->forms[parameter->gradient->id] || !update_sharding(deduce, parameter, &states))
+        const Layout *layout = parameter->gradient && deduce->forms[parameter->gradient->id] ? update_layout(deduce, parameter) : NULL;
+        if (!layout)
             continue;
-        Value *gradient = converted(deduce, parameter->gradient, &states, first, gradient_reason(deduce, parameter));
+        Sharding states;
+        bool known = sharding_of_layout(deduce->mesh, layout, &states);
+        Value *gradient = laid_out(deduce, parameter->gradient, layout, first, gradient_reason(deduce, parameter));
         deduce->forms[parameter->gradient->id] = NULL;
-        add_version(deduce, parameter->gradient, gradient, &states);
+        add_version(deduce, parameter->gradient, gradient, known ? &states : NULL);
     }
 }
 

@@ -28,13 +28,21 @@ static bool is_zero_axis(const Module *module, int axis)
     return cuts;
 }
 
+/* Where the layout is made of no axes: over all copies, whose devices no axis names. */
+static const Layout *spread_layout(Module *module, const Value *param)
+{
+    if (module_zero(module) == 0 || module->strategy->zero_axes.count)
+        return param->layout;
+    return layout_shared(module_shared(module), layout_spread(module->arena, param->layout, type_shape(param->type)));
+}
+
 const Layout *states_layout(Module *module, const Value *param)
 {
     const Mesh *mesh = module->mesh;
     Sharding sharding;
     int pieces = 1;
     if (!sharding_of_layout(mesh, param->layout, &sharding))
-        return param->layout;
+        return spread_layout(module, param);
     for (int a = 0; a < mesh->axis_count; a++)
         if (is_zero_axis(module, a) && sharding.at[a] == AXIS_DUP)
             pieces *= mesh->axis[a].count;

@@ -18,6 +18,7 @@ sys.path.insert(0, str(HERE.parent.parent / "operators"))
 import harness
 import pytorch
 import train
+import zero
 from harness import COMMON, EXAMPLES, Failure, ROOT, run
 
 EMULATE = ROOT / "test" / "cuda" / "emulate"
@@ -183,6 +184,7 @@ def tests(bench, a):
     if a.group == "odd":
         yield "types", functools.partial(check_lines, bench, "types", 30)  # sums in every element type
         yield "session", functools.partial(check_lines, bench, "session", 6)
+        yield "zero2", functools.partial(zero.check_corners, bench, 2, "data", ())
         yield "extremes", functools.partial(check_extremes, bench, ())
         yield "extremes.alone", functools.partial(check_extremes, bench, ("--no-fuse",))
     for name, *case in cases(a.group):
