@@ -190,7 +190,7 @@ void ht_attention_kernel(const ht_call *call)
 {
     static void (*const launches[2][3])(const AttentionShape *, const ht_call *) = {
         {launch_fitting<PlainEngine<64>>, launch_fitting<PlainEngine<128>>, launch_fitting<PlainEngine<256>, PlainEngine<256, 16>>},
-        {launch_fitting<TensorEngine<64, 2, 64>>, launch_fitting<TensorEngine<128, 2, 64>>, launch_fitting<TensorEngine<256, 1, 32>>},
+        {launch_fitting<TensorEngine<64, 2, 64>>, launch_fitting<TensorEngine<128, 2, 32>>, launch_fitting<TensorEngine<256, 1, 32>>},
     };
     const ht_view *in = call->operand;
     AttentionShape a = attention_shape(&in[0], &in[1], &in[2], &in[3], call->attr[0].i != 0);

@@ -169,7 +169,8 @@ template <typename E, typename Work> static __device__ __forceinline__ void for_
 
 /* Four warps own 16 * PARTS rows each; or ACROSS of them do, and a part of the columns each. A warp's fragments are those of tensor_core.h.
  *
- * Shared memory is what limits: a warp loads (rows + columns) / 16 fragments for rows * columns / 128 products. */
+ * Shared memory is what limits: a warp loads (rows + columns) / 16 fragments for rows * columns / 128 products. Sizes and unrolled loops
+ * are such that all sums stay in registers: test/cuda/sass looks at that. */
 template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
     using T = __nv_bfloat16;
     static constexpr int D = D_, warps = 4, threads = 32 * warps, ROWS = 16 * PARTS * warps / ACROSS, COLUMNS = COLUMNS_;
@@ -211,7 +212,7 @@ template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
         int from_a = at_this_place(tile_offset<D, T>(first_row() + lane() % 16, lane() / 16));
         int from_b = at_this_place(tile_offset<D, T>(Scores::first_column() + lane() % 8 + lane() / 16 * 8, lane() / 8 % 2));
         clear(s);
-#pragma unroll
+#pragma unroll 2
         for (int k = 0; k < D / 16; k++) {
             uint32_t left[PARTS][4];
 #pragma unroll

@@ -33,7 +33,6 @@ STEADY = 10   # steps before a speed is measured
 CLOSE = 50    # steps whose losses are compared one by one
 LONG = 150    # seconds that a row may take unless it says otherwise
 MEMORY_BOUND = {"adamw": 0.8, "layer_norm": 0.8, "rms_norm": 0.8}  # share of a copy's rate, by the beginning of the kernel's name
-SPILLS = 16   # in the loops of all attention kernels, at most
 ATTENTION, PYTORCH = 0.5, 0.9                                       # shares of PyTorch's speed
 
 
@@ -236,7 +235,7 @@ def sass(place):
     spills = sum(k.loop_spills for part in SASS[1:] for k in found[part])
     rounded = sum(k.roundings for k in found["kernels"])
     text = f"{len(lines)} kernels, {spills} spills in attention's loops, {rounded} roundings by hand"
-    if spills > SPILLS or rounded:
+    if spills or rounded:
         raise Wrong(text)
     return text
 
@@ -440,7 +439,7 @@ def plan(specs):
 
     for name in ("twins/twins", "twins/attention"):
         yield name, [name], lambda t, p, _, name=name: t.test(f"kernels against the CPU's: {name[6:]}", "0 wrong", lambda: twins(p, name))
-    yield "sass", ["sass"], lambda t, p, _: t.test("machine code", f"<= {SPILLS} spills, no roundings", lambda: sass(p))
+    yield "sass", ["sass"], lambda t, p, _: t.test("machine code", "no spills in loops, no roundings", lambda: sass(p))
     for spec in one:
         yield spec["name"], [spec["name"]], losses_row(spec)
     yield "speed", ["twins/speed"], rate_row

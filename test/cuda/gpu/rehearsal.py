@@ -165,10 +165,14 @@ class Run:
         self.expect((self.status != 0) == (counts["WRONG"] > 0), "the exit status says something else")
 
 
+# The stand-in's machine code has a spill in a loop of attention.
+ALWAYS = {"machine code": "WRONG"}
+
+
 def check_order(_):
     """All rows, in the order of what matters; the carried folder stays as it was, the runtime is made once."""
     run = Run()
-    run.verdicts({})
+    run.verdicts(ALWAYS)
     run.expect([row["what"] for row in run.result["rows"]] == ROWS, "another order")
     run.expect(not run.left, f"left in the carried folder: {run.left}")
     run.expect(run.runtimes == 1, f"the runtime was made {run.runtimes} times")
@@ -182,7 +186,7 @@ def check_order(_):
 def check_failures(_):
     """Each is seen where it is, and takes nothing else along."""
     run = Run("gpt-f32=off,gpt-bf16=crash,gpt-2-ranks=nan,gpt-sanitized=broken,gpt2-124m=flat,twins=crash")
-    run.verdicts({"build": "WRONG", "kernels against the CPU's: twins": "WRONG", "gpt-f32: losses of 4 steps": "WRONG", "gpt-bf16: losses of 4 steps": "WRONG",
+    run.verdicts({**ALWAYS, "build": "WRONG", "kernels against the CPU's: twins": "WRONG", "gpt-f32: losses of 4 steps": "WRONG", "gpt-bf16: losses of 4 steps": "WRONG",
                   "gpt2-124m in bf16": "WRONG", "gpt-2-ranks: losses of 4 steps, 2 ranks share the card": "WRONG", "gpt-sanitized: memcheck": "not shown",
                   "gpt-sanitized: racecheck": "not shown", "gpt2-124m beside PyTorch": "not shown"})
     for what, text in (("build", "gpt.role0.cu(7): error: planted in gpt-sanitized"), ("gpt-bf16: losses of 4 steps", "rank 0: exit 1: planted: gpt-bf16"),
@@ -197,7 +201,7 @@ def check_time(_):
     """What the time does not reach is not shown, and what runs then is ended with its children."""
     run = Run("gpt-bf16=hang", ["--seconds", "12"])
     late = ROWS[ROWS.index("gpt-bf16: losses of 4 steps"):]
-    run.verdicts({what: "not shown" for what in late if what in run.rows})
+    run.verdicts({**ALWAYS, **{what: "not shown" for what in late if what in run.rows}})
     run.expect(run.rows["gpt-bf16: losses of 4 steps"]["found"] == "the time was up", "something else ended it")
     run.expect(run.seconds < 20, f"{run.seconds:.0f} s")
     run.expect(not run.survivors, "children live on")
@@ -207,7 +211,7 @@ def check_time(_):
 def check_hang(_):
     """A program that hangs while there is time is wrong, and the rest goes on."""
     run = Run("gpt-bf16=hang", limits={"gpt-bf16": 2})
-    run.verdicts({"gpt-bf16: losses of 4 steps": "WRONG"})
+    run.verdicts({**ALWAYS, "gpt-bf16: losses of 4 steps": "WRONG"})
     run.expect(run.rows["gpt-bf16: losses of 4 steps"]["found"] == "did not end in 2 s", "something else ended it")
     run.expect(not run.survivors, "children live on")
     return run.rows["gpt-bf16: losses of 4 steps"]["found"]
