@@ -23,6 +23,8 @@ void backward(ht_worker *r)
     }
 }
 
+void tail(ht_worker *r) { part_begins(r, TAIL); }
+
 void update(ht_worker *r)
 {
     part_begins(r, UPDATE);

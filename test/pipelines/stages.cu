@@ -44,6 +44,8 @@ void backward(ht_worker *r)
               weights(r), !r->microbatch);
 }
 
+void tail(ht_worker *r) { part_begins(r, TAIL); }
+
 void update(ht_worker *r)
 {
     part_begins(r, UPDATE);

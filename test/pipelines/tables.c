@@ -24,18 +24,18 @@
 enum { STEPS = 4, MOST = 64 };
 enum { ACTIVATION_IN, ACTIVATION_OUT, GRADIENT_IN, GRADIENT_OUT, SUM, TRANSFERS };
 
-static const char *const part_names[PARTS] = {"forward", "backward", "update"};
+static const char *const part_names[PARTS] = {"forward", "backward", "tail", "update"};
 
 int stages, pipelines;
 
 static bool breadth_first; // gpipe
 static int microbatches;
-static int milliseconds[2];
+static int milliseconds[UPDATE];
 static int victim = -1, last_part, last_microbatch;
 
 void part_begins(const ht_worker *r, int part)
 {
-    if (r->device == victim && part == last_part && (part == UPDATE || r->microbatch == last_microbatch) && r->step == 1)
+    if (r->device == victim && part == last_part && (part >= TAIL || r->microbatch == last_microbatch) && r->step == 1)
         raise(SIGKILL);
     if (part < UPDATE)
         usleep((useconds_t)milliseconds[part] * 1000);
@@ -105,8 +105,8 @@ static ht_transfer transfer_of(const ht_reshard *which, int64_t from, int64_t to
         .plan = which, .from = buffers, .to = buffers + 1, .queue = queue, .once = queue == HT_QUEUE_GRADIENTS, .where = where};
 }
 
-static const int receives[PARTS][1] = {{ACTIVATION_IN}, {GRADIENT_IN}, {SUM}},
-                 sends[PARTS][2] = {{ACTIVATION_OUT}, {GRADIENT_OUT, SUM}, {0}};
+static const int receives[PARTS][1] = {[FORWARD] = {ACTIVATION_IN}, [BACKWARD] = {GRADIENT_IN}, [UPDATE] = {SUM}};
+static const int sends[PARTS][2] = {[FORWARD] = {ACTIVATION_OUT}, [BACKWARD] = {GRADIENT_OUT, SUM}};
 static const int only_sum[1] = {SUM};
 
 /* The parts and transfers of a stage; those at an end of the pipeline lack some. */
@@ -122,6 +122,7 @@ static ht_image_role role_of_stage(int s)
     t[SUM] = transfer_of(&sum_plan, 0, LINE, HT_QUEUE_GRADIENTS, "tables.c: sum of gradients");
     part[FORWARD] = (ht_part){"forward", forward, !first, !last, receives[FORWARD], sends[FORWARD]};
     part[BACKWARD] = (ht_part){"backward", backward, !last, !first + sums, receives[BACKWARD], first ? only_sum : sends[BACKWARD]};
+    part[TAIL] = (ht_part){"tail", tail, 0, 0, NULL, NULL};
     part[UPDATE] = (ht_part){"update", update, sums, 0, receives[UPDATE], NULL};
     return (ht_image_role){3 * LINE, 4 * LINE, PARTS, sums ? TRANSFERS : SUM, part, t};
 }
@@ -130,13 +131,14 @@ static ht_image_role role_of_stage(int s)
 static const ht_schedule *schedule_of(int s, int count)
 {
     int slots = breadth_first || count < stages - s ? count : stages - s, ahead = breadth_first ? count : slots, rows = 0, f = 0;
-    ht_row *row = calloc(2 * (size_t)count + 1, sizeof *row);
+    ht_row *row = calloc(2 * (size_t)count + 2, sizeof *row);
     ht_schedule *made = malloc(sizeof *made);
     for (int b = 0; b < count; b++) {
         for (; f < count && f < b + ahead; f++)
             row[rows++] = (ht_row){FORWARD, f, f % slots};
         row[rows++] = (ht_row){BACKWARD, b, b % slots};
     }
+    row[rows++] = (ht_row){TAIL, count - 1, -1};
     row[rows++] = (ht_row){UPDATE, 0, -1};
     *made = (ht_schedule){rows, slots, row};
     return made;
@@ -335,6 +337,7 @@ int main(int argc, char **argv)
     microbatches = atoi(argv[4]);
     milliseconds[FORWARD] = atoi(argv[5]);
     milliseconds[BACKWARD] = atoi(argv[6]);
+    milliseconds[TAIL] = getenv("TABLES_TAIL") ? atoi(getenv("TABLES_TAIL")) : 0;
     for (int part = 0; argc > 9 && part < PARTS; part++)
         if (!strcmp(argv[8], part_names[part])) {
             victim = atoi(argv[7]);

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 enum { WIDTH = 3000, LINE = (WIDTH * 4 + 63) / 64 * 64 };
-enum { FORWARD, BACKWARD, UPDATE, PARTS };
+enum { FORWARD, BACKWARD, TAIL, UPDATE, PARTS };
 
 static const float RATE = 0.0625f;
 
@@ -18,6 +18,7 @@ extern int stages, pipelines;
 /* The parts. */
 void forward(ht_worker *r);
 void backward(ht_worker *r);
+void tail(ht_worker *r);
 void update(ht_worker *r);
 
 /* Called when one begins: sleeps, or ends this rank. */

@@ -41,6 +41,17 @@ def slow(bench, seeds, *arguments):
         run(bench, True, *arguments, 0, 0, LD_PRELOAD=str(bench.build / "lib" / "slow.so"), SLOW_SEED=str(seed))
 
 
+def hidden(bench, added=20):
+    """Sums of gradients that take longer cost a step little where there is something to compute beside them."""
+    slow = {"LD_PRELOAD": str(bench.build / "lib" / "slow.so"), "SLOW_MOST": "0", "TABLES_TAIL": "60"}
+    before = run(bench, True, "1f1b", 2, 2, 3, 5, 5, **slow)
+    after = run(bench, True, "1f1b", 2, 2, 3, 5, 5, SLOW_SUMS=str(added), **slow)
+    shown = (after - before) * 1000 / (2 * added)
+    if shown > 0.3:
+        raise Failure(f"of {2 * added} ms, {shown:.2f} are not hidden")
+    return f"{1 - shown:.2f} of {2 * added} ms"
+
+
 def killed(bench, mpi, rank, part, microbatch):
     """The others end soon, and name the rank."""
     codes, said, took = Job([bench.build / "test" / "pipelines" / "tables"] * 4, ["1f1b", 2, 2, 4, 5, 5, rank, part, microbatch], mpi=mpi).finish(60)
@@ -64,6 +75,7 @@ def tests(bench, a):
     yield "time.1f1b.alone", case(timed, bench, False, "1f1b", 4, 1, 6)
     yield "time.sums", case(timed, bench, True, "1f1b", 2, 2, 5)
     yield "time.sums.alone", case(timed, bench, False, "gpipe", 2, 2, 4)
+    yield "hidden", case(hidden, bench)
     yield "apart", case(run, bench, False, "1f1b", 4, 1, 6, 0, 0, HETU_NODE="{}")
     for schedule in "gpipe", "1f1b":
         yield f"slow.{schedule}", case(slow, bench, range(1, 21) if long else (1, 2), schedule, 2, 2, 4)
@@ -73,7 +85,7 @@ def tests(bench, a):
             yield f"cuda.nccl.{schedule}.{order}", case(emulated, bench, True, schedule, *shape, HETU_EMULATE_DEVICES="8", HETU_EMULATE_ORDER=order)
             yield f"cuda.staged.{schedule}.{order}", case(emulated, bench, order == "late", schedule, *shape, HETU_EMULATE_ORDER=order)
     for mpi in True, False:
-        for rank, part, microbatch in [(r, p, m) for p in ("forward", "backward", "update") for r, m in ((0, 0), (1, 1), (3, 2))]:
+        for rank, part, microbatch in [(r, p, m) for p in ("forward", "backward", "tail", "update") for r, m in ((0, 0), (1, 1), (3, 2))]:
             if long or (rank, part) in {(1, "forward"), (0, "backward"), (3, "update")}:
                 yield f"kill.{'mpi' if mpi else 'alone'}.{part}.{rank}", case(killed, bench, mpi, rank, part, microbatch)
 
