@@ -211,23 +211,6 @@ void op_local_extents(Module *module, const Op *op, int device, double *extent)
         note_extents(module, op, op->results[k], &op->binding->results[k], device, extent);
 }
 
-static void one_turn(const Value *value, const BoundAccess *access, double *extent)
-{
-    if (value && value->micro > 0 && value->kind != VALUE_PARAM)
-        for (int i = 0; i < access->dims[value->micro - 1].count; i++)
-            extent[access->dims[value->micro - 1].factors[i]] = 1;
-}
-
-void op_one_turn(const Op *op, double *extent)
-{
-    for (int k = 0; op->turn == TURN_EACH && k < op->operand_count; k++)
-        one_turn(op->operands[k], &op->binding->operands[k], extent);
-    for (int k = 0; op->turn == TURN_EACH && k < op->result_count; k++)
-        one_turn(op->results[k], &op->binding->results[k], extent);
-}
-
-int64_t op_runs(const Module *module, const Op *op) { return op->turn == TURN_EACH ? module->microbatches : 1; }
-
 /* ---- seconds ---- */
 
 static double products_rate(const DeviceClass *class, const Work *work)

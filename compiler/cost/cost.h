@@ -44,14 +44,8 @@ Work op_work(const Op *op, const double *extent);
 /* The piece of a device: extents by bound factor, of one micro-batch; `extent` has room for binding->factor_count. */
 void op_local_extents(Module *module, const Op *op, int device, double *extent);
 
-/* Makes extents of whole values those of one micro-batch. */
-void op_one_turn(const Op *op, double *extent);
-
 /* NAN where the class does not say how fast it is, or is NULL. */
 double work_seconds(const DeviceClass *class, const Work *work);
-
-/* How often an operator runs in a step. */
-int64_t op_runs(const Module *module, const Op *op);
 
 /* ---- communication ---- */
 

@@ -88,7 +88,7 @@ static int fullest(Module *module, const Role *role, const int *last, int64_t *l
         }
     for (int i = 0; i < module->ops.count; i++) {
         now += live[i];
-        int64_t own = now + role_scratch_bytes(role, module->ops.at[i]);
+        int64_t own = now + role_scratch_bytes(module, role, module->ops.at[i]);
         if (own > best) {
             best = own;
             most = i;
@@ -100,7 +100,7 @@ static int fullest(Module *module, const Role *role, const int *last, int64_t *l
 /* Adds what is in the arena during an operator. */
 static void add_arena(RoleMemory *memory, Module *module, const Role *role, const int *last, int at, const bool *gradient)
 {
-    int64_t used = 0, scratch = role_scratch_bytes(role, module->ops.at[at]);
+    int64_t used = 0, scratch = role_scratch_bytes(module, role, module->ops.at[at]);
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++) {
             const Op *op = module->ops.at[i];

@@ -166,7 +166,7 @@ void cost_table(Text *out, const CostReport *reports, int count)
     for (int i = 0; i < count; i++) {
         const Module *module = reports[i].module;
         text_print(out, "%s %s: %s, strategy %s, devices %d, micro-batches %lld\n", module->source, module->name, kind_name(module),
-                   module->strategy ? module->strategy->name : "none", module->roles->device_count, (long long)module->microbatches);
+                   module->strategy ? module->strategy->name : "none", module->roles->device_count, (long long)module_microbatches(module));
         for (int r = 0; r < reports[i].role_count; r++)
             print_role(out, &reports[i].roles[r], r);
     }
@@ -230,7 +230,7 @@ static json_t *json_model(const CostReport *report)
         json_array_append_new(roles, json_role(&report->roles[r]));
     return json_pack("{s:s,s:s,s:s,s:s?,s:i,s:I,s:o}", "model", module->name, "kind", kind_name(module), "source", module->source,
                      "strategy", module->strategy ? module->strategy->name : NULL, "devices", module->roles->device_count, "microbatches",
-                     (json_int_t)module->microbatches, "roles", roles);
+                     (json_int_t)module_microbatches(module), "roles", roles);
 }
 
 void cost_json(Text *out, const CostReport *reports, int count)

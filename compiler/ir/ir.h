@@ -13,6 +13,7 @@
 #include "ir/binding.h"
 #include "ir/dim.h"
 #include "ir/mesh.h"
+#include "ir/body.h"
 #include "ir/reads.h"
 #include "layout/written.h"
 #include "strategy/strategy.h"
@@ -35,8 +36,8 @@ struct Value {
     Position dims_at;             // of the `dims` pragma that named them; without a file when none did
     const WrittenLayout *written; // what the source writes, until pass place makes a layout of it; NULL: nothing
     const Layout *layout;         // after pass place of what is given, and wherever one is asked for; after pass deduce of all values
-    int micro; // with micro-batches: 0 it does not depend on which; d + 1 its dimension d is the loop's; MICRO_SUM a contribution to a sum
-               // over them
+    int micro; // in a step of micro-batches: 0 it does not depend on which; d + 1 its dimension d has the rows of one of them, an interval
+               // of the batch (of an input: the batch); MICRO_SUM a contribution to a sum over them
     const Value *storage; // after pass memory: the value whose storage this one takes; NULL: its own
     Op *def;              // VALUE_RESULT
     int index;            // which result of def, or which parameter, input, state
@@ -45,8 +46,11 @@ struct Value {
 
 enum { MICRO_SUM = -1 };
 
-/* When an operator runs in a step of several micro-batches. */
-typedef enum Turn { TURN_BEFORE, TURN_EACH, TURN_AFTER } Turn;
+/* When an operator runs in a step of micro-batches: once before them, with each, once after them; or, before all that, with each for what
+ * inputs alone add up to. */
+typedef enum Turn { TURN_BEFORE, TURN_EACH, TURN_AFTER, TURN_COUNT } Turn;
+
+static inline bool turn_loops(Turn turn) { return turn == TURN_EACH || turn == TURN_COUNT; }
 
 typedef enum Section { SECTION_FORWARD, SECTION_BACKWARD, SECTION_UPDATE } Section;
 
@@ -66,7 +70,11 @@ struct Op {
     Value **operands; // NULL entries are absent
     Value **results;
     Section section;
-    Turn turn; // TURN_BEFORE everywhere when module->microbatches is 1
+    Turn turn; // TURN_BEFORE everywhere when the step has no micro-batches
+    int stage; // where it runs: of module->stages; STAGE_ALL on all devices
+    int visit; // of its body: layers that a stage has without another in between, counted along the data
+    bool weights; // of the backward section: nothing but gradients of parameters of this layer waits for it
+    int unit;     // the number of the operator of the model that it stands for or is the gradient of; -1 none
     Position at;
     const Position *also; // of the operators that pass fuse put into this one, the first left out
     int also_count;
@@ -123,6 +131,7 @@ typedef struct CompileOptions {
 typedef struct Caches {
     struct CallTable *calls;     // ir_op and module_def (ir/module.c)
     struct RegionTable *regions; // value_region (ir/roles.c)
+    struct StandIns *stand_ins;  // module_stand_in (ir/roles.c)
     struct Intern *shared;       // module_shared
 } Caches;
 
@@ -149,12 +158,16 @@ struct Module {
     DType precision;     // the type that operators work in where their rules leave that open: DTYPE_F32 or DTYPE_BF16
     const OpDef *reshard_def;
     Array(const StaticRead *) reads; // not part of the text form
-    int64_t microbatches;            // 1 where the batch runs as a whole; ops stand in the order of their turns otherwise
     const OpDef *accumulate_def; // its result is its operand in the first micro-batch, and then their sum (made by pass microbatch; NULL
-                                 // when there is none)
+                                 // where the batch runs as a whole; ops stand in the order of their turns otherwise)
+    const OpDef *part_def;       // its result is its operand, which is somewhere else too: the rows of a micro-batch at work, or what a stage
+                                 // holds (made by passes microbatch and stage)
+    const OpDef *union_def;      // its result is its operands, each on the devices of its stage, as one tensor (made by pass stage)
+    const OpDef *collect_def;    // its result has the rows of all micro-batches, its operand those of one (made by pass microbatch)
+    Bodies bodies;               // after pass stage
     const Strategy *strategy;
     const char *after;                             // the pass that it has come through last; NULL: none
-    const Mesh *mesh;                              // after pass place
+    const Mesh *mesh;                              // after pass place: of all devices
     struct Roles *roles;                           // after pass specialize (ir/roles.h)
     Array(struct PlannedConversion *) conversions; // after pass specialize: the distinct ones, each of some operator
     int next_id;
@@ -172,12 +185,12 @@ Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Pos
  * the rule's operands, variadic ones spread, NULL for absent ones. */
 Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, Position at);
 
-/* What follows an operator into those that passes make for it: position, frames, scope, layer, recompute, section and turn. Gives them to `op`
+/* What follows an operator into those that passes make for it: position, frames, scope, layer, recompute, section, turn and stage. Gives them to `op`
  * and its results. */
 void op_take_place(Op *op, const Op *like);
 
 /* Such a place where no operator is. */
-static inline Op op_place_at(Position at) { return (Op){.at = at}; }
+static inline Op op_place_at(Position at) { return (Op){.at = at, .stage = STAGE_ALL, .unit = -1}; }
 
 /* An operator that a pass makes for `like`: ir_op in its place. A failure to bind is a bug. */
 Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, const Op *like);
@@ -197,8 +210,21 @@ void ir_rebind(Module *module, Op *op);
 DType op_result_dtype(Arena *arena, const Op *op, int result);
 bool op_operand_dtype(Arena *arena, const Op *op, int operand, DType *dtype);
 
-/* The type of a value at one moment: its extent is 1 in the dimension of the loop over micro-batches. */
-Type micro_type(Arena *arena, const Value *value);
+/* The devices on which an operator runs. */
+static inline const Mesh *op_mesh(const Module *module, const Op *op)
+{
+    return op->stage == STAGE_ALL ? module->mesh : module->bodies.stages.at[op->stage].mesh;
+}
+
+/* The extent over which an operator runs along a bound factor: its own, or the rows of a micro-batch where that is what its tensors have.
+ */
+int64_t op_extent(const Op *op, int factor);
+
+/* Micro-batches of the pipeline of most of them. */
+int64_t module_microbatches(const Module *module);
+
+/* How often in a step an operator runs: once, or with each micro-batch of the pipeline of its body that has most. */
+int64_t op_runs(const Module *module, const Op *op);
 
 /* Sets op->index along module->ops. */
 void ir_number(Module *module);

@@ -1,5 +1,6 @@
 #include "ir/liveness.h"
 
+#include "ir/parts.h"
 #include "ir/roles.h"
 
 static void find_readers(const Module *module, int *last)
@@ -18,20 +19,49 @@ static void find_readers(const Module *module, int *last)
         last[module->loss->id] = module->ops.count;
 }
 
-static void extend_over_loop(const Module *module, int *last)
+/* The operators of a loop; first > last where there is none. */
+static void find_loop(const Module *module, Turn turn, int *first, int *last)
 {
-    int first = module->ops.count, end = -1;
+    *first = module->ops.count;
+    *last = -1;
     for (int i = 0; i < module->ops.count; i++)
-        if (module->ops.at[i]->turn == TURN_EACH) {
-            first = first < i ? first : i;
-            end = i;
+        if (module->ops.at[i]->turn == turn) {
+            *first = *first < i ? *first : i;
+            *last = i;
         }
+}
+
+static void extend_over_loop(const Module *module, Turn turn, int *last)
+{
+    int first, end;
+    find_loop(module, turn, &first, &end);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        for (int r = 0; r < op->result_count; r++)
-            if ((op->turn == TURN_BEFORE || op->def == module->accumulate_def) && last[op->results[r]->id] >= first &&
-                last[op->results[r]->id] < end)
+        bool whole = !turn_loops(op->turn) || (op->turn == turn && op_gathers(module, op));
+        for (int r = 0; r < op->result_count && whole; r++)
+            if (last[op->results[r]->id] >= first && last[op->results[r]->id] < end)
                 last[op->results[r]->id] = end;
+    }
+}
+
+/* A message is on its way until the loop ends. */
+static void extend_over_messages(const Module *module, int *last)
+{
+    int first, end;
+    find_loop(module, TURN_EACH, &first, &end);
+    for (int i = 0; i < module->ops.count; i++)
+        if (op_crosses(module, module->ops.at[i]))
+            last[module->ops.at[i]->operands[0]->id] = end;
+}
+
+/* What a union is made of lives as long as the union. */
+static void extend_over_unions(const Module *module, int *last)
+{
+    for (int i = module->ops.count - 1; i >= 0; i--) {
+        const Op *op = module->ops.at[i];
+        for (int k = 0; op->def == module->union_def && k < op->operand_count; k++)
+            if (last[op->results[0]->id] > last[op->operands[k]->id])
+                last[op->operands[k]->id] = last[op->results[0]->id];
     }
 }
 
@@ -49,7 +79,11 @@ int *last_uses(Arena *arena, const Module *module)
 {
     int *last = arena_array(arena, int, module->next_id);
     find_readers(module, last);
-    extend_over_loop(module, last);
+    extend_over_sharers(module, last);
+    extend_over_unions(module, last);
+    extend_over_loop(module, TURN_COUNT, last);
+    extend_over_loop(module, TURN_EACH, last);
+    extend_over_messages(module, last);
     extend_over_sharers(module, last);
     return last;
 }

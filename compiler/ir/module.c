@@ -35,7 +35,6 @@ Module *module_create(Arena *arena, Diag *diag, const char *name)
     Module *module = arena_new(arena, Module);
     module->arena = arena;
     module->diag = diag;
-    module->microbatches = 1;
     module->name = name;
     module->caches.calls = arena_new(arena, struct CallTable);
     module->caches.calls->arena = module->caches.calls->key.arena = arena;
@@ -51,15 +50,6 @@ Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Pos
 }
 
 Shape type_shape(Type type) { return (Shape){type.rank, type.extent}; }
-
-Type micro_type(Arena *arena, const Value *value)
-{
-    if (value->micro <= 0)
-        return value->type;
-    int64_t *extent = arena_copy(arena, value->type.extent, sizeof *extent * (size_t)value->type.rank);
-    extent[value->micro - 1] = 1;
-    return (Type){value->type.dtype, value->type.rank, extent};
-}
 
 int64_t type_elements(Type type)
 {
@@ -233,7 +223,9 @@ Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_
                .result_count = result_count,
                .operands = arena_array(module->arena, Value *, operand_count + 1),
                .results = arena_array(module->arena, Value *, result_count),
-               .at = at};
+               .at = at,
+               .stage = STAGE_ALL,
+               .unit = -1};
     for (int i = 0; i < operand_count; i++)
         op->operands[i] = operands[i];
     for (int i = 0; i < result_count; i++) {
@@ -253,6 +245,10 @@ void op_take_place(Op *op, const Op *like)
     op->recompute = like->recompute;
     op->section = like->section;
     op->turn = like->turn;
+    op->stage = like->stage;
+    op->visit = like->visit;
+    op->weights = like->weights;
+    op->unit = like->unit;
     for (int i = 0; i < op->result_count; i++)
         op->results[i]->at = like->at;
 }
@@ -275,6 +271,7 @@ Op *ir_clone(Module *module, const Op *op, Value *const *operands)
         const Value *result = op->results[i];
         clone->results[i] = ir_value(module, VALUE_RESULT, result->name, result->type, result->at);
         clone->results[i]->dims = result->dims;
+        clone->results[i]->micro = result->micro;
         clone->results[i]->def = clone;
         clone->results[i]->index = i;
     }
@@ -289,6 +286,44 @@ void ir_rebind(Module *module, Op *op)
     op->binding = shared->binding;
     for (int i = 0; i < op->result_count; i++)
         op->results[i]->type = shared->types[i];
+}
+
+/* The rows of a micro-batch that a tensor has along a bound factor; -1 where it has none. */
+static int64_t rows_along(const Value *value, const BoundAccess *access, int factor)
+{
+    const BoundDim *dim = value && value->micro > 0 ? &access->dims[value->micro - 1] : NULL;
+    return dim && dim->count == 1 && dim->factors[0] == factor ? value->type.extent[value->micro - 1] : -1;
+}
+
+int64_t op_extent(const Op *op, int factor)
+{
+    int64_t rows = -1;
+    for (int k = 0; rows < 0 && k < op->operand_count; k++)
+        rows = rows_along(op->operands[k], &op->binding->operands[k], factor);
+    for (int k = 0; rows < 0 && k < op->result_count; k++)
+        rows = rows_along(op->results[k], &op->binding->results[k], factor);
+    return rows < 0 ? op->binding->factors[factor].extent : rows;
+}
+
+/* The most micro-batches of a pipeline of a body, or of any for body -1. */
+static int64_t most_microbatches(const Module *module, int body)
+{
+    int64_t most = 1;
+    for (int i = 0; i < module->bodies.runs.count; i++) {
+        const BodyRun *run = &module->bodies.runs.at[i];
+        if ((body < 0 || run->body == body) && run->microbatches > most)
+            most = run->microbatches;
+    }
+    return most;
+}
+
+int64_t module_microbatches(const Module *module) { return most_microbatches(module, -1); }
+
+int64_t op_runs(const Module *module, const Op *op)
+{
+    if (!turn_loops(op->turn))
+        return 1;
+    return most_microbatches(module, op->stage == STAGE_ALL ? -1 : module->bodies.stages.at[op->stage].body);
 }
 
 Intern *module_shared(Module *module)

@@ -55,12 +55,48 @@ static const Regions *regions_of(Module *module, const Layout *layout, Type type
     return *regions;
 }
 
+/* By device number: the device of the body's first pipeline that does the same. */
+struct StandIns {
+    int count;
+    int *of;
+};
+
+static void add_stand_ins(const Module *module, struct StandIns *table, const BodyRun *run)
+{
+    const Pipeline *own = &module->strategy->pipelines.at[run->pipeline];
+    const Pipeline *first = &module->strategy->pipelines.at[body_run(&module->bodies, run->body)->pipeline];
+    for (int s = 0; s < own->stages.count; s++)
+        for (int i = 0; i < own->stages.at[s].devices.count; i++)
+            table->of[own->stages.at[s].devices.at[i]] = first->stages.at[s].devices.at[i];
+}
+
+static const struct StandIns *stand_ins(Module *module)
+{
+    if (module->caches.stand_ins)
+        return module->caches.stand_ins;
+    struct StandIns *table = module->caches.stand_ins = arena_new(module->arena, struct StandIns);
+    for (int i = 0; i < module->mesh->device_count; i++)
+        table->count = module->mesh->devices[i] >= table->count ? module->mesh->devices[i] + 1 : table->count;
+    table->of = arena_array(module->arena, int, table->count);
+    for (int r = 0; r < module->bodies.runs.count; r++)
+        add_stand_ins(module, table, &module->bodies.runs.at[r]);
+    return table;
+}
+
+int module_stand_in(Module *module, int device)
+{
+    const struct StandIns *table = stand_ins(module);
+    return device < table->count ? table->of[device] : device;
+}
+
 const Region *value_region(Module *module, const Value *value, int device)
 {
     static const Region none;
     if (!value->layout)
         BUG("value %%%d has no layout", value->id);
     const Regions *regions = regions_of(module, value->layout, value->type);
+    if (value->def && value->def->stage != STAGE_ALL)
+        device = module_stand_in(module, device);
     return device < regions->count ? &regions->at[device] : &none;
 }
 
@@ -93,9 +129,7 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
 {
     const Region *region = value_region(module, value, device);
     for (int d = 0; d < value->type.rank; d++)
-        extent[d] = region->box_count != 1                                ? 0
-                    : value->micro == d + 1 && value->kind != VALUE_PARAM ? 1
-                                                                          : region->boxes[0].dim[d].hi - region->boxes[0].dim[d].lo;
+        extent[d] = region->box_count == 1 ? region->boxes[0].dim[d].hi - region->boxes[0].dim[d].lo : 0;
     return region->box_count <= 1;
 }
 
@@ -175,20 +209,56 @@ bool op_local(Module *module, const Op *op, const Value *value, int device, int6
     return op_takes_elements(op) && same_pieces(module, op, value, device);
 }
 
-int64_t value_local_bytes(Module *module, const Value *value, int device)
+/* The micro-batches that a device runs in a step. */
+static int64_t microbatches_of(const Module *module, const Op *op, int device)
 {
-    int64_t bytes = value_region(module, value, device)->volume * dtype_size(value->type.dtype);
-    return value->micro > 0 && value->kind == VALUE_RESULT ? bytes / module->microbatches : bytes;
+    for (int r = 0; r < module->bodies.runs.count; r++) {
+        const BodyRun *run = &module->bodies.runs.at[r];
+        const Pipeline *pipeline = &module->strategy->pipelines.at[run->pipeline];
+        const Stage *stage = &pipeline->stages.at[op->stage == STAGE_ALL ? 0 : module->bodies.stages.at[op->stage].number];
+        for (int i = 0; i < stage->devices.count; i++)
+            if (stage->devices.at[i] == device)
+                return run->microbatches;
+    }
+    return 0;
 }
 
-int64_t role_scratch_bytes(const Role *role, const Op *op)
+int64_t value_local_bytes(Module *module, const Value *value, int device)
+{
+    if (value->def && value->def->def == module->collect_def)
+        return value_local_bytes(module, value->def->operands[0], device) * microbatches_of(module, value->def, device);
+    return value_region(module, value, device)->volume * dtype_size(value->type.dtype);
+}
+
+int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op)
 {
     int64_t most = 0;
     for (int i = 0; op->conversion && i < role->device_count; i++) {
-        int64_t bytes = plan_scratch_bytes(op->conversion->plan, role->devices[i]);
+        int device = op->stage == STAGE_ALL ? role->devices[i] : module_stand_in(module, role->devices[i]);
+        int64_t bytes = plan_scratch_bytes(op->conversion->plan, device);
         most = bytes > most ? bytes : most;
     }
     return most;
+}
+
+bool role_has(Module *module, const Role *role, const Value *value)
+{
+    return value_region(module, value, role->devices[0])->member;
+}
+
+const Value *role_storage(Module *module, const Role *role, const Value *value)
+{
+    const Value *owner = value_storage(value);
+    while (owner->def && owner->def->def == module->union_def) {
+        const Value *own = NULL;
+        for (int k = 0; !own && k < owner->def->operand_count; k++)
+            if (role_has(module, role, owner->def->operands[k]))
+                own = owner->def->operands[k];
+        if (!own)
+            return owner;
+        owner = value_storage(own);
+    }
+    return owner;
 }
 
 const Value *value_storage(const Value *value)

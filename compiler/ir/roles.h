@@ -18,6 +18,8 @@ typedef struct Role {
     int64_t
         *offset; // by value id: bytes into the arena; -1: no storage there (parameters, states, inputs, and what shares another's storage)
     int64_t *scratch; // by op index: bytes into the arena of a conversion's scratch space; -1: none
+    int64_t slot_bytes; // of what is kept of a micro-batch from one part to another; 0: nothing is apart from the arena
+    bool *kept;         // by value id: its offset is into the slot
 } Role;
 
 typedef struct Roles {
@@ -31,12 +33,15 @@ typedef struct Roles {
 /* What operators of module->reshard_def convert, and what the planner makes of it. */
 typedef struct PlannedConversion {
     int number; // in module->conversions
-    Type type;  // of the value at one moment (micro_type)
+    Type type;  // of the value
     const Layout *from, *to;
     const Op *user;   // the first operator that converts so; NULL: none yet
     const Plan *plan; // once there is a user
     Position at;      // of its line in the text that it was read from; without a file: a pass made it
 } PlannedConversion;
+
+/* The device on which what a stage does is laid out: the one of the body's first pipeline that does what `device` does in its own. */
+int module_stand_in(Module *module, int device);
 
 /* What `device` holds of a value, computed once for each pair of layout and type. */
 const Region *value_region(Module *module, const Value *value, int device);
@@ -50,8 +55,7 @@ PlannedConversion *conversion_add(Module *module, Type type, const Layout *from,
 /* Makes it what an operator converts; planned, for the module's cluster, for the first. */
 void conversion_use(Module *module, PlannedConversion *conversion, Op *op);
 
-/* The local extents of a value whose region is one box (or empty: zeros); false where it has several boxes.
- * The dimension that the loop over micro-batches runs over has extent 1. */
+/* The local extents of a value whose region is one box (or empty: zeros); false where it has several boxes. */
 bool value_local(Module *module, const Value *value, int device, int64_t *extent);
 
 /* Whether an operator does the same with any set of elements, in any order: every tensor of it that is no number has all factors of the
@@ -62,11 +66,17 @@ bool op_takes_elements(const Op *op);
  * one row of all elements: 1, ..., 1, n. False where it does not, or where its tensors' boxes differ. */
 bool op_local(Module *module, const Op *op, const Value *value, int device, int64_t *extent);
 
-/* Bytes of a value on a device; of results inside the loop over micro-batches, of one of them. */
+/* Bytes of a value on a device; of a collection, those of all its micro-batches. */
 int64_t value_local_bytes(Module *module, const Value *value, int device);
 
 /* The most scratch space that a device of the role needs for an operator: of conversions. */
-int64_t role_scratch_bytes(const Role *role, const Op *op);
+int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op);
+
+/* Whether the devices of a role have anything of a value. */
+bool role_has(Module *module, const Role *role, const Value *value);
+
+/* Where the value's storage is on the devices of a role: that of value_storage, and of a union what they have of it. */
+const Value *role_storage(Module *module, const Role *role, const Value *value);
 
 /* Where the value's storage is: the value that owns it (a result that takes an operand's storage shares that operand's). */
 const Value *value_storage(const Value *value);

@@ -8,6 +8,7 @@
 #include "cost/cost.h"
 #include "rule/equations.h"
 #include "ir/liveness.h"
+#include "ir/parts.h"
 #include "ir/roles.h"
 #include "passes/packing.h"
 #include "passes/pipeline.h"
@@ -19,12 +20,23 @@ typedef struct Memory {
     Arena *arena;
     Roles *roles;
     int *last; // by value id: the operator that reads it last; for owners of storage, over all that share it
-    int loop;  // the first operator of the loop over micro-batches; past the last when there is none
 } Memory;
 
 static bool in_arena(const Value *value) { return value->kind == VALUE_RESULT; }
 
 /* ---- sharing ---- */
+
+/* What a union is made of is there as long as the union's storage is needed. */
+static void extend_unions(Memory *memory)
+{
+    for (int i = memory->module->ops.count - 1; i >= 0; i--) {
+        const Op *op = memory->module->ops.at[i];
+        for (int k = 0; op->def == memory->module->union_def && k < op->operand_count; k++) {
+            int *last = &memory->last[value_storage(op->operands[k])->id];
+            *last = memory->last[op->results[0]->id] > *last ? memory->last[op->results[0]->id] : *last;
+        }
+    }
+}
 
 /* `value` takes the storage of `from`. */
 static void share(Memory *memory, Value *value, const Value *from)
@@ -151,21 +163,28 @@ static void share_conversion(Memory *memory, Op *op)
 {
     const Plan *plan = op->conversion->plan;
     Value *x = op->operands[0], *y = op->results[0];
+    if (op_crosses(memory->module, op))
+        return;
     if ((plan_nothing(plan) && !must_copy(memory, y, x)) || (plan_in_place(plan) && dies_at(memory, x, op) && same_room(memory, x, y)))
         share(memory, y, x);
 }
 
 static void share_op(Memory *memory, Op *op)
 {
-    if (op->def == memory->module->reshard_def)
+    const Module *module = memory->module;
+    if (op->def == module->reshard_def)
         share_conversion(memory, op);
+    else if (op->def == module->part_def)
+        share(memory, op->results[0], op->operands[0]);
+    else if (op->def == module->union_def)
+        return;
     else if (op->def->rule->kind == RULE_VIEW && !must_copy(memory, op->results[0], op->operands[0]))
         share(memory, op->results[0], op->operands[0]);
     else if (op->def->rule->kind == RULE_CALL)
         share_inplace(memory, op);
     else if (op->def->rule->kind == RULE_EQUATIONS)
         share_equations(memory, op);
-    else if (op->def != memory->module->accumulate_def)
+    else if (!op_gathers(module, op))
         share_body(memory, op);
 }
 
@@ -183,52 +202,144 @@ static void share_updates(Memory *memory)
     }
 }
 
+/* ---- what is kept of a micro-batch ---- */
+
+/* Whether the role sends messages to another stage, or receives them. */
+static bool has_messages(const Memory *memory, const Role *role)
+{
+    for (int i = 0; i < memory->module->ops.count; i++) {
+        const Op *op = memory->module->ops.at[i];
+        if (op_crosses(memory->module, op) &&
+            (role_has(memory->module, role, op->operands[0]) || role_has(memory->module, role, op->results[0])))
+            return true;
+    }
+    return false;
+}
+
+static void keep(const Memory *memory, Role *role, const Value *value)
+{
+    const Value *owner = value_storage(value);
+    if (in_arena(owner) && turn_loops(owner->def->turn) && !op_gathers(memory->module, owner->def))
+        role->kept[owner->id] = true;
+}
+
+/* Values that one part makes and another reads, and messages, lie in a slot of their micro-batch. */
+static void find_kept(const Memory *memory, Role *role)
+{
+    const Module *module = memory->module;
+    role->kept = arena_array(module->arena, bool, module->next_id);
+    if (!has_messages(memory, role))
+        return;
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        if (op_crosses(module, op))
+            keep(memory, role, op->results[0]);
+        for (int k = 0; k < op->operand_count && op->turn == TURN_EACH; k++)
+            if (op->operands[k] && op->operands[k]->def && !same_part(module, op->operands[k]->def, op))
+                keep(memory, role, op->operands[k]);
+    }
+}
+
 /* ---- the arena ---- */
 
 typedef Array(PackItem) PackItems;
 
-/* The operator from which on an operator's results have their places: sums over micro-batches have them from the beginning of the loop. */
-static int first_use(const Memory *memory, const Op *op)
+/* What has its place in the arena, or in the slot of a micro-batch. */
+typedef struct Packing {
+    PackItems items;
+    Array(int64_t *) offsets; // of each item: where its offset goes
+} Packing;
+
+static void add_item(Memory *memory, Packing *packing, PackItem item, int64_t *offset)
 {
-    bool sum = op->def == memory->module->accumulate_def && op->index > memory->loop;
-    return sum ? memory->loop : op->index;
+    array_push(memory->arena, &packing->items, item);
+    array_push(memory->arena, &packing->offsets, offset);
 }
 
-/* What the arena holds: values that own their storage, and conversions' scratch space. */
-static PackItems items_of(Memory *memory, const Role *role)
+/* The first operator of the loop, or of the part, that an operator is in. */
+static int first_of(const Memory *memory, const Op *op, bool part)
 {
     const Module *module = memory->module;
-    PackItems items = {0};
-    for (int i = 0; i < module->ops.count; i++) {
-        const Op *op = module->ops.at[i];
-        for (int r = 0; r < op->result_count; r++)
-            if (!op->results[r]->storage)
-                array_push(memory->arena, &items,
-                           (PackItem){.begin = first_use(memory, op),
-                                      .end = memory->last[op->results[r]->id],
-                                      .bytes = value_local_bytes(memory->module, op->results[r], role->devices[0])});
-        int64_t scratch = role_scratch_bytes(role, op);
-        if (scratch)
-            array_push(memory->arena, &items, (PackItem){.begin = i, .end = i, .bytes = scratch});
+    int first = op->index;
+    while (first && module->ops.at[first - 1]->turn == op->turn && (!part || same_part(module, module->ops.at[first - 1], op)))
+        first--;
+    return first;
+}
+
+/* The operator from which on an operator's results have their places: what gathers micro-batches has them from the beginning of the loop,
+ * a message from that of the part that reads it. */
+static int first_use(const Memory *memory, const Op *op)
+{
+    if (op_gathers(memory->module, op))
+        return first_of(memory, op, false);
+    return op_crosses(memory->module, op) ? first_of(memory, op, true) : op->index;
+}
+
+/* The most bytes that a device of the role has of a value: of collected rows, pipelines may have more and fewer. */
+static int64_t role_bytes(Memory *memory, const Role *role, const Value *value)
+{
+    int count = value->def->def == memory->module->collect_def ? role->device_count : 1;
+    int64_t most = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t bytes = value_local_bytes(memory->module, value, role->devices[i]);
+        most = bytes > most ? bytes : most;
     }
-    return items;
+    return most;
+}
+
+/* Values that own their storage, and conversions' scratch space: of messages while the micro-batch is at work. */
+static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, Packing *slot)
+{
+    const Module *module = memory->module;
+    for (int r = 0; r < op->result_count && op->def != module->union_def; r++) {
+        const Value *value = op->results[r];
+        if (!value->storage)
+            add_item(memory, role->kept[value->id] ? slot : arena,
+                     (PackItem){.begin = first_use(memory, op), .end = memory->last[value->id], .bytes = role_bytes(memory, role, value)},
+                     &role->offset[value->id]);
+    }
+    int64_t scratch = role_scratch_bytes(memory->module, role, op);
+    bool message = op_crosses(module, op);
+    if (scratch)
+        add_item(memory, message ? slot : arena,
+                 (PackItem){.begin = message ? 0 : op->index, .end = message ? module->ops.count : op->index, .bytes = scratch},
+                 &role->scratch[op->index]);
+}
+
+static int64_t place_items(Memory *memory, Packing *packing)
+{
+    int64_t bytes = pack(memory->arena, packing->items.at, packing->items.count);
+    for (int i = 0; i < packing->items.count; i++)
+        *packing->offsets.at[i] = packing->items.at[i].offset;
+    return bytes;
+}
+
+/* Unions lie where what the role has of them lies. */
+static void place_unions(Memory *memory, Role *role)
+{
+    for (int i = 0; i < memory->module->ops.count; i++) {
+        const Op *op = memory->module->ops.at[i];
+        if (op->def != memory->module->union_def)
+            continue;
+        const Value *owner = role_storage(memory->module, role, op->results[0]);
+        role->offset[op->results[0]->id] = owner == op->results[0] ? -1 : role->offset[owner->id];
+    }
 }
 
 static void lay_out(Memory *memory, Role *role)
 {
     const Module *module = memory->module;
-    PackItems items = items_of(memory, role);
-    role->arena_bytes = pack(memory->arena, items.at, items.count);
+    Packing arena = {0}, slot = {0};
     role->offset = arena_array(module->arena, int64_t, module->next_id);
     role->scratch = arena_array(module->arena, int64_t, module->ops.count);
     memset(role->offset, -1, sizeof *role->offset * (size_t)module->next_id);
-    for (int i = 0, item = 0; i < module->ops.count; i++) {
-        const Op *op = module->ops.at[i];
-        for (int r = 0; r < op->result_count; r++)
-            if (!op->results[r]->storage)
-                role->offset[op->results[r]->id] = items.at[item++].offset;
-        role->scratch[i] = role_scratch_bytes(role, op) ? items.at[item++].offset : -1;
-    }
+    memset(role->scratch, -1, sizeof *role->scratch * (size_t)module->ops.count);
+    find_kept(memory, role);
+    for (int i = 0; i < module->ops.count; i++)
+        add_items(memory, role, module->ops.at[i], &arena, &slot);
+    role->arena_bytes = place_items(memory, &arena);
+    role->slot_bytes = place_items(memory, &slot);
+    place_unions(memory, role);
 }
 
 void pass_memory(Module *module)
@@ -236,12 +347,10 @@ void pass_memory(Module *module)
     Memory memory = {.module = module, .arena = arena_create(), .roles = module->roles};
     ir_number(module);
     memory.last = last_uses(memory.arena, module);
-    memory.loop = 0;
-    while (memory.loop < module->ops.count && module->ops.at[memory.loop]->turn != TURN_EACH)
-        memory.loop++;
     for (int i = 0; i < module->ops.count; i++)
         share_op(&memory, module->ops.at[i]);
     share_updates(&memory);
+    extend_unions(&memory);
     for (int r = 0; r < memory.roles->role_count; r++)
         lay_out(&memory, &memory.roles->at[r]);
     arena_destroy(memory.arena);

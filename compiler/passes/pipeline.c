@@ -29,6 +29,7 @@ static const Pass passes[] = {
     {"tile", pass_tile, FORM_MODEL, FORM_REFINED, FORM_MODEL},                     // sums of pieces
     {"refine", pass_refine, FORM_MODEL, FORM_REFINED, FORM_REFINED},               // dimensions become factors
     {"microbatch", pass_microbatch, FORM_REFINED, FORM_REFINED, FORM_REFINED},     // the loop over micro-batches
+    {"stage", pass_stage, FORM_REFINED, FORM_REFINED, FORM_REFINED},               // bodies, stages
     {"recompute", pass_recompute, FORM_REFINED, FORM_REFINED, FORM_REFINED},       // what backward makes anew
     {"place", pass_place, FORM_REFINED, FORM_REFINED, FORM_PLACED},                // the mesh, and layouts of what is given
     {"deduce", pass_deduce, FORM_PLACED, FORM_PLACED, FORM_DEDUCED},               // layouts of the rest, and conversions
@@ -104,7 +105,7 @@ bool passes_run(Unit *unit, const PassOptions *options)
 static bool given_placed(const Module *module)
 {
     for (int i = 0; i < module->inputs.count; i++)
-        if (!module->inputs.at[i]->layout)
+        if (!module->inputs.at[i]->layout && !module->inputs.at[i]->micro)
             return false;
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *parameter = module->params.at[i];

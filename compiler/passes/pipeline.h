@@ -32,6 +32,7 @@ void pass_differentiate(Module *module);
 void pass_tile(Module *module);
 void pass_refine(Module *module);
 void pass_microbatch(Module *module);
+void pass_stage(Module *module);
 void pass_recompute(Module *module);
 void pass_place(Module *module);
 void pass_deduce(Module *module);

@@ -2,6 +2,7 @@
  *
  * Requires: pass deduce. Leaves: module->roles without storage. Reports conversions for -Rcomm and -Wimplicit-reshard.
  */
+#include "ir/parts.h"
 #include "ir/roles.h"
 #include "passes/pipeline.h"
 
@@ -27,11 +28,12 @@ typedef Array(const Value *) Values;
 
 static void add_distinct(Arena *arena, Intern *seen, Values *values, const Value *value)
 {
-    int64_t key[IR_MAX_RANK + 2] = {(int64_t)(intptr_t)value->layout, value->type.rank};
+    bool staged = value->def && value->def->stage != STAGE_ALL;
+    int64_t key[IR_MAX_RANK + 3] = {(int64_t)(intptr_t)value->layout, value->type.rank, staged};
     if (!value->layout)
         BUG("value %%%d has no layout", value->id);
     for (int d = 0; d < value->type.rank; d++)
-        key[2 + d] = value->type.extent[d];
+        key[3 + d] = value->type.extent[d];
     const Value **first = intern_slot(seen, key, sizeof key);
     if (!*first) {
         *first = value;
@@ -49,7 +51,8 @@ static Values distinct_values(Arena *arena, const Module *module)
             add_distinct(arena, seen, &values, module->params.at[i]->states[s]);
     }
     for (int i = 0; i < module->inputs.count; i++)
-        add_distinct(arena, seen, &values, module->inputs.at[i]);
+        if (module->inputs.at[i]->layout)
+            add_distinct(arena, seen, &values, module->inputs.at[i]);
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
             add_distinct(arena, seen, &values, module->ops.at[i]->results[r]);
@@ -62,7 +65,7 @@ static const void *signature(Arena *arena, Intern *shared, Module *module, const
     Array(int64_t) words = {0};
     for (int i = 0; i < values->count; i++) {
         const Region *region = value_region(module, values->at[i], device);
-        array_push(arena, &words, region->box_count);
+        array_push(arena, &words, region->member ? region->box_count : -1);
         for (int b = 0; b < region->box_count; b++)
             for (int d = 0; d < region->rank; d++)
                 array_push(arena, &words, region->boxes[b].dim[d].hi - region->boxes[b].dim[d].lo);
@@ -105,20 +108,27 @@ static void find_roles(Module *module, Roles *roles)
 typedef struct ConversionKey {
     const Layout *from, *to;
     const int64_t *extent;
-    int64_t rank, dtype;
+    int64_t rank, dtype, body; // of the stage on which it is; -1 on all devices
 } ConversionKey;
 
 /* What an operator converts; one for equal layouts and types. */
 static PlannedConversion *find_conversion(Module *module, Intern *known, const Op *op)
 {
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
-    Type type = micro_type(module->arena, op->results[0]);
+    Type type = op->results[0]->type;
     const int64_t *extent = intern(known, type.extent, sizeof *type.extent * (size_t)type.rank);
-    ConversionKey key = {from, to, extent, type.rank, type.dtype};
+    int body = op->stage == STAGE_ALL ? -1 : module->bodies.stages.at[op->stage].body;
+    ConversionKey key = {from, to, extent, type.rank, type.dtype, body};
     PlannedConversion **conversion = intern_slot(known, &key, sizeof key);
     if (!*conversion)
         *conversion = conversion_add(module, type, from, to);
     return *conversion;
+}
+
+/* A message between stages has a plan of its own: it may be on its way beside others. */
+static PlannedConversion *message(Module *module, const Op *op)
+{
+    return conversion_add(module, op->results[0]->type, op->operands[0]->layout, op->results[0]->layout);
 }
 
 static void report(Module *module, const Op *op, const Plan *plan)
@@ -141,7 +151,8 @@ static void plan_conversions(Module *module)
         Op *op = module->ops.at[i];
         if (op->def != module->reshard_def)
             continue;
-        conversion_use(module, find_conversion(module, known, op), op);
+        bool crosses = op_crosses(module, op);
+        conversion_use(module, crosses ? message(module, op) : find_conversion(module, known, op), op);
         report(module, op, op->conversion->plan);
     }
     arena_destroy(scratch);
@@ -150,7 +161,7 @@ static void plan_conversions(Module *module)
 void pass_specialize(Module *module)
 {
     Roles *roles = arena_new(module->arena, Roles);
-    ir_number(module);
+    ir_order_parts(module);
     list_devices(module, roles);
     find_roles(module, roles);
     plan_conversions(module);

@@ -80,10 +80,11 @@ static inline ht_address ht_at(const ht_worker *r, int64_t buffer)
     return buffer < 0 ? ht_slot(r, -1 - buffer) : buffer & HT_KEPT ? ht_kept(r, buffer - HT_KEPT) : ht_arena(r, buffer);
 }
 
-/* The part of an input that belongs to the micro-batch at work: `bytes` of its slot. */
-static inline ht_address ht_turn(const ht_worker *r, int64_t slot, int64_t bytes)
+/* The part of an input, or of collected rows, that belongs to the micro-batch at work: `bytes` of its buffer. */
+static inline ht_address ht_turn(const ht_worker *r, int64_t buffer, int64_t bytes)
 {
-    return HT_ADDRESS((char *)r->slot[slot] + r->microbatch * bytes);
+    char *first = ht_at(r, buffer);
+    return HT_ADDRESS(first + r->microbatch * bytes);
 }
 
 /* Copies bytes between two buffers; nothing when they are one. */

@@ -13,10 +13,10 @@ enum {
 };
 
 /* A body that is being written: its function, and the loops over the elements of the result. */
-typedef struct Body {
+typedef struct KernelBody {
     Device device;
     const Nest *outputs;
-} Body;
+} KernelBody;
 
 /* An operand at one of the lanes. An AccessWriter. */
 static void text_operand_lane(Text *out, const LocalOp *local, int operand, void *context)
@@ -45,7 +45,7 @@ static int emit_lanes(Text *out, const Lanes *lanes, int depth)
 }
 
 /* RESULT[...] = the terms that are not summed, with `sum` in front unless that is NULL. */
-static void emit_result(const Body *body, const Lanes *lanes, const char *sum, int depth)
+static void emit_result(const KernelBody *body, const Lanes *lanes, const char *sum, int depth)
 {
     const LocalOp *local = body->device.local;
     const Tensor *result = &local->results[0];
@@ -78,7 +78,7 @@ static void emit_result(const Body *body, const Lanes *lanes, const char *sum, i
 /* ---- elements ---- */
 
 /* The body of a kernel that sums nothing. Returns how it is launched: "grid, block". */
-static const char *emit_elementwise(const Body *body)
+static const char *emit_elementwise(const KernelBody *body)
 {
     const Device *device = &body->device;
     const Nest *outputs = body->outputs;
@@ -97,7 +97,7 @@ static const char *emit_elementwise(const Body *body)
 /* ---- sums ---- */
 
 /* The loop over the elements of one set of contracted factors: from `first` on, every `step`-th. `sum` is added to. */
-static void emit_sum_loop(const Body *body, uint32_t set, const Lanes *columns, const char *first, const char *step, int depth)
+static void emit_sum_loop(const KernelBody *body, uint32_t set, const Lanes *columns, const char *first, const char *step, int depth)
 {
     const Device *device = &body->device;
     const LocalOp *local = device->local;
@@ -151,7 +151,7 @@ static const char *grid_text(Arena *arena, int64_t blocks, int64_t parts)
 }
 
 /* A warp for each element of the result. */
-static const char *emit_warp_sums(const Body *body, const uint32_t *sets, int set_count)
+static const char *emit_warp_sums(const KernelBody *body, const uint32_t *sets, int set_count)
 {
     Text *out = body->device.out;
     const Lanes one = {NULL, 1};
@@ -166,7 +166,7 @@ static const char *emit_warp_sums(const Body *body, const uint32_t *sets, int se
 }
 
 /* A block for each element of the result, or several. */
-static const char *emit_block_sums(const Body *body, const uint32_t *sets, int set_count, int64_t results, int64_t longest)
+static const char *emit_block_sums(const KernelBody *body, const uint32_t *sets, int set_count, int64_t results, int64_t longest)
 {
     Text *out = body->device.out;
     const Lanes one = {NULL, 1};
@@ -182,7 +182,7 @@ static const char *emit_block_sums(const Body *body, const uint32_t *sets, int s
 }
 
 /* The lanes of neighbouring elements of the result that one thread adds up. */
-static Lanes column_lanes(const Body *body, const uint32_t *sets, int set_count)
+static Lanes column_lanes(const KernelBody *body, const uint32_t *sets, int set_count)
 {
     const LocalOp *local = body->device.local;
     Lanes lanes = lanes_along(local, read_by(local, 0) | 1, body->outputs, NULL);
@@ -196,7 +196,7 @@ static Lanes column_lanes(const Body *body, const uint32_t *sets, int set_count)
 
 /* Neighbouring elements of the result for each thread, the rows that they add up shared by the warps of a block and by blocks; `alone`:
  * each thread adds up all of them. */
-static const char *emit_column_sums(const Body *body, const uint32_t *sets, int set_count, int64_t longest, bool alone)
+static const char *emit_column_sums(const KernelBody *body, const uint32_t *sets, int set_count, int64_t longest, bool alone)
 {
     Text *out = body->device.out;
     Arena *arena = out->arena;
@@ -221,7 +221,7 @@ static const char *emit_column_sums(const Body *body, const uint32_t *sets, int 
     return arena_format(arena, "%s, dim3(%d, %d)", grid_text(arena, blocks, parts), CUDA_WARP, CUDA_WARPS);
 }
 
-static const char *emit_sums(const Body *body, const uint32_t *sets, int set_count)
+static const char *emit_sums(const KernelBody *body, const uint32_t *sets, int set_count)
 {
     int64_t results = nest_volume(body->outputs, 0, body->outputs->count), longest = longest_sum(body->device.local, sets, set_count);
     if (sums_columns(body->device.local, body->outputs, sets[0]) || (longest < SERIAL_SUM && results > CUDA_THREADS))
@@ -237,7 +237,7 @@ void loops_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *ker
     int set_count = contracted_sets(local, sets);
     Nest outputs = nest_of_result(local);
     Text text = {.arena = out->arena};
-    Body body = {device_of(&text, local), &outputs};
+    KernelBody body = {device_of(&text, local), &outputs};
     const char *launch = set_count ? emit_sums(&body, sets, set_count) : emit_elementwise(&body);
     emit_launch(before, out, local, kernel, text_bytes(&text), launch);
 }

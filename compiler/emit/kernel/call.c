@@ -6,35 +6,44 @@
 
 #include <math.h>
 
+/* The extent of a dimension of the whole tensor: of rows of a micro-batch, that of the batch. */
+static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d)
+{
+    const BoundDim *dim = &tensor->bound->dims[d];
+    return tensor->value->micro == d + 1 && dim->count ? local->op->binding->factors[dim->factors[0]].extent : tensor->value->type.extent[d];
+}
+
 /* The extent of a dimension of a kernel's view: those of the dimensions that it merges, multiplied. */
-static int64_t written_extent(const Tensor *tensor, int written, bool global)
+static int64_t written_extent(const LocalOp *local, const Tensor *tensor, int written, bool global)
 {
     int64_t extent = 1;
     for (int d = 0; d < tensor->bound->rank; d++)
         if (tensor->bound->dims[d].written == written)
-            extent *= global ? tensor->value->type.extent[d] : tensor->extent[d];
+            extent *= global ? global_extent(local, tensor, d) : tensor->extent[d];
     return extent;
 }
 
-static void emit_extents(Text *out, const char *field, const Tensor *tensor, bool global)
+static void emit_extents(Text *out, const LocalOp *local, const char *field, const Tensor *tensor, bool global)
 {
     text_print(out, ", .%s = {", field);
     for (int w = 0; w < tensor->bound->written_rank; w++)
-        text_print(out, "%s%lld", w ? ", " : "", (long long)written_extent(tensor, w, global));
+        text_print(out, "%s%lld", w ? ", " : "", (long long)written_extent(local, tensor, w, global));
     text_string(out, "}");
 }
 
-/* Inside the loop over micro-batches: how far the one at work starts behind the first. */
-static void emit_turn_offset(Text *out, const Tensor *tensor, int written)
+/* Inside the loop over micro-batches: how far the one at work starts behind the batch's first row. */
+static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tensor, int written)
 {
-    int64_t stride = 0;
+    int64_t stride = 0, unit = local->module->bodies.unit;
     for (int d = 0; d < tensor->bound->rank; d++) {
         if (tensor->bound->dims[d].written != written)
             continue;
         stride = tensor->value->micro == d + 1 ? 1 : stride * tensor->value->type.extent[d];
     }
-    if (stride)
-        text_print(out, " + r->microbatch * %lld", (long long)stride);
+    if (stride && unit > 1)
+        text_print(out, " + r->row / %lld * %lld", (long long)unit, (long long)stride);
+    else if (stride)
+        text_print(out, " + r->row * %lld", (long long)stride);
 }
 
 static void emit_offsets(Text *out, const LocalOp *local, const Tensor *tensor, int *number)
@@ -47,7 +56,7 @@ static void emit_offsets(Text *out, const LocalOp *local, const Tensor *tensor, 
         for (; written < w; written++)
             text_string(out, written ? ", 0" : "0");
         text_print(out, "%sat[%d]", written++ ? ", " : "", (*number)++);
-        emit_turn_offset(out, tensor, w);
+        emit_turn_offset(out, local, tensor, w);
     }
     text_string(out, written ? "}" : "");
 }
@@ -61,9 +70,9 @@ static void emit_view(Text *out, const LocalOp *local, const Tensor *tensor, int
     text_print(out, "        {.data = %s, .dtype = %s, .rank = %d", tensor->name, c_dtype(tensor->value->type.dtype),
                tensor->bound->written_rank);
     if (tensor->bound->written_rank) {
-        emit_extents(out, "extent", tensor, false);
+        emit_extents(out, local, "extent", tensor, false);
         emit_offsets(out, local, tensor, number);
-        emit_extents(out, "global", tensor, true);
+        emit_extents(out, local, "global", tensor, true);
     }
     text_string(out, "},\n");
 }

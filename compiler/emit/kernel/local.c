@@ -36,8 +36,8 @@ int operand_of(const LocalOp *local, int index)
 
 bool value_turns(const Module *module, const Op *op, const Value *value)
 {
-    const Value *owner = value_storage(value);
-    return module->microbatches > 1 && owner->kind == VALUE_INPUT && owner->micro > 0 && op->turn == TURN_EACH;
+    bool collects = op->def == module->collect_def && value == op->results[0];
+    return collects || (value->micro > 0 && value_storage(value)->kind == VALUE_INPUT);
 }
 
 /* Whether generated functions use a name themselves: words of a back end, counters of loops, and numbered ones as i0. */

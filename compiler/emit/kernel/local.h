@@ -60,7 +60,8 @@ int operand_of(const LocalOp *local, int index);
 /* The operands that an expression reads, as a set of indices into the call's; *absent is set when it reads one that is absent. */
 uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *absent);
 
-/* Whether a tensor of an operator is a micro-batch's part of an input, which may begin anywhere; `value` as the operator has it. */
+/* Whether a tensor of an operator is a micro-batch's part of an input or of collected rows, which may begin anywhere; `value` as the
+ * operator has it. */
 bool value_turns(const Module *module, const Op *op, const Value *value);
 
 #endif

@@ -1,6 +1,7 @@
 #include "emit/program/calls.h"
 
 #include "emit/words.h"
+#include "hetu/rt.h"
 
 #include <string.h>
 
@@ -140,11 +141,16 @@ static void stretches_find(Arena *arena, const int *keys, int count, Stretches *
 /* One argument; its number is in column `column` of the turn's row `b` unless that is negative. */
 static void text_argument(Text *out, const Argument *argument, int column)
 {
-    bool fixed = column < 0, slot = argument->number < 0;
-    const char *number = fixed ? c_number(out->arena, slot && argument->kind == ARGUMENT_BUFFER ? -1 - argument->number : argument->number)
-                               : arena_format(out->arena, "b[%d]", column);
+    bool fixed = column < 0, slot = argument->number < 0, kept = !slot && argument->number & HT_KEPT;
+    int64_t place = argument->kind != ARGUMENT_BUFFER ? argument->number
+                    : slot                            ? -1 - argument->number
+                    : kept                            ? argument->number - HT_KEPT
+                                                      : argument->number;
+    const char *number = fixed ? c_number(out->arena, place) : arena_format(out->arena, "b[%d]", column);
     switch (argument->kind) {
-    case ARGUMENT_BUFFER: text_print(out, fixed ? slot ? "ht_slot(r, %s)" : "ht_arena(r, %s)" : "ht_at(r, %s)", number); break;
+    case ARGUMENT_BUFFER:
+        text_print(out, !fixed ? "ht_at(r, %s)" : slot ? "ht_slot(r, %s)" : kept ? "ht_kept(r, %s)" : "ht_arena(r, %s)", number);
+        break;
     case ARGUMENT_NUMBERS: text_print(out, "r->piece + %s", number); break;
     case ARGUMENT_NUMBER: text_print(out, fixed ? "%s" : "(size_t)%s", number); break;
     case ARGUMENT_TURN: text_print(out, "ht_turn(r, %s, %s)", number, argument->text); break;

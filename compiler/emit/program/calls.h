@@ -12,7 +12,7 @@ typedef enum ArgumentKind { ARGUMENT_BUFFER, ARGUMENT_NUMBERS, ARGUMENT_NUMBER, 
 
 typedef struct Argument {
     ArgumentKind kind;
-    int64_t number;   // ARGUMENT_TURN: the slot
+    int64_t number;   // ARGUMENT_TURN: the buffer
     const char *text; // ARGUMENT_TEXT; ARGUMENT_TURN: the bytes of a micro-batch
 } Argument;
 

@@ -2,7 +2,9 @@
 
 #include "emit/program/plan.h"
 #include "emit/words.h"
+#include "hetu/rt.h"
 #include "ir/text/print.h"
+#include "schedule/schedule.h"
 
 #include <string.h>
 
@@ -15,6 +17,9 @@ typedef struct Image {
     const RoleWriter *writers;
     Text *out;
     int device_count; // ranks: one more than the highest device, idle ones included
+    const Schedule **schedules; // by run
+    Intern *schedule_numbers;   // of those that are written, by what is in them
+    int schedule_count;
 } Image;
 
 static int device_index(const Roles *roles, int device)
@@ -33,15 +38,68 @@ static void emit_box(Text *out, const Box *box, int rank)
     text_string(out, rank ? "" : "0,\n");
 }
 
+/* The run and the stage of a device; NULL where the batch runs as a whole. */
+static const BodyRun *run_of(const Image *image, int device, int *stage)
+{
+    const Bodies *bodies = &image->module->bodies;
+    for (int r = 0; r < bodies->runs.count; r++) {
+        const Pipeline *pipeline = &image->module->strategy->pipelines.at[bodies->runs.at[r].pipeline];
+        for (*stage = 0; *stage < pipeline->stages.count; ++*stage)
+            for (int i = 0; i < pipeline->stages.at[*stage].devices.count; i++)
+                if (pipeline->stages.at[*stage].devices.at[i] == device)
+                    return &bodies->runs.at[r];
+    }
+    return NULL;
+}
+
+/* A tensor of which the devices' pieces are written: one that lies as its layout says, or one that has the rows of all micro-batches, of
+ * which each device has those that the values `turns` have of one. */
+typedef struct Stored {
+    const Value *value;
+    Array(const Value *) turns;
+} Stored;
+
+/* What a device has of one micro-batch; NULL: nothing. */
+static const Value *stored_turn(const Image *image, const Stored *stored, int device)
+{
+    for (int i = 0; i < stored->turns.count; i++)
+        if (value_region(image->module, stored->turns.at[i], device)->member)
+            return stored->turns.at[i];
+    return NULL;
+}
+
+/* The boxes of a device's micro-batches, one after another; how many. */
+static int text_turns(const Image *image, const Stored *stored, int device, int rank, Text *boxes)
+{
+    int stage = 0, count = 0;
+    const Value *turn = stored_turn(image, stored, device);
+    const BodyRun *run = run_of(image, device, &stage);
+    const Region *region = turn ? value_region(image->module, turn, device) : NULL;
+    for (int64_t m = 0; region && m < run->microbatches; m++)
+        for (int b = 0; b < region->box_count; b++) {
+            Box box = region->boxes[b];
+            int64_t row = (run->first_row + m * image->module->bodies.at.at[run->body].rows) / image->module->bodies.unit;
+            box.dim[turn->micro - 1].lo += row;
+            box.dim[turn->micro - 1].hi += row;
+            emit_box(boxes, &box, rank);
+            count++;
+        }
+    return count;
+}
+
 /* The initialisers that tell tables of pieces apart; `first` gets the row of box counts. */
-static void text_pieces(const Image *image, const Value *value, int rank, Text *first, Text *boxes)
+static void text_pieces(const Image *image, const Stored *stored, int rank, Text *first, Text *boxes)
 {
     int count = 0;
     for (int device = 0; device < image->device_count; device++) {
         text_print(first, "%d, ", count);
         if (device_index(image->module->roles, device) < 0)
             continue;
-        const Region *region = value_region(image->module, value, device);
+        if (stored->turns.count) {
+            count += text_turns(image, stored, device, rank, boxes);
+            continue;
+        }
+        const Region *region = value_region(image->module, stored->value, device);
         for (int b = 0; b < region->box_count; b++)
             emit_box(boxes, &region->boxes[b], rank);
         count += region->box_count;
@@ -50,13 +108,14 @@ static void text_pieces(const Image *image, const Value *value, int rank, Text *
 }
 
 /* The number of the table with these pieces, written when new. */
-static int pieces_write(Image *image, const Value *value)
+static int pieces_write(Image *image, const Stored *stored)
 {
     Emitter *emitter = image->emitter;
     Arena *arena = emitter->arena;
-    Shape view = layout_view(value->layout, type_shape(value->type));
+    const Layout *laid = stored->turns.count ? stored->turns.at[0]->layout : stored->value->layout;
+    Shape view = layout_view(laid, type_shape(stored->value->type));
     Text first = {.arena = arena}, boxes = {.arena = arena}, extents = {.arena = arena};
-    text_pieces(image, value, view.rank, &first, &boxes);
+    text_pieces(image, stored, view.rank, &first, &boxes);
     for (int d = 0; d < view.rank; d++)
         text_print(&extents, "%s%lld", d ? ", " : "", (long long)view.extent[d]);
     const char *key = arena_format(arena, "%s|%s|%s", text_bytes(&extents), text_bytes(&first), text_bytes(&boxes));
@@ -65,7 +124,8 @@ static int pieces_write(Image *image, const Value *value)
         return (int)*slot - 1;
     *slot = ++emitter->pieces_count;
     Text layout = {.arena = arena};
-    layout_print(&layout, value->layout);
+    text_string(&layout, stored->turns.count ? "of each micro-batch " : "");
+    layout_print(&layout, laid);
     const char *number = c_number(arena, emitter->pieces_count - 1), *rank = c_number(arena, view.rank);
     text_fill(image->out,
               "/* ($extents) $layout */\n"
@@ -80,9 +140,30 @@ static int pieces_write(Image *image, const Value *value)
     return emitter->pieces_count - 1;
 }
 
+/* What the micro-batches of a tensor that has the rows of all of them are: of an input its parts, of an output what is collected. */
+static Stored stored_of(const Image *image, const Value *value)
+{
+    const Module *module = image->module;
+    Arena *arena = image->emitter->arena;
+    Stored stored = {.value = value};
+    const Op *def = value->def;
+    for (int i = 0; value->kind == VALUE_INPUT && value->micro && i < module->ops.count; i++)
+        if (module->ops.at[i]->def == module->part_def && module->ops.at[i]->operands[0] == value)
+            array_push(arena, &stored.turns, module->ops.at[i]->results[0]);
+    if (def && def->def == module->collect_def)
+        array_push(arena, &stored.turns, def->operands[0]);
+    for (int k = 0; def && def->def == module->union_def && k < def->operand_count; k++)
+        if (def->operands[k]->def->def == module->collect_def)
+            array_push(arena, &stored.turns, def->operands[k]->def->operands[0]);
+    return stored;
+}
+
 /* The number of the table with a value's pieces; the tables of equal layouts and types are looked for once. */
 static int pieces_of(Image *image, const Value *value)
 {
+    Stored stored = stored_of(image, value);
+    if (stored.turns.count || !value->layout)
+        return pieces_write(image, &stored);
     Emitter *emitter = image->emitter;
     Text *key = &emitter->key;
     key->length = 0;
@@ -92,7 +173,7 @@ static int pieces_of(Image *image, const Value *value)
         text_append(key, (const char *)&value->type.extent[d], sizeof *value->type.extent);
     intptr_t *slot = intern_slot(emitter->pieces_known, key->bytes, key->length);
     if (!*slot)
-        *slot = pieces_write(image, value) + 1;
+        *slot = pieces_write(image, &stored) + 1;
     return (int)*slot - 1;
 }
 
@@ -158,8 +239,11 @@ static void text_output(Image *image, Text *rows, int number, const char *name, 
         BUG("output \"%s\" of %s is partial", name, image->module->name);
     int pieces = pieces_of(image, value);
     text_print(image->out, "static const int64_t output_%s_%d[] = {", image->name, number);
-    for (int role = 0; role < image->module->roles->role_count; role++)
-        text_print(image->out, "%s%lld", role ? ", " : "", (long long)value_buffer(&image->writers[role], value));
+    for (int role = 0; role < image->module->roles->role_count; role++) {
+        const RoleWriter *writer = &image->writers[role];
+        bool has = role_has(image->module, writer->role, value);
+        text_print(image->out, "%s%lld", role ? ", " : "", has ? (long long)value_buffer(writer, value) : 0);
+    }
     text_string(image->out, "};\n");
     text_print(rows, "    {\"%s\", %s, &pieces_%d, output_%s_%d},\n", c_string(arena, name), c_dtype(value->type.dtype), pieces,
                image->name, number);
@@ -211,6 +295,18 @@ static void emit_reads(Image *image)
 
 /* ---- conversions ---- */
 
+/* The devices of a body's first pipeline by position. */
+static PlanNames plan_names(const Image *image, int body)
+{
+    const Module *module = image->module;
+    const Pipeline *pipeline = &module->strategy->pipelines.at[body_run(&module->bodies, body)->pipeline];
+    Array(int) devices = {0};
+    for (int s = 0; s < pipeline->stages.count; s++)
+        for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
+            array_push(image->emitter->arena, &devices, pipeline->stages.at[s].devices.at[i]);
+    return (PlanNames){.kind = body, .device_count = devices.count, .devices = devices.at};
+}
+
 static void emit_plans(Image *image)
 {
     Arena *arena = image->emitter->arena;
@@ -219,7 +315,9 @@ static void emit_plans(Image *image)
         const PlannedConversion *conversion = image->module->conversions.at[c];
         const char *name = arena_format(arena, "plan_%s_%d", image->name, c);
         const char *label = arena_format(arena, "%s: %s", op_place(arena, conversion->user, NULL), plan_name(conversion->plan));
-        emit_plan(image->out, conversion->plan, name, label);
+        int stage = conversion->user->stage;
+        PlanNames names = stage == STAGE_ALL ? (PlanNames){0} : plan_names(image, image->module->bodies.stages.at[stage].body);
+        emit_plan(image->out, conversion->plan, name, label, stage == STAGE_ALL ? NULL : &names);
         text_print(&rows, "    &%s,\n", name);
     }
     const char *name = arena_format(arena, "%s_plan", image->name);
@@ -231,83 +329,202 @@ static void emit_plans(Image *image)
 
 /* ---- roles ---- */
 
-static int64_t microbatches(const Image *image) { return image->module->microbatches > 1 ? image->module->microbatches : 1; }
-
-/* Appends the row that runs a phase for a micro-batch, where the role has the phase. */
-static void text_row(Text *rows, const RoleText *text, Phase phase, int64_t microbatch)
+/* `{1, 2}` as a literal, or NULL. */
+static const char *int_list(Arena *arena, const int *at, int count)
 {
-    int part = 0;
-    for (int p = 0; p < (int)phase; p++)
-        part += text->has[p];
-    if (text->has[phase])
-        text_print(rows, "    {%d, %lld, -1}, // %s\n", part, (long long)microbatch, phase_name(phase));
+    Text list = {.arena = arena};
+    for (int i = 0; i < count; i++)
+        text_print(&list, "%s%d", i ? ", " : "(const int[]){", at[i]);
+    text_string(&list, count ? "}" : "NULL");
+    return text_bytes(&list);
 }
 
-/* The parts of a role, and the rows that run them: once in front, for each micro-batch, and once behind. */
-static void emit_schedule(Image *image, int role, const RoleText *text)
+static const char *buffer_list(Arena *arena, int64_t buffer)
+{
+    return buffer & HT_KEPT && buffer > 0 ? arena_format(arena, "(const int64_t[]){HT_KEPT + %lld}", (long long)(buffer - HT_KEPT))
+                                          : arena_format(arena, "(const int64_t[]){%lld}", (long long)buffer);
+}
+
+static void emit_transfers(Image *image, int role, const RoleText *text)
 {
     Arena *arena = image->emitter->arena;
-    Text parts = {.arena = arena}, rows = {.arena = arena};
-    for (int p = 0; p < PHASE_COUNT; p++)
-        if (text->has[p])
-            text_print(&parts, "    {\"%s\", %s_role%d_%s, 0, 0, NULL, NULL},\n", phase_name(p), image->name, role, phase_name(p));
-    text_row(&rows, text, PHASE_BEFORE, 0);
-    for (int64_t m = 0; m < microbatches(image); m++) {
-        text_row(&rows, text, PHASE_FORWARD, m);
-        text_row(&rows, text, PHASE_BACKWARD, m);
+    Text rows = {.arena = arena};
+    for (int i = 0; i < text->transfers.count; i++) {
+        const RoleTransfer *transfer = &text->transfers.at[i];
+        text_print(&rows, "    {&plan_%s_%d, %s, %s, %s%lld, HT_QUEUE_STAGES, 0, \"%s\"},\n", image->name, transfer->op->conversion->number,
+                   buffer_list(arena, transfer->from), buffer_list(arena, transfer->to), transfer->scratch ? "HT_KEPT + " : "",
+                   (long long)(transfer->scratch ? transfer->scratch - HT_KEPT : 0), c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
     }
-    text_row(&rows, text, PHASE_UPDATE, 0);
-    int64_t count =
-        text->has[PHASE_BEFORE] + (text->has[PHASE_FORWARD] + text->has[PHASE_BACKWARD]) * microbatches(image) + text->has[PHASE_UPDATE];
-    text_fill(image->out,
-              "static const ht_part parts_$role[] = {\n$parts};\n"
-              "static const ht_row rows_$role[] = { // part, micro-batch, slot\n$rows};\n"
-              "static const ht_schedule schedule_$role = {$count, 0, rows_$role};\n\n",
-              "role", arena_format(arena, "%s_role%d", image->name, role), "parts", parts.length ? text_bytes(&parts) : "    {0},\n",
-              "rows", rows.length ? text_bytes(&rows) : "    {0},\n", "count", c_number(arena, count), NULL);
+    if (rows.length)
+        emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);
+}
+
+static void emit_parts(Image *image, int role, const RoleText *text)
+{
+    Arena *arena = image->emitter->arena;
+    Text rows = {.arena = arena};
+    for (int p = 0; p < text->parts.count; p++) {
+        const RolePart *part = &text->parts.at[p];
+        const char *function = part->runs ? arena_format(arena, "%s_role%d_%s", image->name, role, part->name) : "NULL";
+        if (part->runs)
+            text_print(image->out, "ht_phase %s;\n", function);
+        text_print(&rows, "    {\"%s\", %s, %d, %d, %s, %s},\n", part->name, function, part->receive.count, part->send.count,
+                   int_list(arena, part->receive.at, part->receive.count), int_list(arena, part->send.at, part->send.count));
+    }
+    emit_table(image, "ht_part", arena_format(arena, "parts_role%d", role), &rows);
 }
 
 static void emit_roles(Image *image, const RoleText *texts)
 {
-    Text rows = {.arena = image->emitter->arena};
+    Arena *arena = image->emitter->arena;
+    Text rows = {.arena = arena};
     for (int role = 0; role < image->module->roles->role_count; role++) {
-        int part_count = 0;
-        for (int p = 0; p < PHASE_COUNT; p++) {
-            part_count += texts[role].has[p];
-            if (texts[role].has[p])
-                text_print(image->out, "ht_phase %s_role%d_%s;\n", image->name, role, phase_name(p));
-        }
-        emit_schedule(image, role, &texts[role]);
-        text_print(&rows, "    {%lld, 0, %d, 0, parts_%s_role%d, NULL},\n", (long long)image->writers[role].role->arena_bytes, part_count,
-                   image->name, role);
+        const Role *own = image->writers[role].role;
+        emit_transfers(image, role, &texts[role]);
+        emit_parts(image, role, &texts[role]);
+        text_print(&rows, "    {%lld, %lld, %d, %d, parts_role%d_%s, ", (long long)own->arena_bytes, (long long)own->slot_bytes,
+                   texts[role].parts.count, texts[role].transfers.count, role, image->name);
+        text_print(&rows, texts[role].transfers.count ? "transfers_role%d_%s},\n" : "NULL},\n", role, image->name);
     }
     emit_table(image, "ht_image_role", "roles", &rows);
 }
 
-/* The one pipeline, and what each device does in it. */
-static void emit_pipeline(Image *image)
+/* ---- schedules ---- */
+
+static void text_row(Text *rows, int *count, const RoleText *text, Phase phase, int visit, int64_t microbatch, int slot)
+{
+    int part = role_part(text, phase, visit);
+    if (part < 0)
+        return;
+    text_print(rows, "    {%d, %lld, %d}, // %s\n", part, (long long)microbatch, slot, text->parts.at[part].name);
+    ++*count;
+}
+
+/* What a schedule says of a stage of a pipeline, for a role; a module without micro-batches runs each part once. */
+static const char *schedule_rows(Image *image, const RoleText *text, const Schedule *schedule, int stage, int64_t microbatches, bool slots,
+                                 int *count)
+{
+    static const Phase phases[] = {[PART_FORWARD] = PHASE_FORWARD, [PART_BACKWARD] = PHASE_BACKWARD, [PART_WEIGHTS] = PHASE_WEIGHTS};
+    Text rows = {.arena = image->emitter->arena};
+    for (int64_t m = 0; m < microbatches; m++)
+        text_row(&rows, count, text, PHASE_COUNT, role_visit(text, PHASE_COUNT), m, -1);
+    text_row(&rows, count, text, PHASE_BEFORE, 0, 0, -1);
+    for (int i = 0; schedule && i < schedule->row_count[stage]; i++) {
+        const ScheduleRow *row = &schedule->rows[stage][i];
+        text_row(&rows, count, text, phases[row->part], row->visit, row->microbatch, slots ? row->slot : -1);
+    }
+    for (int p = 0; !schedule && p < 2; p++)
+        text_row(&rows, count, text, phases[p], 0, 0, -1);
+    text_row(&rows, count, text, PHASE_UPDATE, 0, 0, -1);
+    return rows.length ? text_bytes(&rows) : "    {0},\n";
+}
+
+/* The number of a schedule of a role; equal ones are written once. */
+static int schedule_of(Image *image, int role, const RoleText *text, const BodyRun *run, int stage)
+{
+    Emitter *emitter = image->emitter;
+    const Schedule *schedule = run ? image->schedules[run - image->module->bodies.runs.at] : NULL;
+    bool slots = image->writers[role].role->slot_bytes > 0;
+    int count = 0, slot_count = schedule && slots ? schedule->slot_count[stage] : 0;
+    const char *rows = schedule_rows(image, text, schedule, stage, run ? run->microbatches : 1, slots, &count);
+    const char *key = arena_format(emitter->arena, "%d %d\n%s", count, slot_count, rows);
+    intptr_t *known = intern_slot(image->schedule_numbers, key, strlen(key));
+    if (*known)
+        return (int)*known - 1;
+    *known = ++image->schedule_count;
+    text_fill(image->out,
+              "static const ht_row rows_$n[] = { // part, micro-batch, slot\n$rows};\n"
+              "static const ht_schedule schedule_$n = {$count, $slots, rows_$n};\n\n",
+              "n", arena_format(emitter->arena, "%s_%d", image->name, image->schedule_count - 1), "rows", rows, "count",
+              c_number(emitter->arena, count), "slots", c_number(emitter->arena, slot_count), NULL);
+    return image->schedule_count - 1;
+}
+
+/* A row of the table of pipelines: of all devices where the batch runs as a whole. */
+static void text_pipeline(const Image *image, Text *rows, const BodyRun *run)
+{
+    const Roles *roles = image->module->roles;
+    const Pipeline *pipeline = run ? &image->module->strategy->pipelines.at[run->pipeline] : NULL;
+    int count = 0;
+    Text devices = {.arena = image->emitter->arena};
+    for (int s = 0; pipeline && s < pipeline->stages.count; s++)
+        for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
+            text_print(&devices, "%s%d", count++ ? ", " : "", pipeline->stages.at[s].devices.at[i]);
+    for (int i = 0; !pipeline && i < roles->device_count; i++)
+        text_print(&devices, "%s%d", count++ ? ", " : "", roles->devices[i]);
+    text_print(rows, "    {%d, %lld, %lld, %lld, %d, (const int[]){%s}},\n", run ? run->body : 0, run ? (long long)run->microbatches : 1,
+               run ? (long long)image->module->bodies.at.at[run->body].rows : 0, run ? (long long)run->first_row : 0, count,
+               text_bytes(&devices));
+}
+
+/* The pipelines, and what each device does in its own. */
+static void emit_pipelines(Image *image, const RoleText *texts)
 {
     Arena *arena = image->emitter->arena;
     const Roles *roles = image->module->roles;
-    Text devices = {.arena = arena}, pipeline_of = {.arena = arena}, schedules = {.arena = arena};
-    for (int i = 0; i < roles->device_count; i++)
-        text_print(&devices, "%s%d", i ? ", " : "", roles->devices[i]);
+    const Bodies *bodies = &image->module->bodies;
+    Text pipelines = {.arena = arena}, pipeline_of = {.arena = arena}, schedules = {.arena = arena};
+    for (int r = 0; r < bodies->runs.count; r++)
+        text_pipeline(image, &pipelines, &bodies->runs.at[r]);
+    if (!bodies->runs.count)
+        text_pipeline(image, &pipelines, NULL);
     for (int device = 0; device < image->device_count; device++) {
-        int index = device_index(roles, device);
-        text_print(&pipeline_of, "%s%d", device ? ", " : "", index < 0 ? -1 : 0);
+        int index = device_index(roles, device), stage = 0;
+        const BodyRun *run = run_of(image, device, &stage);
+        text_print(&pipeline_of, "%s%d", device ? ", " : "", index < 0 ? -1 : run ? (int)(run - bodies->runs.at) : 0);
         if (index < 0)
             text_string(&schedules, "    NULL,\n");
         else
-            text_print(&schedules, "    &schedule_%s_role%d,\n", image->name, roles->role_of[index]);
+            text_print(&schedules, "    &schedule_%s_%d,\n", image->name,
+                       schedule_of(image, roles->role_of[index], &texts[roles->role_of[index]], run, stage));
     }
     text_fill(image->out,
               "static const ht_pipeline pipelines_$name[] = { // kind, micro-batches, rows, first row, devices\n"
-              "    {0, $microbatches, 0, 0, $count, (const int[]){$devices}},\n"
-              "};\n"
+              "$pipelines};\n"
               "static const int pipeline_of_$name[] = {$pipeline_of};\n"
               "static const ht_schedule *const schedule_$name[] = {\n$schedules};\n\n",
-              "name", image->name, "microbatches", c_number(arena, microbatches(image)), "count", c_number(arena, roles->device_count),
-              "devices", text_bytes(&devices), "pipeline_of", text_bytes(&pipeline_of), "schedules", text_bytes(&schedules), NULL);
+              "name", image->name, "pipelines", text_bytes(&pipelines), "pipeline_of", text_bytes(&pipeline_of), "schedules",
+              text_bytes(&schedules), NULL);
+}
+
+typedef struct StageEdge {
+    int from, to;
+} StageEdge;
+
+/* The stages of a body as the data flows. */
+static StageGraph stage_graph(Arena *arena, const Module *module, int number)
+{
+    static const int zero[] = {0};
+    const Body *body = &module->bodies.at.at[number];
+    Array(StageEdge) edges = {0};
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i], *maker = op_crosses(module, op) ? op->operands[0]->def : NULL;
+        if (!maker || op_phase(module, op) != PHASE_FORWARD || module->bodies.stages.at[op->stage].body != number)
+            continue;
+        bool known = false;
+        for (int e = 0; e < edges.count && !known; e++)
+            known = edges.at[e].from == maker->visit && edges.at[e].to == op->visit;
+        if (!known)
+            array_push(arena, &edges, (StageEdge){maker->visit, op->visit});
+    }
+    return (StageGraph){.stage_count = body->stage_count,
+                        .visit_count = body->visit_count ? body->visit_count : 1,
+                        .stage_of = body->visit_count ? body->visit_stage : zero,
+                        .edge_count = edges.count,
+                        .edge = (const int(*)[2])(const void *)edges.at,
+                        .trains = module->kind == MODULE_TRAIN};
+}
+
+static void make_schedules(Image *image)
+{
+    const Module *module = image->module;
+    Arena *arena = image->emitter->arena;
+    image->schedules = arena_array(arena, const Schedule *, module->bodies.runs.count + 1);
+    for (int r = 0; r < module->bodies.runs.count; r++) {
+        const BodyRun *run = &module->bodies.runs.at[r];
+        StageGraph graph = stage_graph(arena, module, run->body);
+        image->schedules[r] = schedule_create(arena, strategy_schedule(module->strategy), &graph, run->microbatches);
+    }
 }
 
 /* The rows of numbers that differ within roles, and which device reads which. */
@@ -371,7 +588,7 @@ static void emit_head(Image *image)
               "    .reads = reads_$name,\n"
               "    .role_of = role_of_$name,\n"
               "    .piece = piece_$name,\n"
-              "    .pipeline_count = 1,\n"
+              "    .pipeline_count = $pipelines,\n"
               "    .pipelines = pipelines_$name,\n"
               "    .pipeline_of = pipeline_of_$name,\n"
               "    .schedule = schedule_$name,\n"
@@ -384,7 +601,8 @@ static void emit_head(Image *image)
               c_string(arena, file_name(image->emitter->unit->file)), "strategy",
               strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
               module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->clip ? "true" : "false", "dtype",
-              c_dtype(module->precision), "devices", c_number(arena, image->device_count), "states", c_number(arena, module->state_count),
+              c_dtype(module->precision), "devices", c_number(arena, image->device_count), "pipelines",
+              c_number(arena, module->bodies.runs.count ? module->bodies.runs.count : 1), "states", c_number(arena, module->state_count),
               "params", c_number(arena, module->params.count), "inputs", c_number(arena, module->inputs.count), "outputs",
               c_number(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles", c_number(arena, module->roles->role_count), "reads",
               c_number(arena, module->reads.count), "loss", c_number(arena, module->loss ? module->outputs.count : -1), NULL);
@@ -394,6 +612,7 @@ void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, R
 {
     const Roles *special = module->roles;
     Image image = {.emitter = emitter, .module = module, .name = name, .writers = writers, .out = out};
+    image.schedule_numbers = intern_create(emitter->arena);
     image.device_count = module->strategy ? strategy_device_count(module->strategy) : 1;
     if (image.device_count <= special->devices[special->device_count - 1])
         image.device_count = special->devices[special->device_count - 1] + 1;
@@ -403,8 +622,9 @@ void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, R
     emit_outputs(&image);
     emit_reads(&image);
     emit_plans(&image);
+    make_schedules(&image);
     emit_roles(&image, roles);
-    emit_pipeline(&image);
+    emit_pipelines(&image, roles);
     emit_numbers(&image);
     emit_head(&image);
 }

@@ -3,6 +3,7 @@
 #include "emit/words.h"
 #include "support/intern.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const place_names[] = {[HT_FROM] = "HT_FROM", [HT_TO] = "HT_TO", [HT_SCRATCH] = "HT_SCRATCH"};
@@ -180,10 +181,73 @@ static void emit_tensors(Text *out, const ht_reshard *plan, const char *name)
     text_string(out, "};\n");
 }
 
-void emit_plan(Text *out, const Plan *plan, const char *name, const char *label)
+/* ---- positions ---- */
+
+static int position_of(const PlanNames *names, int device)
+{
+    int position = 0;
+    while (names->devices[position] != device)
+        position++;
+    return position;
+}
+
+static const ht_block *named_blocks(Arena *arena, const PlanNames *names, const ht_block *blocks, int count)
+{
+    ht_block *copy = arena_copy(arena, blocks, sizeof *copy * (size_t)count);
+    for (int i = 0; i < count; i++)
+        copy[i].peer = position_of(names, copy[i].peer);
+    return copy;
+}
+
+static ht_reshard_device named_device(Arena *arena, const PlanNames *names, ht_reshard_device device)
+{
+    ht_reshard_step *steps = arena_copy(arena, device.step, sizeof *steps * (size_t)device.step_count);
+    for (int s = 0; s < device.step_count; s++)
+        if (steps[s].verb == HT_EXCHANGE) {
+            steps[s].send = named_blocks(arena, names, steps[s].send, steps[s].send_count);
+            steps[s].receive = named_blocks(arena, names, steps[s].receive, steps[s].receive_count);
+        }
+    device.device = position_of(names, device.device);
+    device.step = steps;
+    return device;
+}
+
+static ht_group named_group(Arena *arena, const PlanNames *names, ht_group group)
+{
+    int *devices = arena_array(arena, int, group.count);
+    for (int i = 0; i < group.count; i++)
+        devices[i] = position_of(names, group.device[i]);
+    return (ht_group){group.count, devices};
+}
+
+static int compare_devices(const void *a, const void *b)
+{
+    const ht_reshard_device *x = a, *y = b;
+    return (x->device > y->device) - (x->device < y->device);
+}
+
+/* The tables with positions in place of devices. */
+static const ht_reshard *with_positions(Arena *arena, const ht_reshard *lowered, const PlanNames *names)
+{
+    ht_reshard *named = arena_copy(arena, lowered, sizeof *lowered);
+    ht_reshard_device *devices = arena_array(arena, ht_reshard_device, lowered->device_count);
+    ht_group *groups = arena_array(arena, ht_group, lowered->group_count);
+    for (int i = 0; i < lowered->device_count; i++)
+        devices[i] = named_device(arena, names, lowered->device[i]);
+    for (int g = 0; g < lowered->group_count; g++)
+        groups[g] = named_group(arena, names, lowered->group[g]);
+    qsort(devices, (size_t)lowered->device_count, sizeof *devices, compare_devices);
+    named->kind = names->kind;
+    named->device = devices;
+    named->group = groups;
+    return named;
+}
+
+void emit_plan(Text *out, const Plan *plan, const char *name, const char *label, const PlanNames *names)
 {
     Arena *arena = out->arena;
     const ht_reshard *lowered = plan_lowered(arena, plan, label);
+    lowered = names ? with_positions(arena, lowered, names) : lowered;
     text_print(out, "/* %s */\n", label);
     emit_groups(out, lowered, name);
     emit_devices(&(PlanWriter){.arena = arena, .out = out, .name = name, .known = intern_create(arena)}, lowered);

@@ -5,6 +5,7 @@
 #include "emit/program/calls.h"
 #include "emit/program/update.h"
 #include "emit/words.h"
+#include "hetu/rt.h"
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role)
 {
@@ -20,11 +21,11 @@ RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int r
 
 int64_t value_buffer(const RoleWriter *writer, const Value *value)
 {
-    const Value *owner = value_storage(value);
+    const Value *owner = role_storage(writer->module, writer->role, value);
     if (writer->slot_of[owner->id] >= 0)
         return -1 - writer->slot_of[owner->id];
     if (writer->role->offset[owner->id] >= 0)
-        return writer->role->offset[owner->id];
+        return writer->role->offset[owner->id] | (writer->role->kept[owner->id] ? HT_KEPT : 0);
     int64_t slot = writer->updated_of[owner->id];
     if (slot < 0)
         BUG("value %%%d of %s has no storage", owner->id, writer->module->name);
@@ -42,29 +43,32 @@ static const char *op_comment(Arena *arena, const Op *op)
     return name ? arena_format(arena, "%s = %s", name, op->def->name) : op->def->name;
 }
 
-/* Bytes of a value on this role's devices; of one micro-batch where the value has one a micro-batch. */
 static int64_t value_bytes(const RoleWriter *writer, const Value *value)
 {
-    int64_t bytes = value_region(writer->module, value, writer->role->devices[0])->volume * dtype_size(value->type.dtype);
-    return value->micro > 0 ? bytes / writer->module->microbatches : bytes;
+    return value_local_bytes(writer->module, value, writer->role->devices[0]);
 }
 
-/* An input lies whole in its slot; inside the loop over micro-batches only a part of it is at work. */
+/* An input lies whole in its slot, collected rows in the arena; inside the loop over micro-batches only a part of them is at work. */
 static void add_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value)
 {
     if (!value)
         return;
-    const Value *owner = value_storage(value);
+    if (!role_has(writer->module, writer->role, value)) {
+        call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = "NULL"});
+        return;
+    }
+    int64_t buffer = value_buffer(writer, value);
+    const Value *turn = call->op->def == writer->module->collect_def ? call->op->operands[0] : value;
     if (value_turns(writer->module, call->op, value))
-        call_add(calls, call, (Argument){ARGUMENT_TURN, writer->slot_of[owner->id], c_number(calls->arena, value_bytes(writer, owner))});
+        call_add(calls, call, (Argument){ARGUMENT_TURN, buffer, c_number(calls->arena, value_bytes(writer, turn))});
     else
-        call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = value_buffer(writer, value)});
+        call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = buffer});
 }
 
 void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to, const Value *from)
 {
     int64_t bytes = value_bytes(writer, from);
-    if (!bytes || value_buffer(writer, from) == value_buffer(writer, to))
+    if (!bytes || !role_has(writer->module, writer->role, from) || value_buffer(writer, from) == value_buffer(writer, to))
         return;
     Call *call = call_new(calls, "ht_copy(", op);
     add_tensor(calls, call, writer, to);
@@ -75,6 +79,8 @@ void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value
 
 static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op)
 {
+    if (!role_has(writer->module, writer->role, op->operands[0]) && !role_has(writer->module, writer->role, op->results[0]))
+        return;
     if (value_storage(op->results[0]) == value_storage(op->operands[0]) && plan_nothing(op->conversion->plan))
         return;
     Call *call = call_new(calls, "ht_convert(r, ", op);
@@ -130,30 +136,17 @@ static void add_op(Calls *calls, RoleWriter *writer, const Op *op)
         add_conversion(calls, writer, op);
     else if (op->def->rule->kind == RULE_VIEW)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
+    else if (op->def == writer->module->part_def || op->def == writer->module->union_def)
+        return;
+    else if (op->def == writer->module->collect_def)
+        call_copy(calls, writer, op, op->results[0], op->operands[0]);
     else if (op->def == writer->module->accumulate_def)
         add_accumulation(calls, writer, op);
     else
         add_kernel(calls, writer, op);
 }
 
-/* The phase that runs an operator. */
-static int op_phase(const Module *module, const Op *op)
-{
-    if (module->microbatches <= 1 || op->turn == TURN_EACH)
-        return op->section == SECTION_FORWARD                                ? PHASE_FORWARD
-               : op->section == SECTION_BACKWARD || module->microbatches > 1 ? PHASE_BACKWARD
-                                                                             : PHASE_UPDATE;
-    return op->turn == TURN_BEFORE ? PHASE_BEFORE : PHASE_UPDATE;
-}
-
 /* ---- the file ---- */
-
-const char *phase_name(Phase phase)
-{
-    static const char *const NAMES[] = {
-        [PHASE_BEFORE] = "before", [PHASE_FORWARD] = "forward", [PHASE_BACKWARD] = "backward", [PHASE_UPDATE] = "update"};
-    return NAMES[phase];
-}
 
 static void emit_header(Text *out, const RoleWriter *writer)
 {
@@ -164,29 +157,108 @@ static void emit_header(Text *out, const RoleWriter *writer)
                writer->role->device_count > 1 ? "s" : "", text_bytes(&devices));
 }
 
+/* ---- parts ---- */
+
+int role_part(const RoleText *text, Phase phase, int visit)
+{
+    for (int p = 0; p < text->parts.count; p++)
+        if (text->parts.at[p].phase == phase && text->parts.at[p].visit == visit)
+            return p;
+    return -1;
+}
+
+int role_visit(const RoleText *text, Phase phase)
+{
+    for (int p = 0; p < text->parts.count; p++)
+        if (text->parts.at[p].phase == phase)
+            return text->parts.at[p].visit;
+    return 0;
+}
+
+/* A role while its parts are found; `calls` has an entry a part. */
+typedef struct RoleParts {
+    RoleWriter *writer;
+    RoleText text;
+    UsedKernels used;
+    Array(Calls) calls;
+} RoleParts;
+
+/* The part that an operator is of, which is behind those that are there when it is new. */
+static int part_of(RoleParts *parts, const Op *op)
+{
+    Arena *arena = parts->writer->emitter->arena;
+    Phase phase = op_phase(parts->writer->module, op);
+    int visit = turn_loops(op->turn) ? op->visit : 0, part = role_part(&parts->text, phase, visit);
+    if (part >= 0)
+        return part;
+    const char *name = visit ? arena_format(arena, "%s_%d", phase_name(phase), visit) : phase_name(phase);
+    array_push(arena, &parts->text.parts, (RolePart){.phase = phase, .visit = visit, .name = name});
+    array_push(arena, &parts->calls, calls_create(arena, &parts->used));
+    return parts->text.parts.count - 1;
+}
+
+/* A message between stages, where the role has a side of it. */
+static void add_transfer(RoleParts *parts, const Op *op)
+{
+    RoleWriter *writer = parts->writer;
+    Arena *arena = writer->emitter->arena;
+    bool sends = role_has(writer->module, writer->role, op->operands[0]);
+    bool receives = role_has(writer->module, writer->role, op->results[0]);
+    if (!sends && !receives)
+        return;
+    int number = parts->text.transfers.count;
+    RoleTransfer transfer = {.op = op};
+    transfer.from = sends ? value_buffer(writer, op->operands[0]) : 0;
+    transfer.to = receives ? value_buffer(writer, op->results[0]) : 0;
+    transfer.scratch = writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] | HT_KEPT : 0;
+    array_push(arena, &parts->text.transfers, transfer);
+    int part = part_of(parts, sends ? op->operands[0]->def : op);
+    if (sends)
+        array_push(arena, &parts->text.parts.at[part].send, number);
+    else
+        array_push(arena, &parts->text.parts.at[part].receive, number);
+}
+
+/* Whether the devices of a role run an operator at all. */
+static bool role_runs(const RoleWriter *writer, const Op *op)
+{
+    for (int k = 0; k < op->result_count; k++)
+        if (role_has(writer->module, writer->role, op->results[k]))
+            return true;
+    return op->conversion && role_has(writer->module, writer->role, op->operands[0]);
+}
+
+static void add_ops(RoleParts *parts)
+{
+    const Module *module = parts->writer->module;
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        if (op_crosses(module, op))
+            add_transfer(parts, op);
+        else if (role_runs(parts->writer, op)) {
+            int part = part_of(parts, op);
+            add_op(&parts->calls.at[part], parts->writer, op);
+        }
+    }
+    if (module->update && module->ops.count) {
+        int last = part_of(parts, module->ops.at[module->ops.count - 1]);
+        emit_updates(&parts->calls.at[last], parts->writer);
+    }
+}
+
 RoleText emit_role(Text *out, RoleWriter *writer)
 {
     Arena *arena = writer->emitter->arena;
-    const Module *module = writer->module;
-    UsedKernels used = {0};
-    Calls calls[PHASE_COUNT];
-    for (int p = 0; p < PHASE_COUNT; p++)
-        calls[p] = calls_create(arena, &used);
-    int phase = PHASE_BEFORE;
-    for (int i = 0; i < module->ops.count; i++) {
-        const Op *op = module->ops.at[i];
-        phase = op_phase(module, op) > phase ? op_phase(module, op) : phase;
-        add_op(&calls[phase], writer, op);
-    }
-    emit_updates(&calls[PHASE_UPDATE], writer);
-
+    RoleParts parts = {.writer = writer};
+    add_ops(&parts);
     emit_header(out, writer);
-    calls_externs(out, writer, &used);
-    RoleText text = {0};
-    for (int p = 0; p < PHASE_COUNT; p++) {
-        text.has[p] = calls[p].count > 0;
-        if (text.has[p])
-            calls_emit(out, &calls[p], arena_format(arena, "%s_role%d_%s", writer->name, writer->role_index, phase_name(p)), phase_name(p));
+    calls_externs(out, writer, &parts.used);
+    for (int p = 0; p < parts.text.parts.count; p++) {
+        RolePart *part = &parts.text.parts.at[p];
+        part->runs = parts.calls.at[p].count > 0;
+        if (part->runs)
+            calls_emit(out, &parts.calls.at[p], arena_format(arena, "%s_role%d_%s", writer->name, writer->role_index, part->name),
+                       part->name);
     }
-    return text;
+    return parts.text;
 }

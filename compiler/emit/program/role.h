@@ -3,6 +3,7 @@
 #define EMIT_PROGRAM_ROLE_H
 
 #include "emit/emitter.h"
+#include "ir/parts.h"
 #include "ir/roles.h"
 
 typedef Array(int64_t) Row;
@@ -29,15 +30,33 @@ typedef struct RoleWriter {
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role);
 
-typedef enum Phase { PHASE_BEFORE, PHASE_FORWARD, PHASE_BACKWARD, PHASE_UPDATE, PHASE_COUNT } Phase;
-const char *phase_name(Phase phase);
+/* A part that a role runs (ir/parts.h). */
+typedef struct RolePart {
+    Phase phase;
+    int visit;
+    const char *name; // "forward", "backward_1"
+    bool runs;        // it has something to compute
+    Array(int) receive, send; // transfers, of RoleText
+} RolePart;
 
-/* Which phases a role has. */
+/* A message between stages that a role sends or receives: an operator that crosses. */
+typedef struct RoleTransfer {
+    const Op *op;
+    int64_t from, to, scratch; // buffers; 0 where the role has none
+} RoleTransfer;
+
 typedef struct RoleText {
-    bool has[PHASE_COUNT];
+    Array(RolePart) parts; // in the order of Phase, forward along the visits and backward against them
+    Array(RoleTransfer) transfers;
 } RoleText;
 
-/* Appends the C text of a role: its phases. */
+/* The number of a role's part; -1 where it has none. */
+int role_part(const RoleText *text, Phase phase, int visit);
+
+/* The visit of the first part of a phase; 0 where there is none. */
+int role_visit(const RoleText *text, Phase phase);
+
+/* Appends the C text of a role: its parts. */
 RoleText emit_role(Text *out, RoleWriter *writer);
 
 /* The buffer (rt.h) of a value in a role. */

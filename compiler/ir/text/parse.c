@@ -115,7 +115,11 @@ static bool parse_reshard(IrParser *parser) { return (parser->module->reshard_de
 
 static bool parse_accumulate(IrParser *parser) { return (parser->module->accumulate_def = parse_def_name(parser)) != NULL; }
 
-static bool parse_microbatches(IrParser *parser) { return parse_int(parser, &parser->module->microbatches); }
+static bool parse_part(IrParser *parser) { return (parser->module->part_def = parse_def_name(parser)) != NULL; }
+
+static bool parse_union(IrParser *parser) { return (parser->module->union_def = parse_def_name(parser)) != NULL; }
+
+static bool parse_collect(IrParser *parser) { return (parser->module->collect_def = parse_def_name(parser)) != NULL; }
 
 /* ---- the module's head ---- */
 
@@ -374,7 +378,13 @@ static const LineForm forms[] = {{"module", parse_module},
                                  {"op", parse_def},
                                  {"update", parse_update},
                                  {"reshard", parse_reshard},
-                                 {"microbatches", parse_microbatches},
+                                 {"part", parse_part},
+                                 {"union", parse_union},
+                                 {"collect", parse_collect},
+                                 {"batch", parse_batch},
+                                 {"body", parse_body},
+                                 {"stage", parse_stage},
+                                 {"run", parse_run},
                                  {"accumulate", parse_accumulate},
                                  {"mesh", parse_mesh},
                                  {"split", parse_split},

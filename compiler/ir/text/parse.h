@@ -22,7 +22,8 @@ typedef struct IrParser {
     Array(const Frame *) frames;     // by number
     Array(const Binding *) bindings; // by number
     Array(StorageFix) storages;
-    Mesh *mesh;         // of the module
+    Mesh *mesh;         // read last
+    bool in_stage;      // a line `stage` was before: meshes are those of stages
     Position layout_at; // of the layout read last
     Function *function; // the gradient that is being read
     Section section;
@@ -68,6 +69,12 @@ bool parse_binding(IrParser *parser);
 /* mesh, split. */
 bool parse_mesh(IrParser *parser);
 bool parse_split(IrParser *parser);
+
+/* batch, body, stage, run. */
+bool parse_batch(IrParser *parser);
+bool parse_body(IrParser *parser);
+bool parse_stage(IrParser *parser);
+bool parse_run(IrParser *parser);
 
 /* role, offsets, scratch, plan. */
 bool parse_role(IrParser *parser);

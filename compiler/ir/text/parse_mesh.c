@@ -67,7 +67,10 @@ bool parse_mesh(IrParser *parser)
             return parse_fail(parser, "axes that multiply to the devices, before this");
     }
     parser->mesh = mesh;
-    parser->module->mesh = mesh;
+    if (parser->in_stage)
+        parser->module->bodies.stages.at[parser->module->bodies.stages.count - 1].mesh = mesh;
+    else
+        parser->module->mesh = mesh;
     return devices == mesh->device_count || parse_fail(parser, "axes that multiply to the devices, before this");
 }
 

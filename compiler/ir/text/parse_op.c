@@ -251,8 +251,19 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
     } else if (tokens_take(tokens, "again")) {
         good = parse_again(parser, &marks->again);
     } else if (tokens_take(tokens, "turn")) {
-        marks->turn = tokens_take(tokens, "each") ? TURN_EACH : TURN_AFTER;
-        good = marks->turn == TURN_EACH || tokens_expect(tokens, "after", "or 'each' after 'turn'");
+        marks->turn = tokens_take(tokens, "each") ? TURN_EACH : tokens_take(tokens, "count") ? TURN_COUNT : TURN_AFTER;
+        good = marks->turn != TURN_AFTER || tokens_expect(tokens, "after", "or 'each' or 'count' after 'turn'");
+    } else if (tokens_take(tokens, "unit")) {
+        good = parse_int(parser, &number);
+        marks->unit = (int)number;
+    } else if (tokens_take(tokens, "stage")) {
+        if ((good = parse_index(parser, parser->module->bodies.stages.count, &number)))
+            marks->stage = (int)number;
+    } else if (tokens_take(tokens, "visit")) {
+        good = parse_int(parser, &number);
+        marks->visit = (int)number;
+    } else if (tokens_take(tokens, "weights")) {
+        marks->weights = true;
     } else {
         *done = true;
     }
@@ -261,7 +272,7 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
 
 static bool parse_marks(IrParser *parser, Op *marks)
 {
-    *marks = (Op){.section = parser->section};
+    *marks = (Op){.stage = STAGE_ALL, .unit = -1, .section = parser->section};
     for (bool done = false; !done;)
         if (!parse_mark(parser, marks, &done))
             return false;

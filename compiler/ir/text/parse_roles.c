@@ -51,8 +51,10 @@ bool parse_role(IrParser *parser)
             return parse_fail(parser, "the number of a device, before this");
         array_push(parser->arena, &devices, (int)device);
     } while (tokens_take(tokens, ","));
-    if (!tokens_expect(tokens, "arena", "after the devices") || !parse_int(parser, &role.arena_bytes))
+    if (!tokens_expect(tokens, "arena", "after the devices") || !parse_int(parser, &role.arena_bytes) ||
+        (tokens_take(tokens, "slot") && !parse_int(parser, &role.slot_bytes)))
         return false;
+    role.kept = arena_array(parser->arena, bool, parser->next_id + 1);
     role.device_count = devices.count;
     role.devices = devices.at;
     Role *grown = arena_array(parser->arena, Role, roles->role_count + 1);
@@ -64,8 +66,9 @@ bool parse_role(IrParser *parser)
     return true;
 }
 
-/* A list of KEY:BYTES up to the end of the line, as an array of `count` entries, -1 where there is none. */
-static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t **pairs)
+/* A list of KEY:BYTES up to the end of the line, as an array of `count` entries, -1 where there is none; `kept`, where it is not NULL, says
+ * which have that word behind them. */
+static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t **pairs, bool *kept)
 {
     Tokens *tokens = &parser->tokens;
     int64_t *list = *pairs = arena_array(parser->arena, int64_t, count + 1);
@@ -81,6 +84,8 @@ static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t *
         if (number < -1 || number > MOST_BYTES)
             return parse_fail(parser, "a number in its range, before this");
         list[key] = number;
+        if (kept && tokens_take(tokens, "kept"))
+            kept[key] = true;
     }
     return true;
 }
@@ -96,13 +101,13 @@ static Role *last_role(IrParser *parser)
 bool parse_offsets(IrParser *parser)
 {
     Role *role = last_role(parser);
-    return role && parse_pairs(parser, parser->next_id, "%", &role->offset);
+    return role && parse_pairs(parser, parser->next_id, "%", &role->offset, role->kept);
 }
 
 bool parse_scratch(IrParser *parser)
 {
     Role *role = last_role(parser);
-    return role && parse_pairs(parser, parser->module->ops.count, "", &role->scratch);
+    return role && parse_pairs(parser, parser->module->ops.count, "", &role->scratch, NULL);
 }
 
 /* ---- plans ---- */

@@ -372,7 +372,14 @@ static void print_marks(Printer *printer, const Op *op)
         text_string(out, " scope ");
         print_quoted(out, op->scope);
     }
-    text_string(out, op->turn == TURN_EACH ? " turn each" : op->turn == TURN_AFTER ? " turn after" : "");
+    static const char *const turns[] = {
+        [TURN_BEFORE] = "", [TURN_EACH] = " turn each", [TURN_AFTER] = " turn after", [TURN_COUNT] = " turn count"};
+    text_string(out, turns[op->turn]);
+    if (op->unit >= 0)
+        text_print(out, " unit %d", op->unit);
+    if (op->stage != STAGE_ALL)
+        text_print(out, " stage %d visit %d", op->stage, op->visit);
+    text_string(out, op->weights ? " weights" : "");
     if (op->frames)
         text_print(out, " from %d", print_frame(printer, op->frames));
     if (op->reason) {
@@ -462,15 +469,20 @@ static void print_defs(Printer *printer)
         text_print(printer->out, "update %s states %d%s\n", module->update->name, module->state_count, module->clip ? " clip" : "");
     if (module->reshard_def)
         text_print(printer->out, "reshard %s\n", module->reshard_def->name);
-    if (module->microbatches != 1)
-        text_print(printer->out, "microbatches %lld\n", (long long)module->microbatches);
-    if (module->accumulate_def)
-        text_print(printer->out, "accumulate %s\n", module->accumulate_def->name);
+    const struct {
+        const char *word;
+        const OpDef *def;
+    } own[] = {{"accumulate", module->accumulate_def},
+               {"part", module->part_def},
+               {"union", module->union_def},
+               {"collect", module->collect_def}};
+    for (int i = 0; i < 4; i++)
+        if (own[i].def)
+            text_print(printer->out, "%s %s\n", own[i].word, own[i].def->name);
 }
 
-static void print_mesh(Printer *printer)
+static void print_mesh(Printer *printer, const Mesh *mesh)
 {
-    const Mesh *mesh = printer->module->mesh;
     Text *out = printer->out;
     text_string(out, "mesh ");
     layout_print_devices(out, mesh->devices, mesh->device_count);
@@ -485,6 +497,35 @@ static void print_mesh(Printer *printer)
         text_print(out, " axis %d", mesh->rules.at[i].axis);
         print_position(printer, mesh->rules.at[i].at);
         text_string(out, "\n");
+    }
+}
+
+static void print_body(Text *out, const Body *body)
+{
+    text_print(out, "body rows %lld first %d stages %d", (long long)body->rows, body->first_stage, body->stage_count);
+    for (int v = 0; v < body->visit_count; v++)
+        text_print(out, "%s%d", v ? " " : " visits ", body->visit_stage[v]);
+    text_string(out, "\n");
+}
+
+/* The meshes of stages stand with them, where they are not that of all devices. */
+static void print_bodies(Printer *printer)
+{
+    const Module *module = printer->module;
+    const Bodies *bodies = &module->bodies;
+    if (bodies->at.count)
+        text_print(printer->out, "batch unit %lld\n", (long long)bodies->unit);
+    for (int b = 0; b < bodies->at.count; b++)
+        print_body(printer->out, &bodies->at.at[b]);
+    for (int r = 0; r < bodies->runs.count; r++) {
+        const BodyRun *run = &bodies->runs.at[r];
+        text_print(printer->out, "run pipeline %d body %d microbatches %lld row %lld\n", run->pipeline, run->body,
+                   (long long)run->microbatches, (long long)run->first_row);
+    }
+    for (int s = 0; s < bodies->stages.count; s++) {
+        text_print(printer->out, "stage %d of body %d\n", bodies->stages.at[s].number, bodies->stages.at[s].body);
+        if (bodies->stages.at[s].mesh && bodies->stages.at[s].mesh != module->mesh)
+            print_mesh(printer, bodies->stages.at[s].mesh);
     }
 }
 
@@ -625,11 +666,14 @@ static void print_role(Text *out, const Module *module, const Role *role)
     text_string(out, "role");
     for (int i = 0; i < role->device_count; i++)
         text_print(out, "%s%d", i ? "," : " ", role->devices[i]);
-    text_print(out, " arena %lld\n", (long long)role->arena_bytes);
+    text_print(out, " arena %lld", (long long)role->arena_bytes);
+    if (role->slot_bytes)
+        text_print(out, " slot %lld", (long long)role->slot_bytes);
+    text_string(out, "\n");
     text_string(out, role->offset ? "  offsets" : "");
     for (int i = 0; role->offset && i < module->next_id; i++)
         if (role->offset[i] >= 0)
-            text_print(out, " %%%d:%lld", i, (long long)role->offset[i]);
+            text_print(out, " %%%d:%lld%s", i, (long long)role->offset[i], role->kept[i] ? " kept" : "");
     text_string(out, role->offset ? "\n" : "");
     text_string(out, role->scratch ? "  scratch" : "");
     for (int i = 0; role->scratch && i < module->ops.count; i++)
@@ -651,7 +695,8 @@ void ir_print(Text *out, const Module *module)
     print_head(&printer);
     print_defs(&printer);
     if (module->mesh)
-        print_mesh(&printer);
+        print_mesh(&printer, module->mesh);
+    print_bodies(&printer);
     for (int i = 0; i < module->params.count; i++)
         print_param(&printer, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++)

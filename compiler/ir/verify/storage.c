@@ -4,6 +4,7 @@
  * holds the number of what was written there last, and forgets it when something else is written over any byte of it. An operator must find
  * in the storage of an operand the number that the operand was written with.
  */
+#include "ir/parts.h"
 #include "ir/roles.h"
 #include "ir/verify/verifier.h"
 
@@ -27,13 +28,6 @@ typedef struct Play {
 } Play;
 
 static bool in_arena(const Play *play, const Value *owner) { return play->role->offset[owner->id] >= 0; }
-
-/* Bytes that are at work at one time: in the arena, of a micro-batch where the value has one a micro-batch. */
-static int64_t bytes_of(const Play *play, const Value *value, int device)
-{
-    int64_t bytes = value_region(play->module, value, device)->volume * dtype_size(value->type.dtype);
-    return value->micro > 0 && value->kind == VALUE_RESULT ? bytes / play->module->microbatches : bytes;
-}
 
 /* ---- what the arena holds ---- */
 
@@ -66,10 +60,19 @@ static void overwrite(Play *play, Stretch stretch)
     play->stretches.at[first] = stretch;
 }
 
-/* Puts bytes at an offset of the arena, which must be in it and aligned. */
+/* Where a slot would stand: behind the arena. */
+static int64_t slot_begin(const Play *play) { return (play->role->arena_bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
+
+/* Where a value is. */
+static int64_t place_of(const Play *play, const Value *owner)
+{
+    return play->role->offset[owner->id] + (play->role->kept && play->role->kept[owner->id] ? slot_begin(play) : 0);
+}
+
+/* Puts bytes at an offset of the arena and the slot behind it, which must be in it and aligned. */
 static void occupy(Play *play, const Op *op, const Value *owner, int64_t offset, int64_t bytes)
 {
-    if (offset % ARENA_ALIGNMENT || offset + bytes > play->role->arena_bytes)
+    if (offset % ARENA_ALIGNMENT || offset + bytes > play->role->arena_bytes + ARENA_ALIGNMENT + play->role->slot_bytes)
         verify_problem(play->verifier, op, "%lld bytes at %lld are not aligned, or not in the arena of %lld bytes", (long long)bytes,
                        (long long)offset, (long long)play->role->arena_bytes);
     if (bytes)
@@ -80,33 +83,37 @@ static void occupy(Play *play, const Op *op, const Value *owner, int64_t offset,
 
 static void check_held(Play *play, const Op *op, const Value *value, const char *when)
 {
-    if (value && play->held[value_storage(value)->id] != play->written[value->id])
+    if (value && play->held[role_storage(play->module, play->role, value)->id] != play->written[value->id])
         verify_problem(play->verifier, op, "the storage of %%%d does not hold it %s", value->id, when);
 }
 
 static void write_value(Play *play, const Op *op, const Value *value)
 {
-    const Value *owner = value_storage(value);
-    for (int i = 0; i < play->role->device_count; i++)
-        if (bytes_of(play, value, play->role->devices[i]) > bytes_of(play, owner, play->role->devices[i]))
+    const Value *owner = role_storage(play->module, play->role, value);
+    bool given = owner->kind == VALUE_INPUT;
+    for (int i = 0; i < play->role->device_count && !given; i++)
+        if (value_local_bytes(play->module, value, play->role->devices[i]) > value_local_bytes(play->module, owner, play->role->devices[i]))
             verify_problem(play->verifier, op, "%%%d does not fit into the storage of %%%d", value->id, owner->id);
     if (in_arena(play, owner))
-        occupy(play, op, owner, play->role->offset[owner->id], bytes_of(play, owner, play->role->devices[0]));
+        occupy(play, op, owner, place_of(play, owner), value_local_bytes(play->module, owner, play->role->devices[0]));
     play->held[owner->id] = play->written[value->id] = ++play->writes;
 }
 
 static void occupy_scratch(Play *play, const Op *op)
 {
-    int64_t at = play->role->scratch ? play->role->scratch[op->index] : -1, most = role_scratch_bytes(play->role, op);
+    int64_t at = play->role->scratch ? play->role->scratch[op->index] : -1, most = role_scratch_bytes(play->module, play->role, op);
     if (most && at < 0)
         verify_problem(play->verifier, op, "the conversion has no scratch space, and needs %lld bytes", (long long)most);
     else if (most)
-        occupy(play, op, NULL, at, most);
+        occupy(play, op, NULL, at + (op_crosses(play->module, op) ? slot_begin(play) : 0), most);
 }
 
 /* Whether the operator leaves its operand where it is, under another name. */
-static bool renames(const Op *op)
+static bool renames(const Play *play, const Op *op)
 {
+    const Module *module = play->module;
+    if (op->def == module->union_def || op->def == module->part_def)
+        return true;
     if (value_storage(op->results[0]) != (op->operand_count ? value_storage(op->operands[0]) : NULL))
         return false;
     return op->def->rule->kind == RULE_VIEW || (op->conversion && plan_nothing(op->conversion->plan));
@@ -123,13 +130,13 @@ static bool takes_place(const Op *op, const Value *operand)
 
 static void play_op(Play *play, const Op *op)
 {
-    bool adds = op->def == play->module->accumulate_def && play->turn > 0;
+    bool adds = op_gathers(play->module, op) && play->turn > 0;
     for (int k = 0; k < op->operand_count; k++)
         check_held(play, op, op->operands[k], "when it is read");
     if (adds)
         check_held(play, op, op->results[0], "when more is added");
-    if (renames(op)) {
-        play->written[op->results[0]->id] = play->written[op->operands[0]->id];
+    if (renames(play, op)) {
+        play->written[op->results[0]->id] = play->held[role_storage(play->module, play->role, op->results[0])->id];
         return;
     }
     occupy_scratch(play, op);
@@ -196,8 +203,10 @@ static void play_step(Verifier *verifier, const Role *role)
     play.written = arena_array(verifier->scratch, int, module->next_id);
     play.held = arena_array(verifier->scratch, int, module->next_id);
     begin(&play);
+    for (play.turn = 0; play.turn < 2; play.turn++)
+        play_turn(&play, TURN_COUNT);
     play_turn(&play, TURN_BEFORE);
-    for (; play.turn < (module->microbatches > 1 ? 2 : 0); play.turn++)
+    for (play.turn = 0; play.turn < 2; play.turn++)
         play_turn(&play, TURN_EACH);
     play_turn(&play, TURN_AFTER);
     finish(&play);
@@ -231,7 +240,8 @@ static void check_roles(Verifier *verifier)
     for (int i = 0; i < module->params.count; i++)
         check_alike(verifier, NULL, module->params.at[i]->value);
     for (int i = 0; i < module->inputs.count; i++)
-        check_alike(verifier, NULL, module->inputs.at[i]);
+        if (module->inputs.at[i]->layout)
+            check_alike(verifier, NULL, module->inputs.at[i]);
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
             check_alike(verifier, module->ops.at[i], module->ops.at[i]->results[r]);
@@ -244,7 +254,7 @@ static bool is_laid_out(const Module *module)
     for (int i = 0; i < module->params.count; i++)
         all = all && module->params.at[i]->value->layout;
     for (int i = 0; i < module->inputs.count; i++)
-        all = all && module->inputs.at[i]->layout;
+        all = all && (module->inputs.at[i]->layout || module->inputs.at[i]->micro);
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++)
             all = all && module->ops.at[i]->results[r]->layout;

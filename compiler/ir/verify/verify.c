@@ -75,7 +75,7 @@ static void check_access(Verifier *verifier, const Op *op, const BoundAccess *ac
             if (__builtin_mul_overflow(extent, op->binding->factors[factor].extent, &extent))
                 verify_problem(verifier, op, "the factors of dimension %d of %%%d are too large", d, value->id);
         }
-        if (access->dims[d].count && extent != value->type.extent[d])
+        if (access->dims[d].count && extent != value->type.extent[d] && value->micro != d + 1)
             verify_problem(verifier, op, "dimension %d of %%%d has extent %lld, but its factors give %lld", d, value->id,
                            (long long)value->type.extent[d], (long long)extent);
     }
@@ -167,7 +167,7 @@ static void check_conversion(Verifier *verifier, const Op *op)
         verify_problem(verifier, op, "plan %d is of an operator that converts no layout", planned->number);
         return;
     }
-    Type type = micro_type(verifier->scratch, to);
+    Type type = to->type;
     if (type_equal(type, planned->type) && from->layout == planned->from && to->layout == planned->to)
         return;
     Position user = verifier->at;
@@ -253,25 +253,20 @@ static void check_ops(Verifier *verifier, Op *const *ops, int count)
 static void check_sections(Verifier *verifier)
 {
     const Module *module = verifier->module;
-    for (int i = 1; i < module->ops.count && module->microbatches == 1; i++)
+    for (int i = 1; i < module->ops.count && !module->accumulate_def; i++)
         if (module->ops.at[i]->section < module->ops.at[i - 1]->section)
             verify_problem(verifier, module->ops.at[i], "the sections are not in order");
 }
 
-/* With micro-batches, what belongs to one of them is made and read inside the loop; an input is taken as a whole by a conversion before it.
- */
+/* With micro-batches, what belongs to one of them is made and read inside the loop; a part of an input is taken in it. */
 static void check_turn(Verifier *verifier, const Op *op)
 {
-    const Module *module = verifier->module;
     for (int r = 0; r < op->result_count; r++)
-        if (op->results[r]->micro && op->turn != TURN_EACH)
+        if (op->results[r]->micro && !turn_loops(op->turn))
             verify_problem(verifier, op, "%%%d belongs to a micro-batch, but is made outside of the loop", op->results[r]->id);
-    for (int k = 0; k < op->operand_count; k++) {
-        const Value *x = op->operands[k];
-        bool whole = x && x->kind == VALUE_INPUT && op->def == module->reshard_def && op->turn == TURN_BEFORE;
-        if (x && x->micro && op->turn != TURN_EACH && !whole)
-            verify_problem(verifier, op, "%%%d belongs to a micro-batch, but is read outside of the loop", x->id);
-    }
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && op->operands[k]->micro && !turn_loops(op->turn))
+            verify_problem(verifier, op, "%%%d belongs to a micro-batch, but is read outside of the loop", op->operands[k]->id);
 }
 
 static void check_turns(Verifier *verifier)
@@ -416,16 +411,6 @@ static int strange_device(Arena *scratch, const Mesh *mesh, const Layout *layout
     return -1;
 }
 
-static bool cuts_dim(const Layout *layout, int dim)
-{
-    for (int g = 0; g < layout->group_count; g++)
-        for (int s = 0; s < layout->groups[g].state_count; s++) {
-            const State *state = &layout->groups[g].states[s];
-            if (state->kind == STATE_SPLIT && state->dim == dim && state->count > 1)
-                return true;
-        }
-    return layout->top == TOP_SPLIT && layout->top_dim == dim;
-}
 
 bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at)
 {
@@ -438,8 +423,6 @@ bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, 
     else if (value->kind != VALUE_RESULT && layout_partial(layout) != STATE_DUP)
         diag_error(module->diag, at, "a parameter, a state or an input is stored whole or in pieces, not as contributions to a %s",
                    layout_partial(layout) == STATE_SUM ? "sum" : "max");
-    else if (value->micro > 0 && cuts_dim(layout, value->micro - 1))
-        diag_error(module->diag, at, "dimension %d counts the micro-batches, which no layout cuts", value->micro - 1);
     arena_destroy(scratch);
     return diag_errors(module->diag) == before;
 }

@@ -103,9 +103,10 @@ const Version *cheapest_version(const Assigner *assigner, const Version *version
 {
     const Version *best = NULL;
     for (const Version *version = versions; version; version = version->next) {
-        double own = version->known && sharding_equal(assigner->mesh, &version->sharding, to) ? -1
-                     : version->known ? price_conversion(assigner, version->value, &version->sharding, to)
-                                      : price_unknown(assigner, version->value);
+        bool known = VERSION_KNOWN(assigner, version);
+        double own = known && sharding_equal(assigner->mesh, &version->sharding, to) ? -1
+                     : known ? price_conversion(assigner, version->value, &version->sharding, to)
+                             : price_crossing(assigner, version->value, to);
         if (!best || own < *price) {
             best = version;
             *price = own;
@@ -130,9 +131,9 @@ static void cut_access(const Mesh *mesh, const Assignment *assignment, const Bou
 /* What operand k is over the axis, for passing partial sums: a sum, a scalar that one holder could keep, or neither. */
 typedef enum Part { PART_NO, PART_SCALAR, PART_SUM } Part;
 
-static Part part_of(const Op *op, Version *const *versions, int k, int axis)
+static Part part_of(const Assigner *assigner, const Op *op, Version *const *versions, int k, int axis)
 {
-    if (!versions[k]->known)
+    if (!VERSION_KNOWN(assigner, versions[k]))
         return PART_NO;
     if (versions[k]->sharding.at[axis] == AXIS_SUM)
         return PART_SUM;
@@ -140,7 +141,7 @@ static Part part_of(const Op *op, Version *const *versions, int k, int axis)
 }
 
 /* The linear group whose operands are partial sums over the axis, or scalars beside at least one that is; 0 when there is none. */
-static int partial_group(const Op *op, Version *const *versions, int axis)
+static int partial_group(const Assigner *assigner, const Op *op, Version *const *versions, int axis)
 {
     int group[64] = {0};
     if (op->def->rule->kind == RULE_VIEW)
@@ -151,7 +152,7 @@ static int partial_group(const Op *op, Version *const *versions, int axis)
         int members = 0, sums = 0, scalars = 0;
         for (int k = 0; k < op->operand_count; k++)
             if (op->operands[k] && group[op->binding->operands[k].access] == g) {
-                Part part = part_of(op, versions, k, axis);
+                Part part = part_of(assigner, op, versions, k, axis);
                 members++;
                 sums += part == PART_SUM;
                 scalars += part == PART_SCALAR;
@@ -259,11 +260,12 @@ static void assign_named(Assigner *assigner, const Op *op, Assignment *assignmen
 }
 
 /* Whether an operand exists cut by this axis along bound factor f. */
-static bool already_cut(const Op *op, Version *const *versions, int axis, int f)
+static bool already_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis, int f)
 {
     for (int k = 0; k < op->operand_count; k++)
         for (const Version *version = versions[k]; op->operands[k] && version; version = version->next)
-            if (version->known && version->sharding.at[axis] >= 0 && factor_dim(&op->binding->operands[k], f) == version->sharding.at[axis])
+            if (VERSION_KNOWN(assigner, version) && version->sharding.at[axis] >= 0 &&
+                factor_dim(&op->binding->operands[k], f) == version->sharding.at[axis])
                 return true;
     return false;
 }
@@ -289,13 +291,13 @@ typedef struct Search {
 static Candidates candidates_of(const Search *search, int axis)
 {
     const Op *op = search->op;
-    int group = partial_group(op, search->versions, axis);
+    int group = partial_group(search->assigner, op, search->versions, axis);
     Candidates candidates = {.axis = axis, .factor = arena_array(search->assigner->arena, int, op->binding->factor_count + 2)};
     candidates.factor[candidates.count++] = ASSIGN_NONE;
     if (group)
         candidates.factor[candidates.count++] = ASSIGN_PASS + 1 - group;
     for (int f = 0; f < op->binding->factor_count; f++)
-        if (may_cut(op, f) && already_cut(op, search->versions, axis, f))
+        if (may_cut(op, f) && already_cut(search->assigner, op, search->versions, axis, f))
             candidates.factor[candidates.count++] = f;
     return candidates;
 }

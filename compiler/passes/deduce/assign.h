@@ -13,11 +13,14 @@
 typedef struct Version Version;
 struct Version {
     Value *value;
-    bool known;   // false for layouts that are no sharding of the mesh
-    bool passing; // for the layer at hand alone
+    bool passing;     // for the layer at hand alone
+    const Mesh *mesh; // of which its layout is a sharding; NULL: of none
     Sharding sharding;
     Version *next;
 };
+
+/* Whether a version is a sharding of the mesh of the operator at hand. */
+#define VERSION_KNOWN(assigner, version) ((version)->mesh == (assigner)->mesh)
 
 enum { ASSIGN_NONE = -1, ASSIGN_PASS = -2 };
 
@@ -30,9 +33,9 @@ typedef struct RuleUse {
 /* What the choices for all operators of a module have in common. */
 typedef struct Assigner {
     const Module *module;
-    const Mesh *mesh;          // of the module
+    const Mesh *mesh;          // of the operator at hand
     Arena *arena;              // scratch
-    Intern *prices;            // what price_conversion remembers
+    Intern *prices;            // what price_conversion and price_crossing remember
     RuleUse *rules;            // by rule of the mesh
     const Sharding **gradient; // by value id: of a parameter's gradient, the sharding to which it goes
 } Assigner;

@@ -7,6 +7,7 @@
  */
 #include "ir/roles.h"
 #include "passes/deduce/assign.h"
+#include "passes/place/union.h"
 #include "passes/pipeline.h"
 
 #include <string.h>
@@ -16,9 +17,10 @@ typedef enum Origin { ORIGIN_CONSTANTS, ORIGIN_PARAMETERS, ORIGIN_INPUTS } Origi
 
 typedef struct Deduce {
     Module *module;
-    const Mesh *mesh; // of the module
+    const Mesh *mesh; // of the operator at hand, as in assigner
     Arena *arena;     // scratch
     Assigner assigner;
+    RuleUse **rules; // by stage, the last of all devices: by rule of its mesh
     Intern *shared;
     Version **forms;              // by value id of the original value
     Op **update;                  // by parameter: the operator that updates it; NULL: none
@@ -36,11 +38,20 @@ static void add_version(Deduce *deduce, const Value *original, Value *value, con
 {
     Version *version = arena_new(deduce->arena, Version);
     version->value = value;
-    version->known = sharding != NULL;
+    version->mesh = sharding ? deduce->mesh : NULL;
     if (sharding)
         version->sharding = *sharding;
     version->next = deduce->forms[original->id];
     deduce->forms[original->id] = version;
+}
+
+static bool is_known(const Deduce *deduce, const Version *version) { return VERSION_KNOWN(&deduce->assigner, version); }
+
+/* Works on the mesh of a stage from here on. */
+static void enter_stage(Deduce *deduce, const Op *op)
+{
+    deduce->mesh = deduce->assigner.mesh = op_mesh(deduce->module, op);
+    deduce->assigner.rules = deduce->rules[op->stage == STAGE_ALL ? deduce->module->bodies.stages.count : op->stage];
 }
 
 /* Whether a value is known before the loop over micro-batches. */
@@ -50,7 +61,7 @@ static bool is_known_before(const Value *value) { return value->micro == 0 && (v
 static void push_before_loop(Deduce *deduce, Op *op)
 {
     int first = 0;
-    while (first < deduce->out.count && deduce->out.at[first]->turn == TURN_BEFORE)
+    while (first < deduce->out.count && (deduce->out.at[first]->turn == TURN_BEFORE || deduce->out.at[first]->turn == TURN_COUNT))
         first++;
     array_push(deduce->module->arena, &deduce->out, op);
     memmove(deduce->out.at + first + 1, deduce->out.at + first, sizeof *deduce->out.at * (size_t)(deduce->out.count - 1 - first));
@@ -141,6 +152,25 @@ static Value *insert_conversion(Deduce *deduce, Value *from, const Layout *to, c
     return insert_at(deduce, from, to, user, before ? TURN_BEFORE : user->turn, reason);
 }
 
+/* Whether a value comes from another stage than that of its user. */
+static bool crosses(const Value *value, const Op *user)
+{
+    return value->def && value->def->stage != STAGE_ALL && user->stage != STAGE_ALL && value->def->stage != user->stage;
+}
+
+/* A version without pending reductions, on the stage that made the value: what goes to the stage of `user`. */
+static const Version *completed(Deduce *deduce, const Value *original, const Version *from, const Op *user)
+{
+    const Op *maker = from->value->def;
+    enter_stage(deduce, maker);
+    Sharding complete = is_known(deduce, from) ? sharding_complete(from->sharding) : sharding_whole();
+    Value *value = insert_conversion(deduce, from->value, sharding_layout(deduce->mesh, &complete, deduce->shared), maker,
+                                     "what goes to another stage");
+    add_version(deduce, original, value, &complete);
+    enter_stage(deduce, user);
+    return deduce->forms[original->id];
+}
+
 /* `original` in the form `to`: one that exists, or a new conversion of the cheapest. */
 static Value *converted(Deduce *deduce, Value *original, const Sharding *to, const Op *user, const char *reason)
 {
@@ -148,8 +178,10 @@ static Value *converted(Deduce *deduce, Value *original, const Sharding *to, con
     const Version *from = cheapest_version(&deduce->assigner, deduce->forms[original->id], to, &price);
     if (!from)
         BUG("value %%%d is used before it is made", original->id);
-    if (from->known && sharding_equal(deduce->mesh, &from->sharding, to))
+    if (is_known(deduce, from) && sharding_equal(deduce->mesh, &from->sharding, to))
         return from->value;
+    if (crosses(from->value, user) && layout_partial(from->value->layout) != STATE_DUP)
+        from = completed(deduce, original, from, user);
     const Layout *layout = sharding_layout(deduce->mesh, to, deduce->shared);
     bool passing = is_passing(deduce, original);
     Value *value = passing ? insert_at(deduce, from->value, layout, user, user->turn, reason)
@@ -230,7 +262,7 @@ static bool in_pieces(const Deduce *deduce, const Value *value)
 {
     bool pieces = value->kind != VALUE_INPUT || value->micro == 0;
     for (const Version *version = deduce->forms[value->id]; pieces && version; version = version->next)
-        pieces = !version->known && layout_partial(version->value->layout) == STATE_DUP;
+        pieces = !is_known(deduce, version) && layout_partial(version->value->layout) == STATE_DUP;
     return pieces;
 }
 
@@ -271,10 +303,20 @@ static Sharding contributions(const Deduce *deduce, const Op *op)
     return sharding;
 }
 
-/* An operator that takes elements in any order, of operands as they lie: the pieces that it makes lie so, too. */
+/* A layout in which pieces that overlap are equal: of copies in several subgroups, the first subgroup's. */
+static const Layout *apart(const Deduce *deduce, const Layout *layout)
+{
+    if (layout->top != TOP_DUP)
+        return layout;
+    return layout_shared(deduce->shared, &(Layout){.group_count = 1, .groups = layout->groups});
+}
+
+/* An operator that takes elements in any order, of operands as they lie: the pieces that it makes lie so, too. Of equal pieces one counts in
+ * what they add up to. */
 static void deduce_pieces(Deduce *deduce, Op *op, const Layout *layout)
 {
     Sharding whole = sharding_whole(), each = contributions(deduce, op);
+    layout = op->results[0]->type.rank ? layout : apart(deduce, layout);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k])
             op->operands[k] = op->operands[k]->type.rank ? laid_out(deduce, op->operands[k], layout, op, NULL)
@@ -321,12 +363,6 @@ static void deduce_op(Deduce *deduce, Op *op)
     }
 }
 
-/* Whether the operator takes an input as a whole, in front of the loop over micro-batches; inside it, the input's versions are parts. */
-static bool takes_whole(const Deduce *deduce, const Op *op)
-{
-    return op->def == deduce->module->reshard_def && op->operands[0]->micro > 0 && op->turn == TURN_BEFORE;
-}
-
 /* The layout in which a parameter is updated: that of its states; without states the one that pass place gave the new value. NULL when it
  * is not. */
 static const Layout *update_layout(const Deduce *deduce, const Parameter *parameter)
@@ -353,7 +389,7 @@ static const Layout *kept_layout(const Deduce *deduce, const Value *sum, const V
     Sharding kept;
     if (sum->layout || module_zero(deduce->module) < 2 || !parameter)
         return sum->layout;
-    if (!added->known || !update_sharding(deduce, parameter, &kept))
+    if (!is_known(deduce, added) || !update_sharding(deduce, parameter, &kept))
         return update_layout(deduce, parameter);
     for (int a = 0; a < deduce->mesh->axis_count; a++)
         if (kept.at[a] == AXIS_DUP && added->sharding.at[a] == AXIS_SUM)
@@ -361,20 +397,66 @@ static const Layout *kept_layout(const Deduce *deduce, const Value *sum, const V
     return sharding_layout(deduce->mesh, &kept, deduce->shared);
 }
 
-/* The whole of an input is in the input's layout, and a sum over micro-batches in that of what is added, which is converted where the sum
- * is kept in another. */
+/* A sum over micro-batches lies as what is added, which is converted where the sum is kept in another layout. */
 static void deduce_same(Deduce *deduce, Op *op)
 {
     Value *operand = op->operands[0];
     const Version *from = deduce->forms[operand->id];
     const Parameter *parameter = deduce->gradient[op->results[0]->id];
-    const Layout *kept = takes_whole(deduce, op) ? NULL : kept_layout(deduce, op->results[0], from);
+    const Layout *kept = kept_layout(deduce, op->results[0], from);
     const char *reason = parameter && !op->results[0]->layout ? gradient_reason(deduce, parameter) : NULL;
     op->operands[0] = kept ? laid_out(deduce, operand, kept, op, reason) : from->value;
     array_push(deduce->module->arena, &deduce->out, op);
     Sharding sharding;
     bool known = sharding_of_layout(deduce->mesh, op->operands[0]->layout, &sharding);
     finish_result(deduce, op, 0, op->operands[0]->layout, known ? &sharding : NULL);
+}
+
+/* Rows are collected complete. */
+static void deduce_collection(Deduce *deduce, Op *op)
+{
+    const Version *from = deduce->forms[op->operands[0]->id];
+    Sharding complete = is_known(deduce, from) ? sharding_complete(from->sharding) : sharding_whole();
+    op->operands[0] = converted(deduce, op->operands[0], &complete, op, "an output");
+    array_push(deduce->module->arena, &deduce->out, op);
+    op->results[0]->layout = op->operands[0]->layout;
+    add_version(deduce, op->results[0], op->results[0], &complete);
+}
+
+/* What a stage, or a micro-batch, has of a value. What was given has layouts (pass place); another is whole on all devices before. */
+static void deduce_part(Deduce *deduce, Op *op)
+{
+    Value *result = op->results[0];
+    Sharding whole = sharding_whole();
+    if (op->operands[0]->kind == VALUE_RESULT) {
+        Op all = *op;
+        all.stage = STAGE_ALL;
+        enter_stage(deduce, &all);
+        op->operands[0] = converted(deduce, op->operands[0], &whole, &all, "what all stages read");
+        enter_stage(deduce, op);
+    }
+    array_push(deduce->module->arena, &deduce->out, op);
+    if (!result->layout)
+        result->layout = sharding_layout(deduce->mesh, &whole, deduce->shared);
+    add_laid_out(deduce, result);
+}
+
+/* What stages have made, together: contributions to a sum; rows, which no operator reads, lie as those of the first. */
+static void deduce_union(Deduce *deduce, Op *op)
+{
+    bool rows = op->operands[0]->def->def == deduce->module->collect_def;
+    for (int k = 0; k < op->operand_count; k++) {
+        enter_stage(deduce, op->operands[k]->def);
+        const Version *version = deduce->forms[op->operands[k]->id];
+        Sharding whole = sharding_whole();
+        op->operands[k] = layout_partial(version->value->layout) != STATE_MAX
+                              ? version->value
+                              : converted(deduce, op->operands[k], &whole, op->operands[k]->def, "a union of stages");
+    }
+    enter_stage(deduce, op);
+    array_push(deduce->module->arena, &deduce->out, op);
+    op->results[0]->layout = rows ? op->operands[0]->layout : union_layout(deduce->module, TOP_SUM, op->operands, op->operand_count);
+    add_laid_out(deduce, op->results[0]);
 }
 
 /* A `reshard` of the source: the layout is the one written. */
@@ -493,19 +575,25 @@ static void begin(Deduce *deduce)
                                   .mesh = module->mesh,
                                   .arena = deduce->arena,
                                   .prices = intern_create(deduce->arena),
-                                  .rules = arena_array(deduce->arena, RuleUse, module->mesh->rules.count),
                                   .gradient = arena_array(deduce->arena, const Sharding *, module->next_id)};
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->again)
             deduce->again[module->ops.at[i]->again->index] = true;
+    int stages = module->bodies.stages.count;
+    deduce->rules = arena_array(deduce->arena, RuleUse *, stages + 1);
+    for (int s = 0; s < stages; s++)
+        deduce->rules[s] = arena_array(deduce->arena, RuleUse, module->bodies.stages.at[s].mesh->rules.count);
+    deduce->rules[stages] = arena_array(deduce->arena, RuleUse, module->mesh->rules.count);
+    deduce->assigner.rules = deduce->rules[stages];
     for (int i = 0; i < module->ops.count; i++)
         if (is_update(module, module->ops.at[i]))
             deduce->update[module->ops.at[i]->operands[0]->index] = module->ops.at[i];
     for (int i = 0; i < module->params.count; i++)
         begin_parameter(deduce, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++) {
-        add_laid_out(deduce, module->inputs.at[i]);
+        if (module->inputs.at[i]->layout)
+            add_laid_out(deduce, module->inputs.at[i]);
         deduce->origin[module->inputs.at[i]->id] = ORIGIN_INPUTS;
     }
 }
@@ -516,31 +604,41 @@ static void finish(Deduce *deduce)
     Module *module = deduce->module;
     Op end = op_place_at(module->at);
     end.section = module->kind == MODULE_TRAIN ? SECTION_UPDATE : SECTION_FORWARD;
-    end.turn = module->microbatches > 1 ? TURN_AFTER : TURN_BEFORE;
+    end.turn = module->bodies.at.count ? TURN_AFTER : TURN_BEFORE;
+    enter_stage(deduce, &end);
     Sharding whole = sharding_whole();
     if (module->loss)
         module->loss = converted(deduce, module->loss, &whole, &end, "the loss");
     for (int i = 0; i < module->outputs.count; i++) {
         Output *output = &module->outputs.at[i];
         const Version *version = deduce->forms[output->value->id];
-        Sharding complete = version->known ? sharding_complete(version->sharding) : whole;
-        bool pending = version->known || layout_partial(version->value->layout) != STATE_DUP;
+        bool known = is_known(deduce, version);
+        Sharding complete = known ? sharding_complete(version->sharding) : whole;
+        bool pending = known || layout_partial(version->value->layout) != STATE_DUP;
         output->value = pending ? converted(deduce, output->value, &complete, &end, "an output") : version->value;
     }
 }
 
-/* Split rules that no operator's rule let through. */
-static void report_refused(Deduce *deduce)
+/* Split rules of a mesh that no operator's rule let through. */
+static void report_refused(Deduce *deduce, const Mesh *mesh, const RuleUse *uses)
 {
-    for (int i = 0; i < deduce->mesh->rules.count; i++) {
-        const MeshRule *rule = &deduce->mesh->rules.at[i];
-        const RuleUse *use = &deduce->assigner.rules[i];
-        if (use->used || !use->refused)
+    for (int i = 0; i < mesh->rules.count; i++) {
+        if (uses[i].used || !uses[i].refused)
             continue;
-        diag_error(deduce->module->diag, rule->at, "the dimension \"%s\" may not be cut: no operator that has it allows it",
-                   rule->dim.name);
-        diag_note(deduce->module->diag, use->refused->at, "%s needs it whole (its rule says `replicate`)", use->refused->def->name);
+        diag_error(deduce->module->diag, mesh->rules.at[i].at, "the dimension \"%s\" may not be cut: no operator that has it allows it",
+                   mesh->rules.at[i].dim.name);
+        diag_note(deduce->module->diag, uses[i].refused->at, "%s needs it whole (its rule says `replicate`)", uses[i].refused->def->name);
     }
+}
+
+/* A rule that one stage has let through is let through. */
+static void report_all_refused(Deduce *deduce)
+{
+    const Bodies *bodies = &deduce->module->bodies;
+    for (int s = 0; s < bodies->stages.count; s++)
+        if (bodies->stages.at[s].mesh != deduce->module->mesh)
+            report_refused(deduce, bodies->stages.at[s].mesh, deduce->rules[s]);
+    report_refused(deduce, deduce->module->mesh, deduce->rules[bodies->stages.count]);
 }
 
 static void deduce_any(Deduce *deduce, Op *op)
@@ -551,7 +649,13 @@ static void deduce_any(Deduce *deduce, Op *op)
     note_origin(deduce, op);
     if (is_update(module, op))
         deduce_update(deduce, op);
-    else if ((module->accumulate_def && op->def == module->accumulate_def) || takes_whole(deduce, op))
+    else if (op->def == module->part_def)
+        deduce_part(deduce, op);
+    else if (op->def == module->union_def)
+        deduce_union(deduce, op);
+    else if (op->def == module->collect_def)
+        deduce_collection(deduce, op);
+    else if (op->def == module->accumulate_def)
         deduce_same(deduce, op);
     else if (op->def == module->reshard_def && op->results[0]->layout)
         deduce_reshard(deduce, op);
@@ -568,9 +672,10 @@ static void deduce_all(Deduce *deduce)
         Op *op = module->ops.at[i];
         if (i && !same_layer(op, module->ops.at[i - 1]))
             end_layer(deduce);
-        if (op->section == SECTION_UPDATE && !updating && module->clip)
+        enter_stage(deduce, op);
+        if (op->section == SECTION_UPDATE && !updating && module->clip && op->def != module->union_def)
             convert_gradients(deduce, op);
-        updating |= op->section == SECTION_UPDATE;
+        updating |= op->section == SECTION_UPDATE && op->def != module->union_def;
         deduce_any(deduce, op);
     }
 }
@@ -581,7 +686,7 @@ void pass_deduce(Module *module)
     begin(&deduce);
     deduce_all(&deduce);
     finish(&deduce);
-    report_refused(&deduce);
+    report_all_refused(&deduce);
     module->ops.at = deduce.out.at;
     module->ops.count = deduce.out.count;
     module->ops.capacity = deduce.out.capacity;

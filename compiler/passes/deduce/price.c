@@ -9,6 +9,8 @@ static const double BYTES_AN_OPERATION = 0.02;
 
 /* What a price depends on. */
 typedef struct PriceKey {
+    const Mesh *mesh;
+    const Layout *layout; // NULL: it is `from`
     Sharding from, to;
     int64_t dtype, rank, micro;
     int64_t extent[IR_MAX_RANK];
@@ -20,7 +22,11 @@ static PriceKey key_of(const Assigner *assigner, const Value *value, const Shard
 {
     PriceKey key;
     memset(&key, 0, sizeof key);
-    key.from = *from;
+    key.mesh = assigner->mesh;
+    if (from)
+        key.from = *from;
+    else
+        key.layout = value->layout;
     key.to = *to;
     key.dtype = value->type.dtype;
     key.rank = value->type.rank;
@@ -42,36 +48,33 @@ static StateKind pending(const Mesh *mesh, const Sharding *sharding)
     return kind;
 }
 
-/* Whether a conversion has a meaning. */
-static bool convertible(const Mesh *mesh, const Sharding *from, const Sharding *to)
+/* Whether a conversion between these reductions has a meaning. */
+static bool convertible(StateKind before, StateKind after)
 {
-    StateKind before = pending(mesh, from), after = pending(mesh, to);
     return before != STATE_SPLIT && after != STATE_SPLIT && (before == STATE_DUP || after == STATE_DUP || before == after);
 }
 
 /* Plans in a scratch arena; only the price is kept. */
 static double plan_price(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
 {
-    if (!convertible(assigner->mesh, from, to))
+    const Mesh *mesh = assigner->mesh;
+    if (!convertible(from ? pending(mesh, from) : layout_partial(value->layout), pending(mesh, to)))
         return INFINITY;
     Arena *scratch = arena_create();
     Intern *shared = intern_create(scratch);
-    Conversion conversion = {type_shape(value->type), dtype_runtime(value->type.dtype), sharding_layout(assigner->mesh, from, shared),
-                             sharding_layout(assigner->mesh, to, shared)};
-    if (cluster_of(assigner))
-        conversion.shape = type_shape(micro_type(scratch, value));
+    Conversion conversion = {type_shape(value->type), dtype_runtime(value->type.dtype),
+                             from ? sharding_layout(mesh, from, shared) : value->layout, sharding_layout(mesh, to, shared)};
     const Plan *plan = reshard_plan(scratch, cluster_of(assigner), &conversion);
     double price = cluster_of(assigner)
-                       ? conversion_seconds(cluster_of(assigner), plan) * (double)(value->micro > 0 ? assigner->module->microbatches : 1)
-                       : (double)plan_bytes(plan) / assigner->mesh->device_count;
+                       ? conversion_seconds(cluster_of(assigner), plan) * (value->def ? (double)op_runs(assigner->module, value->def) : 1)
+                       : (double)plan_bytes(plan) / mesh->device_count;
     arena_destroy(scratch);
     return price;
 }
 
-double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
+/* The price of a conversion, remembered; `from` NULL for the value's own layout. */
+static double known_price(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
 {
-    if (sharding_equal(assigner->mesh, from, to))
-        return 0;
     PriceKey key = key_of(assigner, value, from, to);
     double **price = intern_slot(assigner->prices, &key, sizeof key);
     if (!*price) {
@@ -83,15 +86,17 @@ double price_conversion(const Assigner *assigner, const Value *value, const Shar
     return **price;
 }
 
+double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
+{
+    return sharding_equal(assigner->mesh, from, to) ? 0 : known_price(assigner, value, from, to);
+}
+
+double price_crossing(const Assigner *assigner, const Value *value, const Sharding *to) { return known_price(assigner, value, NULL, to); }
+
 /* Bytes as a price: with a cluster, over the links of a host. */
 static double bytes_price(const Assigner *assigner, double bytes)
 {
     return cluster_of(assigner) ? bytes / cluster_of(assigner)->local.bandwidth : bytes;
-}
-
-double price_unknown(const Assigner *assigner, const Value *value)
-{
-    return bytes_price(assigner, (double)type_elements(value->type) * dtype_size(value->type.dtype));
 }
 
 /* ---- computing ---- */
@@ -100,7 +105,7 @@ double price_unknown(const Assigner *assigner, const Value *value)
 static void local_extents(const Mesh *mesh, const Op *op, const Assignment *assignment, double *extent)
 {
     for (int f = 0; f < op->binding->factor_count; f++)
-        extent[f] = (double)op->binding->factors[f].extent;
+        extent[f] = (double)op_extent(op, f);
     for (int i = 0; i < assignment->order_count; i++)
         extent[assignment->factor[assignment->order[i]]] /= mesh->axis[assignment->order[i]].count;
 }
@@ -110,7 +115,7 @@ static double plain_price(const Assigner *assigner, const Op *op, const Assignme
 {
     double operations = 1;
     for (int f = 0; f < op->binding->factor_count; f++)
-        operations *= (double)op->binding->factors[f].extent;
+        operations *= (double)op_extent(op, f);
     for (int i = 0; i < assignment->order_count; i++)
         operations /= assigner->mesh->axis[assignment->order[i]].count;
     return bytes_price(assigner, operations * BYTES_AN_OPERATION);
@@ -134,11 +139,10 @@ static double slowest_seconds(const Assigner *assigner, const Work *work)
 
 double price_computing(const Assigner *assigner, const Op *op, const Assignment *assignment)
 {
-    double extent[IR_MAX_FACTORS], runs = op->turn == TURN_EACH ? (double)assigner->module->microbatches : 1;
+    double extent[IR_MAX_FACTORS], runs = (double)op_runs(assigner->module, op);
     if (!cluster_of(assigner) || op->def->rule->kind == RULE_VIEW)
         return plain_price(assigner, op, assignment);
     local_extents(assigner->mesh, op, assignment, extent);
-    op_one_turn(op, extent);
     Work work = op_work(op, extent);
     double seconds = slowest_seconds(assigner, &work);
     return isnan(seconds) ? plain_price(assigner, op, assignment) : runs * seconds;

@@ -12,8 +12,8 @@
 /* Of a value that goes from one sharding to another; infinite where it cannot. */
 double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to);
 
-/* Of a value that comes from a layout that is no sharding: as if all of it was received. */
-double price_unknown(const Assigner *assigner, const Value *value);
+/* Of a value in a layout that is no sharding of the mesh of the operator at hand, as one of another stage's. */
+double price_crossing(const Assigner *assigner, const Value *value, const Sharding *to);
 
 /* Of computing an operator, on the slowest of its devices. */
 double price_computing(const Assigner *assigner, const Op *op, const Assignment *assignment);

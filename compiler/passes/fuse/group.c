@@ -215,7 +215,8 @@ static bool same_time(const FuseGroup *group)
     const Op *first = group->members.at[0].op;
     for (int i = 1; i < group->members.count; i++) {
         const Op *op = group->members.at[i].op;
-        if (op->section != first->section || op->turn != first->turn)
+        if (op->section != first->section || op->turn != first->turn || op->stage != first->stage || op->visit != first->visit ||
+            op->weights != first->weights)
             return false;
     }
     return true;

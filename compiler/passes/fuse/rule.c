@@ -188,6 +188,30 @@ static void add_member(Composer *composer, const Member *member)
 
 /* ---- the rule ---- */
 
+/* The extent over which the members run along a loop: rows of a micro-batch where that is what their tensors have. */
+static int64_t loop_extent(const FuseGroup *group, int loop)
+{
+    int64_t extent = group->extent[loop];
+    for (int i = 0; i < group->members.count; i++) {
+        const Member *member = &group->members.at[i];
+        for (int f = 0; f < member->op->binding->factor_count; f++)
+            if (member->loop[f] == loop && op_extent(member->op, f) < extent)
+                extent = op_extent(member->op, f);
+    }
+    return extent;
+}
+
+/* Gives the factors of the operator, which are the loops, the extents of whole tensors. */
+static void take_extents(Composer *composer, Op *op)
+{
+    Binding *binding = arena_copy(composer->arena, op->binding, sizeof *binding);
+    BoundFactor *factors = arena_copy(composer->arena, binding->factors, sizeof *factors * (size_t)binding->factor_count);
+    for (int f = 0; f < binding->factor_count; f++)
+        factors[f].extent = composer->group->extent[factors[f].factor];
+    binding->factors = factors;
+    op->binding = binding;
+}
+
 /* The loops as factors: with their extents where no operand tells them; those along rows are not cut. */
 static void add_loops(const Composer *composer, RuleDraft *draft)
 {
@@ -198,7 +222,7 @@ static void add_loops(const Composer *composer, RuleDraft *draft)
             for (int d = 0; d < composer->read.at[i].rank; d++)
                 told |= composer->read.at[i].loops[d] == loop;
         draft_factor(draft, (Factor){.name = composer->names.at[loop],
-                                     .size = told ? NULL : expr_number(composer->arena, (double)group->extent[loop], NULL),
+                                     .size = told ? NULL : expr_number(composer->arena, (double)loop_extent(group, loop), NULL),
                                      .replicate = group->rows && group->inner >> loop & 1});
     }
 }
@@ -301,5 +325,6 @@ Op *group_op(Fuse *fuse, const FuseGroup *group)
         operands[i] = composer.read.at[i].value;
     Op *op = ir_op_like(fuse->module, def, operands, composer.read.count, NULL, group->members.at[0].op);
     take_over(&composer, op);
+    take_extents(&composer, op);
     return op;
 }

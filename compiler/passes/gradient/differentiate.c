@@ -249,6 +249,14 @@ static void forget_functions(Module *module)
     module->gradients.count = 0;
 }
 
+/* Where there are several stages to run them, operators of the model get their numbers, which those of their gradients have, too. */
+static void number_units(Module *module)
+{
+    bool stages = module->strategy && module->strategy->pipelines.at[0].stages.count > 1;
+    for (int i = 0; stages && i < module->ops.count; i++)
+        module->ops.at[i]->unit = i;
+}
+
 static void differentiate(Module *module)
 {
     int count = module->next_id;
@@ -261,6 +269,7 @@ static void differentiate(Module *module)
                            .mapped = arena_array(arena, Value *, count),
                            .wanted = arena_array(arena, bool, count),
                            .vanishes = arena_array(arena, bool, count)};
+    number_units(module);
     find_needs(&diff);
     walk_back(&diff);
     for (int i = 0; i < module->params.count; i++)

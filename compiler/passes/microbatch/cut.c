@@ -1,5 +1,7 @@
 #include "passes/microbatch/cut.h"
 
+#include <string.h>
+
 const Value *microbatch_input(const Module *module)
 {
     for (int i = 0; i < module->inputs.count; i++)
@@ -8,24 +10,140 @@ const Value *microbatch_input(const Module *module)
     return NULL;
 }
 
-bool microbatch_rows(const Module *module, int64_t *rows)
+/* How many of the strategy's pipelines the module runs on: without training the first alone. */
+static int pipeline_count(const Module *module)
 {
-    const Value *input = microbatch_input(module);
-    const Pipeline *pipeline = module->strategy ? &module->strategy->pipelines.at[0] : NULL;
-    int64_t all = input ? input->type.extent[0] : 0;
-    long count = (long)module->microbatches;
-    *rows = count > 1 ? all / count : all;
-    if (count <= 1 && !(pipeline && pipeline->rows && module->kind == MODULE_TRAIN))
-        return true;
-    if (!input)
-        diag_error(module->diag, pipeline->at,
-                   "the strategy asks for %ld micro-batches, but the model has no input whose rows they could share", count);
-    else if (*rows * count != all || !all)
-        diag_error(module->diag, pipeline->at, "a batch of %ld rows does not divide into %ld micro-batches", (long)all, count);
-    else if (pipeline->rows && pipeline->rows != *rows)
+    return !module->strategy ? 0 : module->kind == MODULE_TRAIN ? module->strategy->pipelines.count : 1;
+}
+
+bool microbatch_cuts(const Module *module)
+{
+    int64_t all = 0;
+    for (int i = 0; i < pipeline_count(module) && module->kind == MODULE_TRAIN; i++)
+        all += module->strategy->pipelines.at[i].microbatches;
+    return all > 1;
+}
+
+bool microbatch_loops(const Module *module)
+{
+    return microbatch_cuts(module) || (module->strategy && module->strategy->pipelines.at[0].stages.count > 1);
+}
+
+/* ---- what is alike ---- */
+
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+static bool same_axis(const MeshAxis *a, const MeshAxis *b)
+{
+    if (!same_text(a->name, b->name) || a->count != b->count || !a->weights != !b->weights)
+        return false;
+    return !a->weights || !memcmp(a->weights, b->weights, sizeof *a->weights * (size_t)a->count);
+}
+
+static bool same_range(const LayerRange *a, const LayerRange *b)
+{
+    return same_text(a->tower, b->tower) && same_text(a->name, b->name) && a->first == b->first && a->last == b->last;
+}
+
+static bool same_stage(const Stage *a, const Stage *b)
+{
+    bool same = a->devices.count == b->devices.count && a->mesh.count == b->mesh.count && a->layers.count == b->layers.count &&
+                same_text(a->recompute, b->recompute);
+    for (int i = 0; same && i < a->mesh.count; i++)
+        same = same_axis(&a->mesh.at[i], &b->mesh.at[i]);
+    for (int i = 0; same && i < a->layers.count; i++)
+        same = same_range(&a->layers.at[i], &b->layers.at[i]);
+    return same;
+}
+
+static bool same_stages(const Pipeline *a, const Pipeline *b)
+{
+    bool same = a->stages.count == b->stages.count;
+    for (int i = 0; same && i < a->stages.count; i++)
+        same = same_stage(&a->stages.at[i], &b->stages.at[i]);
+    return same;
+}
+
+/* ---- rows ---- */
+
+/* The rows of a pipeline's micro-batch: what is written, else its part of a batch that it has alone. */
+static int64_t rows_of(const Module *module, const Pipeline *pipeline, int64_t batch, int64_t microbatches)
+{
+    return module->kind != MODULE_TRAIN || !pipeline->rows ? batch / microbatches : pipeline->rows;
+}
+
+static bool rows_error(const Module *module, const Pipeline *pipeline, int64_t batch, int64_t rows, int64_t all)
+{
+    long count = (long)pipeline->microbatches;
+    if (module->strategy->pipelines.count > 1)
+        diag_error(module->diag, pipeline->at, "the pipelines have %ld rows in all, micro-batches times rows; the batch has %ld", (long)all,
+                   (long)batch);
+    else if (pipeline->rows)
         diag_error(module->diag, pipeline->at, "%ld micro-batch%s of %ld rows %s not the batch of %ld rows", count, count > 1 ? "es" : "",
-                   (long)pipeline->rows, count > 1 ? "are" : "is", (long)all);
+                   (long)rows, count > 1 ? "are" : "is", (long)batch);
     else
+        diag_error(module->diag, pipeline->at, "a batch of %ld rows does not divide into %ld micro-batches", (long)batch, count);
+    return false;
+}
+
+/* Whether the pipelines share out the whole batch, each micro-batch in whole units. */
+static bool check_rows(const Module *module, int64_t batch, int64_t unit)
+{
+    int64_t all = 0;
+    for (int i = 0; i < module->bodies.runs.count; i++) {
+        const BodyRun *run = &module->bodies.runs.at[i];
+        const Pipeline *pipeline = &module->strategy->pipelines.at[run->pipeline];
+        int64_t rows = module->bodies.at.at[run->body].rows;
+        if (module->strategy->pipelines.count > 1 && !pipeline->rows && module->kind == MODULE_TRAIN) {
+            diag_error(module->diag, pipeline->at, "of several pipelines each says how many rows a micro-batch has: rows(N)");
+            return false;
+        }
+        if (rows % unit) {
+            diag_error(module->diag, pipeline->at, "a micro-batch of %ld rows does not keep together what the model does: groups of %ld rows",
+                       (long)rows, (long)unit);
+            return false;
+        }
+        all += rows * run->microbatches;
+    }
+    const Pipeline *first = &module->strategy->pipelines.at[0];
+    return all == batch && batch ? true : rows_error(module, first, batch, module->bodies.at.at[0].rows, all);
+}
+
+/* ---- bodies ---- */
+
+/* The body of pipelines like this one; a new one where there is none. */
+static int body_of(Module *module, const Pipeline *pipeline, int64_t rows)
+{
+    Bodies *bodies = &module->bodies;
+    for (int i = 0; i < bodies->runs.count; i++)
+        if (bodies->at.at[bodies->runs.at[i].body].rows == rows &&
+            same_stages(pipeline, &module->strategy->pipelines.at[bodies->runs.at[i].pipeline]))
+            return bodies->runs.at[i].body;
+    array_push(module->arena, &bodies->at,
+               (Body){.rows = rows, .first_stage = bodies->stages.count, .stage_count = pipeline->stages.count});
+    for (int s = 0; s < pipeline->stages.count; s++)
+        array_push(module->arena, &bodies->stages, (BodyStage){.body = bodies->at.count - 1, .number = s});
+    return bodies->at.count - 1;
+}
+
+bool microbatch_bodies(Module *module, int64_t batch, int64_t unit)
+{
+    int64_t first_row = 0;
+    module->bodies = (Bodies){0};
+    if (!module->strategy)
         return true;
+    for (int i = 0; i < pipeline_count(module); i++) {
+        const Pipeline *pipeline = &module->strategy->pipelines.at[i];
+        int64_t count = module->kind == MODULE_TRAIN ? pipeline->microbatches : 1, rows = rows_of(module, pipeline, batch, count);
+        int body = body_of(module, pipeline, rows);
+        array_push(module->arena, &module->bodies.runs,
+                   (BodyRun){.body = body, .pipeline = i, .microbatches = count, .first_row = first_row});
+        first_row += rows * count;
+    }
+    if (batch || module->kind != MODULE_TRAIN || module_microbatches(module) == 1)
+        return !batch || check_rows(module, batch, unit);
+    diag_error(module->diag, module->strategy->pipelines.at[0].at,
+               "the strategy asks for %ld micro-batches, but the model has no input whose rows they could share",
+               (long)module_microbatches(module));
     return false;
 }

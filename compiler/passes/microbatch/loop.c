@@ -1,16 +1,20 @@
 /* Pass microbatch: the step becomes a loop over micro-batches, with what does not depend on them before it and what needs their sum behind
  * it.
  *
- * Requires: pass refine, which gave values of the batch the loop's dimension. Leaves: Op.turn, operators in the order of their turns,
- * Value.micro, and an accumulation of every contribution that is used behind the loop. Nothing changes for one micro-batch. A value is cut
- * by the loop, is a contribution to a sum over it, or does not depend on it; an operator that needs the whole of a cut value, or works on
- * the sum inside the loop, is an error. What inputs alone add up to, such as the number of rows that count, is known before the loop: it is
- * computed there, of the whole inputs.
+ * Requires: pass refine, which marked the batch's dimension in values (Value.micro). Leaves: Op.turn, operators in the order of their turns,
+ * Value.micro, an accumulation of every contribution that is used behind the loop, a collection of every output that has the batch's rows,
+ * and the part of an input that belongs to a micro-batch. Nothing changes for a batch that runs as a whole. A value is cut by the loop, is a
+ * contribution to a sum over it, or does not depend on it; an operator that needs the whole of a cut value, or works on the sum inside the
+ * loop, is an error. What inputs alone add up to, such as the number of rows that count, is known before the loop: a loop of its own adds it
+ * up. Where there is one micro-batch in all, which goes through several stages, no value is cut.
  */
+#include "passes/microbatch/cut.h"
 #include "passes/gradient/differentiate.h"
 #include "passes/pipeline.h"
 
 #include <string.h>
+
+enum { MOST_MADE = 6 }; // values that the pass makes of one: it is counted, its sums, parts of it, and itself
 
 typedef struct Loop {
     Module *module;
@@ -18,8 +22,10 @@ typedef struct Loop {
     Turn *turn;          // by value id: when it is known
     Value **accumulated; // by value id: the accumulation of a contribution
     bool *given;         // by value id: computed from inputs alone
-    Value **uncut;       // by value id: a cut value as a whole, before the loop
-    Array(Op *) turns[3];
+    Value **counted;     // by value id: of what is given, the same in the loop that counts; of what it adds up to, the sum
+    Value **part;        // by value id: of an input, the rows of the micro-batch at work
+    bool *fed;           // by value id: it depends on an input
+    Array(Op *) turns[4];
 } Loop;
 
 static bool is_cut(const Value *value) { return value && value->micro > 0; }
@@ -89,7 +95,7 @@ static bool may_loop(const Op *op, int f)
 static void refuse(Loop *loop, const Op *op)
 {
     diag_error(loop->module->diag, op->at, "%s needs the whole batch at once, so the batch cannot run in %ld micro-batches", op->def->name,
-               (long)loop->module->microbatches);
+               (long)module_microbatches(loop->module));
     diag_note(loop->module->diag, loop->module->strategy->pipelines.at[0].at, "use microbatches(1), or compute this per row");
 }
 
@@ -126,24 +132,71 @@ static Turn place(Loop *loop, const Op *op)
     return turn;
 }
 
+/* Makes what adds up a value, or collects its rows: an operator of the loop in the layer of `like`, at the line of `user`. */
+static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op *like, const Op *user, Turn turn)
+{
+    Module *module = loop->module;
+    Op *op = ir_op_like(module, def, &value, 1, NULL, like);
+    op->at = user->at;
+    op->frames = user->frames;
+    op->turn = turn;
+    op->results[0]->type = value->type;
+    op->results[0]->dims = value->dims;
+    op->results[0]->name = value->name;
+    return op->results[0];
+}
+
+/* Sums of the loop stand behind what they add up (order_turns). */
+static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user, Turn turn)
+{
+    loop->accumulated[value->id] = gather_turns(loop, loop->module->accumulate_def, value, like, user, turn);
+    if (turn != TURN_EACH)
+        array_push(loop->module->arena, &loop->turns[turn], loop->accumulated[value->id]->def);
+}
+
 /* What a contribution adds up to, made once; other values are themselves. The line is that of `user`, which needs the sum, the layer that
  * of the contribution. */
 static Value *whole(Loop *loop, Value *value, const Op *user)
 {
-    Module *module = loop->module;
     if (!value || value->micro != MICRO_SUM)
         return value;
-    if (!loop->accumulated[value->id]) {
-        Op *op = ir_op_like(module, module->accumulate_def, &value, 1, NULL, value->def);
-        op->at = user->at;
-        op->frames = user->frames;
-        op->turn = TURN_EACH;
-        op->results[0]->type = value->type;
-        op->results[0]->dims = value->dims;
-        op->results[0]->name = value->name;
-        loop->accumulated[value->id] = op->results[0];
-    }
+    if (!loop->accumulated[value->id])
+        add_accumulation(loop, value, value->def, user, TURN_EACH);
     return loop->accumulated[value->id];
+}
+
+/* ---- inputs ---- */
+
+/* The rows of an input that belong to the micro-batch at work; `turn` says in which loop. */
+static Value *part_of(Loop *loop, Value *input, Turn turn, const Op *user)
+{
+    Op *op = ir_op_like(loop->module, loop->module->part_def, &input, 1, NULL, user);
+    op->section = SECTION_FORWARD;
+    op->layer = NULL;
+    op->scope = NULL;
+    op->unit = -1;
+    op->turn = turn;
+    op->results[0]->type = input->type;
+    op->results[0]->dims = input->dims;
+    op->results[0]->name = input->name;
+    op->results[0]->at = input->at;
+    op->results[0]->micro = input->micro;
+    op->results[0]->written = input->written;
+    array_push(loop->module->arena, &loop->turns[turn], op);
+    return op->results[0];
+}
+
+/* The operands of an operator of the loop: of inputs, the micro-batch's part. */
+static void take_parts(Loop *loop, Op *op)
+{
+    for (int k = 0; k < op->operand_count; k++) {
+        Value *value = op->operands[k];
+        if (!value || value->kind != VALUE_INPUT || !value->micro)
+            continue;
+        if (!loop->part[value->id])
+            loop->part[value->id] = part_of(loop, value, TURN_EACH, op);
+        op->operands[k] = loop->part[value->id];
+    }
 }
 
 /* ---- what inputs alone add up to ---- */
@@ -156,48 +209,32 @@ static bool is_given(const Loop *loop, const Op *op)
     return true;
 }
 
-static void place_before(Loop *loop, Op *op)
-{
-    op->turn = TURN_BEFORE;
-    array_push(loop->module->arena, &loop->turns[TURN_BEFORE], op);
-}
+static Value *counted(Loop *loop, Value *value, const Op *user);
 
-/* The whole of an input, which lies in its storage. */
-static Value *whole_input(Loop *loop, Value *input, const Op *user)
-{
-    Op *op = ir_op_like(loop->module, loop->module->reshard_def, &input, 1, NULL, user);
-    op->reason = "what is computed before the loop over micro-batches";
-    op->results[0]->type = input->type;
-    op->results[0]->dims = input->dims;
-    op->results[0]->name = input->name;
-    place_before(loop, op);
-    return op->results[0];
-}
-
-static Value *uncut(Loop *loop, Value *value, const Op *user);
-
-/* The operator once more, of whole operands. */
-static void repeat_uncut(Loop *loop, const Op *op, const Op *user)
+/* The operator once more, in the loop that counts. */
+static Op *count_op(Loop *loop, const Op *op, const Op *user)
 {
     Value **operands = arena_array(loop->arena, Value *, op->operand_count + 1);
     for (int k = 0; k < op->operand_count; k++)
-        operands[k] = uncut(loop, op->operands[k], user);
+        operands[k] = counted(loop, op->operands[k], user);
     Op *copy = ir_clone(loop->module, op, operands);
-    for (int k = 0; k < op->result_count; k++)
-        loop->uncut[op->results[k]->id] = copy->results[k];
-    place_before(loop, copy);
+    copy->turn = TURN_COUNT;
+    array_push(loop->module->arena, &loop->turns[TURN_COUNT], copy);
+    return copy;
 }
 
-/* A value that is computed from inputs alone as a whole, before the loop. */
-static Value *uncut(Loop *loop, Value *value, const Op *user)
+/* A value that is computed from inputs alone, in the loop that counts; sums that it has made are known there. */
+static Value *counted(Loop *loop, Value *value, const Op *user)
 {
-    if (!is_cut(value))
-        return value;
-    if (!loop->uncut[value->id] && value->def)
-        repeat_uncut(loop, value->def, user);
-    if (!loop->uncut[value->id])
-        loop->uncut[value->id] = whole_input(loop, value, user);
-    return loop->uncut[value->id];
+    if (!value || loop->counted[value->id])
+        return value ? loop->counted[value->id] : NULL;
+    if (!value->def)
+        return loop->counted[value->id] = value->micro ? part_of(loop, value, TURN_COUNT, user) : value;
+    const Op *op = value->def;
+    Op *copy = count_op(loop, op, user);
+    for (int k = 0; k < op->result_count; k++)
+        loop->counted[op->results[k]->id] = copy->results[k];
+    return loop->counted[value->id];
 }
 
 /* Whether the operator adds up what inputs alone give. */
@@ -206,17 +243,55 @@ static bool sums_given(const Loop *loop, const Op *op)
     return is_given(loop, op) && any_cut(op->operands, op->operand_count) && !any_cut(op->results, op->result_count);
 }
 
-/* Notes what the operator computes from inputs alone; where that is a sum, it moves in front of the loop. Returns whether it does. */
+static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user, Turn turn);
+
+/* Adds up in the loop that counts; whoever reads the results reads the sums. */
+static void place_count(Loop *loop, Op *op)
+{
+    int f = loop_factor(op);
+    if (f < 0 || !may_loop(op, f)) {
+        refuse(loop, op);
+        return;
+    }
+    const Op *copy = count_op(loop, op, op);
+    for (int k = 0; k < op->result_count; k++) {
+        copy->results[k]->micro = MICRO_SUM;
+        add_accumulation(loop, copy->results[k], copy, op, TURN_COUNT);
+        loop->counted[op->results[k]->id] = loop->accumulated[copy->results[k]->id];
+        loop->turn[op->results[k]->id] = TURN_COUNT;
+    }
+}
+
+/* Notes what the operator computes from inputs alone; where that is a sum, it goes to the loop that counts. Returns whether it does. */
 static bool place_given(Loop *loop, Op *op)
 {
     bool sums = sums_given(loop, op);
     for (int k = 0; k < op->result_count; k++)
-        loop->given[op->results[k]->id] = is_given(loop, op);
-    for (int k = 0; sums && k < op->operand_count; k++)
-        op->operands[k] = uncut(loop, op->operands[k], op);
+        loop->given[op->results[k]->id] = is_given(loop, op) && !sums;
     if (sums)
-        place_before(loop, op);
+        place_count(loop, op);
     return sums;
+}
+
+/* Reads sums where operands were counted. */
+static void take_counts(Loop *loop, Op *op)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && loop->turn[op->operands[k]->id] == TURN_COUNT)
+            op->operands[k] = loop->counted[op->operands[k]->id];
+}
+
+/* ---- one micro-batch in several stages ---- */
+
+/* An operator outside of layers that no input reaches is computed before the loop, wherever it is read. */
+static Turn place_whole(const Loop *loop, const Op *op)
+{
+    bool fed = op->layer || op->section != SECTION_FORWARD;
+    for (int k = 0; k < op->operand_count; k++)
+        fed |= op->operands[k] && (op->operands[k]->kind == VALUE_INPUT || loop->fed[op->operands[k]->id]);
+    for (int k = 0; k < op->result_count; k++)
+        loop->fed[op->results[k]->id] = fed;
+    return op->section == SECTION_UPDATE ? TURN_AFTER : fed ? TURN_EACH : TURN_BEFORE;
 }
 
 /* A parameter is updated once in a step, as a whole. */
@@ -227,7 +302,7 @@ static void check_parameters(const Module *module)
         if (!is_cut(value))
             continue;
         diag_error(module->diag, value->at, "the parameter \"%s\" has the rows of the batch, so the batch cannot run in %ld micro-batches",
-                   value->name, (long)module->microbatches);
+                   value->name, (long)module_microbatches(module));
         diag_note(module->diag, module->strategy->pipelines.at[0].at, "use microbatches(1)");
     }
 }
@@ -235,19 +310,38 @@ static void check_parameters(const Module *module)
 static void place_all(Loop *loop)
 {
     Module *module = loop->module;
+    bool cuts = microbatch_cuts(module);
     for (int i = 0; i < module->inputs.count; i++)
         loop->given[module->inputs.at[i]->id] = true;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (place_given(loop, op))
+        take_counts(loop, op);
+        if (cuts && place_given(loop, op))
             continue;
-        op->turn = place(loop, op);
+        op->turn = cuts ? place(loop, op) : place_whole(loop, op);
         if (diag_errors(module->diag))
             return;
         for (int k = 0; op->turn == TURN_AFTER && k < op->operand_count; k++)
             op->operands[k] = whole(loop, op->operands[k], op);
+        if (op->turn == TURN_EACH)
+            take_parts(loop, op);
         array_push(module->arena, &loop->turns[op->turn], op);
     }
+}
+
+/* The rows of all micro-batches of an output that has those of one. */
+static Value *collected(Loop *loop, Value *value, const Op *end)
+{
+    Op place = op_place_at(end->at);
+    const Op *like = value->def ? value->def : &place;
+    if (value->kind == VALUE_INPUT) {
+        if (!loop->part[value->id])
+            loop->part[value->id] = part_of(loop, value, TURN_EACH, end);
+        value = loop->part[value->id];
+    }
+    Value *rows = gather_turns(loop, loop->module->collect_def, value, like, end, TURN_EACH);
+    array_push(loop->module->arena, &loop->turns[TURN_EACH], rows->def);
+    return rows;
 }
 
 /* The loss, the outputs and the gradients are what is known behind the loop. */
@@ -258,10 +352,7 @@ static void finish(Loop *loop)
     module->loss = whole(loop, module->loss, &end);
     for (int i = 0; i < module->outputs.count; i++) {
         Output *output = &module->outputs.at[i];
-        if (is_cut(output->value))
-            diag_error(module->diag, output->value->at,
-                       "the output \"%s\" has the rows of the batch, which are there only a micro-batch at a time", output->name);
-        output->value = whole(loop, output->value, &end);
+        output->value = is_cut(output->value) ? collected(loop, output->value, &end) : whole(loop, output->value, &end);
     }
     for (int i = 0; i < module->params.count; i++) {
         Parameter *parameter = module->params.at[i];
@@ -283,24 +374,30 @@ static void put_op(Loop *loop, Op *op)
 static void order_turns(Loop *loop)
 {
     Module *module = loop->module;
+    static const Turn order[] = {TURN_COUNT, TURN_BEFORE, TURN_EACH, TURN_AFTER};
     module->ops.at = NULL;
     module->ops.count = module->ops.capacity = 0;
-    for (int turn = 0; turn < 3; turn++)
-        for (int i = 0; i < loop->turns[turn].count; i++)
-            put_op(loop, loop->turns[turn].at[i]);
+    for (int t = 0; t < 4; t++)
+        for (int i = 0; i < loop->turns[order[t]].count; i++)
+            put_op(loop, loop->turns[order[t]].at[i]);
     ir_number(module);
 }
 
 void pass_microbatch(Module *module)
 {
-    if (module->microbatches <= 1)
+    if (!microbatch_loops(module))
         return;
     Loop loop = {.module = module, .arena = arena_create()};
-    loop.turn = arena_array(loop.arena, Turn, module->next_id);
-    loop.accumulated = arena_array(loop.arena, Value *, module->next_id);
-    loop.given = arena_array(loop.arena, bool, module->next_id);
-    loop.uncut = arena_array(loop.arena, Value *, module->next_id);
+    int values = MOST_MADE * module->next_id;
+    loop.turn = arena_array(loop.arena, Turn, values);
+    loop.accumulated = arena_array(loop.arena, Value *, values);
+    loop.given = arena_array(loop.arena, bool, values);
+    loop.counted = arena_array(loop.arena, Value *, values);
+    loop.part = arena_array(loop.arena, Value *, values);
+    loop.fed = arena_array(loop.arena, bool, values);
     module->accumulate_def = module_def(module, rule_inserted(module->arena, "accumulate", "y[i..] = x[i..]"));
+    module->part_def = module_def(module, rule_inserted(module->arena, "part", "y[i..] = x[i..]"));
+    module->collect_def = module_def(module, rule_inserted(module->arena, "collect", "y[i..] = x[i..]"));
     check_parameters(module);
     if (!diag_errors(module->diag))
         place_all(&loop);

@@ -121,11 +121,8 @@ static Mesh *single_device(Module *module)
     return mesh;
 }
 
-Mesh *mesh_create(Module *module)
+static Mesh *stage_mesh(Module *module, const Stage *stage)
 {
-    if (!module->strategy)
-        return single_device(module);
-    const Stage *stage = &module->strategy->pipelines.at[0].stages.at[0];
     if (!is_on_cluster(module, stage))
         return NULL;
     Mesh *mesh = arena_new(module->arena, Mesh);
@@ -141,4 +138,41 @@ Mesh *mesh_create(Module *module)
                 add_rules(module, mesh, split, split->axes[k], &cut);
     }
     return diag_errors(module->diag) ? NULL : mesh;
+}
+
+/* The devices of all stages of all pipelines as one axis, which no rule cuts by. NULL after an error. */
+static Mesh *all_devices(Module *module)
+{
+    Mesh *mesh = arena_new(module->arena, Mesh);
+    Array(int) devices = {0};
+    for (int r = 0; r < module->bodies.runs.count; r++) {
+        const Pipeline *pipeline = &module->strategy->pipelines.at[module->bodies.runs.at[r].pipeline];
+        for (int s = 0; s < pipeline->stages.count; s++) {
+            if (!is_on_cluster(module, &pipeline->stages.at[s]))
+                return NULL;
+            for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
+                array_push(module->arena, &devices, pipeline->stages.at[s].devices.at[i]);
+        }
+    }
+    mesh->device_count = devices.count;
+    mesh->devices = devices.at;
+    mesh->axis_count = 1;
+    mesh->axis[0] = (Axis){.name = "device", .count = devices.count};
+    return mesh;
+}
+
+bool meshes_create(Module *module)
+{
+    Bodies *bodies = &module->bodies;
+    const Pipeline *first = module->strategy ? &module->strategy->pipelines.at[0] : NULL;
+    bool several = bodies->stages.count > 1 || bodies->runs.count > 1;
+    module->mesh = !first ? single_device(module) : several ? all_devices(module) : stage_mesh(module, &first->stages.at[0]);
+    for (int s = 0; s < bodies->stages.count && module->mesh; s++) {
+        BodyStage *stage = &bodies->stages.at[s];
+        const Pipeline *pipeline = &module->strategy->pipelines.at[body_run(bodies, stage->body)->pipeline];
+        stage->mesh = several ? stage_mesh(module, &pipeline->stages.at[stage->number]) : module->mesh;
+        if (!stage->mesh)
+            return false;
+    }
+    return module->mesh != NULL;
 }

@@ -5,11 +5,20 @@
  * give any value a layout.
  */
 #include "passes/place/place.h"
+#include "passes/place/union.h"
 
 #include "ir/verify/verify.h"
 #include "passes/pipeline.h"
 
 #include <string.h>
+
+typedef Array(Value *) Values;
+
+typedef struct Place {
+    Module *module;
+    Arena *arena;  // scratch
+    Values *parts; // by value id: what operators of module->part_def make of it
+} Place;
 
 /* ---- what the source writes ---- */
 
@@ -24,41 +33,41 @@ static bool known_axis(const Module *module, const char *name)
 }
 
 /* Puts all parts of a mesh axis to the use that a state has for them. False when the strategy has no such axis. */
-static bool use_axis(const Module *module, const WrittenState *state, const char *name, Sharding *sharding)
+static bool use_axis(const Module *module, const Mesh *mesh, const WrittenState *state, const char *name, Sharding *sharding)
 {
     static const int8_t uses[] = {[STATE_DUP] = AXIS_DUP, [STATE_SUM] = AXIS_SUM, [STATE_MAX] = AXIS_MAX};
     bool found = false;
-    for (int a = 0; a < module->mesh->axis_count; a++)
-        if (!strcmp(module->mesh->axis[a].name, name)) {
+    for (int a = 0; a < mesh->axis_count; a++)
+        if (!strcmp(mesh->axis[a].name, name)) {
             found = true;
             if (state->kind == STATE_SPLIT)
-                sharding_cut(module->mesh, sharding, a, state->dim);
+                sharding_cut(mesh, sharding, a, state->dim);
             else
                 sharding->at[a] = uses[state->kind];
         }
     return found || known_axis(module, name);
 }
 
-static const Layout *layout_over_axes(Module *module, const WrittenLayout *written)
+static const Layout *layout_over_axes(Module *module, const Mesh *mesh, const WrittenLayout *written)
 {
     Sharding sharding = sharding_whole();
     for (int s = 0; s < written->state_count; s++)
         for (int i = 0; i < written->states[s].axis_count; i++)
-            if (!use_axis(module, &written->states[s], written->states[s].axes[i].name, &sharding)) {
+            if (!use_axis(module, mesh, &written->states[s], written->states[s].axes[i].name, &sharding)) {
                 diag_error(module->diag, written->states[s].axes[i].at, "the strategy has no mesh axis \"%s\"",
                            written->states[s].axes[i].name);
                 return NULL;
             }
-    return sharding_layout(module->mesh, &sharding, module_shared(module));
+    return sharding_layout(mesh, &sharding, module_shared(module));
 }
 
 /* Gives a value the layout that the source writes for it, where there is one. */
-static void place_written(Module *module, Value *value)
+static void place_written(Module *module, const Mesh *mesh, Value *value)
 {
     const WrittenLayout *written = value->written;
     if (!written)
         return;
-    const Layout *layout = written->layout ? layout_shared(module_shared(module), written->layout) : layout_over_axes(module, written);
+    const Layout *layout = written->layout ? layout_shared(module_shared(module), written->layout) : layout_over_axes(module, mesh, written);
     if (layout && ir_verify_layout(module, value, layout, written->at))
         value->layout = layout;
     value->written = NULL;
@@ -66,24 +75,43 @@ static void place_written(Module *module, Value *value)
 
 /* ---- the pass ---- */
 
-static void place_value(Module *module, Value *value)
+static void place_value(Module *module, const Mesh *mesh, Value *value)
 {
-    place_written(module, value);
+    place_written(module, mesh, value);
     if (value->layout)
         return;
-    Sharding sharding = sharding_named(module->mesh, value);
-    value->layout = sharding_layout(module->mesh, &sharding, module_shared(module));
+    Sharding sharding = sharding_named(mesh, value);
+    value->layout = sharding_layout(mesh, &sharding, module_shared(module));
+}
+
+/* The values that are parts of `whole` on stages. */
+static Values parts_of(Place *place, const Value *whole) { return place->parts[whole->id]; }
+
+/* A value of all devices, which stages have parts of: each has its part in the layout that its mesh gives it, and the value is their union.
+ */
+static void place_whole(Place *place, Value *value)
+{
+    Values parts = parts_of(place, value);
+    for (int i = 0; i < parts.count; i++) {
+        parts.at[i]->written = value->written;
+        place_value(place->module, op_mesh(place->module, parts.at[i]->def), parts.at[i]);
+    }
+    if (!value->micro && parts.count && parts.at[0]->def->stage != STAGE_ALL)
+        value->layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
+    else if (!value->micro || !parts.count)
+        place_value(place->module, place->module->mesh, value);
+    value->written = NULL;
 }
 
 /* Under `zero 3` a parameter lies as its states would, unless the source says where it lies. */
-static void place_parameter(Module *module, Parameter *parameter)
+static void place_parameter(Place *place, Parameter *parameter)
 {
     bool written = parameter->value->written;
-    place_value(module, parameter->value);
-    const Layout *states = states_layout(module, parameter->value);
+    place_whole(place, parameter->value);
+    const Layout *states = states_layout(place->module, parameter->value);
     for (int s = 0; s < parameter->state_count; s++)
         parameter->states[s]->layout = states;
-    if (module_zero(module) == 3 && !written)
+    if (module_zero(place->module) == 3 && !written)
         parameter->value->layout = states;
 }
 
@@ -91,20 +119,37 @@ static void place_parameter(Module *module, Parameter *parameter)
 static void place_results(Module *module, const Op *op)
 {
     for (int r = 0; r < op->result_count; r++)
-        place_written(module, op->results[r]);
+        place_written(module, op_mesh(module, op), op->results[r]);
     if (module->update && op->def == module->update && !module->state_count)
         op->results[0]->layout = states_layout(module, op->operands[0]);
 }
 
-void pass_place(Module *module)
+/* Finds the parts of what is given. */
+static void find_parts(Place *place)
 {
-    module->mesh = mesh_create(module);
-    if (!module->mesh)
-        return;
+    const Module *module = place->module;
+    place->parts = arena_array(place->arena, Values, module->next_id);
+    for (int i = 0; i < module->ops.count; i++)
+        if (module->ops.at[i]->def == module->part_def)
+            array_push(place->arena, &place->parts[module->ops.at[i]->operands[0]->id], module->ops.at[i]->results[0]);
+}
+
+static void place_all(Place *place)
+{
+    Module *module = place->module;
+    find_parts(place);
     for (int i = 0; i < module->params.count; i++)
-        place_parameter(module, module->params.at[i]);
+        place_parameter(place, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++)
-        place_value(module, module->inputs.at[i]);
+        place_whole(place, module->inputs.at[i]);
     for (int i = 0; i < module->ops.count; i++)
         place_results(module, module->ops.at[i]);
+}
+
+void pass_place(Module *module)
+{
+    Place place = {.module = module, .arena = arena_create()};
+    if (meshes_create(module))
+        place_all(&place);
+    arena_destroy(place.arena);
 }

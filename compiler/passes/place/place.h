@@ -4,8 +4,9 @@
 
 #include "passes/place/sharding.h"
 
-/* The mesh of a module's strategy (one device where there is none), with its split rules. NULL after errors. */
-Mesh *mesh_create(Module *module);
+/* Makes the meshes of a module's strategy with their split rules: of the stages of its bodies, and of all devices, which is that of the
+ * stage where there is one alone (device 0 without a strategy). False after errors. */
+bool meshes_create(Module *module);
 
 /* The layout of a parameter's optimizer states: the parameter's own, and under `zero` cut further over the axes along which it has copies.
  */

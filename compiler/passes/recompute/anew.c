@@ -17,7 +17,7 @@ typedef struct Remaker {
 bool op_in_step(const Module *module, const Op *op)
 {
     return op->section == SECTION_FORWARD && op->def != module->accumulate_def &&
-           op->turn == (module->microbatches > 1 ? TURN_EACH : TURN_BEFORE);
+           op->turn == (module->bodies.at.count ? TURN_EACH : TURN_BEFORE);
 }
 
 /* ---- what is needed ---- */

@@ -34,8 +34,13 @@ static bool is_dear(Arena *scratch, const Op *op)
 /* What the stage of an operator says: "full", "selective", or NULL. */
 static const char *stage_recompute(const Module *module, const Op *op)
 {
-    (void)op;
-    return module->strategy ? module->strategy->pipelines.at[0].stages.at[0].recompute : NULL;
+    const Bodies *bodies = &module->bodies;
+    if (!module->strategy)
+        return NULL;
+    if (op->stage == STAGE_ALL)
+        return bodies->stages.count > 1 || bodies->runs.count > 1 ? NULL : module->strategy->pipelines.at[0].stages.at[0].recompute;
+    const BodyStage *stage = &bodies->stages.at[op->stage];
+    return module->strategy->pipelines.at[body_run(bodies, stage->body)->pipeline].stages.at[stage->number].recompute;
 }
 
 static bool is_marked(Arena *scratch, const Module *module, const Op *op)
@@ -49,6 +54,7 @@ static bool is_marked(Arena *scratch, const Module *module, const Op *op)
 typedef struct RegionKey {
     const char *tower, *name; // of the layer; NULL outside of layers
     int64_t number;           // -1 outside of layers
+    int64_t stage, visit;
 } RegionKey;
 
 static const char *shared_text(Intern *shared, const char *text) { return text ? intern(shared, text, strlen(text) + 1) : NULL; }
@@ -61,9 +67,11 @@ static int region_of(Arena *scratch, Intern *regions, const Module *module, cons
     if (!stage_recompute(module, op))
         return -op->recompute;
     if (op->layer)
-        key = (RegionKey){shared_text(regions, op->layer->tower), shared_text(regions, op->layer->name), op->layer->number};
+        key = (RegionKey){shared_text(regions, op->layer->tower), shared_text(regions, op->layer->name), op->layer->number, 0, 0};
     else
         key.number = -1;
+    key.stage = op->stage;
+    key.visit = op->visit;
     int **known = intern_slot(regions, &key, sizeof key);
     if (!*known) {
         *known = arena_new(scratch, int);

@@ -239,23 +239,10 @@ static int batch_node(const Classes *classes, const Module *module)
     return input ? classes->value_node[input->id] : -1;
 }
 
-/* Cuts the batch into micro-batches; false after an error. */
-static bool cut_batch(Classes *classes, Cuts *by_class, const Module *module)
-{
-    int64_t rows;
-    if (!microbatch_rows(module, &rows))
-        return false;
-    if (module->microbatches > 1 && rows > 1)
-        cuts_add(classes->arena, &by_class[classes_root(classes, batch_node(classes, module))], rows);
-    return true;
-}
-
-/* By class, where it splits; NULL after an error. */
-static Cuts *find_cuts(Classes *classes, const Module *module)
+/* By class, where it splits. */
+static Cuts *find_cuts(Classes *classes)
 {
     Cuts *by_class = arena_array(classes->arena, Cuts, classes->node_count);
-    if (!cut_batch(classes, by_class, module))
-        return NULL;
     for (bool changed = true; changed;) {
         changed = false;
         for (int i = 0; i < classes->equations.count; i++)
@@ -340,12 +327,10 @@ Classes *classes_create(Arena *arena, const Module *module)
     number_nodes(classes, module);
     fill_extents(classes, module);
     relate(classes, module);
-    const Cuts *cuts = find_cuts(classes, module);
-    if (!cuts)
-        return NULL;
-    number_atoms(classes, cuts);
+    number_atoms(classes, find_cuts(classes));
     unite_atoms(classes);
-    int batch = module->microbatches > 1 ? batch_node(classes, module) : -1;
-    classes->micro_atom = batch >= 0 && classes_atoms(classes, batch) ? classes_atom(classes, batch, 0) : -1;
+    int batch = batch_node(classes, module);
+    classes->batch_rows = batch >= 0 ? classes->extent[batch] : 0;
+    classes->micro_atom = batch >= 0 && microbatch_cuts(module) && classes_atoms(classes, batch) ? classes_atom(classes, batch, 0) : -1;
     return classes;
 }

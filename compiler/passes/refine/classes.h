@@ -32,12 +32,12 @@ typedef struct Classes {
     int *atom_count;           // by class
     int atom_total;
     int *atom_parent; // union-find over atoms
-    int micro_atom;   // the atom that the loop over micro-batches runs over; -1 where there is none
+    int64_t batch_rows; // 0 where no input has a batch
+    int micro_atom;     // the atom of which a micro-batch has an interval; -1 where there is none
     int64_t *atom_extent;
 } Classes;
 
-/* Analyses a module whose bindings are those of ir_bind. With several micro-batches, the leading dimension of the inputs splits into
- * (micro-batches, rows). NULL after an error: a batch that does not divide. */
+/* Analyses a module whose bindings are those of ir_bind. */
 Classes *classes_create(Arena *arena, const Module *module);
 
 /* The class of a node. */

@@ -41,14 +41,13 @@ static bool is_repeated(const Naming *naming, int node, int j)
     return false;
 }
 
-/* Gives the atoms of a class the parts of a name; the loop over micro-batches has no name. */
+/* Gives the atoms of a class the parts of a name. */
 static void name_run(Naming *naming, int node, const char *name, Position at)
 {
     for (int j = 0, k = 0; j < classes_atoms(naming->classes, node); j++) {
         int atom = classes_atom(naming->classes, node, j);
-        if (atom == naming->classes->micro_atom || is_repeated(naming, node, j))
-            continue;
-        name_atom(naming, atom, (DimName){name, k++}, at);
+        if (!is_repeated(naming, node, j))
+            name_atom(naming, atom, (DimName){name, k++}, at);
     }
 }
 
@@ -91,20 +90,11 @@ static bool any_named(const Naming *naming, int node)
     return false;
 }
 
-/* Atoms of a class, without that of the micro-batches. */
-static int named_atoms(const Naming *naming, int node)
-{
-    int count = 0;
-    for (int j = 0; j < classes_atoms(naming->classes, node); j++)
-        count += classes_atom(naming->classes, node, j) != naming->classes->micro_atom;
-    return count;
-}
-
 /* One name on one dimension. The first round names single atoms and merged dimensions of rules, the second what is left. */
 static void name_class(Naming *naming, int node, const char *name, Position at, int round)
 {
     int count;
-    bool direct = named_atoms(naming, node) <= 1 || parts_of(naming, node, true, &count);
+    bool direct = classes_atoms(naming->classes, node) <= 1 || parts_of(naming, node, true, &count);
     if (round == 0 ? direct : !direct && !any_named(naming, node))
         name_run(naming, node, name, at);
 }

@@ -4,6 +4,7 @@
  * dimension that does not nest with others: those are not cut); dimensions of extent 1 are gone; reshapes that only regroup are gone; names
  * stand on factors; what `shard` and `reshard` wrote counts the dimensions that are there now.
  */
+#include "passes/microbatch/cut.h"
 #include "passes/refine/classes.h"
 #include "passes/refine/names.h"
 #include "passes/refine/written.h"
@@ -374,6 +375,20 @@ static void refine_layouts(Refine *refine)
     }
 }
 
+/* Finds the bodies of the micro-batches that the strategy makes of the batch; a batch that runs as a whole has none. False after an error:
+ * rows that do not add up. */
+static bool cut_batch(Refine *refine)
+{
+    Module *module = refine->module;
+    const Classes *classes = refine->classes;
+    int64_t rows = classes->batch_rows, unit = classes->micro_atom < 0 ? 1 : rows / classes->atom_extent[classes->micro_atom];
+    bool fits = microbatch_bodies(module, rows, unit);
+    if (!microbatch_loops(module))
+        module->bodies = (Bodies){0};
+    module->bodies.unit = unit;
+    return fits;
+}
+
 static void refine_module(Refine *refine)
 {
     Module *module = refine->module;
@@ -392,10 +407,8 @@ void pass_refine(Module *module)
 {
     Refine refine = {.module = module, .arena = arena_create()};
     ir_number(module);
-    if (module->kind == MODULE_TRAIN && module->strategy && module->strategy->pipelines.count == 1)
-        module->microbatches = module->strategy->pipelines.at[0].microbatches;
     refine.classes = classes_create(refine.arena, module);
-    if (refine.classes && check_limits(&refine))
+    if (cut_batch(&refine) && check_limits(&refine))
         refine_module(&refine);
     arena_destroy(refine.arena);
 }

@@ -1,5 +1,5 @@
 /* Layouts as the source writes them number the dimensions of the source, which refinement has split since: they are made to number those
- * that the value has now, the loop over micro-batches left aside. A dimension of extent 1 is gone, and cut by nothing. */
+ * that the value has now. A dimension of extent 1 is gone, and cut by nothing. */
 #include "passes/refine/written.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ typedef struct Reader {
 typedef struct Match {
     bool fits, gone;
     int dim;
-    int64_t extent; // of the written dimension; of a batch what one micro-batch has of it
+    int64_t extent; // of the written dimension
 } Match;
 
 /* ---- over mesh axes ---- */
@@ -26,7 +26,7 @@ static WrittenState numbered(const Reader *reader, WrittenState state, int numbe
     const Value *value = reader->value;
     state.name = NULL;
     for (int d = 0; d < value->type.rank; d++)
-        if (reader->origin[d] == number && d + 1 != value->micro) {
+        if (reader->origin[d] == number) {
             state.dim = d;
             return state;
         }
@@ -95,8 +95,6 @@ static void match_dims(const Reader *reader, Shape written, Match *now)
         for (; product < written.extent[k] && d < rank; d++)
             product *= extent[d];
         now[k] = (Match){.fits = product == written.extent[k] || !written.extent[k], .extent = written.extent[k]};
-        if (first < d && first + 1 == reader->value->micro)
-            now[k].extent /= extent[first++];
         now[k].gone = first >= d;
         now[k].dim = first;
     }

@@ -1,0 +1,80 @@
+#include "ir/parts.h"
+
+#include <stdlib.h>
+
+Phase op_phase(const Module *module, const Op *op)
+{
+    static const Phase of_sections[] = {
+        [SECTION_FORWARD] = PHASE_FORWARD, [SECTION_BACKWARD] = PHASE_BACKWARD, [SECTION_UPDATE] = PHASE_UPDATE};
+    if (!module->bodies.at.count)
+        return of_sections[op->section];
+    switch (op->turn) {
+    case TURN_COUNT: return PHASE_COUNT;
+    case TURN_BEFORE: return PHASE_BEFORE;
+    case TURN_AFTER: return PHASE_UPDATE;
+    default: return op->section == SECTION_FORWARD ? PHASE_FORWARD : op->weights ? PHASE_WEIGHTS : PHASE_BACKWARD;
+    }
+}
+
+const char *phase_name(Phase phase)
+{
+    static const char *const names[] = {[PHASE_COUNT] = "count",       [PHASE_BEFORE] = "before",   [PHASE_FORWARD] = "forward",
+                                        [PHASE_BACKWARD] = "backward", [PHASE_WEIGHTS] = "weights", [PHASE_UPDATE] = "update"};
+    return names[phase];
+}
+
+bool same_part(const Module *module, const Op *a, const Op *b)
+{
+    return a->stage == b->stage && a->visit == b->visit && op_phase(module, a) == op_phase(module, b);
+}
+
+bool op_gathers(const Module *module, const Op *op) { return op->def == module->accumulate_def || op->def == module->collect_def; }
+
+bool op_crosses(const Module *module, const Op *op)
+{
+    const Op *maker = op->def == module->reshard_def ? op->operands[0]->def : NULL;
+    return maker && op->stage != STAGE_ALL && maker->stage != STAGE_ALL && op->stage != maker->stage;
+}
+
+/* Where an operator stands in the order of parts. */
+typedef struct Place {
+    int loop, body, phase, visit, index;
+    Op *op;
+} Place;
+
+static Place place_of(const Module *module, Op *op)
+{
+    Place place = {.phase = (int)op_phase(module, op), .index = op->index, .op = op};
+    place.loop = op->turn == TURN_COUNT ? 0 : op->turn == TURN_BEFORE ? 1 : op->turn == TURN_EACH ? 2 : 3;
+    if (!turn_loops(op->turn))
+        return place;
+    place.body = op->stage == STAGE_ALL ? 0 : module->bodies.stages.at[op->stage].body;
+    place.visit = place.phase == PHASE_FORWARD || place.phase == PHASE_COUNT ? op->visit : -op->visit;
+    return place;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const Place *x = a, *y = b;
+    const int keys[][2] = {{x->loop, y->loop}, {x->body, y->body}, {x->phase, y->phase}, {x->visit, y->visit}, {x->index, y->index}};
+    for (int k = 0; k < 5; k++)
+        if (keys[k][0] != keys[k][1])
+            return keys[k][0] < keys[k][1] ? -1 : 1;
+    return 0;
+}
+
+void ir_order_parts(Module *module)
+{
+    ir_number(module);
+    if (!module->bodies.at.count)
+        return;
+    Arena *scratch = arena_create();
+    Place *places = arena_array(scratch, Place, module->ops.count);
+    for (int i = 0; i < module->ops.count; i++)
+        places[i] = place_of(module, module->ops.at[i]);
+    qsort(places, (size_t)module->ops.count, sizeof *places, compare_places);
+    for (int i = 0; i < module->ops.count; i++)
+        module->ops.at[i] = places[i].op;
+    arena_destroy(scratch);
+    ir_number(module);
+}

@@ -1,0 +1,41 @@
+/* Parts: what a device does of a step without waiting for another stage.
+ *
+ * A part is a phase of a visit of a stage; the schedule says for which micro-batch it runs when. Operators stand in the order of their
+ * parts.
+ */
+#ifndef IR_PARTS_H
+#define IR_PARTS_H
+
+#include "ir/ir.h"
+
+typedef enum Phase {
+    PHASE_COUNT,    // with each micro-batch, before all else: what inputs alone add up to
+    PHASE_BEFORE,   // once
+    PHASE_FORWARD,  // with each micro-batch
+    PHASE_BACKWARD, // with each micro-batch
+    PHASE_WEIGHTS,  // with each micro-batch: gradients of parameters that no stage waits for
+    PHASE_UPDATE,   // once
+    PHASES
+} Phase;
+
+/* The phase that runs an operator. */
+Phase op_phase(const Module *module, const Op *op);
+
+const char *phase_name(Phase phase);
+
+/* Whether a phase runs with each micro-batch. */
+static inline bool phase_loops(Phase phase) { return phase != PHASE_BEFORE && phase != PHASE_UPDATE; }
+
+/* Whether two operators are of one part of one stage. */
+bool same_part(const Module *module, const Op *a, const Op *b);
+
+/* Whether an operator of a loop makes what is left of all its micro-batches: a sum, or their rows. */
+bool op_gathers(const Module *module, const Op *op);
+
+/* Whether an operator converts what another stage has made: the message between two parts. */
+bool op_crosses(const Module *module, const Op *op);
+
+/* Puts the operators of a module with bodies into the order of their parts, those of a part as they stand, and numbers them. */
+void ir_order_parts(Module *module);
+
+#endif

@@ -1,0 +1,89 @@
+/* Bodies in the IR's text (ir/body.h): `batch unit 1`, then a line each
+ *
+ *     body rows 2 first 0 stages 2 visits 0 1
+ *     stage 0 of body 0
+ *     run pipeline 0 body 0 microbatches 5 row 0
+ *
+ * A mesh behind a line `stage` is that stage's.
+ */
+#include "ir/text/parse.h"
+
+enum { MOST_MICROBATCHES = 1 << 24 };
+
+static bool parse_count(IrParser *parser, const char *word, int64_t most, int64_t *number)
+{
+    if (!tokens_expect(&parser->tokens, word, "here") || !parse_int(parser, number))
+        return false;
+    return (*number >= 0 && *number <= most) || parse_fail(parser, "a number that can be, before this");
+}
+
+bool parse_batch(IrParser *parser)
+{
+    int64_t unit;
+    if (!parse_count(parser, "unit", INT64_MAX, &unit) || !unit)
+        return parse_fail(parser, "a number of rows, before this");
+    parser->module->bodies.unit = unit;
+    return true;
+}
+
+/* The stages of visits, up to the end of the line. */
+static bool parse_visits(IrParser *parser, Body *body)
+{
+    Array(int) stages = {0};
+    while (parser->tokens.token->kind == TOKEN_NUMBER) {
+        int64_t stage;
+        if (!parse_int(parser, &stage))
+            return false;
+        if (stage < 0 || stage >= body->stage_count)
+            return parse_fail(parser, "a stage of the body, before this");
+        array_push(parser->arena, &stages, (int)stage);
+    }
+    body->visit_count = stages.count;
+    body->visit_stage = stages.at;
+    return true;
+}
+
+bool parse_body(IrParser *parser)
+{
+    Body body = {0};
+    int64_t first, stages;
+    if (!parse_count(parser, "rows", INT64_MAX, &body.rows) || !parse_count(parser, "first", MOST_MICROBATCHES, &first) ||
+        !parse_count(parser, "stages", MOST_MICROBATCHES, &stages))
+        return false;
+    body.first_stage = (int)first;
+    body.stage_count = (int)stages;
+    if (tokens_take(&parser->tokens, "visits") && !parse_visits(parser, &body))
+        return false;
+    array_push(parser->arena, &parser->module->bodies.at, body);
+    return true;
+}
+
+bool parse_stage(IrParser *parser)
+{
+    int64_t number, body;
+    if (!parse_int(parser, &number) || !tokens_expect(&parser->tokens, "of", "after the number") ||
+        !parse_count(parser, "body", parser->module->bodies.at.count - 1, &body))
+        return false;
+    array_push(parser->arena, &parser->module->bodies.stages,
+               (BodyStage){.body = (int)body, .number = (int)number, .mesh = parser->module->mesh});
+    parser->in_stage = true;
+    return true;
+}
+
+bool parse_run(IrParser *parser)
+{
+    int64_t pipeline, body;
+    BodyRun run = {0};
+    const Strategy *strategy = parser->module->strategy;
+    if (!strategy)
+        return parse_fail(parser, "a strategy before this");
+    if (!parse_count(parser, "pipeline", strategy->pipelines.count - 1, &pipeline) ||
+        !parse_count(parser, "body", parser->module->bodies.at.count - 1, &body) ||
+        !parse_count(parser, "microbatches", MOST_MICROBATCHES, &run.microbatches) ||
+        !parse_count(parser, "row", INT64_MAX, &run.first_row))
+        return false;
+    run.pipeline = (int)pipeline;
+    run.body = (int)body;
+    array_push(parser->arena, &parser->module->bodies.runs, run);
+    return true;
+}

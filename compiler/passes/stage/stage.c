@@ -1,0 +1,356 @@
+/* Pass stage: the loop over micro-batches once for each body (ir/body.h), every operator of it in a stage.
+ *
+ * Requires: pass microbatch. Leaves: in the loop values with the rows of a micro-batch; Op.stage and Op.visit. Where pipelines or stages are
+ * several, a stage reads a part of what is not of the loop, which is its own piece of a parameter, an input or a sum, and computes itself
+ * what depends on no input; behind the loop stands the union of what the stages of all bodies have made. In the one stage of one pipeline
+ * nothing but the types changes.
+ */
+#include "passes/gradient/differentiate.h"
+#include "passes/pipeline.h"
+#include "passes/stage/stage.h"
+
+#include <string.h>
+
+/* ---- rows ---- */
+
+/* Gives a value that has rows of the batch those of the body's micro-batch. */
+static void take_rows(Module *module, Value *value, int64_t rows)
+{
+    if (value->micro <= 0)
+        return;
+    int64_t *extent = arena_copy(module->arena, value->type.extent, sizeof *extent * (size_t)value->type.rank);
+    extent[value->micro - 1] = rows / module->bodies.unit;
+    value->type.extent = intern(module_shared(module), extent, sizeof *extent * (size_t)value->type.rank);
+}
+
+static void take_rows_of_results(Module *module, const Op *op, int64_t rows)
+{
+    for (int r = 0; r < op->result_count; r++)
+        take_rows(module, op->results[r], rows);
+}
+
+/* ---- who reads what ---- */
+
+static bool in_loop(const Value *value) { return value && value->def && turn_loops(value->def->turn); }
+
+static void note_reader(Staging *staging, const Value *value, const Op *reader)
+{
+    if (!value)
+        return;
+    Readers *readers = &staging->readers[value->id];
+    readers->count++;
+    if (reader && turn_loops(reader->turn) && !readers->first)
+        readers->first = reader;
+}
+
+static void find_readers(Staging *staging)
+{
+    const Module *module = staging->module;
+    for (int i = 0; i < module->ops.count; i++)
+        for (int k = 0; k < module->ops.at[i]->operand_count; k++)
+            note_reader(staging, module->ops.at[i]->operands[k], module->ops.at[i]);
+    note_reader(staging, module->loss, NULL);
+    for (int i = 0; i < module->outputs.count; i++)
+        note_reader(staging, module->outputs.at[i].value, NULL);
+}
+
+/* ---- what a stage reads ---- */
+
+static Value *on_stage(Staging *staging, Value *value, int stage);
+static Value *behind_loop(Staging *staging, Value *value);
+
+/* Puts an operator of a stage behind what was made so far. */
+static void push(Staging *staging, Op *op, int stage, Turn turn)
+{
+    op->stage = stage;
+    op->turn = turn;
+    array_push(staging->module->arena, &staging->turns[turn], op);
+}
+
+/* What a stage has of a value that is on all devices. */
+static Value *make_part(Staging *staging, Value *value, const Op *like, int stage)
+{
+    Module *module = staging->module;
+    Op *op = ir_op_like(module, module->part_def, &value, 1, NULL, like);
+    op->section = SECTION_FORWARD;
+    op->results[0]->type = value->type;
+    op->results[0]->dims = value->dims;
+    op->results[0]->name = value->name;
+    op->results[0]->micro = value->micro;
+    push(staging, op, stage, TURN_BEFORE);
+    return op->results[0];
+}
+
+/* An operator that stands before the loop, or a part of an input, once more on a stage. */
+static void repeat_on_stage(Staging *staging, const Op *op, int stage)
+{
+    Value **operands = arena_array(staging->arena, Value *, op->operand_count + 1);
+    bool part = op->def == staging->module->part_def;
+    for (int k = 0; k < op->operand_count; k++)
+        operands[k] = part ? op->operands[k] : on_stage(staging, op->operands[k], stage);
+    Op *copy = ir_clone(staging->module, op, operands);
+    for (int r = 0; r < op->result_count; r++) {
+        staging->held[(size_t)stage * (size_t)staging->values + (size_t)op->results[r]->id] = copy->results[r];
+        copy->results[r]->written = op->results[r]->written;
+    }
+    take_rows_of_results(staging->module, copy, staging->module->bodies.at.at[staging->run->body].rows);
+    push(staging, copy, stage, op->turn);
+}
+
+/* The value as an operator of a stage reads it. */
+static Value *on_stage(Staging *staging, Value *value, int stage)
+{
+    if (!value)
+        return NULL;
+    bool part = value->def && value->def->def == staging->module->part_def;
+    if (in_loop(value) && !part && value->def->def != staging->module->accumulate_def)
+        return staging->copy[value->id];
+    Value **held = &staging->held[(size_t)stage * (size_t)staging->values + (size_t)value->id];
+    Op place = op_place_at(value->at);
+    if (!*held && value->def && (part || !in_loop(value)))
+        repeat_on_stage(staging, value->def, stage);
+    else if (!*held)
+        *held = make_part(staging, in_loop(value) ? behind_loop(staging, value) : value, &place, stage);
+    return *held;
+}
+
+/* ---- bodies ---- */
+
+static void note_copy(Staging *staging, const Value *value, Value *copy) { staging->copy[value->id] = copy; }
+
+/* What the stages give of a value that is read behind the loop: of the summands on one stage the sum, added up over micro-batches where the
+ * value is. */
+static void add_summands(Staging *staging, const Op *accumulation, Value *value)
+{
+    Module *module = staging->module;
+    Value *read = accumulation ? accumulation->results[0] : value;
+    Summands summands = find_summands(staging, value);
+    bool *taken = arena_array(staging->arena, bool, summands.count + 1);
+    for (int i = 0; i < summands.count; i++) {
+        int stage = stage_of(staging, summands.at[i]->def);
+        Value *sum = staging->copy[summands.at[i]->id];
+        for (int j = i + 1; j < summands.count && !taken[i]; j++)
+            if (!taken[j] && stage_of(staging, summands.at[j]->def) == stage) {
+                Op *add = ir_op_like(module, value->def->def, (Value *[]){sum, staging->copy[summands.at[j]->id]}, 2, NULL, sum->def);
+                add->results[0]->dims = value->dims;
+                add->results[0]->micro = value->micro;
+                push(staging, add, stage, sum->def->turn);
+                sum = add->results[0];
+                taken[j] = true;
+            }
+        if (taken[i])
+            continue;
+        if (accumulation) {
+            Op *copy = ir_clone(module, accumulation, &sum);
+            copy->visit = sum->def->visit;
+            push(staging, copy, stage, accumulation->turn);
+            sum = copy->results[0];
+        }
+        array_push(staging->arena, &staging->summands[read->id], sum);
+    }
+}
+
+/* Whether an operator only hands on what others add up or collect. */
+static bool gathers(const Staging *staging, const Op *op)
+{
+    return op->def == staging->module->accumulate_def || op->def == staging->module->collect_def;
+}
+
+static void copy_op(Staging *staging, const Op *op)
+{
+    Module *module = staging->module;
+    int stage = stage_of(staging, op);
+    Value **operands = arena_array(staging->arena, Value *, op->operand_count + 1);
+    for (int k = 0; k < op->operand_count; k++)
+        operands[k] = on_stage(staging, op->operands[k], stage);
+    Op *copy = ir_clone(module, op, operands);
+    copy->visit = staging->visit[op->index];
+    for (int r = 0; r < op->result_count; r++) {
+        copy->results[r]->written = op->results[r]->written;
+        note_copy(staging, op->results[r], copy->results[r]);
+        if (op->def == module->collect_def)
+            array_push(staging->arena, &staging->summands[op->results[r]->id], copy->results[r]);
+    }
+    take_rows_of_results(module, copy, module->bodies.at.at[staging->run->body].rows);
+    push(staging, copy, stage, op->turn);
+}
+
+/* By value id, whether it is read behind the loop as it is. */
+static bool *find_read_behind(const Staging *staging)
+{
+    const Module *module = staging->module;
+    bool *read = arena_array(staging->arena, bool, staging->values);
+    if (module->loss && in_loop(module->loss))
+        read[module->loss->id] = true;
+    for (int i = 0; i < module->outputs.count; i++)
+        read[module->outputs.at[i].value->id] = true;
+    for (int i = 0; i < module->ops.count; i++)
+        for (int k = 0; !turn_loops(module->ops.at[i]->turn) && k < module->ops.at[i]->operand_count; k++)
+            if (module->ops.at[i]->operands[k])
+                read[module->ops.at[i]->operands[k]->id] = true;
+    return read;
+}
+
+/* The body's operators of one of the two loops. What additions put together only to be read behind it is looked at first: these additions
+ * go. */
+static void make_body(Staging *staging, const bool *read, Turn turn)
+{
+    Module *module = staging->module;
+    memset(staging->dissolved, 0, sizeof *staging->dissolved * (size_t)staging->ops);
+    memset(staging->copy, 0, sizeof *staging->copy * (size_t)staging->values);
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        if (op->def == module->accumulate_def)
+            find_summands(staging, op->operands[0]);
+        else if (op->turn == turn && op->result_count == 1 && read[op->results[0]->id] && !gathers(staging, op))
+            find_summands(staging, op->results[0]);
+    }
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        if (op->turn != turn || op->def == module->part_def)
+            continue;
+        if (op->def == module->accumulate_def)
+            add_summands(staging, op, op->operands[0]);
+        else if (!staging->dissolved[i])
+            copy_op(staging, op);
+        for (int r = 0; r < op->result_count && !gathers(staging, op); r++)
+            if (read[op->results[r]->id])
+                add_summands(staging, NULL, op->results[r]);
+    }
+}
+
+/* ---- behind the loop ---- */
+
+/* The value as it is read outside of the loop. */
+static Value *behind_loop(Staging *staging, Value *value)
+{
+    Module *module = staging->module;
+    if (!in_loop(value))
+        return value;
+    Value **total = &staging->total[value->id];
+    if (*total)
+        return *total;
+    const Summands *summands = &staging->summands[value->id];
+    Op *op = ir_op_like(module, module->union_def, summands->at, summands->count, NULL, value->def);
+    op->visit = 0;
+    op->weights = false;
+    op->section = value->def->turn == TURN_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
+    op->results[0]->type = value->type;
+    op->results[0]->dims = value->dims;
+    op->results[0]->name = value->name;
+    op->stage = STAGE_ALL;
+    op->turn = value->def->turn == TURN_COUNT ? TURN_BEFORE : TURN_AFTER;
+    array_push(module->arena, &staging->unions[value->def->turn], op);
+    return *total = op->results[0];
+}
+
+static void read_behind_loop(Staging *staging, Op *op)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k])
+            op->operands[k] = behind_loop(staging, op->operands[k]);
+    array_push(staging->module->arena, &staging->turns[op->turn], op);
+}
+
+/* Ends of the module that are made in the loop. */
+static void finish(Staging *staging)
+{
+    Module *module = staging->module;
+    if (module->loss)
+        module->loss = behind_loop(staging, module->loss);
+    for (int i = 0; i < module->outputs.count; i++)
+        module->outputs.at[i].value = behind_loop(staging, module->outputs.at[i].value);
+    for (int i = 0; i < module->params.count; i++)
+        if (module->params.at[i]->gradient)
+            module->params.at[i]->gradient = behind_loop(staging, module->params.at[i]->gradient);
+}
+
+static void append_ops(Module *module, const Ops *ops)
+{
+    for (int i = 0; i < ops->count; i++)
+        array_push(module->arena, &module->ops, ops->at[i]);
+}
+
+/* The unions stand behind their loop. */
+static void order_turns(Staging *staging)
+{
+    static const Turn order[] = {TURN_COUNT, TURN_BEFORE, TURN_EACH, TURN_AFTER};
+    Module *module = staging->module;
+    module->ops.at = NULL;
+    module->ops.count = module->ops.capacity = 0;
+    for (int t = 0; t < 4; t++) {
+        append_ops(module, &staging->turns[order[t]]);
+        append_ops(module, &staging->unions[order[t]]);
+    }
+    ir_number(module);
+}
+
+/* ---- the pass ---- */
+
+static void begin(Staging *staging)
+{
+    Module *module = staging->module;
+    ir_number(module);
+    staging->values = module->next_id;
+    staging->ops = module->ops.count;
+    staging->readers = arena_array(staging->arena, Readers, staging->values);
+    staging->dissolved = arena_array(staging->arena, bool, staging->ops);
+    staging->visit = arena_array(staging->arena, int, staging->ops);
+    staging->copy = arena_array(staging->arena, Value *, staging->values);
+    staging->total = arena_array(staging->arena, Value *, staging->values);
+    staging->held = arena_array(staging->arena, Value *, staging->values * module->bodies.stages.count);
+    staging->summands = arena_array(staging->arena, Summands, staging->values);
+    module->union_def = module_def(module, rule_inserted(module->arena, "union", "y[i..] = union(xs[][i..]) replicate(i) kernel(union)"));
+    find_readers(staging);
+}
+
+/* One of the two loops, of all bodies. False after errors. */
+static bool make_loop(Staging *staging, const bool *read, Turn turn)
+{
+    Module *module = staging->module;
+    for (int b = 0; b < module->bodies.at.count; b++) {
+        staging->run = body_run(&module->bodies, b);
+        if (!find_visits(staging))
+            return false;
+        make_body(staging, read, turn);
+    }
+    return true;
+}
+
+/* Several stages: the bodies, one after another, and what stands around them. What is counted is known in all of them. */
+static void make_bodies(Staging *staging)
+{
+    Module *module = staging->module;
+    begin(staging);
+    const bool *read = find_read_behind(staging);
+    if (!make_loop(staging, read, TURN_COUNT) || !make_loop(staging, read, TURN_EACH))
+        return;
+    for (int i = 0; i < module->ops.count; i++)
+        if (!turn_loops(module->ops.at[i]->turn))
+            read_behind_loop(staging, module->ops.at[i]);
+    finish(staging);
+    order_turns(staging);
+    remove_dead_ops(module);
+    ir_number(module);
+}
+
+/* The one stage of one pipeline: its loop is the module's. */
+static void shrink_rows(Module *module)
+{
+    for (int i = 0; i < module->ops.count; i++)
+        if (turn_loops(module->ops.at[i]->turn))
+            take_rows_of_results(module, module->ops.at[i], module->bodies.at.at[0].rows);
+}
+
+void pass_stage(Module *module)
+{
+    if (!module->bodies.at.count)
+        return;
+    if (module->bodies.stages.count == 1 && module->bodies.runs.count == 1) {
+        shrink_rows(module);
+        return;
+    }
+    Staging staging = {.module = module, .arena = arena_create()};
+    make_bodies(&staging);
+    arena_destroy(staging.arena);
+}

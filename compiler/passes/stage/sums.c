@@ -1,0 +1,52 @@
+/* Sums over stages: what a parameter that several stages read has of each of them goes into the sum over all devices, not from stage to
+ * stage. */
+#include "passes/stage/stage.h"
+
+/* Whether the operator adds two values, element by element. */
+static bool is_addition(const Op *op)
+{
+    const Expr *body = op->def->rule->kind == RULE_BODY && op->def->rule->form == RULE_MAP ? op->def->rule->body : NULL;
+    return body && body->kind == EXPR_ADD && body->arg[0]->kind == EXPR_ACCESS && body->arg[1]->kind == EXPR_ACCESS &&
+           op->operand_count == 2 && op->operands[0] && op->operands[1] && type_equal(op->operands[0]->type, op->operands[1]->type);
+}
+
+static bool in_loop(const Value *value) { return value->def && turn_loops(value->def->turn); }
+
+static void collect(Staging *staging, Value *value, Summands *summands)
+{
+    Op *op = value->def;
+    bool apart = is_addition(op) && staging->readers[value->id].count == 1 && in_loop(op->operands[0]) && in_loop(op->operands[1]);
+    if (!apart) {
+        array_push(staging->arena, summands, value);
+        return;
+    }
+    collect(staging, op->operands[0], summands);
+    collect(staging, op->operands[1], summands);
+}
+
+/* Marks the additions between a sum and its summands. */
+static void dissolve(Staging *staging, const Value *value, const Summands *summands)
+{
+    for (int i = 0; i < summands->count; i++)
+        if (summands->at[i] == value)
+            return;
+    staging->dissolved[value->def->index] = true;
+    dissolve(staging, value->def->operands[0], summands);
+    dissolve(staging, value->def->operands[1], summands);
+}
+
+Summands find_summands(Staging *staging, Value *value)
+{
+    Summands summands = {0};
+    bool apart = false;
+    collect(staging, value, &summands);
+    for (int i = 1; i < summands.count; i++)
+        apart |= stage_of(staging, summands.at[i]->def) != stage_of(staging, summands.at[0]->def);
+    if (apart) {
+        dissolve(staging, value, &summands);
+        return summands;
+    }
+    summands.count = 0;
+    array_push(staging->arena, &summands, value);
+    return summands;
+}
