@@ -20,6 +20,9 @@ static void check_splits(Diag *diag, const Strategy *strategy)
 bool strategy_check_done(Diag *diag, const Strategy *strategy)
 {
     int before = diag_errors(diag);
+    bool several = strategy->pipelines.count > 1 || strategy->pipelines.at[0].stages.count > 1;
+    if (several && strategy->zero)
+        undone_error(diag, strategy->zero_at, UNDONE_ZERO_STAGES);
     check_splits(diag, strategy);
     check_schedule(diag, strategy);
     return diag_errors(diag) == before;

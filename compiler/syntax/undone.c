@@ -3,16 +3,12 @@
 static const struct {
     const char *fact, *advice;
 } rows[] = {
-    [UNDONE_PIPELINES] = {"a strategy has one pipeline", "use the axes of one mesh, which may be weighted, instead of several pipelines"},
-    [UNDONE_STAGES] = {"a pipeline has one stage", "put all devices into one stage's mesh"},
-    [UNDONE_SCHEDULE] = {"schedule is not available", "leave it out: where there is one stage, micro-batches run one after the other"},
-    [UNDONE_INTERLEAVED] = {"schedule interleaved is not available",
-                            "leave it out: where there is one stage, micro-batches run one after the other"},
-    [UNDONE_ZERO_BUBBLE] = {"schedule zero_bubble is not available",
-                            "leave it out: where there is one stage, micro-batches run one after the other"},
+    [UNDONE_ZERO_BUBBLE] = {"schedule zero_bubble is not available", "1f1b keeps as little, and waits a little more"},
     [UNDONE_TURNS] = {"turns is not available", "split cuts the dimension, too, and gathers what is needed whole"},
     [UNDONE_FOLD] = {"fold is not available", "leave it out, or balance causal work by weights, as in: mesh(cp:2 by 3:2)"},
-    [UNDONE_LAYERS] = {"layers(...) of a stage is not available", "leave it out: the one stage has all layers"},
+    [UNDONE_ZERO_STAGES] = {"zero is for strategies of one pipeline of one stage", "leave it out"},
+    [UNDONE_OWN_VISIT] = {"a stage does not hand values from one of its ranges of layers to another",
+                          "put a range of another stage between them, or join the ranges"},
 };
 
 bool undone_error(Diag *diag, Position at, Undone what)

@@ -8,14 +8,11 @@
 #include <stdbool.h>
 
 typedef enum Undone {
-    UNDONE_PIPELINES, // strategies of several pipelines
-    UNDONE_STAGES,    // pipelines of several stages
-    UNDONE_SCHEDULE,  // gpipe and 1f1b
-    UNDONE_INTERLEAVED,
-    UNDONE_ZERO_BUBBLE,
+    UNDONE_ZERO_BUBBLE, // of the schedules
     UNDONE_TURNS,
     UNDONE_FOLD,
-    UNDONE_LAYERS // of a stage
+    UNDONE_ZERO_STAGES, // zero with several stages or pipelines
+    UNDONE_OWN_VISIT    // a stage that hands values from one of its ranges of layers to another
 } Undone;
 
 /* Reports what stands at `at`. False. */
