@@ -37,7 +37,7 @@ static void extend_over_loop(const Module *module, Turn turn, int *last)
     find_loop(module, turn, &first, &end);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        bool whole = !turn_loops(op->turn) || (op->turn == turn && op_gathers(module, op));
+        bool whole = op->turn != turn || op_gathers(module, op);
         for (int r = 0; r < op->result_count && whole; r++)
             if (last[op->results[r]->id] >= first && last[op->results[r]->id] < end)
                 last[op->results[r]->id] = end;
