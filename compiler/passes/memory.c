@@ -223,6 +223,17 @@ static void keep(const Memory *memory, Role *role, const Value *value)
         role->kept[owner->id] = true;
 }
 
+/* What is read behind the loop as it is lies in the arena: it is of the only micro-batch. */
+static void release_read_behind(const Memory *memory, Role *role)
+{
+    for (int i = 0; i < memory->module->ops.count; i++) {
+        const Op *op = memory->module->ops.at[i];
+        for (int k = 0; op->turn == TURN_AFTER && k < op->operand_count; k++)
+            if (op->operands[k])
+                role->kept[value_storage(op->operands[k])->id] = false;
+    }
+}
+
 /* Values that one part makes and another reads, and messages, lie in a slot of their micro-batch. */
 static void find_kept(const Memory *memory, Role *role)
 {
@@ -238,6 +249,7 @@ static void find_kept(const Memory *memory, Role *role)
             if (op->operands[k] && op->operands[k]->def && !same_part(module, op->operands[k]->def, op))
                 keep(memory, role, op->operands[k]);
     }
+    release_read_behind(memory, role);
 }
 
 /* ---- the arena ---- */

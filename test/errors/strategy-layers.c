@@ -21,6 +21,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}strategy-layers.c:6:36: error: layers(...) of a stage is not available in this version; leave it out: the one stage has all layers
+// CHECK: {{.*}}strategy-layers.c:6:43: error: the model has no layer 0
 // CHECK-NEXT: {{^}}    6 | #pragma hspmd   stage devices(0-1) layers(0-9) mesh(dp:2) recompute(full)
-// CHECK-NEXT: {{^}}      |                                    ^
+// CHECK-NEXT: {{^}}      |                                           ^

@@ -5,7 +5,7 @@
 #pragma hspmd   split batch:dp
 #pragma hspmd   pipeline rows(2)
 #pragma hspmd   stage devices(0) mesh(dp:1)
-#pragma hspmd   pipeline rows(2)
+#pragma hspmd   pipeline rows(3)
 #pragma hspmd   stage devices(1) mesh(dp:1)
 #pragma hspmd end strategy
 
@@ -24,6 +24,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}strategy-two-pipelines.c:8:17: error: a strategy has one pipeline in this version; use the axes of one mesh, which may be weighted, instead of several pipelines
-// CHECK-NEXT: {{^}}    8 | #pragma hspmd   pipeline rows(2)
+// CHECK: {{.*}}strategy-two-pipelines.c:6:17: error: the pipelines have 5 rows in all, micro-batches times rows; the batch has 4
+// CHECK-NEXT: {{^}}    6 | #pragma hspmd   pipeline rows(2)
 // CHECK-NEXT: {{^}}      |                 ^

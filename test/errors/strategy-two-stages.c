@@ -22,6 +22,9 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}strategy-two-stages.c:6:17: error: a pipeline has one stage in this version; put all devices into one stage's mesh
+// CHECK: {{.*}}strategy-two-stages.c:6:52: error: the model has no layer 0
 // CHECK-NEXT: {{^}}    6 | #pragma hspmd   stage devices(0) mesh(dp:1) layers(0)
-// CHECK-NEXT: {{^}}      |                 ^
+// CHECK-NEXT: {{^}}      |                                                    ^
+// CHECK: {{.*}}strategy-two-stages.c:7:52: error: the model has no layer 1
+// CHECK-NEXT: {{^}}    7 | #pragma hspmd   stage devices(1) mesh(dp:1) layers(1)
+// CHECK-NEXT: {{^}}      |                                                    ^

@@ -22,6 +22,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}strategy-zero-bubble.c:6:17: error: schedule zero_bubble is not available in this version; leave it out: where there is one stage, micro-batches run one after the other
+// CHECK: {{.*}}strategy-zero-bubble.c:6:17: error: schedule zero_bubble is not available in this version; 1f1b keeps as little, and waits a little more
 // CHECK-NEXT: {{^}}    6 | #pragma hspmd   schedule zero_bubble
 // CHECK-NEXT: {{^}}      |                 ^

@@ -18,7 +18,7 @@ ROLE: void microbatches_loss_train_role0_backward(ht_worker *r)
 ROLE: ht_accumulate(r, ht_arena(r, {{[0-9]+}}), ht_arena(r, {{[0-9]+}}), 15, HT_F32);
 ROLE: void microbatches_loss_train_role0_update(ht_worker *r)
 IMAGE: // kind, micro-batches, rows, first row, devices
-IMAGE-NEXT: {0, 4, 0, 0, 2, 
+IMAGE-NEXT: {0, 4, 4, 0, 2, 
 */
 #include <hetu/hetu.h>
 
