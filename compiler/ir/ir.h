@@ -70,9 +70,9 @@ struct Op {
     Value **operands; // NULL entries are absent
     Value **results;
     Section section;
-    Turn turn; // TURN_BEFORE everywhere when the step has no micro-batches
-    int stage; // where it runs: of module->stages; STAGE_ALL on all devices
-    int visit; // of its body: layers that a stage has without another in between, counted along the data
+    Turn turn;    // TURN_BEFORE everywhere when the step has no micro-batches
+    int stage;    // where it runs: of module->stages; STAGE_ALL on all devices
+    int visit;    // of its body: layers that a stage has without another in between, counted along the data
     bool weights; // of the backward section: nothing but gradients of parameters of this layer waits for it
     int unit;     // the number of the operator of the model that it stands for or is the gradient of; -1 none
     Position at;
@@ -160,11 +160,11 @@ struct Module {
     Array(const StaticRead *) reads; // not part of the text form
     const OpDef *accumulate_def; // its result is its operand in the first micro-batch, and then their sum (made by pass microbatch; NULL
                                  // where the batch runs as a whole; ops stand in the order of their turns otherwise)
-    const OpDef *part_def;       // its result is its operand, which is somewhere else too: the rows of a micro-batch at work, or what a stage
-                                 // holds (made by passes microbatch and stage)
-    const OpDef *union_def;      // its result is its operands, each on the devices of its stage, as one tensor (made by pass stage)
-    const OpDef *collect_def;    // its result has the rows of all micro-batches, its operand those of one (made by pass microbatch)
-    Bodies bodies;               // after pass stage
+    const OpDef *part_def;    // its result is its operand, which is somewhere else too: the rows of a micro-batch at work, or what a stage
+                              // holds (made by passes microbatch and stage)
+    const OpDef *union_def;   // its result is its operands, each on the devices of its stage, as one tensor (made by pass stage)
+    const OpDef *collect_def; // its result has the rows of all micro-batches, its operand those of one (made by pass microbatch)
+    Bodies bodies;            // after pass stage
     const Strategy *strategy;
     const char *after;                             // the pass that it has come through last; NULL: none
     const Mesh *mesh;                              // after pass place: of all devices
@@ -185,8 +185,8 @@ Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Pos
  * the rule's operands, variadic ones spread, NULL for absent ones. */
 Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_count, const Attr *attrs, Position at);
 
-/* What follows an operator into those that passes make for it: position, frames, scope, layer, recompute, section, turn and stage. Gives them to `op`
- * and its results. */
+/* What follows an operator into those that passes make for it: position, frames, scope, layer, recompute, section, turn and stage. Gives
+ * them to `op` and its results. */
 void op_take_place(Op *op, const Op *like);
 
 /* Such a place where no operator is. */

@@ -241,10 +241,7 @@ int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op)
     return most;
 }
 
-bool role_has(Module *module, const Role *role, const Value *value)
-{
-    return value_region(module, value, role->devices[0])->member;
-}
+bool role_has(Module *module, const Role *role, const Value *value) { return value_region(module, value, role->devices[0])->member; }
 
 const Value *role_storage(Module *module, const Role *role, const Value *value)
 {

@@ -17,7 +17,7 @@ typedef struct Role {
     int64_t arena_bytes; // peak of the program's own values (parameters and states are the session's)
     int64_t
         *offset; // by value id: bytes into the arena; -1: no storage there (parameters, states, inputs, and what shares another's storage)
-    int64_t *scratch; // by op index: bytes into the arena of a conversion's scratch space; -1: none
+    int64_t *scratch;   // by op index: bytes into the arena of a conversion's scratch space; -1: none
     int64_t slot_bytes; // of what is kept of a micro-batch from one part to another; 0: nothing is apart from the arena
     bool *kept;         // by value id: its offset is into the slot
 } Role;

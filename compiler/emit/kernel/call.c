@@ -10,7 +10,8 @@
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d)
 {
     const BoundDim *dim = &tensor->bound->dims[d];
-    return tensor->value->micro == d + 1 && dim->count ? local->op->binding->factors[dim->factors[0]].extent : tensor->value->type.extent[d];
+    return tensor->value->micro == d + 1 && dim->count ? local->op->binding->factors[dim->factors[0]].extent
+                                                       : tensor->value->type.extent[d];
 }
 
 /* The extent of a dimension of a kernel's view: those of the dimensions that it merges, multiplied. */

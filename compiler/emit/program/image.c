@@ -16,7 +16,7 @@ typedef struct Image {
     const char *name; // "gpt_gpt_loss_train"
     const RoleWriter *writers;
     Text *out;
-    int device_count; // ranks: one more than the highest device, idle ones included
+    int device_count;           // ranks: one more than the highest device, idle ones included
     const Schedule **schedules; // by run
     Intern *schedule_numbers;   // of those that are written, by what is in them
     int schedule_count;
@@ -353,7 +353,8 @@ static void emit_transfers(Image *image, int role, const RoleText *text)
         const RoleTransfer *transfer = &text->transfers.at[i];
         text_print(&rows, "    {&plan_%s_%d, %s, %s, %s%lld, HT_QUEUE_STAGES, 0, \"%s\"},\n", image->name, transfer->op->conversion->number,
                    buffer_list(arena, transfer->from), buffer_list(arena, transfer->to), transfer->scratch ? "HT_KEPT + " : "",
-                   (long long)(transfer->scratch ? transfer->scratch - HT_KEPT : 0), c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
+                   (long long)(transfer->scratch ? transfer->scratch - HT_KEPT : 0),
+                   c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
     }
     if (rows.length)
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);

@@ -34,8 +34,8 @@ RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int r
 typedef struct RolePart {
     Phase phase;
     int visit;
-    const char *name; // "forward", "backward_1"
-    bool runs;        // it has something to compute
+    const char *name;         // "forward", "backward_1"
+    bool runs;                // it has something to compute
     Array(int) receive, send; // transfers, of RoleText
 } RolePart;
 

@@ -472,10 +472,8 @@ static void print_defs(Printer *printer)
     const struct {
         const char *word;
         const OpDef *def;
-    } own[] = {{"accumulate", module->accumulate_def},
-               {"part", module->part_def},
-               {"union", module->union_def},
-               {"collect", module->collect_def}};
+    } own[] = {
+        {"accumulate", module->accumulate_def}, {"part", module->part_def}, {"union", module->union_def}, {"collect", module->collect_def}};
     for (int i = 0; i < 4; i++)
         if (own[i].def)
             text_print(printer->out, "%s %s\n", own[i].word, own[i].def->name);

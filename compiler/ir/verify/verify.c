@@ -411,7 +411,6 @@ static int strange_device(Arena *scratch, const Mesh *mesh, const Layout *layout
     return -1;
 }
 
-
 bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at)
 {
     Arena *scratch = arena_create();

@@ -311,8 +311,8 @@ static const Layout *apart(const Deduce *deduce, const Layout *layout)
     return layout_shared(deduce->shared, &(Layout){.group_count = 1, .groups = layout->groups});
 }
 
-/* An operator that takes elements in any order, of operands as they lie: the pieces that it makes lie so, too. Of equal pieces one counts in
- * what they add up to. */
+/* An operator that takes elements in any order, of operands as they lie: the pieces that it makes lie so, too. Of equal pieces one counts
+ * in what they add up to. */
 static void deduce_pieces(Deduce *deduce, Op *op, const Layout *layout)
 {
     Sharding whole = sharding_whole(), each = contributions(deduce, op);

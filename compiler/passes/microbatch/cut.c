@@ -99,8 +99,8 @@ static bool check_rows(const Module *module, int64_t batch, int64_t unit)
             return false;
         }
         if (rows % unit) {
-            diag_error(module->diag, pipeline->at, "a micro-batch of %ld rows does not keep together what the model does: groups of %ld rows",
-                       (long)rows, (long)unit);
+            diag_error(module->diag, pipeline->at,
+                       "a micro-batch of %ld rows does not keep together what the model does: groups of %ld rows", (long)rows, (long)unit);
             return false;
         }
         all += rows * run->microbatches;

@@ -4,8 +4,8 @@
 
 #include "ir/ir.h"
 
-/* Whether a step runs several micro-batches, each with some rows of the batch; and whether it is a loop over micro-batches at all: over one,
- * too, where it goes through several stages. */
+/* Whether a step runs several micro-batches, each with some rows of the batch; and whether it is a loop over micro-batches at all: over
+ * one, too, where it goes through several stages. */
 bool microbatch_cuts(const Module *module);
 bool microbatch_loops(const Module *module);
 

@@ -1,12 +1,12 @@
 /* Pass microbatch: the step becomes a loop over micro-batches, with what does not depend on them before it and what needs their sum behind
  * it.
  *
- * Requires: pass refine, which marked the batch's dimension in values (Value.micro). Leaves: Op.turn, operators in the order of their turns,
- * Value.micro, an accumulation of every contribution that is used behind the loop, a collection of every output that has the batch's rows,
- * and the part of an input that belongs to a micro-batch. Nothing changes for a batch that runs as a whole. A value is cut by the loop, is a
- * contribution to a sum over it, or does not depend on it; an operator that needs the whole of a cut value, or works on the sum inside the
- * loop, is an error. What inputs alone add up to, such as the number of rows that count, is known before the loop: a loop of its own adds it
- * up. Where there is one micro-batch in all, which goes through several stages, no value is cut.
+ * Requires: pass refine, which marked the batch's dimension in values (Value.micro). Leaves: Op.turn, operators in the order of their
+ * turns, Value.micro, an accumulation of every contribution that is used behind the loop, a collection of every output that has the batch's
+ * rows, and the part of an input that belongs to a micro-batch. Nothing changes for a batch that runs as a whole. A value is cut by the
+ * loop, is a contribution to a sum over it, or does not depend on it; an operator that needs the whole of a cut value, or works on the sum
+ * inside the loop, is an error. What inputs alone add up to, such as the number of rows that count, is known before the loop: a loop of its
+ * own adds it up. Where there is one micro-batch in all, which goes through several stages, no value is cut.
  */
 #include "passes/microbatch/cut.h"
 #include "passes/gradient/differentiate.h"
@@ -158,6 +158,8 @@ static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op 
  * of the contribution. */
 static Value *whole(Loop *loop, Value *value, const Op *user)
 {
+    if (value && loop->turn[value->id] == TURN_COUNT)
+        return loop->counted[value->id];
     if (!value || value->micro != MICRO_SUM)
         return value;
     if (!loop->accumulated[value->id])
@@ -231,6 +233,8 @@ static Value *counted(Loop *loop, Value *value, const Op *user)
     if (!value->def)
         return loop->counted[value->id] = value->micro ? part_of(loop, value, TURN_COUNT, user) : value;
     const Op *op = value->def;
+    if (op->def == loop->module->part_def)
+        return loop->counted[value->id] = counted(loop, op->operands[0], user);
     Op *copy = count_op(loop, op, user);
     for (int k = 0; k < op->result_count; k++)
         loop->counted[op->results[k]->id] = copy->results[k];
@@ -356,8 +360,11 @@ static void finish(Loop *loop)
     }
     for (int i = 0; i < module->params.count; i++) {
         Parameter *parameter = module->params.at[i];
-        if (parameter->gradient && loop->accumulated[parameter->gradient->id])
-            parameter->gradient = loop->accumulated[parameter->gradient->id];
+        const Value *gradient = parameter->gradient;
+        if (gradient && loop->turn[gradient->id] == TURN_COUNT)
+            parameter->gradient = loop->counted[gradient->id];
+        else if (gradient && loop->accumulated[gradient->id])
+            parameter->gradient = loop->accumulated[gradient->id];
     }
 }
 

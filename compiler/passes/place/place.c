@@ -67,7 +67,8 @@ static void place_written(Module *module, const Mesh *mesh, Value *value)
     const WrittenLayout *written = value->written;
     if (!written)
         return;
-    const Layout *layout = written->layout ? layout_shared(module_shared(module), written->layout) : layout_over_axes(module, mesh, written);
+    const Layout *layout =
+        written->layout ? layout_shared(module_shared(module), written->layout) : layout_over_axes(module, mesh, written);
     if (layout && ir_verify_layout(module, value, layout, written->at))
         value->layout = layout;
     value->written = NULL;

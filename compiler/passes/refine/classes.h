@@ -31,7 +31,7 @@ typedef struct Classes {
     int *first_atom;           // by class (root node)
     int *atom_count;           // by class
     int atom_total;
-    int *atom_parent; // union-find over atoms
+    int *atom_parent;   // union-find over atoms
     int64_t batch_rows; // 0 where no input has a batch
     int micro_atom;     // the atom of which a micro-batch has an interval; -1 where there is none
     int64_t *atom_extent;

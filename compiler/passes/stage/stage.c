@@ -1,9 +1,9 @@
 /* Pass stage: the loop over micro-batches once for each body (ir/body.h), every operator of it in a stage.
  *
- * Requires: pass microbatch. Leaves: in the loop values with the rows of a micro-batch; Op.stage and Op.visit. Where pipelines or stages are
- * several, a stage reads a part of what is not of the loop, which is its own piece of a parameter, an input or a sum, and computes itself
- * what depends on no input; behind the loop stands the union of what the stages of all bodies have made. In the one stage of one pipeline
- * nothing but the types changes.
+ * Requires: pass microbatch. Leaves: in the loop values with the rows of a micro-batch; Op.stage and Op.visit. Where pipelines or stages
+ * are several, a stage reads a part of what is not of the loop, which is its own piece of a parameter, an input or a sum, and computes
+ * itself what depends on no input; behind the loop stands the union of what the stages of all bodies have made. In the one stage of one
+ * pipeline nothing but the types changes.
  */
 #include "passes/gradient/differentiate.h"
 #include "passes/pipeline.h"

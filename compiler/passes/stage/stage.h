@@ -6,7 +6,7 @@
 #include "ir/ir.h"
 
 typedef struct Readers {
-    int count;      // operators that read the value, outputs and the loss included
+    int count;       // operators that read the value, outputs and the loss included
     const Op *first; // of the loop; NULL: none
 } Readers;
 
@@ -15,19 +15,19 @@ typedef Array(Op *) Ops;
 
 typedef struct Staging {
     Module *module;
-    Arena *arena;     // scratch
-    int values, ops;  // of the module before the pass
-    Readers *readers; // by value id
-    bool *dissolved;  // by op index: an addition that the stages and the union make instead
-    const BodyRun *run;        // the first of the body at hand
+    Arena *arena;       // scratch
+    int values, ops;    // of the module before the pass
+    Readers *readers;   // by value id
+    bool *dissolved;    // by op index: an addition that the stages and the union make instead
+    const BodyRun *run; // the first of the body at hand
     Array(const Layer *) layers;
     const Placement *placement; // of the layers in the body
-    int *visit;                // by op index: of the body's visits; -1 outside of the loop
-    Value **copy;              // by value id: of what the loop makes, in the body
-    Value **held;              // by stage and value id: of what the loop only reads, on that stage
-    Summands *summands;        // by value id: of what is read behind the loop, what the stages of all bodies give
-    Value **total;             // by value id: of the same, the union of the summands
-    Ops turns[4], unions[4];   // by turn
+    int *visit;                 // by op index: of the body's visits; -1 outside of the loop
+    Value **copy;               // by value id: of what the loop makes, in the body
+    Value **held;               // by stage and value id: of what the loop only reads, on that stage
+    Summands *summands;         // by value id: of what is read behind the loop, what the stages of all bodies give
+    Value **total;              // by value id: of the same, the union of the summands
+    Ops turns[4], unions[4];    // by turn
 } Staging;
 
 /* Finds the body's visits, and for each operator of the loop the one that runs it. False after errors: layers that no stage has, or that

@@ -36,8 +36,8 @@ static bool place_layers(Staging *staging)
 {
     Module *module = staging->module;
     list_layers(staging);
-    staging->placement = strategy_place(staging->arena, module->diag, module->strategy, staging->run->pipeline, staging->layers.at,
-                                        staging->layers.count);
+    staging->placement =
+        strategy_place(staging->arena, module->diag, module->strategy, staging->run->pipeline, staging->layers.at, staging->layers.count);
     if (!staging->placement)
         return false;
     int count = staging->placement->visit_count, *stages = arena_array(module->arena, int, count);
