@@ -214,8 +214,10 @@ static int64_t microbatches_of(const Module *module, const Op *op, int device)
 {
     for (int r = 0; r < module->bodies.runs.count; r++) {
         const BodyRun *run = &module->bodies.runs.at[r];
-        const Pipeline *pipeline = &module->strategy->pipelines.at[run->pipeline];
-        const Stage *stage = &pipeline->stages.at[op->stage == STAGE_ALL ? 0 : module->bodies.stages.at[op->stage].number];
+        const BodyStage *own = &module->bodies.stages.at[op->stage == STAGE_ALL ? 0 : op->stage];
+        if (run->body != own->body)
+            continue;
+        const Stage *stage = &module->strategy->pipelines.at[run->pipeline].stages.at[own->number];
         for (int i = 0; i < stage->devices.count; i++)
             if (stage->devices.at[i] == device)
                 return run->microbatches;

@@ -441,7 +441,7 @@ static void deduce_part(Deduce *deduce, Op *op)
     add_laid_out(deduce, result);
 }
 
-/* What stages have made, together: contributions to a sum; rows, which no operator reads, lie as those of the first. */
+/* What stages have made, together: contributions to a sum; of rows, which no operator reads, the layout says who has any. */
 static void deduce_union(Deduce *deduce, Op *op)
 {
     bool rows = op->operands[0]->def->def == deduce->module->collect_def;
@@ -455,7 +455,7 @@ static void deduce_union(Deduce *deduce, Op *op)
     }
     enter_stage(deduce, op);
     array_push(deduce->module->arena, &deduce->out, op);
-    op->results[0]->layout = rows ? op->operands[0]->layout : union_layout(deduce->module, TOP_SUM, op->operands, op->operand_count);
+    op->results[0]->layout = union_layout(deduce->module, rows ? TOP_DUP : TOP_SUM, op->operands, op->operand_count);
     add_laid_out(deduce, op->results[0]);
 }
 

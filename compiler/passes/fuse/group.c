@@ -1,4 +1,5 @@
 /* Groups of operators: their index spaces, and whether two are one. */
+#include "ir/parts.h"
 #include "passes/fuse/fuse.h"
 
 #include "rule/equations.h"
@@ -64,7 +65,8 @@ static bool is_elementwise(const Op *op)
 
 static bool may_fuse(const Module *module, const Op *op)
 {
-    if (op->def == module->reshard_def || op->def == module->accumulate_def || op->def == module->update)
+    if (op->def == module->reshard_def || op_gathers(module, op) || op->def == module->part_def || op->def == module->union_def ||
+        op->def == module->update)
         return false;
     return (is_elementwise(op) || op->def->rule->equation_count) && tensors_fit(op);
 }

@@ -1,3 +1,4 @@
+#include "ir/parts.h"
 #include "passes/recompute/anew.h"
 
 #include "passes/gradient/differentiate.h"
@@ -16,7 +17,7 @@ typedef struct Remaker {
 
 bool op_in_step(const Module *module, const Op *op)
 {
-    return op->section == SECTION_FORWARD && op->def != module->accumulate_def &&
+    return op->section == SECTION_FORWARD && !op_gathers(module, op) &&
            op->turn == (module->bodies.at.count ? TURN_EACH : TURN_BEFORE);
 }
 
