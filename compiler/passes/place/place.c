@@ -1,8 +1,9 @@
 /* Pass place: parameters, inputs and optimizer states get their layouts, and so do values for which the source writes one.
  *
- * Requires: pass refine. Leaves: the module's mesh; a layout on every parameter, state and input, and on every value with a `shard` or
- * `reshard`; on the new value of a parameter without states the layout in which it is updated. Whoever edits the text after this pass may
- * give any value a layout.
+ * Requires: pass stage. Leaves: the meshes of all stages, and of all devices; a layout on every parameter, state and input, on what stages
+ * and micro-batches have of them, and on every value with a `shard` or `reshard`; on the new value of a parameter without states the layout
+ * in which it is updated. What several stages read is the union of what each has. An input of which micro-batches have parts has no layout
+ * of its own. Whoever edits the text after this pass may give any value a layout.
  */
 #include "passes/place/place.h"
 #include "passes/place/union.h"
