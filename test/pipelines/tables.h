@@ -27,7 +27,7 @@ void part_begins(const ht_worker *r, int part);
 /* In a slot: what came and what goes on, forward and backward. In the arena: the gradient, its sum over pipelines, the loss. */
 static inline float *came(const ht_worker *r)
 {
-    ht_address at = r->position ? ht_kept(r, 0) : ht_turn(r, 1, WIDTH * 4);
+    ht_address at = r->position ? ht_kept(r, 0) : ht_turn(r, -1 - 1, WIDTH * 4);
     return at;
 }
 static inline float *goes(const ht_worker *r) { return ht_kept(r, LINE); }
