@@ -194,7 +194,7 @@ Work op_work(const Op *op, const double *extent)
 static void note_extents(Module *module, const Op *op, const Value *value, const BoundAccess *access, int device, double *extent)
 {
     int64_t local[IR_MAX_RANK];
-    if (!value || !op_local(module, op, value, device, local))
+    if (!value || !value->layout || !op_local(module, op, value, device, local))
         return;
     for (int d = 0; d < access->rank; d++)
         if (access->dims[d].count == 1)

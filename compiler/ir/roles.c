@@ -225,8 +225,21 @@ static int64_t microbatches_of(const Module *module, const Op *op, int device)
     return 0;
 }
 
+/* Bytes of an input of which micro-batches have parts: those of all of them. */
+static int64_t input_bytes(Module *module, const Value *input, int device)
+{
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        if (op->def == module->part_def && op->operands[0] == input && value_region(module, op->results[0], device)->member)
+            return value_local_bytes(module, op->results[0], device) * microbatches_of(module, op, device);
+    }
+    return 0;
+}
+
 int64_t value_local_bytes(Module *module, const Value *value, int device)
 {
+    if (value->kind == VALUE_INPUT && !value->layout)
+        return input_bytes(module, value, device);
     if (value->def && value->def->def == module->collect_def)
         return value_local_bytes(module, value->def->operands[0], device) * microbatches_of(module, value->def, device);
     return value_region(module, value, device)->volume * dtype_size(value->type.dtype);
