@@ -30,7 +30,7 @@ CASES = {
     "between-partial": ("plain", {"h": "[0-3]{0:2,sum:2}", "y": "[0-3]{max:4}", "error": "sum([0,1]{0:2} | [2,3]{1:2})"}),
     "between-nested": ("plain", {"h": NESTED, "g": INNER, "y": WEIGHTS}),
     "subset": ("plain", {"up": "[1,2]{0:2}", "x": "[3]{}", "g": "[0,2,1]{0:3}"}),
-    "loop": ("loop", {"up": WEIGHTS, "x": "[0-3]{2:4}", "h": "[0-3]{1:4}", "y": "[0-3]{sum:2,2:2}"}),
+    "loop": ("loop", {"up": WEIGHTS, "x": "[0-3]{1:4}", "h": "[0-3]{0:4}", "y": "[0-3]{sum:2,1:2}"}),
     "loop-states": ("loop", {"up.0": COLUMNS, "up.1": COLUMNS, "total": "[0-3]{sum:4}"}),
     "gradient": ("plain", {"%21": ROWS, "%18": "[0-3]{sum:4}", "%24": "[0-3]{sum:4}"}),
     "no-states": ("sgd", {"up": COLUMNS, "x": COLUMNS}),

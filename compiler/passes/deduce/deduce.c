@@ -423,7 +423,8 @@ static void deduce_collection(Deduce *deduce, Op *op)
     add_version(deduce, op->results[0], op->results[0], &complete);
 }
 
-/* What a stage, or a micro-batch, has of a value. What was given has layouts (pass place); another is whole on all devices before. */
+/* What a stage, or a micro-batch, has of a value. What was given has layouts (pass place), or an input one that is written into the text for
+ * each of its micro-batches; another is whole on all devices before. */
 static void deduce_part(Deduce *deduce, Op *op)
 {
     Value *result = op->results[0];
@@ -436,6 +437,8 @@ static void deduce_part(Deduce *deduce, Op *op)
         enter_stage(deduce, op);
     }
     array_push(deduce->module->arena, &deduce->out, op);
+    if (op->operands[0]->micro && op->operands[0]->layout)
+        result->layout = op->operands[0]->layout;
     if (!result->layout)
         result->layout = sharding_layout(deduce->mesh, &whole, deduce->shared);
     add_laid_out(deduce, result);
