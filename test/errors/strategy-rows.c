@@ -22,6 +22,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}strategy-rows.c:6:17: error: 1 micro-batch of 3 rows is not the batch of 4 rows
+// CHECK: {{.*}}strategy-rows.c:6:17: error: the rows of the pipelines' micro-batches add up to 3, but the batch has 4
 // CHECK-NEXT: {{^}}    6 | #pragma hspmd   pipeline rows(3)
 // CHECK-NEXT: {{^}}      |                 ^

@@ -24,6 +24,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}strategy-two-pipelines.c:6:17: error: the pipelines have 5 rows in all, micro-batches times rows; the batch has 4
+// CHECK: {{.*}}strategy-two-pipelines.c:6:17: error: the rows of the pipelines' micro-batches add up to 5, but the batch has 4
 // CHECK-NEXT: {{^}}    6 | #pragma hspmd   pipeline rows(2)
 // CHECK-NEXT: {{^}}      |                 ^

@@ -72,41 +72,50 @@ static int64_t rows_of(const Module *module, const Pipeline *pipeline, int64_t b
     return module->kind != MODULE_TRAIN || !pipeline->rows ? batch / microbatches : pipeline->rows;
 }
 
-static bool rows_error(const Module *module, const Pipeline *pipeline, int64_t batch, int64_t rows, int64_t all)
+/* Whether a pipeline that does not say how many rows a micro-batch has, which a batch of its own tells, cuts it evenly. */
+static bool check_even(const Module *module, int64_t batch)
 {
-    long count = (long)pipeline->microbatches;
-    if (module->strategy->pipelines.count > 1)
-        diag_error(module->diag, pipeline->at, "the pipelines have %ld rows in all, micro-batches times rows; the batch has %ld", (long)all,
-                   (long)batch);
-    else if (pipeline->rows)
-        diag_error(module->diag, pipeline->at, "%ld micro-batch%s of %ld rows %s not the batch of %ld rows", count, count > 1 ? "es" : "",
-                   (long)rows, count > 1 ? "are" : "is", (long)batch);
-    else
-        diag_error(module->diag, pipeline->at, "a batch of %ld rows does not divide into %ld micro-batches", (long)batch, count);
+    const Strategy *strategy = module->strategy;
+    for (int i = 0; i < strategy->pipelines.count; i++) {
+        const Pipeline *pipeline = &strategy->pipelines.at[i];
+        if (pipeline->rows)
+            continue;
+        if (strategy->pipelines.count > 1)
+            diag_error(module->diag, pipeline->at, "of several pipelines each says how many rows a micro-batch has: rows(N)");
+        else if (batch % pipeline->microbatches)
+            diag_error(module->diag, pipeline->at, "a batch of %lld rows does not divide into %lld micro-batches", (long long)batch,
+                       (long long)pipeline->microbatches);
+    }
+    return !diag_errors(module->diag);
+}
+
+/* Whether the pipelines share out the whole batch, where there is one to share. */
+static bool check_rows(const Module *module, int64_t batch)
+{
+    if (module->kind != MODULE_TRAIN || (!batch && !microbatch_cuts(module)))
+        return true;
+    if (batch)
+        return strategy_check_rows(module->diag, module->strategy, batch) && check_even(module, batch);
+    diag_error(module->diag, module->strategy->pipelines.at[0].at,
+               "the strategy asks for %lld micro-batches, but the model has no input whose rows they could share",
+               (long long)module->strategy->pipelines.at[0].microbatches);
     return false;
 }
 
-/* Whether the pipelines share out the whole batch, each micro-batch in whole units. */
-static bool check_rows(const Module *module, int64_t batch, int64_t unit)
+/* Whether each micro-batch has whole units. */
+static bool check_units(const Module *module, int64_t unit)
 {
-    int64_t all = 0;
     for (int i = 0; i < module->bodies.runs.count; i++) {
         const BodyRun *run = &module->bodies.runs.at[i];
-        const Pipeline *pipeline = &module->strategy->pipelines.at[run->pipeline];
         int64_t rows = module->bodies.at.at[run->body].rows;
-        if (module->strategy->pipelines.count > 1 && !pipeline->rows && module->kind == MODULE_TRAIN) {
-            diag_error(module->diag, pipeline->at, "of several pipelines each says how many rows a micro-batch has: rows(N)");
-            return false;
-        }
-        if (rows % unit) {
-            diag_error(module->diag, pipeline->at,
-                       "a micro-batch of %ld rows does not keep together what the model does: groups of %ld rows", (long)rows, (long)unit);
-            return false;
-        }
-        all += rows * run->microbatches;
+        if (!(rows % unit))
+            continue;
+        diag_error(module->diag, module->strategy->pipelines.at[run->pipeline].at,
+                   "a micro-batch of %lld rows does not keep together what the model does: groups of %lld rows", (long long)rows,
+                   (long long)unit);
+        return false;
     }
-    const Pipeline *first = &module->strategy->pipelines.at[0];
-    return all == batch && batch ? true : rows_error(module, first, batch, module->bodies.at.at[0].rows, all);
+    return true;
 }
 
 /* ---- bodies ---- */
@@ -132,6 +141,8 @@ bool microbatch_bodies(Module *module, int64_t batch, int64_t unit)
     module->bodies = (Bodies){0};
     if (!module->strategy)
         return true;
+    if (!check_rows(module, batch))
+        return false;
     for (int i = 0; i < pipeline_count(module); i++) {
         const Pipeline *pipeline = &module->strategy->pipelines.at[i];
         int64_t count = module->kind == MODULE_TRAIN ? pipeline->microbatches : 1, rows = rows_of(module, pipeline, batch, count);
@@ -140,10 +151,5 @@ bool microbatch_bodies(Module *module, int64_t batch, int64_t unit)
                    (BodyRun){.body = body, .pipeline = i, .microbatches = count, .first_row = first_row});
         first_row += rows * count;
     }
-    if (batch || module->kind != MODULE_TRAIN || module_microbatches(module) == 1)
-        return !batch || check_rows(module, batch, unit);
-    diag_error(module->diag, module->strategy->pipelines.at[0].at,
-               "the strategy asks for %ld micro-batches, but the model has no input whose rows they could share",
-               (long)module_microbatches(module));
-    return false;
+    return check_units(module, unit);
 }

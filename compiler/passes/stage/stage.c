@@ -31,8 +31,6 @@ static void take_rows_of_results(Module *module, const Op *op, int64_t rows)
 
 /* ---- who reads what ---- */
 
-static bool in_loop(const Value *value) { return value && value->def && turn_loops(value->def->turn); }
-
 static void note_reader(Staging *staging, const Value *value, const Op *reader)
 {
     if (!value)

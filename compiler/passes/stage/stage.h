@@ -30,6 +30,9 @@ typedef struct Staging {
     Ops turns[4], unions[4];    // by turn
 } Staging;
 
+/* Whether an operator of the loop makes a value. */
+static inline bool in_loop(const Value *value) { return value && value->def && turn_loops(value->def->turn); }
+
 /* Finds the body's visits, and for each operator of the loop the one that runs it. False after errors: layers that no stage has, or that
  * stand against the flow of the data. */
 bool find_visits(Staging *staging);

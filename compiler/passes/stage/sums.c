@@ -10,8 +10,6 @@ static bool is_addition(const Op *op)
            op->operand_count == 2 && op->operands[0] && op->operands[1] && type_equal(op->operands[0]->type, op->operands[1]->type);
 }
 
-static bool in_loop(const Value *value) { return value->def && turn_loops(value->def->turn); }
-
 static void collect(Staging *staging, Value *value, Summands *summands)
 {
     Op *op = value->def;
