@@ -3,7 +3,7 @@
  *     Work work = op_work(op, extent);                       operations and bytes of a call on a piece
  *     double seconds = work_seconds(class, &work);           on a class of devices
  *     double seconds = conversion_seconds(cluster, plan);    of a conversion of layouts
- *     RoleMemory memory = role_memory(module, role);         bytes by kind when most are in use
+ *     RoleMemory memory = role_memory(module, role, slots);  bytes by kind when most are in use
  *     CostReport report = cost_report(arena, module);        all of it, by role, operator and conversion: hetucc --emit=cost
  *
  * Deduction, the report, planners and the simulator read the same functions. Without a cluster file there are operations and bytes, but no
@@ -79,11 +79,12 @@ typedef struct RoleMemory {
     int64_t largest_bytes[MEMORY_KINDS];
     int64_t peak; // the sum of all kinds
     int64_t kept; // of what one forward makes, what backward reads
+    int slots;    // in how many slots it keeps micro-batches; what is in them counts as often
     const Op *at; // when: NULL where the arena is empty
 } RoleMemory;
 
-/* Requires pass memory. */
-RoleMemory role_memory(Module *module, const Role *role);
+/* Of a device of so many slots (device_slots). Requires pass memory. */
+RoleMemory role_memory(Module *module, const Role *role, int slots);
 
 /* Reports as errors the roles whose peak is more than the memory of one of their devices. */
 void memory_check(Module *module);

@@ -1,6 +1,7 @@
 /* The bytes that a role keeps, by kind. */
 #include "cost/cost.h"
 #include "ir/liveness.h"
+#include "ir/parts.h"
 
 #include <string.h>
 
@@ -34,11 +35,12 @@ static void add_given(RoleMemory *memory, Module *module, int device)
 
 /* ---- the arena ---- */
 
-/* Whether an operator gives its operand in another layout, type or shape, or adds it up over micro-batches. */
+/* Whether an operator gives its operands in another layout, type, shape or place, or adds them up over micro-batches. */
 static bool keeps_values(const Module *module, const Op *op)
 {
     const Rule *rule = op->def->rule;
-    return op->def == module->reshard_def || op->def == module->accumulate_def || rule->kind == RULE_VIEW || rule_is_copy(rule);
+    return op->def == module->reshard_def || op->def == module->accumulate_def || op->def == module->part_def ||
+           op->def == module->union_def || rule->kind == RULE_VIEW || rule_is_copy(rule);
 }
 
 /* By value id: what is the gradient of a parameter on its way to the update. */
@@ -52,8 +54,9 @@ static const bool *gradient_values(Arena *arena, const Module *module)
         const Op *op = module->ops.at[i];
         if (op->def == module->update && op->section == SECTION_UPDATE)
             gradient[op->operands[1]->id] = true;
-        else if (keeps_values(module, op) && gradient[op->results[0]->id] && op->operands[0]->kind == VALUE_RESULT)
-            gradient[op->operands[0]->id] = true;
+        for (int k = 0; k < op->operand_count && keeps_values(module, op) && gradient[op->results[0]->id]; k++)
+            if (op->operands[k]->kind == VALUE_RESULT)
+                gradient[op->operands[k]->id] = true;
     }
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
@@ -63,32 +66,47 @@ static const bool *gradient_values(Arena *arena, const Module *module)
     return gradient;
 }
 
-/* The first operator at which a value has its place: sums over micro-batches have it from the beginning of the loop. */
-static int begin_of(const Module *module, const Op *op)
+/* Memory that a role packs values into: the arena, or a slot a micro-batch. */
+typedef struct Room {
+    Module *module;
+    const Role *role;
+    const int *last; // last_uses
+    bool kept;       // the slot
+    int64_t bytes;   // of one
+    int count;       // of slots; 1 of the arena
+} Room;
+
+/* Whether a value has a place of its own there. */
+static bool in_room(const Room *room, const Value *value)
 {
-    int first = op->index;
-    for (int i = op->index; op->def == module->accumulate_def && op->turn == TURN_EACH && i >= 0; i--)
-        first = module->ops.at[i]->turn == TURN_EACH ? i : first;
-    return first;
+    return room->role->offset[value->id] >= 0 && room->role->kept[value->id] == room->kept && value->def->def != room->module->union_def;
 }
 
-/* The operator while which most of the arena is in use; -1 where there is none. `live` is scratch of an entry an operator. */
-static int fullest(Module *module, const Role *role, const int *last, int64_t *live)
+/* A conversion's scratch space in a room during operator `at`: that of messages is in the slot all the time. */
+static int64_t room_scratch(const Room *room, const Op *op, int at)
 {
+    bool message = op_crosses(room->module, op);
+    return message == room->kept && (message || op->index == at) ? role_scratch_bytes(room->module, room->role, op) : 0;
+}
+
+/* The operator while which most of the room is in use; -1 where there is none. `live` is scratch of an entry an operator and two more. */
+static int fullest(const Room *room, int64_t *live)
+{
+    const Module *module = room->module;
     int most = -1;
     int64_t now = 0, best = 0;
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++) {
             const Value *value = module->ops.at[i]->results[r];
-            if (role->offset[value->id] < 0)
+            if (!in_room(room, value))
                 continue;
-            int64_t bytes = value_local_bytes(module, value, role->devices[0]);
-            live[begin_of(module, module->ops.at[i])] += bytes;
-            live[last[value->id] + 1] -= bytes;
+            int64_t bytes = role_bytes(room->module, room->role, value);
+            live[first_use(module, module->ops.at[i])] += bytes;
+            live[room->last[value->id] + 1] -= bytes;
         }
     for (int i = 0; i < module->ops.count; i++) {
         now += live[i];
-        int64_t own = now + role_scratch_bytes(module, role, module->ops.at[i]);
+        int64_t own = now + (room->kept ? 0 : room_scratch(room, module->ops.at[i], i));
         if (own > best) {
             best = own;
             most = i;
@@ -97,26 +115,34 @@ static int fullest(Module *module, const Role *role, const int *last, int64_t *l
     return most;
 }
 
-/* Adds what is in the arena during an operator. */
-static void add_arena(RoleMemory *memory, Module *module, const Role *role, const int *last, int at, const bool *gradient)
+static MemoryKind kind_of(const Op *op, const Value *value, const bool *gradient)
 {
-    int64_t used = 0, scratch = role_scratch_bytes(module, role, module->ops.at[at]);
-    for (int i = 0; i < module->ops.count; i++)
-        for (int r = 0; r < module->ops.at[i]->result_count; r++) {
-            const Op *op = module->ops.at[i];
+    if (gradient[value->id])
+        return MEMORY_GRADIENTS;
+    return op->section == SECTION_FORWARD ? MEMORY_ACTIVATIONS : MEMORY_TEMPORARIES;
+}
+
+/* Adds what is in the room during an operator, as often as there is one. */
+static void add_room(RoleMemory *memory, const Room *room, int at, const bool *gradient)
+{
+    const Module *module = room->module;
+    int64_t used = 0;
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        int64_t scratch = room_scratch(room, op, at);
+        if (scratch)
+            add_value(memory, MEMORY_SCRATCH, op->results[0], scratch * room->count);
+        used += scratch;
+        for (int r = 0; r < op->result_count; r++) {
             const Value *value = op->results[r];
-            if (role->offset[value->id] < 0 || begin_of(module, op) > at || last[value->id] < at)
+            if (!in_room(room, value) || first_use(module, op) > at || room->last[value->id] < at)
                 continue;
-            MemoryKind kind = gradient[value->id]              ? MEMORY_GRADIENTS
-                              : op->section == SECTION_FORWARD ? MEMORY_ACTIVATIONS
-                                                               : MEMORY_TEMPORARIES;
-            int64_t bytes = value_local_bytes(module, value, role->devices[0]);
-            add_value(memory, kind, value, bytes);
+            int64_t bytes = role_bytes(room->module, room->role, value);
+            add_value(memory, kind_of(op, value, gradient), value, bytes * room->count);
             used += bytes;
         }
-    add_value(memory, MEMORY_SCRATCH, module->ops.at[at]->results[0], scratch);
-    memory->bytes[MEMORY_GAPS] = role->arena_bytes - used - scratch;
-    memory->at = module->ops.at[at];
+    }
+    memory->bytes[MEMORY_GAPS] += (room->bytes - used) * room->count;
 }
 
 /* Bytes of the arena that operators of the forward section, of one micro-batch, make and those of the backward section read. */
@@ -136,15 +162,21 @@ static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role)
     return bytes;
 }
 
-RoleMemory role_memory(Module *module, const Role *role)
+RoleMemory role_memory(Module *module, const Role *role, int slots)
 {
     Arena *scratch = arena_create();
-    RoleMemory memory = {.at = NULL};
-    add_given(&memory, module, role->devices[0]);
+    RoleMemory memory = {.at = NULL, .slots = slots};
     const int *last = last_uses(scratch, module);
-    int at = fullest(module, role, last, arena_array(scratch, int64_t, module->ops.count + 2));
-    if (at >= 0)
-        add_arena(&memory, module, role, last, at, gradient_values(scratch, module));
+    const bool *gradient = gradient_values(scratch, module);
+    const Room rooms[] = {{module, role, last, false, role->arena_bytes, 1}, {module, role, last, true, role->slot_bytes, slots}};
+    add_given(&memory, module, role->devices[0]);
+    for (int k = 0; k < 2; k++) {
+        int at = rooms[k].count ? fullest(&rooms[k], arena_array(scratch, int64_t, module->ops.count + 2)) : -1;
+        if (at >= 0)
+            add_room(&memory, &rooms[k], at, gradient);
+        if (at >= 0 && !rooms[k].kept)
+            memory.at = module->ops.at[at];
+    }
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
         memory.peak += memory.bytes[kind];
     memory.kept = kept_bytes(scratch, module, role);
@@ -159,12 +191,12 @@ static Position value_place(const Value *value) { return value->def ? value->def
 
 static const char *value_called(const Value *value) { return value->name ? value->name : value->def ? value->def->def->name : "a value"; }
 
-/* What makes a kind smaller: what the strategy does not do yet. */
-static const char *advice(const Module *module, MemoryKind kind)
+/* What makes a kind smaller on a stage: what the strategy does not do yet. */
+static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage, MemoryKind kind)
 {
     static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS, MEMORY_PARAMETERS}; // by zero 1, 2 and 3
     const Strategy *strategy = module->strategy;
-    bool trains = module->kind == MODULE_TRAIN, recomputes = strategy && strategy->pipelines.at[0].stages.at[0].recompute;
+    bool trains = module->kind == MODULE_TRAIN, recomputes = stage && stage->recompute;
     for (int zero = 1; zero <= 3; zero++)
         if (cut[zero - 1] == kind && trains && (!strategy || strategy->zero < zero))
             return arena_format(module->arena, "`zero %d` shares them out over the devices that hold copies of parameters", zero);
@@ -172,8 +204,12 @@ static const char *advice(const Module *module, MemoryKind kind)
         return "a split of the dimensions of parameters over more devices makes them smaller";
     if (kind == MEMORY_INPUTS)
         return "a split of the batch over more devices makes them smaller";
-    return arena_format(module->arena, "%smore micro-batches (`pipeline microbatches(N)`), or a split over more devices, make them smaller",
-                        trains && !recomputes ? "`recompute(full)` of the stage, " : "");
+    return arena_format(
+        module->arena, "%s%smore micro-batches (`pipeline microbatches(N)`), or a split over more devices, make them smaller",
+        trains && !recomputes ? "`recompute(full)` of the stage, " : "",
+        memory->slots > 1 && trains
+            ? strategy_schedule(strategy) == SCHEDULE_1F1B ? "fewer layers in the stage, " : "`schedule 1f1b`, fewer layers in the stage, "
+            : "");
 }
 
 static MemoryKind largest_kind(const RoleMemory *memory, const bool *told)
@@ -185,13 +221,26 @@ static MemoryKind largest_kind(const RoleMemory *memory, const bool *told)
     return best;
 }
 
+/* The stage of the strategy that a device is in; NULL: none. */
+static const Stage *stage_of(Module *module, int device)
+{
+    int number = 0;
+    const BodyRun *run = device_run(module, device, &number);
+    if (!module->strategy)
+        return NULL;
+    return &module->strategy->pipelines.at[run ? run->pipeline : 0].stages.at[number];
+}
+
 static void report_excess(Module *module, const RoleMemory *memory, int device, const DeviceClass *class)
 {
     enum { CAUSES = 3 };
     bool told[MEMORY_KINDS] = {false};
-    Position at = module->strategy && module->strategy->at.file ? module->strategy->at : module->at;
+    const Stage *stage = stage_of(module, device);
+    Position at = stage && stage->at.file ? stage->at : module->strategy && module->strategy->at.file ? module->strategy->at : module->at;
     diag_error(module->diag, at, "%s needs %lld bytes on device %d, which has %lld (class \"%s\")", module->name, (long long)memory->peak,
                device, (long long)class->memory, class->name);
+    if (memory->slots > 1)
+        diag_note(module->diag, at, "this stage keeps %d micro-batches at a time", memory->slots);
     for (int i = 0; i < CAUSES; i++) {
         MemoryKind kind = largest_kind(memory, told);
         if (kind == MEMORY_KINDS)
@@ -199,29 +248,42 @@ static void report_excess(Module *module, const RoleMemory *memory, int device, 
         const Value *largest = memory->largest[kind];
         told[kind] = true;
         diag_note(module->diag, value_place(largest), "%lld bytes are %s, the largest %s with %lld; %s", (long long)memory->bytes[kind],
-                  memory_kind_name(kind), value_called(largest), (long long)memory->largest_bytes[kind], advice(module, kind));
+                  memory_kind_name(kind), value_called(largest), (long long)memory->largest_bytes[kind],
+                  advice(module, memory, stage, kind));
     }
 }
 
-/* The first device of a role that has less memory than this; -1 when all have it, or nothing is known. */
-static int short_device(const Cluster *cluster, const Role *role, int64_t peak)
+/* The first device of a role that keeps so many slots and has less memory than this; -1 when all have it, or nothing is known. */
+static int short_device(Module *module, const Role *role, const RoleMemory *memory)
 {
     for (int i = 0; i < role->device_count; i++) {
-        const DeviceClass *class = cluster_class(cluster, role->devices[i]);
-        if (class && class->memory && class->memory < peak)
+        const DeviceClass *class = cluster_class(module->options.cluster, role->devices[i]);
+        if (class && class->memory && class->memory < memory->peak && device_slots(module, role, role->devices[i]) == memory->slots)
             return role->devices[i];
     }
     return -1;
 }
 
+/* Devices of a role may keep more slots or fewer. */
+static bool check_role(Module *module, const Role *role)
+{
+    for (int i = 0, last = -1; i < role->device_count; i++) {
+        int slots = device_slots(module, role, role->devices[i]);
+        if (slots == last)
+            continue;
+        last = slots;
+        RoleMemory memory = role_memory(module, role, slots);
+        int device = short_device(module, role, &memory);
+        if (device >= 0) {
+            report_excess(module, &memory, device, cluster_class(module->options.cluster, device));
+            return false;
+        }
+    }
+    return true;
+}
+
 void memory_check(Module *module)
 {
-    const Cluster *cluster = module->options.cluster;
-    for (int r = 0; cluster && r < module->roles->role_count; r++) {
-        const Role *role = &module->roles->at[r];
-        RoleMemory memory = role_memory(module, role);
-        int device = short_device(cluster, role, memory.peak);
-        if (device >= 0)
-            report_excess(module, &memory, device, cluster_class(cluster, device));
-    }
+    for (int r = 0; module->options.cluster && r < module->roles->role_count; r++)
+        check_role(module, &module->roles->at[r]);
 }

@@ -9,17 +9,18 @@
 /* ---- rows ---- */
 
 /* The most that a device of the role receives. */
-static double role_received(const Role *role, const Plan *plan)
+static double role_received(Module *module, const Role *role, const Op *op)
 {
     int64_t most = 0;
     for (int i = 0; i < role->device_count; i++) {
-        int64_t own = plan_bytes_received(plan, role->devices[i]);
+        int device = op->stage == STAGE_ALL ? role->devices[i] : module_stand_in(module, role->devices[i]);
+        int64_t own = plan_bytes_received(op->conversion->plan, device);
         most = own > most ? own : most;
     }
     return (double)most;
 }
 
-static CostRow conversion_row(const Module *module, const Role *role, const Op *op)
+static CostRow conversion_row(Module *module, const Role *role, const Op *op)
 {
     const Cluster *cluster = module->options.cluster;
     const Plan *plan = op->conversion->plan;
@@ -27,7 +28,7 @@ static CostRow conversion_row(const Module *module, const Role *role, const Op *
     return (CostRow){.op = op,
                      .plan = plan,
                      .runs = op_runs(module, op),
-                     .bytes = runs * role_received(role, plan),
+                     .bytes = runs * role_received(module, role, op),
                      .seconds = cluster ? runs * conversion_seconds(cluster, plan) : (double)NAN};
 }
 
@@ -60,13 +61,26 @@ static CostRow operator_row(Module *module, const Role *role, const Op *op)
                      .product = work.product};
 }
 
+/* The most slots that a device of the role keeps. */
+static int role_slots(Module *module, const Role *role)
+{
+    int most = 0;
+    for (int i = 0; i < role->device_count; i++) {
+        int own = device_slots(module, role, role->devices[i]);
+        most = own > most ? own : most;
+    }
+    return most;
+}
+
 static RoleCost role_cost(Arena *arena, Module *module, const Role *role)
 {
-    RoleCost cost = {.role = role, .class = cluster_class(module->options.cluster, role->devices[0]), .memory = role_memory(module, role)};
+    RoleCost cost = {.role = role,
+                     .class = cluster_class(module->options.cluster, role->devices[0]),
+                     .memory = role_memory(module, role, role_slots(module, role))};
     cost.rows = arena_array(arena, CostRow, module->ops.count);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def->rule->kind == RULE_VIEW)
+        if (op->def->rule->kind == RULE_VIEW || !role_runs(module, role, op))
             continue;
         CostRow row = op->conversion ? conversion_row(module, role, op) : operator_row(module, role, op);
         cost.rows[cost.row_count++] = row;

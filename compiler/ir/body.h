@@ -7,6 +7,7 @@
 #define IR_BODY_H
 
 #include "ir/mesh.h"
+#include "schedule/schedule.h"
 
 #include <stdint.h>
 
@@ -29,9 +30,10 @@ typedef struct Body {
 /* A pipeline of the strategy. */
 typedef struct BodyRun {
     int body;
-    int pipeline;         // of the strategy
-    int64_t microbatches; // of a step
-    int64_t first_row;    // of the batch
+    int pipeline;             // of the strategy
+    int64_t microbatches;     // of a step
+    int64_t first_row;        // of the batch
+    const Schedule *schedule; // after pass schedule: of its stages, in the order of the strategy's
 } BodyRun;
 
 typedef struct Bodies {

@@ -131,7 +131,7 @@ typedef struct CompileOptions {
 typedef struct Caches {
     struct CallTable *calls;     // ir_op and module_def (ir/module.c)
     struct RegionTable *regions; // value_region (ir/roles.c)
-    struct StandIns *stand_ins;  // module_stand_in (ir/roles.c)
+    struct Posts *posts;         // module_stand_in, device_run (ir/roles.c)
     struct Intern *shared;       // module_shared
 } Caches;
 

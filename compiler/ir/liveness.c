@@ -87,3 +87,19 @@ int *last_uses(Arena *arena, const Module *module)
     extend_over_sharers(module, last);
     return last;
 }
+
+/* The first operator of the loop, or of the part, that an operator is in. */
+static int first_of(const Module *module, const Op *op, bool part)
+{
+    int first = op->index;
+    while (first && module->ops.at[first - 1]->turn == op->turn && (!part || same_part(module, module->ops.at[first - 1], op)))
+        first--;
+    return first;
+}
+
+int first_use(const Module *module, const Op *op)
+{
+    if (op_gathers(module, op))
+        return first_of(module, op, false);
+    return op_crosses(module, op) ? first_of(module, op, true) : op->index;
+}

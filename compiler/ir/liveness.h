@@ -9,4 +9,8 @@
  * what another stage reads to its end, too. Of a value whose storage others share, or that is part of a union, the last of all. */
 int *last_uses(Arena *arena, const Module *module);
 
+/* The operator from which on an operator's results have their places: what gathers micro-batches has them from the beginning of the loop,
+ * a message from that of the part that reads it. */
+int first_use(const Module *module, const Op *op);
+
 #endif

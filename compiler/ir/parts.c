@@ -36,6 +36,33 @@ bool op_crosses(const Module *module, const Op *op)
     return maker && op->stage != STAGE_ALL && maker->stage != STAGE_ALL && op->stage != maker->stage;
 }
 
+typedef struct StageEdge {
+    int from, to;
+} StageEdge;
+
+StageGraph body_graph(Arena *arena, const Module *module, int number)
+{
+    static const int zero[] = {0};
+    const Body *body = &module->bodies.at.at[number];
+    Array(StageEdge) edges = {0};
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i], *maker = op_crosses(module, op) ? op->operands[0]->def : NULL;
+        if (!maker || op_phase(module, op) != PHASE_FORWARD || module->bodies.stages.at[op->stage].body != number)
+            continue;
+        bool known = false;
+        for (int e = 0; e < edges.count && !known; e++)
+            known = edges.at[e].from == maker->visit && edges.at[e].to == op->visit;
+        if (!known)
+            array_push(arena, &edges, (StageEdge){maker->visit, op->visit});
+    }
+    return (StageGraph){.stage_count = body->stage_count,
+                        .visit_count = body->visit_count ? body->visit_count : 1,
+                        .stage_of = body->visit_count ? body->visit_stage : zero,
+                        .edge_count = edges.count,
+                        .edge = (const int(*)[2])(const void *)edges.at,
+                        .trains = module->kind == MODULE_TRAIN};
+}
+
 /* Where an operator stands in the order of parts. */
 typedef struct Place {
     int loop, body, phase, visit, index;

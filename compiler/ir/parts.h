@@ -35,6 +35,9 @@ bool op_gathers(const Module *module, const Op *op);
 /* Whether an operator converts what another stage has made: the message between two parts. */
 bool op_crosses(const Module *module, const Op *op);
 
+/* The stages of a body as the data flows, after pass deduce. */
+StageGraph body_graph(Arena *arena, const Module *module, int body);
+
 /* Puts the operators of a module with bodies into the order of their parts, those of a part as they stand, and numbers them. */
 void ir_order_parts(Module *module);
 

@@ -55,38 +55,64 @@ static const Regions *regions_of(Module *module, const Layout *layout, Type type
     return *regions;
 }
 
-/* By device number: the device of the body's first pipeline that does the same. */
-struct StandIns {
+/* Where a device stands in the strategy. */
+typedef struct Post {
+    int run;      // of the module's bodies; -1: of none
+    int stage;    // of that pipeline
+    int stand_in; // the device of the body's first pipeline that does the same
+} Post;
+
+/* By device number. */
+struct Posts {
     int count;
-    int *of;
+    Post *at;
 };
 
-static void add_stand_ins(const Module *module, struct StandIns *table, const BodyRun *run)
+static void add_posts(const Module *module, struct Posts *posts, int number)
 {
+    const BodyRun *run = &module->bodies.runs.at[number];
     const Pipeline *own = &module->strategy->pipelines.at[run->pipeline];
     const Pipeline *first = &module->strategy->pipelines.at[body_run(&module->bodies, run->body)->pipeline];
     for (int s = 0; s < own->stages.count; s++)
         for (int i = 0; i < own->stages.at[s].devices.count; i++)
-            table->of[own->stages.at[s].devices.at[i]] = first->stages.at[s].devices.at[i];
+            posts->at[own->stages.at[s].devices.at[i]] = (Post){number, s, first->stages.at[s].devices.at[i]};
 }
 
-static const struct StandIns *stand_ins(Module *module)
+static const struct Posts *module_posts(Module *module)
 {
-    if (module->caches.stand_ins)
-        return module->caches.stand_ins;
-    struct StandIns *table = module->caches.stand_ins = arena_new(module->arena, struct StandIns);
+    if (module->caches.posts)
+        return module->caches.posts;
+    struct Posts *posts = module->caches.posts = arena_new(module->arena, struct Posts);
     for (int i = 0; i < module->mesh->device_count; i++)
-        table->count = module->mesh->devices[i] >= table->count ? module->mesh->devices[i] + 1 : table->count;
-    table->of = arena_array(module->arena, int, table->count);
+        posts->count = module->mesh->devices[i] >= posts->count ? module->mesh->devices[i] + 1 : posts->count;
+    posts->at = arena_array(module->arena, Post, posts->count);
+    for (int i = 0; i < posts->count; i++)
+        posts->at[i] = (Post){.run = -1, .stand_in = i};
     for (int r = 0; r < module->bodies.runs.count; r++)
-        add_stand_ins(module, table, &module->bodies.runs.at[r]);
-    return table;
+        add_posts(module, posts, r);
+    return posts;
 }
 
 int module_stand_in(Module *module, int device)
 {
-    const struct StandIns *table = stand_ins(module);
-    return device < table->count ? table->of[device] : device;
+    const struct Posts *posts = module_posts(module);
+    return device < posts->count ? posts->at[device].stand_in : device;
+}
+
+const BodyRun *device_run(Module *module, int device, int *stage)
+{
+    const struct Posts *posts = module_posts(module);
+    if (device >= posts->count || posts->at[device].run < 0)
+        return NULL;
+    *stage = posts->at[device].stage;
+    return &module->bodies.runs.at[posts->at[device].run];
+}
+
+int device_slots(Module *module, const Role *role, int device)
+{
+    int stage;
+    const BodyRun *run = role->slot_bytes ? device_run(module, device, &stage) : NULL;
+    return run ? run->schedule->slot_count[stage] : 0;
 }
 
 const Region *value_region(Module *module, const Value *value, int device)
@@ -257,6 +283,25 @@ int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op)
 }
 
 bool role_has(Module *module, const Role *role, const Value *value) { return value_region(module, value, role->devices[0])->member; }
+
+int64_t role_bytes(Module *module, const Role *role, const Value *value)
+{
+    int count = value->def->def == module->collect_def ? role->device_count : 1;
+    int64_t most = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t bytes = value_local_bytes(module, value, role->devices[i]);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+bool role_runs(Module *module, const Role *role, const Op *op)
+{
+    for (int k = 0; k < op->result_count; k++)
+        if (role_has(module, role, op->results[k]))
+            return true;
+    return op->conversion && role_has(module, role, op->operands[0]);
+}
 
 const Value *role_storage(Module *module, const Role *role, const Value *value)
 {

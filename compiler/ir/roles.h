@@ -40,6 +40,12 @@ typedef struct PlannedConversion {
     Position at;      // of its line in the text that it was read from; without a file: a pass made it
 } PlannedConversion;
 
+/* The pipeline that a device is of, and the number of its stage there; NULL where the batch runs as a whole. */
+const BodyRun *device_run(Module *module, int device, int *stage);
+
+/* Micro-batches of which a device keeps a slot at a time: those of its schedule where the role keeps anything; after pass schedule. */
+int device_slots(Module *module, const Role *role, int device);
+
 /* The device on which what a stage does is laid out: the one of the body's first pipeline that does what `device` does in its own. */
 int module_stand_in(Module *module, int device);
 
@@ -71,6 +77,12 @@ int64_t value_local_bytes(Module *module, const Value *value, int device);
 
 /* The most scratch space that a device of the role needs for an operator: of conversions. */
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op);
+
+/* The most bytes that a device of the role has of a result: of collected rows, pipelines may have more and fewer. */
+int64_t role_bytes(Module *module, const Role *role, const Value *value);
+
+/* Whether the devices of a role run an operator at all, or have a side of a conversion. */
+bool role_runs(Module *module, const Role *role, const Op *op);
 
 /* Whether the devices of a role have anything of a value. */
 bool role_has(Module *module, const Role *role, const Value *value);

@@ -1,6 +1,6 @@
 /* Pass memory: which values share storage, and where in one arena a device keeps the rest.
  *
- * Requires: pass specialize. Leaves: Value.storage; in every role the offsets of values and of conversions' scratch space, and the arena's
+ * Requires: pass schedule. Leaves: Value.storage; in every role the offsets of values and of conversions' scratch space, and the arena's
  * size. A value shares storage where nothing has to move (reshapes, conversions that keep every element in place), where a rule says so
  * (`inplace`), where an elementwise body can write over an operand that nobody reads again, and where an updated parameter takes the
  * parameter's place. A role that needs more memory than its devices have is an error.
@@ -268,37 +268,6 @@ static void add_item(Memory *memory, Packing *packing, PackItem item, int64_t *o
     array_push(memory->arena, &packing->offsets, offset);
 }
 
-/* The first operator of the loop, or of the part, that an operator is in. */
-static int first_of(const Memory *memory, const Op *op, bool part)
-{
-    const Module *module = memory->module;
-    int first = op->index;
-    while (first && module->ops.at[first - 1]->turn == op->turn && (!part || same_part(module, module->ops.at[first - 1], op)))
-        first--;
-    return first;
-}
-
-/* The operator from which on an operator's results have their places: what gathers micro-batches has them from the beginning of the loop,
- * a message from that of the part that reads it. */
-static int first_use(const Memory *memory, const Op *op)
-{
-    if (op_gathers(memory->module, op))
-        return first_of(memory, op, false);
-    return op_crosses(memory->module, op) ? first_of(memory, op, true) : op->index;
-}
-
-/* The most bytes that a device of the role has of a value: of collected rows, pipelines may have more and fewer. */
-static int64_t role_bytes(Memory *memory, const Role *role, const Value *value)
-{
-    int count = value->def->def == memory->module->collect_def ? role->device_count : 1;
-    int64_t most = 0;
-    for (int i = 0; i < count; i++) {
-        int64_t bytes = value_local_bytes(memory->module, value, role->devices[i]);
-        most = bytes > most ? bytes : most;
-    }
-    return most;
-}
-
 /* Values that own their storage, and conversions' scratch space: of messages while the micro-batch is at work. */
 static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, Packing *slot)
 {
@@ -307,7 +276,9 @@ static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, 
         const Value *value = op->results[r];
         if (!value->storage)
             add_item(memory, role->kept[value->id] ? slot : arena,
-                     (PackItem){.begin = first_use(memory, op), .end = memory->last[value->id], .bytes = role_bytes(memory, role, value)},
+                     (PackItem){.begin = first_use(memory->module, op),
+                                .end = memory->last[value->id],
+                                .bytes = role_bytes(memory->module, role, value)},
                      &role->offset[value->id]);
     }
     int64_t scratch = role_scratch_bytes(memory->module, role, op);

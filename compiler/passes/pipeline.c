@@ -13,6 +13,7 @@ typedef enum Form {
     FORM_PLACED,      // there is a mesh, and what is given has layouts
     FORM_DEDUCED,     // everything has
     FORM_SPECIALIZED, // roles and plans are there
+    FORM_SCHEDULED,   // and tables of what runs when
     FORM_STORED       // and storage
 } Form;
 
@@ -24,19 +25,20 @@ typedef struct Pass {
 
 /* The passes in order. */
 static const Pass passes[] = {
-    {"precision", pass_precision, FORM_MODEL, FORM_REFINED, FORM_MODEL},           // element types
-    {"differentiate", pass_differentiate, FORM_MODEL, FORM_REFINED, FORM_MODEL},   // the backward and update sections
-    {"tile", pass_tile, FORM_MODEL, FORM_REFINED, FORM_MODEL},                     // sums of pieces
-    {"refine", pass_refine, FORM_MODEL, FORM_REFINED, FORM_REFINED},               // dimensions become factors
-    {"microbatch", pass_microbatch, FORM_REFINED, FORM_REFINED, FORM_REFINED},     // the loop over micro-batches
-    {"stage", pass_stage, FORM_REFINED, FORM_REFINED, FORM_REFINED},               // bodies, stages
-    {"recompute", pass_recompute, FORM_REFINED, FORM_REFINED, FORM_REFINED},       // what backward makes anew
-    {"place", pass_place, FORM_REFINED, FORM_REFINED, FORM_PLACED},                // the mesh, and layouts of what is given
-    {"deduce", pass_deduce, FORM_PLACED, FORM_PLACED, FORM_DEDUCED},               // layouts of the rest, and conversions
-    {"regather", pass_regather, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},         // conversions that backward makes anew
-    {"fuse", pass_fuse, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},                 // elementwise operators together
-    {"specialize", pass_specialize, FORM_DEDUCED, FORM_DEDUCED, FORM_SPECIALIZED}, // roles and plans
-    {"memory", pass_memory, FORM_SPECIALIZED, FORM_SPECIALIZED, FORM_STORED},      // storage
+    {"precision", pass_precision, FORM_MODEL, FORM_REFINED, FORM_MODEL},             // element types
+    {"differentiate", pass_differentiate, FORM_MODEL, FORM_REFINED, FORM_MODEL},     // the backward and update sections
+    {"tile", pass_tile, FORM_MODEL, FORM_REFINED, FORM_MODEL},                       // sums of pieces
+    {"refine", pass_refine, FORM_MODEL, FORM_REFINED, FORM_REFINED},                 // dimensions become factors
+    {"microbatch", pass_microbatch, FORM_REFINED, FORM_REFINED, FORM_REFINED},       // the loop over micro-batches
+    {"stage", pass_stage, FORM_REFINED, FORM_REFINED, FORM_REFINED},                 // bodies, stages
+    {"recompute", pass_recompute, FORM_REFINED, FORM_REFINED, FORM_REFINED},         // what backward makes anew
+    {"place", pass_place, FORM_REFINED, FORM_REFINED, FORM_PLACED},                  // the mesh, and layouts of what is given
+    {"deduce", pass_deduce, FORM_PLACED, FORM_PLACED, FORM_DEDUCED},                 // layouts of the rest, and conversions
+    {"regather", pass_regather, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},           // conversions that backward makes anew
+    {"fuse", pass_fuse, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},                   // elementwise operators together
+    {"specialize", pass_specialize, FORM_DEDUCED, FORM_DEDUCED, FORM_SPECIALIZED},   // roles and plans
+    {"schedule", pass_schedule, FORM_SPECIALIZED, FORM_SPECIALIZED, FORM_SCHEDULED}, // what runs when
+    {"memory", pass_memory, FORM_SCHEDULED, FORM_SCHEDULED, FORM_STORED},            // storage
 };
 
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
@@ -155,6 +157,14 @@ static bool roles_found(const Module *module)
     return found;
 }
 
+static bool runs_scheduled(const Module *module)
+{
+    for (int r = 0; r < module->bodies.runs.count; r++)
+        if (!module->bodies.runs.at[r].schedule)
+            return false;
+    return true;
+}
+
 static bool roles_stored(const Module *module)
 {
     for (int i = 0; i < module->roles->role_count; i++)
@@ -171,6 +181,7 @@ static const struct FormPart {
              [FORM_PLACED] = {"layouts of what is given", "place", given_placed},
              [FORM_DEDUCED] = {"a layout of every value", "deduce", results_placed},
              [FORM_SPECIALIZED] = {"roles and plans", "specialize", roles_found},
+             [FORM_SCHEDULED] = {"schedules of its pipelines", "schedule", runs_scheduled},
              [FORM_STORED] = {"storage", "memory", roles_stored}};
 
 /* The form that a module has come to; false, with an error at `at`, where it lacks what it should have. */

@@ -39,6 +39,7 @@ void pass_deduce(Module *module);
 void pass_regather(Module *module);
 void pass_fuse(Module *module);
 void pass_specialize(Module *module);
+void pass_schedule(Module *module);
 void pass_memory(Module *module);
 
 #endif

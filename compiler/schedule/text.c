@@ -46,11 +46,24 @@ static bool parse_number(Tokens *tokens, const char *what, int *number)
     return true;
 }
 
-/* Whether the current token is a part and a visit, as F0. */
-static bool at_row(const Tokens *tokens)
+/* Whether a token is a part and a visit, as F0. */
+static bool is_row(const Token *token)
 {
-    const char *text = tokens->token->text;
-    return tokens->token->kind == TOKEN_NAME && strchr(letters, *text) && text[1] && number_in(text + 1) >= 0;
+    return token->kind == TOKEN_NAME && strchr(letters, *token->text) && token->text[1] && number_in(token->text + 1) >= 0;
+}
+
+static bool is_stage(const Token *token) { return token_is(token, "stage"); }
+
+/* Goes on to the next token, over ends of lines, where that is one; else stays. */
+static bool come_to(Tokens *tokens, bool (*is)(const Token *))
+{
+    const Token *next = tokens->token;
+    while (next->kind == TOKEN_LINE)
+        next++;
+    if (!is(next))
+        return false;
+    tokens->token = next;
+    return true;
 }
 
 /* Gives rows that are not forward the slots of those that are. */
@@ -99,12 +112,9 @@ static bool parse_stage(Tokens *tokens, int expected, int *slot_count, RowList *
         diag_error(tokens->diag, at, "stages stand in order: this is stage %d, not %d", expected, stage);
         return false;
     }
-    for (bool good = true; at_row(tokens) || tokens->token->kind == TOKEN_LINE;) {
-        if (tokens->token->kind == TOKEN_LINE)
-            tokens->token++;
-        else if (!(good = parse_row(tokens, rows, places)))
+    while (come_to(tokens, is_row))
+        if (!parse_row(tokens, rows, places))
             return false;
-    }
     return find_slots(tokens, rows, places);
 }
 
@@ -113,7 +123,8 @@ const Schedule *schedule_parse(Tokens *tokens)
     Array(int) row_counts = {0}, slot_counts = {0};
     Array(ScheduleRow *) stages = {0};
     Array(Position *) places = {0};
-    while (tokens_take(tokens, "stage")) {
+    while (come_to(tokens, is_stage)) {
+        tokens_next(tokens);
         RowList rows = {0};
         PlaceList at = {0};
         int slot_count;

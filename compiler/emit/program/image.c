@@ -4,7 +4,6 @@
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/text/print.h"
-#include "schedule/schedule.h"
 
 #include <string.h>
 
@@ -16,9 +15,8 @@ typedef struct Image {
     const char *name; // "gpt_gpt_loss_train"
     const RoleWriter *writers;
     Text *out;
-    int device_count;           // ranks: one more than the highest device, idle ones included
-    const Schedule **schedules; // by run
-    Intern *schedule_numbers;   // of those that are written, by what is in them
+    int device_count;         // ranks: one more than the highest device, idle ones included
+    Intern *schedule_numbers; // of those that are written, by what is in them
     int schedule_count;
 } Image;
 
@@ -36,20 +34,6 @@ static void emit_box(Text *out, const Box *box, int rank)
     for (int d = 0; d < rank; d++)
         text_print(out, "%lld, %lld,%s", (long long)box->dim[d].lo, (long long)box->dim[d].hi, d == rank - 1 ? "\n" : "  ");
     text_string(out, rank ? "" : "0,\n");
-}
-
-/* The run and the stage of a device; NULL where the batch runs as a whole. */
-static const BodyRun *run_of(const Image *image, int device, int *stage)
-{
-    const Bodies *bodies = &image->module->bodies;
-    for (int r = 0; r < bodies->runs.count; r++) {
-        const Pipeline *pipeline = &image->module->strategy->pipelines.at[bodies->runs.at[r].pipeline];
-        for (*stage = 0; *stage < pipeline->stages.count; ++*stage)
-            for (int i = 0; i < pipeline->stages.at[*stage].devices.count; i++)
-                if (pipeline->stages.at[*stage].devices.at[i] == device)
-                    return &bodies->runs.at[r];
-    }
-    return NULL;
 }
 
 /* A tensor of which the devices' pieces are written: one that lies as its layout says, or one that has the rows of all micro-batches, of
@@ -73,7 +57,7 @@ static int text_turns(const Image *image, const Stored *stored, int device, int 
 {
     int stage = 0, count = 0;
     const Value *turn = stored_turn(image, stored, device);
-    const BodyRun *run = run_of(image, device, &stage);
+    const BodyRun *run = device_run(image->module, device, &stage);
     const Region *region = turn ? value_region(image->module, turn, device) : NULL;
     for (int64_t m = 0; region && m < run->microbatches; m++)
         for (int b = 0; b < region->box_count; b++) {
@@ -420,14 +404,12 @@ static const char *schedule_rows(Image *image, const RoleText *text, const Sched
     return rows.length ? text_bytes(&rows) : "    {0},\n";
 }
 
-/* The number of a schedule of a role; equal ones are written once. */
-static int schedule_of(Image *image, int role, const RoleText *text, const BodyRun *run, int stage)
+/* The number of a device's schedule; equal ones are written once. */
+static int schedule_of(Image *image, int device, const Role *role, const RoleText *text, const BodyRun *run, int stage)
 {
     Emitter *emitter = image->emitter;
-    const Schedule *schedule = run ? image->schedules[run - image->module->bodies.runs.at] : NULL;
-    bool slots = image->writers[role].role->slot_bytes > 0;
-    int count = 0, slot_count = schedule && slots ? schedule->slot_count[stage] : 0;
-    const char *rows = schedule_rows(image, text, schedule, stage, run ? run->microbatches : 1, slots, &count);
+    int count = 0, slot_count = device_slots(image->module, role, device);
+    const char *rows = schedule_rows(image, text, run ? run->schedule : NULL, stage, run ? run->microbatches : 1, slot_count > 0, &count);
     const char *key = arena_format(emitter->arena, "%d %d\n%s", count, slot_count, rows);
     intptr_t *known = intern_slot(image->schedule_numbers, key, strlen(key));
     if (*known)
@@ -471,13 +453,13 @@ static void emit_pipelines(Image *image, const RoleText *texts)
         text_pipeline(image, &pipelines, NULL);
     for (int device = 0; device < image->device_count; device++) {
         int index = device_index(roles, device), stage = 0;
-        const BodyRun *run = run_of(image, device, &stage);
+        const BodyRun *run = device_run(image->module, device, &stage);
         text_print(&pipeline_of, "%s%d", device ? ", " : "", index < 0 ? -1 : run ? (int)(run - bodies->runs.at) : 0);
         if (index < 0)
             text_string(&schedules, "    NULL,\n");
         else
             text_print(&schedules, "    &schedule_%s_%d,\n", image->name,
-                       schedule_of(image, roles->role_of[index], &texts[roles->role_of[index]], run, stage));
+                       schedule_of(image, device, &roles->at[roles->role_of[index]], &texts[roles->role_of[index]], run, stage));
     }
     text_fill(image->out,
               "static const ht_pipeline pipelines_$name[] = { // kind, micro-batches, rows, first row, devices\n"
@@ -486,46 +468,6 @@ static void emit_pipelines(Image *image, const RoleText *texts)
               "static const ht_schedule *const schedule_$name[] = {\n$schedules};\n\n",
               "name", image->name, "pipelines", text_bytes(&pipelines), "pipeline_of", text_bytes(&pipeline_of), "schedules",
               text_bytes(&schedules), NULL);
-}
-
-typedef struct StageEdge {
-    int from, to;
-} StageEdge;
-
-/* The stages of a body as the data flows. */
-static StageGraph stage_graph(Arena *arena, const Module *module, int number)
-{
-    static const int zero[] = {0};
-    const Body *body = &module->bodies.at.at[number];
-    Array(StageEdge) edges = {0};
-    for (int i = 0; i < module->ops.count; i++) {
-        const Op *op = module->ops.at[i], *maker = op_crosses(module, op) ? op->operands[0]->def : NULL;
-        if (!maker || op_phase(module, op) != PHASE_FORWARD || module->bodies.stages.at[op->stage].body != number)
-            continue;
-        bool known = false;
-        for (int e = 0; e < edges.count && !known; e++)
-            known = edges.at[e].from == maker->visit && edges.at[e].to == op->visit;
-        if (!known)
-            array_push(arena, &edges, (StageEdge){maker->visit, op->visit});
-    }
-    return (StageGraph){.stage_count = body->stage_count,
-                        .visit_count = body->visit_count ? body->visit_count : 1,
-                        .stage_of = body->visit_count ? body->visit_stage : zero,
-                        .edge_count = edges.count,
-                        .edge = (const int(*)[2])(const void *)edges.at,
-                        .trains = module->kind == MODULE_TRAIN};
-}
-
-static void make_schedules(Image *image)
-{
-    const Module *module = image->module;
-    Arena *arena = image->emitter->arena;
-    image->schedules = arena_array(arena, const Schedule *, module->bodies.runs.count + 1);
-    for (int r = 0; r < module->bodies.runs.count; r++) {
-        const BodyRun *run = &module->bodies.runs.at[r];
-        StageGraph graph = stage_graph(arena, module, run->body);
-        image->schedules[r] = schedule_create(arena, strategy_schedule(module->strategy), &graph, run->microbatches);
-    }
 }
 
 /* The rows of numbers that differ within roles, and which device reads which. */
@@ -623,7 +565,6 @@ void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, R
     emit_outputs(&image);
     emit_reads(&image);
     emit_plans(&image);
-    make_schedules(&image);
     emit_roles(&image, roles);
     emit_pipelines(&image, roles);
     emit_numbers(&image);

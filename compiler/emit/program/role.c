@@ -219,15 +219,6 @@ static void add_transfer(RoleParts *parts, const Op *op)
         array_push(arena, &parts->text.parts.at[part].receive, number);
 }
 
-/* Whether the devices of a role run an operator at all. */
-static bool role_runs(const RoleWriter *writer, const Op *op)
-{
-    for (int k = 0; k < op->result_count; k++)
-        if (role_has(writer->module, writer->role, op->results[k]))
-            return true;
-    return op->conversion && role_has(writer->module, writer->role, op->operands[0]);
-}
-
 static void add_ops(RoleParts *parts)
 {
     const Module *module = parts->writer->module;
@@ -235,7 +226,7 @@ static void add_ops(RoleParts *parts)
         const Op *op = module->ops.at[i];
         if (op_crosses(module, op))
             add_transfer(parts, op);
-        else if (role_runs(parts->writer, op)) {
+        else if (role_runs(parts->writer->module, parts->writer->role, op)) {
             int part = part_of(parts, op);
             add_op(&parts->calls.at[part], parts->writer, op);
         }

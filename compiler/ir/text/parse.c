@@ -374,16 +374,37 @@ typedef struct LineForm {
     bool (*parse)(IrParser *parser);
 } LineForm;
 
-static const LineForm forms[] = {{"module", parse_module},     {"op", parse_def},          {"update", parse_update},
-                                 {"reshard", parse_reshard},   {"part", parse_part},       {"union", parse_union},
-                                 {"collect", parse_collect},   {"batch", parse_batch},     {"body", parse_body},
-                                 {"stage", parse_stage},       {"run", parse_run},         {"accumulate", parse_accumulate},
-                                 {"mesh", parse_mesh},         {"split", parse_split},     {"param", parse_param},
-                                 {"state", parse_state},       {"input", parse_input},     {"gradient", parse_gradient},
-                                 {"argument", parse_argument}, {"return", parse_return},   {"frame", parse_frame},
-                                 {"binding", parse_binding},   {"section", parse_section}, {"output", parse_output},
-                                 {"loss", parse_loss},         {"trained", parse_trained}, {"role", parse_role},
-                                 {"offsets", parse_offsets},   {"scratch", parse_scratch}, {"plan", parse_plan}};
+static const LineForm forms[] = {{"module", parse_module},
+                                 {"op", parse_def},
+                                 {"update", parse_update},
+                                 {"reshard", parse_reshard},
+                                 {"part", parse_part},
+                                 {"union", parse_union},
+                                 {"collect", parse_collect},
+                                 {"batch", parse_batch},
+                                 {"body", parse_body},
+                                 {"stage", parse_stage},
+                                 {"run", parse_run},
+                                 {"schedule", parse_schedule},
+                                 {"accumulate", parse_accumulate},
+                                 {"mesh", parse_mesh},
+                                 {"split", parse_split},
+                                 {"param", parse_param},
+                                 {"state", parse_state},
+                                 {"input", parse_input},
+                                 {"gradient", parse_gradient},
+                                 {"argument", parse_argument},
+                                 {"return", parse_return},
+                                 {"frame", parse_frame},
+                                 {"binding", parse_binding},
+                                 {"section", parse_section},
+                                 {"output", parse_output},
+                                 {"loss", parse_loss},
+                                 {"trained", parse_trained},
+                                 {"role", parse_role},
+                                 {"offsets", parse_offsets},
+                                 {"scratch", parse_scratch},
+                                 {"plan", parse_plan}};
 
 static bool parse_line(IrParser *parser)
 {

@@ -74,6 +74,7 @@ bool parse_split(IrParser *parser);
 bool parse_batch(IrParser *parser);
 bool parse_body(IrParser *parser);
 bool parse_stage(IrParser *parser);
+bool parse_schedule(IrParser *parser);
 bool parse_run(IrParser *parser);
 
 /* role, offsets, scratch, plan. */

@@ -3,6 +3,8 @@
  *     body rows 2 first 0 stages 2 visits 0 1
  *     stage 0 of body 0
  *     run pipeline 0 body 0 microbatches 5 row 0
+ *     schedule body 0 microbatches 5
+ *         stage 0 slots 2: F0:0/0 F0:1/1 B0:0 ...
  *
  * A mesh behind a line `stage` is that stage's.
  */
@@ -86,4 +88,20 @@ bool parse_run(IrParser *parser)
     run.body = (int)body;
     array_push(parser->arena, &parser->module->bodies.runs, run);
     return true;
+}
+
+bool parse_schedule(IrParser *parser)
+{
+    Bodies *bodies = &parser->module->bodies;
+    int64_t body, microbatches;
+    bool used = false;
+    if (!parse_count(parser, "body", bodies->at.count - 1, &body) || !parse_count(parser, "microbatches", MOST_MICROBATCHES, &microbatches))
+        return false;
+    const Schedule *schedule = schedule_parse(&parser->tokens);
+    for (int r = 0; schedule && r < bodies->runs.count; r++)
+        if (bodies->runs.at[r].body == body && bodies->runs.at[r].microbatches == microbatches) {
+            bodies->runs.at[r].schedule = schedule;
+            used = true;
+        }
+    return !schedule || used || parse_fail(parser, "a schedule of a line `run`, before this");
 }

@@ -506,6 +506,19 @@ static void print_body(Text *out, const Body *body)
     text_string(out, "\n");
 }
 
+/* That of a run, where none before it has the same. */
+static void print_schedule(Text *out, const Bodies *bodies, int number)
+{
+    const BodyRun *run = &bodies->runs.at[number];
+    for (int r = 0; r < number; r++)
+        if (bodies->runs.at[r].schedule == run->schedule)
+            return;
+    if (!run->schedule)
+        return;
+    text_print(out, "schedule body %d microbatches %lld\n", run->body, (long long)run->microbatches);
+    schedule_print(out, run->schedule, "    ");
+}
+
 /* The meshes of stages stand with them, where they are not that of all devices. */
 static void print_bodies(Printer *printer)
 {
@@ -525,6 +538,8 @@ static void print_bodies(Printer *printer)
         if (bodies->stages.at[s].mesh && bodies->stages.at[s].mesh != module->mesh)
             print_mesh(printer, bodies->stages.at[s].mesh);
     }
+    for (int r = 0; r < bodies->runs.count; r++)
+        print_schedule(printer->out, bodies, r);
 }
 
 static const char *const init_names[] = {

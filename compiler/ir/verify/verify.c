@@ -1,6 +1,7 @@
 /* The verifier: what every pass must leave. */
 #include "ir/verify/verifier.h"
 
+#include "ir/parts.h"
 #include "ir/roles.h"
 #include "ir/text/print.h"
 
@@ -334,6 +335,21 @@ static void check_ends(Verifier *verifier)
         check_param(verifier, module->params.at[i]);
 }
 
+/* Whether the schedules that a text gives may run. */
+static bool check_schedules(const Verifier *verifier)
+{
+    Module *module = verifier->module;
+    bool good = true;
+    for (int r = 0; r < module->bodies.runs.count; r++) {
+        const BodyRun *run = &module->bodies.runs.at[r];
+        if (!run->schedule || (r && run->schedule == run[-1].schedule))
+            continue;
+        StageGraph graph = body_graph(verifier->scratch, module, run->body);
+        good &= schedule_check(module->diag, verifier->at, &graph, run->schedule, run->microbatches);
+    }
+    return good;
+}
+
 static bool verify(Module *module, Position at)
 {
     Verifier verifier = {.module = module, .scratch = arena_create(), .at = at};
@@ -348,8 +364,9 @@ static bool verify(Module *module, Position at)
     check_conversions(&verifier);
     if (!verifier.problems)
         verify_storage(&verifier);
+    bool good = !verifier.problems && (!at.file || check_schedules(&verifier));
     arena_destroy(verifier.scratch);
-    return verifier.problems == 0;
+    return good;
 }
 
 bool ir_verify(Module *module) { return verify(module, (Position){0}); }

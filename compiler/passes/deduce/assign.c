@@ -129,15 +129,15 @@ static void cut_access(const Mesh *mesh, const Assignment *assignment, const Bou
 }
 
 /* What operand k is over the axis, for passing partial sums: a sum, a scalar that one holder could keep, or neither. */
-typedef enum Part { PART_NO, PART_SCALAR, PART_SUM } Part;
+typedef enum Share { SHARE_NO, SHARE_SCALAR, SHARE_SUM } Share;
 
-static Part part_of(const Assigner *assigner, const Op *op, Version *const *versions, int k, int axis)
+static Share share_of(const Assigner *assigner, const Op *op, Version *const *versions, int k, int axis)
 {
     if (!VERSION_KNOWN(assigner, versions[k]))
-        return PART_NO;
+        return SHARE_NO;
     if (versions[k]->sharding.at[axis] == AXIS_SUM)
-        return PART_SUM;
-    return op->operands[k]->type.rank == 0 && versions[k]->sharding.at[axis] == AXIS_DUP ? PART_SCALAR : PART_NO;
+        return SHARE_SUM;
+    return op->operands[k]->type.rank == 0 && versions[k]->sharding.at[axis] == AXIS_DUP ? SHARE_SCALAR : SHARE_NO;
 }
 
 /* The linear group whose operands are partial sums over the axis, or scalars beside at least one that is; 0 when there is none. */
@@ -152,10 +152,10 @@ static int partial_group(const Assigner *assigner, const Op *op, Version *const 
         int members = 0, sums = 0, scalars = 0;
         for (int k = 0; k < op->operand_count; k++)
             if (op->operands[k] && group[op->binding->operands[k].access] == g) {
-                Part part = part_of(assigner, op, versions, k, axis);
+                Share own = share_of(assigner, op, versions, k, axis);
                 members++;
-                sums += part == PART_SUM;
-                scalars += part == PART_SCALAR;
+                sums += own == SHARE_SUM;
+                scalars += own == SHARE_SCALAR;
             }
         if (sums && members == sums + scalars)
             return g;
