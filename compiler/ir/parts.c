@@ -30,6 +30,13 @@ bool same_part(const Module *module, const Op *a, const Op *b)
 
 bool op_gathers(const Module *module, const Op *op) { return op->def == module->accumulate_def || op->def == module->collect_def; }
 
+bool op_is_addition(const Op *op)
+{
+    const Expr *body = op->def->rule->kind == RULE_BODY && op->def->rule->form == RULE_MAP ? op->def->rule->body : NULL;
+    return body && body->kind == EXPR_ADD && body->arg[0]->kind == EXPR_ACCESS && body->arg[1]->kind == EXPR_ACCESS &&
+           op->operand_count == 2 && op->operands[0] && op->operands[1] && type_equal(op->operands[0]->type, op->operands[1]->type);
+}
+
 bool op_crosses(const Module *module, const Op *op)
 {
     const Op *maker = op->def == module->reshard_def ? op->operands[0]->def : NULL;

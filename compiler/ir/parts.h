@@ -32,6 +32,9 @@ bool same_part(const Module *module, const Op *a, const Op *b);
 /* Whether an operator of a loop makes what is left of all its micro-batches: a sum, or their rows. */
 bool op_gathers(const Module *module, const Op *op);
 
+/* Whether an operator adds two values, element by element. */
+bool op_is_addition(const Op *op);
+
 /* Whether an operator converts what another stage has made: the message between two parts. */
 bool op_crosses(const Module *module, const Op *op);
 

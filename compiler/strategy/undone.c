@@ -1,13 +1,6 @@
 #include "syntax/undone.h"
 #include "strategy/strategy.h"
 
-static void check_schedule(Diag *diag, const Strategy *strategy)
-{
-    ScheduleKind kind = strategy_schedule(strategy);
-    if (strategy->schedule && kind == SCHEDULE_ZERO_BUBBLE)
-        undone_error(diag, strategy->schedule_at, UNDONE_ZERO_BUBBLE);
-}
-
 static void check_splits(Diag *diag, const Strategy *strategy)
 {
     for (int i = 0; i < strategy->splits.count; i++)
@@ -24,6 +17,5 @@ bool strategy_check_done(Diag *diag, const Strategy *strategy)
     if (several && strategy->zero > 1)
         undone_error(diag, strategy->zero_at, UNDONE_ZERO_STAGES);
     check_splits(diag, strategy);
-    check_schedule(diag, strategy);
     return diag_errors(diag) == before;
 }

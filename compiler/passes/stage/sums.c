@@ -1,19 +1,12 @@
 /* Sums over stages: what a parameter that several stages read has of each of them goes into the sum over all devices, not from stage to
  * stage. */
+#include "ir/parts.h"
 #include "passes/stage/stage.h"
-
-/* Whether the operator adds two values, element by element. */
-static bool is_addition(const Op *op)
-{
-    const Expr *body = op->def->rule->kind == RULE_BODY && op->def->rule->form == RULE_MAP ? op->def->rule->body : NULL;
-    return body && body->kind == EXPR_ADD && body->arg[0]->kind == EXPR_ACCESS && body->arg[1]->kind == EXPR_ACCESS &&
-           op->operand_count == 2 && op->operands[0] && op->operands[1] && type_equal(op->operands[0]->type, op->operands[1]->type);
-}
 
 static void collect(Staging *staging, Value *value, Summands *summands)
 {
     Op *op = value->def;
-    bool apart = is_addition(op) && staging->readers[value->id].count == 1 && in_loop(op->operands[0]) && in_loop(op->operands[1]);
+    bool apart = op_is_addition(op) && staging->readers[value->id].count == 1 && in_loop(op->operands[0]) && in_loop(op->operands[1]);
     if (!apart) {
         array_push(staging->arena, summands, value);
         return;
