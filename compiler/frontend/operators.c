@@ -150,6 +150,41 @@ static void check_gradient(CUnit *unit, const Rule *rule)
         declared(unit, rule->grad, rule->grad_at, "void %s(ht_grad *g);");
 }
 
+/* Whether an operator takes the results of two calls of another, and gives those of one. */
+static bool joins(const Rule *joiner, const OpDef *joining, const Rule *rule)
+{
+    bool fits = joiner->result_count == rule->result_count && joiner->operand_count == 2 * rule->result_count && !joining->attr_count;
+    for (int k = 0; fits && k < joiner->operand_count; k++)
+        fits = !joiner->operands[k].optional && !joiner->operands[k].variadic;
+    return fits;
+}
+
+/* The operator that a clause merge names must be one of two results. */
+static void check_merge(CUnit *unit, const CFunction *function, const Factor *factor)
+{
+    const Rule *rule = function->op->def->rule;
+    const CFunction *joiner = declared(unit, factor->merge, factor->merge_at, "an operator %s of two results");
+    if (!joiner)
+        return;
+    if (!joiner->op) {
+        diag_error(unit->diag, factor->merge_at, "\"%s\" in the clause merge is no operator", factor->merge);
+        diag_note(unit->diag, joiner->at, "give it a rule with #pragma hspmd op");
+    } else if (!joins(joiner->op->def->rule, joiner->op->def, rule)) {
+        diag_error(unit->diag, factor->merge_at,
+                   "%s does not join results of %s: it would take %d tensors and nothing else, all results of one piece and then of the other, and give %d",
+                   factor->merge, function->name, 2 * rule->result_count, rule->result_count);
+        diag_note(unit->diag, joiner->op->def->at, "its rule is here");
+    }
+}
+
+static void check_merges(CUnit *unit, const CFunction *function)
+{
+    const Rule *rule = function->op->def->rule;
+    for (int f = 0; f < rule->factor_count; f++)
+        if (rule->factors[f].merge)
+            check_merge(unit, function, &rule->factors[f]);
+}
+
 /* "'cpu' or 'cuda'" */
 static const char *backend_words(Arena *arena, const char *const *backends)
 {
@@ -206,6 +241,7 @@ void operators_check(CUnit *unit, const char *const *backends)
             check_backends(unit, def->rule, backends);
             check_kernel(unit, check.function, check.kernel);
             check_gradient(unit, def->rule);
+            check_merges(unit, check.function);
         }
         cstmt_walk(check.function->body, check_application, &check);
     }

@@ -15,11 +15,14 @@ static void check_factor(RuleDraft *draft, int index)
     const Rule *rule = &draft->rule;
     const Factor *factor = &rule->factors[index];
     Position at = factor->at;
-    if (factor->contracted && rule->kind != RULE_BODY && !factor->reduction && !factor->replicate)
-        RULE_ERROR(draft, at, "the results lack the factor '%s': say reduction(+: %s), reduction(max: %s) or replicate(%s)", factor->name,
-                   factor->name, factor->name, factor->name);
-    if (factor->reduction && count_with(rule->results, rule->result_count, index) == rule->result_count)
-        RULE_ERROR(draft, at, "the clause reduction names '%s', which every result has", factor->name);
+    if (factor->contracted && rule->kind != RULE_BODY && !factor->reduction && !factor->replicate && !factor->merge)
+        RULE_ERROR(draft, at, "the results lack the factor '%s': say reduction(+: %s), reduction(max: %s), merge(%s: OPERATOR) or replicate(%s)",
+                   factor->name, factor->name, factor->name, factor->name, factor->name);
+    if ((factor->reduction || factor->merge) && count_with(rule->results, rule->result_count, index) == rule->result_count)
+        RULE_ERROR(draft, at, "the clause %s names '%s', which every result has", factor->merge ? "merge" : "reduction", factor->name);
+    if (factor->merge && (factor->reduction || factor->replicate))
+        RULE_ERROR(draft, factor->merge_at, "the factor '%s' is %s: the clause merge would join what is joined already or never cut",
+                   factor->name, factor->reduction ? "reduced" : "replicated");
     if (!count_with(rule->operands, rule->operand_count, index) && !factor->size) {
         if (factor->ellipsis)
             RULE_ERROR(draft, at, "no operand has the factor '%s..', so its extents are not known", factor->name);

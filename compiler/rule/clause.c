@@ -58,6 +58,16 @@ static bool reduction_clause(RuleDraft *draft)
     return true;
 }
 
+/* f: operator. */
+static bool merge_item(RuleDraft *draft)
+{
+    Factor *factor = clause_factor(draft);
+    if (!factor || !first_time(draft, factor->merge) || !tokens_expect(&draft->tokens, ":", "after the factor"))
+        return false;
+    factor->merge_at = draft->tokens.token->at;
+    return (factor->merge = tokens_name(&draft->tokens, "the name of an operator")) != NULL;
+}
+
 /* f: expression, or f: +m. */
 static bool size_item(RuleDraft *draft)
 {
@@ -416,7 +426,7 @@ static const Clause clauses[] = {{"replicate", replicate_item, true, false}, {"r
                                  {"requires", requires_item, true, false},   {"grad", grad_clause, false, true},
                                  {"body", body_clause, false, true},         {"epilogue", epilogue_clause, false, true},
                                  {"tiles", tiles_clause, false, true},       {"operations", operations_clause, false, true},
-                                 {"reads", reads_item, true, false}};
+                                 {"reads", reads_item, true, false},         {"merge", merge_item, true, false}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleDraft *draft)

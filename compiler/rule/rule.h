@@ -20,6 +20,9 @@
  * Clauses:
  *   replicate(f, ...)         the factor may not be cut
  *   reduction(op: f, ...)     cutting f makes every result partial under op, `+` or `max`
+ *   merge(f: g, ...)          the results of two pieces of a factor that some result lacks, complete but for the other piece, are joined by
+ *                             the operator g, which is associative: of all results of one piece, and then of the other, it makes those
+ *                             of both. The factor is not cut; its pieces may come one after the other (`turns` of a strategy)
  *   offset(f, ...)            the kernel uses where its pieces start and the global extent (they are in the views that it gets)
  *   size(f: expr)             the extent of a factor that only results have, over integer arguments and size(f); size(f: +m) adds up a
  *                             variadic factor
@@ -81,6 +84,8 @@ typedef struct Factor {
     bool replicate, offset;
     bool contracted;     // no result has it
     Reduction reduction; // clause reduction; of a contracted factor of a RULE_BODY REDUCE_SUM
+    const char *merge;   // clause merge: the operator; NULL: none
+    Position merge_at;   // of this name
 } Factor;
 
 /* A written dimension: one factor, or several merged, the first major. */

@@ -546,30 +546,41 @@ static inline ht_tensor ht_rope_positions(ht_tensor x, ht_tensor position, float
 }
 
 /* softmax(q kᵀ / sqrt(d)) v for each head. Query heads are a multiple of key-value heads; query head h reads key-value head h / r. Under
- * `causal` query i sees keys 0 to i. With segments (integers, as many keys as queries) a query sees keys of its own segment alone. No matrix
+ * `causal` query i sees keys 0 to i. With segments (integers, of queries and of keys) a query sees keys of its own segment alone. No matrix
  * of scores is kept; lse is the logarithm of a row's sum. */
 typedef struct ht_attention_result {
     ht_tensor y, lse;
 } ht_attention_result;
-#pragma hspmd op y[b.., s, (g r), d], lse[b.., s, (g r)] = attention(q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], ?segments[b.., s]) \
-    replicate(s, t, d) dtype(lse: wide, segments: integer) types(f32, bf16) \
+#pragma hspmd op y[b.., s, (g r), d], lse[b.., s, (g r)] = attention(q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], ?segments[b.., s], ?key_segments[b.., t]) \
+    replicate(d) offset(s, t) merge(t: ht_attention_merge) dtype(lse: wide, segments: integer, key_segments: integer) types(f32, bf16) \
     operations((causal ? 2 : 4) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) kernel(ht_attention_kernel) grad(ht_attention_gradient)
-ht_attention_result ht_attention_stats(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, bool causal);
+ht_attention_result ht_attention_stats(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, ht_tensor key_segments, bool causal);
+
+/* The attention to two sets of keys as one: each weighs as much as the sum of its row. A row that sees no key of a set has lse minus
+ * infinity. */
+#pragma hspmd op y[i.., d], lse[i..] = attention_merge(y1[i.., d], lse1[i..], y2[i.., d], lse2[i..]) \
+    replicate(d) dtype(lse: wide, lse1: wide, lse2: wide) \
+    body(second[i..] = lse1[i..] == lse2[i..] ? 0.5f : 1 / (1 + expf(lse1[i..] - lse2[i..])); \
+         lse[i..] = lse1[i..] == lse2[i..] ? lse1[i..] + 0.6931471806f : fmaxf(lse1[i..], lse2[i..]) + log1pf(expf(-fabsf(lse1[i..] - lse2[i..]))); \
+         y[i.., d] = y1[i.., d] + second[i..] * (y2[i.., d] - y1[i.., d])) grad(none)
+ht_attention_result ht_attention_merge(ht_tensor y1, ht_tensor lse1, ht_tensor y2, ht_tensor lse2);
 
 typedef struct ht_attention_backward_result {
     ht_tensor dq, dk, dv;
 } ht_attention_backward_result;
 #pragma hspmd op dq[b.., s, (g r), d], dk[b.., t, g, d], dv[b.., t, g, d] = attention_backward(dy[b.., s, (g r), d], \
-    q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], y[b.., s, (g r), d], lse[b.., s, (g r)], ?segments[b.., s], ?dlse[b.., s, (g r)]) \
-    replicate(s, t, d) reduction(+: r) linear(dy, dlse) dtype(lse: wide, dlse: wide, segments: integer) types(f32, bf16) \
-    operations((causal ? 5 : 10) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) kernel(ht_attention_backward_kernel) grad(none)
+    q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], y[b.., s, (g r), d], lse[b.., s, (g r)], ?segments[b.., s], ?key_segments[b.., t], \
+    ?dlse[b.., s, (g r)]) \
+    replicate(d) reduction(+: r, s, t) offset(s, t) linear(dy, dlse) dtype(lse: wide, dlse: wide, segments: integer, key_segments: integer) \
+    types(f32, bf16) operations((causal ? 5 : 10) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) \
+    kernel(ht_attention_backward_kernel) grad(none)
 ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse,
-                                                   ht_tensor segments, ht_tensor dlse, bool causal);
+                                                   ht_tensor segments, ht_tensor key_segments, ht_tensor dlse, bool causal);
 
 static inline void ht_attention_gradient(ht_grad *g)
 {
     ht_attention_backward_result d =
-        ht_attention_backward(g->dy[0], g->x[0], g->x[1], g->x[2], g->y[0], g->y[1], g->x[3], g->dy[1], g->attr[0].i != 0);
+        ht_attention_backward(g->dy[0], g->x[0], g->x[1], g->x[2], g->y[0], g->y[1], g->x[3], g->x[4], g->dy[1], g->attr[0].i != 0);
     g->dx[0] = d.dq;
     g->dx[1] = d.dk;
     g->dx[2] = d.dv;
@@ -579,7 +590,7 @@ static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_t
 {
     assert((!ht_present(segments) || ht_is_integer(segments)) && "segments are integers");
     assert((!ht_present(segments) || ht_extent(q, -3) == ht_extent(k, -3)) && "with segments there are as many keys as queries");
-    return ht_attention_stats(q, k, v, segments, causal).y;
+    return ht_attention_stats(q, k, v, segments, segments, causal).y;
 }
 
 /* ---- loss ---- */

@@ -20,11 +20,13 @@ enum { QUERIES = 64, KEYS = 128 }; // a block's rows and columns
 typedef struct Attention {
     int64_t batch, s, t, heads, groups, d;
     const float *q, *k, *v;
-    const ht_view *segments; // data NULL: none
+    int64_t ahead;                          // how far the first query is behind the first key
+    const ht_view *segments, *key_segments; // data NULL: none
     int causal;
     float scale;
 } Attention;
 
+/* `segments`: of queries, and behind them of keys. */
 static void take_views(Attention *a, const ht_view *q, const ht_view *k, const ht_view *v, const ht_view *segments, int causal,
                        Copies *copies)
 {
@@ -38,12 +40,15 @@ static void take_views(Attention *a, const ht_view *q, const ht_view *k, const h
                      .q = view_load(q, "attention", copies),
                      .k = view_load(k, "attention", copies),
                      .v = view_load(v, "attention", copies),
+                     .ahead = q->offset[r - 3] - k->offset[r - 3],
                      .segments = segments,
+                     .key_segments = segments + 1,
                      .causal = causal,
                      .scale = 1.0f / sqrtf((float)q->extent[r - 1])};
-    cpu_need_integers(segments, "attention");
-    if (segments->data && a->s != a->t)
-        ht_fail("attention with segments needs as many keys as queries, not %ld and %ld", (long)a->t, (long)a->s);
+    cpu_need_integers(&segments[0], "attention");
+    cpu_need_integers(&segments[1], "attention");
+    if (!segments[0].data != !segments[1].data)
+        ht_fail("attention needs the segments of both queries and keys, or of neither");
     if (a->groups > 0 && a->heads % a->groups != 0)
         ht_fail("attention: %ld query heads are no multiple of %ld key-value heads", (long)a->heads, (long)a->groups);
 }
@@ -66,20 +71,24 @@ static void fill_scores(const Attention *a, const Block *k, float *scores)
                 (blasint)(a->groups * a->d), 0, scores, KEYS);
     for (int64_t i = 0; i < k->rows; i++) {
         float *row = scores + i * KEYS;
-        int64_t visible = a->causal ? k->query + i + 1 - k->key : k->columns;
+        int64_t visible = a->causal ? a->ahead + k->query + i + 1 - k->key : k->columns;
         for (int64_t j = visible < 0 ? 0 : visible; j < k->columns; j++)
             row[j] = -INFINITY;
         if (!a->segments->data)
             continue;
         int64_t mine = cpu_index(a->segments, k->b * a->s + k->query + i);
         for (int64_t j = 0; j < k->columns; j++)
-            if (cpu_index(a->segments, k->b * a->s + k->key + j) != mine)
+            if (cpu_index(a->key_segments, k->b * a->t + k->key + j) != mine)
                 row[j] = -INFINITY;
     }
 }
 
 /* Keys beyond the last one that a block of queries sees. */
-static int64_t key_end(const Attention *a, int64_t query, int64_t rows) { return a->causal && query + rows < a->t ? query + rows : a->t; }
+static int64_t key_end(const Attention *a, int64_t query, int64_t rows)
+{
+    int64_t end = a->ahead + query + rows;
+    return a->causal && end < a->t ? end : a->t;
+}
 
 /* Takes one row of scores into the running maximum and sum; scores become exponentials. Returns the factor for what was summed before. */
 CPU_CLONES static float online_row(float *row, int64_t n, float *peak, float *sum)
@@ -252,7 +261,7 @@ void ht_attention_backward_kernel(const ht_call *call)
     Backward w = {.dy = view_load(&in[0], "attention", &copies),
                   .y = view_load(&in[4], "attention", &copies),
                   .lse = cpu_f32(&in[5], "attention"),
-                  .dlse = in[7].data ? cpu_f32(&in[7], "attention") : NULL,
+                  .dlse = in[8].data ? cpu_f32(&in[8], "attention") : NULL,
                   .dq = view_target(&out[0], "attention", &copies),
                   .dk = view_target(&out[1], "attention", &copies),
                   .dv = view_target(&out[2], "attention", &copies)};

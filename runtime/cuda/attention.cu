@@ -8,6 +8,13 @@
 
 /* ---- calls ---- */
 
+static AttentionSegments segments_of(const ht_view *view, int64_t count)
+{
+    if (view->data && view->dtype != HT_I32 && view->dtype != HT_I64)
+        ht_fail("attention needs segments that are integers");
+    return {view->data, view->dtype == HT_I64, (int)count};
+}
+
 AttentionShape attention_shape(const ht_view *q, const ht_view *k, const ht_view *v, const ht_view *segments, int causal)
 {
     const int64_t widest = 256;
@@ -20,17 +27,16 @@ AttentionShape attention_shape(const ht_view *q, const ht_view *k, const ht_view
                         (int)q->extent[r - 1],
                         causal,
                         1,
+                        (int)(q->offset[r - 3] - k->offset[r - 3]),
                         1.0f / sqrtf((float)q->extent[r - 1]),
-                        segments->data,
-                        segments->dtype == HT_I64};
+                        segments_of(&segments[0], q->extent[r - 3]),
+                        segments_of(&segments[1], k->extent[r - 3])};
     if (q->dtype != HT_F32 && q->dtype != HT_BF16)
         ht_fail("attention needs operands of f32 or bf16");
     if (q->extent[r - 1] > widest)
         ht_fail("attention on a GPU takes heads of up to %ld numbers, not %ld", (long)widest, (long)q->extent[r - 1]);
-    if (a.segments && segments->dtype != HT_I32 && segments->dtype != HT_I64)
-        ht_fail("attention needs segments that are integers");
-    if (a.segments && a.s != a.t)
-        ht_fail("attention with segments needs as many keys as queries, not %d and %d", a.t, a.s);
+    if (!a.of_query.data != !a.of_key.data)
+        ht_fail("attention needs the segments of both queries and keys, or of neither");
     if (a.groups > 0 && a.heads % a.groups != 0)
         ht_fail("attention: %d query heads are no multiple of %d key-value heads", a.heads, a.groups);
     const ht_view *const operands[] = {q, k, v};

@@ -19,16 +19,23 @@
 
 static constexpr float log2_e = 1.4426950408889634f; // exponentials are powers of 2
 
+/* Segments of queries or of keys. */
+typedef struct AttentionSegments {
+    const void *data; // [b.., count], NULL: none
+    int wide, count;  // wide: of 64 bits
+} AttentionSegments;
+
 /* Sizes of a call, as the kernels get them. */
 typedef struct AttentionShape {
     int batch, s, t, heads, groups, d;
     int causal, aligned;  // aligned: rows can be copied 16 bytes at a time
+    int ahead;            // how far the first query is behind the first key
     float scale;          // 1 / sqrt(d)
-    const void *segments; // [b.., s], NULL: none
-    int wide_segments;    // of 64 bits
+    AttentionSegments of_query, of_key;
 } AttentionShape;
 
-/* The shape of a call with these operands. Ends the program when they are none that the kernels know. */
+/* The shape of a call with these operands, the segments of keys behind those of queries. Ends the program when they are none that the
+ * kernels know. */
 AttentionShape attention_shape(const ht_view *q, const ht_view *k, const ht_view *v, const ht_view *segments, int causal);
 
 /* Ends the program unless a view has the type of `like`. Notes in the shape when its rows cannot be copied 16 bytes at a time. */
@@ -108,7 +115,7 @@ template <typename E> struct QueryBlock {
         h = head % a.heads;
         g = h / shared;
         query = part.query + (last - (int)blockIdx.x / heads) * E::ROWS;
-        int end = a.causal && query + E::ROWS < a.t ? query + E::ROWS : a.t;
+        int end = a.causal ? min(max(a.ahead + query + E::ROWS, 0), a.t) : a.t;
         count = attention_blocks(end, E::COLUMNS);
     }
 
@@ -120,35 +127,38 @@ template <typename E> struct QueryBlock {
 };
 
 /* The segment of a position; that of the last one for what lies beyond. */
-static __device__ __forceinline__ int64_t attention_segment(const AttentionShape &a, int b, int i)
+static __device__ __forceinline__ int64_t attention_segment(const AttentionSegments &of, int b, int i)
 {
-    int64_t at = (int64_t)b * a.s + (i < a.s ? i : a.s - 1);
-    return a.wide_segments ? ((const int64_t *)a.segments)[at] : ((const int *)a.segments)[at];
+    int64_t at = (int64_t)b * of.count + (i < of.count ? i : of.count - 1);
+    return of.wide ? ((const int64_t *)of.data)[at] : ((const int *)of.data)[at];
 }
 
-/* Whether the queries and keys of a tile, from `row` and `column` on, are all of one segment. A warp finds it together. */
-template <typename E> static __device__ __forceinline__ bool attention_one_segment(const AttentionShape &a, int b, int row, int column)
+/* Whether the rows and columns of a tile, from `row` and `column` on, are all of one segment. A warp finds it together. */
+template <typename E>
+static __device__ __forceinline__ bool attention_one_segment(const AttentionSegments &rows, const AttentionSegments &columns, int b, int row,
+                                                             int column)
 {
-    int64_t first = attention_segment(a, b, row);
+    int64_t first = attention_segment(rows, b, row);
     bool other = false;
     for (int i = (int)threadIdx.x % warpSize; i < E::ROWS; i += warpSize)
-        other = other || attention_segment(a, b, row + i) != first;
+        other = other || attention_segment(rows, b, row + i) != first;
     for (int i = (int)threadIdx.x % warpSize; i < E::COLUMNS; i += warpSize)
-        other = other || attention_segment(a, b, column + i) != first;
+        other = other || attention_segment(columns, b, column + i) != first;
     return !__any_sync(0xffffffffu, other);
 }
 
 /* Hides what is not of one segment. */
 template <typename E>
-static __device__ __forceinline__ void attention_hide_segments(const AttentionShape &a, int b, int row, int column, typename E::Scores &s)
+static __device__ __forceinline__ void attention_hide_segments(const AttentionSegments &rows, const AttentionSegments &columns, int b,
+                                                               int row, int column, typename E::Scores &s)
 {
     int64_t of_row[E::thread_rows];
 #pragma unroll
     for (int r = 0; r < E::thread_rows; r++)
-        of_row[r] = attention_segment(a, b, row + E::row(r));
+        of_row[r] = attention_segment(rows, b, row + E::row(r));
 #pragma unroll
     for (int c = 0; c < E::thread_columns; c++) {
-        int64_t of_column = attention_segment(a, b, column + E::column(c));
+        int64_t of_column = attention_segment(columns, b, column + E::column(c));
 #pragma unroll
         for (int r = 0; r < E::thread_rows; r++)
             if (of_row[r] != of_column)
@@ -163,7 +173,7 @@ static __device__ __forceinline__ void attention_hide_edges(const AttentionShape
 {
 #pragma unroll
     for (int r = 0; r < E::thread_rows; r++) {
-        int i = row + E::row(r), until = a.causal && i + 1 < a.t ? i + 1 : a.t, from = i >= a.t ? a.s : a.causal ? i : 0;
+        int i = row + E::row(r), until = a.causal ? min(a.ahead + i + 1, a.t) : a.t, from = i >= a.t ? a.s : a.causal ? i - a.ahead : 0;
 #pragma unroll
         for (int c = 0; c < E::thread_columns; c++) {
             int j = column + E::column(c);
@@ -179,10 +189,11 @@ template <typename E, bool keys_in_rows>
 static __device__ __forceinline__ void attention_hide(const AttentionShape &a, int b, int row, int column, typename E::Scores &s)
 {
     int query = keys_in_rows ? column : row, key = keys_in_rows ? row : column, end = key + (keys_in_rows ? E::ROWS : E::COLUMNS);
-    if (end > a.t || (a.causal && end - 1 > query) || (keys_in_rows && query + E::COLUMNS > a.s))
+    if (end > a.t || (a.causal && end - 1 > a.ahead + query) || (keys_in_rows && query + E::COLUMNS > a.s))
         attention_hide_edges<E, keys_in_rows>(a, row, column, s);
-    if (a.segments && !attention_one_segment<E>(a, b, row, column))
-        attention_hide_segments<E>(a, b, row, column, s);
+    const AttentionSegments &rows = keys_in_rows ? a.of_key : a.of_query, &columns = keys_in_rows ? a.of_query : a.of_key;
+    if (rows.data && !attention_one_segment<E>(rows, columns, b, row, column))
+        attention_hide_segments<E>(rows, columns, b, row, column, s);
 }
 
 static __device__ __forceinline__ void attention_store(const AttentionResult &to, int64_t at, float value)

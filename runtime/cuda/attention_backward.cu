@@ -116,13 +116,16 @@ template <typename E, int W> struct KeyBlock {
         g = (part.pair + pair) % a.groups;
         key = task / part.pairs * E::ROWS;
         heads = a.heads / a.groups;
-        first = max(a.causal ? first_query(key) : 0, part.query);
+        first = max(a.causal ? first_query(a, key) : 0, part.query);
         tiles = max(attention_blocks(part.end - first, E::COLUMNS), 0);
         count = tiles * heads;
     }
 
     /* The first query of those whose scores with a key are computed, under `causal`. */
-    static __device__ __forceinline__ int first_query(int of_key) { return of_key / E::ROWS * E::ROWS / E::COLUMNS * E::COLUMNS; }
+    static __device__ __forceinline__ int first_query(const AttentionShape &a, int of_key)
+    {
+        return max(of_key / E::ROWS * E::ROWS - a.ahead, 0) / E::COLUMNS * E::COLUMNS;
+    }
 
     /* Tile `it` of `count`. */
     __device__ __forceinline__ QueryTile tile(int it) const { return {it / tiles, first + it % tiles * E::COLUMNS}; }
@@ -261,7 +264,7 @@ static __global__ void __launch_bounds__(E::threads, 1)
         int first = it * E::COLUMNS;
         at.load(a, k_tiles + buffer * tile, k, it);
         auto there = [&](int key, int query) {
-            return key < a.t && query < a.s && (!a.causal || query >= KeyBlock<K, K::D>::first_query(key));
+            return key < a.t && query < a.s && (!a.causal || query >= KeyBlock<K, K::D>::first_query(a, key));
         };
         bool whole = at.query + E::ROWS <= a.s && first + E::COLUMNS <= a.t && there(first + E::COLUMNS - 1, at.query);
         kept_load<E>(kept_tiles + buffer * scores, kept.at(head, first, at.query - part.query), kept.pitch(), whole,
@@ -321,7 +324,7 @@ template <typename T> static void fill_statistics(const AttentionShape *a, const
     int64_t rows = (int64_t)a->batch * a->heads * queries;
     if (rows > 0)
         ht_launch(statistics_device<T>, (unsigned)((rows + rows_a_block - 1) / rows_a_block), threads, 0, *a, statistics,
-                  (const T *)in[0].data, (const T *)in[4].data, (const float *)in[5].data, (const float *)in[7].data, queries);
+                  (const T *)in[0].data, (const T *)in[4].data, (const float *)in[5].data, (const float *)in[8].data, queries);
 }
 
 /* Shared memory of a block that owns keys. */

@@ -19,6 +19,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}op-contracted.c:4:39: error: the results lack the factor 'c': say reduction(+: c), reduction(max: c) or replicate(c)
+// CHECK: {{.*}}op-contracted.c:4:39: error: the results lack the factor 'c': say reduction(+: c), reduction(max: c), merge(c: OPERATOR) or replicate(c)
 // CHECK-NEXT: {{^}}    4 | #pragma hspmd op y[r..] = rows(x[r.., c]) kernel(rows_kernel) grad(none)
 // CHECK-NEXT: {{^}}      |                                       ^

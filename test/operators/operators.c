@@ -164,7 +164,7 @@ static ht_tensor build_attention(int which)
     }
     if (which == CASE_attention_lse) {
 #pragma hspmd dims(q: f0, _, (f1 f2))
-        ht_attention_result a = ht_attention_stats(q, k, v, HT_NONE, true);
+        ht_attention_result a = ht_attention_stats(q, k, v, HT_NONE, HT_NONE, true);
         return ht_add(a.lse, ht_linear(a.y, arg(which, 3), HT_NONE));
     }
 #pragma hspmd dims(q: f0, _, f1)

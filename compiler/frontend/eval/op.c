@@ -133,6 +133,34 @@ static void add_tiled(Eval *ev, const Call *call)
     }
 }
 
+/* Gives the module the operator that joins results of pieces of a factor, and checks that it makes of two of these results one (clause
+ * merge). */
+static void add_joiner(Eval *ev, const Op *op, const Factor *factor)
+{
+    const CFunction *function = cunit_lookup(ev->unit, factor->merge).function;
+    if (!function || !function->op)
+        eval_error(ev, op->at, "\"%s\" in the clause merge of %s is no operator", factor->merge, op->def->name);
+    Value *operands[2 * IR_MAX_RESULTS];
+    Type types[IR_MAX_RESULTS];
+    for (int k = 0; k < 2 * op->result_count; k++)
+        operands[k] = op->results[k % op->result_count];
+    const OpDef *joiner = module_def(ev->module, function->op->def);
+    if (!ir_bind(ev->arena, ev->diag, op->at, joiner, NULL, operands, 2 * op->result_count, types))
+        eval_fail(ev);
+    for (int k = 0; k < op->result_count; k++)
+        if (!type_equal(types[k], op->results[k]->type))
+            eval_error(ev, op->at, "%s joins results of %s, but what it gives as %s has another type", factor->merge, op->def->name,
+                       op->def->rule->results[k].name);
+}
+
+static void add_joiners(Eval *ev, const Op *op)
+{
+    const Rule *rule = op->def->rule;
+    for (int f = 0; f < rule->factor_count; f++)
+        if (rule->factors[f].merge)
+            add_joiner(ev, op, &rule->factors[f]);
+}
+
 Val operator_call(Eval *ev, const Call *call)
 {
     const OpDef *def = call->function->op->def;
@@ -148,6 +176,7 @@ Val operator_call(Eval *ev, const Call *call)
     if (!op)
         eval_fail(ev);
     add_tiled(ev, call);
+    add_joiners(ev, op);
     operator_emit(ev, op);
     return store_results(ev, call, op);
 }

@@ -24,6 +24,7 @@ extern "C" uint64_t ht_emulated_bank_conflicts(void);
 struct Case {
     int batch, s, t, heads, groups, d;
     int causal, segments; // segments: 0 none, 32 or 64: their bits
+    int ahead = 0;        // how far the first query is behind the first key
 };
 
 static const Case cases[] = {
@@ -45,6 +46,10 @@ static const Case cases[] = {
     {1, 300, 300, 4, 2, 32, 1, 0},  // heads that share keys, in parts
     {1, 260, 140, 2, 1, 128, 0, 0}, // several parts of queries
     {1, 270, 270, 2, 1, 72, 1, 32}, // and segments
+    {1, 90, 70, 2, 1, 64, 1, 0, 33},    // pieces: the first keys are before the first query,
+    {1, 150, 130, 2, 2, 40, 1, 0, -61}, // behind it,
+    {1, 70, 66, 1, 1, 128, 1, 0, -80},  // and behind them all
+    {1, 140, 140, 2, 1, 16, 1, 32, 70}, // with segments
     {0, 5, 5, 2, 2, 8, 1, 0},       // nothing
     {1, 0, 5, 2, 1, 8, 1, 0},       // keys that nobody asks for
     {1, 5, 0, 2, 1, 8, 0, 0},       // queries without keys
@@ -100,7 +105,7 @@ struct Data {
 
     bool sees(int b, int i, int j) const
     {
-        return (!shape.causal || j <= i) && (!shape.segments || segments[(size_t)(b * shape.s + i)] == segments[(size_t)(b * shape.s + j)]);
+        return (!shape.causal || j <= i + shape.ahead) && (!shape.segments || segments[(size_t)(b * shape.s + i)] == segments[(size_t)(b * shape.s + j)]);
     }
     int64_t query(int b, int i, int h) const { return (((int64_t)b * shape.s + i) * shape.heads + h) * shape.d; }
     int64_t key(int b, int j, int h) const
@@ -151,6 +156,9 @@ struct Row {
     double lse;
 };
 
+/* What scores are compared with: 0 for a query that sees nothing. */
+static double base_of(double peak) { return isinf(peak) ? 0 : peak; }
+
 static Row score_row(const Data &data, int b, int i, int h)
 {
     const Case &c = data.shape;
@@ -163,7 +171,7 @@ static Row score_row(const Data &data, int b, int i, int h)
             peak = fmax(peak, row.score[(size_t)j]);
         }
     for (double score : row.score)
-        sum += exp(score - peak);
+        sum += exp(score - base_of(peak));
     row.lse = peak + log(sum);
     return row;
 }
@@ -174,7 +182,7 @@ static void reference_forward(const Data &data, Reference *to, int b, int i, int
     Row row = score_row(data, b, i, h);
     double noise = 0;
     for (int j = 0; j < c.t; j++) {
-        double p = exp(row.score[(size_t)j] - row.lse);
+        double p = exp(row.score[(size_t)j] - base_of(row.lse));
         noise = fmax(noise, row.magnitude[(size_t)j]);
         add_row(&to->y, data.query(b, i, h), p, p * row.magnitude[(size_t)j], data.v, data.key(b, j, h), c.d);
     }
@@ -192,7 +200,7 @@ static void reference_backward(const Data &data, Reference *to, int b, int i, in
     delta_magnitude += fabs(data.dlse.value[(size_t)(query / c.d)]);
     for (int j = 0; j < c.t; j++) {
         int64_t key = data.key(b, j, h);
-        double dp_magnitude, dp = dot(data.dy, query, data.v, key, c.d, &dp_magnitude), p = exp(row.score[(size_t)j] - lse);
+        double dp_magnitude, dp = dot(data.dy, query, data.v, key, c.d, &dp_magnitude), p = exp(row.score[(size_t)j] - base_of(lse));
         double ds = scale * p * (dp - delta), noise = p * row.magnitude[(size_t)j];
         double ds_noise = scale * noise * (dp_magnitude + delta_magnitude);
         add_row(&to->dv, key, p, noise, data.dy, query, c.d);
@@ -348,14 +356,16 @@ static void run_case(const char *where, bool device, const Data &data, const Ref
     Memory memory = {device, {}};
     Tensor empty_q(data.q.extent), empty_k(data.k.extent), empty_lse(data.lse.extent);
     ht_view q = put(&memory, data.q, data.bf16), k = put(&memory, data.k, data.bf16), v = put(&memory, data.v, data.bf16);
+    q.offset[1] = data.shape.ahead > 0 ? data.shape.ahead : 0;
+    k.offset[1] = data.shape.ahead < 0 ? -data.shape.ahead : 0;
     ht_view dy = put(&memory, data.dy, data.bf16), y = put(&memory, data.y, data.bf16), lse = put(&memory, data.lse, false);
     ht_view segments = put_segments(&memory, data);
     ht_view to_forward[] = {put(&memory, empty_q, data.bf16), put(&memory, empty_lse, false)};
     ht_view to_backward[] = {put(&memory, empty_q, data.bf16), put(&memory, empty_k, data.bf16), put(&memory, empty_k, data.bf16)};
-    ht_view in_forward[] = {q, k, v, segments}, in_backward[] = {dy, q, k, v, y, lse, segments, put(&memory, data.dlse, false)};
-    AttentionCall forward_call(in_forward, 4, to_forward, 2, data.shape.causal);
+    ht_view in_forward[] = {q, k, v, segments, segments}, in_backward[] = {dy, q, k, v, y, lse, segments, segments, put(&memory, data.dlse, false)};
+    AttentionCall forward_call(in_forward, 5, to_forward, 2, data.shape.causal);
     forward(&forward_call.call);
-    AttentionCall backward_call(in_backward, 8, to_backward, 3, data.shape.causal);
+    AttentionCall backward_call(in_backward, 9, to_backward, 3, data.shape.causal);
     backward(&backward_call.call);
     HT_CUDA(cudaDeviceSynchronize());
     if (device)
