@@ -16,7 +16,8 @@ static void check_factor(RuleDraft *draft, int index)
     const Factor *factor = &rule->factors[index];
     Position at = factor->at;
     if (factor->contracted && rule->kind != RULE_BODY && !factor->reduction && !factor->replicate && !factor->merge)
-        RULE_ERROR(draft, at, "the results lack the factor '%s': say reduction(+: %s), reduction(max: %s), merge(%s: OPERATOR) or replicate(%s)",
+        RULE_ERROR(draft, at,
+                   "the results lack the factor '%s': say reduction(+: %s), reduction(max: %s), merge(%s: OPERATOR) or replicate(%s)",
                    factor->name, factor->name, factor->name, factor->name, factor->name);
     if ((factor->reduction || factor->merge) && count_with(rule->results, rule->result_count, index) == rule->result_count)
         RULE_ERROR(draft, at, "the clause %s names '%s', which every result has", factor->merge ? "merge" : "reduction", factor->name);

@@ -28,9 +28,9 @@ typedef struct AttentionSegments {
 /* Sizes of a call, as the kernels get them. */
 typedef struct AttentionShape {
     int batch, s, t, heads, groups, d;
-    int causal, aligned;  // aligned: rows can be copied 16 bytes at a time
-    int ahead;            // how far the first query is behind the first key
-    float scale;          // 1 / sqrt(d)
+    int causal, aligned; // aligned: rows can be copied 16 bytes at a time
+    int ahead;           // how far the first query is behind the first key
+    float scale;         // 1 / sqrt(d)
     AttentionSegments of_query, of_key;
 } AttentionShape;
 
@@ -135,8 +135,8 @@ static __device__ __forceinline__ int64_t attention_segment(const AttentionSegme
 
 /* Whether the rows and columns of a tile, from `row` and `column` on, are all of one segment. A warp finds it together. */
 template <typename E>
-static __device__ __forceinline__ bool attention_one_segment(const AttentionSegments &rows, const AttentionSegments &columns, int b, int row,
-                                                             int column)
+static __device__ __forceinline__ bool attention_one_segment(const AttentionSegments &rows, const AttentionSegments &columns, int b,
+                                                             int row, int column)
 {
     int64_t first = attention_segment(rows, b, row);
     bool other = false;

@@ -28,31 +28,31 @@ struct Case {
 };
 
 static const Case cases[] = {
-    {1, 1, 1, 1, 1, 1, 0, 0},       // the smallest
-    {2, 5, 5, 3, 3, 7, 1, 0},       // rows that cannot be copied 16 bytes at a time
-    {1, 64, 64, 2, 1, 64, 1, 0},    // whole tiles
-    {1, 130, 130, 2, 2, 64, 1, 0},  // two more rows than tiles
-    {2, 65, 129, 4, 2, 40, 0, 0},   // more keys than queries
-    {1, 129, 65, 4, 1, 80, 1, 0},   // fewer keys than queries, all heads share them
-    {1, 1, 200, 4, 2, 128, 0, 0},   // one query
-    {1, 70, 200, 2, 1, 128, 1, 0},  // keys that no query sees
-    {1, 150, 150, 2, 1, 16, 1, 32}, // segments
-    {2, 100, 100, 2, 2, 33, 0, 64}, // odd heads, wide segments
-    {2, 36, 36, 2, 1, 64, 1, 32},   // one segment
-    {1, 90, 90, 3, 1, 256, 1, 0},   // the widest heads
-    {1, 40, 77, 2, 2, 200, 0, 0},   // between widths
-    {1, 33, 70, 1, 1, 251, 1, 0},   // odd and wide
-    {1, 300, 300, 1, 1, 128, 1, 0}, // several tiles of queries and keys
-    {1, 300, 300, 4, 2, 32, 1, 0},  // heads that share keys, in parts
-    {1, 260, 140, 2, 1, 128, 0, 0}, // several parts of queries
-    {1, 270, 270, 2, 1, 72, 1, 32}, // and segments
+    {1, 1, 1, 1, 1, 1, 0, 0},           // the smallest
+    {2, 5, 5, 3, 3, 7, 1, 0},           // rows that cannot be copied 16 bytes at a time
+    {1, 64, 64, 2, 1, 64, 1, 0},        // whole tiles
+    {1, 130, 130, 2, 2, 64, 1, 0},      // two more rows than tiles
+    {2, 65, 129, 4, 2, 40, 0, 0},       // more keys than queries
+    {1, 129, 65, 4, 1, 80, 1, 0},       // fewer keys than queries, all heads share them
+    {1, 1, 200, 4, 2, 128, 0, 0},       // one query
+    {1, 70, 200, 2, 1, 128, 1, 0},      // keys that no query sees
+    {1, 150, 150, 2, 1, 16, 1, 32},     // segments
+    {2, 100, 100, 2, 2, 33, 0, 64},     // odd heads, wide segments
+    {2, 36, 36, 2, 1, 64, 1, 32},       // one segment
+    {1, 90, 90, 3, 1, 256, 1, 0},       // the widest heads
+    {1, 40, 77, 2, 2, 200, 0, 0},       // between widths
+    {1, 33, 70, 1, 1, 251, 1, 0},       // odd and wide
+    {1, 300, 300, 1, 1, 128, 1, 0},     // several tiles of queries and keys
+    {1, 300, 300, 4, 2, 32, 1, 0},      // heads that share keys, in parts
+    {1, 260, 140, 2, 1, 128, 0, 0},     // several parts of queries
+    {1, 270, 270, 2, 1, 72, 1, 32},     // and segments
     {1, 90, 70, 2, 1, 64, 1, 0, 33},    // pieces: the first keys are before the first query,
     {1, 150, 130, 2, 2, 40, 1, 0, -61}, // behind it,
     {1, 70, 66, 1, 1, 128, 1, 0, -80},  // and behind them all
     {1, 140, 140, 2, 1, 16, 1, 32, 70}, // with segments
-    {0, 5, 5, 2, 2, 8, 1, 0},       // nothing
-    {1, 0, 5, 2, 1, 8, 1, 0},       // keys that nobody asks for
-    {1, 5, 0, 2, 1, 8, 0, 0},       // queries without keys
+    {0, 5, 5, 2, 2, 8, 1, 0},           // nothing
+    {1, 0, 5, 2, 1, 8, 1, 0},           // keys that nobody asks for
+    {1, 5, 0, 2, 1, 8, 0, 0},           // queries without keys
 };
 
 /* A tensor of a case on the host, as floats that the storage type holds exactly. */
@@ -105,7 +105,8 @@ struct Data {
 
     bool sees(int b, int i, int j) const
     {
-        return (!shape.causal || j <= i + shape.ahead) && (!shape.segments || segments[(size_t)(b * shape.s + i)] == segments[(size_t)(b * shape.s + j)]);
+        return (!shape.causal || j <= i + shape.ahead) &&
+               (!shape.segments || segments[(size_t)(b * shape.s + i)] == segments[(size_t)(b * shape.s + j)]);
     }
     int64_t query(int b, int i, int h) const { return (((int64_t)b * shape.s + i) * shape.heads + h) * shape.d; }
     int64_t key(int b, int j, int h) const
@@ -362,7 +363,8 @@ static void run_case(const char *where, bool device, const Data &data, const Ref
     ht_view segments = put_segments(&memory, data);
     ht_view to_forward[] = {put(&memory, empty_q, data.bf16), put(&memory, empty_lse, false)};
     ht_view to_backward[] = {put(&memory, empty_q, data.bf16), put(&memory, empty_k, data.bf16), put(&memory, empty_k, data.bf16)};
-    ht_view in_forward[] = {q, k, v, segments, segments}, in_backward[] = {dy, q, k, v, y, lse, segments, segments, put(&memory, data.dlse, false)};
+    ht_view in_forward[] = {q, k, v, segments, segments},
+            in_backward[] = {dy, q, k, v, y, lse, segments, segments, put(&memory, data.dlse, false)};
     AttentionCall forward_call(in_forward, 5, to_forward, 2, data.shape.causal);
     forward(&forward_call.call);
     AttentionCall backward_call(in_backward, 9, to_backward, 3, data.shape.causal);
