@@ -132,6 +132,7 @@ typedef struct Caches {
     struct CallTable *calls;     // ir_op and module_def (ir/module.c)
     struct RegionTable *regions; // value_region (ir/roles.c)
     struct Posts *posts;         // module_stand_in, device_run (ir/roles.c)
+    struct Intern *scratch;      // role_scratch_bytes (ir/roles.c)
     struct Intern *shared;       // module_shared
 } Caches;
 

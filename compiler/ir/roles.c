@@ -4,6 +4,19 @@
 
 #include <string.h>
 
+int roles_index(const Roles *roles, int device)
+{
+    int low = 0, high = roles->device_count;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (roles->devices[middle] < device)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < roles->device_count && roles->devices[low] == device ? low : -1;
+}
+
 /* What every device holds, by device number; those from `count` on hold nothing. */
 typedef struct Regions {
     int count;
@@ -271,15 +284,29 @@ int64_t value_local_bytes(Module *module, const Value *value, int device)
     return value_region(module, value, device)->volume * dtype_size(value->type.dtype);
 }
 
-int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op)
+/* The most scratch space that a device of the role needs for a plan; `staged`: it is made for the first pipeline of a body. */
+static int64_t most_scratch(Module *module, const Role *role, const Plan *plan, bool staged)
 {
     int64_t most = 0;
-    for (int i = 0; op->conversion && i < role->device_count; i++) {
-        int device = op->stage == STAGE_ALL ? role->devices[i] : module_stand_in(module, role->devices[i]);
-        int64_t bytes = plan_scratch_bytes(op->conversion->plan, device);
+    for (int i = 0; i < role->device_count; i++) {
+        int device = staged ? module_stand_in(module, role->devices[i]) : role->devices[i];
+        int64_t bytes = plan_scratch_bytes(plan, device);
         most = bytes > most ? bytes : most;
     }
     return most;
+}
+
+int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op)
+{
+    if (!op->conversion)
+        return 0;
+    if (!module->caches.scratch)
+        module->caches.scratch = intern_create(module->arena);
+    intptr_t key[] = {(intptr_t)op->conversion->plan, (intptr_t)role, op->stage != STAGE_ALL};
+    intptr_t *slot = intern_slot(module->caches.scratch, key, sizeof key);
+    if (!*slot)
+        *slot = 1 + most_scratch(module, role, op->conversion->plan, op->stage != STAGE_ALL);
+    return *slot - 1;
 }
 
 bool role_has(Module *module, const Role *role, const Value *value) { return value_region(module, value, role->devices[0])->member; }

@@ -30,6 +30,9 @@ typedef struct Roles {
     Role *at;
 } Roles;
 
+/* The index of a device in roles->devices; -1: it is not there. */
+int roles_index(const Roles *roles, int device);
+
 /* What operators of module->reshard_def convert, and what the planner makes of it. */
 typedef struct PlannedConversion {
     int number; // in module->conversions

@@ -60,45 +60,52 @@ static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t o
     return adding;
 }
 
-static const bool *term_added(RoleWriter *writer, const LocalOp *local, const Term *term)
+/* What a tensor's pieces follow from. */
+static void value_key(Text *key, const Value *value)
+{
+    bool staged = value->def && value->def->stage != STAGE_ALL;
+    text_append(key, (const char *)&value->layout, sizeof value->layout);
+    text_append(key, (const char *)&staged, sizeof staged);
+    text_append(key, (const char *)&value->type.rank, sizeof value->type.rank);
+    text_append(key, (const char *)value->type.extent, sizeof *value->type.extent * (size_t)value->type.rank);
+}
+
+/* Whether some device of a role leaves out a term. */
+static bool some_leave_out(const RoleWriter *writer, const bool *adding)
+{
+    for (int i = 0; i < writer->role->device_count; i++)
+        if (!adding[roles_index(writer->module->roles, writer->role->devices[i])])
+            return true;
+    return false;
+}
+
+static const AddedTerm *term_added(RoleWriter *writer, const LocalOp *local, const Term *term)
 {
     Emitter *emitter = writer->emitter;
     bool absent = false;
     uint64_t operands = expr_operands(local, term->expr, &absent);
-    Text key = {.arena = emitter->arena};
-    text_print(&key, "%p %d", (const void *)local->results[0].value->layout, local->results[0].value->type.rank);
-    for (int d = 0; d < local->results[0].value->type.rank; d++)
-        text_print(&key, ",%lld", (long long)local->results[0].value->type.extent[d]);
+    Text *key = &emitter->key;
+    key->length = 0;
+    value_key(key, local->results[0].value);
     for (int k = 0; k < local->operand_count; k++)
-        if (operands >> k & 1) {
-            text_print(&key, " %p", (const void *)local->operands[k].value->layout);
-            for (int d = 0; d < local->operands[k].value->type.rank; d++)
-                text_print(&key, ",%lld", (long long)local->operands[k].value->type.extent[d]);
-        }
-    const bool **slot = intern_slot(writer->flags, text_bytes(&key), key.length);
-    if (!*slot)
-        *slot = devices_adding(emitter->arena, local, operands);
+        if (operands >> k & 1)
+            value_key(key, local->operands[k].value);
+    AddedTerm **slot = intern_slot(writer->flags, key->bytes, key->length);
+    if (!*slot) {
+        AddedTerm *added = arena_new(emitter->arena, AddedTerm);
+        added->by = devices_adding(emitter->arena, local, operands);
+        added->flagged = some_leave_out(writer, added->by);
+        *slot = added;
+    }
     return *slot;
-}
-
-static int device_index(const Roles *roles, int device)
-{
-    for (int i = 0; i < roles->device_count; i++)
-        if (roles->devices[i] == device)
-            return i;
-    BUG("device %d is not in the strategy", device);
 }
 
 void flag_terms(LocalOp *local, RoleWriter *writer)
 {
     if (layout_partial(local->results[0].value->layout) != STATE_SUM)
         return;
-    for (int t = 0; t < local->term_count; t++) {
-        const bool *added = term_added(writer, local, &local->terms[t]);
-        for (int i = 0; i < writer->role->device_count; i++)
-            if (!added[device_index(writer->module->roles, writer->role->devices[i])])
-                local->terms[t].flagged = true;
-    }
+    for (int t = 0; t < local->term_count; t++)
+        local->terms[t].flagged = term_added(writer, local, &local->terms[t])->flagged;
 }
 
 /* ---- offsets ---- */
@@ -145,7 +152,7 @@ static int local_numbers(const LocalOp *local, RoleWriter *writer, int device, i
     int count = 0;
     for (int t = 0; t < local->term_count; t++)
         if (local->terms[t].flagged)
-            numbers[count++] = term_added(writer, local, &local->terms[t])[device_index(writer->module->roles, device)];
+            numbers[count++] = term_added(writer, local, &local->terms[t])->by[roles_index(writer->module->roles, device)];
     if (local->rule->kind != RULE_CALL)
         return count;
     for (int k = 0; k < local->tensor_count; k++)
@@ -153,29 +160,51 @@ static int local_numbers(const LocalOp *local, RoleWriter *writer, int device, i
     return count;
 }
 
-int number_column(RoleWriter *writer, const LocalOp *local)
+/* The column with these numbers, added when new; -1 when there are none. */
+static int write_column(RoleWriter *writer, const LocalOp *local)
 {
-    Arena *arena = writer->emitter->arena;
+    Arena *scratch = arena_create();
     NumberTable *table = &writer->numbers;
     int64_t numbers[EMIT_MAX_TENSORS * IR_MAX_RANK];
-    Text *key = &writer->emitter->key;
-    key->length = 0;
+    Text all = {.arena = scratch};
     int count = 0;
     for (int i = 0; i < table->device_count; i++) {
         count = local_numbers(local, writer, writer->role->devices[i], numbers);
-        text_append(key, (const char *)numbers, sizeof *numbers * (size_t)count);
+        text_append(&all, (const char *)numbers, sizeof *numbers * (size_t)count);
     }
-    if (!count)
-        return -1;
-    intptr_t *slot = intern_slot(table->known, key->bytes, key->length);
-    if (*slot)
-        return (int)*slot - 1;
-    *slot = table->width + 1;
-    table->width += count;
-    for (int i = 0; i < table->device_count; i++) {
-        local_numbers(local, writer, writer->role->devices[i], numbers);
-        for (int c = 0; c < count; c++)
-            array_push(arena, &table->rows[i], numbers[c]);
+    intptr_t *slot = intern_slot(table->known, all.bytes, all.length);
+    if (count && !*slot) {
+        *slot = table->width + 1;
+        table->width += count;
+        for (int64_t i = 0; i < (int64_t)table->device_count * count; i++)
+            array_push(writer->emitter->arena, &table->rows[i / count], ((const int64_t *)(const void *)all.bytes)[i]);
     }
-    return table->width - count;
+    arena_destroy(scratch);
+    return (int)*slot - 1;
+}
+
+/* What an operator's numbers follow from: which terms are flagged, and the tensors whose pieces have places that the kernel is told. */
+static void numbers_key(Text *key, const LocalOp *local)
+{
+    text_append(key, (const char *)&local->op->def, sizeof local->op->def);
+    text_append(key, (const char *)&local->op->binding, sizeof local->op->binding);
+    for (int t = 0; t < local->term_count; t++)
+        text_append(key, (const char *)&local->terms[t].flagged, sizeof local->terms[t].flagged);
+    for (int k = 0; k < local->tensor_count; k++)
+        if (local->tensors[k].value) {
+            text_append(key, (const char *)&k, sizeof k);
+            value_key(key, local->tensors[k].value);
+        }
+}
+
+int number_column(RoleWriter *writer, const LocalOp *local)
+{
+    Arena *scratch = arena_create();
+    Text key = {.arena = scratch};
+    numbers_key(&key, local);
+    intptr_t *slot = intern_slot(writer->numbers.made, key.bytes, key.length);
+    if (!*slot)
+        *slot = write_column(writer, local) + 2;
+    arena_destroy(scratch);
+    return (int)*slot - 2;
 }

@@ -20,14 +20,6 @@ typedef struct Image {
     int schedule_count;
 } Image;
 
-static int device_index(const Roles *roles, int device)
-{
-    for (int i = 0; i < roles->device_count; i++)
-        if (roles->devices[i] == device)
-            return i;
-    return -1;
-}
-
 static void emit_box(Text *out, const Box *box, int rank)
 {
     text_string(out, "    ");
@@ -77,7 +69,7 @@ static void text_pieces(const Image *image, const Stored *stored, int rank, Text
     int count = 0;
     for (int device = 0; device < image->device_count; device++) {
         text_print(first, "%d, ", count);
-        if (device_index(image->module->roles, device) < 0)
+        if (roles_index(image->module->roles, device) < 0)
             continue;
         if (stored->turns.count) {
             count += text_turns(image, stored, device, rank, boxes);
@@ -452,7 +444,7 @@ static void emit_pipelines(Image *image, const RoleText *texts)
     if (!bodies->runs.count)
         text_pipeline(image, &pipelines, NULL);
     for (int device = 0; device < image->device_count; device++) {
-        int index = device_index(roles, device), stage = 0;
+        int index = roles_index(roles, device), stage = 0;
         const BodyRun *run = device_run(image->module, device, &stage);
         text_print(&pipeline_of, "%s%d", device ? ", " : "", index < 0 ? -1 : run ? (int)(run - bodies->runs.at) : 0);
         if (index < 0)
@@ -476,17 +468,16 @@ static void emit_numbers(Image *image)
     Arena *arena = image->emitter->arena;
     const Roles *roles = image->module->roles;
     Text rows = {.arena = arena}, role_of = {.arena = arena};
+    int *next = arena_array(arena, int, roles->role_count);
     for (int device = 0; device < image->device_count; device++) {
-        int index = device_index(roles, device);
+        int index = roles_index(roles, device);
         text_print(&role_of, "%s%d", device ? ", " : "", index < 0 ? -1 : roles->role_of[index]);
         const RoleWriter *writer = index < 0 ? NULL : &image->writers[roles->role_of[index]];
+        int row = index < 0 ? 0 : next[roles->role_of[index]]++;
         if (!writer || !writer->numbers.width) {
             text_string(&rows, "    NULL,\n");
             continue;
         }
-        int row = 0;
-        while (writer->role->devices[row] != device)
-            row++;
         text_print(image->out, "static const int64_t piece_%s_%d[] = {", image->name, device);
         for (int c = 0; c < writer->numbers.width; c++)
             text_print(image->out, "%s%lld", c ? ", " : "", (long long)writer->numbers.rows[row].at[c]);

@@ -14,6 +14,7 @@ RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int r
     writer.updated_of = updated_slots_of(emitter->arena, module, writer.slot_of);
     writer.flags = intern_create(emitter->arena);
     writer.numbers.known = intern_create(emitter->arena);
+    writer.numbers.made = intern_create(emitter->arena);
     writer.numbers.device_count = writer.role->device_count;
     writer.numbers.rows = arena_array(emitter->arena, Row, writer.role->device_count);
     return writer;

@@ -13,7 +13,14 @@ typedef struct NumberTable {
     int device_count, width;
     Row *rows;     // by device of the role
     Intern *known; // one more than the column, by content
+    Intern *made;  // two more than the column, by what the numbers follow from
 } NumberTable;
+
+/* Which devices add a term. */
+typedef struct AddedTerm {
+    const bool *by; // by index in module->roles
+    bool flagged;   // some device of the role does not
+} AddedTerm;
 
 /* One role while it is written. */
 typedef struct RoleWriter {
@@ -25,7 +32,7 @@ typedef struct RoleWriter {
     const int64_t *slot_of;    // by value id: of parameters, states and inputs; -1: none
     const int64_t *updated_of; // by value id: the slot that takes the new value of a parameter or state; -1: none
     NumberTable numbers;
-    Intern *flags; // by layouts: which devices add a term
+    Intern *flags; // AddedTerm * by layouts
 } RoleWriter;
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role);
