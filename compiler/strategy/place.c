@@ -123,7 +123,7 @@ static bool all_placed(const Placer *placer)
     return !missing;
 }
 
-const Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, int pipeline, const Layer *const *layers, int count)
+Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, int pipeline, const Layer *const *layers, int count)
 {
     Placer placer = {arena, diag, &strategy->pipelines.at[pipeline], layers, count, .visit = arena_array(arena, int, count)};
     Placement *placement = arena_new(arena, Placement);
@@ -281,6 +281,103 @@ bool strategy_check_order(Diag *diag, const Strategy *strategy, int pipeline, co
         }
     arena_destroy(scratch);
     return diag_errors(diag) == before;
+}
+
+/* ---- visits of a stage that are one ---- */
+
+/* The placement while visits are put together: each is known by one of those that it is made of. */
+typedef struct Joiner {
+    int count;
+    int *lead;     // by visit: the one that stands for it
+    bool *edge;    // [from][to], of those that stand for themselves
+    bool *farther; // [from][to]: there is a way by another
+} Joiner;
+
+static bool *joiner_cell(const Joiner *joiner, bool *matrix, int from, int to) { return &matrix[from * joiner->count + to]; }
+
+/* Finds the ways by others anew. A way by one visit makes those behind it ways by that one, too. */
+static void find_ways(const Joiner *joiner)
+{
+    int count = joiner->count;
+    memset(joiner->farther, 0, sizeof *joiner->farther * (size_t)count * (size_t)count);
+    for (int by = 0; by < count; by++)
+        for (int from = 0; from < count; from++)
+            for (int to = 0; to < count; to++) {
+                bool there = *joiner_cell(joiner, joiner->edge, from, by) || *joiner_cell(joiner, joiner->farther, from, by);
+                bool on = *joiner_cell(joiner, joiner->edge, by, to) || *joiner_cell(joiner, joiner->farther, by, to);
+                *joiner_cell(joiner, joiner->farther, from, to) |= there && on;
+            }
+}
+
+/* Puts `second` into `first`. */
+static void put_together(Joiner *joiner, int first, int second)
+{
+    for (int v = 0; v < joiner->count; v++) {
+        joiner->lead[v] = joiner->lead[v] == second ? first : joiner->lead[v];
+        *joiner_cell(joiner, joiner->edge, first, v) |= *joiner_cell(joiner, joiner->edge, second, v);
+        *joiner_cell(joiner, joiner->edge, v, first) |= *joiner_cell(joiner, joiner->edge, v, second);
+        *joiner_cell(joiner, joiner->edge, second, v) = *joiner_cell(joiner, joiner->edge, v, second) = false;
+    }
+    *joiner_cell(joiner, joiner->edge, first, first) = false;
+}
+
+/* Puts two visits of a stage together of which one hands data to the other, and that no data goes between by another way. Whether there
+ * were some. */
+static bool join_two(Joiner *joiner, const Placement *placement)
+{
+    find_ways(joiner);
+    for (int from = 0; from < joiner->count; from++)
+        for (int to = 0; to < joiner->count; to++)
+            if (*joiner_cell(joiner, joiner->edge, from, to) && placement->visits[from].stage == placement->visits[to].stage &&
+                !*joiner_cell(joiner, joiner->farther, from, to)) {
+                put_together(joiner, from < to ? from : to, from < to ? to : from);
+                return true;
+            }
+    return false;
+}
+
+/* Whether a visit stands for itself, and those that it needs have their number. */
+static bool comes_next(const Joiner *joiner, const int *number, int visit)
+{
+    bool next = joiner->lead[visit] == visit && number[visit] < 0;
+    for (int v = 0; v < joiner->count && next; v++)
+        next = !*joiner_cell(joiner, joiner->edge, v, visit) || number[v] >= 0;
+    return next;
+}
+
+/* Numbers the visits along the data. */
+static int *number_visits(Arena *arena, const Joiner *joiner, Visit *visits, const Placement *placement, int *total)
+{
+    int *number = arena_array(arena, int, joiner->count);
+    memset(number, -1, sizeof *number * (size_t)joiner->count);
+    for (int v = 0; v < joiner->count; v++)
+        if (comes_next(joiner, number, v)) {
+            visits[*total] = placement->visits[v];
+            number[v] = (*total)++;
+            v = -1;
+        }
+    for (int v = 0; v < joiner->count; v++)
+        number[v] = number[joiner->lead[v]];
+    return number;
+}
+
+const int *strategy_join(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count)
+{
+    Arena *scratch = arena_create();
+    int count = placement->visit_count, total = 0;
+    Joiner joiner = {count, arena_array(scratch, int, count), arena_array(scratch, bool, count *count),
+                     arena_array(scratch, bool, count *count)};
+    for (int v = 0; v < count; v++)
+        joiner.lead[v] = v;
+    for (int e = 0; e < edge_count; e++)
+        *joiner_cell(&joiner, joiner.edge, edge[e][0], edge[e][1]) = edge[e][0] != edge[e][1];
+    while (join_two(&joiner, placement))
+        continue;
+    Visit *visits = arena_array(arena, Visit, count);
+    const int *number = number_visits(arena, &joiner, visits, placement, &total);
+    *placement = (Placement){total, visits, placement->visit_of};
+    arena_destroy(scratch);
+    return number;
 }
 
 /* ---- rows ---- */

@@ -193,7 +193,7 @@ typedef struct Placement {
  * list has them all, in one visit. Otherwise each range of its list is a visit; a name belongs to the visit of the layer that the model
  * runs before it, or else after it, on the same stage, and names that have no such layer beside them are a visit of their own. What the
  * list has and the model does not (strategy_check_layers) is in no visit. NULL after an error: layers that no stage has. */
-const Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, int pipeline, const Layer *const *layers, int count);
+Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, int pipeline, const Layer *const *layers, int count);
 
 /* Reports layers and towers of the strategy that are not among the layers of the program's models. Returns whether there were none. */
 bool strategy_check_layers(Diag *diag, const Strategy *strategy, const Layer *const *layers, int count);
@@ -202,6 +202,10 @@ bool strategy_check_layers(Diag *diag, const Strategy *strategy, const Layer *co
  * ranges of a stage, and stages (their first visits) that stand behind others that need what they give. Returns whether nothing is. */
 bool strategy_check_order(Diag *diag, const Strategy *strategy, int pipeline, const Placement *placement, const int (*edge)[2],
                           int edge_count);
+
+/* Puts visits of a stage together of which one hands data to the other while none of it goes by another stage, and numbers all along the
+ * data; of a placement that strategy_check_order finds whole. By visit as it was, its number now; `visit_of` stays as it is. */
+const int *strategy_join(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
 
 /* Reports rows(...) that do not add up to the rows of the batch, at the strategy's first pipeline. Returns whether they do. */
 bool strategy_check_rows(Diag *diag, const Strategy *strategy, int64_t batch);

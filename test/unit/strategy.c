@@ -441,6 +441,38 @@ static void layers_against_the_order_are_reported(void **state)
                  "s.txt:1:25: error: these layers are against the data's order: they need what other layers make of their results");
 }
 
+/* The stages of the visits that are left when those that nothing stands between are one, and by visit as it was its number. */
+static void expect_joined(const char *stages, const char *layers, const char *edges, const char *expected)
+{
+    Model model;
+    int edge[MOST_LAYERS][2], count = 0;
+    char text[256] = "";
+    Reading reading = read_text(stages, "plan");
+    make_model(&model, layers);
+    for (int length; sscanf(edges, "%d>%d%n", &edge[count][0], &edge[count][1], &length) == 2; edges += length)
+        count++;
+    Placement *placement = strategy_place(reading.arena, diag_create(reading.arena, stderr), reading.list.at[0], 0, model.at, model.count);
+    int before = placement->visit_count;
+    const int *number = strategy_join(reading.arena, placement, (const int(*)[2])edge, count);
+    for (int v = 0; v < placement->visit_count; v++)
+        sprintf(text + strlen(text), "%d ", placement->visits[v].stage);
+    for (int v = 0; v < before; v++)
+        sprintf(text + strlen(text), "%s%d", v ? " " : "of ", number[v]);
+    assert_string_equal(text, expected);
+    finish(&reading);
+}
+
+static void visits_that_nothing_stands_between_are_one(void **state)
+{
+    (void)state;
+    expect_joined("stage devices(0) layers(0, 1, 2)", "0 1 2", "0>1 1>2 0>2", "0 of 0 0 0");
+    expect_joined("stage devices(0) layers(0, 3)\nstage devices(1) layers(1, 2)", "0 1 2 3", "0>1 1>2 2>3", "0 1 0 of 0 1 1 2");
+    expect_joined("stage devices(0) layers(0, 2)\nstage devices(1) layers(1)", "0 1 2", "0>1 1>2 0>2", "0 1 0 of 0 1 2");
+    expect_joined("stage devices(0) layers(v: 0, 0)\nstage devices(1) layers(t: 0)", "v/0 t/0 0", "0>2 1>2", "1 0 of 1 0 1");
+    expect_joined("stage devices(0) layers(v: 0, t: 0)\nstage devices(1) layers(0)", "v/0 t/0 0", "0>2 1>2", "0 0 1 of 0 1 2");
+    expect_joined("stage devices(0) layers(0)\nstage devices(1) layers(v: 0)", "0 v/0", "1>0", "1 0 of 1 0");
+}
+
 static void expect_rows(const char *pipelines, int64_t batch, const char *expected)
 {
     char *messages;
@@ -510,6 +542,7 @@ int main(void)
         cmocka_unit_test(layers_have_visits),
         cmocka_unit_test(layers_that_no_model_has_are_reported),
         cmocka_unit_test(layers_against_the_order_are_reported),
+        cmocka_unit_test(visits_that_nothing_stands_between_are_one),
         cmocka_unit_test(rows_add_up),
         cmocka_unit_test(schedules_have_words),
         cmocka_unit_test(mutations_do_not_crash),

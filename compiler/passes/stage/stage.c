@@ -5,6 +5,7 @@
  * itself what depends on no input; behind the loop stands the union of what the stages of all bodies have made. In the one stage of one
  * pipeline nothing but the types changes.
  */
+#include "ir/parts.h"
 #include "passes/gradient/differentiate.h"
 #include "passes/pipeline.h"
 #include "passes/stage/stage.h"
@@ -116,35 +117,70 @@ static Value *on_stage(Staging *staging, Value *value, int stage)
 
 static void note_copy(Staging *staging, const Value *value, Value *copy) { staging->copy[value->id] = copy; }
 
+/* When what a loop has made is read. */
+static Turn behind(Turn turn) { return turn == TURN_COUNT ? TURN_BEFORE : TURN_AFTER; }
+
+/* The sum of two values of a stage that are like `value`. */
+static Op *add_two(Staging *staging, const Value *value, Value *a, Value *b)
+{
+    Op *add = ir_op_like(staging->module, value->def->def, (Value *[]){a, b}, 2, NULL, a->def);
+    add->results[0]->dims = value->dims;
+    return add;
+}
+
+/* The sum of those summands that are of the same part as summand `first`; they are taken then. */
+static Value *add_part(Staging *staging, const Value *value, const Summands *summands, int first, bool *taken)
+{
+    Value *sum = staging->copy[summands->at[first]->id];
+    for (int i = first + 1; i < summands->count; i++) {
+        Value *other = staging->copy[summands->at[i]->id];
+        if (taken[i] || !same_part(staging->module, other->def, sum->def))
+            continue;
+        Op *add = add_two(staging, value, sum, other);
+        push(staging, add, sum->def->stage, sum->def->turn);
+        sum = add->results[0];
+        sum->micro = value->micro;
+        taken[i] = true;
+    }
+    return sum;
+}
+
+/* Adds what a visit gives of a value, when the loop is over, to what others of its stage give, or lists it where it is the first. */
+static void add_visit(Staging *staging, const Value *value, Value *sum, Turn turn, Summands *given)
+{
+    for (int i = 0; i < given->count; i++)
+        if (given->at[i]->def->stage == sum->def->stage) {
+            Op *add = add_two(staging, value, given->at[i], sum);
+            add->stage = sum->def->stage;
+            add->turn = behind(turn);
+            add->section = turn == TURN_COUNT ? SECTION_FORWARD : SECTION_UPDATE;
+            add->visit = 0;
+            add->weights = false;
+            array_push(staging->module->arena, &staging->unions[turn], add);
+            given->at[i] = add->results[0];
+            return;
+        }
+    array_push(staging->arena, given, sum);
+}
+
 /* What the stages give of a value that is read behind the loop: of the summands on one stage the sum, added up over micro-batches where the
  * value is. */
 static void add_summands(Staging *staging, const Op *accumulation, Value *value)
 {
-    Module *module = staging->module;
     Value *read = accumulation ? accumulation->results[0] : value;
     Summands summands = find_summands(staging, value);
     bool *taken = arena_array(staging->arena, bool, summands.count + 1);
     for (int i = 0; i < summands.count; i++) {
-        int stage = stage_of(staging, summands.at[i]->def);
-        Value *sum = staging->copy[summands.at[i]->id];
-        for (int j = i + 1; j < summands.count && !taken[i]; j++)
-            if (!taken[j] && stage_of(staging, summands.at[j]->def) == stage) {
-                Op *add = ir_op_like(module, value->def->def, (Value *[]){sum, staging->copy[summands.at[j]->id]}, 2, NULL, sum->def);
-                add->results[0]->dims = value->dims;
-                add->results[0]->micro = value->micro;
-                push(staging, add, stage, sum->def->turn);
-                sum = add->results[0];
-                taken[j] = true;
-            }
         if (taken[i])
             continue;
+        Value *sum = add_part(staging, value, &summands, i, taken);
         if (accumulation) {
-            Op *copy = ir_clone(module, accumulation, &sum);
+            Op *copy = ir_clone(staging->module, accumulation, &sum);
             copy->visit = sum->def->visit;
-            push(staging, copy, stage, accumulation->turn);
+            push(staging, copy, sum->def->stage, accumulation->turn);
             sum = copy->results[0];
         }
-        array_push(staging->arena, &staging->summands[read->id], sum);
+        add_visit(staging, value, sum, value->def->turn, &staging->summands[read->id]);
     }
 }
 
@@ -237,7 +273,7 @@ static Value *behind_loop(Staging *staging, Value *value)
     op->results[0]->dims = value->dims;
     op->results[0]->name = value->name;
     op->stage = STAGE_ALL;
-    op->turn = value->def->turn == TURN_COUNT ? TURN_BEFORE : TURN_AFTER;
+    op->turn = behind(value->def->turn);
     array_push(module->arena, &staging->unions[value->def->turn], op);
     return *total = op->results[0];
 }

@@ -21,13 +21,13 @@ typedef struct Staging {
     bool *dissolved;    // by op index: an addition that the stages and the union make instead
     const BodyRun *run; // the first of the body at hand
     Array(const Layer *) layers;
-    const Placement *placement; // of the layers in the body
-    int *visit;                 // by op index: of the body's visits; -1 outside of the loop
-    Value **copy;               // by value id: of what the loop makes, in the body
-    Value **held;               // by stage and value id: of what the loop only reads, on that stage
-    Summands *summands;         // by value id: of what is read behind the loop, what the stages of all bodies give
-    Value **total;              // by value id: of the same, the union of the summands
-    Ops turns[4], unions[4];    // by turn
+    Placement *placement;    // of the layers in the body
+    int *visit;              // by op index: of the body's visits; -1 outside of the loop
+    Value **copy;            // by value id: of what the loop makes, in the body
+    Value **held;            // by stage and value id: of what the loop only reads, on that stage
+    Summands *summands;      // by value id: of what is read behind the loop, what the stages of all bodies give
+    Value **total;           // by value id: of the same, the union of the summands
+    Ops turns[4], unions[4]; // by turn
 } Staging;
 
 /* Whether an operator of the loop makes a value. */
@@ -40,8 +40,8 @@ bool find_visits(Staging *staging);
 /* The stage that runs operator i of the module, of module->bodies.stages. */
 int stage_of(const Staging *staging, const Op *op);
 
-/* What a value adds up, each summand in one stage: the value itself, or what additions that nobody else reads put together from several
- * stages. */
+/* What a value adds up, each summand in one visit: the value itself, or what additions that nobody else reads put together from several
+ * visits. */
 Summands find_summands(Staging *staging, Value *value);
 
 #endif

@@ -1,4 +1,4 @@
-/* Sums over stages: what a parameter that several stages read has of each of them goes into the sum over all devices, not from stage to
+/* Sums over visits: what a parameter that several visits read has of each of them goes into the sum over all devices, not from stage to
  * stage. */
 #include "ir/parts.h"
 #include "passes/stage/stage.h"
@@ -32,7 +32,7 @@ Summands find_summands(Staging *staging, Value *value)
     bool apart = false;
     collect(staging, value, &summands);
     for (int i = 1; i < summands.count; i++)
-        apart |= stage_of(staging, summands.at[i]->def) != stage_of(staging, summands.at[0]->def);
+        apart |= staging->visit[summands.at[i]->def->index] != staging->visit[summands.at[0]->def->index];
     if (apart) {
         dissolve(staging, value, &summands);
         return summands;

@@ -31,22 +31,20 @@ static void list_layers(Staging *staging)
     }
 }
 
-/* The visits of the body, and the one of each layer. False after an error: layers that no stage has. */
+/* The visits of the body, as the strategy lists them, and the one of each layer. False after an error: layers that no stage has. */
 static bool place_layers(Staging *staging)
 {
     Module *module = staging->module;
     list_layers(staging);
     staging->placement =
         strategy_place(staging->arena, module->diag, module->strategy, staging->run->pipeline, staging->layers.at, staging->layers.count);
-    if (!staging->placement)
-        return false;
-    int count = staging->placement->visit_count, *stages = arena_array(module->arena, int, count);
-    for (int v = 0; v < count; v++)
-        stages[v] = staging->placement->visits[v].stage;
-    Body *body = &module->bodies.at.at[staging->run->body];
-    body->visit_count = count;
-    body->visit_stage = stages;
-    return true;
+    return staging->placement;
+}
+
+/* The operator of the loop that makes what another one reads; NULL where nothing is handed on: every stage has its own part of an input. */
+static const Op *maker_of(const Staging *staging, const Value *value)
+{
+    return in_loop(value) && value->def->def != staging->module->part_def ? value->def : NULL;
 }
 
 /* The latest visit of what an operator reads in the loop; -1: none. */
@@ -54,9 +52,9 @@ static int operands_visit(const Staging *staging, const Op *op)
 {
     int latest = -1;
     for (int k = 0; k < op->operand_count; k++) {
-        const Op *def = op->operands[k] ? op->operands[k]->def : NULL;
-        if (def && turn_loops(def->turn) && staging->visit[def->index] > latest)
-            latest = staging->visit[def->index];
+        const Op *maker = maker_of(staging, op->operands[k]);
+        if (maker && staging->visit[maker->index] > latest)
+            latest = staging->visit[maker->index];
     }
     return latest;
 }
@@ -87,16 +85,18 @@ typedef struct VisitEdge {
     int from, to;
 } VisitEdge;
 
-/* Whether the stages stand as the data flows forward. */
-static bool check_order(Staging *staging)
+typedef Array(VisitEdge) VisitEdges;
+
+/* What goes from visit to visit forward. */
+static VisitEdges find_edges(const Staging *staging)
 {
-    Module *module = staging->module;
-    Array(VisitEdge) edges = {0};
+    const Module *module = staging->module;
+    VisitEdges edges = {0};
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         for (int k = 0; is_forward(op) && k < op->operand_count; k++) {
-            const Op *def = op->operands[k] ? op->operands[k]->def : NULL;
-            VisitEdge edge = {def && is_forward(def) ? staging->visit[def->index] : -1, staging->visit[i]};
+            const Op *maker = maker_of(staging, op->operands[k]);
+            VisitEdge edge = {maker && is_forward(maker) ? staging->visit[maker->index] : -1, staging->visit[i]};
             bool known = edge.from < 0 || edge.from == edge.to;
             for (int e = 0; e < edges.count && !known; e++)
                 known = edges.at[e].from == edge.from && edges.at[e].to == edge.to;
@@ -104,8 +104,28 @@ static bool check_order(Staging *staging)
                 array_push(staging->arena, &edges, edge);
         }
     }
-    return strategy_check_order(module->diag, module->strategy, staging->run->pipeline, staging->placement,
-                                (const int(*)[2])(const void *)edges.at, edges.count);
+    return edges;
+}
+
+/* Puts visits together that nothing stands between, and tells the body which there are. False where they are against the flow of the
+ * data. */
+static bool settle_visits(Staging *staging)
+{
+    Module *module = staging->module;
+    VisitEdges edges = find_edges(staging);
+    const int(*edge)[2] = (const int(*)[2])(const void *)edges.at;
+    if (!strategy_check_order(module->diag, module->strategy, staging->run->pipeline, staging->placement, edge, edges.count))
+        return false;
+    const int *joined = strategy_join(staging->arena, staging->placement, edge, edges.count);
+    for (int i = 0; i < module->ops.count; i++)
+        staging->visit[i] = staging->visit[i] < 0 ? -1 : joined[staging->visit[i]];
+    Body *body = &module->bodies.at.at[staging->run->body];
+    int count = staging->placement->visit_count, *stages = arena_array(module->arena, int, count);
+    for (int v = 0; v < count; v++)
+        stages[v] = staging->placement->visits[v].stage;
+    body->visit_count = count;
+    body->visit_stage = stages;
+    return true;
 }
 
 static void assign_visits(Staging *staging)
@@ -136,9 +156,9 @@ static void assign_visits(Staging *staging)
 static bool check_visits(const Staging *staging, const Op *op)
 {
     for (int k = 0; k < op->operand_count && turn_loops(op->turn); k++) {
-        const Op *def = op->operands[k] ? op->operands[k]->def : NULL;
-        if (!def || !turn_loops(def->turn) || def->def == staging->module->part_def || op_gathers(staging->module, def) ||
-            staging->visit[def->index] == staging->visit[op->index] || stage_of(staging, def) != stage_of(staging, op))
+        const Op *def = maker_of(staging, op->operands[k]);
+        if (!def || op_gathers(staging->module, def) || staging->visit[def->index] == staging->visit[op->index] ||
+            stage_of(staging, def) != stage_of(staging, op))
             continue;
         undone_error(staging->module->diag, staging->placement->visits[staging->visit[op->index]].at, UNDONE_OWN_VISIT);
         diag_note(staging->module->diag, op->at, "this reads what the stage makes in its other range");
@@ -153,7 +173,7 @@ bool find_visits(Staging *staging)
         return false;
     memset(staging->visit, -1, sizeof *staging->visit * (size_t)staging->module->ops.count);
     assign_visits(staging);
-    bool good = check_order(staging);
+    bool good = settle_visits(staging);
     for (int i = 0; i < staging->module->ops.count && good; i++)
         good = check_visits(staging, staging->module->ops.at[i]);
     return good;
