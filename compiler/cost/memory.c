@@ -82,11 +82,17 @@ static bool in_room(const Room *room, const Value *value)
     return room->role->offset[value->id] >= 0 && room->role->kept[value->id] == room->kept && value->def->def != room->module->union_def;
 }
 
-/* A conversion's scratch space in a room during operator `at`: that of messages is in the slot all the time. */
-static int64_t room_scratch(const Room *room, const Op *op, int at)
+/* A conversion's scratch space in a room; that of messages is in the slot all the time. */
+static int64_t room_scratch(const Room *room, const Op *op)
 {
-    bool message = op_crosses(room->module, op);
-    return message == room->kept && (message || op->index == at) ? role_scratch_bytes(room->module, room->role, op) : 0;
+    return op->conversion && op_crosses(room->module, op) == room->kept ? role_scratch_bytes(room->module, room->role, op) : 0;
+}
+
+/* Adds bytes that are in use from operator `begin` to operator `end`. */
+static void add_live(int64_t *live, int begin, int end, int64_t bytes)
+{
+    live[begin] += bytes;
+    live[end + 1] -= bytes;
 }
 
 /* The operator while which most of the room is in use; -1 where there is none. `live` is scratch of an entry an operator and two more. */
@@ -95,20 +101,18 @@ static int fullest(const Room *room, int64_t *live)
     const Module *module = room->module;
     int most = -1;
     int64_t now = 0, best = 0;
-    for (int i = 0; i < module->ops.count; i++)
-        for (int r = 0; r < module->ops.at[i]->result_count; r++) {
-            const Value *value = module->ops.at[i]->results[r];
-            if (!in_room(room, value))
-                continue;
-            int64_t bytes = role_bytes(room->module, room->role, value);
-            live[first_use(module, module->ops.at[i])] += bytes;
-            live[room->last[value->id] + 1] -= bytes;
-        }
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        int begin = first_use(room->module, room->role, op);
+        for (int r = 0; r < op->result_count; r++)
+            if (in_room(room, op->results[r]))
+                add_live(live, begin, room->last[op->results[r]->id], role_bytes(room->module, room->role, op->results[r]));
+        add_live(live, room->kept ? 0 : begin, room->kept ? module->ops.count : i, room_scratch(room, op));
+    }
     for (int i = 0; i < module->ops.count; i++) {
         now += live[i];
-        int64_t own = now + (room->kept ? 0 : room_scratch(room, module->ops.at[i], i));
-        if (own > best) {
-            best = own;
+        if (now > best) {
+            best = now;
             most = i;
         }
     }
@@ -129,13 +133,14 @@ static void add_room(RoleMemory *memory, const Room *room, int at, const bool *g
     int64_t used = 0;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        int64_t scratch = room_scratch(room, op, at);
+        int begin = first_use(room->module, room->role, op);
+        int64_t scratch = room->kept || (begin <= at && at <= i) ? room_scratch(room, op) : 0;
         if (scratch)
             add_value(memory, MEMORY_SCRATCH, op->results[0], scratch * room->count);
         used += scratch;
         for (int r = 0; r < op->result_count; r++) {
             const Value *value = op->results[r];
-            if (!in_room(room, value) || first_use(module, op) > at || room->last[value->id] < at)
+            if (!in_room(room, value) || begin > at || room->last[value->id] < at)
                 continue;
             int64_t bytes = role_bytes(room->module, room->role, value);
             add_value(memory, kind_of(op, value, gradient), value, bytes * room->count);

@@ -97,9 +97,24 @@ static int first_of(const Module *module, const Op *op, bool part)
     return first;
 }
 
-int first_use(const Module *module, const Op *op)
+static bool one_visit(const Module *module, const Op *op)
+{
+    const BodyStage *stage = &module->bodies.stages.at[op->stage];
+    const Body *body = &module->bodies.at.at[stage->body];
+    int visits = 0;
+    for (int v = 0; v < body->visit_count; v++)
+        visits += body->visit_stage[v] == stage->number;
+    return visits <= 1;
+}
+
+int first_use(Module *module, const Role *role, const Op *op)
 {
     if (op_gathers(module, op))
         return first_of(module, op, false);
-    return op_crosses(module, op) ? first_of(module, op, true) : op->index;
+    if (op_crosses(module, op))
+        return first_of(module, op, true);
+    if (!op_flies(module, op))
+        return op->index;
+    const Op *maker = role_maker(module, role, op->operands[0]);
+    return !maker ? 0 : one_visit(module, maker) ? maker->index : first_of(module, maker, false);
 }

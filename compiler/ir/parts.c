@@ -70,6 +70,24 @@ StageGraph body_graph(Arena *arena, const Module *module, int number)
                         .trains = module->kind == MODULE_TRAIN};
 }
 
+/* Whether all that a value is made of is there before the update. */
+static bool made_before_update(const Module *module, const Value *value)
+{
+    const Op *def = value->def;
+    if (!def || def->def != module->union_def)
+        return def && op_phase(module, def) != PHASE_UPDATE && op_phase(module, def) != PHASE_BEFORE;
+    for (int k = 0; k < def->operand_count; k++)
+        if (!made_before_update(module, def->operands[k]))
+            return false;
+    return true;
+}
+
+bool op_flies(const Module *module, const Op *op)
+{
+    return op->def == module->reshard_def && module->union_def && op_phase(module, op) == PHASE_UPDATE &&
+           made_before_update(module, op->operands[0]);
+}
+
 /* Where an operator stands in the order of parts. */
 typedef struct Place {
     int loop, body, phase, visit, index;

@@ -38,6 +38,11 @@ bool op_is_addition(const Op *op);
 /* Whether an operator converts what another stage has made: the message between two parts. */
 bool op_crosses(const Module *module, const Op *op);
 
+/* Whether an operator of a module with several stages converts, once a step, what parts before the update have made: sums of gradients,
+ * which are under way beside what is left of the backward sections. It begins when what a device has of its operand is there, and has come
+ * when the update begins. */
+bool op_flies(const Module *module, const Op *op);
+
 /* The stages of a body as the data flows, after pass deduce. */
 StageGraph body_graph(Arena *arena, const Module *module, int body);
 

@@ -330,6 +330,19 @@ bool role_runs(Module *module, const Role *role, const Op *op)
     return op->conversion && role_has(module, role, op->operands[0]);
 }
 
+const Op *role_maker(Module *module, const Role *role, const Value *value)
+{
+    const Op *def = value->def;
+    if (!def || !role_has(module, role, value))
+        return NULL;
+    if (def->def != module->union_def)
+        return def;
+    for (int k = 0; k < def->operand_count; k++)
+        if (role_has(module, role, def->operands[k]))
+            return role_maker(module, role, def->operands[k]);
+    return NULL;
+}
+
 const Value *role_storage(Module *module, const Role *role, const Value *value)
 {
     const Value *owner = value_storage(value);

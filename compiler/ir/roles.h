@@ -87,6 +87,9 @@ int64_t role_bytes(Module *module, const Role *role, const Value *value);
 /* Whether the devices of a role run an operator at all, or have a side of a conversion. */
 bool role_runs(Module *module, const Role *role, const Op *op);
 
+/* The operator that makes what the devices of a role have of a value, which may be a union; NULL: they have nothing, or none makes it. */
+const Op *role_maker(Module *module, const Role *role, const Value *value);
+
 /* Whether the devices of a role have anything of a value. */
 bool role_has(Module *module, const Role *role, const Value *value);
 

@@ -19,7 +19,8 @@ typedef struct Memory {
     Module *module;
     Arena *arena;
     Roles *roles;
-    int *last; // by value id: the operator that reads it last; for owners of storage, over all that share it
+    int *last;    // by value id: the operator that reads it last; for owners of storage, over all that share it
+    int *readers; // by value id: how many operands it is
 } Memory;
 
 static bool in_arena(const Value *value) { return value->kind == VALUE_RESULT; }
@@ -159,13 +160,24 @@ static void share_inplace(Memory *memory, Op *op)
     }
 }
 
+/* Whether nobody but the operator reads a value, nor what it is the union of. */
+static bool reads_alone(const Memory *memory, const Value *value)
+{
+    const Op *def = value->def;
+    for (int k = 0; def->def == memory->module->union_def && k < def->operand_count; k++)
+        if (!reads_alone(memory, def->operands[k]))
+            return false;
+    return memory->readers[value->id] == 1;
+}
+
 static void share_conversion(Memory *memory, Op *op)
 {
     const Plan *plan = op->conversion->plan;
     Value *x = op->operands[0], *y = op->results[0];
     if (op_crosses(memory->module, op))
         return;
-    if ((plan_nothing(plan) && !must_copy(memory, y, x)) || (plan_in_place(plan) && dies_at(memory, x, op) && same_room(memory, x, y)))
+    if ((plan_nothing(plan) && !must_copy(memory, y, x)) || (plan_in_place(plan) && dies_at(memory, x, op) && same_room(memory, x, y) &&
+                                                             (!op_flies(memory->module, op) || reads_alone(memory, x))))
         share(memory, y, x);
 }
 
@@ -276,7 +288,7 @@ static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, 
         const Value *value = op->results[r];
         if (!value->storage)
             add_item(memory, role->kept[value->id] ? slot : arena,
-                     (PackItem){.begin = first_use(memory->module, op),
+                     (PackItem){.begin = first_use(memory->module, role, op),
                                 .end = memory->last[value->id],
                                 .bytes = role_bytes(memory->module, role, value)},
                      &role->offset[value->id]);
@@ -285,7 +297,9 @@ static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, 
     bool message = op_crosses(module, op);
     if (scratch)
         add_item(memory, message ? slot : arena,
-                 (PackItem){.begin = message ? 0 : op->index, .end = message ? module->ops.count : op->index, .bytes = scratch},
+                 (PackItem){.begin = message ? 0 : first_use(memory->module, role, op),
+                            .end = message ? module->ops.count : op->index,
+                            .bytes = scratch},
                  &role->scratch[op->index]);
 }
 
@@ -330,6 +344,11 @@ void pass_memory(Module *module)
     Memory memory = {.module = module, .arena = arena_create(), .roles = module->roles};
     ir_number(module);
     memory.last = last_uses(memory.arena, module);
+    memory.readers = arena_array(memory.arena, int, module->next_id);
+    for (int i = 0; i < module->ops.count; i++)
+        for (int k = 0; k < module->ops.at[i]->operand_count; k++)
+            if (module->ops.at[i]->operands[k])
+                memory.readers[module->ops.at[i]->operands[k]->id]++;
     for (int i = 0; i < module->ops.count; i++)
         share_op(&memory, module->ops.at[i]);
     share_updates(&memory);

@@ -64,6 +64,7 @@ typedef struct ht_worker {
     int device;
     const struct ht_pipeline *pipeline; // of this device
     int position;                       // in it
+    struct Flights *flights;            // of the schedule at work: the library's
 } ht_worker;
 
 #define HT_KEPT (INT64_C(1) << 62)
@@ -104,6 +105,10 @@ void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *w
 
 /* Runs a conversion between layouts; `scratch` is NULL when the plan needs none. */
 void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where);
+
+/* What transfer `number` of the role, one of HT_QUEUE_GRADIENTS, reads is there as far as the part at work makes it; nothing before the
+ * last micro-batch. */
+void ht_ready(const ht_worker *r, int number);
 
 /* Adds `count` elements of `from` to `to`; in the first micro-batch they are its first value. */
 void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype);
@@ -197,13 +202,16 @@ typedef enum ht_queue {
  * On a device it begins when a part that sends it has run; where none does, as soon as no row is left to run before that uses its slot. It
  * has ended before a part runs that receives it, and before a row runs that uses its slot for another micro-batch. Micro-batches go through
  * a part in ascending order, so the messages of a transfer match in their order. What it reads and writes stays as it is until it has
- * ended: no row of its own micro-batch uses that memory for anything else. */
+ * ended: no row of its own micro-batch uses that memory for anything else.
+ *
+ * One of HT_QUEUE_GRADIENTS runs once a step: when its parts have called ht_ready for it, in the last micro-batch, as often as `ready`
+ * says, and those before it in the role's list have begun, so that all devices begin them in one order. */
 typedef struct ht_transfer {
     const ht_reshard *plan;   // one of the image's, and of this transfer alone
     const int64_t *from, *to; // by tensor: buffers; 0 where the role holds nothing of it
     int64_t scratch;          // a buffer
     ht_queue queue;
-    int once;          // it begins with the last micro-batch of its pipeline alone
+    int ready;         // HT_QUEUE_GRADIENTS: calls of ht_ready; 0: it only receives, and begins with the step
     const char *where; // "gpt.c:42"
 } ht_transfer;
 
@@ -254,7 +262,7 @@ typedef struct ht_image_read {
 } ht_image_read;
 
 /* What an image is like, and what emitted code may call: another number when that changes. */
-enum { HT_IMAGE_VERSION = 4 };
+enum { HT_IMAGE_VERSION = 5 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version

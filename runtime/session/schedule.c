@@ -11,10 +11,20 @@ enum { BORDER = 64 }; // bytes: what tensors are aligned to
 /* A transfer for a micro-batch. */
 typedef struct Crossing {
     Flight flight;
-    int begins, ends; // in front of these rows
+    int begins, ends; // in front of these rows; begins -1: when it is ready
 } Crossing;
 
 typedef enum Turn { BEGINS, ENDS, TURNS } Turn;
+
+/* The transfers that run once a step, in the order of the role's list. */
+struct Flights {
+    const ht_image_role *role;
+    int count;
+    int *number;         // of each: of the role's transfers
+    Crossing **crossing; // NULL: this rank has no part in it
+    int *awaited;        // calls of ht_ready, of this step
+    int next;            // that begins next
+};
 
 struct Schedule {
     const ht_schedule *rows;
@@ -25,6 +35,7 @@ struct Schedule {
     int crossing_count;
     int *first[TURNS];       // by row, and behind the last: the number in `order` of the first crossing in front of it
     Crossing **order[TURNS]; // the crossings by that row
+    struct Flights *flights;
 };
 
 /* ---- memory ---- */
@@ -88,10 +99,12 @@ static void find_buffers(const Scan *scan, const ht_transfer *transfer, int slot
     run->scratch = ht_at(&worker, transfer->scratch);
 }
 
+static bool runs_once(const ht_transfer *transfer) { return transfer->queue == HT_QUEUE_GRADIENTS; }
+
 static Crossing **crossing_of(const Scan *scan, int number, int microbatch)
 {
     int64_t wide = scan->schedule->pipeline->microbatches;
-    return &scan->of[number * wide + (scan->schedule->role->transfers[number].once ? 0 : microbatch)];
+    return &scan->of[number * wide + (runs_once(&scan->schedule->role->transfers[number]) ? 0 : microbatch)];
 }
 
 /* A new crossing that begins in front of row `begins`, or with the one before it of its transfer where that is later. NULL: this rank has
@@ -136,7 +149,7 @@ static void begin_receives(Scan *scan, int number, const ht_part *part)
     const ht_row *row = &scan->schedule->rows->row[number];
     Lodging *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
     for (int i = 0; i < part->receive_count; i++) {
-        if (*crossing_of(scan, part->receive[i], row->microbatch))
+        if (runs_once(&scan->schedule->role->transfers[part->receive[i]]) || *crossing_of(scan, part->receive[i], row->microbatch))
             continue;
         Crossing *crossing = add_crossing(scan, part->receive[i], row, slot ? slot->left : number);
         if (crossing && slot && slot->tenant != row->microbatch)
@@ -176,8 +189,6 @@ static void scan_row(Scan *scan, int number)
     }
     for (int i = 0; i < part->send_count; i++) {
         const ht_transfer *transfer = &scan->schedule->role->transfers[part->send[i]];
-        if (transfer->once && row->microbatch != scan->schedule->pipeline->microbatches - 1)
-            continue;
         if (*crossing_of(scan, part->send[i], row->microbatch))
             ht_fail("%s: a transfer begins twice for a micro-batch; the program and the library are of different versions",
                     transfer->where);
@@ -187,23 +198,48 @@ static void scan_row(Scan *scan, int number)
         slot->left = number + 1;
 }
 
+static int row_of(const Crossing *crossing, Turn turn) { return turn == BEGINS ? crossing->begins : crossing->ends; }
+
 /* Sorts the crossings by the row in front of which they begin, or end. */
 static void sort_crossings(Schedule *schedule, Turn turn)
 {
     int rows = schedule->rows->row_count, *first = schedule->first[turn] = memory_array(rows + 3, sizeof(int));
     schedule->order[turn] = memory_array(schedule->crossing_count, sizeof(Crossing *));
     for (int c = 0; c < schedule->crossing_count; c++)
-        first[(turn == BEGINS ? schedule->crossings[c].begins : schedule->crossings[c].ends) + 2]++;
+        first[row_of(&schedule->crossings[c], turn) + 2]++;
+    first[1] = 0;
     for (int r = 0; r <= rows; r++)
         first[r + 2] += first[r + 1];
     for (int c = 0; c < schedule->crossing_count; c++)
-        schedule->order[turn][first[(turn == BEGINS ? schedule->crossings[c].begins : schedule->crossings[c].ends) + 1]++] =
-            &schedule->crossings[c];
+        if (row_of(&schedule->crossings[c], turn) >= 0)
+            schedule->order[turn][first[row_of(&schedule->crossings[c], turn) + 1]++] = &schedule->crossings[c];
+}
+
+/* The transfers that run once a step. */
+static void list_flights(Scan *scan)
+{
+    const ht_image_role *role = scan->schedule->role;
+    struct Flights *flights = scan->schedule->flights = memory_array(1, sizeof *flights);
+    static const ht_row outside = {.slot = -1};
+    *flights = (struct Flights){.role = role,
+                                .number = memory_array(role->transfer_count, sizeof(int)),
+                                .crossing = memory_array(role->transfer_count, sizeof(Crossing *)),
+                                .awaited = memory_array(role->transfer_count, sizeof(int))};
+    for (int t = 0; t < role->transfer_count; t++) {
+        if (!runs_once(&role->transfers[t]))
+            continue;
+        Crossing *crossing = add_crossing(scan, t, &outside, -1);
+        if (crossing)
+            crossing->begins = -1;
+        flights->crossing[flights->count] = crossing;
+        flights->number[flights->count++] = t;
+    }
 }
 
 static void scan_rows(Scan *scan)
 {
     Schedule *schedule = scan->schedule;
+    list_flights(scan);
     for (int s = 0; s < schedule->rows->slot_count; s++)
         scan->slot[s] = (Lodging){.tenant = -1, .guest = memory_array(schedule->role->transfer_count, sizeof(Crossing *))};
     for (int r = 0; r < schedule->rows->row_count; r++)
@@ -251,8 +287,13 @@ void schedule_close(Schedule *schedule)
         free(schedule->first[turn]);
         free(schedule->order[turn]);
     }
-    if (schedule)
+    if (schedule) {
         free(schedule->crossings);
+        free(schedule->flights->number);
+        free(schedule->flights->crossing);
+        free(schedule->flights->awaited);
+        free(schedule->flights);
+    }
     free(schedule);
 }
 
@@ -263,6 +304,30 @@ static void cross(const Schedule *schedule, Turn turn, int row, void (*act)(Flig
 {
     for (int c = schedule->first[turn][row]; c < schedule->first[turn][row + 1]; c++)
         act(&schedule->order[turn][c]->flight);
+}
+
+/* Begins what is ready, in order. */
+static void take_off(struct Flights *flights)
+{
+    for (; flights->next < flights->count && !flights->awaited[flights->number[flights->next]]; flights->next++)
+        if (flights->crossing[flights->next])
+            flight_begin(&flights->crossing[flights->next]->flight);
+}
+
+static void begin_step(struct Flights *flights)
+{
+    flights->next = 0;
+    for (int i = 0; i < flights->count; i++)
+        flights->awaited[flights->number[i]] = flights->role->transfers[flights->number[i]].ready;
+    take_off(flights);
+}
+
+void ht_ready(const ht_worker *r, int number)
+{
+    if (r->microbatch != r->pipeline->microbatches - 1)
+        return;
+    r->flights->awaited[number]--;
+    take_off(r->flights);
 }
 
 /* Runs a part for a micro-batch. */
@@ -280,6 +345,8 @@ static void run_row(const Schedule *schedule, const ht_row *row, ht_worker *work
 
 void schedule_run(const Schedule *schedule, ht_worker *worker)
 {
+    worker->flights = schedule->flights;
+    begin_step(schedule->flights);
     for (int r = 0; r <= schedule->rows->row_count; r++) {
         cross(schedule, BEGINS, r, flight_begin);
         cross(schedule, ENDS, r, flight_end);

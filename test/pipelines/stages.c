@@ -21,6 +21,8 @@ void backward(ht_worker *r)
         gradient(r)[i] = r->microbatch ? gradient(r)[i] + here : here;
         back_goes(r)[i] = back * weights(r)[i];
     }
+    if (pipelines > 1)
+        ht_ready(r, SUM);
 }
 
 void tail(ht_worker *r) { part_begins(r, TAIL); }

@@ -42,6 +42,8 @@ void backward(ht_worker *r)
     part_begins(r, BACKWARD);
     ht_launch(backward_device, 1, 1, 0, back_goes(r), gradient(r), r->position < stages - 1 ? back_came(r) : (float *)NULL, came(r),
               weights(r), !r->microbatch);
+    if (pipelines > 1)
+        ht_ready(r, SUM);
 }
 
 void tail(ht_worker *r) { part_begins(r, TAIL); }

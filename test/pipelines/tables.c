@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 enum { STEPS = 4, MOST = 64 };
-enum { ACTIVATION_IN, ACTIVATION_OUT, GRADIENT_IN, GRADIENT_OUT, SUM, TRANSFERS };
 
 static const char *const part_names[PARTS] = {"forward", "backward", "tail", "update"};
 
@@ -102,12 +101,11 @@ static ht_transfer transfer_of(const ht_reshard *which, int64_t from, int64_t to
     buffers[0] = from;
     buffers[1] = to;
     return (ht_transfer){
-        .plan = which, .from = buffers, .to = buffers + 1, .queue = queue, .once = queue == HT_QUEUE_GRADIENTS, .where = where};
+        .plan = which, .from = buffers, .to = buffers + 1, .queue = queue, .ready = queue == HT_QUEUE_GRADIENTS, .where = where};
 }
 
 static const int receives[PARTS][1] = {[FORWARD] = {ACTIVATION_IN}, [BACKWARD] = {GRADIENT_IN}, [UPDATE] = {SUM}};
-static const int sends[PARTS][2] = {[FORWARD] = {ACTIVATION_OUT}, [BACKWARD] = {GRADIENT_OUT, SUM}};
-static const int only_sum[1] = {SUM};
+static const int sends[PARTS][1] = {[FORWARD] = {ACTIVATION_OUT}, [BACKWARD] = {GRADIENT_OUT}};
 
 /* The parts and transfers of a stage; those at an end of the pipeline lack some. */
 static ht_image_role role_of_stage(int s)
@@ -121,7 +119,7 @@ static ht_image_role role_of_stage(int s)
     t[GRADIENT_OUT] = transfer_of(first ? &plan[0][0] : &plan[0][s - 1], HT_KEPT + 3 * LINE, 0, HT_QUEUE_STAGES, "tables.c: gradient out");
     t[SUM] = transfer_of(&sum_plan, 0, LINE, HT_QUEUE_GRADIENTS, "tables.c: sum of gradients");
     part[FORWARD] = (ht_part){"forward", forward, !first, !last, receives[FORWARD], sends[FORWARD]};
-    part[BACKWARD] = (ht_part){"backward", backward, !last, !first + sums, receives[BACKWARD], first ? only_sum : sends[BACKWARD]};
+    part[BACKWARD] = (ht_part){"backward", backward, !last, !first, receives[BACKWARD], sends[BACKWARD]};
     part[TAIL] = (ht_part){"tail", tail, 0, 0, NULL, NULL};
     part[UPDATE] = (ht_part){"update", update, sums, 0, receives[UPDATE], NULL};
     return (ht_image_role){3 * LINE, 4 * LINE, PARTS, sums ? TRANSFERS : SUM, part, t};

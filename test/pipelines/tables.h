@@ -10,6 +10,7 @@ extern "C" {
 
 enum { WIDTH = 3000, LINE = (WIDTH * 4 + 63) / 64 * 64 };
 enum { FORWARD, BACKWARD, TAIL, UPDATE, PARTS };
+enum { ACTIVATION_IN, ACTIVATION_OUT, GRADIENT_IN, GRADIENT_OUT, SUM, TRANSFERS };
 
 static const float RATE = 0.0625f;
 

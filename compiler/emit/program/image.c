@@ -315,10 +315,10 @@ static const char *int_list(Arena *arena, const int *at, int count)
     return text_bytes(&list);
 }
 
-static const char *buffer_list(Arena *arena, int64_t buffer)
+static const char *buffer_text(Arena *arena, int64_t buffer)
 {
-    return buffer & HT_KEPT && buffer > 0 ? arena_format(arena, "(const int64_t[]){HT_KEPT + %lld}", (long long)(buffer - HT_KEPT))
-                                          : arena_format(arena, "(const int64_t[]){%lld}", (long long)buffer);
+    bool kept = buffer & HT_KEPT && buffer > 0;
+    return arena_format(arena, "%s%lld", kept ? "HT_KEPT + " : "", (long long)(kept ? buffer - HT_KEPT : buffer));
 }
 
 static void emit_transfers(Image *image, int role, const RoleText *text)
@@ -327,10 +327,10 @@ static void emit_transfers(Image *image, int role, const RoleText *text)
     Text rows = {.arena = arena};
     for (int i = 0; i < text->transfers.count; i++) {
         const RoleTransfer *transfer = &text->transfers.at[i];
-        text_print(&rows, "    {&plan_%s_%d, %s, %s, %s%lld, HT_QUEUE_STAGES, 0, \"%s\"},\n", image->name, transfer->op->conversion->number,
-                   buffer_list(arena, transfer->from), buffer_list(arena, transfer->to), transfer->scratch ? "HT_KEPT + " : "",
-                   (long long)(transfer->scratch ? transfer->scratch - HT_KEPT : 0),
-                   c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
+        text_print(&rows, "    {&plan_%s_%d, (const int64_t[]){%s}, (const int64_t[]){%s}, %s, %s, %d, \"%s\"},\n", image->name,
+                   transfer->op->conversion->number, buffer_text(arena, transfer->from), buffer_text(arena, transfer->to),
+                   buffer_text(arena, transfer->scratch), transfer->flies ? "HT_QUEUE_GRADIENTS" : "HT_QUEUE_STAGES",
+                   transfer->maker ? 1 : 0, c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
     }
     if (rows.length)
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);

@@ -7,6 +7,8 @@
 #include "emit/words.h"
 #include "hetu/rt.h"
 
+#include <stdlib.h>
+
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role)
 {
     RoleWriter writer = {.emitter = emitter, .module = module, .name = name, .role_index = role, .role = &module->roles->at[role]};
@@ -220,17 +222,96 @@ static void add_transfer(RoleParts *parts, const Op *op)
         array_push(arena, &parts->text.parts.at[part].receive, number);
 }
 
+/* What flies, in the order in which it is ready on the devices of the first body: the one order of all devices. */
+typedef struct Flier {
+    const Op *op;
+    int ready; // the operator that makes the operand, or what is the last of a union there
+} Flier;
+
+static int compare_fliers(const void *a, const void *b)
+{
+    const Flier *x = a, *y = b;
+    return x->ready != y->ready ? (x->ready > y->ready) - (x->ready < y->ready) : x->op->index - y->op->index;
+}
+
+static int ready_at(const Module *module, const Value *value)
+{
+    const Op *def = value->def;
+    int last = def->index;
+    for (int k = 0; def->def == module->union_def && k < def->operand_count; k++) {
+        const Op *maker = def->operands[k]->def, *first = def->operands[0]->def;
+        if (module->bodies.stages.at[maker->stage].body == module->bodies.stages.at[first->stage].body)
+            last = k && last > maker->index ? last : maker->index;
+    }
+    return last;
+}
+
+static void add_flight(RoleParts *parts, const Op *op)
+{
+    RoleWriter *writer = parts->writer;
+    bool sends = role_has(writer->module, writer->role, op->operands[0]);
+    bool receives = role_has(writer->module, writer->role, op->results[0]);
+    if (!sends && !receives)
+        return;
+    RoleTransfer transfer = {.op = op, .flies = true, .maker = role_maker(writer->module, writer->role, op->operands[0])};
+    transfer.from = sends ? value_buffer(writer, op->operands[0]) : 0;
+    transfer.to = receives ? value_buffer(writer, op->results[0]) : 0;
+    transfer.scratch = writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] : 0;
+    array_push(writer->emitter->arena, &parts->text.transfers, transfer);
+}
+
+static void add_flights(RoleParts *parts)
+{
+    const Module *module = parts->writer->module;
+    Flier *fliers = arena_array(parts->writer->emitter->arena, Flier, module->ops.count + 1);
+    int count = 0;
+    for (int i = 0; i < module->ops.count; i++)
+        if (op_flies(module, module->ops.at[i]) && !plan_nothing(module->ops.at[i]->conversion->plan))
+            fliers[count++] = (Flier){module->ops.at[i], ready_at(module, module->ops.at[i]->operands[0])};
+    qsort(fliers, (size_t)count, sizeof *fliers, compare_fliers);
+    for (int i = 0; i < count; i++)
+        add_flight(parts, fliers[i].op);
+}
+
+/* Has those fly off whose operand an operator has made. */
+static void release_flights(RoleParts *parts, const Op *maker)
+{
+    for (int t = 0; t < parts->text.transfers.count; t++) {
+        if (parts->text.transfers.at[t].maker != maker)
+            continue;
+        Calls *calls = &parts->calls.at[part_of(parts, maker)];
+        Call *call = call_new(calls, "ht_ready(r, ", maker);
+        call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = t});
+        call->comment = plan_name(parts->text.transfers.at[t].op->conversion->plan);
+    }
+}
+
+/* The update waits for what flies. */
+static void await_flights(RoleParts *parts, const Op *op)
+{
+    Arena *arena = parts->writer->emitter->arena;
+    for (int t = 0; t < parts->text.transfers.count; t++)
+        if (parts->text.transfers.at[t].op == op) {
+            int part = part_of(parts, op);
+            array_push(arena, &parts->text.parts.at[part].receive, t);
+        }
+}
+
 static void add_ops(RoleParts *parts)
 {
     const Module *module = parts->writer->module;
+    add_flights(parts);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (op_crosses(module, op))
             add_transfer(parts, op);
+        else if (op_flies(module, op) && !plan_nothing(op->conversion->plan))
+            await_flights(parts, op);
         else if (role_runs(parts->writer->module, parts->writer->role, op)) {
             int part = part_of(parts, op);
             add_op(&parts->calls.at[part], parts->writer, op);
         }
+        release_flights(parts, op);
     }
     if (module->update && module->ops.count) {
         int last = part_of(parts, module->ops.at[module->ops.count - 1]);

@@ -46,10 +46,12 @@ typedef struct RolePart {
     Array(int) receive, send; // transfers, of RoleText
 } RolePart;
 
-/* A message between stages that a role sends or receives: an operator that crosses. */
+/* A message between stages that a role sends or receives: an operator that crosses; or one that flies. */
 typedef struct RoleTransfer {
     const Op *op;
+    bool flies;
     int64_t from, to, scratch; // buffers; 0 where the role has none
+    const Op *maker;           // of one that flies: what is ready with that; NULL: it only receives
 } RoleTransfer;
 
 typedef struct RoleText {
