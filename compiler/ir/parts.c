@@ -40,7 +40,10 @@ bool op_is_addition(const Op *op)
 bool op_crosses(const Module *module, const Op *op)
 {
     const Op *maker = op->def == module->reshard_def ? op->operands[0]->def : NULL;
-    return maker && op->stage != STAGE_ALL && maker->stage != STAGE_ALL && op->stage != maker->stage;
+    if (!maker || op->stage == STAGE_ALL || maker->stage == STAGE_ALL)
+        return false;
+    return op->stage != maker->stage || (op->visit != maker->visit && op->turn == TURN_EACH && maker->turn == TURN_EACH &&
+                                         maker->def != module->part_def && !op_gathers(module, maker));
 }
 
 typedef struct StageEdge {

@@ -35,7 +35,7 @@ bool op_gathers(const Module *module, const Op *op);
 /* Whether an operator adds two values, element by element. */
 bool op_is_addition(const Op *op);
 
-/* Whether an operator converts what another stage has made: the message between two parts. */
+/* Whether an operator converts what another stage has made, or its own in another visit: the message between two parts. */
 bool op_crosses(const Module *module, const Op *op);
 
 /* Whether an operator of a module with several stages converts, once a step, what parts before the update have made: sums of gradients,

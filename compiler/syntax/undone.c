@@ -6,8 +6,6 @@ static const struct {
     [UNDONE_TURNS] = {"turns is not available", "split cuts the dimension, too, and gathers what is needed whole"},
     [UNDONE_FOLD] = {"fold is not available", "leave it out, or balance causal work by weights, as in: mesh(cp:2 by 3:2)"},
     [UNDONE_ZERO_STAGES] = {"zero 2 and zero 3 are for strategies of one pipeline of one stage", "zero 1 cuts the optimizer's states"},
-    [UNDONE_OWN_VISIT] = {"a stage does not hand values from one of its ranges of layers to another",
-                          "put a range of another stage between them, or join the ranges"},
 };
 
 bool undone_error(Diag *diag, Position at, Undone what)

@@ -10,8 +10,7 @@
 typedef enum Undone {
     UNDONE_TURNS,
     UNDONE_FOLD,
-    UNDONE_ZERO_STAGES, // zero with several stages or pipelines
-    UNDONE_OWN_VISIT    // a stage that hands values from one of its ranges of layers to another
+    UNDONE_ZERO_STAGES // zero with several stages or pipelines
 } Undone;
 
 /* Reports what stands at `at`. False. */

@@ -143,15 +143,32 @@ static void follow_guests(Crossing *crossing, const Lodging *slot)
             flight->after[flight->after_count++] = &slot->guest[g]->flight;
 }
 
-/* What a row receives and nothing here has sent begins as soon as its slot is free. */
+/* What this device itself has sent comes into the slot of the row that receives it, as soon as that is free. */
+static void redirect(const Scan *scan, Crossing *crossing, const ht_transfer *transfer, const ht_row *row, const Lodging *slot)
+{
+    ChannelRun here = crossing->flight.run;
+    find_buffers(scan, transfer, row->slot, &here);
+    free((void *)here.from);
+    free((void *)crossing->flight.run.to);
+    crossing->flight.run.to = here.to;
+    if (slot && slot->left > crossing->begins)
+        crossing->begins = slot->left;
+}
+
+/* What a row receives begins as soon as its slot is free, and it was sent where that is done here. */
 static void begin_receives(Scan *scan, int number, const ht_part *part)
 {
     const ht_row *row = &scan->schedule->rows->row[number];
     Lodging *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
     for (int i = 0; i < part->receive_count; i++) {
-        if (runs_once(&scan->schedule->role->transfers[part->receive[i]]) || *crossing_of(scan, part->receive[i], row->microbatch))
+        const ht_transfer *transfer = &scan->schedule->role->transfers[part->receive[i]];
+        Crossing *crossing = runs_once(transfer) ? NULL : *crossing_of(scan, part->receive[i], row->microbatch);
+        if (runs_once(transfer))
             continue;
-        Crossing *crossing = add_crossing(scan, part->receive[i], row, slot ? slot->left : number);
+        if (crossing)
+            redirect(scan, crossing, transfer, row, slot);
+        else
+            crossing = add_crossing(scan, part->receive[i], row, slot ? slot->left : number);
         if (crossing && slot && slot->tenant != row->microbatch)
             follow_guests(crossing, slot);
     }

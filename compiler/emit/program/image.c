@@ -384,7 +384,9 @@ static const char *schedule_rows(Image *image, const RoleText *text, const Sched
     static const Phase phases[] = {[PART_FORWARD] = PHASE_FORWARD, [PART_BACKWARD] = PHASE_BACKWARD, [PART_WEIGHTS] = PHASE_WEIGHTS};
     Text rows = {.arena = image->emitter->arena};
     for (int64_t m = 0; m < microbatches; m++)
-        text_row(&rows, count, text, PHASE_COUNT, role_visit(text, PHASE_COUNT), m, -1);
+        for (int p = 0; p < text->parts.count; p++)
+            if (text->parts.at[p].phase == PHASE_COUNT)
+                text_row(&rows, count, text, PHASE_COUNT, text->parts.at[p].visit, m, -1);
     text_row(&rows, count, text, PHASE_BEFORE, 0, 0, -1);
     for (int i = 0; schedule && i < schedule->row_count[stage]; i++) {
         const ScheduleRow *row = &schedule->rows[stage][i];

@@ -215,11 +215,14 @@ static void add_transfer(RoleParts *parts, const Op *op)
     transfer.to = receives ? value_buffer(writer, op->results[0]) : 0;
     transfer.scratch = writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] | HT_KEPT : 0;
     array_push(arena, &parts->text.transfers, transfer);
-    int part = part_of(parts, sends ? op->operands[0]->def : op);
-    if (sends)
+    if (sends) {
+        int part = part_of(parts, op->operands[0]->def);
         array_push(arena, &parts->text.parts.at[part].send, number);
-    else
+    }
+    if (receives) {
+        int part = part_of(parts, op);
         array_push(arena, &parts->text.parts.at[part].receive, number);
+    }
 }
 
 /* What flies, in the order in which it is ready on the devices of the first body: the one order of all devices. */

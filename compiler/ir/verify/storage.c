@@ -116,7 +116,7 @@ static bool renames(const Play *play, const Op *op)
         return true;
     if (value_storage(op->results[0]) != (op->operand_count ? value_storage(op->operands[0]) : NULL))
         return false;
-    return op->def->rule->kind == RULE_VIEW || (op->conversion && plan_nothing(op->conversion->plan));
+    return op->def->rule->kind == RULE_VIEW || (op->conversion && plan_nothing(op->conversion->plan) && !op_crosses(module, op));
 }
 
 /* Whether a result has the storage of this operand. */

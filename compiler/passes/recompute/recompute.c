@@ -5,6 +5,7 @@
  * a layer its inputs are kept, and what is outside of layers is one more of them. recompute(selective) marks in each layer what does little
  * for the bytes that it touches: all but products, attention and their like.
  */
+#include "ir/parts.h"
 #include "passes/recompute/anew.h"
 
 #include "cost/cost.h"
@@ -46,7 +47,7 @@ static const char *stage_recompute(const Module *module, const Op *op)
 static bool is_marked(Arena *scratch, const Module *module, const Op *op)
 {
     const char *stage = stage_recompute(module, op);
-    if (!op_in_step(module, op))
+    if (!op_in_step(module, op) || op_crosses(module, op))
         return false;
     return op->recompute || (stage && (!strcmp(stage, "full") || !is_dear(scratch, op)));
 }

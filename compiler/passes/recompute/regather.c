@@ -3,6 +3,7 @@
  * Requires: pass deduce. Leaves: conversions in the backward section in the place of those of the forward section that give devices more
  * than they had: keys, values and activations that are gathered, parameters in pieces. What is kept is what they convert.
  */
+#include "ir/parts.h"
 #include "passes/recompute/anew.h"
 
 #include "passes/pipeline.h"
@@ -46,7 +47,7 @@ static bool same_devices(Arena *scratch, const Layout *a, const Layout *b)
 static bool enlarges(Arena *scratch, const Module *module, const Op *op)
 {
     const double rounding = 1e-9;
-    if (op->def != module->reshard_def)
+    if (op->def != module->reshard_def || op_crosses(module, op))
         return false;
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
     return layout_copies(to) > layout_copies(from) * (1 + rounding) && same_devices(scratch, from, to);

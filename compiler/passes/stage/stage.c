@@ -190,13 +190,61 @@ static bool gathers(const Staging *staging, const Op *op)
     return op->def == staging->module->accumulate_def || op->def == staging->module->collect_def;
 }
 
+static Handed *find_handed(Handed *list, int stage, int visit)
+{
+    while (list && (list->stage != stage || (visit >= 0 && list->visit != visit)))
+        list = list->next;
+    return list;
+}
+
+static Value *note_handed(Staging *staging, const Value *original, int stage, int visit, Value *value)
+{
+    Handed *last = arena_new(staging->arena, Handed), **end = &staging->handed[original->id];
+    *last = (Handed){stage, visit, value, NULL};
+    while (*end)
+        end = &(*end)->next;
+    *end = last;
+    return value;
+}
+
+/* What a visit reads of a value that the loop makes: what its stage makes or gets in another visit is handed on, since each visit keeps
+ * its own micro-batches. The conversion goes where `reader` is put next. */
+static Value *in_visit(Staging *staging, const Value *original, Value *value, const Op *reader, int stage, int visit)
+{
+    Module *module = staging->module;
+    Handed **list = &staging->handed[original->id];
+    bool made_here = value->def->stage == stage;
+    if (!find_handed(*list, stage, -1))
+        note_handed(staging, original, stage, made_here ? value->def->visit : visit, value);
+    const Handed *known = find_handed(*list, stage, visit);
+    if (known)
+        return known->value;
+    Op *hand = ir_op_like(module, module->reshard_def, &value, 1, NULL, reader);
+    hand->visit = visit;
+    hand->results[0]->type = value->type;
+    hand->results[0]->dims = value->dims;
+    hand->results[0]->name = value->name;
+    hand->results[0]->micro = value->micro;
+    push(staging, hand, stage, reader->turn);
+    return note_handed(staging, original, stage, visit, hand->results[0]);
+}
+
+/* Operand k of an operator of the body, as its stage and visit read it. */
+static Value *read_operand(Staging *staging, const Op *op, int k, int stage)
+{
+    Value *original = op->operands[k], *value = on_stage(staging, original, stage);
+    bool made = value && op->turn == TURN_EACH && value->def && value->def->turn == TURN_EACH && original->id < staging->values &&
+                staging->copy[original->id] == value;
+    return made ? in_visit(staging, original, value, op, stage, staging->visit[op->index]) : value;
+}
+
 static void copy_op(Staging *staging, const Op *op)
 {
     Module *module = staging->module;
     int stage = stage_of(staging, op);
     Value **operands = arena_array(staging->arena, Value *, op->operand_count + 1);
     for (int k = 0; k < op->operand_count; k++)
-        operands[k] = on_stage(staging, op->operands[k], stage);
+        operands[k] = read_operand(staging, op, k, stage);
     Op *copy = ir_clone(module, op, operands);
     copy->visit = staging->visit[op->index];
     for (int r = 0; r < op->result_count; r++) {
@@ -232,6 +280,7 @@ static void make_body(Staging *staging, const bool *read, Turn turn)
     Module *module = staging->module;
     memset(staging->dissolved, 0, sizeof *staging->dissolved * (size_t)staging->ops);
     memset(staging->copy, 0, sizeof *staging->copy * (size_t)staging->values);
+    memset(staging->handed, 0, sizeof *staging->handed * (size_t)staging->values);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (op->def == module->accumulate_def)
@@ -331,6 +380,7 @@ static void begin(Staging *staging)
     staging->dissolved = arena_array(staging->arena, bool, staging->ops);
     staging->visit = arena_array(staging->arena, int, staging->ops);
     staging->copy = arena_array(staging->arena, Value *, staging->values);
+    staging->handed = arena_array(staging->arena, Handed *, staging->values);
     staging->total = arena_array(staging->arena, Value *, staging->values);
     staging->held = arena_array(staging->arena, Value *, staging->values * module->bodies.stages.count);
     staging->summands = arena_array(staging->arena, Summands, staging->values);

@@ -10,6 +10,14 @@ typedef struct Readers {
     const Op *first; // of the loop; NULL: none
 } Readers;
 
+/* What a value is in another visit than the one in which its stage makes it or gets it first. */
+typedef struct Handed Handed;
+struct Handed {
+    int stage, visit;
+    Value *value;
+    Handed *next;
+};
+
 typedef Array(Value *) Summands;
 typedef Array(Op *) Ops;
 
@@ -25,6 +33,7 @@ typedef struct Staging {
     int *visit;              // by op index: of the body's visits; -1 outside of the loop
     Value **copy;            // by value id: of what the loop makes, in the body
     Value **held;            // by stage and value id: of what the loop only reads, on that stage
+    Handed **handed;         // by value id: of what the loop makes, in the body, on each stage, the first for where it is at home there
     Summands *summands;      // by value id: of what is read behind the loop, what the stages of all bodies give
     Value **total;           // by value id: of the same, the union of the summands
     Ops turns[4], unions[4]; // by turn

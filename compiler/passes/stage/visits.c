@@ -5,7 +5,6 @@
  */
 #include "ir/parts.h"
 #include "passes/stage/stage.h"
-#include "syntax/undone.h"
 
 #include <string.h>
 
@@ -152,31 +151,13 @@ static void assign_visits(Staging *staging)
     }
 }
 
-/* Whether the operator reads what its stage makes in another visit; reports it. */
-static bool check_visits(const Staging *staging, const Op *op)
-{
-    for (int k = 0; k < op->operand_count && turn_loops(op->turn); k++) {
-        const Op *def = maker_of(staging, op->operands[k]);
-        if (!def || op_gathers(staging->module, def) || staging->visit[def->index] == staging->visit[op->index] ||
-            stage_of(staging, def) != stage_of(staging, op))
-            continue;
-        undone_error(staging->module->diag, staging->placement->visits[staging->visit[op->index]].at, UNDONE_OWN_VISIT);
-        diag_note(staging->module->diag, op->at, "this reads what the stage makes in its other range");
-        return false;
-    }
-    return true;
-}
-
 bool find_visits(Staging *staging)
 {
     if (!place_layers(staging))
         return false;
     memset(staging->visit, -1, sizeof *staging->visit * (size_t)staging->module->ops.count);
     assign_visits(staging);
-    bool good = settle_visits(staging);
-    for (int i = 0; i < staging->module->ops.count && good; i++)
-        good = check_visits(staging, staging->module->ops.at[i]);
-    return good;
+    return settle_visits(staging);
 }
 
 int stage_of(const Staging *staging, const Op *op)

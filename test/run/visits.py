@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Stages of several ranges of layers: what one range makes and another one of the same stage reads is handed on; V shapes; losses of visits.c as on one device.
+"""
+import functools
+
+import harness
+from harness import compare_losses, launch
+
+SOURCE = harness.ROOT / "test" / "run" / "visits.c"
+
+# name: ranks and lines
+STRATEGIES = {
+    "interleaved": (2, """pipeline microbatches(5) rows(3)
+        stage devices(0) layers(0,2,4)
+        stage devices(1) layers(1,3,5)"""),
+    "zero_bubble": (5, """split hidden:tp
+      schedule zero_bubble
+      pipeline microbatches(5) rows(2)
+        stage devices(0-1) mesh(tp:2) layers(0,3)
+        stage devices(2) layers(1,4)
+        stage devices(3) layers(2,5)
+      pipeline microbatches(1) rows(5)
+        stage devices(4)"""),
+    "v": (3, """schedule gpipe
+      pipeline microbatches(5) rows(3)
+        stage devices(0) layers(0,5)
+        stage devices(1) layers(1,4) recompute(full)
+        stage devices(2) layers(2-3)"""),
+    "v_1f1b": (4, """split hidden:tp
+      schedule 1f1b
+      zero 1
+      pipeline microbatches(3) rows(5)
+        stage devices(0,2) mesh(tp:2) layers(0,4-5)
+        stage devices(3) layers(1-2)
+        stage devices(1) layers(3)"""),
+}
+
+
+def losses(program, ranks):
+    return [float(line.split()[-1]) for line in launch(program, ranks).stdout.splitlines()]
+
+
+def check(bench, name):
+    ranks, lines = STRATEGIES[name]
+    path = bench.path(f"{name}.strategy")
+    path.write_text(f"strategy {name}\n{lines}\nend strategy\n")
+    wanted = bench.once("wanted", lambda: losses(bench.plain(SOURCE, ()), 0))
+    return f"loss {compare_losses(losses(bench.compiled(SOURCE, path, ()), ranks), wanted, 1e-6):.2g}"
+
+
+def tests(bench, a):
+    for name in STRATEGIES:
+        yield name, functools.partial(check, bench, name)
+
+
+if __name__ == "__main__":
+    harness.main("run.visits", tests)
