@@ -6,8 +6,6 @@ static void check_splits(Diag *diag, const Strategy *strategy)
     for (int i = 0; i < strategy->splits.count; i++)
         if (strategy->splits.at[i].fold)
             undone_error(diag, strategy->splits.at[i].at, UNDONE_FOLD);
-    if (strategy->turns.count)
-        undone_error(diag, strategy->turns.at[0].at, UNDONE_TURNS);
 }
 
 bool strategy_check_done(Diag *diag, const Strategy *strategy)

@@ -5,8 +5,7 @@
 
 /* ---- factors ---- */
 
-/* The dimension of an access that bound factor f is; -1 when it has none. */
-static int factor_dim(const BoundAccess *access, int f)
+int factor_dim(const BoundAccess *access, int f)
 {
     for (int d = 0; d < access->rank; d++)
         if (access->dims[d].count == 1 && access->dims[d].factors[0] == f)
@@ -85,16 +84,21 @@ static bool keeps_range(const Op *op, int f)
     return true;
 }
 
-/* Whether the rule lets bound factor f be cut. */
-static bool may_cut(const Op *op, int f)
+/* Whether a kernel may have a piece of bound factor f alone, whatever becomes of its results. */
+static bool takes_pieces(const Op *op, int f)
+{
+    const Rule *rule = op->def->rule;
+    int factor = op->binding->factors[f].factor;
+    return !rule->factors[factor].replicate && !(is_merged(rule, factor) && has_opaque(op)) && keeps_range(op, f);
+}
+
+bool may_cut(const Op *op, int f)
 {
     const Rule *rule = op->def->rule;
     int factor = op->binding->factors[f].factor;
     if (rule->kind == RULE_VIEW || factor < 0)
         return all_results_have(op, f) && factor_dim(&op->binding->operands[0], f) >= 0;
-    if (rule->factors[factor].replicate || (is_merged(rule, factor) && has_opaque(op)) || !keeps_range(op, f))
-        return false;
-    return all_results_have(op, f) || rule->factors[factor].reduction != REDUCE_NONE;
+    return takes_pieces(op, f) && (all_results_have(op, f) || rule->factors[factor].reduction != REDUCE_NONE);
 }
 
 /* ---- prices ---- */
@@ -119,10 +123,17 @@ const Version *cheapest_version(const Assigner *assigner, const Version *version
 
 /* ---- what an assignment means ---- */
 
+/* The factor that an axis cuts in a tensor. */
+static int axis_factor(const Assignment *assignment, const BoundAccess *access, int axis)
+{
+    bool turned = assignment->turns >> axis & 1 && factor_dim(access, assignment->turned) >= 0;
+    return turned ? assignment->turned : assignment->factor[axis];
+}
+
 static void cut_access(const Mesh *mesh, const Assignment *assignment, const BoundAccess *access, Sharding *sharding)
 {
     for (int i = 0; i < assignment->order_count; i++) {
-        int a = assignment->order[i], d = factor_dim(access, assignment->factor[a]);
+        int a = assignment->order[i], d = factor_dim(access, axis_factor(assignment, access, a));
         if (d >= 0)
             sharding_cut(mesh, sharding, a, d);
     }
@@ -188,7 +199,7 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
     const BoundAccess *access = &op->binding->results[k];
     cut_access(mesh, assignment, access, &sharding);
     for (int a = 0; a < mesh->axis_count; a++) {
-        int f = assignment->factor[a];
+        int f = axis_factor(assignment, access, a);
         if (f <= ASSIGN_PASS)
             sharding.at[a] = AXIS_SUM;
         else if (f >= 0 && factor_dim(access, f) < 0)
@@ -364,12 +375,102 @@ static void assign_by_price(const Assigner *assigner, const Op *op, Version *con
     *assignment = search.at;
 }
 
+/* ---- turns ---- */
+
+/* Whether no tensor has both factors: then it is a piece of the one or of the other. */
+static bool are_apart(const Op *op, int f, int g)
+{
+    for (int k = 0; k < op->operand_count + op->result_count; k++) {
+        const BoundAccess *access = k < op->operand_count ? &op->binding->operands[k] : &op->binding->results[k - op->operand_count];
+        if (factor_dim(access, f) >= 0 && factor_dim(access, g) >= 0)
+            return false;
+    }
+    return true;
+}
+
+/* Whether every term of a body that is there has the factor: one that has not would count in each turn. */
+static bool terms_have(const Op *op, const Expr *expr, int factor)
+{
+    const Rule *rule = op->def->rule;
+    if (expr->kind == EXPR_ADD || expr->kind == EXPR_SUB)
+        return terms_have(op, expr->arg[0], factor) && terms_have(op, expr->arg[1], factor);
+    if (expr->kind == EXPR_NEG)
+        return terms_have(op, expr->arg[0], factor);
+    bool has = false;
+    for (int k = 0; k < op->operand_count; k++) {
+        int access = op->binding->operands[k].access;
+        bool mentions = expr_mentions(expr, EXPR_ACCESS, access);
+        if (mentions && !op->operands[k])
+            return true;
+        has = has || (mentions && access_has(&rule->operands[access], factor));
+    }
+    return has;
+}
+
+/* Whether an operand that has the factor is nowhere whole along the axis: it arrives in pieces. */
+static bool arrives_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis, int f)
+{
+    for (int k = 0; k < op->operand_count; k++) {
+        bool whole = !op->operands[k] || factor_dim(&op->binding->operands[k], f) < 0;
+        for (const Version *version = versions[k]; !whole && version; version = version->next)
+            whole = VERSION_KNOWN(assigner, version) && version->sharding.at[axis] == AXIS_DUP;
+        if (!whole)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the strategy asks for turns of a factor along an axis; the rule of the mesh, or NULL. */
+static RuleUse *rule_of_turns(const Assigner *assigner, const Op *op, int axis, int f)
+{
+    const Mesh *mesh = assigner->mesh;
+    DimName name = factor_name(op, f);
+    if (!name.name || !assigner->module->strategy || !strategy_turns(assigner->module->strategy, name.name, mesh->axis[axis].name))
+        return NULL;
+    for (int i = 0; i < mesh->rules.count; i++)
+        if (mesh->rules.at[i].axis == axis && dim_equal(mesh->rules.at[i].dim, name))
+            return &assigner->rules[i];
+    return NULL;
+}
+
+/* Whether an operator whose other factor g is cut can run once a piece of factor f, as far as its rule says. */
+static bool may_turn(const Op *op, int f, int g)
+{
+    const Rule *rule = op->def->rule;
+    int factor = op->binding->factors[f].factor;
+    if (rule->kind == RULE_VIEW || factor < 0 || !takes_pieces(op, f) || !are_apart(op, f, g))
+        return false;
+    if (!rule->factors[factor].merge && !rule->factors[factor].reduction)
+        return false;
+    return rule->kind != RULE_BODY || terms_have(op, rule->body, factor);
+}
+
+/* Finds the factor whose pieces move on along the axes that cut another one. */
+static void find_turns(const Assigner *assigner, const Op *op, Version *const *versions, Assignment *assignment)
+{
+    for (int i = 0; i < assignment->order_count; i++) {
+        int a = assignment->order[i], cut = assignment->factor[a];
+        for (int f = 0; f < op->binding->factor_count && assigner->mesh->axis[a].count > 1; f++) {
+            RuleUse *use = f != cut && (assignment->turned < 0 || assignment->turned == f) ? rule_of_turns(assigner, op, a, f) : NULL;
+            if (!use || !arrives_cut(assigner, op, versions, a, f))
+                continue;
+            if (may_turn(op, f, cut)) {
+                assignment->turned = f;
+                assignment->turns |= UINT32_C(1) << a;
+            } else {
+                use->stayed = op;
+            }
+        }
+    }
+}
+
 Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions)
 {
-    Assignment assignment = {.order_count = 0};
+    Assignment assignment = {.turned = ASSIGN_NONE};
     for (int a = 0; a < MESH_MOST; a++)
         assignment.factor[a] = ASSIGN_NONE;
     assign_named(assigner, op, &assignment);
     assign_by_price(assigner, op, versions, &assignment);
+    find_turns(assigner, op, versions, &assignment);
     return assignment;
 }

@@ -28,6 +28,8 @@ enum { ASSIGN_NONE = -1, ASSIGN_PASS = -2 };
 typedef struct RuleUse {
     bool used;         // some operator was cut by it
     const Op *refused; // an operator whose rule forbade it, the axis being free
+    bool turns;        // pieces moved on in turns along it
+    const Op *stayed;  // an operator for which they could not
 } RuleUse;
 
 /* What the choices for all operators of a module have in common. */
@@ -41,16 +43,25 @@ typedef struct Assigner {
 } Assigner;
 
 /* For every axis the bound factor that it cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g when partial sums pass through the operands of linear
- * group g (1, 2, ...); `order` lists the axes that cut, the first major. */
+ * group g (1, 2, ...); `order` lists the axes that cut, the first major. Where the strategy's `turns` says so, the tensors that have
+ * another factor, `turned`, are cut by the axis along that one: the operator runs once a piece of it (passes/deduce/turns.c). */
 typedef struct Assignment {
     int factor[MESH_MOST];
     int order[MESH_MOST], order_count;
+    int turned;     // a bound factor; ASSIGN_NONE: the operator runs once
+    uint32_t turns; // the axes along which its pieces move on, a bit each
 } Assignment;
+
+/* The dimension of an access that bound factor f is; -1 when it has none. */
+int factor_dim(const BoundAccess *access, int f);
+
+/* Whether the rule lets bound factor f be cut. */
+bool may_cut(const Op *op, int f);
 
 /* Chooses; `versions` gives for each operand in what forms it exists (NULL for absent ones). Marks rules as used or refused. */
 Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions);
 
-/* What operand or result k must be, or is, under an assignment. */
+/* What operand or result k must be, or is, under an assignment; of an operator in turns, in the first of them. */
 Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 

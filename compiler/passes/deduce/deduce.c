@@ -6,31 +6,11 @@
  * micro-batch; under `zero 3` what a layer needs of its parameters is gathered there, and not kept.
  */
 #include "ir/roles.h"
-#include "passes/deduce/assign.h"
+#include "passes/deduce/deduce.h"
 #include "passes/place/union.h"
 #include "passes/pipeline.h"
 
 #include <string.h>
-
-/* What a value is computed from: the greatest of what its operands are. */
-typedef enum Origin { ORIGIN_CONSTANTS, ORIGIN_PARAMETERS, ORIGIN_INPUTS } Origin;
-
-typedef struct Deduce {
-    Module *module;
-    const Mesh *mesh; // of the operator at hand, as in assigner
-    Arena *arena;     // scratch
-    Assigner assigner;
-    RuleUse **rules; // by stage, the last of all devices: by rule of its mesh
-    Intern *shared;
-    Version **forms;              // by value id of the original value
-    Op **update;                  // by parameter: the operator that updates it; NULL: none
-    const Parameter **gradient;   // by value id: the parameter whose gradient it is; NULL: none
-    Origin *origin;               // by value id
-    Array(const Value *) passing; // original values that have versions for one layer
-    bool *again;                  // by operator: it runs again
-    Assignment **assigned;        // by operator: how the axes cut those that do
-    Array(Op *) out;
-} Deduce;
 
 /* ---- versions ---- */
 
@@ -113,8 +93,6 @@ static bool same_layer(const Op *a, const Op *b)
     return a->section == b->section && a->turn == b->turn && layer_equal(a->layer, b->layer);
 }
 
-static Value *insert_conversion(Deduce *deduce, Value *from, const Layout *to, const Op *user, const char *reason);
-
 /* The value as a conversion to a layout can take it: contributions to a reduction of another kind than the layout's are reduced before. */
 static Value *reducible(Deduce *deduce, Value *from, const Layout *to, const Op *user, const char *reason)
 {
@@ -122,7 +100,7 @@ static Value *reducible(Deduce *deduce, Value *from, const Layout *to, const Op 
     Sharding whole = sharding_whole();
     if (before == STATE_DUP || after == STATE_DUP || before == after)
         return from;
-    return insert_conversion(deduce, from, sharding_layout(deduce->mesh, &whole, deduce->shared), user, reason);
+    return deduce_conversion(deduce, from, sharding_layout(deduce->mesh, &whole, deduce->shared), user, reason);
 }
 
 /* An operator that converts `from` to a layout, placed here, or in front of the loop over micro-batches; it has the place of `user` in the
@@ -145,8 +123,7 @@ static Value *insert_at(Deduce *deduce, Value *from, const Layout *to, const Op 
     return op->results[0];
 }
 
-/* The same, in front of the loop where it is the same in each micro-batch. */
-static Value *insert_conversion(Deduce *deduce, Value *from, const Layout *to, const Op *user, const char *reason)
+Value *deduce_conversion(Deduce *deduce, Value *from, const Layout *to, const Op *user, const char *reason)
 {
     bool before = user->turn == TURN_EACH && is_known_before(from);
     return insert_at(deduce, from, to, user, before ? TURN_BEFORE : user->turn, reason);
@@ -164,15 +141,14 @@ static const Version *completed(Deduce *deduce, const Value *original, const Ver
     const Op *maker = from->value->def;
     enter_stage(deduce, maker);
     Sharding complete = is_known(deduce, from) ? sharding_complete(from->sharding) : sharding_whole();
-    Value *value = insert_conversion(deduce, from->value, sharding_layout(deduce->mesh, &complete, deduce->shared), maker,
+    Value *value = deduce_conversion(deduce, from->value, sharding_layout(deduce->mesh, &complete, deduce->shared), maker,
                                      "what goes to another stage");
     add_version(deduce, original, value, &complete);
     enter_stage(deduce, user);
     return deduce->forms[original->id];
 }
 
-/* `original` in the form `to`: one that exists, or a new conversion of the cheapest. */
-static Value *converted(Deduce *deduce, Value *original, const Sharding *to, const Op *user, const char *reason)
+Value *deduce_converted(Deduce *deduce, Value *original, const Sharding *to, const Op *user, const char *reason)
 {
     double price = 0;
     const Version *from = cheapest_version(&deduce->assigner, deduce->forms[original->id], to, &price);
@@ -185,7 +161,7 @@ static Value *converted(Deduce *deduce, Value *original, const Sharding *to, con
     const Layout *layout = sharding_layout(deduce->mesh, to, deduce->shared);
     bool passing = is_passing(deduce, original);
     Value *value = passing ? insert_at(deduce, from->value, layout, user, user->turn, reason)
-                           : insert_conversion(deduce, from->value, layout, user, reason);
+                           : deduce_conversion(deduce, from->value, layout, user, reason);
     add_version(deduce, original, value, to);
     deduce->forms[original->id]->passing = passing;
     if (passing)
@@ -198,12 +174,12 @@ static Value *laid_out(Deduce *deduce, Value *original, const Layout *layout, co
 {
     Sharding sharding;
     if (sharding_of_layout(deduce->mesh, layout, &sharding))
-        return converted(deduce, original, &sharding, user, reason);
+        return deduce_converted(deduce, original, &sharding, user, reason);
     for (const Version *version = deduce->forms[original->id]; version; version = version->next)
         if (layout_equal(version->value->layout, layout, type_shape(original->type)))
             return version->value;
     Value *from = original->kind == VALUE_PARAM ? original : deduce->forms[original->id]->value;
-    Value *value = insert_conversion(deduce, from, layout, user, reason);
+    Value *value = deduce_conversion(deduce, from, layout, user, reason);
     add_version(deduce, original, value, NULL);
     return value;
 }
@@ -223,7 +199,7 @@ static bool is_update(const Module *module, const Op *op)
 
 /* ---- operators ---- */
 
-static const char *operand_reason(Deduce *deduce, const Op *op, int k)
+const char *deduce_reason(Deduce *deduce, const Op *op, int k)
 {
     const Access *access = op->def->rule->kind == RULE_VIEW ? NULL : &op->def->rule->operands[op->binding->operands[k].access];
     return arena_format(deduce->module->arena, "operand %s of %s", access && access->name ? access->name : "x", op->def->name);
@@ -234,9 +210,7 @@ static const char *gradient_reason(const Deduce *deduce, const Parameter *parame
     return arena_format(deduce->module->arena, "the gradient of %s", parameter->name);
 }
 
-/* Result k of the operator is made in a layout; `known` is its sharding, or NULL. A result that has another layout already becomes what a
- * conversion of the operator's own result gives. */
-static void finish_result(Deduce *deduce, Op *op, int k, const Layout *made, const Sharding *known)
+void deduce_result(Deduce *deduce, Op *op, int k, const Layout *made, const Sharding *known)
 {
     Value *value = op->results[k];
     const Layout *given = value->layout;
@@ -250,7 +224,7 @@ static void finish_result(Deduce *deduce, Op *op, int k, const Layout *made, con
     *own = *value;
     own->id = id;
     own->layout = made;
-    Op *conversion = insert_conversion(deduce, own, given, op, NULL)->def;
+    Op *conversion = deduce_conversion(deduce, own, given, op, NULL)->def;
     conversion->results[0] = value;
     value->def = conversion;
     value->index = 0;
@@ -319,12 +293,13 @@ static void deduce_pieces(Deduce *deduce, Op *op, const Layout *layout)
     layout = op->results[0]->type.rank ? layout : apart(deduce, layout);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k])
-            op->operands[k] = op->operands[k]->type.rank ? laid_out(deduce, op->operands[k], layout, op, NULL)
-                                                         : converted(deduce, op->operands[k], &whole, op, operand_reason(deduce, op, k));
+            op->operands[k] = op->operands[k]->type.rank
+                                  ? laid_out(deduce, op->operands[k], layout, op, NULL)
+                                  : deduce_converted(deduce, op->operands[k], &whole, op, deduce_reason(deduce, op, k));
     array_push(deduce->module->arena, &deduce->out, op);
     for (int k = 0; k < op->result_count; k++) {
         bool number = !op->results[k]->type.rank;
-        finish_result(deduce, op, k, number ? sharding_layout(deduce->mesh, &each, deduce->shared) : layout, number ? &each : NULL);
+        deduce_result(deduce, op, k, number ? sharding_layout(deduce->mesh, &each, deduce->shared) : layout, number ? &each : NULL);
     }
 }
 
@@ -351,15 +326,18 @@ static void deduce_op(Deduce *deduce, Op *op)
         return;
     }
     Assignment assignment = assignment_of(deduce, op);
+    if (assignment.turns && deduce_turns(deduce, op, &assignment))
+        return;
+    assignment.turns = 0;
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
             Sharding need = assignment_operand(deduce->mesh, op, &assignment, k);
-            op->operands[k] = converted(deduce, op->operands[k], &need, op, operand_reason(deduce, op, k));
+            op->operands[k] = deduce_converted(deduce, op->operands[k], &need, op, deduce_reason(deduce, op, k));
         }
     array_push(deduce->module->arena, &deduce->out, op);
     for (int k = 0; k < op->result_count; k++) {
         Sharding made = assignment_result(deduce->mesh, op, &assignment, k);
-        finish_result(deduce, op, k, sharding_layout(deduce->mesh, &made, deduce->shared), &made);
+        deduce_result(deduce, op, k, sharding_layout(deduce->mesh, &made, deduce->shared), &made);
     }
 }
 
@@ -409,7 +387,7 @@ static void deduce_same(Deduce *deduce, Op *op)
     array_push(deduce->module->arena, &deduce->out, op);
     Sharding sharding;
     bool known = sharding_of_layout(deduce->mesh, op->operands[0]->layout, &sharding);
-    finish_result(deduce, op, 0, op->operands[0]->layout, known ? &sharding : NULL);
+    deduce_result(deduce, op, 0, op->operands[0]->layout, known ? &sharding : NULL);
 }
 
 /* Rows are collected complete. */
@@ -417,14 +395,14 @@ static void deduce_collection(Deduce *deduce, Op *op)
 {
     const Version *from = deduce->forms[op->operands[0]->id];
     Sharding complete = is_known(deduce, from) ? sharding_complete(from->sharding) : sharding_whole();
-    op->operands[0] = converted(deduce, op->operands[0], &complete, op, "an output");
+    op->operands[0] = deduce_converted(deduce, op->operands[0], &complete, op, "an output");
     array_push(deduce->module->arena, &deduce->out, op);
     op->results[0]->layout = op->operands[0]->layout;
     add_version(deduce, op->results[0], op->results[0], &complete);
 }
 
-/* What a stage, or a micro-batch, has of a value. What was given has layouts (pass place), or an input one that is written into the text for
- * each of its micro-batches; another is whole on all devices before. */
+/* What a stage, or a micro-batch, has of a value. What was given has layouts (pass place), or an input one that is written into the text
+ * for each of its micro-batches; another is whole on all devices before. */
 static void deduce_part(Deduce *deduce, Op *op)
 {
     Value *result = op->results[0];
@@ -433,7 +411,7 @@ static void deduce_part(Deduce *deduce, Op *op)
         Op all = *op;
         all.stage = STAGE_ALL;
         enter_stage(deduce, &all);
-        op->operands[0] = converted(deduce, op->operands[0], &whole, &all, "what all stages read");
+        op->operands[0] = deduce_converted(deduce, op->operands[0], &whole, &all, "what all stages read");
         enter_stage(deduce, op);
     }
     array_push(deduce->module->arena, &deduce->out, op);
@@ -454,7 +432,7 @@ static void deduce_union(Deduce *deduce, Op *op)
         Sharding whole = sharding_whole();
         op->operands[k] = layout_partial(version->value->layout) != STATE_MAX
                               ? version->value
-                              : converted(deduce, op->operands[k], &whole, op->operands[k]->def, "a union of stages");
+                              : deduce_converted(deduce, op->operands[k], &whole, op->operands[k]->def, "a union of stages");
     }
     enter_stage(deduce, op);
     array_push(deduce->module->arena, &deduce->out, op);
@@ -488,7 +466,7 @@ static Value *stored(Deduce *deduce, const Op *op, Value *made, const Value *ope
 {
     if (operand == old && layout_equal(made->layout, old->layout, type_shape(old->type)))
         return made;
-    return insert_conversion(deduce, made, old->layout, op, arena_format(deduce->module->arena, "the updated %s", old->name));
+    return deduce_conversion(deduce, made, old->layout, op, arena_format(deduce->module->arena, "the updated %s", old->name));
 }
 
 /* Parameter, gradient and states in the layout of the update, the norm whole. */
@@ -500,7 +478,7 @@ static void update_operands(Deduce *deduce, Op *op, const Layout *layout)
     for (int k = 0; k < op->operand_count; k++) {
         Value *value = op->operands[k];
         if (value && k > 1 && value->kind != VALUE_STATE)
-            op->operands[k] = converted(deduce, value, &whole, op, "the norm of the gradients");
+            op->operands[k] = deduce_converted(deduce, value, &whole, op, "the norm of the gradients");
         else if (value)
             op->operands[k] = laid_out(deduce, value, layout, op,
                                        arena_format(arena, k == 1 ? "the gradient of %s" : "the part of %s that is updated here", name));
@@ -516,7 +494,7 @@ static void deduce_update(Deduce *deduce, Op *op)
     update_operands(deduce, op, layout);
     array_push(deduce->module->arena, &deduce->out, op);
     for (int k = 0; k < op->result_count; k++)
-        finish_result(deduce, op, k, layout, NULL);
+        deduce_result(deduce, op, k, layout, NULL);
     parameter->updated = stored(deduce, op, made[0], op->operands[0], parameter->value);
     for (int s = 0; s < parameter->state_count; s++)
         parameter->states_updated[s] = stored(deduce, op, made[1 + s], op->operands[2 + s], parameter->states[s]);
@@ -574,6 +552,7 @@ static void begin(Deduce *deduce)
     deduce->origin = arena_array(deduce->arena, Origin, module->next_id);
     deduce->again = arena_array(deduce->arena, bool, module->ops.count);
     deduce->assigned = arena_array(deduce->arena, Assignment *, module->ops.count);
+    deduce->turned = arena_array(deduce->arena, TurnOps, module->ops.count);
     deduce->assigner = (Assigner){.module = module,
                                   .mesh = module->mesh,
                                   .arena = deduce->arena,
@@ -611,14 +590,14 @@ static void finish(Deduce *deduce)
     enter_stage(deduce, &end);
     Sharding whole = sharding_whole();
     if (module->loss)
-        module->loss = converted(deduce, module->loss, &whole, &end, "the loss");
+        module->loss = deduce_converted(deduce, module->loss, &whole, &end, "the loss");
     for (int i = 0; i < module->outputs.count; i++) {
         Output *output = &module->outputs.at[i];
         const Version *version = deduce->forms[output->value->id];
         bool known = is_known(deduce, version);
         Sharding complete = known ? sharding_complete(version->sharding) : whole;
         bool pending = known || layout_partial(version->value->layout) != STATE_DUP;
-        output->value = pending ? converted(deduce, output->value, &complete, &end, "an output") : version->value;
+        output->value = pending ? deduce_converted(deduce, output->value, &complete, &end, "an output") : version->value;
     }
 }
 
@@ -634,14 +613,35 @@ static void report_refused(Deduce *deduce, const Mesh *mesh, const RuleUse *uses
     }
 }
 
+/* Rules of `turns` for which no operator's rule let pieces move on. */
+static void report_stayed(Deduce *deduce, const Mesh *mesh, const RuleUse *uses)
+{
+    for (int i = 0; i < mesh->rules.count; i++) {
+        const MeshRule *rule = &mesh->rules.at[i];
+        if (uses[i].turns || !uses[i].stayed)
+            continue;
+        diag_error(deduce->module->diag, rule->at, "pieces of the dimension \"%s\" cannot move on in turns along the axis \"%s\"",
+                   rule->dim.name, mesh->axis[rule->axis].name);
+        diag_note(deduce->module->diag, uses[i].stayed->at,
+                  "%s needs them together: its rule joins no results of pieces (merge, reduction), or a tensor of it has both dimensions",
+                  uses[i].stayed->def->name);
+    }
+}
+
+static void report_rules(Deduce *deduce, const Mesh *mesh, const RuleUse *uses)
+{
+    report_refused(deduce, mesh, uses);
+    report_stayed(deduce, mesh, uses);
+}
+
 /* A rule that one stage has let through is let through. */
-static void report_all_refused(Deduce *deduce)
+static void report_all_rules(Deduce *deduce)
 {
     const Bodies *bodies = &deduce->module->bodies;
     for (int s = 0; s < bodies->stages.count; s++)
         if (bodies->stages.at[s].mesh != deduce->module->mesh)
-            report_refused(deduce, bodies->stages.at[s].mesh, deduce->rules[s]);
-    report_refused(deduce, deduce->module->mesh, deduce->rules[bodies->stages.count]);
+            report_rules(deduce, bodies->stages.at[s].mesh, deduce->rules[s]);
+    report_rules(deduce, deduce->module->mesh, deduce->rules[bodies->stages.count]);
 }
 
 static void deduce_any(Deduce *deduce, Op *op)
@@ -689,7 +689,7 @@ void pass_deduce(Module *module)
     begin(&deduce);
     deduce_all(&deduce);
     finish(&deduce);
-    report_all_refused(&deduce);
+    report_all_rules(&deduce);
     module->ops.at = deduce.out.at;
     module->ops.count = deduce.out.count;
     module->ops.capacity = deduce.out.capacity;

@@ -77,13 +77,14 @@ static void order_axes(const Mesh *mesh, const Sharding *sharding, int *order)
         }
 }
 
-/* The device at mixed-radix position `index` over the axes in `order`. */
-static int device_at(const Mesh *mesh, const int *order, int index)
+/* The device that has what belongs to mixed-radix position `index` over the axes in `order`, pieces having moved on. */
+static int device_at(const Mesh *mesh, const int *order, const int *moved, int index)
 {
     int coordinate[MESH_MOST], position = 0;
     for (int n = mesh->axis_count - 1; n >= 0; n--) {
-        coordinate[order[n]] = index % mesh->axis[order[n]].count;
-        index /= mesh->axis[order[n]].count;
+        int count = mesh->axis[order[n]].count;
+        coordinate[order[n]] = (index % count + count - moved[order[n]]) % count;
+        index /= count;
     }
     for (int a = 0; a < mesh->axis_count; a++)
         position = position * mesh->axis[a].count + coordinate[a];
@@ -121,13 +122,19 @@ static int states_of(const Mesh *mesh, const Sharding *sharding, const int *orde
 
 const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern *shared)
 {
+    static const int nowhere[MESH_MOST];
+    return sharding_moved_layout(mesh, sharding, nowhere, shared);
+}
+
+const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, const int *moved, Intern *shared)
+{
     int order[MESH_MOST];
     State states[MESH_MOST];
     Arena *scratch = arena_create();
     int *devices = arena_array(scratch, int, mesh->device_count);
     order_axes(mesh, sharding, order);
     for (int i = 0; i < mesh->device_count; i++)
-        devices[i] = device_at(mesh, order, i);
+        devices[i] = device_at(mesh, order, moved, i);
     Group group = {.device_count = mesh->device_count, .devices = devices, .states = states};
     group.state_count = states_of(mesh, sharding, order, states);
     const Layout *layout = layout_shared(shared, &(Layout){.group_count = 1, .groups = &group});

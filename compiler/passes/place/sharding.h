@@ -35,6 +35,10 @@ bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b);
 /* The layout of a sharding; equal shardings give one pointer out of `shared`. */
 const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern *shared);
 
+/* The same when pieces have moved on: along axis a, the device at coordinate c has what that at coordinate c + moved[a], modulo the axis,
+ * had. */
+const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, const int *moved, Intern *shared);
+
 /* The sharding of a layout that is made of whole axes of the mesh; false when it is not. */
 bool sharding_of_layout(const Mesh *mesh, const Layout *layout, Sharding *sharding);
 
