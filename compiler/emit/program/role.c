@@ -6,6 +6,7 @@
 #include "emit/program/update.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
+#include "ir/pieces.h"
 
 #include <stdlib.h>
 
@@ -133,8 +134,16 @@ static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op)
     call->comment = op_comment(calls->arena, op);
 }
 
+/* Of two sets of results where the role's devices have one alone, that one. */
+static void add_half(Calls *calls, RoleWriter *writer, const Op *op, JoinedHalf half)
+{
+    for (int k = 0; k < op->result_count; k++)
+        call_copy(calls, writer, op, op->results[k], op->operands[half == JOINED_FIRST ? k : op->result_count + k]);
+}
+
 static void add_op(Calls *calls, RoleWriter *writer, const Op *op)
 {
+    JoinedHalf half = op_joined(writer->module, op, writer->role->devices[0]);
     if (op->conversion)
         add_conversion(calls, writer, op);
     else if (op->def->rule->kind == RULE_VIEW)
@@ -145,6 +154,8 @@ static void add_op(Calls *calls, RoleWriter *writer, const Op *op)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
     else if (op->def == writer->module->accumulate_def)
         add_accumulation(calls, writer, op);
+    else if (half != JOINED_BOTH)
+        add_half(calls, writer, op, half);
     else
         add_kernel(calls, writer, op);
 }
