@@ -21,6 +21,7 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}strategy-turns.c:5:23: error: turns is not available in this version; split cuts the dimension, too, and gathers what is needed whole
+// CHECK: {{.*}}strategy-turns.c:5:29: error: no pieces of the dimension "batch" move on in turns along the axis "dp"
 // CHECK-NEXT: {{^}}    5 | #pragma hspmd   turns batch:dp
-// CHECK-NEXT: {{^}}      |                       ^
+// CHECK-NEXT: {{^}}      |                             ^
+// CHECK: {{.*}}strategy-turns.c:9:18: note: no operator of loss has pieces of it along one dimension and sums over another, as attention does

@@ -68,9 +68,9 @@ def flags_of(sizes, extra=()):
     return tuple(f"-D{key}={value}" for key, value in sizes.items()) + extra
 
 
-def strategy_file(bench, name):
+def strategy_file(bench, name, lines):
     path = bench.path(f"{name}.strategy")
-    path.write_text(f"strategy {name}\n{STRATEGIES[name][1]}\nend strategy\n")
+    path.write_text(f"strategy {name.replace('.', '_')}\n{lines}\nend strategy\n")
     return path
 
 
@@ -86,8 +86,9 @@ def wanted(bench, source, flags, steps=STEPS):
     return bench.once(key, lambda: trained(bench, key, bench.plain(source, flags), 0, steps))
 
 
-def check(bench, example, name, sizes):
-    source, strategy, ranks = EXAMPLES / example / f"{example}.c", strategy_file(bench, name), STRATEGIES[name][0]
+def check_lines(bench, example, name, ranks, lines, sizes):
+    """A strategy of these lines."""
+    source, strategy = EXAMPLES / example / f"{example}.c", strategy_file(bench, name, lines)
     adam, sgd = flags_of(sizes), flags_of(sizes, ("-DSGD",))
     found = trained(bench, f"{example}.{name}.adam", bench.compiled(source, strategy, adam), ranks)
     loss = compare_losses(found[0], wanted(bench, source, adam)[0], 1e-6)
@@ -100,7 +101,7 @@ def check(bench, example, name, sizes):
 def tests(bench, a):
     chosen = [("gpt", name, GPT) for name in STRATEGIES] + [("llama", name, LLAMA) for name in (STRATEGIES if LONG else ("a", "c"))]
     for example, name, sizes in chosen:
-        yield f"{example}.{name}", functools.partial(check, bench, example, name, sizes)
+        yield f"{example}.{name}", functools.partial(check_lines, bench, example, name, *STRATEGIES[name], sizes)
 
 
 if __name__ == "__main__":

@@ -613,35 +613,59 @@ static void report_refused(Deduce *deduce, const Mesh *mesh, const RuleUse *uses
     }
 }
 
-/* Rules of `turns` for which no operator's rule let pieces move on. */
-static void report_stayed(Deduce *deduce, const Mesh *mesh, const RuleUse *uses)
-{
-    for (int i = 0; i < mesh->rules.count; i++) {
-        const MeshRule *rule = &mesh->rules.at[i];
-        if (uses[i].turns || !uses[i].stayed)
-            continue;
-        diag_error(deduce->module->diag, rule->at, "pieces of the dimension \"%s\" cannot move on in turns along the axis \"%s\"",
-                   rule->dim.name, mesh->axis[rule->axis].name);
-        diag_note(deduce->module->diag, uses[i].stayed->at,
-                  "%s needs them together: its rule joins no results of pieces (merge, reduction), or a tensor of it has both dimensions",
-                  uses[i].stayed->def->name);
-    }
-}
-
-static void report_rules(Deduce *deduce, const Mesh *mesh, const RuleUse *uses)
-{
-    report_refused(deduce, mesh, uses);
-    report_stayed(deduce, mesh, uses);
-}
-
 /* A rule that one stage has let through is let through. */
-static void report_all_rules(Deduce *deduce)
+static void report_all_refused(Deduce *deduce)
 {
     const Bodies *bodies = &deduce->module->bodies;
     for (int s = 0; s < bodies->stages.count; s++)
         if (bodies->stages.at[s].mesh != deduce->module->mesh)
-            report_rules(deduce, bodies->stages.at[s].mesh, deduce->rules[s]);
-    report_rules(deduce, deduce->module->mesh, deduce->rules[bodies->stages.count]);
+            report_refused(deduce, bodies->stages.at[s].mesh, deduce->rules[s]);
+    report_refused(deduce, deduce->module->mesh, deduce->rules[bodies->stages.count]);
+}
+
+/* What became of pieces along one axis of a rule of `turns` on all stages. */
+static RuleUse turns_of(const Deduce *deduce, const char *dim, const char *axis, bool *cuts)
+{
+    const Module *module = deduce->module;
+    RuleUse all = {0};
+    for (int s = 0; s <= module->bodies.stages.count; s++) {
+        const Mesh *mesh = s < module->bodies.stages.count ? module->bodies.stages.at[s].mesh : module->mesh;
+        for (int i = 0; i < mesh->rules.count; i++) {
+            const MeshRule *rule = &mesh->rules.at[i];
+            if (strcmp(rule->dim.name, dim) || strcmp(mesh->axis[rule->axis].name, axis))
+                continue;
+            *cuts = *cuts || mesh->axis[rule->axis].count > 1;
+            all.turns = all.turns || deduce->rules[s][i].turns;
+            all.stayed = all.stayed ? all.stayed : deduce->rules[s][i].stayed;
+        }
+    }
+    return all;
+}
+
+/* Rules of `turns` by which no pieces moved on: because operators need them together, or, of a model that is trained, because none has the
+ * dimension twice. */
+static void report_turns(const Deduce *deduce)
+{
+    const Module *module = deduce->module;
+    for (int i = 0; module->strategy && i < module->strategy->turns.count; i++) {
+        const SplitRule *rule = &module->strategy->turns.at[i];
+        for (int k = 0; k < rule->axis_count; k++) {
+            bool cuts = false;
+            RuleUse use = turns_of(deduce, rule->dim, rule->axes[k], &cuts);
+            if (use.turns || !cuts || (!use.stayed && module->kind != MODULE_TRAIN))
+                continue;
+            diag_error(module->diag, rule->axis_at[k], "no pieces of the dimension \"%s\" move on in turns along the axis \"%s\"",
+                       rule->dim, rule->axes[k]);
+            if (use.stayed)
+                diag_note(module->diag, use.stayed->at,
+                          "%s needs them together: its rule says of no merge or reduction of them, or one of its tensors is cut by both "
+                          "dimensions",
+                          use.stayed->def->name);
+            else
+                diag_note(module->diag, module->at,
+                          "no operator of %s has pieces of it along one dimension and sums over another, as attention does", module->name);
+        }
+    }
 }
 
 static void deduce_any(Deduce *deduce, Op *op)
@@ -689,7 +713,8 @@ void pass_deduce(Module *module)
     begin(&deduce);
     deduce_all(&deduce);
     finish(&deduce);
-    report_all_rules(&deduce);
+    report_all_refused(&deduce);
+    report_turns(&deduce);
     module->ops.at = deduce.out.at;
     module->ops.count = deduce.out.count;
     module->ops.capacity = deduce.out.capacity;
