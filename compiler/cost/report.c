@@ -9,12 +9,12 @@
 /* ---- rows ---- */
 
 /* The most that a device of the role receives. */
-static double role_received(Module *module, const Role *role, const Op *op)
+static double role_received(Module *module, const Role *role, const Op *op, const Plan *plan)
 {
     int64_t most = 0;
     for (int i = 0; i < role->device_count; i++) {
         int device = op->stage == STAGE_ALL ? role->devices[i] : module_stand_in(module, role->devices[i]);
-        int64_t own = plan_bytes_received(op->conversion->plan, device);
+        int64_t own = plan_bytes_received(plan, device);
         most = own > most ? own : most;
     }
     return (double)most;
@@ -23,12 +23,12 @@ static double role_received(Module *module, const Role *role, const Op *op)
 static CostRow conversion_row(Module *module, const Role *role, const Op *op)
 {
     const Cluster *cluster = module->options.cluster;
-    const Plan *plan = op->conversion->plan;
+    const Plan *plan = op_plan_alone(module->arena, module, op);
     double runs = (double)op_runs(module, op);
     return (CostRow){.op = op,
                      .plan = plan,
                      .runs = op_runs(module, op),
-                     .bytes = runs * role_received(module, role, op),
+                     .bytes = runs * role_received(module, role, op, plan),
                      .seconds = cluster ? runs * conversion_seconds(cluster, plan) : (double)NAN};
 }
 

@@ -86,6 +86,7 @@ struct Op {
     const Function *gradient; // of clause grad, specialised to this call's types and attributes; NULL for bodies, views and grad(none)
     const char *reason;       // conversions that deduction inserted: why, for -Rcomm; NULL elsewhere
     const struct PlannedConversion *conversion; // conversions, after pass specialize (ir/roles.h); NULL elsewhere
+    int tensor;                                 // of its conversion: which of the tensors
     int index;                                  // position in module->ops, set by ir_number
 };
 

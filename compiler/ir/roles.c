@@ -146,22 +146,43 @@ ht_dtype dtype_runtime(DType dtype)
     return dtypes[dtype];
 }
 
-PlannedConversion *conversion_add(Module *module, Type type, const Layout *from, const Layout *to)
+PlannedConversion *conversion_add(Module *module)
 {
     PlannedConversion *conversion = arena_new(module->arena, PlannedConversion);
-    *conversion = (PlannedConversion){.number = module->conversions.count, .type = type, .from = from, .to = to};
+    *conversion = (PlannedConversion){.number = module->conversions.count};
     array_push(module->arena, &module->conversions, conversion);
     return conversion;
 }
 
-void conversion_use(Module *module, PlannedConversion *conversion, Op *op)
+void conversion_use(PlannedConversion *conversion, int tensor, Op *op)
 {
     op->conversion = conversion;
-    if (conversion->user)
+    op->tensor = tensor;
+    if (!conversion->user)
+        conversion->user = op;
+}
+
+static Conversion planned_tensor(const ConvertedTensor *tensor)
+{
+    return (Conversion){type_shape(tensor->type), dtype_runtime(tensor->type.dtype), tensor->from, tensor->to};
+}
+
+void conversion_plan(Module *module, PlannedConversion *conversion)
+{
+    Arena *scratch = conversion->plan ? NULL : arena_create();
+    if (conversion->plan)
         return;
-    conversion->user = op;
-    Conversion tensor = {type_shape(conversion->type), dtype_runtime(conversion->type.dtype), conversion->from, conversion->to};
-    conversion->plan = reshard_plan(module->arena, module->options.cluster, &tensor);
+    Conversion *tensors = arena_array(scratch, Conversion, conversion->tensors.count);
+    for (int t = 0; t < conversion->tensors.count; t++)
+        tensors[t] = planned_tensor(&conversion->tensors.at[t]);
+    conversion->plan = reshard_plan_all(module->arena, module->options.cluster, tensors, conversion->tensors.count);
+    arena_destroy(scratch);
+}
+
+const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op)
+{
+    Conversion tensor = planned_tensor(&op->conversion->tensors.at[op->tensor]);
+    return op->conversion->tensors.count == 1 ? op->conversion->plan : reshard_plan(arena, module->options.cluster, &tensor);
 }
 
 bool value_local(Module *module, const Value *value, int device, int64_t *extent)

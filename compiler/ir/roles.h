@@ -33,11 +33,17 @@ typedef struct Roles {
 /* The index of a device in roles->devices; -1: it is not there. */
 int roles_index(const Roles *roles, int device);
 
-/* What operators of module->reshard_def convert, and what the planner makes of it. */
+/* A tensor of a conversion. */
+typedef struct ConvertedTensor {
+    Type type;
+    const Layout *from, *to;
+} ConvertedTensor;
+
+/* What operators of module->reshard_def convert, and what the planner makes of it: one tensor, or what one part of a stage hands to
+ * another, each tensor by an operator of its own (Op.tensor), planned together. */
 typedef struct PlannedConversion {
     int number; // in module->conversions
-    Type type;  // of the value
-    const Layout *from, *to;
+    Array(ConvertedTensor) tensors;
     const Op *user;   // the first operator that converts so; NULL: none yet
     const Plan *plan; // once there is a user
     Position at;      // of its line in the text that it was read from; without a file: a pass made it
@@ -58,11 +64,17 @@ const Region *value_region(Module *module, const Value *value, int device);
 /* An element type as the run-time library names it. */
 ht_dtype dtype_runtime(DType dtype);
 
-/* Adds a conversion to module->conversions, without a user. */
-PlannedConversion *conversion_add(Module *module, Type type, const Layout *from, const Layout *to);
+/* Adds a conversion to module->conversions, without tensors and a user. */
+PlannedConversion *conversion_add(Module *module);
 
-/* Makes it what an operator converts; planned, for the module's cluster, for the first. */
-void conversion_use(Module *module, PlannedConversion *conversion, Op *op);
+/* Makes one of its tensors what an operator converts. */
+void conversion_use(PlannedConversion *conversion, int tensor, Op *op);
+
+/* Plans it, for the module's cluster, where that is not done. */
+void conversion_plan(Module *module, PlannedConversion *conversion);
+
+/* The plan of what one operator converts, by itself; of a conversion of several tensors it is made in the arena. */
+const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op);
 
 /* The local extents of a value whose region is one box (or empty: zeros); false where it has several boxes. */
 bool value_local(Module *module, const Value *value, int device, int64_t *extent);

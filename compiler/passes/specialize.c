@@ -111,8 +111,16 @@ typedef struct ConversionKey {
     int64_t rank, dtype, body; // of the stage on which it is; -1 on all devices
 } ConversionKey;
 
+static PlannedConversion *conversion_of(Module *module, const Op *op)
+{
+    PlannedConversion *conversion = conversion_add(module);
+    array_push(module->arena, &conversion->tensors,
+               (ConvertedTensor){op->results[0]->type, op->operands[0]->layout, op->results[0]->layout});
+    return conversion;
+}
+
 /* What an operator converts; one for equal layouts and types. */
-static PlannedConversion *find_conversion(Module *module, Intern *known, const Op *op)
+static void use_conversion(Module *module, Intern *known, Op *op)
 {
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
     Type type = op->results[0]->type;
@@ -121,14 +129,27 @@ static PlannedConversion *find_conversion(Module *module, Intern *known, const O
     ConversionKey key = {from, to, extent, type.rank, type.dtype, body};
     PlannedConversion **conversion = intern_slot(known, &key, sizeof key);
     if (!*conversion)
-        *conversion = conversion_add(module, type, from, to);
-    return *conversion;
+        *conversion = conversion_of(module, op);
+    conversion_use(*conversion, 0, op);
 }
 
-/* A message between stages has a plan of its own: it may be on its way beside others. */
-static PlannedConversion *message(Module *module, const Op *op)
+/* From which part of which stage to which. */
+typedef struct MessageKey {
+    int64_t sender, sender_visit, sender_phase, receiver, receiver_visit, receiver_phase;
+} MessageKey;
+
+/* All that one part hands to another is one message, with a plan of its own: it may be on its way beside others. */
+static void use_message(Module *module, Intern *messages, Op *op)
 {
-    return conversion_add(module, op->results[0]->type, op->operands[0]->layout, op->results[0]->layout);
+    const Op *maker = op->operands[0]->def;
+    MessageKey key = {maker->stage, maker->visit, op_phase(module, maker), op->stage, op->visit, op_phase(module, op)};
+    PlannedConversion **message = intern_slot(messages, &key, sizeof key);
+    if (*message)
+        array_push(module->arena, &(*message)->tensors,
+                   (ConvertedTensor){op->results[0]->type, op->operands[0]->layout, op->results[0]->layout});
+    else
+        *message = conversion_of(module, op);
+    conversion_use(*message, (*message)->tensors.count - 1, op);
 }
 
 static void report(Module *module, const Op *op, const Plan *plan)
@@ -145,16 +166,22 @@ static void report(Module *module, const Op *op, const Plan *plan)
 static void plan_conversions(Module *module)
 {
     Arena *scratch = arena_create();
-    Intern *known = intern_create(scratch);
+    Intern *known = intern_create(scratch), *messages = intern_create(scratch);
     module->conversions.count = 0;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
         if (op->def != module->reshard_def)
             continue;
-        bool crosses = op_crosses(module, op);
-        conversion_use(module, crosses ? message(module, op) : find_conversion(module, known, op), op);
-        report(module, op, op->conversion->plan);
+        if (op_crosses(module, op))
+            use_message(module, messages, op);
+        else
+            use_conversion(module, known, op);
     }
+    for (int c = 0; c < module->conversions.count; c++)
+        conversion_plan(module, module->conversions.at[c]);
+    for (int i = 0; i < module->ops.count; i++)
+        if (module->ops.at[i]->conversion)
+            report(module, module->ops.at[i], op_plan_alone(scratch, module, module->ops.at[i]));
     arena_destroy(scratch);
 }
 

@@ -321,6 +321,14 @@ static const char *buffer_text(Arena *arena, int64_t buffer)
     return arena_format(arena, "%s%lld", kept ? "HT_KEPT + " : "", (long long)(kept ? buffer - HT_KEPT : buffer));
 }
 
+static const char *buffer_list(Arena *arena, const int64_t *buffers, int count)
+{
+    Text list = {.arena = arena};
+    for (int i = 0; i < count; i++)
+        text_print(&list, "%s%s", i ? ", " : "", buffer_text(arena, buffers[i]));
+    return text_bytes(&list);
+}
+
 static void emit_transfers(Image *image, int role, const RoleText *text)
 {
     Arena *arena = image->emitter->arena;
@@ -328,9 +336,10 @@ static void emit_transfers(Image *image, int role, const RoleText *text)
     for (int i = 0; i < text->transfers.count; i++) {
         const RoleTransfer *transfer = &text->transfers.at[i];
         text_print(&rows, "    {&plan_%s_%d, (const int64_t[]){%s}, (const int64_t[]){%s}, %s, %s, %d, \"%s\"},\n", image->name,
-                   transfer->op->conversion->number, buffer_text(arena, transfer->from), buffer_text(arena, transfer->to),
-                   buffer_text(arena, transfer->scratch), transfer->flies ? "HT_QUEUE_GRADIENTS" : "HT_QUEUE_STAGES",
-                   transfer->maker ? 1 : 0, c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
+                   transfer->op->conversion->number, buffer_list(arena, transfer->from, transfer->tensor_count),
+                   buffer_list(arena, transfer->to, transfer->tensor_count), buffer_text(arena, transfer->scratch),
+                   transfer->flies ? "HT_QUEUE_GRADIENTS" : "HT_QUEUE_STAGES", transfer->maker ? 1 : 0,
+                   c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
     }
     if (rows.length)
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);

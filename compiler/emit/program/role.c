@@ -211,19 +211,54 @@ static int part_of(RoleParts *parts, const Op *op)
     return parts->text.parts.count - 1;
 }
 
+/* A transfer without a place yet; the operators of its conversion stand from `op` on. */
+static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op)
+{
+    Arena *arena = writer->emitter->arena;
+    const Module *module = writer->module;
+    int count = op->conversion->tensors.count;
+    RoleTransfer transfer = {
+        .op = op, .tensor_count = count, .from = arena_array(arena, int64_t, count), .to = arena_array(arena, int64_t, count)};
+    for (int i = op->index, found = 0; found < count; i++) {
+        const Op *own = module->ops.at[i];
+        if (i != op->index && (count == 1 || own->conversion != op->conversion))
+            continue;
+        found++;
+        if (role_has(writer->module, writer->role, own->operands[0]))
+            transfer.from[own->tensor] = value_buffer(writer, own->operands[0]);
+        if (role_has(writer->module, writer->role, own->results[0]))
+            transfer.to[own->tensor] = value_buffer(writer, own->results[0]);
+    }
+    return transfer;
+}
+
+/* Whether the role has something of what the operators of a conversion read, or make. */
+static bool has_side(const RoleWriter *writer, const Op *op, bool reads)
+{
+    const Module *module = writer->module;
+    for (int i = op->index, left = op->conversion->tensors.count; left; i++) {
+        const Op *own = module->ops.at[i];
+        if (own->conversion != op->conversion)
+            continue;
+        if (role_has(writer->module, writer->role, reads ? own->operands[0] : own->results[0]))
+            return true;
+        left--;
+    }
+    return false;
+}
+
 /* A message between stages, where the role has a side of it. */
 static void add_transfer(RoleParts *parts, const Op *op)
 {
     RoleWriter *writer = parts->writer;
     Arena *arena = writer->emitter->arena;
-    bool sends = role_has(writer->module, writer->role, op->operands[0]);
-    bool receives = role_has(writer->module, writer->role, op->results[0]);
+    if (op->tensor)
+        return;
+    bool sends = has_side(writer, op, true), receives = has_side(writer, op, false);
     if (!sends && !receives)
         return;
     int number = parts->text.transfers.count;
-    RoleTransfer transfer = {.op = op};
-    transfer.from = sends ? value_buffer(writer, op->operands[0]) : 0;
-    transfer.to = receives ? value_buffer(writer, op->results[0]) : 0;
+    RoleTransfer transfer = transfer_of(writer, op);
     transfer.scratch = writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] | HT_KEPT : 0;
     array_push(arena, &parts->text.transfers, transfer);
     if (sends) {
@@ -267,9 +302,9 @@ static void add_flight(RoleParts *parts, const Op *op)
     bool receives = role_has(writer->module, writer->role, op->results[0]);
     if (!sends && !receives)
         return;
-    RoleTransfer transfer = {.op = op, .flies = true, .maker = role_maker(writer->module, writer->role, op->operands[0])};
-    transfer.from = sends ? value_buffer(writer, op->operands[0]) : 0;
-    transfer.to = receives ? value_buffer(writer, op->results[0]) : 0;
+    RoleTransfer transfer = transfer_of(writer, op);
+    transfer.flies = true;
+    transfer.maker = role_maker(writer->module, writer->role, op->operands[0]);
     transfer.scratch = writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] : 0;
     array_push(writer->emitter->arena, &parts->text.transfers, transfer);
 }

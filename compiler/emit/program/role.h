@@ -46,12 +46,14 @@ typedef struct RolePart {
     Array(int) receive, send; // transfers, of RoleText
 } RolePart;
 
-/* A message between stages that a role sends or receives: an operator that crosses; or one that flies. */
+/* A message between stages that a role sends or receives: operators that cross; or one that flies. */
 typedef struct RoleTransfer {
-    const Op *op;
+    const Op *op; // the first
     bool flies;
-    int64_t from, to, scratch; // buffers; 0 where the role has none
-    const Op *maker;           // of one that flies: what is ready with that; NULL: it only receives
+    int tensor_count;
+    int64_t *from, *to; // by tensor: buffers; 0 where the role has none
+    int64_t scratch;    // a buffer; 0: none
+    const Op *maker;    // of one that flies: what is ready with that; NULL: it only receives
 } RoleTransfer;
 
 typedef struct RoleText {

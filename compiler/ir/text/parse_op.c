@@ -228,6 +228,8 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
     if (tokens_take(tokens, "plan")) {
         if ((good = parse_index(parser, parser->module->conversions.count, &number)))
             marks->conversion = parser->module->conversions.at[number];
+        if (good && tokens_take(tokens, "tensor") && (good = parse_index(parser, marks->conversion->tensors.count, &number)))
+            marks->tensor = (int)number;
     } else if (tokens_take(tokens, "binding")) {
         if ((good = parse_index(parser, parser->bindings.count, &number)))
             marks->binding = parser->bindings.at[number];
@@ -308,6 +310,7 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
     op_take_place(op, marks);
     op->gradient = marks->gradient;
     op->conversion = marks->conversion;
+    op->tensor = marks->tensor;
     op->reason = marks->reason;
     op->again = marks->again;
     op->also = marks->also;
@@ -367,8 +370,11 @@ bool parse_op(IrParser *parser)
     Op *op = make_op(parser, def, &operands, attrs, &marks);
     if (!op || !parse_results(parser, op, ids, count) || !ir_verify_op(parser->module, op, at))
         return false;
-    if (op->conversion)
-        conversion_use(parser->module, parser->module->conversions.at[op->conversion->number], op);
+    if (op->conversion) {
+        PlannedConversion *conversion = parser->module->conversions.at[op->conversion->number];
+        conversion_use(conversion, op->tensor, op);
+        conversion_plan(parser->module, conversion);
+    }
     if (parser->function)
         array_push(parser->arena, &parser->function->ops, op);
     else

@@ -128,14 +128,17 @@ static bool parse_ends(IrParser *parser, Type type, const Layout **from, const L
 
 bool parse_plan(IrParser *parser)
 {
-    int64_t number;
-    Type type;
-    const Layout *from, *to;
+    int64_t number, tensor = 0;
+    ConvertedTensor converted;
     Position at = parser->tokens.token->at;
-    if (!parse_int(parser, &number) || !parse_type(parser, &type) || !parse_ends(parser, type, &from, &to))
+    if (!parse_int(parser, &number) || (tokens_take(&parser->tokens, "tensor") && !parse_int(parser, &tensor)) ||
+        !parse_type(parser, &converted.type) || !parse_ends(parser, converted.type, &converted.from, &converted.to))
         return false;
-    if (number != parser->module->conversions.count)
+    int count = parser->module->conversions.count;
+    if (number != count - (tensor > 0) || (tensor && parser->module->conversions.at[number]->tensors.count != tensor))
         return parse_fail(parser, "plans numbered in order");
-    conversion_add(parser->module, type, from, to)->at = at;
+    PlannedConversion *conversion = tensor ? parser->module->conversions.at[number] : conversion_add(parser->module);
+    conversion->at = tensor ? conversion->at : at;
+    array_push(parser->arena, &conversion->tensors, converted);
     return true;
 }

@@ -360,7 +360,7 @@ static void print_marks(Printer *printer, const Op *op)
     if (binding >= 0)
         text_print(out, " binding %d", binding);
     if (op->conversion)
-        text_print(out, " plan %d", op->conversion->number);
+        text_print(out, op->tensor ? " plan %d tensor %d" : " plan %d", op->conversion->number, op->tensor);
     if (op->gradient)
         text_print(out, " gradient %d", print_gradient_number(printer, op->gradient));
     print_layer(out, op->layer);
@@ -628,9 +628,11 @@ static void print_ops(Printer *printer)
     const Module *module = printer->module;
     for (int i = 0; i < module->conversions.count; i++) {
         const PlannedConversion *conversion = module->conversions.at[i];
-        text_print(printer->out, "plan %d ", i);
-        print_conversion(printer->out, conversion->type, conversion->from, conversion->to);
-        text_string(printer->out, "\n");
+        for (int t = 0; t < conversion->tensors.count; t++) {
+            text_print(printer->out, t ? "plan %d tensor %d " : "plan %d ", i, t);
+            print_conversion(printer->out, conversion->tensors.at[t].type, conversion->tensors.at[t].from, conversion->tensors.at[t].to);
+            text_string(printer->out, "\n");
+        }
     }
     for (int i = 0; i < module->ops.count; i++)
         print_references(printer, module->ops.at[i]);

@@ -169,12 +169,13 @@ static void check_conversion(Verifier *verifier, const Op *op)
         return;
     }
     Type type = to->type;
-    if (type_equal(type, planned->type) && from->layout == planned->from && to->layout == planned->to)
+    const ConvertedTensor *tensor = &planned->tensors.at[op->tensor];
+    if (type_equal(type, tensor->type) && from->layout == tensor->from && to->layout == tensor->to)
         return;
     Position user = verifier->at;
     verifier->at = user.file ? planned->at : user;
     verify_problem(verifier, op, "plan %d is %s, but %%%d to %%%d is %s", planned->number,
-                   conversion_text(verifier, planned->type, planned->from, planned->to), from->id, to->id,
+                   conversion_text(verifier, tensor->type, tensor->from, tensor->to), from->id, to->id,
                    conversion_text(verifier, type, from->layout, to->layout));
     verifier->at = user;
     if (user.file)
