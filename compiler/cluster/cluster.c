@@ -42,6 +42,11 @@ static const char *const verb_words[] = {
     [HT_ALL_TO_ALL] = "all-to-all", [HT_BROADCAST] = "broadcast",           [HT_REDUCE] = "reduce",
     [HT_EXCHANGE] = "send-receive"};
 
+static const char *const dtype_words[CLUSTER_DTYPES] = {
+    [HT_F32] = "f32", [HT_BF16] = "bf16", [HT_F64] = "f64", [HT_I32] = "i32", [HT_I64] = "i64"};
+
+const char *dtype_word(ht_dtype dtype) { return dtype_words[dtype]; }
+
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
 /* Whether a measurement tells more about so many devices than the best so far: it is on their side, and nearer, or on more processors. */
@@ -90,6 +95,14 @@ double measured_share(const Measured *measured) { return ceil((double)measured->
 const DeviceClass *cluster_class(const Cluster *cluster, int device)
 {
     return cluster && device < cluster->device_count ? cluster->devices[device].class : NULL;
+}
+
+int cluster_sharing(const Cluster *cluster, int device)
+{
+    int count = 0;
+    for (int i = 0; i < cluster->device_count; i++)
+        count += cluster->devices[i].processor == cluster->devices[device].processor;
+    return count;
 }
 
 int cluster_host(const Cluster *cluster, int device)
@@ -398,24 +411,44 @@ static int64_t read_memory(Reader *reader, const json_t *class, const char *plac
     return json_integer_value(memory);
 }
 
+/* The element type of a name in an object of a class; CLUSTER_DTYPES after an error. */
+static int read_dtype(Reader *reader, const char *name, const char *at, const char *owner)
+{
+    int dtype = 0;
+    while (dtype < CLUSTER_DTYPES && strcmp(dtype_words[dtype], name))
+        dtype++;
+    if (dtype == CLUSTER_DTYPES)
+        FAIL(reader, at, "\"%s\" is no element type of %s: f32, bf16, f64, i32 or i64", name, owner);
+    return dtype;
+}
+
 static void read_products(Reader *reader, const json_t *products, const char *place, DeviceClass *class)
 {
-    static const char *const names[CLUSTER_DTYPES] = {
-        [HT_F32] = "f32", [HT_BF16] = "bf16", [HT_F64] = "f64", [HT_I32] = "i32", [HT_I64] = "i64"};
     const json_t *curve;
     const char *name;
     if (products && !json_is_object(products))
         FAIL(reader, place, "the \"products\" of \"%s\" are no object", class->name);
     json_object_foreach((json_t *)products, name, curve)
     {
-        int dtype = 0;
         const char *at = find_quoted(reader, place, name);
-        while (dtype < CLUSTER_DTYPES && strcmp(names[dtype], name))
-            dtype++;
-        if (dtype == CLUSTER_DTYPES)
-            FAIL(reader, at, "\"%s\" is no element type of products: f32, bf16, f64, i32 or i64", name);
-        else
+        int dtype = read_dtype(reader, name, at, "products");
+        if (dtype < CLUSTER_DTYPES)
             class->products[dtype] = read_curve(reader, curve, at, arena_format(reader->arena, "the products of \"%s\"", class->name));
+    }
+}
+
+/* Elements a second by element type. */
+static void read_combined(Reader *reader, const json_t *class, const char *place, const char *key, double *rates)
+{
+    const json_t *object = json_object_get(class, key), *rate;
+    const char *name, *begin = object ? find_quoted(reader, place, key) : NULL;
+    if (object && !json_is_object(object))
+        FAIL(reader, begin, "\"%s\" is no object", key);
+    json_object_foreach((json_t *)object, name, rate)
+    {
+        int dtype = read_dtype(reader, name, find_quoted(reader, begin, name), key);
+        if (dtype < CLUSTER_DTYPES)
+            rates[dtype] = read_number(reader, object, begin, name, arena_format(reader->arena, "\"%s\"", key));
     }
 }
 
@@ -425,10 +458,15 @@ static const DeviceClass *read_class(Reader *reader, const json_t *object, const
     const char *place = find_quoted(reader, find_quoted(reader, reader->text, "classes"), name);
     const char *owner = arena_format(reader->arena, "the class \"%s\"", name);
     const json_t *products = json_object_get(object, "products");
-    check_keys(reader, object, place, KEYS("memory", "memory_bandwidth", "start", "arithmetic", "products"));
+    check_keys(reader, object, place,
+               KEYS("memory", "memory_bandwidth", "row_bandwidth", "copy", "sums", "maxima", "start", "arithmetic", "products"));
     class->name = arena_string(reader->arena, name);
     class->memory = read_memory(reader, object, place, name);
     class->memory_bandwidth = read_rate(reader, object, place, "memory_bandwidth", owner);
+    class->row_bandwidth = read_rate(reader, object, place, "row_bandwidth", owner);
+    class->copy = read_optional(reader, object, place, "copy", owner);
+    read_combined(reader, object, place, "sums", class->combined[0]);
+    read_combined(reader, object, place, "maxima", class->combined[1]);
     class->start = read_optional(reader, object, place, "start", owner);
     class->arithmetic = read_optional(reader, object, place, "arithmetic", owner);
     read_products(reader, products, products ? find_quoted(reader, place, "products") : place, class);

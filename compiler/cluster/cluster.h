@@ -7,6 +7,9 @@
  *         "h800": {
  *           "memory": 85899345920,
  *           "memory_bandwidth": 3.35e12,                              or [bytes that are touched, bytes a second], interpolated
+ *           "row_bandwidth": 1e12,                                    the same of rows of 256 bytes that do not lie one after another
+ *           "copy": 1e-7,                                             a copy's start, of a box of a tensor
+ *           "sums": {"f32": 1e11}, "maxima": {"f32": 5e10},           elements that conversions combine, a second
  *           "start": 4e-6,                                            a kernel's start
  *           "arithmetic": 6e13,                                       what is no product, a second
  *           "products": {"bf16": [[1e9, 1e14], [1e12, 8e14]]}         [operations of a product, operations a second], interpolated
@@ -70,14 +73,16 @@ typedef struct Link {
     const Measured *measured;
 } Link;
 
-enum { CLUSTER_DTYPES = HT_I64 + 1 };
+enum { CLUSTER_DTYPES = HT_I64 + 1, ROW_BYTES = 256 };
 
 typedef struct DeviceClass {
     const char *name;
     int64_t memory; // bytes; here and below 0: not known
-    double start, arithmetic;
-    Curve memory_bandwidth;         // by the bytes that are touched
-    Curve products[CLUSTER_DTYPES]; // by ht_dtype
+    double start, copy, arithmetic;
+    Curve memory_bandwidth;             // by the bytes that are touched
+    Curve row_bandwidth;                // the same of rows of ROW_BYTES that do not lie one after another
+    double combined[2][CLUSTER_DTYPES]; // elements a second: sums, and maxima, by ht_dtype; 0: not known
+    Curve products[CLUSTER_DTYPES];     // by ht_dtype
 } DeviceClass;
 
 typedef struct ClusterDevice {
@@ -102,6 +107,9 @@ const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path);
 /* The class of a device; NULL where the cluster does not list it, or where there is none. */
 const DeviceClass *cluster_class(const Cluster *cluster, int device);
 
+/* How many devices share the processor of a device. */
+int cluster_sharing(const Cluster *cluster, int device);
+
 /* The host of a device; devices that the cluster does not list, and all of no cluster, are on host 0. */
 int cluster_host(const Cluster *cluster, int device);
 
@@ -123,6 +131,9 @@ const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way);
 
 /* How many of the devices of a measurement share a processor. */
 double measured_share(const Measured *measured);
+
+/* The word for an element type: "f32". */
+const char *dtype_word(ht_dtype dtype);
 
 /* The word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);

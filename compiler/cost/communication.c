@@ -2,10 +2,18 @@
 #include "cost/cost.h"
 #include "reshard/plan.h"
 
+#include <math.h>
+
 enum { CACHE_LINE = 64, MOST_DEVICES = 64 };
 
-/* Bytes that one side of a move touches: whole cache lines of each row of neighbours. */
-static double side_bytes(const ht_move *move, bool from, size_t element)
+/* What moves read and write: bytes, and rows of neighbours on one side or the other. */
+typedef struct Moved {
+    double moves, rows, bytes;
+    double combining; // seconds
+} Moved;
+
+/* One side of a move: whole cache lines of each row of neighbours. */
+static Moved moved_side(const ht_move *move, bool from, size_t element)
 {
     double rows = 1, bytes = (double)element;
     int inner = move->rank - 1;
@@ -15,66 +23,81 @@ static double side_bytes(const ht_move *move, bool from, size_t element)
     }
     for (int d = 0; d <= inner; d++)
         rows *= (double)move->dim[d].extent;
-    return rows * (bytes < CACHE_LINE ? CACHE_LINE : bytes);
+    return (Moved){.rows = rows, .bytes = rows * (bytes < CACHE_LINE ? CACHE_LINE : bytes)};
 }
 
-static size_t tensor_element(const Plan *plan, int tensor)
+static const Bucket *tensor_bucket(const Plan *plan, int tensor)
 {
     for (int s = 0; s < plan->buckets.count; s++)
         for (int t = 0; t < plan->buckets.at[s].tensor_count; t++)
             if (plan->buckets.at[s].tensors[t] == tensor)
-                return (size_t)plan->buckets.at[s].element;
+                return &plan->buckets.at[s];
     BUG("tensor %d is in no bucket", tensor);
 }
 
-/* Of copies what is read and what is written, of combinations what is written twice, since it is read before; of fills what is written. */
-static double moved_by_step(const Plan *plan, const ht_reshard_step *step)
+static double move_volume(const ht_move *move)
 {
-    double bytes = 0;
-    for (int m = 0; m < step->move_count; m++) {
-        const ht_move *move = &step->move[m];
-        size_t element = tensor_element(plan, move->tensor);
-        double written = side_bytes(move, false, element);
-        bytes += step->verb == HT_FILL ? written : side_bytes(move, true, element) + written * (step->verb == HT_COMBINE ? 2 : 1);
-    }
-    return bytes;
+    double volume = 1;
+    for (int d = 0; d < move->rank; d++)
+        volume *= (double)move->dim[d].extent;
+    return volume;
 }
 
-/* Bytes that a device moves between two steps of those in which it communicates; `step` goes on to behind the second, or to -1. */
-static double moved_until(const Plan *plan, const ht_reshard_device *part, int *step)
+/* Adds what a step moves: of copies what is read and what is written, of combinations what is written twice, since it is read before; of
+ * fills what is written. */
+static void add_moved(const Plan *plan, const DeviceClass *class, const ht_reshard_step *step, Moved *sum)
 {
-    double bytes = 0;
+    for (int m = 0; m < step->move_count; m++) {
+        const ht_move *move = &step->move[m];
+        const Bucket *bucket = tensor_bucket(plan, move->tensor);
+        size_t element = (size_t)bucket->element;
+        Moved to = moved_side(move, false, element), from = step->verb == HT_FILL ? (Moved){0} : moved_side(move, true, element);
+        double rate = class->combined[bucket->reduction == HT_MAX][bucket->dtype];
+        sum->moves++;
+        sum->rows += fmax(to.rows, from.rows);
+        sum->bytes += from.bytes + to.bytes * (step->verb == HT_COMBINE ? 2 : 1);
+        sum->combining += step->verb == HT_COMBINE && rate > 0 ? move_volume(move) / rate : 0;
+    }
+}
+
+/* What a device moves between two steps of those in which it communicates; `step` goes on to behind the second, or to -1. */
+static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_reshard_device *part, int *step)
+{
+    Moved sum = {0};
     for (; *step >= 0 && *step < part->step_count; ++*step) {
         if (part->step[*step].verb > HT_FILL) {
             ++*step;
-            return bytes;
+            return sum;
         }
-        bytes += moved_by_step(plan, &part->step[*step]);
+        add_moved(plan, class, &part->step[*step], &sum);
     }
     *step = -1;
-    return bytes;
+    return sum;
 }
 
 typedef struct Mover {
     const ht_reshard_device *part;
-    const Curve *rate;
-    double touched; // bytes, by which the rate is read
+    const DeviceClass *class;
+    double touched; // bytes, by which rates are read
     int processor, sharing;
     int step; // that comes next; -1: none
     double seconds;
 } Mover;
 
-static int devices_sharing(const Cluster *cluster, int processor)
+/* The most bytes that a device moves between two steps of those in which it communicates: whole cache lines, of which it may need little.
+ */
+static double most_moved(const Plan *plan, int device)
 {
-    int count = 0;
-    for (int i = 0; i < cluster->device_count; i++)
-        count += cluster->devices[i].processor == processor;
-    return count;
+    static const DeviceClass none;
+    double most = 0;
+    for (int step = 0; step >= 0;)
+        most = fmax(most, moved_until(plan, &none, plan_device(plan, device), &step).bytes);
+    return most;
 }
 
 static double touched_bytes(const Plan *plan, int device)
 {
-    return plan_touched_bytes(plan, device) + (double)plan_scratch_bytes(plan, device);
+    return fmax(plan_touched_bytes(plan, device) + (double)plan_scratch_bytes(plan, device), most_moved(plan, device));
 }
 
 /* Bytes that each device of a host touches on average. */
@@ -93,10 +116,24 @@ static double mean_touched(const Cluster *cluster, const Plan *plan, int host)
 static Mover mover_of(const Cluster *cluster, const Plan *plan, int device)
 {
     const ClusterDevice *own = &cluster->devices[device];
-    Mover mover = {
-        plan_device(plan, device), &own->class->memory_bandwidth, 0, own->processor, devices_sharing(cluster, own->processor), 0, 0};
+    Mover mover = {plan_device(plan, device), own->class, 0, own->processor, cluster_sharing(cluster, device), 0, 0};
     mover.touched = mover.sharing > 1 ? mean_touched(cluster, plan, own->host) : touched_bytes(plan, device);
     return mover;
+}
+
+/* Seconds by which a row takes longer that is not next to the one before; none where that was not measured. */
+static double row_seconds(const DeviceClass *class, double touched)
+{
+    double apart = curve_at(&class->row_bandwidth, touched), together = curve_at(&class->memory_bandwidth, touched);
+    return apart > 0 ? fmax(2 * ROW_BYTES / apart - 2 * ROW_BYTES / together, 0) : 0;
+}
+
+static double moved_seconds(const Moved *moved, const Mover *mover)
+{
+    const DeviceClass *class = mover->class;
+    double rows = (moved->rows - moved->moves) * row_seconds(class, mover->touched);
+    double moving = rows + moved->bytes / curve_at(&class->memory_bandwidth, mover->touched);
+    return moved->moves * class->copy + fmax(moving, moved->combining);
 }
 
 /* Seconds of what the movers do until they next communicate: of the slowest processor, which does in turn what its devices move. */
@@ -104,8 +141,8 @@ static double turn_seconds(const Plan *plan, Mover *movers, int count)
 {
     double longest = 0;
     for (int i = 0; i < count; i++) {
-        double bytes = moved_until(plan, movers[i].part, &movers[i].step);
-        movers[i].seconds = bytes > 0 ? bytes / curve_at(movers[i].rate, movers[i].touched) / movers[i].sharing : 0;
+        Moved moved = moved_until(plan, movers[i].class, movers[i].part, &movers[i].step);
+        movers[i].seconds = moved_seconds(&moved, &movers[i]) / movers[i].sharing;
     }
     for (int i = 0; i < count; i++) {
         double seconds = 0;

@@ -8,7 +8,7 @@
 /* Entries are by slot. */
 struct Resources {
     const Plan *plan;
-    double touched;                 // bytes, by all devices
+    double touched;                 // bytes, by all devices, with the scratch of a plan that is finished
     int *seat;                      // the first slot of the device's processor
     double *ready;                  // of seats: seconds from the first step on
     double *sent, *received, *sums; // scratch
@@ -54,6 +54,20 @@ static double correction(const Link *link, ht_verb verb, bool one_way, int devic
     double high = point_correction(above, link, bytes * (messages ? above->ranks : 1));
     double part = above->ranks > below->ranks ? (double)(devices - below->ranks) / (above->ranks - below->ranks) : 0;
     return low * pow(high / low, part);
+}
+
+/* The bytes that all devices touch in a group's step of a verb, over those of its tensor or of all its messages: what they have before,
+ * and what they have then. */
+static double verb_touched(ht_verb verb, int ranks)
+{
+    switch (verb) {
+    case HT_ALL_REDUCE: return 2 * ranks;
+    case HT_BROADCAST: return ranks;
+    case HT_REDUCE_SCATTER:
+    case HT_ALL_GATHER:
+    case HT_REDUCE: return ranks + 1;
+    default: return 2;
+    }
 }
 
 /* How much longer a measurement took than where as many devices were by themselves, each on a processor of its own or as near to that as
@@ -260,14 +274,84 @@ static double most_sharing(const Resources *resources, int from, int to, const T
     return busiest_seat(resources, resources->received) / traffic->bytes;
 }
 
-/* Seconds of collectives; `seconds` by latency and bandwidth. */
+/* Collectives that take place at once, all like the largest. */
+typedef struct Collectives {
+    ht_verb verb;
+    int ranks;
+    double groups, share; // how many at once, and of the devices that are busy on a processor
+    double turns;         // how many the busiest device does one after another
+    double bytes;         // of the largest
+} Collectives;
+
+/* Seconds of collectives of so many bytes each. */
+static double sized_seconds(const Link *link, const Collectives *all, double bytes)
+{
+    return all->turns * verb_seconds(all->verb, all->ranks, bytes, link) * correction(link, all->verb, false, all->ranks, bytes) *
+           crowding(link, all->verb, all->ranks, all->groups, all->share, bytes);
+}
+
+/* The same, at the slower of the rates of a collective, which has a start of its own, and of all that the plan's devices touch, which may
+ * be more than caches hold. */
+static double touching_seconds(const Resources *resources, const Link *link, const Collectives *all)
+{
+    double whole = resources->touched / (verb_touched(all->verb, all->ranks) * all->groups);
+    double each = sized_seconds(link, all, all->bytes);
+    return whole > all->bytes ? fmax(each, sized_seconds(link, all, whole) * all->bytes / whole) : each;
+}
+
+/* Seconds that a device takes longer to combine all that a collective is about than sums of f32, with which links are measured. */
+static double longer_to_combine(const Plan *plan, const Step *step)
+{
+    int device = step->group.at[0];
+    const DeviceClass *class = cluster_class(plan->cluster, device);
+    double seconds = 0;
+    if (!class || class->combined[0][HT_F32] == 0)
+        return 0;
+    for (int i = 0; i < step_part_count(step); i++)
+        for (int k = 0; k < step->parts[i].count; k++) {
+            const Bucket *bucket = task_bucket(plan, step->parts[i].at[k].task);
+            double rate = class->combined[bucket->reduction == HT_MAX][bucket->dtype] * bucket->element;
+            double longer = rate > 0 ? 1 / rate - 1 / (class->combined[0][HT_F32] * ht_dtype_size(HT_F32)) : 0;
+            seconds += fmax(longer, 0) * (double)segment_bytes(plan, &step->parts[i].at[k]);
+        }
+    return seconds / cluster_sharing(plan->cluster, device);
+}
+
+/* The same of the busiest processor for the collectives at once: a reduction to one device goes through each of the others, what is reduced
+ * for all is divided among them. */
+static double combining_seconds(const Plan *plan, const Step *step, const Collectives *all)
+{
+    double part = step->verb == HT_REDUCE ? 1 : (double)(all->ranks - 1) / all->ranks;
+    return step_reduces(step) ? longer_to_combine(plan, step) * part * all->share * all->turns : 0;
+}
+
+/* How many devices have parts in a collective. */
+static int count_holders(const Step *step)
+{
+    int holders = 0;
+    for (int i = 0; i < step_part_count(step); i++)
+        holders += step->parts[i].count > 0;
+    return holders;
+}
+
+/* Seconds of collectives; `seconds` by latency and bandwidth. What is divided among some of the devices only is between what is divided
+ * among all and what one has: a reduction, or a broadcast. */
 static double collective_seconds(const Resources *resources, int from, int to, const Link *link, const Traffic *traffic, double seconds)
 {
-    ht_verb verb = resources->plan->steps.at[from].verb;
-    int ranks = resources->plan->steps.at[from].group.count;
-    double share = most_sharing(resources, from, to, traffic);
-    seconds *= correction(link, verb, false, ranks, traffic->largest);
-    return seconds * crowding(link, verb, ranks, traffic->total / traffic->bytes, share, traffic->largest);
+    const Step *step = &resources->plan->steps.at[from];
+    int ranks = step->group.count;
+    Collectives all = {step->verb,
+                       ranks,
+                       traffic->total / traffic->bytes,
+                       most_sharing(resources, from, to, traffic),
+                       seconds / verb_seconds(step->verb, ranks, traffic->largest, link),
+                       traffic->largest};
+    double combining = combining_seconds(resources->plan, step, &all), divided = touching_seconds(resources, link, &all);
+    if (step->verb != HT_REDUCE_SCATTER && step->verb != HT_ALL_GATHER)
+        return divided + combining;
+    all.verb = step->verb == HT_ALL_GATHER ? HT_BROADCAST : HT_REDUCE;
+    double rooted = touching_seconds(resources, link, &all), part = (double)(ranks - count_holders(step)) / (ranks - 1);
+    return divided * pow(rooted / divided, part) + combining;
 }
 
 /* The same of all-to-alls: as if each device sent as much, but no less than their messages take otherwise. */
@@ -326,6 +410,8 @@ Resources *resources_create(Planner *planner)
                              .sums = arena_array(planner->arena, double, count)};
     for (int i = 0; i < count; i++)
         resources->touched += plan_touched_bytes(plan, plan->devices[i]);
+    for (int i = 0; i < count && plan->lowered && plan->cluster->local.measured_count; i++)
+        resources->touched += (double)plan_scratch_bytes(plan, plan->devices[i]);
     clear(resources, resources->ready);
     return resources;
 }

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-BOUND, TRIES = 1.5, 6
+BOUND, TRIES = 1.5, 4
 
 PATTERNS = (
     # one collective of all
@@ -37,6 +37,10 @@ PATTERNS = (
     "[0-2]{0:3} -> [0-3]{1:4}",
     "[0-1]{sum:2} -> [2-3]{0:2}",
     "split 0 ([0-1]{1:2} | [2-3]{0:2}) -> [0-3]{1:4}",
+    # copies in a device's own memory, and what is combined behind messages and in several groups
+    "[0-3]{dup:4} -> [0-3]{1:4}",
+    "[0-3]{dup:2,sum:2} -> [0-3]{1:4}",
+    "sum([0-2]{0:3} | [3]{}) -> dup([0-2]{0:3} | [3]{})",
 )
 
 SIDES = (64, 256, 1024, 2048)  # of f32[n,n]: 16 KiB, 256 KiB, 4 MiB, 16 MiB
@@ -68,7 +72,11 @@ def misses(found):
 def slow_down(cluster, factor):
     """Makes everything that a conversion needs take so many times as long."""
     for kind in cluster["classes"].values():
-        kind["memory_bandwidth"] = [[size, rate / factor] for size, rate in kind["memory_bandwidth"]]
+        kind["copy"] *= factor
+        for key in "memory_bandwidth", "row_bandwidth":
+            kind[key] = [[size, rate / factor] for size, rate in kind[key]]
+        for key in "sums", "maxima":
+            kind[key] = {dtype: rate / factor for dtype, rate in kind[key].items()}
     for link in (cluster["links"]["local"], cluster["links"]["remote"]):
         link["latency"] *= factor
         link["bandwidth"] /= factor

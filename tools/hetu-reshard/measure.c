@@ -2,9 +2,10 @@
  *
  * Everything is measured with the planner's own conversions on the program's own channel. A link's latency and bandwidth are those of
  * messages that go to and fro between two ranks; what each verb takes by bytes, on two ranks of a host, on more and on all, and on two that
- * share a processor, is measured beside, since ranks of a host share its processors and its memory. The copies that a conversion makes in a device's own memory are taken
- * off: they are predicted by themselves.
+ * share a processor, is measured beside, since ranks of a host share its processors and its memory. The copies that a conversion makes in a
+ * device's own memory are taken off: they are predicted by themselves.
  */
+#include "calm.h"
 #include "timing.h"
 
 #include "cost/cost.h"
@@ -12,13 +13,14 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
 
 /* Seconds a point and pass. What disturbs the machine does so for a while: of several passes the best counts, point by point. */
-static const double BUDGET = 0.02;
+static const double BUDGET = 0.015;
 enum { PASSES = 3 };
 
 /* Ranks by host. */
@@ -155,12 +157,16 @@ static json_t *json_curve(const Curve *curve)
     return points;
 }
 
-/* Bytes a second that are read and written, by how many there are, with all ranks copying. */
-static Curve measure_memory(Arena *arena)
+/* Bytes a second that are read and written, by how many there are, with all ranks copying: in one row, or in rows of so many bytes. What
+ * the least copy takes is that of any copy's start. */
+static Curve measure_memory(Arena *arena, int64_t row)
 {
     Series series = {0};
-    for (int64_t bytes = LEAST_BYTES; bytes <= 2 * MOST_BYTES; bytes *= 2)
-        series_add(&series, (double)bytes, time_copies(bytes, BUDGET));
+    double start = time_copies(2, 1, BUDGET);
+    for (int64_t bytes = LEAST_BYTES; bytes <= 2 * MOST_BYTES; bytes *= 2) {
+        double seconds = time_copies(bytes, row ? row : bytes / 2, BUDGET);
+        series_add(&series, (double)bytes, fmax(seconds - start, seconds / 2));
+    }
     for (int i = 0; i < series.count; i++)
         series.at[i].value = series.at[i].size / series.at[i].value;
     return (Curve){series.count, arena_copy(arena, series.at, sizeof series.at)};
@@ -173,13 +179,36 @@ static int64_t rank_memory(void)
     return (int64_t)world_least(mebibytes) << 20;
 }
 
+/* Seconds of a conversion that is one copy of a few bytes on each rank. */
+static double measure_start(Arena *arena)
+{
+    int *ranks = arena_array(arena, int, world_size());
+    for (int rank = 0; rank < world_size(); rank++)
+        ranks[rank] = rank;
+    Set set = set_of(arena, "D{dup:n} -> D{0:n}", ranks, world_size(), 1, 1);
+    return time_set(&set, BUDGET);
+}
+
+/* What copies and combinations take on a rank. */
+static DeviceClass measure_class(Arena *arena)
+{
+    DeviceClass class = {.memory = rank_memory(),
+                         .copy = measure_start(arena),
+                         .memory_bandwidth = measure_memory(arena, 0),
+                         .row_bandwidth = measure_memory(arena, ROW_BYTES)};
+    for (int dtype = 0; dtype < CLUSTER_DTYPES; dtype++)
+        for (int max = 0; max < 2; max++) {
+            double seconds = time_combinations((ht_dtype)dtype, max ? HT_MAX : HT_SUM, LEAST_BYTES, BUDGET);
+            class.combined[max][dtype] = LEAST_BYTES / (double)ht_dtype_size((ht_dtype)dtype) / seconds;
+        }
+    return class;
+}
+
 /* The cluster of the ranks, without links. */
-static const Cluster *describe(Arena *arena, const Hosts *hosts, const Curve *memory)
+static const Cluster *describe(Arena *arena, const Hosts *hosts, const DeviceClass *class)
 {
     Cluster *machine = arena_new(arena, Cluster);
-    DeviceClass *class = arena_new(arena, DeviceClass);
     ClusterDevice *devices = arena_array(arena, ClusterDevice, world_size());
-    class->memory_bandwidth = *memory;
     for (int rank = 0; rank < world_size(); rank++) {
         int like = 0, own = hosts->processor[rank];
         while (like < rank && (own < 0 || hosts->of[like] != hosts->of[rank] || hosts->processor[like] != own))
@@ -217,6 +246,7 @@ static int count_processors(const Cluster *machine, const int *devices, int coun
 static json_t *measure_verb(int number, const int *devices, int count, int groups, const Cluster *machine)
 {
     Series series = {0};
+    calm_wait();
     for (int64_t bytes = verbs[number].verb == HT_EXCHANGE ? LEAST_MESSAGE : LEAST_BYTES; bytes <= MOST_BYTES; bytes *= 2) {
         Arena *arena = arena_create();
         Set set = set_of(arena, verbs[number].text, devices, count, groups, bytes);
@@ -350,13 +380,31 @@ static void write_file(const json_t *cluster, const char *path)
         ht_fail("cannot write %s: %s", path, strerror(errno));
 }
 
+/* Rates by element type. */
+static json_t *json_rates(const double *rates)
+{
+    json_t *object = json_object();
+    for (int dtype = 0; dtype < CLUSTER_DTYPES; dtype++)
+        json_object_set_new(object, dtype_word((ht_dtype)dtype), json_real(rates[dtype]));
+    return object;
+}
+
+static json_t *json_class(const DeviceClass *class)
+{
+    return json_pack("{s:I,s:f,s:o,s:o,s:o,s:o}", "memory", (json_int_t) class->memory, "copy", class->copy, "memory_bandwidth",
+                     json_curve(&class->memory_bandwidth), "row_bandwidth", json_curve(&class->row_bandwidth), "sums",
+                     json_rates(class->combined[0]), "maxima", json_rates(class->combined[1]));
+}
+
 static json_t *measure_pass(Arena *arena, const Hosts *hosts)
 {
-    Curve memory = measure_memory(arena);
-    const Cluster *machine = describe(arena, hosts, &memory);
-    json_t *class = json_pack("{s:I,s:o}", "memory", (json_int_t)rank_memory(), "memory_bandwidth", json_curve(&memory));
-    return json_pack("{s:{s:o},s:o,s:o}", "classes", "rank", class, "devices", json_devices(hosts), "links", measure_links(hosts, machine));
+    DeviceClass class = measure_class(arena);
+    const Cluster *machine = describe(arena, hosts, &class);
+    return json_pack("{s:{s:o},s:o,s:o}", "classes", "rank", json_class(&class), "devices", json_devices(hosts), "links",
+                     measure_links(hosts, machine));
 }
+
+static bool is_rate(const char *key) { return strstr(key, "bandwidth") || !strcmp(key, "sums") || !strcmp(key, "maxima"); }
 
 /* The shorter of the times and the higher of the rates of two passes, in the first; `rates` of values that are rates. */
 static void keep_best(json_t *first, const json_t *second, bool rates)
@@ -364,7 +412,7 @@ static void keep_best(json_t *first, const json_t *second, bool rates)
     const char *key;
     json_t *value;
     size_t index;
-    json_object_foreach(first, key, value) keep_best(value, json_object_get(second, key), rates || strstr(key, "bandwidth"));
+    json_object_foreach(first, key, value) keep_best(value, json_object_get(second, key), rates || is_rate(key));
     json_array_foreach(first, index, value) keep_best(value, json_array_get(second, index), rates);
     if (json_is_real(first) && (json_real_value(second) > json_real_value(first)) == rates)
         json_real_set(first, json_real_value(second));
@@ -376,6 +424,7 @@ void measure_cluster(const char *path)
         ht_fail("links are between ranks, of which two at least are needed: mpirun -n 4 hetu-reshard --measure=%s", path);
     Arena *arena = arena_create();
     Hosts hosts = find_hosts(arena);
+    calm_begin(arena, NULL);
     json_t *cluster = measure_pass(arena, &hosts);
     for (int pass = 1; pass < PASSES; pass++) {
         json_t *again = measure_pass(arena, &hosts);

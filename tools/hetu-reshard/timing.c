@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "exchange/channel.h"
+#include "exchange/moves.h"
 #include "transport/world.h"
 
 #include <math.h>
@@ -155,25 +156,52 @@ double time_set(const Set *set, double budget)
 /* ---- copies ---- */
 
 typedef struct CopyRun {
+    ht_move move;
     char *from, *to;
-    size_t bytes;
 } CopyRun;
 
 static void run_copy(void *context)
 {
     const CopyRun *run = context;
-    memcpy(run->to, run->from, run->bytes);
+    ht_move_copy(&run->move, 1, run->to, run->from);
     __asm__ volatile("" : : "r"(run->to) : "memory");
 }
 
-double time_copies(int64_t bytes, double budget)
+double time_copies(int64_t bytes, int64_t row, double budget)
 {
-    CopyRun run = {malloc((size_t)bytes / 2), malloc((size_t)bytes / 2), (size_t)bytes / 2};
+    int64_t copied = bytes / 2, rows = copied / row, apart = rows > 1 ? 4 * row : row;
+    const ht_stride dims[] = {{rows, apart, row}, {row, 1, 1}};
+    CopyRun run = {{.rank = 2, .dim = dims}, malloc((size_t)(rows * apart)), malloc((size_t)copied)};
     if (!run.from || !run.to)
         ht_fail("out of memory: %lld bytes to measure copies", (long long)bytes);
-    memset(run.from, 1, run.bytes);
+    memset(run.from, 1, (size_t)(rows * apart));
+    memset(run.to, 1, (size_t)copied);
     double seconds = time_runs(run_copy, &run, budget);
     free(run.from);
     free(run.to);
+    return seconds;
+}
+
+/* ---- combinations ---- */
+
+typedef struct CombineRun {
+    ht_dtype dtype;
+    ht_reduction reduction;
+    void *to, *from;
+    int64_t count;
+} CombineRun;
+
+static void run_combine(void *context)
+{
+    const CombineRun *run = context;
+    ht_combine(run->dtype, run->reduction, run->to, run->from, run->count);
+}
+
+double time_combinations(ht_dtype dtype, ht_reduction reduction, int64_t bytes, double budget)
+{
+    CombineRun run = {dtype, reduction, zeros(bytes), zeros(bytes), bytes / (int64_t)ht_dtype_bytes(dtype)};
+    double seconds = time_runs(run_combine, &run, budget);
+    device_free(run.to);
+    device_free(run.from);
     return seconds;
 }

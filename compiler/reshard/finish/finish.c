@@ -122,5 +122,6 @@ void finish_plan(Planner *planner)
     find_types(planner);
     find_in_place(plan);
     plan->name = name_plan(planner);
+    plan->lowered = arena_array(planner->arena, const ht_reshard_device *, plan->device_count);
     plan->seconds = price_steps(planner);
 }
