@@ -1,7 +1,8 @@
 /* A user's operators in turns: what joins results of pieces is a sum, a maximum, or the operator of a clause `merge`.
  *
  * blend: each query's mean of the values, a key weighing 1 / (1 + its squared distance); a query sees keys up to two behind it. Its kernel divides
- * by what the keys weigh, so it must not be called without any; the results of two pieces are joined by blend_join, a kernel, too.
+ * by what the keys weigh, so it must not be called without any; the results of two pieces are joined by blend_join, a kernel, too. Beside it stands
+ * attention over packed sequences.
  */
 #include <hetu/hetu.h>
 #include <hetu/kernel.h>
@@ -187,6 +188,17 @@ ht_tensor crowd(ht_tensor q, ht_tensor k)
 
 /* ---- the model ---- */
 
+/* Attention over packed sequences, by two heads. */
+static ht_tensor packed(ht_tensor q, ht_tensor k, ht_tensor x)
+{
+    ht_dims heads = ht_shape(ROWS, SEQ, 2, INNER / 2);
+    ht_tensor v = ht_linear(x, ht_param(ht_shape(INNER, WIDTH), ht_normal(0.5f), "packed.v"), HT_NONE);
+    ht_tensor segment = ht_input("segment", HT_I32, ht_shape(ROWS, SEQ));
+#pragma hspmd dims(segment: batch, seq)
+    ht_tensor y = ht_attention(ht_reshape(q, heads), ht_reshape(k, heads), ht_reshape(v, heads), segment, true);
+    return ht_linear(ht_reshape(y, ht_shape(ROWS, SEQ, INNER)), ht_param(ht_shape(WIDTH, INNER), ht_normal(0.5f), "packed.out"), HT_NONE);
+}
+
 static ht_tensor model(void)
 {
     ht_tensor x = ht_input("x", HT_F32, ht_shape(ROWS, SEQ, WIDTH));
@@ -198,7 +210,7 @@ static ht_tensor model(void)
     ht_tensor v = ht_linear(x, ht_param(ht_shape(WIDTH, WIDTH), ht_normal(0.5f), "v"), HT_NONE);
 #pragma hspmd dims(q, k: batch, seq, _)
 #pragma hspmd dims(v: batch, seq, width)
-    ht_tensor scale = ht_add(closest(q, k), crowd(q, k)), y = blend(q, k, v).y;
+    ht_tensor scale = ht_add(closest(q, k), crowd(q, k)), y = ht_add(blend(q, k, v).y, packed(q, k, x));
     return ht_mul(y, ht_reshape(scale, ht_shape(ROWS, SEQ, 1)));
 }
 
@@ -212,15 +224,18 @@ int main(int argc, char **argv)
 {
     enum { COUNT = ROWS * SEQ * WIDTH, STEPS = 4 };
     static float x[COUNT], wanted[COUNT], y[COUNT], k[INNER * WIDTH];
+    static int segment[ROWS * SEQ];
     ht_session *session = ht_open(&argc, &argv);
-    ht_program *program = ht_train(session, loss, ht_sgd(.lr = 1e-1f)), *forward = ht_infer(session, model);
+    ht_program *program = ht_train(session, loss, ht_sgd(.lr = 1e-2f)), *forward = ht_infer(session, model);
     for (int i = 0; i < COUNT; i++) {
         x[i] = (float)(i * 7 % 13 - 6) / 6;
         wanted[i] = (float)(i * 5 % 11 - 5) / 5;
     }
+    for (int i = 0; i < ROWS * SEQ; i++)
+        segment[i] = (i % SEQ + i / SEQ) / 5;
     for (int step = 0; step < STEPS; step++) {
-        printf("%.9g\n", ht_step(program, ht_feed("x", x), ht_feed("wanted", wanted)));
-        ht_run(forward, ht_feed("x", x));
+        printf("%.9g\n", ht_step(program, ht_feed("x", x), ht_feed("wanted", wanted), ht_feed("segment", segment)));
+        ht_run(forward, ht_feed("x", x), ht_feed("segment", segment));
         ht_fetch(forward, "", y);
         ht_get_param(session, "k", k, INNER * WIDTH);
         printf("%.9g %.9g %.9g\n", y[step], y[COUNT - 1 - step], k[step]);
