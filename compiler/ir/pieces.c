@@ -4,16 +4,6 @@
 
 #include <string.h>
 
-/* Whether operands of an operator from `first` on are the results of one other, in order. */
-static bool are_results(const Op *op, int first)
-{
-    const Op *maker = op->operands[first] ? op->operands[first]->def : NULL;
-    bool all = maker && maker->result_count == op->result_count;
-    for (int k = 0; all && k < op->result_count; k++)
-        all = op->operands[first + k] == maker->results[k];
-    return all;
-}
-
 /* The bound factor whose pieces the operator `name` joins; -1 when there is none. */
 static int merged_factor(const Op *op, const char *name)
 {
@@ -25,15 +15,8 @@ static int merged_factor(const Op *op, const char *name)
     return -1;
 }
 
-/* Whether an operator joins the results of a piece with those of others. */
-static bool joins(const Op *op)
-{
-    int count = op->result_count;
-    if (op->operand_count != 2 * count || !are_results(op, 0) || !are_results(op, count))
-        return false;
-    const Op *first = op->operands[0]->def, *second = op->operands[count]->def;
-    return merged_factor(second, op->def->name) >= 0 && (first->def == second->def || first->def == op->def);
-}
+/* Whether an operator joins the results of a piece with those of others, by a clause merge. */
+static bool joins(const Op *op) { return op->joins && merged_factor(op->operands[op->result_count]->def, op->def->name) >= 0; }
 
 /* Whether a device has a piece of a factor. */
 static bool has_piece(Module *module, const Op *op, int factor, int device)
@@ -62,13 +45,4 @@ JoinedHalf op_joined(Module *module, const Op *op, int device)
     bool first = has_results(module, op->operands[0]->def, op->def->name, device);
     bool second = has_results(module, op->operands[op->result_count]->def, op->def->name, device);
     return first == second ? JOINED_BOTH : first ? JOINED_FIRST : JOINED_SECOND;
-}
-
-bool op_joins_everywhere(Module *module, const Op *op)
-{
-    const Mesh *mesh = op_mesh(module, op);
-    for (int i = 0; joins(op) && i < mesh->device_count; i++)
-        if (op_joined(module, op, mesh->devices[i]) != JOINED_BOTH)
-            return false;
-    return true;
 }

@@ -13,7 +13,4 @@ typedef enum JoinedHalf { JOINED_BOTH, JOINED_FIRST, JOINED_SECOND } JoinedHalf;
  * of either. */
 JoinedHalf op_joined(Module *module, const Op *op, int device);
 
-/* Whether it has both on all devices. */
-bool op_joins_everywhere(Module *module, const Op *op);
-
 #endif

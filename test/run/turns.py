@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Operators that run once a piece (`turns`) give what one device gives, whatever they compute, and receive no more than gathering would.
+"""Operators that run once a piece (`turns`) give what one device gives, whatever they compute, and receive no more than gathering would; of keys and values devices hold two pieces at a time.
 
 gpt and llama: losses with AdamW, and with SGD parameters, as in pipelines.py, whose sizes they have; a user's operators (turns.c): all numbers. Bytes a step are those of the MPI calls (traffic.py).
 """
 import functools
+import json
 
 import harness
 from harness import EXAMPLES, Failure, launch, run
 from pipelines import GPT, LLAMA, LONG, check_lines, strategy_file
 from traffic import BATCH, EMBED, FLAGS, GPT as SOURCE, LAYERS, N, SEQ, counted, parameters
 
+HELD = harness.ROOT / "test" / "run" / "Inputs" / "held.c"
 USER = harness.ROOT / "test" / "run" / "turns.c"
 
 SHALLOW = {"LAYERS": 3}
@@ -67,6 +69,20 @@ def check_bytes(bench):
     return f"{turns:.0f} bytes"
 
 
+def check_held(bench, devices):
+    """However many turns: two pieces each of keys and of values, the queries, and results so far and of a turn."""
+    strategy = strategy_file(bench, f"held{devices}", f"turns seq:cp\nstage devices(0-{devices - 1}) mesh(cp:{devices})")
+    report = json.loads(run([bench.hetucc, f"--strategy={strategy}", "--emit=cost-json", HELD]).stdout)
+    length, heads, width = 4096, 2, 16
+    rows = 4 * length * heads // devices
+    wanted = (2 + 2 + 1 + 2) * rows * width + 2 * rows
+    for role in report["models"][0]["roles"]:
+        found = role["memory"]["activations"] + role["memory"]["temporaries"]
+        if found != wanted:
+            raise Failure(f"{found} bytes, not {wanted}")
+    return f"{wanted} bytes"
+
+
 def tests(bench, _):
     for name, (ranks, lines, sizes) in STRATEGIES.items():
         yield f"gpt.{name}", functools.partial(check_lines, bench, "gpt", f"turns.{name}", ranks, lines, {**GPT, **sizes})
@@ -75,6 +91,8 @@ def tests(bench, _):
         yield f"llama.{name}", functools.partial(check_lines, bench, "llama", f"turns.{name}", ranks, lines, {**LLAMA, **sizes})
     for name in USERS:
         yield f"user.{name}", functools.partial(check_user, bench, name)
+    for devices in (2, 8):
+        yield f"held.{devices}", functools.partial(check_held, bench, devices)
     yield "bytes", functools.partial(check_bytes, bench)
 
 

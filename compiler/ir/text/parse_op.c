@@ -266,6 +266,8 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
         marks->visit = (int)number;
     } else if (tokens_take(tokens, "weights")) {
         marks->weights = true;
+    } else if (tokens_take(tokens, "joins")) {
+        marks->joins = true;
     } else {
         *done = true;
     }
@@ -312,6 +314,7 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
     op->conversion = marks->conversion;
     op->tensor = marks->tensor;
     op->reason = marks->reason;
+    op->joins = marks->joins;
     op->again = marks->again;
     op->also = marks->also;
     op->also_count = marks->also_count;

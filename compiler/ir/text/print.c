@@ -380,6 +380,7 @@ static void print_marks(Printer *printer, const Op *op)
     if (op->stage != STAGE_ALL)
         text_print(out, " stage %d visit %d", op->stage, op->visit);
     text_string(out, op->weights ? " weights" : "");
+    text_string(out, op->joins ? " joins" : "");
     if (op->frames)
         text_print(out, " from %d", print_frame(printer, op->frames));
     if (op->reason) {

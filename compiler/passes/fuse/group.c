@@ -1,6 +1,5 @@
 /* Groups of operators: their index spaces, and whether two are one. */
 #include "ir/parts.h"
-#include "ir/pieces.h"
 #include "passes/fuse/fuse.h"
 
 #include "rule/equations.h"
@@ -64,12 +63,12 @@ static bool is_elementwise(const Op *op)
     return op->def->rule->kind == RULE_BODY && op->binding->results[0].rank == op->binding->factor_count;
 }
 
-static bool may_fuse(Module *module, const Op *op)
+static bool may_fuse(const Module *module, const Op *op)
 {
     if (op->def == module->reshard_def || op_gathers(module, op) || op->def == module->part_def || op->def == module->union_def ||
-        op->def == module->update)
+        op->def == module->update || op->joins)
         return false;
-    return (is_elementwise(op) || op->def->rule->equation_count) && tensors_fit(op) && op_joins_everywhere(module, op);
+    return (is_elementwise(op) || op->def->rule->equation_count) && tensors_fit(op);
 }
 
 /* The bound factors that go along rows. */
