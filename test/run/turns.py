@@ -91,7 +91,7 @@ def tests(bench, _):
         yield f"llama.{name}", functools.partial(check_lines, bench, "llama", f"turns.{name}", ranks, lines, {**LLAMA, **sizes})
     for name in USERS:
         yield f"user.{name}", functools.partial(check_user, bench, name)
-    for devices in (2, 8):
+    for devices in (4, 8):
         yield f"held.{devices}", functools.partial(check_held, bench, devices)
     yield "bytes", functools.partial(check_bytes, bench)
 
