@@ -188,9 +188,13 @@ const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op)
 bool value_local(Module *module, const Value *value, int device, int64_t *extent)
 {
     const Region *region = value_region(module, value, device);
-    for (int d = 0; d < value->type.rank; d++)
-        extent[d] = region->box_count == 1 ? region->boxes[0].dim[d].hi - region->boxes[0].dim[d].lo : 0;
-    return region->box_count <= 1;
+    int64_t volume = 1;
+    for (int d = 0; d < value->type.rank; d++) {
+        const Range *range = region->box_count ? &region->boxes[0].dim[d] : NULL;
+        extent[d] = !range ? 0 : region->placing ? region->placing[0].room[d] : range->hi - range->lo;
+        volume *= extent[d];
+    }
+    return !region->box_count || volume == region->volume;
 }
 
 /* ---- pieces of several boxes ---- */

@@ -76,7 +76,7 @@ void conversion_plan(Module *module, PlannedConversion *conversion);
 /* The plan of what one operator converts, by itself; of a conversion of several tensors it is made in the arena. */
 const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op);
 
-/* The local extents of a value whose region is one box (or empty: zeros); false where it has several boxes. */
+/* The local extents of a value that lies as one tensor (zeros where there is nothing of it); false where it is several boxes. */
 bool value_local(Module *module, const Value *value, int device, int64_t *extent);
 
 /* Whether an operator does the same with any set of elements, in any order: every tensor of it that is no number has all factors of the

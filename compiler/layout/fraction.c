@@ -40,6 +40,16 @@ Fraction fraction_between(Fraction a, Fraction b, Fraction t)
     return fraction_make((__int128)a.num * step.den + (__int128)step.num * a.den, (__int128)a.den * step.den);
 }
 
+Fraction fraction_add(Fraction a, Fraction b)
+{
+    return fraction_make((__int128)a.num * b.den + (__int128)b.num * a.den, (__int128)a.den * b.den);
+}
+
+Fraction fraction_subtract(Fraction a, Fraction b)
+{
+    return fraction_make((__int128)a.num * b.den - (__int128)b.num * a.den, (__int128)a.den * b.den);
+}
+
 int fraction_compare(Fraction a, Fraction b)
 {
     __int128 left = (__int128)a.num * b.den, right = (__int128)b.num * a.den;

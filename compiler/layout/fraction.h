@@ -16,6 +16,10 @@ Fraction fraction_make(__int128 num, __int128 den);
 /* a + (b - a) * t: the place t between a and b. */
 Fraction fraction_between(Fraction a, Fraction b, Fraction t);
 
+/* a + b; a - b, where b is at most a. */
+Fraction fraction_add(Fraction a, Fraction b);
+Fraction fraction_subtract(Fraction a, Fraction b);
+
 /* Negative, zero or positive as a is below, at or above b. */
 int fraction_compare(Fraction a, Fraction b);
 

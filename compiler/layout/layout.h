@@ -5,13 +5,16 @@
  *
  *     [0-7]{0:2,dup:2,1:2}                      one subgroup of 8 devices; the last state is the fastest
  *     [0-3]{0:4 by 1:1:1:2}                     a weighted cut
+ *     [0-3]{1:4 fold}                           a folded cut: position k of n has pieces k and 2n-1-k of 2n, one behind the other
  *     sum([0-3]{0:4} | [4]{})                   two subgroups that each hold a contribution
  *     split 0 by 3:1 ([0-3]{1:4} | [4]{})       the first subgroup owns three quarters of dimension 0
  *     split 0 inner ([0-3]{0:4} | [4]{})        each subgroup owns its fraction of every finest slice of dimension 0
  *     (3*5*20, 100) [0-3]{1:4}                  a view: the states number the factors 3, 5, 20, 100
  *
  * Pieces are exact fractions: the piece [a, b) of a dimension of length n is [floor(n*a), floor(n*b)); it may be empty.
- * Everything else is defined by layout_region, and two layouts are equal when all regions are.
+ * Under `fold` by weights both pieces of a position have its weight. Several states that cut a dimension cut what those in front of them
+ * leave, the parts that are left taken as one; so two folds by 2 are one by 4. Everything else is defined by layout_region, and two layouts
+ * are equal when all regions are.
  */
 #ifndef LAYOUT_LAYOUT_H
 #define LAYOUT_LAYOUT_H
@@ -38,6 +41,7 @@ typedef struct State {
     int dim;                // STATE_SPLIT: the dimension of the view that is cut
     int count;              // pieces, copies or contributions
     const int64_t *weights; // count of them; NULL when all are equal
+    bool fold;              // STATE_SPLIT: position k has pieces k and 2 * count - 1 - k
     int column;             // where it stands in the layout's text, from 0; for carets
 } State;
 
@@ -71,7 +75,14 @@ typedef struct Box {
     Range dim[LAYOUT_MAX_RANK];
 } Box;
 
-/* What a device holds: boxes in row-major order, empty ones left out. */
+/* Where a box lies in a device's storage: its first element, and the extents of the tensor of which it is a part. */
+typedef struct Placing {
+    int64_t at;
+    int64_t room[LAYOUT_MAX_RANK];
+} Placing;
+
+/* What a device holds: boxes in row-major order, empty ones left out. Storage has one box after another, each row-major; but boxes that
+ * folded cuts make lie together as one row-major tensor, in which the parts of a dimension are one behind the other. */
 typedef struct Region {
     bool member; // the device stands in the layout at all
     int replica; // the subgroup under a `dup` top, else 0
@@ -79,13 +90,14 @@ typedef struct Region {
     int rank;    // of the view
     int box_count;
     const Box *boxes;
-    int64_t volume; // elements in all boxes
+    const Placing *placing; // by box; NULL: one box after another
+    int64_t volume;         // elements in all boxes
 } Region;
 
 #define LAYOUT_MOST_WEIGHT ((int64_t)1 << 40)
 
-/* The denominator of the places where weights cut; NULL: `count` equal ones. Cuts of cuts multiply theirs, up to the most that fractions
- * hold. */
+/* The denominator of the places where weights cut; NULL: `count` equal ones; a fold doubles it. Cuts of cuts multiply theirs, up to the
+ * most that fractions hold. */
 #define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
 int64_t layout_denominator(const int64_t *weights, int count);
 
@@ -136,6 +148,9 @@ bool layout_equal(const Layout *a, const Layout *b, Shape shape);
 
 /* STATE_SUM or STATE_MAX where contributions are pending, else STATE_DUP. */
 StateKind layout_partial(const Layout *layout);
+
+/* Whether the pieces of a dimension of the view may be several parts of it that lie as one. */
+bool layout_folds(const Layout *layout, int dim);
 
 /* The devices of a layout in its own order; the count goes to *count. */
 const int *layout_devices(Arena *arena, const Layout *layout, int *count);

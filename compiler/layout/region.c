@@ -12,12 +12,17 @@ typedef struct Interval {
     Fraction lo, hi;
 } Interval;
 
+/* Parts of a dimension, in order; taken as one. */
+typedef Array(Interval) Intervals;
+
+typedef Array(Range) Ranges;
+
 /* What is computed once for all devices of a layout. */
 typedef struct Maker {
-    Arena *arena;
+    Arena *arena, *scratch;
     const Layout *layout;
     Shape view;
-    const int64_t ***before;   // by group and state: before_of its weights
+    const int64_t ***before;   // by group and state: before_of the weights of its pieces
     const int64_t *top_before; // the same of the top's
     int edge_count;            // inner: every place where any subgroup cuts the top's dimension
     const Fraction *edges;
@@ -38,6 +43,15 @@ StateKind layout_partial(const Layout *layout)
                 return state->kind;
         }
     return STATE_DUP;
+}
+
+bool layout_folds(const Layout *layout, int dim)
+{
+    for (int g = 0; g < layout->group_count; g++)
+        for (int s = 0; s < layout->groups[g].state_count; s++)
+            if (layout->groups[g].states[s].fold && layout->groups[g].states[s].dim == dim)
+                return true;
+    return false;
 }
 
 const int *layout_devices(Arena *arena, const Layout *layout, int *count)
@@ -71,23 +85,89 @@ static Fraction cut_at(const int64_t *before, int count, int k)
 
 static bool is_partial(const State *state) { return state->kind == STATE_SUM || state->kind == STATE_MAX; }
 
-/* The part of dimension `dim` that the device at `position` of subgroup g holds of what the subgroup holds. */
-static Interval group_piece(const Maker *maker, int g, int position, int dim)
+/* The pieces into which a state cuts: a folded one has two for each position, and the weights of the second half in reverse. */
+static int piece_count(const State *state) { return state->fold ? 2 * state->count : state->count; }
+
+static const int64_t *piece_weights(Arena *arena, const State *state)
+{
+    if (!state->weights || !state->fold)
+        return state->weights;
+    int count = piece_count(state);
+    int64_t *weights = arena_array(arena, int64_t, count);
+    for (int i = 0; i < state->count; i++)
+        weights[i] = weights[count - 1 - i] = state->weights[i];
+    return weights;
+}
+
+static Fraction lesser(Fraction a, Fraction b) { return fraction_compare(a, b) < 0 ? a : b; }
+
+static Fraction greater(Fraction a, Fraction b) { return fraction_compare(a, b) < 0 ? b : a; }
+
+/* Appends what lies between the places `a` and `b` of several parts taken as one. */
+static void cut_parts(Arena *arena, const Intervals *parts, Fraction a, Fraction b, Intervals *cut)
+{
+    Fraction whole = FRACTION_ZERO, before = FRACTION_ZERO;
+    for (int i = 0; i < parts->count; i++)
+        whole = fraction_add(whole, fraction_subtract(parts->at[i].hi, parts->at[i].lo));
+    Fraction begin = fraction_between(FRACTION_ZERO, whole, a), end = fraction_between(FRACTION_ZERO, whole, b);
+    for (int i = 0; i < parts->count; i++) {
+        Fraction move = fraction_subtract(parts->at[i].lo, before), behind = fraction_subtract(parts->at[i].hi, move);
+        Fraction lo = greater(begin, before), hi = lesser(end, behind);
+        if (fraction_compare(lo, hi) < 0)
+            array_push(arena, cut, ((Interval){fraction_add(lo, move), fraction_add(hi, move)}));
+        before = behind;
+    }
+}
+
+/* Piece k of those into which a state cuts an interval. */
+static Interval interval_piece(Interval of, const State *state, const int64_t *before, int k)
+{
+    int count = piece_count(state);
+    return (Interval){fraction_between(of.lo, of.hi, cut_at(before, count, k)),
+                      fraction_between(of.lo, of.hi, cut_at(before, count, k + 1))};
+}
+
+/* What position k of a folded cut has of an interval. */
+static Intervals fold_interval(Arena *arena, Interval of, const State *state, const int64_t *before, int k)
+{
+    Intervals folded = {0};
+    array_push(arena, &folded, interval_piece(of, state, before, k));
+    array_push(arena, &folded, interval_piece(of, state, before, piece_count(state) - 1 - k));
+    return folded;
+}
+
+/* What position k of a cut has of several parts. */
+static Intervals cut_several(Arena *arena, const Intervals *parts, const State *state, const int64_t *before, int k)
+{
+    Intervals cut = {0};
+    int count = piece_count(state), mirrored = count - 1 - k;
+    cut_parts(arena, parts, cut_at(before, count, k), cut_at(before, count, k + 1), &cut);
+    if (state->fold)
+        cut_parts(arena, parts, cut_at(before, count, mirrored), cut_at(before, count, mirrored + 1), &cut);
+    return cut;
+}
+
+/* The parts of dimension `dim` that the device at `position` of subgroup g holds of what the subgroup holds. */
+static Intervals group_piece(const Maker *maker, int g, int position, int dim)
 {
     const Group *group = &maker->layout->groups[g];
     int after = group->device_count;
-    Interval piece = {FRACTION_ZERO, FRACTION_ONE};
+    Intervals parts = {.at = arena_array(maker->scratch, Interval, 1), .count = 1};
+    parts.at[0] = (Interval){FRACTION_ZERO, FRACTION_ONE};
     for (int s = 0; s < group->state_count; s++) {
         const State *state = &group->states[s];
         after /= state->count;
         if (state->kind != STATE_SPLIT || state->dim != dim)
             continue;
         int k = position / after % state->count;
-        Fraction lo = fraction_between(piece.lo, piece.hi, cut_at(maker->before[g][s], state->count, k));
-        piece.hi = fraction_between(piece.lo, piece.hi, cut_at(maker->before[g][s], state->count, k + 1));
-        piece.lo = lo;
+        if (parts.count > 1)
+            parts = cut_several(maker->scratch, &parts, state, maker->before[g][s], k);
+        else if (state->fold)
+            parts = fold_interval(maker->scratch, parts.at[0], state, maker->before[g][s], k);
+        else
+            parts.at[0] = interval_piece(parts.at[0], state, maker->before[g][s], k);
     }
-    return piece;
+    return parts;
 }
 
 static int compare_fractions(const void *a, const void *b) { return fraction_compare(*(const Fraction *)a, *(const Fraction *)b); }
@@ -114,9 +194,11 @@ static void collect_edges(Maker *maker)
         for (int i = 0; i < layout->groups[g].device_count; i++) {
             if (!leads_piece(&layout->groups[g], i, layout->top_dim))
                 continue;
-            Interval piece = group_piece(maker, g, i, layout->top_dim);
-            array_push(maker->arena, &edges, piece.lo);
-            array_push(maker->arena, &edges, piece.hi);
+            Intervals piece = group_piece(maker, g, i, layout->top_dim);
+            for (int p = 0; p < piece.count; p++) {
+                array_push(maker->scratch, &edges, piece.at[p].lo);
+                array_push(maker->scratch, &edges, piece.at[p].hi);
+            }
         }
     qsort(edges.at, (size_t)edges.count, sizeof *edges.at, compare_fractions);
     int kept = 0;
@@ -130,32 +212,33 @@ static void collect_edges(Maker *maker)
 static void sum_weights(Maker *maker)
 {
     const Layout *layout = maker->layout;
-    maker->top_before = before_of(maker->arena, layout->top_weights, layout->group_count);
-    maker->before = arena_array(maker->arena, const int64_t **, layout->group_count);
+    maker->top_before = before_of(maker->scratch, layout->top_weights, layout->group_count);
+    maker->before = arena_array(maker->scratch, const int64_t **, layout->group_count);
     for (int g = 0; g < layout->group_count; g++) {
         const Group *group = &layout->groups[g];
-        maker->before[g] = arena_array(maker->arena, const int64_t *, group->state_count);
+        maker->before[g] = arena_array(maker->scratch, const int64_t *, group->state_count);
         for (int s = 0; s < group->state_count; s++)
-            maker->before[g][s] = before_of(maker->arena, group->states[s].weights, group->states[s].count);
+            maker->before[g][s] =
+                before_of(maker->scratch, piece_weights(maker->scratch, &group->states[s]), piece_count(&group->states[s]));
     }
 }
 
+/* The caller destroys its scratch arena. */
 static Maker maker_for(Arena *arena, const Layout *layout, Shape shape)
 {
-    Maker maker = {.arena = arena, .layout = layout, .view = layout_view(layout, shape)};
+    Maker maker = {.arena = arena, .scratch = arena_create(), .layout = layout, .view = layout_view(layout, shape)};
     sum_weights(&maker);
     if (layout->top == TOP_SPLIT && layout->inner)
         collect_edges(&maker);
     return maker;
 }
 
-/* Appends the range of a dimension of length n that an interval holds. */
-static int add_range(Range *ranges, int count, Interval part, int64_t n)
+/* Appends the range of a dimension of length n that an interval holds, unless it is empty. */
+static void add_range(Arena *arena, Ranges *ranges, Interval part, int64_t n)
 {
     Range range = {fraction_floor(part.lo, n), fraction_floor(part.hi, n)};
     if (range.lo < range.hi)
-        ranges[count++] = range;
-    return count;
+        array_push(arena, ranges, range);
 }
 
 /* The number of a place among the edges. */
@@ -172,26 +255,36 @@ static int find_edge(const Maker *maker, Fraction place)
     return low;
 }
 
-/* The non-empty ranges of dimension `dim` that a device holds, in order, which go to a new list. */
-static int device_ranges(const Maker *maker, int g, int position, int dim, Range **ranges)
+/* The fraction from `a` to `b` of every finest slice of an interval of the top's dimension. */
+static void add_slices(const Maker *maker, Ranges *ranges, Interval own, Fraction a, Fraction b, int64_t n)
+{
+    int last = find_edge(maker, own.hi);
+    for (int e = find_edge(maker, own.lo); e < last; e++) {
+        Fraction p = maker->edges[e], q = maker->edges[e + 1];
+        add_range(maker->scratch, ranges, (Interval){fraction_between(p, q, a), fraction_between(p, q, b)}, n);
+    }
+}
+
+static bool cuts_slices(const Layout *layout, int dim) { return layout->top == TOP_SPLIT && layout->top_dim == dim && layout->inner; }
+
+/* The non-empty ranges of dimension `dim` that a device holds, in order. */
+static Ranges device_ranges(const Maker *maker, int g, int position, int dim)
 {
     const Layout *layout = maker->layout;
     int64_t n = maker->view.extent[dim];
-    Interval own = group_piece(maker, g, position, dim);
+    Intervals own = group_piece(maker, g, position, dim);
+    Ranges ranges = {.at = arena_array(maker->scratch, Range, own.count), .capacity = own.count};
     bool cut = layout->top == TOP_SPLIT && layout->top_dim == dim;
-    int first = cut && layout->inner ? find_edge(maker, own.lo) : 0, last = cut && layout->inner ? find_edge(maker, own.hi) : 1;
-    *ranges = arena_array(maker->arena, Range, last - first);
-    if (!cut)
-        return add_range(*ranges, 0, own, n);
-    Fraction a = cut_at(maker->top_before, layout->group_count, g), b = cut_at(maker->top_before, layout->group_count, g + 1);
-    if (!layout->inner)
-        return add_range(*ranges, 0, (Interval){fraction_between(a, b, own.lo), fraction_between(a, b, own.hi)}, n);
-    int count = 0;
-    for (int e = first; e < last; e++) {
-        Fraction p = maker->edges[e], q = maker->edges[e + 1];
-        count = add_range(*ranges, count, (Interval){fraction_between(p, q, a), fraction_between(p, q, b)}, n);
-    }
-    return count;
+    Fraction a = cut ? cut_at(maker->top_before, layout->group_count, g) : FRACTION_ZERO;
+    Fraction b = cut ? cut_at(maker->top_before, layout->group_count, g + 1) : FRACTION_ONE;
+    for (int i = 0; i < own.count; i++)
+        if (cuts_slices(layout, dim))
+            add_slices(maker, &ranges, own.at[i], a, b, n);
+        else if (cut)
+            add_range(maker->scratch, &ranges, (Interval){fraction_between(a, b, own.at[i].lo), fraction_between(a, b, own.at[i].hi)}, n);
+        else
+            add_range(maker->scratch, &ranges, own.at[i], n);
+    return ranges;
 }
 
 /* Which contribution of its subgroup a position holds. */
@@ -216,22 +309,66 @@ static int contribution_id(const Layout *layout, int g, int position)
     return before + group_contribution(&layout->groups[g], position);
 }
 
+static int64_t range_length(Range range) { return range.hi - range.lo; }
+
+/* The length of the first `count` ranges. */
+static int64_t ranges_length(const Ranges *ranges, int count)
+{
+    int64_t length = 0;
+    for (int i = 0; i < count; i++)
+        length += range_length(ranges->at[i]);
+    return length;
+}
+
 /* All combinations of the ranges of the dimensions, the last fastest. */
-static void combine_ranges(const Maker *maker, Region *region, Range *const *ranges, const int *counts)
+static void combine_ranges(const Maker *maker, Region *region, const Ranges *ranges)
 {
     region->box_count = 1;
     for (int d = 0; d < region->rank; d++)
-        region->box_count *= counts[d];
+        region->box_count *= ranges[d].count;
     Box *boxes = arena_array(maker->arena, Box, region->box_count);
     for (int b = 0; b < region->box_count; b++) {
         int64_t volume = 1;
-        for (int d = region->rank - 1, rest = b; d >= 0; rest /= counts[d--]) {
-            boxes[b].dim[d] = ranges[d][rest % counts[d]];
-            volume *= boxes[b].dim[d].hi - boxes[b].dim[d].lo;
+        for (int d = region->rank - 1, rest = b; d >= 0; rest /= ranges[d--].count) {
+            boxes[b].dim[d] = ranges[d].at[rest % ranges[d].count];
+            volume *= range_length(boxes[b].dim[d]);
         }
         region->volume += volume;
     }
     region->boxes = boxes;
+}
+
+/* Where box `b` lies. The finest slices of an inner split, which are ranges of one dimension, are tensors one after another; in each of
+ * them the ranges of the other dimensions are joined. */
+static Placing place_box(const Maker *maker, const Region *region, const Ranges *ranges, int b)
+{
+    Placing placing = {0};
+    int64_t slice = 1, in_front = 0, step = 1, offset = 0;
+    for (int d = region->rank - 1, rest = b; d >= 0; rest /= ranges[d--].count) {
+        int number = rest % ranges[d].count;
+        bool apart = cuts_slices(maker->layout, d);
+        placing.room[d] = apart ? range_length(ranges[d].at[number]) : ranges_length(&ranges[d], ranges[d].count);
+        offset += apart ? 0 : ranges_length(&ranges[d], number) * step;
+        in_front += apart ? ranges_length(&ranges[d], number) : 0;
+        slice *= apart ? 1 : placing.room[d];
+        step *= placing.room[d];
+    }
+    placing.at = in_front * slice + offset;
+    return placing;
+}
+
+/* Finds out how boxes lie where folded cuts join some. */
+static void place_boxes(const Maker *maker, Region *region, const Ranges *ranges)
+{
+    bool joined = false;
+    for (int d = 0; d < region->rank; d++)
+        joined |= ranges[d].count > 1 && !cuts_slices(maker->layout, d);
+    if (!joined)
+        return;
+    Placing *placing = arena_array(maker->arena, Placing, region->box_count);
+    for (int b = 0; b < region->box_count; b++)
+        placing[b] = place_box(maker, region, ranges, b);
+    region->placing = placing;
 }
 
 static Region region_at(const Maker *maker, int g, int position)
@@ -239,11 +376,11 @@ static Region region_at(const Maker *maker, int g, int position)
     const Layout *layout = maker->layout;
     Region region = {.member = true, .rank = maker->view.rank, .replica = layout->top == TOP_DUP ? g : 0};
     region.partial = contribution_id(layout, g, position);
-    Range *ranges[LAYOUT_MAX_RANK];
-    int counts[LAYOUT_MAX_RANK];
+    Ranges ranges[LAYOUT_MAX_RANK];
     for (int d = 0; d < region.rank; d++)
-        counts[d] = device_ranges(maker, g, position, d, &ranges[d]);
-    combine_ranges(maker, &region, ranges, counts);
+        ranges[d] = device_ranges(maker, g, position, d);
+    combine_ranges(maker, &region, ranges);
+    place_boxes(maker, &region, ranges);
     return region;
 }
 
@@ -253,7 +390,9 @@ Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device
         for (int i = 0; i < layout->groups[g].device_count; i++)
             if (layout->groups[g].devices[i] == device) {
                 Maker maker = maker_for(arena, layout, shape);
-                return region_at(&maker, g, i);
+                Region region = region_at(&maker, g, i);
+                arena_destroy(maker.scratch);
+                return region;
             }
     return (Region){.rank = layout_view(layout, shape).rank};
 }
@@ -266,5 +405,6 @@ const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, in
     for (int g = 0, at = 0; g < layout->group_count; g++)
         for (int i = 0; i < layout->groups[g].device_count; i++)
             regions[at++] = region_at(&maker, g, i);
+    arena_destroy(maker.scratch);
     return regions;
 }

@@ -15,6 +15,7 @@ static void share_state(Intern *shared, const State *state, State *own)
     own->dim = state->kind == STATE_SPLIT ? state->dim : 0;
     own->count = state->count;
     own->weights = share_numbers(shared, state->weights, state->count);
+    own->fold = state->fold;
 }
 
 static void share_group(Intern *shared, const Group *group, Group *own)

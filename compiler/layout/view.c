@@ -249,21 +249,25 @@ static void own_place(const CommonView *view, const Layout *layout, const int64_
     }
 }
 
-/* The box of a region in which an element lies; the elements in front of it go to *before. */
-static const Box *box_at(const Region *region, const int64_t *place, int64_t *before)
+/* The box of a region in which an element lies, and where it lies in storage. */
+static const Box *box_at(const Region *region, const int64_t *place, Placing *placing)
 {
-    *before = 0;
+    int64_t before = 0;
     for (int b = 0; b < region->box_count; b++) {
         const Range *range = region->boxes[b].dim;
         bool inside = true;
         int64_t volume = 1;
+        placing->at = before;
         for (int d = 0; d < region->rank; d++) {
             inside = inside && range[d].lo <= place[d] && place[d] < range[d].hi;
-            volume *= range[d].hi - range[d].lo;
+            placing->room[d] = range[d].hi - range[d].lo;
+            volume *= placing->room[d];
         }
+        if (inside && region->placing)
+            *placing = region->placing[b];
         if (inside)
             return &region->boxes[b];
-        *before += volume;
+        before += volume;
     }
     BUG("an element lies outside of the region that holds it");
 }
@@ -284,13 +288,15 @@ static void common_strides(const CommonView *view, const Layout *layout, int dim
 
 int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner, int64_t *strides)
 {
-    int64_t own[LAYOUT_MAX_RANK], along[LAYOUT_MAX_RANK], offset, step = 1;
+    int64_t own[LAYOUT_MAX_RANK], along[LAYOUT_MAX_RANK], step = 1;
+    Placing placing;
     own_place(view, holding->layout, corner, own);
-    const Box *box = box_at(holding->region, own, &offset);
+    const Box *box = box_at(holding->region, own, &placing);
+    int64_t offset = placing.at;
     for (int v = holding->region->rank - 1; v >= 0; v--) {
         along[v] = step;
         offset += (own[v] - box->dim[v].lo) * step;
-        step *= box->dim[v].hi - box->dim[v].lo;
+        step *= placing.room[v];
     }
     for (int d = 0; d < view->shape.rank; d++)
         common_strides(view, holding->layout, d, along, strides);

@@ -89,6 +89,9 @@ static bool parse_state(Tokens *tokens, States *states)
     }
     if (!parse_axes(tokens, &before, &state))
         return false;
+    if (tokens_is(tokens, "fold") && state.kind != STATE_SPLIT)
+        return fail(tokens, "only a cut of a dimension is folded");
+    state.fold = tokens_take(tokens, "fold");
     array_push(tokens->arena, states, state);
     return true;
 }
@@ -136,6 +139,7 @@ void written_print(Text *out, const WrittenLayout *written)
             text_string(out, state->kind == STATE_SPLIT ? state->name : kinds[state->kind]);
         for (int a = 0; a < state->axis_count; a++)
             text_print(out, a ? "*%s" : ":%s", state->axes[a].name);
+        text_string(out, state->fold ? " fold" : "");
     }
     text_string(out, "}");
 }

@@ -2,7 +2,7 @@
  * known later.
  *
  *     [0-3]{0:4}            device numbers: a layout
- *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the first major
+ *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the first major; `seq:cp fold`
  */
 #ifndef LAYOUT_WRITTEN_H
 #define LAYOUT_WRITTEN_H
@@ -20,6 +20,7 @@ typedef struct WrittenState {
     int dim;          // its number
     int axis_count;
     const WrittenAxis *axes;
+    bool fold; // STATE_SPLIT
     Position at;
 } WrittenState;
 

@@ -3,7 +3,6 @@
 static const struct {
     const char *fact, *advice;
 } rows[] = {
-    [UNDONE_FOLD] = {"fold is not available", "leave it out, or balance causal work by weights, as in: mesh(cp:2 by 3:2)"},
     [UNDONE_ZERO_STAGES] = {"zero 2 and zero 3 are for strategies of one pipeline of one stage", "zero 1 cuts the optimizer's states"},
 };
 

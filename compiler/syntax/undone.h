@@ -8,7 +8,6 @@
 #include <stdbool.h>
 
 typedef enum Undone {
-    UNDONE_FOLD,
     UNDONE_ZERO_STAGES // zero with several stages or pipelines
 } Undone;
 

@@ -131,7 +131,7 @@ void tent_pool_kernel(const ht_call *call)
     for (int64_t b = 0; b < rows; b++)
         for (int64_t s = 0; s < length; s++)
             for (int64_t e = 0; e < width; e++)
-                y[b * width + e] += tent(in->offset[1] + s, in->global[1]) * x[(b * length + s) * width + e];
+                y[b * width + e] += tent(ht_view_place(in, 1, s), in->global[1]) * x[(b * length + s) * width + e];
 }
 
 void tent_spread_kernel(const ht_call *call)
@@ -143,7 +143,7 @@ void tent_spread_kernel(const ht_call *call)
     for (int64_t b = 0; b < rows; b++)
         for (int64_t s = 0; s < length; s++)
             for (int64_t e = 0; e < width; e++)
-                dx[(b * length + s) * width + e] = tent(out->offset[1] + s, out->global[1]) * dy[b * width + e];
+                dx[(b * length + s) * width + e] = tent(ht_view_place(out, 1, s), out->global[1]) * dy[b * width + e];
 }
 
 #pragma hspmd op dx[b, s, e] = tent_spread(dy[b, e])  size(s: length)  offset(s)  linear(dy)  kernel(tent_spread_kernel)  kernel(cuda: tent_spread_cuda)  grad(none)

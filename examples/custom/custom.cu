@@ -63,13 +63,13 @@ static __device__ float tent(int64_t at, int64_t length)
     return (1 - fabsf((float)(2 * at + 1 - length) / (float)length)) * 2 / (float)length;
 }
 
-static __global__ void tent_pool_device(float *y, const float *x, int64_t rows, int64_t length, int64_t width, int64_t first, int64_t whole)
+static __global__ void tent_pool_device(float *y, const float *x, int64_t rows, int64_t length, int64_t width, ht_view in)
 {
     for (int64_t i = ht_thread(); i < rows * width; i += ht_threads()) {
         const int64_t b = i / width, e = i % width;
         float sum = 0;
         for (int64_t s = 0; s < length; s++)
-            sum += tent(first + s, whole) * x[(b * length + s) * width + e];
+            sum += tent(ht_view_place(&in, 1, s), in.global[1]) * x[(b * length + s) * width + e];
         y[i] = sum;
     }
 }
@@ -78,14 +78,14 @@ extern "C" void tent_pool_cuda(const ht_call *call)
 {
     const ht_view *x = &call->operand[0];
     ht_launch(tent_pool_device, ht_blocks(x->extent[0] * x->extent[2], 256), 256, 0, (float *)call->result[0].data, (const float *)x->data,
-              x->extent[0], x->extent[1], x->extent[2], x->offset[1], x->global[1]);
+              x->extent[0], x->extent[1], x->extent[2], *x);
 }
 
-static __global__ void tent_spread_device(float *dx, const float *dy, int64_t rows, int64_t length, int64_t width, int64_t first, int64_t whole)
+static __global__ void tent_spread_device(float *dx, const float *dy, int64_t rows, int64_t length, int64_t width, ht_view out)
 {
     for (int64_t i = ht_thread(); i < rows * length * width; i += ht_threads()) {
         const int64_t b = i / (length * width), s = i / width % length, e = i % width;
-        dx[i] = tent(first + s, whole) * dy[b * width + e];
+        dx[i] = tent(ht_view_place(&out, 1, s), out.global[1]) * dy[b * width + e];
     }
 }
 
@@ -93,5 +93,5 @@ extern "C" void tent_spread_cuda(const ht_call *call)
 {
     const ht_view *dx = &call->result[0];
     ht_launch(tent_spread_device, ht_blocks(dx->extent[0] * dx->extent[1] * dx->extent[2], 256), 256, 0, (float *)dx->data,
-              (const float *)call->operand[0].data, dx->extent[0], dx->extent[1], dx->extent[2], dx->offset[1], dx->global[1]);
+              (const float *)call->operand[0].data, dx->extent[0], dx->extent[1], dx->extent[2], *dx);
 }

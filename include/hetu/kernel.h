@@ -22,6 +22,13 @@ extern "C" {
 #define HT_NORETURN _Noreturn
 #endif
 
+/* What kernels call on a GPU, too. */
+#ifdef __CUDACC__
+#define HT_ANYWHERE __host__ __device__
+#else
+#define HT_ANYWHERE
+#endif
+
 typedef enum ht_dtype { HT_F32, HT_BF16, HT_F64, HT_I32, HT_I64 } ht_dtype;
 
 enum { HT_MAX_RANK = 12 };
@@ -38,6 +45,8 @@ typedef struct ht_view {
     int rank;
     int64_t extent[HT_MAX_RANK]; // of this piece
     int64_t offset[HT_MAX_RANK]; // where the piece starts in the whole tensor; meaningful for factors in the rule's `offset`
+    int64_t fold[HT_MAX_RANK];   // of a piece of two ranges of a dimension (a strategy's `fold`): the length of the first,
+    int64_t gap[HT_MAX_RANK];    // and how much of the whole tensor lies between them; 0: the piece is one range
     int64_t global[HT_MAX_RANK]; // extents of the whole tensor
 } ht_view;
 
@@ -70,12 +79,35 @@ static inline int64_t ht_view_count(const ht_view *view, int first, int last)
     return count;
 }
 
+/* Where index i of dimension d of a piece lies in the whole tensor; d stands in the rule's `offset`. */
+HT_ANYWHERE static inline int64_t ht_view_place(const ht_view *view, int d, int64_t i)
+{
+    return view->offset[d] + i + (i >= view->fold[d] ? view->gap[d] : 0);
+}
+
+/* How many indices of dimension d of a piece lie in front of a place of the whole tensor. */
+HT_ANYWHERE static inline int64_t ht_view_before(const ht_view *view, int d, int64_t place)
+{
+    int64_t extent = view->extent[d], fold = view->gap[d] ? view->fold[d] : extent;
+    int64_t near = place - view->offset[d], far = near - fold - view->gap[d];
+    near = near < 0 ? 0 : near < fold ? near : fold;
+    far = far < 0 ? 0 : far < extent - fold ? far : extent - fold;
+    return near + far;
+}
+
+/* The index in dimension d of a piece that lies at a place of the whole tensor; -1 when the piece lacks it. */
+HT_ANYWHERE static inline int64_t ht_view_find(const ht_view *view, int d, int64_t place)
+{
+    int64_t i = ht_view_before(view, d, place);
+    return i < view->extent[d] && ht_view_place(view, d, i) == place ? i : -1;
+}
+
 /* The number in the whole tensor of element i of a piece whose indices all stand in the rule's `offset`. */
 static inline int64_t ht_view_element(const ht_view *view, int64_t i)
 {
     int64_t number = 0, pitch = 1;
     for (int d = view->rank; d-- > 0; pitch *= view->global[d]) {
-        number += pitch * (view->offset[d] + i % view->extent[d]);
+        number += pitch * ht_view_place(view, d, i % view->extent[d]);
         i /= view->extent[d];
     }
     return number;

@@ -546,7 +546,7 @@ static inline ht_tensor ht_rope_positions(ht_tensor x, ht_tensor position, float
 }
 
 /* softmax(q kᵀ / sqrt(d)) v for each head. Query heads are a multiple of key-value heads; query head h reads key-value head h / r. Under
- * `causal` query i sees keys 0 to i. With segments (integers, of queries and of keys) a query sees keys of its own segment alone. No matrix
+ * `causal` query i sees keys 0 to i. With segments (integers) a query sees keys of its own segment alone. No matrix
  * of scores is kept; lse is the logarithm of a row's sum. */
 typedef struct ht_attention_result {
     ht_tensor y, lse;
@@ -586,11 +586,20 @@ static inline void ht_attention_gradient(ht_grad *g)
     g->dx[2] = d.dv;
 }
 
+/* Attention of packed sequences: the segments of the queries, and those of the keys, of which there may be another number. */
+static inline ht_tensor ht_attention_packed(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, ht_tensor key_segments, bool causal)
+{
+    assert(ht_is_integer(segments) && ht_is_integer(key_segments) && "segments are integers");
+    return ht_attention_stats(q, k, v, segments, key_segments, causal).y;
+}
+
+/* The same where queries and keys have the same segments, which may be HT_NONE. */
 static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, bool causal)
 {
-    assert((!ht_present(segments) || ht_is_integer(segments)) && "segments are integers");
-    assert((!ht_present(segments) || ht_extent(q, -3) == ht_extent(k, -3)) && "with segments there are as many keys as queries");
-    return ht_attention_stats(q, k, v, segments, segments, causal).y;
+    if (!ht_present(segments))
+        return ht_attention_stats(q, k, v, HT_NONE, HT_NONE, causal).y;
+    assert(ht_extent(q, -3) == ht_extent(k, -3) && "with the same segments there are as many keys as queries");
+    return ht_attention_packed(q, k, v, segments, segments, causal);
 }
 
 /* ---- loss ---- */

@@ -162,6 +162,8 @@ typedef struct ht_pieces {
     const int *first;   // device d holds the boxes first[d] to before first[d + 1]
     const int64_t *box; // a box: lo and hi of each dimension, 2 * rank numbers; empty boxes are left out, a device's boxes lie one after
                         // another in its storage
+    const int64_t *placing; // NULL; or where boxes lie otherwise, as parts of larger tensors: 1 + rank numbers a box, the element of the
+                            // device's storage at which it begins and the extents of its tensor
 } ht_pieces;
 
 enum { HT_MAX_STATES = 4 };

@@ -20,16 +20,16 @@ enum { QUERIES = 64, KEYS = 128 }; // a block's rows and columns
 typedef struct Attention {
     int64_t batch, s, t, heads, groups, d;
     const float *q, *k, *v;
-    int64_t ahead;                          // how far the first query is behind the first key
+    const ht_view *query, *key;             // q and k: where their rows lie in the whole tensors
     const ht_view *segments, *key_segments; // data NULL: none
     int causal;
     float scale;
 } Attention;
 
-/* `segments`: of queries, and behind them of keys. */
-static void take_views(Attention *a, const ht_view *q, const ht_view *k, const ht_view *v, const ht_view *segments, int causal,
-                       Copies *copies)
+/* `in`: q, k, v; `segments`: those of the queries and those of the keys. */
+static void take_views(Attention *a, const ht_view *in, const ht_view *segments, int causal, Copies *copies)
 {
+    const ht_view *q = &in[0], *k = &in[1], *v = &in[2];
     int r = q->rank;
     *a = (Attention){.batch = ht_view_count(q, 0, r - 3),
                      .s = q->extent[r - 3],
@@ -40,15 +40,16 @@ static void take_views(Attention *a, const ht_view *q, const ht_view *k, const h
                      .q = view_load(q, "attention", copies),
                      .k = view_load(k, "attention", copies),
                      .v = view_load(v, "attention", copies),
-                     .ahead = q->offset[r - 3] - k->offset[r - 3],
-                     .segments = segments,
-                     .key_segments = segments + 1,
+                     .query = q,
+                     .key = k,
+                     .segments = &segments[0],
+                     .key_segments = &segments[1],
                      .causal = causal,
                      .scale = 1.0f / sqrtf((float)q->extent[r - 1])};
-    cpu_need_integers(&segments[0], "attention");
-    cpu_need_integers(&segments[1], "attention");
-    if (!segments[0].data != !segments[1].data)
-        ht_fail("attention needs the segments of both queries and keys, or of neither");
+    cpu_need_integers(a->segments, "attention");
+    cpu_need_integers(a->key_segments, "attention");
+    if (!a->segments->data != !a->key_segments->data)
+        ht_fail("attention needs segments of both queries and keys, or of neither");
     if (a->groups > 0 && a->heads % a->groups != 0)
         ht_fail("attention: %ld query heads are no multiple of %ld key-value heads", (long)a->heads, (long)a->groups);
 }
@@ -57,6 +58,13 @@ static void take_views(Attention *a, const ht_view *q, const ht_view *k, const h
 static int64_t query_at(const Attention *a, int64_t b, int64_t i, int64_t h) { return ((b * a->s + i) * a->heads + h) * a->d; }
 
 static int64_t key_at(const Attention *a, int64_t b, int64_t j, int64_t g) { return ((b * a->t + j) * a->groups + g) * a->d; }
+
+/* Keys that query i sees: the first of this piece's. */
+static int64_t visible_keys(const Attention *a, int64_t i)
+{
+    int s = a->query->rank - 3;
+    return a->causal ? ht_view_before(a->key, s, ht_view_place(a->query, s, i) + 1) : a->t;
+}
 
 /* A block of scores: rows first_query.., columns first_key.. of one head. */
 typedef struct Block {
@@ -71,7 +79,7 @@ static void fill_scores(const Attention *a, const Block *k, float *scores)
                 (blasint)(a->groups * a->d), 0, scores, KEYS);
     for (int64_t i = 0; i < k->rows; i++) {
         float *row = scores + i * KEYS;
-        int64_t visible = a->causal ? a->ahead + k->query + i + 1 - k->key : k->columns;
+        int64_t visible = visible_keys(a, k->query + i) - k->key;
         for (int64_t j = visible < 0 ? 0 : visible; j < k->columns; j++)
             row[j] = -INFINITY;
         if (!a->segments->data)
@@ -84,11 +92,7 @@ static void fill_scores(const Attention *a, const Block *k, float *scores)
 }
 
 /* Keys beyond the last one that a block of queries sees. */
-static int64_t key_end(const Attention *a, int64_t query, int64_t rows)
-{
-    int64_t end = a->ahead + query + rows;
-    return a->causal && end < a->t ? end : a->t;
-}
+static int64_t key_end(const Attention *a, int64_t query, int64_t rows) { return visible_keys(a, query + rows - 1); }
 
 /* Takes one row of scores into the running maximum and sum; scores become exponentials. Returns the factor for what was summed before. */
 CPU_CLONES static float online_row(float *row, int64_t n, float *peak, float *sum)
@@ -148,7 +152,7 @@ void ht_attention_kernel(const ht_call *call)
     Attention a;
     Copies copies = {0};
     const ht_view *in = call->operand;
-    take_views(&a, &in[0], &in[1], &in[2], &in[3], call->attr[0].i != 0, &copies);
+    take_views(&a, &in[0], &in[3], call->attr[0].i != 0, &copies);
     float *y = view_target(&call->result[0], "attention", &copies), *lse = cpu_f32(&call->result[1], "attention");
     int64_t blocks = (a.s + QUERIES - 1) / QUERIES, tasks = a.batch * a.heads * blocks;
 #pragma omp parallel if (tasks > 1)
@@ -265,7 +269,7 @@ void ht_attention_backward_kernel(const ht_call *call)
                   .dq = view_target(&out[0], "attention", &copies),
                   .dk = view_target(&out[1], "attention", &copies),
                   .dv = view_target(&out[2], "attention", &copies)};
-    take_views(&w.a, &in[1], &in[2], &in[3], &in[6], call->attr[0].i != 0, &copies);
+    take_views(&w.a, &in[1], &in[6], call->attr[0].i != 0, &copies);
     float *gradient[3] = {w.dq, w.dk, w.dv};
     for (int i = 0; i < 3; i++)
         memset(gradient[i], 0, (size_t)cpu_count(&out[i]) * sizeof(float));

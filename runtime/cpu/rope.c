@@ -45,7 +45,7 @@ void ht_rope_kernel(const ht_call *call)
         float *cosine = cpu_alloc((size_t)(3 * d) * sizeof(float)), *sine = cosine + half, *scratch = cosine + d;
 #pragma omp for schedule(static)
         for (int64_t p = 0; p < places; p++) {
-            int64_t at = position->data ? cpu_index(position, p) : in->offset[s] + p % length;
+            int64_t at = position->data ? cpu_index(position, p) : ht_view_place(in, s, p % length);
             fill_angles(cosine, sine, frequency, half, (double)at);
             for (int64_t r = p * heads; r < (p + 1) * heads; r++) {
                 float *to = row_target(&y, r, scratch);

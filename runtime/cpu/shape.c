@@ -75,25 +75,26 @@ void ht_iota_kernel(const ht_call *call)
 {
     const ht_view *y = &call->result[0];
     for (int64_t i = 0; i < y->extent[0]; i++)
-        store(y, i, (double)(y->offset[0] + i));
+        store(y, i, (double)ht_view_place(y, 0, i));
 }
 
 /* ---- dropout ---- */
 
-/* The place in the whole tensor of the first element of row r; rows run along the last dimension. */
+/* The place in the whole tensor where row r begins, of which the piece may have a part; rows run along the last dimension. */
 static uint64_t row_start(const ht_view *x, int64_t r)
 {
     int last = x->rank - 1;
-    uint64_t start = last >= 0 ? (uint64_t)x->offset[last] : 0, pitch = last >= 0 ? (uint64_t)x->global[last] : 1;
+    uint64_t start = 0, pitch = last >= 0 ? (uint64_t)x->global[last] : 1;
     for (int d = last - 1; d >= 0; d--) {
-        start += pitch * (uint64_t)(x->offset[d] + r % x->extent[d]);
+        start += pitch * (uint64_t)ht_view_place(x, d, r % x->extent[d]);
         r /= x->extent[d];
         pitch *= (uint64_t)x->global[d];
     }
     return start;
 }
 
-static void drop_row(float *y, const float *x, int64_t n, uint64_t seed, uint64_t stream, uint64_t start, RandomDrop drop)
+/* n neighbours in the whole tensor, from `start` on. */
+static void drop_range(float *y, const float *x, int64_t n, uint64_t seed, uint64_t stream, uint64_t start, RandomDrop drop)
 {
     enum { RUN = 256 };
     uint32_t bits[RUN];
@@ -103,6 +104,17 @@ static void drop_row(float *y, const float *x, int64_t n, uint64_t seed, uint64_
         for (int64_t j = 0; j < count; j++)
             y[i + j] = x[i + j] * (bits[j] < drop.below ? 0.0f : drop.scale);
     }
+}
+
+/* Row r of a piece, one range after the other. */
+static void drop_row(float *y, const float *x, int64_t n, const ht_view *view, int64_t r, uint64_t seed, uint64_t stream, RandomDrop drop)
+{
+    int last = view->rank - 1;
+    int64_t first = last >= 0 && view->gap[last] ? view->fold[last] : n;
+    uint64_t start = row_start(view, r);
+    drop_range(y, x, first, seed, stream, start + (last >= 0 ? (uint64_t)view->offset[last] : 0), drop);
+    if (first < n)
+        drop_range(y + first, x + first, n - first, seed, stream, start + (uint64_t)ht_view_place(view, last, first), drop);
 }
 
 /* Attributes: the probability, the stream. */
@@ -124,7 +136,7 @@ void ht_dropout_kernel(const ht_call *call)
 #pragma omp for schedule(static)
         for (int64_t r = 0; r < rows; r++) {
             float *to = row_target(&y, r, scratch);
-            drop_row(to, row_load(&x, r, scratch + n), n, call->seed, stream, row_start(in, r), drop);
+            drop_row(to, row_load(&x, r, scratch + n), n, in, r, call->seed, stream, drop);
             row_store(&y, r, to);
         }
         free(scratch);

@@ -122,8 +122,7 @@ static int64_t target_column(const ht_view *target, int64_t r, const ht_view *x)
         return -1;
     if (t < 0 || t >= x->global[last])
         ht_fail("target %ld at element %ld is outside the %ld classes", (long)t, (long)ht_view_element(target, r), (long)x->global[last]);
-    int64_t column = t - x->offset[last];
-    return column >= 0 && column < x->extent[last] ? column : -1;
+    return ht_view_find(x, last, t);
 }
 
 void ht_mass_kernel(const ht_call *call)

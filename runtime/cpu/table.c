@@ -11,9 +11,9 @@ static int64_t row_of(const ht_view *id, int64_t i, const ht_view *table)
 {
     int64_t token = cpu_index(id, i);
     if (token < 0 || token >= table->global[0])
-        ht_fail("token %ld at element %ld is outside the table's %ld rows", (long)token, (long)ht_view_element(id, i), (long)table->global[0]);
-    int64_t row = token - table->offset[0];
-    return row >= 0 && row < table->extent[0] ? row : -1;
+        ht_fail("token %ld at element %ld is outside the table's %ld rows", (long)token, (long)ht_view_element(id, i),
+                (long)table->global[0]);
+    return ht_view_find(table, 0, token);
 }
 
 void ht_embedding_kernel(const ht_call *call)

@@ -8,16 +8,24 @@
 
 /* ---- calls ---- */
 
-static AttentionSegments segments_of(const ht_view *view, int64_t count)
+/* Where the rows of q or k lie. */
+static AttentionPlaces places_of(const ht_view *x)
 {
-    if (view->data && view->dtype != HT_I32 && view->dtype != HT_I64)
-        ht_fail("attention needs segments that are integers");
-    return {view->data, view->dtype == HT_I64, (int)count};
+    int s = x->rank - 3;
+    return {(int)x->offset[s], (int)(x->gap[s] ? x->fold[s] : x->extent[s]), (int)x->gap[s]};
 }
 
-AttentionShape attention_shape(const ht_view *q, const ht_view *k, const ht_view *v, const ht_view *segments, int causal)
+static AttentionSegments segments_of(const ht_view *segments, int64_t rows)
+{
+    if (segments->data && segments->dtype != HT_I32 && segments->dtype != HT_I64)
+        ht_fail("attention needs segments that are integers");
+    return {segments->data, (int)rows, segments->dtype == HT_I64};
+}
+
+AttentionShape attention_shape(const ht_view *in, const ht_view *segments, int causal)
 {
     const int64_t widest = 256;
+    const ht_view *q = &in[0], *k = &in[1];
     int r = q->rank;
     AttentionShape a = {(int)ht_view_count(q, 0, r - 3),
                         (int)q->extent[r - 3],
@@ -27,21 +35,21 @@ AttentionShape attention_shape(const ht_view *q, const ht_view *k, const ht_view
                         (int)q->extent[r - 1],
                         causal,
                         1,
-                        (int)(q->offset[r - 3] - k->offset[r - 3]),
                         1.0f / sqrtf((float)q->extent[r - 1]),
+                        places_of(q),
+                        places_of(k),
                         segments_of(&segments[0], q->extent[r - 3]),
                         segments_of(&segments[1], k->extent[r - 3])};
     if (q->dtype != HT_F32 && q->dtype != HT_BF16)
         ht_fail("attention needs operands of f32 or bf16");
     if (q->extent[r - 1] > widest)
         ht_fail("attention on a GPU takes heads of up to %ld numbers, not %ld", (long)widest, (long)q->extent[r - 1]);
-    if (!a.of_query.data != !a.of_key.data)
-        ht_fail("attention needs the segments of both queries and keys, or of neither");
+    if (!a.segments.at != !a.key_segments.at)
+        ht_fail("attention needs segments of both queries and keys, or of neither");
     if (a.groups > 0 && a.heads % a.groups != 0)
         ht_fail("attention: %d query heads are no multiple of %d key-value heads", a.heads, a.groups);
-    const ht_view *const operands[] = {q, k, v};
-    for (const ht_view *operand : operands)
-        attention_same_type(&a, operand, q);
+    for (int i = 0; i < 3; i++)
+        attention_same_type(&a, &in[i], q);
     return a;
 }
 
@@ -199,6 +207,6 @@ void ht_attention_kernel(const ht_call *call)
         {launch_fitting<TensorEngine<64, 2, 64>>, launch_fitting<TensorEngine<128, 2, 32>>, launch_fitting<TensorEngine<256, 1, 32>>},
     };
     const ht_view *in = call->operand;
-    AttentionShape a = attention_shape(&in[0], &in[1], &in[2], &in[3], call->attr[0].i != 0);
+    AttentionShape a = attention_shape(&in[0], &in[3], call->attr[0].i != 0);
     launches[in[0].dtype == HT_BF16][attention_width(&a)](&a, call);
 }

@@ -19,24 +19,29 @@
 
 static constexpr float log2_e = 1.4426950408889634f; // exponentials are powers of 2
 
-/* Segments of queries or of keys. */
+/* Where the rows of a piece lie in the whole tensor: the first `fold` from `offset` on, the others `gap` further. */
+typedef struct AttentionPlaces {
+    int offset, fold, gap;
+} AttentionPlaces;
+
+/* The segments of a piece's rows: [b.., rows]; `at` NULL: none. */
 typedef struct AttentionSegments {
-    const void *data; // [b.., count], NULL: none
-    int wide, count;  // wide: of 64 bits
+    const void *at;
+    int rows, wide; // wide: of 64 bits
 } AttentionSegments;
 
 /* Sizes of a call, as the kernels get them. */
 typedef struct AttentionShape {
     int batch, s, t, heads, groups, d;
     int causal, aligned; // aligned: rows can be copied 16 bytes at a time
-    int ahead;           // how far the first query is behind the first key
     float scale;         // 1 / sqrt(d)
-    AttentionSegments of_query, of_key;
+    AttentionPlaces queries, keys;
+    AttentionSegments segments, key_segments; // of queries and keys
 } AttentionShape;
 
-/* The shape of a call with these operands, the segments of keys behind those of queries. Ends the program when they are none that the
- * kernels know. */
-AttentionShape attention_shape(const ht_view *q, const ht_view *k, const ht_view *v, const ht_view *segments, int causal);
+/* The shape of a call whose operands are `in` (q, k, v) and `segments` (those of the queries and those of the keys). Ends the program when
+ * they are none that the kernels know. */
+AttentionShape attention_shape(const ht_view *in, const ht_view *segments, int causal);
 
 /* Ends the program unless a view has the type of `like`. Notes in the shape when its rows cannot be copied 16 bytes at a time. */
 void attention_same_type(AttentionShape *a, const ht_view *view, const ht_view *like);
@@ -59,6 +64,28 @@ static inline int attention_width(const AttentionShape *a) { return a->d <= 64 ?
 static constexpr int64_t attention_least_shared = 99 * 1024;
 
 static __host__ __device__ inline int attention_blocks(int rows, int tile) { return (rows + tile - 1) / tile; }
+
+static __device__ __forceinline__ int attention_place(const AttentionPlaces &of, int i)
+{
+    return of.offset + i + (i >= of.fold ? of.gap : 0);
+}
+
+/* How many of `rows` rows lie in front of a place of the whole tensor. */
+static __device__ __forceinline__ int attention_before(const AttentionPlaces &of, int rows, int place)
+{
+    return min(max(place - of.offset, 0), of.fold) + min(max(place - of.offset - of.fold - of.gap, 0), rows - of.fold);
+}
+
+/* Keys that query i sees: the first of the piece's; and the first query of the piece's that sees key j. */
+static __device__ __forceinline__ int attention_visible(const AttentionShape &a, int i)
+{
+    return a.causal ? attention_before(a.keys, a.t, attention_place(a.queries, i) + 1) : a.t;
+}
+
+static __device__ __forceinline__ int attention_first(const AttentionShape &a, int j)
+{
+    return a.causal ? attention_before(a.queries, a.s, attention_place(a.keys, j)) : 0;
+}
 
 /* Element offsets of query i of head h in q and y, and of key j of a group in k and v. */
 static __device__ inline int64_t attention_query(const AttentionShape &a, int b, int i, int h)
@@ -115,8 +142,7 @@ template <typename E> struct QueryBlock {
         h = head % a.heads;
         g = h / shared;
         query = part.query + (last - (int)blockIdx.x / heads) * E::ROWS;
-        int end = a.causal ? min(max(a.ahead + query + E::ROWS, 0), a.t) : a.t;
-        count = attention_blocks(end, E::COLUMNS);
+        count = attention_blocks(attention_visible(a, min(query + E::ROWS, a.s) - 1), E::COLUMNS);
     }
 
     /* Begins to load tile `it` of x, which is k or v. */
@@ -126,11 +152,11 @@ template <typename E> struct QueryBlock {
     }
 };
 
-/* The segment of a position; that of the last one for what lies beyond. */
+/* The segment of row i; that of the last one for what lies beyond. */
 static __device__ __forceinline__ int64_t attention_segment(const AttentionSegments &of, int b, int i)
 {
-    int64_t at = (int64_t)b * of.count + (i < of.count ? i : of.count - 1);
-    return of.wide ? ((const int64_t *)of.data)[at] : ((const int *)of.data)[at];
+    int64_t at = (int64_t)b * of.rows + (i < of.rows ? i : of.rows - 1);
+    return of.wide ? ((const int64_t *)of.at)[at] : ((const int *)of.at)[at];
 }
 
 /* Whether the rows and columns of a tile, from `row` and `column` on, are all of one segment. A warp finds it together. */
@@ -173,7 +199,8 @@ static __device__ __forceinline__ void attention_hide_edges(const AttentionShape
 {
 #pragma unroll
     for (int r = 0; r < E::thread_rows; r++) {
-        int i = row + E::row(r), until = a.causal ? min(a.ahead + i + 1, a.t) : a.t, from = i >= a.t ? a.s : a.causal ? i - a.ahead : 0;
+        int i = row + E::row(r), until = keys_in_rows ? 0 : attention_visible(a, i),
+            from = keys_in_rows ? (i < a.t ? attention_first(a, i) : a.s) : 0;
 #pragma unroll
         for (int c = 0; c < E::thread_columns; c++) {
             int j = column + E::column(c);
@@ -189,10 +216,10 @@ template <typename E, bool keys_in_rows>
 static __device__ __forceinline__ void attention_hide(const AttentionShape &a, int b, int row, int column, typename E::Scores &s)
 {
     int query = keys_in_rows ? column : row, key = keys_in_rows ? row : column, end = key + (keys_in_rows ? E::ROWS : E::COLUMNS);
-    if (end > a.t || (a.causal && end - 1 > a.ahead + query) || (keys_in_rows && query + E::COLUMNS > a.s))
+    const AttentionSegments &rows = keys_in_rows ? a.key_segments : a.segments, &columns = keys_in_rows ? a.segments : a.key_segments;
+    if (end > attention_visible(a, query) || (keys_in_rows && query + E::COLUMNS > a.s))
         attention_hide_edges<E, keys_in_rows>(a, row, column, s);
-    const AttentionSegments &rows = keys_in_rows ? a.of_key : a.of_query, &columns = keys_in_rows ? a.of_query : a.of_key;
-    if (rows.data && !attention_one_segment<E>(rows, columns, b, row, column))
+    if (rows.at && !attention_one_segment<E>(rows, columns, b, row, column))
         attention_hide_segments<E>(rows, columns, b, row, column, s);
 }
 

@@ -116,15 +116,15 @@ template <typename E, int W> struct KeyBlock {
         g = (part.pair + pair) % a.groups;
         key = task / part.pairs * E::ROWS;
         heads = a.heads / a.groups;
-        first = max(a.causal ? first_query(a, key) : 0, part.query);
+        first = max(first_query(a, key), part.query);
         tiles = max(attention_blocks(part.end - first, E::COLUMNS), 0);
         count = tiles * heads;
     }
 
-    /* The first query of those whose scores with a key are computed, under `causal`. */
+    /* The first query of those whose scores with a key are computed. */
     static __device__ __forceinline__ int first_query(const AttentionShape &a, int of_key)
     {
-        return max(of_key / E::ROWS * E::ROWS - a.ahead, 0) / E::COLUMNS * E::COLUMNS;
+        return attention_first(a, of_key / E::ROWS * E::ROWS) / E::COLUMNS * E::COLUMNS;
     }
 
     /* Tile `it` of `count`. */
@@ -263,9 +263,7 @@ static __global__ void __launch_bounds__(E::threads, 1)
     auto load = [&](int it, int buffer) {
         int first = it * E::COLUMNS;
         at.load(a, k_tiles + buffer * tile, k, it);
-        auto there = [&](int key, int query) {
-            return key < a.t && query < a.s && (!a.causal || query >= KeyBlock<K, K::D>::first_query(a, key));
-        };
+        auto there = [&](int key, int query) { return key < a.t && query < a.s && query >= KeyBlock<K, K::D>::first_query(a, key); };
         bool whole = at.query + E::ROWS <= a.s && first + E::COLUMNS <= a.t && there(first + E::COLUMNS - 1, at.query);
         kept_load<E>(kept_tiles + buffer * scores, kept.at(head, first, at.query - part.query), kept.pitch(), whole,
                      [&](int i, int j) { return there(first + i * kept_side, at.query + j * kept_side); });
@@ -404,7 +402,7 @@ void ht_attention_backward_kernel(const ht_call *call)
          launch_fitting<TensorEngine<256, 1, 32>, TensorEngine<256, 1, 16>, TensorEngine<256, 1, 64>>},
     };
     const ht_view *in = call->operand;
-    AttentionShape a = attention_shape(&in[1], &in[2], &in[3], &in[6], call->attr[0].i != 0);
+    AttentionShape a = attention_shape(&in[1], &in[6], call->attr[0].i != 0);
     attention_same_type(&a, &in[0], &in[1]);
     attention_same_type(&a, &in[4], &in[1]);
     launches[in[1].dtype == HT_BF16][attention_width(&a)](&a, call);

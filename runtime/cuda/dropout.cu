@@ -6,24 +6,27 @@
 enum { DROPOUT_THREADS = 256, BLOCK_NUMBERS = 4 }; // numbers of a block of random numbers
 
 /* A piece as rows whose elements are neighbours in the whole tensor as well: dimensions behind one another are one where the piece has all
- * of the inner one. `pitch` is the distance of neighbours in the whole tensor; dimension 0 is the innermost, its pitch is 1. */
+ * of the inner one and one range of the outer one. `pitch` is the distance of neighbours in the whole tensor, and those from `fold` on are
+ * `skip` further away; dimension 0 is the innermost, its pitch is 1. */
 typedef struct PieceRows {
     int64_t rank;
-    int64_t extent[HT_MAX_RANK], pitch[HT_MAX_RANK];
+    int64_t extent[HT_MAX_RANK + 1], pitch[HT_MAX_RANK + 1], fold[HT_MAX_RANK + 1], skip[HT_MAX_RANK + 1];
     int64_t start; // of the piece in the whole tensor
 } PieceRows;
 
 static PieceRows piece_rows(const ht_view *x)
 {
-    PieceRows rows = {1, {1}, {1}, 0};
+    PieceRows rows = {1, {1}, {1}, {0}, {0}, 0};
     int64_t pitch = 1;
     for (int d = x->rank - 1; d >= 0; d--) {
         const int64_t last = rows.rank - 1;
         rows.start += x->offset[d] * pitch;
-        if (rows.extent[last] * rows.pitch[last] == pitch) {
+        if (!x->gap[d] && rows.extent[last] * rows.pitch[last] == pitch) {
             rows.extent[last] *= x->extent[d];
         } else {
             rows.extent[rows.rank] = x->extent[d];
+            rows.fold[rows.rank] = x->fold[d];
+            rows.skip[rows.rank] = x->gap[d] * pitch;
             rows.pitch[rows.rank++] = pitch;
         }
         pitch *= x->global[d];
@@ -43,7 +46,8 @@ static __device__ inline int64_t row_start(const PieceRows &rows, int64_t r)
 {
     int64_t start = rows.start;
     for (int64_t d = 1; d < rows.rank; d++) {
-        start += r % rows.extent[d] * rows.pitch[d];
+        const int64_t i = r % rows.extent[d];
+        start += i * rows.pitch[d] + (i >= rows.fold[d] ? rows.skip[d] : 0);
         r /= rows.extent[d];
     }
     return start;

@@ -10,8 +10,8 @@ enum { ROPE_THREADS = 256, ROPE_HEADS = 8 }; // heads for which a thread uses th
 typedef struct Rope {
     int64_t places, length, heads, half; // places: rows of heads; length: of the sequence
     const double *frequency;             // of each pair
-    Indices position;                    // data NULL: the place along the sequence, from `offset` on
-    int64_t offset;
+    Indices position;                    // data NULL: the place along the sequence
+    Places sequence;
 } Rope;
 
 /* V neighbouring pairs (x[i], x[i + half]) of up to ROPE_HEADS heads of one place. Angles are computed in double, since positions may be
@@ -21,7 +21,7 @@ template <typename T, int V> __global__ void __launch_bounds__(ROPE_THREADS) rop
     const int64_t vectors = rope.half / V, place = ht_thread() / vectors, i = ht_thread() % vectors * V;
     if (place >= rope.places)
         return;
-    const double position = (double)(rope.position.data ? rope.position.at(place) : rope.offset + place % rope.length);
+    const double position = (double)(rope.position.data ? rope.position.at(place) : rope.sequence.at(place % rope.length));
     float cosine[V], sine[V], a[V], b[V], turned_a[V], turned_b[V];
     CUDA_UNROLL
     for (int e = 0; e < V; e++) {
@@ -75,7 +75,7 @@ void ht_rope_kernel(const ht_call *call)
                        d / 2,
                        frequencies(call, d / 2),
                        indices_of(&call->operand[1], "rope"),
-                       x->offset[s]};
+                       places_of(x, s)};
     with_float("rope", {y, x}, [&]<typename T>() {
         if (rope.half % VECTOR_OF<T> == 0 && aligned_to(16, {y->data, x->data}))
             run<T, VECTOR_OF<T>>(y, x, rope);

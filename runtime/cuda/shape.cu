@@ -71,23 +71,22 @@ void ht_concat_kernel(const ht_call *call)
     }
 }
 
-/* y[i] = first + i; bf16 is stored as uint16_t. */
-template <typename T> __global__ void iota_device(T *y, int64_t first, int64_t count)
+/* Each element is its place; bf16 is stored as uint16_t. */
+template <typename T> __global__ void iota_device(T *y, Places places)
 {
-    for (int64_t i = ht_thread(); i < count; i += ht_threads())
-        y[i] = (T)(first + i);
+    for (int64_t i = ht_thread(); i < places.extent; i += ht_threads())
+        y[i] = (T)places.at(i);
 }
 
-template <> __global__ void iota_device<uint16_t>(uint16_t *y, int64_t first, int64_t count)
+template <> __global__ void iota_device<uint16_t>(uint16_t *y, Places places)
 {
-    for (int64_t i = ht_thread(); i < count; i += ht_threads())
-        y[i] = ht_bf16_store((float)(first + i));
+    for (int64_t i = ht_thread(); i < places.extent; i += ht_threads())
+        y[i] = ht_bf16_store((float)places.at(i));
 }
 
 template <typename T> static void iota(const ht_view *y)
 {
-    ht_launch(iota_device<T>, ht_blocks(y->extent[0], UNIT_THREADS), UNIT_THREADS, 0, static_cast<T *>(y->data), y->offset[0],
-              y->extent[0]);
+    ht_launch(iota_device<T>, ht_blocks(y->extent[0], UNIT_THREADS), UNIT_THREADS, 0, static_cast<T *>(y->data), places_of(y, 0));
 }
 
 void ht_iota_kernel(const ht_call *call)

@@ -151,7 +151,7 @@ typedef struct Classes {
     Indices target;
     const float *peak;
     int64_t rows, n;
-    int64_t offset, global; // where the piece starts, and how many classes there are
+    Places places; // of the classes
     CudaReport report;
 } Classes;
 
@@ -162,22 +162,21 @@ static Classes classes_of(const ht_view *x, const ht_view *target, const ht_view
             view_f32(peak, "cross_entropy"),
             view_rows(x),
             x->extent[last],
-            x->offset[last],
-            x->global[last],
+            places_of(x, last),
             cuda_report("target %lld at element %lld is outside the %lld classes", target)};
 }
 
 /* The column that the target of row r names, counted from this piece's first; -1 where it is ignored or of another piece. */
 static __device__ inline int64_t target_column(const Classes &c, int64_t r)
 {
-    const int64_t target = c.target.at(r), column = target - c.offset;
+    const int64_t target = c.target.at(r);
     if (target == IGNORED)
         return -1;
-    if (target < 0 || target >= c.global) {
-        cuda_fault(c.report, target, r, c.global);
+    if (target < 0 || target >= c.places.global) {
+        cuda_fault(c.report, target, r, c.places.global);
         return -1;
     }
-    return column >= 0 && column < c.n ? column : -1;
+    return c.places.find(target);
 }
 
 template <typename T> __global__ void __launch_bounds__(LONG_ROW_THREADS) mass_device(float *mass, float *hit, const T *x, Classes c)

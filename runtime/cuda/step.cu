@@ -60,7 +60,8 @@ static bool same_piece(const ht_view *a, const ht_view *b)
 {
     bool same = a->rank == b->rank;
     for (int d = 0; d < a->rank && same; d++)
-        same = a->extent[d] == b->extent[d] && a->offset[d] == b->offset[d] && a->global[d] == b->global[d];
+        same = a->extent[d] == b->extent[d] && a->offset[d] == b->offset[d] && a->fold[d] == b->fold[d] && a->gap[d] == b->gap[d] &&
+               a->global[d] == b->global[d];
     return same;
 }
 

@@ -10,30 +10,26 @@
 /* A table's piece and the tokens that name its rows. */
 typedef struct Tokens {
     Indices id;
-    int64_t count;
-    int64_t rows, offset, global; // of the piece; where it starts; of the whole table
+    int64_t count, rows; // rows: of the piece
+    Places places;       // of them
     CudaReport report;
 } Tokens;
 
 static Tokens tokens_of(const ht_view *table, const ht_view *id)
 {
-    return {indices_of(id, "embedding"),
-            view_size(id),
-            table->extent[0],
-            table->offset[0],
-            table->global[0],
+    return {indices_of(id, "embedding"), view_size(id), table->extent[0], places_of(table, 0),
             cuda_report("token %lld at element %lld is outside the table's %lld rows", id)};
 }
 
 /* The row that token i names, counted from the piece's first row; -1 where the piece lacks it. */
 static __device__ inline int64_t row_of(const Tokens &tokens, int64_t i)
 {
-    const int64_t token = tokens.id.at(i), row = token - tokens.offset;
-    if (token < 0 || token >= tokens.global) {
-        cuda_fault(tokens.report, token, i, tokens.global);
+    const int64_t token = tokens.id.at(i);
+    if (token < 0 || token >= tokens.places.global) {
+        cuda_fault(tokens.report, token, i, tokens.places.global);
         return -1;
     }
-    return row >= 0 && row < tokens.rows ? row : -1;
+    return tokens.places.find(token);
 }
 
 /* y[i] = table[row of token i], rows of so many units. */

@@ -77,6 +77,24 @@ static inline Indices indices_of(const ht_view *view, const char *name)
     return {view->data, view->dtype == HT_I64};
 }
 
+/* Where the indices of a dimension of a piece lie in the whole tensor: ht_view_place and ht_view_find. */
+struct Places {
+    int64_t extent, offset, fold, gap, global;
+
+    __device__ int64_t at(int64_t i) const { return offset + i + (i >= fold ? gap : 0); }
+
+    __device__ int64_t find(int64_t place) const
+    {
+        const int64_t i = place - offset, beyond = i - gap;
+        return i < 0 ? -1 : i < fold || gap == 0 ? (i < extent ? i : -1) : beyond >= fold && beyond < extent ? beyond : -1;
+    }
+};
+
+static inline Places places_of(const ht_view *view, int d)
+{
+    return {view->extent[d], view->offset[d], view->fold[d], view->gap[d], view->global[d]};
+}
+
 /* Calls work.operator()<Unit>() with the largest unit, of 16 bytes at most and 2 at least, in which all of these numbers of bytes
  * (addresses too) can be counted. */
 template <typename Work> static inline void with_units(std::initializer_list<int64_t> bytes, Work work)

@@ -1,6 +1,8 @@
 /* HETU_CHECK and HETU_DUMP: looking at what ranks hold after a step. */
 #include "transport/world.h"
 #include "device/device.h"
+#include "base/memory.h"
+#include "session/pieces.h"
 #include "session/program.h"
 
 #include <hetu/kernel.h>
@@ -8,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -102,7 +105,10 @@ static void dump_one(const char *folder, const char *name, const ht_pieces *piec
     FILE *file = open_file(folder, name, ".bin");
     int64_t bytes = pieces_count(pieces, world_rank()) * (int64_t)sizeof(float);
     void *host = device_map(data, bytes, DEVICE_READ);
-    fwrite(host, 1, (size_t)bytes, file);
+    void *packed = memory_array(bytes, 1);
+    pieces_pack(pieces, world_rank(), host, packed, sizeof(float), true);
+    fwrite(packed, 1, (size_t)bytes, file);
+    free(packed);
     device_unmap(data, host, bytes, DEVICE_READ);
     close_file(folder, file, name);
     file = open_file(folder, name, ".boxes");

@@ -31,7 +31,7 @@ static void initialise(const ParamCopy *copy, const ht_image_param *image, int r
     const ht_pieces *pieces = copy->pieces;
     ht_init init = {(ht_init_kind)image->init, image->a};
     int64_t bytes = pieces_count(pieces, rank) * (int64_t)sizeof(float);
-    float *host = device_map(copy->data, bytes, DEVICE_WRITE), *at = host;
+    float *host = device_map(copy->data, bytes, DEVICE_WRITE), *boxes = pieces->placing ? memory_array(bytes, 1) : host, *at = boxes;
     int64_t lo[32], hi[32];
     for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++) {
         int64_t count = 1;
@@ -42,6 +42,10 @@ static void initialise(const ParamCopy *copy, const ht_image_param *image, int r
         }
         ht_init_box(at, &init, seed, image->name, pieces->rank, pieces->extent, lo, hi);
         at += count;
+    }
+    if (boxes != host) {
+        pieces_pack(pieces, rank, host, boxes, sizeof *host, false);
+        free(boxes);
     }
     device_unmap(copy->data, host, bytes, DEVICE_WRITE);
 }

@@ -39,7 +39,8 @@ bool pieces_equal(const ht_pieces *a, const ht_pieces *b, int ranks)
     size_t rank = (size_t)a->rank;
     return a->rank == b->rank && !memcmp(a->extent, b->extent, sizeof *a->extent * rank) &&
            !memcmp(a->first, b->first, sizeof *a->first * (size_t)(ranks + 1)) &&
-           !memcmp(a->box, b->box, sizeof *a->box * 2 * rank * (size_t)a->first[ranks]);
+           !memcmp(a->box, b->box, sizeof *a->box * 2 * rank * (size_t)a->first[ranks]) && !a->placing == !b->placing &&
+           (!a->placing || !memcmp(a->placing, b->placing, sizeof *a->placing * (1 + rank) * (size_t)a->first[ranks]));
 }
 
 /* ---- stretches ---- */
@@ -53,9 +54,23 @@ static int contiguous_from(const ht_pieces *pieces, const int64_t *bounds)
     return d;
 }
 
-/* Appends the stretches of one box whose storage begins at `at`. */
-static int64_t box_stretches(const ht_pieces *pieces, const int64_t *bounds, int64_t at, Stretch *stretches)
+/* Where the row of a box with these indices in the dimensions in front of `inner` lies behind the box's first element, in a tensor with the
+ * extents `room` (NULL: the box's own). */
+static int64_t row_place(const ht_pieces *pieces, const int64_t *bounds, const int64_t *room, int inner, const int64_t *index)
 {
+    int64_t place = 0, pitch = 1;
+    for (int d = pieces->rank - 1; d >= 0; d--) {
+        place += d < inner ? index[d] * pitch : 0;
+        pitch *= room ? room[d] : bounds[2 * d + 1] - bounds[2 * d];
+    }
+    return place;
+}
+
+/* Appends the stretches of box `box`, in its row-major order; `at`: where it begins, if it lies behind those in front of it. */
+static int64_t box_stretches(const ht_pieces *pieces, int box, int64_t at, Stretch *stretches)
+{
+    const int64_t *bounds = pieces->box + (ptrdiff_t)box * 2 * pieces->rank;
+    const int64_t *placing = pieces->placing ? pieces->placing + (ptrdiff_t)box * (1 + pieces->rank) : NULL;
     int inner = contiguous_from(pieces, bounds);
     int64_t length = 1, scale = 1, rows = 1, index[32] = {0};
     for (int d = inner; d < pieces->rank; d++)
@@ -70,7 +85,8 @@ static int64_t box_stretches(const ht_pieces *pieces, const int64_t *bounds, int
             first = first * pieces->extent[d] + bounds[2 * d] + index[d];
         if (pieces->rank)
             first = (first * pieces->extent[inner] + bounds[2 * inner]) * scale;
-        stretches[row] = (Stretch){first, first + length, at + row * length};
+        int64_t place = (placing ? placing[0] : at) + row_place(pieces, bounds, placing ? placing + 1 : NULL, inner, index);
+        stretches[row] = (Stretch){first, first + length, place};
         for (int d = inner - 1; d >= 0 && ++index[d] == bounds[2 * d + 1] - bounds[2 * d]; d--)
             index[d] = 0;
     }
@@ -113,12 +129,30 @@ static Stretches stretches_of_pieces(const ht_pieces *pieces, int rank)
         total += box_stretch_count(pieces, pieces->box + (ptrdiff_t)b * 2 * pieces->rank);
     stretches.stretch = memory_array(total, sizeof(Stretch));
     for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++) {
-        stretches.count += box_stretches(pieces, pieces->box + (ptrdiff_t)b * 2 * pieces->rank, at, stretches.stretch + stretches.count);
+        stretches.count += box_stretches(pieces, b, at, stretches.stretch + stretches.count);
         at += box_count(pieces, b);
     }
     qsort(stretches.stretch, (size_t)stretches.count, sizeof(Stretch), compare_stretches);
     join_stretches(&stretches);
     return stretches;
+}
+
+void pieces_pack(const ht_pieces *pieces, int rank, void *storage, void *packed, size_t element, bool packs)
+{
+    char *to = packed, *from = storage;
+    int64_t at = 0;
+    for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++) {
+        Stretch *stretch = memory_array(box_stretch_count(pieces, pieces->box + (ptrdiff_t)b * 2 * pieces->rank), sizeof *stretch);
+        int64_t count = box_stretches(pieces, b, at, stretch);
+        for (int64_t i = 0; i < count; i++) {
+            size_t bytes = (size_t)(stretch[i].hi - stretch[i].lo) * element;
+            char *place = from + (size_t)stretch[i].at * element;
+            memcpy(packs ? to : place, packs ? place : to, bytes);
+            to += bytes;
+        }
+        at += box_count(pieces, b);
+        free(stretch);
+    }
 }
 
 /* What `rank` has under a distribution. */

@@ -24,6 +24,10 @@ int64_t pieces_count(const ht_pieces *pieces, int rank);
 /* Whether two tables give every rank the same elements in the same order. */
 bool pieces_equal(const ht_pieces *a, const ht_pieces *b, int ranks);
 
+/* Copies a rank's piece between its storage and memory in which its boxes lie one after another, each row-major: into that when `packs`,
+ * else out of it. */
+void pieces_pack(const ht_pieces *pieces, int rank, void *storage, void *packed, size_t element, bool packs);
+
 /* How elements are spread over ranks: in device memory as `pieces` say, or whole in host memory of rank 0 (pieces NULL). */
 typedef struct Distribution {
     const ht_pieces *pieces;

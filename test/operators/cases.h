@@ -71,6 +71,7 @@ typedef struct Case {
     X(attention_grouped, 3, SHAPE(3, 5, 6, 4), F(3, 5, 6, 4), F(3, 5, 2, 4), F(3, 5, 2, 4)) \
     X(attention_lse, 4, SHAPE(3, 5, 6), F(3, 5, 6, 4), F(3, 5, 2, 4), F(3, 5, 2, 4), F(4)) \
     X(attention_packed, 4, SHAPE(3, 7, 3, 4), F(3, 7, 3, 4), F(3, 7, 3, 4), F(3, 7, 3, 4), I(2, 3, 7)) \
+    X(attention_segments, 5, SHAPE(3, 5, 3, 4), F(3, 5, 3, 4), F(3, 9, 3, 4), F(3, 9, 3, 4), I(2, 3, 5), I(2, 3, 9)) \
     X(cross_entropy, 2, SHAPE(3, 5), F(3, 5, 11), I(11, 3, 5)) \
     X(cross_entropy_ignored, 2, SHAPE(7), F(7, 5), I(5, 7)) \
     X(reshape_split, 1, SHAPE(5, 3, 4), F(5, 12)) \

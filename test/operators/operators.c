@@ -168,6 +168,8 @@ static ht_tensor build_attention(int which)
         return ht_add(a.lse, ht_linear(a.y, arg(which, 3), HT_NONE));
     }
 #pragma hspmd dims(q: f0, _, f1)
+    if (which == CASE_attention_segments)
+        return ht_attention_packed(q, k, v, arg(which, 3), arg(which, 4), false);
     return ht_attention(q, k, v, which == CASE_attention_packed ? arg(which, 3) : HT_NONE, which != CASE_attention_cross);
 }
 
@@ -226,7 +228,7 @@ static ht_tensor build(int which)
     case CASE_softmax: case CASE_layer_norm: case CASE_layer_norm_bare: case CASE_rms_norm: case CASE_rms_norm_bare: case CASE_l2_norm:
         return build_rows(which);
     case CASE_layer_norm_stats: case CASE_layer_norm_mean: case CASE_rms_norm_stats: case CASE_l2_norm_stats: return build_stats(which);
-    case CASE_attention_lse: case CASE_attention: case CASE_attention_cross: case CASE_attention_grouped: case CASE_attention_packed: return build_attention(which);
+    case CASE_attention_lse: case CASE_attention: case CASE_attention_cross: case CASE_attention_grouped: case CASE_attention_packed: case CASE_attention_segments: return build_attention(which);
     case CASE_embedding: case CASE_cross_entropy: case CASE_cross_entropy_ignored: case CASE_rope: case CASE_rope_positions: return build_tables(which);
     case CASE_reshape_split: case CASE_reshape_merge: case CASE_transpose_inner: case CASE_iota: case CASE_slice: case CASE_concat: return build_shapes(which);
     default: return build_elements(which);

@@ -136,8 +136,8 @@ static void rope(int which, const double *x, const double *position, double *y)
             }
 }
 
-/* One query's row of attention over the keys that it sees; the sum of its exponentials. */
-static double attend(int which, Operands x, const double *segment, int causal, int64_t b, int64_t s, int64_t h, double *y)
+/* One query's row of attention over the keys that it sees; the sum of its exponentials. Segments: of the queries and the keys, or NULL. */
+static double attend(int which, Operands x, const double *segment, const double *key_segment, int causal, int64_t b, int64_t s, int64_t h, double *y)
 {
     int64_t length = extent(which, 0, 1), heads = extent(which, 0, 2), width = extent(which, 0, 3);
     int64_t keys = extent(which, 1, 1), groups = extent(which, 1, 2), g = h / (heads / groups);
@@ -147,7 +147,7 @@ static double attend(int which, Operands x, const double *segment, int causal, i
         y[d] = 0;
     for (int64_t t = 0; t < keys; t++) {
         const double *k = x[1] + ((b * keys + t) * groups + g) * width, *v = x[2] + ((b * keys + t) * groups + g) * width;
-        if ((causal && t > s) || (segment && segment[b * length + s] != segment[b * length + t]))
+        if ((causal && t > s) || (segment && segment[b * length + s] != key_segment[b * keys + t]))
             continue;
         double score = 0;
         for (int64_t d = 0; d < width; d++)
@@ -157,17 +157,17 @@ static double attend(int which, Operands x, const double *segment, int causal, i
             y[d] += exp(score) * v[d];
     }
     for (int64_t d = 0; d < width; d++)
-        y[d] /= mass;
+        y[d] /= mass > 0 ? mass : 1;
     return mass;
 }
 
-static void attention(int which, Operands x, const double *segment, int causal, double *y)
+static void attention(int which, Operands x, const double *segment, const double *key_segment, int causal, double *y)
 {
     int64_t length = extent(which, 0, 1), heads = extent(which, 0, 2), width = extent(which, 0, 3);
     for (int64_t b = 0; b < extent(which, 0, 0); b++)
         for (int64_t s = 0; s < length; s++)
             for (int64_t h = 0; h < heads; h++)
-                attend(which, x, segment, causal, b, s, h, y + ((b * length + s) * heads + h) * width);
+                attend(which, x, segment, key_segment, causal, b, s, h, y + ((b * length + s) * heads + h) * width);
 }
 
 /* The logarithms of attention's sums, and its rows weighed. */
@@ -176,7 +176,7 @@ static void attention_lse(int which, Operands x, double *y)
     int64_t length = extent(which, 0, 1), heads = extent(which, 0, 2), width = extent(which, 0, 3);
     double row[16];
     for (int64_t i = 0; i < extent(which, 0, 0) * length * heads; i++) {
-        y[i] = log(attend(which, x, NULL, 1, i / heads / length, i / heads % length, i % heads, row));
+        y[i] = log(attend(which, x, NULL, NULL, 1, i / heads / length, i / heads % length, i % heads, row));
         y[i] += dot(row, x[3], width);
     }
 }
@@ -302,10 +302,11 @@ void reference_run(int which, Operands x, Operands fixed, double *y)
     case CASE_embedding: embedding(which, x, y); break;
     case CASE_rope: rope(which, x[0], NULL, y); break;
     case CASE_rope_positions: rope(which, x[0], x[1], y); break;
-    case CASE_attention: case CASE_attention_grouped: attention(which, x, NULL, 1, y); break;
+    case CASE_attention: case CASE_attention_grouped: attention(which, x, NULL, NULL, 1, y); break;
     case CASE_attention_lse: attention_lse(which, x, y); break;
-    case CASE_attention_cross: attention(which, x, NULL, 0, y); break;
-    case CASE_attention_packed: attention(which, x, x[3], 1, y); break;
+    case CASE_attention_cross: attention(which, x, NULL, NULL, 0, y); break;
+    case CASE_attention_packed: attention(which, x, x[3], x[3], 1, y); break;
+    case CASE_attention_segments: attention(which, x, x[3], x[4], 0, y); break;
     case CASE_transpose: swap_ends(x[0], y, case_table[which].operand[0].shape.extent); break;
     case CASE_transpose_inner: swap_middle(x[0], y, case_table[which].operand[0].shape.extent); break;
     case CASE_slice: slice(which, x, y); break;

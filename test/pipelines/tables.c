@@ -159,7 +159,7 @@ static const ht_pieces *pieces_of(int rows, const int *first, const int *count)
             *at++ = WIDTH;
         }
     }
-    *made = (ht_pieces){2, extent, boxes, box};
+    *made = (ht_pieces){2, extent, boxes, box, NULL};
     return made;
 }
 

@@ -21,6 +21,37 @@ static int enter_box(const Box *box, Shape view, int *offset, int next)
     return next;
 }
 
+/* Whether a box has an element; its coordinates go to `place`. */
+static bool has_element(const Box *box, Shape view, int element, int64_t *place)
+{
+    bool has = true;
+    for (int d = view.rank - 1; d >= 0; d--) {
+        place[d] = element % view.extent[d];
+        element /= (int)view.extent[d];
+        has = has && box->dim[d].lo <= place[d] && place[d] < box->dim[d].hi;
+    }
+    return has;
+}
+
+/* Enters a region of folded pieces, in the order of its elements; those of the finest slices of an inner split one slice after another. */
+static void enter_folded(const Layout *layout, const Region *region, Shape view, int volume, int *offset)
+{
+    bool sliced = layout->top == TOP_SPLIT && layout->inner;
+    int64_t slice = -1, place[LAYOUT_MAX_RANK];
+    for (int next = 0; next < region->volume;) {
+        int64_t following = INT64_MAX;
+        for (int b = 0; b < region->box_count; b++) {
+            int64_t lo = sliced ? region->boxes[b].dim[layout->top_dim].lo : 0;
+            following = lo > slice && lo < following ? lo : following;
+        }
+        slice = following;
+        for (int e = 0; e < volume; e++)
+            for (int b = 0; b < region->box_count; b++)
+                if ((!sliced || region->boxes[b].dim[layout->top_dim].lo == slice) && has_element(&region->boxes[b], view, e, place))
+                    offset[e] = next++;
+    }
+}
+
 Held held_under(Arena *arena, const Layout *layout, Shape shape)
 {
     Held held = {.volume = 1, .partial = layout_partial(layout), .replica_count = layout->group_count};
@@ -38,7 +69,9 @@ Held held_under(Arena *arena, const Layout *layout, Shape shape)
         held.offset[i] = arena_array(arena, int, held.volume);
         for (int e = 0; e < held.volume; e++)
             held.offset[i][e] = -1;
-        for (int b = 0, next = 0; b < regions[i].box_count; b++)
+        if (regions[i].placing)
+            enter_folded(layout, &regions[i], layout_view(layout, shape), held.volume, held.offset[i]);
+        for (int b = 0, next = 0; b < regions[i].box_count && !regions[i].placing; b++)
             next = enter_box(&regions[i].boxes[b], layout_view(layout, shape), held.offset[i], next);
         for (int e = 0; e < held.volume; e++)
             if (held.offset[i][e] >= 0)

@@ -51,6 +51,8 @@ static void test_print(void **state)
         {"[0-7]{0:2,dup:2,1:2}", "[0-7]{0:2,dup:2,1:2}"},
         {" [ 0 , 1,2,3 ] { 0 : 4 by 1:1:1:2 } ", "[0-3]{0:4 by 1:1:1:2}"},
         {"[0-3]{0:4 by 2:2:2:2}", "[0-3]{0:4}"},
+        {"[0-3]{ 0:4 by 1:1:1:2  fold }", "[0-3]{0:4 by 1:1:1:2 fold}"},
+        {"[0-3]{0:2 fold,1:2}", "[0-3]{0:2 fold,1:2}"},
         {"sum([0-3]{0:4}|[4]{})", "sum([0-3]{0:4} | [4]{})"},
         {"split 0 by 3:1 ([0-3]{1:4} | [4]{})", "split 0 by 3:1 ([0-3]{1:4} | [4]{})"},
         {"split 1 inner by 1:2 ([3,1]{1:2} | [4]{})", "split 1 inner by 1:2 ([3,1]{1:2} | [4]{})"},
@@ -97,6 +99,17 @@ static void test_regions(void **state)
         {"8", "split 0 by 3:1 ([0,1]{0:2} | [2]{})", 1, "0.0 3:6"},
         {"8", "split 0 inner ([0,1]{0:2} | [2]{})", 2, "0.0 2:4 6:8"},
         {"15,4", "(3*5, 4) [0-4]{1:5}", 2, "0.0 0:3,2:3,0:4"},
+        {"16", "[0-3]{0:4 fold}", 1, "0.0 2:4 12:14"},
+        {"16", "[0-3]{0:4 fold}", 3, "0.0 6:8 8:10"},
+        {"13", "[0-3]{0:4 fold}", 0, "0.0 0:1 11:13"},
+        {"3,4", "[0-3]{0:4 fold}", 2, "0.0 0:1,0:4 1:2,0:4"},
+        {"12", "[0,1]{0:2 by 1:2 fold}", 1, "0.0 2:6 6:10"},
+        {"16", "[0-3]{0:2 fold,0:2 fold}", 2, "0.0 4:6 10:12"},
+        {"12", "[0-5]{0:2 fold,0:3}", 1, "0.0 2:3 9:10"},
+        {"16", "[0-3]{0:2,0:2 fold}", 3, "0.0 10:12 12:14"},
+        {"8,8", "[0-3]{0:2 fold,1:2 fold}", 1, "0.0 0:2,2:4 0:2,4:6 6:8,2:4 6:8,4:6"},
+        {"16", "split 0 ([0,1]{0:2 fold} | [2]{})", 0, "0.0 0:2 6:8"},
+        {"16", "split 0 inner ([0,1]{0:2 fold} | [2]{})", 2, "0.0 2:4 6:8 10:12 14:16"},
         {"1000", "[0-3]{0:2 by 1048575:1048573,0:2 by 1048571:1048569}", 2, "0.0 500:750"},
         {"1000", "split 0 by 1099511627776:1000000000000 ([0]{} | [1]{})", 1, "0.0 523:1000"},
         {"1000000007", "split 0 inner by 5:1048573 ([0,1]{0:2 by 1:2097152} | [2,3]{0:2 by 1048573:1048571})", 1,
@@ -104,7 +117,8 @@ static void test_regions(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_create();
-        Region region = layout_region(arena, good(arena, cases[i].shape, cases[i].layout), shape_of(arena, cases[i].shape), cases[i].device);
+        Region region =
+            layout_region(arena, good(arena, cases[i].shape, cases[i].layout), shape_of(arena, cases[i].shape), cases[i].device);
         assert_true(region.member);
         assert_string_equal(region_text(arena, &region), cases[i].region);
         arena_destroy(arena);
@@ -121,6 +135,13 @@ static void test_equality(void **state)
         {"8", "[0-3]{0:4}", "[0-3]{0:2,0:2}", true},
         {"8", "[0-3]{0:2,dup:2}", "[0,2,1,3]{dup:2,0:2}", true},
         {"8", "dup([0,1]{0:2} | [2,3]{0:2})", "[0-3]{dup:2,0:2}", true},
+        {"16", "[0-3]{0:4 fold}", "[0-3]{0:2 fold,0:2 fold}", true},
+        {"16", "[0-3]{0:4 fold}", "[0-3]{0:4}", false},
+        {"16", "[0]{0:1 fold}", "[0]{}", true},
+        {"4,4", "[0,1]{0:2 fold}", "(2*2, 4) [0,1]{1:2}", false},
+        {"8,2", "[0,1]{0:2 fold}", "split 0 inner ([0]{} | [1]{})", false},
+        {"2,4", "split 1 inner by 1:0 ([0,1]{1:2 fold} | [2,3]{1:2})", "[0,1]{1:2 fold}", false},
+        {"4", "split 0 inner by 1:0 ([0,1]{0:2 fold} | [2,3]{0:2})", "[0,1]{0:2 fold}", true},
         {"8", "sum([0]{} | [1]{})", "[1,0]{sum:2}", true},
         {"8", "[0,1]{sum:2}", "[0,1]{max:2}", false},
         {"8", "[0,1]{sum:2}", "[0,1]{dup:2}", false},
@@ -158,6 +179,7 @@ static void test_errors(void **state)
         {"8", "[0,1]{0:0}", 9, "from 1 to"},
         {"8", "[0,1]{sun:2}", 7, "did you mean 'sum'?"},
         {"8", "[0,1]{0:2 by 1}", 14, "1 weights for 2 pieces"},
+        {"8", "[0,1]{dup:2 fold}", 13, "only a cut of a dimension is folded"},
         {"8", "[0,1]{0:2 by 0:0}", 14, "all zero"},
         {"8", "[0,1]{0:2} x", 12, "unexpected text"},
         {"8", "[0,0]{0:2}", 4, "device 0 stands twice"},
@@ -215,14 +237,15 @@ static void test_plan_names(void **state)
         const Plan *plan = reshard_plan(arena, NULL, &(Conversion){shape_of(arena, "24,40"), HT_F32, from, to});
         assert_string_equal(plan_name(plan), cases[i][2]);
         assert_int_equal(plan_nothing(plan), !strcmp(cases[i][2], "nothing"));
-        assert_int_equal(plan_in_place(plan), !strcmp(cases[i][2], "nothing") || !strcmp(cases[i][2], "all-reduce") || !strcmp(cases[i][1], "[0-3]{sum:4}"));
+        assert_int_equal(plan_in_place(plan),
+                         !strcmp(cases[i][2], "nothing") || !strcmp(cases[i][2], "all-reduce") || !strcmp(cases[i][1], "[0-3]{sum:4}"));
         arena_destroy(arena);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_print), cmocka_unit_test(test_regions), cmocka_unit_test(test_equality), cmocka_unit_test(test_errors),
-                                       cmocka_unit_test(test_plan_names)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_print), cmocka_unit_test(test_regions), cmocka_unit_test(test_equality),
+                                       cmocka_unit_test(test_errors), cmocka_unit_test(test_plan_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

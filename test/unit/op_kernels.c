@@ -49,19 +49,38 @@ static void run(ht_kernel *kernel, ht_view *result, int results, ht_view *operan
 
 /* ---- attention ---- */
 
+/* Where the rows of a piece lie in the whole: the first `fold` from `offset` on, the others `gap` further. */
+typedef struct Places {
+    int64_t offset, fold, gap;
+} Places;
+
 typedef struct Size {
     int64_t b, s, t, heads, groups, d;
     int causal, segmented;
+    Places query, key;
 } Size;
 
-static int sees(const Size *z, const int32_t *segment, int64_t b, int64_t i, int64_t j)
+static int64_t place(Places of, int64_t i) { return of.offset + i + (i >= of.fold ? of.gap : 0); }
+
+static int32_t segment_at(int64_t place) { return (int32_t)(place / 37); }
+
+static int sees(const Size *z, int64_t i, int64_t j)
 {
-    return (!z->causal || j <= i) && (!z->segmented || segment[b * z->s + i] == segment[b * z->s + j]);
+    int64_t query = place(z->query, i), key = place(z->key, j);
+    return (!z->causal || key <= query) && (!z->segmented || segment_at(query) == segment_at(key));
+}
+
+static ht_view placed(ht_view view, Places of)
+{
+    view.offset[1] = of.offset;
+    view.fold[1] = of.fold;
+    view.gap[1] = of.gap;
+    return view;
 }
 
 /* The weighted sum of y and its gradients, for one query of one head, in double. */
-static void reference_row(const Size *z, const int32_t *segment, const float *q, const float *k, const float *v, const float *dy,
-                          const float *dlse, double *y, double *dq, double *dk, double *dv, int64_t b, int64_t i, int64_t h)
+static void reference_row(const Size *z, const float *q, const float *k, const float *v, const float *dy, const float *dlse, double *y,
+                          double *dq, double *dk, double *dv, int64_t b, int64_t i, int64_t h)
 {
     int64_t g = h / (z->heads / z->groups), at = ((b * z->s + i) * z->heads + h) * z->d;
     double scale = 1 / sqrt((double)z->d), sum = 0, delta = -dlse[at / z->d];
@@ -71,11 +90,11 @@ static void reference_row(const Size *z, const int32_t *segment, const float *q,
         double dot = 0;
         for (int64_t c = 0; c < z->d; c++)
             dot += (double)q[at + c] * key[c];
-        sum += p[j] = sees(z, segment, b, i, j) ? exp(dot * scale) : 0;
+        sum += p[j] = sees(z, i, j) ? exp(dot * scale) : 0;
     }
     for (int64_t j = 0; j < z->t; j++) {
         const float *value = v + ((b * z->t + j) * z->groups + g) * z->d;
-        p[j] /= sum;
+        p[j] /= sum > 0 ? sum : 1;
         for (int64_t c = 0; c < z->d; c++) {
             y[at + c] += p[j] * value[c];
             dp[j] += (double)dy[at + c] * value[c];
@@ -107,18 +126,22 @@ static void check_attention(Size z)
           *dlse = draw_many(nq);
     float *dq = draw_many(nq), *dk = draw_many(nk), *dv = draw_many(nk);
     double *e = calloc((size_t)(2 * nq + 2 * nk), sizeof *e), *edq = e + nq, *edk = edq + nq, *edv = edk + nk;
-    int32_t *segment = malloc((size_t)(z.b * z.s) * sizeof *segment);
+    int32_t *segment = malloc((size_t)(z.b * (z.s + z.t)) * sizeof *segment), *key_segment = segment + z.b * z.s;
     for (int64_t i = 0; i < z.b * z.s; i++)
-        segment[i] = (int32_t)(i % z.s / 37);
+        segment[i] = segment_at(place(z.query, i % z.s));
+    for (int64_t i = 0; i < z.b * z.t; i++)
+        key_segment[i] = segment_at(place(z.key, i % z.t));
     for (int64_t r = 0; r < z.b * z.s * z.heads; r++)
-        reference_row(&z, segment, q, k, v, dy, dlse, e, edq, edk, edv, r / z.heads / z.s, r / z.heads % z.s, r % z.heads);
+        reference_row(&z, q, k, v, dy, dlse, e, edq, edk, edv, r / z.heads / z.s, r / z.heads % z.s, r % z.heads);
     ht_attr causal = {.i = z.causal};
-    ht_view marks = IDS(z.segmented ? segment : NULL, z.b, z.s);
-    ht_view in[] = {VIEW(q, z.b, z.s, z.heads, z.d), VIEW(k, z.b, z.t, z.groups, z.d), VIEW(v, z.b, z.t, z.groups, z.d), marks, marks};
+    ht_view marks = IDS(z.segmented ? segment : NULL, z.b, z.s), key_marks = IDS(z.segmented ? key_segment : NULL, z.b, z.t);
+    ht_view in[] = {placed(VIEW(q, z.b, z.s, z.heads, z.d), z.query), placed(VIEW(k, z.b, z.t, z.groups, z.d), z.key),
+                    VIEW(v, z.b, z.t, z.groups, z.d), marks, key_marks};
     ht_view out[] = {VIEW(y, z.b, z.s, z.heads, z.d), VIEW(lse, z.b, z.s, z.heads)};
     run(ht_attention_kernel, out, 2, in, 5, &causal);
     near("y", y, e, nq);
-    ht_view back[] = {VIEW(dy, z.b, z.s, z.heads, z.d), in[0], in[1], in[2], out[0], out[1], marks, marks, VIEW(dlse, z.b, z.s, z.heads)};
+    ht_view back[] = {VIEW(dy, z.b, z.s, z.heads, z.d), in[0], in[1], in[2], out[0], out[1], marks, key_marks,
+                      VIEW(dlse, z.b, z.s, z.heads)};
     ht_view gradients[] = {VIEW(dq, z.b, z.s, z.heads, z.d), VIEW(dk, z.b, z.t, z.groups, z.d), VIEW(dv, z.b, z.t, z.groups, z.d)};
     run(ht_attention_backward_kernel, gradients, 3, back, 9, &causal);
     near("dq", dq, edq, nq);
@@ -132,12 +155,17 @@ static void check_attention(Size z)
 static void attention(void **unused)
 {
     (void)unused;
-    check_attention((Size){1, 1, 1, 1, 1, 1, 0, 0});
-    check_attention((Size){2, 150, 150, 4, 2, 8, 1, 0});
-    check_attention((Size){1, 67, 300, 3, 1, 5, 0, 0});
-    check_attention((Size){1, 300, 67, 2, 2, 20, 1, 0});
-    check_attention((Size){2, 150, 150, 2, 1, 8, 1, 1});
-    check_attention((Size){1, 150, 150, 3, 3, 7, 0, 1});
+    check_attention((Size){1, 1, 1, 1, 1, 1, 0, 0, {0}, {0}});
+    check_attention((Size){2, 150, 150, 4, 2, 8, 1, 0, {0}, {0}});
+    check_attention((Size){1, 67, 300, 3, 1, 5, 0, 0, {0}, {0}});
+    check_attention((Size){1, 300, 67, 2, 2, 20, 1, 0, {0}, {0}});
+    check_attention((Size){2, 150, 150, 2, 1, 8, 1, 1, {0}, {0}});
+    check_attention((Size){1, 150, 150, 3, 3, 7, 0, 1, {0}, {0}});
+    check_attention((Size){1, 40, 150, 2, 1, 8, 1, 1, {60, 0, 0}, {0, 0, 0}});
+    check_attention((Size){2, 100, 300, 4, 2, 8, 1, 0, {30, 51, 149}, {0, 0, 0}});
+    check_attention((Size){1, 133, 140, 2, 2, 8, 1, 1, {0, 70, 160}, {0, 70, 160}});
+    check_attention((Size){1, 133, 90, 2, 2, 8, 1, 0, {70, 66, 20}, {0, 45, 210}});
+    check_attention((Size){1, 133, 90, 2, 2, 8, 1, 0, {0, 70, 100}, {90, 45, 0}});
 }
 
 /* ---- threads ---- */

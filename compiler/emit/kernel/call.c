@@ -47,19 +47,36 @@ static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tens
         text_print(out, " + r->row * %lld", (long long)stride);
 }
 
-static void emit_offsets(Text *out, const LocalOp *local, const Tensor *tensor, int *number)
+/* A field of a view with numbers of the device's row, for each of its dimensions that has one: the `which`-th of those that say where the
+ * piece lies. */
+static void emit_places(Text *out, const LocalOp *local, const Tensor *tensor, const char *field, int which, int number)
 {
     int written = 0;
     for (int w = 0; w < tensor->bound->written_rank; w++) {
+        bool folded = written_is_folded(tensor, w);
         if (!written_has_offset(local, tensor, w))
             continue;
-        text_string(out, written ? "" : ", .offset = {");
-        for (; written < w; written++)
-            text_string(out, written ? ", 0" : "0");
-        text_print(out, "%sat[%d]", written++ ? ", " : "", (*number)++);
-        emit_turn_offset(out, local, tensor, w);
+        if (!which || folded) {
+            text_print(out, written ? "" : ", .%s = {", field);
+            for (; written < w; written++)
+                text_string(out, written ? ", 0" : "0");
+            text_print(out, "%sat[%d]", written++ ? ", " : "", number + which);
+        }
+        if (!which)
+            emit_turn_offset(out, local, tensor, w);
+        number += folded ? 3 : 1;
     }
     text_string(out, written ? "}" : "");
+}
+
+/* Numbers of a tensor in the device's row. */
+static int place_count(const LocalOp *local, const Tensor *tensor)
+{
+    int count = 0;
+    for (int w = 0; w < tensor->bound->written_rank; w++)
+        if (written_has_offset(local, tensor, w))
+            count += written_is_folded(tensor, w) ? 3 : 1;
+    return count;
 }
 
 static void emit_view(Text *out, const LocalOp *local, const Tensor *tensor, int *number)
@@ -72,7 +89,10 @@ static void emit_view(Text *out, const LocalOp *local, const Tensor *tensor, int
                tensor->bound->written_rank);
     if (tensor->bound->written_rank) {
         emit_extents(out, local, "extent", tensor, false);
-        emit_offsets(out, local, tensor, number);
+        emit_places(out, local, tensor, "offset", 0, *number);
+        emit_places(out, local, tensor, "fold", 1, *number);
+        emit_places(out, local, tensor, "gap", 2, *number);
+        *number += place_count(local, tensor);
         emit_extents(out, local, "global", tensor, true);
     }
     text_string(out, "},\n");

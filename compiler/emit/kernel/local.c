@@ -95,6 +95,21 @@ static bool local_tensor(LocalOp *local, RoleWriter *writer, Tensor *tensor, con
     return true;
 }
 
+/* Whether the kernel of an operator can be told where a piece lies: in two ranges of a dimension at most. */
+static bool check_places(const LocalOp *local, RoleWriter *writer, const Tensor *tensor)
+{
+    Range ranges[2];
+    for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
+        for (int i = 0; i < writer->role->device_count && written_has_offset(local, tensor, tensor->bound->dims[d].written); i++)
+            if (region_ranges(value_region(writer->module, tensor->value, writer->role->devices[i]), d, ranges) > 2) {
+                diag_error(writer->module->diag, local->op->at,
+                           "\"%s\" would run on pieces of more than two ranges of a dimension, and is told of two; fold what is cut once",
+                           local->op->def->name);
+                return false;
+            }
+    return true;
+}
+
 /* Of an empty piece only the other tensors tell which factors are not empty. */
 static void local_empty_tensor(LocalOp *local, Tensor *tensor)
 {
@@ -129,8 +144,10 @@ static bool local_tensors(LocalOp *local, RoleWriter *writer)
         number = access->variadic ? number + 1 : -1;
         ok = local_tensor(local, writer, &local->operands[k], op->operands[k], &binding->operands[k], access, number) && ok;
     }
-    for (int t = 0; t < local->tensor_count; t++)
+    for (int t = 0; t < local->tensor_count; t++) {
         local_empty_tensor(local, &local->tensors[t]);
+        ok = check_places(local, writer, &local->tensors[t]) && ok;
+    }
     return ok;
 }
 

@@ -108,7 +108,7 @@ void flag_terms(LocalOp *local, RoleWriter *writer)
         local->terms[t].flagged = term_added(writer, local, &local->terms[t])->flagged;
 }
 
-/* ---- offsets ---- */
+/* ---- places ---- */
 
 static const Factor *rule_factor(const LocalOp *local, int bound)
 {
@@ -124,23 +124,58 @@ bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written)
     return false;
 }
 
-/* Where the piece of `device` starts in a dimension of a kernel's view. */
-static int64_t written_offset(const LocalOp *local, const Tensor *tensor, int written, int device)
+bool written_is_folded(const Tensor *tensor, int written)
 {
-    const Region *region = value_region(local->module, tensor->value, device);
-    int64_t offset = 0;
-    for (int d = 0; d < tensor->bound->rank; d++)
-        if (tensor->bound->dims[d].written == written)
-            offset = offset * tensor->value->type.extent[d] + (region->box_count ? region->boxes[0].dim[d].lo : 0);
-    return offset;
+    for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
+        if (tensor->bound->dims[d].written == written && layout_folds(tensor->value->layout, d))
+            return true;
+    return false;
 }
 
-static int tensor_offsets(const LocalOp *local, const Tensor *tensor, int device, int64_t *numbers)
+int region_ranges(const Region *region, int dim, Range ranges[2])
+{
+    int count = 0;
+    for (int b = 0; b < region->box_count; b++) {
+        Range range = region->boxes[b].dim[dim];
+        bool known = false;
+        for (int i = 0; i < count && i < 2; i++)
+            known |= ranges[i].lo == range.lo;
+        if (!known && count < 2)
+            ranges[count] = range;
+        count += !known;
+    }
+    return count;
+}
+
+/* Where the piece of `device` lies in a dimension of a kernel's view: the place where it starts; and of a dimension that may be folded, the
+ * length of its first range, and what is between that and the second. Returns how many numbers these are. */
+static int written_places(const LocalOp *local, const Tensor *tensor, int written, int device, int64_t *numbers)
+{
+    const Region *region = value_region(local->module, tensor->value, device);
+    int64_t offset = 0, first = 0, gap = 0;
+    for (int d = 0; d < tensor->bound->rank; d++) {
+        int64_t extent = tensor->value->type.extent[d];
+        Range range[2] = {{0, 0}, {0, 0}};
+        if (tensor->bound->dims[d].written != written)
+            continue;
+        int count = region_ranges(region, d, range);
+        bool folded = layout_folds(tensor->value->layout, d);
+        offset = offset * extent + range[0].lo;
+        first = folded ? range[0].hi - range[0].lo : first * extent;
+        gap = folded ? (count > 1 ? range[1].lo - range[0].hi : 0) : gap * extent;
+    }
+    numbers[0] = offset;
+    numbers[1] = first;
+    numbers[2] = gap;
+    return written_is_folded(tensor, written) ? 3 : 1;
+}
+
+static int tensor_places(const LocalOp *local, const Tensor *tensor, int device, int64_t *numbers)
 {
     int count = 0;
     for (int w = 0; tensor->value && w < tensor->bound->written_rank; w++)
         if (written_has_offset(local, tensor, w))
-            numbers[count++] = written_offset(local, tensor, w, device);
+            count += written_places(local, tensor, w, device, numbers + count);
     return count;
 }
 
@@ -156,7 +191,7 @@ static int local_numbers(const LocalOp *local, RoleWriter *writer, int device, i
     if (local->rule->kind != RULE_CALL)
         return count;
     for (int k = 0; k < local->tensor_count; k++)
-        count += tensor_offsets(local, &local->tensors[k], device, numbers + count);
+        count += tensor_places(local, &local->tensors[k], device, numbers + count);
     return count;
 }
 
@@ -165,7 +200,7 @@ static int write_column(RoleWriter *writer, const LocalOp *local)
 {
     Arena *scratch = arena_create();
     NumberTable *table = &writer->numbers;
-    int64_t numbers[EMIT_MAX_TENSORS * IR_MAX_RANK];
+    int64_t numbers[EMIT_MAX_TENSORS * IR_MAX_RANK * 3];
     Text all = {.arena = scratch};
     int count = 0;
     for (int i = 0; i < table->device_count; i++) {

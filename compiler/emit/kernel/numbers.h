@@ -8,10 +8,15 @@
 /* Marks the terms that some device of the role leaves out, since another adds the same to the same partial result. */
 void flag_terms(LocalOp *local, RoleWriter *writer);
 
-/* Whether a kernel uses where the pieces of a dimension of its view start. */
+/* Whether a kernel uses where the pieces of a dimension of its view lie; and whether these may be folded, so that it is told of two ranges.
+ */
 bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written);
+bool written_is_folded(const Tensor *tensor, int written);
 
-/* Where in a device's row the numbers of this operator stand, flags of terms, then offsets of views; added when new. -1 when it reads none.
+/* The distinct ranges of a dimension that a region has, of which the first two are written. Returns how many. */
+int region_ranges(const Region *region, int dim, Range ranges[2]);
+
+/* Where in a device's row the numbers of this operator stand, flags of terms, then where views lie; added when new. -1 when it reads none.
  */
 int number_column(RoleWriter *writer, const LocalOp *local);
 

@@ -20,12 +20,34 @@ typedef struct Image {
     int schedule_count;
 } Image;
 
+static int64_t box_volume(const Box *box, int rank)
+{
+    int64_t volume = 1;
+    for (int d = 0; d < rank; d++)
+        volume *= box->dim[d].hi - box->dim[d].lo;
+    return volume;
+}
+
 static void emit_box(Text *out, const Box *box, int rank)
 {
     text_string(out, "    ");
     for (int d = 0; d < rank; d++)
         text_print(out, "%lld, %lld,%s", (long long)box->dim[d].lo, (long long)box->dim[d].hi, d == rank - 1 ? "\n" : "  ");
     text_string(out, rank ? "" : "0,\n");
+}
+
+/* A line that says where a box lies; `before` elements are in front of its region. */
+static void emit_placing(Text *out, const Region *region, int box, int64_t before, int rank)
+{
+    int64_t at = before;
+    for (int b = 0; b < box && !region->placing; b++)
+        at += box_volume(&region->boxes[b], rank);
+    text_print(out, "    %lld, ", (long long)(region->placing ? before + region->placing[box].at : at));
+    for (int d = 0; d < rank; d++) {
+        const Range *range = &region->boxes[box].dim[d];
+        text_print(out, " %lld,", (long long)(region->placing ? region->placing[box].room[d] : range->hi - range->lo));
+    }
+    text_string(out, "\n");
 }
 
 /* A tensor of which the devices' pieces are written: one that lies as its layout says, or one that has the rows of all micro-batches, of
@@ -44,43 +66,73 @@ static const Value *stored_turn(const Image *image, const Stored *stored, int de
     return NULL;
 }
 
-/* The boxes of a device's micro-batches, one after another; how many. */
-static int text_turns(const Image *image, const Stored *stored, int device, int rank, Text *boxes)
+/* The initialisers of a table of pieces. */
+typedef struct PiecesText {
+    Text first, boxes, placing; // the row of box counts, and a line a box in the others
+    int count;                  // boxes so far
+    bool placed;                // they may lie otherwise than one after another
+} PiecesText;
+
+static bool layout_is_folded(const Layout *layout, int rank)
 {
-    int stage = 0, count = 0;
+    bool folded = false;
+    for (int d = 0; d < rank; d++)
+        folded |= layout_folds(layout, d);
+    return folded;
+}
+
+static bool stored_is_folded(const Stored *stored, int rank)
+{
+    bool folded = !stored->turns.count && layout_is_folded(stored->value->layout, rank);
+    for (int i = 0; i < stored->turns.count; i++)
+        folded |= layout_is_folded(stored->turns.at[i]->layout, rank);
+    return folded;
+}
+
+/* Appends the boxes of a region, of which dimension `dim` is moved by so many rows (-1: none); `before` elements are in front of it. */
+static void text_region(PiecesText *text, const Region *region, int rank, int dim, int64_t rows, int64_t before)
+{
+    for (int b = 0; b < region->box_count; b++) {
+        Box box = region->boxes[b];
+        if (dim >= 0) {
+            box.dim[dim].lo += rows;
+            box.dim[dim].hi += rows;
+        }
+        emit_box(&text->boxes, &box, rank);
+        if (text->placed)
+            emit_placing(&text->placing, region, b, before, rank);
+    }
+    text->count += region->box_count;
+}
+
+/* The boxes of a device's micro-batches, one after another. */
+static void text_turns(PiecesText *text, const Image *image, const Stored *stored, int device, int rank)
+{
+    int stage = 0;
     const Value *turn = stored_turn(image, stored, device);
     const BodyRun *run = device_run(image->module, device, &stage);
     const Region *region = turn ? value_region(image->module, turn, device) : NULL;
-    for (int64_t m = 0; region && m < run->microbatches; m++)
-        for (int b = 0; b < region->box_count; b++) {
-            Box box = region->boxes[b];
-            int64_t row = (run->first_row + m * image->module->bodies.at.at[run->body].rows) / image->module->bodies.unit;
-            box.dim[turn->micro - 1].lo += row;
-            box.dim[turn->micro - 1].hi += row;
-            emit_box(boxes, &box, rank);
-            count++;
-        }
-    return count;
+    for (int64_t m = 0; region && m < run->microbatches; m++) {
+        int64_t row = (run->first_row + m * image->module->bodies.at.at[run->body].rows) / image->module->bodies.unit;
+        text_region(text, region, rank, turn->micro - 1, row, m * region->volume);
+    }
 }
 
-/* The initialisers that tell tables of pieces apart; `first` gets the row of box counts. */
-static void text_pieces(const Image *image, const Stored *stored, int rank, Text *first, Text *boxes)
+static PiecesText text_pieces(const Image *image, const Stored *stored, int rank)
 {
-    int count = 0;
+    Arena *arena = image->emitter->arena;
+    PiecesText text = {.placed = stored_is_folded(stored, rank), .first.arena = arena, .boxes.arena = arena, .placing.arena = arena};
     for (int device = 0; device < image->device_count; device++) {
-        text_print(first, "%d, ", count);
+        text_print(&text.first, "%d, ", text.count);
         if (roles_index(image->module->roles, device) < 0)
             continue;
-        if (stored->turns.count) {
-            count += text_turns(image, stored, device, rank, boxes);
-            continue;
-        }
-        const Region *region = value_region(image->module, stored->value, device);
-        for (int b = 0; b < region->box_count; b++)
-            emit_box(boxes, &region->boxes[b], rank);
-        count += region->box_count;
+        if (stored->turns.count)
+            text_turns(&text, image, stored, device, rank);
+        else
+            text_region(&text, value_region(image->module, stored->value, device), rank, -1, 0, 0);
     }
-    text_print(first, "%d", count);
+    text_print(&text.first, "%d", text.count);
+    return text;
 }
 
 /* The number of the table with these pieces, written when new. */
@@ -90,11 +142,12 @@ static int pieces_write(Image *image, const Stored *stored)
     Arena *arena = emitter->arena;
     const Layout *laid = stored->turns.count ? stored->turns.at[0]->layout : stored->value->layout;
     Shape view = layout_view(laid, type_shape(stored->value->type));
-    Text first = {.arena = arena}, boxes = {.arena = arena}, extents = {.arena = arena};
-    text_pieces(image, stored, view.rank, &first, &boxes);
+    Text extents = {.arena = arena}, placing = {.arena = arena};
+    PiecesText text = text_pieces(image, stored, view.rank);
     for (int d = 0; d < view.rank; d++)
         text_print(&extents, "%s%lld", d ? ", " : "", (long long)view.extent[d]);
-    const char *key = arena_format(arena, "%s|%s|%s", text_bytes(&extents), text_bytes(&first), text_bytes(&boxes));
+    const char *key = arena_format(arena, "%s|%s|%s|%s", text_bytes(&extents), text_bytes(&text.first), text_bytes(&text.boxes),
+                                   text_bytes(&text.placing));
     intptr_t *slot = intern_slot(emitter->pieces, key, strlen(key));
     if (*slot)
         return (int)*slot - 1;
@@ -103,16 +156,19 @@ static int pieces_write(Image *image, const Stored *stored)
     text_string(&layout, stored->turns.count ? "of each micro-batch " : "");
     layout_print(&layout, laid);
     const char *number = c_number(arena, emitter->pieces_count - 1), *rank = c_number(arena, view.rank);
+    if (text.placed)
+        text_print(&placing, "\nstatic const int64_t placing_%s[] = {\n%s};", number, text_bytes(&text.placing));
     text_fill(image->out,
               "/* ($extents) $layout */\n"
               "static const int64_t extent_$n[] = {$extents_or_1};\n"
               "static const int first_$n[] = {$first};\n"
               "static const int64_t box_$n[] = {\n"
-              "$boxes};\n"
-              "static const ht_pieces pieces_$n = {$rank, extent_$n, first_$n, box_$n};\n\n",
+              "$boxes};$placing\n"
+              "static const ht_pieces pieces_$n = {$rank, extent_$n, first_$n, box_$n, $placed};\n\n",
               "layout", text_bytes(&layout), "extents", text_bytes(&extents), "n", number, "extents_or_1",
-              view.rank ? text_bytes(&extents) : "1", "first", text_bytes(&first), "boxes", boxes.length ? text_bytes(&boxes) : "    0,\n",
-              "rank", rank, NULL);
+              view.rank ? text_bytes(&extents) : "1", "first", text_bytes(&text.first), "boxes",
+              text.boxes.length ? text_bytes(&text.boxes) : "    0,\n", "placing", text_bytes(&placing), "placed",
+              text.placed ? arena_format(arena, "placing_%s", number) : "NULL", "rank", rank, NULL);
     return emitter->pieces_count - 1;
 }
 

@@ -1,4 +1,4 @@
-/* The mesh in the IR's text: `mesh 0-3 axes dp:2, tp:2 by 3:1`, and a line `split NAME axis NUMBER` for each of its rules. */
+/* The mesh in the IR's text: `mesh 0-3 axes dp:2, tp:2 by 3:1`, and a line `split NAME axis NUMBER [fold]` for each of its rules. */
 #include "ir/text/parse.h"
 
 enum { MOST_DEVICE = 1 << 24, MOST_DEVICES = 1 << 20 };
@@ -84,6 +84,7 @@ bool parse_split(IrParser *parser)
         !parse_between(parser, 0, parser->mesh->axis_count - 1, "the number of an axis of the mesh, before this", &axis))
         return false;
     rule.axis = (int)axis;
+    rule.fold = tokens_take(&parser->tokens, "fold");
     if (!parse_position(parser, &rule.at))
         return false;
     array_push(parser->arena, &parser->mesh->rules, rule);

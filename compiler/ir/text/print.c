@@ -493,7 +493,7 @@ static void print_mesh(Printer *printer, const Mesh *mesh)
     for (int i = 0; i < mesh->rules.count; i++) {
         text_string(out, "split ");
         print_dim_name(out, mesh->rules.at[i].dim);
-        text_print(out, " axis %d", mesh->rules.at[i].axis);
+        text_print(out, " axis %d%s", mesh->rules.at[i].axis, mesh->rules.at[i].fold ? " fold" : "");
         print_position(printer, mesh->rules.at[i].at);
         text_string(out, "\n");
     }

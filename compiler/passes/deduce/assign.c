@@ -3,104 +3,6 @@
 
 #include <string.h>
 
-/* ---- factors ---- */
-
-int factor_dim(const BoundAccess *access, int f)
-{
-    for (int d = 0; d < access->rank; d++)
-        if (access->dims[d].count == 1 && access->dims[d].factors[0] == f)
-            return d;
-    return -1;
-}
-
-/* The name of a bound factor: that of any dimension that it is. */
-static DimName factor_name(const Op *op, int f)
-{
-    DimName name = {0};
-    for (int k = 0; !name.name && k < op->result_count; k++) {
-        int d = factor_dim(&op->binding->results[k], f);
-        name = d >= 0 ? dim_name(op->results[k]->dims, d) : name;
-    }
-    for (int k = 0; !name.name && k < op->operand_count; k++) {
-        int d = op->operands[k] ? factor_dim(&op->binding->operands[k], f) : -1;
-        name = d >= 0 ? dim_name(op->operands[k]->dims, d) : name;
-    }
-    return name;
-}
-
-static bool all_results_have(const Op *op, int f)
-{
-    for (int k = 0; k < op->result_count; k++)
-        if (factor_dim(&op->binding->results[k], f) < 0)
-            return false;
-    return true;
-}
-
-/* Whether a tensor has a dimension that no factor may cut, because a merged dimension does not nest with the rest of the model. */
-static bool has_opaque(const Op *op)
-{
-    for (int k = 0; k < op->operand_count; k++)
-        for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)
-            if (!op->binding->operands[k].dims[d].count)
-                return true;
-    for (int k = 0; k < op->result_count; k++)
-        for (int d = 0; d < op->binding->results[k].rank; d++)
-            if (!op->binding->results[k].dims[d].count)
-                return true;
-    return false;
-}
-
-/* Whether factor `factor` of the rule is merged with others in some dimension. */
-static bool is_merged(const Rule *rule, int factor)
-{
-    for (int k = 0; k < rule->operand_count + rule->result_count; k++) {
-        const Access *access = k < rule->operand_count ? &rule->operands[k] : &rule->results[k - rule->operand_count];
-        for (int d = 0; d < access->dim_count; d++)
-            for (int i = 0; access->dims[d].count > 1 && i < access->dims[d].count; i++)
-                if (access->dims[d].factors[i] == factor)
-                    return true;
-    }
-    return false;
-}
-
-/* Whether bound factor f goes on inside a dimension that its kernel sees as one: a piece of it would not be a range of that dimension. */
-static bool is_inner(const Value *value, const BoundAccess *access, int f)
-{
-    int d = value ? factor_dim(access, f) : -1;
-    return d > 0 && access->dims[d - 1].written == access->dims[d].written && value->micro != d;
-}
-
-/* Whether a cut of bound factor f leaves a kernel that is told where its piece starts with a range. */
-static bool keeps_range(const Op *op, int f)
-{
-    if (!op->def->rule->factors[op->binding->factors[f].factor].offset)
-        return true;
-    for (int k = 0; k < op->operand_count; k++)
-        if (is_inner(op->operands[k], &op->binding->operands[k], f))
-            return false;
-    for (int k = 0; k < op->result_count; k++)
-        if (is_inner(op->results[k], &op->binding->results[k], f))
-            return false;
-    return true;
-}
-
-/* Whether a kernel may have a piece of bound factor f alone, whatever becomes of its results. */
-static bool takes_pieces(const Op *op, int f)
-{
-    const Rule *rule = op->def->rule;
-    int factor = op->binding->factors[f].factor;
-    return !rule->factors[factor].replicate && !(is_merged(rule, factor) && has_opaque(op)) && keeps_range(op, f);
-}
-
-bool may_cut(const Op *op, int f)
-{
-    const Rule *rule = op->def->rule;
-    int factor = op->binding->factors[f].factor;
-    if (rule->kind == RULE_VIEW || factor < 0)
-        return all_results_have(op, f) && factor_dim(&op->binding->operands[0], f) >= 0;
-    return takes_pieces(op, f) && (all_results_have(op, f) || rule->factors[factor].reduction != REDUCE_NONE);
-}
-
 /* ---- prices ---- */
 
 const Version *cheapest_version(const Assigner *assigner, const Version *versions, const Sharding *to, double *price)
@@ -135,7 +37,7 @@ static void cut_access(const Mesh *mesh, const Assignment *assignment, const Bou
     for (int i = 0; i < assignment->order_count; i++) {
         int a = assignment->order[i], d = factor_dim(access, axis_factor(assignment, access, a));
         if (d >= 0)
-            sharding_cut(mesh, sharding, a, d);
+            sharding_cut(mesh, sharding, a, d, assignment->fold[a]);
     }
 }
 
@@ -208,10 +110,17 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
     return sharding;
 }
 
-static void put(Assignment *assignment, int axis, int factor)
+/* What an axis may do: the factor as in an assignment, and whether the cut is folded. */
+typedef struct Use {
+    int factor;
+    bool fold;
+} Use;
+
+static void put(Assignment *assignment, int axis, Use use)
 {
-    assignment->factor[axis] = factor;
-    if (factor >= 0)
+    assignment->factor[axis] = use.factor;
+    assignment->fold[axis] = use.fold;
+    if (use.factor >= 0)
         assignment->order[assignment->order_count++] = axis;
 }
 
@@ -253,30 +162,20 @@ static double price_of(const Assigner *assigner, const Op *op, Version *const *v
 /* Axes that split rules give a factor of this operator. */
 static void assign_named(Assigner *assigner, const Op *op, Assignment *assignment)
 {
-    for (int i = 0; i < assigner->mesh->rules.count; i++) {
-        const MeshRule *rule = &assigner->mesh->rules.at[i];
-        if (assignment->factor[rule->axis] >= 0)
-            continue;
-        for (int f = 0; f < op->binding->factor_count; f++) {
-            if (!dim_equal(factor_name(op, f), rule->dim))
-                continue;
-            if (may_cut(op, f)) {
-                put(assignment, rule->axis, f);
-                assigner->rules[i].used = true;
-                break;
-            }
-            assigner->rules[i].refused = op;
-        }
-    }
+    NamedCut cuts[MESH_MOST];
+    int count = factors_named(assigner->mesh, op, assigner->rules, cuts);
+    for (int i = 0; i < count; i++)
+        if (!(op_unwanted(assigner->wanted, op) >> cuts[i].axis & 1))
+            put(assignment, cuts[i].axis, (Use){cuts[i].factor, cuts[i].fold});
 }
 
-/* Whether an operand exists cut by this axis along bound factor f. */
-static bool already_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis, int f)
+/* Whether an operand exists cut so by this axis. */
+static bool already_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis, Use use)
 {
     for (int k = 0; k < op->operand_count; k++)
         for (const Version *version = versions[k]; op->operands[k] && version; version = version->next)
-            if (VERSION_KNOWN(assigner, version) && version->sharding.at[axis] >= 0 &&
-                factor_dim(&op->binding->operands[k], f) == version->sharding.at[axis])
+            if (VERSION_KNOWN(assigner, version) && version->sharding.at[axis] >= 0 && version->sharding.fold[axis] == use.fold &&
+                factor_dim(&op->binding->operands[k], use.factor) == version->sharding.at[axis])
                 return true;
     return false;
 }
@@ -284,7 +183,7 @@ static bool already_cut(const Assigner *assigner, const Op *op, Version *const *
 /* What a free axis may do. */
 typedef struct Candidates {
     int axis, count;
-    int *factor; // as in an assignment; the first is ASSIGN_NONE
+    Use *use; // the first is ASSIGN_NONE
 } Candidates;
 
 enum { MOST_TOGETHER = 4096 }; // assignments that are compared at once
@@ -303,13 +202,15 @@ static Candidates candidates_of(const Search *search, int axis)
 {
     const Op *op = search->op;
     int group = partial_group(search->assigner, op, search->versions, axis);
-    Candidates candidates = {.axis = axis, .factor = arena_array(search->assigner->arena, int, op->binding->factor_count + 2)};
-    candidates.factor[candidates.count++] = ASSIGN_NONE;
+    Candidates candidates = {.axis = axis, .use = arena_array(search->assigner->arena, Use, 2 * op->binding->factor_count + 2)};
+    candidates.use[candidates.count++] = (Use){ASSIGN_NONE, false};
     if (group)
-        candidates.factor[candidates.count++] = ASSIGN_PASS + 1 - group;
-    for (int f = 0; f < op->binding->factor_count; f++)
-        if (may_cut(op, f) && already_cut(search->assigner, op, search->versions, axis, f))
-            candidates.factor[candidates.count++] = f;
+        candidates.use[candidates.count++] = (Use){ASSIGN_PASS + 1 - group, false};
+    for (int i = 0; i < 2 * op->binding->factor_count; i++) {
+        Use use = {i / 2, i % 2};
+        if (factor_may_cut(op, use.factor) && already_cut(search->assigner, op, search->versions, axis, use))
+            candidates.use[candidates.count++] = use;
+    }
     return candidates;
 }
 
@@ -349,7 +250,7 @@ static void search_axes(Search *search, int first, int last)
     }
     const Candidates *candidates = &search->free[first];
     for (int i = 0; i < candidates->count; i++) {
-        put(&search->at, candidates->axis, candidates->factor[i]);
+        put(&search->at, candidates->axis, candidates->use[i]);
         search_axes(search, first + 1, last);
         take_back(&search->at, candidates->axis);
     }
@@ -438,7 +339,7 @@ static bool may_turn(const Op *op, int f, int g)
 {
     const Rule *rule = op->def->rule;
     int factor = op->binding->factors[f].factor;
-    if (rule->kind == RULE_VIEW || factor < 0 || !takes_pieces(op, f) || !are_apart(op, f, g))
+    if (rule->kind == RULE_VIEW || factor < 0 || !factor_takes_pieces(op, f) || !are_apart(op, f, g))
         return false;
     if (!rule->factors[factor].merge && !rule->factors[factor].reduction)
         return false;
@@ -466,7 +367,9 @@ static void find_turns(const Assigner *assigner, const Op *op, Version *const *v
 
 Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions)
 {
-    Assignment assignment = {.turned = ASSIGN_NONE};
+    Assignment assignment;
+    memset(&assignment, 0, sizeof assignment);
+    assignment.turned = ASSIGN_NONE;
     for (int a = 0; a < MESH_MOST; a++)
         assignment.factor[a] = ASSIGN_NONE;
     assign_named(assigner, op, &assignment);

@@ -7,7 +7,9 @@
 #ifndef PASSES_DEDUCE_ASSIGN_H
 #define PASSES_DEDUCE_ASSIGN_H
 
+#include "passes/place/factors.h"
 #include "passes/place/sharding.h"
+#include "passes/place/wanted.h"
 
 /* A form in which a value exists: itself, or what a conversion made of it. */
 typedef struct Version Version;
@@ -24,14 +26,6 @@ struct Version {
 
 enum { ASSIGN_NONE = -1, ASSIGN_PASS = -2 };
 
-/* What becomes of a rule of the mesh. */
-typedef struct RuleUse {
-    bool used;         // some operator was cut by it
-    const Op *refused; // an operator whose rule forbade it, the axis being free
-    bool turns;        // pieces moved on in turns along it
-    const Op *stayed;  // an operator for which they could not
-} RuleUse;
-
 /* What the choices for all operators of a module have in common. */
 typedef struct Assigner {
     const Module *module;
@@ -39,6 +33,7 @@ typedef struct Assigner {
     Arena *arena;              // scratch
     Intern *prices;            // what price_conversion and price_crossing remember
     RuleUse *rules;            // by rule of the mesh
+    const Wanted *wanted;      // of parameters
     const Sharding **gradient; // by value id: of a parameter's gradient, the sharding to which it goes
 } Assigner;
 
@@ -47,16 +42,11 @@ typedef struct Assigner {
  * another factor, `turned`, are cut by the axis along that one: the operator runs once a piece of it (passes/deduce/turns.c). */
 typedef struct Assignment {
     int factor[MESH_MOST];
+    bool fold[MESH_MOST]; // the cut is folded
     int order[MESH_MOST], order_count;
     int turned;     // a bound factor; ASSIGN_NONE: the operator runs once
     uint32_t turns; // the axes along which its pieces move on, a bit each
 } Assignment;
-
-/* The dimension of an access that bound factor f is; -1 when it has none. */
-int factor_dim(const BoundAccess *access, int f);
-
-/* Whether the rule lets bound factor f be cut. */
-bool may_cut(const Op *op, int f);
 
 /* Chooses; `versions` gives for each operand in what forms it exists (NULL for absent ones). Marks rules as used or refused. */
 Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions);

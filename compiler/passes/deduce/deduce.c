@@ -557,6 +557,7 @@ static void begin(Deduce *deduce)
                                   .mesh = module->mesh,
                                   .arena = deduce->arena,
                                   .prices = intern_create(deduce->arena),
+                                  .wanted = wanted_of(deduce->arena, module),
                                   .gradient = arena_array(deduce->arena, const Sharding *, module->next_id)};
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++)

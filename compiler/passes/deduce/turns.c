@@ -170,7 +170,7 @@ static bool joins_pieces(const Round *round, const Op *joiner, const int *result
                 return false;
             cut = f;
         }
-        if (cut >= 0 && !may_cut(joiner, cut))
+        if (cut >= 0 && !factor_may_cut(joiner, cut))
             return false;
     }
     return true;

@@ -6,6 +6,7 @@
  * of its own. Whoever edits the text after this pass may give any value a layout.
  */
 #include "passes/place/place.h"
+#include "passes/place/wanted.h"
 #include "passes/place/union.h"
 
 #include "ir/verify/verify.h"
@@ -19,6 +20,7 @@ typedef struct Place {
     Module *module;
     Arena *arena;  // scratch
     Values *parts; // by value id: what operators of module->part_def make of it
+    const Wanted *wanted;
 } Place;
 
 /* ---- what the source writes ---- */
@@ -42,7 +44,7 @@ static bool use_axis(const Module *module, const Mesh *mesh, const WrittenState 
         if (!strcmp(mesh->axis[a].name, name)) {
             found = true;
             if (state->kind == STATE_SPLIT)
-                sharding_cut(mesh, sharding, a, state->dim);
+                sharding_cut(mesh, sharding, a, state->dim, state->fold);
             else
                 sharding->at[a] = uses[state->kind];
         }
@@ -77,13 +79,13 @@ static void place_written(Module *module, const Mesh *mesh, Value *value)
 
 /* ---- the pass ---- */
 
-static void place_value(Module *module, const Mesh *mesh, Value *value)
+static void place_value(Place *place, const Mesh *mesh, Value *value)
 {
-    place_written(module, mesh, value);
+    place_written(place->module, mesh, value);
     if (value->layout)
         return;
-    Sharding sharding = sharding_named(mesh, value);
-    value->layout = sharding_layout(mesh, &sharding, module_shared(module));
+    Sharding sharding = sharding_named(mesh, value, place->wanted->unwanted[value->id]);
+    value->layout = sharding_layout(mesh, &sharding, module_shared(place->module));
 }
 
 /* The values that are parts of `whole` on stages. */
@@ -96,12 +98,12 @@ static void place_whole(Place *place, Value *value)
     Values parts = parts_of(place, value);
     for (int i = 0; i < parts.count; i++) {
         parts.at[i]->written = value->written;
-        place_value(place->module, op_mesh(place->module, parts.at[i]->def), parts.at[i]);
+        place_value(place, op_mesh(place->module, parts.at[i]->def), parts.at[i]);
     }
     if (!value->micro && parts.count && parts.at[0]->def->stage != STAGE_ALL)
         value->layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
     else if (!value->micro || !parts.count)
-        place_value(place->module, place->module->mesh, value);
+        place_value(place, place->module->mesh, value);
     value->written = NULL;
 }
 
@@ -140,6 +142,7 @@ static void place_all(Place *place)
 {
     Module *module = place->module;
     find_parts(place);
+    place->wanted = wanted_of(place->arena, module);
     for (int i = 0; i < module->params.count; i++)
         place_parameter(place, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++)

@@ -10,7 +10,7 @@ Sharding sharding_whole(void)
     return sharding;
 }
 
-void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim)
+void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool fold)
 {
     int major = 0;
     if (mesh->axis[axis].count == 1)
@@ -19,6 +19,7 @@ void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim)
         major += a != axis && sharding->at[a] == dim;
     sharding->at[axis] = (int8_t)dim;
     sharding->major[axis] = (int8_t)major;
+    sharding->fold[axis] = fold;
 }
 
 int sharding_pieces(const Mesh *mesh, const Sharding *sharding, int dim)
@@ -30,15 +31,17 @@ int sharding_pieces(const Mesh *mesh, const Sharding *sharding, int dim)
     return pieces;
 }
 
-Sharding sharding_named(const Mesh *mesh, const Value *value)
+Sharding sharding_named(const Mesh *mesh, const Value *value, uint16_t without)
 {
     Sharding sharding = sharding_whole();
-    for (int i = 0; value->dims && i < mesh->rules.count; i++)
-        for (int d = 0; d < value->type.rank; d++)
-            if (dim_equal(dim_name(value->dims, d), mesh->rules.at[i].dim) && sharding.at[mesh->rules.at[i].axis] == AXIS_DUP) {
-                sharding_cut(mesh, &sharding, mesh->rules.at[i].axis, d);
+    for (int i = 0; value->dims && i < mesh->rules.count; i++) {
+        const MeshRule *rule = &mesh->rules.at[i];
+        for (int d = 0; d < value->type.rank && !(without >> rule->axis & 1); d++)
+            if (dim_equal(dim_name(value->dims, d), rule->dim) && sharding.at[rule->axis] == AXIS_DUP) {
+                sharding_cut(mesh, &sharding, rule->axis, d, rule->fold);
                 break;
             }
+    }
     return sharding;
 }
 
@@ -53,7 +56,8 @@ Sharding sharding_complete(Sharding sharding)
 bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b)
 {
     for (int i = 0; i < mesh->axis_count; i++)
-        if (mesh->axis[i].count > 1 && (a->at[i] != b->at[i] || (a->at[i] >= 0 && a->major[i] != b->major[i])))
+        if (mesh->axis[i].count > 1 &&
+            (a->at[i] != b->at[i] || (a->at[i] >= 0 && (a->major[i] != b->major[i] || a->fold[i] != b->fold[i]))))
             return false;
     return true;
 }
@@ -100,6 +104,7 @@ static State axis_state(const Mesh *mesh, const Sharding *sharding, int axis)
     state.dim = at >= 0 ? at : 0;
     state.count = mesh->axis[axis].count;
     state.weights = at >= 0 ? mesh->axis[axis].weights : NULL;
+    state.fold = at >= 0 && sharding->fold[axis];
     return state;
 }
 
@@ -112,7 +117,7 @@ static int states_of(const Mesh *mesh, const Sharding *sharding, const int *orde
         State *last = count ? &states[count - 1] : NULL;
         if (state.count == 1)
             continue;
-        if (last && last->kind == state.kind && last->dim == state.dim && !last->weights && !state.weights)
+        if (last && last->kind == state.kind && last->dim == state.dim && last->fold == state.fold && !last->weights && !state.weights)
             last->count *= state.count;
         else
             states[count++] = state;
@@ -206,7 +211,7 @@ static bool assign_states(const Mesh *mesh, const Group *group, const int *order
                 return false;
             rest /= mesh->axis[order[n]].count;
             if (state->kind == STATE_SPLIT)
-                sharding_cut(mesh, sharding, order[n], state->dim);
+                sharding_cut(mesh, sharding, order[n], state->dim, state->fold);
             else
                 sharding->at[order[n]] = uses[state->kind];
         }

@@ -13,19 +13,20 @@ enum { AXIS_DUP = -1, AXIS_SUM = -2, AXIS_MAX = -3 };
 typedef struct Sharding {
     int8_t at[MESH_MOST];    // a dimension, or AXIS_*
     int8_t major[MESH_MOST]; // among the axes of one dimension: 0 is the major one
+    bool fold[MESH_MOST];    // of an axis that cuts a dimension: its cut is folded
 } Sharding;
 
 /* All devices hold the whole. */
 Sharding sharding_whole(void);
 
 /* Adds an axis to a dimension, inside what already cuts it; nothing for an axis of size 1. */
-void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim);
+void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool fold);
 
 /* How many pieces `dim` is in. */
 int sharding_pieces(const Mesh *mesh, const Sharding *sharding, int dim);
 
-/* What the names of a value's dimensions say, earlier rules first. */
-Sharding sharding_named(const Mesh *mesh, const Value *value);
+/* What the names of a value's dimensions say, earlier rules first; axes of `without`, a bit each, are left out. */
+Sharding sharding_named(const Mesh *mesh, const Value *value, uint16_t without);
 
 /* The sharding with nothing left to reduce. */
 Sharding sharding_complete(Sharding sharding);

@@ -49,6 +49,6 @@ const Layout *states_layout(Module *module, const Value *param)
     int dim = best_dim(mesh, param, &sharding, pieces);
     for (int a = 0; a < mesh->axis_count && dim >= 0; a++)
         if (is_zero_axis(module, a) && sharding.at[a] == AXIS_DUP)
-            sharding_cut(mesh, &sharding, a, dim);
+            sharding_cut(mesh, &sharding, a, dim, false);
     return sharding_layout(mesh, &sharding, module_shared(module));
 }

@@ -7,6 +7,7 @@ static Region *copy_region(Arena *arena, const Region *region)
 {
     Region *copy = arena_copy(arena, region, sizeof *region);
     copy->boxes = COPY(arena, region->boxes, region->box_count);
+    copy->placing = region->placing ? COPY(arena, region->placing, region->box_count) : NULL;
     return copy;
 }
 

@@ -47,12 +47,10 @@ int main(int count, char **argument)
     open_runtime();
     const std::vector<int64_t> shape = {batch, s, heads, d};
     ht_view q = bf16_view(shape), k = bf16_view(shape), v = bf16_view(shape), y = bf16_view(shape), dy = bf16_view(shape);
-    ht_view lse = view_of(nullptr, HT_F32, {batch, s, heads}), segments = view_of(nullptr, HT_I32, {batch, s}),
-            absent = view_of(nullptr, HT_F32, {batch, s, heads});
+    ht_view lse = view_of(nullptr, HT_F32, {batch, s, heads}), segments = view_of(nullptr, HT_I32, {batch, s}), absent = view_of(nullptr, HT_F32, {batch, s, heads});
     HT_CUDA(cudaMalloc(&lse.data, (size_t)(batch * s * heads) * sizeof(float)));
     for (int causal = 0; causal < 2; causal++) {
-        ht_view in_forward[] = {q, k, v, segments, segments}, to_forward[] = {y, lse},
-                in_backward[] = {dy, q, k, v, y, lse, segments, segments, absent};
+        ht_view in_forward[] = {q, k, v, segments, segments}, to_forward[] = {y, lse}, in_backward[] = {dy, q, k, v, y, lse, segments, segments, absent};
         ht_view to_backward[] = {bf16_view(shape), bf16_view(shape), bf16_view(shape)};
         AttentionCall forward(in_forward, 5, to_forward, 2, causal), backward(in_backward, 9, to_backward, 3, causal);
         float forward_time = time_of(ht_attention_kernel, &forward.call),

@@ -23,36 +23,39 @@ extern "C" uint64_t ht_emulated_bank_conflicts(void);
 
 struct Case {
     int batch, s, t, heads, groups, d;
-    int causal, segments; // segments: 0 none, 32 or 64: their bits
-    int ahead = 0;        // how far the first query is behind the first key
+    int causal, segments;                     // segments: 0 none, 32 or 64: their bits
+    AttentionPlaces queries = {}, keys = {}; // where the rows of a piece lie in the whole
+
+    static int place(const AttentionPlaces &of, int i) { return of.offset + i + (i >= of.fold ? of.gap : 0); }
 };
 
 static const Case cases[] = {
-    {1, 1, 1, 1, 1, 1, 0, 0},           // the smallest
-    {2, 5, 5, 3, 3, 7, 1, 0},           // rows that cannot be copied 16 bytes at a time
-    {1, 64, 64, 2, 1, 64, 1, 0},        // whole tiles
-    {1, 130, 130, 2, 2, 64, 1, 0},      // two more rows than tiles
-    {2, 65, 129, 4, 2, 40, 0, 0},       // more keys than queries
-    {1, 129, 65, 4, 1, 80, 1, 0},       // fewer keys than queries, all heads share them
-    {1, 1, 200, 4, 2, 128, 0, 0},       // one query
-    {1, 70, 200, 2, 1, 128, 1, 0},      // keys that no query sees
-    {1, 150, 150, 2, 1, 16, 1, 32},     // segments
-    {2, 100, 100, 2, 2, 33, 0, 64},     // odd heads, wide segments
-    {2, 36, 36, 2, 1, 64, 1, 32},       // one segment
-    {1, 90, 90, 3, 1, 256, 1, 0},       // the widest heads
-    {1, 40, 77, 2, 2, 200, 0, 0},       // between widths
-    {1, 33, 70, 1, 1, 251, 1, 0},       // odd and wide
-    {1, 300, 300, 1, 1, 128, 1, 0},     // several tiles of queries and keys
-    {1, 300, 300, 4, 2, 32, 1, 0},      // heads that share keys, in parts
-    {1, 260, 140, 2, 1, 128, 0, 0},     // several parts of queries
-    {1, 270, 270, 2, 1, 72, 1, 32},     // and segments
-    {1, 90, 70, 2, 1, 64, 1, 0, 33},    // pieces: the first keys are before the first query,
-    {1, 150, 130, 2, 2, 40, 1, 0, -61}, // behind it,
-    {1, 70, 66, 1, 1, 128, 1, 0, -80},  // and behind them all
-    {1, 140, 140, 2, 1, 16, 1, 32, 70}, // with segments
-    {0, 5, 5, 2, 2, 8, 1, 0},           // nothing
-    {1, 0, 5, 2, 1, 8, 1, 0},           // keys that nobody asks for
-    {1, 5, 0, 2, 1, 8, 0, 0},           // queries without keys
+    {1, 1, 1, 1, 1, 1, 0, 0},       // the smallest
+    {2, 5, 5, 3, 3, 7, 1, 0},       // rows that cannot be copied 16 bytes at a time
+    {1, 64, 64, 2, 1, 64, 1, 0},    // whole tiles
+    {1, 130, 130, 2, 2, 64, 1, 0},  // two more rows than tiles
+    {2, 65, 129, 4, 2, 40, 0, 0},   // more keys than queries
+    {1, 129, 65, 4, 1, 80, 1, 0},   // fewer keys than queries, all heads share them
+    {1, 1, 200, 4, 2, 128, 0, 0},   // one query
+    {1, 70, 200, 2, 1, 128, 1, 0},  // keys that no query sees
+    {1, 150, 150, 2, 1, 16, 1, 32}, // segments
+    {2, 100, 100, 2, 2, 33, 0, 64}, // odd heads, wide segments
+    {2, 36, 36, 2, 1, 64, 1, 32},   // one segment
+    {1, 90, 90, 3, 1, 256, 1, 0},   // the widest heads
+    {1, 40, 77, 2, 2, 200, 0, 0},   // between widths
+    {1, 33, 70, 1, 1, 251, 1, 0},   // odd and wide
+    {1, 300, 300, 1, 1, 128, 1, 0}, // several tiles of queries and keys
+    {1, 300, 300, 4, 2, 32, 1, 0},  // heads that share keys, in parts
+    {1, 260, 140, 2, 1, 128, 0, 0}, // several parts of queries
+    {1, 270, 270, 2, 1, 72, 1, 32}, // and segments
+    {1, 70, 260, 2, 1, 64, 1, 32, {90, 0, 0}, {0, 0, 0}},         // a piece of the queries
+    {1, 100, 260, 2, 1, 64, 1, 0, {30, 51, 109}, {0, 0, 0}},      // of two ranges
+    {1, 150, 150, 4, 2, 32, 1, 64, {0, 80, 200}, {0, 80, 200}},   // and the keys of the same
+    {2, 140, 130, 2, 1, 40, 1, 0, {60, 71, 35}, {10, 64, 160}},   // and of others
+    {1, 133, 90, 1, 1, 16, 1, 0, {0, 70, 100}, {90, 45, 0}},      // queries that see nothing
+    {0, 5, 5, 2, 2, 8, 1, 0},       // nothing
+    {1, 0, 5, 2, 1, 8, 1, 0},       // keys that nobody asks for
+    {1, 5, 0, 2, 1, 8, 0, 0},       // queries without keys
 };
 
 /* A tensor of a case on the host, as floats that the storage type holds exactly. */
@@ -89,7 +92,7 @@ struct Data {
     Case shape;
     bool bf16;
     Tensor q, k, v, dy, y, lse, dlse;
-    std::vector<int64_t> segments;
+    std::vector<int64_t> segments, key_segments;
 
     Data(const Case &c, bool is_bf16)
         : shape(c), bf16(is_bf16), q({c.batch, c.s, c.heads, c.d}), k({c.batch, c.t, c.groups, c.d}), v(k), dy(q), y(q),
@@ -98,15 +101,29 @@ struct Data {
         for (Tensor *x : {&q, &k, &v, &dy})
             fill(x, bf16);
         fill(&dlse, false);
+        segments = segments_of(c.s, c.queries);
+        key_segments = segments_of(c.t, c.keys);
+    }
+
+    /* The segments of rows of a piece: of a whole row's, which ends here and there. */
+    std::vector<int64_t> segments_of(int rows, const AttentionPlaces &places) const
+    {
         const int mean_length = 37;
-        for (int64_t i = 0; c.segments && i < (int64_t)c.batch * c.s; i++)
-            segments.push_back(i % c.s == 0 ? 0 : segments.back() + (i * 11 % mean_length == 0));
+        std::vector<int64_t> of;
+        for (int b = 0; shape.segments && b < shape.batch; b++)
+            for (int i = 0; i < rows; i++) {
+                int64_t segment = 0;
+                for (int64_t at = 1; at <= Case::place(places, i); at++)
+                    segment += (at + b) * 11 % mean_length == 0;
+                of.push_back(segment);
+            }
+        return of;
     }
 
     bool sees(int b, int i, int j) const
     {
-        return (!shape.causal || j <= i + shape.ahead) &&
-               (!shape.segments || segments[(size_t)(b * shape.s + i)] == segments[(size_t)(b * shape.s + j)]);
+        return (!shape.causal || Case::place(shape.keys, j) <= Case::place(shape.queries, i)) &&
+               (!shape.segments || segments[(size_t)(b * shape.s + i)] == key_segments[(size_t)(b * shape.t + j)]);
     }
     int64_t query(int b, int i, int h) const { return (((int64_t)b * shape.s + i) * shape.heads + h) * shape.d; }
     int64_t key(int b, int j, int h) const
@@ -151,14 +168,14 @@ static void add_row(Sums *to, int64_t at, double weight, double noise, const Ten
     }
 }
 
+/* e^(score - base), 0 where a query sees nothing. */
+static double probability(double score, double base) { return score == -INFINITY ? 0 : exp(score - base); }
+
 /* One query of one head: its scores (with the magnitudes of their sums), -INFINITY where it does not see. */
 struct Row {
     std::vector<double> score, magnitude;
     double lse;
 };
-
-/* What scores are compared with: 0 for a query that sees nothing. */
-static double base_of(double peak) { return isinf(peak) ? 0 : peak; }
 
 static Row score_row(const Data &data, int b, int i, int h)
 {
@@ -172,8 +189,8 @@ static Row score_row(const Data &data, int b, int i, int h)
             peak = fmax(peak, row.score[(size_t)j]);
         }
     for (double score : row.score)
-        sum += exp(score - base_of(peak));
-    row.lse = peak + log(sum);
+        sum += probability(score, peak);
+    row.lse = sum > 0 ? peak + log(sum) : -INFINITY;
     return row;
 }
 
@@ -183,7 +200,7 @@ static void reference_forward(const Data &data, Reference *to, int b, int i, int
     Row row = score_row(data, b, i, h);
     double noise = 0;
     for (int j = 0; j < c.t; j++) {
-        double p = exp(row.score[(size_t)j] - base_of(row.lse));
+        double p = probability(row.score[(size_t)j], row.lse);
         noise = fmax(noise, row.magnitude[(size_t)j]);
         add_row(&to->y, data.query(b, i, h), p, p * row.magnitude[(size_t)j], data.v, data.key(b, j, h), c.d);
     }
@@ -201,7 +218,7 @@ static void reference_backward(const Data &data, Reference *to, int b, int i, in
     delta_magnitude += fabs(data.dlse.value[(size_t)(query / c.d)]);
     for (int j = 0; j < c.t; j++) {
         int64_t key = data.key(b, j, h);
-        double dp_magnitude, dp = dot(data.dy, query, data.v, key, c.d, &dp_magnitude), p = exp(row.score[(size_t)j] - base_of(lse));
+        double dp_magnitude, dp = dot(data.dy, query, data.v, key, c.d, &dp_magnitude), p = probability(row.score[(size_t)j], lse);
         double ds = scale * p * (dp - delta), noise = p * row.magnitude[(size_t)j];
         double ds_noise = scale * noise * (dp_magnitude + delta_magnitude);
         add_row(&to->dv, key, p, noise, data.dy, query, c.d);
@@ -278,14 +295,21 @@ static ht_view put(Memory *memory, const Tensor &x, bool bf16)
     return view_of(memory->take(narrow.data(), narrow.size() * sizeof(__nv_bfloat16)), HT_BF16, x.extent);
 }
 
-static ht_view put_segments(Memory *memory, const Data &data)
+static ht_view put_segments(Memory *memory, const Data &data, const std::vector<int64_t> &segments, int rows)
 {
-    std::vector<int> narrow(data.segments.begin(), data.segments.end());
+    std::vector<int> narrow(segments.begin(), segments.end());
     if (!data.shape.segments)
-        return view_of(nullptr, HT_I32, {data.shape.batch, data.shape.s});
+        return view_of(nullptr, HT_I32, {data.shape.batch, rows});
     bool wide = data.shape.segments == 64;
-    void *at = wide ? memory->take(data.segments.data(), data.segments.size() * 8) : memory->take(narrow.data(), narrow.size() * 4);
-    return view_of(at, wide ? HT_I64 : HT_I32, {data.shape.batch, data.shape.s});
+    void *at = wide ? memory->take(segments.data(), segments.size() * 8) : memory->take(narrow.data(), narrow.size() * 4);
+    return view_of(at, wide ? HT_I64 : HT_I32, {data.shape.batch, rows});
+}
+
+static void set_places(ht_view *view, const AttentionPlaces &places)
+{
+    view->offset[1] = places.offset;
+    view->fold[1] = places.fold;
+    view->gap[1] = places.gap;
 }
 
 static std::vector<float> get(const Memory &memory, const ht_view &view)
@@ -357,14 +381,15 @@ static void run_case(const char *where, bool device, const Data &data, const Ref
     Memory memory = {device, {}};
     Tensor empty_q(data.q.extent), empty_k(data.k.extent), empty_lse(data.lse.extent);
     ht_view q = put(&memory, data.q, data.bf16), k = put(&memory, data.k, data.bf16), v = put(&memory, data.v, data.bf16);
-    q.offset[1] = data.shape.ahead > 0 ? data.shape.ahead : 0;
-    k.offset[1] = data.shape.ahead < 0 ? -data.shape.ahead : 0;
     ht_view dy = put(&memory, data.dy, data.bf16), y = put(&memory, data.y, data.bf16), lse = put(&memory, data.lse, false);
-    ht_view segments = put_segments(&memory, data);
+    ht_view segments = put_segments(&memory, data, data.segments, data.shape.s);
+    ht_view key_segments = put_segments(&memory, data, data.key_segments, data.shape.t);
+    set_places(&q, data.shape.queries);
+    set_places(&k, data.shape.keys);
     ht_view to_forward[] = {put(&memory, empty_q, data.bf16), put(&memory, empty_lse, false)};
     ht_view to_backward[] = {put(&memory, empty_q, data.bf16), put(&memory, empty_k, data.bf16), put(&memory, empty_k, data.bf16)};
-    ht_view in_forward[] = {q, k, v, segments, segments},
-            in_backward[] = {dy, q, k, v, y, lse, segments, segments, put(&memory, data.dlse, false)};
+    ht_view in_forward[] = {q, k, v, segments, key_segments};
+    ht_view in_backward[] = {dy, q, k, v, y, lse, segments, key_segments, put(&memory, data.dlse, false)};
     AttentionCall forward_call(in_forward, 5, to_forward, 2, data.shape.causal);
     forward(&forward_call.call);
     AttentionCall backward_call(in_backward, 9, to_backward, 3, data.shape.causal);

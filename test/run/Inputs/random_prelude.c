@@ -52,7 +52,7 @@ void ramp_kernel(const ht_call *call)
     for (int64_t r = 0; r < rows; r++) {
         float sum = 0;
         for (int64_t s = 0; s < width; s++)
-            sum += ((const float *)in->data)[r * width + s] * (float)(in->offset[in->rank - 1] + s + 1) / (float)in->global[in->rank - 1];
+            sum += ((const float *)in->data)[r * width + s] * (float)(ht_view_place(in, in->rank - 1, s) + 1) / (float)in->global[in->rank - 1];
         ((float *)call->result[0].data)[r] = sum;
     }
 }
@@ -64,7 +64,7 @@ void ramp_back_kernel(const ht_call *call)
     for (int64_t r = 0; r < rows; r++)
         for (int64_t s = 0; s < width; s++)
             ((float *)out->data)[r * width + s] =
-                ((const float *)call->operand[0].data)[r] * (float)(out->offset[out->rank - 1] + s + 1) / (float)out->global[out->rank - 1];
+                ((const float *)call->operand[0].data)[r] * (float)(ht_view_place(out, out->rank - 1, s) + 1) / (float)out->global[out->rank - 1];
 }
 
 #pragma hspmd op dx[b.., s] = ramp_back(dy[b..]) size(s: n) offset(s) linear(dy) kernel(ramp_back_kernel) grad(none)
