@@ -72,7 +72,7 @@ struct Op {
     Section section;
     Turn turn;    // TURN_BEFORE everywhere when the step has no micro-batches
     int stage;    // where it runs: of module->stages; STAGE_ALL on all devices
-    int visit;    // of its body: layers that a stage has without another in between, counted along the data
+    int visit;    // of its body: layers that a stage has without another in between, counted along the data; 0 in TURN_COUNT
     bool weights; // of the backward section: no other layer and no stage waits for it (pass weights)
     bool joins;   // results of turns (passes/deduce/turns.c), as they come: it is not put off, so that they are not kept
     int unit;     // the number of the operator of the model that it stands for or is the gradient of; -1 none

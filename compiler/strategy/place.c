@@ -136,8 +136,10 @@ Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, in
         if (!all_placed(&placer))
             return NULL;
         find_visits(&placer);
+        if (!count)
+            add_visit(&placer, 0, 0);
     }
-    *placement = (Placement){placer.visits.count, placer.visits.at, placer.visit};
+    *placement = (Placement){placer.visits.count, placer.visits.at, count, placer.visit};
     return placement;
 }
 
@@ -345,39 +347,71 @@ static bool comes_next(const Joiner *joiner, const int *number, int visit)
     return next;
 }
 
-/* Numbers the visits along the data. */
-static int *number_visits(Arena *arena, const Joiner *joiner, Visit *visits, const Placement *placement, int *total)
+/* Whether the strategy lists a visit before another. */
+static bool listed_before(const Visit *visit, const Visit *other)
 {
-    int *number = arena_array(arena, int, joiner->count);
-    memset(number, -1, sizeof *number * (size_t)joiner->count);
+    return visit->stage != other->stage ? visit->stage < other->stage : visit->item < other->item;
+}
+
+/* The next visit along the data, of several the one that is listed first; -1: none is left, or they wait for each other. */
+static int find_next(const Joiner *joiner, const Placement *placement, const int *number)
+{
+    int next = -1;
     for (int v = 0; v < joiner->count; v++)
-        if (comes_next(joiner, number, v)) {
-            visits[*total] = placement->visits[v];
-            number[v] = (*total)++;
-            v = -1;
+        if (comes_next(joiner, number, v) && (next < 0 || listed_before(&placement->visits[v], &placement->visits[next])))
+            next = v;
+    return next;
+}
+
+/* Numbers the visits along the data, those that wait for each other behind the rest. By visit as it was, its number. */
+static const int *number_visits(Arena *arena, const Joiner *joiner, Placement *placement)
+{
+    int *number = arena_array(arena, int, joiner->count), total = 0;
+    Visit *visits = arena_array(arena, Visit, joiner->count);
+    memset(number, -1, sizeof *number * (size_t)joiner->count);
+    for (int next; (next = find_next(joiner, placement, number)) >= 0;) {
+        visits[total] = placement->visits[next];
+        number[next] = total++;
+    }
+    for (int v = 0; v < joiner->count; v++)
+        if (joiner->lead[v] == v && number[v] < 0) {
+            visits[total] = placement->visits[v];
+            number[v] = total++;
         }
     for (int v = 0; v < joiner->count; v++)
         number[v] = number[joiner->lead[v]];
+    for (int l = 0; l < placement->layer_count; l++)
+        placement->visit_of[l] = number[placement->visit_of[l]];
+    placement->visits = visits;
+    placement->visit_count = total;
     return number;
 }
 
-const int *strategy_join(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count)
+static const int *settle(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count, bool join)
 {
     Arena *scratch = arena_create();
-    int count = placement->visit_count, total = 0;
+    int count = placement->visit_count;
     Joiner joiner = {count, arena_array(scratch, int, count), arena_array(scratch, bool, count *count),
                      arena_array(scratch, bool, count *count)};
     for (int v = 0; v < count; v++)
         joiner.lead[v] = v;
     for (int e = 0; e < edge_count; e++)
         *joiner_cell(&joiner, joiner.edge, edge[e][0], edge[e][1]) = edge[e][0] != edge[e][1];
-    while (join_two(&joiner, placement))
+    while (join && join_two(&joiner, placement))
         continue;
-    Visit *visits = arena_array(arena, Visit, count);
-    const int *number = number_visits(arena, &joiner, visits, placement, &total);
-    *placement = (Placement){total, visits, placement->visit_of};
+    const int *number = number_visits(arena, &joiner, placement);
     arena_destroy(scratch);
     return number;
+}
+
+void strategy_sort(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count)
+{
+    settle(arena, placement, edge, edge_count, false);
+}
+
+const int *strategy_join(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count)
+{
+    return settle(arena, placement, edge, edge_count, true);
 }
 
 /* ---- rows ---- */

@@ -185,14 +185,16 @@ typedef struct Visit {
 /* Where the layers of a model run in a pipeline. */
 typedef struct Placement {
     int visit_count;
-    const Visit *visits; // in the order in which the model runs the first layer of each
-    const int *visit_of; // by layer
+    const Visit *visits; // in the order in which the model runs the first layer of each, or along the data
+    int layer_count;
+    int *visit_of; // by layer
 } Placement;
 
 /* Places the layers of a model, each once and in the order in which the model runs them, in a pipeline of the strategy. A stage without a
  * list has them all, in one visit. Otherwise each range of its list is a visit; a name belongs to the visit of the layer that the model
  * runs before it, or else after it, on the same stage, and names that have no such layer beside them are a visit of their own. What the
- * list has and the model does not (strategy_check_layers) is in no visit. NULL after an error: layers that no stage has. */
+ * list has and the model does not (strategy_check_layers) is in no visit. A model without layers has a visit of the first stage. NULL after
+ * an error: layers that no stage has. */
 Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, int pipeline, const Layer *const *layers, int count);
 
 /* Reports layers and towers of the strategy that are not among the layers of the program's models. Returns whether there were none. */
@@ -203,8 +205,12 @@ bool strategy_check_layers(Diag *diag, const Strategy *strategy, const Layer *co
 bool strategy_check_order(Diag *diag, const Strategy *strategy, int pipeline, const Placement *placement, const int (*edge)[2],
                           int edge_count);
 
-/* Puts visits of a stage together of which one hands data to the other while none of it goes by another stage, and numbers all along the
- * data; of a placement that strategy_check_order finds whole. By visit as it was, its number now; `visit_of` stays as it is. */
+/* Numbers visits along the data, which goes from visit edge[i][0] to visit edge[i][1], and those that do not need each other as the
+ * strategy lists them. Visits that wait for each other, which strategy_check_order reports, come last. */
+void strategy_sort(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
+
+/* Puts visits of a stage together of which one hands data to the other while none of it goes by another stage, and numbers all as
+ * strategy_sort does; of a placement that strategy_check_order finds whole. By visit as it was, its number now. */
 const int *strategy_join(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
 
 /* Reports rows(...) that do not add up to the rows of the batch, at the strategy's first pipeline. Returns whether they do. */

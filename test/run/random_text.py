@@ -111,12 +111,120 @@ class Strategy:
         return f"{top} ({groups})"
 
 
+class Pipelines(Strategy):
+    """Several pipelines of several stages. `order` has the layers in the order of the data, those of towers first; with `plain`, no stage has several ranges."""
+
+    MESHES = [[1], [1], [1], [2], [2], [3], [1, 2], [2, 1]]
+
+    def __init__(self, rng, most=8):
+        self.rng, self.axes, self.plain, self.schedules = rng, ["a", "b"], False, ["", "gpipe", "1f1b", "interleaved"]
+        towers = rng.choice([[], [], ["s"], ["s", "t"]])
+        self.order = [f"{t}: {l}" for t in towers for l in range(2)] + [str(l) for l in range(4)]
+        self.pipelines, used = [], 0
+        for _ in range(rng.choice([1, 2, 2, 3])):
+            stages = self.stages(rng.choice([1, 2, 2, 3, 4]))
+            needed = sum(math.prod(mesh) for mesh, _ in stages)
+            if used + needed <= most:
+                self.pipelines.append((rng.choice([1, 2, 3, 5]), rng.choice([1, 1, 2, 3]), stages))
+                used += needed
+        if not self.pipelines:
+            self.pipelines, used = [(3, 2, [([1], "selective"), ([1], None)])], 2
+        self.ranks = used + (rng.random() < 0.1)
+        order = list(range(self.ranks))
+        if rng.random() < 0.3:
+            rng.shuffle(order)
+        self.devices, self.idle = order[:used], order[used:]
+        self.microbatches = 2  # the models' rows of the batch stay apart
+        self.batch = sum(m * rows for m, rows, _ in self.pipelines)
+        self.axes = [a for k, a in enumerate(self.axes) if any(len(mesh) > k for _, _, stages in self.pipelines for mesh, _ in stages)]
+        self.weighs, self.several, self.seed = rng.random() < 0.2, rng.random() < 0.4, rng.random()
+        self.schedule, self.zero = rng.choice(self.schedules), rng.choice(["", "", "zero 1", "zero 1", f"zero 1 over {self.axes[0]}"])
+        names = rng.sample(NAMES, rng.randint(1, len(NAMES)))
+        self.splits = [(n, rng.sample(self.axes, rng.randint(1, len(self.axes)))) for n in names]
+        for axis in self.axes:
+            if not any(axis in axes for _, axes in self.splits):
+                self.splits[rng.randrange(len(names))][1].append(axis)
+
+    def stages(self, count):
+        return [(self.rng.choice(self.MESHES), self.rng.choice([None, None, "full", "selective"])) for _ in range(count)]
+
+    @staticmethod
+    def layers(chunk):
+        """A list of layers as text: neighbours of a tower are a range."""
+        runs = []
+        for layer in chunk:
+            tower, number = layer[:-1], int(layer[-1])
+            if runs and runs[-1][0] == tower and runs[-1][2] == number - 1:
+                runs[-1][2] = number
+            else:
+                runs.append([tower, number, number])
+        return ", ".join(f"{tower}{a}" + (f"-{b}" if b > a else "") for tower, a, b in runs)
+
+    def share(self, rng, count):
+        """The lists of layers of so many stages: runs of the order, one a stage or more, in turns or there and back."""
+        rounds = rng.choice([2, 2, 3]) if self.several and not self.plain else 1
+        rounds = min(rounds, len(self.order) // count) if count > 1 else 1
+        cuts = sorted(rng.sample(range(1, len(self.order)), rounds * count - 1))
+        chunks = [self.order[a:b] for a, b in zip([0] + cuts, cuts + [len(self.order)])]
+        back = rng.random() < 0.3
+        lists = [[] for _ in range(count)]
+        for i, chunk in enumerate(chunks):
+            turn, k = divmod(i, count)
+            lists[count - 1 - k if back and turn % 2 else k].append(self.layers(chunk))
+        return [", ".join(own) for own in lists]
+
+    def mesh(self, rng, counts):
+        axes = []
+        for axis, count in zip(self.axes, counts):
+            weights = " by " + ":".join(str(rng.randint(1, 4)) for _ in range(count)) if self.weighs and count > 1 else ""
+            axes.append(f"{axis}:{count}{weights}")
+        return f" mesh({', '.join(axes)})"
+
+    def text(self):
+        rng, at = random.Random(self.seed), 0
+        lines = ["strategy random"] + [f"split {n}:{'*'.join(axes)}" for n, axes in self.splits] + [self.zero]
+        lines += [f"schedule {self.schedule}" if self.schedule else ""]
+        for microbatches, rows, stages in self.pipelines:
+            lines.append(f"pipeline microbatches({microbatches}) rows({rows})")
+            for (counts, recompute), layers in zip(stages, self.share(rng, len(stages))):
+                devices = self.devices[at:at + math.prod(counts)]
+                at += len(devices)
+                lines.append(f"  stage devices({', '.join(map(str, devices))}){self.mesh(rng, counts)} layers({layers})"
+                             + (f" recompute({recompute})" if recompute else ""))
+        if self.idle:
+            lines.append(f"idle devices({', '.join(map(str, self.idle))})")
+        return "\n".join([line for line in lines if line] + ["end strategy", ""])
+
+    def place(self, lines, rng):
+        """The layer of each line that computes something, along the data; None: it stands outside of layers."""
+        at, layers, first = {}, [], next(i for i, layer in enumerate(self.order) if ":" not in layer)
+        for i, (t, text) in enumerate(lines):
+            if t.kind in ("param", "input"):
+                layers.append(None)
+                continue
+            found = [at[v] for v in re.findall(r"\bx\d+\b", text.split("=", 1)[1]) if v in at]
+            least = max(found, default=-1)
+            towers = {p // 2 for p in found if p < first} if all(p < first for p in found) else {-1, -2}
+            if first and len(towers) < 2 and rng.random() < 0.6:
+                tower = towers.pop() if towers else rng.randrange(first // 2)
+                where = max(least, 2 * tower + rng.randrange(2))
+            else:
+                where = max(least, first + min(3, max(0, 4 * i // len(lines) + rng.choice([-1, 0, 0, 1]))))
+            outside = rng.random() < 0.15
+            if not outside or found:
+                at[t.var] = least if outside else where
+            layers.append(None if outside else self.order[where])
+        return layers
+
+
 class Model:
     def __init__(self, rng, index, strategy, mixes):
         self.rng, self.index, self.strategy, self.micro, self.mixes = rng, index, strategy, strategy.microbatches > 1, mixes
         self.lines, self.tensors, self.inputs, self.outputs, self.next = [], [], [], [], 0
         self.extras, self.terms, self.without = [], [], set()
         self.batch = Dim(rng.choice([1, 1, 2, 3]) * strategy.microbatches if self.micro else rng.choice(EXTENTS), batch=self.micro)
+        if isinstance(strategy, Pipelines):
+            self.batch = Dim(strategy.batch, batch=True)
         self.adam = rng.random() < 0.5
         self.clip = rng.choice([0, 0, 0.5])
         self.no_names, self.dropped, self.no_layout, self.refused = False, set(), set(), False
@@ -462,11 +570,13 @@ class Model:
     def lay_out(self):
         """By line: whether the names of its tensor stand there, and the layout that is written for it."""
         rng, self.marks = self.rng, {}
+        self.layers = self.strategy.place(self.lines, rng) if isinstance(self.strategy, Pipelines) else [None] * len(self.lines)
         for i, (t, _) in enumerate(self.lines):
             named, layout = rng.random() < 0.5, None
             if rng.random() < 0.06:
                 partial = t.kind == "value"
-                text = self.strategy.axes_layout(t, partial) if rng.random() < 0.5 else self.strategy.device_layout(t, partial)
+                axes = rng.random() < 0.5 or isinstance(self.strategy, Pipelines)
+                text = self.strategy.axes_layout(t, partial) if axes else self.strategy.device_layout(t, partial)
                 layout = f"{rng.choice(['shard', 'reshard'])}({t.var}: {text})"
             self.marks[i] = named, layout
 
@@ -491,7 +601,8 @@ class Model:
         for i, (t, text) in enumerate(self.lines):
             if i not in kept:
                 continue
-            lines.append("    " + text)
+            layer = f"#pragma hspmd layer({self.layers[i].replace(':', ',')})" if self.layers[i] else None
+            lines += [line for line in (layer, "    " + text) if line]
             named, layout = self.marks[i]
             names = [self.name(d) for d in t.dims]
             while names and names[-1] == "_":
@@ -501,9 +612,12 @@ class Model:
             if layout and i not in self.no_layout:
                 self.written[len(lines)] = i
                 lines.append(f"#pragma hspmd {layout}")
-            lines += [f"    {line}" for var, body in self.extras if var == t.var for line in body.split("\n")]
+            for body in [body for var, body in self.extras if var == t.var]:
+                lines += [line for line in [layer] + [f"    {line}" for line in body.split("\n")] if line]
         lines += [f'    ht_output({var}, "{var}");' for var, _ in self.shown()]
         lines.append("    ht_tensor loss = anchor();")
+        for layer in self.strategy.order if isinstance(self.strategy, Pipelines) else []:
+            lines += [f"#pragma hspmd layer({layer.replace(':', ',')})", "    loss = ht_scale(loss, 1.01f);"]
         lines += [f"    loss = ht_add(loss, {term});" for k, term in enumerate(self.terms) if k not in self.without]
         return lines + ["    return loss;", "}", ""]
 
@@ -550,9 +664,9 @@ class Model:
 class Group:
     """Several models and the strategy they share."""
 
-    def __init__(self, seed, count, meshes=MESHES, mixes=False):
+    def __init__(self, seed, count, meshes=MESHES, mixes=False, pipelines=False):
         rng = random.Random(seed)
-        self.strategy = Strategy(rng, meshes, mixes)
+        self.strategy = Pipelines(rng) if pipelines else Strategy(rng, meshes, mixes)
         self.models = [Model(random.Random(f"{seed}.{k}"), k, self.strategy, mixes) for k in range(count)]
 
     def accepted(self):

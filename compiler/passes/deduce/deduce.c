@@ -231,12 +231,12 @@ void deduce_result(Deduce *deduce, Op *op, int k, const Layout *made, const Shar
     add_laid_out(deduce, value);
 }
 
-/* Whether a value exists in no sharding of the mesh, but whole or in pieces. */
-static bool in_pieces(const Deduce *deduce, const Value *value)
+/* Whether a value exists in no sharding of the mesh, but whole or in pieces on the devices of `user`. */
+static bool in_pieces(const Deduce *deduce, const Value *value, const Op *user)
 {
     bool pieces = value->kind != VALUE_INPUT || value->micro == 0;
     for (const Version *version = deduce->forms[value->id]; pieces && version; version = version->next)
-        pieces = !is_known(deduce, version) && layout_partial(version->value->layout) == STATE_DUP;
+        pieces = !is_known(deduce, version) && !crosses(version->value, user) && layout_partial(version->value->layout) == STATE_DUP;
     return pieces;
 }
 
@@ -258,7 +258,7 @@ static const Layout *common_pieces(const Deduce *deduce, const Op *op)
         if (!operand || !operand->type.rank)
             continue;
         const Layout *layout = deduce->forms[operand->id]->value->layout;
-        if (!in_pieces(deduce, operand) || (common && !layout_equal(common, layout, type_shape(operand->type))))
+        if (!in_pieces(deduce, operand, op) || (common && !layout_equal(common, layout, type_shape(operand->type))))
             return NULL;
         common = layout;
     }

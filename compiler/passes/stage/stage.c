@@ -1,9 +1,9 @@
 /* Pass stage: the loop over micro-batches once for each body (ir/body.h), every operator of it in a stage.
  *
- * Requires: pass microbatch. Leaves: in the loop values with the rows of a micro-batch; Op.stage and Op.visit. Where pipelines or stages
- * are several, a stage reads a part of what is not of the loop, which is its own piece of a parameter, an input or a sum, and computes
- * itself what depends on no input; behind the loop stands the union of what the stages of all bodies have made. In the one stage of one
- * pipeline nothing but the types changes.
+ * Requires: pass microbatch. Leaves: in the loop values with the rows of a micro-batch; Op.stage and Op.visit; operators in the order of
+ * their parts. Where pipelines or stages are several, a stage reads a part of what is not of the loop, which is its own piece of a
+ * parameter, an input or a sum, and computes itself what depends on no input; behind the loop stands the union of what the stages of all
+ * bodies have made. In the one stage of one pipeline nothing but the types changes.
  */
 #include "ir/parts.h"
 #include "passes/gradient/differentiate.h"
@@ -32,14 +32,10 @@ static void take_rows_of_results(Module *module, const Op *op, int64_t rows)
 
 /* ---- who reads what ---- */
 
-static void note_reader(Staging *staging, const Value *value, const Op *reader)
+static void note_reader(Staging *staging, const Value *value)
 {
-    if (!value)
-        return;
-    Readers *readers = &staging->readers[value->id];
-    readers->count++;
-    if (reader && turn_loops(reader->turn) && !readers->first)
-        readers->first = reader;
+    if (value)
+        staging->readers[value->id]++;
 }
 
 static void find_readers(Staging *staging)
@@ -47,10 +43,10 @@ static void find_readers(Staging *staging)
     const Module *module = staging->module;
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
-            note_reader(staging, module->ops.at[i]->operands[k], module->ops.at[i]);
-    note_reader(staging, module->loss, NULL);
+            note_reader(staging, module->ops.at[i]->operands[k]);
+    note_reader(staging, module->loss);
     for (int i = 0; i < module->outputs.count; i++)
-        note_reader(staging, module->outputs.at[i].value, NULL);
+        note_reader(staging, module->outputs.at[i].value);
 }
 
 /* ---- what a stage reads ---- */
@@ -246,7 +242,7 @@ static void copy_op(Staging *staging, const Op *op)
     for (int k = 0; k < op->operand_count; k++)
         operands[k] = read_operand(staging, op, k, stage);
     Op *copy = ir_clone(module, op, operands);
-    copy->visit = staging->visit[op->index];
+    copy->visit = op->turn == TURN_COUNT ? 0 : staging->visit[op->index];
     for (int r = 0; r < op->result_count; r++) {
         copy->results[r]->written = op->results[r]->written;
         note_copy(staging, op->results[r], copy->results[r]);
@@ -376,7 +372,7 @@ static void begin(Staging *staging)
     ir_number(module);
     staging->values = module->next_id;
     staging->ops = module->ops.count;
-    staging->readers = arena_array(staging->arena, Readers, staging->values);
+    staging->readers = arena_array(staging->arena, int, staging->values);
     staging->dissolved = arena_array(staging->arena, bool, staging->ops);
     staging->visit = arena_array(staging->arena, int, staging->ops);
     staging->copy = arena_array(staging->arena, Value *, staging->values);
@@ -415,7 +411,7 @@ static void make_bodies(Staging *staging)
     finish(staging);
     order_turns(staging);
     remove_dead_ops(module);
-    ir_number(module);
+    ir_order_parts(module);
 }
 
 /* The one stage of one pipeline: its loop is the module's. */

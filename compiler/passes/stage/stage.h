@@ -5,11 +5,6 @@
 
 #include "ir/ir.h"
 
-typedef struct Readers {
-    int count;       // operators that read the value, outputs and the loss included
-    const Op *first; // of the loop; NULL: none
-} Readers;
-
 /* What a value is in another visit than the one in which its stage makes it or gets it first. */
 typedef struct Handed Handed;
 struct Handed {
@@ -25,7 +20,7 @@ typedef struct Staging {
     Module *module;
     Arena *arena;       // scratch
     int values, ops;    // of the module before the pass
-    Readers *readers;   // by value id
+    int *readers;       // by value id: operators that read it, outputs and the loss included
     bool *dissolved;    // by op index: an addition that the stages and the union make instead
     const BodyRun *run; // the first of the body at hand
     Array(const Layer *) layers;

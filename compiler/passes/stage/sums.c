@@ -6,7 +6,7 @@
 static void collect(Staging *staging, Value *value, Summands *summands)
 {
     Op *op = value->def;
-    bool apart = op_is_addition(op) && staging->readers[value->id].count == 1 && in_loop(op->operands[0]) && in_loop(op->operands[1]);
+    bool apart = op_is_addition(op) && staging->readers[value->id] == 1 && in_loop(op->operands[0]) && in_loop(op->operands[1]);
     if (!apart) {
         array_push(staging->arena, summands, value);
         return;

@@ -1,7 +1,8 @@
 /* Which stage runs an operator.
  *
  * An operator of a layer runs where the strategy puts the layer; one outside of layers where the last-placed of its operands is, or its
- * first user if it has none. What belongs to the gradient of an operator runs where that operator does.
+ * first user if it has none. What belongs to the gradient of an operator runs where that operator does, and what inputs alone give, which
+ * is counted before, in the last visit.
  */
 #include "ir/parts.h"
 #include "passes/stage/stage.h"
@@ -30,20 +31,69 @@ static void list_layers(Staging *staging)
     }
 }
 
-/* The visits of the body, as the strategy lists them, and the one of each layer. False after an error: layers that no stage has. */
+/* The operator of the loop that makes what another one reads; NULL where nothing is handed on: every stage has its own part of an input,
+ * and what all micro-batches make is known everywhere. */
+static const Op *maker_of(const Staging *staging, const Value *value)
+{
+    const Op *maker = in_loop(value) ? value->def : NULL;
+    return maker && maker->def != staging->module->part_def && !op_gathers(staging->module, maker) ? maker : NULL;
+}
+
+typedef struct VisitEdge {
+    int from, to;
+} VisitEdge;
+
+typedef Array(VisitEdge) VisitEdges;
+
+static void add_edge(Staging *staging, VisitEdges *edges, int from, int to)
+{
+    bool known = from < 0 || from == to;
+    for (int e = 0; e < edges->count && !known; e++)
+        known = edges->at[e].from == from && edges->at[e].to == to;
+    if (!known)
+        array_push(staging->arena, edges, ((VisitEdge){from, to}));
+}
+
+/* Edges as compiler/strategy takes them. */
+static const int (*edge_pairs(const VisitEdges *edges))[2] { return (const int(*)[2])(const void *)edges->at; }
+
+/* What goes from the layers of a visit to those of another, by operators outside of layers as well. */
+static VisitEdges find_layer_edges(Staging *staging)
+{
+    const Module *module = staging->module;
+    int count = staging->placement->visit_count;
+    bool *sources = arena_array(staging->arena, bool, (size_t)count *(size_t)module->ops.count);
+    VisitEdges edges = {0};
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        int layer = is_forward(op) ? layer_number(staging, op->layer) : -1;
+        bool *own = &sources[(size_t)count * (size_t)i];
+        for (int k = 0; is_forward(op) && k < op->operand_count; k++) {
+            const Op *maker = maker_of(staging, op->operands[k]);
+            for (int v = 0; maker && v < count; v++)
+                own[v] |= sources[(size_t)count * (size_t)maker->index + (size_t)v];
+        }
+        for (int v = 0; layer >= 0 && v < count; v++) {
+            if (own[v])
+                add_edge(staging, &edges, v, staging->placement->visit_of[layer]);
+            own[v] = v == staging->placement->visit_of[layer];
+        }
+    }
+    return edges;
+}
+
+/* The visits of the body along the data, and the one of each layer. False after an error: layers that no stage has. */
 static bool place_layers(Staging *staging)
 {
     Module *module = staging->module;
     list_layers(staging);
     staging->placement =
         strategy_place(staging->arena, module->diag, module->strategy, staging->run->pipeline, staging->layers.at, staging->layers.count);
-    return staging->placement;
-}
-
-/* The operator of the loop that makes what another one reads; NULL where nothing is handed on: every stage has its own part of an input. */
-static const Op *maker_of(const Staging *staging, const Value *value)
-{
-    return in_loop(value) && value->def->def != staging->module->part_def ? value->def : NULL;
+    if (!staging->placement)
+        return false;
+    VisitEdges edges = find_layer_edges(staging);
+    strategy_sort(staging->arena, staging->placement, edge_pairs(&edges), edges.count);
+    return true;
 }
 
 /* The latest visit of what an operator reads in the loop; -1: none. */
@@ -58,36 +108,34 @@ static int operands_visit(const Staging *staging, const Op *op)
     return latest;
 }
 
-/* The visit of the first reader of any result; -1: none is known. */
-static int reader_visit(const Staging *staging, const Op *op)
+/* The visit of an operator of backward, which goes from the last visit to the first: `visit`, or the one before it that makes a gradient
+ * which the operator needs. */
+static int backward_visit(const Staging *staging, const Op *op, int visit)
 {
-    for (int r = 0; r < op->result_count; r++) {
-        const Op *reader = staging->readers[op->results[r]->id].first;
-        if (reader && staging->visit[reader->index] >= 0)
-            return staging->visit[reader->index];
+    for (int k = 0; k < op->operand_count; k++) {
+        const Op *maker = maker_of(staging, op->operands[k]);
+        if (maker && maker->section == SECTION_BACKWARD && staging->visit[maker->index] >= 0 && staging->visit[maker->index] < visit)
+            visit = staging->visit[maker->index];
     }
-    return -1;
+    return visit;
 }
 
 /* The visit of an operator as far as it is known when those before it are. */
 static int known_visit(const Staging *staging, const Op *op, const int *unit)
 {
     int layer = layer_number(staging, op->layer);
+    if (op->turn == TURN_COUNT)
+        return staging->placement->visit_count - 1;
     if (layer >= 0)
-        return staging->placement->visit_of[layer];
+        return op->section == SECTION_FORWARD ? staging->placement->visit_of[layer]
+                                              : backward_visit(staging, op, staging->placement->visit_of[layer]);
     if (op->section != SECTION_FORWARD && op->unit >= 0 && unit[op->unit] >= 0)
-        return unit[op->unit];
+        return backward_visit(staging, op, unit[op->unit]);
     return operands_visit(staging, op);
 }
 
-typedef struct VisitEdge {
-    int from, to;
-} VisitEdge;
-
-typedef Array(VisitEdge) VisitEdges;
-
 /* What goes from visit to visit forward. */
-static VisitEdges find_edges(const Staging *staging)
+static VisitEdges find_edges(Staging *staging)
 {
     const Module *module = staging->module;
     VisitEdges edges = {0};
@@ -95,12 +143,7 @@ static VisitEdges find_edges(const Staging *staging)
         const Op *op = module->ops.at[i];
         for (int k = 0; is_forward(op) && k < op->operand_count; k++) {
             const Op *maker = maker_of(staging, op->operands[k]);
-            VisitEdge edge = {maker && is_forward(maker) ? staging->visit[maker->index] : -1, staging->visit[i]};
-            bool known = edge.from < 0 || edge.from == edge.to;
-            for (int e = 0; e < edges.count && !known; e++)
-                known = edges.at[e].from == edge.from && edges.at[e].to == edge.to;
-            if (!known)
-                array_push(staging->arena, &edges, edge);
+            add_edge(staging, &edges, maker && is_forward(maker) ? staging->visit[maker->index] : -1, staging->visit[i]);
         }
     }
     return edges;
@@ -112,7 +155,7 @@ static bool settle_visits(Staging *staging)
 {
     Module *module = staging->module;
     VisitEdges edges = find_edges(staging);
-    const int(*edge)[2] = (const int(*)[2])(const void *)edges.at;
+    const int(*edge)[2] = edge_pairs(&edges);
     if (!strategy_check_order(module->diag, module->strategy, staging->run->pipeline, staging->placement, edge, edges.count))
         return false;
     const int *joined = strategy_join(staging->arena, staging->placement, edge, edges.count);
@@ -127,10 +170,30 @@ static bool settle_visits(Staging *staging)
     return true;
 }
 
+/* Notes a visit in which what an operator reads is read. */
+static void note_visit(const Op *op, int visit, int *earliest)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && (earliest[op->operands[k]->id] < 0 || visit < earliest[op->operands[k]->id]))
+            earliest[op->operands[k]->id] = visit;
+}
+
+/* The earliest visit that reads a result; -1: none is known. */
+static int reader_visit(const Op *op, const int *earliest)
+{
+    int visit = -1;
+    for (int r = 0; r < op->result_count; r++) {
+        int own = earliest[op->results[r]->id];
+        visit = visit < 0 || (own >= 0 && own < visit) ? own : visit;
+    }
+    return visit;
+}
+
 static void assign_visits(Staging *staging)
 {
     Module *module = staging->module;
-    int last = staging->placement->visit_count - 1;
+    int last = staging->placement->visit_count - 1, *earliest = arena_array(staging->arena, int, staging->values);
+    memset(earliest, -1, sizeof *earliest * (size_t)staging->values);
     int *unit = arena_array(staging->arena, int, staging->ops + staging->values);
     memset(unit, -1, sizeof *unit * (size_t)(staging->ops + staging->values));
     for (int section = SECTION_FORWARD; section <= SECTION_BACKWARD; section++) {
@@ -142,9 +205,10 @@ static void assign_visits(Staging *staging)
             if (!turn_loops(op->turn) || (int)op->section != section)
                 continue;
             if (staging->visit[i] < 0)
-                staging->visit[i] = reader_visit(staging, op);
+                staging->visit[i] = reader_visit(op, earliest);
             if (staging->visit[i] < 0)
                 staging->visit[i] = last;
+            note_visit(op, staging->visit[i], earliest);
             if (op->unit >= 0)
                 unit[op->unit] = staging->visit[i];
         }
