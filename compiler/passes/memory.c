@@ -228,6 +228,18 @@ static bool has_messages(const Memory *memory, const Role *role)
     return false;
 }
 
+/* Whether several micro-batches are at work at a time on a device of the role. */
+static bool has_several(const Memory *memory, const Role *role)
+{
+    for (int i = 0; i < role->device_count; i++) {
+        int stage;
+        const BodyRun *run = device_run(memory->module, role->devices[i], &stage);
+        if (run && run->schedule->slot_count[stage] > 1)
+            return true;
+    }
+    return false;
+}
+
 static void keep(const Memory *memory, Role *role, const Value *value)
 {
     const Value *owner = value_storage(value);
@@ -246,12 +258,13 @@ static void release_read_behind(const Memory *memory, Role *role)
     }
 }
 
-/* Values that one part makes and another reads, and messages, lie in a slot of their micro-batch. */
+/* Values that one part makes and another reads, and messages, lie in a slot of their micro-batch, where the role has messages or several
+ * micro-batches at a time. */
 static void find_kept(const Memory *memory, Role *role)
 {
     const Module *module = memory->module;
     role->kept = arena_array(module->arena, bool, module->next_id);
-    if (!has_messages(memory, role))
+    if (!has_messages(memory, role) && !has_several(memory, role))
         return;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];

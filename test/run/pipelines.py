@@ -119,8 +119,11 @@ STRATEGIES = {
         stage devices(0) layers(0, 2, 4-5)
         stage devices(1) layers(1, 3, 6-7)
       pipeline microbatches(6) rows(2)
-        stage devices(2) layers(0-1, 6-7)
-        stage devices(3) layers(2-3, 4-5)"""),
+        stage devices(2) layers(0-1, 4-5)
+        stage devices(3) layers(2-3, 6-7)"""),
+    "back": (2, """pipeline microbatches(19) rows(1)
+        stage devices(0) layers(0-3)
+        stage devices(1) layers(4-5, 6-7)"""),
     "one": (3, """pipeline microbatches(1) rows(19)
         stage devices(2) layers(0)
         stage devices(0) layers(1-6)

@@ -205,7 +205,7 @@ static int part_of(RoleParts *parts, const Op *op)
     int visit = turn_loops(op->turn) ? op->visit : 0, part = role_part(&parts->text, phase, visit);
     if (part >= 0)
         return part;
-    const char *name = visit ? arena_format(arena, "%s_%d", phase_name(phase), visit) : phase_name(phase);
+    const char *name = visit ? arena_format(arena, "visit%d_%s", visit, phase_name(phase)) : phase_name(phase);
     array_push(arena, &parts->text.parts, (RolePart){.phase = phase, .visit = visit, .name = name});
     array_push(arena, &parts->calls, calls_create(arena, &parts->used));
     return parts->text.parts.count - 1;
