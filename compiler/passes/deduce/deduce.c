@@ -636,6 +636,7 @@ static RuleUse turns_of(const Deduce *deduce, const char *dim, const char *axis,
             if (strcmp(rule->dim.name, dim) || strcmp(mesh->axis[rule->axis].name, axis))
                 continue;
             *cuts = *cuts || mesh->axis[rule->axis].count > 1;
+            all.used = all.used || deduce->rules[s][i].used;
             all.turns = all.turns || deduce->rules[s][i].turns;
             all.stayed = all.stayed ? all.stayed : deduce->rules[s][i].stayed;
         }
@@ -643,8 +644,8 @@ static RuleUse turns_of(const Deduce *deduce, const char *dim, const char *axis,
     return all;
 }
 
-/* Rules of `turns` by which no pieces moved on: because operators need them together, or, of a model that is trained, because none has the
- * dimension twice. */
+/* Rules of `turns` by which no pieces moved on: because operators need them together, or, of a model that is trained and has the dimension,
+ * because none has it twice. */
 static void report_turns(const Deduce *deduce)
 {
     const Module *module = deduce->module;
@@ -653,7 +654,7 @@ static void report_turns(const Deduce *deduce)
         for (int k = 0; k < rule->axis_count; k++) {
             bool cuts = false;
             RuleUse use = turns_of(deduce, rule->dim, rule->axes[k], &cuts);
-            if (use.turns || !cuts || (!use.stayed && module->kind != MODULE_TRAIN))
+            if (use.turns || !cuts || (!use.stayed && (module->kind != MODULE_TRAIN || !use.used)))
                 continue;
             diag_error(module->diag, rule->axis_at[k], "no pieces of the dimension \"%s\" move on in turns along the axis \"%s\"",
                        rule->dim, rule->axes[k]);
