@@ -112,7 +112,7 @@ int first_use(Module *module, const Role *role, const Op *op)
     if (op_gathers(module, op))
         return first_of(module, op, false);
     if (op_crosses(module, op))
-        return first_of(module, op, true);
+        return role->kept[value_storage(op->results[0])->id] ? first_of(module, op, true) : 0;
     if (!op_flies(module, op))
         return op->index;
     const Op *maker = role_maker(module, role, op->operands[0]);

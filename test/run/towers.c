@@ -14,10 +14,7 @@
 
 enum { BATCH = 19, WIDTH = 21, HEADS = 3, FFN = 38, VOCAB = 43, PATCHES = 7, WORDS = 9, PIXELS = 10, DEPTH = 3, JOINED = 3 };
 
-static ht_tensor weight(int rows, int columns, const char *name)
-{
-    return ht_param(ht_shape(rows, columns), ht_normal(0.2f), name);
-}
+static ht_tensor weight(int rows, int columns, const char *name) { return ht_param(ht_shape(rows, columns), ht_normal(0.2f), name); }
 
 /* One of key and value out of both (batch, read, 2, heads, width). */
 static ht_tensor part(ht_tensor both, int index)
@@ -30,11 +27,11 @@ static ht_tensor attention(ht_tensor x, ht_tensor read)
 {
     int64_t length = ht_extent(x, 1);
     ht_tensor query = weight(WIDTH, WIDTH, "query"), both = weight(2 * WIDTH, WIDTH, "both");
-#pragma hspmd dims(query: (heads _))
-#pragma hspmd dims(both: (_ heads _))
+#pragma hspmd dims(query : (heads _))
+#pragma hspmd dims(both : (_ heads _))
     ht_tensor q = ht_reshape(ht_linear(x, query, HT_NONE), ht_shape(BATCH, length, HEADS, WIDTH / HEADS));
     ht_tensor kv = ht_reshape(ht_linear(read, both, HT_NONE), ht_shape(BATCH, ht_extent(read, 1), 2, HEADS, WIDTH / HEADS));
-#pragma hspmd dims(q: batch, _, heads)
+#pragma hspmd dims(q : batch, _, heads)
     return ht_reshape(ht_attention(q, part(kv, 0), part(kv, 1), HT_NONE, false), ht_shape(BATCH, length, WIDTH));
 }
 
@@ -42,8 +39,8 @@ static ht_tensor attention(ht_tensor x, ht_tensor read)
 static ht_tensor block(ht_tensor x, ht_tensor read, ht_tensor gain, ht_tensor weights)
 {
     ht_tensor up = weight(FFN, WIDTH, "up"), down = weight(WIDTH, FFN, "down");
-#pragma hspmd dims(up: ffn, _)
-#pragma hspmd dims(down: _, ffn)
+#pragma hspmd dims(up : ffn, _)
+#pragma hspmd dims(down : _, ffn)
     ht_tensor y = ht_add(x, ht_mul(attention(ht_mul(x, gain), read), weights));
     return ht_add(y, ht_dropout(ht_linear(ht_gelu(ht_linear(y, up, HT_NONE)), down, HT_NONE), 0.1f));
 }
@@ -54,8 +51,8 @@ ht_tensor towers_loss(void)
     ht_tensor words = ht_input("words", HT_I32, ht_shape(BATCH, WORDS)), targets = ht_input("targets", HT_I32, ht_shape(BATCH, WORDS));
     ht_tensor weights = ht_input("weights", HT_F32, ht_shape(BATCH, 1, 1));
     ht_tensor gain = ht_param(ht_shape(WIDTH), ht_ones(), "gain"), table = weight(VOCAB, WIDTH, "table");
-#pragma hspmd dims(patches, words, targets, weights: batch)
-#pragma hspmd dims(table: vocab)
+#pragma hspmd dims(patches, words, targets, weights : batch)
+#pragma hspmd dims(table : vocab)
     ht_tensor seen = ht_linear(patches, weight(WIDTH, PIXELS, "pixels"), HT_NONE), read = ht_embedding(table, words);
     for (int l = 0; l < DEPTH; l++) {
         ht_scope("vision%d", l);
@@ -109,7 +106,8 @@ int main(int argc, char **argv)
     Progress progress = progress_start(&options, BATCH, "rows");
     for (int step = 0; step < options.steps; step++) {
         draw_batch(&draw);
-        progress_step(&progress, ht_step(towers, ht_feed("patches", patches), ht_feed("weights", weights), ht_feed("words", words), ht_feed("targets", targets)));
+        progress_step(&progress, ht_step(towers, ht_feed("patches", patches), ht_feed("weights", weights), ht_feed("words", words),
+                                         ht_feed("targets", targets)));
     }
     progress_end(&progress, session);
     ht_close(session);
