@@ -279,7 +279,7 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
     Strategy *chosen = choice->chosen;
     if (chosen && !resolve_devices(&chooser, options))
         return;
-    for (int i = 0; chosen && strategy_check_done(unit->diag, chosen) && i < chosen->shapes.count; i++)
+    for (int i = 0; chosen && i < chosen->shapes.count; i++)
         give_shape(unit, &chosen->shapes.at[i]);
 }
 

@@ -140,8 +140,6 @@ Strategy *strategy_parse_one(Tokens *tokens);
 /* What strategy_parse calls for each strategy: reports what does not fit together. Returns whether everything does. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
 
-/* Reports what of a strategy that is to be run this version does not do (syntax/undone.h). Returns whether it does everything. */
-bool strategy_check_done(Diag *diag, const Strategy *strategy);
 
 /* Finds the devices of classes in the cluster; without one (NULL) they are an error. `file` is what messages call the cluster. Returns
  * whether all were found, and none stands in the strategy twice or is forgotten. */

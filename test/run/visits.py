@@ -26,6 +26,20 @@ STRATEGIES = {
         stage devices(0) layers(0,5)
         stage devices(1) layers(1,4) recompute(full)
         stage devices(2) layers(2-3)"""),
+    "zero_2": (6, """split batch:dp
+      zero 2
+      pipeline microbatches(2) rows(6)
+        stage devices(0-2) mesh(dp:3) layers(0,3)
+        stage devices(3,4) mesh(dp:2) layers(1-2,4-5)
+      pipeline microbatches(1) rows(3)
+        stage devices(5)"""),
+    "zero_3": (7, """split batch:dp hidden:tp
+      zero 3
+      pipeline microbatches(2) rows(6)
+        stage devices(0-2) mesh(dp:3) layers(0,3) recompute(full)
+        stage devices(3,4) mesh(dp:2) layers(1-2,4-5)
+      pipeline microbatches(1) rows(3)
+        stage devices(5-6) mesh(tp:2)"""),
     "v_1f1b": (4, """split hidden:tp
       schedule 1f1b
       zero 1

@@ -175,7 +175,7 @@ static bool parse_module(IrParser *parser)
 static bool parse_strategy(IrParser *parser)
 {
     const Strategy *strategy = parser->module->strategy = strategy_parse_one(&parser->tokens);
-    return strategy && strategy_check_done(parser->diag, strategy);
+    return strategy;
 }
 
 /* ---- parameters, states, inputs ---- */

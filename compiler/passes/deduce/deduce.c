@@ -5,8 +5,10 @@
  * parameter's new value has the parameter's layout. Under `zero 2` a gradient goes to the layout of the states where it is made, in each
  * micro-batch; under `zero 3` what a layer needs of its parameters is gathered there, and not kept.
  */
+#include "ir/parts.h"
 #include "ir/roles.h"
 #include "passes/deduce/deduce.h"
+#include "passes/place/place.h"
 #include "passes/place/union.h"
 #include "passes/pipeline.h"
 
@@ -352,23 +354,22 @@ static const Layout *update_layout(const Deduce *deduce, const Parameter *parame
     return like->layout ? like->layout : parameter->value->layout;
 }
 
-/* The sharding in which a parameter is updated; false when there is none. */
-static bool update_sharding(const Deduce *deduce, const Parameter *parameter, Sharding *sharding)
+/* The sharding in which a gradient goes to its update, or a stage keeps what it gives of it; false when there is none. */
+static bool reduced_sharding(const Deduce *deduce, const Mesh *mesh, const Value *gradient, Sharding *sharding)
 {
-    const Layout *layout = update_layout(deduce, parameter);
-    return layout && sharding_of_layout(deduce->mesh, layout, sharding);
+    const Layout *layout = deduce->reduced[gradient->id];
+    return layout && sharding_of_layout(mesh, layout, sharding);
 }
 
-/* The layout in which a sum over micro-batches is kept; NULL: that of what is added. Under `zero 2` a gradient is cut as its states are;
- * along axes where these have copies it stays a sum, which is taken once. */
+/* The layout in which a sum over micro-batches is kept; NULL: that of what is added. Under `zero 2` a gradient is cut as its states are, on
+ * a stage as they would be there; along axes where these have copies it stays a sum, which is taken once. */
 static const Layout *kept_layout(const Deduce *deduce, const Value *sum, const Version *added)
 {
-    const Parameter *parameter = deduce->gradient[sum->id];
     Sharding kept;
-    if (sum->layout || module_zero(deduce->module) < 2 || !parameter)
+    if (sum->layout || module_zero(deduce->module) < 2 || !deduce->gradient[sum->id])
         return sum->layout;
-    if (!is_known(deduce, added) || !update_sharding(deduce, parameter, &kept))
-        return update_layout(deduce, parameter);
+    if (!is_known(deduce, added) || !reduced_sharding(deduce, deduce->mesh, sum, &kept))
+        return deduce->reduced[sum->id];
     for (int a = 0; a < deduce->mesh->axis_count; a++)
         if (kept.at[a] == AXIS_DUP && added->sharding.at[a] == AXIS_SUM)
             kept.at[a] = AXIS_SUM;
@@ -455,8 +456,8 @@ static void reduce_gradients(Deduce *deduce, const Op *op, Value *const *made)
 {
     for (int k = 0; k < op->result_count && module_zero(deduce->module) >= 2; k++) {
         const Parameter *parameter = deduce->gradient[made[k]->id];
-        const Layout *layout = parameter ? update_layout(deduce, parameter) : NULL;
-        if (layout && op->def != deduce->module->accumulate_def)
+        const Layout *layout = deduce->reduced[made[k]->id];
+        if (layout && op->def != deduce->module->accumulate_def && op->def != deduce->module->union_def)
             laid_out(deduce, made[k], layout, op, gradient_reason(deduce, parameter));
     }
 }
@@ -518,19 +519,51 @@ static void convert_gradients(Deduce *deduce, const Op *first)
 
 /* ---- the pass ---- */
 
-/* The gradient of a parameter goes to the layout of the states; under `zero 2` what each micro-batch adds to it does. */
+/* A value is the gradient of a parameter, or what a stage gives of it, and goes to a layout of the mesh; under `zero 2` what each
+ * micro-batch adds to it does. */
+static void begin_sum(Deduce *deduce, const Parameter *parameter, const Value *sum, const Mesh *mesh, const Layout *layout)
+{
+    const Op *def = sum->def;
+    Sharding sharding;
+    deduce->gradient[sum->id] = parameter;
+    deduce->reduced[sum->id] = layout;
+    if (!reduced_sharding(deduce, mesh, sum, &sharding))
+        return;
+    deduce->assigner.gradient[sum->id] = arena_copy(deduce->arena, &sharding, sizeof sharding);
+    if (def && def->def == deduce->module->accumulate_def && module_zero(deduce->module) >= 2)
+        deduce->assigner.gradient[def->operands[0]->id] = deduce->assigner.gradient[sum->id];
+}
+
+/* What a stage has of a parameter; NULL: it does not read it. */
+static const Value *part_of_stage(const Module *module, const Parameter *parameter, int stage)
+{
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        if (op->def == module->part_def && op->stage == stage && op->operands[0] == parameter->value)
+            return op->results[0];
+    }
+    return NULL;
+}
+
+/* Under `zero 2` each stage that gives something of a gradient cuts it as its own states would be. */
+static void begin_summands(Deduce *deduce, const Parameter *parameter, const Value *value)
+{
+    Module *module = deduce->module;
+    const Op *def = value->def;
+    bool adds = def && (def->def == module->union_def || (op_is_addition(def) && def->turn == TURN_AFTER));
+    for (int k = 0; adds && k < def->operand_count; k++)
+        begin_summands(deduce, parameter, def->operands[k]);
+    const Value *part = !adds && def && def->stage != STAGE_ALL ? part_of_stage(module, parameter, def->stage) : NULL;
+    if (part)
+        begin_sum(deduce, parameter, value, op_mesh(module, def), states_layout(module, op_mesh(module, def), part));
+}
+
+/* The gradient of a parameter goes to the layout of the states. */
 static void begin_gradient(Deduce *deduce, const Parameter *parameter)
 {
-    const Value *gradient = parameter->gradient;
-    const Op *sum =
-        deduce->module->accumulate_def && gradient->def && gradient->def->def == deduce->module->accumulate_def ? gradient->def : NULL;
-    Sharding states;
-    deduce->gradient[gradient->id] = parameter;
-    if (!update_sharding(deduce, parameter, &states))
-        return;
-    deduce->assigner.gradient[gradient->id] = arena_copy(deduce->arena, &states, sizeof states);
-    if (sum && module_zero(deduce->module) >= 2)
-        deduce->assigner.gradient[sum->operands[0]->id] = deduce->assigner.gradient[gradient->id];
+    begin_sum(deduce, parameter, parameter->gradient, deduce->module->mesh, update_layout(deduce, parameter));
+    if (module_zero(deduce->module) >= 2)
+        begin_summands(deduce, parameter, parameter->gradient);
 }
 
 static void begin_parameter(Deduce *deduce, const Parameter *parameter)
@@ -549,6 +582,7 @@ static void begin(Deduce *deduce)
     deduce->forms = arena_array(deduce->arena, Version *, module->next_id);
     deduce->update = arena_array(deduce->arena, Op *, module->params.count);
     deduce->gradient = arena_array(deduce->arena, const Parameter *, module->next_id);
+    deduce->reduced = arena_array(deduce->arena, const Layout *, module->next_id);
     deduce->origin = arena_array(deduce->arena, Origin, module->next_id);
     deduce->again = arena_array(deduce->arena, bool, module->ops.count);
     deduce->assigned = arena_array(deduce->arena, Assignment *, module->ops.count);
@@ -702,9 +736,10 @@ static void deduce_all(Deduce *deduce)
         if (i && !same_layer(op, module->ops.at[i - 1]))
             end_layer(deduce);
         enter_stage(deduce, op);
-        if (op->section == SECTION_UPDATE && !updating && module->clip && op->def != module->union_def)
+        bool updates = op->section == SECTION_UPDATE && op->def != module->union_def && op->stage == STAGE_ALL;
+        if (updates && !updating && module->clip)
             convert_gradients(deduce, op);
-        updating |= op->section == SECTION_UPDATE && op->def != module->union_def;
+        updating |= updates;
         deduce_any(deduce, op);
     }
 }

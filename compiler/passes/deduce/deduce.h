@@ -18,7 +18,8 @@ typedef struct Deduce {
     Intern *shared;
     Version **forms;              // by value id of the original value
     Op **update;                  // by parameter: the operator that updates it; NULL: none
-    const Parameter **gradient;   // by value id: the parameter whose gradient it is; NULL: none
+    const Parameter **gradient;   // by value id: the parameter whose gradient it is, or what a stage gives of it; NULL: none
+    const Layout **reduced;       // by value id: of gradients, where they go; NULL: nowhere else
     Origin *origin;               // by value id
     Array(const Value *) passing; // original values that have versions for one layer
     bool *again;                  // by operator: it runs again

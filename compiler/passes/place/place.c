@@ -91,31 +91,41 @@ static void place_value(Place *place, const Mesh *mesh, Value *value)
 /* The values that are parts of `whole` on stages. */
 static Values parts_of(Place *place, const Value *whole) { return place->parts[whole->id]; }
 
-/* A value of all devices, which stages have parts of: each has its part in the layout that its mesh gives it, and the value is their union.
- */
-static void place_whole(Place *place, Value *value)
+/* Whether a value is one of all devices, which stages have parts of. */
+static bool is_staged(Place *place, const Value *value)
+{
+    Values parts = parts_of(place, value);
+    return !value->micro && parts.count && parts.at[0]->def->stage != STAGE_ALL;
+}
+
+/* A value of all devices, which stages have parts of: each has its part in the layout that its mesh gives it, `cut` as states on it, and
+ * the value is their union. */
+static void place_whole(Place *place, Value *value, bool cut)
 {
     Values parts = parts_of(place, value);
     for (int i = 0; i < parts.count; i++) {
         parts.at[i]->written = value->written;
-        place_value(place, op_mesh(place->module, parts.at[i]->def), parts.at[i]);
+        const Mesh *mesh = op_mesh(place->module, parts.at[i]->def);
+        place_value(place, mesh, parts.at[i]);
+        if (cut && is_staged(place, value))
+            parts.at[i]->layout = states_layout(place->module, mesh, parts.at[i]);
     }
-    if (!value->micro && parts.count && parts.at[0]->def->stage != STAGE_ALL)
+    if (is_staged(place, value))
         value->layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
     else if (!value->micro || !parts.count)
         place_value(place, place->module->mesh, value);
     value->written = NULL;
 }
 
-/* Under `zero 3` a parameter lies as its states would, unless the source says where it lies. */
+/* Under `zero 3` a parameter lies as its states would, on each stage that reads it, unless the source says where it lies. */
 static void place_parameter(Place *place, Parameter *parameter)
 {
-    bool written = parameter->value->written;
-    place_whole(place, parameter->value);
-    const Layout *states = states_layout(place->module, parameter->value);
+    bool cut = module_zero(place->module) == 3 && !parameter->value->written;
+    place_whole(place, parameter->value, cut);
+    const Layout *states = states_layout(place->module, place->module->mesh, parameter->value);
     for (int s = 0; s < parameter->state_count; s++)
         parameter->states[s]->layout = states;
-    if (module_zero(place->module) == 3 && !written)
+    if (cut && !is_staged(place, parameter->value))
         parameter->value->layout = states;
 }
 
@@ -125,7 +135,7 @@ static void place_results(Module *module, const Op *op)
     for (int r = 0; r < op->result_count; r++)
         place_written(module, op_mesh(module, op), op->results[r]);
     if (module->update && op->def == module->update && !module->state_count)
-        op->results[0]->layout = states_layout(module, op->operands[0]);
+        op->results[0]->layout = states_layout(module, module->mesh, op->operands[0]);
 }
 
 /* Finds the parts of what is given. */
@@ -146,7 +156,7 @@ static void place_all(Place *place)
     for (int i = 0; i < module->params.count; i++)
         place_parameter(place, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++)
-        place_whole(place, module->inputs.at[i]);
+        place_whole(place, module->inputs.at[i], false);
     for (int i = 0; i < module->ops.count; i++)
         place_results(module, module->ops.at[i]);
 }

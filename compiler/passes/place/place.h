@@ -8,8 +8,8 @@
  * stage where there is one alone (device 0 without a strategy). False after errors. */
 bool meshes_create(Module *module);
 
-/* The layout of a parameter's optimizer states: the parameter's own, and under `zero` cut further over the axes along which it has copies.
- */
-const Layout *states_layout(Module *module, const Value *param);
+/* The layout of a parameter's optimizer states on the devices of a mesh: the parameter's own, and under `zero` cut further over the axes
+ * along which it has copies. `param` is the parameter, or what a stage has of it. */
+const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param);
 
 #endif

@@ -18,13 +18,13 @@ static int best_dim(const Mesh *mesh, const Value *value, const Sharding *shardi
     return best;
 }
 
-/* Whether `zero` cuts states along the axis where they have copies. */
-static bool is_zero_axis(const Module *module, int axis)
+/* Whether `zero` cuts states along the axis of a mesh where they have copies. */
+static bool is_zero_axis(const Module *module, const Mesh *mesh, int axis)
 {
     const Strategy *strategy = module->strategy;
     bool cuts = module_zero(module) > 0 && !strategy->zero_axes.count;
     for (int k = 0; module_zero(module) > 0 && k < strategy->zero_axes.count; k++)
-        cuts |= !strcmp(strategy->zero_axes.at[k], module->mesh->axis[axis].name);
+        cuts |= !strcmp(strategy->zero_axes.at[k], mesh->axis[axis].name);
     return cuts;
 }
 
@@ -36,19 +36,18 @@ static const Layout *spread_layout(Module *module, const Value *param)
     return layout_shared(module_shared(module), layout_spread(module->arena, param->layout, type_shape(param->type)));
 }
 
-const Layout *states_layout(Module *module, const Value *param)
+const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param)
 {
-    const Mesh *mesh = module->mesh;
     Sharding sharding;
     int pieces = 1;
     if (!sharding_of_layout(mesh, param->layout, &sharding))
         return spread_layout(module, param);
     for (int a = 0; a < mesh->axis_count; a++)
-        if (is_zero_axis(module, a) && sharding.at[a] == AXIS_DUP)
+        if (is_zero_axis(module, mesh, a) && sharding.at[a] == AXIS_DUP)
             pieces *= mesh->axis[a].count;
     int dim = best_dim(mesh, param, &sharding, pieces);
     for (int a = 0; a < mesh->axis_count && dim >= 0; a++)
-        if (is_zero_axis(module, a) && sharding.at[a] == AXIS_DUP)
+        if (is_zero_axis(module, mesh, a) && sharding.at[a] == AXIS_DUP)
             sharding_cut(mesh, &sharding, a, dim, false);
     return sharding_layout(mesh, &sharding, module_shared(module));
 }
