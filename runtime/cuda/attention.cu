@@ -132,7 +132,7 @@ static __global__ void __launch_bounds__(E::threads, 1) attention_device(Attenti
     constexpr int D = E::D, tile = E::COLUMNS * D;
     HT_SHARED(T, q_tile);
     T *k_tiles = q_tile + E::ROWS * D, *v_tiles = k_tiles + E::buffers * tile, *scratch = v_tiles + E::buffers * tile;
-    const QueryBlock<E> at(a, {0, a.batch * a.groups, 0, a.s});
+    const QueryBlock<E> &at = attention_known<QueryBlock<E>>([&] { return QueryBlock<E>(a, {0, a.batch * a.groups, 0, a.s}); });
     const Rows<T> queries = attention_query_rows(a, q, at.b, at.query, at.h);
     auto load = [&](int it, int buffer) {
         at.load(a, k_tiles + buffer * tile, k, it);
@@ -168,7 +168,7 @@ static __global__ void __launch_bounds__(E::threads, 1) attention_device(Attenti
     attention_store_rows<E>(y, first, queries, 0, o, [&](int r) { return softmax.sum[r] > 0 ? 1.0f / softmax.sum[r] : 0.0f; });
 }
 
-/* Shared memory of a block. */
+/* Shared memory of a block, beside what its threads know alike. */
 template <typename E> static constexpr size_t shared_of()
 {
     return (size_t)(E::ROWS + 2 * E::buffers * E::COLUMNS) * E::D * sizeof(typename E::T) + E::scratch_bytes;
@@ -187,8 +187,8 @@ template <typename E> static void launch(const AttentionShape *a, const ht_call 
 /* The same with `Small` on a GPU whose blocks cannot have the memory that E wants. */
 template <typename E, typename Small> static void launch_fitting(const AttentionShape *a, const ht_call *call)
 {
-    static_assert(shared_of<Small>() <= attention_least_shared, "it runs on every GPU");
-    if ((int64_t)shared_of<E>() <= cuda_shared_bytes())
+    static_assert(shared_of<Small>() + sizeof(QueryBlock<Small>) <= attention_least_shared, "it runs on every GPU");
+    if ((int64_t)(shared_of<E>() + sizeof(QueryBlock<E>)) <= cuda_shared_bytes())
         launch<E>(a, call);
     else
         launch<Small>(a, call);
@@ -196,7 +196,7 @@ template <typename E, typename Small> static void launch_fitting(const Attention
 
 template <typename E> static void launch_fitting(const AttentionShape *a, const ht_call *call)
 {
-    static_assert(shared_of<E>() <= attention_least_shared, "it runs on every GPU");
+    static_assert(shared_of<E>() + sizeof(QueryBlock<E>) <= attention_least_shared, "it runs on every GPU");
     launch<E>(a, call);
 }
 
