@@ -140,7 +140,6 @@ Strategy *strategy_parse_one(Tokens *tokens);
 /* What strategy_parse calls for each strategy: reports what does not fit together. Returns whether everything does. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
 
-
 /* Finds the devices of classes in the cluster; without one (NULL) they are an error. `file` is what messages call the cluster. Returns
  * whether all were found, and none stands in the strategy twice or is forgotten. */
 bool strategy_resolve(Diag *diag, Strategy *strategy, const struct Cluster *cluster, const char *file);
