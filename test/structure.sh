@@ -23,7 +23,8 @@ compiler cost     ir rule schedule strategy reshard cluster layout syntax suppor
 compiler frontend ir rule schedule strategy reshard cluster layout syntax support
 compiler passes   cost ir rule schedule strategy reshard cluster layout syntax support
 compiler emit     ir rule schedule strategy reshard cluster layout syntax support
-compiler driver   frontend passes emit cost ir rule schedule strategy reshard cluster layout syntax support
+compiler report   cost ir rule schedule strategy reshard cluster layout syntax support
+compiler driver   frontend passes emit report cost ir rule schedule strategy reshard cluster layout syntax support
 runtime  base
 runtime  transport base
 runtime  exchange transport base

@@ -176,7 +176,10 @@ Unit *unit_read(Driver *driver, const char *source)
     if (unit)
         set_options(options, unit, cluster);
     bool good = unit && !diag_errors(driver->diag) && (!options->resume || unit_resume(driver, unit));
-    return good && run_passes(driver, unit) ? unit : NULL;
+    good = good && run_passes(driver, unit);
+    for (int i = 0; good && i < unit->modules.count; i++)
+        array_push(driver->arena, &driver->modules, unit->modules.at[i]);
+    return good ? unit : NULL;
 }
 
 /* ---- writing ---- */

@@ -12,6 +12,7 @@ typedef struct Driver {
     Diag *diag;
     const Options *options;
     Toolchain tools;
+    Array(Module *) modules; // of the units that were read
 } Driver;
 
 /* Whether a C source includes <hetu/hetu.h>, itself or through its headers, or has pragmas of ours: then the frontend reads it. */
@@ -23,8 +24,8 @@ Unit *unit_read(Driver *driver, const char *source);
 /* The C files of a unit; `include` is how they name its source. */
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include);
 
-/* Makes `object` from a unit that has models. The exit status: 0; 1 after errors, or when the C compiler refused the user's source; 2 when it
- * refused what hetucc wrote. */
+/* Makes `object` from a unit that has models. The exit status: 0; 1 after errors, or when the C compiler refused the user's source; 2 when
+ * it refused what hetucc wrote. */
 int unit_compile(Driver *driver, const Unit *unit, const char *object);
 
 /* Makes `object` from a source without models, as the C compiler does. */

@@ -4,6 +4,7 @@
 
 #include "cost/cost.h"
 #include "passes/pipeline.h"
+#include "report/report.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -248,6 +249,36 @@ static int translate(Driver *driver)
     return good ? 0 : 1;
 }
 
+/* ---- --report ---- */
+
+/* What is left to the C compiler has no report. */
+static bool check_no_report(const Options *options)
+{
+    if (options->report)
+        complain("--report=%s has nothing to show: hetucc compiles none of what is given", options->report);
+    return !options->report;
+}
+
+static bool check_report(const Options *options)
+{
+    if (options->stop_after)
+        complain("--report shows what has come through all passes: leave out --stop-after");
+    else if (options->output && !strcmp(options->output, options->report))
+        complain("-o and --report name one file, %s", options->report);
+    else
+        return check_output(options, options->report);
+    return false;
+}
+
+/* Writes the report of all that was read to what shall become it. */
+static bool write_report(Driver *driver, const char *written)
+{
+    const char *path = driver->options->report;
+    Text text = {.arena = driver->arena};
+    (strcmp(strrchr(path, '.'), ".json") ? report_page : report_json)(&text, driver->modules.at, driver->modules.count);
+    return output_fill(&driver->tools, written, path, text_bytes(&text), text.length) && output_finish(&driver->tools, written, path, 0666);
+}
+
 /* ---- programs and objects ---- */
 
 /* Compiles a source to `object`, or says that it can be left to the C compiler by setting *plain. */
@@ -328,11 +359,27 @@ static int build(Driver *driver)
     bool ours = false;
     for (int i = 0; i < driver->options->source_count; i++)
         ours |= source_is_ours(driver, sources[i]);
+    if (!ours && !check_no_report(driver->options))
+        return 1;
     if (!ours)
         hand_over(driver);
     if (driver->options->backend->folder)
         return make_folder_program(driver, sources);
     return driver->options->compile_only ? compile_each(driver, sources) : make_program(driver, sources);
+}
+
+/* Makes what the options ask for. */
+static int make(Driver *driver)
+{
+    return driver->options->emit != EMIT_EXE || driver->options->stop_after ? translate(driver) : build(driver);
+}
+
+static int make_with_report(Driver *driver)
+{
+    const char *path = driver->options->report;
+    const char *written = check_report(driver->options) ? output_begin(&driver->tools, path) : NULL;
+    int status = written ? make(driver) : 1;
+    return status ? status : write_report(driver, written) ? 0 : 1;
 }
 
 static int run(Driver *driver)
@@ -344,6 +391,8 @@ static int run(Driver *driver)
         complain("there are no input files");
         return 1;
     }
+    if ((options->hand_over || !options->input_count) && !check_no_report(options))
+        return 1;
     if (options->hand_over || !options->input_count)
         hand_over(driver);
     if (!check_inputs(options) || !check_dependencies(options) || !check_backend(driver))
@@ -352,7 +401,7 @@ static int run(Driver *driver)
         complain("-o with -c takes one source, not %d", options->source_count);
         return 1;
     }
-    return options->emit != EMIT_EXE || options->stop_after ? translate(driver) : build(driver);
+    return options->report ? make_with_report(driver) : make(driver);
 }
 
 int main(int argc, char **argv)

@@ -13,7 +13,7 @@ const char *argp_program_version = "hetucc " HETU_VERSION;
 enum {
     KEY_INCLUDE = 0x100, KEY_STD, KEY_BACKEND, KEY_STRATEGY, KEY_CLUSTER, KEY_RESUME,
     KEY_EMIT, KEY_PRINT_AFTER, KEY_STOP_AFTER, KEY_SAVE_TEMPS, KEY_VERIFY, KEY_NO_FUSE,
-    KEY_IMPLICIT, KEY_NO_IMPLICIT, KEY_CC, KEY_VALUE
+    KEY_REPORT, KEY_IMPLICIT, KEY_NO_IMPLICIT, KEY_CC, KEY_VALUE
 };
 
 /* Words of --emit. */
@@ -36,6 +36,7 @@ static const struct argp_option option_table[] = {
     {"Wimplicit-reshard", KEY_IMPLICIT, 0, 0, "Warn of conversions that nobody wrote (written -Wimplicit-reshard)", 4},
     {"Wno-implicit-reshard", KEY_NO_IMPLICIT, 0, OPTION_HIDDEN, 0, 4},
     {"emit", KEY_EMIT, "WHAT", 0, "What to make: a program, C files, the intermediate representation, or what each operator and conversion costs, as a table or as JSON", 5},
+    {"report", KEY_REPORT, "FILE.html|FILE.json", 0, "Also write what each device does when, keeps and receives, as a page or as JSON", 5},
     {"print-after", KEY_PRINT_AFTER, "PASS|all", 0, "Print the intermediate representation after a pass", 5},
     {"stop-after", KEY_STOP_AFTER, "PASS", 0, "Run no pass after this one, and write no program", 5},
     {"resume", KEY_RESUME, "FILE", 0, "Go on from FILE, intermediate representation that --emit=ir --stop-after=PASS made of these sources", 5},
@@ -249,6 +250,14 @@ static void set_output(Reader *reader, const char *file)
     reader->options->output = arena_string(reader->arena, file);
 }
 
+static void set_report(Reader *reader, const char *file)
+{
+    const char *dot = strrchr(file, '.');
+    if (!dot || (strcmp(dot, ".json") && strcmp(dot, ".html")))
+        mistake("--report names a file that ends in .json or .html, not \"%s\"", file);
+    reader->options->report = arena_string(reader->arena, file);
+}
+
 static error_t read_language_option(Reader *reader, int key, const char *value)
 {
     Options *options = reader->options;
@@ -282,6 +291,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_STRATEGY: options->strategy = arena_string(reader->arena, value); break;
     case KEY_CLUSTER: options->cluster = arena_string(reader->arena, value); break;
     case KEY_RESUME: options->resume = arena_string(reader->arena, value); break;
+    case KEY_REPORT: set_report(reader, value); break;
     case KEY_EMIT: options->emit = (Emit)choose(reader->arena, "--emit", value, emit_words); break;
     case KEY_NO_FUSE: options->no_fuse = true; break;
     case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;

@@ -43,7 +43,7 @@ typedef struct Options {
     bool optimised, debug; // some -O, some -g was given
     Emit emit;
     const Backend *backend;
-    const char *strategy, *cluster, *resume, *print_after, *stop_after;
+    const char *strategy, *cluster, *resume, *print_after, *stop_after, *report;
     bool remark_comm, warn_implicit_reshard;
 } Options;
 

@@ -143,20 +143,23 @@ bool file_read(const char *path, Text *bytes)
     return good;
 }
 
-const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size)
+bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes, size_t size)
 {
-    const char *written = output_begin(tools, path);
-    if (!written || tools->dry_run)
-        return written;
+    if (tools->dry_run)
+        return true;
     FILE *file = fopen(written, "w");
     bool good = file && fwrite(bytes, 1, size, file) == size;
     if (file && fclose(file))
         good = false;
-    if (!good) {
+    if (!good)
         complain("cannot write %s: %s", path, strerror(errno));
-        return NULL;
-    }
-    return written;
+    return good;
+}
+
+const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size)
+{
+    const char *written = output_begin(tools, path);
+    return written && output_fill(tools, written, path, bytes, size) ? written : NULL;
 }
 
 bool output_text(Toolchain *tools, const char *path, const char *text)

@@ -18,6 +18,9 @@ const char *output_begin(Toolchain *tools, const char *path);
 /* Appends what a file holds; false, and errno, when it cannot be read or has more than 256 MiB. */
 bool file_read(const char *path, Text *bytes);
 
+/* Writes bytes to what output_begin gave for a path; false after a message. */
+bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes, size_t size);
+
 /* Writes bytes where output_begin says; output_finish is left to the caller. NULL after a message. */
 const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size);
 

@@ -91,6 +91,18 @@ bool op_flies(const Module *module, const Op *op)
            made_before_update(module, op->operands[0]);
 }
 
+int value_ready_at(const Module *module, const Value *value)
+{
+    const Op *def = value->def;
+    int last = def->index;
+    for (int k = 0; def->def == module->union_def && k < def->operand_count; k++) {
+        const Op *maker = def->operands[k]->def, *first = def->operands[0]->def;
+        if (module->bodies.stages.at[maker->stage].body == module->bodies.stages.at[first->stage].body)
+            last = k && last > maker->index ? last : maker->index;
+    }
+    return last;
+}
+
 /* Where an operator stands in the order of parts. */
 typedef struct Place {
     int loop, body, phase, visit, index;

@@ -43,6 +43,10 @@ bool op_crosses(const Module *module, const Op *op);
  * when the update begins. */
 bool op_flies(const Module *module, const Op *op);
 
+/* The index of the operator that makes a value, of a union of the last one on the devices of the first body: by it, what flies is begun in
+ * one order on all devices. */
+int value_ready_at(const Module *module, const Value *value);
+
 /* The stages of a body as the data flows, after pass deduce. */
 StageGraph body_graph(Arena *arena, const Module *module, int body);
 

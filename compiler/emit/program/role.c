@@ -283,18 +283,6 @@ static int compare_fliers(const void *a, const void *b)
     return x->ready != y->ready ? (x->ready > y->ready) - (x->ready < y->ready) : x->op->index - y->op->index;
 }
 
-static int ready_at(const Module *module, const Value *value)
-{
-    const Op *def = value->def;
-    int last = def->index;
-    for (int k = 0; def->def == module->union_def && k < def->operand_count; k++) {
-        const Op *maker = def->operands[k]->def, *first = def->operands[0]->def;
-        if (module->bodies.stages.at[maker->stage].body == module->bodies.stages.at[first->stage].body)
-            last = k && last > maker->index ? last : maker->index;
-    }
-    return last;
-}
-
 static void add_flight(RoleParts *parts, const Op *op)
 {
     RoleWriter *writer = parts->writer;
@@ -316,7 +304,7 @@ static void add_flights(RoleParts *parts)
     int count = 0;
     for (int i = 0; i < module->ops.count; i++)
         if (op_flies(module, module->ops.at[i]) && !plan_nothing(module->ops.at[i]->conversion->plan))
-            fliers[count++] = (Flier){module->ops.at[i], ready_at(module, module->ops.at[i]->operands[0])};
+            fliers[count++] = (Flier){module->ops.at[i], value_ready_at(module, module->ops.at[i]->operands[0])};
     qsort(fliers, (size_t)count, sizeof *fliers, compare_fliers);
     for (int i = 0; i < count; i++)
         add_flight(parts, fliers[i].op);

@@ -1,0 +1,345 @@
+#include "report/report.h"
+
+#include "cost/cost.h"
+#include "report/conversions.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- words ---- */
+
+/* A text; what is not UTF-8, as names of files may be, with question marks. NULL is null. */
+static json_t *json_text(Arena *arena, const char *text)
+{
+    json_t *exact = text ? json_string(text) : json_null();
+    if (exact)
+        return exact;
+    char *shown = arena_string(arena, text);
+    for (char *at = shown; *at; at++)
+        *at = (unsigned char)*at < 0x80 ? *at : '?';
+    return json_string(shown);
+}
+
+static json_t *json_devices(Arena *arena, const int *devices, int count)
+{
+    Text text = {.arena = arena};
+    layout_print_devices(&text, devices, count);
+    return json_string(text_bytes(&text));
+}
+
+/* "dp:2, tp:3 by 5:3:1", as strategies write it. */
+static const char *mesh_text(Arena *arena, const Stage *stage)
+{
+    Text text = {.arena = arena};
+    for (int a = 0; stage && a < stage->mesh.count; a++) {
+        const MeshAxis *axis = &stage->mesh.at[a];
+        text_print(&text, "%s%s:%d", a ? ", " : "", axis->name, axis->count);
+        if (axis->weights)
+            layout_print_weights(&text, axis->weights, axis->count);
+    }
+    return text_bytes(&text);
+}
+
+/* ---- layers ---- */
+
+/* Whether `next` is the layer behind `last`. */
+static bool layer_follows(const Layer *last, const Layer *next)
+{
+    bool same_tower = last->tower == next->tower || (last->tower && next->tower && !strcmp(last->tower, next->tower));
+    return same_tower && !last->name && !next->name && next->number == last->number + 1;
+}
+
+static void print_layer_run(Text *out, const Layer *first, const Layer *last)
+{
+    text_string(out, out->length ? ", " : "");
+    if (first->tower)
+        text_print(out, "%s: ", first->tower);
+    if (first->name)
+        text_string(out, first->name);
+    else
+        text_print(out, first->number == last->number ? "%d" : "%d-%d", first->number, last->number);
+}
+
+/* The layers of a visit in the order in which it runs them: "0-9, head". */
+static const char *layers_text(Arena *arena, const Module *module, const PipelineGroup *group, int visit)
+{
+    Text text = {.arena = arena};
+    const Layer *first = NULL, *last = NULL;
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        if (!op->layer || op_phase(module, op) != PHASE_FORWARD || layer_same(last, op->layer) ||
+            (group->body >= 0 && (op->stage != group->first_stage + group->graph.stage_of[visit] || op->visit != visit)))
+            continue;
+        if (first && !layer_follows(last, op->layer)) {
+            print_layer_run(&text, first, last);
+            first = NULL;
+        }
+        first = first ? first : op->layer;
+        last = op->layer;
+    }
+    if (first)
+        print_layer_run(&text, first, last);
+    return text_bytes(&text);
+}
+
+static json_t *json_visits(Arena *arena, const Module *module, const PipelineGroup *group, int stage)
+{
+    json_t *visits = json_array();
+    for (int v = 0; v < group->graph.visit_count; v++)
+        if (group->graph.stage_of[v] == stage)
+            json_array_append_new(visits,
+                                  json_pack("{s:i,s:o}", "visit", v, "layers", json_text(arena, layers_text(arena, module, group, v))));
+    return visits;
+}
+
+/* ---- groups ---- */
+
+static json_t *json_span(Span span) { return json_pack("[f,f]", span.begin, span.end); }
+
+/* [part, visit, micro-batch, slot, begin, end] */
+static json_t *json_rows(const PipelineGroup *group, int stage)
+{
+    static const char *const letters[] = {[PART_FORWARD] = "F", [PART_BACKWARD] = "B", [PART_WEIGHTS] = "W"};
+    json_t *rows = json_array();
+    for (int i = 0; i < group->schedule->row_count[stage]; i++) {
+        const ScheduleRow *row = &group->schedule->rows[stage][i];
+        const Span *span = &group->timeline->rows[stage][i];
+        json_array_append_new(rows, json_pack("[s,i,i,i,f,f]", letters[row->part], row->visit, row->microbatch, row->slot,
+                                              group->begin + span->begin, group->begin + span->end));
+    }
+    return rows;
+}
+
+/* [from visit, to visit, micro-batch, begin, end] */
+static json_t *json_messages(const PipelineGroup *group)
+{
+    json_t *messages = json_array();
+    for (int i = 0; i < group->timeline->transfer_count; i++) {
+        const TimelineTransfer *transfer = &group->timeline->transfers[i];
+        const int *edge = group->graph.edge[transfer->edge];
+        json_array_append_new(messages, json_pack("[i,i,i,f,f]", edge[transfer->backward], edge[!transfer->backward], transfer->microbatch,
+                                                  group->begin + transfer->span.begin, group->begin + transfer->span.end));
+    }
+    return messages;
+}
+
+/* The classes of the devices of a stage, each once. */
+static json_t *json_classes(Arena *arena, const Module *module, const Lane *lane)
+{
+    json_t *names = json_array();
+    Array(const DeviceClass *) classes = {0};
+    for (int i = 0; i < lane->device_count; i++) {
+        const DeviceClass *class = cluster_class(module->options.cluster, lane->devices[i]);
+        bool known = !class;
+        for (int c = 0; c < classes.count && !known; c++)
+            known = classes.at[c] == class;
+        if (known)
+            continue;
+        array_push(arena, &classes, class);
+        json_array_append_new(names, json_text(arena, class->name));
+    }
+    return names;
+}
+
+/* The devices of a stage in each pipeline of its group. */
+static json_t *json_stage_devices(Arena *arena, const Module *module, const PipelineGroup *group, int stage)
+{
+    json_t *devices = json_array();
+    for (int i = 0; i < group->runs.count; i++) {
+        const Stage *own = &module->strategy->pipelines.at[module->bodies.runs.at[group->runs.at[i]].pipeline].stages.at[stage];
+        json_array_append_new(devices, json_devices(arena, own->devices.at, own->devices.count));
+    }
+    if (!group->runs.count)
+        json_array_append_new(devices, json_devices(arena, group->lanes[stage].devices, group->lanes[stage].device_count));
+    return devices;
+}
+
+static json_t *json_stage(Arena *arena, const Simulation *simulation, const PipelineGroup *group, int stage)
+{
+    const Lane *lane = &group->lanes[stage];
+    double idle = simulation->length > 0 ? 1 - lane->busy / simulation->length : 0;
+    return json_pack("{s:o,s:o,s:s,s:o,s:o,s:i,s:f,s:f,s:o,s:o,s:o}", "devices",
+                     json_stage_devices(arena, simulation->module, group, stage), "classes", json_classes(arena, simulation->module, lane),
+                     "mesh", mesh_text(arena, lane->stage), "recompute", json_text(arena, lane->stage ? lane->stage->recompute : NULL),
+                     "visits", json_visits(arena, simulation->module, group, stage), "slots",
+                     group->body < 0 ? 0 : group->schedule->slot_count[stage], "busy", lane->busy, "idle", idle > 0 ? idle : 0, "before",
+                     json_span(lane->before), "rows", json_rows(group, stage), "update", json_span(lane->update));
+}
+
+static json_t *json_group(Arena *arena, const Simulation *simulation, const PipelineGroup *group)
+{
+    json_t *stages = json_array(), *pipelines = json_array();
+    for (int i = 0; i < group->runs.count; i++)
+        json_array_append_new(pipelines, json_integer(simulation->module->bodies.runs.at[group->runs.at[i]].pipeline));
+    if (!group->runs.count)
+        json_array_append_new(pipelines, json_integer(0));
+    for (int s = 0; s < group->graph.stage_count; s++)
+        json_array_append_new(stages, json_stage(arena, simulation, group, s));
+    return json_pack("{s:o,s:I,s:I,s:f,s:f,s:o,s:o}", "pipelines", pipelines, "microbatches", (json_int_t)group->microbatches, "rows",
+                     (json_int_t)group->rows, "begin", group->begin, "end", group->begin + group->timeline->seconds, "stages", stages,
+                     "messages", json_messages(group));
+}
+
+/* ---- where ---- */
+
+static json_t *json_place(int group, int stage) { return json_pack("[i,i]", group, stage); }
+
+/* The groups and stages of an operator; of what runs on all devices none. */
+static json_t *json_places(const Simulation *simulation, const Op *op)
+{
+    json_t *places = json_array();
+    for (int g = 0; g < simulation->groups.count && op->stage != STAGE_ALL; g++)
+        for (int s = 0; s < simulation->groups.at[g].graph.stage_count; s++)
+            if (op_on_lane(simulation, op, g, s))
+                json_array_append_new(places, json_place(g, s));
+    return places;
+}
+
+/* ---- conversions ---- */
+
+static json_t *json_conversion(Arena *arena, const Simulation *simulation, const ConversionRow *row)
+{
+    const Op *op = row->op;
+    json_t *scopes = json_array();
+    for (int i = 0; i < row->scopes.count; i++)
+        if (row->scopes.at[i])
+            json_array_append_new(scopes, json_text(arena, row->scopes.at[i]));
+    return json_pack("{s:o,s:i,s:i,s:s,s:o,s:s,s:o,s:o,s:o,s:i,s:I,s:I,s:I,s:o}", "file", json_text(arena, op->at.file), "line",
+                     op->at.line, "column", op->at.column, "phase", phase_name(op_phase(simulation->module, op)), "stages",
+                     json_places(simulation, op), "conversion", plan_name(op->conversion->plan), "value",
+                     json_text(arena, op->results[0]->name), "reason", json_text(arena, op->reason ? op->reason : "reshard in the source"),
+                     "scopes", scopes, "count", row->scopes.count, "runs", (json_int_t)row->runs, "bytes", (json_int_t)row->bytes,
+                     "received", (json_int_t)row->received, "seconds", simulation->times.priced ? json_real(row->seconds) : json_null());
+}
+
+static json_t *json_conversions(Arena *arena, Simulation *simulation)
+{
+    ConversionRows rows = conversion_rows(arena, simulation);
+    json_t *list = json_array();
+    for (int i = 0; i < rows.at.count; i++)
+        json_array_append_new(list, json_conversion(arena, simulation, &rows.at.at[i]));
+    return list;
+}
+
+/* [file, line, conversion, begin, end] */
+static json_t *json_flights(Arena *arena, const Simulation *simulation)
+{
+    json_t *flights = json_array();
+    for (int i = 0; i < simulation->flights.count; i++) {
+        const Flight *flight = &simulation->flights.at[i];
+        json_array_append_new(flights, json_pack("[o,i,s,f,f]", json_text(arena, flight->op->at.file), flight->op->at.line,
+                                                 plan_name(flight->op->conversion->plan), flight->span.begin, flight->span.end));
+    }
+    return flights;
+}
+
+/* ---- memory ---- */
+
+/* Devices of a role that have as much memory, and keep as many slots. */
+typedef struct Holders {
+    int slots;
+    const DeviceClass *class;
+    Array(int) devices;
+} Holders;
+
+typedef Array(Holders) HolderList;
+
+static HolderList holders_of_role(Arena *arena, Module *module, const Role *role)
+{
+    HolderList list = {0};
+    for (int i = 0; i < role->device_count; i++) {
+        int device = role->devices[i], slots = device_slots(module, role, device), h = 0;
+        const DeviceClass *class = cluster_class(module->options.cluster, device);
+        while (h < list.count && (list.at[h].slots != slots || list.at[h].class != class))
+            h++;
+        if (h == list.count)
+            array_push(arena, &list, (Holders){.slots = slots, .class = class});
+        array_push(arena, &list.at[h].devices, device);
+    }
+    return list;
+}
+
+/* Where devices stand, each group and stage once. */
+static json_t *json_device_places(const Simulation *simulation, const Holders *holders)
+{
+    json_t *places = json_array();
+    for (int i = 0; i < holders->devices.count; i++) {
+        int stage = 0;
+        const BodyRun *run = device_run(simulation->module, holders->devices.at[i], &stage);
+        json_t *place = json_place(run ? simulation_group(simulation, (int)(run - simulation->module->bodies.runs.at)) : 0, stage);
+        bool known = false;
+        for (size_t p = 0; p < json_array_size(places) && !known; p++)
+            known = json_equal(json_array_get(places, p), place);
+        known ? json_decref(place) : (void)json_array_append_new(places, place);
+    }
+    return places;
+}
+
+static json_t *json_memory(Arena *arena, const Simulation *simulation, const Role *role, const Holders *holders)
+{
+    RoleMemory memory = role_memory(simulation->module, role, holders->slots);
+    json_t *bytes = json_object();
+    for (int kind = 0; kind < MEMORY_KINDS; kind++)
+        json_object_set_new(bytes, memory_kind_name((MemoryKind)kind), json_integer((json_int_t)memory.bytes[kind]));
+    const DeviceClass *class = holders->class;
+    return json_pack("{s:o,s:o,s:o,s:o,s:i,s:I,s:o,s:I}", "devices", json_devices(arena, holders->devices.at, holders->devices.count),
+                     "stages", json_device_places(simulation, holders), "class", json_text(arena, class ? class->name : NULL), "limit",
+                     class && class->memory ? json_integer((json_int_t) class->memory) : json_null(), "slots", holders->slots, "slot_bytes",
+                     (json_int_t)role->slot_bytes, "bytes", bytes, "peak", (json_int_t)memory.peak);
+}
+
+static json_t *json_memories(Arena *arena, const Simulation *simulation)
+{
+    const Roles *roles = simulation->module->roles;
+    json_t *list = json_array();
+    for (int r = 0; r < roles->role_count; r++) {
+        HolderList holders = holders_of_role(arena, simulation->module, &roles->at[r]);
+        for (int h = 0; h < holders.count; h++)
+            json_array_append_new(list, json_memory(arena, simulation, &roles->at[r], &holders.at[h]));
+    }
+    return list;
+}
+
+/* ---- models ---- */
+
+/* The devices of the strategy that have no part in the program: the idle ones, and where models do not train the other pipelines. */
+static json_t *json_idle(Arena *arena, const Module *module)
+{
+    int count = module->strategy ? strategy_device_count(module->strategy) : 1;
+    Array(int) idle = {0};
+    for (int device = 0; device < count; device++)
+        if (roles_index(module->roles, device) < 0)
+            array_push(arena, &idle, device);
+    return json_devices(arena, idle.at, idle.count);
+}
+
+static json_t *json_model(Arena *arena, Module *module)
+{
+    Simulation simulation = simulation_create(arena, module);
+    const Strategy *strategy = module->strategy;
+    json_t *groups = json_array();
+    for (int g = 0; g < simulation.groups.count; g++)
+        json_array_append_new(groups, json_group(arena, &simulation, &simulation.groups.at[g]));
+    return json_pack("{s:o,s:s,s:o,s:o,s:o,s:o,s:i,s:o,s:s,s:f,s:o,s:o,s:o,s:o}", "model", json_text(arena, module->name), "kind",
+                     module->kind == MODULE_TRAIN ? "train" : "infer", "source", json_text(arena, module->source), "strategy",
+                     json_text(arena, strategy ? strategy->name : NULL), "schedule",
+                     json_text(arena, strategy && module->bodies.at.count ? schedule_words[strategy_schedule(strategy)] : NULL), "cluster",
+                     json_text(arena, module->options.cluster_file), "devices", module->roles->device_count, "idle",
+                     json_idle(arena, module), "unit", simulation.times.priced ? "seconds" : "operations", "length", simulation.length,
+                     "pipelines", groups, "sums", json_flights(arena, &simulation), "memory", json_memories(arena, &simulation),
+                     "conversions", json_conversions(arena, &simulation));
+}
+
+void report_json(Text *out, Module *const *modules, int count)
+{
+    json_t *models = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(models, json_model(out->arena, modules[i]));
+    json_t *top = json_pack("{s:i,s:o}", "format", 1, "models", models);
+    char *text = json_dumps(top, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    text_string(out, text);
+    text_string(out, "\n");
+    free(text);
+    json_decref(top);
+}
