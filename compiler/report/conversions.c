@@ -1,5 +1,6 @@
 #include "report/conversions.h"
 
+#include "cost/cost.h"
 #include "reshard/plan.h"
 
 #include <string.h>
@@ -28,8 +29,9 @@ static int64_t most_received(const Plan *plan)
 static const char *row_key(Arena *arena, const Module *module, const Op *op)
 {
     const char *name = op->results[0]->name;
-    return arena_format(arena, "%s:%d:%d %d %d %d %d\n%s\n%s", op->at.file ? op->at.file : "", op->at.line, op->at.column, op->stage,
-                        op->visit, (int)op_phase(module, op), op->conversion->number, op->reason ? op->reason : "", name ? name : "");
+    return arena_format(arena, "%s:%d:%d %d %d %d %d %d\n%s\n%s", op->at.file ? op->at.file : "", op->at.line, op->at.column, op->stage,
+                        op->visit, (int)op_phase(module, op), op->conversion->number, op->tensor, op->reason ? op->reason : "",
+                        name ? name : "");
 }
 
 static ConversionRow *row_of(Arena *arena, Intern *numbers, ConversionRows *rows, const Module *module, const Op *op)
@@ -45,18 +47,22 @@ static ConversionRow *row_of(Arena *arena, Intern *numbers, ConversionRows *rows
 
 ConversionRows conversion_rows(Arena *arena, Simulation *simulation)
 {
-    const Module *module = simulation->module;
+    Module *module = simulation->module;
     ConversionRows rows = {0};
     Intern *numbers = intern_create(arena);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (!op->conversion)
             continue;
+        const Plan *plan = op_plan_alone(arena, module, op);
         ConversionRow *row = row_of(arena, numbers, &rows, module, op);
+        row->plan = plan;
         row->runs += op_runs(module, op);
-        row->bytes += all_runs(module, op) * plan_bytes(op->conversion->plan);
-        row->received += op_runs(module, op) * most_received(op->conversion->plan);
-        row->seconds += (double)op_runs(module, op) * times_conversion(&simulation->times, op->conversion);
+        row->bytes += all_runs(module, op) * plan_bytes(plan);
+        row->received += op_runs(module, op) * most_received(plan);
+        row->seconds += (double)op_runs(module, op) * (plan == op->conversion->plan ? times_conversion(&simulation->times, op->conversion)
+                                                       : simulation->times.priced   ? conversion_seconds(module->options.cluster, plan)
+                                                                                    : 0);
         array_push(arena, &row->scopes, op->scope);
     }
     return rows;

@@ -7,6 +7,7 @@
 
 typedef struct ConversionRow {
     const Op *op;               // the first
+    const Plan *plan;           // of one of them, by itself
     int64_t runs;               // of all of them in a step
     int64_t bytes;              // that all devices receive in a step
     int64_t received;           // that one device receives at most

@@ -207,10 +207,10 @@ static json_t *json_conversion(Arena *arena, const Simulation *simulation, const
             json_array_append_new(scopes, json_text(arena, row->scopes.at[i]));
     return json_pack("{s:o,s:i,s:i,s:s,s:o,s:s,s:o,s:o,s:o,s:i,s:I,s:I,s:I,s:o}", "file", json_text(arena, op->at.file), "line",
                      op->at.line, "column", op->at.column, "phase", phase_name(op_phase(simulation->module, op)), "stages",
-                     json_places(simulation, op), "conversion", plan_name(op->conversion->plan), "value",
-                     json_text(arena, op->results[0]->name), "reason", json_text(arena, op->reason ? op->reason : "reshard in the source"),
-                     "scopes", scopes, "count", row->scopes.count, "runs", (json_int_t)row->runs, "bytes", (json_int_t)row->bytes,
-                     "received", (json_int_t)row->received, "seconds", simulation->times.priced ? json_real(row->seconds) : json_null());
+                     json_places(simulation, op), "conversion", plan_name(row->plan), "value", json_text(arena, op->results[0]->name),
+                     "reason", json_text(arena, op->reason ? op->reason : "reshard in the source"), "scopes", scopes, "count",
+                     row->scopes.count, "runs", (json_int_t)row->runs, "bytes", (json_int_t)row->bytes, "received",
+                     (json_int_t)row->received, "seconds", simulation->times.priced ? json_real(row->seconds) : json_null());
 }
 
 static json_t *json_conversions(Arena *arena, Simulation *simulation)

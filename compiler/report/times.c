@@ -35,7 +35,7 @@ static double op_time(Times *times, const Op *op, int device)
 {
     double extent[IR_MAX_FACTORS];
     if (op->conversion)
-        return times_conversion(times, op->conversion);
+        return op->tensor ? 0 : times_conversion(times, op->conversion);
     op_local_extents(times->module, op, device, extent);
     Work work = op_work(op, extent);
     return noted(times, times->priced ? work_seconds(cluster_class(times->module->options.cluster, device), &work) : work.operations);
@@ -109,31 +109,18 @@ double *times_of_stage(Times *times, const int *devices, int device_count, int s
 
 /* ---- messages ---- */
 
-typedef Array(Conversion) ConversionList;
-
-static Conversion tensor_of(const PlannedConversion *conversion)
-{
-    return (Conversion){type_shape(conversion->type), dtype_runtime(conversion->type.dtype), conversion->from, conversion->to};
-}
-
 double *times_of_edges(Times *times, int body, const StageGraph *graph, bool backward)
 {
-    Module *module = times->module;
+    const Module *module = times->module;
     double *time = arena_array(times->arena, double, graph->edge_count + 1);
-    ConversionList *tensors = arena_array(times->arena, ConversionList, graph->edge_count + 1);
-    for (int i = 0; times->priced && i < module->ops.count; i++) {
+    for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         bool back;
-        if (op->stage == STAGE_ALL || module->bodies.stages.at[op->stage].body != body)
+        if (op->stage == STAGE_ALL || op->tensor || module->bodies.stages.at[op->stage].body != body)
             continue;
         int edge = op_edge(module, graph, op, &back);
         if (edge >= 0 && back == backward)
-            array_push(times->arena, &tensors[edge], tensor_of(op->conversion));
+            time[edge] += times_conversion(times, op->conversion);
     }
-    for (int e = 0; e < graph->edge_count; e++)
-        if (tensors[e].count) {
-            const Plan *plan = reshard_plan_all(times->arena, module->options.cluster, tensors[e].at, tensors[e].count);
-            time[e] = noted(times, conversion_seconds(module->options.cluster, plan));
-        }
     return time;
 }
