@@ -83,15 +83,16 @@ static int plan_number(const ht_image *image, const ht_transfer *transfer)
 }
 
 /* The buffers of a crossing. */
-static void find_buffers(const Scan *scan, const ht_transfer *transfer, int slot, ChannelRun *run)
+static void find_buffers(const Scan *scan, const ht_transfer *transfer, const ht_row *row, ChannelRun *run)
 {
     int count = transfer->plan->tensor_count;
     ht_worker worker = *scan->worker;
     const void **from = memory_array(count, sizeof *from);
     void **to = memory_array(count, sizeof *to);
-    worker.kept = slot_at(scan->schedule, slot);
+    worker.kept = slot_at(scan->schedule, row->slot);
+    worker.microbatch = row->microbatch;
     for (int t = 0; t < count; t++) {
-        from[t] = ht_at(&worker, transfer->from[t]);
+        from[t] = ht_turn(&worker, transfer->from[t], transfer->turn[t]);
         to[t] = ht_at(&worker, transfer->to[t]);
     }
     run->from = from;
@@ -117,7 +118,7 @@ static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int beg
     ChannelRun run = channel_run(transfer->plan, worker->pipeline, worker->position, worker->device);
     if (!run.part)
         return NULL;
-    find_buffers(scan, transfer, row->slot, &run);
+    find_buffers(scan, transfer, row, &run);
     *crossing = (Crossing){.begins = before && before->begins > begins ? before->begins : begins, .ends = -1};
     crossing->flight =
         (Flight){.run = run, .queue = transfer->queue, .tag = scan->tags + plan_number(scan->image, transfer), .where = transfer->where};
@@ -147,7 +148,7 @@ static void follow_guests(Crossing *crossing, const Lodging *slot)
 static void redirect(const Scan *scan, Crossing *crossing, const ht_transfer *transfer, const ht_row *row, const Lodging *slot)
 {
     ChannelRun here = crossing->flight.run;
-    find_buffers(scan, transfer, row->slot, &here);
+    find_buffers(scan, transfer, row, &here);
     free((void *)here.from);
     free((void *)crossing->flight.run.to);
     crossing->flight.run.to = here.to;

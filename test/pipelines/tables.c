@@ -97,11 +97,16 @@ static void make_sum(void)
 
 static ht_transfer transfer_of(const ht_reshard *which, int64_t from, int64_t to, ht_queue queue, const char *where)
 {
-    int64_t *buffers = malloc(2 * sizeof *buffers);
+    int64_t *buffers = calloc(3, sizeof *buffers);
     buffers[0] = from;
     buffers[1] = to;
-    return (ht_transfer){
-        .plan = which, .from = buffers, .to = buffers + 1, .queue = queue, .ready = queue == HT_QUEUE_GRADIENTS, .where = where};
+    return (ht_transfer){.plan = which,
+                         .from = buffers,
+                         .to = buffers + 1,
+                         .turn = buffers + 2,
+                         .queue = queue,
+                         .ready = queue == HT_QUEUE_GRADIENTS,
+                         .where = where};
 }
 
 static const int receives[PARTS][1] = {[FORWARD] = {ACTIVATION_IN}, [BACKWARD] = {GRADIENT_IN}, [UPDATE] = {SUM}};

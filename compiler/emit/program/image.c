@@ -391,11 +391,11 @@ static void emit_transfers(Image *image, int role, const RoleText *text)
     Text rows = {.arena = arena};
     for (int i = 0; i < text->transfers.count; i++) {
         const RoleTransfer *transfer = &text->transfers.at[i];
-        text_print(&rows, "    {&plan_%s_%d, (const int64_t[]){%s}, (const int64_t[]){%s}, %s, %s, %d, \"%s\"},\n", image->name,
-                   transfer->op->conversion->number, buffer_list(arena, transfer->from, transfer->tensor_count),
-                   buffer_list(arena, transfer->to, transfer->tensor_count), buffer_text(arena, transfer->scratch),
-                   transfer->flies ? "HT_QUEUE_GRADIENTS" : "HT_QUEUE_STAGES", transfer->maker ? 1 : 0,
-                   c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
+        text_print(&rows, "    {&plan_%s_%d, (const int64_t[]){%s}, (const int64_t[]){%s}, (const int64_t[]){%s}, %s, %s, %d, \"%s\"},\n",
+                   image->name, transfer->op->conversion->number, buffer_list(arena, transfer->from, transfer->tensor_count),
+                   buffer_list(arena, transfer->to, transfer->tensor_count), buffer_list(arena, transfer->turn, transfer->tensor_count),
+                   buffer_text(arena, transfer->scratch), transfer->flies ? "HT_QUEUE_GRADIENTS" : "HT_QUEUE_STAGES",
+                   transfer->maker ? 1 : 0, c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
     }
     if (rows.length)
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);

@@ -217,8 +217,11 @@ static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op)
     Arena *arena = writer->emitter->arena;
     const Module *module = writer->module;
     int count = op->conversion->tensors.count;
-    RoleTransfer transfer = {
-        .op = op, .tensor_count = count, .from = arena_array(arena, int64_t, count), .to = arena_array(arena, int64_t, count)};
+    RoleTransfer transfer = {.op = op,
+                             .tensor_count = count,
+                             .from = arena_array(arena, int64_t, count),
+                             .to = arena_array(arena, int64_t, count),
+                             .turn = arena_array(arena, int64_t, count)};
     for (int i = op->index, found = 0; found < count; i++) {
         const Op *own = module->ops.at[i];
         if (i != op->index && (count == 1 || own->conversion != op->conversion))
@@ -226,6 +229,8 @@ static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op)
         found++;
         if (role_has(writer->module, writer->role, own->operands[0]))
             transfer.from[own->tensor] = value_buffer(writer, own->operands[0]);
+        if (role_has(writer->module, writer->role, own->operands[0]) && value_turns(module, own, own->operands[0]))
+            transfer.turn[own->tensor] = value_bytes(writer, own->operands[0]);
         if (role_has(writer->module, writer->role, own->results[0]))
             transfer.to[own->tensor] = value_buffer(writer, own->results[0]);
     }

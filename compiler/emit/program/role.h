@@ -52,6 +52,7 @@ typedef struct RoleTransfer {
     bool flies;
     int tensor_count;
     int64_t *from, *to; // by tensor: buffers; 0 where the role has none
+    int64_t *turn;      // by tensor: bytes of a micro-batch where that is a part of `from`; else 0
     int64_t scratch;    // a buffer; 0: none
     const Op *maker;    // of one that flies: what is ready with that; NULL: it only receives
 } RoleTransfer;
