@@ -196,7 +196,7 @@ static Handed *find_handed(Handed *list, int stage, int visit)
 static Value *note_handed(Staging *staging, const Value *original, int stage, int visit, Value *value)
 {
     Handed *last = arena_new(staging->arena, Handed), **end = &staging->handed[original->id];
-    *last = (Handed){stage, visit, value, NULL};
+    *last = (Handed){.stage = stage, .visit = visit, .value = value};
     while (*end)
         end = &(*end)->next;
     *end = last;
@@ -208,13 +208,9 @@ static Value *note_handed(Staging *staging, const Value *original, int stage, in
 static Value *in_visit(Staging *staging, const Value *original, Value *value, const Op *reader, int stage, int visit)
 {
     Module *module = staging->module;
-    Handed **list = &staging->handed[original->id];
-    bool made_here = value->def->stage == stage;
-    if (!find_handed(*list, stage, -1))
-        note_handed(staging, original, stage, made_here ? value->def->visit : visit, value);
-    const Handed *known = find_handed(*list, stage, visit);
+    const Handed *known = find_handed(staging->handed[original->id], stage, visit);
     if (known)
-        return known->value;
+        return known->value ? known->value : value;
     Op *hand = ir_op_like(module, module->reshard_def, &value, 1, NULL, reader);
     hand->visit = visit;
     hand->results[0]->type = value->type;
@@ -223,6 +219,33 @@ static Value *in_visit(Staging *staging, const Value *original, Value *value, co
     hand->results[0]->micro = value->micro;
     push(staging, hand, stage, reader->turn);
     return note_handed(staging, original, stage, visit, hand->results[0]);
+}
+
+/* When a visit runs an operator of the loop, among those of the body. */
+static int run_order(const Staging *staging, const Op *op)
+{
+    int visit = staging->visit[op->index], visits = staging->module->bodies.at.at[staging->run->body].visit_count;
+    return op->section == SECTION_FORWARD ? visit : 2 * visits - visit;
+}
+
+/* Notes in which visit a stage has a value of the loop first: where it makes it, else where it reads it first. */
+static void note_home(Staging *staging, const Value *original, const Op *reader)
+{
+    const Op *maker = in_loop(original) && original->id < staging->values ? original->def : NULL;
+    if (!maker || maker->turn != TURN_EACH || maker->def == staging->module->part_def || gathers(staging, maker))
+        return;
+    int stage = stage_of(staging, reader);
+    bool here = stage_of(staging, maker) == stage;
+    int own = run_order(staging, here ? maker : reader), visit = staging->visit[here ? maker->index : reader->index];
+    Handed *home = find_handed(staging->handed[original->id], stage, -1);
+    if (!home) {
+        note_handed(staging, original, stage, visit, NULL);
+        home = find_handed(staging->handed[original->id], stage, -1);
+        home->order = own;
+    } else if (own < home->order) {
+        home->visit = visit;
+        home->order = own;
+    }
 }
 
 /* Operand k of an operator of the body, as its stage and visit read it. */
@@ -284,6 +307,9 @@ static void make_body(Staging *staging, const bool *read, Turn turn)
         else if (op->turn == turn && op->result_count == 1 && read[op->results[0]->id] && !gathers(staging, op))
             find_summands(staging, op->results[0]);
     }
+    for (int i = 0; i < module->ops.count; i++)
+        for (int k = 0; module->ops.at[i]->turn == TURN_EACH && k < module->ops.at[i]->operand_count; k++)
+            note_home(staging, module->ops.at[i]->operands[k], module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (op->turn != turn || op->def == module->part_def)

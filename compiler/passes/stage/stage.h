@@ -9,7 +9,8 @@
 typedef struct Handed Handed;
 struct Handed {
     int stage, visit;
-    Value *value;
+    Value *value; // NULL: the value itself, which is at home there
+    int order;    // of the visit at home: when it runs
     Handed *next;
 };
 
