@@ -117,7 +117,7 @@ class Pipelines(Strategy):
     MESHES = [[1], [1], [1], [2], [2], [3], [1, 2], [2, 1]]
 
     def __init__(self, rng, most=8):
-        self.rng, self.axes, self.plain, self.schedules = rng, ["a", "b"], False, ["", "gpipe", "1f1b", "interleaved"]
+        self.rng, self.axes, self.plain, self.schedules = rng, ["a", "b"], False, ["", "gpipe", "1f1b", "interleaved", "zero_bubble"]
         towers = rng.choice([[], [], ["s"], ["s", "t"]])
         self.order = [f"{t}: {l}" for t in towers for l in range(2)] + [str(l) for l in range(4)]
         self.pipelines, used = [], 0
@@ -138,7 +138,7 @@ class Pipelines(Strategy):
         self.batch = sum(m * rows for m, rows, _ in self.pipelines)
         self.axes = [a for k, a in enumerate(self.axes) if any(len(mesh) > k for _, _, stages in self.pipelines for mesh, _ in stages)]
         self.weighs, self.several, self.seed = rng.random() < 0.2, rng.random() < 0.4, rng.random()
-        self.schedule, self.zero = rng.choice(self.schedules), rng.choice(["", "", "zero 1", "zero 1", f"zero 1 over {self.axes[0]}"])
+        self.schedule, self.zero = rng.choice(self.schedules), rng.choice(["", "zero 1", "zero 2", "zero 3", f"zero 1 over {self.axes[0]}"])
         names = rng.sample(NAMES, rng.randint(1, len(NAMES)))
         self.splits = [(n, rng.sample(self.axes, rng.randint(1, len(self.axes)))) for n in names]
         for axis in self.axes:
