@@ -70,16 +70,21 @@ static bool passes_sum(const Op *op)
     return wanted != 0;
 }
 
-/* The bound factor that the loop runs over in this operator; -1 when it has none. */
+/* The bound factor that the loop runs over in this operator; -1 when it has none, or several: queries and keys, say. */
 static int loop_factor(const Op *op)
 {
+    int found = -1;
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
         const Value *value = k < op->operand_count ? op->operands[k] : op->results[k - op->operand_count];
         const BoundAccess *access = k < op->operand_count ? &op->binding->operands[k] : &op->binding->results[k - op->operand_count];
-        if (is_cut(value) && access->dims[value->micro - 1].count == 1)
-            return access->dims[value->micro - 1].factors[0];
+        if (!is_cut(value) || access->dims[value->micro - 1].count != 1)
+            continue;
+        int own = access->dims[value->micro - 1].factors[0];
+        if (found >= 0 && own != found)
+            return -1;
+        found = own;
     }
-    return -1;
+    return found;
 }
 
 static bool may_loop(const Op *op, int f)
@@ -87,9 +92,8 @@ static bool may_loop(const Op *op, int f)
     int factor = op->binding->factors[f].factor;
     if (factor < 0)
         return op->def->rule->kind == RULE_VIEW;
-    if (op->def->rule->factors[factor].replicate)
-        return false;
-    return op->def->rule->factors[factor].reduction != REDUCE_MAX;
+    const Factor *own = &op->def->rule->factors[factor];
+    return !own->replicate && !own->merge && own->reduction != REDUCE_MAX;
 }
 
 static void refuse(Loop *loop, const Op *op)
