@@ -9,12 +9,12 @@
 /* ---- rows ---- */
 
 /* The most that a device of the role receives. */
-static double role_received(Module *module, const Role *role, const Op *op, const Plan *plan)
+static double role_received(Module *module, const Role *role, const Op *op, const Plan *plan, const Crews *crews)
 {
     int64_t most = 0;
     for (int i = 0; i < role->device_count; i++) {
-        int device = op->stage == STAGE_ALL ? role->devices[i] : module_stand_in(module, role->devices[i]);
-        int64_t own = plan_bytes_received(plan, device);
+        int device = crews_stand_in(crews, op_stand_in(module, op, role->devices[i]));
+        int64_t own = device < 0 ? 0 : plan_bytes_received(plan, device);
         most = own > most ? own : most;
     }
     return (double)most;
@@ -23,12 +23,13 @@ static double role_received(Module *module, const Role *role, const Op *op, cons
 static CostRow conversion_row(Module *module, const Role *role, const Op *op)
 {
     const Cluster *cluster = module->options.cluster;
-    const Plan *plan = op_plan_alone(module->arena, module, op);
+    Crews crews;
+    const Plan *plan = op_plan_alone(module->arena, module, op, &crews);
     double runs = (double)op_runs(module, op);
     return (CostRow){.op = op,
                      .plan = plan,
                      .runs = op_runs(module, op),
-                     .bytes = runs * role_received(module, role, op, plan),
+                     .bytes = runs * role_received(module, role, op, plan, &crews),
                      .seconds = cluster ? runs * conversion_seconds(cluster, plan) : (double)NAN};
 }
 

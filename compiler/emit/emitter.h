@@ -18,6 +18,8 @@ typedef struct Emitter {
     Text key;                      // reused for keys
     Intern *pieces, *pieces_known; // tables of pieces so far, by content, and by layout and type
     int pieces_count;
+    Intern *lists; // the numbers of lists of devices so far, by content
+    int list_count;
 } Emitter;
 
 /* The name of the unit's fingerprint in emitted C. */

@@ -175,14 +175,26 @@ void conversion_plan(Module *module, PlannedConversion *conversion)
     Conversion *tensors = arena_array(scratch, Conversion, conversion->tensors.count);
     for (int t = 0; t < conversion->tensors.count; t++)
         tensors[t] = planned_tensor(&conversion->tensors.at[t]);
-    conversion->plan = reshard_plan_all(module->arena, module->options.cluster, tensors, conversion->tensors.count);
+    conversion->crews = crews_of(module->arena, module->options.cluster, tensors, conversion->tensors.count);
+    conversion->plan = reshard_plan_all(module->arena, module->options.cluster, conversion->crews.first, conversion->tensors.count);
     arena_destroy(scratch);
 }
 
-const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op)
+const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op, Crews *crews)
 {
     Conversion tensor = planned_tensor(&op->conversion->tensors.at[op->tensor]);
-    return op->conversion->tensors.count == 1 ? op->conversion->plan : reshard_plan(arena, module->options.cluster, &tensor);
+    *crews = op->conversion->crews;
+    if (op->conversion->tensors.count == 1)
+        return op->conversion->plan;
+    *crews = crews_of(arena, module->options.cluster, &tensor, 1);
+    return reshard_plan(arena, module->options.cluster, crews->first);
+}
+
+int op_stand_in(Module *module, const Op *op, int device) { return op->stage == STAGE_ALL ? device : module_stand_in(module, device); }
+
+int conversion_device(Module *module, const Op *op, int device)
+{
+    return crews_stand_in(&op->conversion->crews, op_stand_in(module, op, device));
 }
 
 bool value_local(Module *module, const Value *value, int device, int64_t *extent)
@@ -309,13 +321,12 @@ int64_t value_local_bytes(Module *module, const Value *value, int device)
     return value_region(module, value, device)->volume * dtype_size(value->type.dtype);
 }
 
-/* The most scratch space that a device of the role needs for a plan; `staged`: it is made for the first pipeline of a body. */
-static int64_t most_scratch(Module *module, const Role *role, const Plan *plan, bool staged)
+static int64_t most_scratch(Module *module, const Role *role, const Op *op)
 {
     int64_t most = 0;
     for (int i = 0; i < role->device_count; i++) {
-        int device = staged ? module_stand_in(module, role->devices[i]) : role->devices[i];
-        int64_t bytes = plan_scratch_bytes(plan, device);
+        int device = conversion_device(module, op, role->devices[i]);
+        int64_t bytes = device < 0 ? 0 : plan_scratch_bytes(op->conversion->plan, device);
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -330,7 +341,7 @@ int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op)
     intptr_t key[] = {(intptr_t)op->conversion->plan, (intptr_t)role, op->stage != STAGE_ALL};
     intptr_t *slot = intern_slot(module->caches.scratch, key, sizeof key);
     if (!*slot)
-        *slot = 1 + most_scratch(module, role, op->conversion->plan, op->stage != STAGE_ALL);
+        *slot = 1 + most_scratch(module, role, op);
     return *slot - 1;
 }
 

@@ -7,7 +7,7 @@
 #define IR_ROLES_H
 
 #include "ir/ir.h"
-#include "reshard/reshard.h"
+#include "reshard/crews.h"
 
 enum { ARENA_ALIGNMENT = 64 }; // bytes: of what has a place of its own in an arena
 
@@ -45,7 +45,8 @@ typedef struct PlannedConversion {
     int number; // in module->conversions
     Array(ConvertedTensor) tensors;
     const Op *user;   // the first operator that converts so; NULL: none yet
-    const Plan *plan; // once there is a user
+    Crews crews;      // once there is a user
+    const Plan *plan; // of the first crew
     Position at;      // of its line in the text that it was read from; without a file: a pass made it
 } PlannedConversion;
 
@@ -73,8 +74,15 @@ void conversion_use(PlannedConversion *conversion, int tensor, Op *op);
 /* Plans it, for the module's cluster, where that is not done. */
 void conversion_plan(Module *module, PlannedConversion *conversion);
 
-/* The plan of what one operator converts, by itself; of a conversion of several tensors it is made in the arena. */
-const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op);
+/* The plan of what one operator converts, by itself, for the first of the crews that go to *crews; of a conversion of several tensors it is
+ * made in the arena. */
+const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op, Crews *crews);
+
+/* The device on which what an operator does is laid out for `device`. */
+int op_stand_in(Module *module, const Op *op, int device);
+
+/* The device of the plan of an operator's conversion that does what `device` does; -1: it does nothing. */
+int conversion_device(Module *module, const Op *op, int device);
 
 /* The local extents of a value that lies as one tensor (zeros where there is nothing of it); false where it is several boxes. */
 bool value_local(Module *module, const Value *value, int device, int64_t *extent);

@@ -152,9 +152,11 @@ static void use_message(Module *module, Intern *messages, Op *op)
     conversion_use(*message, (*message)->tensors.count - 1, op);
 }
 
-static void report(Module *module, const Op *op, const Plan *plan)
+static void report(Module *module, Arena *scratch, const Op *op)
 {
-    long bytes = (long)plan_bytes(plan);
+    Crews crews;
+    const Plan *plan = op_plan_alone(scratch, module, op, &crews);
+    long bytes = (long)crews_bytes(&crews, plan);
     const char *what = op->results[0]->name ? op->results[0]->name : "a value", *reason = op->reason ? op->reason : "reshard in the source";
     if (module->options.remark_comm)
         diag_remark(module->diag, op->at, "%s of %s%s%s: %ld bytes received in all, for %s", plan_name(plan), what, op->scope ? " in " : "",
@@ -181,7 +183,7 @@ static void plan_conversions(Module *module)
         conversion_plan(module, module->conversions.at[c]);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->conversion)
-            report(module, module->ops.at[i], op_plan_alone(scratch, module, module->ops.at[i]));
+            report(module, scratch, module->ops.at[i]);
     arena_destroy(scratch);
 }
 

@@ -5,6 +5,7 @@
 #include "reshard/finish/finish.h"
 #include "reshard/order/order.h"
 #include "reshard/overlap/tasks.h"
+#include "support/intern.h"
 
 #include <stdlib.h>
 
@@ -41,6 +42,7 @@ const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Convers
     finish_plan(&planner);
     plan = plan_copy(arena, plan);
     plan->lowered = arena_array(arena, const ht_reshard_device *, plan->device_count);
+    plan->blocks = intern_create(arena);
     arena_destroy(scratch);
     return plan;
 }

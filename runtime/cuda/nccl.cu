@@ -125,26 +125,32 @@ static void split_world(size_t first, size_t count)
         nccl.groups[first + (size_t)color].comm = comm;
 }
 
-/* Adds a group of a plan's devices, as ranks: those of a pipeline, or (NULL) as they are. */
-static void add_group(const ht_reshard *plan, bool beside, const ht_pipeline *pipeline, const ht_group *group)
+/* Adds a group of a plan's devices, as ranks: those of a crew of a pipeline. */
+static void add_group(const ChannelRun *run, bool beside, const ht_group *group)
 {
-    ChannelRun run = {};
-    run.plan = plan;
-    run.pipeline = pipeline;
-    const ht_reshard *owner = beside ? plan : NULL;
-    const std::vector<int> ranks = ranks_of(&run, group);
+    const ht_reshard *owner = beside ? run->plan : NULL;
+    const std::vector<int> ranks = ranks_of(run, group);
     if (group->count > 1 && (owner || !is_world(ranks)) && !find_group(owner, ranks))
         nccl.groups.push_back({owner, ranks, NULL});
+}
+
+/* The same of all crews, which do not meet. */
+static void add_crews_group(const ht_reshard *plan, bool beside, const ht_pipeline *pipeline, const ht_group *group)
+{
+    for (int c = 0; c < (plan->crew ? plan->crew_count : 1); c++) {
+        const ChannelRun run = channel_crew_run(plan, pipeline, c);
+        add_group(&run, beside, group);
+    }
 }
 
 /* Adds a group of a plan; of a plan of positions for all pipelines of its kind, which do not meet. */
 static void add_placed_group(const ht_reshard *plan, bool beside, const ChannelPlans *plans, const ht_group *group)
 {
     if (plan->kind < 0)
-        add_group(plan, beside, NULL, group);
+        add_crews_group(plan, beside, NULL, group);
     for (int p = 0; p < plans->pipeline_count; p++)
         if (plans->pipelines[p].kind == plan->kind)
-            add_group(plan, beside, &plans->pipelines[p], group);
+            add_crews_group(plan, beside, &plans->pipelines[p], group);
 }
 
 static std::vector<int> devices_of(const ht_reshard *plan)

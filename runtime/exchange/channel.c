@@ -41,7 +41,11 @@ const ht_pipeline *channel_pipeline(const ChannelPlans *plans, int rank, int *po
     return NULL;
 }
 
-int channel_rank(const ChannelRun *run, int device) { return run->pipeline ? run->pipeline->device[device] : device; }
+int channel_rank(const ChannelRun *run, int device)
+{
+    int place = run->crew ? run->crew[device] : device;
+    return run->pipeline ? run->pipeline->device[place] : place;
+}
 
 void channel_messages(const ChannelRun *run, const ht_reshard_step *step, Transfer *messages)
 {

@@ -24,6 +24,7 @@ extern "C" {
 typedef struct ChannelRun {
     const ht_reshard *plan;
     const ht_pipeline *pipeline;   // whose positions the plan's devices are; NULL: they are ranks
+    const int *crew;               // whose places the plan's devices are; NULL: they are themselves
     const ht_reshard_device *part; // NULL: the device has none
     const void *const *from;       // by tensor
     void *const *to;
@@ -86,6 +87,9 @@ void channel_use(const Channel *of_device);
 
 /* What a rank does of a plan: as the device at `position` in its pipeline, or as itself. The buffers are left to the caller. */
 ChannelRun channel_run(const ht_reshard *plan, const ht_pipeline *pipeline, int position, int rank);
+
+/* The same as any device of one of the plan's crews: of its part of the plan, only whose places its devices are. */
+ChannelRun channel_crew_run(const ht_reshard *plan, const ht_pipeline *pipeline, int crew);
 
 /* Carries out a run; the ranks of the plan do it together. */
 void channel_carry_out(const ChannelRun *run);

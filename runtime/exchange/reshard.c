@@ -26,12 +26,31 @@ static void communicate(const Channel *channel, const ChannelRun *run, const ht_
     watch_end();
 }
 
+/* The crew of a device, and its place there; NULL where the plan has none or the device is in none. */
+static const int *find_crew(const ht_reshard *plan, int device, int *place)
+{
+    for (int i = 0; plan->crew && i < plan->crew_count * plan->crew_size; i++)
+        if (plan->crew[i] == device) {
+            *place = i % plan->crew_size;
+            return plan->crew + (i - *place);
+        }
+    *place = plan->crew ? -1 : device;
+    return NULL;
+}
+
 ChannelRun channel_run(const ht_reshard *plan, const ht_pipeline *pipeline, int position, int rank)
 {
+    int place;
     bool placed = plan->kind >= 0 && pipeline;
     bool mine = plan->kind < 0 || (pipeline && pipeline->kind == plan->kind);
-    return (ChannelRun){
-        .plan = plan, .pipeline = placed ? pipeline : NULL, .part = mine ? find_device(plan, placed ? position : rank) : NULL};
+    const int *crew = find_crew(plan, placed ? position : rank, &place);
+    return (ChannelRun){.plan = plan, .pipeline = placed ? pipeline : NULL, .crew = crew, .part = mine ? find_device(plan, place) : NULL};
+}
+
+ChannelRun channel_crew_run(const ht_reshard *plan, const ht_pipeline *pipeline, int crew)
+{
+    const int *own = plan->crew ? plan->crew + (ptrdiff_t)crew * plan->crew_size : NULL;
+    return (ChannelRun){.plan = plan, .pipeline = plan->kind >= 0 ? pipeline : NULL, .crew = own};
 }
 
 void channel_carry_out(const ChannelRun *run)
@@ -57,7 +76,10 @@ void channel_carry_out(const ChannelRun *run)
 
 void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch)
 {
-    ChannelRun run = {.plan = plan, .part = find_device(plan, device), .from = from, .to = to, .scratch = scratch};
+    ChannelRun run = channel_run(plan, NULL, 0, device);
+    run.from = from;
+    run.to = to;
+    run.scratch = scratch;
     channel_carry_out(&run);
 }
 
@@ -68,7 +90,7 @@ void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *
 
 int64_t ht_reshard_scratch(const ht_reshard *plan, int device)
 {
-    const ht_reshard_device *part = find_device(plan, device);
+    const ht_reshard_device *part = channel_run(plan, NULL, 0, device).part;
     return part ? part->scratch : 0;
 }
 
@@ -100,9 +122,9 @@ static int64_t step_received(const ht_reshard *plan, const ht_reshard_step *step
 
 int64_t ht_reshard_received(const ht_reshard *plan, int device)
 {
-    const ht_reshard_device *part = find_device(plan, device);
+    const ht_reshard_device *part = channel_run(plan, NULL, 0, device).part;
     int64_t bytes = 0;
     for (int s = 0; part && s < part->step_count; s++)
-        bytes += step_received(plan, &part->step[s], device) * (int64_t)ht_dtype_bytes(part->step[s].dtype);
+        bytes += step_received(plan, &part->step[s], part->device) * (int64_t)ht_dtype_bytes(part->step[s].dtype);
     return bytes;
 }

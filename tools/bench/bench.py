@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The table of tools/bench.sh: how fast a GPT trains beside OpenBLAS, how long hetucc takes, how much memory training needs beside a closed form, how fast
-conversions of layouts are beside plain MPI, and how long they take to plan.
+conversions of layouts are beside plain MPI, and how long they take to plan; what hetucc needs for many devices (scale.py).
 
     bench.py BUILD
 """
@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import scale
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GPT = ROOT / "examples" / "gpt"
@@ -160,10 +162,11 @@ def main():
         ("peak memory over the closed form, MB", f"{grown / 1e6:.0f} / {expected / 1e6:.0f}", grown / expected, "<= 1.1", grown / expected <= 1.1),
         *conversions(build),
         *planning(build),
+        *scale.rows(build / "bin" / "hetucc"),
     ]
-    print(f"{'what':40} {'measured':30} {'value':>7} {'wanted':>8}")
+    print(f"{'what':44} {'measured':30} {'value':>7} {'wanted':>8}")
     for what, measured, value, wanted, good in rows:
-        print(f"{what:40} {measured:30} {value:7.3f} {wanted:>8}  {'' if good else 'missed'}")
+        print(f"{what:44} {measured:30} {value:7.3f} {wanted:>8}  {'' if good else 'missed'}")
     sys.exit(not all(row[-1] for row in rows))
 
 

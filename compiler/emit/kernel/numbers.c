@@ -45,13 +45,17 @@ static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t o
     Intern *lowest = intern_create(scratch);
     Text *keys = arena_array(scratch, Text, roles->device_count);
     for (int i = 0; i < roles->device_count; i++) {
+        const Region *mine = value_region(local->module, local->results[0].value, roles->devices[i]);
+        if (!mine->member)
+            continue;
         keys[i] = contribution_key(scratch, local, operands, roles->devices[i]);
         const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
-        const Region *mine = value_region(local->module, local->results[0].value, roles->devices[i]);
         if (in_first_copy(local, operands, roles->devices[i]) && (!*slot || mine->partial < (*slot)->partial))
             *slot = mine;
     }
     for (int i = 0; i < roles->device_count; i++) {
+        if (!keys[i].length)
+            continue;
         const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
         adding[i] = in_first_copy(local, operands, roles->devices[i]) &&
                     value_region(local->module, local->results[0].value, roles->devices[i])->partial == (*slot)->partial;

@@ -327,16 +327,47 @@ static void emit_reads(Image *image)
 
 /* ---- conversions ---- */
 
-/* The devices of a body's first pipeline by position. */
-static PlanNames plan_names(const Image *image, int body)
+/* The numbers by which tables call the devices of a body's first pipeline, its positions; NULL where they call them by rank. */
+static const int *positions_of(const Image *image, int body)
 {
     const Module *module = image->module;
+    int count = 0, *positions = arena_array(image->emitter->arena, int, image->device_count);
     const Pipeline *pipeline = &module->strategy->pipelines.at[body_run(&module->bodies, body)->pipeline];
-    Array(int) devices = {0};
     for (int s = 0; s < pipeline->stages.count; s++)
         for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
-            array_push(image->emitter->arena, &devices, pipeline->stages.at[s].devices.at[i]);
-    return (PlanNames){.kind = body, .device_count = devices.count, .devices = devices.at};
+            positions[pipeline->stages.at[s].devices.at[i]] = count++;
+    return positions;
+}
+
+/* The name of the table of a conversion's crews, written when new. */
+static const char *crews_write(Image *image, const Crews *crews, const int *positions)
+{
+    Emitter *emitter = image->emitter;
+    int count = crews->count * crews->size, *named = arena_copy(emitter->arena, crews->devices, sizeof *named * (size_t)count);
+    for (int i = 0; positions && i < count; i++)
+        named[i] = positions[named[i]];
+    intptr_t *slot = intern_slot(emitter->lists, named, sizeof *named * (size_t)count);
+    if (!*slot) {
+        *slot = ++emitter->list_count;
+        text_print(image->out, "static const int devices_%d[] = {", emitter->list_count);
+        for (int i = 0; i < count; i++)
+            text_print(image->out, i ? ", %d" : "%d", named[i]);
+        text_string(image->out, "};\n\n");
+    }
+    return arena_format(emitter->arena, "devices_%d", (int)*slot);
+}
+
+static PlanNames plan_names(Image *image, const PlannedConversion *conversion)
+{
+    const Crews *crews = &conversion->crews;
+    int stage = conversion->user->stage, body = stage == STAGE_ALL ? -1 : image->module->bodies.stages.at[stage].body;
+    return (PlanNames){.kind = body,
+                       .least = crews->least,
+                       .span = crews->span,
+                       .name = crews->member,
+                       .crew_count = crews->count,
+                       .size = crews->size,
+                       .crews = crews_write(image, crews, body < 0 ? NULL : positions_of(image, body))};
 }
 
 static void emit_plans(Image *image)
@@ -347,9 +378,8 @@ static void emit_plans(Image *image)
         const PlannedConversion *conversion = image->module->conversions.at[c];
         const char *name = arena_format(arena, "plan_%s_%d", image->name, c);
         const char *label = arena_format(arena, "%s: %s", op_place(arena, conversion->user, NULL), plan_name(conversion->plan));
-        int stage = conversion->user->stage;
-        PlanNames names = stage == STAGE_ALL ? (PlanNames){0} : plan_names(image, image->module->bodies.stages.at[stage].body);
-        emit_plan(image->out, conversion->plan, name, label, stage == STAGE_ALL ? NULL : &names);
+        PlanNames names = plan_names(image, conversion);
+        emit_plan(image->out, conversion->plan, name, label, &names);
         text_print(&rows, "    &%s,\n", name);
     }
     const char *name = arena_format(arena, "%s_plan", image->name);

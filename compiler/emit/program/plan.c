@@ -94,13 +94,17 @@ static const char *block_rows(PlanWriter *writer, const ht_block *blocks, int co
         return "0";
     if (count <= SHORT_BLOCKS)
         return arena_format(writer->arena, "(const ht_block[]){%s}", block_text(writer->arena, blocks, count));
+    const char **known = array_name(writer, &blocks, sizeof blocks);
+    if (*known)
+        return *known;
     Arena *scratch = arena_create();
     const void *key = block_numbers(scratch, blocks, count);
-    const char **name = array_name(writer, key, sizeof(int64_t[BLOCK_NUMBERS]) * (size_t)count);
-    if (!*name)
-        *name = write_array(writer, "ht_block", block_text(scratch, blocks, count));
+    const char **name = array_name(writer, key, sizeof(int64_t[BLOCK_NUMBERS]) * (size_t)count), *written = *name;
+    if (!written)
+        *name = written = write_array(writer, "ht_block", block_text(scratch, blocks, count));
     arena_destroy(scratch);
-    return *name;
+    *array_name(writer, &blocks, sizeof blocks) = written;
+    return written;
 }
 
 static const char *move_rows(Arena *arena, const ht_reshard_step *step)
@@ -181,21 +185,15 @@ static void emit_tensors(Text *out, const ht_reshard *plan, const char *name)
     text_string(out, "};\n");
 }
 
-/* ---- positions ---- */
+/* ---- names of devices ---- */
 
-static int position_of(const PlanNames *names, int device)
-{
-    int position = 0;
-    while (names->devices[position] != device)
-        position++;
-    return position;
-}
+static int name_of(const PlanNames *names, int device) { return names->name[device - names->least]; }
 
 static const ht_block *named_blocks(Arena *arena, const PlanNames *names, const ht_block *blocks, int count)
 {
     ht_block *copy = arena_copy(arena, blocks, sizeof *copy * (size_t)count);
     for (int i = 0; i < count; i++)
-        copy[i].peer = position_of(names, copy[i].peer);
+        copy[i].peer = name_of(names, copy[i].peer);
     return copy;
 }
 
@@ -207,7 +205,7 @@ static ht_reshard_device named_device(Arena *arena, const PlanNames *names, ht_r
             steps[s].send = named_blocks(arena, names, steps[s].send, steps[s].send_count);
             steps[s].receive = named_blocks(arena, names, steps[s].receive, steps[s].receive_count);
         }
-    device.device = position_of(names, device.device);
+    device.device = name_of(names, device.device);
     device.step = steps;
     return device;
 }
@@ -216,7 +214,7 @@ static ht_group named_group(Arena *arena, const PlanNames *names, ht_group group
 {
     int *devices = arena_array(arena, int, group.count);
     for (int i = 0; i < group.count; i++)
-        devices[i] = position_of(names, group.device[i]);
+        devices[i] = name_of(names, group.device[i]);
     return (ht_group){group.count, devices};
 }
 
@@ -226,8 +224,8 @@ static int compare_devices(const void *a, const void *b)
     return (x->device > y->device) - (x->device < y->device);
 }
 
-/* The tables with positions in place of devices. */
-static const ht_reshard *with_positions(Arena *arena, const ht_reshard *lowered, const PlanNames *names)
+/* The tables with places in crews in place of devices. */
+static const ht_reshard *with_names(Arena *arena, const ht_reshard *lowered, const PlanNames *names)
 {
     ht_reshard *named = arena_copy(arena, lowered, sizeof *lowered);
     ht_reshard_device *devices = arena_array(arena, ht_reshard_device, lowered->device_count);
@@ -246,8 +244,7 @@ static const ht_reshard *with_positions(Arena *arena, const ht_reshard *lowered,
 void emit_plan(Text *out, const Plan *plan, const char *name, const char *label, const PlanNames *names)
 {
     Arena *arena = out->arena;
-    const ht_reshard *lowered = plan_lowered(arena, plan, label);
-    lowered = names ? with_positions(arena, lowered, names) : lowered;
+    const ht_reshard *lowered = with_names(arena, plan_lowered(arena, plan, label), names);
     text_print(out, "/* %s */\n", label);
     emit_groups(out, lowered, name);
     emit_devices(&(PlanWriter){.arena = arena, .out = out, .name = name, .known = intern_create(arena)}, lowered);
@@ -256,10 +253,11 @@ void emit_plan(Text *out, const Plan *plan, const char *name, const char *label,
               "static const ht_reshard $name = {\n"
               "    .name = \"$label\", .kind = $kind, .tensor_count = $tensors, .group_count = $groups, .device_count = $devices,\n"
               "    .tensor = $name_tensors, .group = $group, .device = $name_devices,\n"
+              "    .crew_count = $crew_count, .crew_size = $size, .crew = $crews,\n"
               "};\n\n",
               "name", name, "label", c_string(arena, label), "kind", c_number(arena, lowered->kind), "tensors",
               c_number(arena, lowered->tensor_count), "groups", c_number(arena, lowered->group_count), "devices",
               c_number(arena, lowered->device_count), "name_tensors", arena_format(arena, "%s_tensors", name), "group",
               lowered->group_count ? arena_format(arena, "%s_groups", name) : "0", "name_devices", arena_format(arena, "%s_devices", name),
-              NULL);
+              "crew_count", c_number(arena, names->crew_count), "size", c_number(arena, names->size), "crews", names->crews, NULL);
 }

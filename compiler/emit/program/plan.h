@@ -5,15 +5,16 @@
 #include "reshard/plan.h"
 #include "support/text.h"
 
-/* How a plan that pipelines of one kind share calls its devices: by their positions in a pipeline. */
+/* How emitted tables call the devices of a plan. */
 typedef struct PlanNames {
-    int kind;
-    int device_count;
-    const int *devices; // of the pipeline in which the plan was made, by position
+    int kind;             // of pipelines by whose positions they name devices; -1: by ranks
+    int least, span;      // of the plan's devices
+    const int *name;      // by device from `least` on: its place in its crew
+    int crew_count, size; // crews, and the devices of each
+    const char *crews;    // the name of the table of crews: their devices, crew by crew
 } PlanNames;
 
-/* Appends `static const ht_reshard NAME = {...};` and the tables that it refers to. `label` is what messages call the conversion; `names`
- * NULL: devices are ranks. */
+/* Appends `static const ht_reshard NAME = {...};` and the tables that it refers to. `label` is what messages call the conversion. */
 void emit_plan(Text *out, const Plan *plan, const char *name, const char *label, const PlanNames *names);
 
 #endif

@@ -64,10 +64,11 @@ static double plan_price(const Assigner *assigner, const Value *value, const Sha
     Intern *shared = intern_create(scratch);
     Conversion conversion = {type_shape(value->type), dtype_runtime(value->type.dtype),
                              from ? sharding_layout(mesh, from, shared) : value->layout, sharding_layout(mesh, to, shared)};
-    const Plan *plan = reshard_plan(scratch, cluster_of(assigner), &conversion);
+    Crews crews = crews_of(scratch, cluster_of(assigner), &conversion, 1);
+    const Plan *plan = reshard_plan(scratch, cluster_of(assigner), crews.first);
     double price = cluster_of(assigner)
                        ? conversion_seconds(cluster_of(assigner), plan) * (value->def ? (double)op_runs(assigner->module, value->def) : 1)
-                       : (double)plan_bytes(plan) / mesh->device_count;
+                       : (double)crews_bytes(&crews, plan) / mesh->device_count;
     arena_destroy(scratch);
     return price;
 }

@@ -1,9 +1,13 @@
 /* Lowering: collectives. */
 #include "reshard/lower/lower.h"
 
+#include "reshard/finish/finish.h"
+#include "support/intern.h"
+
 /* What a device sends and receives in a collective, and the moves that pack it before and unpack it behind. */
 typedef struct Sides {
     Blocks send, receive;
+    const ht_block *all; // of all members, which lie one after another: in place of `send` or `receive`; NULL: these are lists of their own
     Moves pack, unpack;
 } Sides;
 
@@ -20,33 +24,53 @@ static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides)
     array_push(lowering->arena, &sides->receive, receive);
 }
 
+/* Appends a segment; one that goes on where the last one ended becomes part of it. */
+static void join_segment(const Lowering *lowering, Segments *all, Segment segment)
+{
+    Segment *last = all->count ? &all->at[all->count - 1] : NULL;
+    if (last && last->task == segment.task && last->origin == segment.origin && last->source == segment.source && last->hi == segment.lo)
+        last->hi = segment.hi;
+    else
+        array_push(lowering->arena, all, segment);
+}
+
 /* All parts of a collective, one after another. */
 static Segments all_parts(const Lowering *lowering, const Step *step)
 {
     Segments all = {0};
     for (int i = 0; i < step->group.count; i++)
         for (int k = 0; k < step->parts[i].count; k++)
-            array_push(lowering->arena, &all, step->parts[i].at[k]);
+            join_segment(lowering, &all, step->parts[i].at[k]);
     return all;
 }
 
-/* The blocks of all members' parts, which lie one after another from `first` on. */
-static void consecutive_blocks(Lowering *lowering, const Step *step, ht_block first, Blocks *blocks)
+/* The blocks of all members' parts, which lie one after another from `first` on; one list for all devices that have the same. */
+static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, ht_block first)
 {
+    const Plan *plan = lowering->plan;
+    int64_t key[] = {(intptr_t)step, first.place, first.tensor, first.offset};
+    const ht_block **known = intern_slot(plan->blocks, key, sizeof key);
+    if (*known)
+        return *known;
+    ht_block *blocks = arena_array(plan->arena, ht_block, step->group.count);
+    *known = blocks;
     for (int i = 0; i < step->group.count; i++) {
-        first.count = segments_bytes(lowering->plan, &step->parts[i]) / lowering->unit;
-        array_push(lowering->arena, blocks, first);
+        first.count = segments_bytes(plan, &step->parts[i]) / lowering->unit;
+        blocks[i] = first;
         first.offset += first.count;
     }
+    return blocks;
 }
 
 /* Also HT_REDUCE: then the root's part is all. */
 static void reduce_scatter_sides(Lowering *lowering, const Step *step, int position, Sides *sides)
 {
     Segments all = all_parts(lowering, step);
-    consecutive_blocks(lowering, step, send_block(lowering, &all, &sides->pack), &sides->send);
+    ht_block send = send_block(lowering, &all, &sides->pack);
     if (step->verb == HT_REDUCE)
-        sides->send.count = 1;
+        array_push(lowering->arena, &sides->send, send);
+    else
+        sides->all = consecutive_blocks(lowering, step, send);
     if (step->verb == HT_REDUCE_SCATTER || !position)
         array_push(lowering->arena, &sides->receive, receive_block(lowering, &step->parts[position], &sides->unpack));
 }
@@ -103,12 +127,16 @@ static void all_gather_sides(Lowering *lowering, const Step *step, int position,
 {
     const Segments *own = &step->parts[position];
     array_push(lowering->arena, &sides->send, own->count ? send_block(lowering, own, &sides->pack) : (ht_block){.place = HT_SCRATCH});
+    Segments all = all_parts(lowering, step);
+    ht_block block;
+    if (find_block(lowering, &all, true, &block) && block.count <= INT32_MAX) {
+        sides->all = consecutive_blocks(lowering, step, block);
+        return;
+    }
     if (gather_in_place(lowering, step, &sides->receive))
         return;
-    Segments all = all_parts(lowering, step);
     int64_t offset = take_scratch(lowering, segments_bytes(lowering->plan, &all));
-    sides->receive.count = 0;
-    consecutive_blocks(lowering, step, scratch_block(lowering, offset, 0), &sides->receive);
+    sides->all = consecutive_blocks(lowering, step, scratch_block(lowering, offset, 0));
     unpack_block(lowering, &all, offset, &sides->unpack);
 }
 
@@ -203,14 +231,17 @@ void lower_collective(Lowering *lowering, const Step *step, int position)
     case HT_ALL_TO_ALL: all_to_all_sides(lowering, step, &sides); break;
     default: BUG("a step of a plan is no communication");
     }
+    const ht_block *sends = sides.all && step->verb == HT_REDUCE_SCATTER ? sides.all : NULL;
+    const ht_block *receives = sides.all && step->verb == HT_ALL_GATHER ? sides.all : NULL;
     add_moves(lowering, HT_COPY, &sides.pack);
-    add_lowered(lowering, (ht_reshard_step){.verb = step->verb,
-                                            .dtype = step->dtype,
-                                            .group = step->group_index,
-                                            .reduction = step_reduction(lowering->plan, step),
-                                            .send_count = sides.send.count,
-                                            .receive_count = sides.receive.count,
-                                            .send = sides.send.at,
-                                            .receive = sides.receive.at});
+    add_lowered(lowering,
+                (ht_reshard_step){.verb = step->verb,
+                                  .dtype = step->dtype,
+                                  .group = step->group_index,
+                                  .reduction = step_reduction(lowering->plan, step),
+                                  .send_count = sends ? step->group.count : sides.send.count,
+                                  .receive_count = receives ? step->group.count : sides.receive.count,
+                                  .send = sends ? sends : COPY(lowering->plan->arena, sides.send.at, sides.send.count),
+                                  .receive = receives ? receives : COPY(lowering->plan->arena, sides.receive.at, sides.receive.count)});
     add_moves(lowering, HT_COPY, &sides.unpack);
 }

@@ -143,7 +143,7 @@ static void find_holdings(Lowering *lowering)
 
 /* ---- tables ---- */
 
-/* The device's part without what lowering left behind. */
+/* The device's part without what lowering left behind; the blocks of collectives are the plan's already. */
 static ht_reshard_device *copy_device(Arena *arena, const Lowering *lowering)
 {
     ht_reshard_device *copy = arena_new(arena, ht_reshard_device);
@@ -154,6 +154,8 @@ static ht_reshard_device *copy_device(Arena *arena, const Lowering *lowering)
         for (int m = 0; m < steps[s].move_count; m++)
             moves[m].dim = arena_copy(arena, moves[m].dim, sizeof *moves[m].dim * (size_t)moves[m].rank);
         steps[s].move = moves;
+        if (steps[s].verb != HT_EXCHANGE)
+            continue;
         steps[s].send = COPY(arena, steps[s].send, steps[s].send_count);
         steps[s].receive = COPY(arena, steps[s].receive, steps[s].receive_count);
     }

@@ -46,7 +46,7 @@ static void make_plan(void)
         parts.push_back({rank, 1, 0, &sum_step});
     }
     group = {world_size(), ranks.data()};
-    plan = {"steps.c:30: all-reduce", -1, 1, 1, world_size(), &tensor, &group, parts.data()};
+    plan = {"steps.c:30: all-reduce", -1, 1, 1, world_size(), &tensor, &group, parts.data(), 0, 0, NULL};
     const ht_reshard *const plans[] = {&plan};
     const bool beside[] = {false};
     const ChannelPlans prepared = {1, 0, plans, beside, NULL};

@@ -1,0 +1,33 @@
+/* Crews: sets of devices that do the same in a conversion, each for itself.
+ *
+ * Where both layouts cut a dimension alike, or copy alike, a piece or copy is converted among the devices that have it: [0-7]{0:4,sum:2} to
+ * [0-7]{0:4,dup:2} is the conversion {sum:2} to {dup:2}, by four crews of two. So the work of planning, and the size of what is written,
+ * grow with a crew, not with the devices.
+ *
+ *     Crews crews = crews_of(arena, cluster, conversions, count);
+ *     const Plan *plan = reshard_plan_all(arena, cluster, crews.first, count);
+ */
+#ifndef RESHARD_CREWS_H
+#define RESHARD_CREWS_H
+
+#include "reshard/reshard.h"
+
+typedef struct Crews {
+    const Conversion *first; // by tensor: what the first crew converts, in the numbers of its devices
+    int count, size;
+    const int *devices; // crew by crew; member i of each does what member i of the first does
+    int least, span;    // of device numbers
+    const int *member;  // by device from `least` on: its place in its crew; -1: it has nothing of the tensor
+} Crews;
+
+/* The crews of conversions that are planned together; one, of all devices, where they do not fall apart alike. With a cluster there is one,
+ * too: links are shared there. */
+Crews crews_of(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count);
+
+/* The device of the first crew that does what `device` does; -1: there is none. */
+int crews_stand_in(const Crews *crews, int device);
+
+/* Bytes that all crews receive together by the plan of the first. */
+int64_t crews_bytes(const Crews *crews, const Plan *plan);
+
+#endif

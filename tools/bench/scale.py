@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""How long hetucc takes, without the C compiler, what memory it needs, and how large the tables are that it writes, for a GPT of 96 layers on many devices.
+
+    scale.py HETUCC [DEVICES...]     fails where the processor time or the memory is more than it may be
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+GPT = ROOT / "examples" / "gpt" / "gpt.c"
+SIZES = dict(EMBED=12288, HEADS=96, LAYERS=96, SEQ=2048, VOCAB=51200)
+DEVICES = (64, 1024, 4096)
+SECONDS, MEMORY, TABLES, GROWTH = 3.0, 1e9, 4e6, 1.5  # that it may take; GROWTH of 4,096 devices over 1,024
+
+
+def stages(first, count, copies, tensor):
+    """Stages of equal numbers of layers, each on `copies` x `tensor` devices from `first` on."""
+    layers, size = SIZES["LAYERS"] // count, copies * tensor
+    for s in range(count):
+        yield (f"    stage devices({first + s * size}-{first + (s + 1) * size - 1}) mesh(dp:{copies}, tp:{tensor}) "
+               f"layers({s * layers}-{(s + 1) * layers - 1})")
+
+
+def one_kind(devices):
+    """8-way tensor parallelism, 8 stages, and n copies; the rows of the batch."""
+    copies = devices // 64
+    return ["  pipeline microbatches(16)", *stages(0, 8, copies, 8)], 16 * copies
+
+
+def two_kinds(devices):
+    """Pipelines of 4 stages of 8 devices beside as many of 8 stages of 4; the rows of the batch."""
+    lines = []
+    for first in range(0, devices, 64):
+        lines += ["  pipeline microbatches(16) rows(1)", *stages(first, 4, 1, 8), "  pipeline microbatches(8) rows(2)", *stages(first + 32, 8, 1, 4)]
+    return lines, devices // 2
+
+
+STRATEGIES = {"8 x 8 x n": one_kind, "two kinds of pipelines": two_kinds}
+
+
+def compile_gpt(hetucc, work, lines, batch):
+    """Seconds of processor time, bytes at the peak, and bytes of the tables of one compilation."""
+    strategy, out = work / "scale.strategy", work / "scale"
+    strategy.write_text("\n".join(["strategy scale", "  split batch:dp  heads:tp  ffn:tp  vocab:tp", "  schedule 1f1b", *lines, "end strategy", ""]))
+    defines = [f"-D{name}={value}" for name, value in {**SIZES, "BATCH": batch}.items()]
+    child = subprocess.Popen([str(hetucc), f"--strategy={strategy}", "--emit=c", *defines, str(GPT), "-o", str(out)])
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        sys.exit(f"hetucc: exit {child.returncode}")
+    return usage.ru_utime + usage.ru_stime, 1024 * usage.ru_maxrss, (out / "gpt.image.c").stat().st_size
+
+
+def measure(hetucc, devices=DEVICES):
+    """{(strategy, devices): (seconds, bytes at the peak, bytes of tables)}."""
+    with tempfile.TemporaryDirectory() as folder:
+        return {(name, n): compile_gpt(hetucc, pathlib.Path(folder), *make(n)) for name, make in STRATEGIES.items() for n in devices}
+
+
+def rows(hetucc):
+    """Rows for the table of bench.py."""
+    measured, table = measure(hetucc), []
+    for (name, n), (seconds, memory, tables) in measured.items():
+        what = f"hetucc, 96 layers, {n} devices"
+        table += [(f"{what}, s", name, seconds, "<= 3", seconds <= SECONDS), (f"{what}, GB", name, memory / 1e9, "<= 1", memory <= MEMORY),
+                  (f"{what}, MB of tables", name, tables / 1e6, "<= 4", tables <= TABLES)]
+    for name in STRATEGIES:
+        ratio = measured[name, 4096][0] / measured[name, 1024][0]
+        table.append(("hetucc, 96 layers, 4096 over 1024 devices", name, ratio, "<= 1.5", ratio <= GROWTH))
+    return table
+
+
+def main():
+    over = False
+    for (name, n), (seconds, memory, tables) in measure(sys.argv[1], [int(n) for n in sys.argv[2:]] or DEVICES).items():
+        print(f"{name:24} {n:5} devices {seconds:6.2f} s {memory / 1e6:7.0f} MB {tables / 1e6:7.2f} MB of tables")
+        over = over or seconds > SECONDS or memory > MEMORY
+    sys.exit(over)
+
+
+if __name__ == "__main__":
+    main()
