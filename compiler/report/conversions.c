@@ -54,11 +54,12 @@ ConversionRows conversion_rows(Arena *arena, Simulation *simulation)
         const Op *op = module->ops.at[i];
         if (!op->conversion)
             continue;
-        const Plan *plan = op_plan_alone(arena, module, op);
+        Crews crews;
+        const Plan *plan = op_plan_alone(arena, module, op, &crews);
         ConversionRow *row = row_of(arena, numbers, &rows, module, op);
         row->plan = plan;
         row->runs += op_runs(module, op);
-        row->bytes += all_runs(module, op) * plan_bytes(plan);
+        row->bytes += all_runs(module, op) * crews_bytes(&crews, plan);
         row->received += op_runs(module, op) * most_received(plan);
         row->seconds += (double)op_runs(module, op) * (plan == op->conversion->plan ? times_conversion(&simulation->times, op->conversion)
                                                        : simulation->times.priced   ? conversion_seconds(module->options.cluster, plan)
