@@ -78,14 +78,17 @@ static double longer(const Link *link, const Measured *measured, double bytes)
     return fmax(point_correction(measured, link, size) / correction(link, measured->verb, false, measured->ranks, bytes), 1);
 }
 
+/* How many ranks a processor served while this was measured; one where nothing was. */
+static double share_of(const Measured *measured) { return measured ? measured_share(measured) : 1; }
+
 /* How much longer collectives of `ranks` devices take in so many groups at once, of which so many devices share a processor: a power of
  * what is more of them than where one group was measured. Where no groups were, as if all were one. */
 static double crowding(const Link *link, ht_verb verb, int ranks, double groups, double share, double bytes)
 {
     const Measured *crowded = link_crowded(link, verb, ranks), *in_turn = link_in_turn(link, verb, false);
-    double shared = fmax(share / measured_share(link_measured(link, verb, false, ranks, false)), 1);
+    double shared = fmax(share / share_of(link_measured(link, verb, false, ranks, false)), 1);
     if (groups > 1 && crowded) {
-        double sharing = measured_share(crowded) / measured_share(link_measured(link, verb, false, crowded->ranks, false));
+        double sharing = measured_share(crowded) / share_of(link_measured(link, verb, false, crowded->ranks, false));
         return pow(longer(link, crowded, bytes), sharing > 1 ? log(shared) / log(sharing) : log(groups) / log(crowded->groups));
     }
     if (groups > 1 && !in_turn)

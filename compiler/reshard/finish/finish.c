@@ -2,6 +2,7 @@
 #include "reshard/finish/finish.h"
 
 #include "reshard/price.h"
+#include "support/intern.h"
 
 #include <string.h>
 
@@ -123,5 +124,6 @@ void finish_plan(Planner *planner)
     find_in_place(plan);
     plan->name = name_plan(planner);
     plan->lowered = arena_array(planner->arena, const ht_reshard_device *, plan->device_count);
+    plan->blocks = intern_create(planner->arena);
     plan->seconds = price_steps(planner);
 }
