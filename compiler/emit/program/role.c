@@ -181,14 +181,6 @@ int role_part(const RoleText *text, Phase phase, int visit)
     return -1;
 }
 
-int role_visit(const RoleText *text, Phase phase)
-{
-    for (int p = 0; p < text->parts.count; p++)
-        if (text->parts.at[p].phase == phase)
-            return text->parts.at[p].visit;
-    return 0;
-}
-
 /* A role while its parts are found; `calls` has an entry a part. */
 typedef struct RoleParts {
     RoleWriter *writer;
@@ -227,29 +219,18 @@ static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op)
         if (i != op->index && (count == 1 || own->conversion != op->conversion))
             continue;
         found++;
-        if (role_has(writer->module, writer->role, own->operands[0]))
+        bool sends = role_has(writer->module, writer->role, own->operands[0]);
+        bool receives = role_has(writer->module, writer->role, own->results[0]);
+        if (sends)
             transfer.from[own->tensor] = value_buffer(writer, own->operands[0]);
-        if (role_has(writer->module, writer->role, own->operands[0]) && value_turns(module, own, own->operands[0]))
+        if (sends && value_turns(module, own, own->operands[0]))
             transfer.turn[own->tensor] = value_bytes(writer, own->operands[0]);
-        if (role_has(writer->module, writer->role, own->results[0]))
+        if (receives)
             transfer.to[own->tensor] = value_buffer(writer, own->results[0]);
+        transfer.sends |= sends;
+        transfer.receives |= receives;
     }
     return transfer;
-}
-
-/* Whether the role has something of what the operators of a conversion read, or make. */
-static bool has_side(const RoleWriter *writer, const Op *op, bool reads)
-{
-    const Module *module = writer->module;
-    for (int i = op->index, left = op->conversion->tensors.count; left; i++) {
-        const Op *own = module->ops.at[i];
-        if (own->conversion != op->conversion)
-            continue;
-        if (role_has(writer->module, writer->role, reads ? own->operands[0] : own->results[0]))
-            return true;
-        left--;
-    }
-    return false;
 }
 
 /* A message between stages, where the role has a side of it. */
@@ -259,18 +240,17 @@ static void add_transfer(RoleParts *parts, const Op *op)
     Arena *arena = writer->emitter->arena;
     if (op->tensor)
         return;
-    bool sends = has_side(writer, op, true), receives = has_side(writer, op, false);
-    if (!sends && !receives)
-        return;
     int number = parts->text.transfers.count;
     RoleTransfer transfer = transfer_of(writer, op);
+    if (!transfer.sends && !transfer.receives)
+        return;
     transfer.scratch = writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] | HT_KEPT : 0;
     array_push(arena, &parts->text.transfers, transfer);
-    if (sends) {
+    if (transfer.sends) {
         int part = part_of(parts, op->operands[0]->def);
         array_push(arena, &parts->text.parts.at[part].send, number);
     }
-    if (receives) {
+    if (transfer.receives) {
         int part = part_of(parts, op);
         array_push(arena, &parts->text.parts.at[part].receive, number);
     }
@@ -291,11 +271,9 @@ static int compare_fliers(const void *a, const void *b)
 static void add_flight(RoleParts *parts, const Op *op)
 {
     RoleWriter *writer = parts->writer;
-    bool sends = role_has(writer->module, writer->role, op->operands[0]);
-    bool receives = role_has(writer->module, writer->role, op->results[0]);
-    if (!sends && !receives)
-        return;
     RoleTransfer transfer = transfer_of(writer, op);
+    if (!transfer.sends && !transfer.receives)
+        return;
     transfer.flies = true;
     transfer.maker = role_maker(writer->module, writer->role, op->operands[0]);
     transfer.scratch = writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] : 0;

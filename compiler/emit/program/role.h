@@ -49,7 +49,7 @@ typedef struct RolePart {
 /* A message between stages that a role sends or receives: operators that cross; or one that flies. */
 typedef struct RoleTransfer {
     const Op *op; // the first
-    bool flies;
+    bool flies, sends, receives;
     int tensor_count;
     int64_t *from, *to; // by tensor: buffers; 0 where the role has none
     int64_t *turn;      // by tensor: bytes of a micro-batch where that is a part of `from`; else 0
@@ -64,9 +64,6 @@ typedef struct RoleText {
 
 /* The number of a role's part; -1 where it has none. */
 int role_part(const RoleText *text, Phase phase, int visit);
-
-/* The visit of the first part of a phase; 0 where there is none. */
-int role_visit(const RoleText *text, Phase phase);
 
 /* Appends the C text of a role: its parts. */
 RoleText emit_role(Text *out, RoleWriter *writer);
