@@ -11,6 +11,7 @@ floors()
 {
     cat <<'END'
 compiler support
+compiler plan     support
 compiler syntax   support
 compiler layout   syntax support
 compiler cluster  layout syntax support

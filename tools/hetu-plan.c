@@ -1,0 +1,102 @@
+/* hetu-plan: plans how models are laid over devices, and certifies how good a plan can be.
+ *
+ *     hetu-plan [--certify] [--limit=SECONDS] KIND INPUT.json      FILE - is the standard input
+ *
+ * Prints one JSON object: the plan, or with --certify a lower bound of every plan's objective and its proof. An error in the input is one
+ * line with file, key and reason, and exit status 1.
+ */
+#include "plan/plan.h"
+
+#include <argp.h>
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct Options {
+    bool certify;
+    double limit; // seconds
+    const char *kind, *file;
+} Options;
+
+enum { KEY_CERTIFY = 0x100, KEY_LIMIT };
+
+static const struct argp_option option_table[] = {
+    {"certify", KEY_CERTIFY, 0, 0, "Print a lower bound of every plan's objective and its proof, not a plan", 0},
+    {"limit", KEY_LIMIT, "SECONDS", 0, "Plan within so many seconds", 0},
+    {0},
+};
+
+/* A number of seconds above 0. */
+static double read_seconds(const char *text, struct argp_state *state)
+{
+    char *end;
+    double seconds = strtod(text, &end);
+    if (!(seconds > 0) || *end)
+        argp_failure(state, 1, 0, "--limit=%s: not a number above 0", text);
+    return seconds;
+}
+
+static error_t read_option(int key, char *value, struct argp_state *state)
+{
+    Options *options = state->input;
+    if (key == KEY_CERTIFY)
+        options->certify = true;
+    else if (key == KEY_LIMIT)
+        options->limit = read_seconds(value, state);
+    else if (key == ARGP_KEY_ARG && state->arg_num == 0)
+        options->kind = value;
+    else if (key == ARGP_KEY_ARG && state->arg_num == 1)
+        options->file = value;
+    else if (key == ARGP_KEY_ARG || (key == ARGP_KEY_END && state->arg_num < 2))
+        argp_usage(state);
+    else
+        return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+/* The kinds, a line each, behind the options in --help. */
+static char *list_kinds(int key, const char *text, void *input)
+{
+    (void)input;
+    if (key != ARGP_KEY_HELP_POST_DOC)
+        return (char *)text;
+    char *list = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&list, &size);
+    fprintf(out, "Kinds:\n");
+    for (const PlanKind *kind = plan_kinds; kind->name; kind++)
+        fprintf(out, "  %-16s %s\n", kind->name, kind->what);
+    fclose(out);
+    return list;
+}
+
+/* Plans or certifies, and prints; the exit status. */
+static int run(const Options *options, const PlanKind *kind)
+{
+    Budget budget = budget_begin(options->limit);
+    Arena *arena = arena_create();
+    Field input = input_open(arena, options->file);
+    json_t *answer = input_error(input) ? NULL : (options->certify ? kind->certify : kind->plan)(arena, input, &budget);
+    if (answer)
+        json_dumpf(answer, stdout, JSON_COMPACT);
+    else
+        fprintf(stderr, "%s", input_error(input));
+    fputc('\n', answer ? stdout : stderr);
+    json_decref(answer);
+    input_close(input);
+    arena_destroy(arena);
+    return fflush(stdout) || !answer;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp argp = {option_table, read_option, "KIND INPUT.json", "Plans how a model is laid over devices.\v", NULL,
+                                     list_kinds,   NULL};
+    Options options = {.limit = INFINITY};
+    argp_err_exit_status = 1;
+    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    const PlanKind *kind = plan_kind(options.kind);
+    if (kind)
+        return run(&options, kind);
+    fprintf(stderr, "hetu-plan: there is no kind %s; --help lists them\n", options.kind);
+    return 1;
+}
