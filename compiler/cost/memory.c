@@ -25,7 +25,8 @@ static void add_given(RoleMemory *memory, Module *module, int device)
 {
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *parameter = module->params.at[i];
-        add_value(memory, MEMORY_PARAMETERS, parameter->value, value_local_bytes(module, parameter->value, device));
+        add_value(memory, parameter->state ? MEMORY_STATES : MEMORY_PARAMETERS, parameter->value,
+                  value_local_bytes(module, parameter->value, device));
         for (int s = 0; s < parameter->state_count; s++)
             add_value(memory, MEMORY_STATES, parameter->states[s], value_local_bytes(module, parameter->states[s], device));
     }

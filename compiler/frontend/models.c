@@ -195,6 +195,8 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
     module->clip = arguments->optimizer.clipped;
     Eval *ev = eval_create(cunit, module);
     Value *value = eval_model(ev, function);
+    for (int i = 0; i < ev->updates.count; i++)
+        array_push(module->arena, &module->ops, ev->updates.at[i]);
     if (value) {
         finish_module(module, value);
         state_note(ev, function);

@@ -109,8 +109,9 @@ typedef struct Parameter {
     InitKind init;
     double a; // constant; standard deviation; bound of [-a, a)
     bool no_decay, frozen;
+    bool state;      // the model assigns it, or nobody; frozen, too
     Value *gradient; // after differentiation; NULL when frozen or unused
-    Value *updated;  // the new value, in value's layout
+    Value *updated;  // the new value, in value's layout after pass deduce; NULL: it stays
     int state_count;
     Value *states[4], *states_updated[4]; // the optimizer's, same shape, zero at the start
 } Parameter;
@@ -234,6 +235,12 @@ void ir_number(Module *module);
 
 /* The definition in module->defs that is `def` or equals it by name and text; added when there is none. */
 const OpDef *module_def(Module *module, const OpDef *def);
+
+/* Whether a step may give a parameter another value. */
+static inline bool param_changes(const Module *module, const Value *param)
+{
+    return module->kind == MODULE_TRAIN || module->params.at[param->index]->updated;
+}
 
 /* The level of ZeRO that the strategy asks for, 0 to 3. */
 static inline int module_zero(const Module *module) { return module->strategy ? module->strategy->zero : 0; }

@@ -3,6 +3,13 @@
 #include "ir/parts.h"
 #include "ir/roles.h"
 
+/* New values are copied to where the old ones are when all else is done. */
+static void note_update(const Module *module, const Value *made, int *last)
+{
+    if (made)
+        last[made->id] = module->ops.count;
+}
+
 static void find_readers(const Module *module, int *last)
 {
     for (int i = 0; i < module->ops.count; i++) {
@@ -17,6 +24,12 @@ static void find_readers(const Module *module, int *last)
         last[module->outputs.at[i].value->id] = module->ops.count;
     if (module->loss)
         last[module->loss->id] = module->ops.count;
+    for (int i = 0; i < module->params.count; i++) {
+        const Parameter *parameter = module->params.at[i];
+        note_update(module, parameter->updated, last);
+        for (int s = 0; s < parameter->state_count; s++)
+            note_update(module, parameter->states_updated[s], last);
+    }
 }
 
 /* The operators of a loop; first > last where there is none. */

@@ -141,7 +141,7 @@ static void share_equations(Memory *memory, Op *op)
 static bool must_copy(const Memory *memory, const Value *value, const Value *from)
 {
     return memory->last[value->id] == memory->module->ops.count && value_storage(from)->kind == VALUE_PARAM &&
-           memory->module->kind == MODULE_TRAIN;
+           param_changes(memory->module, value_storage(from));
 }
 
 /* Results that a rule puts into the storage of an operand that is not read again; an optimizer's into that of parameters and states. */
@@ -200,17 +200,20 @@ static void share_op(Memory *memory, Op *op)
         share_body(memory, op);
 }
 
-/* The new values of parameters and states that were made elsewhere are written where the old ones are. */
+/* A new value that was made elsewhere is written where the old one is, if that is read before alone. */
+static void share_update(Memory *memory, const Value *old, Value *made)
+{
+    if (made && made != old && made->def && !made->storage && memory->last[old->id] < made->def->index)
+        made->storage = old;
+}
+
 static void share_updates(Memory *memory)
 {
     for (int i = 0; i < memory->module->params.count; i++) {
         Parameter *parameter = memory->module->params.at[i];
-        if (parameter->updated && parameter->updated != parameter->value && !parameter->updated->storage)
-            parameter->updated->storage = parameter->value;
+        share_update(memory, parameter->value, parameter->updated);
         for (int s = 0; s < parameter->state_count; s++)
-            if (parameter->states_updated[s] && parameter->states_updated[s] != parameter->states[s] &&
-                !parameter->states_updated[s]->storage)
-                parameter->states_updated[s]->storage = parameter->states[s];
+            share_update(memory, parameter->states[s], parameter->states_updated[s]);
     }
 }
 

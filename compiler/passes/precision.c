@@ -123,7 +123,7 @@ static bool moves_only(const Lowering *lowering, const Op *op)
 
 static void convert_operands(Lowering *lowering, Op *op)
 {
-    bool source = keeps_source(lowering, op);
+    bool source = op->section == SECTION_UPDATE || keeps_source(lowering, op);
     DType working = working_type(lowering, op), given;
     for (int k = 0; k < op->operand_count; k++)
         if (is_open(op, k))

@@ -70,6 +70,13 @@ typedef struct ht_param_options {
 #define ht_param(shape, init, ...) ht_parameter((shape), (init), (ht_param_options){.name = __VA_ARGS__})
 ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options);
 
+/* A f32 tensor that the session keeps from one run to the next, and that is not trained: caches, running means. It has a name as parameters have, and programs
+ * that name it share it; ht_get_param and ht_set_param know it, too. What a model reads of it is its value before the run. */
+ht_tensor ht_state(ht_dims shape, ht_init init, const char *name);
+
+/* Gives a state its value for the next run; once in a model at most. No gradient flows. */
+void ht_assign(ht_tensor state, ht_tensor value);
+
 /* A tensor that ht_feed gives a step. */
 ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape);
 

@@ -175,6 +175,7 @@ typedef struct ht_image_param {
     double a; // its number
     int state_count;
     const ht_pieces *state[HT_MAX_STATES];
+    bool changes; // a step gives it another value
 } ht_image_param;
 
 typedef struct ht_image_input {
@@ -265,7 +266,7 @@ typedef struct ht_image_read {
 } ht_image_read;
 
 /* What an image is like, and what emitted code may call: another number when that changes. */
-enum { HT_IMAGE_VERSION = 5 };
+enum { HT_IMAGE_VERSION = 6 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version

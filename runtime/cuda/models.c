@@ -10,6 +10,7 @@
     void name(void) { ht_fail("%s is called by a model that hetucc did not compile; on CUDA only compiled models run", #name); }
 
 UNCOMPILED(ht_apply)
+UNCOMPILED(ht_assign)
 UNCOMPILED(ht_dims_of)
 UNCOMPILED(ht_dtype_of)
 UNCOMPILED(ht_extent)
@@ -20,5 +21,6 @@ UNCOMPILED(ht_present)
 UNCOMPILED(ht_rank)
 UNCOMPILED(ht_scope_enter)
 UNCOMPILED(ht_scope_leave)
+UNCOMPILED(ht_state)
 UNCOMPILED(ht_stream)
 #include "operators/names.h"

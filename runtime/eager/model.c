@@ -52,7 +52,24 @@ ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options)
     eager_trace_name("the parameter ", name, HT_F32, shape);
     eager_trace_argument(&(ht_attr){.i = init.kind << 2 | options.no_decay << 1 | options.frozen, .f = init.a});
     eager_param *param = eager_store_make(eager_run.store, name, shape, init);
-    return eager_tensor(eager_program_param(program, param, options.no_decay, options.frozen));
+    return eager_tensor(eager_program_param(program, param, options.no_decay, options.frozen, false));
+}
+
+ht_tensor ht_state(ht_dims shape, ht_init init, const char *name)
+{
+    eager_program *program = eager_check_model("ht_state");
+    char full[1024];
+    snprintf(full, sizeof full, "%s%s", eager_run.scope, check_name("a state", name));
+    eager_check_shape(shape);
+    eager_trace_name("the state ", full, HT_F32, shape);
+    eager_trace_argument(&(ht_attr){.i = init.kind, .f = init.a});
+    return eager_tensor(eager_program_param(program, eager_store_make(eager_run.store, full, shape, init), false, true, true));
+}
+
+void ht_assign(ht_tensor state, ht_tensor value)
+{
+    eager_program *program = eager_check_model("ht_assign");
+    eager_program_assign(program, present("ht_assign", state), present("ht_assign", value));
 }
 
 ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape)

@@ -18,8 +18,10 @@ struct eager_store {
 typedef struct Trained {
     eager_param *param;
     bool no_decay, frozen;
+    bool assigned; // a state of the model's
     float *state[4];
     ht_node *node;
+    ht_node *next; // what this step's model assigns; NULL: nothing
 } Trained;
 
 typedef struct Input {
@@ -127,7 +129,7 @@ eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shap
 
 /* ---- what the model's functions ask of the program ---- */
 
-ht_node *eager_program_param(eager_program *program, eager_param *param, bool no_decay, bool frozen)
+ht_node *eager_program_param(eager_program *program, eager_param *param, bool no_decay, bool frozen, bool assigned)
 {
     Trained *t = program->trained;
     int i = 0;
@@ -135,11 +137,11 @@ ht_node *eager_program_param(eager_program *program, eager_param *param, bool no
         i++;
     if (i == program->trained_count) {
         program->trained = t = grow(t, i, sizeof *t);
-        t[program->trained_count++] = (Trained){.param = param, .no_decay = no_decay, .frozen = frozen};
+        t[program->trained_count++] = (Trained){.param = param, .no_decay = no_decay, .frozen = frozen, .assigned = assigned};
         for (int s = 0; program->trains && !frozen && s < program->optimizer.states; s++)
             t[i].state[s] = allocate((size_t)param->count * sizeof(float));
     }
-    if (t[i].no_decay != no_decay || t[i].frozen != frozen)
+    if (t[i].no_decay != no_decay || t[i].frozen != frozen || t[i].assigned != assigned)
         ht_fail("the parameter \"%s\" was made before with another attribute", param->name);
     if (!t[i].node) {
         ht_node *node = t[i].node =
@@ -147,6 +149,23 @@ ht_node *eager_program_param(eager_program *program, eager_param *param, bool no
         node->needs_gradient = program->trains && !frozen;
     }
     return t[i].node;
+}
+
+void eager_program_assign(eager_program *program, ht_node *state, ht_node *value)
+{
+    Trained *t = program->trained, *end = t + program->trained_count;
+    while (t < end && (!t->assigned || t->node != state))
+        t++;
+    if (t == end)
+        ht_fail("ht_assign assigns states, and this tensor is none: ht_state makes one");
+    if (t->next)
+        ht_fail("the state \"%s\" is assigned twice", t->param->name);
+    if (value->dtype != HT_F32 || !eager_same_shape(value->dims, t->param->shape))
+        ht_fail("the state \"%s\" is f32 of shape %s, and is assigned a tensor of shape %s or another type", t->param->name,
+                eager_shape_text(t->param->shape), eager_shape_text(value->dims));
+    eager_trace_name("the assignment of ", t->param->name, HT_F32, value->dims);
+    eager_trace_argument(&(ht_attr){.i = value->number});
+    t->next = value;
 }
 
 static Input *find_input(eager_program *program, const char *name)
@@ -211,7 +230,7 @@ static void forget_step(eager_program *program)
     free(program->outputs);
     program->outputs = NULL;
     for (int i = 0; i < program->trained_count; i++)
-        program->trained[i].node = NULL;
+        program->trained[i].node = program->trained[i].next = NULL;
     for (int i = 0; i < program->input_count; i++)
         program->inputs[i].node = NULL;
 }
@@ -343,6 +362,22 @@ static void update_all(const eager_program *program)
             update(program, &program->trained[i], program->optimizer.clipped ? &norm : NULL);
 }
 
+/* States take the values that the model gives them, made of the old ones. */
+static void assign_all(const eager_program *program)
+{
+    for (int i = 0; i < program->trained_count; i++) {
+        const Trained *t = &program->trained[i];
+        size_t bytes = (size_t)t->param->count * sizeof(float);
+        if (t->next)
+            t->next->data = memcpy(eager_alloc(bytes), eager_f32(t->next), bytes);
+    }
+    for (int i = 0; i < program->trained_count; i++) {
+        const Trained *t = &program->trained[i];
+        if (t->next)
+            memcpy(t->param->data, t->next->data, (size_t)t->param->count * sizeof(float));
+    }
+}
+
 /* Outputs that are parameters, or views of them, are copied: an output is what the step computed with. */
 static void keep_outputs(const eager_program *program)
 {
@@ -367,9 +402,11 @@ float eager_program_step(eager_program *program, const ht_fed *feeds)
     if (program->trains) {
         eager_backward(value);
         eager_trace_backward(&program->trace);
-        keep_outputs(program);
-        update_all(program);
     }
+    keep_outputs(program);
+    if (program->trains)
+        update_all(program);
+    assign_all(program);
     program->step++;
     program->ran = true;
     eager_run.program = NULL;

@@ -138,7 +138,8 @@ extern Run eager_run;
 /* ---- what the store and the program do for the model's functions ---- */
 
 eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shape, ht_init init);
-ht_node *eager_program_param(eager_program *program, eager_param *param, bool no_decay, bool frozen);
+ht_node *eager_program_param(eager_program *program, eager_param *param, bool no_decay, bool frozen, bool assigned);
+void eager_program_assign(eager_program *program, ht_node *state, ht_node *value);
 ht_node *eager_program_input(eager_program *program, const char *name, ht_dtype dtype, ht_dims dims);
 void eager_program_output(eager_program *program, const char *name, ht_node *node);
 

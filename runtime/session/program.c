@@ -212,8 +212,9 @@ float program_run(Program *program, const float *hyper)
     if (program->role)
         device_run(&program->recording, issue_step, program);
     fail_doing(NULL);
-    for (int p = 0; program->image->trains && p < program->image->param_count; p++)
-        param_changed(program->params[p].param, program->params[p].copy);
+    for (int p = 0; p < program->image->param_count; p++)
+        if (program->image->params[p].changes)
+            param_changed(program->params[p].param, program->params[p].copy);
     program->worker.step++;
     program->ran = true;
     return loss_of(program);

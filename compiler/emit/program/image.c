@@ -223,7 +223,7 @@ static void text_param(Image *image, Text *rows, const Parameter *param)
     text_print(rows, ", %d, {", param->state_count);
     for (int s = 0; s < param->state_count; s++)
         text_print(rows, "%s&pieces_%d", s ? ", " : "", pieces_of(image, param->states[s]));
-    text_string(rows, param->state_count ? "}},\n" : "NULL}},\n");
+    text_print(rows, "%s}, %s},\n", param->state_count ? "" : "NULL", param->updated ? "true" : "false");
 }
 
 /* Appends `static const TYPE NAME_MODEL[] = {rows};`, or a table of one zero when there are none. */

@@ -333,7 +333,7 @@ static void add_ops(RoleParts *parts)
         }
         release_flights(parts, op);
     }
-    if (module->update && module->ops.count) {
+    if (module->ops.count) {
         int last = part_of(parts, module->ops.at[module->ops.count - 1]);
         emit_updates(&parts->calls.at[last], parts->writer);
     }

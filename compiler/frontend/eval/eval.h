@@ -60,12 +60,13 @@ struct Eval {
     /* the module that is being built */
     Module *module;
     Function *gradient;    // NULL: operators go to the module
+    Array(Op *) updates;   // of what the model assigns; behind all others in the end
     Array(Value *) values; // by tensor number - 1
     Names *names;
     struct Memo *memo; // gradients
     char *scope;       // "h0.attn"
     int64_t stream;
-    const Layer *layer; // of the operators that are made now; NULL none
+    const Layer *layer;        // of the operators that are made now; NULL none
     int recompute, recomputes; // the run of a marked statement that is at work, 0 for none; how many there were
 };
 
@@ -109,6 +110,8 @@ void eval_declared(Eval *ev, const CVar *var);
 Val operator_call(Eval *ev, const Call *call);
 /* Where an operator of this call is said to be: in the model's own code. */
 Position operator_position(const Eval *ev, Position at);
+/* Gives an operator what is known of the call that makes it. */
+void operator_place(Eval *ev, Op *op, Section section);
 void operator_emit(Eval *ev, Op *op);
 const Function *gradient_of(Eval *ev, const Op *op);
 void value_name(Value *value, const CExpr *target);

@@ -84,12 +84,17 @@ static Attr attribute(Eval *ev, const Call *call, int param)
 
 /* ---- making the operator ---- */
 
+void operator_place(Eval *ev, Op *op, Section section)
+{
+    op->frames = ev->frame->frames;
+    op->section = section;
+    op->scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
+}
+
 void operator_emit(Eval *ev, Op *op)
 {
     eval_steps(ev, STEPS_OF_OPERATOR);
-    op->frames = ev->frame->frames;
-    op->section = SECTION_FORWARD;
-    op->scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
+    operator_place(ev, op, SECTION_FORWARD);
     op->layer = ev->layer;
     op->recompute = ev->recompute;
     if (ev->gradient) {

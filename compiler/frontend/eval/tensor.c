@@ -107,7 +107,8 @@ static const char *name_argument(Eval *ev, const Call *call, uint64_t pointer, c
 
 static bool same_parameter(const Parameter *a, const Parameter *b)
 {
-    return type_equal(a->value->type, b->value->type) && a->init == b->init && a->a == b->a && a->no_decay == b->no_decay && a->frozen == b->frozen;
+    return type_equal(a->value->type, b->value->type) && a->init == b->init && a->a == b->a && a->no_decay == b->no_decay &&
+           a->frozen == b->frozen && a->state == b->state;
 }
 
 static void read_init(Eval *ev, const Call *call, Parameter *param)
@@ -120,23 +121,26 @@ static void read_init(Eval *ev, const Call *call, Parameter *param)
         eval_error(ev, call->at, "%g is no deviation or bound of an initialisation", param->a);
 }
 
-static Val parameter(Eval *ev, const Call *call)
+/* What the arguments of a call say of a parameter beside its attributes: shape, initialisation, and the name in its scopes. */
+static void read_parameter(Eval *ev, const Call *call, uint64_t pointer, const char *what, Parameter *param)
 {
-    need_module(ev, call);
-    Position at = operator_position(ev, call->at);
-    Parameter *param = arena_new(ev->arena, Parameter);
-    const char *name = name_argument(ev, call, member(ev, call, 2, "name").i, "a parameter");
+    const char *name = name_argument(ev, call, pointer, what);
     param->name = *ev->scope ? arena_format(ev->arena, "%s.%s", ev->scope, name) : name;
     read_init(ev, call, param);
-    param->no_decay = member(ev, call, 2, "no_decay").i;
-    param->frozen = member(ev, call, 2, "frozen").i;
+}
+
+/* The parameter of this name, made when it is new; it must agree with the one that there is. */
+static Val named_parameter(Eval *ev, const Call *call, Parameter *param)
+{
+    Position at = operator_position(ev, call->at);
     Type type = shape_argument(ev, call, 0, DTYPE_F32);
     param->value = &(Value){.type = type};
     param->shape = type_shape_text(ev->arena, type);
     const char *key = arena_format(ev->scratch, "p:%s", param->name);
     Names *known = find_name(ev, key);
     if (known && !same_parameter(known->param, param)) {
-        diag_error(ev->diag, at, "the parameter \"%s\" was made before with another shape, initialisation or attribute", param->name);
+        diag_error(ev->diag, at, "the %s \"%s\" was made before with another shape, initialisation or attribute",
+                   param->state ? "state" : "parameter", param->name);
         diag_note(ev->diag, known->at, "it was made here");
         eval_fail(ev);
     }
@@ -147,6 +151,65 @@ static Val parameter(Eval *ev, const Call *call)
     array_push(ev->arena, &ev->module->params, param);
     add_name(ev, key, at)->param = param;
     return tensor_value(ev, call, param->value);
+}
+
+static Val parameter(Eval *ev, const Call *call)
+{
+    need_module(ev, call);
+    Parameter *param = arena_new(ev->arena, Parameter);
+    read_parameter(ev, call, member(ev, call, 2, "name").i, "a parameter", param);
+    param->no_decay = member(ev, call, 2, "no_decay").i;
+    param->frozen = member(ev, call, 2, "frozen").i;
+    return named_parameter(ev, call, param);
+}
+
+/* ---- states ---- */
+
+static Val state(Eval *ev, const Call *call)
+{
+    need_module(ev, call);
+    Parameter *param = arena_new(ev->arena, Parameter);
+    read_parameter(ev, call, call_argument(ev, call, 2).i, "a state", param);
+    param->state = param->frozen = true;
+    return named_parameter(ev, call, param);
+}
+
+/* The state that a value is; reports another. */
+static Parameter *state_argument(Eval *ev, const Call *call, const Value *value)
+{
+    Position at = operator_position(ev, call->at);
+    Parameter *param = value->kind == VALUE_PARAM ? ev->module->params.at[value->index] : NULL;
+    if (param && param->state && !param->updated)
+        return param;
+    if (param && param->state) {
+        diag_error(ev->diag, at, "the state \"%s\" is assigned twice", param->name);
+        diag_note(ev->diag, param->updated->at, "it is assigned here, too");
+    } else {
+        diag_error(ev->diag, at, "ht_assign assigns states, and this is none: ht_state makes one");
+        diag_note(ev->diag, value->at, "the tensor is made here");
+    }
+    eval_fail(ev);
+}
+
+/* Makes the new value an operator of its own behind all others, so that whoever reads the state reads the old one. */
+static Val assign(Eval *ev, const Call *call)
+{
+    need_module(ev, call);
+    Position at = operator_position(ev, call->at);
+    Parameter *param = state_argument(ev, call, tensor_argument(ev, call, 0));
+    Value *value = tensor_argument(ev, call, 1);
+    if (!type_equal(value->type, param->value->type)) {
+        diag_error(ev->diag, at, "the state \"%s\" is f32 of shape %s, and is assigned %s of shape %s", param->name, param->shape,
+                   dtype_name(value->type.dtype), type_shape_text(ev->arena, value->type));
+        diag_note(ev->diag, param->value->at, "the state is made here");
+        eval_fail(ev);
+    }
+    const OpDef *def = module_def(ev->module, rule_inserted(ev->arena, "assign", "y[i..] = x[i..]"));
+    Op *op = ir_op(ev->module, def, &value, 1, NULL, at);
+    operator_place(ev, op, SECTION_UPDATE);
+    array_push(ev->arena, &ev->updates, op);
+    param->updated = op->results[0];
+    return (Val){.type = call->function->result};
 }
 
 /* ---- inputs and outputs ---- */
@@ -233,7 +296,8 @@ static Val extent(Eval *ev, const Call *call)
     const Value *value = tensor_argument(ev, call, 0);
     int64_t given = (int64_t)call_argument(ev, call, 1).i, d = given < 0 ? given + value->type.rank : given;
     if (d < 0 || d >= value->type.rank)
-        eval_error(ev, call->at, "ht_extent: a tensor of shape %s has no dimension %lld", type_shape_text(ev->arena, value->type), (long long)given);
+        eval_error(ev, call->at, "ht_extent: a tensor of shape %s has no dimension %lld", type_shape_text(ev->arena, value->type),
+                   (long long)given);
     return val_int(call->function->result, value->type.extent[d]);
 }
 
@@ -256,10 +320,17 @@ static Val dims_of(Eval *ev, const Call *call)
 
 static Val dtype_of(Eval *ev, const Call *call) { return val_int(call->function->result, tensor_argument(ev, call, 0)->type.dtype); }
 
-static Val present(Eval *ev, const Call *call) { return val_int(call->function->result, tensor_load(ev, call->args[0].place, call->at) != NULL); }
+static Val present(Eval *ev, const Call *call)
+{
+    return val_int(call->function->result, tensor_load(ev, call->args[0].place, call->at) != NULL);
+}
 
 const Builtin tensor_builtins[] = {
-    {"ht_parameter", 3, parameter}, {"ht_input", 3, input},   {"ht_output", 2, output},   {"ht_scope_enter", 1, scope_enter}, {"ht_scope_leave", 1, scope_leave},
-    {"ht_stream", 0, stream},       {"ht_extent", 2, extent}, {"ht_rank", 1, rank},       {"ht_dims_of", 1, dims_of},         {"ht_dtype_of", 1, dtype_of},
-    {"ht_present", 1, present},     {NULL, 0, NULL},
+    {"ht_parameter", 3, parameter},     {"ht_input", 3, input},
+    {"ht_output", 2, output},           {"ht_scope_enter", 1, scope_enter},
+    {"ht_scope_leave", 1, scope_leave}, {"ht_stream", 0, stream},
+    {"ht_extent", 2, extent},           {"ht_rank", 1, rank},
+    {"ht_dims_of", 1, dims_of},         {"ht_dtype_of", 1, dtype_of},
+    {"ht_present", 1, present},         {"ht_state", 3, state},
+    {"ht_assign", 2, assign},           {NULL, 0, NULL},
 };

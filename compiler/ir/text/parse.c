@@ -218,7 +218,8 @@ static bool parse_param(IrParser *parser)
         return false;
     param->name = param->value->name;
     param->no_decay = tokens_take(tokens, "no_decay");
-    param->frozen = tokens_take(tokens, "frozen");
+    param->state = tokens_take(tokens, "assigned");
+    param->frozen = param->state || tokens_take(tokens, "frozen");
     array_push(parser->arena, &module->params, param);
     if (!tokens_expect(tokens, ":", "before the type") || !parse_value(parser, param->value))
         return false;

@@ -615,14 +615,30 @@ static void begin(Deduce *deduce)
     }
 }
 
+/* What is assigned goes to where its state lies. */
+static void finish_assigned(Deduce *deduce, Op end)
+{
+    end.section = SECTION_UPDATE;
+    for (int i = 0; i < deduce->module->params.count; i++) {
+        Parameter *parameter = deduce->module->params.at[i];
+        if (!parameter->updated || deduce->update[i])
+            continue;
+        end.at = parameter->updated->at;
+        parameter->updated = laid_out(deduce, parameter->updated, parameter->value->layout, &end,
+                                      arena_format(deduce->module->arena, "the new %s", parameter->name));
+    }
+}
+
 /* The loss whole everywhere, outputs without pending reductions. */
 static void finish(Deduce *deduce)
 {
     Module *module = deduce->module;
     Op end = op_place_at(module->at);
-    end.section = module->kind == MODULE_TRAIN ? SECTION_UPDATE : SECTION_FORWARD;
+    bool updates = deduce->out.count && deduce->out.at[deduce->out.count - 1]->section == SECTION_UPDATE;
+    end.section = module->kind == MODULE_TRAIN || updates ? SECTION_UPDATE : SECTION_FORWARD;
     end.turn = module->bodies.at.count ? TURN_AFTER : TURN_BEFORE;
     enter_stage(deduce, &end);
+    finish_assigned(deduce, end);
     Sharding whole = sharding_whole();
     if (module->loss)
         module->loss = deduce_converted(deduce, module->loss, &whole, &end, "the loss");

@@ -14,6 +14,8 @@
 #define uthash_free(pointer, size) ((void)(pointer))
 #include <uthash.h>
 
+typedef Array(Op *) Ops;
+
 typedef struct RuleKey {
     const OpDef *def;
     const Binding *binding; // equal calls share it, so it stands for types and arguments
@@ -257,8 +259,22 @@ static void number_units(Module *module)
         module->ops.at[i]->unit = i;
 }
 
+/* Takes what the model assigns, which stands last, out of the module. */
+static Ops take_updates(Module *module)
+{
+    Ops updates = {0};
+    int count = module->ops.count;
+    while (count && module->ops.at[count - 1]->section == SECTION_UPDATE)
+        count--;
+    for (int i = count; i < module->ops.count; i++)
+        array_push(module->arena, &updates, module->ops.at[i]);
+    module->ops.count = count;
+    return updates;
+}
+
 static void differentiate(Module *module)
 {
+    Ops updates = take_updates(module);
     int count = module->next_id;
     Arena *arena = module->arena;
     Differentiator diff = {.module = module,
@@ -275,6 +291,8 @@ static void differentiate(Module *module)
     for (int i = 0; i < module->params.count; i++)
         module->params.at[i]->gradient = diff.gradient[module->params.at[i]->value->id];
     insert_updates(&diff);
+    for (int i = 0; i < updates.count; i++)
+        array_push(arena, &module->ops, updates.at[i]);
 }
 
 void pass_differentiate(Module *module)

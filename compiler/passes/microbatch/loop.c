@@ -309,8 +309,8 @@ static void check_parameters(const Module *module)
         const Value *value = module->params.at[i]->value;
         if (!is_cut(value))
             continue;
-        diag_error(module->diag, value->at, "the parameter \"%s\" has the rows of the batch, so the batch cannot run in %ld micro-batches",
-                   value->name, (long)module_microbatches(module));
+        diag_error(module->diag, value->at, "the %s \"%s\" has the rows of the batch, so the batch cannot run in %ld micro-batches",
+                   module->params.at[i]->state ? "state" : "parameter", value->name, (long)module_microbatches(module));
         diag_note(module->diag, module->strategy->pipelines.at[0].at, "use microbatches(1)");
     }
 }

@@ -355,7 +355,7 @@ static void keep_outputs(Module *module)
     const OpDef *copy = module_def(module, rule_inserted(module->arena, "copy", "y[i..] = x[i..]"));
     for (int i = 0; i < module->outputs.count; i++) {
         Output *output = &module->outputs.at[i];
-        if (module->kind != MODULE_TRAIN || output->value->kind != VALUE_PARAM)
+        if (output->value->kind != VALUE_PARAM || !param_changes(module, output->value))
             continue;
         Op place = op_place_at(output->value->at), *op = ir_op_like(module, copy, &output->value, 1, NULL, &place);
         op->results[0]->dims = output->value->dims;
