@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-int holders_each(const Task *task)
+/* How many devices hold each contribution, when that is the same number for all; else 0. */
+static int holders_each(const Task *task)
 {
     int each = task->sources[0].count;
     for (int p = 1; p < task->source_count; p++)

@@ -29,9 +29,6 @@ typedef Array(int) Tasks;
 /* Appends the all-reduces among the reductions of these tasks; the result has the tasks that are left. */
 Tasks add_all_reduces(Planner *planner, const Tasks *tasks);
 
-/* How many devices hold each contribution, when that is the same number for all; else 0. */
-int holders_each(const Task *task);
-
 /* The group of one holder of each contribution, in ascending order: those that come at place `replica` among the holders. */
 Devices replica_group(Planner *planner, const Task *task, int replica);
 

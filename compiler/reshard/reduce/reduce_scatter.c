@@ -16,8 +16,8 @@ typedef Array(Part) Parts;
 /* A reduction, and the parts in which groups would do it. */
 typedef struct Candidate {
     Reduction reduction;
-    bool grouped;    // the holders form groups, in each of which somebody reduces
-    int first, last; // its parts
+    Devices members; // its reducers in groups of one holder of each contribution
+    int first, last; // its parts, one of each member
     bool collective; // groups do it
 } Candidate;
 
@@ -33,47 +33,62 @@ typedef struct Reducer {
 
 /* ---- parts ---- */
 
-/* The devices among which the value is divided. Groups stand together, so that each reduces one stretch of the value. */
+/* How many groups of one holder of each contribution there are. */
+static int count_groups(const Task *task)
+{
+    int least = task->source_count ? task->sources[0].count : 0;
+    for (int p = 1; p < task->source_count; p++)
+        least = task->sources[p].count < least ? task->sources[p].count : least;
+    return least;
+}
+
+/* The holders at the first `replicas` places that want the value. Groups stand together, so that each reduces one stretch of the value. */
+static Devices list_reducers(const Reducer *reducer, const Task *task, int replicas)
+{
+    Devices reducers = {0};
+    for (int replica = 0; replica < replicas; replica++)
+        for (int p = 0; p < task->source_count; p++)
+            if (replica < task->sources[p].count && index_find(reducer->targets, task->sources[p].at[replica]) >= 0)
+                array_push(reducer->planner->arena, &reducers, task->sources[p].at[replica]);
+    return reducers;
+}
+
+/* The devices among which the value is divided: by messages all holders that want it, by groups those in them. */
 static void find_reducers(Reducer *reducer, const Task *task, Candidate *candidate)
 {
-    int replicas = 0, served = 0;
-    Devices *reducers = &candidate->reduction.reducers;
+    int replicas = 0;
     index_devices(reducer->targets, &task->targets);
     for (int p = 0; p < task->source_count; p++)
         replicas = task->sources[p].count > replicas ? task->sources[p].count : replicas;
-    for (int replica = 0; replica < replicas; replica++) {
-        int before = reducers->count;
-        for (int p = 0; p < task->source_count; p++)
-            if (replica < task->sources[p].count && index_find(reducer->targets, task->sources[p].at[replica]) >= 0)
-                array_push(reducer->planner->arena, reducers, task->sources[p].at[replica]);
-        served += reducers->count > before;
-    }
-    candidate->reduction.holds = reducers->count > 0;
-    candidate->grouped = candidate->reduction.holds && holders_each(task) && served == replicas && task->source_count > 1;
+    candidate->reduction.reducers = list_reducers(reducer, task, replicas);
+    candidate->reduction.holds = candidate->reduction.reducers.count > 0;
     if (!candidate->reduction.holds)
-        *reducers = task->targets;
+        candidate->reduction.reducers = task->targets;
+    if (task->source_count > 1)
+        candidate->members = list_reducers(reducer, task, count_groups(task));
 }
 
-/* Divides the value evenly among the reducers, each of which reduces its part in its group. */
+/* Divides the value evenly among the members of groups, each of which reduces its part in its group. */
 static void add_parts(Reducer *reducer, Candidate *candidate)
 {
     Planner *planner = reducer->planner;
     const Task *task = &planner->plan->tasks.at[candidate->reduction.task];
-    const Devices *reducers = &candidate->reduction.reducers;
-    Devices *groups = arena_array(planner->arena, Devices, task->sources[0].count);
+    const Devices *members = &candidate->members;
+    int count = count_groups(task);
+    Devices *groups = arena_array(planner->arena, Devices, count);
     index_clear(reducer->members);
-    for (int replica = 0; replica < task->sources[0].count; replica++) {
+    for (int replica = 0; replica < count; replica++) {
         groups[replica] = replica_group(planner, task, replica);
         for (int p = 0; p < task->source_count; p++)
             index_set(reducer->members, task->sources[p].at[replica], replica);
     }
-    for (int r = 0; r < reducers->count; r++) {
+    for (int r = 0; r < members->count; r++) {
         Segment segment = task_segment(planner->plan, candidate->reduction.task);
-        segment.hi = segment.lo + task->volume * (r + 1) / reducers->count;
-        segment.lo += task->volume * r / reducers->count;
+        segment.hi = segment.lo + task->volume * (r + 1) / members->count;
+        segment.lo += task->volume * r / members->count;
         if (segment.lo < segment.hi)
             array_push(planner->arena, &reducer->parts,
-                       (Part){segment, reducers->at[r], groups[index_find(reducer->members, reducers->at[r])]});
+                       (Part){segment, members->at[r], groups[index_find(reducer->members, members->at[r])]});
     }
     candidate->last = reducer->parts.count;
 }
@@ -82,7 +97,7 @@ static void add_candidate(Reducer *reducer, int t)
 {
     Candidate candidate = {.reduction.task = t, .first = reducer->parts.count, .last = reducer->parts.count};
     find_reducers(reducer, &reducer->planner->plan->tasks.at[t], &candidate);
-    if (candidate.grouped)
+    if (candidate.members.count)
         add_parts(reducer, &candidate);
     array_push(reducer->planner->arena, &reducer->candidates, candidate);
 }
@@ -96,7 +111,7 @@ static void find_collective(const Candidates *candidates, const int *component, 
         changed = false;
         for (int j = 0; j < candidates->count; j++) {
             Candidate *candidate = &candidates->at[j];
-            bool all = candidate->grouped;
+            bool all = candidate->members.count > 0;
             for (int i = candidate->first; i < candidate->last; i++)
                 all = all && closed[component[i]];
             candidate->collective = all;
