@@ -20,6 +20,8 @@ typedef struct Emitter {
     int pieces_count;
     Intern *lists; // the numbers of lists of devices so far, by content
     int list_count;
+    Intern *arrays; // the names of tables of plans so far, by content
+    int array_count;
 } Emitter;
 
 /* The name of the unit's fingerprint in emitted C. */

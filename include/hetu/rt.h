@@ -159,7 +159,8 @@ HT_INLINE uint16_t ht_bf16_store(float value)
 typedef struct ht_pieces {
     int rank;
     const int64_t *extent;
-    const int *first;   // device d holds the boxes first[d] to before first[d + 1]
+    const int *piece;   // by device: its piece; devices that hold the same have one
+    const int *first;   // piece p is the boxes first[p] to before first[p + 1]
     const int64_t *box; // a box: lo and hi of each dimension, 2 * rank numbers; empty boxes are left out, a device's boxes lie one after
                         // another in its storage
     const int64_t *placing; // NULL; or where boxes lie otherwise, as parts of larger tensors: 1 + rank numbers a box, the element of the
@@ -284,11 +285,13 @@ typedef struct ht_image {
     const ht_image_role *roles;
     const ht_image_read *reads;
     const int *role_of;          // by device; -1: the device is idle
-    const int64_t *const *piece; // by device: its ht_worker.piece
+    const int *piece_of;         // by device: the number of its ht_worker.piece; -1: it has none
+    const int64_t *const *piece; // by number
     int pipeline_count;
     const ht_pipeline *pipelines;
     const int *pipeline_of;             // by device; -1: it is in none
-    const ht_schedule *const *schedule; // by device; NULL: it is idle
+    const int *schedule_of;             // by device; -1: it is idle
+    const ht_schedule *const *schedule; // by number
     int plan_count;
     const ht_reshard *const *plan; // its conversions
 } ht_image;

@@ -33,7 +33,7 @@ static void initialise(const ParamCopy *copy, const ht_image_param *image, int r
     int64_t bytes = pieces_count(pieces, rank) * (int64_t)sizeof(float);
     float *host = device_map(copy->data, bytes, DEVICE_WRITE), *boxes = pieces->placing ? memory_array(bytes, 1) : host, *at = boxes;
     int64_t lo[32], hi[32];
-    for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++) {
+    for (int b = pieces_first(pieces, rank); b < pieces_end(pieces, rank); b++) {
         int64_t count = 1;
         for (int d = 0; d < pieces->rank; d++) {
             lo[d] = pieces->box[((ptrdiff_t)b * pieces->rank + d) * 2];

@@ -15,6 +15,10 @@ int64_t pieces_elements(const ht_pieces *pieces)
     return count;
 }
 
+int pieces_first(const ht_pieces *pieces, int rank) { return pieces->first[pieces->piece[rank]]; }
+
+int pieces_end(const ht_pieces *pieces, int rank) { return pieces->first[pieces->piece[rank] + 1]; }
+
 static int64_t box_count(const ht_pieces *pieces, int box)
 {
     int64_t count = 1;
@@ -27,20 +31,25 @@ static int64_t box_count(const ht_pieces *pieces, int box)
 int64_t pieces_count(const ht_pieces *pieces, int rank)
 {
     int64_t count = 0;
-    for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++)
+    for (int b = pieces_first(pieces, rank); b < pieces_end(pieces, rank); b++)
         count += box_count(pieces, b);
     return count;
 }
+
+static bool same_numbers(const int64_t *a, const int64_t *b, int64_t count) { return !memcmp(a, b, sizeof *a * (size_t)count); }
 
 bool pieces_equal(const ht_pieces *a, const ht_pieces *b, int ranks)
 {
     if (a == b)
         return true;
-    size_t rank = (size_t)a->rank;
-    return a->rank == b->rank && !memcmp(a->extent, b->extent, sizeof *a->extent * rank) &&
-           !memcmp(a->first, b->first, sizeof *a->first * (size_t)(ranks + 1)) &&
-           !memcmp(a->box, b->box, sizeof *a->box * 2 * rank * (size_t)a->first[ranks]) && !a->placing == !b->placing &&
-           (!a->placing || !memcmp(a->placing, b->placing, sizeof *a->placing * (1 + rank) * (size_t)a->first[ranks]));
+    int count = 0;
+    for (int r = 0; r < ranks; r++)
+        count = a->piece[r] >= count ? a->piece[r] + 1 : count;
+    return a->rank == b->rank && same_numbers(a->extent, b->extent, a->rank) && !a->placing == !b->placing &&
+           !memcmp(a->piece, b->piece, sizeof *a->piece * (size_t)ranks) &&
+           !memcmp(a->first, b->first, sizeof *a->first * (size_t)(count + 1)) &&
+           same_numbers(a->box, b->box, (int64_t)2 * a->rank * a->first[count]) &&
+           (!a->placing || same_numbers(a->placing, b->placing, (int64_t)(1 + a->rank) * a->first[count]));
 }
 
 /* ---- stretches ---- */
@@ -125,10 +134,10 @@ static Stretches stretches_of_pieces(const ht_pieces *pieces, int rank)
 {
     Stretches stretches = {0};
     int64_t at = 0, total = 0;
-    for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++)
+    for (int b = pieces_first(pieces, rank); b < pieces_end(pieces, rank); b++)
         total += box_stretch_count(pieces, pieces->box + (ptrdiff_t)b * 2 * pieces->rank);
     stretches.stretch = memory_array(total, sizeof(Stretch));
-    for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++) {
+    for (int b = pieces_first(pieces, rank); b < pieces_end(pieces, rank); b++) {
         stretches.count += box_stretches(pieces, b, at, stretches.stretch + stretches.count);
         at += box_count(pieces, b);
     }
@@ -141,7 +150,7 @@ void pieces_pack(const ht_pieces *pieces, int rank, void *storage, void *packed,
 {
     char *to = packed, *from = storage;
     int64_t at = 0;
-    for (int b = pieces->first[rank]; b < pieces->first[rank + 1]; b++) {
+    for (int b = pieces_first(pieces, rank); b < pieces_end(pieces, rank); b++) {
         Stretch *stretch = memory_array(box_stretch_count(pieces, pieces->box + (ptrdiff_t)b * 2 * pieces->rank), sizeof *stretch);
         int64_t count = box_stretches(pieces, b, at, stretch);
         for (int64_t i = 0; i < count; i++) {

@@ -17,11 +17,15 @@ typedef struct Stretches {
     Stretch *stretch; // ascending
 } Stretches;
 
+/* The first of a rank's boxes, and the one behind the last. */
+int pieces_first(const ht_pieces *pieces, int rank);
+int pieces_end(const ht_pieces *pieces, int rank);
+
 /* Elements of the whole tensor, and of a rank's piece. */
 int64_t pieces_elements(const ht_pieces *pieces);
 int64_t pieces_count(const ht_pieces *pieces, int rank);
 
-/* Whether two tables give every rank the same elements in the same order. */
+/* Whether two tables, whose pieces are numbered as ranks have them, give every rank the same elements in the same order. */
 bool pieces_equal(const ht_pieces *a, const ht_pieces *b, int ranks);
 
 /* Copies a rank's piece between its storage and memory in which its boxes lie one after another, each row-major: into that when `packs`,

@@ -96,19 +96,19 @@ static void open_channel(const ht_image *image)
 Program *program_create(const ht_image *image, Params *params, uint64_t seed)
 {
     Program *program = memory_array(1, sizeof *program);
-    int device = world_rank(), role = image->role_of[device];
+    int device = world_rank(), role = image->role_of[device], piece = image->piece_of[device];
     program->image = image;
     program->role = role < 0 ? NULL : &image->roles[role];
     program->slots = memory_array((int64_t)image->param_count * (1 + image->state_count) + image->input_count, sizeof(void *));
     open_params(program, params, seed);
     open_inputs(program);
-    program->worker =
-        (ht_worker){.slot = program->slots, .piece = image->piece[device], .training = image->trains, .seed = seed, .device = device};
+    program->worker = (ht_worker){
+        .slot = program->slots, .piece = piece < 0 ? NULL : image->piece[piece], .training = image->trains, .seed = seed, .device = device};
     open_pipeline(program);
     open_channel(image);
     int tags = image_transfers(image) ? take_tags(image) : 0;
     if (program->role) {
-        program->worker.arena = device_alloc(schedule_bytes(program->role, image->schedule[device]));
+        program->worker.arena = device_alloc(schedule_bytes(program->role, image->schedule[image->schedule_of[device]]));
         program->schedule = schedule_open(image, program->role, &program->worker, tags);
     }
     return program;

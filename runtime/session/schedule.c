@@ -271,7 +271,7 @@ static void scan_rows(Scan *scan)
 Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const ht_worker *worker, int tags)
 {
     Schedule *schedule = memory_array(1, sizeof *schedule);
-    *schedule = (Schedule){.rows = image->schedule[worker->device],
+    *schedule = (Schedule){.rows = image->schedule[image->schedule_of[worker->device]],
                            .role = role,
                            .pipeline = worker->pipeline,
                            .kept = worker->arena + rounded(role->arena_bytes)};

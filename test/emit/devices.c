@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 // TPIMAGE-NEXT: 4, 8, 0, 10,
 // TPIMAGE: static const int64_t piece_devices_loss_train_0[] = {1{{.*}}};
 // TPIMAGE: static const int64_t piece_devices_loss_train_1[] = {0{{.*}}};
-// TPIMAGE: static const int64_t piece_devices_loss_train_3[] = {0{{.*}}};
+// TPIMAGE: static const int piece_of_devices_loss_train[] = {0, 1,
 // TPIMAGE: static const int role_of_devices_loss_train[] = {0, 0, 0, 0};
 // TPIMAGE: .strategy = "tp",
 // TPIMAGE: .device_count = 4,

@@ -147,6 +147,8 @@ static const ht_schedule *schedule_of(int s, int count)
     return made;
 }
 
+static int own[MOST], no_piece[MOST]; // by rank: itself; -1
+
 /* The pieces of a tensor of `rows` rows, of which rank d has those from first[d] to before first[d] + count[d]. */
 static const ht_pieces *pieces_of(int rows, const int *first, const int *count)
 {
@@ -164,7 +166,7 @@ static const ht_pieces *pieces_of(int rows, const int *first, const int *count)
             *at++ = WIDTH;
         }
     }
-    *made = (ht_pieces){2, extent, boxes, box, NULL};
+    *made = (ht_pieces){2, extent, own, boxes, box, NULL};
     return made;
 }
 
@@ -181,7 +183,6 @@ static ht_image_input inputs[1];
 static ht_image_output outputs[1];
 static int role_of[MOST], pipeline_of[MOST];
 static const ht_schedule *schedule[MOST];
-static const int64_t *piece[MOST];
 static ht_image image;
 
 static void make_pipelines(void)
@@ -192,6 +193,8 @@ static void make_pipelines(void)
             int d = ranks[s] = p * stages + s;
             role_of[d] = s;
             pipeline_of[d] = p;
+            own[d] = d;
+            no_piece[d] = -1;
             schedule[d] = schedule_of(s, microbatches_of(p));
         }
         pipeline[p] = (ht_pipeline){0, microbatches_of(p), 1, first_row_of(p), stages, ranks};
@@ -201,7 +204,7 @@ static void make_pipelines(void)
 static void make_tensors(void)
 {
     static int first[MOST], count[MOST], boxes[MOST + 1];
-    static ht_pieces loss = {.rank = 0, .extent = zero_extent, .first = boxes, .box = zero_extent};
+    static ht_pieces loss = {.rank = 0, .extent = zero_extent, .piece = own, .first = boxes, .box = zero_extent};
     static int64_t buffer[MOST];
     memset(count, 0, sizeof count);
     for (int d = 0; d < stages * pipelines; d++) {
@@ -252,10 +255,11 @@ static void make_image(void)
                        .loss = 0,
                        .roles = roles,
                        .role_of = role_of,
-                       .piece = piece,
+                       .piece_of = no_piece,
                        .pipeline_count = pipelines,
                        .pipelines = pipeline,
                        .pipeline_of = pipeline_of,
+                       .schedule_of = own,
                        .schedule = schedule,
                        .plan_count = pipelines > 1 ? plan_count : plan_count - 1,
                        .plan = plans};

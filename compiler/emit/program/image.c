@@ -16,9 +16,20 @@ typedef struct Image {
     const RoleWriter *writers;
     Text *out;
     int device_count;         // ranks: one more than the highest device, idle ones included
-    Intern *schedule_numbers; // of those that are written, by what is in them
+    Intern *schedule_numbers; // one more than that of a schedule, by what is in it
     int schedule_count;
+    Intern *piece_numbers; // the same of rows of numbers that differ within roles
+    int piece_count;
 } Image;
+
+typedef Array(int64_t) Numbers;
+
+/* What a device has of a tensor. */
+typedef struct Piece {
+    int count;
+    Numbers bounds;  // a box: lo and hi of each dimension
+    Numbers placing; // where each lies: the element at which it begins, and the extents of its tensor
+} Piece;
 
 static int64_t box_volume(const Box *box, int rank)
 {
@@ -28,25 +39,38 @@ static int64_t box_volume(const Box *box, int rank)
     return volume;
 }
 
-static void emit_box(Text *out, const Box *box, int rank)
+/* Appends the boxes of a region, of which dimension `dim` is moved by so many rows (-1: none); `before` elements are in front of it. */
+static void add_region(Arena *arena, Piece *piece, const Region *region, int dim, int64_t rows, int64_t before)
+{
+    for (int b = 0; b < region->box_count; b++) {
+        const Box *box = &region->boxes[b];
+        array_push(arena, &piece->placing, before);
+        before += region->placing ? 0 : box_volume(box, region->rank);
+        if (region->placing)
+            piece->placing.at[piece->placing.count - 1] += region->placing[b].at;
+        for (int d = 0; d < region->rank; d++) {
+            array_push(arena, &piece->bounds, box->dim[d].lo + (d == dim ? rows : 0));
+            array_push(arena, &piece->bounds, box->dim[d].hi + (d == dim ? rows : 0));
+            array_push(arena, &piece->placing, region->placing ? region->placing[b].room[d] : box->dim[d].hi - box->dim[d].lo);
+        }
+    }
+    piece->count += region->box_count;
+}
+
+static void emit_box(Text *out, const int64_t *bounds, int rank)
 {
     text_string(out, "    ");
     for (int d = 0; d < rank; d++)
-        text_print(out, "%lld, %lld,%s", (long long)box->dim[d].lo, (long long)box->dim[d].hi, d == rank - 1 ? "\n" : "  ");
+        text_print(out, "%lld, %lld,%s", (long long)bounds[2 * d], (long long)bounds[2 * d + 1], d == rank - 1 ? "\n" : "  ");
     text_string(out, rank ? "" : "0,\n");
 }
 
-/* A line that says where a box lies; `before` elements are in front of its region. */
-static void emit_placing(Text *out, const Region *region, int box, int64_t before, int rank)
+/* A line that says where a box lies. */
+static void emit_placing(Text *out, const int64_t *placing, int rank)
 {
-    int64_t at = before;
-    for (int b = 0; b < box && !region->placing; b++)
-        at += box_volume(&region->boxes[b], rank);
-    text_print(out, "    %lld, ", (long long)(region->placing ? before + region->placing[box].at : at));
-    for (int d = 0; d < rank; d++) {
-        const Range *range = &region->boxes[box].dim[d];
-        text_print(out, " %lld,", (long long)(region->placing ? region->placing[box].room[d] : range->hi - range->lo));
-    }
+    text_print(out, "    %lld, ", (long long)placing[0]);
+    for (int d = 0; d < rank; d++)
+        text_print(out, " %lld,", (long long)placing[1 + d]);
     text_string(out, "\n");
 }
 
@@ -68,9 +92,10 @@ static const Value *stored_turn(const Image *image, const Stored *stored, int de
 
 /* The initialisers of a table of pieces. */
 typedef struct PiecesText {
-    Text first, boxes, placing; // the row of box counts, and a line a box in the others
-    int count;                  // boxes so far
-    bool placed;                // they may lie otherwise than one after another
+    Text numbers, first, boxes, placing; // by device, by piece, and a line a box in the others
+    Intern *known;                       // one more than a piece's number, by what is in it
+    int piece_count, box_count;          // so far
+    bool placed;                         // boxes may lie otherwise than one after another
 } PiecesText;
 
 static bool layout_is_folded(const Layout *layout, int rank)
@@ -89,24 +114,8 @@ static bool stored_is_folded(const Stored *stored, int rank)
     return folded;
 }
 
-/* Appends the boxes of a region, of which dimension `dim` is moved by so many rows (-1: none); `before` elements are in front of it. */
-static void text_region(PiecesText *text, const Region *region, int rank, int dim, int64_t rows, int64_t before)
-{
-    for (int b = 0; b < region->box_count; b++) {
-        Box box = region->boxes[b];
-        if (dim >= 0) {
-            box.dim[dim].lo += rows;
-            box.dim[dim].hi += rows;
-        }
-        emit_box(&text->boxes, &box, rank);
-        if (text->placed)
-            emit_placing(&text->placing, region, b, before, rank);
-    }
-    text->count += region->box_count;
-}
-
 /* The boxes of a device's micro-batches, one after another. */
-static void text_turns(PiecesText *text, const Image *image, const Stored *stored, int device, int rank)
+static void add_turns(Arena *arena, Piece *piece, const Image *image, const Stored *stored, int device)
 {
     int stage = 0;
     const Value *turn = stored_turn(image, stored, device);
@@ -114,25 +123,69 @@ static void text_turns(PiecesText *text, const Image *image, const Stored *store
     const Region *region = turn ? value_region(image->module, turn, device) : NULL;
     for (int64_t m = 0; region && m < run->microbatches; m++) {
         int64_t row = (run->first_row + m * image->module->bodies.at.at[run->body].rows) / image->module->bodies.unit;
-        text_region(text, region, rank, turn->micro - 1, row, m * region->volume);
+        add_region(arena, piece, region, turn->micro - 1, row, m * region->volume);
     }
+}
+
+/* What a device has; nothing where it is idle. */
+static Piece device_piece(Arena *arena, const Image *image, const Stored *stored, int device)
+{
+    Piece piece = {0};
+    if (roles_index(image->module->roles, device) < 0)
+        return piece;
+    if (stored->turns.count)
+        add_turns(arena, &piece, image, stored, device);
+    else
+        add_region(arena, &piece, value_region(image->module, stored->value, device), -1, 0, 0);
+    return piece;
+}
+
+/* The number of a piece, whose boxes are written when it is new. */
+static int text_piece(PiecesText *text, Arena *scratch, const Piece *piece, int rank)
+{
+    Text key = {.arena = scratch};
+    text_append(&key, (const char *)&piece->count, sizeof piece->count);
+    text_append(&key, (const char *)piece->bounds.at, sizeof *piece->bounds.at * (size_t)piece->bounds.count);
+    if (text->placed)
+        text_append(&key, (const char *)piece->placing.at, sizeof *piece->placing.at * (size_t)piece->placing.count);
+    intptr_t *number = intern_slot(text->known, key.bytes, key.length);
+    if (*number)
+        return (int)*number - 1;
+    *number = ++text->piece_count;
+    text_print(&text->first, "%d, ", text->box_count);
+    for (int b = 0; b < piece->count; b++) {
+        emit_box(&text->boxes, piece->bounds.at + (ptrdiff_t)b * 2 * rank, rank);
+        if (text->placed)
+            emit_placing(&text->placing, piece->placing.at + (ptrdiff_t)b * (1 + rank), rank);
+    }
+    text->box_count += piece->count;
+    return (int)*number - 1;
 }
 
 static PiecesText text_pieces(const Image *image, const Stored *stored, int rank)
 {
-    Arena *arena = image->emitter->arena;
-    PiecesText text = {.placed = stored_is_folded(stored, rank), .first.arena = arena, .boxes.arena = arena, .placing.arena = arena};
+    Arena *arena = image->emitter->arena, *scratch = arena_create();
+    PiecesText text = {.placed = stored_is_folded(stored, rank), .known = intern_create(scratch)};
+    text.numbers.arena = text.first.arena = text.boxes.arena = text.placing.arena = arena;
     for (int device = 0; device < image->device_count; device++) {
-        text_print(&text.first, "%d, ", text.count);
-        if (roles_index(image->module->roles, device) < 0)
-            continue;
-        if (stored->turns.count)
-            text_turns(&text, image, stored, device, rank);
-        else
-            text_region(&text, value_region(image->module, stored->value, device), rank, -1, 0, 0);
+        Piece piece = device_piece(scratch, image, stored, device);
+        text_print(&text.numbers, device ? ", %d" : "%d", text_piece(&text, scratch, &piece, rank));
     }
-    text_print(&text.first, "%d", text.count);
+    text_print(&text.first, "%d", text.box_count);
+    arena_destroy(scratch);
     return text;
+}
+
+/* The name of a list of numbers, written when new. */
+static const char *list_write(Image *image, const char *numbers)
+{
+    Emitter *emitter = image->emitter;
+    intptr_t *slot = intern_slot(emitter->lists, numbers, strlen(numbers));
+    if (!*slot) {
+        *slot = ++emitter->list_count;
+        text_print(image->out, "static const int devices_%d[] = {%s};\n\n", emitter->list_count, numbers);
+    }
+    return arena_format(emitter->arena, "devices_%d", (int)*slot);
 }
 
 /* The number of the table with these pieces, written when new. */
@@ -146,8 +199,8 @@ static int pieces_write(Image *image, const Stored *stored)
     PiecesText text = text_pieces(image, stored, view.rank);
     for (int d = 0; d < view.rank; d++)
         text_print(&extents, "%s%lld", d ? ", " : "", (long long)view.extent[d]);
-    const char *key = arena_format(arena, "%s|%s|%s|%s", text_bytes(&extents), text_bytes(&text.first), text_bytes(&text.boxes),
-                                   text_bytes(&text.placing));
+    const char *key = arena_format(arena, "%s|%s|%s|%s|%s", text_bytes(&extents), text_bytes(&text.numbers), text_bytes(&text.first),
+                                   text_bytes(&text.boxes), text_bytes(&text.placing));
     intptr_t *slot = intern_slot(emitter->pieces, key, strlen(key));
     if (*slot)
         return (int)*slot - 1;
@@ -158,14 +211,15 @@ static int pieces_write(Image *image, const Stored *stored)
     const char *number = c_number(arena, emitter->pieces_count - 1), *rank = c_number(arena, view.rank);
     if (text.placed)
         text_print(&placing, "\nstatic const int64_t placing_%s[] = {\n%s};", number, text_bytes(&text.placing));
+    const char *numbers = list_write(image, text_bytes(&text.numbers));
     text_fill(image->out,
               "/* ($extents) $layout */\n"
               "static const int64_t extent_$n[] = {$extents_or_1};\n"
               "static const int first_$n[] = {$first};\n"
               "static const int64_t box_$n[] = {\n"
               "$boxes};$placing\n"
-              "static const ht_pieces pieces_$n = {$rank, extent_$n, first_$n, box_$n, $placed};\n\n",
-              "layout", text_bytes(&layout), "extents", text_bytes(&extents), "n", number, "extents_or_1",
+              "static const ht_pieces pieces_$n = {$rank, extent_$n, $numbers, first_$n, box_$n, $placed};\n\n",
+              "numbers", numbers, "layout", text_bytes(&layout), "extents", text_bytes(&extents), "n", number, "extents_or_1",
               view.rank ? text_bytes(&extents) : "1", "first", text_bytes(&text.first), "boxes",
               text.boxes.length ? text_bytes(&text.boxes) : "    0,\n", "placing", text_bytes(&placing), "placed",
               text.placed ? arena_format(arena, "placing_%s", number) : "NULL", "rank", rank, NULL);
@@ -342,19 +396,12 @@ static const int *positions_of(const Image *image, int body)
 /* The name of the table of a conversion's crews, written when new. */
 static const char *crews_write(Image *image, const Crews *crews, const int *positions)
 {
-    Emitter *emitter = image->emitter;
-    int count = crews->count * crews->size, *named = arena_copy(emitter->arena, crews->devices, sizeof *named * (size_t)count);
-    for (int i = 0; positions && i < count; i++)
-        named[i] = positions[named[i]];
-    intptr_t *slot = intern_slot(emitter->lists, named, sizeof *named * (size_t)count);
-    if (!*slot) {
-        *slot = ++emitter->list_count;
-        text_print(image->out, "static const int devices_%d[] = {", emitter->list_count);
-        for (int i = 0; i < count; i++)
-            text_print(image->out, i ? ", %d" : "%d", named[i]);
-        text_string(image->out, "};\n\n");
+    Text list = {.arena = image->emitter->arena};
+    for (int i = 0; i < crews->count * crews->size; i++) {
+        int device = positions ? positions[crews->devices[i]] : crews->devices[i];
+        text_print(&list, i ? ", %d" : "%d", device);
     }
-    return arena_format(emitter->arena, "devices_%d", (int)*slot);
+    return list_write(image, text_bytes(&list));
 }
 
 static PlanNames plan_names(Image *image, const PlannedConversion *conversion)
@@ -379,7 +426,7 @@ static void emit_plans(Image *image)
         const char *name = arena_format(arena, "plan_%s_%d", image->name, c);
         const char *label = arena_format(arena, "%s: %s", op_place(arena, conversion->user, NULL), plan_name(conversion->plan));
         PlanNames names = plan_names(image, conversion);
-        emit_plan(image->out, conversion->plan, name, label, &names);
+        emit_plan(image->out, image->emitter, conversion->plan, name, label, &names);
         text_print(&rows, "    &%s,\n", name);
     }
     const char *name = arena_format(arena, "%s_plan", image->name);
@@ -535,7 +582,7 @@ static void emit_pipelines(Image *image, const RoleText *texts)
     Arena *arena = image->emitter->arena;
     const Roles *roles = image->module->roles;
     const Bodies *bodies = &image->module->bodies;
-    Text pipelines = {.arena = arena}, pipeline_of = {.arena = arena}, schedules = {.arena = arena};
+    Text pipelines = {.arena = arena}, pipeline_of = {.arena = arena}, schedule_of_device = {.arena = arena}, schedules = {.arena = arena};
     for (int r = 0; r < bodies->runs.count; r++)
         text_pipeline(image, &pipelines, &bodies->runs.at[r]);
     if (!bodies->runs.count)
@@ -544,19 +591,35 @@ static void emit_pipelines(Image *image, const RoleText *texts)
         int index = roles_index(roles, device), stage = 0;
         const BodyRun *run = device_run(image->module, device, &stage);
         text_print(&pipeline_of, "%s%d", device ? ", " : "", index < 0 ? -1 : run ? (int)(run - bodies->runs.at) : 0);
-        if (index < 0)
-            text_string(&schedules, "    NULL,\n");
-        else
-            text_print(&schedules, "    &schedule_%s_%d,\n", image->name,
-                       schedule_of(image, device, &roles->at[roles->role_of[index]], &texts[roles->role_of[index]], run, stage));
+        int role = index < 0 ? -1 : roles->role_of[index];
+        text_print(&schedule_of_device, "%s%d", device ? ", " : "",
+                   role < 0 ? -1 : schedule_of(image, device, &roles->at[role], &texts[role], run, stage));
     }
+    for (int i = 0; i < image->schedule_count; i++)
+        text_print(&schedules, "    &schedule_%s_%d,\n", image->name, i);
     text_fill(image->out,
               "static const ht_pipeline pipelines_$name[] = { // kind, micro-batches, rows, first row, devices\n"
               "$pipelines};\n"
               "static const int pipeline_of_$name[] = {$pipeline_of};\n"
+              "static const int schedule_of_$name[] = {$schedule_of};\n"
               "static const ht_schedule *const schedule_$name[] = {\n$schedules};\n\n",
-              "name", image->name, "pipelines", text_bytes(&pipelines), "pipeline_of", text_bytes(&pipeline_of), "schedules",
-              text_bytes(&schedules), NULL);
+              "schedule_of", text_bytes(&schedule_of_device), "name", image->name, "pipelines", text_bytes(&pipelines), "pipeline_of",
+              text_bytes(&pipeline_of), "schedules", text_bytes(&schedules), NULL);
+}
+
+/* The number of a row of numbers of the image, written when new. */
+static int piece_row(Image *image, Text *rows, const Row *row)
+{
+    intptr_t *number = intern_slot(image->piece_numbers, row->at, sizeof *row->at * (size_t)row->count);
+    if (*number)
+        return (int)*number - 1;
+    *number = ++image->piece_count;
+    text_print(image->out, "static const int64_t piece_%s_%d[] = {", image->name, image->piece_count - 1);
+    for (int c = 0; c < row->count; c++)
+        text_print(image->out, "%s%lld", c ? ", " : "", (long long)row->at[c]);
+    text_string(image->out, "};\n");
+    text_print(rows, "    piece_%s_%d,\n", image->name, image->piece_count - 1);
+    return image->piece_count - 1;
 }
 
 /* The rows of numbers that differ within roles, and which device reads which. */
@@ -564,28 +627,23 @@ static void emit_numbers(Image *image)
 {
     Arena *arena = image->emitter->arena;
     const Roles *roles = image->module->roles;
-    Text rows = {.arena = arena}, role_of = {.arena = arena};
+    Text rows = {.arena = arena}, role_of = {.arena = arena}, piece_of = {.arena = arena};
     int *next = arena_array(arena, int, roles->role_count);
     for (int device = 0; device < image->device_count; device++) {
-        int index = roles_index(roles, device);
-        text_print(&role_of, "%s%d", device ? ", " : "", index < 0 ? -1 : roles->role_of[index]);
-        const RoleWriter *writer = index < 0 ? NULL : &image->writers[roles->role_of[index]];
-        int row = index < 0 ? 0 : next[roles->role_of[index]]++;
-        if (!writer || !writer->numbers.width) {
-            text_string(&rows, "    NULL,\n");
-            continue;
-        }
-        text_print(image->out, "static const int64_t piece_%s_%d[] = {", image->name, device);
-        for (int c = 0; c < writer->numbers.width; c++)
-            text_print(image->out, "%s%lld", c ? ", " : "", (long long)writer->numbers.rows[row].at[c]);
-        text_string(image->out, "};\n");
-        text_print(&rows, "    piece_%s_%d,\n", image->name, device);
+        int index = roles_index(roles, device), role = index < 0 ? -1 : roles->role_of[index];
+        const NumberTable *numbers = role < 0 ? NULL : &image->writers[role].numbers;
+        text_print(&role_of, "%s%d", device ? ", " : "", role);
+        int row = numbers && numbers->width ? piece_row(image, &rows, &numbers->rows[next[role]]) : -1;
+        text_print(&piece_of, "%s%d", device ? ", " : "", row);
+        if (role >= 0)
+            next[role]++;
     }
     text_fill(image->out,
-              "static const int64_t *const $pieces[] = {\n$rows};\n"
-              "static const int $role_of[] = {$numbers};\n\n",
-              "pieces", arena_format(arena, "piece_%s", image->name), "rows", text_bytes(&rows), "role_of",
-              arena_format(arena, "role_of_%s", image->name), "numbers", text_bytes(&role_of), NULL);
+              "static const int64_t *const piece_$name[] = {\n$rows};\n"
+              "static const int piece_of_$name[] = {$piece_of};\n"
+              "static const int role_of_$name[] = {$role_of};\n\n",
+              "name", image->name, "rows", rows.length ? text_bytes(&rows) : "    NULL,\n", "piece_of", text_bytes(&piece_of), "role_of",
+              text_bytes(&role_of), NULL);
 }
 
 static void emit_head(Image *image)
@@ -618,10 +676,12 @@ static void emit_head(Image *image)
               "    .roles = roles_$name,\n"
               "    .reads = reads_$name,\n"
               "    .role_of = role_of_$name,\n"
+              "    .piece_of = piece_of_$name,\n"
               "    .piece = piece_$name,\n"
               "    .pipeline_count = $pipelines,\n"
               "    .pipelines = pipelines_$name,\n"
               "    .pipeline_of = pipeline_of_$name,\n"
+              "    .schedule_of = schedule_of_$name,\n"
               "    .schedule = schedule_$name,\n"
               "    .plan_count = $plans,\n"
               "    .plan = $name_plan,\n"
@@ -644,6 +704,7 @@ void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, R
     const Roles *special = module->roles;
     Image image = {.emitter = emitter, .module = module, .name = name, .writers = writers, .out = out};
     image.schedule_numbers = intern_create(emitter->arena);
+    image.piece_numbers = intern_create(emitter->arena);
     image.device_count = module->strategy ? strategy_device_count(module->strategy) : 1;
     if (image.device_count <= special->devices[special->device_count - 1])
         image.device_count = special->devices[special->device_count - 1] + 1;

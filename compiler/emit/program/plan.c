@@ -23,17 +23,16 @@ static const char *const verb_names[] = {
     [HT_EXCHANGE] = "HT_EXCHANGE",
 };
 
-/* A plan while it is written. Lists that several devices have alike are written once. */
+/* A plan while it is written. */
 typedef struct PlanWriter {
+    Emitter *emitter;
     Arena *arena;
     Text *out;
-    const char *name;
-    Intern *known; // names of lists, by what stands in them
-    int list_count;
+    Intern *known; // names of arrays of blocks, by where the blocks are
 } PlanWriter;
 
 /* Lists of blocks that are longer than this are written as arrays of their own, which may be shared. */
-enum { SHORT_BLOCKS = 2, BLOCK_NUMBERS = 5 };
+enum { SHORT_BLOCKS = 2 };
 
 /* `{extent, from, to}` of each dimension of a move. */
 static const char *dimension_rows(Arena *arena, const ht_move *move)
@@ -55,36 +54,30 @@ static const char *move_row(Arena *arena, const ht_move *move)
     return text_bytes(&row);
 }
 
-/* The place of the name of an array that belongs to the bytes; NULL in the beginning. */
-static const char **array_name(PlanWriter *writer, const void *bytes, size_t size) { return intern_slot(writer->known, bytes, size); }
-
-/* Writes an array of `type` with these rows, and gives its name. */
-static const char *write_array(PlanWriter *writer, const char *type, const char *rows)
+/* The name of the array `WORD_N` of these rows, written when new: devices and plans that do the same share it. */
+static const char *write_array(PlanWriter *writer, const char *type, const char *word, const Text *rows)
 {
-    const char *name = arena_format(writer->arena, "%s_list_%d", writer->name, writer->list_count++);
-    text_fill(writer->out, "static const $type $name[] = {$rows};\n", "type", type, "name", name, "rows", rows, NULL);
-    return name;
+    Emitter *emitter = writer->emitter;
+    Text *key = &emitter->key;
+    key->length = 0;
+    text_string(key, word);
+    text_append(key, rows->bytes, rows->length);
+    const char **name = intern_slot(emitter->arrays, key->bytes, key->length);
+    if (!*name) {
+        *name = arena_format(emitter->arena, "%s_%d", word, emitter->array_count++);
+        text_fill(writer->out, "static const $type $name[] = {$rows};\n", "type", type, "name", *name, "rows", text_bytes(rows), NULL);
+    }
+    return *name;
 }
 
 /* Rows `{place, tensor, peer, offset, count}`. */
-static const char *block_text(Arena *arena, const ht_block *blocks, int count)
+static Text block_text(Arena *arena, const ht_block *blocks, int count)
 {
     Text rows = {.arena = arena};
     for (int i = 0; i < count; i++)
         text_print(&rows, "%s{%s, %d, %d, %lld, %lld}", i ? ", " : "", place_names[blocks[i].place], blocks[i].tensor, blocks[i].peer,
                    (long long)blocks[i].offset, (long long)blocks[i].count);
-    return text_bytes(&rows);
-}
-
-/* What is in blocks, as numbers without gaps between them. */
-static const int64_t *block_numbers(Arena *arena, const ht_block *blocks, int count)
-{
-    int64_t *numbers = arena_array(arena, int64_t, BLOCK_NUMBERS * count);
-    for (int i = 0; i < count; i++)
-        memcpy(numbers + BLOCK_NUMBERS * i,
-               (int64_t[BLOCK_NUMBERS]){blocks[i].place, blocks[i].tensor, blocks[i].peer, blocks[i].offset, blocks[i].count},
-               sizeof(int64_t[BLOCK_NUMBERS]));
-    return numbers;
+    return rows;
 }
 
 /* Blocks as an array; 0 when there is none. */
@@ -92,18 +85,16 @@ static const char *block_rows(PlanWriter *writer, const ht_block *blocks, int co
 {
     if (!count)
         return "0";
-    if (count <= SHORT_BLOCKS)
-        return arena_format(writer->arena, "(const ht_block[]){%s}", block_text(writer->arena, blocks, count));
-    const char **known = array_name(writer, &blocks, sizeof blocks);
-    if (*known)
+    const char **known = count > SHORT_BLOCKS ? intern_slot(writer->known, &blocks, sizeof blocks) : NULL;
+    if (known && *known)
         return *known;
     Arena *scratch = arena_create();
-    const void *key = block_numbers(scratch, blocks, count);
-    const char **name = array_name(writer, key, sizeof(int64_t[BLOCK_NUMBERS]) * (size_t)count), *written = *name;
-    if (!written)
-        *name = written = write_array(writer, "ht_block", block_text(scratch, blocks, count));
+    Text rows = block_text(scratch, blocks, count);
+    const char *written =
+        known ? write_array(writer, "ht_block", "blocks", &rows) : arena_format(writer->arena, "(const ht_block[]){%s}", text_bytes(&rows));
+    if (known)
+        *known = written;
     arena_destroy(scratch);
-    *array_name(writer, &blocks, sizeof blocks) = written;
     return written;
 }
 
@@ -144,45 +135,41 @@ static const char *emit_steps(PlanWriter *writer, const ht_reshard_device *devic
     text_string(&steps, "\n");
     for (int s = 0; s < device->step_count; s++)
         emit_step(writer, &steps, &device->step[s]);
-    const char **name = array_name(writer, text_bytes(&steps), steps.length);
-    if (!*name)
-        *name = write_array(writer, "ht_reshard_step", text_bytes(&steps));
-    return *name;
+    return write_array(writer, "ht_reshard_step", "steps", &steps);
 }
 
-static void emit_groups(Text *out, const ht_reshard *plan, const char *name)
-{
-    if (!plan->group_count)
-        return;
-    text_print(out, "static const ht_group %s_groups[] = {\n", name);
-    for (int g = 0; g < plan->group_count; g++) {
-        text_print(out, "    {%d, (const int[]){", plan->group[g].count);
-        for (int i = 0; i < plan->group[g].count; i++)
-            text_print(out, i ? ", %d" : "%d", plan->group[g].device[i]);
-        text_string(out, "}},\n");
-    }
-    text_string(out, "};\n");
-}
-
-static void emit_devices(PlanWriter *writer, const ht_reshard *plan)
+static const char *emit_groups(PlanWriter *writer, const ht_reshard *plan)
 {
     Text rows = {.arena = writer->arena};
+    for (int g = 0; g < plan->group_count; g++) {
+        text_print(&rows, "%s    {%d, (const int[]){", g ? "" : "\n", plan->group[g].count);
+        for (int i = 0; i < plan->group[g].count; i++)
+            text_print(&rows, i ? ", %d" : "%d", plan->group[g].device[i]);
+        text_string(&rows, "}},\n");
+    }
+    return plan->group_count ? write_array(writer, "ht_group", "groups", &rows) : "0";
+}
+
+static const char *emit_devices(PlanWriter *writer, const ht_reshard *plan)
+{
+    Text rows = {.arena = writer->arena};
+    text_string(&rows, " // device, steps, bytes of scratch\n");
     for (int i = 0; i < plan->device_count; i++) {
         const ht_reshard_device *device = &plan->device[i];
         text_print(&rows, "    {%d, %d, %lld, %s},\n", device->device, device->step_count, (long long)device->scratch,
                    emit_steps(writer, device));
     }
-    text_fill(writer->out, "static const ht_reshard_device $name_devices[] = { // device, steps, bytes of scratch\n$rows};\n",
-              "name_devices", arena_format(writer->arena, "%s_devices", writer->name), "rows", text_bytes(&rows), NULL);
+    return write_array(writer, "ht_reshard_device", "members", &rows);
 }
 
-static void emit_tensors(Text *out, const ht_reshard *plan, const char *name)
+static const char *emit_tensors(PlanWriter *writer, const ht_reshard *plan)
 {
-    text_print(out, "static const ht_reshard_tensor %s_tensors[] = { // type, reduction, whether in place\n", name);
+    Text rows = {.arena = writer->arena};
+    text_string(&rows, " // type, reduction, whether in place\n");
     for (int i = 0; i < plan->tensor_count; i++)
-        text_print(out, "    {%s, %s, %d},\n", dtype_names[plan->tensor[i].dtype], reduction_names[plan->tensor[i].reduction],
+        text_print(&rows, "    {%s, %s, %d},\n", dtype_names[plan->tensor[i].dtype], reduction_names[plan->tensor[i].reduction],
                    plan->tensor[i].in_place);
-    text_string(out, "};\n");
+    return write_array(writer, "ht_reshard_tensor", "tensors", &rows);
 }
 
 /* ---- names of devices ---- */
@@ -241,23 +228,22 @@ static const ht_reshard *with_names(Arena *arena, const ht_reshard *lowered, con
     return named;
 }
 
-void emit_plan(Text *out, const Plan *plan, const char *name, const char *label, const PlanNames *names)
+void emit_plan(Text *out, Emitter *emitter, const Plan *plan, const char *name, const char *label, const PlanNames *names)
 {
     Arena *arena = out->arena;
+    PlanWriter writer = {.emitter = emitter, .arena = arena, .out = out, .known = intern_create(arena)};
     const ht_reshard *lowered = with_names(arena, plan_lowered(arena, plan, label), names);
-    text_print(out, "/* %s */\n", label);
-    emit_groups(out, lowered, name);
-    emit_devices(&(PlanWriter){.arena = arena, .out = out, .name = name, .known = intern_create(arena)}, lowered);
-    emit_tensors(out, lowered, name);
+    const char *groups = emit_groups(&writer, lowered), *devices = emit_devices(&writer, lowered),
+               *tensors = emit_tensors(&writer, lowered);
     text_fill(out,
               "static const ht_reshard $name = {\n"
-              "    .name = \"$label\", .kind = $kind, .tensor_count = $tensors, .group_count = $groups, .device_count = $devices,\n"
-              "    .tensor = $name_tensors, .group = $group, .device = $name_devices,\n"
+              "    .name = \"$label\", .kind = $kind, .tensor_count = $tensor_count, .group_count = $group_count, .device_count = "
+              "$device_count,\n"
+              "    .tensor = $tensors, .group = $groups, .device = $devices,\n"
               "    .crew_count = $crew_count, .crew_size = $size, .crew = $crews,\n"
               "};\n\n",
-              "name", name, "label", c_string(arena, label), "kind", c_number(arena, lowered->kind), "tensors",
-              c_number(arena, lowered->tensor_count), "groups", c_number(arena, lowered->group_count), "devices",
-              c_number(arena, lowered->device_count), "name_tensors", arena_format(arena, "%s_tensors", name), "group",
-              lowered->group_count ? arena_format(arena, "%s_groups", name) : "0", "name_devices", arena_format(arena, "%s_devices", name),
-              "crew_count", c_number(arena, names->crew_count), "size", c_number(arena, names->size), "crews", names->crews, NULL);
+              "name", name, "label", c_string(arena, label), "kind", c_number(arena, lowered->kind), "tensor_count",
+              c_number(arena, lowered->tensor_count), "group_count", c_number(arena, lowered->group_count), "device_count",
+              c_number(arena, lowered->device_count), "tensors", tensors, "groups", groups, "devices", devices, "crew_count",
+              c_number(arena, names->crew_count), "size", c_number(arena, names->size), "crews", names->crews, NULL);
 }

@@ -2,8 +2,8 @@
 #ifndef EMIT_PROGRAM_PLAN_H
 #define EMIT_PROGRAM_PLAN_H
 
+#include "emit/emitter.h"
 #include "reshard/plan.h"
-#include "support/text.h"
 
 /* How emitted tables call the devices of a plan. */
 typedef struct PlanNames {
@@ -14,7 +14,8 @@ typedef struct PlanNames {
     const char *crews;    // the name of the table of crews: their devices, crew by crew
 } PlanNames;
 
-/* Appends `static const ht_reshard NAME = {...};` and the tables that it refers to. `label` is what messages call the conversion. */
-void emit_plan(Text *out, const Plan *plan, const char *name, const char *label, const PlanNames *names);
+/* Appends `static const ht_reshard NAME = {...};` and those tables that it refers to and that are not written yet. `label` is what messages
+ * call the conversion. */
+void emit_plan(Text *out, Emitter *emitter, const Plan *plan, const char *name, const char *label, const PlanNames *names);
 
 #endif
