@@ -18,7 +18,8 @@ typedef struct Emitter {
     Text key;                      // reused for keys
     Intern *pieces, *pieces_known; // tables of pieces so far, by content, and by layout and type
     int pieces_count;
-    Intern *lists; // the numbers of lists of devices so far, by content
+    Intern *adding; // which devices add a term, by what that follows from
+    Intern *lists;  // the numbers of lists of devices so far, by content
     int list_count;
     Intern *arrays; // the names of tables of plans so far, by content
     int array_count;

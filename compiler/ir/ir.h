@@ -137,6 +137,7 @@ typedef struct Caches {
     struct Posts *posts;         // module_stand_in, device_run (ir/roles.c)
     struct Intern *scratch;      // role_scratch_bytes (ir/roles.c)
     struct Intern *shared;       // module_shared
+    struct Intern *equal;        // module_layouts_equal
 } Caches;
 
 /* A reshard of the source (`reshard` pragma) is an operator whose definition is module->reshard_def and whose result the source, or after
@@ -247,5 +248,8 @@ static inline int module_zero(const Module *module) { return module->strategy ? 
 
 /* The table in which what is equal (layouts, extents, names of dimensions) is one pointer. */
 Intern *module_shared(Module *module);
+
+/* layout_equal, which is asked once for each pair of layouts and extents. The layouts live as long as the module. */
+bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type);
 
 #endif

@@ -333,6 +333,22 @@ Intern *module_shared(Module *module)
     return module->caches.shared;
 }
 
+bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type)
+{
+    enum { UNKNOWN, EQUAL, UNEQUAL };
+    if (a == b)
+        return true;
+    if (!module->caches.equal)
+        module->caches.equal = intern_create(module->arena);
+    int64_t key[2 + IR_MAX_RANK] = {(intptr_t)a, (intptr_t)b};
+    for (int d = 0; d < type.rank; d++)
+        key[2 + d] = type.extent[d];
+    intptr_t *known = intern_slot(module->caches.equal, key, sizeof *key * (size_t)(2 + type.rank));
+    if (*known == UNKNOWN)
+        *known = layout_equal(a, b, type_shape(type)) ? EQUAL : UNEQUAL;
+    return *known == EQUAL;
+}
+
 void ir_number(Module *module)
 {
     for (int i = 0; i < module->ops.count; i++)

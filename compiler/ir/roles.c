@@ -23,16 +23,21 @@ typedef struct Regions {
     const Region *at;
 } Regions;
 
-/* Regions by layout and extents. */
-struct RegionTable {
-    Intern *keys;
-};
-
 typedef struct Key {
     const Layout *layout;
     int64_t rank;
-    int64_t extent[IR_MAX_RANK];
+    int64_t extent[IR_MAX_RANK]; // the first `rank`
 } Key;
+
+/* Regions by layout and extents, and those that were asked for lately. */
+enum { RECENT = 64 };
+struct RegionTable {
+    Intern *keys;
+    Key key[RECENT];
+    const Regions *recent[RECENT];
+};
+
+static size_t key_size(const Key *key) { return offsetof(Key, extent) + sizeof *key->extent * (size_t)key->rank; }
 
 static const Regions *all_regions(Arena *arena, const Layout *layout, Type type)
 {
@@ -56,16 +61,18 @@ static const Regions *regions_of(Module *module, const Layout *layout, Type type
         module->caches.regions = arena_new(module->arena, struct RegionTable);
         module->caches.regions->keys = intern_create(module->arena);
     }
-    Key key;
-    memset(&key, 0, sizeof key);
-    key.layout = layout;
-    key.rank = type.rank;
-    if (type.rank)
-        memcpy(key.extent, type.extent, sizeof *type.extent * (size_t)type.rank);
-    const Regions **regions = intern_slot(module->caches.regions->keys, &key, sizeof key);
+    struct RegionTable *table = module->caches.regions;
+    Key key = {.layout = layout, .rank = type.rank};
+    for (int d = 0; d < type.rank; d++)
+        key.extent[d] = type.extent[d];
+    size_t number = ((uintptr_t)layout >> 4 ^ (uintptr_t)layout >> 10 ^ (uintptr_t)(type.rank ? type.extent[0] : 0)) % RECENT;
+    if (table->recent[number] && !memcmp(&table->key[number], &key, key_size(&key)))
+        return table->recent[number];
+    const Regions **regions = intern_slot(table->keys, &key, key_size(&key));
     if (!*regions)
         *regions = all_regions(module->arena, layout, type);
-    return *regions;
+    table->key[number] = key;
+    return table->recent[number] = *regions;
 }
 
 /* Where a device stands in the strategy. */

@@ -59,34 +59,45 @@ static Values distinct_values(Arena *arena, const Module *module)
     return values;
 }
 
-/* The shapes of all pieces of a device: equal bytes for devices of one role. */
-static const void *signature(Arena *arena, Intern *shared, Module *module, const Values *values, int device)
+typedef Array(int64_t) Words;
+
+/* A class of devices in that of `before` whose pieces of a value have one shape: equal bytes for devices of one. */
+static const void *refined_class(Arena *arena, Intern *classes, Words *words, const void *before, const Region *region)
 {
-    Array(int64_t) words = {0};
-    for (int i = 0; i < values->count; i++) {
-        const Region *region = value_region(module, values->at[i], device);
-        array_push(arena, &words, region->member ? region->box_count : -1);
-        for (int b = 0; b < region->box_count; b++)
-            for (int d = 0; d < region->rank; d++)
-                array_push(arena, &words, region->boxes[b].dim[d].hi - region->boxes[b].dim[d].lo);
+    words->count = 0;
+    array_push(arena, words, (intptr_t)before);
+    array_push(arena, words, region->member ? region->box_count : -1);
+    for (int b = 0; b < region->box_count; b++)
+        for (int d = 0; d < region->rank; d++)
+            array_push(arena, words, region->boxes[b].dim[d].hi - region->boxes[b].dim[d].lo);
+    return intern(classes, words->at, sizeof *words->at * (size_t)words->count);
+}
+
+/* By index in roles->devices, what is equal for devices of one role: they have pieces of the same shapes of all values. */
+static const void **find_classes(Arena *arena, Module *module, const Roles *roles, const Values *values)
+{
+    const void **class = arena_array(arena, const void *, roles->device_count);
+    Words words = {0};
+    for (int v = 0; v < values->count; v++) {
+        Intern *classes = intern_create(arena);
+        for (int i = 0; i < roles->device_count; i++)
+            class[i] = refined_class(arena, classes, &words, class[i], value_region(module, values->at[v], roles->devices[i]));
     }
-    return intern(shared, words.at, sizeof *words.at * (size_t)words.count);
+    return class;
 }
 
 static void find_roles(Module *module, Roles *roles)
 {
     Arena *scratch = arena_create();
-    Intern *shared = intern_create(scratch);
     Values values = distinct_values(scratch, module);
-    const void **first = arena_array(scratch, const void *, roles->device_count);
+    const void **class = find_classes(scratch, module, roles, &values), **first = arena_array(scratch, const void *, roles->device_count);
     int *role_of = arena_array(module->arena, int, roles->device_count), *size = arena_array(scratch, int, roles->device_count);
     for (int i = 0; i < roles->device_count; i++) {
-        const void *own = signature(scratch, shared, module, &values, roles->devices[i]);
         int role = 0;
-        while (role < roles->role_count && first[role] != own)
+        while (role < roles->role_count && first[role] != class[i])
             role++;
         if (role == roles->role_count)
-            first[roles->role_count++] = own;
+            first[roles->role_count++] = class[i];
         role_of[i] = role;
         size[role]++;
     }

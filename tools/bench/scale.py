@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """How long hetucc takes, without the C compiler, what memory it needs, and how large the tables are that it writes, for a GPT of 96 layers on many devices.
 
-    scale.py HETUCC [DEVICES...]     fails where the processor time or the memory is more than it may be
+    scale.py HETUCC [DEVICES...]           fails where the processor time, the memory or the tables are more than they may be
+    scale.py --bytes HETUCC [DEVICES...]   the same of memory and tables alone, which are the same on every machine
 """
+import argparse
 import os
 import pathlib
 import subprocess
@@ -38,13 +40,13 @@ def two_kinds(devices):
     return lines, devices // 2
 
 
-STRATEGIES = {"8 x 8 x n": one_kind, "two kinds of pipelines": two_kinds}
+STRATEGIES = {"8 x 8 x n": (0, one_kind), "two kinds of pipelines": (0, two_kinds), "8 x 8 x n, zero 1": (1, one_kind)}
 
 
-def compile_gpt(hetucc, work, lines, batch):
+def compile_gpt(hetucc, work, zero, lines, batch):
     """Seconds of processor time, bytes at the peak, and bytes of the tables of one compilation."""
     strategy, out = work / "scale.strategy", work / "scale"
-    strategy.write_text("\n".join(["strategy scale", "  split batch:dp  heads:tp  ffn:tp  vocab:tp", "  schedule 1f1b", *lines, "end strategy", ""]))
+    strategy.write_text("\n".join(["strategy scale", "  split batch:dp  heads:tp  ffn:tp  vocab:tp", "  schedule 1f1b", f"  zero {zero}", *lines, "end strategy", ""]))
     defines = [f"-D{name}={value}" for name, value in {**SIZES, "BATCH": batch}.items()]
     child = subprocess.Popen([str(hetucc), f"--strategy={strategy}", "--emit=c", *defines, str(GPT), "-o", str(out)])
     _, status, usage = os.wait4(child.pid, 0)
@@ -57,7 +59,7 @@ def compile_gpt(hetucc, work, lines, batch):
 def measure(hetucc, devices=DEVICES):
     """{(strategy, devices): (seconds, bytes at the peak, bytes of tables)}."""
     with tempfile.TemporaryDirectory() as folder:
-        return {(name, n): compile_gpt(hetucc, pathlib.Path(folder), *make(n)) for name, make in STRATEGIES.items() for n in devices}
+        return {(name, n): compile_gpt(hetucc, pathlib.Path(folder), zero, *make(n)) for name, (zero, make) in STRATEGIES.items() for n in devices}
 
 
 def rows(hetucc):
@@ -74,10 +76,15 @@ def rows(hetucc):
 
 
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bytes", action="store_true")
+    parser.add_argument("hetucc")
+    parser.add_argument("devices", type=int, nargs="*", default=DEVICES)
+    options = parser.parse_args()
     over = False
-    for (name, n), (seconds, memory, tables) in measure(sys.argv[1], [int(n) for n in sys.argv[2:]] or DEVICES).items():
+    for (name, n), (seconds, memory, tables) in measure(options.hetucc, options.devices).items():
         print(f"{name:24} {n:5} devices {seconds:6.2f} s {memory / 1e6:7.0f} MB {tables / 1e6:7.2f} MB of tables")
-        over = over or seconds > SECONDS or memory > MEMORY
+        over = over or memory > MEMORY or tables > TABLES or (seconds > SECONDS and not options.bytes)
     sys.exit(over)
 
 

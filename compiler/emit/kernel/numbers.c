@@ -90,6 +90,7 @@ static const AddedTerm *term_added(RoleWriter *writer, const LocalOp *local, con
     uint64_t operands = expr_operands(local, term->expr, &absent);
     Text *key = &emitter->key;
     key->length = 0;
+    text_append(key, (const char *)&local->module, sizeof local->module);
     value_key(key, local->results[0].value);
     for (int k = 0; k < local->operand_count; k++)
         if (operands >> k & 1)
@@ -97,7 +98,10 @@ static const AddedTerm *term_added(RoleWriter *writer, const LocalOp *local, con
     AddedTerm **slot = intern_slot(writer->flags, key->bytes, key->length);
     if (!*slot) {
         AddedTerm *added = arena_new(emitter->arena, AddedTerm);
-        added->by = devices_adding(emitter->arena, local, operands);
+        const bool **by = intern_slot(emitter->adding, key->bytes, key->length);
+        if (!*by)
+            *by = devices_adding(emitter->arena, local, operands);
+        added->by = *by;
         added->flagged = some_leave_out(writer, added->by);
         *slot = added;
     }

@@ -208,6 +208,7 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
     emitter.kernels = intern_create(arena);
     emitter.pieces = intern_create(arena);
     emitter.pieces_known = intern_create(arena);
+    emitter.adding = intern_create(arena);
     emitter.lists = intern_create(arena);
     emitter.arrays = intern_create(arena);
     emitter.kernel_text.arena = emitter.kernel_externs.arena = emitter.key.arena = arena;

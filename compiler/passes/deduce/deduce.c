@@ -178,7 +178,7 @@ static Value *laid_out(Deduce *deduce, Value *original, const Layout *layout, co
     if (sharding_of_layout(deduce->mesh, layout, &sharding))
         return deduce_converted(deduce, original, &sharding, user, reason);
     for (const Version *version = deduce->forms[original->id]; version; version = version->next)
-        if (layout_equal(version->value->layout, layout, type_shape(original->type)))
+        if (module_layouts_equal(deduce->module, version->value->layout, layout, original->type))
             return version->value;
     Value *from = original->kind == VALUE_PARAM ? original : deduce->forms[original->id]->value;
     Value *value = deduce_conversion(deduce, from, layout, user, reason);
@@ -216,7 +216,7 @@ void deduce_result(Deduce *deduce, Op *op, int k, const Layout *made, const Shar
 {
     Value *value = op->results[k];
     const Layout *given = value->layout;
-    if (!given || layout_equal(given, made, type_shape(value->type))) {
+    if (!given || module_layouts_equal(deduce->module, given, made, value->type)) {
         value->layout = given ? given : made;
         add_version(deduce, value, value, known);
         return;
@@ -248,7 +248,7 @@ static bool stays_in_pieces(const Deduce *deduce, const Op *op, const Layout *la
 {
     const Value *result = op->results[0];
     return op->section == SECTION_UPDATE || deduce->origin[result->id] == ORIGIN_PARAMETERS ||
-           (result->layout && result->type.rank && layout_equal(result->layout, layout, type_shape(result->type)));
+           (result->layout && result->type.rank && module_layouts_equal(deduce->module, result->layout, layout, result->type));
 }
 
 /* The layout, no sharding of the mesh, that all operands have; NULL where the operator does not take them as they lie. */
@@ -260,7 +260,7 @@ static const Layout *common_pieces(const Deduce *deduce, const Op *op)
         if (!operand || !operand->type.rank)
             continue;
         const Layout *layout = deduce->forms[operand->id]->value->layout;
-        if (!in_pieces(deduce, operand, op) || (common && !layout_equal(common, layout, type_shape(operand->type))))
+        if (!in_pieces(deduce, operand, op) || (common && !module_layouts_equal(deduce->module, common, layout, operand->type)))
             return NULL;
         common = layout;
     }
@@ -465,7 +465,7 @@ static void reduce_gradients(Deduce *deduce, const Op *op, Value *const *made)
 /* A new value in the layout and in the place of the old one, which the operator read as `operand`. */
 static Value *stored(Deduce *deduce, const Op *op, Value *made, const Value *operand, const Value *old)
 {
-    if (operand == old && layout_equal(made->layout, old->layout, type_shape(old->type)))
+    if (operand == old && module_layouts_equal(deduce->module, made->layout, old->layout, old->type))
         return made;
     return deduce_conversion(deduce, made, old->layout, op, arena_format(deduce->module->arena, "the updated %s", old->name));
 }

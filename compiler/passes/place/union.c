@@ -4,23 +4,29 @@
 
 typedef Array(Group) Groups;
 
-/* The device that does in a pipeline what `device` of the stage's mesh does in the body's first. */
-static int device_of_run(const Module *module, const BodyStage *stage, const BodyRun *run, int device)
+/* The places of a subgroup's devices in its stage's mesh. */
+static const int *mesh_positions(Arena *arena, const Mesh *mesh, const Group *group)
 {
-    const Stage *own = &module->strategy->pipelines.at[run->pipeline].stages.at[stage->number];
-    int position = 0;
-    while (stage->mesh->devices[position] != device)
-        position++;
-    return own->devices.at[position];
+    int most = 0, *positions = arena_array(arena, int, group->device_count);
+    for (int i = 0; i < mesh->device_count; i++)
+        most = mesh->devices[i] > most ? mesh->devices[i] : most;
+    int *position = arena_array(arena, int, most + 1);
+    for (int i = 0; i < mesh->device_count; i++)
+        position[mesh->devices[i]] = i;
+    for (int i = 0; i < group->device_count; i++)
+        positions[i] = position[group->devices[i]];
+    return positions;
 }
 
-/* The subgroup of one pipeline. */
-static Group group_of_run(Arena *arena, const Module *module, const BodyStage *stage, const BodyRun *run, const Group *group)
+/* The subgroup of one pipeline, where its devices do what those of `group` do in the body's first. */
+static Group group_of_run(Arena *arena, const Module *module, const BodyStage *stage, const BodyRun *run, const Group *group,
+                          const int *positions)
 {
+    const Stage *own = &module->strategy->pipelines.at[run->pipeline].stages.at[stage->number];
     Group copy = *group;
     int *devices = arena_array(arena, int, group->device_count);
     for (int i = 0; i < group->device_count; i++)
-        devices[i] = device_of_run(module, stage, run, group->devices[i]);
+        devices[i] = own->devices.at[positions[i]];
     copy.devices = devices;
     return copy;
 }
@@ -28,9 +34,11 @@ static Group group_of_run(Arena *arena, const Module *module, const BodyStage *s
 static void add_groups(Arena *arena, const Module *module, Groups *groups, const Value *value)
 {
     const BodyStage *stage = &module->bodies.stages.at[value->def->stage];
+    const Group *group = &value->layout->groups[0];
+    const int *positions = mesh_positions(arena, stage->mesh, group);
     for (int r = 0; r < module->bodies.runs.count; r++)
         if (module->bodies.runs.at[r].body == stage->body)
-            array_push(arena, groups, group_of_run(arena, module, stage, &module->bodies.runs.at[r], &value->layout->groups[0]));
+            array_push(arena, groups, group_of_run(arena, module, stage, &module->bodies.runs.at[r], group, positions));
 }
 
 const Layout *union_layout(Module *module, TopKind top, Value *const *values, int count)

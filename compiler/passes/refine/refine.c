@@ -23,6 +23,7 @@ typedef struct Refine {
     Module *module;
     Arena *arena; // scratch
     Classes *classes;
+    int devices;          // of the strategy
     const DimName *names; // by atom
     Intern *shared;       // in the module's arena
     Value **replacement;  // by value id: what a dropped reshape's result became
@@ -296,9 +297,9 @@ static void check_value(Refine *refine, Value *value)
 {
     if (atoms_of(refine, refine->classes->value_node[value->id], value->type.rank) > IR_MAX_RANK)
         diag_error(refine->module->diag, value->at, "reshapes split this value into more than %d dimensions", IR_MAX_RANK);
-    int devices = refine->module->strategy ? strategy_device_count(refine->module->strategy) : 1;
-    if (type_elements(value->type) > INT64_MAX / 4 / dtype_size(value->type.dtype) / devices)
-        diag_error(refine->module->diag, value->at, "this tensor has too many elements for the %d devices of the strategy", devices);
+    if (type_elements(value->type) > INT64_MAX / 4 / dtype_size(value->type.dtype) / refine->devices)
+        diag_error(refine->module->diag, value->at, "this tensor has too many elements for the %d devices of the strategy",
+                   refine->devices);
 }
 
 static void check_op(Refine *refine, const Op *op)
@@ -406,6 +407,7 @@ static void refine_module(Refine *refine)
 void pass_refine(Module *module)
 {
     Refine refine = {.module = module, .arena = arena_create()};
+    refine.devices = module->strategy ? strategy_device_count(module->strategy) : 1;
     ir_number(module);
     refine.classes = classes_create(refine.arena, module);
     if (cut_batch(&refine) && check_limits(&refine))
