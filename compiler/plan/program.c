@@ -10,8 +10,9 @@ struct Program {
     glp_prob *glpk;
     Array(int) rows, columns; // entries, as GLPK numbers them, from 1 on
     Array(double) values;
-    bool loaded;   // GLPK has the entries
-    bool integers; // the last solution is of integers
+    bool loaded;     // GLPK has the entries
+    bool integers;   // the last solution is of integers
+    bool impossible; // the last relaxation is proven to have no solution
     double bound;
 };
 
@@ -75,21 +76,43 @@ void program_entry(Program *program, int row, int column, double value)
     program->loaded = false;
 }
 
-bool program_relax(Program *program)
+/* Runs the simplex method from the basis that there is, by a method of GLPK; false: it broke down. */
+static bool run_simplex(Program *program, int method)
 {
     glp_smcp options;
     glp_init_smcp(&options);
     options.msg_lev = GLP_MSG_OFF;
-    options.meth = GLP_DUALP;
-    if (!program->loaded)
-        glp_load_matrix(program->glpk, program->rows.count - 1, program->rows.at, program->columns.at, program->values.at);
+    options.meth = method;
+    return !glp_simplex(program->glpk, &options);
+}
+
+/* Hands the entries to GLPK, and scales them. */
+static void load(Program *program)
+{
+    glp_load_matrix(program->glpk, program->rows.count - 1, program->rows.at, program->columns.at, program->values.at);
+    glp_scale_prob(program->glpk, GLP_SF_AUTO);
+    glp_adv_basis(program->glpk, 0);
     program->loaded = true;
+}
+
+bool program_relax(Program *program)
+{
+    if (!program->loaded)
+        load(program);
     program->integers = false;
-    if (glp_simplex(program->glpk, &options) || glp_get_status(program->glpk) != GLP_OPT)
+    bool ran = run_simplex(program, GLP_DUALP);
+    if (!ran) {
+        glp_std_basis(program->glpk);
+        ran = run_simplex(program, GLP_PRIMAL);
+    }
+    program->impossible = ran && glp_get_status(program->glpk) == GLP_NOFEAS;
+    if (!ran || glp_get_status(program->glpk) != GLP_OPT)
         return false;
     program->bound = glp_get_obj_val(program->glpk);
     return true;
 }
+
+bool program_is_impossible(const Program *program) { return program->impossible; }
 
 /* Keeps the tree's bound while branch and bound goes on. */
 static void note_bound(glp_tree *tree, void *of)

@@ -31,8 +31,11 @@ void program_entry(Program *program, int row, int column, double value);
 void program_bound_column(Program *program, int column, double low, double high);
 void program_bound_row(Program *program, int row, double low, double high);
 
-/* Solves without regard to integers, by the simplex method; false: there is no solution. */
+/* Solves without regard to integers, by the simplex method; false: no best solution was found. */
 bool program_relax(Program *program);
+
+/* Whether program_relax has proven that there is no solution: more than that it found none. */
+bool program_is_impossible(const Program *program);
 
 /* Solves with integers by branch and bound, after program_relax, within seconds and to a relative gap; false: no solution was found.
  * program_bound is then a bound on the least cost, of the relaxation when nothing better is proven. */
