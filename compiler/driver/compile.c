@@ -171,7 +171,8 @@ Unit *unit_read(Driver *driver, const char *source)
     array_push(driver->arena, &words, HSPMD_DEFINE);
     array_push(driver->arena, &words, arena_format(driver->arena, "-I%s/include", driver->tools.prefix));
     const Cluster *cluster = options->cluster ? cluster_read(driver->arena, driver->diag, options->cluster) : NULL;
-    FrontendOptions frontend = {source, words.count, words.at, options->strategy, options->cluster, cluster, backend_names()};
+    FrontendOptions frontend = {source,           words.count, words.at,       options->strategies.count, options->strategies.at,
+                                options->cluster, cluster,     backend_names()};
     Unit *unit = frontend_read(driver->arena, driver->diag, &frontend);
     if (unit)
         set_options(options, unit, cluster);
@@ -201,8 +202,10 @@ bool check_output(const Options *options, const char *path)
         read |= (item->kind != ITEM_FLAG && item->kind != ITEM_DEPEND) && is_same_file(&file, item->text);
     }
     Arena *scratch = arena_create();
-    const char *strategy = frontend_strategy_file(scratch, options->strategy);
-    read |= strategy && is_same_file(&file, strategy);
+    for (int i = 0; i < options->strategies.count; i++) {
+        const char *strategy = frontend_strategy_file(scratch, options->strategies.at[i]);
+        read |= strategy && is_same_file(&file, strategy);
+    }
     arena_destroy(scratch);
     read |= options->cluster && is_same_file(&file, options->cluster);
     read |= options->resume && is_same_file(&file, options->resume);
@@ -401,11 +404,13 @@ static bool append_dependency(Arena *arena, const char *read, const char *file, 
     return stream && fprintf(stream, "%s: %s\n", target, make_name(arena, read)) > 0 && !fclose(stream);
 }
 
-/* Adds the files of the strategy, the cluster and the intermediate representation. */
+/* Adds the files of the strategies, the cluster and the intermediate representation. */
 static bool append_dependencies(Arena *arena, const Options *options, const char *file, const char *target)
 {
-    return append_dependency(arena, frontend_strategy_file(arena, options->strategy), file, target) &&
-           append_dependency(arena, options->cluster, file, target) && append_dependency(arena, options->resume, file, target);
+    bool good = true;
+    for (int i = 0; i < options->strategies.count; i++)
+        good = good && append_dependency(arena, frontend_strategy_file(arena, options->strategies.at[i]), file, target);
+    return good && append_dependency(arena, options->cluster, file, target) && append_dependency(arena, options->resume, file, target);
 }
 
 int write_dependencies(Driver *driver, const char *source, const char *object)

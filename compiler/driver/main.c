@@ -204,12 +204,10 @@ static bool translate_c(Driver *driver, const Units *units)
 static int ranks_of(const Units *units)
 {
     int ranks = 1;
-    for (int i = 0; i < units->count; i++)
-        for (int m = 0; m < units->at[i]->modules.count; m++) {
-            const Strategy *strategy = units->at[i]->modules.at[m]->strategy;
-            int mine = strategy ? strategy_device_count(strategy) : 1;
-            ranks = mine > ranks ? mine : ranks;
-        }
+    for (int i = 0; i < units->count; i++) {
+        int mine = unit_device_count(units->at[i]);
+        ranks = mine > ranks ? mine : ranks;
+    }
     return ranks;
 }
 

@@ -29,7 +29,7 @@ static const struct argp_option option_table[] = {
     {"std", KEY_STD, "NAME", 0, "The C standard (written -std=NAME)", 2},
     {0, 'O', "LEVEL", OPTION_ARG_OPTIONAL, "How much the C compiler optimises the model's source; 2 if not given", 2},
     {0, 'g', "LEVEL", OPTION_ARG_OPTIONAL, "Debug information", 2},
-    {"strategy", KEY_STRATEGY, "NAME|FILE|FILE:NAME", 0, "The strategy: one of the source by name, or a file's", 3},
+    {"strategy", KEY_STRATEGY, "NAME|FILE|FILE:NAME", 0, "A strategy: one of the source by name, or a file's; the program begins with the first one, and may switch to the others", 3},
     {"cluster", KEY_CLUSTER, "FILE", 0, "Plan and price for the cluster that FILE describes", 3},
     {"backend", KEY_BACKEND, "NAME", 0, "What the program runs on; the first if not given", 3},
     {0, 'R', "comm", 0, "Report each conversion of a layout: line, reason, collective, bytes (written -Rcomm)", 4},
@@ -288,7 +288,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case '#': options->dry_run = true; break;
     case 'R': options->remark_comm = !choose(reader->arena, "-R", value, remarks); break;
     case KEY_BACKEND: options->backend = backend_find(backend_names()[choose(reader->arena, "--backend", value, backend_names())]); break;
-    case KEY_STRATEGY: options->strategy = arena_string(reader->arena, value); break;
+    case KEY_STRATEGY: array_push(reader->arena, &options->strategies, arena_string(reader->arena, value)); break;
     case KEY_CLUSTER: options->cluster = arena_string(reader->arena, value); break;
     case KEY_RESUME: options->resume = arena_string(reader->arena, value); break;
     case KEY_REPORT: set_report(reader, value); break;

@@ -43,7 +43,8 @@ typedef struct Options {
     bool optimised, debug; // some -O, some -g was given
     Emit emit;
     const Backend *backend;
-    const char *strategy, *cluster, *resume, *print_after, *stop_after, *report;
+    Array(const char *) strategies; // of --strategy, in order
+    const char *cluster, *resume, *print_after, *stop_after, *report;
     bool remark_comm, warn_implicit_reshard;
 } Options;
 

@@ -50,12 +50,22 @@ static bool is_source(const Options *options, const char *file)
     return false;
 }
 
+/* The module of the unit that a module takes the place of: the same model, under the same strategy if there is one; NULL. */
+static Module **find_own(Arena *arena, Unit *unit, const Module *read)
+{
+    Module **own = NULL;
+    for (int i = 0; i < unit->modules.count; i++) {
+        Module **module = &unit->modules.at[i];
+        bool alike = !strcmp((*module)->name, read->name);
+        if (alike && (!own || (*module)->kind == read->kind) && (!own || same_strategy(arena, (*module)->strategy, read->strategy)))
+            own = module;
+    }
+    return own;
+}
+
 static void resume_module(Driver *driver, Unit *unit, const ReadModule *read)
 {
-    Module *module = read->module, **own = NULL;
-    for (int i = 0; i < unit->modules.count; i++)
-        if (!strcmp(unit->modules.at[i]->name, module->name))
-            own = &unit->modules.at[i];
+    Module *module = read->module, **own = find_own(driver->arena, unit, module);
     const char *difference = own ? find_difference(driver->arena, *own, module) : NULL;
     if (!own)
         diag_error(driver->diag, read->at, "%s has no model \"%s\"", unit->file, module->name);

@@ -57,9 +57,11 @@ static void read_unit(Run *run)
         return;
     operators_check(cunit, run->options->backends);
     strategies_choose(cunit, clang_macros(run->reader), run->options, &run->strategy);
-    unit->chosen = run->strategy.chosen;
-    for (int i = 0; i < run->strategy.list.count; i++)
-        array_push(run->arena, &unit->strategies, run->strategy.list.at[i]);
+    if (diag_errors(run->diag))
+        return;
+    for (int i = 0; i < run->strategy.count; i++)
+        array_push(run->arena, &unit->strategies, run->strategy.at[i].strategy);
+    strategies_give_shapes(cunit, unit->strategies.count ? unit->strategies.at[0] : NULL);
     for (int i = 0; i < cunit->shapes.count; i++)
         add_shape_variable(run, cunit->shapes.at[i]);
     find_bodiless(run);

@@ -17,8 +17,9 @@
 typedef struct FrontendOptions {
     const char *file;
     int arg_count;
-    const char *const *args;       // for clang: -I -D -U -include -std and the include folder of hetu.h
-    const char *strategy;          // of --strategy: NAME, FILE or FILE:NAME; NULL: none given
+    const char *const *args; // for clang: -I -D -U -include -std and the include folder of hetu.h
+    int strategy_count;
+    const char *const *strategies; // of --strategy: NAME, FILE or FILE:NAME
     const char *cluster_file;      // of --cluster; NULL: none given
     const struct Cluster *cluster; // that it describes, which names classes of devices; NULL: none, or an error was reported
     const char *const *backends;   // that rules may name a kernel for, the first the one that runs plain C; NULL at the end

@@ -2,6 +2,7 @@
 
 #include "frontend/eval/eval.h"
 #include "frontend/state/state.h"
+#include "frontend/strategies.h"
 
 #include <string.h>
 
@@ -180,14 +181,14 @@ static void finish_module(Module *module, Value *value)
     module->outputs.at[0] = (Output){.name = "", .value = value};
 }
 
-static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options, const Arguments *arguments)
+static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options, const Strategy *strategy, const Arguments *arguments)
 {
     const CFunction *function = arguments->function;
     Module *module = module_create(cunit->arena, cunit->diag, function->name);
     module->kind = arguments->call->kind;
     module->source = options->file;
     module->at = function->at;
-    module->strategy = unit->chosen;
+    module->strategy = strategy;
     module->precision = arguments->precision;
     if (arguments->optimizer.update)
         module->update = module_def(module, arguments->optimizer.update);
@@ -219,38 +220,106 @@ static bool has_failed(const Unit *unit, const CFunction *function)
 }
 
 /* Whether a module is the program that a call asks for: programs of one model differ by type and by kind of optimizer. */
-static bool is_program(const Module *module, const Arguments *arguments)
+static bool is_program(const Module *module, const Strategy *strategy, const Arguments *arguments)
 {
     const Optimizer *optimizer = &arguments->optimizer;
-    if (module->kind != arguments->call->kind || strcmp(module->name, arguments->function->name) ||
+    if (module->strategy != strategy || module->kind != arguments->call->kind || strcmp(module->name, arguments->function->name) ||
         module->precision != arguments->precision)
         return false;
     return module->kind == MODULE_INFER || (!strcmp(module->update->name, optimizer->update->name) &&
                                             module->state_count == optimizer->states && module->clip == optimizer->clipped);
 }
 
-static bool is_known(const Unit *unit, const Arguments *arguments)
+static bool is_known(const Unit *unit, const Strategy *strategy, const Arguments *arguments)
 {
     for (int i = 0; i < unit->modules.count; i++)
-        if (is_program(unit->modules.at[i], arguments))
+        if (is_program(unit->modules.at[i], strategy, arguments))
             return true;
     return false;
+}
+
+typedef Array(Arguments) Programs; // what calls ask for
+
+static void add_program(CUnit *cunit, const ModelCall *call, Programs *programs)
+{
+    Arguments arguments = {.call = call};
+    Eval *ev = eval_create(cunit, NULL);
+    if (eval_try(ev, read_arguments, &arguments))
+        array_push(cunit->arena, programs, arguments);
+    eval_destroy(ev);
+}
+
+/* The programs under a strategy, whose values the shape variables have; NULL: one device. */
+static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *options, const Strategy *strategy, const Programs *programs)
+{
+    strategies_give_shapes(cunit, strategy);
+    for (int i = 0; i < programs->count; i++)
+        if (!is_known(unit, strategy, &programs->at[i]) && !has_failed(unit, programs->at[i].function))
+            make_module(cunit, unit, options, strategy, &programs->at[i]);
+}
+
+/* ---- what strategies have in common ---- */
+
+static const Parameter *find_parameter(const Module *module, const char *name)
+{
+    for (int i = 0; i < module->params.count; i++)
+        if (!strcmp(module->params.at[i]->name, name))
+            return module->params.at[i];
+    return NULL;
+}
+
+/* Whether the parameters of a module are those of the same model under another strategy: what training has learnt goes from one to the
+ * other. The first that is not is reported. */
+static bool parameters_agree(const Module *module, const Module *other)
+{
+    const char *here = module->strategy->name, *there = other->strategy->name;
+    for (int i = 0; i < module->params.count; i++) {
+        const Parameter *own = module->params.at[i], *its = find_parameter(other, own->name);
+        if (its && !strcmp(own->shape, its->shape) && own->init == its->init && own->a == its->a)
+            continue;
+        if (!its)
+            diag_error(module->diag, own->value->at, "%s has the parameter \"%s\" under strategy \"%s\", and not under strategy \"%s\"",
+                       module->name, own->name, here, there);
+        else if (strcmp(own->shape, its->shape))
+            diag_error(module->diag, own->value->at,
+                       "the parameter \"%s\" has the shape %s under strategy \"%s\", and %s under strategy \"%s\"; give it a size that "
+                       "depends on no shape variable",
+                       own->name, own->shape, here, its->shape, there);
+        else
+            diag_error(module->diag, own->value->at,
+                       "the parameter \"%s\" is initialised otherwise under strategy \"%s\" than under strategy \"%s\"", own->name, here,
+                       there);
+        return false;
+    }
+    return true;
+}
+
+/* Compares the models under each strategy with those under the first. */
+static void check_parameters(const Unit *unit)
+{
+    for (int i = 0; i < unit->modules.count; i++)
+        for (int first = 0; first < i; first++) {
+            const Module *before = unit->modules.at[first], *module = unit->modules.at[i];
+            bool pair = before->strategy == unit->strategies.at[0] && module->strategy != before->strategy &&
+                        before->kind == module->kind && !strcmp(before->name, module->name);
+            if (pair && parameters_agree(module, before))
+                parameters_agree(before, module);
+        }
 }
 
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
 {
     Finder finder = {0};
+    Programs programs = {0};
     changes_find(cunit);
     find_calls(cunit, &finder);
-    for (int i = 0; i < finder.calls.count; i++) {
-        Arguments arguments = {.call = &finder.calls.at[i]};
-        Eval *ev = eval_create(cunit, NULL);
-        bool good = eval_try(ev, read_arguments, &arguments);
-        eval_destroy(ev);
-        if (!good)
-            continue;
-        if (!is_known(unit, &arguments) && !has_failed(unit, arguments.function))
-            make_module(cunit, unit, options, &arguments);
-    }
+    for (int i = 0; i < finder.calls.count; i++)
+        add_program(cunit, &finder.calls.at[i], &programs);
+    for (int s = 0; s < unit->strategies.count; s++)
+        make_modules(cunit, unit, options, unit->strategies.at[s], &programs);
+    if (!unit->strategies.count)
+        make_modules(cunit, unit, options, NULL, &programs);
     state_check(cunit);
+    if (unit->strategies.count > 1)
+        check_parameters(unit);
 }

@@ -13,8 +13,9 @@ typedef struct Chooser {
     Diag *diag;
     CUnit *unit;
     Macros macros;
-    const char *word; // of --strategy; NULL: none given
+    const char *word; // of --strategy, the one at hand; NULL: none given
     StrategyNames names;
+    StrategyList list; // of the source
     StrategyChoice *choice;
 } Chooser;
 
@@ -168,21 +169,19 @@ static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, cons
     return NULL;
 }
 
-/* Reads a strategy file; its strategies take the place of the source's. */
-static void read_file(Chooser *chooser, const char *file)
+/* Reads a strategy file, and takes the strategy that the word means; NULL after an error. */
+static Strategy *read_file(Chooser *chooser, const char *file)
 {
-    StrategyChoice *choice = chooser->choice;
     Source *source = source_read(chooser->arena, chooser->diag, file);
     TokenList tokens = {0};
-    choice->list = (StrategyList){0};
-    choice->shared = true;
+    StrategyList list = {0};
     if (!source)
-        return;
+        return NULL;
     Lexer lexer = lex_begin(chooser->arena, chooser->diag, (Position){file, 1, 1}, source->text);
     lexer.lines = true;
     lex_rest(&lexer, &tokens);
-    if (strategy_parse(chooser->arena, chooser->diag, tokens.at, &chooser->names, base_name(chooser->arena, file), &choice->list))
-        choice->chosen = choose_of_file(chooser, &choice->list, file);
+    bool good = strategy_parse(chooser->arena, chooser->diag, tokens.at, &chooser->names, base_name(chooser->arena, file), &list);
+    return good ? choose_of_file(chooser, &list, file) : NULL;
 }
 
 /* ---- choosing ---- */
@@ -199,20 +198,32 @@ static void unknown_word(Chooser *chooser)
         diag_error(chooser->diag, at, "cannot read %s: %s", chooser->word, strerror(errno));
     } else {
         diag_error(chooser->diag, at, "there is no strategy \"%s\", in the source or as a file", chooser->word);
-        note_names(chooser, &chooser->choice->list, at, chooser->word, "the source");
+        note_names(chooser, &chooser->list, at, chooser->word, "the source");
     }
+}
+
+/* Whether the program has a strategy of this name already; that is an error. */
+static bool is_taken(Chooser *chooser, const Strategy *strategy)
+{
+    for (int i = 0; i < chooser->choice->count; i++)
+        if (!strcmp(chooser->choice->at[i].strategy->name, strategy->name)) {
+            diag_error(chooser->diag, option_place(chooser, 0), "the program has a strategy \"%s\" already; ht_switch finds them by name",
+                       strategy->name);
+            return true;
+        }
+    return false;
 }
 
 static void choose_word(Chooser *chooser)
 {
-    StrategyChoice *choice = chooser->choice;
     const char *file = frontend_strategy_file(chooser->arena, chooser->word);
-    if ((choice->chosen = find_strategy(&choice->list, chooser->word)))
-        return;
-    if (file)
-        read_file(chooser, file);
-    else
+    ChosenStrategy found = {find_strategy(&chooser->list, chooser->word), false};
+    if (!found.strategy && file)
+        found = (ChosenStrategy){read_file(chooser, file), true};
+    else if (!found.strategy)
         unknown_word(chooser);
+    if (found.strategy && !is_taken(chooser, found.strategy))
+        array_push(chooser->arena, chooser->choice, found);
 }
 
 /* The tokens of all lines of strategies. */
@@ -231,71 +242,93 @@ static TokenList gather_lines(const CUnit *unit)
     return tokens;
 }
 
-/* Gives a shape variable the strategy's value. */
-static void give_shape(CUnit *unit, const ShapeValue *value)
+/* The shape variable that a strategy gives a value; NULL: there is none. */
+static CVar *shape_variable(const CUnit *unit, const ShapeValue *value)
+{
+    for (int i = 0; i < unit->shapes.count; i++)
+        if (!strcmp(unit->shapes.at[i]->name, value->name))
+            return unit->shapes.at[i];
+    return NULL;
+}
+
+static void check_shape(const CUnit *unit, const ShapeValue *value)
 {
     Array(const char *) names = {0};
-    for (int i = 0; i < unit->shapes.count; i++) {
-        CVar *var = unit->shapes.at[i];
-        array_push(unit->arena, &names, var->name);
-        if (strcmp(var->name, value->name))
-            continue;
-        var->given = true;
-        var->given_value = value->value;
+    if (shape_variable(unit, value))
         return;
-    }
+    for (int i = 0; i < unit->shapes.count; i++)
+        array_push(unit->arena, &names, unit->shapes.at[i]->name);
     diag_error(unit->diag, value->at, "\"%s\" is no shape variable; \"#pragma hspmd shape(%s)\" makes it one", value->name, value->name);
     diag_suggest(unit->diag, value->at, value->name, names.at, names.count);
 }
 
-/* Of the source's strategies, or of a file, the one that the options say. */
+void strategies_give_shapes(CUnit *unit, const Strategy *strategy)
+{
+    for (int i = 0; i < unit->shapes.count; i++)
+        unit->shapes.at[i]->given = false;
+    for (int i = 0; strategy && i < strategy->shapes.count; i++) {
+        CVar *var = shape_variable(unit, &strategy->shapes.at[i]);
+        var->given = true;
+        var->given_value = strategy->shapes.at[i].value;
+    }
+}
+
+/* Of the source's strategies, and of files, those that the options say. */
 static void choose(Chooser *chooser, const FrontendOptions *options)
 {
-    const StrategyList *list = &chooser->choice->list;
-    if (options->strategy)
+    for (int i = 0; i < options->strategy_count; i++) {
+        chooser->word = options->strategies[i];
         choose_word(chooser);
-    else if (list->count > 1)
-        several_strategies(chooser, list, options->file, "NAME");
-    else if (list->count)
-        chooser->choice->chosen = list->at[0];
+    }
+    if (!options->strategy_count && chooser->list.count > 1)
+        several_strategies(chooser, &chooser->list, options->file, "NAME");
+    else if (!options->strategy_count && chooser->list.count)
+        array_push(chooser->arena, chooser->choice, (ChosenStrategy){chooser->list.at[0], false});
 }
 
 /* Finds the devices of classes; where the cluster file could not be read, that is the error. */
-static bool resolve_devices(Chooser *chooser, const FrontendOptions *options)
+static bool resolve_devices(const Chooser *chooser, Strategy *strategy, const FrontendOptions *options)
 {
     if (options->cluster_file && !options->cluster)
         return false;
-    return strategy_resolve(chooser->diag, chooser->choice->chosen, options->cluster, options->cluster_file);
+    return strategy_resolve(chooser->diag, strategy, options->cluster, options->cluster_file);
 }
 
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, StrategyChoice *choice)
 {
-    Chooser chooser = {unit->arena, unit->diag, unit, macros, options->strategy, {NULL, constant_value, axis_used}, choice};
+    Chooser chooser = {unit->arena, unit->diag, unit, macros, NULL, {NULL, constant_value, axis_used}, {0}, choice};
     chooser.names.state = &chooser;
-    if (!strategy_parse(unit->arena, unit->diag, gather_lines(unit).at, &chooser.names, NULL, &choice->list) || diag_errors(unit->diag) ||
+    if (!strategy_parse(unit->arena, unit->diag, gather_lines(unit).at, &chooser.names, NULL, &chooser.list) || diag_errors(unit->diag) ||
         !models_exist(unit))
         return;
     choose(&chooser, options);
-    Strategy *chosen = choice->chosen;
-    if (chosen && !resolve_devices(&chooser, options))
-        return;
-    for (int i = 0; chosen && i < chosen->shapes.count; i++)
-        give_shape(unit, &chosen->shapes.at[i]);
+    for (int c = 0; c < choice->count; c++) {
+        Strategy *chosen = choice->at[c].strategy;
+        if (!resolve_devices(&chooser, chosen, options))
+            return;
+        for (int i = 0; i < chosen->shapes.count; i++)
+            check_shape(unit, &chosen->shapes.at[i]);
+    }
 }
 
 /* ---- names of layers ---- */
 
-void strategies_check_layers(const Unit *unit)
+static void check_layers(const Unit *unit, const Strategy *strategy)
 {
     Array(const Layer *) layers = {0};
     for (int m = 0; m < unit->modules.count; m++)
-        for (int i = 0; i < unit->modules.at[m]->ops.count; i++) {
+        for (int i = 0; unit->modules.at[m]->strategy == strategy && i < unit->modules.at[m]->ops.count; i++) {
             const Layer *layer = unit->modules.at[m]->ops.at[i]->layer;
             if (layer && (!layers.count || !layer_same(layers.at[layers.count - 1], layer)))
                 array_push(unit->arena, &layers, layer);
         }
-    if (unit->chosen)
-        strategy_check_layers(unit->diag, unit->chosen, layers.at, layers.count);
+    strategy_check_layers(unit->diag, strategy, layers.at, layers.count);
+}
+
+void strategies_check_layers(const Unit *unit)
+{
+    for (int i = 0; i < unit->strategies.count; i++)
+        check_layers(unit, unit->strategies.at[i]);
 }
 
 /* ---- names of dimensions ---- */
@@ -321,16 +354,22 @@ static bool is_named(const NameList *list, const char *name)
     return false;
 }
 
+static void check_splits(CUnit *unit, const ChosenStrategy *chosen, const NameList *names)
+{
+    for (int i = 0; i < chosen->strategy->splits.count; i++) {
+        const SplitRule *split = &chosen->strategy->splits.at[i];
+        if (is_named(names, split->dim))
+            continue;
+        (chosen->shared ? diag_warning : diag_error)(unit->diag, split->at, "the dimension \"%s\" is named nowhere in the model",
+                                                     split->dim);
+        diag_suggest(unit->diag, split->at, split->dim, names->at, names->count);
+    }
+}
+
 void strategies_check_splits(CUnit *unit, const StrategyChoice *choice)
 {
     NameList names = {0};
     add_pragma_names(unit, &names);
-    for (int i = 0; choice->chosen && i < choice->chosen->splits.count; i++) {
-        const SplitRule *split = &choice->chosen->splits.at[i];
-        if (is_named(&names, split->dim))
-            continue;
-        (choice->shared ? diag_warning : diag_error)(unit->diag, split->at, "the dimension \"%s\" is named nowhere in the model",
-                                                     split->dim);
-        diag_suggest(unit->diag, split->at, split->dim, names.at, names.count);
-    }
+    for (int i = 0; i < choice->count; i++)
+        check_splits(unit, &choice->at[i], &names);
 }

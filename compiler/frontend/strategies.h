@@ -1,24 +1,28 @@
-/* The strategies of a source or of a strategy file: which of them a program has, and what of the model they name. */
+/* The strategies of a source or of strategy files: which of them a program has, and what of the model they name. */
 #ifndef FRONTEND_STRATEGIES_H
 #define FRONTEND_STRATEGIES_H
 
 #include "frontend/frontend.h"
 #include "frontend/pragma/pragma.h"
 
-typedef struct StrategyChoice {
-    StrategyList list; // of the source, or of --strategy=FILE
-    Strategy *chosen;  // NULL: one device, or an error was reported
-    bool shared;       // it stands in a file, which may serve several models
-} StrategyChoice;
+typedef struct ChosenStrategy {
+    Strategy *strategy;
+    bool shared; // it stands in a file, which may serve several models
+} ChosenStrategy;
+typedef Array(ChosenStrategy)
+    StrategyChoice; // those of a program; it begins with the first one; none: one device, or an error was reported
 
-/* Reads the strategies of the unit's pragmas and, where the unit has models and no error was reported so far, takes the one that the
- * options say; shape variables get its values. */
+/* Reads the strategies of the unit's pragmas and, where the unit has models and no error was reported so far, takes those that the options
+ * say. Names are found once each, and what they say of shape variables is checked. */
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, StrategyChoice *choice);
+
+/* Gives the shape variables a strategy's values, and those of the source where it has none; NULL: all of the source. */
+void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 
 /* Reports a strategy that splits a dimension which no pragma names. A strategy file may serve several models: there it is a warning. */
 void strategies_check_splits(CUnit *unit, const StrategyChoice *choice);
 
-/* Reports a strategy that places layers or towers which no model of the unit has. */
+/* Reports strategies that place layers or towers which no model of the unit has under them. */
 void strategies_check_layers(const Unit *unit);
 
 #endif

@@ -7,7 +7,7 @@
 typedef struct ShapeVariable { // #pragma hspmd shape(seq, batch)
     const char *name;
     const char *type; // its C type, "int"
-    int64_t value;    // under the chosen strategy
+    int64_t value;    // under the first strategy
     Position at;
 } ShapeVariable;
 
@@ -15,12 +15,14 @@ typedef struct Unit {
     Arena *arena;
     Diag *diag;
     const char *file;             // as given on the command line
-    Array(Module *) modules;      // in the order of the first ht_train or ht_infer that names them
-    Array(Strategy *) strategies; // of the source, or of --strategy=FILE
-    const Strategy *chosen;       // NULL: one device
+    Array(Module *) modules;      // strategy by strategy, in the order of the first ht_train or ht_infer that names them
+    Array(Strategy *) strategies; // that the program has; it begins with the first one; none: one device
     Array(ShapeVariable) shapes;
     Array(const char *) bodiless; // operators of the user's that this source declares only
     const char *std;              // of -std, "c17"
 } Unit;
+
+/* Ranks that the unit's program needs: those of its largest strategy. */
+int unit_device_count(const Unit *unit);
 
 #endif

@@ -147,6 +147,16 @@ float ht_step_with(ht_program *program, const ht_fed *feeds);
 #define ht_run(program, ...) ht_run_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_run_with(ht_program *program, const ht_fed *feeds);
 
+/* Moves a program to another of the strategies that hetucc compiled it with (--strategy=a --strategy=b; it begins with the first), and with it the programs of ht_infer that
+ * share parameters with it: parameters, the optimizer's states and the number of the step are what they were, to the bit. NULL: to the first strategy that was compiled with
+ * the `shape` variables as they are set now. Under a strategy that has other values of them, set them first; values that disagree end the program. Inputs are fed anew then. No step
+ * switches by itself. On one device, as plain C, it does nothing but allow that the `shape` variables have changed. */
+void ht_switch(ht_program *program, const char *strategy);
+
+/* The least value from `least` on that a strategy of the program gives an integer `shape` variable: seq = ht_fit(program, &seq, 700). On one device it is `least`. A program without
+ * such a strategy ends. */
+int64_t ht_fit(ht_program *program, const void *variable, int64_t least);
+
 /* Copies an output of the last run or step to `to`, whole and row-major; "" is the model's value. */
 void ht_fetch(ht_program *program, const char *name, void *to);
 

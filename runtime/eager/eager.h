@@ -38,4 +38,8 @@ void eager_program_fetch(eager_program *program, const char *name, void *to);
 /* Sets hyper[index] of the optimizer from the next step on. */
 void eager_program_set_hyper(eager_program *program, int index, float value);
 
+/* Evaluates the model anew, after variables that it reads have changed, and those of the store's programs that run forward on parameters of
+ * this one, which trains. Their inputs have to be fed again. */
+void eager_program_forget(eager_program *program);
+
 #endif

@@ -10,8 +10,9 @@
 
 struct eager_store {
     uint64_t seed;
-    int count, room;
+    int count, program_count;
     eager_param **params;
+    eager_program **programs; // in the order of their making
 };
 
 /* What a program keeps of a parameter: the optimizer's states, and the node of this step. */
@@ -92,6 +93,7 @@ void eager_store_destroy(eager_store *store)
         free(store->params[i]);
     }
     free(store->params);
+    free(store->programs);
     free(store);
 }
 
@@ -264,6 +266,8 @@ eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void)
 {
     eager_program *program = allocate(sizeof *program);
     *program = (eager_program){.store = store, .model = model, .trains = optimizer != NULL, .tape = eager_tape_create()};
+    store->programs = grow(store->programs, store->program_count, sizeof *store->programs);
+    store->programs[store->program_count++] = program;
     if (optimizer)
         program->optimizer = *optimizer;
     evaluate(program, true);
@@ -271,18 +275,55 @@ eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void)
     return program;
 }
 
-void eager_program_destroy(eager_program *program)
+static void forget_inputs(eager_program *program)
 {
-    forget_step(program);
-    for (int i = 0; i < program->trained_count; i++)
-        for (int s = 0; s < 4; s++)
-            free(program->trained[i].state[s]);
     for (int i = 0; i < program->input_count; i++) {
         free(program->inputs[i].name);
         free(program->inputs[i].data);
     }
-    free(program->trained);
     free(program->inputs);
+    program->inputs = NULL;
+    program->input_count = 0;
+}
+
+/* Whether a program runs forward on parameters of one that trains. */
+static bool follows(const eager_program *program, const eager_program *trains)
+{
+    for (int i = 0; !program->trains && trains->trains && i < program->trained_count; i++)
+        for (int j = 0; j < trains->trained_count; j++)
+            if (program->trained[i].param == trains->trained[j].param)
+                return true;
+    return false;
+}
+
+void eager_program_forget(eager_program *program)
+{
+    for (int i = 0; i < program->store->program_count; i++) {
+        eager_program *other = program->store->programs[i];
+        if (other != program && !follows(other, program))
+            continue;
+        forget_inputs(other);
+        free(other->trace.print);
+        other->trace = (Trace){0};
+        other->ran = false;
+        evaluate(other, true);
+        eager_run.program = NULL;
+    }
+}
+
+void eager_program_destroy(eager_program *program)
+{
+    eager_store *store = program->store;
+    int place = 0;
+    while (store->programs[place] != program)
+        place++;
+    memmove(&store->programs[place], &store->programs[place + 1], sizeof *store->programs * (size_t)(--store->program_count - place));
+    forget_step(program);
+    for (int i = 0; i < program->trained_count; i++)
+        for (int s = 0; s < 4; s++)
+            free(program->trained[i].state[s]);
+    forget_inputs(program);
+    free(program->trained);
     free(program->trace.print);
     eager_tape_destroy(program->tape);
     free(program);

@@ -26,6 +26,7 @@ typedef struct EagerLibrary {
     float (*program_step)(eager_program *program, const ht_fed *feeds);
     void (*program_fetch)(eager_program *program, const char *name, void *to);
     void (*program_set_hyper)(eager_program *program, int index, float value);
+    void (*program_forget)(eager_program *program);
 } EagerLibrary;
 
 /* Called before main. */

@@ -48,6 +48,28 @@ int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, ht_dtype
     return -1;
 }
 
+int image_next(int index, int after)
+{
+    const RegisteredImage *own = &images.at[index];
+    for (int i = after + 1; i < images.count; i++) {
+        const RegisteredImage *other = &images.at[i];
+        bool same = other->model == own->model && other->update == own->update && other->image->trains == own->image->trains &&
+                    other->image->dtype == own->image->dtype && other->image->clipped == own->image->clipped &&
+                    other->image->state_count == own->image->state_count;
+        if (i == index || (same && other->image->strategy && own->image->strategy))
+            return i;
+    }
+    return -1;
+}
+
+int image_under(int index, const char *strategy)
+{
+    int found = image_next(index, -1);
+    while (found >= 0 && (!images.at[found].image->strategy || strcmp(images.at[found].image->strategy, strategy)))
+        found = image_next(index, found);
+    return found;
+}
+
 int image_ranks(void)
 {
     int ranks = 0;

@@ -15,9 +15,21 @@ typedef struct RegisteredImage {
 int image_count(void);
 const RegisteredImage *image_at(int index);
 
-/* The index of the image for a model function that computes in a type, and is trained by an optimizer (NULL: it is not trained). -1: the
- * model has no image at all; the program ends when it has others alone. */
+/* The index of the image for a model function that computes in a type, and is trained by an optimizer (NULL: it is not trained), under the
+ * first of its strategies. -1: the model has no image at all; the program ends when it has others alone. */
 int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, ht_dtype dtype);
+
+/* The next image behind number `after` (-1: the first) that is the same program as image `index`, under a strategy of its own; -1: none. */
+int image_next(int index, int after);
+
+/* The same program under the strategy of a name; -1: it has none of this name. */
+int image_under(int index, const char *strategy);
+
+/* Whether the variables that the image's model read when it was compiled have the same values now. */
+bool image_reads_agree(int index);
+
+/* The value that a variable had when the image's model read it; false where it did not, or it is no integer. */
+bool image_read_integer(int index, const void *variable, int64_t *value);
 
 /* Ends the program when a variable that the image's model read when it was compiled has another value now. */
 void image_check_reads(int index);

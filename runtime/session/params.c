@@ -17,12 +17,20 @@ static Distribution distribution_of(const Param *param, const ParamCopy *copy)
     return (Distribution){copy->pieces, param->elements, param->ranks};
 }
 
+/* The first copy with the newest values; NULL: none of the list. */
 static ParamCopy *newest(const Param *param)
 {
     ParamCopy *copy = param->copies;
-    while (copy->version != param->version)
+    while (copy && copy->version != param->version)
         copy = copy->next;
     return copy;
+}
+
+/* Gives a copy the values of a newest one. */
+static void bring(Param *param, const ParamCopy *from, ParamCopy *copy)
+{
+    pieces_move(distribution_of(param, from), from->data, distribution_of(param, copy), copy->data, sizeof(float));
+    copy->version = param->version;
 }
 
 /* The initial values of this rank's piece. */
@@ -101,24 +109,37 @@ ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, u
     bool fresh = !*param;
     if (fresh)
         *param = add_param(params, image, ranks);
-    for (ParamCopy *copy = (*param)->copies; copy; copy = copy->next)
-        if (pieces_equal(copy->pieces, image->pieces, ranks))
-            return copy;
-    ParamCopy *copy = add_copy(*param, image->pieces, rank);
+    ParamCopy *copy = (*param)->copies;
+    while (copy && !pieces_equal(copy->pieces, image->pieces, ranks))
+        copy = copy->next;
+    if (!copy)
+        copy = add_copy(*param, image->pieces, rank);
     if (fresh) {
         initialise(copy, image, rank, seed);
         copy->version = 0;
     }
+    copy->users++;
     return copy;
+}
+
+void param_release(Param *param, ParamCopy *copy)
+{
+    ParamCopy **link = &param->copies;
+    if (--copy->users || !param->copies->next)
+        return;
+    while (*link != copy)
+        link = &(*link)->next;
+    *link = copy->next;
+    if (copy->version == param->version && !newest(param))
+        bring(param, copy, param->copies);
+    device_free(copy->data);
+    free(copy);
 }
 
 void param_refresh(Param *param, ParamCopy *copy)
 {
-    if (copy->version == param->version)
-        return;
-    const ParamCopy *from = newest(param);
-    pieces_move(distribution_of(param, from), from->data, distribution_of(param, copy), copy->data, sizeof(float));
-    copy->version = param->version;
+    if (copy->version != param->version)
+        bring(param, newest(param), copy);
 }
 
 void param_changed(Param *param, ParamCopy *copy) { copy->version = ++param->version; }

@@ -12,6 +12,7 @@ typedef struct ParamCopy {
     const ht_pieces *pieces;
     float *data; // on the device
     int64_t version;
+    int users; // programs that have it
     struct ParamCopy *next;
 } ParamCopy;
 
@@ -31,8 +32,11 @@ typedef struct Params {
     int count, capacity;
 } Params;
 
-/* The copy of a parameter in the layout of `image`; made, with its initial values where it is the first one. */
+/* The copy of a parameter in the layout of `image`, for one more user; made, with its initial values where it is the first one. */
 ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, uint64_t seed, Param **param);
+
+/* A user gives a copy up. It goes with the last one, unless the parameter has no other; all ranks together. */
+void param_release(Param *param, ParamCopy *copy);
 
 Param *params_find(const Params *params, const char *name);
 

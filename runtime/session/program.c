@@ -26,20 +26,21 @@ static void **input_slots(const Program *program)
     return program->slots + (ptrdiff_t)program->image->param_count * (1 + program->image->state_count);
 }
 
-static void open_params(Program *program, Params *params, uint64_t seed)
+/* This rank's storage of a parameter's state, with zeros. */
+static void *new_state(const ht_pieces *pieces)
 {
-    const ht_image *image = program->image;
-    program->params = memory_array(image->param_count, sizeof *program->params);
-    for (int p = 0; p < image->param_count; p++) {
-        ProgramParam *mine = &program->params[p];
-        mine->copy = params_open(params, &image->params[p], image->device_count, seed, &mine->param);
-        program->slots[p] = mine->copy->data;
-        for (int s = 0; s < image->params[p].state_count; s++) {
-            int64_t bytes = pieces_count(image->params[p].state[s], world_rank()) * (int64_t)sizeof(float);
-            state_slots(program, p)[s] = device_alloc(bytes);
-            device_zero(state_slots(program, p)[s], bytes);
-        }
-    }
+    int64_t bytes = pieces_count(pieces, world_rank()) * (int64_t)sizeof(float);
+    void *state = device_alloc(bytes);
+    device_zero(state, bytes);
+    return state;
+}
+
+static void open_param(Program *program, int param, Params *params)
+{
+    const ht_image_param *image = &program->image->params[param];
+    ProgramParam *mine = &program->params[param];
+    mine->copy = params_open(params, image, program->image->device_count, program->worker.seed, &mine->param);
+    program->slots[param] = mine->copy->data;
 }
 
 static void open_inputs(Program *program)
@@ -73,7 +74,13 @@ static bool *plans_beside(const ht_image *image)
     return beside;
 }
 
-/* The first tag of a program's plans; the same on all ranks, which make their programs in one order. */
+/* What ranks have agreed on about an image, once. */
+typedef struct Prepared {
+    bool ready;
+    int tags; // the first of its plans
+} Prepared;
+
+/* The first tag of a program's plans; the same on all ranks, which prepare their programs in one order. */
 static int take_tags(const ht_image *image)
 {
     static int tags;
@@ -84,50 +91,142 @@ static int take_tags(const ht_image *image)
     return first;
 }
 
-/* What the exchanges of the program need. */
-static void open_channel(const ht_image *image)
+/* What the exchanges of an image need. */
+static void prepare(const ht_image *image, Prepared *prepared)
 {
     bool *beside = plans_beside(image);
     if (channel_of_device()->prepare)
         channel_of_device()->prepare(&(ChannelPlans){image->plan_count, image->pipeline_count, image->plan, beside, image->pipelines});
     free(beside);
+    *prepared = (Prepared){true, image_transfers(image) ? take_tags(image) : 0};
 }
 
-Program *program_create(const ht_image *image, Params *params, uint64_t seed)
+/* The first tag of a program, which is prepared under all of its strategies. */
+static int open_channels(int image)
+{
+    static Prepared *prepared;
+    if (!prepared)
+        prepared = memory_array(image_count(), sizeof *prepared);
+    for (int i = image_next(image, -1); i >= 0; i = image_next(image, i))
+        if (!prepared[i].ready)
+            prepare(image_at(i)->image, &prepared[i]);
+    return prepared[image].tags;
+}
+
+/* A program without storage but for its parameters' and states' table. */
+static Program *new_program(int number, uint64_t seed)
 {
     Program *program = memory_array(1, sizeof *program);
+    const ht_image *image = image_at(number)->image;
     int device = world_rank(), role = image->role_of[device], piece = image->piece_of[device];
+    program->number = number;
     program->image = image;
     program->role = role < 0 ? NULL : &image->roles[role];
     program->slots = memory_array((int64_t)image->param_count * (1 + image->state_count) + image->input_count, sizeof(void *));
-    open_params(program, params, seed);
-    open_inputs(program);
+    program->params = memory_array(image->param_count, sizeof *program->params);
     program->worker = (ht_worker){
         .slot = program->slots, .piece = piece < 0 ? NULL : image->piece[piece], .training = image->trains, .seed = seed, .device = device};
+    return program;
+}
+
+/* All else that a program needs, when it has its parameters and states. */
+static void open_rest(Program *program)
+{
+    const ht_image *image = program->image;
+    int device = world_rank(), tags = open_channels(program->number);
+    open_inputs(program);
     open_pipeline(program);
-    open_channel(image);
-    int tags = image_transfers(image) ? take_tags(image) : 0;
     if (program->role) {
         program->worker.arena = device_alloc(schedule_bytes(program->role, image->schedule[image->schedule_of[device]]));
         program->schedule = schedule_open(image, program->role, &program->worker, tags);
     }
+}
+
+Program *program_create(int image, Params *params, uint64_t seed)
+{
+    Program *program = new_program(image, seed);
+    for (int p = 0; p < program->image->param_count; p++) {
+        open_param(program, p, params);
+        for (int s = 0; s < program->image->params[p].state_count; s++)
+            state_slots(program, p)[s] = new_state(program->image->params[p].state[s]);
+    }
+    open_rest(program);
     return program;
+}
+
+/* Gives back all but parameters and states. */
+static void close_rest(Program *program)
+{
+    device_forget(program->recording);
+    for (int i = 0; i < program->image->input_count; i++)
+        device_free(input_slots(program)[i]);
+    schedule_close(program->schedule);
+    device_free(program->worker.arena);
+}
+
+static void free_program(Program *program)
+{
+    free(program->slots);
+    free(program->params);
+    free(program);
 }
 
 void program_destroy(Program *program)
 {
     const ht_image *image = program->image;
-    device_forget(program->recording);
-    for (int p = 0; p < image->param_count; p++)
+    close_rest(program);
+    for (int p = 0; p < image->param_count; p++) {
+        param_release(program->params[p].param, program->params[p].copy);
         for (int s = 0; s < image->params[p].state_count; s++)
             device_free(state_slots(program, p)[s]);
-    for (int i = 0; i < image->input_count; i++)
-        device_free(input_slots(program)[i]);
-    schedule_close(program->schedule);
-    device_free(program->worker.arena);
-    free(program->slots);
-    free(program->params);
-    free(program);
+    }
+    free_program(program);
+}
+
+/* ---- another strategy ---- */
+
+static int find_param(const ht_image *image, const char *name)
+{
+    int p = 0;
+    while (strcmp(image->params[p].name, name))
+        p++;
+    return p;
+}
+
+/* Moves a parameter's states; what lies alike stays where it is. */
+static void move_states(Program *from, int old, Program *to, int param)
+{
+    const ht_image_param *before = &from->image->params[old], *after = &to->image->params[param];
+    for (int s = 0; s < after->state_count; s++) {
+        void **source = &state_slots(from, old)[s], **target = &state_slots(to, param)[s];
+        int ranks = to->image->device_count;
+        if (pieces_equal(before->state[s], after->state[s], ranks)) {
+            *target = *source;
+            continue;
+        }
+        int64_t elements = pieces_elements(after->state[s]);
+        *target = new_state(after->state[s]);
+        pieces_move((Distribution){before->state[s], elements, ranks}, *source, (Distribution){after->state[s], elements, ranks}, *target,
+                    sizeof(float));
+        device_free(*source);
+    }
+}
+
+Program *program_switch(Program *program, int image, Params *params)
+{
+    Program *next = new_program(image, program->worker.seed);
+    close_rest(program);
+    for (int p = 0; p < next->image->param_count; p++) {
+        int old = find_param(program->image, next->image->params[p].name);
+        open_param(next, p, params);
+        param_refresh(next->params[p].param, next->params[p].copy);
+        param_release(program->params[old].param, program->params[old].copy);
+        move_states(program, old, next, p);
+    }
+    next->worker.step = program->worker.step;
+    free_program(program);
+    open_rest(next);
+    return next;
 }
 
 /* ---- inputs and outputs ---- */

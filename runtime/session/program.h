@@ -15,6 +15,7 @@ typedef struct ProgramParam {
 } ProgramParam;
 
 typedef struct Program {
+    int number; // of the image among the registered ones
     const ht_image *image;
     const ht_image_role *role; // NULL: this rank is idle
     Schedule *schedule;        // what it does in a step
@@ -27,8 +28,13 @@ typedef struct Program {
     bool ran;
 } Program;
 
-Program *program_create(const ht_image *image, Params *params, uint64_t seed);
+/* The program of a registered image. */
+Program *program_create(int image, Params *params, uint64_t seed);
 void program_destroy(Program *program);
+
+/* The same program under another of its strategies, which image `image` is for: with its parameters, states and the number of its step.
+ * `program` is gone then. Its inputs have to be fed anew. */
+Program *program_switch(Program *program, int image, Params *params);
 
 /* Distributes an input that lies whole on rank 0 at `data` (NULL on other ranks). */
 void program_feed(Program *program, int input, const void *data);

@@ -46,12 +46,45 @@ static _Noreturn void differs(const ht_image *image, const ht_image_read *read, 
         read->at, image->model, read->name, place, was, is);
 }
 
-static void check_read(const ht_image *image, const ht_image_read *read, const char *now)
+/* The first number of a read that is another one now; -1: none. */
+static int64_t first_changed(const ht_image_read *read, const char *now)
 {
     const char *then = read->then;
     for (int64_t i = 0; i < read->count; i++)
         if (memcmp(then + i * read->size, now + i * read->size, (size_t)read->size))
-            differs(image, read, i, then + i * read->size, now + i * read->size);
+            return i;
+    return -1;
+}
+
+static void check_read(const ht_image *image, const ht_image_read *read, const char *now)
+{
+    int64_t changed = first_changed(read, now);
+    if (changed >= 0)
+        differs(image, read, changed, (const char *)read->then + changed * read->size, now + changed * read->size);
+}
+
+bool image_reads_agree(int index)
+{
+    const RegisteredImage *registered = image_at(index);
+    for (int i = 0; i < registered->image->read_count; i++)
+        if (first_changed(&registered->image->reads[i], (const char *)registered->now[i]) >= 0)
+            return false;
+    return true;
+}
+
+bool image_read_integer(int index, const void *variable, int64_t *value)
+{
+    const RegisteredImage *registered = image_at(index);
+    for (int i = 0; i < registered->image->read_count; i++) {
+        const ht_image_read *read = &registered->image->reads[i];
+        if ((const volatile void *)variable != registered->now[i] || read->kind == HT_FLOATING)
+            continue;
+        uint64_t bits = 0;
+        memcpy(&bits, read->then, (size_t)read->size);
+        *value = read->kind == HT_SIGNED ? signed_number(read->then, read->size) : (int64_t)bits;
+        return true;
+    }
+    return false;
 }
 
 void image_check_reads(int index)

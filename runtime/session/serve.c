@@ -13,7 +13,35 @@ static void open_program(ht_session *session, const Command *command)
     if (!grown)
         ht_fail("no memory for another program");
     session->programs = grown;
-    session->programs[session->program_count++] = program_create(image_at(command->index)->image, &session->params, command->seed);
+    session->programs[session->program_count++] = program_create(command->index, &session->params, command->seed);
+}
+
+/* Whether a program runs forward on parameters of one that trains. */
+static bool follows(const Program *program, const Program *trains)
+{
+    if (program->image->trains || !trains->image->trains)
+        return false;
+    for (int p = 0; p < program->image->param_count; p++)
+        for (int q = 0; q < trains->image->param_count; q++)
+            if (program->params[p].param == trains->params[q].param)
+                return true;
+    return false;
+}
+
+/* Moves a program, and those that follow it and have the strategy. */
+static void switch_program(ht_session *session, const Command *command)
+{
+    const char *strategy = image_at(command->index)->image->strategy;
+    const Program *first = session->programs[command->number];
+    bool *moves = memory_array(session->program_count, sizeof *moves);
+    for (int p = 0; p < session->program_count; p++)
+        moves[p] =
+            p == command->number || (follows(session->programs[p], first) && image_under(session->programs[p]->number, strategy) >= 0);
+    for (int p = 0; p < session->program_count; p++)
+        if (moves[p])
+            session->programs[p] =
+                program_switch(session->programs[p], image_under(session->programs[p]->number, strategy), &session->params);
+    free(moves);
 }
 
 static void run_program(ht_session *session, const Command *command, Payload *payload)
@@ -33,6 +61,7 @@ static void carry_out(ht_session *session, const Command *command, Payload *payl
 {
     switch (command->kind) {
     case COMMAND_OPEN: open_program(session, command); break;
+    case COMMAND_SWITCH: switch_program(session, command); break;
     case COMMAND_RUN: run_program(session, command, payload); break;
     case COMMAND_FETCH: program_fetch(session->programs[command->number], command->index, payload->to); break;
     case COMMAND_GET_PARAM: param_get(session->params.at[command->number], payload->to); break;

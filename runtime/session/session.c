@@ -130,7 +130,6 @@ static ht_program *open_image(ht_session *open, int index)
     image_check_reads(index);
     ht_program *program = new_program(open, image_at(index)->image->trains);
     program->number = open->program_count;
-    program->image = index;
     Command command = {.kind = COMMAND_OPEN, .index = index, .seed = open->seed};
     session_issue(open, &command, &(Payload){0});
     return program;
@@ -210,7 +209,7 @@ static float run_image(ht_program *program, const ht_fed *feeds)
     const void *data[PROGRAM_MAX_INPUTS] = {0};
     Command command = {.kind = COMMAND_RUN, .number = program->number, .check = program->session->check};
     memcpy(command.hyper, program->hyper, sizeof command.hyper);
-    image_check_reads(program->image);
+    image_check_reads(image_program(program)->number);
     gather_feeds(image_program(program), feeds, &command, data);
     Payload payload = {.feeds = data};
     session_issue(program->session, &command, &payload);
@@ -265,6 +264,75 @@ void ht_set_hyper(ht_program *program, int index, float value)
 }
 
 void ht_set_rate(ht_program *program, float rate) { ht_set_hyper(program, 0, rate); }
+
+/* ---- strategies ---- */
+
+/* "a", "b" */
+static const char *strategy_names(int image)
+{
+    static char names[1024];
+    *names = 0;
+    for (int i = image_next(image, -1); i >= 0; i = image_next(image, i)) {
+        size_t length = strlen(names);
+        const char *name = image_at(i)->image->strategy;
+        snprintf(names + length, sizeof names - length, "%s\"%s\"", length ? ", " : "", name ? name : "");
+    }
+    return names;
+}
+
+/* The image of the program for a strategy, NULL: for the first one that fits the variables as they are set. */
+static int find_strategy(int image, const char *strategy)
+{
+    int found = strategy ? image_under(image, strategy) : image_next(image, -1);
+    while (!strategy && found >= 0 && !image_reads_agree(found))
+        found = image_next(image, found);
+    if (found < 0 && strategy)
+        ht_fail("the model %s has no strategy \"%s\"; it was compiled with %s", image_at(image)->image->model, strategy,
+                strategy_names(image));
+    if (found < 0)
+        ht_fail("no strategy of the model %s (%s) was compiled with the variables as they are set", image_at(image)->image->model,
+                strategy_names(image));
+    image_check_reads(found);
+    return found;
+}
+
+void ht_switch(ht_program *program, const char *strategy)
+{
+    check_program(program, "ht_switch");
+    check_open(program->session);
+    if (program->eager) {
+        eager->program_forget(program->eager);
+        return;
+    }
+    int own = image_program(program)->number, found = find_strategy(own, strategy);
+    Command command = {.kind = COMMAND_SWITCH, .number = program->number, .index = found};
+    if (found != own)
+        session_issue(program->session, &command, &(Payload){0});
+}
+
+int64_t ht_fit(ht_program *program, const void *variable, int64_t least)
+{
+    check_program(program, "ht_fit");
+    check_open(program->session);
+    if (program->eager)
+        return least;
+    int image = image_program(program)->number;
+    int64_t value, most = 0, fit = INT64_MAX;
+    bool known = false;
+    for (int i = image_next(image, -1); i >= 0; i = image_next(image, i)) {
+        if (!image_read_integer(i, variable, &value))
+            continue;
+        most = !known || value > most ? value : most;
+        fit = value >= least && value < fit ? value : fit;
+        known = true;
+    }
+    if (!known)
+        ht_fail("ht_fit was given a variable that the model %s does not read", image_at(image)->image->model);
+    if (most < least)
+        ht_fail("ht_fit looks for a value from %lld on, and the strategies of the model %s have %lld at most", (long long)least,
+                image_at(image)->image->model, (long long)most);
+    return fit;
+}
 
 /* ---- parameters ---- */
 

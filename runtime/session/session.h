@@ -20,12 +20,19 @@ struct ht_program {
     ht_session *session;
     bool trains;
     int number; // in session->programs; -1: the one-device library runs it
-    int image;  // of the registered ones
     eager_program *eager;
     float hyper[HT_HYPER];
 };
 
-typedef enum CommandKind { COMMAND_OPEN, COMMAND_RUN, COMMAND_FETCH, COMMAND_GET_PARAM, COMMAND_SET_PARAM, COMMAND_CLOSE } CommandKind;
+typedef enum CommandKind {
+    COMMAND_OPEN,
+    COMMAND_SWITCH,
+    COMMAND_RUN,
+    COMMAND_FETCH,
+    COMMAND_GET_PARAM,
+    COMMAND_SET_PARAM,
+    COMMAND_CLOSE
+} CommandKind;
 
 /* What rank 0 tells the others; the same bytes on all ranks. */
 typedef struct Command {

@@ -705,7 +705,7 @@ void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, R
     Image image = {.emitter = emitter, .module = module, .name = name, .writers = writers, .out = out};
     image.schedule_numbers = intern_create(emitter->arena);
     image.piece_numbers = intern_create(emitter->arena);
-    image.device_count = module->strategy ? strategy_device_count(module->strategy) : 1;
+    image.device_count = unit_device_count(emitter->unit);
     if (image.device_count <= special->devices[special->device_count - 1])
         image.device_count = special->devices[special->device_count - 1] + 1;
     text_print(out, "\n/* ==== %s ==== */\n\n", module->name);

@@ -10,10 +10,14 @@ static void add_file(Emitter *emitter, EmittedFiles *files, const char *what, co
                (EmittedFile){.name = arena_format(emitter->arena, "%s.%s.%s", emitter->base, what, suffix), .text = text, .flags = flags});
 }
 
+/* "strategy dp4", "strategies dp4, tp4", "one device". */
 static const char *strategy_text(const Emitter *emitter)
 {
-    const Strategy *strategy = emitter->unit->chosen;
-    return strategy && strategy->name ? arena_format(emitter->arena, "strategy %s", strategy->name) : "one device";
+    const Unit *unit = emitter->unit;
+    Text text = {.arena = emitter->arena};
+    for (int i = 0; i < unit->strategies.count; i++)
+        text_print(&text, "%s%s", i ? ", " : unit->strategies.count > 1 ? "strategies " : "strategy ", unit->strategies.at[i]->name);
+    return unit->strategies.count ? text_bytes(&text) : "one device";
 }
 
 /* The comment on top of each file. */
@@ -77,7 +81,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files, const EmitOptions *options)
 {
     const Unit *unit = emitter->unit;
-    int devices = unit->chosen ? strategy_device_count(unit->chosen) : 1;
+    int devices = unit_device_count(unit);
     bool half = false;
     uint64_t hash = hash_text(hash_text(0xcbf29ce484222325u, options->source), options->maker);
     for (int i = 0; i < files->count; i++)
@@ -85,8 +89,8 @@ static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files
     for (int m = 0; m < unit->modules.count; m++)
         half = half || unit->modules.at[m]->precision == DTYPE_BF16;
     return arena_format(emitter->arena, "%s %s%s%d device%s, %s%s, %s, %016llx", file_name(unit->file),
-                        unit->chosen ? strategy_text(emitter) : "", unit->chosen ? " on " : "on ", devices, devices == 1 ? "" : "s",
-                        half ? "bf16, " : "", options->backend->name, options->maker, (unsigned long long)hash);
+                        unit->strategies.count ? strategy_text(emitter) : "", unit->strategies.count ? " on " : "on ", devices,
+                        devices == 1 ? "" : "s", half ? "bf16, " : "", options->backend->name, options->maker, (unsigned long long)hash);
 }
 
 static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *options, const char *const *names, const char *print)
@@ -184,16 +188,29 @@ static void emit_kernels(Emitter *emitter, EmittedFiles *files)
     add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out), emitter->backend->kernel_flags);
 }
 
-/* "gpt_gpt_loss_train"; a second program of one model has a number behind it, "gpt_gpt_loss_train2". */
+/* Whether C would call two strategies alike. */
+static bool same_identifier(Arena *arena, const Strategy *a, const Strategy *b)
+{
+    return a == b || !strcmp(c_identifier(arena, a->name), c_identifier(arena, b->name));
+}
+
+/* "gpt_gpt_loss_train"; of several strategies with the name, "gpt_gpt_loss_train_dp4_"; a second program of one model has a number behind
+ * it, "gpt_gpt_loss_train2". */
 static const char *module_name(Emitter *emitter, int index)
 {
+    Arena *arena = emitter->arena;
     const Module *module = emitter->unit->modules.at[index];
     int number = 1;
-    for (int m = 0; m < index; m++)
-        number += emitter->unit->modules.at[m]->kind == module->kind && !strcmp(emitter->unit->modules.at[m]->name, module->name);
-    const char *name = arena_format(emitter->arena, "%s_%s_%s", emitter->prefix, c_identifier(emitter->arena, module->name),
+    for (int m = 0; m < index; m++) {
+        const Module *before = emitter->unit->modules.at[m];
+        number += before->kind == module->kind && !strcmp(before->name, module->name) &&
+                  same_identifier(arena, before->strategy, module->strategy);
+    }
+    const char *name = arena_format(arena, "%s_%s_%s", emitter->prefix, c_identifier(arena, module->name),
                                     module->kind == MODULE_TRAIN ? "train" : "infer");
-    return number > 1 ? arena_format(emitter->arena, "%s%d", name, number) : name;
+    if (emitter->unit->strategies.count > 1)
+        name = arena_format(arena, "%s_%s_", name, c_identifier(arena, module->strategy->name));
+    return number > 1 ? arena_format(arena, "%s%d", name, number) : name;
 }
 
 void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options)
