@@ -23,9 +23,10 @@ compiler ir       rule schedule strategy reshard cluster layout syntax support
 compiler cost     ir rule schedule strategy reshard cluster layout syntax support
 compiler frontend ir rule schedule strategy reshard cluster layout syntax support
 compiler passes   cost ir rule schedule strategy reshard cluster layout syntax support
-compiler emit     ir rule schedule strategy reshard cluster layout syntax support
+compiler migration ir rule schedule strategy reshard cluster layout syntax support
+compiler emit     migration ir rule schedule strategy reshard cluster layout syntax support
 compiler report   cost ir rule schedule strategy reshard cluster layout syntax support
-compiler driver   frontend passes emit report cost ir rule schedule strategy reshard cluster layout syntax support
+compiler driver   frontend passes emit report migration cost ir rule schedule strategy reshard cluster layout syntax support
 runtime  base
 runtime  transport base
 runtime  exchange transport base

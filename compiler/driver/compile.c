@@ -5,6 +5,7 @@
 #include "frontend/frontend.h"
 #include "cluster/cluster.h"
 #include "ir/text/text.h"
+#include "migration/migration.h"
 #include "passes/pipeline.h"
 
 #include <hetu/version.h>
@@ -156,6 +157,14 @@ static void set_options(const Options *options, const Unit *unit, const Cluster 
         unit->modules.at[i]->options = (CompileOptions){options->cluster, cluster, options->remark_comm, options->warn_implicit_reshard};
 }
 
+/* Plans how the programs go from one strategy to another. */
+static void plan_migrations(const Options *options, Unit *unit)
+{
+    unit->migrations = migrations_plan(unit->arena, unit);
+    if (options->remark_switch)
+        migrations_report(unit->migrations, unit);
+}
+
 Unit *unit_read(Driver *driver, const char *source)
 {
     const Options *options = driver->options;
@@ -178,6 +187,8 @@ Unit *unit_read(Driver *driver, const char *source)
         set_options(options, unit, cluster);
     bool good = unit && !diag_errors(driver->diag) && (!options->resume || unit_resume(driver, unit));
     good = good && run_passes(driver, unit);
+    if (good && !options->stop_after)
+        plan_migrations(options, unit);
     for (int i = 0; good && i < unit->modules.count; i++)
         array_push(driver->arena, &driver->modules, unit->modules.at[i]);
     return good ? unit : NULL;

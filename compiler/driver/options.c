@@ -32,7 +32,7 @@ static const struct argp_option option_table[] = {
     {"strategy", KEY_STRATEGY, "NAME|FILE|FILE:NAME", 0, "A strategy: one of the source by name, or a file's; the program begins with the first one, and may switch to the others", 3},
     {"cluster", KEY_CLUSTER, "FILE", 0, "Plan and price for the cluster that FILE describes", 3},
     {"backend", KEY_BACKEND, "NAME", 0, "What the program runs on; the first if not given", 3},
-    {0, 'R', "comm", 0, "Report each conversion of a layout: line, reason, collective, bytes (written -Rcomm)", 4},
+    {0, 'R', "comm|switch", 0, "Report each conversion of a layout: line, reason, collective, bytes (written -Rcomm); or what each switch between two strategies moves (-Rswitch)", 4},
     {"Wimplicit-reshard", KEY_IMPLICIT, 0, 0, "Warn of conversions that nobody wrote (written -Wimplicit-reshard)", 4},
     {"Wno-implicit-reshard", KEY_NO_IMPLICIT, 0, OPTION_HIDDEN, 0, 4},
     {"emit", KEY_EMIT, "WHAT", 0, "What to make: a program, C files, the intermediate representation, or what each operator and conversion costs, as a table or as JSON", 5},
@@ -279,14 +279,14 @@ static error_t read_language_option(Reader *reader, int key, const char *value)
 
 static error_t read_option(int key, char *value, struct argp_state *state)
 {
-    static const char *const remarks[] = {"comm", NULL};
+    static const char *const remarks[] = {"comm", "switch", NULL};
     Reader *reader = state->input;
     Options *options = reader->options;
     switch (key) {
     case 'o': set_output(reader, value); break;
     case 'c': options->compile_only = true; break;
     case '#': options->dry_run = true; break;
-    case 'R': options->remark_comm = !choose(reader->arena, "-R", value, remarks); break;
+    case 'R': *(choose(reader->arena, "-R", value, remarks) ? &options->remark_switch : &options->remark_comm) = true; break;
     case KEY_BACKEND: options->backend = backend_find(backend_names()[choose(reader->arena, "--backend", value, backend_names())]); break;
     case KEY_STRATEGY: array_push(reader->arena, &options->strategies, arena_string(reader->arena, value)); break;
     case KEY_CLUSTER: options->cluster = arena_string(reader->arena, value); break;

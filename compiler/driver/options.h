@@ -45,7 +45,7 @@ typedef struct Options {
     const Backend *backend;
     Array(const char *) strategies; // of --strategy, in order
     const char *cluster, *resume, *print_after, *stop_after, *report;
-    bool remark_comm, warn_implicit_reshard;
+    bool remark_comm, remark_switch, warn_implicit_reshard;
 } Options;
 
 /* Whether a word begins with another. */

@@ -3,6 +3,7 @@
 #define EMIT_EMITTER_H
 
 #include "emit/emit.h"
+#include "reshard/crews.h"
 #include "support/intern.h"
 
 typedef struct Emitter {
@@ -24,6 +25,10 @@ typedef struct Emitter {
     Intern *arrays; // the names of tables of plans so far, by content
     int array_count;
 } Emitter;
+
+/* The name of the table of a conversion's crews, which is written when it is new; `positions` are the numbers that it has for devices,
+ * NULL: their own. */
+const char *crews_write(Emitter *emitter, Text *out, const Crews *crews, const int *positions);
 
 /* The name of the unit's fingerprint in emitted C. */
 const char *fingerprint_name(const Emitter *emitter);

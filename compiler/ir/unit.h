@@ -18,8 +18,9 @@ typedef struct Unit {
     Array(Module *) modules;      // strategy by strategy, in the order of the first ht_train or ht_infer that names them
     Array(Strategy *) strategies; // that the program has; it begins with the first one; none: one device
     Array(ShapeVariable) shapes;
-    Array(const char *) bodiless; // operators of the user's that this source declares only
-    const char *std;              // of -std, "c17"
+    Array(const char *) bodiless;        // operators of the user's that this source declares only
+    const char *std;                     // of -std, "c17"
+    const struct Migrations *migrations; // between its strategies (migration/migration.h), once its modules have roles; NULL before
 } Unit;
 
 /* Ranks that the unit's program needs: those of its largest strategy. */

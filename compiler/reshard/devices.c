@@ -126,7 +126,7 @@ bool may_collect(const Planner *planner, const Devices *devices)
     for (int i = 0; i < devices->count; i++)
         if (planner->avoid[plan_slot(planner->plan, devices->at[i])])
             return false;
-    return true;
+    return !planner->messages;
 }
 
 /* Whether all devices of a set are in the index. */

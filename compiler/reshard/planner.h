@@ -28,6 +28,7 @@ typedef struct Planner {
     Transfers transfers;     // that are still to be made
     Array(Packets) outboxes; // by step: what will be its messages
     const bool *avoid;       // by slot: takes part in no collective
+    bool messages;           // there are no collectives
     bool tiers;              // moves inside hosts and across them are steps of their own
     int stage;               // of the steps that are added
     int first;               // the step from which on moves are counted

@@ -28,11 +28,11 @@ static void collect_devices(Planner *planner)
     plan->devices = all.at;
 }
 
-const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)
+static const Plan *make_plan(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count, bool messages)
 {
     Arena *scratch = arena_create();
     Plan *plan = arena_new(scratch, Plan);
-    Planner planner = {.arena = scratch, .plan = plan};
+    Planner planner = {.arena = scratch, .plan = plan, .messages = messages};
     plan->arena = scratch;
     plan->cluster = cluster;
     find_buckets(&planner, conversions, count);
@@ -45,6 +45,16 @@ const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Convers
     plan->blocks = intern_create(arena);
     arena_destroy(scratch);
     return plan;
+}
+
+const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)
+{
+    return make_plan(arena, cluster, conversions, count, false);
+}
+
+const Plan *reshard_plan_messages(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)
+{
+    return make_plan(arena, cluster, conversions, count, true);
 }
 
 const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion)

@@ -55,6 +55,10 @@ const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion 
 /* The same for `count` tensors that are converted together. The conversions need not live as long as the plan, their layouts must. */
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count);
 
+/* The same by messages alone, among the holders that have the least to send, each way one for each sender and receiver a round: of many
+ * tensors of many layouts that go from one use of all devices to another. */
+const Plan *reshard_plan_messages(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count);
+
 /* Bytes of an element. */
 int ht_dtype_size(ht_dtype dtype);
 

@@ -296,12 +296,33 @@ typedef struct ht_image {
     const ht_reshard *const *plan; // its conversions
 } ht_image;
 
+/* Tensors of a program that go together from one strategy to another: parameters and states, by the slots that they have under either. */
+typedef struct ht_migration_window {
+    const ht_reshard *plan;
+    const int *from, *to; // by tensor
+} ht_migration_window;
+
+/* How a program goes from one strategy to another: window by window. What is in none of them lies alike under both. */
+typedef struct ht_migration {
+    const ht_image *from, *to;
+    int window_count;
+    const ht_migration_window *window;
+} ht_migration;
+
+typedef struct ht_migrations {
+    int count;
+    const ht_migration *at;
+} ht_migrations;
+
 struct ht_tensor;
 typedef struct ht_tensor ht_model(void);
 
 /* Registers an image before main; `update` is the optimizer's operator, NULL when it does not train, and `now` where the program has the
  * numbers of the image's reads. */
 void ht_register(const ht_image *image, ht_model *model, void (*update)(void), const volatile void *const *now);
+
+/* Registers the migrations between images. */
+void ht_register_migrations(const ht_migrations *migrations);
 
 #ifdef __cplusplus
 }

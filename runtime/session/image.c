@@ -19,6 +19,29 @@ void ht_register(const ht_image *image, ht_model *model, void (*update)(void), c
     images.at[images.count++] = (RegisteredImage){image, model, update, now};
 }
 
+static struct {
+    const ht_migrations **at;
+    int count;
+} tables; // of migrations
+
+void ht_register_migrations(const ht_migrations *migrations)
+{
+    const ht_migrations **grown = realloc(tables.at, sizeof *grown * (size_t)(tables.count + 1));
+    if (!grown)
+        ht_fail("no memory to register the migrations of a program");
+    tables.at = grown;
+    tables.at[tables.count++] = migrations;
+}
+
+const ht_migration *image_migration(const ht_image *from, const ht_image *to)
+{
+    for (int t = 0; t < tables.count; t++)
+        for (int m = 0; m < tables.at[t]->count; m++)
+            if (tables.at[t]->at[m].from == from && tables.at[t]->at[m].to == to)
+                return &tables.at[t]->at[m];
+    return NULL;
+}
+
 int image_count(void) { return images.count; }
 
 const RegisteredImage *image_at(int index) { return &images.at[index]; }

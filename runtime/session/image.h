@@ -25,6 +25,9 @@ int image_next(int index, int after);
 /* The same program under the strategy of a name; -1: it has none of this name. */
 int image_under(int index, const char *strategy);
 
+/* How a program goes from one image to another; NULL: it does not. */
+const ht_migration *image_migration(const ht_image *from, const ht_image *to);
+
 /* Whether the variables that the image's model read when it was compiled have the same values now. */
 bool image_reads_agree(int index);
 

@@ -142,6 +142,8 @@ void param_refresh(Param *param, ParamCopy *copy)
         bring(param, newest(param), copy);
 }
 
+void param_brought(const Param *param, ParamCopy *copy) { copy->version = param->version; }
+
 void param_changed(Param *param, ParamCopy *copy) { copy->version = ++param->version; }
 
 void param_get(const Param *param, float *to)

@@ -43,7 +43,8 @@ Param *params_find(const Params *params, const char *name);
 /* Brings a copy up to date; all ranks together. */
 void param_refresh(Param *param, ParamCopy *copy);
 
-/* Says that a copy holds new values. */
+/* Says that a copy has been given the newest values, or that it holds new ones. */
+void param_brought(const Param *param, ParamCopy *copy);
 void param_changed(Param *param, ParamCopy *copy);
 
 /* Copies the whole parameter to or from memory of rank 0; all ranks together. */

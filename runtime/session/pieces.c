@@ -264,13 +264,25 @@ static int64_t stretches_common(Stretches from, Stretches to, Common **common, i
 }
 
 /* Copies what this rank keeps. */
-static void copy_here(Stretches from, Stretches to, const char *source, char *target, size_t element)
+static void keep_here(Distribution from, const char *source, Distribution to, char *target, size_t element)
 {
+    Stretches had = stretches_of(from, world_rank()), wanted = stretches_of(to, world_rank());
     Common *common;
-    int64_t elements, count = stretches_common(from, to, &common, &elements);
+    int64_t elements, count = stretches_common(had, wanted, &common, &elements);
     for (int64_t i = 0; i < count; i++)
         memmove(target + (size_t)common[i].to * element, source + (size_t)common[i].from * element, (size_t)common[i].count * element);
     free(common);
+    free(had.stretch);
+    free(wanted.stretch);
+}
+
+/* What a rank wants and does not have. */
+static Stretches stretches_missing(Distribution from, Distribution to, int rank)
+{
+    Stretches had = stretches_of(from, rank), wanted = stretches_of(to, rank), missing = stretches_minus(wanted, had);
+    free(had.stretch);
+    free(wanted.stretch);
+    return missing;
 }
 
 /* What goes from this rank to another, or comes from it: the stretches, and their elements in a row. */
@@ -345,11 +357,11 @@ static void exchange_parcels(const Stretches *givers, const Stretches *takers, c
 /* Moves everything at once; with `compare` what comes is only compared. Returns whether this rank had the same bits. */
 static bool exchange_all(Distribution from, const void *source, Distribution to, void *target, size_t element, bool compare)
 {
-    int ranks = world_size(), me = world_rank();
+    int ranks = world_size();
     Stretches *givers = owned_stretches(from), *takers = memory_array(ranks, sizeof *takers);
     Parcel *taken = memory_array(ranks, sizeof *taken);
     for (int rank = 0; rank < ranks; rank++)
-        takers[rank] = stretches_of(to, rank);
+        takers[rank] = compare ? stretches_of(to, rank) : stretches_missing(from, to, rank);
     exchange_parcels(givers, takers, source, taken, element);
     bool equal = true;
     for (int rank = 0; rank < ranks; rank++)
@@ -358,7 +370,7 @@ static bool exchange_all(Distribution from, const void *source, Distribution to,
         else
             parcel_copy(&taken[rank], target, element, false);
     if (!compare)
-        copy_here(givers[me], takers[me], source, target, element);
+        keep_here(from, source, to, target, element);
     free_parcels(taken, ranks);
     free_stretches(givers, ranks);
     free_stretches(takers, ranks);

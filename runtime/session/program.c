@@ -185,6 +185,78 @@ void program_destroy(Program *program)
 
 /* ---- another strategy ---- */
 
+/* A program on its way to another strategy. */
+typedef struct Moving {
+    Program *from, *to;
+    Params *params;
+    const ht_migration_window *window; // at hand
+    const void **source;               // its tensors
+    void **target;
+} Moving;
+
+/* The parameter that a slot is of, or that it is a state of; *state is -1 for the parameter itself. */
+static int slot_param(const ht_image *image, int slot, int *state)
+{
+    *state = slot < image->param_count ? -1 : (slot - image->param_count) % image->state_count;
+    return *state < 0 ? slot : (slot - image->param_count) / image->state_count;
+}
+
+/* Makes the storage that a tensor will have. */
+static void open_slot(Moving *moving, int slot)
+{
+    int state, param = slot_param(moving->to->image, slot, &state);
+    if (state < 0)
+        open_param(moving->to, param, moving->params);
+    else
+        moving->to->slots[slot] = new_state(moving->to->image->params[param].state[state]);
+}
+
+/* Gives back the storage that a tensor had. */
+static void close_slot(Moving *moving, int slot)
+{
+    int state, param = slot_param(moving->from->image, slot, &state);
+    if (state < 0)
+        param_release(moving->from->params[param].param, moving->from->params[param].copy);
+    else
+        device_free(moving->from->slots[slot]);
+}
+
+/* Issues the conversion of a window. */
+static void issue_window(void *argument)
+{
+    const Moving *moving = argument;
+    ChannelRun run = channel_run(moving->window->plan, NULL, 0, world_rank());
+    run.from = moving->source;
+    run.to = moving->target;
+    run.scratch = device_alloc(ht_reshard_scratch(moving->window->plan, world_rank()));
+    channel_carry_out(&run);
+    device_free(run.scratch);
+}
+
+/* Moves the tensors of a window; the old storage is gone then. */
+static void move_window(Moving *moving)
+{
+    const ht_migration_window *window = moving->window;
+    int count = window->plan->tensor_count;
+    DeviceRecording *recording = NULL;
+    moving->source = memory_array(count, sizeof *moving->source);
+    moving->target = memory_array(count, sizeof *moving->target);
+    for (int t = 0; t < count; t++) {
+        open_slot(moving, window->to[t]);
+        moving->source[t] = moving->from->slots[window->from[t]];
+        moving->target[t] = moving->to->slots[window->to[t]];
+    }
+    device_run(&recording, issue_window, moving);
+    device_forget(recording);
+    for (int t = 0; t < count; t++) {
+        if (window->to[t] < moving->to->image->param_count)
+            param_brought(moving->to->params[window->to[t]].param, moving->to->params[window->to[t]].copy);
+        close_slot(moving, window->from[t]);
+    }
+    free(moving->source);
+    free(moving->target);
+}
+
 static int find_param(const ht_image *image, const char *name)
 {
     int p = 0;
@@ -193,40 +265,46 @@ static int find_param(const ht_image *image, const char *name)
     return p;
 }
 
-/* Moves a parameter's states; what lies alike stays where it is. */
-static void move_states(Program *from, int old, Program *to, int param)
+/* Hands over what lies alike under both strategies: what no window has moved. */
+static void hand_over(Moving *moving)
 {
-    const ht_image_param *before = &from->image->params[old], *after = &to->image->params[param];
-    for (int s = 0; s < after->state_count; s++) {
-        void **source = &state_slots(from, old)[s], **target = &state_slots(to, param)[s];
-        int ranks = to->image->device_count;
-        if (pieces_equal(before->state[s], after->state[s], ranks)) {
-            *target = *source;
-            continue;
+    const ht_image *before = moving->from->image, *after = moving->to->image;
+    for (int p = 0; p < after->param_count; p++) {
+        int old = find_param(before, after->params[p].name);
+        if (!moving->to->params[p].copy) {
+            moving->to->params[p] = moving->from->params[old];
+            moving->to->slots[p] = moving->from->slots[old];
         }
-        int64_t elements = pieces_elements(after->state[s]);
-        *target = new_state(after->state[s]);
-        pieces_move((Distribution){before->state[s], elements, ranks}, *source, (Distribution){after->state[s], elements, ranks}, *target,
-                    sizeof(float));
-        device_free(*source);
+        for (int s = 0; s < after->params[p].state_count; s++)
+            if (!state_slots(moving->to, p)[s])
+                state_slots(moving->to, p)[s] = state_slots(moving->from, old)[s];
     }
+}
+
+static const ht_migration *find_migration(const ht_image *from, const ht_image *to)
+{
+    const ht_migration *migration = image_migration(from, to);
+    if (!migration)
+        ht_fail("%s: the program has no way from strategy \"%s\" to \"%s\"", from->model, from->strategy, to->strategy);
+    return migration;
 }
 
 Program *program_switch(Program *program, int image, Params *params)
 {
-    Program *next = new_program(image, program->worker.seed);
+    Moving moving = {.from = program, .to = new_program(image, program->worker.seed), .params = params};
+    const ht_migration *migration = find_migration(program->image, moving.to->image);
     close_rest(program);
-    for (int p = 0; p < next->image->param_count; p++) {
-        int old = find_param(program->image, next->image->params[p].name);
-        open_param(next, p, params);
-        param_refresh(next->params[p].param, next->params[p].copy);
-        param_release(program->params[old].param, program->params[old].copy);
-        move_states(program, old, next, p);
+    for (int p = 0; p < program->image->param_count; p++)
+        param_refresh(program->params[p].param, program->params[p].copy);
+    for (int w = 0; w < migration->window_count; w++) {
+        moving.window = &migration->window[w];
+        move_window(&moving);
     }
-    next->worker.step = program->worker.step;
+    hand_over(&moving);
+    moving.to->worker.step = program->worker.step;
     free_program(program);
-    open_rest(next);
-    return next;
+    open_rest(moving.to);
+    return moving.to;
 }
 
 /* ---- inputs and outputs ---- */

@@ -28,20 +28,32 @@ static bool follows(const Program *program, const Program *trains)
     return false;
 }
 
-/* Moves a program, and those that follow it and have the strategy. */
-static void switch_program(ht_session *session, const Command *command)
+/* The images that the programs go to: that of the command, and those of the programs that follow it and have its strategy; -1: none. */
+static int *find_images(const ht_session *session, const Command *command)
 {
     const char *strategy = image_at(command->index)->image->strategy;
-    const Program *first = session->programs[command->number];
-    bool *moves = memory_array(session->program_count, sizeof *moves);
+    int *images = memory_array(session->program_count, sizeof *images);
+    for (int p = 0; p < session->program_count; p++) {
+        bool goes = follows(session->programs[p], session->programs[command->number]);
+        images[p] = goes ? image_under(session->programs[p]->number, strategy) : -1;
+    }
+    images[command->number] = command->index;
+    return images;
+}
+
+/* Moves a program with what it has learnt. Those that follow it are made anew: they read its parameters when they run. */
+static void switch_program(ht_session *session, const Command *command)
+{
+    int *images = find_images(session, command), own = command->number;
+    uint64_t seed = session->programs[own]->worker.seed;
     for (int p = 0; p < session->program_count; p++)
-        moves[p] =
-            p == command->number || (follows(session->programs[p], first) && image_under(session->programs[p]->number, strategy) >= 0);
+        if (images[p] >= 0 && p != own)
+            program_destroy(session->programs[p]);
+    session->programs[own] = program_switch(session->programs[own], command->index, &session->params);
     for (int p = 0; p < session->program_count; p++)
-        if (moves[p])
-            session->programs[p] =
-                program_switch(session->programs[p], image_under(session->programs[p]->number, strategy), &session->params);
-    free(moves);
+        if (images[p] >= 0 && p != own)
+            session->programs[p] = program_create(images[p], &session->params, seed);
+    free(images);
 }
 
 static void run_program(ht_session *session, const Command *command, Payload *payload)

@@ -177,13 +177,12 @@ static PiecesText text_pieces(const Image *image, const Stored *stored, int rank
 }
 
 /* The name of a list of numbers, written when new. */
-static const char *list_write(Image *image, const char *numbers)
+static const char *list_write(Emitter *emitter, Text *out, const char *numbers)
 {
-    Emitter *emitter = image->emitter;
     intptr_t *slot = intern_slot(emitter->lists, numbers, strlen(numbers));
     if (!*slot) {
         *slot = ++emitter->list_count;
-        text_print(image->out, "static const int devices_%d[] = {%s};\n\n", emitter->list_count, numbers);
+        text_print(out, "static const int devices_%d[] = {%s};\n\n", emitter->list_count, numbers);
     }
     return arena_format(emitter->arena, "devices_%d", (int)*slot);
 }
@@ -211,7 +210,7 @@ static int pieces_write(Image *image, const Stored *stored)
     const char *number = c_number(arena, emitter->pieces_count - 1), *rank = c_number(arena, view.rank);
     if (text.placed)
         text_print(&placing, "\nstatic const int64_t placing_%s[] = {\n%s};", number, text_bytes(&text.placing));
-    const char *numbers = list_write(image, text_bytes(&text.numbers));
+    const char *numbers = list_write(emitter, image->out, text_bytes(&text.numbers));
     text_fill(image->out,
               "/* ($extents) $layout */\n"
               "static const int64_t extent_$n[] = {$extents_or_1};\n"
@@ -393,15 +392,14 @@ static const int *positions_of(const Image *image, int body)
     return positions;
 }
 
-/* The name of the table of a conversion's crews, written when new. */
-static const char *crews_write(Image *image, const Crews *crews, const int *positions)
+const char *crews_write(Emitter *emitter, Text *out, const Crews *crews, const int *positions)
 {
-    Text list = {.arena = image->emitter->arena};
+    Text list = {.arena = emitter->arena};
     for (int i = 0; i < crews->count * crews->size; i++) {
         int device = positions ? positions[crews->devices[i]] : crews->devices[i];
         text_print(&list, i ? ", %d" : "%d", device);
     }
-    return list_write(image, text_bytes(&list));
+    return list_write(emitter, out, text_bytes(&list));
 }
 
 static PlanNames plan_names(Image *image, const PlannedConversion *conversion)
@@ -414,7 +412,7 @@ static PlanNames plan_names(Image *image, const PlannedConversion *conversion)
                        .name = crews->member,
                        .crew_count = crews->count,
                        .size = crews->size,
-                       .crews = crews_write(image, crews, body < 0 ? NULL : positions_of(image, body))};
+                       .crews = crews_write(image->emitter, image->out, crews, body < 0 ? NULL : positions_of(image, body))};
 }
 
 static void emit_plans(Image *image)

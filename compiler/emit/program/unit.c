@@ -1,4 +1,5 @@
 #include "emit/program/image.h"
+#include "emit/program/migration.h"
 #include "emit/words.h"
 
 #include <string.h>
@@ -56,6 +57,19 @@ static void emit_registration(Text *declarations, Text *calls, const Module *mod
     text_print(calls, "    ht_register(&%s_image, %s, %s, %s);\n", name, module->name, update, emit_addresses(declarations, module, name));
 }
 
+static void emit_migration_registration(const Emitter *emitter, Text *declarations, Text *calls)
+{
+    const char *name = migrations_name(emitter);
+    if (!migrations_count(emitter))
+        return;
+    text_print(declarations,
+               "struct ht_migrations;\n"
+               "extern const struct ht_migrations %s;\n"
+               "void ht_register_migrations(const struct ht_migrations *migrations);\n",
+               name);
+    text_print(calls, "    ht_register_migrations(&%s);\n", name);
+}
+
 /* Operators without a body: the models that call them never run as C here, so the program links without one. */
 static const char *weak_operators(Emitter *emitter)
 {
@@ -98,6 +112,7 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
     Text declarations = {.arena = emitter->arena}, calls = {.arena = emitter->arena};
     for (int m = 0; m < emitter->unit->modules.count; m++)
         emit_registration(&declarations, &calls, emitter->unit->modules.at[m], names[m]);
+    emit_migration_registration(emitter, &declarations, &calls);
     for (int v = 0; v < emitter->unit->shapes.count; v++) {
         const ShapeVariable *shape = &emitter->unit->shapes.at[v];
         text_print(&calls, "    %s = %lld;\n", shape->name, (long long)shape->value);
@@ -166,6 +181,7 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
     text_print(&image, "#include <hetu/rt.h>\n\nextern const char %s[];\n", fingerprint_name(emitter));
     for (int m = 0; m < unit->modules.count; m++)
         emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
+    emit_migrations(&image, emitter, names);
     add_file(emitter, files, "image", "c", text_bytes(&image), emitter->backend->image_flags);
     for (int role = 0; role < roles; role++) {
         text_string(&role_files[role], emitter->backend->closing);

@@ -60,6 +60,8 @@ static Devices *message_ends(Planner *planner, const Messages *messages)
 void end_exchange(Planner *planner, int exchange)
 {
     close_messages(planner, exchange);
+    if (planner->messages)
+        return;
     Messages messages = planner->plan->steps.at[exchange].messages, rest = {0};
     Components components = connect_sets(planner, message_ends(planner, &messages), NULL, messages.count);
     Index *index = index_create(planner);

@@ -179,6 +179,6 @@ void choose_steps(Planner *planner)
     planner->avoid = choice.avoid = arena_array(planner->arena, bool, planner->plan->device_count);
     if (single)
         find_forced(&choice);
-    (single ? try_collectives : try_tiers)(&choice);
+    (planner->messages ? make_attempt : single ? try_collectives : try_tiers)(&choice);
     *planner->plan = (single ? choose : cheapest)(&choice)->plan;
 }

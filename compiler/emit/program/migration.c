@@ -1,0 +1,83 @@
+#include "emit/program/migration.h"
+
+#include "emit/program/plan.h"
+#include "emit/words.h"
+#include "migration/migration.h"
+
+int migrations_count(const Emitter *emitter) { return emitter->unit->migrations ? emitter->unit->migrations->at.count : 0; }
+
+const char *migrations_name(const Emitter *emitter) { return arena_format(emitter->arena, "%s_migrations", emitter->prefix); }
+
+static const char *migration_plan_name(const Emitter *emitter, const MigrationPlan *plan)
+{
+    return arena_format(emitter->arena, "plan_%s_migration_%d", emitter->prefix, plan->number);
+}
+
+static void emit_migration_plan(Text *out, Emitter *emitter, const MigrationPlan *migration)
+{
+    const Crews *crews = &migration->crews;
+    const char *label =
+        arena_format(emitter->arena, "%s: a switch of strategies: %s", file_name(emitter->unit->file), plan_name(migration->plan));
+    PlanNames names = {.kind = -1,
+                       .least = crews->least,
+                       .span = crews->span,
+                       .name = crews->member,
+                       .crew_count = crews->count,
+                       .size = crews->size,
+                       .crews = crews_write(emitter, out, crews, NULL)};
+    emit_plan(out, emitter, migration->plan, migration_plan_name(emitter, migration), label, &names);
+}
+
+/* `{0, 3, 5}`: the tensors' slots under the first strategy, or under the second. */
+static const char *slots_text(Arena *arena, const Window *window, bool from)
+{
+    Text text = {.arena = arena};
+    for (int t = 0; t < window->tensors.count; t++)
+        text_print(&text, "%s%d", t ? ", " : "", from ? window->tensors.at[t].from : window->tensors.at[t].to);
+    return text_bytes(&text);
+}
+
+static const char *module_name_of(const Emitter *emitter, const char *const *names, const Module *module)
+{
+    int m = 0;
+    while (emitter->unit->modules.at[m] != module)
+        m++;
+    return names[m];
+}
+
+/* A row of the table; its windows are written before it. */
+static void text_migration(Text *out, Text *rows, Emitter *emitter, const char *const *names, const Migration *migration)
+{
+    Arena *arena = emitter->arena;
+    const char *from = module_name_of(emitter, names, migration->from), *to = module_name_of(emitter, names, migration->to);
+    Text windows = {.arena = arena};
+    for (int w = 0; w < migration->windows.count; w++) {
+        const Window *window = &migration->windows.at[w];
+        text_print(&windows, "    {&%s, (const int[]){%s}, (const int[]){%s}},\n", migration_plan_name(emitter, window->plan),
+                   slots_text(arena, window, true), slots_text(arena, window, false));
+    }
+    const char *name = arena_format(arena, "windows_%s_to_%s", from, to);
+    if (windows.length)
+        text_fill(out, "static const ht_migration_window $name[] = { // plan, slots before and after\n$rows};\n\n", "name", name, "rows",
+                  text_bytes(&windows), NULL);
+    text_print(rows, "    {&%s_image, &%s_image, %d, %s},\n", from, to, migration->windows.count, windows.length ? name : "NULL");
+}
+
+void emit_migrations(Text *out, Emitter *emitter, const char *const *names)
+{
+    if (!migrations_count(emitter))
+        return;
+    const Migrations *all = emitter->unit->migrations;
+    Text rows = {.arena = emitter->arena};
+    text_string(out, "\n/* ==== from one strategy to another ==== */\n\n");
+    for (int i = 0; i < all->plans.count; i++)
+        emit_migration_plan(out, emitter, all->plans.at[i]);
+    for (int i = 0; i < all->at.count; i++)
+        text_migration(out, &rows, emitter, names, all->at.at[i]);
+    text_fill(out,
+              "static const ht_migration $name_rows[] = { // from, to, windows\n$rows};\n"
+              "extern const ht_migrations $name;\n"
+              "const ht_migrations $name = {$count, $name_rows};\n",
+              "name_rows", arena_format(emitter->arena, "%s_rows", migrations_name(emitter)), "name", migrations_name(emitter), "rows",
+              text_bytes(&rows), "count", c_number(emitter->arena, all->at.count), NULL);
+}

@@ -1,0 +1,292 @@
+#include "migration/migration.h"
+
+#include "migration/shape.h"
+#include "reshard/plan.h"
+#include "support/intern.h"
+
+#include <string.h>
+
+/* ---- tensors ---- */
+
+/* A parameter or a state under two strategies. */
+typedef struct Moving {
+    MigratedTensor slots;
+    const Value *from, *to;
+} Moving;
+
+/* Tensors that are converted alike: of one shape, between the same layouts. */
+typedef struct Kind {
+    Conversion conversion;
+    const char *key; // the same for kinds that are alike, in every migration
+    Array(MigratedTensor) tensors;
+    int taken;               // the first of them, which are in windows already
+    int64_t *before, *after; // bytes of one, by device
+} Kind;
+
+typedef struct Mover {
+    Arena *arena, *scratch;
+    Migrations *all;
+    Intern *known; // plans by their conversions
+    Migration *migration;
+    int device_count;
+    Intern *by_key;
+    Array(Kind) kinds;
+    int64_t *level; // by device: storage that is new, without what has gone
+    int64_t *fresh; // by device: new storage of the window at hand
+} Mover;
+
+static int find_parameter(const Module *module, const char *name)
+{
+    int p = 0;
+    while (strcmp(module->params.at[p]->name, name))
+        p++;
+    return p;
+}
+
+static int state_slot(const Module *module, int param, int state) { return module->params.count + param * module->state_count + state; }
+
+/* What a tensor is converted from and to, in a shape of which both modules see a view. */
+static Conversion conversion_of(Arena *arena, const Moving *moving)
+{
+    Shape before = type_shape(moving->from->type), after = type_shape(moving->to->type);
+    int *of_before = arena_array(arena, int, before.rank + 1), *of_after = arena_array(arena, int, after.rank + 1);
+    Shape shape = shape_shared(arena, before, after, of_before, of_after);
+    return (Conversion){shape, HT_F32, layout_coarse(arena, moving->from->layout, before, of_before),
+                        layout_coarse(arena, moving->to->layout, after, of_after)};
+}
+
+static const char *conversion_key(Arena *arena, const Conversion *conversion)
+{
+    Text text = {.arena = arena};
+    for (int d = 0; d < conversion->shape.rank; d++)
+        text_print(&text, "%lld ", (long long)conversion->shape.extent[d]);
+    layout_print(&text, conversion->from);
+    text_string(&text, " -> ");
+    layout_print(&text, conversion->to);
+    return text_bytes(&text);
+}
+
+/* Bytes of a tensor on each device. */
+static int64_t *bytes_by_device(const Mover *mover, Module *module, const Value *value)
+{
+    int64_t *bytes = arena_array(mover->scratch, int64_t, mover->device_count);
+    for (int device = 0; device < mover->device_count; device++)
+        bytes[device] = value_local_bytes(module, value, device);
+    return bytes;
+}
+
+/* Adds a tensor to those of its kind, unless it lies alike. */
+static void add_tensor(Mover *mover, Moving moving)
+{
+    Arena *arena = mover->scratch;
+    if (!type_elements(moving.from->type))
+        return;
+    Conversion conversion = conversion_of(mover->arena, &moving);
+    const char *key = conversion_key(arena, &conversion);
+    intptr_t *kind = intern_slot(mover->by_key, key, strlen(key));
+    if (!*kind) {
+        bool alike = layout_equal(conversion.from, conversion.to, conversion.shape);
+        array_push(arena, &mover->kinds, (Kind){.conversion = conversion, .key = key});
+        *kind = alike ? -1 : mover->kinds.count;
+        mover->kinds.count -= alike;
+        if (!alike) {
+            Kind *own = &mover->kinds.at[mover->kinds.count - 1];
+            own->before = bytes_by_device(mover, mover->migration->from, moving.from);
+            own->after = bytes_by_device(mover, mover->migration->to, moving.to);
+        }
+    }
+    if (*kind > 0)
+        array_push(arena, &mover->kinds.at[*kind - 1].tensors, moving.slots);
+}
+
+static void add_parameter(Mover *mover, int to)
+{
+    Module *before = mover->migration->from, *after = mover->migration->to;
+    int from = find_parameter(before, after->params.at[to]->name);
+    const Parameter *old = before->params.at[from], *new = after->params.at[to];
+    add_tensor(mover, (Moving){{from, to}, old->value, new->value});
+    for (int s = 0; s < new->state_count; s++)
+        add_tensor(mover, (Moving){{state_slot(before, from, s), state_slot(after, to, s)}, old->states[s], new->states[s]});
+}
+
+/* ---- plans ---- */
+
+/* The plan of a window's tensors; the same for windows of the same kinds. */
+static const MigrationPlan *plan_for(Mover *mover, const Conversion *conversions, const char *key, int count)
+{
+    intptr_t *number = intern_slot(mover->known, key, strlen(key));
+    if (*number)
+        return mover->all->plans.at[*number - 1];
+    const Cluster *cluster = mover->migration->to->options.cluster;
+    MigrationPlan *made = arena_new(mover->arena, MigrationPlan);
+    made->number = mover->all->plans.count;
+    made->crews = crews_of(mover->arena, cluster, conversions, count);
+    made->plan = reshard_plan_messages(mover->arena, cluster, made->crews.first, count);
+    array_push(mover->arena, &mover->all->plans, made);
+    *number = mover->all->plans.count;
+    return made;
+}
+
+/* ---- windows ---- */
+
+/* What a device would have beyond its storage of before, the window and one tensor more of a kind included: the most of any device. */
+static int64_t level_with(const Mover *mover, const Kind *kind)
+{
+    int64_t most = INT64_MIN;
+    for (int d = 0; d < mover->device_count; d++) {
+        int64_t level = mover->level[d] + mover->fresh[d] + kind->after[d];
+        most = level > most ? level : most;
+    }
+    return most;
+}
+
+static bool fits(const Mover *mover, const Kind *kind)
+{
+    for (int d = 0; d < mover->device_count; d++)
+        if (kind->after[d] && mover->fresh[d] + kind->after[d] > MIGRATION_WINDOW)
+            return false;
+    return true;
+}
+
+/* The kind whose next tensor leaves the devices with the least storage; NULL: all are taken, or none fits into the window. */
+static Kind *next_kind(Mover *mover, bool first)
+{
+    Kind *best = NULL;
+    int64_t least = INT64_MAX;
+    for (int k = 0; k < mover->kinds.count; k++) {
+        Kind *kind = &mover->kinds.at[k];
+        if (kind->taken == kind->tensors.count || (!first && !fits(mover, kind)))
+            continue;
+        int64_t level = level_with(mover, kind);
+        if (level < least) {
+            least = level;
+            best = kind;
+        }
+    }
+    return best;
+}
+
+/* The tensors of a window, so many of each kind, in the order of the kinds. */
+static void close_window(Mover *mover, const int *counts)
+{
+    Window window = {0};
+    Array(Conversion) conversions = {0};
+    Text key = {.arena = mover->scratch};
+    for (int k = 0; k < mover->kinds.count; k++) {
+        Kind *kind = &mover->kinds.at[k];
+        for (int i = 0; i < counts[k]; i++) {
+            array_push(mover->arena, &window.tensors, kind->tensors.at[kind->taken - counts[k] + i]);
+            array_push(mover->arena, &conversions, kind->conversion);
+        }
+        if (counts[k])
+            text_print(&key, "%d * %s\n", counts[k], kind->key);
+        for (int d = 0; d < mover->device_count; d++)
+            mover->level[d] += counts[k] * (kind->after[d] - kind->before[d]);
+    }
+    for (int d = 0; d < mover->device_count; d++)
+        window.fresh = mover->fresh[d] > window.fresh ? mover->fresh[d] : window.fresh;
+    window.plan = plan_for(mover, conversions.at, text_bytes(&key), conversions.count);
+    array_push(mover->arena, &mover->migration->windows, window);
+}
+
+/* Fills a window. False when nothing is left. */
+static bool add_window(Mover *mover)
+{
+    int *counts = arena_array(mover->scratch, int, mover->kinds.count + 1);
+    bool filled = false;
+    memset(mover->fresh, 0, sizeof *mover->fresh * (size_t)mover->device_count);
+    for (Kind *kind; (kind = next_kind(mover, !filled)); filled = true) {
+        kind->taken++;
+        counts[kind - mover->kinds.at]++;
+        for (int d = 0; d < mover->device_count; d++)
+            mover->fresh[d] += kind->after[d];
+    }
+    if (filled)
+        close_window(mover, counts);
+    return filled;
+}
+
+static void plan_migration(Mover *mover, Module *from, Module *to)
+{
+    mover->scratch = arena_create();
+    mover->migration = arena_new(mover->arena, Migration);
+    *mover->migration = (Migration){.from = from, .to = to};
+    mover->by_key = intern_create(mover->scratch);
+    memset(&mover->kinds, 0, sizeof mover->kinds);
+    mover->level = arena_array(mover->scratch, int64_t, mover->device_count);
+    mover->fresh = arena_array(mover->scratch, int64_t, mover->device_count);
+    for (int p = 0; p < to->params.count; p++)
+        add_parameter(mover, p);
+    while (add_window(mover))
+        ;
+    array_push(mover->arena, &mover->all->at, mover->migration);
+    arena_destroy(mover->scratch);
+}
+
+/* Whether two modules are one program under different strategies; parameters are then the same. */
+static bool is_same_program(const Module *a, const Module *b)
+{
+    return a->strategy != b->strategy && a->kind == b->kind && !strcmp(a->name, b->name) && a->precision == b->precision &&
+           a->clip == b->clip && a->state_count == b->state_count && !a->update == !b->update &&
+           (!a->update || !strcmp(a->update->name, b->update->name));
+}
+
+const Migrations *migrations_plan(Arena *arena, const Unit *unit)
+{
+    Mover mover = {
+        .arena = arena, .all = arena_new(arena, Migrations), .known = intern_create(arena), .device_count = unit_device_count(unit)};
+    for (int i = 0; i < unit->modules.count; i++)
+        for (int j = 0; j < unit->modules.count; j++)
+            if (is_same_program(unit->modules.at[i], unit->modules.at[j]))
+                plan_migration(&mover, unit->modules.at[i], unit->modules.at[j]);
+    return mover.all;
+}
+
+/* ---- what they cost ---- */
+
+/* What the plans of a migration move together. */
+typedef struct Sum {
+    int64_t bytes, messages, busiest;
+    int rounds; // of the window that has most
+    double seconds;
+} Sum;
+
+static void add_window_to(Sum *sum, const MigrationPlan *migration, int64_t *sent)
+{
+    const Plan *plan = migration->plan;
+    const Crews *crews = &migration->crews;
+    int rounds = 0;
+    for (int s = 0; s < plan->steps.count; s++) {
+        rounds++;
+        sum->messages += (int64_t)crews->count * plan->steps.at[s].messages.count;
+    }
+    for (int i = 0; i < crews->count * crews->size; i++)
+        sent[crews->devices[i]] += plan_bytes_sent(plan, crews->devices[i % crews->size]);
+    sum->bytes += crews_bytes(crews, plan);
+    sum->rounds = rounds > sum->rounds ? rounds : sum->rounds;
+    sum->seconds += plan_seconds(plan);
+}
+
+static void report(const Migration *migration, Diag *diag, int device_count)
+{
+    Arena *scratch = arena_create();
+    int64_t *sent = arena_array(scratch, int64_t, device_count);
+    Sum sum = {0};
+    for (int w = 0; w < migration->windows.count; w++)
+        add_window_to(&sum, migration->windows.at[w].plan, sent);
+    for (int d = 0; d < device_count; d++)
+        sum.busiest = sent[d] > sum.busiest ? sent[d] : sum.busiest;
+    diag_remark(diag, migration->to->strategy->at,
+                "%s goes from strategy \"%s\" to \"%s\" with %lld bytes received in all, %lld messages, windows: %d, rounds of a window: "
+                "%d, at most "
+                "%lld bytes sent by one device, %.3g s",
+                migration->to->name, migration->from->strategy->name, migration->to->strategy->name, (long long)sum.bytes,
+                (long long)sum.messages, migration->windows.count, sum.rounds, (long long)sum.busiest, sum.seconds);
+    arena_destroy(scratch);
+}
+
+void migrations_report(const Migrations *migrations, const Unit *unit)
+{
+    for (int i = 0; i < migrations->at.count; i++)
+        report(migrations->at.at[i], unit->diag, unit_device_count(unit));
+}
