@@ -277,7 +277,7 @@ static void report(const Migration *migration, Diag *diag, int device_count)
     for (int d = 0; d < device_count; d++)
         sum.busiest = sent[d] > sum.busiest ? sent[d] : sum.busiest;
     diag_remark(diag, migration->to->strategy->at,
-                "%s goes from strategy \"%s\" to \"%s\" with %lld bytes received in all, %lld messages, windows: %d, rounds of a window: "
+                "%s goes from strategy \"%s\" to \"%s\" with %lld bytes received in all, messages: %lld, windows: %d, rounds of a window: "
                 "%d, at most "
                 "%lld bytes sent by one device, %.3g s",
                 migration->to->name, migration->from->strategy->name, migration->to->strategy->name, (long long)sum.bytes,

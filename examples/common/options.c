@@ -4,6 +4,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct argp_option option_table[] = {
     {"steps", 's', "N", 0, "training steps", 0},
@@ -15,6 +16,7 @@ static const struct argp_option option_table[] = {
     {"fixed", 'f', 0, 0, "train on the first step's batch again and again", 0},
     {"losses", 'l', "FILE", 0, "write the loss of each step, one a line", 0},
     {"dump", 'D', "FILE", 0, "write all parameters after training", 0},
+    {"switch", 'w', "STEP:STRATEGY[:SEQ]", 0, "go on under another strategy from a step on, with SEQ tokens a row", 0},
     {0},
 };
 
@@ -37,6 +39,18 @@ static float rate(const char *text, struct argp_state *state)
     return value;
 }
 
+/* Reads "20:tp4" or "20:tp4:48". */
+static void add_switch(Options *options, char *text, struct argp_state *state)
+{
+    char *strategy = strchr(text, ':'), *seq = strategy ? strchr(strategy + 1, ':') : NULL;
+    if (!strategy || !strategy[1] || options->switch_count == MOST_SWITCHES)
+        argp_error(state, "'%s' is no STEP:STRATEGY[:SEQ], or one too many", text);
+    *strategy++ = 0;
+    if (seq)
+        *seq++ = 0;
+    options->switches[options->switch_count++] = (Switch){number(text, state), strategy, seq ? number(seq, state) : 0};
+}
+
 static error_t take(int key, char *text, struct argp_state *state)
 {
     Options *options = state->input;
@@ -50,6 +64,7 @@ static error_t take(int key, char *text, struct argp_state *state)
     case 'f': options->fixed = true; return 0;
     case 'l': options->losses = text; return 0;
     case 'D': options->dump = text; return 0;
+    case 'w': add_switch(options, text, state); return 0;
     case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", text); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -65,4 +80,19 @@ Options options_read(int argc, char **argv, Options defaults)
     if (defaults.seed == 0)
         defaults.seed = 1;
     return defaults;
+}
+
+const Switch *options_switch(const Options *options, int step)
+{
+    const Switch *found = NULL;
+    for (int i = 0; i < options->switch_count; i++)
+        found = options->switches[i].step == step ? &options->switches[i] : found;
+    return found;
+}
+
+int options_longest(const Options *options, int seq)
+{
+    for (int i = 0; i < options->switch_count; i++)
+        seq = options->switches[i].seq > seq ? options->switches[i].seq : seq;
+    return seq;
 }

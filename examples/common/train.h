@@ -17,6 +17,15 @@
 
 #include <stdio.h>
 
+/* Another strategy from a step on. */
+typedef struct Switch {
+    int step;
+    const char *strategy;
+    int seq; // tokens of a row from then on; 0: as before
+} Switch;
+
+enum { MOST_SWITCHES = 256 };
+
 /* The command line. A field that is left zero has the default that the example chose. */
 typedef struct Options {
     int steps;          // training steps
@@ -28,10 +37,18 @@ typedef struct Options {
     const char *data;   // file or folder of text
     const char *dump;   // file for all parameters after training
     const char *losses; // file for the losses, one a line
+    int switch_count;
+    Switch switches[MOST_SWITCHES]; // in the order of the command line
 } Options;
 
 /* Reads the command line over the example's defaults; `--help` lists the options. */
 Options options_read(int argc, char **argv, Options defaults);
+
+/* The switch that is due in front of a step; NULL: none. */
+const Switch *options_switch(const Options *options, int step);
+
+/* The most tokens that a row has in any step, if it begins with `seq`. */
+int options_longest(const Options *options, int seq);
 
 /* Bytes of text. */
 typedef struct Text {

@@ -3,7 +3,7 @@
  *     hetucc --strategy=strategies/dp4.strategy gpt.c ../common/[a-z]*.c -o gpt -lm
  *     mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 ./gpt --steps 200
  *
- * Every size can be set with -D; -DSGD trains by SGD with momentum instead of AdamW, -DDTYPE=HT_BF16 computes in bf16.
+ * Every size can be set with -D (PLACES is the longest row that strategies may ask for); -DSGD trains by SGD with momentum instead of AdamW, -DDTYPE=HT_BF16 computes in bf16.
  */
 #include "../common/train.h"
 
@@ -28,6 +28,9 @@
 #endif
 #ifndef SEQ
 #define SEQ 64
+#endif
+#ifndef PLACES
+#define PLACES SEQ
 #endif
 #ifndef DROPOUT
 #define DROPOUT 0.0f
@@ -114,7 +117,7 @@ static ht_tensor block(ht_tensor x)
 static ht_tensor logits_of(ht_tensor tokens)
 {
     ht_tensor table = ht_param(ht_shape(VOCAB, EMBED), ht_normal(DEVIATION), "tokens.w");
-    ht_tensor places = ht_param(ht_shape(seq, EMBED), ht_normal(DEVIATION), "places.w");
+    ht_tensor places = ht_param(ht_shape(PLACES, EMBED), ht_normal(DEVIATION), "places.w");
 #pragma hspmd dims(table: vocab, embed)
     ht_tensor place = ht_embedding(places, ht_iota(seq, HT_I32));
     ht_tensor x = drop(ht_add(ht_embedding(table, tokens), place));
@@ -177,12 +180,18 @@ int main(int argc, char **argv)
 #else
     ht_program *gpt = ht_train(session, gpt_loss, ht_adamw(.lr = options.rate, .clip = CLIP), .dtype = DTYPE);
 #endif
-    int32_t *tokens = memory((size_t)batch * (size_t)seq, sizeof *tokens);
-    int32_t *targets = memory((size_t)batch * (size_t)seq, sizeof *targets);
+    int longest = options_longest(&options, seq);
+    int32_t *tokens = memory((size_t)batch * (size_t)longest, sizeof *tokens);
+    int32_t *targets = memory((size_t)batch * (size_t)longest, sizeof *targets);
     uint64_t draw = options.seed;
     Progress progress = progress_start(&options, (double)batch * seq, "tokens");
     for (int step = 0; step < options.steps; step++) {
-        if (step > 0 && options.fixed) {
+        const Switch *to = options_switch(&options, step);
+        if (to) {
+            seq = to->seq ? to->seq : seq;
+            ht_switch(gpt, to->strategy);
+        }
+        if (step > 0 && options.fixed && !to) {
             progress_step(&progress, ht_step(gpt));
             continue;
         }

@@ -206,12 +206,18 @@ int main(int argc, char **argv)
 #else
     ht_program *llama = ht_train(session, llama_loss, ht_adamw(.lr = options.rate, .clip = CLIP), .dtype = DTYPE);
 #endif
-    int32_t *tokens = memory((size_t)batch * (size_t)seq, sizeof *tokens);
-    int32_t *targets = memory((size_t)batch * (size_t)seq, sizeof *targets);
+    int longest = options_longest(&options, seq);
+    int32_t *tokens = memory((size_t)batch * (size_t)longest, sizeof *tokens);
+    int32_t *targets = memory((size_t)batch * (size_t)longest, sizeof *targets);
     uint64_t draw = options.seed;
     Progress progress = progress_start(&options, (double)batch * seq, "tokens");
     for (int step = 0; step < options.steps; step++) {
-        if (step > 0 && options.fixed) {
+        const Switch *to = options_switch(&options, step);
+        if (to) {
+            seq = to->seq ? to->seq : seq;
+            ht_switch(llama, to->strategy);
+        }
+        if (step > 0 && options.fixed && !to) {
             progress_step(&progress, ht_step(llama));
             continue;
         }

@@ -34,8 +34,9 @@ bool image_reads_agree(int index);
 /* The value that a variable had when the image's model read it; false where it did not, or it is no integer. */
 bool image_read_integer(int index, const void *variable, int64_t *value);
 
-/* Ends the program when a variable that the image's model read when it was compiled has another value now. */
-void image_check_reads(int index);
+/* Ends the program when a variable that the image's model read when it was compiled has another value now; `wanted`: it is to be switched
+ * to. */
+void image_check_reads(int index, bool wanted);
 
 /* Whether parts of some image hand over anything to each other across devices. */
 bool image_transfers(const ht_image *image);

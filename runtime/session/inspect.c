@@ -65,13 +65,16 @@ HT_NORETURN static void give_up(const char *folder, const char *name)
     ht_fail("cannot write the dump of %s to %s: %s", name, folder, strerror(error));
 }
 
-/* Names give files of their own: a slash is %2F, and a percent sign %25. */
-static FILE *open_file(const char *folder, const char *name, const char *suffix)
+/* Names give files of their own: a slash is %2F, and a percent sign %25. State s of a parameter has %s behind its name; -1: the parameter.
+ */
+static FILE *open_file(const char *folder, const char *name, int state, const char *suffix)
 {
     char path[4096];
     size_t length = (size_t)snprintf(path, sizeof path, "%s/", folder);
     for (const char *c = name; *c && length + 16 < sizeof path; c++)
         length += (size_t)snprintf(path + length, sizeof path - length, *c == '/' ? "%%2F" : *c == '%' ? "%%25" : "%c", *c);
+    if (state >= 0)
+        length += (size_t)snprintf(path + length, sizeof path - length, "%%%d", state);
     snprintf(path + length, sizeof path - length, "%s", suffix);
     FILE *file = fopen(path, "wb");
     if (!file)
@@ -100,9 +103,9 @@ static void write_boxes(FILE *file, const ht_pieces *pieces, int rank)
     }
 }
 
-static void dump_one(const char *folder, const char *name, const ht_pieces *pieces, void *data)
+static void dump_one(const char *folder, const char *name, int state, const ht_pieces *pieces, void *data)
 {
-    FILE *file = open_file(folder, name, ".bin");
+    FILE *file = open_file(folder, name, state, ".bin");
     int64_t bytes = pieces_count(pieces, world_rank()) * (int64_t)sizeof(float);
     void *host = device_map(data, bytes, DEVICE_READ);
     void *packed = memory_array(bytes, 1);
@@ -111,24 +114,29 @@ static void dump_one(const char *folder, const char *name, const ht_pieces *piec
     free(packed);
     device_unmap(data, host, bytes, DEVICE_READ);
     close_file(folder, file, name);
-    file = open_file(folder, name, ".boxes");
+    file = open_file(folder, name, state, ".boxes");
     write_boxes(file, pieces, world_rank());
     close_file(folder, file, name);
 }
 
 /* The folder has its name when all files are in it. */
-void program_dump(const Program *program, const char *folder)
+void program_dump(const Program *program, const char *folder, const char *when)
 {
     char path[2048], part[2060];
     make_folder(folder);
-    snprintf(path, sizeof path, "%s/step%lld", folder, (long long)program->worker.step - 1);
+    snprintf(path, sizeof path, "%s/%s%lld", folder, when, (long long)program->worker.step - 1);
     make_folder(path);
-    snprintf(path, sizeof path, "%s/step%lld/%d", folder, (long long)program->worker.step - 1, world_rank());
+    snprintf(path, sizeof path, "%s/%s%lld/%d", folder, when, (long long)program->worker.step - 1, world_rank());
     snprintf(part, sizeof part, "%s.part", path);
     remove_folder(part);
     make_folder(part);
-    for (int p = 0; p < program->image->param_count; p++)
-        dump_one(part, program->image->params[p].name, program->image->params[p].pieces, program->slots[p]);
+    for (int p = 0; p < program->image->param_count; p++) {
+        const ht_image_param *image = &program->image->params[p];
+        dump_one(part, image->name, -1, image->pieces, program->slots[p]);
+        for (int s = 0; s < image->state_count; s++)
+            dump_one(part, image->name, s, image->state[s],
+                     program->slots[program->image->param_count + p * program->image->state_count + s]);
+    }
     remove_folder(path);
     if (rename(part, path))
         give_up(part, path);

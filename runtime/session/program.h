@@ -50,8 +50,8 @@ int program_input(const Program *program, const char *name);
 int program_output(const Program *program, const char *name);
 
 /* Environment HETU_CHECK: ends the program when two holders of an element of a parameter or state differ.
- * Environment HETU_DUMP: writes what this rank holds to DIR/stepN/RANK/NAME.bin and NAME.boxes. */
+ * Environment HETU_DUMP: writes what this rank holds to DIR/stepN/RANK/NAME.bin and NAME.boxes; `when` is "step", or "switch". */
 void program_check(Program *program);
-void program_dump(const Program *program, const char *folder);
+void program_dump(const Program *program, const char *folder, const char *when);
 
 #endif

@@ -34,16 +34,33 @@ static void print_number(char *out, size_t room, const ht_image_read *read, cons
     }
 }
 
-static _Noreturn void differs(const ht_image *image, const ht_image_read *read, int64_t index, const char *then, const char *now)
+/* What the user may do about a variable that differs: `index` is the image's, which is wanted, or at work. */
+static void advise(char *out, size_t room, int index, bool wanted)
 {
-    char was[32], is[32], place[32] = "";
+    int fits = image_next(index, -1);
+    while (fits >= 0 && !image_reads_agree(fits))
+        fits = image_next(index, fits);
+    if (wanted)
+        snprintf(out, room, "set it before ht_switch, or choose the strategy that has it");
+    else if (fits >= 0)
+        snprintf(out, room, "call ht_switch, which goes to strategy \"%s\"", image_at(fits)->image->strategy);
+    else
+        snprintf(out, room, "compile it with the value that it is to have");
+}
+
+static _Noreturn void differs(int image, const ht_image_read *read, int64_t index, const char *then, const char *now, bool wanted)
+{
+    char was[32], is[32], place[32] = "", strategy[256] = "", advice[512];
+    const ht_image *own = image_at(image)->image;
     print_number(was, sizeof was, read, then);
     print_number(is, sizeof is, read, now);
     if (read->first >= 0)
         snprintf(place, sizeof place, "[%lld]", (long long)(read->first + index));
-    ht_fail(
-        "%s: the model %s reads \"%s%s\", which was %s when it was compiled and is %s now; compile it with the value that it is to have",
-        read->at, image->model, read->name, place, was, is);
+    if (own->strategy && image_next(image, image_next(image, -1)) >= 0)
+        snprintf(strategy, sizeof strategy, " for strategy \"%s\"", own->strategy);
+    advise(advice, sizeof advice, image, wanted);
+    ht_fail("%s: the model %s reads \"%s%s\", which was %s when it was compiled%s and is %s now; %s", read->at, own->model, read->name,
+            place, was, strategy, is, advice);
 }
 
 /* The first number of a read that is another one now; -1: none. */
@@ -56,11 +73,11 @@ static int64_t first_changed(const ht_image_read *read, const char *now)
     return -1;
 }
 
-static void check_read(const ht_image *image, const ht_image_read *read, const char *now)
+static void check_read(int image, const ht_image_read *read, const char *now, bool wanted)
 {
     int64_t changed = first_changed(read, now);
     if (changed >= 0)
-        differs(image, read, changed, (const char *)read->then + changed * read->size, now + changed * read->size);
+        differs(image, read, changed, (const char *)read->then + changed * read->size, now + changed * read->size, wanted);
 }
 
 bool image_reads_agree(int index)
@@ -87,9 +104,9 @@ bool image_read_integer(int index, const void *variable, int64_t *value)
     return false;
 }
 
-void image_check_reads(int index)
+void image_check_reads(int index, bool wanted)
 {
     const RegisteredImage *registered = image_at(index);
     for (int i = 0; i < registered->image->read_count; i++)
-        check_read(registered->image, &registered->image->reads[i], (const char *)registered->now[i]);
+        check_read(index, &registered->image->reads[i], (const char *)registered->now[i], wanted);
 }

@@ -53,6 +53,8 @@ static void switch_program(ht_session *session, const Command *command)
     for (int p = 0; p < session->program_count; p++)
         if (images[p] >= 0 && p != own)
             session->programs[p] = program_create(images[p], &session->params, seed);
+    if (session->dump && session->programs[own]->image->trains)
+        program_dump(session->programs[own], session->dump, "switch");
     free(images);
 }
 
@@ -66,7 +68,7 @@ static void run_program(ht_session *session, const Command *command, Payload *pa
     if (command->check)
         program_check(program);
     if (session->dump && program->image->trains)
-        program_dump(program, session->dump);
+        program_dump(program, session->dump, "step");
 }
 
 static void carry_out(ht_session *session, const Command *command, Payload *payload)

@@ -123,11 +123,22 @@ static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void), const 
     return program;
 }
 
+/* The image that a program is opened with: the one under the strategy of the session's programs so far, else the first that was compiled
+ * with the variables as they are set, else the first. */
+static int begin_with(const ht_session *open, int first)
+{
+    const char *strategy = open->program_count ? open->programs[open->program_count - 1]->image->strategy : NULL;
+    int same = strategy ? image_under(first, strategy) : -1, fits = image_next(first, -1);
+    while (fits >= 0 && !image_reads_agree(fits))
+        fits = image_next(first, fits);
+    return same >= 0 && image_reads_agree(same) ? same : fits >= 0 ? fits : first;
+}
+
 static ht_program *open_image(ht_session *open, int index)
 {
     if (open->eager)
         ht_fail("the model %s was compiled by hetucc, but an earlier one of this session was not", image_at(index)->image->model);
-    image_check_reads(index);
+    image_check_reads(index, false);
     ht_program *program = new_program(open, image_at(index)->image->trains);
     program->number = open->program_count;
     Command command = {.kind = COMMAND_OPEN, .index = index, .seed = open->seed};
@@ -153,7 +164,7 @@ ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimiz
     int index = image_find(model, &optimizer, options.dtype);
     if (index < 0)
         return open_eager(open, model, &optimizer);
-    ht_program *program = open_image(open, index);
+    ht_program *program = open_image(open, begin_with(open, index));
     memcpy(program->hyper, optimizer.hyper, sizeof program->hyper);
     return program;
 }
@@ -163,7 +174,7 @@ ht_program *ht_infer_with(ht_session *open, ht_tensor (*model)(void), ht_program
     check_open(open);
     check_options(model, options);
     int index = image_find(model, NULL, options.dtype);
-    return index < 0 ? open_eager(open, model, NULL) : open_image(open, index);
+    return index < 0 ? open_eager(open, model, NULL) : open_image(open, begin_with(open, index));
 }
 
 static Program *image_program(const ht_program *program) { return program->session->programs[program->number]; }
@@ -209,7 +220,7 @@ static float run_image(ht_program *program, const ht_fed *feeds)
     const void *data[PROGRAM_MAX_INPUTS] = {0};
     Command command = {.kind = COMMAND_RUN, .number = program->number, .check = program->session->check};
     memcpy(command.hyper, program->hyper, sizeof command.hyper);
-    image_check_reads(image_program(program)->number);
+    image_check_reads(image_program(program)->number, false);
     gather_feeds(image_program(program), feeds, &command, data);
     Payload payload = {.feeds = data};
     session_issue(program->session, &command, &payload);
@@ -292,7 +303,7 @@ static int find_strategy(int image, const char *strategy)
     if (found < 0)
         ht_fail("no strategy of the model %s (%s) was compiled with the variables as they are set", image_at(image)->image->model,
                 strategy_names(image));
-    image_check_reads(found);
+    image_check_reads(found, true);
     return found;
 }
 

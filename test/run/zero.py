@@ -106,6 +106,8 @@ def dumped(folder, rank):
     """{parameter: (shape, elements held)} of the first step."""
     found = {}
     for path in (folder / "step0" / str(rank)).glob("*.boxes"):
+        if "%" in path.stem:  # a state
+            continue
         lines = [line.split() for line in path.read_text().splitlines()]
         boxes = [[bounds.split(":") for bounds in line] for line in lines[1:]]
         volume = sum(math.prod(int(hi) - int(lo) for lo, hi in box) for box in boxes)

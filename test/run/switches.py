@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""Switches: a program that goes from strategy to strategy while it trains computes what one device does.
+
+gpt and llama, 8 layers, dropout and AdamW, take every ordered pair of strategies in one run, a step under each: losses are one device's. Parameters and moments are the same bits on both sides
+of a switch (HETU_DUMP, put together from what ranks hold). What switches send is counted from the MPI calls, and equals what the ranks lack by the dumps' boxes; no rank sends another more than
+one message a window and round. A thousand switches leave memory and open files as they were.
+"""
+import functools
+import math
+import pathlib
+
+import harness
+from harness import EXAMPLES, Failure, compare_losses, launch, read_losses, run
+from pipelines import GPT, LLAMA, LONG, SPLIT, flags_of
+
+HERE = pathlib.Path(__file__).resolve().parent
+SWITCHED = HERE / "switched.c"
+RANKS = 8
+
+STRATEGIES = {
+    "dp4": "split batch:dp\n stage devices(0-3) mesh(dp:4)",
+    "tp4": f"{SPLIT} hidden:tp\n stage devices(0-3) mesh(tp:4)",
+    "twice": f"""{SPLIT} hidden:tp
+      pipeline microbatches(3) rows(3)
+        stage devices(0-1) mesh(tp:2) layers(0-2)
+        stage devices(2-3) mesh(tp:2) layers(3-LAST)
+      pipeline microbatches(REST) rows(1)
+        stage devices(4-5) mesh(tp:2) layers(0-2)
+        stage devices(6-7) mesh(tp:2) layers(3-LAST)""",
+    "beside": f"""{SPLIT} hidden:tp
+      pipeline microbatches(2) rows(3)
+        stage devices(0-2) mesh(tp:3)
+      pipeline microbatches(1) rows(3)
+        stage devices(4,3) mesh(tp:2)
+      pipeline microbatches(1) rows(REST)
+        stage devices(5)""",
+    "one": "stage devices(1)\n idle devices(0)",
+    "zero1": "split batch:dp\n zero 1\n stage devices(0-4) mesh(dp:5)",
+    "zero3": "split batch:dp\n zero 3\n stage devices(2-7) mesh(dp:6)\n idle devices(0-1)",
+    "half": f"{SPLIT} batch:dp hidden:tp\n stage devices(0-5) mesh(dp:2, tp:3)",
+}
+
+
+def strategy_files(bench, layers, batch, half):
+    """Files with the strategies for a model of so many layers and rows; under `half` rows have so many tokens."""
+    files = []
+    for name, lines in STRATEGIES.items():
+        lines = lines.replace("LAST", str(layers - 1)).replace("microbatches(REST)", f"microbatches({batch - 9})").replace("REST", str(batch - 9))
+        shape = f" (seq = {half})" if name == "half" else ""
+        files.append(bench.path(f"{layers}.{batch}.{name}.strategy"))
+        files[-1].write_text(f"strategy {name}{shape}\n{lines}\nend strategy\n")
+    return files
+
+
+def walk(names):
+    """A closed walk that takes every ordered pair of names once (Hierholzer); it begins with the first."""
+    left = {a: [b for b in names if b != a] for a in names}
+    path, trail = [names[0]], []
+    while path:
+        if left[path[-1]]:
+            path.append(left[path[-1]].pop())
+        else:
+            trail.append(path.pop())
+    return trail[::-1]
+
+
+def build(bench, source, flags, layers, batch, half):
+    def make():
+        out = bench.path(f"{source.stem}.switches{''.join(flags)}")
+        chosen = [f"--strategy={file}" for file in strategy_files(bench, layers, batch, half)]
+        objects = bench.common() if source is not SWITCHED else []
+        run([bench.hetucc, "--verify", *chosen, "-O1", *harness.WARNINGS, *flags, source, *objects, "-o", out, "-lm"], timeout=300)
+        return out
+    return bench.once(("switches", source, flags), make)
+
+
+# ---- what ranks hold ----
+
+def held(folder):
+    """{name: [(rank, shape, boxes, bytes)]} of a dump."""
+    found = {}
+    for path in sorted(folder.glob("*/*.boxes")):
+        lines = [line.split() for line in path.read_text().splitlines()]
+        boxes = [[tuple(map(int, bounds.split(":"))) for bounds in line] for line in lines[1:]]
+        found.setdefault(path.stem, []).append((int(path.parent.name), [int(n) for n in lines[0]], boxes, path.with_suffix(".bin").read_bytes()))
+    return found
+
+
+def stretches(shape, box):
+    """(first, count) of the elements of a box that lie together in the whole tensor, in order."""
+    inner = len(shape)
+    while inner and (inner == len(shape) or box[inner] == (0, shape[inner])):
+        inner -= 1
+    count = math.prod(hi - lo for lo, hi in box[inner:]) if shape else 1
+    pitch = [math.prod(shape[d + 1:]) for d in range(len(shape))]
+    rows = [0]
+    for d in range(inner):
+        rows = [row + i * pitch[d] for row in rows for i in range(*box[d])]
+    start = sum(box[d][0] * pitch[d] for d in range(inner, len(shape)))
+    return [(row + start, count) for row in rows] if count else []
+
+
+def whole(parts):
+    """A tensor's bytes, put together; all holders of an element must have the same."""
+    size = math.prod(parts[0][1])
+    tensor, known = bytearray(4 * size), bytearray(size)
+    for rank, shape, boxes, data in parts:
+        at = 0
+        for box in boxes:
+            for first, count in stretches(shape, box):
+                piece = data[at: at + 4 * count]
+                if known.count(1, first, first + count) == count and tensor[4 * first: 4 * (first + count)] != piece:
+                    raise Failure(f"rank {rank} holds other bits than a rank before it")
+                tensor[4 * first: 4 * (first + count)] = piece
+                known[first: first + count] = b"\1" * count
+                at += 4 * count
+    if known.count(1) != size:
+        raise Failure(f"{size - known.count(1)} of {size} elements are on no rank")
+    return bytes(tensor)
+
+
+def owned(parts):
+    """{rank: elements, as a bytearray of 0 and 1}."""
+    found = {}
+    for rank, shape, boxes, _ in parts:
+        own = found.setdefault(rank, bytearray(math.prod(shape)))
+        for box in boxes:
+            for first, count in stretches(shape, box):
+                own[first: first + count] = b"\1" * count
+    return found
+
+
+def lacking(before, after):
+    """Bytes that ranks hold after a switch and not before: the least that they can receive."""
+    total = 0
+    for name in after:
+        had = owned(before[name])
+        for rank, own in owned(after[name]).items():
+            old = had.get(rank, bytes(len(own)))
+            total += 4 * bin(int.from_bytes(own, "big") & ~int.from_bytes(old, "big")).count("1")
+    return total
+
+
+def same_bits(folder, number):
+    """Whether switch `number` has changed nothing but places; how many tensors were compared."""
+    before, after = held(folder / f"step{number}"), held(folder / f"switch{number}")
+    if set(before) != set(after):
+        raise Failure(f"other tensors: {sorted(set(before) ^ set(after))}")
+    for name in before:
+        if whole(before[name]) != whole(after[name]):
+            raise Failure(f"{name} has other bits after switch {number}")
+    return len(before)
+
+
+# ---- tests ----
+
+def check_walk(bench, example, sizes, half):
+    source, flags = EXAMPLES / example / f"{example}.c", flags_of({**sizes, "PLACES": sizes["SEQ"] + 2})
+    way = walk(list(STRATEGIES))
+    switches = [f"--switch={step}:{name}:{half if name == 'half' else sizes['SEQ']}" for step, name in enumerate(way) if step]
+    arguments = ("--steps", len(way), "--sample", 3, "--rate", "0.0003", *switches)
+    losses, plain, dumps = bench.path(f"{example}.losses"), bench.path(f"{example}.plain.losses"), bench.path(f"{example}.dumps")
+    launch(build(bench, source, flags, sizes["LAYERS"], sizes["BATCH"], half), RANKS, *arguments, "--losses", losses, env={"HETU_DUMP": str(dumps)}, timeout=300)
+    launch(bench.plain(source, flags), 0, *arguments, "--losses", plain)
+    off = compare_losses(read_losses(losses), read_losses(plain), 1e-4)
+    count = sum(same_bits(dumps, number) for number in range(0, len(way) - 1, 1 if LONG else 9))
+    return f"{len(way) - 1} switches, loss {off:.2g}, {count} tensors of the same bits"
+
+
+def counted(bench, program, trips, a, b):
+    """Bytes and messages that switches send, but for commands."""
+    out = bench.path(f"{a}.{b}.{trips}.pmpi")
+    launch(program, RANKS, "trips", trips, a, b, preload=bench.build / "lib" / "pmpi.so", env={"PMPI_OUT": str(out), "PMPI_SMALL": "128", "HETU_CHECK": "0"})
+    size = times = 0
+    for path in out.parent.glob(out.name + ".*"):
+        for line in path.read_text().splitlines():
+            call, count, received = line.split("\t")
+            if not call.endswith(" small") and float(received):
+                size, times = size + float(received), times + int(count)
+    return size, times
+
+
+def check_traffic(bench, a, b):
+    program, dumps = build(bench, SWITCHED, (), 6, 13, 4), bench.path(f"{a}.{b}.dumps")
+    (bytes_1, times_1), (bytes_3, times_3) = counted(bench, program, 1, a, b), counted(bench, program, 3, a, b)
+    launch(program, RANKS, "losses", a, b, a, env={"HETU_DUMP": str(dumps)})
+    at = {name: held(dumps / f"step{number}") for number, name in ((1, a), (2, b))}
+    wanted = lacking(at[a], at[b]) + lacking(at[b], at[a])
+    if (bytes_3 - bytes_1) / 2 != wanted:
+        raise Failure(f"{(bytes_3 - bytes_1) / 2:.0f} bytes there and back, not {wanted}")
+    most = 2 * 2 * RANKS * (RANKS - 1)
+    if (times_3 - times_1) / 2 > most:
+        raise Failure(f"{(times_3 - times_1) / 2:.0f} messages there and back in one window each way, more than {most}")
+    return f"{wanted} bytes, {(times_3 - times_1) / 2:.0f} messages there and back"
+
+
+def check_losses(bench):
+    """Also an output of ht_infer, which goes along."""
+    names = ["zero3", "half", "one", "twice", "zero1", "beside", "dp4", "tp4", "half", "zero3"]
+    found = [float(x) for x in launch(build(bench, SWITCHED, (), 6, 13, 4), RANKS, "losses", *names).stdout.split()]
+    wanted = [float(x) for x in launch(bench.plain(SWITCHED), 0, "losses", *names).stdout.split()]
+    worst = max(abs(f - w) for f, w in zip(found[1::2], wanted[1::2], strict=True))
+    if worst > 1e-4:  # of numbers of about 1
+        raise Failure(f"an output of ht_infer is {worst:.2g} off")
+    return f"loss {compare_losses(found[::2], wanted[::2], 1e-4):.2g}, output {worst:.2g}"
+
+
+def check_often(bench, a, b):
+    printed = launch(build(bench, SWITCHED, (), 6, 13, 4), RANKS, "memory", 500, a, b, env={"HETU_CHECK": "0"}, timeout=300).stdout
+    (early, files), (late, more) = [(int(line.split()[2]), int(line.split()[4])) for line in printed.splitlines() if line.startswith("after")]
+    if late - early > 1024 or more - files > 8:
+        raise Failure(f"{early} KiB and {files} files after 20 switches, {late} KiB and {more} files after 1000")
+    return f"{late - early} KiB more after 1000 switches than after 20"
+
+
+def tests(bench, _):
+    yield "switches.gpt", functools.partial(check_walk, bench, "gpt", GPT, 5)
+    if LONG:
+        yield "switches.llama", functools.partial(check_walk, bench, "llama", LLAMA, 5)
+    yield "switches.losses", functools.partial(check_losses, bench)
+    for a, b in ("dp4", "tp4"), ("twice", "beside"), ("one", "dp4"), ("zero3", "twice"), ("tp4", "zero1"):
+        yield f"switches.traffic.{a}.{b}", functools.partial(check_traffic, bench, a, b)
+    yield "switches.often", functools.partial(check_often, bench, "twice", "zero3")
+
+
+if __name__ == "__main__":
+    harness.main("run.switches", tests)
