@@ -1,10 +1,16 @@
-/* A dump has a file for each parameter, whatever they are called, and is there when it is whole.
+/* A dump has files for each parameter and each of its states, whatever they are called, and is there when it is whole.
 
-RUN: rm -rf %t* && %hetucc %s -o %t.program && env HETU_DUMP=%t.dump %t.program && ls %t.dump/step0/0 | FileCheck %s --check-prefix=FILES
-FILES: q%252Fw.bin
+RUN: rm -rf %t* && %hetucc %s -o %t.program && env HETU_DUMP=%t.dump %t.program && env LC_ALL=C ls %t.dump/step0/0 | FileCheck %s --check-prefix=FILES
+FILES: q%252Fw%0.bin
+FILES-NEXT: q%252Fw%0.boxes
+FILES-NEXT: q%252Fw.bin
 FILES-NEXT: q%252Fw.boxes
+FILES-NEXT: q%2Fw%0.bin
+FILES-NEXT: q%2Fw%0.boxes
 FILES-NEXT: q%2Fw.bin
 FILES-NEXT: q%2Fw.boxes
+FILES-NEXT: q_w%0.bin
+FILES-NEXT: q_w%0.boxes
 FILES-NEXT: q_w.bin
 FILES-NEXT: q_w.boxes
 RUN: not cmp %t.dump/step0/0/q_w.bin %t.dump/step0/0/q%%2Fw.bin
