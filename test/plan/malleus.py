@@ -49,12 +49,15 @@ def score(case, plan):
     return max(steps)
 
 
-def check(name, case, most, certify=True):
-    """A plan's score is what it says, and at most `most` of the bound."""
+def check(name, case, most):
+    """A plan's score is what it says, and at most `most` of the bound; None: the bound takes too long here."""
     plan = answer("malleus", case)
     objective = score(case, plan)
     assert near(objective, plan["objective"]), (objective, plan["objective"])
-    bound = answer("malleus", case, "--certify")["bound"] if certify else objective / most
+    if most is None:
+        print(f"{name}: {objective:.3f}")
+        return
+    bound = answer("malleus", case, "--certify")["bound"]
     print(f"{name}: {objective:.3f}, bound {bound:.3f}, ratio {objective / bound:.4f}")
     assert bound <= objective * (1 + 1e-9) and objective <= most * bound * (1 + 1e-9)
 
@@ -73,7 +76,7 @@ check("three stragglers", generate(1, 8, 8, 2, 3), 1.04)
 check("seven nodes, four stragglers", generate(2, 7, 8, 2, 4), 1.06)
 check("five nodes of pairs, three pipelines", generate(3, 5, 2, 3, 2, layers=48, microbatches=48), 1.08)
 check("tp 4, three stragglers", generate(4, 6, 4, 3, 3, layers=60, microbatches=48), 1.15)
-check("jitter, 128 devices", generate(5, 16, 8, 4, 3, microbatches=128, jitter=0.1), 1.25, certify=False)
+check("jitter, 128 devices", generate(5, 16, 8, 4, 3, microbatches=128, jitter=0.1), None)
 
 # The same plan whenever; a short limit still gives one.
 jitter = generate(6, 8, 8, 2, 2, jitter=0.12)
