@@ -13,7 +13,7 @@ static double role_received(Module *module, const Role *role, const Op *op, cons
 {
     int64_t most = 0;
     for (int i = 0; i < role->device_count; i++) {
-        int device = crews_stand_in(crews, op_stand_in(module, op, role->devices[i]));
+        int device = crews_name(crews, op_stand_in(module, op, role->devices[i]));
         int64_t own = device < 0 ? 0 : plan_bytes_received(plan, device);
         most = own > most ? own : most;
     }

@@ -22,6 +22,7 @@ typedef struct Emitter {
     Intern *adding; // which devices add a term, by what that follows from
     Intern *lists;  // the numbers of lists of devices so far, by content
     int list_count;
+    Intern *plans;  // their tables, by plan and the places of its devices
     Intern *arrays; // the names of tables of plans so far, by content
     int array_count;
 } Emitter;

@@ -138,6 +138,7 @@ typedef struct Caches {
     struct Intern *scratch;      // role_scratch_bytes (ir/roles.c)
     struct Intern *shared;       // module_shared
     struct Intern *equal;        // module_layouts_equal
+    struct Intern *plans;        // conversion_plan (ir/roles.c)
 } Caches;
 
 /* A reshard of the source (`reshard` pragma) is an operator whose definition is module->reshard_def and whose result the source, or after

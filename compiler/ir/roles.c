@@ -174,6 +174,34 @@ static Conversion planned_tensor(const ConvertedTensor *tensor)
     return (Conversion){type_shape(tensor->type), dtype_runtime(tensor->type.dtype), tensor->from, tensor->to};
 }
 
+/* What is planned of a tensor, by what is shared in the module. */
+typedef struct PlannedKey {
+    const Layout *from, *to;
+    const int64_t *extent;
+    int64_t rank, dtype;
+} PlannedKey;
+
+/* The plan of what first crews convert, made when it is first asked for. */
+static const Plan *plan_of(Module *module, const Conversion *tensors, int count)
+{
+    Intern *shared = module_shared(module);
+    if (!module->caches.plans)
+        module->caches.plans = intern_create(module->arena);
+    Conversion *own = arena_copy(module->arena, tensors, sizeof *own * (size_t)count);
+    PlannedKey *key = arena_array(module->arena, PlannedKey, count);
+    for (int t = 0; t < count; t++) {
+        own[t].from = layout_shared(shared, tensors[t].from);
+        own[t].to = layout_shared(shared, tensors[t].to);
+        key[t] =
+            (PlannedKey){own[t].from, own[t].to, intern(shared, tensors[t].shape.extent, sizeof(int64_t) * (size_t)tensors[t].shape.rank),
+                         tensors[t].shape.rank, tensors[t].dtype};
+    }
+    const Plan **plan = intern_slot(module->caches.plans, key, sizeof *key * (size_t)count);
+    if (!*plan)
+        *plan = reshard_plan_all(module->arena, module->options.cluster, own, count);
+    return *plan;
+}
+
 void conversion_plan(Module *module, PlannedConversion *conversion)
 {
     Arena *scratch = conversion->plan ? NULL : arena_create();
@@ -183,7 +211,7 @@ void conversion_plan(Module *module, PlannedConversion *conversion)
     for (int t = 0; t < conversion->tensors.count; t++)
         tensors[t] = planned_tensor(&conversion->tensors.at[t]);
     conversion->crews = crews_of(module->arena, module->options.cluster, tensors, conversion->tensors.count);
-    conversion->plan = reshard_plan_all(module->arena, module->options.cluster, conversion->crews.first, conversion->tensors.count);
+    conversion->plan = plan_of(module, conversion->crews.first, conversion->tensors.count);
     arena_destroy(scratch);
 }
 
@@ -201,7 +229,7 @@ int op_stand_in(Module *module, const Op *op, int device) { return op->stage == 
 
 int conversion_device(Module *module, const Op *op, int device)
 {
-    return crews_stand_in(&op->conversion->crews, op_stand_in(module, op, device));
+    return crews_name(&op->conversion->crews, op_stand_in(module, op, device));
 }
 
 bool value_local(Module *module, const Value *value, int device, int64_t *extent)
@@ -345,7 +373,7 @@ int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op)
         return 0;
     if (!module->caches.scratch)
         module->caches.scratch = intern_create(module->arena);
-    intptr_t key[] = {(intptr_t)op->conversion->plan, (intptr_t)role, op->stage != STAGE_ALL};
+    intptr_t key[] = {(intptr_t)op->conversion, (intptr_t)role, op->stage != STAGE_ALL};
     intptr_t *slot = intern_slot(module->caches.scratch, key, sizeof key);
     if (!*slot)
         *slot = 1 + most_scratch(module, role, op);

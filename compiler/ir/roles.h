@@ -71,7 +71,7 @@ PlannedConversion *conversion_add(Module *module);
 /* Makes one of its tensors what an operator converts. */
 void conversion_use(PlannedConversion *conversion, int tensor, Op *op);
 
-/* Plans it, for the module's cluster, where that is not done. */
+/* Plans it, for the module's cluster, where that is not done; conversions whose first crews convert the same have one plan. */
 void conversion_plan(Module *module, PlannedConversion *conversion);
 
 /* The plan of what one operator converts, by itself, for the first of the crews that go to *crews; of a conversion of several tensors it is
@@ -81,7 +81,7 @@ const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op, Crews *cre
 /* The device on which what an operator does is laid out for `device`. */
 int op_stand_in(Module *module, const Op *op, int device);
 
-/* The device of the plan of an operator's conversion that does what `device` does; -1: it does nothing. */
+/* The device of the plan of an operator's conversion, by its name in its crew, that does what `device` does; -1: it does nothing. */
 int conversion_device(Module *module, const Op *op, int device);
 
 /* The local extents of a value that lies as one tensor (zeros where there is nothing of it); false where it is several boxes. */

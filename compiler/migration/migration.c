@@ -261,7 +261,7 @@ static void add_window_to(Sum *sum, const MigrationPlan *migration, int64_t *sen
         sum->messages += (int64_t)crews->count * plan->steps.at[s].messages.count;
     }
     for (int i = 0; i < crews->count * crews->size; i++)
-        sent[crews->devices[i]] += plan_bytes_sent(plan, crews->devices[i % crews->size]);
+        sent[crews->devices[i]] += plan_bytes_sent(plan, crews->name[i % crews->size]);
     sum->bytes += crews_bytes(crews, plan);
     sum->rounds = rounds > sum->rounds ? rounds : sum->rounds;
     sum->seconds += plan_seconds(plan);

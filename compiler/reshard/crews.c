@@ -1,5 +1,6 @@
 #include "reshard/crews.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* One state of each group of both layouts, of which the devices' coordinates say which crew they are of. */
@@ -329,15 +330,53 @@ static Crews crews_of_one(Arena *arena, const Conversion *conversion)
     return crews;
 }
 
+static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
+
+/* The members' names: the first crew's devices, counted in their order. */
+static const int *count_members(Arena *arena, const Crews *crews)
+{
+    int *sorted = arena_copy(arena, crews->devices, sizeof *sorted * (size_t)crews->size), *name = arena_array(arena, int, crews->size);
+    qsort(sorted, (size_t)crews->size, sizeof *sorted, compare_ints);
+    for (int i = 0; i < crews->size; i++)
+        name[crews->member[sorted[i] - crews->least]] = i;
+    return name;
+}
+
+/* A layout by the names of the first crew's devices. */
+static const Layout *named_layout(Arena *arena, const Crews *crews, const Layout *layout)
+{
+    Layout *own = arena_copy(arena, layout, sizeof *layout);
+    Group *groups = arena_copy(arena, layout->groups, sizeof *groups * (size_t)layout->group_count);
+    for (int g = 0; g < layout->group_count; g++) {
+        int *devices = arena_array(arena, int, groups[g].device_count);
+        for (int i = 0; i < groups[g].device_count; i++)
+            devices[i] = crews->name[crews->member[groups[g].devices[i] - crews->least]];
+        groups[g].devices = devices;
+    }
+    own->groups = groups;
+    return own;
+}
+
+/* Gives the first crew's devices their names. */
+static void name_members(Arena *arena, Crews *crews, int count)
+{
+    Conversion *first = arena_copy(arena, crews->first, sizeof *first * (size_t)count);
+    crews->name = count_members(arena, crews);
+    for (int t = 0; t < count; t++) {
+        first[t].from = named_layout(arena, crews, first[t].from);
+        first[t].to = named_layout(arena, crews, first[t].to);
+    }
+    crews->first = first;
+}
+
 static bool same_crews(const Crews *a, const Crews *b)
 {
     return a->count == b->count && a->size == b->size && !memcmp(a->devices, b->devices, sizeof *a->devices * (size_t)(a->count * a->size));
 }
 
-Crews crews_of(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)
+/* The crews of conversions that fall apart alike; else one. */
+static Crews common_crews(Arena *arena, const Conversion *conversions, int count)
 {
-    if (cluster)
-        return one_crew(arena, conversions, count);
     Crews crews = crews_of_one(arena, &conversions[0]);
     Conversion *first = arena_copy(arena, conversions, sizeof *conversions * (size_t)count);
     first[0] = crews.first[0];
@@ -351,10 +390,19 @@ Crews crews_of(Arena *arena, const Cluster *cluster, const Conversion *conversio
     return crews;
 }
 
-int crews_stand_in(const Crews *crews, int device)
+Crews crews_of(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)
+{
+    Crews crews = cluster ? one_crew(arena, conversions, count) : common_crews(arena, conversions, count);
+    crews.name = crews.devices;
+    if (!cluster)
+        name_members(arena, &crews, count);
+    return crews;
+}
+
+int crews_name(const Crews *crews, int device)
 {
     int at = device - crews->least;
-    return at < 0 || at >= crews->span || crews->member[at] < 0 ? -1 : crews->devices[crews->member[at]];
+    return at < 0 || at >= crews->span || crews->member[at] < 0 ? -1 : crews->name[crews->member[at]];
 }
 
 int64_t crews_bytes(const Crews *crews, const Plan *plan)

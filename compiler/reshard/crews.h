@@ -13,7 +13,9 @@
 #include "reshard/reshard.h"
 
 typedef struct Crews {
-    const Conversion *first; // by tensor: what the first crew converts, in the numbers of its devices
+    const Conversion *first; // by tensor: what the first crew converts, by its devices' names
+    const int *name;         // by member: 0, 1, ... in the order of the first crew's devices, so that what other crews convert alike is the
+                             // same; with a cluster the device itself
     int count, size;
     const int *devices; // crew by crew; member i of each does what member i of the first does
     int least, span;    // of device numbers
@@ -24,8 +26,8 @@ typedef struct Crews {
  * too: links are shared there. */
 Crews crews_of(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count);
 
-/* The device of the first crew that does what `device` does; -1: there is none. */
-int crews_stand_in(const Crews *crews, int device);
+/* The name of the device of the first crew that does what `device` does; -1: there is none. */
+int crews_name(const Crews *crews, int device);
 
 /* Bytes that all crews receive together by the plan of the first. */
 int64_t crews_bytes(const Crews *crews, const Plan *plan);

@@ -402,17 +402,11 @@ const char *crews_write(Emitter *emitter, Text *out, const Crews *crews, const i
     return list_write(emitter, out, text_bytes(&list));
 }
 
-static PlanNames plan_names(Image *image, const PlannedConversion *conversion)
+static PlanNames conversion_names(Image *image, const PlannedConversion *conversion)
 {
     const Crews *crews = &conversion->crews;
     int stage = conversion->user->stage, body = stage == STAGE_ALL ? -1 : image->module->bodies.stages.at[stage].body;
-    return (PlanNames){.kind = body,
-                       .least = crews->least,
-                       .span = crews->span,
-                       .name = crews->member,
-                       .crew_count = crews->count,
-                       .size = crews->size,
-                       .crews = crews_write(image->emitter, image->out, crews, body < 0 ? NULL : positions_of(image, body))};
+    return plan_names(image->emitter, image->out, crews, body, body < 0 ? NULL : positions_of(image, body));
 }
 
 static void emit_plans(Image *image)
@@ -423,7 +417,7 @@ static void emit_plans(Image *image)
         const PlannedConversion *conversion = image->module->conversions.at[c];
         const char *name = arena_format(arena, "plan_%s_%d", image->name, c);
         const char *label = arena_format(arena, "%s: %s", op_place(arena, conversion->user, NULL), plan_name(conversion->plan));
-        PlanNames names = plan_names(image, conversion);
+        PlanNames names = conversion_names(image, conversion);
         emit_plan(image->out, image->emitter, conversion->plan, name, label, &names);
         text_print(&rows, "    &%s,\n", name);
     }

@@ -18,13 +18,7 @@ static void emit_migration_plan(Text *out, Emitter *emitter, const MigrationPlan
     const Crews *crews = &migration->crews;
     const char *label =
         arena_format(emitter->arena, "%s: a switch of strategies: %s", file_name(emitter->unit->file), plan_name(migration->plan));
-    PlanNames names = {.kind = -1,
-                       .least = crews->least,
-                       .span = crews->span,
-                       .name = crews->member,
-                       .crew_count = crews->count,
-                       .size = crews->size,
-                       .crews = crews_write(emitter, out, crews, NULL)};
+    PlanNames names = plan_names(emitter, out, crews, -1, NULL);
     emit_plan(out, emitter, migration->plan, migration_plan_name(emitter, migration), label, &names);
 }
 

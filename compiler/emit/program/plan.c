@@ -31,6 +31,12 @@ typedef struct PlanWriter {
     Intern *known; // names of arrays of blocks, by where the blocks are
 } PlanWriter;
 
+/* The tables of a plan, and the names under which they are written. */
+typedef struct PlanTables {
+    const ht_reshard *lowered;
+    const char *groups, *devices, *tensors;
+} PlanTables;
+
 /* Lists of blocks that are longer than this are written as arrays of their own, which may be shared. */
 enum { SHORT_BLOCKS = 2 };
 
@@ -174,7 +180,26 @@ static const char *emit_tensors(PlanWriter *writer, const ht_reshard *plan)
 
 /* ---- names of devices ---- */
 
-static int name_of(const PlanNames *names, int device) { return names->name[device - names->least]; }
+PlanNames plan_names(Emitter *emitter, Text *out, const Crews *crews, int kind, const int *positions)
+{
+    int least = crews->size ? crews->name[0] : 0, most = least;
+    for (int i = 0; i < crews->size; i++) {
+        least = crews->name[i] < least ? crews->name[i] : least;
+        most = crews->name[i] > most ? crews->name[i] : most;
+    }
+    int span = most - least + 1, *place = arena_array(emitter->arena, int, span);
+    for (int i = 0; i < crews->size; i++)
+        place[crews->name[i] - least] = i;
+    return (PlanNames){.kind = kind,
+                       .least = least,
+                       .span = span,
+                       .place = place,
+                       .crew_count = crews->count,
+                       .size = crews->size,
+                       .crews = crews_write(emitter, out, crews, positions)};
+}
+
+static int name_of(const PlanNames *names, int device) { return names->place[device - names->least]; }
 
 static const ht_block *named_blocks(Arena *arena, const PlanNames *names, const ht_block *blocks, int count)
 {
@@ -222,19 +247,36 @@ static const ht_reshard *with_names(Arena *arena, const ht_reshard *lowered, con
     for (int g = 0; g < lowered->group_count; g++)
         groups[g] = named_group(arena, names, lowered->group[g]);
     qsort(devices, (size_t)lowered->device_count, sizeof *devices, compare_devices);
-    named->kind = names->kind;
     named->device = devices;
     named->group = groups;
     return named;
 }
 
+/* The tables of a plan, written when there are none of it, with these places, yet. */
+static const PlanTables *emit_tables(Text *out, Emitter *emitter, const Plan *plan, const PlanNames *names)
+{
+    Arena *arena = emitter->arena;
+    Text key = {.arena = arena};
+    text_append(&key, (const char *)&plan, sizeof plan);
+    text_append(&key, (const char *)&names->least, sizeof names->least);
+    text_append(&key, (const char *)names->place, sizeof *names->place * (size_t)names->span);
+    const PlanTables **known = intern_slot(emitter->plans, key.bytes, key.length);
+    if (*known)
+        return *known;
+    PlanWriter writer = {.emitter = emitter, .arena = arena, .out = out, .known = intern_create(arena)};
+    PlanTables *tables = arena_new(arena, PlanTables);
+    *known = tables;
+    tables->lowered = with_names(arena, plan_lowered(arena, plan, NULL), names);
+    tables->groups = emit_groups(&writer, tables->lowered);
+    tables->devices = emit_devices(&writer, tables->lowered);
+    tables->tensors = emit_tensors(&writer, tables->lowered);
+    return tables;
+}
+
 void emit_plan(Text *out, Emitter *emitter, const Plan *plan, const char *name, const char *label, const PlanNames *names)
 {
     Arena *arena = out->arena;
-    PlanWriter writer = {.emitter = emitter, .arena = arena, .out = out, .known = intern_create(arena)};
-    const ht_reshard *lowered = with_names(arena, plan_lowered(arena, plan, label), names);
-    const char *groups = emit_groups(&writer, lowered), *devices = emit_devices(&writer, lowered),
-               *tensors = emit_tensors(&writer, lowered);
+    const PlanTables *tables = emit_tables(out, emitter, plan, names);
     text_fill(out,
               "static const ht_reshard $name = {\n"
               "    .name = \"$label\", .kind = $kind, .tensor_count = $tensor_count, .group_count = $group_count, .device_count = "
@@ -242,8 +284,9 @@ void emit_plan(Text *out, Emitter *emitter, const Plan *plan, const char *name, 
               "    .tensor = $tensors, .group = $groups, .device = $devices,\n"
               "    .crew_count = $crew_count, .crew_size = $size, .crew = $crews,\n"
               "};\n\n",
-              "name", name, "label", c_string(arena, label), "kind", c_number(arena, lowered->kind), "tensor_count",
-              c_number(arena, lowered->tensor_count), "group_count", c_number(arena, lowered->group_count), "device_count",
-              c_number(arena, lowered->device_count), "tensors", tensors, "groups", groups, "devices", devices, "crew_count",
-              c_number(arena, names->crew_count), "size", c_number(arena, names->size), "crews", names->crews, NULL);
+              "name", name, "label", c_string(arena, label), "kind", c_number(arena, names->kind), "tensor_count",
+              c_number(arena, tables->lowered->tensor_count), "group_count", c_number(arena, tables->lowered->group_count), "device_count",
+              c_number(arena, tables->lowered->device_count), "tensors", tables->tensors, "groups", tables->groups, "devices",
+              tables->devices, "crew_count", c_number(arena, names->crew_count), "size", c_number(arena, names->size), "crews",
+              names->crews, NULL);
 }

@@ -244,6 +244,7 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
     emitter.adding = intern_create(arena);
     emitter.lists = intern_create(arena);
     emitter.arrays = intern_create(arena);
+    emitter.plans = intern_create(arena);
     emitter.kernel_text.arena = emitter.kernel_externs.arena = emitter.key.arena = arena;
     const char **names = arena_array(arena, const char *, unit->modules.count + 1);
     for (int m = 0; m < unit->modules.count; m++)
