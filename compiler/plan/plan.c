@@ -1,7 +1,10 @@
 #include "plan/plan.h"
 
+#include "plan/flexsp/flexsp.h"
+#include "plan/galvatron/galvatron.h"
 #include "plan/hydraulis/hydraulis.h"
 #include "plan/malleus/malleus.h"
+#include "plan/spindle/spindle.h"
 
 #include <string.h>
 
@@ -9,6 +12,9 @@ const PlanKind plan_kinds[] = {
     {"malleus", "pipelines around straggling devices", malleus_plan, malleus_certify},
     {"hydraulis", "a set of strategies for batches of unequal lengths", hydraulis_plan, hydraulis_certify},
     {"hydraulis-batch", "a batch's sequences over the pipelines of one of the strategies", hydraulis_batch_plan, hydraulis_batch_certify},
+    {"flexsp", "sequence parallelism by length: micro-batches of groups of different degrees", flexsp_answer, flexsp_certify},
+    {"galvatron", "a pipeline over device classes, and every layer's strategy", galvatron_answer, galvatron_certify},
+    {"spindle", "several tasks and modalities: slices of operators over devices and time", spindle_answer, spindle_certify},
     {0},
 };
 
