@@ -148,6 +148,7 @@ Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, in
 typedef struct Searched {
     bool tower;              // some layer is of the tower
     bool whole, first, last; // some is in the range, and is its first and its last
+    const Layer *highest;    // of the tower's numbered ones; NULL: there are none
     const char *elsewhere;   // another tower that has the first of the range; NULL: none
     const char *names[64];   // of the tower, for suggestions
     const char *towers[64];
@@ -168,6 +169,8 @@ static Searched search_range(const LayerRange *range, const Layer *const *layers
         found.tower = true;
         if (layer->name && found.name_count < 64)
             found.names[found.name_count++] = layer->name;
+        if (!layer->name && (!found.highest || layer->number > found.highest->number))
+            found.highest = layer;
         found.whole |= range_has(range, layer);
         found.first |= !layer->name && layer->number == range->first;
         found.last |= !layer->name && layer->number == range->last;
@@ -181,7 +184,8 @@ static void check_item(Diag *diag, const LayerRange *range, const Layer *const *
     Searched found = search_range(range, layers, count);
     if (range->tower && !found.tower) {
         diag_error(diag, range->at, "the model has no tower \"%s\"", range->tower);
-        diag_suggest(diag, range->at, range->tower, found.towers, found.tower_count);
+        if (!diag_suggest(diag, range->at, range->tower, found.towers, found.tower_count))
+            diag_note(diag, range->at, "the pragma layer(%s, l) in front of a statement makes it a layer of one", range->tower);
     } else if (range->name && !found.whole) {
         diag_error(diag, range->at, "the model has no layer \"%s\"", range->name);
         if (!diag_suggest(diag, range->at, range->name, found.names, found.name_count))
@@ -191,6 +195,10 @@ static void check_item(Diag *diag, const LayerRange *range, const Layer *const *
         if (!found.first && found.elsewhere)
             diag_note(diag, range->at, "the tower \"%s\" has one; its name stands in front of each range: %s: %lld-%lld", found.elsewhere,
                       found.elsewhere, (long long)range->first, (long long)range->last);
+        else if (found.highest)
+            diag_note(diag, range->at, "the last one is layer %lld", (long long)found.highest->number);
+        else
+            diag_note(diag, range->at, "it has no numbered layers; the pragma layer(l) in front of a statement makes it one");
     }
 }
 

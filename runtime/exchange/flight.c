@@ -20,7 +20,8 @@ enum {
     YIELDS = 8,        // passes that move nothing, before the first nap
     FIRST_NAP = 20000, // nanoseconds
     LONGEST_NAP = 200000,
-    CHECK_EVERY = 1000 // passes that move nothing, between two looks at the other ranks
+    CHECK_EVERY = 1000, // passes that move nothing, between two looks at the other ranks
+    MOST_ROOM = 1 << 22 // bytes that come at a time to be reduced, of all flights that run once a step
 };
 
 /* What a flight does at present. */
@@ -36,7 +37,8 @@ typedef enum Leg {
 
 /* Where a flight is on its way. */
 typedef struct Course {
-    bool begun; // those before it have ended
+    bool begun;   // those before it have ended, and there is room for it
+    int64_t room; // for what comes to be reduced
     Leg leg;
     void *mark;
     const ht_reshard_step *step, *end; // the step at work, or the next one; the last one's end
@@ -206,6 +208,20 @@ static bool is_over(const Flight *flight) { return ((const Course *)flight->stat
 
 /* ---- the thread ---- */
 
+/* Whether there is room for what comes to be reduced. Those that run once a step take it in their order, which is the same on all ranks: so
+ * the first of them that has not ended has it everywhere. With the lock. */
+static bool has_room(const Queue *queue, const Flight *flight)
+{
+    int64_t taken = 0, own = ((const Course *)flight->state)->room;
+    bool waits = false;
+    for (const Flight *earlier = queue->first; earlier != flight; earlier = earlier->next) {
+        const Course *course = earlier->state;
+        taken += course->room;
+        waits |= course->room && !course->begun;
+    }
+    return !own || !taken || flight->queue != HT_QUEUE_GRADIENTS || (!waits && taken + own <= MOST_ROOM);
+}
+
 /* Whether a flight may go on: those before it, and those of its tag that began earlier, have ended. With the lock. */
 static bool may_go(const Queue *queue, Flight *flight)
 {
@@ -216,8 +232,8 @@ static bool may_go(const Queue *queue, Flight *flight)
     for (const Flight *earlier = queue->first; !course->begun && earlier != flight; earlier = earlier->next)
         if (earlier->tag == flight->tag)
             return false;
-    course->begun = true;
-    return true;
+    course->begun = course->begun || has_room(queue, flight);
+    return course->begun;
 }
 
 /* Drops a flight, which is over. With the lock. */
@@ -367,7 +383,7 @@ void flight_begin_on_thread(Flight *flight)
 {
     Course *course = memory_array(1, sizeof *course);
     const ht_reshard_device *part = flight->run.part;
-    *course = (Course){.step = part->step, .end = part->step + part->step_count};
+    *course = (Course){.step = part->step, .end = part->step + part->step_count, .room = rounds_room(&flight->run)};
     if (device_memory() && !flight->kept)
         flight->kept = alloc_staging(flight);
     if (device_memory())

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FOLD_CHUNK = 1024, REDUCE_CHUNK = 1 << 20 }; // elements
+enum { FOLD_CHUNK = 1024 };    // elements
+enum { MOST_PARTS = 1 << 21 }; // bytes that come in a round to be reduced
 
 /* `count` elements for a member or from it. */
 static Transfer part(const Rounds *r, char *data, int64_t count, int member)
@@ -50,12 +51,27 @@ static void fold(const Rounds *r, char *to, const char *parts, int64_t count)
         ht_combine(r->step->dtype, r->step->reduction, to, parts + p * count * r->size, count);
 }
 
-/* Has the round receive `count` elements from every member, which are reduced to `to` behind it. Members with nothing to get take part. */
-static void receive_parts(Rounds *r, char *to, int64_t count)
+/* Elements of each member's that are reduced in a round. */
+static int64_t chunk(const Rounds *r) { return r->size * r->members < MOST_PARTS ? MOST_PARTS / (r->size * r->members) : 1; }
+
+/* In how many rounds `count` elements of each member's are reduced. */
+static int64_t reducing_rounds(const Rounds *r, int64_t count) { return (count + chunk(r) - 1) / chunk(r); }
+
+/* Of `count` elements those that are reduced in this round; they begin at number * chunk. */
+static int64_t reduced_now(const Rounds *r, int64_t count)
 {
-    r->to = to;
+    int64_t left = count - r->number * chunk(r);
+    return left < 0 ? 0 : left < chunk(r) ? left : chunk(r);
+}
+
+/* Has the round receive `count` elements from every member, which are reduced behind it, to `at` of what the step receives. Members with
+ * nothing to get take part. No round has more than the first. */
+static void receive_parts(Rounds *r, int64_t at, int64_t count)
+{
+    r->to = count ? channel_block(r->run, r->step, r->step->receive, at) : NULL;
     r->folded = count;
-    r->parts = memory_storage(count * r->size * r->members);
+    if (!r->number)
+        r->parts = memory_storage(count * r->size * r->members);
     for (int i = 0; i < r->members; i++)
         r->receives[i] = part(r, r->parts + i * count * r->size, count, i);
 }
@@ -65,8 +81,6 @@ static void finish_parts(Rounds *r)
 {
     if (r->folded)
         fold(r, r->to, r->parts, r->folded);
-    free(r->parts);
-    r->parts = NULL;
     r->folded = 0;
 }
 
@@ -79,37 +93,47 @@ static int64_t share(const Rounds *r, int64_t count, int i) { return count * i /
 static bool next_all_reduce(Rounds *r)
 {
     const ht_block *from = r->step->send, *to = r->step->receive;
-    int64_t all = from->count, first = share(r, all, r->mine), count = share(r, all, r->mine + 1) - first;
+    int64_t all = from->count, first = share(r, all, r->mine), count = share(r, all, r->mine + 1) - first, done = r->number * chunk(r);
+    int64_t rounds = reducing_rounds(r, (all + r->members - 1) / r->members);
     for (int i = 0; i < r->members; i++) {
         int64_t at = share(r, all, i), theirs = share(r, all, i + 1) - at;
-        r->sends[i] = r->number ? block_part(r, to, first, count, i) : block_part(r, from, at, theirs, i);
+        r->sends[i] = r->number < rounds ? block_part(r, from, at + done, reduced_now(r, theirs), i) : block_part(r, to, first, count, i);
         r->receives[i] = block_part(r, to, at, theirs, i);
     }
-    if (!r->number)
-        receive_parts(r, channel_block(r->run, r->step, to, first), count);
-    return r->number < 2;
+    if (r->number < rounds)
+        receive_parts(r, first + done, reduced_now(r, count));
+    return r->number <= rounds;
+}
+
+/* The most elements that a member gets. */
+static int64_t most_received(const ht_reshard_step *step)
+{
+    int64_t most = 0;
+    for (int i = 0; i < step->send_count; i++)
+        most = step->send[i].count > most ? step->send[i].count : most;
+    return most;
 }
 
 static bool next_reduce_scatter(Rounds *r)
 {
-    if (r->number)
+    int64_t done = r->number * chunk(r);
+    if (r->number >= reducing_rounds(r, most_received(r->step)))
         return false;
     for (int i = 0; i < r->members; i++)
-        r->sends[i] = block_part(r, &r->step->send[i], 0, r->step->send[i].count, i);
-    receive_parts(r, channel_block(r->run, r->step, r->step->receive, 0), r->step->send[r->mine].count);
+        r->sends[i] = block_part(r, &r->step->send[i], done, reduced_now(r, r->step->send[i].count), i);
+    receive_parts(r, done, reduced_now(r, r->step->send[r->mine].count));
     return true;
 }
 
-/* In chunks, since the root needs room for those of all members. */
 static bool next_reduce(Rounds *r)
 {
     bool root = r->mine == r->step->root;
-    int64_t at = r->number * REDUCE_CHUNK, left = r->step->send->count - at, n = left < REDUCE_CHUNK ? left : REDUCE_CHUNK;
-    if (n <= 0)
+    int64_t done = r->number * chunk(r), n = reduced_now(r, r->step->send->count);
+    if (!n)
         return false;
     for (int i = 0; i < r->members; i++)
-        r->sends[i] = block_part(r, r->step->send, at, i == r->step->root ? n : 0, i);
-    receive_parts(r, root ? channel_block(r->run, r->step, r->step->receive, at) : NULL, root ? n : 0);
+        r->sends[i] = block_part(r, r->step->send, done, i == r->step->root ? n : 0, i);
+    receive_parts(r, done, root ? n : 0);
     return true;
 }
 
@@ -169,7 +193,27 @@ bool rounds_next(Rounds *rounds)
     finish_parts(rounds);
     bool more = next_round(rounds);
     rounds->number++;
-    if (!more)
+    if (!more) {
         free(rounds->sends);
+        free(rounds->parts);
+    }
     return more;
+}
+
+static bool reduces(const ht_reshard_step *step)
+{
+    return step->verb == HT_ALL_REDUCE || step->verb == HT_REDUCE_SCATTER || step->verb == HT_REDUCE;
+}
+
+int64_t rounds_room(const ChannelRun *run)
+{
+    int64_t most = 0;
+    for (int s = 0; s < run->part->step_count; s++) {
+        const ht_reshard_step *step = &run->part->step[s];
+        int64_t bytes = 0;
+        for (int i = 0; reduces(step) && i < step->send_count; i++)
+            bytes += step->send[i].count * (int64_t)ht_dtype_bytes(step->dtype);
+        most = bytes > most ? bytes : most;
+    }
+    return most < MOST_PARTS ? most : MOST_PARTS;
 }

@@ -31,4 +31,7 @@ Rounds rounds_open(const ChannelRun *run, const ht_reshard_step *step);
 /* Works on what the round before has brought, and gives the next one; false when the step is done. */
 bool rounds_next(Rounds *rounds);
 
+/* The most bytes that come in a round of a run to be reduced: memory beside that which it reads and writes. */
+int64_t rounds_room(const ChannelRun *run);
+
 #endif

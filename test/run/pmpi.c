@@ -3,13 +3,14 @@
  *     PMPI_OUT=out mpirun -x LD_PRELOAD=pmpi.so -x PMPI_OUT ... program
  *
  * Each rank writes $PMPI_OUT.<rank> when it ends: a line `call<TAB>times<TAB>bytes` for each call that was made. Calls that move at most $PMPI_SMALL
- * bytes (default: none) are listed apart, as `call small`. A collective of n ranks counts what the textbook's algorithm lets a rank receive: an all-reduce
+ * bytes (default: none) are listed apart, as `call small`; with $PMPI_PEERS messages are, as `MPI_Irecv from 3`. A collective of n ranks counts what the textbook's algorithm lets a rank receive: an all-reduce
  * of B bytes 2(n-1)/n B, a reduce-scatter (n-1)/n of its input, a reduce likewise, gathers and all-to-alls what the others send. One-sided calls
  * count no bytes but are listed, so that a test can refuse them.
  */
 #define _GNU_SOURCE
 #include <mpi.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +18,13 @@
 enum { CALLS = 128 };
 
 typedef struct Count {
-    const char *call;
+    char call[64];
     int small;
     long times;
     double bytes;
 } Count;
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Count count_table[CALLS];
 static int count_used, written, own_rank = -1;
 
@@ -31,6 +33,7 @@ static void count_add(const char *call, double bytes)
 {
     const char *limit = getenv("PMPI_SMALL");
     int small = limit && bytes <= atof(limit);
+    pthread_mutex_lock(&lock);
     Count *c = count_table;
     while (c < count_table + count_used && (strcmp(c->call, call) || c->small != small))
         c++;
@@ -38,11 +41,12 @@ static void count_add(const char *call, double bytes)
         if (count_used == CALLS)
             abort();
         count_used++;
-        c->call = call;
+        snprintf(c->call, sizeof c->call, "%s", call);
         c->small = small;
     }
     c->times++;
     c->bytes += bytes;
+    pthread_mutex_unlock(&lock);
 }
 
 static void counts_write(void)
@@ -235,7 +239,10 @@ int MPI_Recv(void *to, int count, MPI_Datatype type, int source, int tag, MPI_Co
 
 int MPI_Irecv(void *to, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    count_add("MPI_Irecv", unless_own(size_of(count, type), source, comm));
+    char call[64] = "MPI_Irecv";
+    if (getenv("PMPI_PEERS"))
+        snprintf(call, sizeof call, "MPI_Irecv from %d", source);
+    count_add(call, unless_own(size_of(count, type), source, comm));
     return PMPI_Irecv(to, count, type, source, tag, comm, request);
 }
 
