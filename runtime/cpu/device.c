@@ -9,6 +9,7 @@
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 void openblas_set_num_threads(int threads);
 
@@ -22,9 +23,43 @@ void device_connect(void) {}
 
 void device_close(void) {}
 
-void *device_alloc(int64_t bytes) { return memory_storage(bytes); }
+/* ---- storage ---- */
 
-void device_free(void *memory) { free(memory); }
+/* What stands in front of storage. */
+typedef union StorageHead {
+    size_t mapped; // bytes that were mapped, this included; 0: it is the C library's
+    char room[64]; // as tensors are aligned
+} StorageHead;
+
+enum { LEAST_MAPPED = 1 << 20 }; // bytes: from here on storage is mapped by itself, so that what is freed goes back to the system
+
+static StorageHead *map_storage(size_t bytes)
+{
+    StorageHead *head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (head == MAP_FAILED)
+        ht_fail("no memory for %.1f MB of tensors on this rank", (double)bytes / 1e6);
+    head->mapped = bytes;
+    return head;
+}
+
+void *device_alloc(int64_t bytes)
+{
+    size_t whole = (size_t)bytes + sizeof(StorageHead);
+    if (bytes >= LEAST_MAPPED)
+        return map_storage(whole) + 1;
+    StorageHead *head = memory_storage((int64_t)whole);
+    head->mapped = 0;
+    return head + 1;
+}
+
+void device_free(void *memory)
+{
+    StorageHead *head = memory ? (StorageHead *)memory - 1 : NULL;
+    if (head && head->mapped)
+        munmap(head, head->mapped);
+    else
+        free(head);
+}
 
 void device_zero(void *memory, int64_t bytes) { memset(memory, 0, (size_t)bytes); }
 

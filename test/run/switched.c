@@ -2,7 +2,8 @@
  *
  *     switched losses STRATEGY...   a step, and then for each strategy a switch and a step; prints the losses and an output of ht_infer
  *     switched trips N A B          N times from A to B and back, and no step: what is sent is what switches send
- *     switched memory N A B         the same with steps; prints rank 0's memory and open files after 20 switches and at the end
+ *     switched memory N A B         the same with steps; prints rank 0's memory and open files after 20 switches and at the end, and after each
+ *                                   of the first ones the most memory that it had while it switched, before and after
  */
 #include <hetu/hetu.h>
 
@@ -91,11 +92,28 @@ static long memory(const char *what)
     return kib;
 }
 
+/* A switch; prints the most memory of rank 0 in it, and what it has before it and after the step that follows. */
+static void watch(ht_program *program, ht_program *forward, const char *strategy, int step)
+{
+    long before = memory("VmRSS:");
+    FILE *file = fopen("/proc/self/clear_refs", "w"); // 5: the peak begins anew
+    fputs("5", file);
+    fclose(file);
+    change(program, strategy);
+    long most = memory("VmHWM:");
+    go(program, forward, step);
+    printf("switch to %s: %ld KiB at most, %ld before, %ld after\n", strategy, most, before, memory("VmRSS:"));
+}
+
 static void trips(ht_program *program, ht_program *forward, int count, char **names, bool steps)
 {
     if (steps)
         go(program, forward, 0);
     for (int i = 0; i < 2 * count; i++) {
+        if (steps && i < 6) {
+            watch(program, forward, names[1 - i % 2], i);
+            continue;
+        }
         change(program, names[1 - i % 2]);
         if (steps)
             go(program, forward, i);

@@ -3,7 +3,7 @@
 
 gpt and llama, 8 layers, dropout and AdamW, take every ordered pair of strategies in one run, a step under each: losses are one device's. Parameters and moments are the same bits on both sides
 of a switch (HETU_DUMP, put together from what ranks hold). What switches send is counted from the MPI calls, and equals what the ranks lack by the dumps' boxes; no rank sends another more than
-one message a window and round. A thousand switches leave memory and open files as they were.
+one message a window and round. While it switches a rank needs little more memory than before or after; a thousand switches leave memory and open files as they were.
 """
 import functools
 import math
@@ -213,6 +213,22 @@ def check_often(bench, a, b):
     return f"{late - early} KiB more after 1000 switches than after 20"
 
 
+WINDOW = 64 << 20  # migration.h
+
+
+def check_memory(bench, a, b):
+    """While it switches, a rank needs at most a window and 16 MB more than under the larger strategy; tensors are several windows."""
+    program = build(bench, SWITCHED, ("-DWIDTH=700",), 6, 13, 4)
+    worst, count = -math.inf, 0
+    for line in launch(program, RANKS, "memory", 2, a, b, env={"HETU_CHECK": "0"}, timeout=300).stdout.splitlines():
+        if line.startswith("switch"):
+            most, before, after = (1024 * int(line.split()[i]) for i in (3, 7, 10))
+            worst, count = max(worst, most - max(before, after)), count + 1
+    if worst > WINDOW + 16e6 or count != 4:
+        raise Failure(f"{worst / 1e6:.0f} MB more than under the larger strategy, in one of {count} switches")
+    return f"{worst / 1e6:.0f} MB more than under the larger strategy"
+
+
 def tests(bench, _):
     yield "switches.gpt", functools.partial(check_walk, bench, "gpt", GPT, 5)
     if LONG:
@@ -220,6 +236,8 @@ def tests(bench, _):
     yield "switches.losses", functools.partial(check_losses, bench)
     for a, b in ("dp4", "tp4"), ("twice", "beside"), ("one", "dp4"), ("zero3", "twice"), ("tp4", "zero1"):
         yield f"switches.traffic.{a}.{b}", functools.partial(check_traffic, bench, a, b)
+    for a, b in ("dp4", "twice"), ("one", "zero1"):
+        yield f"switches.memory.{a}.{b}", functools.partial(check_memory, bench, a, b)
     yield "switches.often", functools.partial(check_often, bench, "twice", "zero3")
 
 
