@@ -222,7 +222,7 @@ def check_memory(bench, a, b):
     worst, count = -math.inf, 0
     for line in launch(program, RANKS, "memory", 2, a, b, env={"HETU_CHECK": "0"}, timeout=300).stdout.splitlines():
         if line.startswith("switch"):
-            most, before, after = (1024 * int(line.split()[i]) for i in (3, 7, 10))
+            most, before, after = (1024 * int(line.split()[i]) for i in (3, 7, 9))
             worst, count = max(worst, most - max(before, after)), count + 1
     if worst > WINDOW + 16e6 or count != 4:
         raise Failure(f"{worst / 1e6:.0f} MB more than under the larger strategy, in one of {count} switches")
