@@ -74,6 +74,9 @@ static void resume_module(Driver *driver, Unit *unit, const ReadModule *read)
     else if (passes_check(module, read->at)) {
         module->options = (*own)->options;
         module->reads = (*own)->reads;
+        module->groups.at = (*own)->groups.at;
+        module->groups.count = module->groups.capacity = (*own)->groups.count;
+        module->averaged = (*own)->averaged;
         *own = module;
     }
 }

@@ -4,6 +4,7 @@
 #include "frontend/state/state.h"
 #include "frontend/strategies.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 /* ---- the calls ---- */
@@ -50,8 +51,12 @@ bool models_exist(CUnit *unit)
 
 /* ---- the arguments ---- */
 
+enum { MOST_GROUPS = 8 }; // HT_GROUPS of hetu.h
+
 typedef struct Optimizer {
-    const OpDef *update;
+    const char *names;                        // the pattern of its group; NULL: all others
+    const OpDef *update;                      // NULL: the rule
+    const CFunction *rule, *after, *function; // after: NULL for none
     int states;
     bool clipped;
 } Optimizer;
@@ -59,8 +64,9 @@ typedef struct Optimizer {
 typedef struct Arguments {
     const ModelCall *call;
     const CFunction *function;
-    Optimizer optimizer;
+    Array(Optimizer) optimizers; // that of all others first
     DType precision;
+    bool averaged;
 } Arguments;
 
 /* A member of a struct that the call gives; unknown where it is not known at compile time. `what` is the struct, for messages. */
@@ -99,16 +105,72 @@ static void check_update(Eval *ev, const CExpr *expr, const Optimizer *optimizer
         eval_error(ev, expr->at, "the operator %s takes no gradient norm, so gradients cannot be clipped", optimizer->update->name);
 }
 
-static void read_optimizer(Eval *ev, const CExpr *expr, Optimizer *optimizer)
+/* The function that a member points to; NULL: none. */
+static const CFunction *function_member(Eval *ev, const CExpr *expr, Val value, const char *name)
 {
-    Val value = eval(ev, expr);
-    const CFunction *update = pointer_function(ev, optimizer_member(ev, expr, value, "update").i);
-    if (!update || !update->op)
+    uint64_t pointer = optimizer_member(ev, expr, value, name).i;
+    return pointer ? pointer_function(ev, pointer) : NULL;
+}
+
+static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value)
+{
+    Optimizer optimizer = {.function = function_member(ev, expr, value, "update"),
+                           .rule = function_member(ev, expr, value, "rule"),
+                           .after = function_member(ev, expr, value, "after"),
+                           .states = (int)optimizer_member(ev, expr, value, "states").i,
+                           .clipped = optimizer_member(ev, expr, value, "clipped").i};
+    if (optimizer.rule && optimizer.function)
+        eval_error(ev, expr->at, "an optimizer has an operator that updates, or a rule, not both");
+    if (optimizer.rule)
+        return optimizer;
+    if (!optimizer.function || !optimizer.function->op)
         eval_error(ev, expr->at, "the optimizer's update is no operator");
-    optimizer->update = update->op->def;
-    optimizer->states = (int)optimizer_member(ev, expr, value, "states").i;
-    optimizer->clipped = optimizer_member(ev, expr, value, "clipped").i;
-    check_update(ev, expr, optimizer);
+    optimizer.update = optimizer.function->op->def;
+    check_update(ev, expr, &optimizer);
+    return optimizer;
+}
+
+/* Integer arguments of an operator; the second is the first of a group's numbers. */
+static int integer_count(const OpDef *def)
+{
+    int count = 0;
+    for (int i = 0; i < def->param_count; i++)
+        count += def->params[i].kind == PARAM_INT;
+    return count;
+}
+
+/* Operators that update are the same in all groups, and know their numbers. */
+static void check_group(Eval *ev, const CExpr *expr, const Arguments *arguments, const Optimizer *optimizer)
+{
+    const Optimizer *other = NULL;
+    for (int g = 0; g < arguments->optimizers.count && !other; g++)
+        if (arguments->optimizers.at[g].update)
+            other = &arguments->optimizers.at[g];
+    if (other && optimizer->update && (other->update != optimizer->update || other->states != optimizer->states))
+        eval_error(ev, expr->at, "one program has one optimizer that is an operator: %s and %s are two; others are rules",
+                   other->update->name, optimizer->update->name);
+    if (optimizer->update && integer_count(optimizer->update) < 2)
+        eval_error(ev, expr->at, "the operator %s is of no group: it does not take the first of its numbers behind `decay`",
+                   optimizer->update->name);
+}
+
+/* The groups of the call's options. */
+static void read_groups(Eval *ev, const CExpr *expr, Val options, Arguments *arguments)
+{
+    Val groups = member(ev, expr, options, "the groups are", "groups");
+    int64_t count = (int64_t)member(ev, expr, groups, "the groups are", "count").i;
+    Val at = member(ev, expr, groups, "the groups are", "at");
+    if (count < 0 || count >= MOST_GROUPS)
+        eval_error(ev, expr->at, "%lld groups; a program has at most %d", (long long)count, MOST_GROUPS - 1);
+    for (int64_t g = 0; g < count; g++) {
+        const CType *type = at.type->base;
+        Place place = pointer_place(ev, at.i, (g + 1) * type->size, expr->at);
+        Val group = {.type = type, .place = {place.object, place.offset + g * type->size}};
+        Optimizer optimizer = read_optimizer(ev, expr, member(ev, expr, group, "the groups are", "optimizer"));
+        optimizer.names = arena_string(ev->arena, pointer_string(ev, member(ev, expr, group, "the groups are", "names").i, expr->at));
+        check_group(ev, expr, arguments, &optimizer);
+        array_push(ev->arena, &arguments->optimizers, optimizer);
+    }
 }
 
 /* Where the call's options say the type; where they begin when they do not. */
@@ -120,10 +182,10 @@ static Position precision_at(const CExpr *options)
 }
 
 /* The type to compute in, of the call's options. */
-static DType read_precision(Eval *ev, const CExpr *expr)
+static DType read_precision(Eval *ev, const CExpr *expr, Val options)
 {
     Position at = precision_at(expr);
-    Val dtype = member(ev, expr, eval(ev, expr), "the options of a program are", "dtype");
+    Val dtype = member(ev, expr, options, "the options of a program are", "dtype");
     if (dtype.unknown)
         eval_error(ev, at, "the dtype of a program is not known at compile time; write HT_F32 or HT_BF16");
     if (dtype.i != DTYPE_F32 && dtype.i != DTYPE_BF16)
@@ -146,9 +208,16 @@ static void read_arguments(Eval *ev, void *data)
         eval_error(ev, call->expr->args.at[1]->at, "the model function is not known at compile time; name it in the call");
     if (!arguments->function->body)
         eval_bodiless(ev, call->expr->args.at[1]->at, arguments->function);
+    const CExpr *expr = call->expr->args.at[call->expr->args.count - 1];
+    if (call->kind == MODULE_TRAIN) {
+        const CExpr *optimizer = call->expr->args.at[2];
+        array_push(ev->arena, &arguments->optimizers, read_optimizer(ev, optimizer, eval(ev, optimizer)));
+    }
+    Val options = eval(ev, expr);
     if (call->kind == MODULE_TRAIN)
-        read_optimizer(ev, call->expr->args.at[2], &arguments->optimizer);
-    arguments->precision = read_precision(ev, call->expr->args.at[call->expr->args.count - 1]);
+        read_groups(ev, expr, options, arguments);
+    arguments->precision = read_precision(ev, expr, options);
+    arguments->averaged = call->kind == MODULE_INFER && member(ev, expr, options, "the options of a program are", "averaged").i;
     ev->frame = NULL;
 }
 
@@ -181,6 +250,62 @@ static void finish_module(Module *module, Value *value)
     module->outputs.at[0] = (Output){.name = "", .value = value};
 }
 
+/* ---- optimizers ---- */
+
+/* What the module knows of its optimizers. */
+static void take_optimizers(Module *module, const Arguments *arguments)
+{
+    for (int g = 0; g < arguments->optimizers.count; g++) {
+        const Optimizer *optimizer = &arguments->optimizers.at[g];
+        const CFunction *function = optimizer->rule ? optimizer->rule : optimizer->function;
+        array_push(module->arena, &module->groups,
+                   (ParamGroup){optimizer->names, arena_string(module->arena, function->name),
+                                optimizer->after ? arena_string(module->arena, optimizer->after->name) : NULL});
+        module->clip |= optimizer->clipped;
+        if (!optimizer->update)
+            continue;
+        module->update = module_def(module, optimizer->update);
+        module->state_count = optimizer->states;
+    }
+}
+
+/* The group that a parameter belongs to: the first whose pattern its name matches. */
+static int find_group(const Module *module, const Parameter *param)
+{
+    for (int g = 1; g < module->groups.count; g++)
+        if (!fnmatch(module->groups.at[g].names, param->name, 0))
+            return g;
+    return 0;
+}
+
+/* Every pattern stands for some parameter. */
+static void check_groups(const Module *module, const CExpr *options, const bool *used)
+{
+    for (int g = 1; g < module->groups.count; g++)
+        if (!used[g])
+            diag_error(module->diag, options->at, "no parameter of %s that is trained belongs to the group \"%s\"", module->name,
+                       module->groups.at[g].names);
+}
+
+/* Puts every parameter into its group, and evaluates the rules of its optimizer. False after an error. */
+static bool evaluate_rules(Eval *ev, const Arguments *arguments)
+{
+    Module *module = ev->module;
+    bool used[MOST_GROUPS] = {false};
+    for (int i = 0, count = module->params.count; module->kind == MODULE_TRAIN && i < count; i++) {
+        Parameter *param = module->params.at[i];
+        if (param->frozen)
+            continue;
+        param->group = find_group(module, param);
+        used[param->group] = true;
+        const Optimizer *optimizer = &arguments->optimizers.at[param->group];
+        if ((optimizer->rule || optimizer->after) && !eval_update(ev, param, optimizer->rule, optimizer->after))
+            return false;
+    }
+    check_groups(module, arguments->call->expr->args.at[arguments->call->expr->args.count - 1], used);
+    return true;
+}
+
 static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options, const Strategy *strategy, const Arguments *arguments)
 {
     const CFunction *function = arguments->function;
@@ -190,12 +315,12 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
     module->at = function->at;
     module->strategy = strategy;
     module->precision = arguments->precision;
-    if (arguments->optimizer.update)
-        module->update = module_def(module, arguments->optimizer.update);
-    module->state_count = arguments->optimizer.states;
-    module->clip = arguments->optimizer.clipped;
+    module->averaged = arguments->averaged;
+    take_optimizers(module, arguments);
     Eval *ev = eval_create(cunit, module);
     Value *value = eval_model(ev, function);
+    if (value && !evaluate_rules(ev, arguments))
+        value = NULL;
     for (int i = 0; i < ev->updates.count; i++)
         array_push(module->arena, &module->ops, ev->updates.at[i]);
     if (value) {
@@ -219,15 +344,31 @@ static bool has_failed(const Unit *unit, const CFunction *function)
     return false;
 }
 
-/* Whether a module is the program that a call asks for: programs of one model differ by type and by kind of optimizer. */
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+/* Whether group g of a module has this optimizer. */
+static bool same_optimizer(const Module *module, int g, const Optimizer *optimizer)
+{
+    const ParamGroup *group = &module->groups.at[g];
+    const CFunction *function = optimizer->rule ? optimizer->rule : optimizer->function;
+    return same_text(group->names, optimizer->names) && same_text(group->function, function->name) &&
+           same_text(group->after, optimizer->after ? optimizer->after->name : NULL);
+}
+
+/* Whether a module is the program that a call asks for: programs of one model differ by type and by kinds of optimizers. */
 static bool is_program(const Module *module, const Strategy *strategy, const Arguments *arguments)
 {
-    const Optimizer *optimizer = &arguments->optimizer;
     if (module->strategy != strategy || module->kind != arguments->call->kind || strcmp(module->name, arguments->function->name) ||
-        module->precision != arguments->precision)
+        module->precision != arguments->precision || module->averaged != arguments->averaged ||
+        module->groups.count != arguments->optimizers.count)
         return false;
-    return module->kind == MODULE_INFER || (!strcmp(module->update->name, optimizer->update->name) &&
-                                            module->state_count == optimizer->states && module->clip == optimizer->clipped);
+    bool same = true, clipped = false;
+    for (int g = 0; g < module->groups.count; g++) {
+        const Optimizer *optimizer = &arguments->optimizers.at[g];
+        same = same && same_optimizer(module, g, optimizer) && (!optimizer->update || optimizer->states == module->state_count);
+        clipped |= optimizer->clipped;
+    }
+    return same && module->clip == clipped;
 }
 
 static bool is_known(const Unit *unit, const Strategy *strategy, const Arguments *arguments)

@@ -91,6 +91,8 @@ struct Op {
     int index;                                  // position in module->ops, set by ir_number
 };
 
+typedef Array(Op *) Ops;
+
 /* The gradient of a call as a piece of IR: params are dy of each result, the results, the operands (NULL where absent or not used);
  * returns has one value an operand, NULL where no gradient flows. */
 struct Function {
@@ -110,11 +112,19 @@ typedef struct Parameter {
     double a; // constant; standard deviation; bound of [-a, a)
     bool no_decay, frozen;
     bool state;      // the model assigns it, or nobody; frozen, too
+    bool kept;       // a state of an optimizer's rule
+    int group;       // of module->groups: the optimizer that it has
     Value *gradient; // after differentiation; NULL when frozen or unused
     Value *updated;  // the new value, in value's layout after pass deduce; NULL: it stays
     int state_count;
     Value *states[4], *states_updated[4]; // the optimizer's, same shape, zero at the start
 } Parameter;
+
+/* Parameters that have one optimizer. */
+typedef struct ParamGroup {
+    const char *names;            // the pattern that their names match; NULL: the others
+    const char *function, *after; // in C: the optimizer's operator or rule, and what comes behind it or NULL
+} ParamGroup;
 
 typedef struct Output {
     const char *name;
@@ -158,10 +168,12 @@ struct Module {
     Value *loss;           // MODULE_TRAIN
     Array(const Function *) gradients;
     Array(Op *) ops;
-    const OpDef *update; // the optimizer's operator: (p, g, states..., ?norm) -> (p, states...); NULL for MODULE_INFER
-    int state_count;     // states a parameter
-    bool clip;           // the global gradient norm is given to update as its operand ?norm
-    DType precision;     // the type that operators work in where their rules leave that open: DTYPE_F32 or DTYPE_BF16
+    const OpDef *update;      // the optimizer's operator: (p, g, states..., ?norm) -> (p, states...); NULL for MODULE_INFER
+    int state_count;          // states a parameter
+    Array(ParamGroup) groups; // of MODULE_TRAIN, the others' first; not part of the text form
+    bool averaged;            // of MODULE_INFER: it reads averages of parameters
+    bool clip;                // the global gradient norm is given to update as its operand ?norm
+    DType precision;          // the type that operators work in where their rules leave that open: DTYPE_F32 or DTYPE_BF16
     const OpDef *reshard_def;
     Array(const StaticRead *) reads; // not part of the text form
     const OpDef *accumulate_def; // its result is its operand in the first micro-batch, and then their sum (made by pass microbatch; NULL

@@ -30,8 +30,6 @@ typedef struct Known {
     Copy *copies;
 } Known;
 
-typedef Array(Op *) Ops;
-
 /* A gradient function for the types of one call. */
 typedef struct Specialized {
     const char *key; // the function it was made of, and the types of its arguments

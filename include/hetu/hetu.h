@@ -98,17 +98,43 @@ int64_t ht_stream(void);
 
 /* ---- optimizers ---- */
 
-enum { HT_HYPER = 8 };
+enum { HT_HYPER = 8, HT_GROUPS = 8 }; // numbers of an optimizer; optimizers of a program
 
-/* An optimizer is an operator (p, g, states..., ?norm; bool decay) -> (p, states...) over the elements of a parameter, with numbers that may change between steps. Fields that stand
- * before `hyper` must be known at compile time. hyper[0] is the learning rate; the meaning of the rest is the operator's own. */
+/* What a rule of an optimizer is given. */
+typedef struct ht_update {
+    ht_tensor p, g; // the parameter, and its gradient
+    ht_tensor norm; // the square of the norm of all gradients together; absent where nobody clips
+    bool decay;     // whether weight decay applies
+    int first;      // number i of the optimizer is ht_hyper(first + i)
+} ht_update;
+
+/* How a parameter is updated: by an operator, or by a rule.
+ *
+ * The operator is one (p, g, states..., ?norm; bool decay, int first) -> (p, states...) over the elements of a parameter; its kernel finds its numbers from call->hyper[first] on. One without
+ * `first` is of no group. The rule is a function that builds the new value from operators. What it keeps are states: the names that it gives to ht_state stand behind the parameter's.
+ * `after`, where there is one, is a rule that comes behind the update; it is given the new value, no gradient, and its own value is of no use.
+ *
+ * All but the numbers must be known at compile time. hyper[0] is the learning rate; the meaning of the rest is the optimizer's own, but for the last, which is `after`'s. */
 typedef struct ht_optimizer {
-    void (*update)(void); // the operator
-    int states;           // states a parameter, of its shape, zero at the start
-    bool clipped;         // the operator gets the square of the global gradient norm
+    void (*update)(void); // the operator; NULL: the rule
+    int states;           // of the operator: states a parameter, of its shape, zero at the start
+    bool clipped;         // the square of the global gradient norm is asked for
     ht_kernel *kernel;    // the operator's kernel, for the one-device library
     float hyper[HT_HYPER];
+    ht_tensor (*rule)(const ht_update *u);
+    ht_tensor (*after)(const ht_update *u);
 } ht_optimizer;
+
+/* Parameters with an optimizer of their own: those whose full names match a pattern of *, ? and [...], as of files. */
+typedef struct ht_param_group {
+    const char *names;
+    ht_optimizer optimizer;
+} ht_param_group;
+typedef struct ht_group_list {
+    int count;
+    const ht_param_group *at;
+} ht_group_list;
+#define ht_groups(...) ((ht_group_list){(int)(sizeof((ht_param_group[]){__VA_ARGS__}) / sizeof(ht_param_group)), (ht_param_group[]){__VA_ARGS__}})
 
 /* ---- running ---- */
 
@@ -122,6 +148,8 @@ ht_session *ht_open(int *argc, char ***argv);
  * loss, and all that the program is fed and gives stay in f32. hetucc must know it at compile time; the one-device library computes in f32 all the same. */
 typedef struct ht_program_options {
     ht_dtype dtype;
+    ht_group_list groups; // of ht_train: ht_groups({"*.bias", ht_adamw(.decay = 0)}, ...); the first that matches, else ht_train's optimizer
+    bool averaged;        // of ht_infer: instead of parameters their averages, which a program with ht_averaged makes
 } ht_program_options;
 
 /* A program that trains: the model function gives a scalar loss. ht_train(session, model, ht_adamw(.lr = 1e-3f), .dtype = HT_BF16) */
@@ -160,9 +188,12 @@ int64_t ht_fit(ht_program *program, const void *variable, int64_t least);
 /* Copies an output of the last run or step to `to`, whole and row-major; "" is the model's value. */
 void ht_fetch(ht_program *program, const char *name, void *to);
 
-/* Sets the learning rate (hyper[0]), or any number of the optimizer, from the next step on. */
+/* Sets the learning rate (hyper[0]), or any number of the optimizer, from the next step on. Those of the first group begin at HT_HYPER, of the next at 2 * HT_HYPER. */
 void ht_set_rate(ht_program *program, float rate);
 void ht_set_hyper(ht_program *program, int index, float value);
+
+/* From the next step on every learning rate is multiplied by factor(step), where steps count from 0; NULL: by 1. */
+void ht_set_schedule(ht_program *program, double (*factor)(int64_t step));
 
 /* Copies a whole parameter out of, or into, the session; `count` is the number of elements and must agree. */
 void ht_get_param(ht_session *session, const char *name, float *to, size_t count);
@@ -216,5 +247,6 @@ void ht_apply(const ht_application *application, ht_tensor *results);
 #include <hetu/tensors.h>
 #include <hetu/losses.h>
 #include <hetu/layers.h>
+#include <hetu/optimizers.h>
 
 #endif

@@ -829,7 +829,7 @@ typedef struct ht_adamw_result {
 } ht_adamw_result;
 #pragma hspmd op p1[i..], m1[i..], v1[i..] = adamw(p[i..], g[i..], m[i..], v[i..], ?norm[]) \
     inplace(p1: p, m1: m, v1: v) operations(15 * size(i)) kernel(ht_adamw_kernel) grad(none)
-ht_adamw_result ht_adamw_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor v, ht_tensor norm, bool decay);
+ht_adamw_result ht_adamw_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor v, ht_tensor norm, bool decay, int first);
 
 /* Stochastic gradient descent with momentum. hyper: 0 learning rate, 1 momentum, 2 weight decay (added to the gradient), 3 clip, 4 whether the
  * momentum is Nesterov's. */
@@ -837,16 +837,23 @@ typedef struct ht_sgd_result {
     ht_tensor p1, m1;
 } ht_sgd_result;
 #pragma hspmd op p1[i..], m1[i..] = sgd(p[i..], g[i..], m[i..], ?norm[]) inplace(p1: p, m1: m) operations(6 * size(i)) kernel(ht_sgd_kernel) grad(none)
-ht_sgd_result ht_sgd_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor norm, bool decay);
+ht_sgd_result ht_sgd_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor norm, bool decay, int first);
 
 /* Lion (Chen et al., 2023). hyper: 0 learning rate, 1 beta1, 2 beta2, 3 weight decay, 4 clip. */
 typedef struct ht_lion_result {
     ht_tensor p1, m1;
 } ht_lion_result;
 #pragma hspmd op p1[i..], m1[i..] = lion(p[i..], g[i..], m[i..], ?norm[]) inplace(p1: p, m1: m) operations(9 * size(i)) kernel(ht_lion_kernel) grad(none)
-ht_lion_result ht_lion_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor norm, bool decay);
+ht_lion_result ht_lion_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor norm, bool decay, int first);
 
 ht_kernel ht_adamw_kernel, ht_sgd_kernel, ht_lion_kernel;
+
+/* In the rule of an optimizer: one of the numbers that may differ between steps, and how many steps there were before this one. */
+#pragma hspmd op y[] = hyper() dtype(y: f32) kernel(ht_hyper_kernel) grad(none)
+ht_tensor ht_hyper(int index);
+
+#pragma hspmd op y[] = steps() dtype(y: f32) kernel(ht_steps_kernel) grad(none)
+ht_tensor ht_steps(void);
 
 typedef struct ht_adamw_options {
     float lr, beta1, beta2, eps, decay;
@@ -866,22 +873,22 @@ typedef struct ht_lion_options {
 
 static inline ht_optimizer ht_adamw_with(ht_adamw_options o)
 {
-    return (ht_optimizer){(void (*)(void))ht_adamw_update, 2, o.clip > 0, ht_adamw_kernel, {o.lr, o.beta1, o.beta2, o.eps, o.decay, o.clip}};
+    return (ht_optimizer){.update = (void (*)(void))ht_adamw_update, .states = 2, .clipped = o.clip > 0, .kernel = ht_adamw_kernel, .hyper = {o.lr, o.beta1, o.beta2, o.eps, o.decay, o.clip}};
 }
 
 static inline ht_optimizer ht_adam_with(ht_adamw_options o)
 {
-    return (ht_optimizer){(void (*)(void))ht_adamw_update, 2, o.clip > 0, ht_adamw_kernel, {o.lr, o.beta1, o.beta2, o.eps, o.decay, o.clip, 1}};
+    return (ht_optimizer){.update = (void (*)(void))ht_adamw_update, .states = 2, .clipped = o.clip > 0, .kernel = ht_adamw_kernel, .hyper = {o.lr, o.beta1, o.beta2, o.eps, o.decay, o.clip, 1}};
 }
 
 static inline ht_optimizer ht_sgd_with(ht_sgd_options o)
 {
-    return (ht_optimizer){(void (*)(void))ht_sgd_update, 1, o.clip > 0, ht_sgd_kernel, {o.lr, o.momentum, o.decay, o.clip, o.nesterov}};
+    return (ht_optimizer){.update = (void (*)(void))ht_sgd_update, .states = 1, .clipped = o.clip > 0, .kernel = ht_sgd_kernel, .hyper = {o.lr, o.momentum, o.decay, o.clip, o.nesterov}};
 }
 
 static inline ht_optimizer ht_lion_with(ht_lion_options o)
 {
-    return (ht_optimizer){(void (*)(void))ht_lion_update, 1, o.clip > 0, ht_lion_kernel, {o.lr, o.beta1, o.beta2, o.decay, o.clip}};
+    return (ht_optimizer){.update = (void (*)(void))ht_lion_update, .states = 1, .clipped = o.clip > 0, .kernel = ht_lion_kernel, .hyper = {o.lr, o.beta1, o.beta2, o.decay, o.clip}};
 }
 
 /* ht_adamw(.lr = 3e-4f, .clip = 1): what is not named keeps PyTorch's default. */

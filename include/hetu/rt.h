@@ -277,6 +277,9 @@ typedef struct ht_image {
     ht_dtype dtype;                        // what it computes in
     int device_count;                      // ranks 0 .. device_count - 1
     int state_count;                       // states a parameter
+    bool averaged;                         // it reads averages of parameters
+    int group_count;                       // of parameters with optimizers of their own, and one of the others
+    const char *const *groups;             // patterns of names; of the others, who are first, NULL
     int param_count, input_count, output_count, role_count, read_count;
     const ht_image_param *params;
     const ht_image_input *inputs;
@@ -317,9 +320,9 @@ typedef struct ht_migrations {
 struct ht_tensor;
 typedef struct ht_tensor ht_model(void);
 
-/* Registers an image before main; `update` is the optimizer's operator, NULL when it does not train, and `now` where the program has the
- * numbers of the image's reads. */
-void ht_register(const ht_image *image, ht_model *model, void (*update)(void), const volatile void *const *now);
+/* Registers an image before main; `updates` are the functions of its optimizers, two a group: the operator or rule, and what comes behind;
+ * `now` is where the program has the numbers of the image's reads. */
+void ht_register(const ht_image *image, ht_model *model, void (*const *updates)(void), const volatile void *const *now);
 
 /* Registers the migrations between images. */
 void ht_register_migrations(const ht_migrations *migrations);

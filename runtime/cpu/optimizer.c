@@ -7,10 +7,11 @@
 
 enum { CHUNK = 16384 };
 
-/* The factor that brings the global gradient norm down to `clip`, given its square; 1 where no norm is given, NaN where the norm is. */
+/* The factor that brings the global gradient norm down to `clip`, given its square; 1 where no norm is given or clip is 0, NaN where the
+ * norm is. */
 static float clip_factor(const ht_view *norm, float clip)
 {
-    if (!norm->data)
+    if (!norm->data || clip == 0)
         return 1.0f;
     float factor = clip / (sqrtf(*(const float *)norm->data) + 1e-6f);
     return factor > 1.0f ? 1.0f : factor;
@@ -42,7 +43,7 @@ CPU_CLONES static void adamw_chunk(float *const to[3], const float *const from[4
 void ht_adamw_kernel(const ht_call *call)
 {
     const ht_view *in = call->operand;
-    const float *hyper = call->hyper;
+    const float *hyper = call->hyper + call->attr[1].i;
     double t = (double)call->step + 1;
     float decay = call->attr[0].i ? hyper[4] : 0.0f;
     AdamW a = {hyper[0],
@@ -84,7 +85,7 @@ CPU_CLONES static void sgd_chunk(float *const to[2], const float *const from[3],
 void ht_sgd_kernel(const ht_call *call)
 {
     const ht_view *in = call->operand;
-    const float *hyper = call->hyper;
+    const float *hyper = call->hyper + call->attr[1].i;
     Sgd s = {hyper[0], hyper[1], call->attr[0].i ? hyper[2] : 0.0f, clip_factor(&in[3], hyper[3]), hyper[4] != 0};
     float *to[2] = {cpu_f32(&call->result[0], "sgd"), call->result[1].data};
     const float *from[3] = {in[0].data, cpu_f32(&in[1], "sgd"), in[2].data};
@@ -114,7 +115,7 @@ CPU_CLONES static void lion_chunk(float *const to[2], const float *const from[3]
 void ht_lion_kernel(const ht_call *call)
 {
     const ht_view *in = call->operand;
-    const float *hyper = call->hyper;
+    const float *hyper = call->hyper + call->attr[1].i;
     Lion l = {hyper[0], hyper[1], hyper[2], call->attr[0].i ? 1.0f - hyper[0] * hyper[3] : 1.0f, clip_factor(&in[3], hyper[4])};
     float *to[2] = {cpu_f32(&call->result[0], "lion"), call->result[1].data};
     const float *from[3] = {in[0].data, cpu_f32(&in[1], "lion"), in[2].data};
@@ -123,3 +124,8 @@ void ht_lion_kernel(const ht_call *call)
     for (int64_t c = 0; c < chunks; c++)
         lion_chunk(to, from, c * CHUNK, (c + 1) * CHUNK < count ? (c + 1) * CHUNK : count, &l);
 }
+
+/* Attribute: which number. */
+void ht_hyper_kernel(const ht_call *call) { *(float *)call->result[0].data = call->hyper[call->attr[0].i]; }
+
+void ht_steps_kernel(const ht_call *call) { *(float *)call->result[0].data = (float)call->step; }

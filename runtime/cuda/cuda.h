@@ -19,11 +19,11 @@
 #include <hetu/cuda.h>
 #include <hetu/kernel.h>
 
-enum { CUDA_HYPER = 8 };
+enum { CUDA_HYPER = 64 };
 
 /* What differs between the steps of a program; in device memory. */
 typedef struct CudaStep {
-    float hyper[CUDA_HYPER]; // of the optimizer; call->hyper of an update points here
+    float hyper[CUDA_HYPER]; // of the optimizers; call->hyper of an update points here
     int64_t step;            // training steps begun before this one
     uint64_t seed;           // of the session
     int training;            // 0 under ht_infer

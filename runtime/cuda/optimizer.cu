@@ -57,10 +57,11 @@ static void collect(const char *name, const ht_call *call, int states, Launch *l
         update.state[s] = view_f32(&in[2 + s], name);
         update.vector = update.vector && aligned_to(16, {update.state1[s], update.state[s]});
     }
-    if (collected_launch != launch || collected_hyper != call->hyper)
+    const float *hyper = call->hyper + call->attr[1].i;
+    if (collected_launch != launch || collected_hyper != hyper)
         cuda_updates_launch();
     collected_launch = launch;
-    collected_hyper = call->hyper;
+    collected_hyper = hyper;
     update.chunk = collected_chunks;
     collected_chunks += (update.count + UPDATE_CHUNK - 1) / UPDATE_CHUNK;
     collected.push_back(update);
@@ -80,10 +81,10 @@ static __device__ inline const Update &update_of(const Update *updates, int64_t 
     return updates[low];
 }
 
-/* The factor that brings the global gradient norm down to `clip`; 1 where no norm is given, NaN where the norm is. */
+/* The factor that brings the global gradient norm down to `clip`; 1 where no norm is given or clip is 0, NaN where the norm is. */
 static __device__ inline float clip_factor(const float *norm, float clip)
 {
-    const float factor = norm ? clip / (sqrtf(*norm) + 1e-6f) : 1.0f;
+    const float factor = norm && clip != 0 ? clip / (sqrtf(*norm) + 1e-6f) : 1.0f;
     return factor > 1.0f ? 1.0f : factor;
 }
 
@@ -235,3 +236,17 @@ struct Lion {
 };
 
 void ht_lion_kernel(const ht_call *call) { collect("lion", call, Lion::STATES, launch<Lion>); }
+
+/* ---- numbers of the step ---- */
+
+static __global__ void number_device(float *y, const float *number) { *y = *number; }
+
+static __global__ void steps_device(float *y, const CudaStep *step) { *y = (float)step->step; }
+
+/* Attribute: which number. */
+extern "C" void ht_hyper_kernel(const ht_call *call)
+{
+    ht_launch(number_device, 1, 1, 0, view_f32(&call->result[0], "number"), call->hyper + call->attr[0].i);
+}
+
+extern "C" void ht_steps_kernel(const ht_call *call) { ht_launch(steps_device, 1, 1, 0, view_f32(&call->result[0], "steps"), cuda_step()); }

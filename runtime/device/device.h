@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-enum { DEVICE_HYPER = 8 };
+enum { DEVICE_HYPER = 64 };
 
 /* Takes this rank's device. NULL, or why there is none: one line for the user. */
 const char *device_open(void);

@@ -4,8 +4,8 @@
  * the tape backwards. The session (runtime/session/session.c) is the only caller:
  *
  *     eager_store *store = eager_store_create(seed);
- *     eager_program *program = eager_program_create(store, model, &optimizer);
- *     float loss = eager_program_step(program, feeds);
+ *     eager_program *program = eager_program_create(store, model, &optimizer, &options);
+ *     float loss = eager_program_step(program, feeds, hyper);
  *     eager_program_fetch(program, "logits", to);
  *
  * Every failure ends the program by ht_fail with a message for the user. Nothing here is thread-safe; one program runs at a time.
@@ -25,18 +25,17 @@ eager_param *eager_store_find(eager_store *store, const char *name);
 
 /* A program; optimizer NULL: forward only. Evaluates the model once without computing anything, which makes the parameters. The store must
  * outlive it. */
-eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer);
+eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer,
+                                    const ht_program_options *options);
 void eager_program_destroy(eager_program *program);
 
 /* One training step, or one forward run when the program has no optimizer. Feeds end with a NULL name; inputs not fed keep the last value,
- * and must have been fed once. Returns the loss before the update, or the model's value where that is a scalar, else 0. */
-float eager_program_step(eager_program *program, const ht_fed *feeds);
+ * and must have been fed once; `hyper` has the optimizers' numbers. Returns the loss before the update, or the model's value where that is
+ * a scalar, else 0. */
+float eager_program_step(eager_program *program, const ht_fed *feeds, const float *hyper);
 
 /* Copies an output of the last step to `to`; "" is the model's value. */
 void eager_program_fetch(eager_program *program, const char *name, void *to);
-
-/* Sets hyper[index] of the optimizer from the next step on. */
-void eager_program_set_hyper(eager_program *program, int index, float value);
 
 /* Evaluates the model anew, after variables that it reads have changed, and those of the store's programs that run forward on parameters of
  * this one, which trains. Their inputs have to be fed again. */

@@ -1,7 +1,7 @@
 /* Registers the one-device library with the session. */
 #include "eager/eager.h"
 
-static const EagerLibrary library = {eager_store_create, eager_store_param,   eager_store_find,       eager_program_create,
-                                     eager_program_step, eager_program_fetch, eager_program_set_hyper, eager_program_forget};
+static const EagerLibrary library = {eager_store_create,   eager_store_param,  eager_store_find,    eager_program_create,
+                                     eager_program_step, eager_program_fetch, eager_program_forget};
 
 __attribute__((constructor)) static void register_library(void) { session_use_eager(&library); }

@@ -47,6 +47,10 @@ ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options)
 {
     eager_program *program = eager_check_model("ht_param");
     char name[1024];
+    if (eager_program_averaged(program) && !options.frozen) {
+        snprintf(name, sizeof name, "%s.average", check_name("a parameter", options.name));
+        return ht_state(shape, ht_zeros(), name);
+    }
     snprintf(name, sizeof name, "%s%s", eager_run.scope, check_name("a parameter", options.name));
     eager_check_shape(shape);
     eager_trace_name("the parameter ", name, HT_F32, shape);

@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "cpu/cpu.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ struct eager_store {
 typedef struct Trained {
     eager_param *param;
     bool no_decay, frozen;
-    bool assigned; // a state of the model's
+    bool assigned; // a state
+    int group;     // 0: that of ht_train's optimizer
     float *state[4];
     ht_node *node;
     ht_node *next; // what this step's model assigns; NULL: nothing
@@ -44,8 +46,10 @@ typedef struct Output {
 struct eager_program {
     eager_store *store;
     ht_tensor (*model)(void);
-    bool trains, ran;
-    ht_optimizer optimizer;
+    bool trains, ran, averaged, clipped;
+    int group_count; // with the one that has no pattern, which is first
+    ht_param_group groups[HT_GROUPS];
+    float hyper[HT_GROUPS * HT_HYPER]; // of this step
     int64_t step;
     Tape *tape;
     Trace trace;
@@ -131,6 +135,19 @@ eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shap
 
 /* ---- what the model's functions ask of the program ---- */
 
+bool eager_program_averaged(const eager_program *program) { return program->averaged; }
+
+/* The group that a parameter belongs to. */
+static int find_group(const eager_program *program, const char *name)
+{
+    for (int g = 1; g < program->group_count; g++)
+        if (!fnmatch(program->groups[g].names, name, 0))
+            return g;
+    return 0;
+}
+
+static const ht_optimizer *optimizer_of(const eager_program *program, const Trained *t) { return &program->groups[t->group].optimizer; }
+
 ht_node *eager_program_param(eager_program *program, eager_param *param, bool no_decay, bool frozen, bool assigned)
 {
     Trained *t = program->trained;
@@ -140,7 +157,8 @@ ht_node *eager_program_param(eager_program *program, eager_param *param, bool no
     if (i == program->trained_count) {
         program->trained = t = grow(t, i, sizeof *t);
         t[program->trained_count++] = (Trained){.param = param, .no_decay = no_decay, .frozen = frozen, .assigned = assigned};
-        for (int s = 0; program->trains && !frozen && s < program->optimizer.states; s++)
+        t[i].group = find_group(program, param->name);
+        for (int s = 0; program->trains && !frozen && s < optimizer_of(program, &t[i])->states; s++)
             t[i].state[s] = allocate((size_t)param->count * sizeof(float));
     }
     if (t[i].no_decay != no_decay || t[i].frozen != frozen || t[i].assigned != assigned)
@@ -251,7 +269,8 @@ static ht_node *evaluate(eager_program *program, bool dry)
                       .training = program->trains,
                       .recording = program->trains && !dry,
                       .step = program->step,
-                      .seed = program->store->seed};
+                      .seed = program->store->seed,
+                      .hyper = program->hyper};
     ht_node *value = program->model().node;
     if (!value)
         ht_fail("the model function gives no tensor");
@@ -262,15 +281,51 @@ static ht_node *evaluate(eager_program *program, bool dry)
     return value;
 }
 
-eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer)
+static void update_by_rules(eager_program *program, ht_node *norm);
+
+/* Every pattern stands for some parameter that is trained. */
+static void check_groups(const eager_program *program)
+{
+    for (int g = 1; g < program->group_count; g++) {
+        bool found = false;
+        for (int i = 0; i < program->trained_count; i++)
+            found |= program->trained[i].group == g && !program->trained[i].frozen;
+        if (!found)
+            ht_fail("no parameter that is trained belongs to the group \"%s\"", program->groups[g].names);
+    }
+}
+
+/* The optimizers, and what else the options say. */
+static void take_options(eager_program *program, const ht_optimizer *optimizer, const ht_program_options *options)
+{
+    program->averaged = options->averaged;
+    for (int g = 0; optimizer && g <= options->groups.count; g++) {
+        program->groups[g] = g ? options->groups.at[g - 1] : (ht_param_group){NULL, *optimizer};
+        program->clipped |= program->groups[g].optimizer.clipped;
+        program->group_count++;
+    }
+}
+
+/* Makes what the optimizers' rules keep. */
+static void make_kept(eager_program *program)
+{
+    int known = program->trace.count;
+    eager_run.backward = true;
+    update_by_rules(program, eager_node(HT_F32, (ht_dims){0}));
+    program->trace.count = known;
+}
+
+eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer,
+                                    const ht_program_options *options)
 {
     eager_program *program = allocate(sizeof *program);
     *program = (eager_program){.store = store, .model = model, .trains = optimizer != NULL, .tape = eager_tape_create()};
     store->programs = grow(store->programs, store->program_count, sizeof *store->programs);
     store->programs[store->program_count++] = program;
-    if (optimizer)
-        program->optimizer = *optimizer;
+    take_options(program, optimizer, options);
     evaluate(program, true);
+    check_groups(program);
+    make_kept(program);
     eager_run.program = NULL;
     return program;
 }
@@ -380,27 +435,66 @@ static ht_view view_of(float *data, ht_dims shape)
 }
 
 /* Runs the optimizer's kernel on one parameter in place. */
-static void update(const eager_program *program, const Trained *t, float *norm)
+static void update_by_kernel(const eager_program *program, const Trained *t, float *norm)
 {
-    const ht_optimizer *o = &program->optimizer;
+    const ht_optimizer *o = optimizer_of(program, t);
     eager_param *param = t->param;
     ht_view result[5], operand[7];
-    ht_attr decay = {.i = !t->no_decay};
+    ht_attr attr[] = {{.i = !t->no_decay}, {.i = t->group * HT_HYPER}};
     result[0] = operand[0] = view_of(param->data, param->shape);
     operand[1] = view_of(eager_f32(gradient_of(t)), param->shape);
     for (int s = 0; s < o->states; s++)
         result[1 + s] = operand[2 + s] = view_of(t->state[s], param->shape);
     operand[2 + o->states] = view_of(norm, (ht_dims){0});
-    ht_call call = {result, operand, 1 + o->states, 3 + o->states, &decay, o->hyper, program->step, 1, program->store->seed};
+    ht_call call = {result, operand, 1 + o->states, 3 + o->states, attr, program->hyper, program->step, 1, program->store->seed};
     o->kernel(&call);
 }
 
-static void update_all(const eager_program *program)
+static void update_by_kernels(const eager_program *program, float *norm)
 {
-    float norm = program->optimizer.clipped ? square_norm(program) : 0;
-    for (int i = 0; i < program->trained_count; i++)
-        if (gradient_of(&program->trained[i]) && program->trained[i].param->count > 0)
-            update(program, &program->trained[i], program->optimizer.clipped ? &norm : NULL);
+    for (int i = 0; i < program->trained_count; i++) {
+        const Trained *t = &program->trained[i];
+        if (gradient_of(t) && t->param->count > 0 && !optimizer_of(program, t)->rule)
+            update_by_kernel(program, t, norm);
+    }
+}
+
+/* Runs the rules of one parameter's optimizer: its new value, and what comes behind. In a dry evaluation every gradient is there. */
+static void update_by_rule(eager_program *program, int number, ht_node *norm)
+{
+    const Trained *t = &program->trained[number];
+    const ht_optimizer *o = optimizer_of(program, t);
+    ht_node *p = t->node, *g = eager_dry() ? eager_node(HT_F32, t->param->shape) : gradient_of(t);
+    ht_update given = {.p = {p}, .g = {g}, .norm = {program->clipped ? norm : NULL}, .decay = !t->no_decay, .first = t->group * HT_HYPER};
+    ht_scope("%s", t->param->name);
+    if (o->rule && g) {
+        ht_node *made = o->rule(&given).node;
+        if (!made || made->dtype != HT_F32 || !eager_same_shape(made->dims, p->dims))
+            ht_fail("the rule of the optimizer gives the parameter \"%s\" another shape or type", program->trained[number].param->name);
+        program->trained[number].next = given.p.node = made;
+    }
+    given.g.node = NULL;
+    if (o->after)
+        o->after(&given);
+}
+
+static void update_by_rules(eager_program *program, ht_node *norm)
+{
+    for (int i = 0, count = program->trained_count; i < count; i++) {
+        const ht_optimizer *o = optimizer_of(program, &program->trained[i]);
+        if (program->trains && program->trained[i].node && !program->trained[i].frozen && (o->rule || o->after))
+            update_by_rule(program, i, norm);
+    }
+}
+
+static void update_all(eager_program *program)
+{
+    ht_node *norm = eager_node(HT_F32, (ht_dims){0});
+    if (program->clipped)
+        *(float *)norm->data = square_norm(program);
+    eager_run.recording = false;
+    update_by_kernels(program, program->clipped ? norm->data : NULL);
+    update_by_rules(program, norm);
 }
 
 /* States take the values that the model gives them, made of the old ones. */
@@ -434,19 +528,20 @@ static void keep_outputs(const eager_program *program)
     }
 }
 
-float eager_program_step(eager_program *program, const ht_fed *feeds)
+float eager_program_step(eager_program *program, const ht_fed *feeds, const float *hyper)
 {
+    memcpy(program->hyper, hyper, sizeof program->hyper);
     take_feeds(program, feeds);
     ht_node *value = evaluate(program, false);
     bool scalar = value->dims.rank == 0 && value->dtype == HT_F32;
     float loss = scalar ? eager_f32(value)[0] : 0;
-    if (program->trains) {
+    if (program->trains)
         eager_backward(value);
+    keep_outputs(program);
+    if (program->trains) {
+        update_all(program);
         eager_trace_backward(&program->trace);
     }
-    keep_outputs(program);
-    if (program->trains)
-        update_all(program);
     assign_all(program);
     program->step++;
     program->ran = true;
@@ -462,11 +557,4 @@ void eager_program_fetch(eager_program *program, const char *name, void *to)
     if (!program->ran)
         ht_fail("output \"%s\" was fetched before the first step", name);
     memcpy(to, output->kept ? output->kept : eager_data(output->node), (size_t)output->node->count * (size_t)cpu_size(output->node->dtype));
-}
-
-void eager_program_set_hyper(eager_program *program, int index, float value)
-{
-    if (index < 0 || index >= HT_HYPER)
-        ht_fail("an optimizer has the numbers 0 to %d, not %d", HT_HYPER - 1, index);
-    program->optimizer.hyper[index] = value;
 }

@@ -342,7 +342,8 @@ void eager_run_kernel(ht_kernel *kernel, ht_node *const *results, int result_cou
         operand[i] = view_of(operands[i]);
     for (int i = 0; i < result_count; i++)
         result[i] = view_of(results[i]);
-    kernel(&(ht_call){result, operand, result_count, operand_count, attr, NULL, eager_run.step, eager_run.training, eager_run.seed});
+    kernel(&(ht_call){result, operand, result_count, operand_count, attr, eager_run.hyper, eager_run.step, eager_run.training,
+                      eager_run.seed});
 }
 
 /* Ends the program where an operator's body applies what is incomplete. */

@@ -129,6 +129,7 @@ typedef struct Run {
     bool dry, training, recording, backward;
     int64_t step;
     uint64_t seed;
+    const float *hyper; // of the optimizers
     int64_t next_stream;
     char scope[512];
     size_t scope_length;
@@ -139,6 +140,9 @@ extern Run eager_run;
 
 eager_param *eager_store_make(eager_store *store, const char *name, ht_dims shape, ht_init init);
 ht_node *eager_program_param(eager_program *program, eager_param *param, bool no_decay, bool frozen, bool assigned);
+
+/* Whether parameters stand for their averages. */
+bool eager_program_averaged(const eager_program *program);
 void eager_program_assign(eager_program *program, ht_node *state, ht_node *value);
 ht_node *eager_program_input(eager_program *program, const char *name, ht_dtype dtype, ht_dims dims);
 void eager_program_output(eager_program *program, const char *name, ht_node *node);

@@ -22,10 +22,10 @@ typedef struct EagerLibrary {
     eager_store *(*store_create)(uint64_t seed);
     eager_param *(*store_param)(eager_store *store, int index);
     eager_param *(*store_find)(eager_store *store, const char *name);
-    eager_program *(*program_create)(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer);
-    float (*program_step)(eager_program *program, const ht_fed *feeds);
+    eager_program *(*program_create)(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer,
+                                     const ht_program_options *options);
+    float (*program_step)(eager_program *program, const ht_fed *feeds, const float *hyper);
     void (*program_fetch)(eager_program *program, const char *name, void *to);
-    void (*program_set_hyper)(eager_program *program, int index, float value);
     void (*program_forget)(eager_program *program);
 } EagerLibrary;
 

@@ -10,13 +10,13 @@ static struct {
     int count;
 } images;
 
-void ht_register(const ht_image *image, ht_model *model, void (*update)(void), const volatile void *const *now)
+void ht_register(const ht_image *image, ht_model *model, void (*const *updates)(void), const volatile void *const *now)
 {
     RegisteredImage *grown = realloc(images.at, sizeof *grown * (size_t)(images.count + 1));
     if (!grown)
         ht_fail("no memory to register the model %s", image->model);
     images.at = grown;
-    images.at[images.count++] = (RegisteredImage){image, model, update, now};
+    images.at[images.count++] = (RegisteredImage){image, model, updates, now};
 }
 
 static struct {
@@ -46,29 +46,54 @@ int image_count(void) { return images.count; }
 
 const RegisteredImage *image_at(int index) { return &images.at[index]; }
 
-static bool image_fits(const RegisteredImage *registered, const ht_optimizer *optimizer, ht_dtype dtype)
+/* Whether group g of an image has this optimizer. */
+static bool group_fits(const RegisteredImage *registered, int g, const char *names, const ht_optimizer *optimizer)
 {
-    const ht_image *image = registered->image;
-    if (image->trains != (optimizer != NULL) || image->dtype != dtype)
-        return false;
-    return !optimizer ||
-           (registered->update == optimizer->update && image->clipped == optimizer->clipped && image->state_count == optimizer->states);
+    const char *own = registered->image->groups[g];
+    void (*function)(void) = optimizer->update ? optimizer->update : (void (*)(void))optimizer->rule;
+    return (own == names || (own && names && !strcmp(own, names))) && registered->updates[2 * g] == function &&
+           registered->updates[2 * g + 1] == (void (*)(void))optimizer->after;
 }
 
-int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, ht_dtype dtype)
+static bool image_fits(const RegisteredImage *registered, const ht_optimizer *optimizer, const ht_program_options *options)
+{
+    const ht_image *image = registered->image;
+    if (image->trains != (optimizer != NULL) || image->dtype != options->dtype || image->averaged != options->averaged)
+        return false;
+    if (!optimizer)
+        return true;
+    bool fits = image->group_count == 1 + options->groups.count && group_fits(registered, 0, NULL, optimizer), clipped = optimizer->clipped;
+    for (int g = 0; g < options->groups.count && fits; g++) {
+        fits = group_fits(registered, 1 + g, options->groups.at[g].names, &options->groups.at[g].optimizer);
+        clipped |= options->groups.at[g].optimizer.clipped;
+    }
+    return fits && image->clipped == clipped && (!optimizer->update || image->state_count == optimizer->states);
+}
+
+int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, const ht_program_options *options)
 {
     const ht_image *other = NULL;
     for (int i = 0; i < images.count; i++) {
         if (images.at[i].model != model)
             continue;
-        if (image_fits(&images.at[i], optimizer, dtype))
+        if (image_fits(&images.at[i], optimizer, options))
             return i;
         other = images.at[i].image;
     }
     if (other)
-        ht_fail("the model %s was not compiled for this %s: hetucc has seen it with another optimizer or type", other->model,
+        ht_fail("the model %s was not compiled for this %s: hetucc has seen it with other optimizers, groups or options", other->model,
                 optimizer ? "ht_train" : "ht_infer");
     return -1;
+}
+
+/* Whether two images have the same optimizers for the same parameters. */
+static bool same_optimizers(const RegisteredImage *a, const RegisteredImage *b)
+{
+    bool same = a->image->group_count == b->image->group_count && a->image->averaged == b->image->averaged;
+    for (int g = 0; g < a->image->group_count && same; g++)
+        same = (g == 0 || !strcmp(a->image->groups[g], b->image->groups[g])) && a->updates[2 * g] == b->updates[2 * g] &&
+               a->updates[2 * g + 1] == b->updates[2 * g + 1];
+    return same;
 }
 
 int image_next(int index, int after)
@@ -76,7 +101,7 @@ int image_next(int index, int after)
     const RegisteredImage *own = &images.at[index];
     for (int i = after + 1; i < images.count; i++) {
         const RegisteredImage *other = &images.at[i];
-        bool same = other->model == own->model && other->update == own->update && other->image->trains == own->image->trains &&
+        bool same = other->model == own->model && same_optimizers(own, other) && other->image->trains == own->image->trains &&
                     other->image->dtype == own->image->dtype && other->image->clipped == own->image->clipped &&
                     other->image->state_count == own->image->state_count;
         if (i == index || (same && other->image->strategy && own->image->strategy))

@@ -8,16 +8,16 @@
 typedef struct RegisteredImage {
     const ht_image *image;
     ht_tensor (*model)(void);
-    void (*update)(void);
+    void (*const *updates)(void);
     const volatile void *const *now;
 } RegisteredImage;
 
 int image_count(void);
 const RegisteredImage *image_at(int index);
 
-/* The index of the image for a model function that computes in a type, and is trained by an optimizer (NULL: it is not trained), under the
- * first of its strategies. -1: the model has no image at all; the program ends when it has others alone. */
-int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, ht_dtype dtype);
+/* The index of the image for a model function that is run with these options, and is trained by an optimizer (NULL: it is not trained),
+ * under the first of its strategies. -1: the model has no image at all; the program ends when it has others alone. */
+int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, const ht_program_options *options);
 
 /* The next image behind number `after` (-1: the first) that is the same program as image `index`, under a strategy of its own; -1: none. */
 int image_next(int index, int after);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static_assert((int)DEVICE_HYPER == (int)HT_HYPER, "a step has the numbers of an optimizer");
+static_assert((int)DEVICE_HYPER == HT_GROUPS * (int)HT_HYPER, "a step has the numbers of its optimizers");
 
 /* ---- making ---- */
 

@@ -111,7 +111,7 @@ static ht_program *new_program(ht_session *open, bool trains)
 }
 
 /* A model without an image: the one-device library, where it is linked. */
-static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void), const ht_optimizer *optimizer)
+static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void), const ht_optimizer *optimizer, const ht_program_options *options)
 {
     if (open->program_count || world_size() > 1 || !eager)
         ht_fail("%s got a model function that hetucc did not compile; function and call must stand in one source file",
@@ -119,7 +119,7 @@ static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void), const 
     if (!open->eager)
         open->eager = eager->store_create(open->seed);
     ht_program *program = new_program(open, optimizer);
-    program->eager = eager->program_create(open->eager, model, optimizer);
+    program->eager = eager->program_create(open->eager, model, optimizer, options);
     return program;
 }
 
@@ -155,17 +155,40 @@ static void check_options(ht_tensor (*model)(void), ht_program_options options)
         ht_fail("a program computes in HT_F32 or HT_BF16, not in type %d", (int)options.dtype);
 }
 
+static void check_optimizer(const ht_optimizer *optimizer)
+{
+    if (!optimizer->rule && (!optimizer->update || !optimizer->kernel))
+        ht_fail("ht_train was called with an optimizer without a rule, and without update or kernel");
+}
+
+static void check_groups(ht_group_list groups)
+{
+    if (groups.count < 0 || groups.count >= HT_GROUPS || (groups.count && !groups.at))
+        ht_fail("ht_train was called with %d groups; there are at most %d", groups.count, HT_GROUPS - 1);
+    for (int g = 0; g < groups.count; g++) {
+        if (!groups.at[g].names)
+            ht_fail("ht_train was called with NULL for the names of a group");
+        check_optimizer(&groups.at[g].optimizer);
+    }
+}
+
+/* The numbers of the optimizer, then those of the groups'. */
+static void take_numbers(float *hyper, const ht_optimizer *optimizer, ht_group_list groups)
+{
+    memcpy(hyper, optimizer->hyper, sizeof optimizer->hyper);
+    for (int g = 0; g < groups.count; g++)
+        memcpy(hyper + (ptrdiff_t)(1 + g) * HT_HYPER, groups.at[g].optimizer.hyper, sizeof optimizer->hyper);
+}
+
 ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimizer optimizer, ht_program_options options)
 {
     check_open(open);
     check_options(model, options);
-    if (!optimizer.update || !optimizer.kernel)
-        ht_fail("ht_train was called with an optimizer without update or kernel");
-    int index = image_find(model, &optimizer, options.dtype);
-    if (index < 0)
-        return open_eager(open, model, &optimizer);
-    ht_program *program = open_image(open, begin_with(open, index));
-    memcpy(program->hyper, optimizer.hyper, sizeof program->hyper);
+    check_optimizer(&optimizer);
+    check_groups(options.groups);
+    int index = image_find(model, &optimizer, &options);
+    ht_program *program = index < 0 ? open_eager(open, model, &optimizer, &options) : open_image(open, begin_with(open, index));
+    take_numbers(program->hyper, &optimizer, options.groups);
     return program;
 }
 
@@ -173,8 +196,8 @@ ht_program *ht_infer_with(ht_session *open, ht_tensor (*model)(void), ht_program
 {
     check_open(open);
     check_options(model, options);
-    int index = image_find(model, NULL, options.dtype);
-    return index < 0 ? open_eager(open, model, NULL) : open_image(open, begin_with(open, index));
+    int index = image_find(model, NULL, &options);
+    return index < 0 ? open_eager(open, model, NULL, &options) : open_image(open, begin_with(open, index));
 }
 
 static Program *image_program(const ht_program *program) { return program->session->programs[program->number]; }
@@ -215,11 +238,11 @@ static void gather_feeds(const Program *program, const ht_fed *feeds, Command *c
             ht_fail("the input \"%s\" (%s) was never fed", program->image->inputs[i].name, program->image->inputs[i].at);
 }
 
-static float run_image(ht_program *program, const ht_fed *feeds)
+static float run_image(ht_program *program, const ht_fed *feeds, const float *hyper)
 {
     const void *data[PROGRAM_MAX_INPUTS] = {0};
     Command command = {.kind = COMMAND_RUN, .number = program->number, .check = program->session->check};
-    memcpy(command.hyper, program->hyper, sizeof command.hyper);
+    memcpy(command.hyper, hyper, sizeof command.hyper);
     image_check_reads(image_program(program)->number, false);
     gather_feeds(image_program(program), feeds, &command, data);
     Payload payload = {.feeds = data};
@@ -227,8 +250,17 @@ static float run_image(ht_program *program, const ht_fed *feeds)
     return payload.loss;
 }
 
+/* The optimizers' numbers in the step to come. */
+static void step_numbers(const ht_program *program, float *hyper)
+{
+    memcpy(hyper, program->hyper, sizeof program->hyper);
+    for (int g = 0; program->factor && g < HT_GROUPS; g++)
+        hyper[g * HT_HYPER] = (float)(hyper[g * HT_HYPER] * program->factor(program->step));
+}
+
 static float run(ht_program *program, const ht_fed *feeds, bool trains)
 {
+    float hyper[HT_GROUPS * HT_HYPER];
     check_program(program, trains ? "ht_step" : "ht_run");
     check_open(program->session);
     if (!feeds)
@@ -236,7 +268,9 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains)
     if (program->trains != trains)
         ht_fail(trains ? "ht_step needs a program of ht_train; ht_run runs those of ht_infer"
                        : "ht_run needs a program of ht_infer; ht_step runs those of ht_train");
-    return program->eager ? eager->program_step(program->eager, feeds) : run_image(program, feeds);
+    step_numbers(program, hyper);
+    program->step++;
+    return program->eager ? eager->program_step(program->eager, feeds, hyper) : run_image(program, feeds, hyper);
 }
 
 float ht_step_with(ht_program *program, const ht_fed *feeds) { return run(program, feeds, true); }
@@ -267,11 +301,15 @@ void ht_fetch(ht_program *program, const char *name, void *to)
 void ht_set_hyper(ht_program *program, int index, float value)
 {
     check_program(program, "ht_set_hyper");
-    if (index < 0 || index >= HT_HYPER)
-        ht_fail("an optimizer has the numbers 0 to %d; there is no number %d", HT_HYPER - 1, index);
+    if (index < 0 || index >= HT_GROUPS * HT_HYPER)
+        ht_fail("the optimizers of a program have the numbers 0 to %d; there is no number %d", HT_GROUPS * HT_HYPER - 1, index);
     program->hyper[index] = value;
-    if (program->eager)
-        eager->program_set_hyper(program->eager, index, value);
+}
+
+void ht_set_schedule(ht_program *program, double (*factor)(int64_t step))
+{
+    check_program(program, "ht_set_schedule");
+    program->factor = factor;
 }
 
 void ht_set_rate(ht_program *program, float rate) { ht_set_hyper(program, 0, rate); }

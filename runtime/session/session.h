@@ -21,7 +21,9 @@ struct ht_program {
     bool trains;
     int number; // in session->programs; -1: the one-device library runs it
     eager_program *eager;
-    float hyper[HT_HYPER];
+    float hyper[HT_GROUPS * HT_HYPER];
+    int64_t step;                   // the next one
+    double (*factor)(int64_t step); // of the learning rates; NULL: 1
 };
 
 typedef enum CommandKind {
@@ -41,7 +43,7 @@ typedef struct Command {
     int index;                                 // of the image, or of the output
     uint64_t seed;                             // COMMAND_OPEN
     bool check;                                // COMMAND_RUN: whether HETU_CHECK is set on rank 0
-    float hyper[HT_HYPER];                     // COMMAND_RUN
+    float hyper[HT_GROUPS * HT_HYPER];         // COMMAND_RUN
     unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // COMMAND_RUN: which inputs follow
 } Command;
 

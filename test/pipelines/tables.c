@@ -229,6 +229,8 @@ static void step_kernel(const ht_call *call) { (void)call; }
 
 static void make_image(void)
 {
+    static void (*const updates[])(void) = {step_operator, NULL};
+    static const char *const names[] = {NULL};
     for (int s = 0; s < stages - 1; s++) {
         make_message(s, true);
         make_message(s, false);
@@ -239,6 +241,8 @@ static void make_image(void)
     make_pipelines();
     make_tensors();
     image = (ht_image){.version = HT_IMAGE_VERSION,
+                       .group_count = 1,
+                       .groups = names,
                        .fingerprint = "tables",
                        .model = "model",
                        .source = "tables.c",
@@ -263,7 +267,7 @@ static void make_image(void)
                        .schedule = schedule,
                        .plan_count = pipelines > 1 ? plan_count : plan_count - 1,
                        .plan = plans};
-    ht_register(&image, model, step_operator, NULL);
+    ht_register(&image, model, updates, NULL);
 }
 
 /* ---- rank 0 ---- */

@@ -39,7 +39,7 @@ RUN: not %mpirun 2 %t twice 2>&1 | FileCheck %s --check-prefix=TWICE
 TWICE: hetu: rank 0: ht_open is called a second time
 
 RUN: not %mpirun 2 %t hyper 2>&1 | FileCheck %s --check-prefix=HYPER
-HYPER: hetu: rank 0: an optimizer has the numbers 0 to 7; there is no number 8
+HYPER: hetu: rank 0: the optimizers of a program have the numbers 0 to 63; there is no number 64
 
 A kernel that fails says where in the source; the other ranks say what they did when they were ended.
 RUN: not %mpirun 2 %t kernel 2>&1 | FileCheck %s --check-prefix=KERNEL
@@ -124,6 +124,6 @@ int main(int argc, char **argv)
     if (!strcmp(what, "seed"))
         ht_seed(session, 3);
     if (!strcmp(what, "hyper"))
-        ht_set_hyper(program, 8, 1);
+        ht_set_hyper(program, 64, 1);
     return strcmp(what, "status") ? 0 : 9;
 }

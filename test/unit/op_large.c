@@ -53,7 +53,7 @@ static void check_update(ht_kernel *kernel, int states)
 {
     enum { PARTS = 41, PART = 1000, ALL = PARTS * PART };
     const float hyper[8] = {0.1f, 0.9f, 0.95f, 1e-3f, 0.1f, 1};
-    const ht_attr attr[1] = {{.i = 1}};
+    const ht_attr attr[] = {{.i = 1}, {.i = 0}};
     float *data[4], *copy[4];
     for (int k = 0; k < 2 + states; k++) {
         data[k] = draw(ALL);

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""What models bring beside operators: programs that print numbers, made by hetucc for several strategies and for emulated GPUs, against the one-device program."""
+"""What models bring beside operators: programs that print numbers, made by hetucc for several strategies and for emulated GPUs, against the one-device program; and
+what optimizers make of parameters in 24 steps, against PyTorch's numbers (optimizers.py --print writes them).
+
+Some strategies run with HETU_LONG=1 alone."""
 import functools
 import math
+import os
 import pathlib
 import sys
 
@@ -10,19 +14,25 @@ sys.path.insert(0, str(HERE.parent / "run"))
 sys.path.insert(0, str(HERE.parent / "cuda" / "run"))
 import emulated
 import harness
+import optimizers
 from harness import Failure, launch, run
 
-# The programs, and how many ranks their strategies take.
-PROGRAMS = {"states": {"mesh": 4, "uneven": 4, "stages": 5}}
-EMULATED = {"states": "mesh"}
+LONG = os.environ.get("HETU_LONG")
+# How many ranks the strategies of every program take.
+RANKS = {"mesh": 4, "uneven": 4, "stages": 5}
+# The programs, by source and flags; the strategies that always run, and the one that runs on emulated GPUs.
+PROGRAMS = {"states": ("states", (), list(RANKS), "mesh"),
+            "groups": ("optimizers", ("-DOPTIMIZER=0",), ["stages"], None),
+            "adafactor": ("optimizers", ("-DOPTIMIZER=1",), ["mesh"], None),
+            "muon": ("optimizers", ("-DOPTIMIZER=2",), ["uneven"], "uneven")}
 
 
 def numbers(text):
     return [float(word) for word in text.split()]
 
 
-def compare(found, wanted, tolerance=2e-6):
-    """The largest difference, of two lists of numbers, beside the tolerance."""
+def compare(found, wanted, tolerance=4e-6):
+    """The largest difference of two lists of numbers, beside the tolerance."""
     if len(found) != len(wanted):
         raise Failure(f"{len(found)} numbers, not {len(wanted)}")
     worst = max(range(len(wanted)), key=lambda i: abs(found[i] - wanted[i]) if math.isfinite(found[i]) else math.inf)
@@ -31,24 +41,29 @@ def compare(found, wanted, tolerance=2e-6):
     return f"{len(found)} numbers, {abs(found[worst] - wanted[worst]):.1g} off at most"
 
 
-def plain_numbers(bench, name):
-    return bench.once(("numbers", name), lambda: numbers(run([bench.plain(HERE / f"{name}.c")]).stdout))
+def plain_numbers(bench, source, flags):
+    return bench.once(("numbers", source, flags), lambda: numbers(run([bench.plain(HERE / f"{source}.c", flags)]).stdout))
 
 
-def check_program(bench, name, strategy, ranks):
-    found = numbers(launch(bench.compiled(HERE / f"{name}.c", strategy), ranks).stdout)
-    return compare(found, plain_numbers(bench, name))
+def check_program(bench, builder, name, strategy):
+    source, flags = PROGRAMS[name][:2]
+    found = numbers(launch(builder.compiled(HERE / f"{source}.c", strategy, flags), RANKS[strategy]).stdout)
+    return compare(found, plain_numbers(bench, source, flags))
+
+
+def check_pytorch(bench, name):
+    source, flags = PROGRAMS[name][:2]
+    return compare(plain_numbers(bench, source, flags)[optimizers.GIVEN:], optimizers.kept_numbers()[name])
 
 
 def tests(bench, arguments):
     gpus = emulated.Bench(bench.build, bench.path("emulated"))
     gpus.work.mkdir(exist_ok=True)
-    found = []
-    for name, strategies in PROGRAMS.items():
-        found += [(f"{name}.{s}", functools.partial(check_program, bench, name, s, ranks)) for s, ranks in strategies.items()]
-        if name in EMULATED:
-            strategy = EMULATED[name]
-            found.append((f"{name}.{strategy}.emulated", functools.partial(check_program, gpus, name, strategy, strategies[strategy])))
+    found = [(f"{name}.pytorch", functools.partial(check_pytorch, bench, name)) for name in optimizers.KINDS]
+    for name, (_, _, strategies, on_gpus) in PROGRAMS.items():
+        found += [(f"{name}.{s}", functools.partial(check_program, bench, bench, name, s)) for s in (RANKS if LONG else strategies)]
+        if on_gpus:
+            found.append((f"{name}.{on_gpus}.emulated", functools.partial(check_program, bench, gpus, name, on_gpus)))
     return found
 
 

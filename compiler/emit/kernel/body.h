@@ -5,7 +5,7 @@
 
 #include "emit/kernel/local.h"
 
-/* Runs a C kernel on views; `update`: an optimizer's, which is told the hyperparameters of the step. */
+/* Runs a C kernel on views; `update`: one of the update section, which is told the optimizers' numbers of the step. */
 void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update);
 
 /* What a C kernel leaves where a contracted factor is empty. */

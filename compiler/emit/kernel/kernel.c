@@ -47,7 +47,7 @@ static void kernel_key(Text *key, const LocalOp *local)
     key->length = 0;
     key_text(key, def->name);
     key_text(key, def->rule->text);
-    key_number(key, local->op->def == local->module->update);
+    key_number(key, local->op->section == SECTION_UPDATE);
     for (int a = 0; a < def->attr_count; a++)
         key_attr(key, &local->op->attrs[a]);
     for (int f = 0; f < local->factor_count; f++) {
@@ -181,7 +181,7 @@ static void kernel_body(Text *before, Text *out, RoleWriter *writer, const Local
         check_kernel(writer, local, name);
         if (name)
             declare_kernel(writer->emitter, name);
-        emit_call(out, local, name ? name : "", local->op->def == writer->module->update);
+        emit_call(out, local, name ? name : "", local->op->section == SECTION_UPDATE);
     } else if (product_of(local, &product)) {
         emit_product(out, local, &product);
     } else if (local->rule->kind == RULE_EQUATIONS) {

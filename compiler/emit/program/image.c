@@ -638,6 +638,15 @@ static void emit_numbers(Image *image)
               text_bytes(&role_of), NULL);
 }
 
+/* Which parameters have an optimizer of their own. */
+static void emit_groups(Image *image)
+{
+    text_print(image->out, "static const char *const groups_%s[] = {\n    NULL,\n", image->name);
+    for (int g = 1; g < image->module->groups.count; g++)
+        text_print(image->out, "    \"%s\",\n", c_string(image->emitter->arena, image->module->groups.at[g].names));
+    text_string(image->out, "};\n\n");
+}
+
 static void emit_head(Image *image)
 {
     Arena *arena = image->emitter->arena;
@@ -656,6 +665,9 @@ static void emit_head(Image *image)
               "    .dtype = $dtype,\n"
               "    .device_count = $devices,\n"
               "    .state_count = $states,\n"
+              "    .averaged = $averaged,\n"
+              "    .group_count = $groups,\n"
+              "    .groups = groups_$name,\n"
               "    .param_count = $params,\n"
               "    .input_count = $inputs,\n"
               "    .output_count = $outputs,\n"
@@ -686,7 +698,8 @@ static void emit_head(Image *image)
               module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->clip ? "true" : "false", "dtype",
               c_dtype(module->precision), "devices", c_number(arena, image->device_count), "pipelines",
               c_number(arena, module->bodies.runs.count ? module->bodies.runs.count : 1), "states", c_number(arena, module->state_count),
-              "params", c_number(arena, module->params.count), "inputs", c_number(arena, module->inputs.count), "outputs",
+              "averaged", module->averaged ? "true" : "false", "groups", c_number(arena, module->groups.count), "params",
+              c_number(arena, module->params.count), "inputs", c_number(arena, module->inputs.count), "outputs",
               c_number(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles", c_number(arena, module->roles->role_count), "reads",
               c_number(arena, module->reads.count), "loss", c_number(arena, module->loss ? module->outputs.count : -1), NULL);
 }
@@ -709,5 +722,6 @@ void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, R
     emit_roles(&image, roles);
     emit_pipelines(&image, roles);
     emit_numbers(&image);
+    emit_groups(&image);
     emit_head(&image);
 }

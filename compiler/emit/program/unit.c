@@ -49,12 +49,25 @@ static const char *emit_addresses(Text *declarations, const Module *module, cons
     return arena_format(declarations->arena, "%s_reads", name);
 }
 
+/* Writes the table of the optimizers' functions, two a group: what updates, and what comes behind; its name. */
+static const char *emit_optimizers(Text *declarations, const Module *module, const char *name)
+{
+    if (!module->groups.count)
+        return "0";
+    text_print(declarations, "static void (*const %s_updates[])(void) = {\n", name);
+    for (int g = 0; g < module->groups.count; g++) {
+        const ParamGroup *group = &module->groups.at[g];
+        text_print(declarations, "    (void (*)(void))%s, (void (*)(void))%s,\n", group->function, group->after ? group->after : "0");
+    }
+    text_string(declarations, "};\n");
+    return arena_format(declarations->arena, "%s_updates", name);
+}
+
 static void emit_registration(Text *declarations, Text *calls, const Module *module, const char *name)
 {
     text_print(declarations, "extern const struct ht_image %s_image;\n", name);
-    const char *update =
-        module->update ? arena_format(declarations->arena, "(void (*)(void))%s", module->update->name) : "(void (*)(void))0";
-    text_print(calls, "    ht_register(&%s_image, %s, %s, %s);\n", name, module->name, update, emit_addresses(declarations, module, name));
+    const char *updates = emit_optimizers(declarations, module, name);
+    text_print(calls, "    ht_register(&%s_image, %s, %s, %s);\n", name, module->name, updates, emit_addresses(declarations, module, name));
 }
 
 static void emit_migration_registration(const Emitter *emitter, Text *declarations, Text *calls)
@@ -118,28 +131,28 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
         text_print(&calls, "    %s = %lld;\n", shape->name, (long long)shape->value);
     }
     Text out = begin_file(emitter, "the source, and the registration of its models");
-    text_fill(
-        &out,
-        "#if defined(__GNUC__)\n"
-        "#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n"
-        "#endif\n"
-        "\n"
-        "$weak"
-        "#include $include\n"
-        "\n"
-        "extern const char $fingerprint[];\n"
-        "const char $fingerprint[] = \"$text\";\n"
-        "struct ht_image;\n"
-        "$declarations\n"
-        "void ht_register(const struct ht_image *image, ht_tensor (*model)(void), void (*update)(void), const volatile void *const *now);\n"
-        "\n"
-        "__attribute__((constructor)) static void $constructor(void)\n"
-        "{\n"
-        "$calls"
-        "}\n",
-        "weak", weak_operators(emitter), "include", c_include(emitter->arena, options->include), "fingerprint", fingerprint_name(emitter),
-        "text", c_string(emitter->arena, print), "declarations", text_bytes(&declarations), "constructor",
-        arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
+    text_fill(&out,
+              "#if defined(__GNUC__)\n"
+              "#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n"
+              "#endif\n"
+              "\n"
+              "$weak"
+              "#include $include\n"
+              "\n"
+              "extern const char $fingerprint[];\n"
+              "const char $fingerprint[] = \"$text\";\n"
+              "struct ht_image;\n"
+              "$declarations\n"
+              "void ht_register(const struct ht_image *image, ht_tensor (*model)(void), void (*const *updates)(void), const volatile void "
+              "*const *now);\n"
+              "\n"
+              "__attribute__((constructor)) static void $constructor(void)\n"
+              "{\n"
+              "$calls"
+              "}\n",
+              "weak", weak_operators(emitter), "include", c_include(emitter->arena, options->include), "fingerprint",
+              fingerprint_name(emitter), "text", c_string(emitter->arena, print), "declarations", text_bytes(&declarations), "constructor",
+              arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
     add_file(emitter, files, "main", "c", text_bytes(&out), "");
     files->at[files->count - 1].source = emitter->unit->file;
 }

@@ -59,9 +59,10 @@ struct Eval {
     bool lenient;
     /* the module that is being built */
     Module *module;
-    Function *gradient;    // NULL: operators go to the module
-    Array(Op *) updates;   // of what the model assigns; behind all others in the end
-    Array(Value *) values; // by tensor number - 1
+    Function *gradient;       // NULL: operators go to the module
+    Array(Op *) updates;      // of what the model assigns, and of rules of optimizers; behind all others in the end
+    const Parameter *updated; // that a rule of an optimizer is evaluated for; NULL: none is
+    Array(Value *) values;    // by tensor number - 1
     Names *names;
     struct Memo *memo; // gradients
     char *scope;       // "h0.attn"
@@ -88,6 +89,10 @@ _Noreturn void eval_bodiless(Eval *ev, Position at, const CFunction *function);
 /* Runs a model function: its value, NULL after an error. */
 Value *eval_model(Eval *ev, const CFunction *function);
 
+/* What evaluates the rules of an optimizer for a parameter: `rule`, which makes its new value, and `after`; either may be NULL. False after
+ * an error. */
+bool eval_update(Eval *ev, Parameter *param, const CFunction *rule, const CFunction *after);
+
 /* An integer expression at file scope; false after an error. */
 bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value);
 
@@ -113,6 +118,11 @@ Position operator_position(const Eval *ev, Position at);
 /* Gives an operator what is known of the call that makes it. */
 void operator_place(Eval *ev, Op *op, Section section);
 void operator_emit(Eval *ev, Op *op);
+/* Puts an operator behind all others of the module. */
+void operator_update(Eval *ev, Op *op);
+/* The new value of a parameter or state. */
+Value *update_to(Eval *ev, Value *value, Position at);
+void place_set(Eval *ev, const CType *type, Place place, const char *name, Val value);
 const Function *gradient_of(Eval *ev, const Op *op);
 void value_name(Value *value, const CExpr *target);
 void eval_pragma(Eval *ev, const Pragma *pragma);

@@ -50,7 +50,7 @@ typedef struct Given {
     Object *grad, *dy, *y, *x, *attr, *dx;
 } Given;
 
-static void store_field(Eval *ev, const CType *type, Place place, const char *name, Val value)
+void place_set(Eval *ev, const CType *type, Place place, const char *name, Val value)
 {
     place = place_member(place, type, name, &value.type);
     place_store(ev, place, value);
@@ -59,12 +59,12 @@ static void store_field(Eval *ev, const CType *type, Place place, const char *na
 static void store_attribute(Eval *ev, const CType *type, Place place, ParamKind kind, const Attr *attr)
 {
     if (kind == PARAM_FLOAT) {
-        store_field(ev, type, place, "f", val_float(ev->unit->types.tdouble, attr->f));
+        place_set(ev, type, place, "f", val_float(ev->unit->types.tdouble, attr->f));
     } else if (kind != PARAM_SHAPE) {
-        store_field(ev, type, place, "i", val_int(ev->unit->types.tlong, attr->i));
+        place_set(ev, type, place, "i", val_int(ev->unit->types.tlong, attr->i));
     } else {
         place = place_member(place, type, "dims", &type);
-        store_field(ev, type, place, "rank", val_int(ev->unit->types.tint, attr->count));
+        place_set(ev, type, place, "rank", val_int(ev->unit->types.tint, attr->count));
         place = place_member(place, type, "extent", &type);
         if (attr->count)
             memcpy(place.object->bytes + place.offset, attr->ints, sizeof *attr->ints * (size_t)attr->count);
@@ -104,7 +104,7 @@ static void give(Eval *ev, const CType *grad, const Op *op, Function *function, 
     const char *const names[] = {"dy", "y", "x", "dx", "attr"};
     Object *const objects[] = {given->dy, given->y, given->x, given->dx, given->attr};
     for (int i = 0; i < 5; i++)
-        store_field(ev, grad, (Place){given->grad, 0}, names[i], (Val){.i = pointer_to((Place){objects[i], 0})});
+        place_set(ev, grad, (Place){given->grad, 0}, names[i], (Val){.i = pointer_to((Place){objects[i], 0})});
 }
 
 static void release(Eval *ev, const Given *given)

@@ -91,9 +91,19 @@ void operator_place(Eval *ev, Op *op, Section section)
     op->scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
 }
 
+void operator_update(Eval *ev, Op *op)
+{
+    operator_place(ev, op, SECTION_UPDATE);
+    array_push(ev->arena, &ev->updates, op);
+}
+
 void operator_emit(Eval *ev, Op *op)
 {
     eval_steps(ev, STEPS_OF_OPERATOR);
+    if (ev->updated) {
+        operator_update(ev, op);
+        return;
+    }
     operator_place(ev, op, SECTION_FORWARD);
     op->layer = ev->layer;
     op->recompute = ev->recompute;

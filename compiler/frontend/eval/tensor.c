@@ -150,16 +150,32 @@ static Val named_parameter(Eval *ev, const Call *call, Parameter *param)
     param->value->index = ev->module->params.count;
     array_push(ev->arena, &ev->module->params, param);
     add_name(ev, key, at)->param = param;
+    if (ev->updated && type_equal(type, ev->updated->value->type))
+        param->value->dims = ev->updated->value->dims;
     return tensor_value(ev, call, param->value);
+}
+
+/* The average of a parameter, for a program that reads it instead. */
+static void take_average(Eval *ev, Parameter *param)
+{
+    param->name = arena_format(ev->arena, "%s.average", param->name);
+    param->init = INIT_ZEROS;
+    param->a = 0;
+    param->no_decay = false;
+    param->state = param->frozen = true;
 }
 
 static Val parameter(Eval *ev, const Call *call)
 {
     need_module(ev, call);
+    if (ev->updated)
+        eval_error(ev, call->at, "a rule of an optimizer makes no parameters; what it keeps is a state: ht_state");
     Parameter *param = arena_new(ev->arena, Parameter);
     read_parameter(ev, call, member(ev, call, 2, "name").i, "a parameter", param);
     param->no_decay = member(ev, call, 2, "no_decay").i;
     param->frozen = member(ev, call, 2, "frozen").i;
+    if (ev->module->averaged && !param->frozen)
+        take_average(ev, param);
     return named_parameter(ev, call, param);
 }
 
@@ -171,6 +187,7 @@ static Val state(Eval *ev, const Call *call)
     Parameter *param = arena_new(ev->arena, Parameter);
     read_parameter(ev, call, call_argument(ev, call, 2).i, "a state", param);
     param->state = param->frozen = true;
+    param->kept = ev->updated != NULL;
     return named_parameter(ev, call, param);
 }
 
@@ -204,11 +221,7 @@ static Val assign(Eval *ev, const Call *call)
         diag_note(ev->diag, param->value->at, "the state is made here");
         eval_fail(ev);
     }
-    const OpDef *def = module_def(ev->module, rule_inserted(ev->arena, "assign", "y[i..] = x[i..]"));
-    Op *op = ir_op(ev->module, def, &value, 1, NULL, at);
-    operator_place(ev, op, SECTION_UPDATE);
-    array_push(ev->arena, &ev->updates, op);
-    param->updated = op->results[0];
+    param->updated = update_to(ev, value, at);
     return (Val){.type = call->function->result};
 }
 

@@ -212,13 +212,18 @@ static bool parse_param(IrParser *parser)
 {
     Tokens *tokens = &parser->tokens;
     Module *module = parser->module;
+    int64_t group = 0;
     Parameter *param = arena_new(parser->arena, Parameter);
     param->value = parse_named(parser, VALUE_PARAM, module->params.count);
     if (!param->value || (tokens_take(tokens, "shape") && !parse_string(parser, &param->shape)) || !parse_init(parser, param))
         return false;
     param->name = param->value->name;
     param->no_decay = tokens_take(tokens, "no_decay");
-    param->state = tokens_take(tokens, "assigned");
+    if (tokens_take(tokens, "group") && !parse_int(parser, &group))
+        return false;
+    param->group = (int)group;
+    param->kept = tokens_take(tokens, "kept");
+    param->state = param->kept || tokens_take(tokens, "assigned");
     param->frozen = param->state || tokens_take(tokens, "frozen");
     array_push(parser->arena, &module->params, param);
     if (!tokens_expect(tokens, ":", "before the type") || !parse_value(parser, param->value))

@@ -561,7 +561,9 @@ static void print_param(Printer *printer, const Parameter *param)
         print_number(out, param->a);
     }
     text_string(out, param->no_decay ? " no_decay" : "");
-    text_string(out, param->state ? " assigned" : param->frozen ? " frozen" : "");
+    if (param->group)
+        text_print(out, " group %d", param->group);
+    text_string(out, param->kept ? " kept" : param->state ? " assigned" : param->frozen ? " frozen" : "");
     text_string(out, " : ");
     print_value(printer, param->value, false, (Position){0});
     text_string(out, "\n");

@@ -14,8 +14,6 @@
 #define uthash_free(pointer, size) ((void)(pointer))
 #include <uthash.h>
 
-typedef Array(Op *) Ops;
-
 typedef struct RuleKey {
     const OpDef *def;
     const Binding *binding; // equal calls share it, so it stands for types and arguments
@@ -259,7 +257,7 @@ static void number_units(Module *module)
         module->ops.at[i]->unit = i;
 }
 
-/* Takes what the model assigns, which stands last, out of the module. */
+/* Takes what the model and rules of optimizers assign, which stands last, out of the module. */
 static Ops take_updates(Module *module)
 {
     Ops updates = {0};
@@ -290,9 +288,7 @@ static void differentiate(Module *module)
     walk_back(&diff);
     for (int i = 0; i < module->params.count; i++)
         module->params.at[i]->gradient = diff.gradient[module->params.at[i]->value->id];
-    insert_updates(&diff);
-    for (int i = 0; i < updates.count; i++)
-        array_push(arena, &module->ops, updates.at[i]);
+    insert_updates(&diff, &updates);
 }
 
 void pass_differentiate(Module *module)

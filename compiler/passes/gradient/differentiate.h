@@ -17,6 +17,7 @@ typedef struct Differentiator {
     Section section;         // of new operators
     struct RuleEntry *rules; // derived rules that are known
     const OpDef *sum;
+    Value *norm; // the square of the norm of all gradients together, once it is asked for; NULL where there is none
 } Differentiator;
 
 /* Whether a gradient flows through the operator at all. */
@@ -37,8 +38,10 @@ Value *emit_fill(Differentiator *diff, const char *name, Type type, double numbe
 /* Copies the gradient function of diff->forward into the module, for the operands that want a gradient. */
 void inline_gradient(Differentiator *diff);
 
-/* The update section: the gradient norm where it is asked for, and the optimizer's operator for each trained parameter. */
-void insert_updates(Differentiator *diff);
+/* The update section: the gradient norm where it is asked for, the optimizer's operator for each trained parameter that no rule updates,
+ * and `rules`, what rules of optimizers and the model make, with gradients in place of what stood for them. What needs a gradient that
+ * there is not is left out. */
+void insert_updates(Differentiator *diff, const Ops *rules);
 
 /* Removes operators whose results nobody uses (ends: the loss, outputs, updated parameters and states). */
 void remove_dead_ops(Module *module);

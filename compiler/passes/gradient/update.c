@@ -1,6 +1,8 @@
 /* The update section. */
 #include "passes/gradient/differentiate.h"
 
+#include "ir/given.h"
+
 #include <string.h>
 
 /* The square of the norm of all gradients together; NULL when there is none. */
@@ -32,20 +34,19 @@ static bool check_update(const Module *module)
     return false;
 }
 
-/* The arguments: whether weight decay applies, in the operator's first integer argument. */
+enum { NUMBERS = 8 }; // of an optimizer
+
+/* The arguments: whether weight decay applies, in the operator's first integer argument, and the first of its numbers in the next. */
 static const Attr *update_attrs(const Module *module, const Parameter *param)
 {
     const OpDef *def = module->update;
     Attr *attrs = arena_array(module->arena, Attr, def->attr_count + 1);
-    for (int i = 0, attr = 0; i < def->param_count; i++) {
+    const int64_t given[] = {!param->no_decay, (int64_t)param->group * NUMBERS};
+    for (int i = 0, attr = 0, integers = 0; i < def->param_count; i++) {
         ParamKind kind = def->params[i].kind;
-        if (kind == PARAM_TENSOR || kind == PARAM_TENSORS)
-            continue;
-        if (kind == PARAM_INT) {
-            attrs[attr].i = !param->no_decay;
-            break;
-        }
-        attr++;
+        if (kind == PARAM_INT && integers < 2)
+            attrs[attr].i = given[integers++];
+        attr += kind != PARAM_TENSOR && kind != PARAM_TENSORS;
     }
     return attrs;
 }
@@ -80,19 +81,80 @@ static void update_param(Differentiator *diff, Parameter *param, Value *norm)
         param->states_updated[i] = op->results[1 + i];
 }
 
-void insert_updates(Differentiator *diff)
+/* The operators of the optimizer. */
+static void update_params(Differentiator *diff)
 {
     Module *module = diff->module;
-    if (!module->update || !check_update(module))
+    for (int i = 0; module->update && i < module->params.count; i++) {
+        Parameter *param = module->params.at[i];
+        if (!param->gradient || param->updated)
+            continue;
+        diff->place = op_place_at(param->value->at);
+        update_param(diff, param, diff->norm);
+    }
+}
+
+/* ---- rules ---- */
+
+/* What an operator of given.h stands for; NULL: there is none. False for another operator. */
+static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op, Value **value)
+{
+    const Parameter *param = op->operand_count && op->operands[0] && op->operands[0]->kind == VALUE_PARAM
+                                 ? diff->module->params.at[op->operands[0]->index]
+                                 : NULL;
+    if (!param || (op->def != given[GIVEN_GRADIENT] && op->def != given[GIVEN_NORM] && op->def != given[GIVEN_UPDATED]))
+        return false;
+    *value = op->def == given[GIVEN_GRADIENT] ? param->gradient
+             : op->def == given[GIVEN_NORM]   ? diff->norm
+             : param->updated                 ? param->updated
+                                              : param->value;
+    return true;
+}
+
+/* Puts what stands for an operand in its place; false where there is nothing. */
+static bool take_operands(Op *op, Value **stands, const bool *missing)
+{
+    for (int k = 0; k < op->operand_count; k++) {
+        if (!op->operands[k])
+            continue;
+        if (missing[op->operands[k]->id])
+            return false;
+        if (stands[op->operands[k]->id])
+            op->operands[k] = stands[op->operands[k]->id];
+    }
+    return true;
+}
+
+static void insert_rules(Differentiator *diff, const Ops *rules)
+{
+    Module *module = diff->module;
+    Value **stands = arena_array(module->arena, Value *, module->next_id);
+    bool *missing = arena_array(module->arena, bool, module->next_id);
+    const OpDef *given[GIVEN_COUNT];
+    for (int g = 0; g < GIVEN_COUNT && rules->count; g++)
+        given[g] = given_def(module, (Given)g);
+    for (int i = 0; i < rules->count; i++) {
+        Op *op = rules->at[i];
+        bool stood = find_given(diff, given, op, &stands[op->results[0]->id]);
+        bool there = stood ? stands[op->results[0]->id] != NULL : take_operands(op, stands, missing);
+        for (int r = 0; r < op->result_count; r++)
+            missing[op->results[r]->id] = !there;
+        for (int p = 0; !there && p < module->params.count; p++)
+            if (module->params.at[p]->updated == op->results[0])
+                module->params.at[p]->updated = NULL;
+        if (there && !stood)
+            array_push(module->arena, &module->ops, op);
+    }
+}
+
+void insert_updates(Differentiator *diff, const Ops *rules)
+{
+    Module *module = diff->module;
+    if (module->update && !check_update(module))
         return;
     diff->section = SECTION_UPDATE;
     diff->forward = &diff->place;
-    Value *norm = module->clip ? gradient_norm(diff) : NULL;
-    for (int i = 0; i < module->params.count; i++) {
-        Parameter *param = module->params.at[i];
-        if (!param->gradient)
-            continue;
-        diff->place = op_place_at(param->value->at);
-        update_param(diff, param, norm);
-    }
+    diff->norm = module->clip ? gradient_norm(diff) : NULL;
+    update_params(diff);
+    insert_rules(diff, rules);
 }

@@ -117,10 +117,11 @@ static void place_whole(Place *place, Value *value, bool cut)
     value->written = NULL;
 }
 
-/* Under `zero 3` a parameter lies as its states would, on each stage that reads it, unless the source says where it lies. */
+/* Under `zero 3` a parameter lies as its states would, on each stage that reads it, unless the source says where it lies; what a rule of
+ * the optimizer keeps lies so under any `zero`. */
 static void place_parameter(Place *place, Parameter *parameter)
 {
-    bool cut = module_zero(place->module) == 3 && !parameter->value->written;
+    bool cut = module_zero(place->module) >= (parameter->kept ? 1 : 3) && !parameter->value->written;
     place_whole(place, parameter->value, cut);
     const Layout *states = states_layout(place->module, place->module->mesh, parameter->value);
     for (int s = 0; s < parameter->state_count; s++)

@@ -15,7 +15,6 @@ struct Handed {
 };
 
 typedef Array(Value *) Summands;
-typedef Array(Op *) Ops;
 
 typedef struct Staging {
     Module *module;

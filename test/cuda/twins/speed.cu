@@ -190,9 +190,9 @@ static void updates(void)
 {
     const int64_t n = (1 << 27) / shrink;
     const ht_view p = view(HT_F32, {n}), g = view(HT_F32, {n}), m = view(HT_F32, {n}), v = view(HT_F32, {n}, 2);
-    row("adamw", ht_adamw_kernel, {p, m, v}, {p, g, m, v, none()}, {integer_attr(1)});
+    row("adamw", ht_adamw_kernel, {p, m, v}, {p, g, m, v, none()}, {integer_attr(1), integer_attr(0)});
     const ht_view p2 = view(HT_F32, {n}), g2 = view(HT_F32, {n}), m2 = view(HT_F32, {n});
-    row("sgd", ht_sgd_kernel, {p2, m2}, {p2, g2, m2, none()}, {integer_attr(1)});
+    row("sgd", ht_sgd_kernel, {p2, m2}, {p2, g2, m2, none()}, {integer_attr(1), integer_attr(0)});
 }
 
 /* ---- products ---- */

@@ -18,7 +18,7 @@ static Twin update(Twin twin, int states, const float (&hyper)[8], int64_t count
     twin.results = {in_place(result(HT_F32, {count}, 1), 0)};
     for (int s = 0; s < states; s++)
         twin.results.push_back(in_place(result(HT_F32, {count}, 1), 2 + s));
-    twin.attrs = {integer_attr(decay)};
+    twin.attrs = {integer_attr(decay), integer_attr(0)};
     return twin;
 }
 
