@@ -244,9 +244,9 @@ static __global__ void number_device(float *y, const float *number) { *y = *numb
 static __global__ void steps_device(float *y, const CudaStep *step) { *y = (float)step->step; }
 
 /* Attribute: which number. */
-extern "C" void ht_hyper_kernel(const ht_call *call)
+void ht_hyper_kernel(const ht_call *call)
 {
     ht_launch(number_device, 1, 1, 0, view_f32(&call->result[0], "number"), call->hyper + call->attr[0].i);
 }
 
-extern "C" void ht_steps_kernel(const ht_call *call) { ht_launch(steps_device, 1, 1, 0, view_f32(&call->result[0], "steps"), cuda_step()); }
+void ht_steps_kernel(const ht_call *call) { ht_launch(steps_device, 1, 1, 0, view_f32(&call->result[0], "steps"), cuda_step()); }
