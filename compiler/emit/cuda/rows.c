@@ -278,6 +278,15 @@ static const char *emit_rows(Team *team)
     return arena_format(arena, "%lld, %d", (long long)count, CUDA_THREADS);
 }
 
+/* Whether neighbours of a result, of a set of tensors, lie apart: each is stored by itself then. */
+static bool stores_apart(const LocalOp *local, const Nest *along, uint64_t tensors)
+{
+    bool apart = false;
+    for (int t = 0; nest_inner(along) && t < local->result_count; t++)
+        apart |= (tensors >> t & 1) && nest_inner(along)->stride[t] != 1;
+    return apart;
+}
+
 /* A kernel without rows. Returns how it is launched. */
 static const char *emit_elements(const Team *team)
 {
@@ -304,6 +313,8 @@ void rows_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *kern
             tensors |= rows_stores(&rows, e, loop) ? UINT64_C(1) << rows_value(&rows, e) : 0;
     }
     team.lanes = lanes_along(local, tensors, team.along, rows.plan.rows ? &rows.outer : NULL);
+    if (stores_apart(local, team.along, tensors))
+        team.lanes.width = 1;
     const char *launch = rows.plan.rows ? emit_rows(&team) : emit_elements(&team);
     emit_launch(before, out, local, kernel, text_bytes(&text), launch);
 }
