@@ -114,11 +114,12 @@ static const CFunction *function_member(Eval *ev, const CExpr *expr, Val value, 
 
 static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value)
 {
-    Optimizer optimizer = {.function = function_member(ev, expr, value, "update"),
-                           .rule = function_member(ev, expr, value, "rule"),
-                           .after = function_member(ev, expr, value, "after"),
-                           .states = (int)optimizer_member(ev, expr, value, "states").i,
-                           .clipped = optimizer_member(ev, expr, value, "clipped").i};
+    Optimizer optimizer = {0};
+    optimizer.function = function_member(ev, expr, value, "update");
+    optimizer.rule = function_member(ev, expr, value, "rule");
+    optimizer.after = function_member(ev, expr, value, "after");
+    optimizer.states = (int)optimizer_member(ev, expr, value, "states").i;
+    optimizer.clipped = optimizer_member(ev, expr, value, "clipped").i;
     if (optimizer.rule && optimizer.function)
         eval_error(ev, expr->at, "an optimizer has an operator that updates, or a rule, not both");
     if (optimizer.rule)

@@ -93,5 +93,5 @@ int main(int argc, char **argv)
 // MAIN-NEXT: &batch,
 // MAIN-NEXT: };
 // MAIN: __attribute__((constructor))
-// MAIN: ht_register(&readable_model_loss_train_image, model_loss, (void (*)(void))ht_sgd_update, readable_model_loss_train_reads);
+// MAIN: ht_register(&readable_model_loss_train_image, model_loss, readable_model_loss_train_updates, readable_model_loss_train_reads);
 // MAIN: batch = 6;
