@@ -260,15 +260,52 @@ static inline ht_tensor ht_by_channel(ht_tensor x, ht_tensor weight, ht_tensor b
     return ht_present(bias) ? ht_add(x, ht_reshape(bias, dims)) : x;
 }
 
-/* By the mean and variance of the whole batch, on all devices. */
-static inline ht_tensor ht_batch_norm(ht_tensor x, ht_tensor weight, ht_tensor bias, float eps)
+/* All dimensions but that of the channels. */
+static inline ht_dims ht_dims_of_channels(ht_tensor x)
 {
     ht_dims dim = {0};
     for (int d = 0; d < ht_rank(x); d++)
         if (d != 1)
             dim.extent[dim.rank++] = d;
-    return ht_by_channel(ht_standardized(x, dim, eps), weight, bias);
+    return dim;
 }
+
+/* By the mean and variance of the whole batch, on all devices. */
+static inline ht_tensor ht_batch_norm(ht_tensor x, ht_tensor weight, ht_tensor bias, float eps)
+{
+    return ht_by_channel(ht_standardized(x, ht_dims_of_channels(x), eps), weight, bias);
+}
+
+typedef struct ht_running_options {
+    const char *name;
+    bool training;
+    float momentum, eps;
+} ht_running_options;
+
+/* A state that goes towards a value by the share `momentum`. */
+static inline void ht_run_towards(ht_tensor state, ht_tensor value, float momentum)
+{
+    ht_assign(state, ht_add(state, ht_mul(ht_sub(value, state), ht_scalar(momentum))));
+}
+
+static inline ht_tensor ht_batch_norm_with(ht_tensor x, ht_tensor weight, ht_tensor bias, ht_running_options o)
+{
+    ht_scope("%s", o.name);
+    ht_dims channels = {1, {ht_extent(x, 1)}}, dim = ht_dims_of_channels(x);
+    ht_tensor mean = ht_state(channels, ht_zeros(), "mean"), variance = ht_state(channels, ht_ones(), "variance");
+    if (!o.training) {
+        x = ht_by_channel(x, HT_NONE, ht_neg(mean));
+        return ht_by_channel(ht_by_channel(x, ht_rsqrt(ht_add(variance, ht_scalar(o.eps))), HT_NONE), weight, bias);
+    }
+    ht_run_towards(mean, ht_mean(x, .dim = dim), o.momentum);
+    ht_run_towards(variance, ht_var(x, .dim = dim), o.momentum);
+    return ht_batch_norm(x, weight, bias, o.eps);
+}
+
+/* Batch norm with running means, as PyTorch's: where `training` is true by the batch, whose mean and variance the states NAME.mean and NAME.variance follow; else by these states.
+ * ht_batch_norm_running(x, weight, bias, "norm", training, .momentum = 0.1f) */
+#define ht_batch_norm_running(x, weight, bias, name_, training_, ...) \
+    ht_batch_norm_with((x), (weight), (bias), (ht_running_options){.name = (name_), .training = (training_), .momentum = 0.1f, .eps = 1e-5f __VA_OPT__(,) __VA_ARGS__})
 
 static inline ht_tensor ht_group_norm(ht_tensor x, int64_t groups, ht_tensor weight, ht_tensor bias, float eps)
 {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What PyTorch's optimizers make of test/users/optimizers.c, from the parameters that the program prints first: the losses, the parameters, and what averages give.
+"""What PyTorch's optimizers make of test/users/optimizers.c, from the parameters that the program prints first: the losses, the parameters, and what averages give;
+and what its batch norm makes of norm.c.
 
 optimizers.txt keeps the numbers, for machines without PyTorch: optimizers.py PROGRAM... > optimizers.txt, with the program of each optimizer."""
 import math
@@ -8,8 +9,8 @@ import subprocess
 import sys
 
 ROWS, WIDTH, HIDDEN, STEPS = 12, 9, 14, 24
-GIVEN = HIDDEN * WIDTH + HIDDEN + 3 * HIDDEN  # numbers that the program prints before the losses
-KINDS = ["groups", "adafactor", "muon"]
+SIZES = [HIDDEN * WIDTH, HIDDEN, 3 * HIDDEN]  # of the parameters that the program prints before the losses
+GIVEN = {"groups": sum(SIZES), "adafactor": sum(SIZES), "muon": sum(SIZES), "norm": 0}
 
 
 def kept_numbers():
@@ -19,9 +20,28 @@ def kept_numbers():
 
 
 def main():
-    for name, program in zip(KINDS, sys.argv[1:]):
-        lines = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()[:3]
-        print(f"{name}: " + " ".join(f"{v:.9g}" for v in trained(name, [[float(word) for word in line.split()] for line in lines])))
+    for name, program in zip(GIVEN, sys.argv[1:]):
+        lines = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
+        found = trained(name, [[float(word) for word in line.split()] for line in lines[:3]]) if GIVEN[name] else normed()
+        print(f"{name}: " + " ".join(f"{v:.9g}" for v in found))
+
+
+def normed():
+    """All numbers of norm.c."""
+    import torch
+    norm, found = torch.nn.BatchNorm1d(5, momentum=0.3), []
+    optimizer = torch.optim.SGD(norm.parameters(), lr=0.5)
+    for step in range(8):
+        x = torch.tensor([((i * 7 + step * 5) % 13 - 4) / 6 for i in range(12 * 5 * 3)], dtype=torch.float32).reshape(12, 5, 3)
+        loss = ((torch.tanh(norm(x)) - 0.25) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    for values in [norm.weight, norm.bias, norm.running_mean, norm.running_var]:
+        found += values.tolist()
+    norm.eval()
+    return found + torch.tanh(norm(x)).flatten().tolist()
 
 
 def trained(name, lines):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What models bring beside operators: programs that print numbers, made by hetucc for several strategies and for emulated GPUs, against the one-device program; and
-what optimizers make of parameters in 24 steps, against PyTorch's numbers (optimizers.py --print writes them).
+what optimizers make of parameters in 24 steps, and batch norm with running means, against PyTorch's numbers (optimizers.py --print writes them).
 
 Some strategies run with HETU_LONG=1 alone."""
 import functools
@@ -24,7 +24,8 @@ RANKS = {"mesh": 4, "uneven": 4, "stages": 5}
 PROGRAMS = {"states": ("states", (), list(RANKS), "mesh"),
             "groups": ("optimizers", ("-DOPTIMIZER=0",), ["stages"], None),
             "adafactor": ("optimizers", ("-DOPTIMIZER=1",), ["mesh"], None),
-            "muon": ("optimizers", ("-DOPTIMIZER=2",), ["uneven"], "uneven")}
+            "muon": ("optimizers", ("-DOPTIMIZER=2",), ["uneven"], "uneven"),
+            "norm": ("norm", (), ["uneven", "stages"], None)}
 
 
 def numbers(text):
@@ -53,13 +54,13 @@ def check_program(bench, builder, name, strategy):
 
 def check_pytorch(bench, name):
     source, flags = PROGRAMS[name][:2]
-    return compare(plain_numbers(bench, source, flags)[optimizers.GIVEN:], optimizers.kept_numbers()[name])
+    return compare(plain_numbers(bench, source, flags)[optimizers.GIVEN[name]:], optimizers.kept_numbers()[name])
 
 
 def tests(bench, arguments):
     gpus = emulated.Bench(bench.build, bench.path("emulated"))
     gpus.work.mkdir(exist_ok=True)
-    found = [(f"{name}.pytorch", functools.partial(check_pytorch, bench, name)) for name in optimizers.KINDS]
+    found = [(f"{name}.pytorch", functools.partial(check_pytorch, bench, name)) for name in optimizers.GIVEN]
     for name, (_, _, strategies, on_gpus) in PROGRAMS.items():
         found += [(f"{name}.{s}", functools.partial(check_program, bench, bench, name, s)) for s in (RANKS if LONG else strategies)]
         if on_gpus:
