@@ -22,8 +22,8 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}groups.c:18:{{.*}} error: no parameter of loss that is trained belongs to the group "*.biass"
 // CHECK: {{.*}}groups.c:19:{{.*}} error: one program has one optimizer that is an operator: ht_adamw_update and ht_sgd_update are two; others are rules
+// CHECK: {{.*}}groups.c:18:{{.*}} error: no parameter of loss that is trained belongs to the group "*.biass"
 // CHECK: {{.*}}groups.c:7:{{.*}} error: {{.*}}Muon updates matrices
 // CHECK: {{.*}}groups.c:11:{{.*}} error: the rule no_rule gives the parameter "v" another shape or type
 // CHECK: {{.*}}groups.c:13:{{.*}} note: it is here
