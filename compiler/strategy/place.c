@@ -264,9 +264,13 @@ static void check_listed(const Order *order, int first, int second)
               a->stage == b->stage ? "ranges" : "stages");
 }
 
-/* Whether no visit of the stage is listed before this one. */
+/* Whether nothing of the stage is listed before this visit: no other, and no range of which the model runs nothing in the loop. */
 static bool is_first(const Order *order, const Visit *visit)
 {
+    const Stage *stage = &order->pipeline->stages.at[visit->stage];
+    for (int i = 0; i < visit->item; i++)
+        if (!stage->layers.at[i].name)
+            return false;
     for (int v = 0; v < order->placement->visit_count; v++)
         if (order->placement->visits[v].stage == visit->stage && order->placement->visits[v].item < visit->item)
             return false;

@@ -23,13 +23,14 @@ bool op_in_step(const Module *module, const Op *op)
 
 /* ---- what is needed ---- */
 
-/* Notes that `op` needs its operands in backward. */
+/* Notes that `op` needs its operands in backward, or behind it, where nothing is made anew. */
 static void need_operands(Remaker *remaker, const Op *op)
 {
     const Anew *anew = remaker->anew;
     for (int k = 0; k < op->operand_count; k++) {
         const Op *maker = op->operands[k] ? op->operands[k]->def : NULL;
-        if (maker && anew->may[maker->index] && anew->region[maker->index] == anew->region[op->index])
+        bool own = maker && op->section != SECTION_UPDATE && anew->region[maker->index] == anew->region[op->index];
+        if (own && anew->may[maker->index])
             remaker->wanted[op->operands[k]->id] = true;
         else if (maker)
             remaker->kept[op->operands[k]->id] = true;

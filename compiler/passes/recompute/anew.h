@@ -13,8 +13,8 @@ typedef struct Anew {
 /* Whether an operator of the forward section runs as often as backward does: with micro-batches, once for each. */
 bool op_in_step(const Module *module, const Op *op);
 
-/* Operators behind the forward section get what they need of their own region from operators that run again, in front of the first that
- * needs them, of what these make and of what is kept. `again` of a new operator is the old one. Requires numbered operators, leaves them
+/* Operators of the backward section get what they need of their own region from operators that run again, in front of the first that
+ * needs them, of what these make and of what is kept; what the update needs of the forward section is kept. `again` of a new operator is the old one. Requires numbered operators, leaves them
  * numbered. */
 void make_anew(Module *module, const Anew *anew);
 
