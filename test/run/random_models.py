@@ -13,6 +13,7 @@ A group is one source of several models and one strategy. It is built three time
 parameters and outputs must agree. Where a group fails, each of its models runs alone, and those that fail are named.
 """
 import math
+import random
 import re
 
 import harness
@@ -68,6 +69,10 @@ def give_way(group, message):
     if "does not hand values from one of its ranges" in message and not group.strategy.plain:
         group.strategy.plain = True
         return True
+    useless = re.findall(r'no pieces of the dimension "(\w+)" move on in turns along the axis "(\w+)"', message)
+    if useless:
+        group.strategy.turning = [turn for turn in group.strategy.turning if turn not in useless]
+        return True
     changed, blocks = False, re.split(r"\n(?=\S*: ?(?:\d+:\d+: )?error)", message)
     for block in blocks:
         for words, what in REFUSALS:
@@ -92,8 +97,8 @@ def give_way(group, message):
 def compile_many(bench, group, folder, only, flags):
     """The program for the strategy; what hetucc rightly refuses is left out of the models. Returns how often that happened."""
     source, strategy = folder / "group.c", folder / "random.strategy"
-    strategy.write_text(group.strategy.text())
     for refused in range(20):
+        strategy.write_text(group.strategy.text())
         source.write_text(group.text(only))
         p = run([bench.hetucc, "--verify", "-O0", *flags, f"--strategy={strategy}", source, "-o", folder / "many", "-lm"], timeout=300, check=False)
         if p.returncode == 0:
@@ -124,7 +129,7 @@ def check(bench, group, folder, only=None):
     compare(read(folder / "one.txt"), wanted, "one device", group.bf16)
     launch(folder / "many", group.strategy.ranks, folder / "many.txt", timeout=60)
     compare(read(folder / "many.txt"), wanted, f"{group.strategy.ranks} ranks", group.bf16)
-    return f"{group.strategy.ranks} ranks" + (f", {refused} refusals" if refused else "")
+    return f"{group.strategy.ranks} ranks" + ", bf16" * group.bf16 + (f", {refused} refusals" if refused else "")
 
 
 def fails(bench, group, folder, index):
@@ -162,7 +167,7 @@ def shrink(bench, group, folder, model, what):
 
 def check_group(bench, seed, a):
     group = random_text.Group(seed, a.models, random_text.WIDE if a.wide else random_text.MESHES, a.mixes, a.pipelines)
-    group.bf16, group.wide = a.bf16, a.wide
+    group.bf16, group.wide = a.bf16 or (a.pipelines and random.Random(f"bf16.{seed}").random() < 0.2), a.wide
     folder = bench.path(f"seed{seed}")
     try:
         return check(bench, group, folder)

@@ -127,6 +127,9 @@ class Pipelines(Strategy):
             if used + needed <= most:
                 self.pipelines.append((rng.choice([1, 2, 3, 5]), rng.choice([1, 1, 2, 3]), stages))
                 used += needed
+            if self.pipelines and used + needed <= most and rng.random() < 0.2:
+                self.pipelines.append((rng.choice([1, 2, 3]), *self.pipelines[-1][1:]))
+                used += sum(math.prod(mesh) for mesh, _ in self.pipelines[-1][2])
         if not self.pipelines:
             self.pipelines, used = [(3, 2, [([1], "selective"), ([1], None)])], 2
         self.ranks = used + (rng.random() < 0.1)
@@ -138,27 +141,31 @@ class Pipelines(Strategy):
         self.batch = sum(m * rows for m, rows, _ in self.pipelines)
         self.axes = [a for k, a in enumerate(self.axes) if any(len(mesh) > k for _, _, stages in self.pipelines for mesh, _ in stages)]
         self.weighs, self.several, self.seed = rng.random() < 0.2, rng.random() < 0.4, rng.random()
+        if not self.several and rng.random() < 0.3:
+            self.order[-1] = "head"
         self.schedule, self.zero = rng.choice(self.schedules), rng.choice(["", "zero 1", "zero 2", "zero 3", f"zero 1 over {self.axes[0]}"])
         names = rng.sample(NAMES, rng.randint(1, len(NAMES)))
         self.splits = [(n, rng.sample(self.axes, rng.randint(1, len(self.axes)))) for n in names]
         for axis in self.axes:
             if not any(axis in axes for _, axes in self.splits):
                 self.splits[rng.randrange(len(names))][1].append(axis)
+        self.folded = [n for n, _ in self.splits if rng.random() < 0.2]
+        self.turning = [(n, rng.choice(axes)) for n, axes in self.splits if rng.random() < 0.2]
 
     def stages(self, count):
         return [(self.rng.choice(self.MESHES), self.rng.choice([None, None, "full", "selective"])) for _ in range(count)]
 
     @staticmethod
     def layers(chunk):
-        """A list of layers as text: neighbours of a tower are a range."""
+        """A list of layers as text: neighbours of a tower are a range, and a name stands alone."""
         runs = []
         for layer in chunk:
-            tower, number = layer[:-1], int(layer[-1])
+            tower, number = (layer[:-1], int(layer[-1])) if layer[-1].isdigit() else (layer, None)
             if runs and runs[-1][0] == tower and runs[-1][2] == number - 1:
                 runs[-1][2] = number
             else:
                 runs.append([tower, number, number])
-        return ", ".join(f"{tower}{a}" + (f"-{b}" if b > a else "") for tower, a, b in runs)
+        return ", ".join(tower if a is None else f"{tower}{a}" + (f"-{b}" if b > a else "") for tower, a, b in runs)
 
     def share(self, rng, count):
         """The lists of layers of so many stages: runs of the order, one a stage or more, in turns or there and back."""
@@ -182,15 +189,18 @@ class Pipelines(Strategy):
 
     def text(self):
         rng, at = random.Random(self.seed), 0
-        lines = ["strategy random"] + [f"split {n}:{'*'.join(axes)}" for n, axes in self.splits] + [self.zero]
-        lines += [f"schedule {self.schedule}" if self.schedule else ""]
+        lines = ["strategy random"] + [f"split {n}:{'*'.join(axes)}" + " fold" * (n in self.folded) for n, axes in self.splits]
+        lines += [f"turns {n}:{axis}" for n, axis in self.turning] + [self.zero, f"schedule {self.schedule}" if self.schedule else ""]
+        wheres = {}  # of equal pipelines alike
         for microbatches, rows, stages in self.pipelines:
             lines.append(f"pipeline microbatches({microbatches}) rows({rows})")
-            for (counts, recompute), layers in zip(stages, self.share(rng, len(stages))):
+            wheres[id(stages)] = wheres.get(id(stages)) or [
+                f"{self.mesh(rng, counts)} layers({layers})" + (f" recompute({recompute})" if recompute else "")
+                for (counts, recompute), layers in zip(stages, self.share(rng, len(stages)))]
+            for (counts, _), where in zip(stages, wheres[id(stages)]):
                 devices = self.devices[at:at + math.prod(counts)]
                 at += len(devices)
-                lines.append(f"  stage devices({', '.join(map(str, devices))}){self.mesh(rng, counts)} layers({layers})"
-                             + (f" recompute({recompute})" if recompute else ""))
+                lines.append(f"  stage devices({', '.join(map(str, devices))}){where}")
         if self.idle:
             lines.append(f"idle devices({', '.join(map(str, self.idle))})")
         return "\n".join([line for line in lines if line] + ["end strategy", ""])
@@ -556,7 +566,8 @@ class Model:
             leaves.append(self.param([self.fresh()], options=False))
         for x in leaves:
             self.terms.append(f"ht_scale({self.term(x)}, {self.rng.uniform(0.3, 1.5):.3f}f)")
-            if (not self.micro or self.mixes) and self.rng.random() < 0.2:
+            shows = not self.micro or self.mixes or isinstance(self.strategy, Pipelines)
+            if shows and self.rng.random() < 0.2:
                 self.outputs.append((x.var, x.count()))
 
     def name_dims(self):
@@ -579,6 +590,7 @@ class Model:
                 text = self.strategy.axes_layout(t, partial) if axes else self.strategy.device_layout(t, partial)
                 layout = f"{rng.choice(['shard', 'reshard'])}({t.var}: {text})"
             self.marks[i] = named, layout
+        self.anew = {i for i in range(len(self.lines)) if isinstance(self.strategy, Pipelines) and rng.random() < 0.06}
 
     def name(self, dim):
         name = dim.root().name
@@ -602,7 +614,8 @@ class Model:
             if i not in kept:
                 continue
             layer = f"#pragma hspmd layer({self.layers[i].replace(':', ',')})" if self.layers[i] else None
-            lines += [line for line in (layer, "    " + text) if line]
+            again = "#pragma hspmd recompute" if i in self.anew and t.kind == "value" else None
+            lines += [line for line in (layer, again, "    " + text) if line]
             named, layout = self.marks[i]
             names = [self.name(d) for d in t.dims]
             while names and names[-1] == "_":

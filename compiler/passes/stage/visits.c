@@ -109,7 +109,7 @@ static int operands_visit(const Staging *staging, const Op *op)
 }
 
 /* The visit of an operator of backward, which goes from the last visit to the first: `visit`, or the one before it that makes a gradient
- * which the operator needs. */
+ * which the operator needs. -1 stays. */
 static int backward_visit(const Staging *staging, const Op *op, int visit)
 {
     for (int k = 0; k < op->operand_count; k++) {
@@ -129,8 +129,8 @@ static int known_visit(const Staging *staging, const Op *op, const int *unit)
     if (layer >= 0)
         return op->section == SECTION_FORWARD ? staging->placement->visit_of[layer]
                                               : backward_visit(staging, op, staging->placement->visit_of[layer]);
-    if (op->section != SECTION_FORWARD && op->unit >= 0 && unit[op->unit] >= 0)
-        return backward_visit(staging, op, unit[op->unit]);
+    if (op->section != SECTION_FORWARD)
+        return backward_visit(staging, op, op->unit >= 0 && unit[op->unit] >= 0 ? unit[op->unit] : operands_visit(staging, op));
     return operands_visit(staging, op);
 }
 
@@ -170,22 +170,28 @@ static bool settle_visits(Staging *staging)
     return true;
 }
 
+/* Of two visits the one that the section runs first; -1: none. */
+static int first_of(Section section, int a, int b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 ? b : a;
+    return (section == SECTION_FORWARD) == (a < b) ? a : b;
+}
+
 /* Notes a visit in which what an operator reads is read. */
 static void note_visit(const Op *op, int visit, int *earliest)
 {
     for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && (earliest[op->operands[k]->id] < 0 || visit < earliest[op->operands[k]->id]))
-            earliest[op->operands[k]->id] = visit;
+        if (op->operands[k])
+            earliest[op->operands[k]->id] = first_of(op->section, earliest[op->operands[k]->id], visit);
 }
 
 /* The earliest visit that reads a result; -1: none is known. */
 static int reader_visit(const Op *op, const int *earliest)
 {
     int visit = -1;
-    for (int r = 0; r < op->result_count; r++) {
-        int own = earliest[op->results[r]->id];
-        visit = visit < 0 || (own >= 0 && own < visit) ? own : visit;
-    }
+    for (int r = 0; r < op->result_count; r++)
+        visit = first_of(op->section, visit, earliest[op->results[r]->id]);
     return visit;
 }
 

@@ -133,42 +133,43 @@ void log_line(const std::string &line)
 
 /* ---- waiting with an end ---- */
 
+typedef std::chrono::steady_clock::time_point Time;
+
 double seconds_allowed()
 {
     const char *text = getenv("HETU_STAND_IN_TIMEOUT");
     return text ? atof(text) : 30;
 }
 
-/* Waits for requests; false when they are not done in time. */
-bool wait_all(std::vector<MPI_Request> &requests)
+Time time_allowed() { return std::chrono::steady_clock::now() + std::chrono::milliseconds((int64_t)(1000 * seconds_allowed())); }
+
+bool is_over(Time end) { return std::chrono::steady_clock::now() > end; }
+
+/* Whether a request is done; ends the program when that takes longer than it may. */
+bool is_done(MPI_Request *request, Time end, const ncclComm *comm, const Words &words)
 {
-    auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds_allowed());
-    for (int done = 0; !done;) {
-        MPI_Testall((int)requests.size(), requests.data(), &done, MPI_STATUSES_IGNORE);
-        if (!done && std::chrono::steady_clock::now() > end)
-            return false;
-        if (!done)
-            ht_emulated_advance();
-    }
-    return true;
+    int done = 0;
+    MPI_Test(request, &done, MPI_STATUS_IGNORE);
+    if (!done && is_over(end))
+        fail("call %lld on %s, %s, meets no call of some other rank for %g s", (long long)words.number, name_of(comm).c_str(),
+             name_of(words).c_str(), seconds_allowed());
+    return done;
 }
 
-/* What every member passes, in the order of the members. */
+/* What every member passes, in the order of the members; waits for them. */
 template <typename T> std::vector<T> gather(const ncclComm *comm, const T &mine, const Words &words)
 {
     std::vector<T> all((size_t)comm->size);
-    std::vector<MPI_Request> request(1);
-    MPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm->mpi, &request[0]);
-    if (!wait_all(request))
-        fail("call %lld on %s, %s, meets no call of some other rank for %g s", (long long)words.number, name_of(comm).c_str(),
-             name_of(words).c_str(), seconds_allowed());
+    MPI_Request request;
+    MPI_Iallgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, comm->mpi, &request);
+    for (Time end = time_allowed(); !is_done(&request, end, comm, words);)
+        ht_emulated_advance();
     return all;
 }
 
 /* Ends the program unless all members say the same. */
-void agree(const ncclComm *comm, const Words &words)
+void compare(const ncclComm *comm, const Words &words, const std::vector<Words> &all)
 {
-    std::vector<Words> all = gather(comm, words, words);
     for (int i = 0; i < comm->size; i++)
         if (memcmp(&all[(size_t)i], &words, sizeof words))
             fail("call %lld on %s is %s; call %lld of rank %d is %s", (long long)words.number, name_of(comm).c_str(),
@@ -217,45 +218,72 @@ void fold(void *to, const void *from, int64_t count, int type, int op)
 
 /* ---- carrying out ---- */
 
-/* The elements of all members, one member after another; broadcasts and gathers too go through it. */
-std::vector<char> gather_data(const Call &call, size_t bytes)
-{
-    std::vector<char> all(bytes * (size_t)call.comm->size);
-    std::vector<char> mine(bytes);
-    if (call.send)
-        memcpy(mine.data(), call.send, bytes);
-    const size_t most = 1 << 30;
-    for (size_t at = 0; at < bytes; at += most) {
-        int part = (int)std::min(most, bytes - at);
-        std::vector<char> parts((size_t)part * (size_t)call.comm->size);
-        MPI_Allgather(mine.data() + at, part, MPI_BYTE, parts.data(), part, MPI_BYTE, call.comm->mpi);
-        for (size_t i = 0; i < (size_t)call.comm->size; i++)
-            memcpy(all.data() + i * bytes + at, parts.data() + i * (size_t)part, (size_t)part);
-    }
-    return all;
-}
+/* A collective on its way: it waits for nobody, since a call on another stream may have to go first elsewhere. */
+class Collective {
+    Call call;
+    Time end = time_allowed();
+    MPI_Request request;
+    std::vector<Words> said;     // by all members
+    std::vector<char> mine, all; // elements, of one member after another; empty: words are still under way
 
-void collective(const Call &call)
-{
-    const Words &w = call.words;
-    int members = call.comm->size, mine = call.comm->rank;
-    int64_t sent = w.verb == REDUCE_SCATTER ? w.count * members : w.count;
-    size_t size = type_bytes[w.type], bytes = (size_t)sent * size;
-    std::vector<char> all = gather_data(call, bytes);
-    if (w.verb == ALL_GATHER) {
-        memcpy(call.receive, all.data(), all.size());
-        return;
+    int64_t sent() const { return call.words.verb == REDUCE_SCATTER ? call.words.count * call.comm->size : call.words.count; }
+
+    void send_elements()
+    {
+        size_t size = type_bytes[call.words.type], bytes = (size_t)sent() * size;
+        MPI_Datatype element;
+        mine.resize(bytes + 1);
+        all.resize(bytes * (size_t)call.comm->size + 1);
+        if (call.send)
+            memcpy(mine.data(), call.send, bytes);
+        MPI_Type_contiguous((int)size, MPI_BYTE, &element);
+        MPI_Type_commit(&element);
+        MPI_Iallgather(mine.data(), (int)sent(), element, all.data(), (int)sent(), element, call.comm->mpi, &request);
+        MPI_Type_free(&element);
     }
-    if (w.verb == BROADCAST) {
-        memcpy(call.receive, all.data() + (size_t)w.root * bytes, bytes);
-        return;
+
+    void finish()
+    {
+        const Words &w = call.words;
+        int members = call.comm->size, rank = call.comm->rank;
+        size_t size = type_bytes[w.type], bytes = (size_t)sent() * size;
+        if (w.verb == ALL_GATHER) {
+            memcpy(call.receive, all.data(), bytes * (size_t)members);
+            return;
+        }
+        if (w.verb == BROADCAST) {
+            memcpy(call.receive, all.data() + (size_t)w.root * bytes, bytes);
+            return;
+        }
+        for (int i = 1; i < members; i++)
+            fold(all.data(), all.data() + (size_t)i * bytes, sent(), w.type, w.op);
+        size_t first = w.verb == REDUCE_SCATTER ? (size_t)(w.count * rank) * size : 0;
+        if (w.verb != REDUCE || rank == w.root)
+            memcpy(call.receive, all.data() + first, (size_t)w.count * size);
     }
-    for (int i = 1; i < members; i++)
-        fold(all.data(), all.data() + (size_t)i * bytes, sent, w.type, w.op);
-    size_t first = w.verb == REDUCE_SCATTER ? (size_t)(w.count * mine) * size : 0;
-    if (w.verb != REDUCE || mine == w.root)
-        memcpy(call.receive, all.data() + first, (size_t)w.count * size);
-}
+
+  public:
+    explicit Collective(const Call &given) : call(given), said((size_t)given.comm->size)
+    {
+        call.words.number = ++call.comm->calls;
+        MPI_Iallgather(&call.words, sizeof(Words), MPI_BYTE, said.data(), sizeof(Words), MPI_BYTE, call.comm->mpi, &request);
+    }
+    Collective(const Collective &) = delete;
+
+    /* Goes as far as it can; whether it is carried out. */
+    bool advance()
+    {
+        if (!is_done(&request, end, call.comm, call.words))
+            return false;
+        if (all.empty()) {
+            compare(call.comm, call.words, said);
+            send_elements();
+            return advance();
+        }
+        finish();
+        return true;
+    }
+};
 
 /* A message as it travels: its words, then its elements. */
 struct Parcel {
@@ -312,35 +340,28 @@ bool has_come(const Call &call)
     return true;
 }
 
-/* The calls of a group on their way. Collectives wait for the other ranks. Sends go first, without waiting; receives are taken one after
- * another, each after a look at its length. */
+/* The calls of a group on their way: collectives one after another, then sends, without waiting, and receives one after another, each after
+ * a look at its length. */
 class Group {
-    std::vector<Call> calls, sends, receives;
+    std::vector<Call> collectives, sends, receives;
+    std::unique_ptr<Collective> collective; // at work; the first of those left
     std::vector<MPI_Request> requests;
     std::vector<Parcel> parcels; // that are sent
-    std::chrono::steady_clock::time_point end;
-    size_t received = 0;
-    bool begun = false;
+    Time end;
+    size_t collected = 0, received = 0;
+    bool posted = false;
 
-    void begin()
+    /* Whether all collectives are carried out. */
+    bool advance_collectives()
     {
-        for (Call &call : calls) {
-            executed++;
-            log_line(name_of(call.words) + " on " + name_of(call.comm));
-            if (call.words.verb >= SEND)
-                continue;
-            call.words.number = ++call.comm->calls;
-            for (const Call &other : calls)
-                call.words.of += other.comm == call.comm && other.words.verb < SEND;
-            agree(call.comm, call.words);
-            collective(call);
+        for (; collected < collectives.size(); collected++) {
+            if (!collective)
+                collective = std::make_unique<Collective>(collectives[collected]);
+            if (!collective->advance())
+                return false;
+            collective = nullptr;
         }
-        for (const Call &call : calls)
-            if (call.words.verb >= SEND)
-                (call.words.verb == SEND ? sends : receives).push_back(call);
-        parcels = post(sends, requests);
-        end = std::chrono::steady_clock::now() + std::chrono::milliseconds((int64_t)(1000 * seconds_allowed()));
-        begun = true;
+        return true;
     }
 
     void receive(const Call &call)
@@ -353,7 +374,7 @@ class Group {
 
     void check_time() const
     {
-        if (std::chrono::steady_clock::now() <= end)
+        if (!is_over(end))
             return;
         const Call &call = received < receives.size() ? receives[received] : sends[0];
         fail("its %s on %s meets no %s for %g s", name_of(call.words).c_str(), name_of(call.comm).c_str(),
@@ -361,13 +382,27 @@ class Group {
     }
 
   public:
-    explicit Group(std::vector<Call> given) : calls(std::move(given)) {}
+    explicit Group(const std::vector<Call> &calls)
+    {
+        for (Call call : calls) {
+            executed++;
+            log_line(name_of(call.words) + " on " + name_of(call.comm));
+            for (const Call &other : calls)
+                call.words.of += call.words.verb < SEND && other.comm == call.comm && other.words.verb < SEND;
+            (call.words.verb < SEND ? collectives : call.words.verb == SEND ? sends : receives).push_back(call);
+        }
+    }
 
-    /* Goes as far as it can without waiting for a message; whether all is done. */
+    /* Goes as far as it can without waiting for another rank; whether all is done. */
     bool advance()
     {
-        if (!begun)
-            begin();
+        if (!advance_collectives())
+            return false;
+        if (!posted) {
+            parcels = post(sends, requests);
+            end = time_allowed();
+            posted = true;
+        }
         while (received < receives.size() && has_come(receives[received]))
             receive(receives[received]);
         int sent = 0;
@@ -535,7 +570,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *part
 {
     if (asks_to_share(config) && !comm->shares)
         fail("a part of %s is to share what it has, and it was made without splitShare", name_of(comm).c_str());
-    agree(comm, {++comm->calls, 0, SPLIT, 0, 0, 0, 0, 0});
+    const Words words = {++comm->calls, 0, SPLIT, 0, 0, 0, 0, 0};
+    compare(comm, words, gather(comm, words, words));
     MPI_Comm mpi;
     MPI_Comm_split(comm->mpi, color == NCCL_SPLIT_NOCOLOR ? MPI_UNDEFINED : color, key, &mpi);
     *part = mpi == MPI_COMM_NULL ? NULL : make_comm(mpi);

@@ -4,7 +4,17 @@
 
 #include <stdlib.h>
 
-enum { VOCAB = 53, HEADS = 4, GROUPS = 2, WIDTH = 6, EMBED = HEADS * WIDTH, LAYERS = 2, BATCH = 6, SEQ = 23, CONTEXT = 14, MEAN_LENGTH = 5 };
+#ifndef BATCH
+#define BATCH 6
+#endif
+#ifndef LAYERS
+#define LAYERS 2
+#endif
+#ifndef DTYPE
+#define DTYPE HT_F32
+#endif
+
+enum { VOCAB = 53, HEADS = 4, GROUPS = 2, WIDTH = 6, EMBED = HEADS * WIDTH, SEQ = 23, CONTEXT = 14, MEAN_LENGTH = 5 };
 
 static ht_tensor norm(ht_tensor x, const char *name)
 {
@@ -82,9 +92,9 @@ int main(int argc, char **argv)
     Options options = options_read(argc, argv, (Options){.steps = 5, .rate = 1e-2f});
     ht_seed(session, options.seed);
 #ifdef SGD
-    ht_program *packed = ht_train(session, packed_loss, ht_sgd(.lr = options.rate, .momentum = 0.9f));
+    ht_program *packed = ht_train(session, packed_loss, ht_sgd(.lr = options.rate, .momentum = 0.9f), .dtype = DTYPE);
 #else
-    ht_program *packed = ht_train(session, packed_loss, ht_adamw(.lr = options.rate, .clip = 1));
+    ht_program *packed = ht_train(session, packed_loss, ht_adamw(.lr = options.rate, .clip = 1), .dtype = DTYPE);
 #endif
     uint64_t draw = options.seed;
     Progress progress = progress_start(&options, BATCH * SEQ, "tokens");
