@@ -70,6 +70,14 @@ static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, c
     return op->results[0];
 }
 
+/* Has a conversion serve another user: what several layers read is outside of layers. */
+static Value *shared(Value *value, const Op *user)
+{
+    if (!layer_same(value->def->layer, user->layer))
+        value->def->layer = NULL;
+    return value;
+}
+
 /* The value in another type: what is there, or a new conversion for `user`. */
 static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op *user)
 {
@@ -78,7 +86,7 @@ static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op 
         return value;
     for (Copy *copy = known->copies; copy; copy = copy->next)
         if (copy->value->type.dtype == dtype)
-            return copy->value;
+            return shared(copy->value, user);
     Copy *copy = arena_new(lowering->arena, Copy);
     *copy = (Copy){.value = insert_conversion(lowering, value, dtype, user), .next = known->copies};
     known->copies = copy;
