@@ -107,7 +107,8 @@ static int fullest(const Room *room, int64_t *live)
         int begin = first_use(room->module, room->role, op);
         for (int r = 0; r < op->result_count; r++)
             if (in_room(room, op->results[r]))
-                add_live(live, begin, room->last[op->results[r]->id], role_bytes(room->module, room->role, op->results[r]));
+                add_live(live, first_use_of(room->module, room->role, op->results[r], room->last), room->last[op->results[r]->id],
+                         role_bytes(room->module, room->role, op->results[r]));
         add_live(live, room->kept ? 0 : begin, room->kept ? module->ops.count : i, room_scratch(room, op));
     }
     for (int i = 0; i < module->ops.count; i++) {
@@ -141,7 +142,7 @@ static void add_room(RoleMemory *memory, const Room *room, int at, const bool *g
         used += scratch;
         for (int r = 0; r < op->result_count; r++) {
             const Value *value = op->results[r];
-            if (!in_room(room, value) || begin > at || room->last[value->id] < at)
+            if (!in_room(room, value) || first_use_of(room->module, room->role, value, room->last) > at || room->last[value->id] < at)
                 continue;
             int64_t bytes = role_bytes(room->module, room->role, value);
             add_value(memory, kind_of(op, value, gradient), value, bytes * room->count);

@@ -131,3 +131,13 @@ int first_use(Module *module, const Role *role, const Op *op)
     const Op *maker = role_maker(module, role, op->operands[0]);
     return !maker ? 0 : one_visit(module, maker) ? maker->index : first_of(module, maker, false);
 }
+
+int first_use_of(Module *module, const Role *role, const Value *result, const int *last)
+{
+    const Op *op = result->def;
+    int end = last[result->id];
+    bool behind = end >= module->ops.count || module->ops.at[end]->turn == TURN_AFTER;
+    if (behind && op->turn == TURN_EACH && op->stage != STAGE_ALL && !one_visit(module, op))
+        return first_of(module, op, false);
+    return first_use(module, role, op);
+}

@@ -15,4 +15,8 @@ int *last_uses(Arena *arena, const Module *module);
  * of the loop where the stage has several visits, which end in any order, and of all where the role only receives. */
 int first_use(Module *module, const Role *role, const Op *op);
 
+/* The same of a result: what is read behind the loop lies there from its beginning where the stage has several visits, since those run in
+ * another order than their operators stand in. `last` is that of last_uses. */
+int first_use_of(Module *module, const Role *role, const Value *result, const int *last);
+
 #endif

@@ -304,7 +304,7 @@ static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, 
         const Value *value = op->results[r];
         if (!value->storage)
             add_item(memory, role->kept[value->id] ? slot : arena,
-                     (PackItem){.begin = first_use(memory->module, role, op),
+                     (PackItem){.begin = first_use_of(memory->module, role, value, memory->last),
                                 .end = memory->last[value->id],
                                 .bytes = role_bytes(memory->module, role, value)},
                      &role->offset[value->id]);

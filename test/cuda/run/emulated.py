@@ -16,6 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "run"))
 sys.path.insert(0, str(HERE.parent.parent / "operators"))
 import harness
+import pairs
 import pytorch
 import train
 import zero
@@ -119,6 +120,12 @@ def check_choices(bench, ranks, strategy):
     return f"{len(ways['algorithm'])} products and {len(ways['epilogue'])} epilogues"
 
 
+def check_pairs(bench, row, devices):
+    """A program of several pipelines and stages; NCCL connects so many GPUs, and one serves all ranks through the host's memory."""
+    os.environ["HETU_EMULATE_DEVICES"] = str(devices)
+    return pairs.check(bench, row)
+
+
 def check_bad_cache(bench):
     cache = bench.path("bad.cache")
     cache.write_text("hetu: the fastest ways of products, 1\nsomething else\n")
@@ -184,6 +191,13 @@ def tests(bench, a):
         yield "choices.bad-cache", functools.partial(check_bad_cache, bench)
         yield "choices.missing", functools.partial(check_missing, bench)
         return
+    if a.group == "pipelines":
+        for row, devices in zip(pairs.halves(), (1, 8, 1, 8, 1, 8)):
+            if os.environ.get("HETU_LONG") or (row.case, row.kind) in (("a", 0), ("b", 0), ("g", 3)):
+                yield row.name(), functools.partial(check_pairs, bench, row, devices)
+                if row.case == "a" or os.environ.get("HETU_LONG"):
+                    yield f"{row.name()}.bf16", functools.partial(pairs.check_half, bench, row)
+        return
     if a.group == "odd":
         yield "types", functools.partial(check_lines, bench, "types", 30)  # sums in every element type
         yield "session", functools.partial(check_lines, bench, "session", 6)
@@ -198,4 +212,4 @@ def tests(bench, a):
 
 if __name__ == "__main__":
     harness.Bench = Bench
-    harness.main(lambda a: f"cuda.{a.group}", tests, lambda a: a.add_argument("--group", default="gpt", help="gpt, llama, mlp, custom, odd, half or pytorch"))
+    harness.main(lambda a: f"cuda.{a.group}", tests, lambda a: a.add_argument("--group", default="gpt", help="gpt, llama, mlp, custom, odd, half, pipelines or pytorch"))
