@@ -195,7 +195,8 @@ typedef struct ht_image_output {
 
 typedef void ht_phase(ht_worker *r);
 
-/* Transfers of different queues never wait for each other; those of one do not either, unless they are of one plan. */
+/* Transfers of different queues never wait for each other; those of one do not either, but a message between stages for the one of the
+ * micro-batch before. */
 typedef enum ht_queue {
     HT_QUEUE_STAGES,   // messages between stages
     HT_QUEUE_GRADIENTS // what is exchanged once a step
@@ -209,20 +210,22 @@ typedef enum ht_queue {
  * ended: no row of its own micro-batch uses that memory for anything else.
  *
  * One of HT_QUEUE_GRADIENTS runs once a step: when its parts have called ht_ready for it, in the last micro-batch, as often as `ready`
- * says, and those before it in the role's list have begun, so that all devices begin them in one order. */
+ * says, and those before it in the role's list have begun, so that all devices begin them in one order, which is that of `number`. They do
+ * not wait for each other. */
 typedef struct ht_transfer {
-    const ht_reshard *plan;   // one of the image's, and of this transfer alone
+    const ht_reshard *plan;   // one of the image's; of HT_QUEUE_STAGES of this transfer alone
     const int64_t *from, *to; // by tensor: buffers; 0 where the role holds nothing of it
     const int64_t *turn;      // by tensor: bytes of `from`, a part of an input, that belong to each micro-batch; 0: it is of the one at work
     int64_t scratch;          // a buffer
     ht_queue queue;
     int ready;         // HT_QUEUE_GRADIENTS: calls of ht_ready; 0: it only receives, and begins with the step
+    int number;        // HT_QUEUE_GRADIENTS: among all of the program, the same on all devices
     const char *where; // "gpt.c:42"
 } ht_transfer;
 
 /* A part of a step: what a device does without waiting for another stage. */
 typedef struct ht_part {
-    const char *name; // "forward", "backward 1", "update"
+    const char *name; // "forward", "backward of visit 1", "update"
     ht_phase *run;    // NULL: nothing to compute
     int receive_count, send_count;
     const int *receive, *send; // of the role's transfers: those that have ended before it runs; those that begin when it has run

@@ -13,7 +13,7 @@
 enum { TOGETHER = 200000000 }; // nanoseconds in which all ranks find the same out, before one ends and takes others with it
 
 static const FailRanks *ranks; // NULL: this process is alone
-static const char *volatile doing;
+static const char *volatile doing, *volatile part;
 static volatile long long step = -1;
 static const volatile FailNote *noted;
 
@@ -22,6 +22,8 @@ void fail_connect(const FailRanks *given) { ranks = given; }
 void fail_doing(const char *what) { doing = what; }
 
 const char *fail_doing_what(void) { return doing; }
+
+void fail_part(const char *given) { part = given; }
 
 void fail_step(long long number) { step = number; }
 
@@ -33,7 +35,7 @@ void ht_fail(const char *format, ...)
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     if (doing)
-        snprintf(place, sizeof place, " (at %s)", doing);
+        snprintf(place, sizeof place, " (at %s)%s%s", doing, part ? ", in " : "", part ? part : "");
     fflush(stdout);
     if (ranks && ranks->size() > 1)
         fprintf(stderr, "hetu: rank %d: %s%s\n", ranks->rank(), message, place);
@@ -77,12 +79,22 @@ static size_t add_rank_and_step(char *line, size_t size, const char *what)
     return length;
 }
 
+static size_t add_all_noted(char *line, size_t length, size_t size)
+{
+    const char *what = doing, *of = part;
+    length = add_text(line, length, size, of ? " (" : "");
+    length = add_text(line, length, size, of ? of : "");
+    length = add_text(line, length, size, of ? ")" : "");
+    length = add_text(line, length, size, what ? " at " : "");
+    return add_text(line, length, size, what ? what : "");
+}
+
+void fail_describe(char *text, size_t size) { text[add_all_noted(text, 0, size)] = 0; }
+
 /* Adds what this rank does. */
 static size_t add_doing(char *line, size_t length, size_t size)
 {
-    const char *what = doing;
-    length = add_text(line, length, size, what ? " at " : " while it waited");
-    return add_text(line, length, size, what ? what : "");
+    return doing || part ? add_all_noted(line, length, size) : add_text(line, length, size, " while it waited");
 }
 
 static void write_line(char *line, size_t length, size_t size)

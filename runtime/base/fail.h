@@ -3,6 +3,7 @@
 #define BASE_FAIL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,6 +24,13 @@ void fail_doing(const char *what);
 
 /* What was noted last. */
 const char *fail_doing_what(void);
+
+/* Notes of which part of a step that is, "backward, micro-batch 3"; kept by reference. NULL: of none. */
+void fail_part(const char *part);
+
+/* All that this rank does, as messages have it: " (backward, micro-batch 3) at gpt.c:42 h2"; "" where nothing was noted. Safe in a signal
+ * handler. */
+void fail_describe(char *text, size_t size);
 
 /* Notes the step, for messages. */
 void fail_step(long long step);

@@ -77,17 +77,28 @@ static bool *plans_beside(const ht_image *image)
 /* What ranks have agreed on about an image, once. */
 typedef struct Prepared {
     bool ready;
-    int tags; // the first of its plans
+    int tags; // the first of its transfers
 } Prepared;
 
-/* The first tag of a program's plans; the same on all ranks, which prepare their programs in one order. */
+/* How many tags the transfers of a program need: one a plan, and in the other queue one a number. */
+static int count_tags(const ht_image *image)
+{
+    int count = image->plan_count;
+    for (int r = 0; r < image->role_count; r++)
+        for (int t = 0; t < image->roles[r].transfer_count; t++)
+            if (image->roles[r].transfers[t].number >= count)
+                count = image->roles[r].transfers[t].number + 1;
+    return count;
+}
+
+/* The first tag of a program's transfers; the same on all ranks, which prepare their programs in one order. */
 static int take_tags(const ht_image *image)
 {
     static int tags;
-    int first = tags;
-    if (image->plan_count > lanes_tags() - tags)
+    int first = tags, count = count_tags(image);
+    if (count > lanes_tags() - tags)
         ht_fail("the programs of this session have more conversions than the %d messages that MPI tells apart", lanes_tags());
-    tags += image->plan_count;
+    tags += count;
     return first;
 }
 

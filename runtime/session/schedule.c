@@ -4,9 +4,13 @@
 #include "base/memory.h"
 #include "exchange/flight.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { BORDER = 64 }; // bytes: what tensors are aligned to
+enum {
+    BORDER = 64, // bytes: what tensors are aligned to
+    SHOWN = 64   // characters of what messages call a row
+};
 
 /* A transfer for a micro-batch. */
 typedef struct Crossing {
@@ -36,6 +40,7 @@ struct Schedule {
     int *first[TURNS];       // by row, and behind the last: the number in `order` of the first crossing in front of it
     Crossing **order[TURNS]; // the crossings by that row
     struct Flights *flights;
+    char (*shown)[SHOWN]; // by row: "backward of visit 1, micro-batch 3"
 };
 
 /* ---- memory ---- */
@@ -108,6 +113,12 @@ static Crossing **crossing_of(const Scan *scan, int number, int microbatch)
     return &scan->of[number * wide + (runs_once(&scan->schedule->role->transfers[number]) ? 0 : microbatch)];
 }
 
+/* By what the messages of a transfer are told from those of others: gradients have a queue of their own, and so tags of their own. */
+static int tag_of(const Scan *scan, const ht_transfer *transfer)
+{
+    return scan->tags + (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
+}
+
 /* A new crossing that begins in front of row `begins`, or with the one before it of its transfer where that is later. NULL: this rank has
  * no part in it. */
 static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int begins)
@@ -120,8 +131,7 @@ static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int beg
         return NULL;
     find_buffers(scan, transfer, row, &run);
     *crossing = (Crossing){.begins = before && before->begins > begins ? before->begins : begins, .ends = -1};
-    crossing->flight =
-        (Flight){.run = run, .queue = transfer->queue, .tag = scan->tags + plan_number(scan->image, transfer), .where = transfer->where};
+    crossing->flight = (Flight){.run = run, .queue = transfer->queue, .tag = tag_of(scan, transfer), .where = transfer->where};
     scan->schedule->crossing_count++;
     scan->latest[number] = *crossing_of(scan, number, row->microbatch) = crossing;
     return crossing;
@@ -268,6 +278,24 @@ static void scan_rows(Scan *scan)
         free(scan->slot[s].guest);
 }
 
+/* How messages call the rows: those of a part that runs once by its name alone. */
+static void name_rows(Schedule *schedule)
+{
+    const ht_schedule *rows = schedule->rows;
+    int *times = memory_array(schedule->role->part_count, sizeof *times);
+    schedule->shown = memory_array(rows->row_count, sizeof *schedule->shown);
+    for (int r = 0; r < rows->row_count; r++)
+        times[rows->row[r].part]++;
+    for (int r = 0; r < rows->row_count; r++) {
+        const char *name = schedule->role->parts[rows->row[r].part].name;
+        if (times[rows->row[r].part] > 1)
+            snprintf(schedule->shown[r], SHOWN, "%s, micro-batch %d", name, rows->row[r].microbatch);
+        else
+            snprintf(schedule->shown[r], SHOWN, "%s", name);
+    }
+    free(times);
+}
+
 Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const ht_worker *worker, int tags)
 {
     Schedule *schedule = memory_array(1, sizeof *schedule);
@@ -287,6 +315,7 @@ Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const 
     scan_rows(&scan);
     sort_crossings(schedule, BEGINS);
     sort_crossings(schedule, ENDS);
+    name_rows(schedule);
     free(scan.slot);
     free(scan.of);
     free(scan.latest);
@@ -307,6 +336,7 @@ void schedule_close(Schedule *schedule)
     }
     if (schedule) {
         free(schedule->crossings);
+        free(schedule->shown);
         free(schedule->flights->number);
         free(schedule->flights->crossing);
         free(schedule->flights->awaited);
@@ -355,10 +385,8 @@ static void run_row(const Schedule *schedule, const ht_row *row, ht_worker *work
     worker->microbatch = row->microbatch;
     worker->row = schedule->pipeline->first_row + row->microbatch * schedule->pipeline->rows;
     worker->kept = slot_at(schedule, row->slot);
-    fail_doing(part->name);
     if (part->run)
         part->run(worker);
-    fail_doing(NULL);
 }
 
 void schedule_run(const Schedule *schedule, ht_worker *worker)
@@ -366,6 +394,7 @@ void schedule_run(const Schedule *schedule, ht_worker *worker)
     worker->flights = schedule->flights;
     begin_step(schedule->flights);
     for (int r = 0; r <= schedule->rows->row_count; r++) {
+        fail_part(r < schedule->rows->row_count ? schedule->shown[r] : NULL);
         cross(schedule, BEGINS, r, flight_begin);
         cross(schedule, ENDS, r, flight_end);
         if (r < schedule->rows->row_count)

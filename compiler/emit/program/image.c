@@ -460,11 +460,12 @@ static void emit_transfers(Image *image, int role, const RoleText *text)
     Text rows = {.arena = arena};
     for (int i = 0; i < text->transfers.count; i++) {
         const RoleTransfer *transfer = &text->transfers.at[i];
-        text_print(&rows, "    {&plan_%s_%d, (const int64_t[]){%s}, (const int64_t[]){%s}, (const int64_t[]){%s}, %s, %s, %d, \"%s\"},\n",
+        text_print(&rows,
+                   "    {&plan_%s_%d, (const int64_t[]){%s}, (const int64_t[]){%s}, (const int64_t[]){%s}, %s, %s, %d, %d, \"%s\"},\n",
                    image->name, transfer->op->conversion->number, buffer_list(arena, transfer->from, transfer->tensor_count),
                    buffer_list(arena, transfer->to, transfer->tensor_count), buffer_list(arena, transfer->turn, transfer->tensor_count),
                    buffer_text(arena, transfer->scratch), transfer->flies ? "HT_QUEUE_GRADIENTS" : "HT_QUEUE_STAGES",
-                   transfer->maker ? 1 : 0, c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
+                   transfer->maker ? 1 : 0, transfer->number, c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
     }
     if (rows.length)
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);
@@ -479,8 +480,10 @@ static void emit_parts(Image *image, int role, const RoleText *text)
         const char *function = part->runs ? arena_format(arena, "%s_role%d_%s", image->name, role, part->name) : "NULL";
         if (part->runs)
             text_print(image->out, "ht_phase %s;\n", function);
-        text_print(&rows, "    {\"%s\", %s, %d, %d, %s, %s},\n", part->name, function, part->receive.count, part->send.count,
-                   int_list(arena, part->receive.at, part->receive.count), int_list(arena, part->send.at, part->send.count));
+        const char *visit = part->visit ? arena_format(arena, " of visit %d", part->visit) : "";
+        text_print(&rows, "    {\"%s%s\", %s, %d, %d, %s, %s},\n", phase_name(part->phase), visit, function, part->receive.count,
+                   part->send.count, int_list(arena, part->receive.at, part->receive.count),
+                   int_list(arena, part->send.at, part->send.count));
     }
     emit_table(image, "ht_part", arena_format(arena, "parts_role%d", role), &rows);
 }

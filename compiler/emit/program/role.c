@@ -268,13 +268,14 @@ static int compare_fliers(const void *a, const void *b)
     return x->ready != y->ready ? (x->ready > y->ready) - (x->ready < y->ready) : x->op->index - y->op->index;
 }
 
-static void add_flight(RoleParts *parts, const Op *op)
+static void add_flight(RoleParts *parts, const Op *op, int number)
 {
     RoleWriter *writer = parts->writer;
     RoleTransfer transfer = transfer_of(writer, op);
     if (!transfer.sends && !transfer.receives)
         return;
     transfer.flies = true;
+    transfer.number = number;
     transfer.maker = role_maker(writer->module, writer->role, op->operands[0]);
     transfer.scratch = writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] : 0;
     array_push(writer->emitter->arena, &parts->text.transfers, transfer);
@@ -290,7 +291,7 @@ static void add_flights(RoleParts *parts)
             fliers[count++] = (Flier){module->ops.at[i], value_ready_at(module, module->ops.at[i]->operands[0])};
     qsort(fliers, (size_t)count, sizeof *fliers, compare_fliers);
     for (int i = 0; i < count; i++)
-        add_flight(parts, fliers[i].op);
+        add_flight(parts, fliers[i].op, i);
 }
 
 /* Has those fly off whose operand an operator has made. */

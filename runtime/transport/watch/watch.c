@@ -110,9 +110,8 @@ static void count_wait(void)
 static Pulse take_pulse(void)
 {
     bool late = watch.limit && watch.waited > watch.limit, waiting = atomic_load_explicit(&waits, memory_order_relaxed) > 0;
-    const char *doing = fail_doing_what();
     Pulse own = {.kind = watch.stage == STAGE_LEAVING ? PULSE_LEAVING : late ? PULSE_LATE : waiting ? PULSE_WAITING : PULSE_BUSY};
-    snprintf(own.text, sizeof own.text, "%s", doing ? doing : "");
+    fail_describe(own.text, sizeof own.text);
     return own;
 }
 
@@ -136,13 +135,13 @@ static void hear(int rank)
 static bool is_lost(int rank, char *why, size_t size)
 {
     const Peer *peer = &watch.peers[rank];
-    const char *doing = peer->last.text, *at = *doing ? " at " : "";
+    const char *doing = peer->last.text;
     if (peer->gone && peer->leaving)
         return false;
     if (peer->gone > GRACE && (!watch.limit || peer->silent <= watch.limit))
-        snprintf(why, size, "rank %d has ended%s%.128s", rank, at, doing);
+        snprintf(why, size, "rank %d has ended%.140s", rank, doing);
     else if (watch.limit && peer->silent > watch.limit)
-        snprintf(why, size, "rank %d has stopped%s%.128s: nothing was heard of its process for %d s (HETU_TIMEOUT)", rank, at, doing,
+        snprintf(why, size, "rank %d has stopped%.140s: nothing was heard of its process for %d s (HETU_TIMEOUT)", rank, doing,
                  seconds(watch.limit));
     else
         return false;
@@ -171,8 +170,8 @@ _Noreturn static void end_wait(int late)
     if (awaited < 0)
         snprintf(why, sizeof why, "all ranks wait for each other, rank %d for %d s (HETU_TIMEOUT)", late, seconds(watch.limit));
     else
-        snprintf(why, sizeof why, "rank %d keeps rank %d waiting for %d s (HETU_TIMEOUT)%s%.128s", awaited, late, seconds(watch.limit),
-                 *doing ? " at " : "", doing);
+        snprintf(why, sizeof why, "rank %d keeps rank %d waiting for %d s (HETU_TIMEOUT)%.140s", awaited, late, seconds(watch.limit),
+                 doing);
     end_all(why);
 }
 
