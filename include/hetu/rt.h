@@ -215,8 +215,8 @@ typedef enum ht_queue {
 typedef struct ht_transfer {
     const ht_reshard *plan;   // one of the image's; of HT_QUEUE_STAGES of this transfer alone
     const int64_t *from, *to; // by tensor: buffers; 0 where the role holds nothing of it
-    const int64_t *turn;      // by tensor: bytes of `from`, a part of an input, that belong to each micro-batch; 0: it is of the one at work
-    int64_t scratch;          // a buffer
+    const int64_t *turn; // by tensor: bytes of `from`, a part of an input, that belong to each micro-batch; 0: it is of the one at work
+    int64_t scratch;     // a buffer
     ht_queue queue;
     int ready;         // HT_QUEUE_GRADIENTS: calls of ht_ready; 0: it only receives, and begins with the step
     int number;        // HT_QUEUE_GRADIENTS: among all of the program, the same on all devices
