@@ -270,7 +270,7 @@ typedef struct ht_image_read {
 } ht_image_read;
 
 /* What an image is like, and what emitted code may call: another number when that changes. */
-enum { HT_IMAGE_VERSION = 7 };
+enum { HT_IMAGE_VERSION = 8 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version

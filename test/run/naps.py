@@ -171,7 +171,7 @@ def tests(bench, a):
     for name, (ranks, *rest) in {**TIMES, **(MORE_TIMES if LONG else {})}.items():
         yield f"time.{name}", case(timed, bench, name, True, ranks, *rest)
     yield "time.alone", case(timed, bench, "1f1b", False, *TIMES["1f1b"])
-    for name, rest in HIDDEN.items() if LONG else [("pipelines", HIDDEN["pipelines"])]:
+    for name, rest in HIDDEN.items() if LONG else [("four", HIDDEN["four"])]:
         yield f"hidden.{name}", case(hidden, bench, name, *rest)
     programs = [(name, ranks, case(build, bench, SOURCE, f"bits.{name}", lines, layers)) for name, (ranks, layers, lines) in BITS.items()]
     programs += [(f"visits.{name}", ranks, case(build, bench, visits.SOURCE, name, lines)) for name, (ranks, lines) in visits.STRATEGIES.items()]
