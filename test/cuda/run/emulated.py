@@ -18,6 +18,7 @@ sys.path.insert(0, str(HERE.parent.parent / "operators"))
 import harness
 import pairs
 import pytorch
+import switches
 import train
 import zero
 from harness import COMMON, EXAMPLES, Failure, ROOT, run
@@ -126,6 +127,23 @@ def check_pairs(bench, row, devices):
     return pairs.check(bench, row)
 
 
+def check_switches(bench, names, ranks):
+    """A program of several strategies that goes from one to another, without pipelines and with; losses, and an output of ht_infer."""
+    out, flags, source = bench.path(f"switched.{'.'.join(names)}"), ("-DWIDTH=32",), switches.SWITCHED
+    folder = out.with_name(out.name + ".folder")
+    chosen = [f"--strategy={file}" for file in switches.strategy_files(bench, 6, 13, 4) if file.suffixes[-2][1:] in names]
+    run([bench.hetucc, "--backend=cuda", "--emit=c", *chosen, "-O1", *harness.WARNINGS, *flags, source, "-o", folder, "-lm"])
+    bench.build_emulated(folder, out)
+    shutil.rmtree(folder)
+    way = [*names, *reversed(names)]
+    found = [float(word) for word in harness.launch(out, ranks, "losses", *way).stdout.split()]
+    wanted = [float(word) for word in harness.launch(bench.plain(source, flags), 0, "losses", *way).stdout.split()]
+    worst = max(abs(f - w) for f, w in zip(found[1::2], wanted[1::2], strict=True))
+    if worst > 1e-4:  # of numbers of about 1
+        raise Failure(f"an output of ht_infer is {worst:.2g} off")
+    return f"loss {harness.compare_losses(found[::2], wanted[::2], 1e-4):.2g}, output {worst:.2g}"
+
+
 def check_bad_cache(bench):
     cache = bench.path("bad.cache")
     cache.write_text("hetu: the fastest ways of products, 1\nsomething else\n")
@@ -191,6 +209,10 @@ def tests(bench, a):
         yield "choices.bad-cache", functools.partial(check_bad_cache, bench)
         yield "choices.missing", functools.partial(check_missing, bench)
         return
+    if a.group == "switches":
+        yield "copies", functools.partial(check_switches, bench, ("dp4", "one", "zero1"), 5)
+        yield "stages", functools.partial(check_switches, bench, ("twice", "tp4", "zero3"), 8)
+        return
     if a.group == "pipelines":
         for row, devices in zip(pairs.halves(), (1, 8, 1, 8, 1, 8)):
             if os.environ.get("HETU_LONG") or row.case == "a":
@@ -212,4 +234,4 @@ def tests(bench, a):
 
 if __name__ == "__main__":
     harness.Bench = Bench
-    harness.main(lambda a: f"cuda.{a.group}", tests, lambda a: a.add_argument("--group", default="gpt", help="gpt, llama, mlp, custom, odd, half, pipelines or pytorch"))
+    harness.main(lambda a: f"cuda.{a.group}", tests, lambda a: a.add_argument("--group", default="gpt", help="gpt, llama, mlp, custom, odd, half, switches, pipelines or pytorch"))
