@@ -6,6 +6,7 @@
 #include "session/session.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void open_program(ht_session *session, const Command *command)
 {
@@ -64,7 +65,7 @@ static void run_program(ht_session *session, const Command *command, Payload *pa
     for (int i = 0; i < program->image->input_count; i++)
         if (command->fed[i / 8] >> (i % 8) & 1)
             program_feed(program, i, payload->feeds ? payload->feeds[i] : NULL);
-    payload->loss = program_run(program, command->hyper);
+    payload->loss = program_run(program, payload->hyper);
     if (command->check)
         program_check(program);
     if (session->dump && program->image->trains)
@@ -84,9 +85,18 @@ static void carry_out(ht_session *session, const Command *command, Payload *payl
     }
 }
 
+/* Brings the numbers of a run to all ranks; few programs have more than one optimizer. */
+static void share_numbers(const Command *command, Payload *payload)
+{
+    memcpy(payload->hyper, command->hyper, sizeof command->hyper);
+    if (command->more)
+        world_broadcast(payload->hyper + HT_HYPER, sizeof *payload->hyper * HT_HYPER * (size_t)command->more);
+}
+
 void session_issue(ht_session *session, Command *command, Payload *payload)
 {
     world_broadcast(command, sizeof *command);
+    share_numbers(command, payload);
     carry_out(session, command, payload);
 }
 
@@ -96,6 +106,7 @@ void session_serve(ht_session *session)
     do {
         Payload payload = {0};
         world_await(&command, sizeof command);
+        share_numbers(&command, &payload);
         carry_out(session, &command, &payload);
     } while (command.kind != COMMAND_CLOSE);
     session_close(session);

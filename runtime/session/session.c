@@ -238,14 +238,24 @@ static void gather_feeds(const Program *program, const ht_fed *feeds, Command *c
             ht_fail("the input \"%s\" (%s) was never fed", program->image->inputs[i].name, program->image->inputs[i].at);
 }
 
+/* How many optimizers behind the first have numbers that are not 0, those in front of the last one included. */
+static int count_more(const float *hyper)
+{
+    int count = HT_GROUPS * HT_HYPER;
+    while (count > HT_HYPER && hyper[count - 1] == 0)
+        count--;
+    return (count - 1) / HT_HYPER;
+}
+
 static float run_image(ht_program *program, const ht_fed *feeds, const float *hyper)
 {
     const void *data[PROGRAM_MAX_INPUTS] = {0};
-    Command command = {.kind = COMMAND_RUN, .number = program->number, .check = program->session->check};
+    Command command = {.kind = COMMAND_RUN, .number = program->number, .check = program->session->check, .more = count_more(hyper)};
     memcpy(command.hyper, hyper, sizeof command.hyper);
     image_check_reads(image_program(program)->number, false);
     gather_feeds(image_program(program), feeds, &command, data);
     Payload payload = {.feeds = data};
+    memcpy(payload.hyper, hyper, sizeof payload.hyper);
     session_issue(program->session, &command, &payload);
     return payload.loss;
 }

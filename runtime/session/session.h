@@ -43,7 +43,8 @@ typedef struct Command {
     int index;                                 // of the image, or of the output
     uint64_t seed;                             // COMMAND_OPEN
     bool check;                                // COMMAND_RUN: whether HETU_CHECK is set on rank 0
-    float hyper[HT_GROUPS * HT_HYPER];         // COMMAND_RUN
+    float hyper[HT_HYPER];                     // COMMAND_RUN: of the first optimizer
+    int more;                                  // COMMAND_RUN: optimizers behind it whose numbers follow; those of the others are 0
     unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // COMMAND_RUN: which inputs follow
 } Command;
 
@@ -53,6 +54,7 @@ typedef struct Payload {
     const void *from;
     void *to;
     float loss;
+    float hyper[HT_GROUPS * HT_HYPER]; // COMMAND_RUN: on all ranks, once the command is there
 } Payload;
 
 /* On rank 0: sends a command to all ranks and carries it out. */

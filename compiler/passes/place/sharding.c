@@ -131,7 +131,7 @@ const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern
     return sharding_moved_layout(mesh, sharding, nowhere, shared);
 }
 
-const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, const int *moved, Intern *shared)
+static const Layout *make_layout(const Mesh *mesh, const Sharding *sharding, const int *moved, Intern *shared)
 {
     int order[MESH_MOST];
     State states[MESH_MOST];
@@ -145,6 +145,30 @@ const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, 
     const Layout *layout = layout_shared(shared, &(Layout){.group_count = 1, .groups = &group});
     arena_destroy(scratch);
     return layout;
+}
+
+/* What a layout follows from; `shared` has the layout under it. */
+typedef struct Spoken {
+    const Mesh *mesh;
+    int at[MESH_MOST], major[MESH_MOST], fold[MESH_MOST], moved[MESH_MOST];
+} Spoken;
+
+const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, const int *moved, Intern *shared)
+{
+    Spoken spoken;
+    memset(&spoken, 0, sizeof spoken);
+    spoken.mesh = mesh;
+    for (int a = 0; a < mesh->axis_count; a++) {
+        spoken.at[a] = sharding->at[a];
+        spoken.major[a] = sharding->at[a] >= 0 ? sharding->major[a] : 0;
+        spoken.fold[a] = sharding->at[a] >= 0 && sharding->fold[a];
+        spoken.moved[a] = moved[a];
+    }
+    const Layout *layout = *(const Layout **)intern_slot(shared, &spoken, sizeof spoken);
+    if (layout)
+        return layout;
+    layout = make_layout(mesh, sharding, moved, shared); // which may move what the table has
+    return *(const Layout **)intern_slot(shared, &spoken, sizeof spoken) = layout;
 }
 
 /* The devices from one to the next along an axis, counted over the mesh. */
