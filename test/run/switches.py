@@ -154,17 +154,27 @@ def same_bits(folder, number):
 
 # ---- tests ----
 
-def check_walk(bench, example, sizes, half):
+def trained(bench, example, sizes, half, way, **environment):
+    """The losses of an example that goes a way, a step under each strategy, and those of one device."""
     source, flags = EXAMPLES / example / f"{example}.c", flags_of({**sizes, "PLACES": sizes["SEQ"] + 2})
-    way = walk(list(STRATEGIES))
     switches = [f"--switch={step}:{name}:{half if name == 'half' else sizes['SEQ']}" for step, name in enumerate(way) if step]
     arguments = ("--steps", len(way), "--sample", 3, "--rate", "0.0003", *switches)
-    losses, plain, dumps = bench.path(f"{example}.losses"), bench.path(f"{example}.plain.losses"), bench.path(f"{example}.dumps")
-    launch(build(bench, source, flags, sizes["LAYERS"], sizes["BATCH"], half), RANKS, *arguments, "--losses", losses, env={"HETU_DUMP": str(dumps)}, timeout=300)
+    losses, plain = bench.path(f"{example}.{len(way)}.losses"), bench.path(f"{example}.{len(way)}.plain.losses")
+    launch(build(bench, source, flags, sizes["LAYERS"], sizes["BATCH"], half), RANKS, *arguments, "--losses", losses, env=environment, timeout=300)
     launch(bench.plain(source, flags), 0, *arguments, "--losses", plain)
-    off = compare_losses(read_losses(losses), read_losses(plain), 1e-4)
-    count = sum(same_bits(dumps, number) for number in range(0, len(way) - 1, 1 if LONG else 9))
-    return f"{len(way) - 1} switches, loss {off:.2g}, {count} tensors of the same bits"
+    return read_losses(losses), read_losses(plain)
+
+
+def check_walk(bench, example, sizes, half):
+    way = walk(list(STRATEGIES))
+    return f"{len(way) - 1} switches, loss {compare_losses(*trained(bench, example, sizes, half, way), 1e-4):.2g}"
+
+
+def check_bits(bench, example, sizes, half):
+    way, dumps = walk(list(STRATEGIES)) if LONG else [*STRATEGIES, "dp4"], bench.path(f"{example}.dumps")
+    compare_losses(*trained(bench, example, sizes, half, way, HETU_DUMP=str(dumps)), 1e-4)
+    count = sum(same_bits(dumps, number) for number in range(0, len(way) - 1, 1 if LONG else 3))
+    return f"{len(way) - 1} switches, {count} tensors of the same bits"
 
 
 def counted(bench, program, trips, a, b):
@@ -230,9 +240,9 @@ def check_memory(bench, a, b):
 
 
 def tests(bench, _):
-    yield "switches.gpt", functools.partial(check_walk, bench, "gpt", GPT, 5)
-    if LONG:
-        yield "switches.llama", functools.partial(check_walk, bench, "llama", LLAMA, 5)
+    for example, sizes in [("gpt", GPT), ("llama", LLAMA)] if LONG else [("gpt", GPT)]:
+        yield f"switches.{example}", functools.partial(check_walk, bench, example, sizes, 5)
+        yield f"switches.{example}.bits", functools.partial(check_bits, bench, example, sizes, 5)
     yield "switches.losses", functools.partial(check_losses, bench)
     for a, b in ("dp4", "tp4"), ("twice", "beside"), ("one", "dp4"), ("zero3", "twice"), ("tp4", "zero1"):
         yield f"switches.traffic.{a}.{b}", functools.partial(check_traffic, bench, a, b)
