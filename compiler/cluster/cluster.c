@@ -63,7 +63,7 @@ const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int 
     const Measured *best = NULL;
     for (int i = 0; i < link->measured_count; i++) {
         const Measured *own = &link->measured[i];
-        if (own->verb == verb && own->one_way == one_way && own->groups == 1 && (!best || tells_more(own, best, ranks, above)))
+        if (own->verb == verb && own->one_way == one_way && own->groups == 1 && !own->alone && (!best || tells_more(own, best, ranks, above)))
             best = own;
     }
     return best;
@@ -78,6 +78,14 @@ const Measured *link_crowded(const Link *link, ht_verb verb, int ranks)
             best = own;
     }
     return best;
+}
+
+const Measured *link_alone(const Link *link, ht_verb verb)
+{
+    for (int i = 0; i < link->measured_count; i++)
+        if (link->measured[i].verb == verb && link->measured[i].alone)
+            return &link->measured[i];
+    return NULL;
 }
 
 const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way)
@@ -300,7 +308,8 @@ static Measured read_measured(Reader *reader, const json_t *entry, const char *p
     json_int_t ranks = json_integer_value(json_object_get(entry, "ranks"));
     const json_t *shared = json_object_get(entry, "processors");
     json_int_t processors = shared ? json_integer_value(shared) : ranks * groups;
-    check_keys(reader, entry, place, KEYS("what", "ranks", "groups", "processors", "seconds"));
+    const json_t *alone = json_object_get(entry, "alone");
+    check_keys(reader, entry, place, KEYS("what", "ranks", "groups", "processors", "alone", "seconds"));
     if (verb == HT_COPY)
         FAIL(reader, place,
              "what was measured needs a string \"what\": all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, "
@@ -311,10 +320,15 @@ static Measured read_measured(Reader *reader, const json_t *entry, const char *p
         FAIL(reader, place, "the \"groups\" that were measured at once are no number from 1 on");
     else if (processors < 1 || processors > ranks * groups)
         FAIL(reader, place, "the \"processors\" of what was measured are no number from 1 to that of its devices");
+    else if (alone && !json_is_boolean(alone))
+        FAIL(reader, place, "\"alone\" of what was measured is neither true nor false");
+    else if (json_is_true(alone) && ((verb != HT_BROADCAST && verb != HT_REDUCE) || ranks < 3 || groups > 1))
+        FAIL(reader, place, "\"alone\" is the root of one broadcast or reduce on 3 devices at least");
     else
         return (Measured){
             verb,
             one_way,
+            json_is_true(alone),
             (int)ranks,
             (int)groups,
             processors,

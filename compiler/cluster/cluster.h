@@ -33,8 +33,8 @@
  * what a step took on so many devices by the bytes that it moved, which corrects the time that latency and bandwidth give: of
  * collectives the bytes of the tensor; of all-to-all, send-receive (each device sends to one and receives from one) and send (half of the
  * devices send to the other half) the bytes that a device sends times the devices. With "groups": 2, two groups of so many devices did it
- * at once, with the bytes of one of them; with "processors": 2, all of these devices had two processors to share. `hetu-reshard --measure`
- * writes such a file.
+ * at once, with the bytes of one of them; with "processors": 2, all of these devices had two processors to share; with "alone": true, of
+ * broadcasts and reductions, the root had one for itself and the others shared theirs. `hetu-reshard --measure` writes such a file.
  *
  * This floor stands below the planner of conversions, which weighs links; what a plan, an operator and a program cost on a cluster is in
  * cost/cost.h, above the IR.
@@ -61,6 +61,7 @@ double curve_at(const Curve *curve, double size);
 typedef struct Measured {
     ht_verb verb;
     bool one_way; // HT_EXCHANGE: half of the devices send to the others, and receive nothing
+    bool alone;   // HT_BROADCAST, HT_REDUCE: the root has a processor for itself, and the others share theirs
     int ranks, groups;
     int64_t processors; // that the devices of all groups share
     Curve seconds;
@@ -125,6 +126,9 @@ const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int 
 
 /* What was measured of a verb on a link in several groups at once, of the number of devices next to `ranks`; NULL: nothing. */
 const Measured *link_crowded(const Link *link, ht_verb verb, int ranks);
+
+/* What was measured of a broadcast or a reduction of which the root has a processor for itself, and the others share theirs; NULL: nothing. */
+const Measured *link_alone(const Link *link, ht_verb verb);
 
 /* What was measured of a verb on two devices that share a processor; NULL: nothing. */
 const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way);

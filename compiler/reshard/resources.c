@@ -81,6 +81,17 @@ static double longer(const Link *link, const Measured *measured, double bytes)
 /* How many ranks a processor served while this was measured; one where nothing was. */
 static double share_of(const Measured *measured) { return measured ? measured_share(measured) : 1; }
 
+/* How much longer a collective takes whose root has a processor for itself and of whose other devices so many share one, than where the root
+ * shares its own; less than 1 where that is quicker, and 1 where it was not measured. */
+static double lonely(const Link *link, ht_verb verb, double others, double bytes)
+{
+    const Measured *alone = link_alone(link, verb);
+    if (!alone || others <= 1)
+        return 1;
+    double ratio = point_correction(alone, link, bytes) / correction(link, verb, false, alone->ranks, bytes);
+    return pow(ratio, log(others) / log(alone->ranks - 1));
+}
+
 /* How much longer collectives of `ranks` devices take in so many groups at once, of which so many devices share a processor: a power of
  * what is more of them than where one group was measured. Where no groups were, as if all were one. */
 static double crowding(const Link *link, ht_verb verb, int ranks, double groups, double share, double bytes)
@@ -277,11 +288,26 @@ static double most_sharing(const Resources *resources, int from, int to, const T
     return busiest_seat(resources, resources->received) / traffic->bytes;
 }
 
+/* How many devices beside the root of a collective share the busiest processor; 0 where one shares the root's, and where there is no root. */
+static double sharing_others(const Resources *resources, const Step *step)
+{
+    const int *seat = resources->seat, *group = step->group.at;
+    int root = seat[plan_slot(resources->plan, group[0])];
+    if (step->verb != HT_BROADCAST && step->verb != HT_REDUCE)
+        return 0;
+    clear(resources, resources->received);
+    for (int i = 1; i < step->group.count; i++)
+        resources->received[plan_slot(resources->plan, group[i])] = 1;
+    double others = busiest_seat(resources, resources->received);
+    return resources->sums[root] > 0 ? 0 : others;
+}
+
 /* Collectives that take place at once, all like the largest. */
 typedef struct Collectives {
     ht_verb verb;
     int ranks;
     double groups, share; // how many at once, and of the devices that are busy on a processor
+    double others;        // of the devices beside a root that has a processor for itself, how many share one; 0: it has not
     double turns;         // how many the busiest device does one after another
     double bytes;         // of the largest
 } Collectives;
@@ -290,7 +316,7 @@ typedef struct Collectives {
 static double sized_seconds(const Link *link, const Collectives *all, double bytes)
 {
     return all->turns * verb_seconds(all->verb, all->ranks, bytes, link) * correction(link, all->verb, false, all->ranks, bytes) *
-           crowding(link, all->verb, all->ranks, all->groups, all->share, bytes);
+           crowding(link, all->verb, all->ranks, all->groups, all->share, bytes) * lonely(link, all->verb, all->others, bytes);
 }
 
 /* The same, at the slower of the rates of a collective, which has a start of its own, and of all that the plan's devices touch, which may
@@ -347,6 +373,7 @@ static double collective_seconds(const Resources *resources, int from, int to, c
                        ranks,
                        traffic->total / traffic->bytes,
                        most_sharing(resources, from, to, traffic),
+                       to - from == 1 ? sharing_others(resources, step) : 0,
                        seconds / verb_seconds(step->verb, ranks, traffic->largest, link),
                        traffic->largest};
     double combining = combining_seconds(resources->plan, step, &all), divided = touching_seconds(resources, link, &all);

@@ -73,7 +73,7 @@ static const struct {
     {"broadcast", HT_BROADCAST, "A{} -> D{dup:n}"},        {"reduce", HT_REDUCE, "D{sum:n} -> A{}"},
 };
 
-enum { SEND_RECEIVE, SEND };
+enum { SEND_RECEIVE, SEND, ROOTED = 6 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs, LEAST_ROWS = 16 };
 
@@ -242,8 +242,9 @@ static int count_processors(const Cluster *machine, const int *devices, int coun
     return found;
 }
 
-/* The seconds of a verb by bytes in groups of some devices; NULL where the planner makes something else of its conversion. */
-static json_t *measure_verb(int number, const int *devices, int count, int groups, const Cluster *machine)
+/* Adds the seconds of a verb by bytes in groups of some devices, but where the planner makes something else of its conversion; `alone` as in
+ * cluster/cluster.h. */
+static void add_verb(json_t *list, int number, const int *devices, int count, int groups, bool alone, const Cluster *machine)
 {
     Series series = {0};
     calm_wait();
@@ -259,20 +260,33 @@ static json_t *measure_verb(int number, const int *devices, int count, int group
             break;
     }
     Curve seconds = {series.count, series.at};
-    return series.count ? json_pack("{s:s,s:i,s:i,s:i,s:o}", "what", verbs[number].word, "ranks", count, "groups", groups, "processors",
-                                    count_processors(machine, devices, count * groups), "seconds", json_curve(&seconds))
-                        : NULL;
+    if (series.count)
+        json_array_append_new(list, json_pack("{s:s,s:i,s:i,s:i,s:b,s:o}", "what", verbs[number].word, "ranks", count, "groups", groups,
+                                              "processors", count_processors(machine, devices, count * groups), "alone", alone, "seconds",
+                                              json_curve(&seconds)));
 }
 
 /* Adds what was measured of every verb in groups of some devices; an odd number has no halves, and messages of several groups are one
  * exchange. */
 static void add_verbs(json_t *list, const int *devices, int count, int groups, const Cluster *machine)
 {
-    for (int v = groups > 1 ? SEND + 1 : 0; v < VERBS; v++) {
-        json_t *measured = v == SEND && count % 2 ? NULL : measure_verb(v, devices, count, groups, machine);
-        if (measured)
-            json_array_append_new(list, measured);
-    }
+    for (int v = groups > 1 ? SEND + 1 : 0; v < VERBS; v++)
+        if (v != SEND || count % 2 == 0)
+            add_verb(list, v, devices, count, groups, false, machine);
+}
+
+/* Adds what the first rank takes for broadcasts and reductions with two others that share a processor which is not its own. */
+static void add_alone(json_t *list, const int *ranks, int count, const Cluster *machine)
+{
+    for (int i = 2; i < count; i++)
+        for (int k = 1; k < i; k++) {
+            int group[] = {ranks[0], ranks[k], ranks[i]};
+            if (count_processors(machine, group, 3) == 2 && count_processors(machine, group + 1, 2) == 1) {
+                for (int v = ROOTED; v < VERBS; v++)
+                    add_verb(list, v, group, 3, 1, true, machine);
+                return;
+            }
+        }
 }
 
 /* Adds what the first two ranks take that share a processor. */
@@ -324,6 +338,7 @@ static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machin
     }
     add_verbs(measured, ranks, count, 1, machine);
     add_in_turn(measured, ranks, count, machine);
+    add_alone(measured, ranks, count, machine);
     return measure_link(ranks, measured);
 }
 
@@ -335,11 +350,8 @@ static json_t *measure_pair(const Hosts *hosts, int a, int b, const Cluster *mac
     host_ranks(hosts, b, second);
     int devices[] = {first[0], second[0]};
     json_t *measured = json_array();
-    for (int v = SEND_RECEIVE; v <= SEND; v++) {
-        json_t *exchange = measure_verb(v, devices, 2, 1, machine);
-        if (exchange)
-            json_array_append_new(measured, exchange);
-    }
+    for (int v = SEND_RECEIVE; v <= SEND; v++)
+        add_verb(measured, v, devices, 2, 1, false, machine);
     json_t *link = measure_link(devices, measured);
     json_object_set_new(link, "between", json_pack("[s,s]", hosts->name[first[0]], hosts->name[second[0]]));
     return link;
