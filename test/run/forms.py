@@ -6,6 +6,9 @@ parallelism each layer has two all-reduces of A forward and two backward, the em
 device receives A forward and A backward, in one message where both stages have as many devices. A gradient to which k groups of devices contribute, and which N devices hold, is reduced once, to
 which k - 1 parts come, and given to the N - 1 others; where tensor parallelism cuts the parameter, that is so for each finest slice, of which every group has one holder. Clipping is
 an all-reduce of one number, and the loss one that all devices get. ht_infer receives what its own forward does.
+
+Where a stage's d devices are copies instead, each takes a part of a micro-batch's rows, and all of them together receive d - 1 times a parameter for each sum of its gradient, under ZeRO 2 and
+3 one a micro-batch, and under ZeRO 3 as much for each gathering of it: forward, and backward but for the table of an embedding. A finest slice is then at home on one device of a group.
 """
 import collections
 import functools
@@ -28,6 +31,7 @@ PIPELINES = {
     "a": [Pipeline(5, 2, [Stage(2, 3), Stage(2, 5)]), Pipeline(3, 3, [Stage(2, 6), Stage(1, 2)])],
     "b": [Pipeline(3, 3, [Stage(3, 8)]), Pipeline(2, 4, [Stage(2, 8)]), Pipeline(2, 1, [Stage(1, 8)])],
     "three": [Pipeline(3, 5, [Stage(2, 2), Stage(2, 5), Stage(2, 1)]), Pipeline(4, 1, [Stage(1, 8)])],
+    "copies": [Pipeline(4, 2, [Stage(2, 3), Stage(2, 5)]), Pipeline(3, 3, [Stage(3, 8)]), Pipeline(1, 2, [Stage(1, 8)])],
     "large": [Pipeline(5, 2, [Stage(2, 3), Stage(2, 5)]), Pipeline(4, 3, [Stage(2, 6), Stage(1, 2)])],
 }
 
@@ -43,12 +47,13 @@ def devices_of(pipelines):
     return [(p, s, i) for p in pipelines for s, stage in enumerate(p.stages) for i in range(stage.devices)]
 
 
-def strategy_text(pipelines, lines=""):
-    text, first = ["strategy forms", "split heads:tp  ffn:tp  vocab:tp", lines], 0
+def strategy_text(pipelines, lines="", split="heads:tp  ffn:tp  vocab:tp"):
+    axis = split.split(":")[-1]
+    text, first = ["strategy forms", f"split {split}", lines], 0
     for p in pipelines:
         text.append(f"pipeline microbatches({p.microbatches}) rows({p.rows})")
         for stage, (begin, end) in zip(p.stages, layers_of(p)):
-            text.append(f"stage devices({first}-{first + stage.devices - 1}) mesh(tp:{stage.devices}) layers({begin}-{end - 1})")
+            text.append(f"stage devices({first}-{first + stage.devices - 1}) mesh({axis}:{stage.devices}) layers({begin}-{end - 1})")
             first += stage.devices
     return "\n".join([*text, "end strategy", ""])
 
@@ -213,6 +218,33 @@ def check_bytes(bench, example, name, sizes, lines, infers):
     return f"{total:.0f} bytes between stages and pipelines"
 
 
+# ---- bytes received a step by copies ----
+
+def copied_elements(parameter, pipelines, zero):
+    """Of a parameter, that all devices together receive in a step."""
+    holding = [(p.microbatches, stage.devices) for p in pipelines for s, stage in enumerate(p.stages) if is_in(parameter, p, s)]
+    embedding = parameter.where == ("first",)
+    times = 1 if zero == 2 else 2 if embedding else 3
+    inside = sum(microbatches * times * (devices - 1) for microbatches, devices in holding)
+    given = sum(devices for _, devices in holding) if zero == 2 else len(holding)
+    return (inside + len(holding) + given - 2) * parameter.extent * parameter.elements
+
+
+def check_copies(bench, zero):
+    """llama's stages share no parameter, and of those in one place only the embedding's table is in the first stage."""
+    pipelines, sizes, label = PIPELINES["copies"], dict(LLAMA, BATCH=19), f"copies.{zero}"
+    text = strategy_text(pipelines, f"zero {zero}", "batch:dp")
+    program = bench.compiled(SOURCE, strategy_file(bench, label, text), source_flags("llama", sizes))
+    ranks = len(devices_of(pipelines))
+    step = less(counted(bench, program, ranks, label, "4", "0"), counted(bench, program, ranks, label, "2", "0"), 2)
+    between = sum(p.microbatches * messages(p, s) * activation(sizes, p.rows) / p.stages[s].devices for p, s, _ in devices_of(pipelines))
+    copied = FLOAT * sum(copied_elements(parameter, pipelines, zero) for parameter in parameters("llama", sizes))
+    numbers = 2 * (ranks - 1) + sum(p.stages[-1].devices - 1 for p in pipelines)  # clipping; the loss of a pipeline
+    found = sum(bytes_of(calls, "") - bytes_of(calls, "MPI_Bcast") for calls in step)
+    expect("bytes of all devices", found, between + copied + FLOAT * numbers + loss_received(pipelines))
+    return f"{found:.0f} bytes"
+
+
 # ---- what devices hold ----
 
 def check_held(bench, example, name, sizes, zero):
@@ -308,6 +340,8 @@ def tests(bench, _):
     yield "bytes.gpt.a", functools.partial(check_bytes, bench, "gpt", "a", GPT, "", True)
     yield "bytes.llama.b", functools.partial(check_bytes, bench, "llama", "b", LLAMA, "zero 1", False)
     yield "bytes.llama.three", functools.partial(check_bytes, bench, "llama", "three", LLAMA, "schedule gpipe", False)
+    for zero in 2, 3:
+        yield f"bytes.llama.copies.{zero}", functools.partial(check_copies, bench, zero)
     for name in "a", "b", "three":
         for zero in 0, 1:
             yield f"held.gpt.{name}.{zero}", functools.partial(check_held, bench, "gpt", name, GPT, zero)

@@ -117,13 +117,32 @@ static void place_whole(Place *place, Value *value, bool cut)
     value->written = NULL;
 }
 
+/* Where the states of a value of all devices lie. Under `zero 2` a device of a stage updates a part of what the stage leaves it of the
+ * gradient, which the stage cuts as states on it. */
+static const Layout *states_of_whole(Place *place, Value *value)
+{
+    Values parts = parts_of(place, value);
+    Value whole = *value;
+    const Layout *own[parts.count + 1];
+    bool cut = module_zero(place->module) == 2 && is_staged(place, value);
+    for (int i = 0; cut && i < parts.count; i++) {
+        own[i] = parts.at[i]->layout;
+        parts.at[i]->layout = states_layout(place->module, op_mesh(place->module, parts.at[i]->def), parts.at[i]);
+    }
+    if (cut)
+        whole.layout = union_layout(place->module, TOP_DUP, parts.at, parts.count);
+    for (int i = 0; cut && i < parts.count; i++)
+        parts.at[i]->layout = own[i];
+    return states_layout(place->module, place->module->mesh, &whole);
+}
+
 /* Under `zero 3` a parameter lies as its states would, on each stage that reads it, unless the source says where it lies; what a rule of
  * the optimizer keeps lies so under any `zero`. */
 static void place_parameter(Place *place, Parameter *parameter)
 {
     bool cut = module_zero(place->module) >= (parameter->kept ? 1 : 3) && !parameter->value->written;
     place_whole(place, parameter->value, cut);
-    const Layout *states = states_layout(place->module, place->module->mesh, parameter->value);
+    const Layout *states = states_of_whole(place, parameter->value);
     for (int s = 0; s < parameter->state_count; s++)
         parameter->states[s]->layout = states;
     if (cut && !is_staged(place, parameter->value))
@@ -131,12 +150,13 @@ static void place_parameter(Place *place, Parameter *parameter)
 }
 
 /* What an operator makes: where the source says so, and a parameter that is updated without states. */
-static void place_results(Module *module, const Op *op)
+static void place_results(Place *place, const Op *op)
 {
+    Module *module = place->module;
     for (int r = 0; r < op->result_count; r++)
         place_written(module, op_mesh(module, op), op->results[r]);
     if (module->update && op->def == module->update && !module->state_count)
-        op->results[0]->layout = states_layout(module, module->mesh, op->operands[0]);
+        op->results[0]->layout = states_of_whole(place, op->operands[0]);
 }
 
 /* Finds the parts of what is given. */
@@ -159,7 +179,7 @@ static void place_all(Place *place)
     for (int i = 0; i < module->inputs.count; i++)
         place_whole(place, module->inputs.at[i], false);
     for (int i = 0; i < module->ops.count; i++)
-        place_results(module, module->ops.at[i]);
+        place_results(place, module->ops.at[i]);
 }
 
 void pass_place(Module *module)
