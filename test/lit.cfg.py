@@ -1,6 +1,6 @@
 """How lit runs the tests: `lit --param build=BUILD test/FOLDER`; ctest does it for every folder.
 
-Substitutions: %hetucc, %hetu-opt, %hetu-plan, %hetu-reshard, %cc (the C compiler), %flags (how plain cc finds hetu.h and libhetu), %root (the source tree),
+Substitutions: %hetucc, %hetu-opt, %hetu-plan, %hetu-reshard, %hetu-simulate, %cc (the C compiler), %flags (how plain cc finds hetu.h and libhetu), %root (the source tree),
 %build, %mpirun N (Open MPI on this machine, more ranks than cores allowed), %python, and lit's own %s %S %t %T. FileCheck, not and split-file are on the path.
 """
 import os
@@ -40,6 +40,7 @@ config.substitutions += [
     ("%hetu-opt", os.path.join(build, "bin", "hetu-opt")),
     ("%hetu-plan", os.path.join(build, "bin", "hetu-plan")),
     ("%hetu-reshard", os.path.join(build, "bin", "hetu-reshard")),
+    ("%hetu-simulate", os.path.join(build, "bin", "hetu-simulate")),
     ("%cc", cc),
     ("%flags", f"-I{root}/include -L{build}/lib -Wl,-rpath,{build}/lib -lhetu -lm"),
     ("%root", root),

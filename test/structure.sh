@@ -26,6 +26,7 @@ compiler passes   cost ir rule schedule strategy reshard cluster layout syntax s
 compiler migration ir rule schedule strategy reshard cluster layout syntax support
 compiler emit     migration ir rule schedule strategy reshard cluster layout syntax support
 compiler report   cost ir rule schedule strategy reshard cluster layout syntax support
+compiler simulate report plan cost ir rule schedule strategy reshard cluster layout syntax support
 compiler driver   frontend passes emit report migration cost ir rule schedule strategy reshard cluster layout syntax support
 runtime  base
 runtime  transport base

@@ -126,17 +126,52 @@ static bool end_has(const Cluster *cluster, const LinkEnd *end, int device)
     return found;
 }
 
-Link cluster_link(const Cluster *cluster, int a, int b)
+int cluster_link_kind(const Cluster *cluster, int a, int b)
 {
-    if (!cluster)
-        return machine;
     for (int i = 0; i < cluster->pair_count; i++) {
         const LinkEnd *end = cluster->pairs[i].end;
         if ((end_has(cluster, &end[0], a) && end_has(cluster, &end[1], b)) ||
             (end_has(cluster, &end[0], b) && end_has(cluster, &end[1], a)))
-            return cluster->pairs[i].link;
+            return LINK_PAIRS + i;
     }
-    return cluster_host(cluster, a) == cluster_host(cluster, b) ? cluster->local : cluster->remote;
+    return cluster_host(cluster, a) == cluster_host(cluster, b) ? LINK_LOCAL : LINK_REMOTE;
+}
+
+int cluster_link_kinds(const Cluster *cluster) { return LINK_PAIRS + cluster->pair_count; }
+
+Link cluster_link(const Cluster *cluster, int a, int b)
+{
+    if (!cluster)
+        return machine;
+    int kind = cluster_link_kind(cluster, a, b);
+    return kind == LINK_LOCAL ? cluster->local : kind == LINK_REMOTE ? cluster->remote : cluster->pairs[kind - LINK_PAIRS].link;
+}
+
+int cluster_host_number(const Cluster *cluster, const char *name)
+{
+    for (int i = 0; i < cluster->host_count; i++)
+        if (!strcmp(cluster->hosts[i], name))
+            return i;
+    return -1;
+}
+
+int cluster_link_between(const Cluster *cluster, const char *a, const char *b)
+{
+    int x = cluster_host_number(cluster, a), y = cluster_host_number(cluster, b);
+    for (int i = 0; x >= 0 && y >= 0 && i < cluster->pair_count; i++) {
+        const LinkEnd *end = cluster->pairs[i].end;
+        if ((end[0].host == x && end[1].host == y) || (end[0].host == y && end[1].host == x))
+            return LINK_PAIRS + i;
+    }
+    return -1;
+}
+
+const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name)
+{
+    for (int i = 0; i < cluster->device_count; i++)
+        if (!strcmp(cluster->devices[i].class->name, name))
+            return cluster->devices[i].class;
+    return NULL;
 }
 
 int cluster_missing(const Cluster *cluster, const Layout *layout)
@@ -473,7 +508,7 @@ static const DeviceClass *read_class(Reader *reader, const json_t *object, const
     const char *owner = arena_format(reader->arena, "the class \"%s\"", name);
     const json_t *products = json_object_get(object, "products");
     check_keys(reader, object, place,
-               KEYS("memory", "memory_bandwidth", "row_bandwidth", "copy", "sums", "maxima", "start", "arithmetic", "products"));
+               KEYS("memory", "memory_bandwidth", "row_bandwidth", "copy", "sums", "maxima", "start", "overlap", "arithmetic", "products"));
     class->name = arena_string(reader->arena, name);
     class->memory = read_memory(reader, object, place, name);
     class->memory_bandwidth = read_rate(reader, object, place, "memory_bandwidth", owner);
@@ -483,6 +518,9 @@ static const DeviceClass *read_class(Reader *reader, const json_t *object, const
     read_combined(reader, object, place, "maxima", class->combined[1]);
     class->start = read_optional(reader, object, place, "start", owner);
     class->arithmetic = read_optional(reader, object, place, "arithmetic", owner);
+    class->overlap = json_object_get(object, "overlap") ? read_number(reader, object, place, "overlap", owner) : 1;
+    if (!reader->failed && class->overlap < 1)
+        FAIL(reader, find_quoted(reader, place, "overlap"), "the overlap of %s is below 1", owner);
     read_products(reader, products, products ? find_quoted(reader, place, "products") : place, class);
     return class;
 }
@@ -575,6 +613,8 @@ static const Cluster *read_cluster(Reader *reader, const json_t *top)
     cluster->local = read_link_class(reader, links, "local");
     cluster->remote = read_link_class(reader, links, "remote");
     read_devices(reader, json_object_get(top, "devices"), cluster);
+    cluster->host_count = reader->hosts.count;
+    cluster->hosts = reader->hosts.at;
     read_pairs(reader, json_object_get(links, "pairs"), cluster);
     return reader->failed ? NULL : cluster;
 }

@@ -11,6 +11,7 @@
  *           "copy": 1e-7,                                             a copy's start, of a box of a tensor
  *           "sums": {"f32": 1e11}, "maxima": {"f32": 5e10},           elements that conversions combine, a second
  *           "start": 4e-6,                                            a kernel's start
+ *           "overlap": 1.13,                                          by how much computing, and communicating beside it, take longer; 1
  *           "arithmetic": 6e13,                                       what is no product, a second
  *           "products": {"bf16": [[1e9, 1e14], [1e12, 8e14]]}         [operations of a product, operations a second], interpolated
  *         }
@@ -80,6 +81,7 @@ typedef struct DeviceClass {
     const char *name;
     int64_t memory; // bytes; here and below 0: not known
     double start, copy, arithmetic;
+    double overlap; // by how much computing, and communicating beside it, take longer: 1 at least
     Curve memory_bandwidth;             // by the bytes that are touched
     Curve row_bandwidth;                // the same of rows of ROW_BYTES that do not lie one after another
     double combined[2][CLUSTER_DTYPES]; // elements a second: sums, and maxima, by ht_dtype; 0: not known
@@ -97,6 +99,8 @@ typedef struct LinkPair LinkPair; // of the list `pairs`
 typedef struct Cluster {
     int device_count, processor_count;
     const ClusterDevice *devices;
+    int host_count;
+    const char *const *hosts; // their names
     Link local, remote;
     int pair_count;
     const LinkPair *pairs;
@@ -119,6 +123,20 @@ int cluster_missing(const Cluster *cluster, const Layout *layout);
 
 /* The link between two devices. */
 Link cluster_link(const Cluster *cluster, int a, int b);
+
+/* Which link that is: local, remote, and from LINK_PAIRS on those of `pairs`, of so many kinds. */
+enum { LINK_LOCAL, LINK_REMOTE, LINK_PAIRS };
+int cluster_link_kind(const Cluster *cluster, int a, int b);
+int cluster_link_kinds(const Cluster *cluster);
+
+/* The kind of the link of `pairs` between two hosts; -1: there is none. */
+int cluster_link_between(const Cluster *cluster, const char *a, const char *b);
+
+/* The number of a host by its name; -1: there is none. */
+int cluster_host_number(const Cluster *cluster, const char *name);
+
+/* The class of a name; NULL: no device has it. */
+const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name);
 
 /* What was measured of a verb on a link, on one group of the largest number of devices that is not above `ranks`, or on the smallest that
  * is not below; where there is none on that side, the nearest on the other. Of as many devices on most processors. NULL: nothing. */

@@ -86,6 +86,9 @@ typedef struct RoleMemory {
 /* Of a device of so many slots (device_slots). Requires pass memory. */
 RoleMemory role_memory(Module *module, const Role *role, int slots);
 
+/* Bytes of a role's arena that are in use, by operator. Requires pass memory. */
+int64_t *role_arena_use(Arena *arena, Module *module, const Role *role);
+
 /* Reports as errors the roles whose peak is more than the memory of one of their devices. */
 void memory_check(Module *module);
 

@@ -96,12 +96,10 @@ static void add_live(int64_t *live, int begin, int end, int64_t bytes)
     live[end + 1] -= bytes;
 }
 
-/* The operator while which most of the room is in use; -1 where there is none. `live` is scratch of an entry an operator and two more. */
-static int fullest(const Room *room, int64_t *live)
+/* Bytes of the room that are in use, by operator; `live` has two entries more. */
+static void find_live(const Room *room, int64_t *live)
 {
     const Module *module = room->module;
-    int most = -1;
-    int64_t now = 0, best = 0;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         int begin = first_use(room->module, room->role, op);
@@ -111,14 +109,28 @@ static int fullest(const Room *room, int64_t *live)
                          role_bytes(room->module, room->role, op->results[r]));
         add_live(live, room->kept ? 0 : begin, room->kept ? module->ops.count : i, room_scratch(room, op));
     }
-    for (int i = 0; i < module->ops.count; i++) {
-        now += live[i];
-        if (now > best) {
-            best = now;
+    for (int i = 1; i < module->ops.count; i++)
+        live[i] += live[i - 1];
+}
+
+/* The operator while which most of the room is in use; -1 where there is none. `live` is scratch of an entry an operator and two more. */
+static int fullest(const Room *room, int64_t *live)
+{
+    int most = -1;
+    find_live(room, live);
+    for (int i = 0; i < room->module->ops.count; i++)
+        if (live[i] > (most < 0 ? 0 : live[most]))
             most = i;
-        }
-    }
     return most;
+}
+
+int64_t *role_arena_use(Arena *arena, Module *module, const Role *role)
+{
+    Arena *scratch = arena_create();
+    int64_t *live = arena_array(arena, int64_t, module->ops.count + 2);
+    find_live(&(Room){module, role, last_uses(scratch, module), false, role->arena_bytes, 1}, live);
+    arena_destroy(scratch);
+    return live;
 }
 
 static MemoryKind kind_of(const Op *op, const Value *value, const bool *gradient)

@@ -314,32 +314,48 @@ static json_t *json_idle(Arena *arena, const Module *module)
     return json_devices(arena, idle.at, idle.count);
 }
 
-static json_t *json_model(Arena *arena, Module *module)
+static json_t *json_model(Arena *arena, Simulation *simulation)
 {
-    Simulation simulation = simulation_create(arena, module);
+    Module *module = simulation->module;
     const Strategy *strategy = module->strategy;
     json_t *groups = json_array();
-    for (int g = 0; g < simulation.groups.count; g++)
-        json_array_append_new(groups, json_group(arena, &simulation, &simulation.groups.at[g]));
+    for (int g = 0; g < simulation->groups.count; g++)
+        json_array_append_new(groups, json_group(arena, simulation, &simulation->groups.at[g]));
     return json_pack("{s:o,s:s,s:o,s:o,s:o,s:o,s:i,s:o,s:s,s:f,s:o,s:o,s:o,s:o}", "model", json_text(arena, module->name), "kind",
                      module->kind == MODULE_TRAIN ? "train" : "infer", "source", json_text(arena, module->source), "strategy",
                      json_text(arena, strategy ? strategy->name : NULL), "schedule",
                      json_text(arena, strategy && module->bodies.at.count ? schedule_words[strategy_schedule(strategy)] : NULL), "cluster",
                      json_text(arena, module->options.cluster_file), "devices", module->roles->device_count, "idle",
-                     json_idle(arena, module), "unit", simulation.times.priced ? "seconds" : "operations", "length", simulation.length,
-                     "pipelines", groups, "sums", json_flights(arena, &simulation), "memory", json_memories(arena, &simulation),
-                     "conversions", json_conversions(arena, &simulation));
+                     json_idle(arena, module), "unit", simulation->times.priced ? "seconds" : "operations", "length", simulation->length,
+                     "pipelines", groups, "sums", json_flights(arena, simulation), "memory", json_memories(arena, simulation),
+                     "conversions", json_conversions(arena, simulation));
 }
 
-void report_json(Text *out, Module *const *modules, int count)
+void report_simulations(Text *out, Simulation *simulations, int count)
 {
     json_t *models = json_array();
     for (int i = 0; i < count; i++)
-        json_array_append_new(models, json_model(out->arena, modules[i]));
+        json_array_append_new(models, json_model(out->arena, &simulations[i]));
     json_t *top = json_pack("{s:i,s:o}", "format", 1, "models", models);
     char *text = json_dumps(top, JSON_COMPACT | JSON_REAL_PRECISION(12));
     text_string(out, text);
     text_string(out, "\n");
     free(text);
     json_decref(top);
+}
+
+/* By the schedules' tables alone. */
+static Simulation *simulations_of(Arena *arena, Module *const *modules, int count)
+{
+    Simulation *simulations = arena_array(arena, Simulation, count);
+    for (int i = 0; i < count; i++)
+        simulations[i] = simulation_create(arena, modules[i]);
+    return simulations;
+}
+
+void report_json(Text *out, Module *const *modules, int count) { report_simulations(out, simulations_of(out->arena, modules, count), count); }
+
+void report_page(Text *out, Module *const *modules, int count)
+{
+    report_simulations_page(out, simulations_of(out->arena, modules, count), count);
 }

@@ -20,11 +20,11 @@ static void print_inside(Text *out, const char *json)
     text_string(out, json);
 }
 
-void report_page(Text *out, Module *const *modules, int count)
+void report_simulations_page(Text *out, Simulation *simulations, int count)
 {
     Text json = {.arena = out->arena};
     const char *at = strstr(page, mark);
-    report_json(&json, modules, count);
+    report_simulations(&json, simulations, count);
     text_append(out, page, (size_t)(at - page));
     print_inside(out, text_bytes(&json));
     text_string(out, at + sizeof mark - 1);

@@ -9,10 +9,14 @@
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
-#include "ir/ir.h"
+#include "report/simulation.h"
 
 /* Of modules that have come through all passes. */
 void report_json(Text *out, Module *const *modules, int count);
 void report_page(Text *out, Module *const *modules, int count);
+
+/* The same of simulations, which may have other spans than simulation_create gives them. */
+void report_simulations(Text *out, Simulation *simulations, int count);
+void report_simulations_page(Text *out, Simulation *simulations, int count);
 
 #endif

@@ -83,6 +83,8 @@ typedef struct Step {
     Messages messages; // HT_ALL_TO_ALL, HT_EXCHANGE: of one sender and receiver there is one
     bool combine;      // what the messages carry are contributions to `reductions`, else values
     Reducings reductions;
+    int together;   // the first of the steps that it takes place with
+    double seconds; // that these take, by what was measured too: of the first one; else 0 (price_steps)
 } Step;
 
 typedef Array(Step) Steps;

@@ -144,7 +144,7 @@ static bool go_together(const Step *a, const Step *b) { return a->verb == b->ver
 
 double price_steps(Planner *planner)
 {
-    const Plan *plan = planner->plan;
+    Plan *plan = planner->plan;
     Resources *resources = plan->cluster ? resources_create(planner) : NULL;
     int count = plan->device_count;
     size_t size = sizeof(double) * (size_t)count;
@@ -161,7 +161,12 @@ double price_steps(Planner *planner)
         }
         double sent = longest_of(busy, count), received = longest_of(receiving, count);
         double seconds = sent > received ? sent : received;
-        total = resources ? resources_take(resources, s, end, seconds) : total + seconds;
+        double until = resources ? resources_take(resources, s, end, seconds) : total + seconds;
+        for (int i = s; i < end; i++) {
+            plan->steps.at[i].together = s;
+            plan->steps.at[i].seconds = i == s ? until - total : 0;
+        }
+        total = until;
     }
     return total;
 }

@@ -14,7 +14,7 @@ Link group_link(const Plan *plan, const Devices *group);
  * so many bytes; of messages, as many from each to each other, or for an exchange to one. */
 double verb_seconds(ht_verb verb, int n, double bytes, const Link *link);
 
-/* Seconds that the steps take. */
+/* Seconds that the steps take; each gets its part. */
 double price_steps(Planner *planner);
 
 #endif

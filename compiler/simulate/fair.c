@@ -1,0 +1,218 @@
+#include "simulate/fair.h"
+
+#include "support/diag.h"
+
+#include <math.h>
+
+Fair fair_create(Arena *arena, const EngineProblem *problem)
+{
+    int resources = problem->resource_count, tasks = problem->task_count, uses = 0;
+    Fair fair = {.problem = problem,
+                 .rate = arena_array(arena, double, resources),
+                 .speed = arena_array(arena, double, tasks),
+                 .users = arena_array(arena, int, resources),
+                 .first_use = arena_array(arena, int, tasks),
+                 .of_device = arena_array(arena, int, problem->device_count + 2),
+                 .device = arena_array(arena, int, resources),
+                 .disturbed = arena_array(arena, int, resources),
+                 .tasks = arena_array(arena, int, tasks),
+                 .resources = arena_array(arena, int, resources),
+                 .seen_task = arena_array(arena, int, tasks),
+                 .seen_resource = arena_array(arena, int, resources),
+                 .left = arena_array(arena, double, resources),
+                 .weight = arena_array(arena, double, resources)};
+    for (int t = 0; t < tasks; uses += problem->tasks[t++].use_count)
+        fair.first_use[t] = uses;
+    fair.user = arena_array(arena, FairUser, uses);
+    for (int r = 0; r < resources; r++) {
+        fair.rate[r] = problem->resources[r].rate;
+        fair.users[r] = -1;
+        if (problem->resources[r].device >= 0)
+            fair.of_device[problem->resources[r].device + 2]++;
+    }
+    for (int d = 0; d < problem->device_count; d++)
+        fair.of_device[d + 2] += fair.of_device[d + 1];
+    for (int r = 0; r < resources; r++)
+        if (problem->resources[r].device >= 0)
+            fair.device[fair.of_device[problem->resources[r].device + 1]++] = r;
+    fair.disturbed_count = 0;
+    return fair;
+}
+
+/* ---- what changes ---- */
+
+/* A mark of disturbed resources: negative, so that no turn of the search has it. */
+void fair_disturb(Fair *fair, int resource)
+{
+    if (fair->seen_resource[resource] == -1)
+        return;
+    fair->seen_resource[resource] = -1;
+    fair->disturbed[fair->disturbed_count++] = resource;
+}
+
+void fair_disturb_device(Fair *fair, int device)
+{
+    for (int i = fair->of_device[device]; i < fair->of_device[device + 1]; i++)
+        fair_disturb(fair, fair->device[i]);
+}
+
+void fair_enter(Fair *fair, int task)
+{
+    const EngineTask *own = &fair->problem->tasks[task];
+    for (int u = 0; u < own->use_count; u++) {
+        int number = fair->first_use[task] + u, resource = own->uses[u].resource;
+        fair->user[number] = (FairUser){task, -1, fair->users[resource]};
+        if (fair->users[resource] >= 0)
+            fair->user[fair->users[resource]].before = number;
+        fair->users[resource] = number;
+        fair_disturb(fair, resource);
+    }
+}
+
+void fair_leave(Fair *fair, int task)
+{
+    const EngineTask *own = &fair->problem->tasks[task];
+    fair->speed[task] = 0;
+    for (int u = 0; u < own->use_count; u++) {
+        const FairUser *user = &fair->user[fair->first_use[task] + u];
+        if (user->after >= 0)
+            fair->user[user->after].before = user->before;
+        if (user->before >= 0)
+            fair->user[user->before].after = user->after;
+        else
+            fair->users[own->uses[u].resource] = user->after;
+        fair_disturb(fair, own->uses[u].resource);
+    }
+}
+
+/* ---- those that share ---- */
+
+typedef struct Sharing {
+    int task_count, resource_count; // of fair->tasks and fair->resources
+} Sharing;
+
+static void add_resource(Fair *fair, Sharing *set, int resource)
+{
+    if (fair->seen_resource[resource] == fair->turn)
+        return;
+    fair->seen_resource[resource] = fair->turn;
+    fair->resources[set->resource_count++] = resource;
+}
+
+static void add_task(Fair *fair, Sharing *set, int task)
+{
+    if (fair->seen_task[task] == fair->turn)
+        return;
+    fair->seen_task[task] = fair->turn;
+    fair->tasks[set->task_count++] = task;
+    for (int u = 0; u < fair->problem->tasks[task].use_count; u++)
+        add_resource(fair, set, fair->problem->tasks[task].uses[u].resource);
+}
+
+/* All that shares with a resource, directly or through others. */
+static Sharing sharing_of(Fair *fair, int resource)
+{
+    Sharing set = {0};
+    fair->turn++;
+    add_resource(fair, &set, resource);
+    for (int r = 0; r < set.resource_count; r++)
+        for (int u = fair->users[fair->resources[r]]; u >= 0; u = fair->user[u].after)
+            add_task(fair, &set, fair->user[u].task);
+    return set;
+}
+
+/* ---- filling ---- */
+
+/* Takes a task whose speed is found out of those that still grow. */
+static void freeze(Fair *fair, int task, double speed)
+{
+    const EngineTask *own = &fair->problem->tasks[task];
+    for (int u = 0; u < own->use_count; u++)
+        fair->left[own->uses[u].resource] -= own->uses[u].share * speed;
+}
+
+/* The shares of those tasks of a resource that still grow; differences of sums would leave what rounding makes. */
+static double growing_weight(const Fair *fair, int resource, const int *grows)
+{
+    double weight = 0;
+    for (int u = fair->users[resource]; u >= 0; u = fair->user[u].after) {
+        const EngineTask *own = &fair->problem->tasks[fair->user[u].task];
+        weight += grows[fair->user[u].task] ? own->uses[u - fair->first_use[fair->user[u].task]].share : 0;
+    }
+    return weight;
+}
+
+/* The resource that is used up first when all that grow do so alike, and at which speed. */
+static int tightest(Fair *fair, const Sharing *set, double *speed)
+{
+    int best = -1;
+    for (int i = 0; i < set->resource_count; i++) {
+        int r = fair->resources[i];
+        double own = fair->weight[r] > 0 ? fair->left[r] / fair->weight[r] : INFINITY;
+        if (own < *speed) {
+            *speed = own;
+            best = r;
+        }
+    }
+    return best;
+}
+
+typedef struct Settling {
+    double (*rate_of)(void *state, int resource);
+    void (*set_speed)(void *state, int task, double speed);
+    void *state;
+} Settling;
+
+/* Freezes the tasks of a resource that is used up; how many. */
+static int freeze_users(Fair *fair, int resource, double speed, int *grows, const Settling *settling)
+{
+    int count = 0;
+    for (int u = fair->users[resource]; u >= 0; u = fair->user[u].after) {
+        int task = fair->user[u].task;
+        if (!grows[task])
+            continue;
+        grows[task] = 0;
+        count++;
+        freeze(fair, task, speed);
+        if (speed < fair->speed[task] || fair->speed[task] < speed)
+            settling->set_speed(settling->state, task, speed);
+    }
+    return count;
+}
+
+static void fill(Fair *fair, const Sharing *set, const Settling *settling)
+{
+    int *grows = fair->seen_task, left = set->task_count;
+    double floor = 0;
+    for (int i = 0; i < set->resource_count; i++) {
+        int r = fair->resources[i];
+        fair->left[r] = settling->rate_of(settling->state, r);
+        fair->weight[r] = growing_weight(fair, r, grows);
+    }
+    while (left) {
+        double speed = INFINITY;
+        int resource = tightest(fair, set, &speed);
+        if (resource < 0)
+            BUG("%d tasks use nothing", left);
+        floor = fmax(floor, speed);
+        left -= freeze_users(fair, resource, floor, grows, settling);
+        for (int i = 0; left && i < set->resource_count; i++)
+            fair->weight[fair->resources[i]] = growing_weight(fair, fair->resources[i], grows);
+    }
+}
+
+void fair_settle(Fair *fair, double (*rate_of)(void *state, int resource), void (*set_speed)(void *state, int task, double speed), void *state)
+{
+    Settling settling = {rate_of, set_speed, state};
+    int least = fair->turn;
+    for (int i = 0; i < fair->disturbed_count; i++) {
+        int resource = fair->disturbed[i];
+        if (fair->seen_resource[resource] > least || fair->users[resource] < 0)
+            continue;
+        Sharing set = sharing_of(fair, resource);
+        fill(fair, &set, &settling);
+    }
+    for (int i = 0; i < fair->disturbed_count; i++)
+        fair->seen_resource[fair->disturbed[i]] = 0;
+    fair->disturbed_count = 0;
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""What hetu-simulate refuses, each with one line and exit status 1:  mistakes.py HETU_SIMULATE FOLDER"""
+import json
+import os
+import subprocess
+import sys
+
+SIMULATE, FOLDER = sys.argv[1:]
+os.chdir(FOLDER)
+CLUSTER = json.load(open("cluster.json", encoding="utf-8"))
+
+
+def without(key):
+    return {**CLUSTER, "classes": {"a": {k: v for k, v in CLUSTER["classes"]["a"].items() if k != key}}}
+
+
+def events(*entries):
+    return {"events": list(entries)}
+
+
+EVENT = {"at": 0, "devices": [0], "slowdown": 2}
+# The file, what it holds, and the line.
+CASES = [
+    ("e.json", events({**EVENT, "slowdown": -2}), "e.json: events[0].slowdown: -2 is not above 0"),
+    ("e.json", events(EVENT, {**EVENT, "at": -1}), "e.json: events[1].at: -1 is below 0"),
+    ("e.json", events({**EVENT, "speed": 2}), "e.json: events[0].speed: "),
+    ("e.json", events({"at": 0, "class": "b", "slowdown": 2}), 'e.json: events[0].class: no device of the cluster is of the class "b"'),
+    ("e.json", events({"at": 0, "host": "i", "bandwidth": 2}), 'e.json: events[0].host: the cluster has no host "i"'),
+    ("e.json", events({"at": 0, "devices": [4], "slowdown": 2}), "e.json: events[0].devices[0]: "),
+    ("e.json", events({"at": 0, "link": ["h", "i"], "bandwidth": 2}), 'e.json: events[0].link: "pairs" of the cluster has no link between two such hosts'),
+    ("e.json", events({"at": 0, "link": "far", "bandwidth": 2}), 'e.json: events[0].link: "far" is not "local", "remote" or a list of two hosts'),
+    ("e.json", events({"at": 0, "link": "local", "slowdown": 2}), "e.json: events[0].slowdown: of a link it is"),
+    ("e.json", events({"at": 0, "devices": [0]}), 'e.json: events[0]: needs one of "slowdown" and "bandwidth"'),
+    ("e.json", events({"at": 0, "slowdown": 2}), 'e.json: events[0]: needs one of "devices", "class", "host" and "link"'),
+    ("e.json", {}, "e.json: events: "),
+    ("c.json", without("products"), "c.json: classes.a.products.f32: missing; ht_linear at layers.c:"),
+]
+
+
+def run(*options):
+    said = subprocess.run([SIMULATE, "layers.c", "--strategy=two.strategy", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    return said.returncode, said.stdout, said.stderr
+
+
+def refused(wanted, *options):
+    code, out, err = run(*options)
+    assert code == 1 and not out and err.startswith(wanted) and err.count("\n") == 1, (wanted, code, out, err)
+
+
+for name, held, line in CASES:
+    with open(name, "w", encoding="utf-8") as file:
+        json.dump(held, file)
+    refused(line, *(["--cluster=cluster.json", "--events=e.json"] if name == "e.json" else ["--cluster=c.json"]))
+refused("hetu-simulate: --cluster: missing")
+refused("hetu-simulate: --steps=0: a number of steps is 1 to 100000", "--cluster=cluster.json", "--steps=0")
+refused("nowhere.json: ", "--cluster=cluster.json", "--events=nowhere.json")
+print("mistakes: all refused")
