@@ -22,7 +22,7 @@ EVENT = {"at": 0, "devices": [0], "slowdown": 2}
 # The file, what it holds, and the line.
 CASES = [
     ("e.json", events({**EVENT, "slowdown": -2}), "e.json: events[0].slowdown: -2 is not above 0"),
-    ("e.json", events(EVENT, {**EVENT, "at": -1}), "e.json: events[1].at: -1 is below 0"),
+    ("e.json", events(EVENT, {**EVENT, "at": -1}), "e.json: events[1].at: -1 is less than 0"),
     ("e.json", events({**EVENT, "speed": 2}), "e.json: events[0].speed: "),
     ("e.json", events({"at": 0, "class": "b", "slowdown": 2}), 'e.json: events[0].class: no device of the cluster is of the class "b"'),
     ("e.json", events({"at": 0, "host": "i", "bandwidth": 2}), 'e.json: events[0].host: the cluster has no host "i"'),
