@@ -132,13 +132,17 @@ bool file_read(const char *path, Text *bytes)
 {
     enum { MOST = 1 << 28 };
     char piece[8192];
+    struct stat status;
     FILE *stream = fopen(path, "rb");
-    for (size_t length; stream && bytes->length <= MOST && (length = fread(piece, 1, sizeof piece, stream));)
+    bool large = stream && !fstat(fileno(stream), &status) && status.st_size > MOST;
+    for (size_t length; stream && !large && (length = fread(piece, 1, sizeof piece, stream));) {
         text_append(bytes, piece, length);
-    bool good = stream && !ferror(stream) && bytes->length <= MOST;
+        large = bytes->length > MOST;
+    }
+    bool good = stream && !ferror(stream) && !large;
     if (stream)
         fclose(stream);
-    if (bytes->length > MOST)
+    if (large)
         errno = EFBIG;
     return good;
 }
