@@ -166,13 +166,18 @@ def killed(bench, mpi, rank, part):
     return f"after {took:.1f} s"
 
 
-def tests(bench, a):
+def times(bench):
     case = functools.partial
     for name, (ranks, *rest) in {**TIMES, **(MORE_TIMES if LONG else {})}.items():
         yield f"time.{name}", case(timed, bench, name, True, ranks, *rest)
     yield "time.alone", case(timed, bench, "1f1b", False, *TIMES["1f1b"])
     for name, rest in HIDDEN.items() if LONG else [("four", HIDDEN["four"])]:
         yield f"hidden.{name}", case(hidden, bench, name, *rest)
+
+
+def endings(bench):
+    """Of programs for whose results time is of no importance."""
+    case = functools.partial
     programs = [(name, ranks, case(build, bench, SOURCE, f"bits.{name}", lines, layers)) for name, (ranks, layers, lines) in BITS.items()]
     programs += [(f"visits.{name}", ranks, case(build, bench, visits.SOURCE, name, lines)) for name, (ranks, lines) in visits.STRATEGIES.items()]
     some = {"1f1b": (True, False), "zero_bubble": (True,), "visits.interleaved": (True,), "visits.zero_2": (False,), "visits.zero_3": (True,)}
@@ -190,4 +195,5 @@ def tests(bench, a):
 
 if __name__ == "__main__":
     sessions.stalls = sessions.Stalls()
-    harness.main("run.naps", tests)
+    harness.main(lambda a: "run.naps-ends" if a.ends else "run.naps", lambda bench, a: endings(bench) if a.ends else times(bench),
+                 lambda a: a.add_argument("--ends", action="store_true", help="bits, and ranks that are killed, instead of times"))
