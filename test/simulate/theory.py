@@ -55,7 +55,7 @@ def chain(kind, counts, microbatches):
 
 def equal_stages(free):
     for kind in "1f1b", "gpipe":
-        for count, microbatches in (1, 4), (2, 2), (4, 6), (4, 16), (7, 3):
+        for count, microbatches in (1, 4), (4, 6), (7, 3):
             lines, options = chain(kind, [1] * count, microbatches)
             model, _ = simulate(f"{kind}.{count}", lines, free, *options)
             near(f"{kind}, {count} stages, {microbatches} micro-batches", model["steps"][0], (microbatches + count - 1) * 2 * layer(3))
@@ -118,7 +118,7 @@ def messages():
 def rings():
     latency, bandwidth = 3e-6, 2e9
     slow = cluster("ring", latency=latency, bandwidth=bandwidth, rate=1e30)
-    for count in 2, 3, 4, 5, 8:
+    for count in 2, 3, 8:
         lines = f"split batch:dp\nstage devices(0-{count - 1}) mesh(dp:{count})"
         bytes_ = 4 * 960 * 1000
         model, events = simulate("ring", lines, slow, "-DSUMMED", "-DCOUNT=960000", f"-DROWS={count}")

@@ -13,6 +13,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -208,7 +209,7 @@ static void time_each(const Options *options, const Cases *cases, const Cluster 
 static void run_or_show(const Options *options, const Cases *cases, const Cluster *cluster, int rank, int ranks)
 {
     if (options->measure) {
-        measure_cluster(options->measure);
+        measure_cluster(options->measure, INFINITY);
         return;
     }
     if (options->time) {

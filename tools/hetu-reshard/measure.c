@@ -15,6 +15,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
@@ -430,15 +431,30 @@ static void keep_best(json_t *first, const json_t *second, bool rates)
         json_real_set(first, json_real_value(second));
 }
 
-void measure_cluster(const char *path)
+/* Seconds, as rank 0 has them. */
+static double common_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double seconds = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    world_broadcast(&seconds, sizeof seconds);
+    return seconds;
+}
+
+void measure_cluster(const char *path, double limit)
 {
     if (world_size() < 2)
         ht_fail("links are between ranks, of which two at least are needed: mpirun -n 4 hetu-reshard --measure=%s", path);
     Arena *arena = arena_create();
     Hosts hosts = find_hosts(arena);
+    double begin = common_clock(), before = begin;
     calm_begin(arena, NULL);
     json_t *cluster = measure_pass(arena, &hosts);
     for (int pass = 1; pass < PASSES; pass++) {
+        double now = common_clock();
+        if (2 * now - before - begin > limit)
+            break;
+        before = now;
         json_t *again = measure_pass(arena, &hosts);
         keep_best(cluster, again, false);
         json_decref(again);

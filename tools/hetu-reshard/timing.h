@@ -20,7 +20,8 @@ double time_copies(int64_t bytes, int64_t row, double budget);
 /* Seconds in which every rank at once combines so many bytes of elements with as many. */
 double time_combinations(ht_dtype dtype, ht_reduction reduction, int64_t bytes, double budget);
 
-/* Measures the links and the memory of the ranks, and writes a cluster file. Ends the program with a message when it cannot be written. */
-void measure_cluster(const char *path);
+/* Measures the links and the memory of the ranks, and writes a cluster file: several times, of which the best counts, as far as `limit`
+ * seconds allow it. Ends the program with a message when it cannot be written. */
+void measure_cluster(const char *path, double limit);
 
 #endif

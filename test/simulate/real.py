@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""hetu-simulate against real runs: gpt and llama whose activation sleeps (Inputs/slow.h), so that cores do not compete, on 4 and 8 ranks.
+
+Each step takes what was simulated within 10%, and strategies whose steps differ by 15% or more come in the same order; the bytes that ranks receive in a step are those of
+the conversions; what a rank reserves is the arena that was simulated. HETU_LONG=1 tries 12 strategies of each kind, else a few. What is no sleeping is priced by a
+cluster file of this kind of machine, or by the one that HETU_CLUSTER names.
+"""
+import functools
+import json
+import os
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "run"))
+import harness
+from harness import EXAMPLES, Failure, launch, run
+
+LONG = os.environ.get("HETU_LONG")
+LAYERS, BATCH, NANOSECONDS, STEPS = 4, 16, 4000, 4
+SIZES = {"EMBED": 32, "HEADS": 4, "LAYERS": LAYERS, "BATCH": BATCH, "SEQ": 16, "VOCAB": 256, "NANOSECONDS": NANOSECONDS}
+LLAMA = {"KV_HEADS": 4, "FFN": 128}
+
+
+def stage(first, count, layers, mesh=None, more=""):
+    devices = f"{first}-{first + count - 1}" if count > 1 else f"{first}"
+    return f"  stage devices({devices}){f' mesh({mesh})' if mesh else ''} layers({layers}) {more}"
+
+
+def pipeline(microbatches, *stages, rows=BATCH):
+    return f"pipeline microbatches({microbatches}) rows({rows // microbatches})\n" + "\n".join(stages)
+
+
+TP, DP = "split heads:tp ffn:tp vocab:tp\n", "split batch:dp\n"
+BOTH = "split batch:dp heads:tp ffn:tp vocab:tp\n"
+
+FOUR = {
+    "dp4": DP + "stage devices(0-3) mesh(dp:4)",
+    "tp4": TP + "stage devices(0-3) mesh(tp:4)",
+    "pp2tp2": TP + pipeline(4, stage(0, 2, "0-1", "tp:2"), stage(2, 2, "2-3", "tp:2")),
+    "unequal": TP + pipeline(4, stage(0, 3, "0-2", "tp:3"), stage(3, 1, "3"), rows=BATCH),
+    "dp2tp2": BOTH + "stage devices(0-3) mesh(dp:2, tp:2)",
+    "pp4.gpipe": "schedule gpipe\n" + pipeline(4, *(stage(s, 1, s) for s in range(4))),
+    "pp4": "schedule 1f1b\n" + pipeline(8, *(stage(s, 1, s) for s in range(4))),
+    "pp4.zb": "schedule zero_bubble\n" + pipeline(8, *(stage(s, 1, s) for s in range(4))),
+    "interleaved": DP + pipeline(4, stage(0, 2, "0, 2", "dp:2"), stage(2, 2, "1, 3", "dp:2")),
+    "pipelines": pipeline(4, stage(0, 1, "0-1"), stage(1, 1, "2-3"), rows=8) + "\n" + pipeline(4, stage(2, 1, "0-1"), stage(3, 1, "2-3"), rows=8),
+    "pipelines.unequal": pipeline(4, *(stage(s, 1, r) for s, r in enumerate(("0-1", "2", "3"))), rows=12) + "\n" + pipeline(2, stage(3, 1, "0-3"), rows=4),
+    "zero2": DP + "zero 2\n" + pipeline(2, stage(0, 4, "0-3", "dp:4", "recompute(full)")),
+}
+EIGHT = {
+    "dp8": DP + "stage devices(0-7) mesh(dp:8)",
+    "dp2tp4": BOTH + "stage devices(0-7) mesh(dp:2, tp:4)",
+    "dp4tp2": BOTH + "stage devices(0-7) mesh(dp:4, tp:2)",
+    "pp2tp4": TP + pipeline(4, stage(0, 4, "0-1", "tp:4"), stage(4, 4, "2-3", "tp:4")),
+    "pp4tp2": TP + pipeline(8, *(stage(2 * s, 2, s, "tp:2") for s in range(4))),
+    "pp4dp2": DP + "schedule gpipe\n" + pipeline(4, *(stage(2 * s, 2, s, "dp:2") for s in range(4))),
+    "pp4.zb": DP + "schedule zero_bubble\n" + pipeline(8, *(stage(2 * s, 2, s, "dp:2") for s in range(4))),
+    "unequal": TP + pipeline(4, stage(0, 4, "0-2", "tp:4"), stage(4, 4, "3", "tp:4")),
+    "interleaved": TP + pipeline(4, stage(0, 4, "0, 2", "tp:4"), stage(4, 4, "1, 3", "tp:4")),
+    "pipelines": "\n".join(pipeline(4, *(stage(4 * p + s, 1, s) for s in range(4)), rows=8) for p in range(2)),
+    "pipelines.unequal": TP + pipeline(6, stage(0, 2, "0-1", "tp:2"), stage(2, 2, "2-3", "tp:2"), rows=12) + "\n" + pipeline(2, stage(4, 4, "0-3", "tp:4"), rows=4),
+    "zero1": DP + "zero 1\n" + pipeline(2, stage(0, 4, "0-1", "dp:4"), stage(4, 4, "2-3", "dp:4", "recompute(full)")),
+}
+SOME = {("gpt", 4, "pp2tp2"), ("llama", 4, "pp4.gpipe")}
+
+
+def cluster(bench):
+    """Rates of a few billion operations a second, and messages of a tenth of a millisecond: of ranks that share two cores."""
+    if os.environ.get("HETU_CLUSTER"):
+        held = json.loads(pathlib.Path(os.environ["HETU_CLUSTER"]).read_text())
+        held["devices"] = [{"class": next(iter(held["classes"])), "host": "h", "count": 8}]
+    else:
+        link = {"latency": 1e-4, "bandwidth": 5e8}
+        held = {"classes": {"a": {"start": 1e-6, "memory_bandwidth": 5e9, "products": {"f32": [[1e4, 2e9], [1e6, 2e10]]}}}, "devices": [{"class": "a", "host": "h", "count": 8}], "links": {"local": link, "remote": link}}
+    for each in held["classes"].values():
+        each["arithmetic"] = 10000 / (NANOSECONDS * 1e-9)
+    path = bench.path("real.cluster.json")
+    path.write_text(json.dumps(held))
+    return path
+
+
+def model_of(bench, name):
+    header = bench.path(f"{name}.h")
+    sizes = SIZES if name == "gpt" else {**SIZES, **LLAMA}
+    bench.once(header, lambda: header.write_text("".join(f"#define {key} {value}\n" for key, value in sizes.items()) + f'#include "{HERE}/Inputs/slow.h"\n'))
+    return EXAMPLES / name / f"{name}.c", ("-include", str(header))
+
+
+def simulated(bench, name, strategy):
+    source, flags = model_of(bench, name)
+    said = run([bench.build / "bin" / "hetu-simulate", "--json", f"--strategy={strategy}", f"--cluster={bench.once('cluster', lambda: cluster(bench))}", *flags, source])
+    return next(model for model in json.loads(said.stdout)["models"] if model["kind"] == "train")
+
+
+def took(program, ranks):
+    """Seconds of a step of a run: of several runs the least, since what disturbs the machine makes it longer."""
+    rates = []
+    for _ in range(2):
+        said = launch(program, ranks, "--steps", STEPS, "--fixed", "--sample", 0, "--every", 1, env={"HETU_CHECK": "0"}).stdout
+        rates += [float(text) for text in re.findall(r"([\d.]+) tokens/s", said)[-1:]]
+    return BATCH * 16 / max(rates)
+
+
+def measure(bench, name, ranks, kind):
+    """(simulated, real) seconds of a step, once."""
+    def make():
+        source, flags = model_of(bench, name)
+        strategy = bench.path(f"{name}.{ranks}.{kind}.strategy")
+        strategy.write_text("strategy s\n" + {4: FOUR, 8: EIGHT}[ranks][kind] + "\nend strategy\n")
+        program = bench.compiled(source, strategy, flags)
+        return simulated(bench, name, strategy)["steps"][0], took(program, ranks)
+    return bench.once((name, ranks, kind), make)
+
+
+def step(bench, name, ranks, kind):
+    wanted, found = measure(bench, name, ranks, kind)
+    if abs(wanted - found) > 0.10 * found:
+        raise Failure(f"a step takes {found:.4f} s, simulated {wanted:.4f}: {wanted / found - 1:+.1%}")
+    return f"{found:.4f} s, simulated {wanted / found - 1:+.1%}"
+
+
+def order(bench, cases):
+    """Of those that were measured, every pair whose steps differ by 15% or more."""
+    times = [measure(bench, *case) for case in cases]
+    pairs = wrong = 0
+    for a, (sim_a, real_a) in enumerate(times):
+        for sim_b, real_b in times[:a]:
+            if max(real_a, real_b) >= 1.15 * min(real_a, real_b):
+                pairs += 1
+                wrong += (sim_a < sim_b) != (real_a < real_b)
+    if wrong:
+        raise Failure(f"{wrong} of {pairs} pairs in another order")
+    return f"{pairs} pairs"
+
+
+def tests(bench, _):
+    cases = [(name, ranks, kind) for name in ("gpt", "llama") for ranks, kinds in ((4, FOUR), (8, EIGHT)) for kind in kinds if LONG or (name, ranks, kind) in SOME]
+    for case in cases:
+        yield "step." + ".".join(map(str, case)), functools.partial(step, bench, *case)
+    yield "order", functools.partial(order, bench, cases)
+
+
+if __name__ == "__main__":
+    harness.main("simulate.real", tests)

@@ -1,0 +1,10 @@
+#include "threads.h"
+
+#include "device/device.h"
+#include "session/session.h"
+
+void threads_take(void)
+{
+    session_set_threads();
+    device_open();
+}
