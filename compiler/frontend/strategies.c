@@ -294,6 +294,51 @@ static bool resolve_devices(const Chooser *chooser, Strategy *strategy, const Fr
     return strategy_resolve(chooser->diag, strategy, options->cluster, options->cluster_file);
 }
 
+/* ---- optimizer NAME ---- */
+
+static Strategy *find_chosen(const StrategyChoice *choice, const char *name)
+{
+    for (int i = 0; i < choice->count; i++)
+        if (!strcmp(choice->at[i].strategy->name, name))
+            return choice->at[i].strategy;
+    return NULL;
+}
+
+/* Whether strategies that keep what training has learnt as others do come back to where they began. */
+static bool runs_in_circles(const StrategyChoice *choice, const Strategy *first)
+{
+    const Strategy *at = first;
+    for (int steps = 0; at && at->optimizer && steps < choice->count; steps++)
+        if ((at = find_chosen(choice, at->optimizer)) == first)
+            return true;
+    return false;
+}
+
+/* The strategy that `optimizer` names must be one of the program's. */
+static void check_optimizer(const Chooser *chooser, const Strategy *strategy)
+{
+    const StrategyChoice *choice = chooser->choice;
+    Array(const char *) names = {0};
+    for (int i = 0; i < choice->count; i++)
+        array_push(chooser->arena, &names, choice->at[i].strategy->name);
+    if (!find_chosen(choice, strategy->optimizer)) {
+        diag_error(chooser->diag, strategy->optimizer_at, "the program has no strategy \"%s\"", strategy->optimizer);
+        diag_suggest(chooser->diag, strategy->optimizer_at, strategy->optimizer, names.at, names.count);
+        diag_note(chooser->diag, strategy->optimizer_at, "\"%s\" keeps its states as that one does: give both, with --strategy=%s",
+                  strategy->name, strategy->optimizer);
+    } else if (runs_in_circles(choice, strategy)) {
+        diag_error(chooser->diag, strategy->optimizer_at,
+                   "no strategy says where the states of \"%s\" lie: its \"optimizer\" leads back to itself", strategy->name);
+    }
+}
+
+static void check_optimizers(const Chooser *chooser)
+{
+    for (int i = 0; i < chooser->choice->count; i++)
+        if (chooser->choice->at[i].strategy->optimizer)
+            check_optimizer(chooser, chooser->choice->at[i].strategy);
+}
+
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, StrategyChoice *choice)
 {
     Chooser chooser = {unit->arena, unit->diag, unit, macros, NULL, {NULL, constant_value, axis_used}, {0}, choice};
@@ -302,6 +347,7 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
         !models_exist(unit))
         return;
     choose(&chooser, options);
+    check_optimizers(&chooser);
     for (int c = 0; c < choice->count; c++) {
         Strategy *chosen = choice->at[c].strategy;
         if (!resolve_devices(&chooser, chosen, options))

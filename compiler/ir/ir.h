@@ -184,6 +184,7 @@ struct Module {
     const OpDef *collect_def; // its result has the rows of all micro-batches, its operand those of one (made by pass microbatch)
     Bodies bodies;            // after pass stage
     const Strategy *strategy;
+    Module *home;                                  // of `optimizer NAME`: the program under NAME; NULL: none, or not looked for yet
     const char *after;                             // the pass that it has come through last; NULL: none
     const Mesh *mesh;                              // after pass place: of all devices
     struct Roles *roles;                           // after pass specialize (ir/roles.h)

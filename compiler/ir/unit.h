@@ -26,4 +26,10 @@ typedef struct Unit {
 /* Ranks that the unit's program needs: those of its largest strategy. */
 int unit_device_count(const Unit *unit);
 
+/* Whether two modules are one program under different strategies; parameters are then the same. */
+bool module_same_program(const Module *a, const Module *b);
+
+/* Sets `home` of the modules whose strategies have an `optimizer`. */
+void unit_find_homes(const Unit *unit);
+
 #endif

@@ -223,21 +223,13 @@ static void plan_migration(Mover *mover, Module *from, Module *to)
     arena_destroy(mover->scratch);
 }
 
-/* Whether two modules are one program under different strategies; parameters are then the same. */
-static bool is_same_program(const Module *a, const Module *b)
-{
-    return a->strategy != b->strategy && a->kind == b->kind && !strcmp(a->name, b->name) && a->precision == b->precision &&
-           a->clip == b->clip && a->state_count == b->state_count && !a->update == !b->update &&
-           (!a->update || !strcmp(a->update->name, b->update->name));
-}
-
 const Migrations *migrations_plan(Arena *arena, const Unit *unit)
 {
     Mover mover = {
         .arena = arena, .all = arena_new(arena, Migrations), .known = intern_create(arena), .device_count = unit_device_count(unit)};
     for (int i = 0; i < unit->modules.count; i++)
         for (int j = 0; j < unit->modules.count; j++)
-            if (is_same_program(unit->modules.at[i], unit->modules.at[j]))
+            if (module_same_program(unit->modules.at[i], unit->modules.at[j]))
                 plan_migration(&mover, unit->modules.at[i], unit->modules.at[j]);
     return mover.all;
 }

@@ -74,12 +74,15 @@ static void run_pass(Module *module, const Pass *pass)
         module->after = pass->name;
 }
 
+/* Runs a pass over a module that has not come through it; over that of the strategy that its `optimizer` names before. */
 static bool run(Module *module, const Pass *pass, const PassOptions *options)
 {
     int last;
     last_pass(module, &last);
     if (pass - passes <= last)
         return true;
+    if (module->home && !run(module->home, pass, options))
+        return false;
     run_pass(module, pass);
     if (diag_errors(module->diag))
         return false;
@@ -91,6 +94,7 @@ static bool run(Module *module, const Pass *pass, const PassOptions *options)
 
 bool passes_run(Unit *unit, const PassOptions *options)
 {
+    unit_find_homes(unit);
     for (int p = 0; p < PASS_COUNT; p++) {
         bool left_out = passes[p].run == pass_fuse && options->no_fuse;
         for (int i = 0; i < unit->modules.count && !left_out; i++)

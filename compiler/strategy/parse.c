@@ -94,7 +94,7 @@ static bool parse_turns(StrategyParser *parser, Position at)
     return true;
 }
 
-/* ---- zero and schedule ---- */
+/* ---- zero, optimizer and schedule ---- */
 
 /* Whether the strategy has no such statement yet; an error with a note at the first one otherwise. */
 static bool first_time(StrategyParser *parser, Position at, const char *statement, Position before)
@@ -125,6 +125,17 @@ static bool parse_zero(StrategyParser *parser, Position at)
         array_push(tokens->arena, &strategy->zero_axis_at, places.at[i]);
     }
     return true;
+}
+
+static bool parse_optimizer(StrategyParser *parser, Position at)
+{
+    Tokens *tokens = parser->tokens;
+    Strategy *strategy = parser->open;
+    if (!first_time(parser, at, "optimizer", strategy->optimizer_at))
+        return false;
+    strategy->optimizer_at = tokens->token->at;
+    strategy->optimizer = tokens_name(tokens, "the name of a strategy");
+    return strategy->optimizer != NULL;
 }
 
 const char *const schedule_words[] = {"gpipe", "1f1b", "interleaved", "zero_bubble"};
@@ -271,7 +282,7 @@ static const struct Statement {
 } statements[] = {
     {"strategy", parse_strategy, true},  {"end", parse_end, true},      {"split", parse_split, false},       {"zero", parse_zero, false},
     {"schedule", parse_schedule, false}, {"turns", parse_turns, false}, {"pipeline", pipeline_parse, false}, {"stage", stage_parse, false},
-    {"idle", idle_parse, false}};
+    {"idle", idle_parse, false},         {"optimizer", parse_optimizer, false}};
 enum { STATEMENTS = sizeof statements / sizeof *statements };
 
 bool strategy_has_statement(const char *word)

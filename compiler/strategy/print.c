@@ -35,6 +35,12 @@ static void print_zero(Text *out, const Strategy *strategy, const char *indent)
     text_string(out, "\n");
 }
 
+static void print_optimizer(Text *out, const Strategy *strategy, const char *indent)
+{
+    if (strategy->optimizer)
+        text_print(out, "%s  optimizer %s\n", indent, strategy->optimizer);
+}
+
 /* devices(0-3, h800: 5): runs of consecutive numbers as ranges. */
 static void print_devices(Text *out, const int *devices, const char *const *classes, int count)
 {
@@ -104,6 +110,7 @@ void strategy_print(Text *out, const Strategy *strategy, const char *indent)
     print_rules(out, "split", strategy->splits.at, strategy->splits.count, indent);
     print_rules(out, "turns", strategy->turns.at, strategy->turns.count, indent);
     print_zero(out, strategy, indent);
+    print_optimizer(out, strategy, indent);
     if (strategy->schedule)
         text_print(out, "%s  schedule %s\n", indent, strategy->schedule);
     for (int i = 0; i < strategy->pipelines.count; i++)

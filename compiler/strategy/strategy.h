@@ -4,6 +4,7 @@
  *       split batch:dp  heads:tp  ffn:tp        several axes: batch:dp*ep; `seq:cp fold`: position k of n has pieces k and 2n-1-k
  *       turns seq:cp                            pieces along cp move on in turns; where no split says so, seq is also cut by cp
  *       zero 1                                  0 to 3; `zero 1 over dp*ep` names axes
+ *       optimizer NAME                          states and master parameters lie as under the strategy NAME
  *       schedule 1f1b                           gpipe, 1f1b, interleaved, zero_bubble
  *       pipeline microbatches(8) rows(4)        rows of one micro-batch
  *         stage devices(0-3) mesh(tp:4) layers(0-9) recompute(full)
@@ -106,7 +107,9 @@ typedef struct Strategy {
     Array(const char *) zero_axes; // empty: all axes along which a parameter has copies
     Array(Position) zero_axis_at;
     Position zero_at;
-    const char *schedule; // the word; NULL not written
+    const char *optimizer; // the strategy under whose layouts states and master parameters are kept; NULL: its own
+    Position optimizer_at; // of the name
+    const char *schedule;  // the word; NULL not written
     Position schedule_at;
     Array(Pipeline) pipelines;
     Array(int) idle;

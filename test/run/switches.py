@@ -37,6 +37,14 @@ STRATEGIES = {
     "one": "stage devices(1)\n idle devices(0)",
     "zero1": "split batch:dp\n zero 1\n stage devices(0-4) mesh(dp:5)",
     "zero3": "split batch:dp\n zero 3\n stage devices(2-7) mesh(dp:6)\n idle devices(0-1)",
+    "kept": f"""{SPLIT} hidden:tp
+      optimizer zero3
+      pipeline microbatches(3) rows(3)
+        stage devices(0-2) mesh(tp:3) layers(0-2)
+        stage devices(3) layers(3-LAST)
+      pipeline microbatches(REST) rows(1)
+        stage devices(4-5) mesh(tp:2) layers(0-2)
+        stage devices(6-7) mesh(tp:2) layers(3-LAST)""",
     "half": f"{SPLIT} batch:dp hidden:tp\n stage devices(0-5) mesh(dp:2, tp:3)",
 }
 
@@ -206,7 +214,7 @@ def check_traffic(bench, a, b):
 
 def check_losses(bench):
     """Also an output of ht_infer, which goes along."""
-    names = ["zero3", "half", "one", "twice", "zero1", "beside", "dp4", "tp4", "half", "zero3"]
+    names = ["zero3", "half", "kept", "one", "twice", "zero1", "kept", "beside", "dp4", "tp4", "half", "zero3"]
     found = [float(x) for x in launch(build(bench, SWITCHED, (), 6, 13, 4), RANKS, "losses", *names).stdout.split()]
     wanted = [float(x) for x in launch(bench.plain(SWITCHED), 0, "losses", *names).stdout.split()]
     worst = max(abs(f - w) for f, w in zip(found[1::2], wanted[1::2], strict=True))

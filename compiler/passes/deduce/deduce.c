@@ -402,13 +402,22 @@ static void deduce_collection(Deduce *deduce, Op *op)
     add_version(deduce, op->results[0], op->results[0], &complete);
 }
 
+/* The parameter of which a value is what computes under `optimizer NAME` (passes/place/home.c), or which it is; NULL: of none. */
+static const Value *computing_of(const Module *module, const Value *value)
+{
+    if (value->def && value->def->def == module->reshard_def && value->def->turn == TURN_BEFORE && value->def->stage == STAGE_ALL)
+        value = value->def->operands[0];
+    return value->kind == VALUE_PARAM ? value : NULL;
+}
+
 /* What a stage, or a micro-batch, has of a value. What was given has layouts (pass place), or an input one that is written into the text
  * for each of its micro-batches; another is whole on all devices before. */
 static void deduce_part(Deduce *deduce, Op *op)
 {
+    const Module *module = deduce->module;
     Value *result = op->results[0];
     Sharding whole = sharding_whole();
-    if (op->operands[0]->kind == VALUE_RESULT) {
+    if (op->operands[0]->kind == VALUE_RESULT && !computing_of(module, op->operands[0])) {
         Op all = *op;
         all.stage = STAGE_ALL;
         enter_stage(deduce, &all);
@@ -539,7 +548,7 @@ static const Value *part_of_stage(const Module *module, const Parameter *paramet
 {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->part_def && op->stage == stage && op->operands[0] == parameter->value)
+        if (op->def == module->part_def && op->stage == stage && computing_of(module, op->operands[0]) == parameter->value)
             return op->results[0];
     }
     return NULL;

@@ -156,7 +156,7 @@ static void place_results(Place *place, const Op *op)
     for (int r = 0; r < op->result_count; r++)
         place_written(module, op_mesh(module, op), op->results[r]);
     if (module->update && op->def == module->update && !module->state_count)
-        op->results[0]->layout = states_of_whole(place, op->operands[0]);
+        op->results[0]->layout = module->home ? op->operands[0]->layout : states_of_whole(place, op->operands[0]);
 }
 
 /* Finds the parts of what is given. */
@@ -178,6 +178,8 @@ static void place_all(Place *place)
         place_parameter(place, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++)
         place_whole(place, module->inputs.at[i], false);
+    if (module->kind == MODULE_TRAIN && module->strategy && module->strategy->optimizer)
+        place_as_home(module);
     for (int i = 0; i < module->ops.count; i++)
         place_results(place, module->ops.at[i]);
 }

@@ -12,4 +12,8 @@ bool meshes_create(Module *module);
  * along which it has copies. `param` is the parameter, or what a stage has of it. */
 const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param);
 
+/* Lays what training keeps as it lies under the strategy that `optimizer` names, of a module of which all else that is given has its layout
+ * (home.c). */
+void place_as_home(Module *module);
+
 #endif
