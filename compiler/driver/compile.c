@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 const char *name_with(Arena *arena, const char *source, const char *suffix)
 {
@@ -145,7 +146,8 @@ static bool run_passes(const Driver *driver, Unit *unit)
                           .stop_after = options->stop_after,
                           .out = stdout,
                           .verify = options->verify,
-                          .no_fuse = options->no_fuse};
+                          .no_fuse = options->no_fuse,
+                          .digest = unit->prepares};
     bool good = same(options->stop_after, "frontend") || passes_run(unit, &passes);
     return (!options->print_after || check_printed(driver)) && good;
 }
@@ -155,6 +157,19 @@ static void set_options(const Options *options, const Unit *unit, const Cluster 
 {
     for (int i = 0; i < unit->modules.count; i++)
         unit->modules.at[i]->options = (CompileOptions){options->cluster, cluster, options->remark_comm, options->warn_implicit_reshard};
+}
+
+/* Marks what a program that runs has already. False after an error. */
+static bool set_known(const Options *options, Unit *unit)
+{
+    unit->known = options->known;
+    for (int i = 0; i < unit->modules.count; i++)
+        for (int s = 0; s < options->known && s < unit->strategies.count; s++)
+            unit->modules.at[i]->known |= unit->modules.at[i]->strategy == unit->strategies.at[s];
+    if (options->known && options->known >= unit->strategies.count)
+        diag_error(unit->diag, (Position){0}, "--known=%d leaves none of the %d strategies to make", options->known,
+                   unit->strategies.count);
+    return !options->known || options->known < unit->strategies.count;
 }
 
 /* Plans how the programs go from one strategy to another. */
@@ -186,11 +201,14 @@ Unit *unit_read(Driver *driver, const char *source)
     if (unit)
         set_options(options, unit, cluster);
     bool good = unit && !diag_errors(driver->diag) && (!options->resume || unit_resume(driver, unit));
-    good = good && run_passes(driver, unit);
+    good = good && set_known(options, unit) && run_passes(driver, unit);
     if (good && !options->stop_after)
         plan_migrations(options, unit);
     for (int i = 0; good && i < unit->modules.count; i++)
-        array_push(driver->arena, &driver->modules, unit->modules.at[i]);
+        if (!unit->modules.at[i]->known)
+            array_push(driver->arena, &driver->modules, unit->modules.at[i]);
+    if (good)
+        driver->prepares |= unit->prepares;
     return good ? unit : NULL;
 }
 
@@ -258,6 +276,51 @@ static const char *maker_text(const Driver *driver)
     return text_bytes(&text);
 }
 
+/* ---- what ht_prepare runs ---- */
+
+/* A file's name that means it from every folder. */
+static const char *absolute(Driver *driver, const char *path)
+{
+    char *folder = *path == '/' ? NULL : getcwd(NULL, 0);
+    const char *whole = folder ? arena_format(driver->arena, "%s/%s", folder, path) : path;
+    free(folder);
+    return whole;
+}
+
+/* The options that make of the unit what it is, its strategies aside. */
+static void recipe_options(Driver *driver, Command *recipe)
+{
+    const Options *options = driver->options;
+    for (int i = 0; i < options->items.count; i++)
+        if (options->items.at[i].kind == ITEM_FLAG)
+            add_item(recipe, &options->items.at[i]);
+    if (options->cluster)
+        command_add(recipe, arena_format(driver->arena, "--cluster=%s", options->cluster), NULL);
+    if (options->no_fuse)
+        command_add(recipe, "--no-fuse", NULL);
+}
+
+/* The command by which a program has further strategies made of its source (<hetu/rt.h>, ht_register_source). */
+static const Command *recipe_of(Driver *driver, const Unit *unit)
+{
+    Arena *arena = driver->arena;
+    const Options *options = driver->options;
+    Command *recipe = arena_new(arena, Command);
+    char *folder = getcwd(NULL, 0);
+    recipe->arena = arena;
+    command_add(recipe, folder ? arena_string(arena, folder) : "", getenv("CC") ? getenv("CC") : "",
+                absolute(driver, arena_format(arena, "%s/bin/hetucc", driver->tools.prefix)), NULL);
+    free(folder);
+    recipe_options(driver, recipe);
+    command_add(recipe, unit->file, NULL);
+    for (int s = 0; s < unit->strategies.count; s++)
+        command_add(
+            recipe,
+            arena_format(arena, "--strategy=%s", options->strategies.count ? options->strategies.at[s] : unit->strategies.at[s]->name),
+            NULL);
+    return recipe;
+}
+
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include)
 {
     const char *name = name_with(driver->arena, unit->file, "");
@@ -267,6 +330,11 @@ void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char
                            .backend = driver->options->backend,
                            .maker = maker_text(driver),
                            .source = file_text(driver->arena, unit->file)};
+    if (unit->prepares && !unit->known && !driver->options->backend->folder) {
+        const Command *recipe = recipe_of(driver, unit);
+        options.recipe_count = recipe->words.count;
+        options.recipe = recipe->words.at;
+    }
     emit_unit(files, unit, &options);
 }
 
@@ -289,6 +357,8 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
     }
     add_words(&command, file->flags);
     command_add(&command, "-fno-lto", NULL);
+    if (options->known)
+        command_add(&command, "-fPIC", "-fvisibility=hidden", NULL);
     if (!options->save_temps)
         command_add(&command, arena_format(driver->arena, "-ffile-prefix-map=%s/=", driver->tools.folder), NULL);
     command_add(&command, "-iquote", ".", NULL);

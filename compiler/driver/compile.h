@@ -13,6 +13,7 @@ typedef struct Driver {
     const Options *options;
     Toolchain tools;
     Array(Module *) modules; // of the units that were read
+    bool prepares;           // some of them calls ht_prepare
 } Driver;
 
 /* Whether a C source includes <hetu/hetu.h>, itself or through its headers, or has pragmas of ours: then the frontend reads it. */

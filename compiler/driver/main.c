@@ -348,13 +348,42 @@ static int make_program(Driver *driver, const char *const *sources)
     Command command = whole_command(driver, objects);
     command_add(&command, "-o", written, NULL);
     add_libraries(driver, &command);
+    if (driver->prepares)
+        command_add(&command, "-rdynamic", NULL);
     return command_run(&driver->tools, &command) || !output_finish(&driver->tools, written, program, 0777) ? 1 : 0;
+}
+
+/* ---- --known ---- */
+
+static bool check_known(const Options *options)
+{
+    if (options->source_count != 1 || options->backend->folder || options->compile_only || options->emit != EMIT_EXE || !options->output)
+        complain("--known makes the object of one source for a program on CPUs: it takes -o, and neither -c nor --emit");
+    return options->source_count == 1 && !options->backend->folder && !options->compile_only && options->emit == EMIT_EXE &&
+           options->output;
+}
+
+/* Makes what a program that runs loads: a shared object with the strategies that it has not. */
+static int make_arriving(Driver *driver, const char *source)
+{
+    const char *output = driver->options->output, *object = temporary(&driver->tools, "arriving.o");
+    const char *written =
+        check_known(driver->options) && check_output(driver->options, output) ? output_begin(&driver->tools, output) : NULL;
+    Unit *unit = written ? unit_read(driver, source) : NULL;
+    int status = unit ? unit_compile(driver, unit, object) : 1;
+    if (status)
+        return status;
+    Command command = command_cc(&driver->tools);
+    command_add(&command, "-shared", "-Wl,-Bsymbolic", "-fopenmp", object, "-lm", "-o", written, NULL);
+    return command_run(&driver->tools, &command) || !output_finish(&driver->tools, written, output, 0777) ? 1 : 0;
 }
 
 static int build(Driver *driver)
 {
     const char **sources = sources_of(driver);
     bool ours = false;
+    if (driver->options->known)
+        return make_arriving(driver, sources[0]);
     for (int i = 0; i < driver->options->source_count; i++)
         ours |= source_is_ours(driver, sources[i]);
     if (!ours && !check_no_report(driver->options))

@@ -11,13 +11,29 @@
 const char *argp_program_version = "hetucc " HETU_VERSION;
 
 enum {
-    KEY_INCLUDE = 0x100, KEY_STD, KEY_BACKEND, KEY_STRATEGY, KEY_CLUSTER, KEY_RESUME,
-    KEY_EMIT, KEY_PRINT_AFTER, KEY_STOP_AFTER, KEY_SAVE_TEMPS, KEY_VERIFY, KEY_NO_FUSE,
-    KEY_REPORT, KEY_IMPLICIT, KEY_NO_IMPLICIT, KEY_CC, KEY_VALUE
+    KEY_INCLUDE = 0x100,
+    KEY_STD,
+    KEY_BACKEND,
+    KEY_STRATEGY,
+    KEY_CLUSTER,
+    KEY_RESUME,
+    KEY_EMIT,
+    KEY_PRINT_AFTER,
+    KEY_STOP_AFTER,
+    KEY_SAVE_TEMPS,
+    KEY_VERIFY,
+    KEY_NO_FUSE,
+    KEY_REPORT,
+    KEY_IMPLICIT,
+    KEY_NO_IMPLICIT,
+    KEY_KNOWN,
+    KEY_CC,
+    KEY_VALUE
 };
 
 /* Words of --emit. */
-static const char *const emit_words[] = {[EMIT_EXE] = "exe", [EMIT_C] = "c", [EMIT_IR] = "ir", [EMIT_COST] = "cost", [EMIT_COST_JSON] = "cost-json", NULL};
+static const char *const emit_words[] = {
+    [EMIT_EXE] = "exe", [EMIT_C] = "c", [EMIT_IR] = "ir", [EMIT_COST] = "cost", [EMIT_COST_JSON] = "cost-json", NULL};
 
 static const struct argp_option option_table[] = {
     {0, 'o', "FILE", 0, "Write the result to FILE; with --emit=c, a folder", 1},
@@ -29,19 +45,27 @@ static const struct argp_option option_table[] = {
     {"std", KEY_STD, "NAME", 0, "The C standard (written -std=NAME)", 2},
     {0, 'O', "LEVEL", OPTION_ARG_OPTIONAL, "How much the C compiler optimises the model's source; 2 if not given", 2},
     {0, 'g', "LEVEL", OPTION_ARG_OPTIONAL, "Debug information", 2},
-    {"strategy", KEY_STRATEGY, "NAME|FILE|FILE:NAME", 0, "A strategy: one of the source by name, or a file's; the program begins with the first one, and may switch to the others", 3},
+    {"strategy", KEY_STRATEGY, "NAME|FILE|FILE:NAME", 0,
+     "A strategy: one of the source by name, or a file's; the program begins with the first one, and may switch to the others", 3},
     {"cluster", KEY_CLUSTER, "FILE", 0, "Plan and price for the cluster that FILE describes", 3},
     {"backend", KEY_BACKEND, "NAME", 0, "What the program runs on; the first if not given", 3},
-    {0, 'R', "comm|switch", 0, "Report each conversion of a layout: line, reason, collective, bytes (written -Rcomm); or what each switch between two strategies moves (-Rswitch)", 4},
+    {0, 'R', "comm|switch", 0,
+     "Report each conversion of a layout: line, reason, collective, bytes (written -Rcomm); or what each switch between two strategies "
+     "moves (-Rswitch)",
+     4},
     {"Wimplicit-reshard", KEY_IMPLICIT, 0, 0, "Warn of conversions that nobody wrote (written -Wimplicit-reshard)", 4},
     {"Wno-implicit-reshard", KEY_NO_IMPLICIT, 0, OPTION_HIDDEN, 0, 4},
-    {"emit", KEY_EMIT, "WHAT", 0, "What to make: a program, C files, the intermediate representation, or what each operator and conversion costs, as a table or as JSON", 5},
+    {"emit", KEY_EMIT, "WHAT", 0,
+     "What to make: a program, C files, the intermediate representation, or what each operator and conversion costs, as a table or as JSON",
+     5},
     {"report", KEY_REPORT, "FILE.html|FILE.json", 0, "Also write what each device does when, keeps and receives, as a page or as JSON", 5},
     {"print-after", KEY_PRINT_AFTER, "PASS|all", 0, "Print the intermediate representation after a pass", 5},
     {"stop-after", KEY_STOP_AFTER, "PASS", 0, "Run no pass after this one, and write no program", 5},
-    {"resume", KEY_RESUME, "FILE", 0, "Go on from FILE, intermediate representation that --emit=ir --stop-after=PASS made of these sources", 5},
+    {"resume", KEY_RESUME, "FILE", 0, "Go on from FILE, intermediate representation that --emit=ir --stop-after=PASS made of these sources",
+     5},
     {"verify", KEY_VERIFY, 0, 0, "Check the intermediate representation after every pass", 5},
     {"no-fuse", KEY_NO_FUSE, 0, 0, "Compute every operator by itself", 5},
+    {"known", KEY_KNOWN, "N", 0, "Make no program but an object that ht_prepare loads: a program that runs has the first N strategies", 5},
     {"save-temps", KEY_SAVE_TEMPS, 0, 0, "Keep the emitted C files in the current folder", 5},
     {0, '#', 0, 0, "Print the commands that would run (written -###)", 5},
     {"Xcc", KEY_CC, "WORD", OPTION_HIDDEN, 0, 6},
@@ -49,9 +73,34 @@ static const struct argp_option option_table[] = {
     {0}};
 
 /* The C compiler's options whose value may be the next word. */
-static const char *const with_value[] = {"-MF", "-MT", "-MQ", "-isystem", "-iquote", "-idirafter", "-imacros", "-iprefix", "-isysroot", "-iwithprefix",
-                                         "-iwithprefixbefore", "-Xlinker", "-Xassembler", "-Xpreprocessor", "-T", "-u", "-z", "-x", "-l", "-L", "-e", "-A",
-                                         "-aux-info", "--param", "-B", "-dumpdir", "-dumpbase", "-wrapper"};
+static const char *const with_value[] = {"-MF",
+                                         "-MT",
+                                         "-MQ",
+                                         "-isystem",
+                                         "-iquote",
+                                         "-idirafter",
+                                         "-imacros",
+                                         "-iprefix",
+                                         "-isysroot",
+                                         "-iwithprefix",
+                                         "-iwithprefixbefore",
+                                         "-Xlinker",
+                                         "-Xassembler",
+                                         "-Xpreprocessor",
+                                         "-T",
+                                         "-u",
+                                         "-z",
+                                         "-x",
+                                         "-l",
+                                         "-L",
+                                         "-e",
+                                         "-A",
+                                         "-aux-info",
+                                         "--param",
+                                         "-B",
+                                         "-dumpdir",
+                                         "-dumpbase",
+                                         "-wrapper"};
 
 /* Options that leave everything to the C compiler. */
 static const char *const handed_over[] = {"-E", "-S", "-M", "-MM", "-x", "-fsyntax-only"};
@@ -85,7 +134,10 @@ typedef struct Line {
     Words words; // for argp
 } Line;
 
-static void put(Line *line, const char *format, const char *word) { array_push(line->arena, &line->words, arena_format(line->arena, format, word)); }
+static void put(Line *line, const char *format, const char *word)
+{
+    array_push(line->arena, &line->words, arena_format(line->arena, format, word));
+}
 static void copy(Line *line) { put(line, "%s", *line->next++); }
 
 /* The long option of ours with this name (up to `length` bytes), or NULL. */
@@ -156,7 +208,8 @@ static bool read_dashed_word(Line *line)
     const char *word = *line->next;
     if (!strcmp(word, "-###"))
         put(line, "-#", "");
-    else if (begins(word, "-std=") || !strcmp(word, "-Wimplicit-reshard") || !strcmp(word, "-Wno-implicit-reshard") || !strcmp(word, "-save-temps"))
+    else if (begins(word, "-std=") || !strcmp(word, "-Wimplicit-reshard") || !strcmp(word, "-Wno-implicit-reshard") ||
+             !strcmp(word, "-save-temps"))
         put(line, "-%s", word);
     else if (begins(word, "-R"))
         put(line, "%s", word);
@@ -258,6 +311,15 @@ static void set_report(Reader *reader, const char *file)
     reader->options->report = arena_string(reader->arena, file);
 }
 
+static int read_known(const char *value)
+{
+    char *end;
+    long known = strtol(value, &end, 10);
+    if (*end || end == value || known < 1 || known > 1 << 20)
+        mistake("--known takes how many of the strategies are there already, 1 or more, not \"%s\"", value);
+    return (int)known;
+}
+
 static error_t read_language_option(Reader *reader, int key, const char *value)
 {
     Options *options = reader->options;
@@ -265,8 +327,14 @@ static error_t read_language_option(Reader *reader, int key, const char *value)
     case 'D': add_joined(reader, "-D", value); break;
     case 'U': add_joined(reader, "-U", value); break;
     case 'I': add_joined(reader, "-I", value); break;
-    case 'O': add_joined(reader, "-O", value); options->optimised = true; break;
-    case 'g': add_joined(reader, "-g", value); options->debug = true; break;
+    case 'O':
+        add_joined(reader, "-O", value);
+        options->optimised = true;
+        break;
+    case 'g':
+        add_joined(reader, "-g", value);
+        options->debug = true;
+        break;
     case KEY_INCLUDE: add(reader, ITEM_FLAG, "-include", value); break;
     case KEY_STD: add_joined(reader, "-std=", value); break;
     case KEY_CC: add_cc_word(reader, value); break;
@@ -296,6 +364,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_NO_FUSE: options->no_fuse = true; break;
     case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;
     case KEY_STOP_AFTER: options->stop_after = arena_string(reader->arena, value); break;
+    case KEY_KNOWN: options->known = read_known(value); break;
     case KEY_SAVE_TEMPS: options->save_temps = true; break;
     case KEY_VERIFY: options->verify = true; break;
     case KEY_IMPLICIT: options->warn_implicit_reshard = true; break;

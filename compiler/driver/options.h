@@ -1,7 +1,7 @@
 /* The command line.
  *
- * hetucc takes the place of the C compiler: it knows the options below, and keeps everything else, in order, for the C compiler. So that argp can read the
- * whole line, options_read first gives each word that is not ours the form --Xcc=WORD.
+ * hetucc takes the place of the C compiler: it knows the options below, and keeps everything else, in order, for the C compiler. So that
+ * argp can read the whole line, options_read first gives each word that is not ours the form --Xcc=WORD.
  */
 #ifndef DRIVER_OPTIONS_H
 #define DRIVER_OPTIONS_H
@@ -44,6 +44,7 @@ typedef struct Options {
     Emit emit;
     const Backend *backend;
     Array(const char *) strategies; // of --strategy, in order
+    int known;                      // of --known: strategies that a program which runs has; 0: not given
     const char *cluster, *resume, *print_after, *stop_after, *report;
     bool remark_comm, remark_switch, warn_implicit_reshard;
 } Options;

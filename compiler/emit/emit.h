@@ -21,6 +21,8 @@ typedef struct EmitOptions {
     const Backend *backend;
     const char *maker;  // for the fingerprint: "hetucc 0.1.0 -O1"
     const char *source; // for the fingerprint: the text of the user's source
+    int recipe_count;   // of a unit that calls ht_prepare: the words of ht_register_source (hetu/rt.h)
+    const char *const *recipe;
 } EmitOptions;
 
 /* The files for a unit. Their fingerprint, which programs carry, is a line that tells what they are made of, and a hash of all of it. */

@@ -19,6 +19,7 @@ typedef struct Finder {
     CUnit *unit;
     const CFunction *inside;
     Array(ModelCall) calls;
+    bool prepares; // ht_prepare is called
 } Finder;
 
 static void find_call(const CExpr *expr, void *data)
@@ -27,6 +28,7 @@ static void find_call(const CExpr *expr, void *data)
     const CFunction *function = expr->kind == C_CALL ? cexpr_function(expr->a) : NULL;
     if (!function || function->body)
         return;
+    finder->prepares |= !strcmp(function->name, "ht_prepare");
     bool train = !strcmp(function->name, "ht_train_with"), infer = !strcmp(function->name, "ht_infer_with");
     if (expr->args.count == (train ? 4 : 3) && (train || infer))
         array_push(finder->unit->arena, &finder->calls, (ModelCall){expr, finder->inside, train ? MODULE_TRAIN : MODULE_INFER});
@@ -455,6 +457,7 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
     Programs programs = {0};
     changes_find(cunit);
     find_calls(cunit, &finder);
+    unit->prepares = finder.prepares;
     for (int i = 0; i < finder.calls.count; i++)
         add_program(cunit, &finder.calls.at[i], &programs);
     for (int s = 0; s < unit->strategies.count; s++)

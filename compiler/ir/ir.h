@@ -185,6 +185,8 @@ struct Module {
     Bodies bodies;            // after pass stage
     const Strategy *strategy;
     Module *home;                                  // of `optimizer NAME`: the program under NAME; NULL: none, or not looked for yet
+    bool known;                                    // a program that runs has it: it is placed, and nothing is made of it
+    uint64_t digest;                               // of its text after pass place; 0: not asked for
     const char *after;                             // the pass that it has come through last; NULL: none
     const Mesh *mesh;                              // after pass place: of all devices
     struct Roles *roles;                           // after pass specialize (ir/roles.h)

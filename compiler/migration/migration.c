@@ -229,7 +229,8 @@ const Migrations *migrations_plan(Arena *arena, const Unit *unit)
         .arena = arena, .all = arena_new(arena, Migrations), .known = intern_create(arena), .device_count = unit_device_count(unit)};
     for (int i = 0; i < unit->modules.count; i++)
         for (int j = 0; j < unit->modules.count; j++)
-            if (module_same_program(unit->modules.at[i], unit->modules.at[j]))
+            if (module_same_program(unit->modules.at[i], unit->modules.at[j]) &&
+                !(unit->modules.at[i]->known && unit->modules.at[j]->known))
                 plan_migration(&mover, unit->modules.at[i], unit->modules.at[j]);
     return mover.all;
 }

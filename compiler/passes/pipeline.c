@@ -74,12 +74,23 @@ static void run_pass(Module *module, const Pass *pass)
         module->after = pass->name;
 }
 
+/* The 64-bit FNV-1a hash of what a module is; never 0. */
+static uint64_t digest_of(const Module *module)
+{
+    Text text = {.arena = module->arena};
+    uint64_t hash = 0xcbf29ce484222325u;
+    ir_print(&text, module);
+    for (size_t i = 0; i < text.length; i++)
+        hash = (hash ^ (unsigned char)text.bytes[i]) * 0x100000001b3u;
+    return hash ? hash : 1;
+}
+
 /* Runs a pass over a module that has not come through it; over that of the strategy that its `optimizer` names before. */
 static bool run(Module *module, const Pass *pass, const PassOptions *options)
 {
     int last;
     last_pass(module, &last);
-    if (pass - passes <= last)
+    if (pass - passes <= last || (module->known && pass->from > FORM_REFINED))
         return true;
     if (module->home && !run(module->home, pass, options))
         return false;
@@ -89,6 +100,8 @@ static bool run(Module *module, const Pass *pass, const PassOptions *options)
     if (options->verify && !ir_verify(module))
         BUG("pass %s left %s malformed", pass->name, module->name);
     dump(module, options, pass->name);
+    if (options->digest && pass->run == pass_place)
+        module->digest = digest_of(module);
     return true;
 }
 

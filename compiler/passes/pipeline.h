@@ -11,6 +11,7 @@ typedef struct PassOptions {
     FILE *out;               // where dumps go
     bool verify;             // run the verifier after every pass
     bool no_fuse;            // leave out pass fuse
+    bool digest;             // set the modules' digests
 } PassOptions;
 
 /* Runs the passes that a module has not come through yet over every module; stops after the first that reported errors. Returns whether

@@ -177,9 +177,15 @@ void ht_run_with(ht_program *program, const ht_fed *feeds);
 
 /* Moves a program to another of the strategies that hetucc compiled it with (--strategy=a --strategy=b; it begins with the first), and with it the programs of ht_infer that
  * share parameters with it: parameters, the optimizer's states and the number of the step are what they were, to the bit. NULL: to the first strategy that was compiled with
- * the `shape` variables as they are set now. Under a strategy that has other values of them, set them first; values that disagree end the program. Inputs are fed anew then. No step
+ * the `shape` variables as they are set now. Under a strategy that has other values of them, set them first; values that disagree end the program. Inputs are fed anew then. True, unless a strategy of ht_prepare cannot be had. No step
  * switches by itself. On one device, as plain C, it does nothing but allow that the `shape` variables have changed. */
-void ht_switch(ht_program *program, const char *strategy);
+bool ht_switch(ht_program *program, const char *strategy);
+
+/* Has a strategy made that the program was not compiled with: FILE or FILE:NAME, or a name of the source, as --strategy takes them. Returns at once; hetucc and the C compiler work beside
+ * the training, on rank 0's machine, from the source as it was when the program was compiled. ht_switch to it, by its name or by what ht_prepare was given, waits until it is there. It is
+ * taken by all ranks in some step, fit or switch that follows, or by none: when it cannot be made, or is for more devices than there are ranks, ht_switch says so and returns false, and the
+ * program goes on as it is. The call must stand in the source file of the model. On one device, as plain C, it does nothing. */
+void ht_prepare(ht_program *program, const char *strategy);
 
 /* The least value from `least` on that a strategy of the program gives an integer `shape` variable: seq = ht_fit(program, &seq, 700). On one device it is `least`. A program without
  * such a strategy ends. */

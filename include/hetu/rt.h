@@ -270,7 +270,7 @@ typedef struct ht_image_read {
 } ht_image_read;
 
 /* What an image is like, and what emitted code may call: another number when that changes. */
-enum { HT_IMAGE_VERSION = 8 };
+enum { HT_IMAGE_VERSION = 9 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version
@@ -300,6 +300,7 @@ typedef struct ht_image {
     const ht_schedule *const *schedule; // by number
     int plan_count;
     const ht_reshard *const *plan; // its conversions
+    uint64_t digest;               // of what the model is under the strategy; 0 where the program does not call ht_prepare
 } ht_image;
 
 /* Tensors of a program that go together from one strategy to another: parameters and states, by the slots that they have under either. */
@@ -329,6 +330,21 @@ void ht_register(const ht_image *image, ht_model *model, void (*const *updates)(
 
 /* Registers the migrations between images. */
 void ht_register_migrations(const ht_migrations *migrations);
+
+/* What a shared object that ht_prepare loads has under the name ht_arriving: images of further strategies, and how programs go to them and
+ * back. Of images that the program has, `known` has the model, the strategy and the digest alone, in the order of their registration;
+ * fresh image i is the same program as known one like[i]. */
+typedef struct ht_arrival {
+    int version; // HT_IMAGE_VERSION
+    int known_count, fresh_count;
+    const ht_image *const *known, *const *fresh;
+    const int *like;
+    const ht_migrations *migrations;
+} ht_arrival;
+
+/* Registers how the images of a fingerprint are compiled with further strategies: the folder, the variable CC, and the command, NULL at its
+ * end. */
+void ht_register_source(const char *fingerprint, const char *const *words);
 
 #ifdef __cplusplus
 }

@@ -116,8 +116,12 @@ static void prepare(const ht_image *image, Prepared *prepared)
 static int open_channels(int image)
 {
     static Prepared *prepared;
-    if (!prepared)
-        prepared = memory_array(image_count(), sizeof *prepared);
+    static int count;
+    Prepared *grown = count < image_count() ? realloc(prepared, sizeof *prepared * (size_t)image_count()) : prepared;
+    if (!grown)
+        ht_fail("no memory for the exchanges of a program");
+    for (prepared = grown; count < image_count(); count++)
+        prepared[count] = (Prepared){0};
     for (int i = image_next(image, -1); i >= 0; i = image_next(image, i))
         if (!prepared[i].ready)
             prepare(image_at(i)->image, &prepared[i]);

@@ -3,6 +3,7 @@
 #include "device/device.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "session/arrival.h"
 #include "session/session.h"
 
 #include <stdlib.h>
@@ -72,11 +73,21 @@ static void run_program(ht_session *session, const Command *command, Payload *pa
         program_dump(program, session->dump, "step");
 }
 
+/* Strategies that have arrived: rank 0 has the object, and sends it. */
+static void take_arrival(const Command *command, const Payload *payload)
+{
+    void *object = payload->from ? NULL : memory_array(command->bytes, 1);
+    world_broadcast(payload->from ? (void *)payload->from : object, (size_t)command->bytes);
+    arrivals_take(payload->from ? payload->from : object, (size_t)command->bytes);
+    free(object);
+}
+
 static void carry_out(ht_session *session, const Command *command, Payload *payload)
 {
     switch (command->kind) {
     case COMMAND_OPEN: open_program(session, command); break;
     case COMMAND_SWITCH: switch_program(session, command); break;
+    case COMMAND_ARRIVE: take_arrival(command, payload); break;
     case COMMAND_RUN: run_program(session, command, payload); break;
     case COMMAND_FETCH: program_fetch(session->programs[command->number], command->index, payload->to); break;
     case COMMAND_GET_PARAM: param_get(session->params.at[command->number], payload->to); break;

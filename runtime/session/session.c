@@ -4,6 +4,7 @@
 #include "transport/world.h"
 #include "exchange/flight.h"
 #include "session/agree.h"
+#include "session/arrival.h"
 #include "device/device.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -29,6 +30,7 @@ void session_close(ht_session *closed)
     closed->programs = NULL;
     closed->program_count = 0;
     params_destroy(&closed->params);
+    arrivals_close();
     flights_close();
     fail_unwatch();
     device_close();
@@ -63,7 +65,7 @@ ht_session *ht_open(int *argc, char ***argv)
 {
     if (session.open)
         ht_fail("ht_open is called a second time");
-    world_open(argc, argv, WORLD_PULSE | (image_any_transfers() ? WORLD_LANES : 0));
+    world_open(argc, argv, WORLD_PULSE | (image_any_transfers() || arrivals_possible() ? WORLD_LANES : 0));
     fail_watch();
     session.check = getenv("HETU_CHECK") && strcmp(getenv("HETU_CHECK"), "0");
     if (!session_agree(session.check))
@@ -202,14 +204,37 @@ ht_program *ht_infer_with(ht_session *open, ht_tensor (*model)(void), ht_program
 
 static Program *image_program(const ht_program *program) { return program->session->programs[program->number]; }
 
-/* ---- running ---- */
-
 /* Ends the program when it was given no program: `call` names the function. */
 static void check_program(const ht_program *program, const char *call)
 {
     if (!program)
         ht_fail("%s was called with NULL for the program", call);
 }
+
+/* ---- strategies that arrive ---- */
+
+/* Has all ranks take what was asked for and is there; `wait`: all that was asked for. */
+static void take_arrivals(ht_session *open, bool wait)
+{
+    size_t size;
+    for (void *object; (object = arrivals_next(wait, &size));) {
+        Command command = {.kind = COMMAND_ARRIVE, .bytes = (int64_t)size};
+        session_issue(open, &command, &(Payload){.from = object});
+        free(object);
+    }
+}
+
+void ht_prepare(ht_program *program, const char *strategy)
+{
+    check_program(program, "ht_prepare");
+    check_open(program->session);
+    if (!strategy || !*strategy)
+        ht_fail("ht_prepare was called without a strategy");
+    if (!program->eager)
+        arrivals_ask(image_program(program)->number, strategy);
+}
+
+/* ---- running ---- */
 
 /* Fails with the names that there are. */
 static void no_input(const Program *program, const char *name)
@@ -278,6 +303,7 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains)
     if (program->trains != trains)
         ht_fail(trains ? "ht_step needs a program of ht_train; ht_run runs those of ht_infer"
                        : "ht_run needs a program of ht_infer; ht_step runs those of ht_train");
+    take_arrivals(program->session, false);
     step_numbers(program, hyper);
     program->step++;
     return program->eager ? eager->program_step(program->eager, feeds, hyper) : run_image(program, feeds, hyper);
@@ -355,18 +381,47 @@ static int find_strategy(int image, const char *strategy)
     return found;
 }
 
-void ht_switch(ht_program *program, const char *strategy)
+/* Whether an image of the program is what ht_switch asks for. */
+static bool is_there(int image, const char *strategy)
+{
+    int found = strategy ? image_under(image, strategy) : image_next(image, -1);
+    while (!strategy && found >= 0 && !image_reads_agree(found))
+        found = image_next(image, found);
+    return found >= 0;
+}
+
+/* The name of the strategy that ht_switch asks for, by its name or by the word of ht_prepare, when all that it may mean is there; false,
+ * after a message, when it could not be had. */
+static bool await_strategy(ht_program *program, const char **strategy)
+{
+    const char *asked = *strategy, *reason = NULL;
+    int own = image_program(program)->number;
+    take_arrivals(program->session, false);
+    if (!is_there(own, asked))
+        take_arrivals(program->session, true);
+    if (asked && !is_there(own, asked))
+        *strategy = arrivals_name(asked, &reason);
+    if (reason)
+        fprintf(stderr, "hetu: rank 0: ht_switch cannot go to strategy \"%s\": %s; training goes on under strategy \"%s\"\n", asked, reason,
+                image_at(own)->image->strategy ? image_at(own)->image->strategy : "");
+    return !reason;
+}
+
+bool ht_switch(ht_program *program, const char *strategy)
 {
     check_program(program, "ht_switch");
     check_open(program->session);
     if (program->eager) {
         eager->program_forget(program->eager);
-        return;
+        return true;
     }
+    if (!await_strategy(program, &strategy))
+        return false;
     int own = image_program(program)->number, found = find_strategy(own, strategy);
     Command command = {.kind = COMMAND_SWITCH, .number = program->number, .index = found};
     if (found != own)
         session_issue(program->session, &command, &(Payload){0});
+    return true;
 }
 
 int64_t ht_fit(ht_program *program, const void *variable, int64_t least)
@@ -375,6 +430,7 @@ int64_t ht_fit(ht_program *program, const void *variable, int64_t least)
     check_open(program->session);
     if (program->eager)
         return least;
+    take_arrivals(program->session, false);
     int image = image_program(program)->number;
     int64_t value, most = 0, fit = INT64_MAX;
     bool known = false;

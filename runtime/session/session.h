@@ -29,6 +29,7 @@ struct ht_program {
 typedef enum CommandKind {
     COMMAND_OPEN,
     COMMAND_SWITCH,
+    COMMAND_ARRIVE,
     COMMAND_RUN,
     COMMAND_FETCH,
     COMMAND_GET_PARAM,
@@ -42,6 +43,7 @@ typedef struct Command {
     int number;                                // of the program, or of the parameter
     int index;                                 // of the image, or of the output
     uint64_t seed;                             // COMMAND_OPEN
+    int64_t bytes;                             // COMMAND_ARRIVE: of the object that follows
     bool check;                                // COMMAND_RUN: whether HETU_CHECK is set on rank 0
     float hyper[HT_HYPER];                     // COMMAND_RUN: of the first optimizer
     int more;                                  // COMMAND_RUN: optimizers behind it whose numbers follow; those of the others are 0

@@ -691,12 +691,13 @@ static void emit_head(Image *image)
               "    .schedule_of = schedule_of_$name,\n"
               "    .schedule = schedule_$name,\n"
               "    .plan_count = $plans,\n"
+              "    .digest = $digest,\n"
               "    .plan = $name_plan,\n"
               "};\n",
               "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan",
-              arena_format(arena, "%s_plan", image->name), "plans", c_number(arena, module->conversions.count), "name_image",
-              arena_format(arena, "%s_image", image->name), "model", c_string(arena, module->name), "source",
-              c_string(arena, file_name(image->emitter->unit->file)), "strategy",
+              arena_format(arena, "%s_plan", image->name), "plans", c_number(arena, module->conversions.count), "digest",
+              arena_format(arena, "0x%llx", (unsigned long long)module->digest), "name_image", arena_format(arena, "%s_image", image->name),
+              "model", c_string(arena, module->name), "source", c_string(arena, file_name(image->emitter->unit->file)), "strategy",
               strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
               module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->clip ? "true" : "false", "dtype",
               c_dtype(module->precision), "devices", c_number(arena, image->device_count), "pipelines",
@@ -705,6 +706,24 @@ static void emit_head(Image *image)
               c_number(arena, module->params.count), "inputs", c_number(arena, module->inputs.count), "outputs",
               c_number(arena, module->outputs.count + (module->loss ? 1 : 0)), "roles", c_number(arena, module->roles->role_count), "reads",
               c_number(arena, module->reads.count), "loss", c_number(arena, module->loss ? module->outputs.count : -1), NULL);
+}
+
+void emit_known_image(Text *out, Emitter *emitter, const Module *module, const char *name)
+{
+    Arena *arena = emitter->arena;
+    text_fill(out,
+              "static const ht_image $name_image = { // of the program\n"
+              "    .version = HT_IMAGE_VERSION,\n"
+              "    .fingerprint = $fingerprint,\n"
+              "    .model = \"$model\",\n"
+              "    .strategy = \"$strategy\",\n"
+              "    .trains = $trains,\n"
+              "    .digest = $digest,\n"
+              "};\n\n",
+              "name_image", arena_format(arena, "%s_image", name), "fingerprint", fingerprint_name(emitter), "model",
+              c_string(arena, module->name), "strategy", c_string(arena, module->strategy->name), "trains",
+              module->kind == MODULE_TRAIN ? "true" : "false", "digest", arena_format(arena, "0x%llx", (unsigned long long)module->digest),
+              NULL);
 }
 
 void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers, const RoleText *roles)

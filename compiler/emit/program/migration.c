@@ -75,3 +75,43 @@ void emit_migrations(Text *out, Emitter *emitter, const char *const *names)
               "name_rows", arena_format(emitter->arena, "%s_rows", migrations_name(emitter)), "name", migrations_name(emitter), "rows",
               text_bytes(&rows), "count", c_number(emitter->arena, all->at.count), NULL);
 }
+
+/* The number, among the modules that the program has, of one that is the same program as module `index`. */
+static int like_module(const Unit *unit, int index)
+{
+    for (int m = 0; m < unit->modules.count; m++)
+        if (unit->modules.at[m]->known && module_same_program(unit->modules.at[m], unit->modules.at[index]))
+            return m;
+    return -1;
+}
+
+void emit_arrival(Text *out, Emitter *emitter, const char *const *names)
+{
+    const Unit *unit = emitter->unit;
+    Text known = {.arena = emitter->arena}, fresh = known, like = known;
+    int known_count = 0, fresh_count = 0;
+    for (int m = 0; m < unit->modules.count; m++) {
+        bool new = !unit->modules.at[m]->known;
+        text_print(new ? &fresh : &known, "    &%s_image,\n", names[m]);
+        if (new)
+            text_print(&like, "%s%d", fresh_count ? ", " : "", like_module(unit, m));
+        fresh_count += new;
+        known_count += !new;
+    }
+    text_fill(out,
+              "static const ht_image *const known_images[] = {\n$known};\n"
+              "static const ht_image *const fresh_images[] = {\n$fresh};\n"
+              "extern __attribute__((visibility(\"default\"))) const ht_arrival ht_arriving;\n"
+              "const ht_arrival ht_arriving = {\n"
+              "    .version = HT_IMAGE_VERSION,\n"
+              "    .known_count = $known_count,\n"
+              "    .fresh_count = $fresh_count,\n"
+              "    .known = known_images,\n"
+              "    .fresh = fresh_images,\n"
+              "    .like = (const int[]){$like},\n"
+              "    .migrations = $migrations,\n"
+              "};\n",
+              "known", text_bytes(&known), "known_count", c_number(emitter->arena, known_count), "fresh", text_bytes(&fresh), "fresh_count",
+              c_number(emitter->arena, fresh_count), "like", text_bytes(&like), "migrations",
+              migrations_count(emitter) ? arena_format(emitter->arena, "&%s", migrations_name(emitter)) : "NULL", NULL);
+}

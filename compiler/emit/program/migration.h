@@ -11,4 +11,7 @@ void emit_migrations(Text *out, Emitter *emitter, const char *const *names);
 const char *migrations_name(const Emitter *emitter);
 int migrations_count(const Emitter *emitter);
 
+/* Appends the table ht_arriving of a unit whose first strategies a program which runs has already (<hetu/rt.h>, ht_arrival). */
+void emit_arrival(Text *out, Emitter *emitter, const char *const *names);
+
 #endif

@@ -83,6 +83,21 @@ static void emit_migration_registration(const Emitter *emitter, Text *declaratio
     text_print(calls, "    ht_register_migrations(&%s);\n", name);
 }
 
+/* Writes the words by which ht_prepare has further strategies made. */
+static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text *declarations, Text *calls)
+{
+    if (!options->recipe_count)
+        return;
+    text_print(declarations,
+               "void ht_register_source(const char *fingerprint, const char *const *words);\n"
+               "static const char *const %s_words[] = {\n",
+               emitter->prefix);
+    for (int i = 0; i < options->recipe_count; i++)
+        text_print(declarations, "    \"%s\",\n", c_string(emitter->arena, options->recipe[i]));
+    text_string(declarations, "    0};\n");
+    text_print(calls, "    ht_register_source(%s, %s_words);\n", fingerprint_name(emitter), emitter->prefix);
+}
+
 /* Operators without a body: the models that call them never run as C here, so the program links without one. */
 static const char *weak_operators(Emitter *emitter)
 {
@@ -126,6 +141,7 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
     for (int m = 0; m < emitter->unit->modules.count; m++)
         emit_registration(&declarations, &calls, emitter->unit->modules.at[m], names[m]);
     emit_migration_registration(emitter, &declarations, &calls);
+    emit_recipe(emitter, options, &declarations, &calls);
     for (int v = 0; v < emitter->unit->shapes.count; v++) {
         const ShapeVariable *shape = &emitter->unit->shapes.at[v];
         text_print(&calls, "    %s = %lld;\n", shape->name, (long long)shape->value);
@@ -157,6 +173,17 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
     files->at[files->count - 1].source = emitter->unit->file;
 }
 
+/* What arrives at a program that runs has no source and no registration: a file with the fingerprint alone. */
+static void emit_arriving_main(Emitter *emitter, EmittedFiles *files, const char *print)
+{
+    Text out = begin_file(emitter, "strategies that arrive");
+    text_fill(&out,
+              "extern const char $fingerprint[];\n"
+              "const char $fingerprint[] = \"$text\";\n",
+              "fingerprint", fingerprint_name(emitter), "text", c_string(emitter->arena, print), NULL);
+    add_file(emitter, files, "arriving", "c", text_bytes(&out), "");
+}
+
 /* ---- roles and tables ---- */
 
 /* The roles of a module: text r is added to the r-th role file of the unit. */
@@ -177,7 +204,7 @@ static int most_roles(const Unit *unit)
 {
     int most = 0;
     for (int m = 0; m < unit->modules.count; m++)
-        most = unit->modules.at[m]->roles->role_count > most ? unit->modules.at[m]->roles->role_count : most;
+        most = !unit->modules.at[m]->known && unit->modules.at[m]->roles->role_count > most ? unit->modules.at[m]->roles->role_count : most;
     return most;
 }
 
@@ -193,8 +220,13 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
     Text image = begin_file(emitter, "tables");
     text_print(&image, "#include <hetu/rt.h>\n\nextern const char %s[];\n", fingerprint_name(emitter));
     for (int m = 0; m < unit->modules.count; m++)
-        emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
+        if (unit->modules.at[m]->known)
+            emit_known_image(&image, emitter, unit->modules.at[m], names[m]);
+        else
+            emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
     emit_migrations(&image, emitter, names);
+    if (unit->known)
+        emit_arrival(&image, emitter, names);
     add_file(emitter, files, "image", "c", text_bytes(&image), emitter->backend->image_flags);
     for (int role = 0; role < roles; role++) {
         text_string(&role_files[role], emitter->backend->closing);
@@ -265,7 +297,11 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
     EmittedFiles others = {0};
     emit_modules(&emitter, &others, names);
     emit_kernels(&emitter, &others);
-    emit_main(&emitter, files, options, names, fingerprint(&emitter, &others, options));
+    const char *print = fingerprint(&emitter, &others, options);
+    if (unit->known)
+        emit_arriving_main(&emitter, files, print);
+    else
+        emit_main(&emitter, files, options, names, print);
     for (int i = 0; i < others.count; i++)
         array_push(arena, files, others.at[i]);
 }

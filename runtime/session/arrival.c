@@ -1,0 +1,442 @@
+#define _GNU_SOURCE
+#include "session/arrival.h"
+
+#include "base/memory.h"
+#include "transport/world.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- sources ---- */
+
+/* A source file of the program whose models can have further strategies. */
+typedef struct Source {
+    const char *fingerprint;  // of its images
+    const char *const *words; // the folder, CC, and the command
+    char **more;              // options --strategy=WORD of those that have arrived
+    int more_count;
+} Source;
+
+static struct {
+    Source *at;
+    int count;
+} sources;
+
+void ht_register_source(const char *fingerprint, const char *const *words)
+{
+    Source *grown = realloc(sources.at, sizeof *grown * (size_t)(sources.count + 1));
+    if (!grown)
+        ht_fail("no memory to register a source");
+    sources.at = grown;
+    sources.at[sources.count++] = (Source){.fingerprint = fingerprint, .words = words};
+}
+
+bool arrivals_possible(void) { return sources.count > 0; }
+
+/* The source of an image: the one that any image of its model has been compiled with from the beginning. */
+static Source *source_of(int image)
+{
+    for (int i = 0; i < image_count(); i++)
+        for (int s = 0; s < sources.count; s++)
+            if (image_at(i)->model == image_at(image)->model && !strcmp(sources.at[s].fingerprint, image_at(i)->image->fingerprint))
+                return &sources.at[s];
+    return NULL;
+}
+
+/* ---- what is asked for ---- */
+
+typedef enum Progress { ASKED, MADE_NOW, THERE, TAKEN, REFUSED } Progress;
+
+enum { REASON = 512 };
+
+typedef struct Arrival {
+    Progress progress;
+    Source *source;
+    char *word;   // as it was given
+    char *option; // --strategy=WORD, of a file by its whole name
+    char *object; // the file that is made
+    pid_t maker;
+    const char *name; // the strategy's, once it is known
+    char reason[REASON];
+} Arrival;
+
+static struct {
+    Arrival *at;
+    int count;
+} arrivals;
+
+/* The option that means the same strategy in every folder: of FILE and FILE:NAME the whole name of the file. */
+static char *option_of(const char *word)
+{
+    char *option = NULL, *colon = strrchr(word, ':'), *whole = realpath(word, NULL), *before = NULL;
+    if (!whole && colon && (before = strndup(word, (size_t)(colon - word))))
+        whole = realpath(before, NULL);
+    if (asprintf(&option, "--strategy=%s%s", whole ? whole : word, whole && before ? colon : "") < 0)
+        ht_fail("no memory for a strategy");
+    free(whole);
+    free(before);
+    return option;
+}
+
+static Arrival *find(const char *word)
+{
+    for (int a = arrivals.count - 1; a >= 0; a--)
+        if (!strcmp(arrivals.at[a].word, word) || (arrivals.at[a].name && !strcmp(arrivals.at[a].name, word)))
+            return &arrivals.at[a];
+    return NULL;
+}
+
+static Arrival *first_open(void)
+{
+    for (int a = 0; a < arrivals.count; a++)
+        if (arrivals.at[a].progress < TAKEN)
+            return &arrivals.at[a];
+    return NULL;
+}
+
+/* ---- making ---- */
+
+static void refuse(Arrival *arrival, const char *reason)
+{
+    arrival->progress = REFUSED;
+    snprintf(arrival->reason, sizeof arrival->reason, "%s", reason);
+}
+
+/* The environment of hetucc: the program's, without what is loaded into it, and with the C compiler that it was made with. */
+static char **maker_environment(const char *cc)
+{
+    int count = 0, kept = 0;
+    while (environ[count])
+        count++;
+    char **own = memory_array(count + 2, sizeof *own);
+    for (int i = 0; i < count; i++)
+        if (strncmp(environ[i], "LD_PRELOAD=", 11) && strncmp(environ[i], "CC=", 3))
+            own[kept++] = environ[i];
+    if (*cc && asprintf(&own[kept], "CC=%s", cc) < 0)
+        ht_fail("no memory for a strategy");
+    return own;
+}
+
+/* The words of the command: those of the source, the strategies that have arrived since, and the new one. */
+static char **maker_words(const Arrival *arrival, char *known, char *output)
+{
+    const Source *source = arrival->source;
+    int count = 0, strategies = source->more_count;
+    for (const char *const *word = source->words + 2; *word; word++) {
+        count++;
+        strategies += !strncmp(*word, "--strategy=", 11);
+    }
+    char **words = memory_array(count + source->more_count + 5, sizeof *words), **at = words;
+    for (int i = 0; i < count; i++)
+        *at++ = (char *)source->words[2 + i];
+    for (int i = 0; i < source->more_count; i++)
+        *at++ = source->more[i];
+    sprintf(known, "--known=%d", strategies);
+    *at++ = arrival->option;
+    *at++ = known;
+    *at++ = "-o";
+    *at++ = output;
+    return words;
+}
+
+/* Starts hetucc; posix_spawn, since a fork would take what the ranks share along. */
+static void begin(Arrival *arrival)
+{
+    char known[32];
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    if (asprintf(&arrival->object, "%s/hetu.%d.%d.so", folder, (int)getpid(), (int)(arrival - arrivals.at)) < 0)
+        ht_fail("no memory for a strategy");
+    char **words = maker_words(arrival, known, arrival->object), **environment = maker_environment(arrival->source->words[1]);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addchdir_np(&actions, arrival->source->words[0]);
+    int error = posix_spawn(&arrival->maker, words[0], &actions, NULL, words, environment);
+    posix_spawn_file_actions_destroy(&actions);
+    arrival->progress = MADE_NOW;
+    if (error) {
+        char reason[REASON];
+        snprintf(reason, sizeof reason, "%s could not be started in %s: %s", words[0], arrival->source->words[0], strerror(error));
+        refuse(arrival, reason);
+    }
+    free(words);
+    free(environment);
+}
+
+/* Starts the next one where none is being made, and sees whether the one at work has ended; `wait`: until it has. */
+static void advance(bool wait)
+{
+    Arrival *arrival = first_open();
+    int status;
+    if (arrival && arrival->progress == ASKED)
+        begin(arrival);
+    if (!arrival || arrival->progress != MADE_NOW)
+        return;
+    pid_t ended;
+    while ((ended = waitpid(arrival->maker, &status, wait ? 0 : WNOHANG)) < 0 && errno == EINTR)
+        ;
+    if (!ended)
+        return;
+    if (ended == arrival->maker && WIFEXITED(status) && !WEXITSTATUS(status)) {
+        arrival->progress = THERE;
+        return;
+    }
+    unlink(arrival->object);
+    refuse(arrival, "hetucc could not make it");
+}
+
+void arrivals_ask(int image, const char *word)
+{
+    Arrival *grown = realloc(arrivals.at, sizeof *grown * (size_t)(arrivals.count + 1));
+    if (!grown)
+        ht_fail("no memory for a strategy");
+    arrivals.at = grown;
+    Arrival *arrival = &arrivals.at[arrivals.count++];
+    *arrival = (Arrival){.source = source_of(image), .word = strdup(word), .option = option_of(word)};
+    if (!arrival->source)
+        refuse(arrival, "the program was not compiled for strategies that arrive: ht_prepare must be called in the source file of the "
+                        "model, which is compiled for CPUs");
+    else if (!image_at(image)->image->strategy)
+        refuse(arrival, "the program was compiled without a strategy");
+    advance(false);
+}
+
+static void *read_object(Arrival *arrival, size_t *size)
+{
+    struct stat found;
+    int file = open(arrival->object, O_RDONLY | O_CLOEXEC);
+    bool good = file >= 0 && !fstat(file, &found);
+    char *bytes = good ? memory_array(found.st_size + 1, 1) : NULL;
+    size_t at = 0;
+    for (ssize_t count; good && at < (size_t)found.st_size && (count = read(file, bytes + at, (size_t)found.st_size - at)) > 0;)
+        at += (size_t)count;
+    if (file >= 0)
+        close(file);
+    unlink(arrival->object);
+    if (good && at == (size_t)found.st_size) {
+        *size = at;
+        return bytes;
+    }
+    free(bytes);
+    refuse(arrival, "what hetucc made cannot be read");
+    return NULL;
+}
+
+void *arrivals_next(bool wait, size_t *size)
+{
+    void *object = NULL;
+    for (Arrival *arrival; !object && (arrival = first_open());) {
+        advance(wait);
+        if (arrival->progress == THERE)
+            object = read_object(arrival, size);
+        else if (arrival->progress != REFUSED)
+            break;
+    }
+    return object;
+}
+
+void arrivals_close(void)
+{
+    for (int a = 0; a < arrivals.count; a++)
+        if (arrivals.at[a].progress == MADE_NOW) {
+            kill(arrivals.at[a].maker, SIGTERM);
+            waitpid(arrivals.at[a].maker, NULL, 0);
+            unlink(arrivals.at[a].object);
+        }
+}
+
+/* ---- taking ---- */
+
+/* Writes an object to a file and loads it; NULL with a reason. */
+static void *load(const void *object, size_t size, char *reason)
+{
+    char *path = NULL;
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    if (asprintf(&path, "%s/hetu.XXXXXX", folder) < 0)
+        ht_fail("no memory for a strategy");
+    int file = mkostemp(path, O_CLOEXEC);
+    size_t at = 0;
+    for (ssize_t count; file >= 0 && at < size && (count = write(file, (const char *)object + at, size - at)) > 0;)
+        at += (size_t)count;
+    void *handle = at == size ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!handle)
+        snprintf(reason, REASON, "rank %d cannot load it: %s", world_rank(), at == size ? dlerror() : strerror(errno));
+    if (file >= 0) {
+        close(file);
+        unlink(path);
+    }
+    free(path);
+    return handle;
+}
+
+/* The number of the registered image that a known one stands for; -1 with a reason. */
+static int find_known(const ht_image *known, char *reason)
+{
+    const ht_image *near = NULL;
+    for (int i = 0; i < image_count(); i++) {
+        const ht_image *own = image_at(i)->image;
+        if (strcmp(own->model, known->model) || !own->strategy || strcmp(own->strategy, known->strategy) || own->trains != known->trains)
+            continue;
+        if (own->digest == known->digest)
+            return i;
+        near = own;
+    }
+    if (near)
+        snprintf(reason, REASON,
+                 "rank %d runs another program than the one that it was made for: %s under strategy \"%s\" is %016llx (%s) there, and "
+                 "%016llx (%s) here; its source, strategy files or hetucc have changed since it was compiled",
+                 world_rank(), known->model, known->strategy, (unsigned long long)known->digest, known->fingerprint,
+                 (unsigned long long)near->digest, near->fingerprint);
+    else
+        snprintf(reason, REASON, "rank %d runs a program without %s under strategy \"%s\"", world_rank(), known->model, known->strategy);
+    return -1;
+}
+
+/* Where the program has the numbers that a fresh image's model read: where an image that it has found those of the same name. NULL with a
+ * reason. */
+static const volatile void *const *find_reads(const ht_image *fresh, const RegisteredImage *like, char *reason)
+{
+    const volatile void **now = memory_array(fresh->read_count + 1, sizeof *now);
+    for (int r = 0; r < fresh->read_count; r++) {
+        const ht_image_read *read = &fresh->reads[r];
+        for (int k = 0; k < like->image->read_count && !now[r]; k++) {
+            const ht_image_read *own = &like->image->reads[k];
+            if (!strcmp(own->name, read->name) && own->size == read->size && own->first == read->first)
+                now[r] = like->now[k];
+        }
+        if (!now[r]) {
+            snprintf(reason, REASON, "%s reads \"%s\" (%s) under it alone", fresh->model, read->name, read->at);
+            free(now);
+            return NULL;
+        }
+    }
+    return now;
+}
+
+/* What an arrival becomes when it is registered. */
+typedef struct Joined {
+    const ht_arrival *arrival;
+    int *known;                       // the numbers of its known images
+    const volatile void *const **now; // by fresh image
+} Joined;
+
+static bool check_ranks(const ht_arrival *arrival, char *reason)
+{
+    for (int f = 0; f < arrival->fresh_count; f++)
+        if (arrival->fresh[f]->device_count > world_size()) {
+            snprintf(reason, REASON, "it is for %d devices, and %d ranks run the program", arrival->fresh[f]->device_count, world_size());
+            return false;
+        }
+    return true;
+}
+
+/* Finds what an object refers to; false with a reason. */
+static bool join(const ht_arrival *arrival, Joined *joined, char *reason)
+{
+    if (!arrival || arrival->version != HT_IMAGE_VERSION || !arrival->fresh_count) {
+        snprintf(reason, REASON, "it was made by another version of hetucc than this program's");
+        return false;
+    }
+    *joined = (Joined){arrival, memory_array(arrival->known_count, sizeof(int)), memory_array(arrival->fresh_count, sizeof(void *))};
+    for (int k = 0; k < arrival->known_count; k++)
+        if ((joined->known[k] = find_known(arrival->known[k], reason)) < 0)
+            return false;
+    for (int f = 0; f < arrival->fresh_count; f++)
+        if (!(joined->now[f] = find_reads(arrival->fresh[f], image_at(joined->known[arrival->like[f]]), reason)))
+            return false;
+    return check_ranks(arrival, reason);
+}
+
+/* The program's image for one of an object's: of a known one that for which it stands. */
+static const ht_image *own_image(const Joined *joined, const ht_image *image)
+{
+    for (int k = 0; k < joined->arrival->known_count; k++)
+        if (joined->arrival->known[k] == image)
+            return image_at(joined->known[k])->image;
+    return image;
+}
+
+/* Registers what has arrived; it lives as long as the program. */
+static void register_joined(const Joined *joined)
+{
+    const ht_arrival *arrival = joined->arrival;
+    int count = arrival->migrations ? arrival->migrations->count : 0;
+    ht_migration *rows = memory_array(count, sizeof *rows);
+    ht_migrations *migrations = memory_array(1, sizeof *migrations);
+    for (int m = 0; m < count; m++) {
+        rows[m] = arrival->migrations->at[m];
+        rows[m].from = own_image(joined, rows[m].from);
+        rows[m].to = own_image(joined, rows[m].to);
+    }
+    *migrations = (ht_migrations){count, rows};
+    for (int f = 0; f < arrival->fresh_count; f++) {
+        RegisteredImage like = *image_at(joined->known[arrival->like[f]]);
+        ht_register(arrival->fresh[f], like.model, like.updates, joined->now[f]);
+    }
+    ht_register_migrations(migrations);
+}
+
+/* The first reason of any rank; NULL: all are ready. */
+static const char *gather_reasons(const char *mine, char *all)
+{
+    world_gather(mine, REASON, all);
+    for (int rank = 0; rank < world_size(); rank++)
+        if (all[(size_t)rank * REASON])
+            return all + (size_t)rank * REASON;
+    return NULL;
+}
+
+/* Rank 0 notes that the strategy is there, so that those that come know of it. */
+static void note_taken(Arrival *arrival, const char *name)
+{
+    Source *source = arrival->source;
+    char **more = realloc(source->more, sizeof *more * (size_t)(source->more_count + 1));
+    if (!more)
+        ht_fail("no memory for a strategy");
+    source->more = more;
+    source->more[source->more_count++] = arrival->option;
+    arrival->name = name;
+    arrival->progress = TAKEN;
+}
+
+void arrivals_take(const void *object, size_t size)
+{
+    char mine[REASON] = "", *all = memory_array(world_size(), REASON);
+    Joined joined = {0};
+    void *handle = load(object, size, mine);
+    const ht_arrival *arrival = handle ? dlsym(handle, "ht_arriving") : NULL;
+    bool good = handle && join(arrival, &joined, mine);
+    if (good && image_under(joined.known[arrival->like[0]], arrival->fresh[0]->strategy) >= 0)
+        snprintf(mine, sizeof mine, "the program has a strategy \"%s\" already", arrival->fresh[0]->strategy);
+    const char *reason = gather_reasons(mine, all);
+    if (!reason)
+        register_joined(&joined);
+    if (world_rank() == 0 && reason) {
+        first_open()->name = arrival && arrival->fresh_count ? strdup(arrival->fresh[0]->strategy) : NULL;
+        refuse(first_open(), reason);
+    } else if (world_rank() == 0)
+        note_taken(first_open(), arrival->fresh[0]->strategy);
+    if (reason && handle)
+        dlclose(handle);
+    free(joined.known);
+    free(all);
+}
+
+const char *arrivals_name(const char *word, const char **reason)
+{
+    const Arrival *arrival = find(word);
+    for (int a = arrivals.count - 1; !arrival && a >= 0; a--)
+        arrival = arrivals.at[a].progress == REFUSED && !arrivals.at[a].name ? &arrivals.at[a] : NULL;
+    *reason = arrival && arrival->progress == REFUSED ? arrival->reason : NULL;
+    return !arrival ? word : arrival->progress == TAKEN ? arrival->name : *reason ? NULL : word;
+}
