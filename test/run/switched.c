@@ -47,6 +47,11 @@ static ht_tensor outputs(void)
 static ht_tensor loss(void)
 {
     ht_tensor y = outputs();
+#ifdef LEARNT
+    ht_tensor mean = ht_state(ht_shape(WIDTH), ht_zeros(), "mean");
+    ht_assign(mean, ht_add(ht_mul(mean, ht_scalar(0.5)), ht_mean(y, .dim = ht_shape(0, 1))));
+    y = ht_add(y, ht_mul(mean, ht_scalar(0.25)));
+#endif
     return ht_mean(ht_mul(y, y));
 }
 
@@ -125,8 +130,15 @@ static void trips(ht_program *program, ht_program *forward, int count, char **na
 int main(int argc, char **argv)
 {
     ht_session *session = ht_open(&argc, &argv);
+#ifdef LEARNT // all that training can have learnt: a state of the model's, optimizers by groups, rules of theirs with states, averages
+    ht_program *program = ht_train(session, loss, ht_averaged(ht_adamw(.lr = 1e-2f), 0.5f),
+                                   .groups = ht_groups({"*up", ht_averaged(ht_muon(.lr = 1e-2f), 0.5f)},
+                                                       {"*gain", ht_averaged(ht_adafactor(.lr = 1e-2f), 0.5f)}));
+    ht_program *forward = ht_infer(session, outputs, .averaged = true);
+#else
     ht_program *program = ht_train(session, loss, ht_adamw(.lr = 1e-2f));
     ht_program *forward = ht_infer(session, outputs);
+#endif
     if (argc > 4 && strcmp(argv[1], "losses")) {
         trips(program, forward, atoi(argv[2]), argv + 3, !strcmp(argv[1], "memory"));
         return 0;

@@ -72,14 +72,14 @@ def walk(names):
     return trail[::-1]
 
 
-def build(bench, source, flags, layers, batch, half):
+def build(bench, source, flags, layers, batch, half, names=tuple(STRATEGIES)):
     def make():
         out = bench.path(f"{source.stem}.switches{''.join(flags)}")
-        chosen = [f"--strategy={file}" for file in strategy_files(bench, layers, batch, half)]
+        chosen = [f"--strategy={file}" for file in strategy_files(bench, layers, batch, half) if file.name.split(".")[-2] in names]
         objects = bench.common() if source is not SWITCHED else []
         run([bench.hetucc, "--verify", *chosen, "-O1", *harness.WARNINGS, *flags, source, *objects, "-o", out, "-lm"], timeout=300)
         return out
-    return bench.once(("switches", source, flags), make)
+    return bench.once(("switches", source, flags, names), make)
 
 
 # ---- what ranks hold ----
@@ -212,15 +212,31 @@ def check_traffic(bench, a, b):
     return f"{wanted} bytes, {(times_3 - times_1) / 2:.0f} messages there and back"
 
 
-def check_losses(bench):
-    """Also an output of ht_infer, which goes along."""
-    names = ["zero3", "half", "kept", "one", "twice", "zero1", "kept", "beside", "dp4", "tp4", "half", "zero3"]
-    found = [float(x) for x in launch(build(bench, SWITCHED, (), 6, 13, 4), RANKS, "losses", *names).stdout.split()]
-    wanted = [float(x) for x in launch(bench.plain(SWITCHED), 0, "losses", *names).stdout.split()]
+def compare_outputs(bench, program, flags, names, **environment):
+    """Losses, and an output of ht_infer, which goes along, against one device's."""
+    found = [float(x) for x in launch(program, RANKS, "losses", *names, env=environment).stdout.split()]
+    wanted = [float(x) for x in launch(bench.plain(SWITCHED, flags), 0, "losses", *names).stdout.split()]
     worst = max(abs(f - w) for f, w in zip(found[1::2], wanted[1::2], strict=True))
     if worst > 1e-4:  # of numbers of about 1
         raise Failure(f"an output of ht_infer is {worst:.2g} off")
     return f"loss {compare_losses(found[::2], wanted[::2], 1e-4):.2g}, output {worst:.2g}"
+
+
+def check_losses(bench):
+    names = ["zero3", "half", "kept", "one", "twice", "zero1", "kept", "beside", "dp4", "tp4", "half", "zero3"]
+    return compare_outputs(bench, build(bench, SWITCHED, (), 6, 13, 4), (), names)
+
+
+def check_learnt(bench):
+    """A state of the model's, groups with Muon and Adafactor, averages that ht_infer reads: the bits of all of it go along."""
+    flags, used, dumps = ("-DLEARNT",), ("zero1", "zero3", "kept", "one"), bench.path("learnt.dumps")
+    names = ["zero3", "kept", "one", "zero1", "kept", "zero3", "one", "kept", "zero1"]
+    told = compare_outputs(bench, build(bench, SWITCHED, flags, 6, 13, 4, used), flags, names, HETU_DUMP=str(dumps))
+    found = held(dumps / "switch1")
+    if "mean" not in found or len(found) < 2 * 24:
+        raise Failure(f"the dump has {sorted(found)}")
+    count = sum(same_bits(dumps, number) for number in range(len(names)))
+    return f"{told}, {count} tensors of the same bits"
 
 
 def check_often(bench, a, b):
@@ -252,6 +268,7 @@ def tests(bench, _):
         yield f"switches.{example}", functools.partial(check_walk, bench, example, sizes, 5)
         yield f"switches.{example}.bits", functools.partial(check_bits, bench, example, sizes, 5)
     yield "switches.losses", functools.partial(check_losses, bench)
+    yield "switches.learnt", functools.partial(check_learnt, bench)
     for a, b in ("dp4", "tp4"), ("twice", "beside"), ("one", "dp4"), ("zero3", "twice"), ("tp4", "zero1"):
         yield f"switches.traffic.{a}.{b}", functools.partial(check_traffic, bench, a, b)
     for a, b in ("dp4", "twice"), ("one", "zero1"):
