@@ -1,4 +1,5 @@
 /* What was simulated, as JSON and as a trace. */
+#include "report/conversions.h"
 #include "reshard/plan.h"
 #include "simulate/words.h"
 
@@ -33,7 +34,22 @@ static json_t *json_actor(const SimulatedSteps *steps, int number)
                      json_memory(&steps->memory[number]));
 }
 
-static json_t *json_steps(const SimulatedSteps *steps)
+/* What goes over links in a step. */
+static json_t *json_conversions(Arena *arena, const SimulatedSteps *steps)
+{
+    Simulation simulation = simulation_create(arena, steps->module);
+    ConversionRows rows = conversion_rows(arena, &simulation);
+    json_t *list = json_array();
+    for (int i = 0; i < rows.at.count; i++) {
+        const ConversionRow *row = &rows.at.at[i];
+        json_array_append_new(list, json_pack("{s:s*,s:i,s:s,s:I,s:I,s:I}", "file", row->op->at.file, "line", row->op->at.line, "conversion",
+                                              plan_name(row->plan), "runs", (json_int_t)row->runs, "bytes", (json_int_t)row->bytes, "received",
+                                              (json_int_t)row->received));
+    }
+    return list;
+}
+
+static json_t *json_steps(Arena *arena, const SimulatedSteps *steps)
 {
     json_t *seconds = json_array(), *actors = json_array();
     const Module *module = steps->module;
@@ -41,9 +57,10 @@ static json_t *json_steps(const SimulatedSteps *steps)
         json_array_append_new(seconds, json_real(steps->seconds[s]));
     for (int a = 0; a < steps->fold.actor_count; a++)
         json_array_append_new(actors, json_actor(steps, a));
-    return json_pack("{s:s,s:s,s:s,s:s?,s:i,s:o,s:o}", "model", module->name, "kind", module->kind == MODULE_TRAIN ? "train" : "infer",
+    return json_pack("{s:s,s:s,s:s,s:s?,s:i,s:o,s:o,s:o}", "model", module->name, "kind", module->kind == MODULE_TRAIN ? "train" : "infer",
                      "source", module->source, "strategy", module->strategy ? module->strategy->name : NULL, "devices",
-                     module->roles->device_count, "steps", seconds, "actors", actors);
+                     module->roles->device_count, "steps", seconds, "actors", actors,
+                     "conversions", json_conversions(arena, steps));
 }
 
 static void put_json(Text *out, json_t *top, size_t flags)
@@ -59,7 +76,7 @@ void steps_json(Text *out, SimulatedSteps *const *steps, int count)
 {
     json_t *models = json_array();
     for (int i = 0; i < count; i++)
-        json_array_append_new(models, json_steps(steps[i]));
+        json_array_append_new(models, json_steps(out->arena, steps[i]));
     put_json(out, json_pack("{s:i,s:o}", "format", 1, "models", models), JSON_INDENT(1) | JSON_REAL_PRECISION(17));
 }
 

@@ -67,12 +67,12 @@ SOME = {("gpt", 4, "pp2tp2"), ("llama", 4, "pp4.gpipe")}
 
 
 def cluster(bench):
-    """Rates of a few billion operations a second, and messages of a tenth of a millisecond: of ranks that share two cores."""
+    """Rates of a few billion operations a second, and messages of 50 microseconds: of ranks that share two cores."""
     if os.environ.get("HETU_CLUSTER"):
         held = json.loads(pathlib.Path(os.environ["HETU_CLUSTER"]).read_text())
         held["devices"] = [{"class": next(iter(held["classes"])), "host": "h", "count": 8}]
     else:
-        link = {"latency": 1e-4, "bandwidth": 5e8}
+        link = {"latency": 5e-5, "bandwidth": 5e8}
         held = {"classes": {"a": {"start": 1e-6, "memory_bandwidth": 5e9, "products": {"f32": [[1e4, 2e9], [1e6, 2e10]]}}}, "devices": [{"class": "a", "host": "h", "count": 8}], "links": {"local": link, "remote": link}}
     for each in held["classes"].values():
         each["arithmetic"] = 10000 / (NANOSECONDS * 1e-9)
@@ -103,15 +103,72 @@ def took(program, ranks):
     return BATCH * 16 / max(rates)
 
 
+def built(bench, name, ranks, kind):
+    """The strategy's file, and the program."""
+    source, flags = model_of(bench, name)
+    strategy = bench.path(f"{name}.{ranks}.{kind}.strategy")
+    strategy.write_text("strategy s\n" + {4: FOUR, 8: EIGHT}[ranks][kind] + "\nend strategy\n")
+    return strategy, bench.compiled(source, strategy, flags)
+
+
 def measure(bench, name, ranks, kind):
     """(simulated, real) seconds of a step, once."""
     def make():
-        source, flags = model_of(bench, name)
-        strategy = bench.path(f"{name}.{ranks}.{kind}.strategy")
-        strategy.write_text("strategy s\n" + {4: FOUR, 8: EIGHT}[ranks][kind] + "\nend strategy\n")
-        program = bench.compiled(source, strategy, flags)
+        strategy, program = built(bench, name, ranks, kind)
         return simulated(bench, name, strategy)["steps"][0], took(program, ranks)
     return bench.once((name, ranks, kind), make)
+
+
+# ---- bytes ----
+
+SMALL = 128  # bytes: losses, numbers and commands
+
+
+def received(bench, program, ranks, steps, out):
+    """Bytes that all ranks receive in a run, as pmpi.c counts them."""
+    launch(program, ranks, "--steps", steps, "--fixed", "--sample", 0, preload=bench.build / "lib" / "pmpi.so", env={"PMPI_OUT": str(out), "PMPI_SMALL": str(SMALL), "HETU_CHECK": "0"})
+    lines = [line.split("\t") for path in out.parent.glob(out.name + ".*") for line in path.read_text().splitlines()]
+    return sum(float(size) for call, _, size in lines if not call.endswith(" small"))
+
+
+def traffic(bench, name, ranks, kind):
+    """The bytes of a step: those of runs of two lengths, against those of the conversions of which a device receives more than a number."""
+    strategy, program = built(bench, name, ranks, kind)
+    short, long = (received(bench, program, ranks, steps, bench.path(f"{name}.{ranks}.{kind}.{steps}.pmpi")) for steps in (2, 5))
+    rows = simulated(bench, name, strategy)["conversions"]
+    wanted, found = sum(row["bytes"] for row in rows if row["received"] > SMALL * row["runs"]), (long - short) / 3
+    if abs(found - wanted) > 1e-9 * wanted:
+        raise Failure(f"{found:.0f} bytes a step, simulated {wanted}")
+    return f"{found:.0f} bytes"
+
+
+# ---- memory ----
+
+def arenas(bench, name, strategy):
+    """By device: the bytes of the arena and the slots that the emitted image says."""
+    source, flags = model_of(bench, name)
+    folder = bench.path(f"{strategy.name}.emitted")
+    folder.mkdir(exist_ok=True)
+    run([bench.hetucc, "--emit=c", "-o", folder, f"--strategy={strategy}", f"--cluster={bench.once('cluster', lambda: cluster(bench))}", *flags, source])
+    image = (folder / f"{source.stem}.image.c").read_text()
+
+    def numbers(pattern):
+        return [tuple(map(int, re.findall(r"\d+", text))) for text in re.findall(pattern, image)]
+    train = r"[a-z_]*_train"
+    roles = [tuple(map(int, row)) for row in re.findall(r"\{(\d+), (\d+), ", re.search(rf"(?s)ht_image_role roles_{train}\[\] = \{{(.*?)\n\}};", image).group(1))]
+    slots = numbers(rf"ht_schedule schedule_{train}_\d+ = \{{\d+, (\d+),")
+    role_of, schedule_of = (numbers(rf"int {word}_of_{train}\[\] = \{{([\d, ]*)\}}")[0] for word in ("role", "schedule"))
+    return [roles[r][0] + roles[r][1] * slots[s][0] for r, s in zip(role_of, schedule_of)]
+
+
+def memory(bench, name, ranks, kind):
+    strategy, _ = built(bench, name, ranks, kind)
+    wanted = arenas(bench, name, strategy)
+    actors = simulated(bench, name, strategy)["actors"]
+    found = [next(actor["memory"]["arena"] for actor in actors if device in actor["devices"]) for device in range(ranks)]
+    if found != wanted:
+        raise Failure(f"arenas of {wanted}, simulated {found}")
+    return f"{wanted}"
 
 
 def step(bench, name, ranks, kind):
@@ -139,6 +196,9 @@ def tests(bench, _):
     cases = [(name, ranks, kind) for name in ("gpt", "llama") for ranks, kinds in ((4, FOUR), (8, EIGHT)) for kind in kinds if LONG or (name, ranks, kind) in SOME]
     for case in cases:
         yield "step." + ".".join(map(str, case)), functools.partial(step, bench, *case)
+    for case in [case for case in cases if LONG] or [("gpt", 4, "pp2tp2")]:
+        yield "traffic." + ".".join(map(str, case)), functools.partial(traffic, bench, *case)
+        yield "memory." + ".".join(map(str, case)), functools.partial(memory, bench, *case)
     yield "order", functools.partial(order, bench, cases)
 
 
