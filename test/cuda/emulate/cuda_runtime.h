@@ -8,8 +8,8 @@
  *     HETU_EMULATE_DEVICES  how many devices there are; 1. With 0 every call answers cudaErrorNoDevice.
  *     HETU_EMULATE_SHARED   KiB of shared memory that a block may have; 227
  *     HETU_EMULATE_ALGORITHMS  N:I: cuBLASLt proposes N algorithms, of which number I is the fastest; 1:0
- *     HETU_EMULATE_ORDER    "issue": work runs when it is issued. "late": as late as streams, events and synchronisation allow, which shows
- *                           missing waits. "issue" unless set.
+ *     HETU_EMULATE_ORDER    "issue" (unless set): when it is issued, or "late", as late as waits allow, which shows missing ones, work runs.
+ *     HETU_EMULATE_NODES    a file: each graph that is made ready adds a line, the number of its nodes.
  *     HETU_EMULATE_THREADS  "forward" or "backward": the order in which a block's threads (and a grid's blocks) start. Two orders with one
  *                           result mean that no barrier is missing where it matters.
  *     HETU_EMULATE_POISON   1: new device and shared memory is full of NaN (and of -1 for integers).

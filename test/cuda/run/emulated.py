@@ -144,6 +144,31 @@ def check_switches(bench, names, ranks):
     return f"loss {harness.compare_losses(found[::2], wanted[::2], 1e-4):.2g}, output {worst:.2g}"
 
 
+# Launches of one device's step of the GPT in bf16, at most, as counted: those of a layer, of which 12 parameters have an update and a sum of squares each, and those of the
+# norm of 28 gradients. Who makes them fewer lowers these; what is aimed at is 9 forward and 15 backward in a layer, and one for the norm.
+LAUNCHES_A_LAYER, LAUNCHES_OF_NORM = 56, 31
+
+
+def count_launches(bench, flags):
+    """Launches of a step: nodes of its graph, which is the only one where nothing is sampled. Nothing is timed, which would choose epilogues by chance here."""
+    program = bench.compiled(EXAMPLES / "gpt" / "gpt.c", train.strategy_of("gpt", "single"), tuple(flags))
+    nodes = bench.path(f"{program.name}.nodes")
+    harness.launch(program, 0, "--steps", 3, "--sample", 0, env={"HETU_EMULATE_NODES": str(nodes), "HETU_TUNE": "0"})
+    count, = nodes.read_text().split()
+    return int(count)
+
+
+def check_launches(bench):
+    """Launches a layer as the difference of two and three layers; those of the norm as the difference to a program that does not clip."""
+    flags = SMALL["gpt"] + ["-DDTYPE=HT_BF16"]
+    two = count_launches(bench, flags)
+    layer = count_launches(bench, ["-DLAYERS=3" if flag == "-DLAYERS=2" else flag for flag in flags]) - two
+    norm = two - count_launches(bench, flags + ["-DCLIP=0.0f"])
+    if not 0 < layer <= LAUNCHES_A_LAYER or not 0 < norm <= LAUNCHES_OF_NORM:
+        raise Failure(f"{two} launches, {layer} a layer, {norm} for the norm")
+    return f"{two} launches, {layer} a layer, {norm} for the norm"
+
+
 def check_bad_cache(bench):
     cache = bench.path("bad.cache")
     cache.write_text("hetu: the fastest ways of products, 1\nsomething else\n")
@@ -207,6 +232,7 @@ def tests(bench, a):
         for strategy, ranks in (("single", 1), ("dp2tp2", 4)):
             yield f"choices.{strategy}", functools.partial(check_choices, bench, ranks, strategy)
         yield "choices.bad-cache", functools.partial(check_bad_cache, bench)
+        yield "launches", functools.partial(check_launches, bench)
         yield "choices.missing", functools.partial(check_missing, bench)
         return
     if a.group == "switches":
