@@ -156,7 +156,8 @@ static bool run_passes(const Driver *driver, Unit *unit)
 static void set_options(const Options *options, const Unit *unit, const Cluster *cluster)
 {
     for (int i = 0; i < unit->modules.count; i++)
-        unit->modules.at[i]->options = (CompileOptions){options->cluster, cluster, options->remark_comm, options->warn_implicit_reshard};
+        unit->modules.at[i]->options = (CompileOptions){options->cluster, cluster, options->remark_comm, options->warn_implicit_reshard,
+                                                              options->bucket};
 }
 
 /* Marks what a program that runs has already. False after an error. */

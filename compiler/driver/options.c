@@ -5,6 +5,7 @@
 #include <hetu/version.h>
 
 #include <argp.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ enum {
     KEY_SAVE_TEMPS,
     KEY_VERIFY,
     KEY_NO_FUSE,
+    KEY_BUCKET,
     KEY_REPORT,
     KEY_IMPLICIT,
     KEY_NO_IMPLICIT,
@@ -66,6 +68,7 @@ static const struct argp_option option_table[] = {
     {"verify", KEY_VERIFY, 0, 0, "Check the intermediate representation after every pass", 5},
     {"no-fuse", KEY_NO_FUSE, 0, 0, "Compute every operator by itself", 5},
     {"known", KEY_KNOWN, "N", 0, "Make no program but an object that ht_prepare loads: a program that runs has the first N strategies", 5},
+    {"bucket", KEY_BUCKET, "BYTES", 0, "Exchange sums of gradients together until they have so many bytes; 1: each by itself", 5},
     {"save-temps", KEY_SAVE_TEMPS, 0, 0, "Keep the emitted C files in the current folder", 5},
     {0, '#', 0, 0, "Print the commands that would run (written -###)", 5},
     {"Xcc", KEY_CC, "WORD", OPTION_HIDDEN, 0, 6},
@@ -320,6 +323,16 @@ static int read_known(const char *value)
     return (int)known;
 }
 
+static void set_bucket(Reader *reader, const char *bytes)
+{
+    char *end;
+    errno = 0;
+    long long number = strtoll(bytes, &end, 10);
+    if (errno || *end || end == bytes || number < 1)
+        mistake("--bucket is a number of bytes from 1 on, not \"%s\"", bytes);
+    reader->options->bucket = number;
+}
+
 static error_t read_language_option(Reader *reader, int key, const char *value)
 {
     Options *options = reader->options;
@@ -362,6 +375,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_REPORT: set_report(reader, value); break;
     case KEY_EMIT: options->emit = (Emit)choose(reader->arena, "--emit", value, emit_words); break;
     case KEY_NO_FUSE: options->no_fuse = true; break;
+    case KEY_BUCKET: set_bucket(reader, value); break;
     case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;
     case KEY_STOP_AFTER: options->stop_after = arena_string(reader->arena, value); break;
     case KEY_KNOWN: options->known = read_known(value); break;

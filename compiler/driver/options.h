@@ -40,6 +40,7 @@ typedef struct Options {
     bool hand_over;     // -E, -S, -M, ...: the C compiler does all
     bool dry_run;       // -###
     bool save_temps, verify, no_fuse;
+    int64_t bucket; // bytes; 0: not given
     bool optimised, debug; // some -O, some -g was given
     Emit emit;
     const Backend *backend;

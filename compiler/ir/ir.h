@@ -138,6 +138,7 @@ typedef struct CompileOptions {
     const char *cluster_file;                // NULL: none
     const struct Cluster *cluster;           // that conversions are planned for (cluster/cluster.h); NULL: one host with equal links
     bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
+    int64_t bucket;                          // --bucket: bytes (passes/buckets.h); 0: not given
 } CompileOptions;
 
 /* What functions remember of their earlier answers. */

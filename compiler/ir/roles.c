@@ -1,5 +1,6 @@
 #include "ir/roles.h"
 
+#include "ir/parts.h"
 #include "support/intern.h"
 
 #include <string.h>
@@ -369,7 +370,7 @@ static int64_t most_scratch(Module *module, const Role *role, const Op *op)
 
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op)
 {
-    if (!op->conversion)
+    if (!op->conversion || (op->tensor && op_flies(module, op)))
         return 0;
     if (!module->caches.scratch)
         module->caches.scratch = intern_create(module->arena);

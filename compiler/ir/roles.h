@@ -98,7 +98,8 @@ bool op_local(Module *module, const Op *op, const Value *value, int device, int6
 /* Bytes of a value on a device; of a collection, those of all its micro-batches. */
 int64_t value_local_bytes(Module *module, const Value *value, int device);
 
-/* The most scratch space that a device of the role needs for an operator: of conversions. */
+/* The most scratch space that a device of the role needs for an operator: of conversions. Those that fly together have it at
+ * the first of them. */
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op);
 
 /* The most bytes that a device of the role has of a result: of collected rows, pipelines may have more and fewer. */

@@ -4,6 +4,7 @@
  */
 #include "ir/parts.h"
 #include "ir/roles.h"
+#include "passes/buckets.h"
 #include "passes/pipeline.h"
 
 #include <stdlib.h>
@@ -165,6 +166,8 @@ static void use_message(Module *module, Intern *messages, Op *op)
 
 static void report(Module *module, Arena *scratch, const Op *op)
 {
+    if (!module->options.remark_comm && !module->options.warn_implicit_reshard)
+        return;
     Crews crews;
     const Plan *plan = op_plan_alone(scratch, module, op, &crews);
     long bytes = (long)crews_bytes(&crews, plan);
@@ -176,7 +179,7 @@ static void report(Module *module, Arena *scratch, const Op *op)
         diag_warning(module->diag, op->at, "%s of %s that nobody wrote: %ld bytes, for %s", plan_name(plan), what, bytes, reason);
 }
 
-static void plan_conversions(Module *module)
+static void plan_conversions(Module *module, const Roles *roles)
 {
     Arena *scratch = arena_create();
     Intern *known = intern_create(scratch), *messages = intern_create(scratch);
@@ -192,6 +195,7 @@ static void plan_conversions(Module *module)
     }
     for (int c = 0; c < module->conversions.count; c++)
         conversion_plan(module, module->conversions.at[c]);
+    fill_buckets(module, roles);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->conversion)
             report(module, scratch, module->ops.at[i]);
@@ -204,6 +208,6 @@ void pass_specialize(Module *module)
     ir_order_parts(module);
     list_devices(module, roles);
     find_roles(module, roles);
-    plan_conversions(module);
+    plan_conversions(module, roles);
     module->roles = roles;
 }

@@ -1,5 +1,7 @@
 #include "report/simulation.h"
 
+#include "ir/flights.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -161,29 +163,20 @@ static void occupy(const Simulation *simulation, const Op *maker, double *const 
                 busy[g][s] = until;
 }
 
-/* The operators that make a value: of a union, those of its operands. */
-static int makers(const Module *module, const Value *value, Value *const **operands)
-{
-    bool joined = value->def->def == module->union_def;
-    *operands = joined ? value->def->operands : value->def->results;
-    return joined ? value->def->operand_count : 1;
-}
+typedef Array(const Op *) Makers;
 
-static int compare_flights(const void *a, const void *b)
+/* The operators that make what a flight takes: of a union, those of its operands. */
+static Makers makers(Arena *arena, const Module *module, const ModuleFlight *flight)
 {
-    const Flight *x = a, *y = b;
-    return x->order != y->order ? (x->order > y->order) - (x->order < y->order) : x->op->index - y->op->index;
-}
-
-static void find_flights(Arena *arena, Simulation *simulation)
-{
-    const Module *module = simulation->module;
-    for (int i = 0; i < module->ops.count; i++)
-        if (op_flies(module, module->ops.at[i]) && !plan_nothing(module->ops.at[i]->conversion->plan))
-            array_push(arena, &simulation->flights,
-                       (Flight){module->ops.at[i], value_ready_at(module, module->ops.at[i]->operands[0]), {0, 0}});
-    if (simulation->flights.count)
-        qsort(simulation->flights.at, (size_t)simulation->flights.count, sizeof(Flight), compare_flights);
+    Makers made = {0};
+    for (int t = 0; t < flight->count; t++) {
+        const Op *def = flight->ops[t]->operands[0]->def;
+        for (int k = 0; def->def == module->union_def && k < def->operand_count; k++)
+            array_push(arena, &made, def->operands[k]->def);
+        if (def->def != module->union_def)
+            array_push(arena, &made, def);
+    }
+    return made;
 }
 
 static void let_fly(Arena *arena, Simulation *simulation)
@@ -191,16 +184,16 @@ static void let_fly(Arena *arena, Simulation *simulation)
     double **busy = arena_array(arena, double *, simulation->groups.count);
     for (int g = 0; g < simulation->groups.count; g++)
         busy[g] = arena_array(arena, double, simulation->groups.at[g].graph.stage_count);
-    find_flights(arena, simulation);
-    for (int f = 0; f < simulation->flights.count; f++) {
-        Flight *flight = &simulation->flights.at[f];
-        Value *const *operands;
-        int count = makers(simulation->module, flight->op->operands[0], &operands);
-        for (int k = 0; k < count; k++)
-            flight->span.begin = fmax(flight->span.begin, made_at(simulation, operands[k]->def, busy));
-        flight->span.end = flight->span.begin + times_conversion(&simulation->times, flight->op->conversion);
-        for (int k = 0; k < count; k++)
-            occupy(simulation, operands[k]->def, busy, flight->span.end);
+    ModuleFlights flights = module_flights(arena, simulation->module);
+    for (int f = 0; f < flights.count; f++) {
+        Flight flight = {flights.at[f].op, {0, 0}};
+        Makers made = makers(arena, simulation->module, &flights.at[f]);
+        for (int k = 0; k < made.count; k++)
+            flight.span.begin = fmax(flight.span.begin, made_at(simulation, made.at[k], busy));
+        flight.span.end = flight.span.begin + times_conversion(&simulation->times, flight.op->conversion);
+        for (int k = 0; k < made.count; k++)
+            occupy(simulation, made.at[k], busy, flight.span.end);
+        array_push(arena, &simulation->flights, flight);
     }
 }
 

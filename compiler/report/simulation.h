@@ -35,7 +35,6 @@ typedef struct PipelineGroup {
 /* A sum of gradients that is under way beside the tables. */
 typedef struct Flight {
     const Op *op;
-    int order; // of its begin
     Span span;
 } Flight;
 

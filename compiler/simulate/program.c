@@ -1,5 +1,6 @@
 #include "simulate/program.h"
 
+#include "ir/flights.h"
 #include "report/times.h"
 #include "schedule/wait.h"
 #include "simulate/script.h"
@@ -18,7 +19,6 @@ typedef Array(int) List;
 /* A sum of gradients. */
 typedef struct Sum {
     const Op *op;
-    int order; // of its begin
     int *made; // by actor: its task that makes what it has of it last; -1: none
 } Sum;
 
@@ -322,27 +322,27 @@ static void run_table(Builder *builder, int number)
 
 /* ---- sums of gradients ---- */
 
-static int compare_sums(const void *a, const void *b)
+/* Notes that sum `number` begins behind an operator. */
+static void add_maker(Builder *builder, const Op *maker, int number)
 {
-    const Sum *x = a, *y = b;
-    return x->order != y->order ? (x->order > y->order) - (x->order < y->order) : x->op->index - y->op->index;
+    List *list = &builder->made_by[maker->index];
+    if (!list->count || list->at[list->count - 1] != number)
+        array_push(builder->arena, list, number);
 }
 
 static void find_sums(Builder *builder)
 {
     const Module *module = builder->module;
     builder->made_by = arena_array(builder->arena, List, module->ops.count);
-    for (int i = 0; i < module->ops.count; i++)
-        if (op_flies(module, module->ops.at[i]) && !plan_nothing(module->ops.at[i]->conversion->plan))
-            array_push(builder->arena, &builder->sums, (Sum){module->ops.at[i], value_ready_at(module, module->ops.at[i]->operands[0]), NULL});
-    if (builder->sums.count)
-        qsort(builder->sums.at, (size_t)builder->sums.count, sizeof(Sum), compare_sums);
-    for (int s = 0; s < builder->sums.count; s++) {
-        const Op *maker = builder->sums.at[s].op->operands[0]->def;
-        builder->sums.at[s].made = no_tasks(builder->arena, builder->fold->actor_count);
-        bool joined = maker->def == module->union_def;
-        for (int k = 0; k < (joined ? maker->operand_count : 1); k++)
-            array_push(builder->arena, &builder->made_by[joined ? maker->operands[k]->def->index : maker->index], s);
+    ModuleFlights flights = module_flights(builder->arena, module);
+    for (int s = 0; s < flights.count; s++) {
+        array_push(builder->arena, &builder->sums, (Sum){flights.at[s].op, no_tasks(builder->arena, builder->fold->actor_count)});
+        for (int t = 0; t < flights.at[s].count; t++) {
+            const Op *maker = flights.at[s].ops[t]->operands[0]->def;
+            bool joined = maker->def == module->union_def;
+            for (int k = 0; k < (joined ? maker->operand_count : 1); k++)
+                add_maker(builder, joined ? maker->operands[k]->def : maker, s);
+        }
     }
 }
 

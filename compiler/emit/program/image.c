@@ -465,7 +465,7 @@ static void emit_transfers(Image *image, int role, const RoleText *text)
                    image->name, transfer->op->conversion->number, buffer_list(arena, transfer->from, transfer->tensor_count),
                    buffer_list(arena, transfer->to, transfer->tensor_count), buffer_list(arena, transfer->turn, transfer->tensor_count),
                    buffer_text(arena, transfer->scratch), transfer->flies ? "HT_QUEUE_GRADIENTS" : "HT_QUEUE_STAGES",
-                   transfer->maker ? 1 : 0, transfer->number, c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
+                   transfer->makers.count, transfer->number, c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
     }
     if (rows.length)
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);

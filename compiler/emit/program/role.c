@@ -6,9 +6,8 @@
 #include "emit/program/update.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
+#include "ir/flights.h"
 #include "ir/pieces.h"
-
-#include <stdlib.h>
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role)
 {
@@ -181,12 +180,15 @@ int role_part(const RoleText *text, Phase phase, int visit)
     return -1;
 }
 
+typedef Array(int) Numbers;
+
 /* A role while its parts are found; `calls` has an entry a part. */
 typedef struct RoleParts {
     RoleWriter *writer;
     RoleText text;
     UsedKernels used;
     Array(Calls) calls;
+    Numbers *made_by; // by operator: the transfers that fly and take what it makes
 } RoleParts;
 
 /* The part that an operator is of, which is behind those that are there when it is new. */
@@ -256,54 +258,47 @@ static void add_transfer(RoleParts *parts, const Op *op)
     }
 }
 
-/* What flies, in the order in which it is ready on the devices of the first body: the one order of all devices. */
-typedef struct Flier {
-    const Op *op;
-    int ready; // the operator that makes the operand, or what is the last of a union there
-} Flier;
-
-static int compare_fliers(const void *a, const void *b)
-{
-    const Flier *x = a, *y = b;
-    return x->ready != y->ready ? (x->ready > y->ready) - (x->ready < y->ready) : x->op->index - y->op->index;
-}
-
-static void add_flight(RoleParts *parts, const Op *op, int number)
+/* A flight, where the role has a side of it. */
+static void add_flight(RoleParts *parts, const ModuleFlight *flight, int number)
 {
     RoleWriter *writer = parts->writer;
-    RoleTransfer transfer = transfer_of(writer, op);
+    Arena *arena = writer->emitter->arena;
+    RoleTransfer transfer = transfer_of(writer, flight->op);
     if (!transfer.sends && !transfer.receives)
         return;
     transfer.flies = true;
     transfer.number = number;
-    transfer.maker = role_maker(writer->module, writer->role, op->operands[0]);
-    transfer.scratch = writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] : 0;
-    array_push(writer->emitter->arena, &parts->text.transfers, transfer);
+    for (int t = 0; t < flight->count; t++) {
+        const Op *maker = role_maker(writer->module, writer->role, flight->ops[t]->operands[0]);
+        if (maker)
+            array_push(arena, &transfer.makers, maker);
+    }
+    transfer.scratch = writer->role->scratch[flight->op->index] >= 0 ? writer->role->scratch[flight->op->index] : 0;
+    int place = parts->text.transfers.count;
+    for (int m = 0; m < transfer.makers.count; m++)
+        array_push(arena, &parts->made_by[transfer.makers.at[m]->index], place);
+    array_push(arena, &parts->text.transfers, transfer);
 }
 
+/* All that flies, in the one order of all devices. */
 static void add_flights(RoleParts *parts)
 {
-    const Module *module = parts->writer->module;
-    Flier *fliers = arena_array(parts->writer->emitter->arena, Flier, module->ops.count + 1);
-    int count = 0;
-    for (int i = 0; i < module->ops.count; i++)
-        if (op_flies(module, module->ops.at[i]) && !plan_nothing(module->ops.at[i]->conversion->plan))
-            fliers[count++] = (Flier){module->ops.at[i], value_ready_at(module, module->ops.at[i]->operands[0])};
-    qsort(fliers, (size_t)count, sizeof *fliers, compare_fliers);
-    for (int i = 0; i < count; i++)
-        add_flight(parts, fliers[i].op, i);
+    Arena *arena = parts->writer->emitter->arena;
+    ModuleFlights flights = module_flights(arena, parts->writer->module);
+    parts->made_by = arena_array(arena, Numbers, parts->writer->module->ops.count);
+    for (int i = 0; i < flights.count; i++)
+        add_flight(parts, &flights.at[i], i);
 }
 
-/* Has those fly off whose operand an operator has made. */
+/* Says of those that fly that an operator has made a part of what they take. */
 static void release_flights(RoleParts *parts, const Op *maker)
 {
-    for (int t = 0; t < parts->text.transfers.count; t++) {
-        if (parts->text.transfers.at[t].maker != maker)
-            continue;
+    const Numbers *made = &parts->made_by[maker->index];
+    for (int m = 0; m < made->count; m++) {
         Calls *calls = &parts->calls.at[part_of(parts, maker)];
         Call *call = call_new(calls, "ht_ready(r, ", maker);
-        call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = t});
-        call->comment = plan_name(parts->text.transfers.at[t].op->conversion->plan);
+        call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = made->at[m]});
+        call->comment = plan_name(parts->text.transfers.at[made->at[m]].op->conversion->plan);
     }
 }
 

@@ -54,7 +54,7 @@ typedef struct RoleTransfer {
     int64_t *from, *to; // by tensor: buffers; 0 where the role has none
     int64_t *turn;      // by tensor: bytes of a micro-batch where that is a part of `from`; else 0
     int64_t scratch;    // a buffer; 0: none
-    const Op *maker;    // of one that flies: what is ready with that; NULL: it only receives
+    Array(const Op *) makers; // of one that flies: what makes what the role has of it; none: it only receives
     int number;         // of one that flies: in the order in which all devices begin them
 } RoleTransfer;
 

@@ -1,0 +1,139 @@
+#include "passes/buckets.h"
+
+#include "ir/flights.h"
+#include "ir/parts.h"
+#include "reshard/plan.h"
+#include "support/intern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What is converted alike. */
+typedef struct Kind {
+    int64_t bytes, limit; // of all together; of a bucket
+    Ops open;             // of the bucket that is not full
+    int64_t open_bytes;
+} Kind;
+
+typedef struct Filler {
+    Module *module;
+    const Roles *roles;
+    Arena *arena;
+    Intern *kinds;
+    Kind **of; // by conversion: its kind; NULL: not looked for
+} Filler;
+
+typedef Array(int) Words;
+
+static void add_devices(Arena *arena, Words *words, const int *devices, int count)
+{
+    array_push(arena, words, count);
+    for (int i = 0; i < count; i++)
+        array_push(arena, words, devices[i]);
+}
+
+/* The kind of a conversion of one tensor: its crews, the steps' groups, its type and its name. */
+static Kind *kind_of(Filler *filler, const PlannedConversion *conversion)
+{
+    Kind **known = &filler->of[conversion->number];
+    if (*known)
+        return *known;
+    Words words = {0};
+    const Plan *plan = conversion->plan;
+    const Crews *crews = &conversion->crews;
+    array_push(filler->arena, &words, crews->size);
+    array_push(filler->arena, &words, (int)conversion->tensors.at[0].type.dtype);
+    add_devices(filler->arena, &words, crews->devices, crews->count * crews->size);
+    add_devices(filler->arena, &words, plan->devices, plan->device_count);
+    for (int g = 0; g < plan->groups.count; g++)
+        add_devices(filler->arena, &words, plan->groups.at[g].device, plan->groups.at[g].count);
+    for (const char *c = plan_name(plan); *c; c++)
+        array_push(filler->arena, &words, *c);
+    Kind **kind = intern_slot(filler->kinds, words.at, sizeof *words.at * (size_t)words.count);
+    if (!*kind)
+        *kind = arena_new(filler->arena, Kind);
+    return *known = *kind;
+}
+
+/* The most bytes that a device has of what is converted. */
+static int64_t most_bytes(const Filler *filler, const Value *value)
+{
+    int64_t most = 0;
+    for (int r = 0; r < filler->roles->role_count; r++) {
+        int64_t bytes = value_local_bytes(filler->module, value, filler->roles->at[r].devices[0]);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static int compare_indices(const void *a, const void *b) { return (*(Op *const *)a)->index - (*(Op *const *)b)->index; }
+
+/* Makes one conversion of the operators of a bucket, its tensors in the order of their operators. */
+static void close_bucket(Filler *filler, Kind *kind)
+{
+    Module *module = filler->module;
+    if (kind->open.count > 1) {
+        PlannedConversion *bucket = conversion_add(module);
+        qsort(kind->open.at, (size_t)kind->open.count, sizeof(Op *), compare_indices);
+        for (int t = 0; t < kind->open.count; t++) {
+            Op *op = kind->open.at[t];
+            array_push(module->arena, &bucket->tensors, op->conversion->tensors.at[0]);
+            conversion_use(bucket, t, op);
+        }
+        conversion_plan(module, bucket);
+    }
+    kind->open = (Ops){0};
+    kind->open_bytes = 0;
+}
+
+static void find_limit(const Filler *filler, Kind *kind)
+{
+    int64_t share = (kind->bytes + LEAST_BUCKETS - 1) / LEAST_BUCKETS;
+    kind->limit = filler->module->options.bucket ? filler->module->options.bucket : share < BUCKET_BYTES ? share : BUCKET_BYTES;
+}
+
+/* Drops conversions without users; the users of the others are the first operators that have them. */
+static void drop_unused(Module *module)
+{
+    int count = 0;
+    for (int c = 0; c < module->conversions.count; c++)
+        module->conversions.at[c]->user = NULL;
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        PlannedConversion *own = op->conversion ? module->conversions.at[op->conversion->number] : NULL;
+        if (own && !own->user)
+            own->user = op;
+    }
+    for (int c = 0; c < module->conversions.count; c++)
+        if (module->conversions.at[c]->user) {
+            module->conversions.at[count] = module->conversions.at[c];
+            module->conversions.at[count]->number = count;
+            count++;
+        }
+    module->conversions.count = count;
+}
+
+void fill_buckets(Module *module, const Roles *roles)
+{
+    Filler filler = {module, roles, arena_create(), NULL, NULL};
+    filler.kinds = intern_create(filler.arena);
+    filler.of = arena_array(filler.arena, Kind *, module->conversions.count + 1);
+    ModuleFlights flights = module_flights(filler.arena, module);
+    Kind **kind = arena_array(filler.arena, Kind *, flights.count + 1);
+    for (int f = 0; f < flights.count; f++) {
+        kind[f] = kind_of(&filler, flights.at[f].op->conversion);
+        kind[f]->bytes += most_bytes(&filler, flights.at[f].op->operands[0]);
+    }
+    for (int f = 0; f < flights.count; f++) {
+        find_limit(&filler, kind[f]);
+        array_push(module->arena, &kind[f]->open, module->ops.at[flights.at[f].op->index]);
+        kind[f]->open_bytes += most_bytes(&filler, flights.at[f].op->operands[0]);
+        if (kind[f]->open_bytes >= kind[f]->limit)
+            close_bucket(&filler, kind[f]);
+    }
+    for (int f = 0; f < flights.count; f++)
+        close_bucket(&filler, kind[f]);
+    if (flights.count)
+        drop_unused(module);
+    arena_destroy(filler.arena);
+}

@@ -1,0 +1,21 @@
+/* Buckets: gradients that are exchanged together, as one conversion of several tensors.
+ *
+ * What flies (ir/parts.h) and is converted alike, by the same steps in the same groups with elements of one type, is taken in the order in
+ * which backward makes it, until there are as many bytes as a bucket has on some device; the next one begins behind it. So a sum of B bytes
+ * takes at most ceil(B / bucket) exchanges, and what does not belong together is not put together.
+ *
+ * Unless option --bucket says another size it is a sixteenth of what is converted alike, so that little waits for the end of
+ * backward, and at most 25 MiB.
+ */
+#ifndef PASSES_BUCKETS_H
+#define PASSES_BUCKETS_H
+
+#include "ir/roles.h"
+
+enum { BUCKET_BYTES = 25 << 20, LEAST_BUCKETS = 16 };
+
+/* Joins what flies into buckets: gives its operators conversions of several tensors, plans them, and drops those that nobody uses any more.
+ * Requires plans of all conversions, each flying operator with one of its tensor alone. */
+void fill_buckets(Module *module, const Roles *roles);
+
+#endif
