@@ -1,5 +1,7 @@
 #include "reshard/devices.h"
 
+#include "support/intern.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +106,48 @@ static void number_sets(const Plan *plan, const Devices *sets, int set_count, in
     }
 }
 
+/* By set: the number of its class, sets of one component that have the same devices. The result is how many classes there are. */
+static int number_classes(const Devices *sets, int set_count, const int *component, int *class_of)
+{
+    Arena *scratch = arena_create();
+    Intern *known = intern_create(scratch);
+    int classes = 0;
+    for (int s = 0; s < set_count; s++) {
+        int count = sets[s].count, *key = arena_array(scratch, int, count + 1);
+        memcpy(key, sets[s].at, sizeof *key * (size_t)count);
+        qsort(key, (size_t)count, sizeof *key, compare_devices);
+        key[count] = component[s];
+        intptr_t *number = intern_slot(known, key, sizeof *key * (size_t)(count + 1));
+        if (!*number)
+            *number = ++classes;
+        class_of[s] = (int)*number - 1;
+    }
+    arena_destroy(scratch);
+    return classes;
+}
+
+/* Classes become components of their own where all those of a component have many devices and sets: the layouts cut finest slices of which
+ * devices with coarser cuts have several. What goes on in a class is then one collective. */
+static void divide_components(Planner *planner, const Devices *sets, int set_count, int *component, int *count)
+{
+    Arena *arena = planner->arena;
+    int *class_of = arena_array(arena, int, set_count), classes = number_classes(sets, set_count, component, class_of), numbered = 0;
+    int *members = arena_array(arena, int, classes), *number = arena_array(arena, int, classes + *count);
+    bool *stays = arena_array(arena, bool, *count);
+    if (classes == *count)
+        return;
+    for (int s = 0; s < set_count; s++)
+        members[class_of[s]]++;
+    for (int s = 0; s < set_count; s++)
+        stays[component[s]] = stays[component[s]] || members[class_of[s]] < COLLECTIVE_MANY || sets[s].count < COLLECTIVE_MANY;
+    for (int s = 0; s < set_count; s++) {
+        int *own = &number[stays[component[s]] ? classes + component[s] : class_of[s]];
+        *own = *own ? *own : ++numbered;
+        component[s] = *own - 1;
+    }
+    *count = numbered;
+}
+
 Components connect_sets(Planner *planner, const Devices *sets, const int *kinds, int count)
 {
     Arena *arena = planner->arena;
@@ -115,6 +159,7 @@ Components connect_sets(Planner *planner, const Devices *sets, const int *kinds,
             end++;
         number_sets(planner->plan, sets + s, end - s, joined, number, component + s, &components.count);
     }
+    divide_components(planner, sets, count, component, &components.count);
     int *begin = arena_array(arena, int, components.count + 1);
     components.sets = sort_by_key(arena, component, count, components.count, begin);
     components.begin = begin;

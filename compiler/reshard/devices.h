@@ -41,7 +41,12 @@ int index_find(const Index *index, int device);
 /* Whether these devices may act together in a collective. */
 bool may_collect(const Planner *planner, const Devices *devices);
 
-/* Sets of devices by components: two sets are in one when they share devices, directly or through others. */
+/* From so many devices on, and so many sets of them, a collective is worth that some act in several, one after another: messages would be
+ * as many as the pairs of its devices. */
+enum { COLLECTIVE_MANY = 4 };
+
+/* Sets of devices by components: two sets are in one when they share devices, directly or through others; where these are many and fall
+ * into few different ones, when they are the same. */
 typedef struct Components {
     int count;
     const int *of;    // by set: its component

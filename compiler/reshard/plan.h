@@ -102,6 +102,7 @@ struct Plan {
     int64_t *received, *sent;          // bytes, by slot
     const ht_reshard_device **lowered; // by slot, made on demand
     struct Intern *blocks;             // lists of blocks that lowered devices have alike, by what they follow from
+    struct Intern *shared;             // moves, blocks and steps that lowered devices have alike
     Array(ht_group) groups;
     const char *name;
     double seconds;

@@ -43,6 +43,7 @@ static const Plan *make_plan(Arena *arena, const Cluster *cluster, const Convers
     plan = plan_copy(arena, plan);
     plan->lowered = arena_array(arena, const ht_reshard_device *, plan->device_count);
     plan->blocks = intern_create(arena);
+    plan->shared = intern_create(arena);
     arena_destroy(scratch);
     return plan;
 }

@@ -28,7 +28,7 @@ typedef struct PlanWriter {
     Emitter *emitter;
     Arena *arena;
     Text *out;
-    Intern *known; // names of arrays of blocks, by where the blocks are
+    Intern *known; // names of arrays of blocks and of steps, by where these are
 } PlanWriter;
 
 /* The tables of a plan, and the names under which they are written. */
@@ -137,11 +137,20 @@ static const char *emit_steps(PlanWriter *writer, const ht_reshard_device *devic
 {
     if (!device->step_count)
         return "0";
+    const char **known = intern_slot(writer->known, &device->step, sizeof device->step);
+    if (*known)
+        return *known;
+    Arena *arena = writer->arena;
+    writer->arena = arena_create();
     Text steps = {.arena = writer->arena};
     text_string(&steps, "\n");
     for (int s = 0; s < device->step_count; s++)
         emit_step(writer, &steps, &device->step[s]);
-    return write_array(writer, "ht_reshard_step", "steps", &steps);
+    const char *name = write_array(writer, "ht_reshard_step", "steps", &steps);
+    *(const char **)intern_slot(writer->known, &device->step, sizeof device->step) = name;
+    arena_destroy(writer->arena);
+    writer->arena = arena;
+    return name;
 }
 
 static const char *emit_groups(PlanWriter *writer, const ht_reshard *plan)
@@ -209,15 +218,25 @@ static const ht_block *named_blocks(Arena *arena, const PlanNames *names, const 
     return copy;
 }
 
+static bool has_peers(const ht_reshard_device *device)
+{
+    bool peers = false;
+    for (int s = 0; s < device->step_count; s++)
+        peers |= device->step[s].verb == HT_EXCHANGE;
+    return peers;
+}
+
 static ht_reshard_device named_device(Arena *arena, const PlanNames *names, ht_reshard_device device)
 {
+    device.device = name_of(names, device.device);
+    if (!has_peers(&device))
+        return device;
     ht_reshard_step *steps = arena_copy(arena, device.step, sizeof *steps * (size_t)device.step_count);
     for (int s = 0; s < device.step_count; s++)
         if (steps[s].verb == HT_EXCHANGE) {
             steps[s].send = named_blocks(arena, names, steps[s].send, steps[s].send_count);
             steps[s].receive = named_blocks(arena, names, steps[s].receive, steps[s].receive_count);
         }
-    device.device = name_of(names, device.device);
     device.step = steps;
     return device;
 }

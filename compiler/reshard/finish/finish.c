@@ -125,5 +125,6 @@ void finish_plan(Planner *planner)
     plan->name = name_plan(planner);
     plan->lowered = arena_array(planner->arena, const ht_reshard_device *, plan->device_count);
     plan->blocks = intern_create(planner->arena);
+    plan->shared = intern_create(planner->arena);
     plan->seconds = price_steps(planner);
 }

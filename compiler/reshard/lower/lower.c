@@ -2,6 +2,7 @@
 #include "reshard/lower/lower.h"
 
 #include "reshard/finish/finish.h"
+#include "support/intern.h"
 
 #include <stdlib.h>
 
@@ -143,23 +144,50 @@ static void find_holdings(Lowering *lowering)
 
 /* ---- tables ---- */
 
-/* The device's part without what lowering left behind; the blocks of collectives are the plan's already. */
-static ht_reshard_device *copy_device(Arena *arena, const Lowering *lowering)
+/* The plan's one copy of a list of moves: devices that do the same have the same, and hold what they do in the same memory. */
+static const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count)
 {
-    ht_reshard_device *copy = arena_new(arena, ht_reshard_device);
-    int count = lowering->steps.count;
-    ht_reshard_step *steps = arena_copy(arena, lowering->steps.at, sizeof *steps * (size_t)count);
-    for (int s = 0; s < count; s++) {
-        ht_move *moves = COPY(arena, steps[s].move, steps[s].move_count);
-        for (int m = 0; m < steps[s].move_count; m++)
-            moves[m].dim = arena_copy(arena, moves[m].dim, sizeof *moves[m].dim * (size_t)moves[m].rank);
-        steps[s].move = moves;
-        if (steps[s].verb != HT_EXCHANGE)
-            continue;
-        steps[s].send = COPY(arena, steps[s].send, steps[s].send_count);
-        steps[s].receive = COPY(arena, steps[s].receive, steps[s].receive_count);
+    Intern *shared = lowering->plan->shared;
+    ht_move *copy = arena_array(lowering->arena, ht_move, count);
+    for (int m = 0; m < count; m++) {
+        copy[m].from = moves[m].from;
+        copy[m].to = moves[m].to;
+        copy[m].tensor = moves[m].tensor;
+        copy[m].from_offset = moves[m].from_offset;
+        copy[m].to_offset = moves[m].to_offset;
+        copy[m].rank = moves[m].rank;
+        copy[m].dim = moves[m].rank ? intern(shared, moves[m].dim, sizeof *moves[m].dim * (size_t)moves[m].rank) : NULL;
     }
-    *copy = (ht_reshard_device){.device = lowering->device, .step_count = count, .step = steps, .scratch = lowering->base + lowering->most};
+    return count ? intern(shared, copy, sizeof *copy * (size_t)count) : NULL;
+}
+
+/* The same of a list of blocks. */
+static const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count)
+{
+    ht_block *copy = arena_array(lowering->arena, ht_block, count);
+    for (int b = 0; b < count; b++) {
+        copy[b].place = blocks[b].place;
+        copy[b].tensor = blocks[b].tensor;
+        copy[b].peer = blocks[b].peer;
+        copy[b].offset = blocks[b].offset;
+        copy[b].count = blocks[b].count;
+    }
+    return count ? intern(lowering->plan->shared, copy, sizeof *copy * (size_t)count) : NULL;
+}
+
+/* The device's part without what lowering left behind; devices that do the same share their steps. */
+static ht_reshard_device *copy_device(Arena *arena, Lowering *lowering)
+{
+    int count = lowering->steps.count;
+    ht_reshard_step *steps = lowering->steps.at;
+    for (int s = 0; s < count; s++) {
+        steps[s].move = share_moves(lowering, steps[s].move, steps[s].move_count);
+        steps[s].send = share_blocks(lowering, steps[s].send, steps[s].send_count);
+        steps[s].receive = share_blocks(lowering, steps[s].receive, steps[s].receive_count);
+    }
+    ht_reshard_device *copy = arena_new(arena, ht_reshard_device);
+    *copy = (ht_reshard_device){.device = lowering->device, .step_count = count, .scratch = lowering->base + lowering->most};
+    copy->step = count ? intern(lowering->plan->shared, steps, sizeof *steps * (size_t)count) : NULL;
     return copy;
 }
 

@@ -16,7 +16,8 @@ typedef Array(Part) Parts;
 /* A reduction, and the parts in which groups would do it. */
 typedef struct Candidate {
     Reduction reduction;
-    Devices members; // its reducers in groups of one holder of each contribution
+    int groups;      // of one holder of each contribution
+    Devices members; // its reducers in these
     int first, last; // its parts, one of each member
     bool collective; // groups do it
 } Candidate;
@@ -33,13 +34,15 @@ typedef struct Reducer {
 
 /* ---- parts ---- */
 
-/* How many groups of one holder of each contribution there are. */
-static int count_groups(const Task *task)
+/* The fewest and the most holders that a contribution has. */
+static Range count_holders(const Task *task)
 {
-    int least = task->source_count ? task->sources[0].count : 0;
-    for (int p = 1; p < task->source_count; p++)
-        least = task->sources[p].count < least ? task->sources[p].count : least;
-    return least;
+    Range range = {task->source_count ? task->sources[0].count : 0, 0};
+    for (int p = 0; p < task->source_count; p++) {
+        range.lo = task->sources[p].count < range.lo ? task->sources[p].count : range.lo;
+        range.hi = task->sources[p].count > range.hi ? task->sources[p].count : range.hi;
+    }
+    return range;
 }
 
 /* The holders at the first `replicas` places that want the value. Groups stand together, so that each reduces one stretch of the value. */
@@ -53,19 +56,25 @@ static Devices list_reducers(const Reducer *reducer, const Task *task, int repli
     return reducers;
 }
 
-/* The devices among which the value is divided: by messages all holders that want it, by groups those in them. */
+/* The devices among which the value is divided: by messages all holders that want it, by groups those in them. There are as many groups as
+ * each contribution has holders, or, where nobody in these wants the value and they are large, as one of them has: the few holders
+ * of the others are in several. */
 static void find_reducers(Reducer *reducer, const Task *task, Candidate *candidate)
 {
-    int replicas = 0;
+    Range replicas = count_holders(task);
     index_devices(reducer->targets, &task->targets);
-    for (int p = 0; p < task->source_count; p++)
-        replicas = task->sources[p].count > replicas ? task->sources[p].count : replicas;
-    candidate->reduction.reducers = list_reducers(reducer, task, replicas);
+    candidate->reduction.reducers = list_reducers(reducer, task, (int)replicas.hi);
     candidate->reduction.holds = candidate->reduction.reducers.count > 0;
     if (!candidate->reduction.holds)
         candidate->reduction.reducers = task->targets;
-    if (task->source_count > 1)
-        candidate->members = list_reducers(reducer, task, count_groups(task));
+    if (task->source_count < 2)
+        return;
+    candidate->groups = (int)replicas.lo;
+    candidate->members = list_reducers(reducer, task, candidate->groups);
+    if (!candidate->members.count && candidate->reduction.holds && task->source_count >= COLLECTIVE_MANY) {
+        candidate->groups = (int)replicas.hi;
+        candidate->members = candidate->reduction.reducers;
+    }
 }
 
 /* Divides the value evenly among the members of groups, each of which reduces its part in its group. */
@@ -74,13 +83,14 @@ static void add_parts(Reducer *reducer, Candidate *candidate)
     Planner *planner = reducer->planner;
     const Task *task = &planner->plan->tasks.at[candidate->reduction.task];
     const Devices *members = &candidate->members;
-    int count = count_groups(task);
+    int count = candidate->groups;
     Devices *groups = arena_array(planner->arena, Devices, count);
     index_clear(reducer->members);
     for (int replica = 0; replica < count; replica++) {
         groups[replica] = replica_group(planner, task, replica);
         for (int p = 0; p < task->source_count; p++)
-            index_set(reducer->members, task->sources[p].at[replica], replica);
+            if (replica < task->sources[p].count)
+                index_set(reducer->members, task->sources[p].at[replica], replica);
     }
     for (int r = 0; r < members->count; r++) {
         Segment segment = task_segment(planner->plan, candidate->reduction.task);
