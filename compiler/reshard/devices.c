@@ -126,22 +126,23 @@ static int number_classes(const Devices *sets, int set_count, const int *compone
     return classes;
 }
 
-/* Classes become components of their own where all those of a component have many devices and sets: the layouts cut finest slices of which
- * devices with coarser cuts have several. What goes on in a class is then one collective. */
+/* Classes become components of their own where those of a component have many devices and, on average, many sets: the layouts cut finest
+ * slices of which devices with coarser cuts have several. What goes on in a class is then one collective. */
 static void divide_components(Planner *planner, const Devices *sets, int set_count, int *component, int *count)
 {
     Arena *arena = planner->arena;
     int *class_of = arena_array(arena, int, set_count), classes = number_classes(sets, set_count, component, class_of), numbered = 0;
-    int *members = arena_array(arena, int, classes), *number = arena_array(arena, int, classes + *count);
-    bool *stays = arena_array(arena, bool, *count);
+    int *number = arena_array(arena, int, classes + *count), *members = arena_array(arena, int, *count);
+    bool *seen = arena_array(arena, bool, classes), *small = arena_array(arena, bool, *count);
     if (classes == *count)
         return;
-    for (int s = 0; s < set_count; s++)
-        members[class_of[s]]++;
-    for (int s = 0; s < set_count; s++)
-        stays[component[s]] = stays[component[s]] || members[class_of[s]] < COLLECTIVE_MANY || sets[s].count < COLLECTIVE_MANY;
     for (int s = 0; s < set_count; s++) {
-        int *own = &number[stays[component[s]] ? classes + component[s] : class_of[s]];
+        members[component[s]] += seen[class_of[s]] ? 1 : 1 - COLLECTIVE_MANY;
+        small[component[s]] = small[component[s]] || sets[s].count < COLLECTIVE_MANY;
+        seen[class_of[s]] = true;
+    }
+    for (int s = 0; s < set_count; s++) {
+        int c = component[s], *own = &number[small[c] || members[c] < 0 ? classes + c : class_of[s]];
         *own = *own ? *own : ++numbered;
         component[s] = *own - 1;
     }

@@ -258,6 +258,50 @@ static void test_same(void **state)
     }
 }
 
+/* Pipelines of two widths, four of each: `top` over subgroups that cut dimension 0, or copy, as `state` says. */
+static const Layout *union_layout(Arena *arena, Shape shape, const char *top, const char *state, const int widths[2])
+{
+    Text text = {.arena = arena}, weights = {.arena = arena};
+    for (int g = 0, first = 0; g < 8; first += widths[g++ % 2]) {
+        int width = widths[g % 2];
+        text_print(&weights, "%s%d", g ? ":" : "", width);
+        text_print(&text, "%s[%d-%d]{%s:%d}", g ? " | " : "", first, first + width - 1, state, width);
+    }
+    const char *by = strstr(top, "inner") ? arena_format(arena, " by %s ", text_bytes(&weights)) : "";
+    return parsed(arena, shape, arena_format(arena, "%s%s(%s)", top, by, text_bytes(&text)));
+}
+
+static void check_union(Arena *arena, const Layout *from, const Layout *to, Shape shape, ht_verb verb)
+{
+    Pair pair = {.arena = arena, .seed = 1, .shape = shape, .from = from, .to = to};
+    pair.text = arena_format(arena, "%s -> %s", printed(arena, from), printed(arena, to));
+    pair.had = held_under(arena, from, shape);
+    pair.has = held_under(arena, to, shape);
+    pair.plan = reshard_plan(arena, NULL, &(Conversion){shape, HT_F32, from, to});
+    check_result(&pair);
+    check_bytes(&pair);
+    for (int s = 0; s < pair.plan->steps.count; s++)
+        CHECK(&pair, pair.plan->steps.at[s].verb == verb, "step %d is of kind %d, not %d", s, (int)pair.plan->steps.at[s].verb, (int)verb);
+}
+
+/* Pipelines of several widths reduce to each device's share and gather it by collectives alone: messages would be as many as their pairs.
+ */
+static void test_unions(void **state)
+{
+    static const int widths[][2] = {{4, 2}, {2, 1}, {4, 3}, {3, 2}};
+    (void)state;
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        Arena *arena = arena_create();
+        Shape shape = {2, (const int64_t[]){37, 13}};
+        for (int d = 0; d < 2; d++) {
+            const Layout *pieces = union_layout(arena, shape, d ? "split 1 inner" : "split 0 inner", "0", widths[w]);
+            check_union(arena, union_layout(arena, shape, "sum", "0", widths[w]), pieces, shape, HT_REDUCE_SCATTER);
+            check_union(arena, pieces, union_layout(arena, shape, "dup", "0", widths[w]), shape, HT_ALL_GATHER);
+        }
+        arena_destroy(arena);
+    }
+}
+
 static int compare_floats(const void *a, const void *b)
 {
     return (*(const float *)a > *(const float *)b) - (*(const float *)a < *(const float *)b);
@@ -287,6 +331,7 @@ static void test_loads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs), cmocka_unit_test(test_loads), cmocka_unit_test(test_same)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pairs), cmocka_unit_test(test_loads), cmocka_unit_test(test_same),
+                                       cmocka_unit_test(test_unions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
