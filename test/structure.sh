@@ -34,8 +34,9 @@ runtime  exchange transport base
 runtime  device   exchange transport base
 runtime  cpu      operators device exchange transport base
 runtime  cuda     operators device exchange transport base
-runtime  session  device exchange transport base
-runtime  eager    operators session cpu device exchange transport base
+runtime  checkpoint base
+runtime  session  checkpoint device exchange transport base
+runtime  eager    operators session checkpoint cpu device exchange transport base
 END
 }
 

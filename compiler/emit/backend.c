@@ -34,7 +34,7 @@ static const char *const CUDA_KERNELS[] = {
 #include "emit/cuda/kernels.inc"
     NULL};
 
-static const BackendFolder CUDA_FOLDER = {.runtime = "base transport exchange device session cuda operators",
+static const BackendFolder CUDA_FOLDER = {.runtime = "base checkpoint transport exchange device session cuda operators",
                                           .makefile = "runtime/program.mk",
                                           .compiler = "nvcc",
                                           .compiler_variable = "NVCC",

@@ -208,6 +208,30 @@ void ht_set_param(ht_session *session, const char *name, const float *from, size
 /* The session's parameters by number: the name, and the number of elements; NULL past the last. */
 const char *ht_param_name(ht_session *session, int index, size_t *count);
 
+/* Checkpoints. ht_save(session, "runs/a", ht_note("tokens", tokens), ...) copies all parameters, states of optimizers, numbers of steps, the seed and main's own numbers; writing them
+ * goes on beside the training, each rank an equal part, and ends before the next ht_save or ht_close. The file runs/a/step-N.safetensors has whole tensors under their names (state s of a
+ * parameter: "NAME%s"), which other tools open; step-N.manifest, written last, has its checksums. A checkpoint that cannot be written is said on standard error. */
+typedef struct ht_noted {
+    const char *name;
+    double value;
+} ht_noted;
+#define ht_note(name, value) ((ht_noted){(name), (double)(value)})
+#define ht_save(session, folder, ...) ht_save_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
+void ht_save_with(ht_session *session, const char *folder, const ht_noted *notes);
+
+/* How many checkpoints of a folder stay when another one is written; 0: all. 3 if it is not called. */
+void ht_keep(ht_session *session, int checkpoints);
+
+/* After the programs were made, under any strategy: goes on from the newest checkpoint of a folder that is whole; one that is torn, damaged or of another model is named on standard
+ * error with the reason, and the one before it is used. Returns the steps that were made then; 0 where there is none. */
+int64_t ht_resume(ht_session *session, const char *folder);
+
+/* Parameters, and what else there is, from one file of safetensors of F32 or BF16; the program ends where a parameter is missing or has another shape. */
+void ht_load(ht_session *session, const char *file);
+
+/* A number of main's that was loaded last; `otherwise` where there is none. */
+double ht_noted_value(ht_session *session, const char *name, double otherwise);
+
 /* Seeds initialisation and dropout; before the first ht_train. The default is 1. */
 void ht_seed(ht_session *session, uint64_t seed);
 

@@ -41,4 +41,11 @@ void eager_program_fetch(eager_program *program, const char *name, void *to);
  * this one, which trains. Their inputs have to be fed again. */
 void eager_program_forget(eager_program *program);
 
+/* State `index` of all optimizers of all programs; false behind the last. */
+bool eager_store_state(eager_store *store, int index, eager_state *state);
+
+/* Another seed, and another number of a program's next step, as a checkpoint has them. */
+void eager_store_resume(eager_store *store, uint64_t seed);
+void eager_program_resume(eager_program *program, int64_t step);
+
 #endif

@@ -366,6 +366,25 @@ void eager_program_forget(eager_program *program)
     }
 }
 
+bool eager_store_state(eager_store *store, int index, eager_state *state)
+{
+    for (int p = 0, number = 0; p < store->program_count; p++) {
+        const eager_program *program = store->programs[p];
+        for (int i = 0; program->trains && i < program->trained_count; i++)
+            for (int s = 0; s < 4 && program->trained[i].state[s]; s++)
+                if (index-- == 0) {
+                    *state = (eager_state){program->trained[i].param, s, number, program->trained[i].state[s]};
+                    return true;
+                }
+        number += program->trains;
+    }
+    return false;
+}
+
+void eager_store_resume(eager_store *store, uint64_t seed) { store->seed = seed; }
+
+void eager_program_resume(eager_program *program, int64_t step) { program->step = step; }
+
 void eager_program_destroy(eager_program *program)
 {
     eager_store *store = program->store;

@@ -18,6 +18,13 @@ typedef struct eager_param {
     ht_init init;
 } eager_param;
 
+/* A state of an optimizer: its number among those of the parameter, and of the program among those that train. */
+typedef struct eager_state {
+    const eager_param *param;
+    int number, program;
+    float *data;
+} eager_state;
+
 typedef struct EagerLibrary {
     eager_store *(*store_create)(uint64_t seed);
     eager_param *(*store_param)(eager_store *store, int index);
@@ -27,6 +34,9 @@ typedef struct EagerLibrary {
     float (*program_step)(eager_program *program, const ht_fed *feeds, const float *hyper);
     void (*program_fetch)(eager_program *program, const char *name, void *to);
     void (*program_forget)(eager_program *program);
+    bool (*store_state)(eager_store *store, int index, eager_state *state);
+    void (*store_resume)(eager_store *store, uint64_t seed);
+    void (*program_resume)(eager_program *program, int64_t step);
 } EagerLibrary;
 
 /* Called before main. */

@@ -17,7 +17,7 @@
 
 static void check_one(const Program *program, const char *what, const char *name, const ht_pieces *pieces, const void *data)
 {
-    Distribution where = {pieces, pieces_elements(pieces), program->image->device_count};
+    Distribution where = {pieces, pieces_elements(pieces), program->image->device_count, NULL};
     int rank = pieces_differ(where, data, sizeof(float));
     if (rank == world_rank())
         ht_fail("after step %lld rank %d holds other bits of %s \"%s\" than a rank before it", (long long)program->worker.step - 1, rank,

@@ -10,15 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Distribution whole(const Param *param) { return (Distribution){NULL, param->elements, param->ranks}; }
+static Distribution whole(const Param *param) { return (Distribution){NULL, param->elements, param->ranks, NULL}; }
 
 static Distribution distribution_of(const Param *param, const ParamCopy *copy)
 {
-    return (Distribution){copy->pieces, param->elements, param->ranks};
+    return (Distribution){copy->pieces, param->elements, param->ranks, NULL};
 }
 
-/* The first copy with the newest values; NULL: none of the list. */
-static ParamCopy *newest(const Param *param)
+ParamCopy *param_newest(const Param *param)
 {
     ParamCopy *copy = param->copies;
     while (copy && copy->version != param->version)
@@ -130,7 +129,7 @@ void param_release(Param *param, ParamCopy *copy)
     while (*link != copy)
         link = &(*link)->next;
     *link = copy->next;
-    if (copy->version == param->version && !newest(param))
+    if (copy->version == param->version && !param_newest(param))
         bring(param, copy, param->copies);
     device_free(copy->data);
     free(copy);
@@ -139,7 +138,7 @@ void param_release(Param *param, ParamCopy *copy)
 void param_refresh(Param *param, ParamCopy *copy)
 {
     if (copy->version != param->version)
-        bring(param, newest(param), copy);
+        bring(param, param_newest(param), copy);
 }
 
 void param_brought(const Param *param, ParamCopy *copy) { copy->version = param->version; }
@@ -148,13 +147,13 @@ void param_changed(Param *param, ParamCopy *copy) { copy->version = ++param->ver
 
 void param_get(const Param *param, float *to)
 {
-    const ParamCopy *from = newest(param);
+    const ParamCopy *from = param_newest(param);
     pieces_move(distribution_of(param, from), from->data, whole(param), to, sizeof(float));
 }
 
 void param_set(Param *param, const float *from)
 {
-    ParamCopy *to = newest(param);
+    ParamCopy *to = param_newest(param);
     pieces_move(whole(param), from, distribution_of(param, to), to->data, sizeof(float));
     param_changed(param, to);
 }

@@ -38,6 +38,9 @@ ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, u
 /* A user gives a copy up. It goes with the last one, unless the parameter has no other; all ranks together. */
 void param_release(Param *param, ParamCopy *copy);
 
+/* The first copy with the newest values. */
+ParamCopy *param_newest(const Param *param);
+
 Param *params_find(const Params *params, const char *name);
 
 /* Brings a copy up to date; all ranks together. */

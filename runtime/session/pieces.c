@@ -170,8 +170,9 @@ static Stretches stretches_of(Distribution where, int rank)
     if (where.pieces)
         return rank < where.ranks ? stretches_of_pieces(where.pieces, rank) : (Stretches){0, memory_array(0, sizeof(Stretch))};
     Stretches stretches = {0, memory_array(1, sizeof(Stretch))};
-    if (rank == 0 && where.elements)
-        stretches.stretch[stretches.count++] = (Stretch){0, where.elements, 0};
+    int64_t lo = where.bounds ? where.bounds[rank] : 0, hi = where.bounds ? where.bounds[rank + 1] : rank ? 0 : where.elements;
+    if (lo < hi)
+        stretches.stretch[stretches.count++] = (Stretch){lo, hi, 0};
     return stretches;
 }
 

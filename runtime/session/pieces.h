@@ -32,11 +32,13 @@ bool pieces_equal(const ht_pieces *a, const ht_pieces *b, int ranks);
  * else out of it. */
 void pieces_pack(const ht_pieces *pieces, int rank, void *storage, void *packed, size_t element, bool packs);
 
-/* How elements are spread over ranks: in device memory as `pieces` say, or whole in host memory of rank 0 (pieces NULL). */
+/* How elements are spread over ranks: in device memory as `pieces` say; or, where these are NULL, in host memory: rank r has those from
+ * bounds[r] on before bounds[r + 1], or where there are no bounds rank 0 has all. */
 typedef struct Distribution {
     const ht_pieces *pieces;
     int64_t elements;
     int ranks;
+    const int64_t *bounds;
 } Distribution;
 
 /* Copies every element of a tensor from where `from` has it to all places where `to` wants it. All ranks call it together; `source` and

@@ -326,12 +326,12 @@ Program *program_switch(Program *program, int image, Params *params)
 
 static Distribution whole(const Program *program, const ht_pieces *pieces)
 {
-    return (Distribution){NULL, pieces_elements(pieces), program->image->device_count};
+    return (Distribution){NULL, pieces_elements(pieces), program->image->device_count, NULL};
 }
 
 static Distribution distribution_of(const Program *program, const ht_pieces *pieces)
 {
-    return (Distribution){pieces, pieces_elements(pieces), program->image->device_count};
+    return (Distribution){pieces, pieces_elements(pieces), program->image->device_count, NULL};
 }
 
 void program_feed(Program *program, int input, const void *data)

@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "session/arrival.h"
-#include "session/session.h"
+#include "session/checkpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +82,43 @@ static void take_arrival(const Command *command, const Payload *payload)
     free(object);
 }
 
+/* A text of rank 0 on all ranks; free() it. */
+static char *shared_text(const char *text)
+{
+    int64_t length = text ? (int64_t)strlen(text) : -1;
+    world_broadcast(&length, sizeof length);
+    char *copy = length < 0 ? NULL : memory_array(length + 1, 1);
+    if (copy && text)
+        memcpy(copy, text, (size_t)length);
+    if (copy && length)
+        world_broadcast(copy, (size_t)length);
+    return copy;
+}
+
+static void save(ht_session *session, const Command *command, const Payload *payload)
+{
+    char *folder = shared_text(payload->path);
+    checkpoint_save(session, folder, command->step, command->index, payload->notes, command->number);
+    free(folder);
+}
+
+static void load(ht_session *session, const Command *command, Payload *payload)
+{
+    (void)command;
+    char *path = shared_text(payload->path), *manifest = shared_text(payload->manifest);
+    payload->reason = checkpoint_load(session, path, manifest);
+    free(path);
+    free(manifest);
+}
+
+/* The number of a program's next step, and the seed of all. */
+static void set_steps(ht_session *session, const Command *command)
+{
+    session->programs[command->number]->worker.step = command->step;
+    for (int p = 0; p < session->program_count; p++)
+        session->programs[p]->worker.seed = command->seed;
+}
+
 static void carry_out(ht_session *session, const Command *command, Payload *payload)
 {
     switch (command->kind) {
@@ -92,6 +129,9 @@ static void carry_out(ht_session *session, const Command *command, Payload *payl
     case COMMAND_FETCH: program_fetch(session->programs[command->number], command->index, payload->to); break;
     case COMMAND_GET_PARAM: param_get(session->params.at[command->number], payload->to); break;
     case COMMAND_SET_PARAM: param_set(session->params.at[command->number], payload->from); break;
+    case COMMAND_SAVE: save(session, command, payload); break;
+    case COMMAND_LOAD: load(session, command, payload); break;
+    case COMMAND_STEPS: set_steps(session, command); break;
     case COMMAND_CLOSE: break;
     }
 }

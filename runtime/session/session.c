@@ -1,5 +1,5 @@
 /* The public interface of <hetu/hetu.h>: sessions, programs, feeds and fetches, on rank 0. */
-#include "session/session.h"
+#include "session/checkpoint.h"
 
 #include "transport/world.h"
 #include "exchange/flight.h"
@@ -8,22 +8,30 @@
 #include "device/device.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "checkpoint/writing.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static ht_session session = {.seed = 1};
+static ht_session session = {.seed = 1, .keep = 3};
 
 static const EagerLibrary *eager; // NULL: it is not linked
 
 void session_use_eager(const EagerLibrary *library) { eager = library; }
 
+const EagerLibrary *session_eager(void) { return eager; }
+
 /* ---- opening and closing ---- */
 
 void session_close(ht_session *closed)
 {
+    checkpoint_wait(closed);
+    safetensors_free(&closed->loaded);
+    free(closed->handles);
+    closed->handles = NULL;
+    closed->handle_count = 0;
     for (int p = 0; p < closed->program_count; p++)
         program_destroy(closed->programs[p]);
     free(closed->programs);
@@ -109,7 +117,10 @@ static ht_program *new_program(ht_session *open, bool trains)
 {
     ht_program *program = memory_array(1, sizeof *program);
     *program = (ht_program){.session = open, .trains = trains, .number = -1};
-    return program;
+    open->handles = realloc(open->handles, sizeof program * (size_t)(open->handle_count + 1));
+    if (!open->handles)
+        ht_fail("no memory for another program");
+    return open->handles[open->handle_count++] = program;
 }
 
 /* A model without an image: the one-device library, where it is linked. */
@@ -519,4 +530,147 @@ void ht_set_param(ht_session *open, const char *name, const float *from, size_t 
     }
     Command command = {.kind = COMMAND_SET_PARAM, .number = find_param(open, name, count)};
     session_issue(open, &command, &(Payload){.from = from});
+}
+
+/* ---- checkpoints ---- */
+
+enum { MOST_NOTES = 256, NOTE_ROOM = 64, PATH_ROOM = 4096 };
+
+void ht_keep(ht_session *open, int checkpoints)
+{
+    check_open(open);
+    if (checkpoints < 0)
+        ht_fail("ht_keep was called with %d checkpoints to keep; 0 keeps all", checkpoints);
+    open->keep = checkpoints;
+}
+
+/* Steps that the first program that trains has made; 0 where none does. */
+static int64_t steps_made(const ht_session *open)
+{
+    for (int p = 0; p < open->handle_count; p++)
+        if (open->handles[p]->trains)
+            return open->handles[p]->step;
+    return 0;
+}
+
+static int add_note(SafeNote *notes, int count, const char *key, const char *value)
+{
+    if (count == MOST_NOTES)
+        ht_fail("a checkpoint has %d numbers at most", MOST_NOTES);
+    notes[count] = (SafeNote){strdup(key), strdup(value)};
+    if (!notes[count].key || !notes[count].value)
+        ht_fail("no memory for the numbers of a checkpoint");
+    return count + 1;
+}
+
+/* The seed, the steps of each program, and main's numbers. */
+static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *notes)
+{
+    char key[4 * NOTE_ROOM], value[NOTE_ROOM];
+    int count = add_note(notes, 0, "format", "hetu");
+    snprintf(value, sizeof value, "%llu", (unsigned long long)open->seed);
+    count = add_note(notes, count, "seed", value);
+    for (int p = 0; p < open->handle_count; p++) {
+        snprintf(key, sizeof key, "step.%d", p);
+        snprintf(value, sizeof value, "%lld", (long long)open->handles[p]->step);
+        count = add_note(notes, count, key, value);
+    }
+    for (; noted->name; noted++) {
+        snprintf(key, sizeof key, "number.%s", noted->name);
+        snprintf(value, sizeof value, "%.17g", noted->value);
+        count = add_note(notes, count, key, value);
+    }
+    return count;
+}
+
+void ht_save_with(ht_session *open, const char *folder, const ht_noted *noted)
+{
+    SafeNote notes[MOST_NOTES];
+    check_open(open);
+    if (!folder || !noted)
+        ht_fail("ht_save was called with NULL for the %s", folder ? "numbers" : "folder");
+    if (strlen(folder) > PATH_ROOM / 2)
+        ht_fail("the path of a folder of checkpoints has %d bytes at most", PATH_ROOM / 2);
+    int count = take_notes(open, noted, notes);
+    Command command = {.kind = COMMAND_SAVE, .number = count, .index = open->keep, .step = steps_made(open)};
+    session_issue(open, &command, &(Payload){.path = folder, .notes = notes});
+    for (int i = 0; i < count; i++) {
+        free((char *)notes[i].key);
+        free((char *)notes[i].value);
+    }
+}
+
+/* The programs go on where those that were saved stopped. */
+static void take_steps(ht_session *open)
+{
+    char key[NOTE_ROOM];
+    const char *seed = safetensors_note(&open->loaded, "seed");
+    open->seed = seed ? strtoull(seed, NULL, 10) : open->seed;
+    if (open->eager)
+        eager->store_resume(open->eager, open->seed);
+    for (int p = 0; p < open->handle_count; p++) {
+        snprintf(key, sizeof key, "step.%d", p);
+        const char *step = safetensors_note(&open->loaded, key);
+        if (!step)
+            continue;
+        ht_program *program = open->handles[p];
+        program->step = strtoll(step, NULL, 10);
+        Command command = {.kind = COMMAND_STEPS, .number = program->number, .step = program->step, .seed = open->seed};
+        if (program->eager)
+            eager->program_resume(program->eager, program->step);
+        else
+            session_issue(open, &command, &(Payload){0});
+    }
+}
+
+static const char *load(ht_session *open, const char *path, const char *manifest)
+{
+    Payload payload = {.path = path, .manifest = manifest};
+    Command command = {.kind = COMMAND_LOAD};
+    session_issue(open, &command, &payload);
+    if (!payload.reason)
+        take_steps(open);
+    return payload.reason;
+}
+
+void ht_load(ht_session *open, const char *file)
+{
+    check_open(open);
+    if (!file)
+        ht_fail("ht_load was called with NULL for the file");
+    const char *reason = load(open, file, NULL);
+    if (reason)
+        ht_fail("cannot load %s: %s", file, reason);
+}
+
+int64_t ht_resume(ht_session *open, const char *folder)
+{
+    char path[PATH_ROOM], manifest[PATH_ROOM];
+    int count;
+    bool found = false;
+    check_open(open);
+    if (!folder || strlen(folder) > PATH_ROOM / 2)
+        ht_fail("ht_resume was called with %s", folder ? "too long a path for the folder" : "NULL for the folder");
+    int64_t *steps = writing_steps(folder, &count);
+    for (int i = 0; i < count && !found; i++) {
+        writing_path(path, sizeof path, folder, steps[i], "safetensors");
+        writing_path(manifest, sizeof manifest, folder, steps[i], "manifest");
+        const char *reason = load(open, path, manifest);
+        found = !reason;
+        if (reason)
+            fprintf(stderr, "hetu: the checkpoint %s is not used: %s\n", path, reason);
+    }
+    free(steps);
+    return found ? steps_made(open) : 0;
+}
+
+double ht_noted_value(ht_session *open, const char *name, double otherwise)
+{
+    char key[4 * NOTE_ROOM];
+    check_open(open);
+    if (!name)
+        ht_fail("ht_noted_value was called with NULL for the name");
+    snprintf(key, sizeof key, "number.%s", name);
+    const char *value = safetensors_note(&open->loaded, key);
+    return value ? strtod(value, NULL) : otherwise;
 }

@@ -2,6 +2,7 @@
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
 
+#include "checkpoint/safetensors.h"
 #include "session/program.h"
 #include "session/eager.h"
 
@@ -14,6 +15,11 @@ struct ht_session {
     eager_store *eager; // models that hetucc did not compile
     bool check;         // HETU_CHECK on this rank
     const char *dump;   // HETU_DUMP
+    int handle_count;
+    ht_program **handles; // on rank 0: the programs that main has, in the order of their making
+    struct Writing *writing; // a checkpoint that is on its way; NULL: none
+    SafeFile loaded;         // what was read last
+    int keep;                // checkpoints of a folder; 0: all
 };
 
 struct ht_program {
@@ -34,6 +40,9 @@ typedef enum CommandKind {
     COMMAND_FETCH,
     COMMAND_GET_PARAM,
     COMMAND_SET_PARAM,
+    COMMAND_SAVE,
+    COMMAND_LOAD,
+    COMMAND_STEPS,
     COMMAND_CLOSE
 } CommandKind;
 
@@ -42,7 +51,8 @@ typedef struct Command {
     CommandKind kind;
     int number;                                // of the program, or of the parameter
     int index;                                 // of the image, or of the output
-    uint64_t seed;                             // COMMAND_OPEN
+    int64_t step;                              // COMMAND_SAVE, COMMAND_STEPS
+    uint64_t seed;                             // COMMAND_OPEN, COMMAND_STEPS
     int64_t bytes;                             // COMMAND_ARRIVE: of the object that follows
     bool check;                                // COMMAND_RUN: whether HETU_CHECK is set on rank 0
     float hyper[HT_HYPER];                     // COMMAND_RUN: of the first optimizer
@@ -55,9 +65,15 @@ typedef struct Payload {
     const void **feeds; // by input
     const void *from;
     void *to;
+    const char *path, *manifest; // COMMAND_SAVE, COMMAND_LOAD; NULL: none
+    const SafeNote *notes;       // COMMAND_SAVE
+    const char *reason;          // COMMAND_LOAD: why it was refused, on all ranks
     float loss;
     float hyper[HT_GROUPS * HT_HYPER]; // COMMAND_RUN: on all ranks, once the command is there
 } Payload;
+
+/* The one-device library; NULL: it is not linked. */
+const EagerLibrary *session_eager(void);
 
 /* On rank 0: sends a command to all ranks and carries it out. */
 void session_issue(ht_session *session, Command *command, Payload *payload);

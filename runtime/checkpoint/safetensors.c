@@ -1,0 +1,319 @@
+#include "checkpoint/safetensors.h"
+
+#include "base/memory.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LENGTH_BYTES = 8, MOST_HEADER = 100 << 20 }; // the format's own limit
+
+/* ---- writing ---- */
+
+static void put_text(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (const char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ')
+            fprintf(out, "\\u%04x", *c);
+        else
+            fprintf(out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+    fputc('"', out);
+}
+
+static void put_entries(FILE *out, const SafeFile *file)
+{
+    fputs("{\"__metadata__\":{", out);
+    for (int i = 0; i < file->note_count; i++) {
+        fputs(i ? "," : "", out);
+        put_text(out, file->notes[i].key);
+        fputc(':', out);
+        put_text(out, file->notes[i].value);
+    }
+    fputc('}', out);
+    for (int i = 0; i < file->count; i++) {
+        fputc(',', out);
+        put_text(out, file->at[i].name);
+        fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%lld,%lld]}", file->at[i].dtype, file->at[i].shape,
+                (long long)file->at[i].begin, (long long)file->at[i].end);
+    }
+    fputc('}', out);
+}
+
+char *safetensors_header(const SafeFile *file, size_t *bytes)
+{
+    char *text = NULL;
+    FILE *out = open_memstream(&text, bytes);
+    for (int i = 0; out && i < LENGTH_BYTES; i++)
+        fputc(0, out);
+    if (out)
+        put_entries(out, file);
+    while (out && ftell(out) % LENGTH_BYTES)
+        fputc(' ', out);
+    if (!out || fclose(out))
+        return NULL;
+    uint64_t length = *bytes - LENGTH_BYTES;
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        text[i] = (char)(length >> 8 * i);
+    return text;
+}
+
+/* ---- reading ---- */
+
+/* The header as it is read; `wrong` from the first byte on that is not as it should be. */
+typedef struct Header {
+    const char *at;
+    bool wrong;
+} Header;
+
+static char next(Header *header)
+{
+    while (isspace((unsigned char)*header->at))
+        header->at++;
+    return *header->at;
+}
+
+static bool take(Header *header, char c)
+{
+    bool found = next(header) == c;
+    header->at += found;
+    return found;
+}
+
+static void need(Header *header, char c) { header->wrong |= !take(header, c); }
+
+/* Appends a character as UTF-8. */
+static char *put_character(char *to, unsigned code)
+{
+    if (code < 0x80) {
+        *to++ = (char)code;
+    } else if (code < 0x800) {
+        *to++ = (char)(0xc0 | code >> 6);
+        *to++ = (char)(0x80 | (code & 0x3f));
+    } else {
+        *to++ = (char)(0xe0 | code >> 12);
+        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
+        *to++ = (char)(0x80 | (code & 0x3f));
+    }
+    return to;
+}
+
+/* A character behind a backslash. */
+static char *take_escaped(Header *header, char *to)
+{
+    static const char escapes[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    char c = *header->at++;
+    const char *known = c ? strchr(escapes, c) : NULL;
+    unsigned code = 0;
+    if (known) {
+        *to++ = meanings[known - escapes];
+        return to;
+    }
+    header->wrong |= c != 'u' || sscanf(header->at, "%4x", &code) != 1 || strlen(header->at) < 4;
+    header->at += header->wrong ? 0 : 4;
+    return put_character(to, code);
+}
+
+/* A text; it takes no more room than in the header. */
+static char *take_text(Header *header)
+{
+    need(header, '"');
+    const char *end = strchr(header->at, '"');
+    while (end && end[-1] == '\\' && end > header->at)
+        end = strchr(end + 1, '"');
+    char *text = memory_array(end ? end - header->at + 1 : 1, 1), *to = text;
+    header->wrong |= !end;
+    while (!header->wrong && *header->at && *header->at != '"')
+        if (*header->at == '\\') {
+            header->at++;
+            to = take_escaped(header, to);
+        } else {
+            *to++ = *header->at++;
+        }
+    need(header, '"');
+    return text;
+}
+
+static int64_t take_number(Header *header)
+{
+    char *end = NULL;
+    long long number = next(header) >= '0' && *header->at <= '9' ? strtoll(header->at, &end, 10) : -1;
+    header->wrong |= number < 0;
+    header->at = end ? end : header->at;
+    return number;
+}
+
+/* Numbers of a list as "3, 4"; their product goes to *product. */
+static char *take_shape(Header *header, int64_t *product)
+{
+    enum { MOST = 640, ROOM = MOST + 32 };
+    char *text = memory_array(ROOM, 1);
+    size_t length = 0;
+    *product = 1;
+    need(header, '[');
+    while (!header->wrong && !take(header, ']')) {
+        if (length)
+            need(header, ',');
+        int64_t extent = take_number(header);
+        header->wrong |= length > MOST || __builtin_mul_overflow(*product, extent, product);
+        length += (size_t)snprintf(text + length, ROOM - length, "%s%lld", length ? ", " : "", (long long)extent);
+    }
+    return text;
+}
+
+/* Bytes of an element; 0: another type. */
+static int dtype_bytes(const char *dtype)
+{
+    static const struct {
+        const char *name;
+        int bytes;
+    } types[] = {{"F64", 8}, {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4}, {"U32", 4}, {"BF16", 2}, {"F16", 2}, {"I16", 2}, {"U16", 2},
+                 {"I8", 1},  {"U8", 1},  {"BOOL", 1}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!strcmp(types[i].name, dtype))
+            return types[i].bytes;
+    return 0;
+}
+
+static void take_tensor(Header *header, char *name, SafeTensor *tensor)
+{
+    int64_t elements = 0;
+    *tensor = (SafeTensor){.name = name};
+    need(header, '{');
+    for (bool first = true; !header->wrong && !take(header, '}'); first = false) {
+        if (!first)
+            need(header, ',');
+        char *key = take_text(header);
+        need(header, ':');
+        if (!strcmp(key, "dtype")) {
+            tensor->dtype = take_text(header);
+        } else if (!strcmp(key, "shape")) {
+            tensor->shape = take_shape(header, &elements);
+        } else if (!strcmp(key, "data_offsets")) {
+            need(header, '[');
+            tensor->begin = take_number(header);
+            need(header, ',');
+            tensor->end = take_number(header);
+            need(header, ']');
+        } else {
+            header->wrong = true;
+        }
+        free(key);
+    }
+    int64_t bytes;
+    tensor->dtype = tensor->dtype ? tensor->dtype : memory_array(1, 1);
+    tensor->shape = tensor->shape ? tensor->shape : memory_array(1, 1);
+    header->wrong |= !dtype_bytes(tensor->dtype) || __builtin_mul_overflow(elements, dtype_bytes(tensor->dtype), &bytes) ||
+                     tensor->end - tensor->begin != bytes;
+}
+
+static void take_notes(Header *header, SafeFile *file)
+{
+    need(header, '{');
+    for (bool first = true; !header->wrong && !take(header, '}'); first = false) {
+        if (!first)
+            need(header, ',');
+        file->notes = realloc(file->notes, sizeof *file->notes * (size_t)(file->note_count + 1));
+        SafeNote *note = &file->notes[file->note_count++];
+        note->key = take_text(header);
+        need(header, ':');
+        note->value = take_text(header);
+    }
+}
+
+static void take_entries(Header *header, SafeFile *file)
+{
+    need(header, '{');
+    for (bool first = true; !header->wrong && !take(header, '}'); first = false) {
+        if (!first)
+            need(header, ',');
+        char *name = take_text(header);
+        need(header, ':');
+        if (!strcmp(name, "__metadata__")) {
+            free(name);
+            take_notes(header, file);
+            continue;
+        }
+        if ((file->count & (file->count - 1)) == 0)
+            file->at = realloc(file->at, sizeof *file->at * (size_t)(file->count ? 2 * file->count : 1));
+        take_tensor(header, name, &file->at[file->count++]);
+    }
+    header->wrong |= next(header) != 0;
+}
+
+static bool read_all(int descriptor, void *to, size_t bytes, off_t at)
+{
+    for (ssize_t part; bytes; bytes -= (size_t)part, at += part, to = (char *)to + part)
+        if ((part = pread(descriptor, to, bytes, at)) <= 0)
+            return false;
+    return true;
+}
+
+/* Whether tensors lie in a file of so many bytes, and fill it. */
+static bool fills(SafeFile *file, int64_t size)
+{
+    file->bytes = 0;
+    for (int i = 0; i < file->count; i++) {
+        if (file->at[i].begin < 0 || file->at[i].end < file->at[i].begin)
+            return false;
+        file->bytes = file->at[i].end > file->bytes ? file->at[i].end : file->bytes;
+    }
+    return file->data + file->bytes == size;
+}
+
+const char *safetensors_read(int descriptor, SafeFile *file)
+{
+    unsigned char bytes[LENGTH_BYTES];
+    struct stat status;
+    uint64_t length = 0;
+    *file = (SafeFile){0};
+    if (fstat(descriptor, &status) || !read_all(descriptor, bytes, sizeof bytes, 0))
+        return "it is too short for a header";
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        length |= (uint64_t)bytes[i] << 8 * i;
+    if (length > MOST_HEADER || (int64_t)length + LENGTH_BYTES > status.st_size)
+        return "it is shorter than its header";
+    char *text = memory_array((int64_t)length + 1, 1);
+    Header header = {text, !read_all(descriptor, text, length, LENGTH_BYTES) || strlen(text) != length};
+    file->data = LENGTH_BYTES + (int64_t)length;
+    if (!header.wrong)
+        take_entries(&header, file);
+    free(text);
+    return header.wrong ? "its header is damaged" : fills(file, status.st_size) ? NULL : "its tensors do not fill it";
+}
+
+const SafeTensor *safetensors_find(const SafeFile *file, const char *name)
+{
+    for (int i = 0; i < file->count; i++)
+        if (!strcmp(file->at[i].name, name))
+            return &file->at[i];
+    return NULL;
+}
+
+const char *safetensors_note(const SafeFile *file, const char *key)
+{
+    for (int i = 0; i < file->note_count; i++)
+        if (!strcmp(file->notes[i].key, key))
+            return file->notes[i].value;
+    return NULL;
+}
+
+void safetensors_free(SafeFile *file)
+{
+    for (int i = 0; i < file->count; i++) {
+        free((char *)file->at[i].name);
+        free((char *)file->at[i].dtype);
+        free((char *)file->at[i].shape);
+    }
+    for (int i = 0; i < file->note_count; i++) {
+        free((char *)file->notes[i].key);
+        free((char *)file->notes[i].value);
+    }
+    free(file->at);
+    free(file->notes);
+    *file = (SafeFile){0};
+}

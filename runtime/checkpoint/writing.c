@@ -1,0 +1,308 @@
+#define _GNU_SOURCE
+#include "checkpoint/writing.h"
+
+#include "base/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATH_ROOM = 4096, NAME_ROOM = PATH_ROOM + 16 };
+
+static const double PATIENCE = 600; // seconds for which rank 0 waits for the others' ranges
+
+struct Writing {
+    WritingPlan plan;
+    pthread_t thread;
+    int error; // errno of what failed; 0: nothing
+};
+
+uint32_t checksum(uint32_t crc, const void *bytes, size_t count)
+{
+    static uint32_t table[256];
+    const unsigned char *byte = bytes;
+    if (!table[255])
+        for (uint32_t i = 0; i < 256; i++) {
+            uint32_t entry = i;
+            for (int bit = 0; bit < 8; bit++)
+                entry = entry >> 1 ^ (entry & 1 ? 0xedb88320u : 0);
+            table[i] = entry;
+        }
+    crc = ~crc;
+    for (size_t i = 0; i < count; i++)
+        crc = crc >> 8 ^ table[(crc ^ byte[i]) & 0xff];
+    return ~crc;
+}
+
+void writing_range(int64_t bytes, int rank, int ranks, int64_t *begin, int64_t *end)
+{
+    int64_t elements = bytes / 4, each = elements / ranks, rest = elements % ranks;
+    *begin = 4 * (each * rank + (rank < rest ? rank : rest));
+    *end = *begin + 4 * (each + (rank < rest));
+}
+
+void writing_path(char *path, size_t room, const char *folder, int64_t step, const char *suffix)
+{
+    snprintf(path, room, "%s/step-%08lld.%s", folder, (long long)step, suffix);
+}
+
+/* ---- files ---- */
+
+/* Each returns 0, or an errno. */
+static int write_at(int file, const char *from, size_t bytes, off_t at)
+{
+    for (ssize_t part; bytes; bytes -= (size_t)part, at += part, from += part)
+        if ((part = pwrite(file, from, bytes, at)) < 0 && errno != EINTR)
+            return errno;
+        else
+            part = part < 0 ? 0 : part;
+    return 0;
+}
+
+static int finish(int file, int error)
+{
+    error = error ? error : fsync(file) ? errno : 0;
+    return close(file) && !error ? errno : error;
+}
+
+static int sync_folder(const char *folder)
+{
+    int file = open(folder, O_RDONLY | O_DIRECTORY);
+    return file < 0 ? errno : finish(file, 0);
+}
+
+/* A small file, which appears with its name when it is on the disk. */
+static int write_text(const char *path, const char *text, size_t bytes)
+{
+    char part[NAME_ROOM + 8];
+    snprintf(part, sizeof part, "%s.new", path);
+    int file = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int error = file < 0 ? errno : finish(file, write_at(file, text, bytes, 0));
+    error = error ? error : rename(part, path) ? errno : 0;
+    if (error)
+        unlink(part);
+    return error;
+}
+
+/* ---- this rank's range ---- */
+
+/* "BEGIN BYTES CRC" a line. */
+static int write_sums(const WritingPlan *plan, const char *path)
+{
+    char *text = NULL, name[NAME_ROOM];
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out)
+        return ENOMEM;
+    for (int64_t at = 0; at < plan->bytes; at += CHUNK_BYTES) {
+        int64_t bytes = plan->bytes - at < CHUNK_BYTES ? plan->bytes - at : CHUNK_BYTES;
+        fprintf(out, "%lld %lld %08x\n", (long long)(plan->at + at), (long long)bytes, checksum(0, plan->range + at, (size_t)bytes));
+    }
+    fclose(out);
+    snprintf(name, sizeof name, "%s.%d", path, plan->rank);
+    int error = write_text(name, text, length);
+    free(text);
+    return error;
+}
+
+static int write_range(const WritingPlan *plan, const char *path)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0)
+        return errno;
+    int error = plan->rank ? 0 : write_at(file, plan->header, plan->header_bytes, 0);
+    error = error ? error : write_at(file, plan->range, (size_t)plan->bytes, (off_t)plan->header_bytes + plan->at);
+    error = finish(file, error);
+    return error ? error : write_sums(plan, path);
+}
+
+/* ---- rank 0, when all have written ---- */
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Waits for the sums of all ranks; EIO: one has failed, and removed the file. */
+static int await_sums(const WritingPlan *plan, const char *path)
+{
+    char name[NAME_ROOM];
+    double until = now() + PATIENCE;
+    for (int rank = 0; rank < plan->ranks;) {
+        snprintf(name, sizeof name, "%s.%d", path, rank);
+        if (!access(name, F_OK)) {
+            rank++;
+            continue;
+        }
+        if (access(path, F_OK))
+            return EIO;
+        if (now() > until)
+            return ETIMEDOUT;
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    return 0;
+}
+
+static void add_file(FILE *out, const char *path)
+{
+    char piece[4096];
+    FILE *in = fopen(path, "r");
+    for (size_t bytes; in && (bytes = fread(piece, 1, sizeof piece, in));)
+        fwrite(piece, 1, bytes, out);
+    if (in)
+        fclose(in);
+}
+
+/* The first line is of the header; then come those of the ranks, and the number of bytes of the tensors. */
+static int write_manifest(const WritingPlan *plan, const char *part, const char *path)
+{
+    char *text = NULL, name[NAME_ROOM];
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out)
+        return ENOMEM;
+    fprintf(out, "header %zu %08x\n", plan->header_bytes, checksum(0, plan->header, plan->header_bytes));
+    for (int rank = 0; rank < plan->ranks; rank++) {
+        snprintf(name, sizeof name, "%s.%d", part, rank);
+        add_file(out, name);
+    }
+    fputs("end\n", out);
+    fclose(out);
+    int error = write_text(path, text, length);
+    free(text);
+    return error;
+}
+
+/* Removes what belongs to a checkpoint: the manifest first. */
+static void remove_step(const char *folder, int64_t step)
+{
+    static const char *const suffixes[] = {"manifest", "safetensors"};
+    char path[PATH_ROOM];
+    for (int i = 0; i < 2; i++) {
+        writing_path(path, sizeof path, folder, step, suffixes[i]);
+        unlink(path);
+    }
+}
+
+static int newer_first(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left < right) - (left > right);
+}
+
+int64_t *writing_steps(const char *folder, int *count)
+{
+    DIR *found = opendir(folder);
+    int64_t *steps = NULL;
+    *count = 0;
+    for (struct dirent *entry; found && (entry = readdir(found));) {
+        long long step;
+        int end = 0;
+        if (sscanf(entry->d_name, "step-%lld.safetensors%n", &step, &end) != 1 || !end || entry->d_name[end])
+            continue;
+        steps = realloc(steps, sizeof *steps * (size_t)(*count + 1));
+        steps[(*count)++] = step;
+    }
+    if (found)
+        closedir(found);
+    if (steps)
+        qsort(steps, (size_t)*count, sizeof *steps, newer_first);
+    return steps;
+}
+
+static void remove_older(const WritingPlan *plan)
+{
+    int count;
+    int64_t *steps = writing_steps(plan->folder, &count);
+    for (int i = plan->keep; plan->keep && i < count; i++)
+        remove_step(plan->folder, steps[i]);
+    free(steps);
+}
+
+static void remove_parts(const WritingPlan *plan, const char *part, bool all)
+{
+    char name[NAME_ROOM];
+    for (int rank = 0; rank < plan->ranks; rank++) {
+        snprintf(name, sizeof name, "%s.%d", part, rank);
+        unlink(name);
+    }
+    if (all)
+        unlink(part);
+}
+
+void writing_clear(const WritingPlan *plan)
+{
+    char part[PATH_ROOM];
+    DIR *found = mkdir(plan->folder, 0777) && errno != EEXIST ? NULL : opendir(plan->folder);
+    for (struct dirent *entry; found && (entry = readdir(found));)
+        if (!strncmp(entry->d_name, "step-", 5) && strstr(entry->d_name, ".part")) {
+            snprintf(part, sizeof part, "%s/%s", plan->folder, entry->d_name);
+            unlink(part);
+        }
+    if (found)
+        closedir(found);
+}
+
+static int name_all(const WritingPlan *plan, const char *part)
+{
+    char path[PATH_ROOM], manifest[PATH_ROOM];
+    writing_path(path, sizeof path, plan->folder, plan->step, "safetensors");
+    writing_path(manifest, sizeof manifest, plan->folder, plan->step, "manifest");
+    int error = await_sums(plan, part);
+    unlink(manifest);
+    error = error ? error : rename(part, path) ? errno : sync_folder(plan->folder);
+    error = error ? error : write_manifest(plan, part, manifest);
+    error = error ? error : sync_folder(plan->folder);
+    remove_parts(plan, part, error);
+    if (!error)
+        remove_older(plan);
+    return error;
+}
+
+static void *write_all(void *argument)
+{
+    Writing *writing = argument;
+    const WritingPlan *plan = &writing->plan;
+    char part[PATH_ROOM];
+    writing_path(part, sizeof part, plan->folder, plan->step, "part");
+    writing->error = write_range(plan, part);
+    if (writing->error)
+        unlink(part);
+    else if (!plan->rank)
+        writing->error = name_all(plan, part);
+    return NULL;
+}
+
+Writing *writing_begin(const WritingPlan *plan)
+{
+    Writing *writing = memory_array(1, sizeof *writing);
+    writing->plan = *plan;
+    if (pthread_create(&writing->thread, NULL, write_all, writing)) {
+        write_all(writing);
+        writing->thread = pthread_self();
+    }
+    return writing;
+}
+
+void writing_end(Writing *writing)
+{
+    if (!writing)
+        return;
+    if (!pthread_equal(writing->thread, pthread_self()))
+        pthread_join(writing->thread, NULL);
+    if (writing->error && (writing->error != EIO || !writing->plan.rank))
+        fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: %s\n", writing->plan.folder, (long long)writing->plan.step,
+                writing->error == EIO ? "a rank could not write its range" : strerror(writing->error));
+    free(writing->plan.header);
+    free(writing->plan.range);
+    free(writing);
+}

@@ -1,0 +1,362 @@
+#define _GNU_SOURCE
+#include "session/checkpoint.h"
+
+#include "base/memory.h"
+#include "checkpoint/writing.h"
+#include "transport/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_ROOM = 4096, NAME_ROOM = 1024 };
+
+/* ---- what there is ---- */
+
+/* A tensor that outlives a step. */
+typedef struct Held {
+    char *name;
+    char *shape; // "3, 4"
+    int64_t elements;
+    Distribution where;
+    void *data;
+    Param *param; // NULL: a state
+} Held;
+
+typedef struct HeldList {
+    int count, room;
+    Held *at;
+} HeldList;
+
+/* "(3, 4)" as "3, 4". */
+static char *bare_shape(const char *shape)
+{
+    size_t length = strlen(shape);
+    return length >= 2 && *shape == '(' ? strndup(shape + 1, length - 2) : strdup(shape);
+}
+
+static char *dims_text(ht_dims dims)
+{
+    char text[32 * HT_MAX_RANK] = "";
+    for (int d = 0, length = 0; d < dims.rank; d++)
+        length += snprintf(text + length, sizeof text - (size_t)length, "%s%lld", d ? ", " : "", (long long)dims.extent[d]);
+    return strdup(text);
+}
+
+static void add_held(HeldList *list, Held held)
+{
+    if (list->count == list->room) {
+        list->room = 2 * list->room + 64;
+        list->at = realloc(list->at, sizeof *list->at * (size_t)list->room);
+    }
+    if (!list->at || !held.name || !held.shape)
+        ht_fail("no memory for a list of %d tensors", list->room);
+    list->at[list->count++] = held;
+}
+
+/* State `state` of a parameter, of the `program`th program that trains. */
+static char *state_name(const char *param, int state, int program)
+{
+    char *name = NULL;
+    int length = program ? asprintf(&name, "%s%%%d@%d", param, state, program) : asprintf(&name, "%s%%%d", param, state);
+    return length < 0 ? NULL : name;
+}
+
+static void list_program(HeldList *list, const Program *program, int number)
+{
+    const ht_image *image = program->image;
+    for (int p = 0; p < image->param_count; p++)
+        for (int s = 0; s < image->params[p].state_count; s++) {
+            const ht_pieces *pieces = image->params[p].state[s];
+            int64_t elements = pieces_elements(pieces);
+            add_held(list, (Held){.name = state_name(image->params[p].name, s, number),
+                                  .shape = bare_shape(image->params[p].shape),
+                                  .elements = elements,
+                                  .where = {pieces, elements, image->device_count, NULL},
+                                  .data = program->slots[image->param_count + (ptrdiff_t)p * image->state_count + s]});
+        }
+}
+
+static HeldList list_images(ht_session *session)
+{
+    HeldList list = {0};
+    for (int p = 0; p < session->params.count; p++) {
+        Param *param = session->params.at[p];
+        const ParamCopy *copy = param_newest(param);
+        add_held(&list, (Held){.name = strdup(param->name),
+                               .shape = bare_shape(param->shape),
+                               .elements = param->elements,
+                               .where = {copy->pieces, param->elements, param->ranks, NULL},
+                               .data = copy->data,
+                               .param = param});
+    }
+    for (int p = 0, number = 0; p < session->program_count; p++)
+        if (session->programs[p]->image->trains)
+            list_program(&list, session->programs[p], number++);
+    return list;
+}
+
+static HeldList list_eager(const ht_session *session, const EagerLibrary *eager)
+{
+    HeldList list = {0};
+    eager_param *param;
+    eager_state state;
+    for (int p = 0; (param = eager->store_param(session->eager, p)); p++)
+        add_held(&list, (Held){strdup(param->name), dims_text(param->shape), param->count, {NULL, param->count, 1, NULL}, param->data, NULL});
+    for (int i = 0; eager->store_state(session->eager, i, &state); i++)
+        add_held(&list, (Held){state_name(state.param->name, state.number, state.program), dims_text(state.param->shape), state.param->count,
+                               {NULL, state.param->count, 1, NULL}, state.data, NULL});
+    return list;
+}
+
+static HeldList list_held(ht_session *session)
+{
+    return session->eager ? list_eager(session, session_eager()) : list_images(session);
+}
+
+static void free_held(HeldList *list)
+{
+    for (int i = 0; i < list->count; i++) {
+        free(list->at[i].name);
+        free(list->at[i].shape);
+    }
+    free(list->at);
+}
+
+/* ---- ranges of a file ---- */
+
+/* How the elements of a tensor, whose bytes begin at `begin` of the tensors and take `size` each, lie in the ranges of all ranks. */
+static int64_t *range_bounds(int64_t bytes, int64_t begin, int64_t elements, int size)
+{
+    int ranks = world_size();
+    int64_t *bounds = memory_array(ranks + 1, sizeof *bounds);
+    for (int rank = 0; rank < ranks; rank++) {
+        int64_t from, to, element;
+        writing_range(bytes, rank, ranks, &from, &to);
+        element = (from - begin) / size;
+        bounds[rank] = from < begin ? 0 : element > elements ? elements : element;
+    }
+    bounds[ranks] = elements;
+    return bounds;
+}
+
+/* ---- saving ---- */
+
+/* The tensors with their places in the file. */
+static SafeFile plan_file(const HeldList *list, const SafeNote *notes, int note_count)
+{
+    SafeFile file = {.count = list->count, .note_count = note_count, .notes = (SafeNote *)notes};
+    file.at = memory_array(list->count, sizeof *file.at);
+    for (int i = 0; i < list->count; i++) {
+        int64_t end = file.bytes + list->at[i].elements * (int64_t)sizeof(float);
+        file.at[i] = (SafeTensor){list->at[i].name, "F32", list->at[i].shape, file.bytes, end};
+        file.bytes = end;
+    }
+    return file;
+}
+
+/* This rank's bytes of all tensors. */
+static char *collect_range(const HeldList *list, const SafeFile *file, int64_t from, int64_t to)
+{
+    char *range = memory_storage(to - from);
+    for (int i = 0; i < list->count; i++) {
+        int64_t *bounds = range_bounds(file->bytes, file->at[i].begin, list->at[i].elements, sizeof(float));
+        int64_t at = file->at[i].begin + bounds[world_rank()] * (int64_t)sizeof(float) - from;
+        bool has = bounds[world_rank()] < bounds[world_rank() + 1];
+        pieces_move(list->at[i].where, list->at[i].data, (Distribution){NULL, list->at[i].elements, world_size(), bounds},
+                    has ? range + at : range, sizeof(float));
+        free(bounds);
+    }
+    return range;
+}
+
+void checkpoint_wait(ht_session *session)
+{
+    writing_end(session->writing);
+    session->writing = NULL;
+}
+
+void checkpoint_save(ht_session *session, const char *folder, int64_t step, int keep, const SafeNote *notes, int note_count)
+{
+    WritingPlan plan = {.step = step, .rank = world_rank(), .ranks = world_size(), .keep = keep};
+    int64_t to;
+    checkpoint_wait(session);
+    snprintf(plan.folder, sizeof plan.folder, "%s", folder);
+    if (!plan.rank)
+        writing_clear(&plan);
+    HeldList list = list_held(session);
+    SafeFile file = plan_file(&list, notes, note_count);
+    writing_range(file.bytes, plan.rank, plan.ranks, &plan.at, &to);
+    plan.bytes = to - plan.at;
+    world_least(0); // rank 0 has cleared
+    plan.range = collect_range(&list, &file, plan.at, to);
+    plan.header = plan.rank ? NULL : safetensors_header(&file, &plan.header_bytes);
+    world_broadcast(&plan.header_bytes, sizeof plan.header_bytes);
+    session->writing = writing_begin(&plan);
+    free(file.at);
+    free_held(&list);
+}
+
+/* ---- loading ---- */
+
+/* What is wrong with the tensors of a file, for what the session has; the text is kept until the next call. */
+static const char *find_wrong(const HeldList *list, const SafeFile *file, bool whole)
+{
+    static char text[2 * NAME_ROOM];
+    for (int i = 0; i < list->count; i++) {
+        const Held *held = &list->at[i];
+        const SafeTensor *tensor = safetensors_find(file, held->name);
+        if (!tensor && !held->param && !whole && strchr(held->name, '%'))
+            continue;
+        if (!tensor)
+            snprintf(text, sizeof text, "it has no tensor \"%.*s\"", NAME_ROOM, held->name);
+        else if (strcmp(tensor->shape, held->shape))
+            snprintf(text, sizeof text, "\"%.*s\" has the shape (%s) in it, and (%s) here", NAME_ROOM, held->name, tensor->shape, held->shape);
+        else if (strcmp(tensor->dtype, "F32") && strcmp(tensor->dtype, "BF16"))
+            snprintf(text, sizeof text, "\"%.*s\" is of type %s; F32 and BF16 can be read", NAME_ROOM, held->name, tensor->dtype);
+        else if (tensor->begin % (strcmp(tensor->dtype, "F32") ? 2 : 4))
+            snprintf(text, sizeof text, "\"%.*s\" lies at no multiple of its type's size", NAME_ROOM, held->name);
+        else
+            continue;
+        return text;
+    }
+    return NULL;
+}
+
+/* Whether the sums that fall to this rank, one after another by turns, are those of the manifest. */
+static const char *check_sums(int descriptor, const SafeFile *file, const char *manifest)
+{
+    char line[256];
+    FILE *in = fopen(manifest, "r");
+    const char *wrong = in ? NULL : "it has no manifest";
+    char *chunk = memory_array(CHUNK_BYTES, 1);
+    int64_t covered = 0;
+    bool ended = false;
+    for (int number = 0; in && !wrong && fgets(line, sizeof line, in); number++) {
+        long long at = 0, bytes = 0;
+        unsigned crc = 0;
+        bool header = sscanf(line, "header %lld %x", &bytes, &crc) == 2;
+        ended = !strcmp(line, "end\n");
+        if (ended)
+            break;
+        if (!header && sscanf(line, "%lld %lld %x", &at, &bytes, &crc) != 3)
+            wrong = "its manifest is damaged";
+        covered += header ? 0 : bytes;
+        if (wrong || number % world_size() != world_rank())
+            continue;
+        uint32_t sum = 0;
+        for (long long done = 0; done < bytes && !wrong;) {
+            ssize_t part = pread(descriptor, chunk, (size_t)(bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES),
+                                 (off_t)((header ? 0 : file->data) + at + done));
+            wrong = part <= 0 ? "it is shorter than its manifest says" : NULL;
+            sum = checksum(sum, chunk, part > 0 ? (size_t)part : 0);
+            done += part;
+        }
+        wrong = wrong ? wrong : sum != crc ? "its bytes are not those of its manifest" : NULL;
+    }
+    free(chunk);
+    if (in)
+        fclose(in);
+    return wrong ? wrong : ended && covered == file->bytes ? NULL : "its manifest is not whole";
+}
+
+/* Elements of this rank's part as f32; free() it. */
+static float *floats_of(const SafeTensor *tensor, const char *bytes, int64_t count)
+{
+    float *values = memory_storage(count * (int64_t)sizeof(float));
+    if (!strcmp(tensor->dtype, "F32")) {
+        memcpy(values, bytes, (size_t)count * sizeof *values);
+        return values;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t half;
+        memcpy(&half, bytes + 2 * i, sizeof half);
+        uint32_t word = (uint32_t)half << 16;
+        memcpy(&values[i], &word, sizeof word);
+    }
+    return values;
+}
+
+/* Gives a tensor its values, of which this rank has read what lies from `from` on. */
+static void hand_out(const Held *held, const SafeFile *file, const SafeTensor *tensor, const char *range, int64_t from)
+{
+    int size = strcmp(tensor->dtype, "F32") ? 2 : 4, me = world_rank();
+    int64_t *bounds = range_bounds(file->bytes, tensor->begin, held->elements, size), count = bounds[me + 1] - bounds[me];
+    float *values = floats_of(tensor, range + (count ? tensor->begin + bounds[me] * size - from : 0), count);
+    pieces_move((Distribution){NULL, held->elements, world_size(), bounds}, values, held->where, held->data, sizeof(float));
+    if (held->param)
+        param_changed(held->param, param_newest(held->param));
+    free(values);
+    free(bounds);
+}
+
+static const char *read_range(int descriptor, const SafeFile *file, char *range, int64_t from, int64_t to)
+{
+    for (int64_t at = from; at < to;) {
+        ssize_t part = pread(descriptor, range + (at - from), (size_t)(to - at), (off_t)(file->data + at));
+        if (part <= 0)
+            return part ? strerror(errno) : "it ends early";
+        at += part;
+    }
+    return NULL;
+}
+
+/* The reason of the first rank that has one, on all. */
+static const char *agree(const char *reason)
+{
+    static char text[2 * NAME_ROOM];
+    char *all = memory_array(world_size(), sizeof text);
+    snprintf(text, sizeof text, "%s", reason ? reason : "");
+    world_gather(text, sizeof text, all);
+    *text = 0;
+    for (int rank = world_size() - 1; rank >= 0; rank--)
+        if (all[(size_t)rank * sizeof text])
+            memcpy(text, all + (size_t)rank * sizeof text, sizeof text);
+    free(all);
+    return *text ? text : NULL;
+}
+
+static const char *load_open(int descriptor, SafeFile *file, const HeldList *list, const char *manifest)
+{
+    int64_t from, to;
+    const char *wrong = safetensors_read(descriptor, file);
+    wrong = wrong ? wrong : find_wrong(list, file, manifest != NULL);
+    wrong = wrong || !manifest ? wrong : check_sums(descriptor, file, manifest);
+    if ((wrong = agree(wrong)))
+        return wrong;
+    writing_range(file->bytes, world_rank(), world_size(), &from, &to);
+    char *range = memory_storage(to - from);
+    wrong = agree(read_range(descriptor, file, range, from, to));
+    for (int i = 0; i < list->count && !wrong; i++) {
+        const SafeTensor *tensor = safetensors_find(file, list->at[i].name);
+        if (tensor)
+            hand_out(&list->at[i], file, tensor, range, from);
+    }
+    free(range);
+    return wrong;
+}
+
+const char *checkpoint_load(ht_session *session, const char *path, const char *manifest)
+{
+    SafeFile file = {0};
+    checkpoint_wait(session);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    const char *wrong = agree(descriptor < 0 ? strerror(errno) : NULL);
+    if (!wrong) {
+        HeldList list = list_held(session);
+        wrong = load_open(descriptor, &file, &list, manifest);
+        free_held(&list);
+    }
+    if (descriptor >= 0)
+        close(descriptor);
+    safetensors_free(&session->loaded);
+    if (wrong)
+        safetensors_free(&file);
+    else
+        session->loaded = file;
+    return wrong;
+}
