@@ -161,11 +161,30 @@ ht_program *ht_train_with(ht_session *session, ht_tensor (*model)(void), ht_opti
 #define ht_infer(session, model, ...) ht_infer_with((session), (model), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
 ht_program *ht_infer_with(ht_session *session, ht_tensor (*model)(void), ht_program_options options);
 
+/* What a step is given for an input: the whole input, row-major, on rank 0. */
+typedef enum ht_fed_size { HT_FED_POINTER, HT_FED_BYTES, HT_FED_ELEMENTS } ht_fed_size;
 typedef struct ht_fed {
     const char *name;
-    const void *data; // the whole input, row-major, on rank 0
+    const void *data;
+    const char *type; // of an element, as C names it; NULL: not known, void
+    ht_fed_size known;
+    int64_t size; // bytes of an array, or elements as the call says; a pointer alone says nothing of it
 } ht_fed;
-#define ht_feed(name, data) ((ht_fed){(name), (data)})
+
+/* Feeds an array: its elements are those of the input in type and number, and a step ends with a message where they are not. Of a pointer C knows no size, so that the type alone is
+ * checked; ht_feed_n says how many elements there are. float is HT_F32, double HT_F64, unsigned short (the upper half of a float) HT_BF16, and integers are HT_I32 or HT_I64 by
+ * their size; what void points to is taken as it is. */
+#define ht_feed(name, data) \
+    ((ht_fed){(name), (data), HT_ELEMENT_TYPE_(data), HT_IS_ARRAY_(data) ? HT_FED_BYTES : HT_FED_POINTER, (int64_t)sizeof(__typeof__(data))})
+#define ht_feed_n(name, pointer, count) ((ht_fed){(name), (pointer), HT_ELEMENT_TYPE_(pointer), HT_FED_ELEMENTS, (count)})
+
+/* An array is another type than the pointer to its first element. */
+#define HT_IS_ARRAY_(x) (!__builtin_types_compatible_p(__typeof__(x), __typeof__(((void)0, (x)))))
+#define HT_ELEMENT_(t) t *: #t, const t *: #t, t (*)[]: #t, const t (*)[]: #t
+#define HT_ELEMENT_TYPE_(x) \
+    _Generic((x), HT_ELEMENT_(float), HT_ELEMENT_(double), HT_ELEMENT_(int), HT_ELEMENT_(long), HT_ELEMENT_(long long), HT_ELEMENT_(unsigned short), \
+        HT_ELEMENT_(short), HT_ELEMENT_(unsigned), HT_ELEMENT_(unsigned long), HT_ELEMENT_(unsigned long long), HT_ELEMENT_(char), \
+        HT_ELEMENT_(signed char), HT_ELEMENT_(unsigned char), HT_ELEMENT_(_Bool), default: (const char *)0)
 
 /* One training step: the loss before the update. Inputs not fed keep the last value. */
 #define ht_step(program, ...) ht_step_with((program), (ht_fed[]){__VA_ARGS__ __VA_OPT__(,) {0}})

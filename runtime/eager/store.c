@@ -3,6 +3,7 @@
 
 #include "base/random.h"
 #include "cpu/cpu.h"
+#include "session/feed.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -424,6 +425,7 @@ static void take_feeds(eager_program *program, const ht_fed *feeds)
             ht_fail("no input is named %s; the model's inputs are: %s", feed->name, input_names(program));
         if (!feed->data && input->bytes > 0)
             ht_fail("input %s was fed NULL", feed->name);
+        feed_check(feed, input->dtype, eager_elements(input->dims), NULL);
         if (input->bytes > 0)
             memcpy(input->data, feed->data, input->bytes);
         input->fed = true;

@@ -5,6 +5,8 @@
 #include "exchange/flight.h"
 #include "session/agree.h"
 #include "session/arrival.h"
+#include "session/feed.h"
+#include "session/pieces.h"
 #include "device/device.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -266,6 +268,8 @@ static void gather_feeds(const Program *program, const ht_fed *feeds, Command *c
             no_input(program, feeds->name);
         if (!feeds->data)
             ht_fail("the data of input \"%s\" is NULL", feeds->name);
+        const ht_image_input *taken = &program->image->inputs[input];
+        feed_check(feeds, taken->dtype, pieces_elements(taken->pieces), taken->at);
         command->fed[input / 8] |= (unsigned char)(1 << input % 8);
         data[input] = feeds->data;
     }

@@ -328,7 +328,7 @@ static int train(ht_session *session)
     ht_set_param(session, "w", w[0], (size_t)stages * WIDTH);
     for (int step = 0; step < STEPS; step++) {
         double start = now();
-        float loss = ht_step(program, ht_feed("x", x));
+        float loss = ht_step(program, ht_feed_n("x", &x[0][0], (int64_t)first_row_of(pipelines) * WIDTH));
         shortest = now() - start < shortest ? now() - start : shortest;
         same = loss == run_alone() && same;
     }

@@ -324,10 +324,10 @@ int main(int argc, char **argv)
         fill(&rules[r], &data[r]);
         for (int k = 0; k < rules[r].count; k++, fed++) {
             snprintf(names[fed], sizeof names[fed], "x%d_%d", r, k);
-            feeds[fed] = rules[r].operand[k].integer ? ht_feed(names[fed], data[r].n[k]) : ht_feed(names[fed], data[r].x[k]);
+            feeds[fed] = rules[r].operand[k].integer ? ht_feed(names[fed], &data[r].n[k][0]) : ht_feed(names[fed], &data[r].x[k][0]);
         }
         snprintf(names[fed], sizeof names[fed], "w%d", r);
-        feeds[fed] = ht_feed(names[fed], data[r].w);
+        feeds[fed] = ht_feed(names[fed], &data[r].w[0]);
         fed++;
     }
     ht_step_with(program, feeds);

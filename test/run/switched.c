@@ -62,8 +62,8 @@ static void go(ht_program *program, ht_program *forward, int step)
 {
     for (int i = 0; i < batch * seq * WIDTH; i++)
         rows[i] = (float)((i * 7 + step * 3) % 13 - 6) / 6;
-    float value = ht_step(program, ht_feed("x", rows));
-    ht_run(forward, ht_feed("x", rows));
+    float value = ht_step(program, ht_feed_n("x", rows, (int64_t)batch * seq * WIDTH));
+    ht_run(forward, ht_feed_n("x", rows, (int64_t)batch * seq * WIDTH));
     ht_fetch(forward, "y", values);
     printf("%.9g %.9g\n", value, values[batch * seq * WIDTH / 2]);
 }

@@ -74,7 +74,7 @@ static void learn(ht_session *session, ht_program *program, int64_t want, float 
     printf("fits %d: %d\n", (int)want, seq);
     ht_switch(program, NULL);
     ht_set_param(session, "w", zero, 3);
-    ht_step(program, ht_feed("x", x));
+    ht_step(program, ht_feed_n("x", x, (int64_t)12 * seq));
     ht_get_param(session, "w", to, 3);
 }
 
@@ -104,7 +104,7 @@ int main(int argc, char **argv)
         ht_switch(program, NULL);
     }
     if (!strcmp(what, "step") || !strcmp(what, "unfed")) {
-        ht_step(program, ht_feed("x", x));
+        ht_step(program, ht_feed_n("x", x, (int64_t)12 * seq));
         seq = 8;
         if (!strcmp(what, "unfed"))
             ht_switch(program, NULL);

@@ -85,7 +85,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < LONG; i++)
             set(KIND[k], data[k], i, i * 7 % 23 - 11);
         for (int n = 0; n < 4; n++)
-            feeds[1 + 4 * k + n] = ht_feed(IN[k][n], data[k]);
+            feeds[1 + 4 * k + n] = ht_feed(IN[k][n], (const void *)data[k]);
     }
     ht_run_with(program, feeds);
     for (int k = 0; k < KINDS; k++)
