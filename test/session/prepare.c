@@ -74,10 +74,10 @@ int main(int argc, char **argv)
         if (!strncmp(argv[i], "seq=", 4))
             seq = atoi(argv[i] + 4);
         else if (!strcmp(argv[i], "step"))
-            printf("step %d loss %.6f\n", i, ht_step(program, ht_feed("x", rows)));
+            printf("step %d loss %.6f\n", i, ht_step(program, ht_feed_n("x", rows, (int64_t)56 * seq)));
         else if (!strncmp(argv[i], "prepare=", 8))
             ht_prepare(program, argv[i] + 8);
         else
             printf("switch %s: %d\n", argv[i], ht_switch(program, argv[i]));
-    printf("last loss %.6f\n", ht_step(program, ht_feed("x", rows)));
+    printf("last loss %.6f\n", ht_step(program, ht_feed_n("x", rows, (int64_t)56 * seq)));
 }
