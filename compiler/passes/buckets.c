@@ -32,7 +32,17 @@ static void add_devices(Arena *arena, Words *words, const int *devices, int coun
         array_push(arena, words, devices[i]);
 }
 
-/* The kind of a conversion of one tensor: its crews, the steps' groups, its type and its name. */
+/* Layouts are told apart by their addresses, which are never printed. */
+static void add_layout(Arena *arena, Words *words, const Layout *layout)
+{
+    int part[sizeof layout / sizeof(int)];
+    memcpy(part, &layout, sizeof layout);
+    for (size_t w = 0; w < sizeof layout / sizeof(int); w++)
+        array_push(arena, words, part[w]);
+}
+
+/* The kind of a conversion of one tensor: its crews, and where there are several its layouts, without which tensors have no crews together;
+ * the steps' groups, its type and its name. */
 static Kind *kind_of(Filler *filler, const PlannedConversion *conversion)
 {
     Kind **known = &filler->of[conversion->number];
@@ -41,6 +51,11 @@ static Kind *kind_of(Filler *filler, const PlannedConversion *conversion)
     Words words = {0};
     const Plan *plan = conversion->plan;
     const Crews *crews = &conversion->crews;
+    const ConvertedTensor *tensor = &conversion->tensors.at[0];
+    if (crews->count > 1) {
+        add_layout(filler->arena, &words, tensor->from);
+        add_layout(filler->arena, &words, tensor->to);
+    }
     array_push(filler->arena, &words, crews->size);
     array_push(filler->arena, &words, (int)conversion->tensors.at[0].type.dtype);
     add_devices(filler->arena, &words, crews->devices, crews->count * crews->size);
@@ -128,7 +143,8 @@ void fill_buckets(Module *module, const Roles *roles)
         find_limit(&filler, kind[f]);
         array_push(module->arena, &kind[f]->open, module->ops.at[flights.at[f].op->index]);
         kind[f]->open_bytes += most_bytes(&filler, flights.at[f].op->operands[0]);
-        if (kind[f]->open_bytes >= kind[f]->limit)
+        if (kind[f]->open_bytes >= kind[f]->limit ||
+            (int64_t)kind[f]->open.count * flights.at[f].op->conversion->crews.size >= MOST_PIECES)
             close_bucket(&filler, kind[f]);
     }
     for (int f = 0; f < flights.count; f++)

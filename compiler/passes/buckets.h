@@ -5,14 +5,15 @@
  * takes at most ceil(B / bucket) exchanges, and what does not belong together is not put together.
  *
  * Unless option --bucket says another size it is a sixteenth of what is converted alike, so that little waits for the end of
- * backward, and at most 25 MiB.
+ * backward, and at most 25 MiB. Its tensors times the devices that exchange them are at most about MOST_PIECES, since every piece of a
+ * tensor is packed by itself and has a line in the tables.
  */
 #ifndef PASSES_BUCKETS_H
 #define PASSES_BUCKETS_H
 
 #include "ir/roles.h"
 
-enum { BUCKET_BYTES = 25 << 20, LEAST_BUCKETS = 16 };
+enum { BUCKET_BYTES = 25 << 20, LEAST_BUCKETS = 16, MOST_PIECES = 256 };
 
 /* Joins what flies into buckets: gives its operators conversions of several tensors, plans them, and drops those that nobody uses any more.
  * Requires plans of all conversions, each flying operator with one of its tensor alone. */
