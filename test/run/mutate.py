@@ -5,6 +5,7 @@ hetucc must not crash or hang: it accepts the program, or ends with exit status 
 any other error, or a note to it, stands on the mutated line.
 """
 import functools
+import os
 import random
 import re
 
@@ -113,7 +114,7 @@ def tests(bench, a):
 
 def options(a):
     a.add_argument("--seed", type=int, default=1)
-    a.add_argument("--count", type=int, default=300)
+    a.add_argument("--count", type=int, default=300 if os.environ.get("HETU_LONG") else 150)
 
 
 harness.main("run.mutate", tests, options)
