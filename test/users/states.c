@@ -103,7 +103,7 @@ int main(int argc, char **argv)
             x[i] = (float)((i * 7 + step * 5) % 13 - 6) / 6;
         printf("%.7f ", ht_step(trained, ht_feed("x", x)));
         ht_run(run, ht_feed("x", x));
-        ht_run(cached, ht_feed("row", x));
+        ht_run(cached, ht_feed_n("row", x, WIDTH));
         printf("%.7f %.7f %.7f\n", fetched(trained, "a", 3), fetched(run, "", 2), fetched(cached, "", 0));
     }
     ht_get_param(session, "mean", mean, WIDTH);
