@@ -92,15 +92,19 @@ static double lonely(const Link *link, ht_verb verb, double others, double bytes
     return pow(ratio, log(others) / log(alone->ranks - 1));
 }
 
-/* How much longer collectives of `ranks` devices take in so many groups at once, of which so many devices share a processor: a power of
- * what is more of them than where one group was measured. Where no groups were, as if all were one. */
-static double crowding(const Link *link, ht_verb verb, int ranks, double groups, double share, double bytes)
+/* How much longer collectives of `ranks` devices take in so many groups at once, of which so many devices share a processor, `inner` of them
+ * in one group: a power of what devices of a group take longer that share one, and of what more groups on it do, each over what was measured
+ * of one group. Where no groups were measured, as if all were one. */
+static double crowding(const Link *link, ht_verb verb, int ranks, double groups, double share, double inner, double bytes)
 {
     const Measured *crowded = link_crowded(link, verb, ranks), *in_turn = link_in_turn(link, verb, false);
-    double shared = fmax(share / share_of(link_measured(link, verb, false, ranks, false)), 1);
+    double alone = share_of(link_measured(link, verb, false, ranks, false));
+    double shared = fmax(share / alone, 1), within = fmin(in_turn ? fmax(inner / alone, 1) : 1, shared);
+    double turns = in_turn ? pow(longer(link, in_turn, bytes), log(within) / log(2)) : 1;
     if (groups > 1 && crowded) {
         double sharing = measured_share(crowded) / share_of(link_measured(link, verb, false, crowded->ranks, false));
-        return pow(longer(link, crowded, bytes), sharing > 1 ? log(shared) / log(sharing) : log(groups) / log(crowded->groups));
+        double more = sharing > 1 ? log(shared / within) / log(sharing) : log(groups) / log(crowded->groups);
+        return turns * pow(longer(link, crowded, bytes), more);
     }
     if (groups > 1 && !in_turn)
         return correction(link, verb, false, (int)(groups * ranks), bytes) / correction(link, verb, false, ranks, bytes);
@@ -274,9 +278,9 @@ static double exchange_seconds(const Resources *resources, int from, int to, con
 
 /* ---- collectives ---- */
 
-/* How many devices share the busiest processor, by what they receive in collectives: in a broadcast all but the first, in a reduction to
- * one all but the last. */
-static double most_sharing(const Resources *resources, int from, int to, const Traffic *traffic)
+/* How many devices share the busiest processor, by what they receive in collectives of so many bytes: in a broadcast all but the first, in a
+ * reduction to one all but the last. */
+static double most_sharing(const Resources *resources, int from, int to, double bytes)
 {
     const Plan *plan = resources->plan;
     clear(resources, resources->received);
@@ -285,7 +289,7 @@ static double most_sharing(const Resources *resources, int from, int to, const T
         for (int i = step->verb == HT_BROADCAST; i < step->group.count - (step->verb == HT_REDUCE); i++)
             resources->received[plan_slot(plan, step->group.at[i])] += step_bytes(plan, step);
     }
-    return busiest_seat(resources, resources->received) / traffic->bytes;
+    return busiest_seat(resources, resources->received) / bytes;
 }
 
 /* How many devices beside the root of a collective share the busiest processor; 0 where one shares the root's, and where there is no root. */
@@ -307,6 +311,7 @@ typedef struct Collectives {
     ht_verb verb;
     int ranks;
     double groups, share; // how many at once, and of the devices that are busy on a processor
+    double inner;         // how many of these are in one group
     double others;        // of the devices beside a root that has a processor for itself, how many share one; 0: it has not
     double turns;         // how many the busiest device does one after another
     double bytes;         // of the largest
@@ -316,7 +321,7 @@ typedef struct Collectives {
 static double sized_seconds(const Link *link, const Collectives *all, double bytes)
 {
     return all->turns * verb_seconds(all->verb, all->ranks, bytes, link) * correction(link, all->verb, false, all->ranks, bytes) *
-           crowding(link, all->verb, all->ranks, all->groups, all->share, bytes) * lonely(link, all->verb, all->others, bytes);
+           crowding(link, all->verb, all->ranks, all->groups, all->share, all->inner, bytes) * lonely(link, all->verb, all->others, bytes);
 }
 
 /* The same, at the slower of the rates of a collective, which has a start of its own, and of all that the plan's devices touch, which may
@@ -372,7 +377,8 @@ static double collective_seconds(const Resources *resources, int from, int to, c
     Collectives all = {step->verb,
                        ranks,
                        traffic->total / traffic->bytes,
-                       most_sharing(resources, from, to, traffic),
+                       most_sharing(resources, from, to, traffic->bytes),
+                       most_sharing(resources, from, from + 1, fmax(step_bytes(resources->plan, step), 1)),
                        to - from == 1 ? sharing_others(resources, step) : 0,
                        seconds / verb_seconds(step->verb, ranks, traffic->largest, link),
                        traffic->largest};
@@ -391,7 +397,7 @@ static double all_to_all_seconds(const Resources *resources, int from, int to, c
     double mean = traffic->total / traffic->devices, groups = (double)traffic->devices / ranks;
     double even = verb_seconds(HT_ALL_TO_ALL, ranks, mean * ranks, link) * correction(link, HT_ALL_TO_ALL, false, ranks, mean);
     double messages = exchange_seconds(resources, from, to, link, traffic);
-    return fmax(even * crowding(link, HT_ALL_TO_ALL, ranks, groups, groups, mean), messages);
+    return fmax(even * crowding(link, HT_ALL_TO_ALL, ranks, groups, groups, 1, mean), messages);
 }
 
 /* The seconds of steps of one verb. */
