@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 EXAMPLES = ROOT / "examples"
 COMMON = [EXAMPLES / "common" / f"{n}.c" for n in ("options", "progress", "text")]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+LONG = os.environ.get("HETU_LONG")  # the tests take their time
 
 
 class Failure(Exception):
@@ -168,7 +169,7 @@ def run_one(name, test):
 
 
 def main(suite, tests, extend=None):
-    """The command line of a suite; tests(bench, arguments) gives its (name, function) pairs."""
+    """The command line of a suite; tests(bench, arguments) gives its tests as (name, function), or (name, function, True) of one that runs with HETU_LONG=1 or --only alone."""
     a = argparse.ArgumentParser(description=f"The tests {suite}.")
     a.add_argument("--build", default=ROOT / "build", help="the build tree")
     a.add_argument("--only", help="run the tests whose name matches this pattern")
@@ -183,7 +184,8 @@ def main(suite, tests, extend=None):
             pathlib.Path(a.keep).mkdir(parents=True, exist_ok=True)
         bench = Bench(a.build, a.keep or work)
         name = suite if isinstance(suite, str) else suite(a)
-        chosen = [(n, t) for n, t in tests(bench, a) if not a.only or re.search(a.only, n)]
+        known = [(n, t, any(rare)) for n, t, *rare in tests(bench, a) if not a.only or re.search(a.only, n)]
+        chosen = [(n, t) for n, t, rare in known if not rare or a.only or LONG]
         if a.list:
             print("\n".join(n for n, _ in chosen))
             return
@@ -191,5 +193,6 @@ def main(suite, tests, extend=None):
             results = list(pool.map(lambda t: run_one(*t), chosen))
     report_write(bench.build / "test" / "results" / f"{name}.xml", name, results)
     failed = sum(bool(r[1]) for r in results)
-    print(f"{name}: {len(results) - failed} passed, {failed} failed")
+    left = f"; {len(known) - len(chosen)} more with HETU_LONG=1" if len(known) > len(chosen) else ""
+    print(f"{name}: {len(results) - failed} passed, {failed} failed{left}")
     sys.exit(failed > 0)

@@ -11,7 +11,6 @@ With f, b and w the times of a stage's parts, t = f + b + w, M micro-batches, S 
 HETU_LONG=1 tries more of everything.
 """
 import functools
-import os
 import pathlib
 import re
 import signal
@@ -26,7 +25,7 @@ from harness import Failure
 from sessions import Job, expect
 
 SOURCE, ROWS, NAP = HERE / "naps.c", 48, 20  # milliseconds
-LONG = os.environ.get("HETU_LONG")
+LONG = harness.LONG
 PARTS = ("forward", "backward", "weights", "update")
 
 

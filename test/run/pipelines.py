@@ -8,7 +8,6 @@ joined: values that skip stages, parameters and inputs that several stages read,
 cases train by AdamW alone, and some are left out, without HETU_LONG; pairs.py has the like of these.
 """
 import functools
-import os
 import pathlib
 
 import harness
@@ -16,7 +15,7 @@ from harness import EXAMPLES, compare_losses, compare_parameters, launch, read_l
 
 HERE = pathlib.Path(__file__).resolve().parent
 STEPS = 5
-LONG = os.environ.get("HETU_LONG")
+LONG = harness.LONG
 GPT = {"EMBED": 20, "HEADS": 4, "VOCAB": 259, "BATCH": 19, "LAYERS": 8, "SEQ": 11, "DROPOUT": "0.1f"}
 LLAMA = {"EMBED": 24, "HEADS": 4, "KV_HEADS": 2, "VOCAB": 261, "BATCH": 19, "LAYERS": 8, "FFN": 37, "SEQ": 9}
 SPLIT = "split heads:tp  ffn:tp  vocab:tp"

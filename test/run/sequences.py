@@ -7,14 +7,13 @@ model of packed sequences. With HETU_LONG all strategies are tried with all thre
 import collections
 import functools
 import json
-import os
 import pathlib
 
 import harness
 import pipelines
 from harness import EXAMPLES
 
-LONG = os.environ.get("HETU_LONG")
+LONG = harness.LONG
 PACKED = pathlib.Path(__file__).resolve().parent / "Inputs" / "packed.c"
 GPT = {"EMBED": 24, "HEADS": 4, "VOCAB": 259, "BATCH": 6, "LAYERS": 3, "SEQ": 23, "DROPOUT": "0.1f"}
 LLAMA = {"EMBED": 24, "HEADS": 4, "KV_HEADS": 2, "VOCAB": 261, "BATCH": 6, "LAYERS": 3, "FFN": 41, "SEQ": 19}

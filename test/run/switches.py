@@ -270,9 +270,9 @@ def tests(bench, _):
     yield "switches.losses", functools.partial(check_losses, bench)
     yield "switches.learnt", functools.partial(check_learnt, bench)
     for a, b in ("dp4", "tp4"), ("twice", "beside"), ("one", "dp4"), ("zero3", "twice"), ("tp4", "zero1"):
-        yield f"switches.traffic.{a}.{b}", functools.partial(check_traffic, bench, a, b)
+        yield f"switches.traffic.{a}.{b}", functools.partial(check_traffic, bench, a, b), a not in ("twice", "zero3")
     for a, b in ("dp4", "twice"), ("one", "zero1"):
-        yield f"switches.memory.{a}.{b}", functools.partial(check_memory, bench, a, b)
+        yield f"switches.memory.{a}.{b}", functools.partial(check_memory, bench, a, b), a == "dp4"
     yield "switches.often", functools.partial(check_often, bench, "twice", "zero3")
 
 

@@ -136,20 +136,21 @@ def check_held(bench, level):
 
 
 def tests(bench, _):
-    for mesh in MESHES:
-        yield f"corners.{mesh}1", functools.partial(check_corners, bench, 1, mesh, SHARDS[mesh])
+    for i, mesh in enumerate(MESHES):
+        yield f"corners.{mesh}1", functools.partial(check_corners, bench, 1, mesh, SHARDS[mesh]), i % 2 > 0
     for level in (2, 3):
-        for mesh in MESHES:
-            yield f"gpt.{mesh}{level}.adamw", functools.partial(check_training, bench, "gpt", level, mesh, False)
+        for i, mesh in enumerate(MESHES):
+            yield f"gpt.{mesh}{level}.adamw", functools.partial(check_training, bench, "gpt", level, mesh, False), (i + level) % 2 > 0
         for mesh in ("data", "tensor"):
-            yield f"gpt.{mesh}{level}.sgd", functools.partial(check_training, bench, "gpt", level, mesh, True)
-            yield f"llama.{mesh}{level}.sgd", functools.partial(check_training, bench, "llama", level, mesh, True)
+            rare = (level == 2) == (mesh == "data")
+            yield f"gpt.{mesh}{level}.sgd", functools.partial(check_training, bench, "gpt", level, mesh, True), rare
+            yield f"llama.{mesh}{level}.sgd", functools.partial(check_training, bench, "llama", level, mesh, True), not rare
         for microbatches in (1, 3):
             yield f"bytes{level}.{microbatches}", functools.partial(check_bytes, bench, level, microbatches)
         yield f"half{level}", functools.partial(check_half, bench, level)
         yield f"held{level}", functools.partial(check_held, bench, level)
-        for mesh in MESHES:
-            yield f"corners.{mesh}{level}", functools.partial(check_corners, bench, level, mesh, SHARDS[mesh])
+        for i, mesh in enumerate(MESHES):
+            yield f"corners.{mesh}{level}", functools.partial(check_corners, bench, level, mesh, SHARDS[mesh]), (i + level) % 2 == 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ sys.path.insert(0, str(HERE.parent / "run"))
 import harness
 from harness import EXAMPLES, Failure, launch, run
 
-LONG = os.environ.get("HETU_LONG")
+LONG = harness.LONG
 LAYERS, BATCH, NANOSECONDS, STEPS = 4, 16, 4000, 4
 SIZES = {"EMBED": 32, "HEADS": 4, "LAYERS": LAYERS, "BATCH": BATCH, "SEQ": 16, "VOCAB": 256, "NANOSECONDS": NANOSECONDS}
 LLAMA = {"KV_HEADS": 4, "FFN": 128}

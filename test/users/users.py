@@ -5,7 +5,6 @@ what optimizers make of parameters in 24 steps, and batch norm with running mean
 Some strategies run with HETU_LONG=1 alone."""
 import functools
 import math
-import os
 import pathlib
 import sys
 
@@ -17,7 +16,7 @@ import harness
 import optimizers
 from harness import Failure, launch, run
 
-LONG = os.environ.get("HETU_LONG")
+LONG = harness.LONG
 # How many ranks the strategies of every program take.
 RANKS = {"mesh": 4, "uneven": 4, "stages": 5}
 # The programs, by source and flags; the strategies that always run, and the one that runs on emulated GPUs.
