@@ -18,10 +18,13 @@ int roles_index(const Roles *roles, int device)
     return low < roles->device_count && roles->devices[low] == device ? low : -1;
 }
 
-/* What every device holds, by device number; those from `count` on hold nothing. */
+/* What the devices of a layout hold. */
 typedef struct Regions {
-    int count;
-    const Region *at;
+    int count; // in the layout's order
+    const int *devices;
+    const Region *held;
+    int least, span;  // of device numbers
+    const int *place; // by device from `least` on: one more than its place in the order; 0: it holds nothing
 } Regions;
 
 typedef struct Key {
@@ -33,25 +36,50 @@ typedef struct Key {
 /* Regions by layout and extents, and those that were asked for lately. */
 enum { RECENT = 64 };
 struct RegionTable {
-    Intern *keys;
+    Intern *keys, *held; // `held` by layout of devices 0, 1, ..., so that subgroups that are cut alike have one
     Key key[RECENT];
     const Regions *recent[RECENT];
 };
 
 static size_t key_size(const Key *key) { return offsetof(Key, extent) + sizeof *key->extent * (size_t)key->rank; }
 
-static const Regions *all_regions(Arena *arena, const Layout *layout, Type type)
+static Key key_of(const Layout *layout, Type type)
 {
-    Regions *all = arena_new(arena, Regions);
+    Key key = {.layout = layout, .rank = type.rank};
+    for (int d = 0; d < type.rank; d++)
+        key.extent[d] = type.extent[d];
+    return key;
+}
+
+/* What the devices hold, in the layout's order, whatever their numbers are. */
+static const Region *held_regions(Module *module, const Layout *layout, Type type)
+{
+    Arena *scratch = arena_create();
+    Key key = key_of(layout_shared(module_shared(module), layout_numbered(scratch, layout)), type);
+    const Region **held = intern_slot(module->caches.regions->held, &key, key_size(&key));
     int count;
-    const int *devices = layout_devices(arena, layout, &count);
-    const Region *held = layout_regions(arena, layout, type_shape(type), &count);
-    for (int i = 0; i < count; i++)
-        all->count = devices[i] >= all->count ? devices[i] + 1 : all->count;
-    Region *regions = arena_array(arena, Region, all->count);
-    for (int i = 0; i < count; i++)
-        regions[devices[i]] = held[i];
-    all->at = regions;
+    if (!*held)
+        *held = layout_regions(module->arena, key.layout, type_shape(type), &count);
+    arena_destroy(scratch);
+    return *held;
+}
+
+static const Regions *all_regions(Module *module, const Layout *layout, Type type)
+{
+    Regions *all = arena_new(module->arena, Regions);
+    int most = -1;
+    all->devices = layout_devices(module->arena, layout, &all->count);
+    all->held = held_regions(module, layout, type);
+    all->least = all->count ? all->devices[0] : 0;
+    for (int i = 0; i < all->count; i++) {
+        most = all->devices[i] > most ? all->devices[i] : most;
+        all->least = all->devices[i] < all->least ? all->devices[i] : all->least;
+    }
+    all->span = most + 1 - all->least;
+    int *place = arena_array(module->arena, int, all->span);
+    for (int i = 0; i < all->count; i++)
+        place[all->devices[i] - all->least] = i + 1;
+    all->place = place;
     return all;
 }
 
@@ -61,17 +89,16 @@ static const Regions *regions_of(Module *module, const Layout *layout, Type type
     if (!module->caches.regions) {
         module->caches.regions = arena_new(module->arena, struct RegionTable);
         module->caches.regions->keys = intern_create(module->arena);
+        module->caches.regions->held = intern_create(module->arena);
     }
     struct RegionTable *table = module->caches.regions;
-    Key key = {.layout = layout, .rank = type.rank};
-    for (int d = 0; d < type.rank; d++)
-        key.extent[d] = type.extent[d];
+    Key key = key_of(layout, type);
     size_t number = ((uintptr_t)layout >> 4 ^ (uintptr_t)layout >> 10 ^ (uintptr_t)(type.rank ? type.extent[0] : 0)) % RECENT;
     if (table->recent[number] && !memcmp(&table->key[number], &key, key_size(&key)))
         return table->recent[number];
     const Regions **regions = intern_slot(table->keys, &key, key_size(&key));
     if (!*regions)
-        *regions = all_regions(module->arena, layout, type);
+        *regions = all_regions(module, layout, type);
     table->key[number] = key;
     return table->recent[number] = *regions;
 }
@@ -144,7 +171,16 @@ const Region *value_region(Module *module, const Value *value, int device)
     const Regions *regions = regions_of(module, value->layout, value->type);
     if (value->def && value->def->stage != STAGE_ALL)
         device = module_stand_in(module, device);
-    return device < regions->count ? &regions->at[device] : &none;
+    int number = device - regions->least, place = number >= 0 && number < regions->span ? regions->place[number] : 0;
+    return place ? &regions->held[place - 1] : &none;
+}
+
+const Region *value_regions(Module *module, const Value *value, const int **devices, int *count)
+{
+    const Regions *regions = regions_of(module, value->layout, value->type);
+    *devices = regions->devices;
+    *count = regions->count;
+    return regions->held;
 }
 
 ht_dtype dtype_runtime(DType dtype)

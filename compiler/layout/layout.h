@@ -133,6 +133,9 @@ void layout_print_weights(Text *out, const int64_t *weights, int count);
 /* The one copy in `shared` of a layout, without what it knows of the text that it was read from. */
 const Layout *layout_shared(Intern *shared, const Layout *layout);
 
+/* The layout as one of the devices 0, 1, ... in its own order. */
+const Layout *layout_numbered(Arena *arena, const Layout *layout);
+
 /* The extents that the states number: the view's factors, or the shape's own. */
 Shape layout_view(const Layout *layout, Shape shape);
 
@@ -141,6 +144,9 @@ Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device
 
 /* The regions of all devices, in the order of layout_devices. */
 const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, int *count);
+
+/* The elements of the device that holds most of a tensor of `shape`. */
+int64_t layout_most(const Layout *layout, Shape shape);
 
 /* Whether both layouts give every device the same elements in the same order of storage, and the same contributions, of a tensor of
  * `shape`. How replicas and contributions are numbered does not matter. */

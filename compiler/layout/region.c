@@ -24,6 +24,10 @@ typedef struct Maker {
     Shape view;
     const int64_t ***before;   // by group and state: before_of the weights of its pieces
     const int64_t *top_before; // the same of the top's
+    const int *like;           // by group: the first that has the same states
+    const int *contributions;  // by group: those in front of it, under a top that is partial
+    Intervals ***parts;        // by group that is `like` no other, dimension and piece: group_piece of it; at NULL: not made yet
+    Ranges ***ranges;          // by group, dimension and piece: device_ranges of it; at NULL: not made yet
     int edge_count;            // inner: every place where any subgroup cuts the top's dimension
     const Fraction *edges;
 } Maker;
@@ -147,17 +151,39 @@ static Intervals cut_several(Arena *arena, const Intervals *parts, const State *
     return cut;
 }
 
+static bool cuts_dim(const State *state, int dim) { return state->kind == STATE_SPLIT && state->dim == dim; }
+
+/* The pieces into which a subgroup cuts a dimension, and the number of the one that a position has. */
+static int dim_pieces(const Group *group, int dim)
+{
+    int count = 1;
+    for (int s = 0; s < group->state_count; s++)
+        count *= cuts_dim(&group->states[s], dim) ? group->states[s].count : 1;
+    return count;
+}
+
+static int piece_number(const Group *group, int position, int dim)
+{
+    int after = group->device_count, number = 0;
+    for (int s = 0; s < group->state_count; s++) {
+        after /= group->states[s].count;
+        if (cuts_dim(&group->states[s], dim))
+            number = number * group->states[s].count + position / after % group->states[s].count;
+    }
+    return number;
+}
+
 /* The parts of dimension `dim` that the device at `position` of subgroup g holds of what the subgroup holds. */
-static Intervals group_piece(const Maker *maker, int g, int position, int dim)
+static Intervals make_piece(const Maker *maker, int g, int position, int dim)
 {
     const Group *group = &maker->layout->groups[g];
     int after = group->device_count;
-    Intervals parts = {.at = arena_array(maker->scratch, Interval, 1), .count = 1};
+    Intervals parts = {.at = arena_array(maker->scratch, Interval, 1), .count = 1, .capacity = 1};
     parts.at[0] = (Interval){FRACTION_ZERO, FRACTION_ONE};
     for (int s = 0; s < group->state_count; s++) {
         const State *state = &group->states[s];
         after /= state->count;
-        if (state->kind != STATE_SPLIT || state->dim != dim)
+        if (!cuts_dim(state, dim))
             continue;
         int k = position / after % state->count;
         if (parts.count > 1)
@@ -170,6 +196,19 @@ static Intervals group_piece(const Maker *maker, int g, int position, int dim)
     return parts;
 }
 
+/* The same, made once for all subgroups and positions that have the piece. */
+static Intervals group_piece(const Maker *maker, int g, int position, int dim)
+{
+    const Group *group = &maker->layout->groups[g];
+    Intervals **by_dim = maker->parts[maker->like[g]];
+    if (!by_dim[dim])
+        by_dim[dim] = arena_array(maker->scratch, Intervals, dim_pieces(group, dim));
+    Intervals *piece = &by_dim[dim][piece_number(group, position, dim)];
+    if (!piece->at)
+        *piece = make_piece(maker, g, position, dim);
+    return *piece;
+}
+
 static int compare_fractions(const void *a, const void *b) { return fraction_compare(*(const Fraction *)a, *(const Fraction *)b); }
 
 /* Whether the position is the first of those with its coordinates on `dim`: all other coordinates are zero. */
@@ -179,7 +218,7 @@ static bool leads_piece(const Group *group, int position, int dim)
     for (int s = 0; s < group->state_count; s++) {
         const State *state = &group->states[s];
         after /= state->count;
-        if ((state->kind != STATE_SPLIT || state->dim != dim) && position / after % state->count)
+        if (!cuts_dim(state, dim) && position / after % state->count)
             return false;
     }
     return true;
@@ -191,7 +230,7 @@ static void collect_edges(Maker *maker)
     Array(Fraction) edges = {0};
     const Layout *layout = maker->layout;
     for (int g = 0; g < layout->group_count; g++)
-        for (int i = 0; i < layout->groups[g].device_count; i++) {
+        for (int i = 0; maker->like[g] == g && i < layout->groups[g].device_count; i++) {
             if (!leads_piece(&layout->groups[g], i, layout->top_dim))
                 continue;
             Intervals piece = group_piece(maker, g, i, layout->top_dim);
@@ -223,11 +262,74 @@ static void sum_weights(Maker *maker)
     }
 }
 
+static bool same_weights(const int64_t *a, const int64_t *b, int count)
+{
+    return a == b || (a && b && !memcmp(a, b, sizeof *a * (size_t)count));
+}
+
+static bool same_states(const Group *a, const Group *b)
+{
+    bool same = a->state_count == b->state_count;
+    for (int s = 0; same && a->states != b->states && s < a->state_count; s++) {
+        const State *x = &a->states[s], *y = &b->states[s];
+        same = x->kind == y->kind && x->count == y->count && x->fold == y->fold && (x->kind != STATE_SPLIT || x->dim == y->dim) &&
+               same_weights(x->weights, y->weights, x->count);
+    }
+    return same;
+}
+
+/* Finds the subgroups that cut alike. */
+static void find_like(Maker *maker)
+{
+    int count = maker->layout->group_count, kinds = 0, *like = arena_array(maker->scratch, int, count),
+        *first = arena_array(maker->scratch, int, count);
+    for (int g = 0; g < count; g++) {
+        int k = 0;
+        while (k < kinds && !same_states(&maker->layout->groups[first[k]], &maker->layout->groups[g]))
+            k++;
+        if (k == kinds)
+            first[kinds++] = g;
+        like[g] = first[k];
+    }
+    maker->like = like;
+    maker->parts = arena_array(maker->scratch, Intervals **, count);
+    maker->ranges = arena_array(maker->scratch, Ranges **, count);
+    for (int g = 0; g < count; g++) {
+        maker->parts[g] = like[g] == g ? arena_array(maker->scratch, Intervals *, maker->view.rank) : NULL;
+        maker->ranges[g] = arena_array(maker->scratch, Ranges *, maker->view.rank);
+    }
+}
+
+/* Which contribution of its subgroup a position holds. */
+static int group_contribution(const Group *group, int position)
+{
+    int after = group->device_count, id = 0;
+    for (int s = 0; s < group->state_count; s++) {
+        const State *state = &group->states[s];
+        after /= state->count;
+        if (is_partial(state))
+            id = id * state->count + position / after % state->count;
+    }
+    return id;
+}
+
+static void count_contributions(Maker *maker)
+{
+    const Layout *layout = maker->layout;
+    int *before = arena_array(maker->scratch, int, layout->group_count + 1);
+    bool partial = layout->top == TOP_SUM || layout->top == TOP_MAX;
+    for (int g = 0; partial && g < layout->group_count; g++)
+        before[g + 1] = before[g] + group_contribution(&layout->groups[g], layout->groups[g].device_count - 1) + 1;
+    maker->contributions = before;
+}
+
 /* The caller destroys its scratch arena. */
 static Maker maker_for(Arena *arena, const Layout *layout, Shape shape)
 {
     Maker maker = {.arena = arena, .scratch = arena_create(), .layout = layout, .view = layout_view(layout, shape)};
     sum_weights(&maker);
+    find_like(&maker);
+    count_contributions(&maker);
     if (layout->top == TOP_SPLIT && layout->inner)
         collect_edges(&maker);
     return maker;
@@ -265,16 +367,18 @@ static void add_slices(const Maker *maker, Ranges *ranges, Interval own, Fractio
     }
 }
 
-static bool cuts_slices(const Layout *layout, int dim) { return layout->top == TOP_SPLIT && layout->top_dim == dim && layout->inner; }
+static bool cut_by_top(const Layout *layout, int dim) { return layout->top == TOP_SPLIT && layout->top_dim == dim; }
+
+static bool cuts_slices(const Layout *layout, int dim) { return cut_by_top(layout, dim) && layout->inner; }
 
 /* The non-empty ranges of dimension `dim` that a device holds, in order. */
-static Ranges device_ranges(const Maker *maker, int g, int position, int dim)
+static Ranges make_ranges(const Maker *maker, int g, int position, int dim)
 {
     const Layout *layout = maker->layout;
     int64_t n = maker->view.extent[dim];
     Intervals own = group_piece(maker, g, position, dim);
-    Ranges ranges = {.at = arena_array(maker->scratch, Range, own.count), .capacity = own.count};
-    bool cut = layout->top == TOP_SPLIT && layout->top_dim == dim;
+    Ranges ranges = {.at = arena_array(maker->scratch, Range, own.count + 1), .capacity = own.count + 1};
+    bool cut = cut_by_top(layout, dim);
     Fraction a = cut ? cut_at(maker->top_before, layout->group_count, g) : FRACTION_ZERO;
     Fraction b = cut ? cut_at(maker->top_before, layout->group_count, g + 1) : FRACTION_ONE;
     for (int i = 0; i < own.count; i++)
@@ -287,26 +391,22 @@ static Ranges device_ranges(const Maker *maker, int g, int position, int dim)
     return ranges;
 }
 
-/* Which contribution of its subgroup a position holds. */
-static int group_contribution(const Group *group, int position)
+/* The same, made once for all positions that have the piece, and for all subgroups that do where the top leaves the dimension whole. */
+static Ranges device_ranges(const Maker *maker, int g, int position, int dim)
 {
-    int after = group->device_count, id = 0;
-    for (int s = 0; s < group->state_count; s++) {
-        const State *state = &group->states[s];
-        after /= state->count;
-        if (is_partial(state))
-            id = id * state->count + position / after % state->count;
-    }
-    return id;
+    const Group *group = &maker->layout->groups[g];
+    Ranges **by_dim = maker->ranges[cut_by_top(maker->layout, dim) ? g : maker->like[g]];
+    if (!by_dim[dim])
+        by_dim[dim] = arena_array(maker->scratch, Ranges, dim_pieces(group, dim));
+    Ranges *ranges = &by_dim[dim][piece_number(group, position, dim)];
+    if (!ranges->at)
+        *ranges = make_ranges(maker, g, position, dim);
+    return *ranges;
 }
 
-static int contribution_id(const Layout *layout, int g, int position)
+static int contribution_id(const Maker *maker, int g, int position)
 {
-    int before = 0;
-    if (layout->top == TOP_SUM || layout->top == TOP_MAX)
-        for (int u = 0; u < g; u++)
-            before += group_contribution(&layout->groups[u], layout->groups[u].device_count - 1) + 1;
-    return before + group_contribution(&layout->groups[g], position);
+    return maker->contributions[g] + group_contribution(&maker->layout->groups[g], position);
 }
 
 static int64_t range_length(Range range) { return range.hi - range.lo; }
@@ -375,7 +475,7 @@ static Region region_at(const Maker *maker, int g, int position)
 {
     const Layout *layout = maker->layout;
     Region region = {.member = true, .rank = maker->view.rank, .replica = layout->top == TOP_DUP ? g : 0};
-    region.partial = contribution_id(layout, g, position);
+    region.partial = contribution_id(maker, g, position);
     Ranges ranges[LAYOUT_MAX_RANK];
     for (int d = 0; d < region.rank; d++)
         ranges[d] = device_ranges(maker, g, position, d);
@@ -407,4 +507,36 @@ const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, in
             regions[at++] = region_at(&maker, g, i);
     arena_destroy(maker.scratch);
     return regions;
+}
+
+/* What the device of a subgroup holds that holds most: cuts of different dimensions are independent. */
+static int64_t group_most(const Maker *maker, int g)
+{
+    const Group *group = &maker->layout->groups[g];
+    int64_t volume = 1;
+    for (int d = 0; d < maker->view.rank; d++) {
+        int64_t most = 0;
+        for (int i = 0; i < group->device_count; i++)
+            if (leads_piece(group, i, d)) {
+                Ranges ranges = device_ranges(maker, g, i, d);
+                int64_t length = ranges_length(&ranges, ranges.count);
+                most = length > most ? length : most;
+            }
+        volume *= most;
+    }
+    return volume;
+}
+
+int64_t layout_most(const Layout *layout, Shape shape)
+{
+    Arena *scratch = arena_create();
+    Maker maker = maker_for(scratch, layout, shape);
+    int64_t most = 0;
+    for (int g = 0; g < layout->group_count; g++) {
+        int64_t volume = group_most(&maker, g);
+        most = volume > most ? volume : most;
+    }
+    arena_destroy(maker.scratch);
+    arena_destroy(scratch);
+    return most;
 }

@@ -49,3 +49,17 @@ const Layout *layout_shared(Intern *shared, const Layout *layout)
     own.view_dim = layout->view_rank ? intern(shared, layout->view_dim, sizeof *layout->view_dim * (size_t)layout->view_rank) : NULL;
     return intern(shared, &own, sizeof own);
 }
+
+const Layout *layout_numbered(Arena *arena, const Layout *layout)
+{
+    Layout *numbered = arena_copy(arena, layout, sizeof *layout);
+    Group *groups = arena_copy(arena, layout->groups, sizeof *groups * (size_t)layout->group_count);
+    for (int g = 0, next = 0; g < layout->group_count; g++) {
+        int *devices = arena_array(arena, int, groups[g].device_count);
+        for (int i = 0; i < groups[g].device_count; i++)
+            devices[i] = next++;
+        groups[g].devices = devices;
+    }
+    numbered->groups = groups;
+    return numbered;
+}

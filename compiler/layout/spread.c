@@ -59,19 +59,6 @@ static Layout *spread_along(Arena *arena, const Layout *layout, int across, int 
     return spread;
 }
 
-/* The elements of the device that holds most. */
-static int64_t most_held(const Layout *layout, Shape shape)
-{
-    Arena *scratch = arena_create();
-    int count;
-    const Region *regions = layout_regions(scratch, layout, shape, &count);
-    int64_t most = 0;
-    for (int i = 0; i < count; i++)
-        most = regions[i].volume > most ? regions[i].volume : most;
-    arena_destroy(scratch);
-    return most;
-}
-
 static bool has_inner_copies(const Layout *layout)
 {
     for (int g = 0; g < layout->group_count; g++)
@@ -89,7 +76,7 @@ const Layout *layout_spread(Arena *arena, const Layout *layout, Shape shape)
     for (int a = 0; rank && a < across; a++)
         for (int i = 0; i < inside; i++) {
             const Layout *spread = spread_along(arena, layout, a, i);
-            int64_t most = layout_fits(spread, shape) ? most_held(spread, shape) : INT64_MAX;
+            int64_t most = layout_fits(spread, shape) ? layout_most(spread, shape) : INT64_MAX;
             if (most < least) {
                 best = spread;
                 least = most;

@@ -62,28 +62,46 @@ static Values distinct_values(Arena *arena, const Module *module)
 
 typedef Array(int64_t) Words;
 
-/* A class of devices in that of `before` whose pieces of a value have one shape: equal bytes for devices of one. */
+/* A class of devices in that of `before` that have pieces of a value of one shape: equal bytes for devices of one. */
 static const void *refined_class(Arena *arena, Intern *classes, Words *words, const void *before, const Region *region)
 {
     words->count = 0;
     array_push(arena, words, (intptr_t)before);
-    array_push(arena, words, region->member ? region->box_count : -1);
+    array_push(arena, words, region->box_count);
     for (int b = 0; b < region->box_count; b++)
         for (int d = 0; d < region->rank; d++)
             array_push(arena, words, region->boxes[b].dim[d].hi - region->boxes[b].dim[d].lo);
     return intern(classes, words->at, sizeof *words->at * (size_t)words->count);
 }
 
+/* Refines the classes of the devices that stand in the layouts of values, of those inside the loop over micro-batches or of the others. */
+static void refine_classes(Arena *arena, Module *module, const Roles *roles, const Values *values, bool staged, const void **class)
+{
+    Words words = {0};
+    for (int v = 0; v < values->count; v++) {
+        const Value *value = values->at[v];
+        const int *devices;
+        int count;
+        if ((value->def && value->def->stage != STAGE_ALL) != staged)
+            continue;
+        const Region *held = value_regions(module, value, &devices, &count);
+        Intern *classes = intern_create(arena);
+        for (int i = 0; i < count; i++) {
+            const void **own = &class[roles_index(roles, devices[i])];
+            *own = refined_class(arena, classes, &words, *own, &held[i]);
+        }
+    }
+}
+
 /* By index in roles->devices, what is equal for devices of one role: they have pieces of the same shapes of all values. */
 static const void **find_classes(Arena *arena, Module *module, const Roles *roles, const Values *values)
 {
-    const void **class = arena_array(arena, const void *, roles->device_count);
-    Words words = {0};
-    for (int v = 0; v < values->count; v++) {
-        Intern *classes = intern_create(arena);
-        for (int i = 0; i < roles->device_count; i++)
-            class[i] = refined_class(arena, classes, &words, class[i], value_region(module, values->at[v], roles->devices[i]));
-    }
+    const void **standing = arena_array(arena, const void *, roles->device_count),
+               **class = arena_array(arena, const void *, roles->device_count);
+    refine_classes(arena, module, roles, values, true, standing);
+    for (int i = 0; i < roles->device_count; i++)
+        class[i] = standing[roles_index(roles, module_stand_in(module, roles->devices[i]))];
+    refine_classes(arena, module, roles, values, false, class);
     return class;
 }
 
