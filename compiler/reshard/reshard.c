@@ -42,6 +42,8 @@ static const Plan *make_plan(Arena *arena, const Cluster *cluster, const Convers
     finish_plan(&planner);
     plan = plan_copy(arena, plan);
     plan->lowered = arena_array(arena, const ht_reshard_device *, plan->device_count);
+    plan->seats = arena_new(arena, struct Seats *);
+    plan->wholes = intern_create(arena);
     plan->blocks = intern_create(arena);
     plan->shared = intern_create(arena);
     arena_destroy(scratch);

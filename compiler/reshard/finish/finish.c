@@ -124,6 +124,8 @@ void finish_plan(Planner *planner)
     find_in_place(plan);
     plan->name = name_plan(planner);
     plan->lowered = arena_array(planner->arena, const ht_reshard_device *, plan->device_count);
+    plan->seats = arena_new(planner->arena, struct Seats *);
+    plan->wholes = intern_create(planner->arena);
     plan->blocks = intern_create(planner->arena);
     plan->shared = intern_create(planner->arena);
     plan->seconds = price_steps(planner);

@@ -1,5 +1,6 @@
 /* Lowering: collectives. */
 #include "reshard/lower/lower.h"
+#include "reshard/lower/whole.h"
 
 #include "reshard/finish/finish.h"
 #include "support/intern.h"
@@ -13,7 +14,7 @@ typedef struct Sides {
 
 static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides)
 {
-    const Segments *all = &step->parts[0];
+    const Segments *all = whole_of(lowering, step);
     ht_block send = send_block(lowering, all, &sides->pack), receive = {0};
     if (!find_block(lowering, all, true, &receive)) {
         int64_t bytes = send.count * lowering->unit;
@@ -22,26 +23,6 @@ static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides)
     }
     array_push(lowering->arena, &sides->send, send);
     array_push(lowering->arena, &sides->receive, receive);
-}
-
-/* Appends a segment; one that goes on where the last one ended becomes part of it. */
-static void join_segment(const Lowering *lowering, Segments *all, Segment segment)
-{
-    Segment *last = all->count ? &all->at[all->count - 1] : NULL;
-    if (last && last->task == segment.task && last->origin == segment.origin && last->source == segment.source && last->hi == segment.lo)
-        last->hi = segment.hi;
-    else
-        array_push(lowering->arena, all, segment);
-}
-
-/* All parts of a collective, one after another. */
-static Segments all_parts(const Lowering *lowering, const Step *step)
-{
-    Segments all = {0};
-    for (int i = 0; i < step->group.count; i++)
-        for (int k = 0; k < step->parts[i].count; k++)
-            join_segment(lowering, &all, step->parts[i].at[k]);
-    return all;
 }
 
 /* The blocks of all members' parts, which lie one after another from `first` on; one list for all devices that have the same. */
@@ -65,8 +46,7 @@ static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, 
 /* Also HT_REDUCE: then the root's part is all. */
 static void reduce_scatter_sides(Lowering *lowering, const Step *step, int position, Sides *sides)
 {
-    Segments all = all_parts(lowering, step);
-    ht_block send = send_block(lowering, &all, &sides->pack);
+    ht_block send = send_block(lowering, whole_of(lowering, step), &sides->pack);
     if (step->verb == HT_REDUCE)
         array_push(lowering->arena, &sides->send, send);
     else
@@ -127,17 +107,17 @@ static void all_gather_sides(Lowering *lowering, const Step *step, int position,
 {
     const Segments *own = &step->parts[position];
     array_push(lowering->arena, &sides->send, own->count ? send_block(lowering, own, &sides->pack) : (ht_block){.place = HT_SCRATCH});
-    Segments all = all_parts(lowering, step);
+    const Segments *all = whole_of(lowering, step);
     ht_block block;
-    if (find_block(lowering, &all, true, &block) && block.count <= INT32_MAX) {
+    if (find_block(lowering, all, true, &block) && block.count <= INT32_MAX) {
         sides->all = consecutive_blocks(lowering, step, block);
         return;
     }
     if (gather_in_place(lowering, step, &sides->receive))
         return;
-    int64_t offset = take_scratch(lowering, segments_bytes(lowering->plan, &all));
+    int64_t offset = take_scratch(lowering, segments_bytes(lowering->plan, all));
     sides->all = consecutive_blocks(lowering, step, scratch_block(lowering, offset, 0));
-    unpack_block(lowering, &all, offset, &sides->unpack);
+    unpack_block(lowering, all, offset, &sides->unpack);
 }
 
 static void broadcast_sides(Lowering *lowering, const Step *step, int position, Sides *sides)
@@ -150,21 +130,19 @@ static void broadcast_sides(Lowering *lowering, const Step *step, int position, 
 
 /* ---- all-to-all ---- */
 
-static const Message *find_message(const Step *step, int sender, int receiver)
-{
-    for (int i = 0; i < step->messages.count; i++)
-        if (step->messages.at[i].sender == sender && step->messages.at[i].receiver == receiver)
-            return &step->messages.at[i];
-    return NULL;
-}
-
 /* The messages to or from all members, in the group's order; NULL where there is none. */
-static const Message **messages_of(Lowering *lowering, const Step *step, bool received)
+static const Message **messages_of(Lowering *lowering, const Step *step, const StepSeat *seat, bool received)
 {
-    const Message **messages = arena_array(lowering->arena, const Message *, step->group.count);
+    const Plan *plan = lowering->plan;
+    const Message **messages = arena_array(lowering->arena, const Message *, step->group.count),
+                  **by_slot = arena_array(lowering->arena, const Message *, plan->device_count);
+    for (int k = seat->messages.count - 1; k >= 0; k--) {
+        const Message *message = &step->messages.at[seat->messages.at[k]];
+        if ((received ? message->receiver : message->sender) == lowering->device)
+            by_slot[plan_slot(plan, received ? message->sender : message->receiver)] = message;
+    }
     for (int i = 0; i < step->group.count; i++)
-        messages[i] =
-            received ? find_message(step, step->group.at[i], lowering->device) : find_message(step, lowering->device, step->group.at[i]);
+        messages[i] = by_slot[plan_slot(plan, step->group.at[i])];
     return messages;
 }
 
@@ -198,10 +176,10 @@ static void packed_blocks(Lowering *lowering, const Step *step, const Message *c
     }
 }
 
-static void all_to_all_sides(Lowering *lowering, const Step *step, Sides *sides)
+static void all_to_all_sides(Lowering *lowering, const Step *step, const StepSeat *seat, Sides *sides)
 {
     for (int received = 0; received < 2; received++) {
-        const Message **messages = messages_of(lowering, step, received);
+        const Message **messages = messages_of(lowering, step, seat, received);
         Blocks *blocks = received ? &sides->receive : &sides->send;
         if (!direct_blocks(lowering, step, messages, received, blocks))
             packed_blocks(lowering, step, messages, received, blocks, received ? &sides->unpack : &sides->pack);
@@ -213,22 +191,23 @@ static void all_to_all_sides(Lowering *lowering, const Step *step, Sides *sides)
 /* How a collective reduces what its parts are of. */
 static ht_reduction step_reduction(const Plan *plan, const Step *step)
 {
-    for (int i = 0; i < step_part_count(step); i++)
-        if (step->parts[i].count && step_reduces(step))
+    for (int i = 0; step_reduces(step) && i < step_part_count(step); i++)
+        if (step->parts[i].count)
             return task_bucket(plan, step->parts[i].at[0].task)->reduction;
     return HT_NO_REDUCTION;
 }
 
-void lower_collective(Lowering *lowering, const Step *step, int position)
+void lower_collective(Lowering *lowering, const Step *step, const StepSeat *seat)
 {
     Sides sides = {0};
+    int position = seat->position;
     switch (step->verb) {
     case HT_ALL_REDUCE: all_reduce_sides(lowering, step, &sides); break;
     case HT_REDUCE_SCATTER:
     case HT_REDUCE: reduce_scatter_sides(lowering, step, position, &sides); break;
     case HT_ALL_GATHER: all_gather_sides(lowering, step, position, &sides); break;
     case HT_BROADCAST: broadcast_sides(lowering, step, position, &sides); break;
-    case HT_ALL_TO_ALL: all_to_all_sides(lowering, step, &sides); break;
+    case HT_ALL_TO_ALL: all_to_all_sides(lowering, step, seat, &sides); break;
     default: BUG("a step of a plan is no communication");
     }
     const ht_block *sends = sides.all && step->verb == HT_REDUCE_SCATTER ? sides.all : NULL;

@@ -80,11 +80,11 @@ static void reduce(Lowering *lowering, const Contributions *contributions, const
 }
 
 /* All that the device received in this step, task by task; `offsets` has where each of its messages lies in scratch, in bytes. */
-static Contributions all_received(Lowering *lowering, const Step *step, const int64_t *offsets)
+static Contributions all_received(Lowering *lowering, const Step *step, const StepSeat *seat, const int64_t *offsets)
 {
     Contributions all = {0};
-    for (int i = 0, k = 0; i < step->messages.count; i++) {
-        const Message *message = &step->messages.at[i];
+    for (int i = 0, k = 0; i < seat->messages.count; i++) {
+        const Message *message = &step->messages.at[seat->messages.at[i]];
         if (message->receiver != lowering->device)
             continue;
         int64_t offset = offsets[k++];
@@ -121,14 +121,12 @@ static Where reduced_at(const Lowering *lowering, const Reducing *reduction)
     return reduction->partial ? origin_of(lowering, &kept) : result_of(lowering, &reduction->segment);
 }
 
-static void reduce_all(Lowering *lowering, const Step *step, const int64_t *offsets)
+static void reduce_all(Lowering *lowering, const Step *step, const StepSeat *seat, const int64_t *offsets)
 {
     Moves copies = {0}, combines = {0};
-    Contributions all = all_received(lowering, step, offsets);
-    for (int r = 0; r < step->reductions.count; r++) {
-        const Reducing *reduction = &step->reductions.at[r];
-        if (reduction->device != lowering->device)
-            continue;
+    Contributions all = all_received(lowering, step, seat, offsets);
+    for (int r = 0; r < seat->reductions.count; r++) {
+        const Reducing *reduction = &step->reductions.at[seat->reductions.at[r]];
         Contributions contributions = {0};
         add_own(lowering, &reduction->segment, &contributions);
         add_received(lowering, &all, &reduction->segment, &contributions);
@@ -138,13 +136,13 @@ static void reduce_all(Lowering *lowering, const Step *step, const int64_t *offs
     add_moves(lowering, HT_COMBINE, &combines);
 }
 
-void lower_exchange(Lowering *lowering, const Step *step)
+void lower_exchange(Lowering *lowering, const Step *step, const StepSeat *seat)
 {
     Moves pack = {0}, unpack = {0};
     Blocks send = {0}, receive = {0};
     Array(int64_t) offsets = {0};
-    for (int i = 0; i < step->messages.count; i++) {
-        const Message *message = &step->messages.at[i];
+    for (int i = 0; i < seat->messages.count; i++) {
+        const Message *message = &step->messages.at[seat->messages.at[i]];
         if (message->sender == lowering->device) {
             ht_block block = send_block(lowering, &message->segments, &pack);
             block.peer = message->receiver;
@@ -168,5 +166,5 @@ void lower_exchange(Lowering *lowering, const Step *step)
                                                 .receive = receive.at});
     add_moves(lowering, HT_COPY, &unpack);
     if (step->combine)
-        reduce_all(lowering, step, offsets.at);
+        reduce_all(lowering, step, seat, offsets.at);
 }

@@ -19,9 +19,10 @@ static Segments gathered_segments(Lowering *lowering)
 {
     const Plan *plan = lowering->plan;
     Segments gathered = {0};
-    for (int s = 0; s < plan->steps.count; s++) {
-        const Step *step = &plan->steps.at[s];
-        int position = step->verb == HT_ALL_GATHER ? devices_find(&step->group, lowering->device) : -1;
+    for (int s = 0; s < lowering->seats->steps.count; s++) {
+        const StepSeat *seat = &lowering->seats->steps.at[s];
+        const Step *step = &plan->steps.at[seat->step];
+        int position = step->verb == HT_ALL_GATHER ? seat->position : -1;
         for (int k = 0; position >= 0 && k < step->parts[position].count; k++)
             if (step->parts[position].at[k].origin == ORIGIN_FROM)
                 array_push(lowering->arena, &gathered, step->parts[position].at[k]);
@@ -54,15 +55,15 @@ static void lower_local(Lowering *lowering)
     Moves copies = {0}, fills = {0};
     Segments gathered = gathered_segments(lowering);
     int next = 0;
-    for (int t = 0; t < lowering->plan->tasks.count; t++) {
-        const Task *task = &lowering->plan->tasks.at[t];
-        if (task->source_count > 1 || task->local || !lowering->holding[SIDE_TO][task->bucket] ||
-            devices_find(&task->targets, lowering->device) < 0)
+    for (int t = 0; t < lowering->seats->tasks.count; t++) {
+        const TaskSeat *seat = &lowering->seats->tasks.at[t];
+        const Task *task = &lowering->plan->tasks.at[seat->task];
+        if (!lowering->holding[SIDE_TO][task->bucket])
             continue;
-        Segment all = {.task = t, .hi = task->volume};
+        Segment all = {.task = seat->task, .hi = task->volume};
         if (!task->source_count)
             move_segment(lowering, &fills, &all, stored_at(HT_TO), stored_at(HT_TO));
-        else if (devices_find(&task->sources[0], lowering->device) >= 0)
+        else if (seat->holder)
             copy_own(lowering, &copies, all, &gathered, &next);
     }
     add_moves(lowering, HT_COPY, &copies);
@@ -95,39 +96,41 @@ static void reserve(Lowering *lowering, const Segment *segment, bool partial)
 }
 
 /* Room for what a device keeps of a collective that reduces. */
-static void reserve_parts(Lowering *lowering, const Step *step)
+static void reserve_parts(Lowering *lowering, const Step *step, int position)
 {
-    int position = step_reduces(step) ? devices_find(&step->group, lowering->device) : -1;
-    const Segments *parts = position < 0 ? NULL : &step->parts[step->verb == HT_ALL_REDUCE ? 0 : position];
+    const Segments *parts = position < 0 || !step_reduces(step) ? NULL : &step->parts[step->verb == HT_ALL_REDUCE ? 0 : position];
     for (int k = 0; parts && k < parts->count; k++)
         reserve(lowering, &parts->at[k], false);
 }
 
 static void reserve_residents(Lowering *lowering)
 {
-    for (int s = 0; s < lowering->plan->steps.count; s++) {
-        const Step *step = &lowering->plan->steps.at[s];
-        reserve_parts(lowering, step);
-        for (int r = 0; r < step->reductions.count; r++)
-            if (step->reductions.at[r].device == lowering->device)
-                reserve(lowering, &step->reductions.at[r].segment, step->reductions.at[r].partial);
+    for (int s = 0; s < lowering->seats->steps.count; s++) {
+        const StepSeat *seat = &lowering->seats->steps.at[s];
+        const Step *step = &lowering->plan->steps.at[seat->step];
+        reserve_parts(lowering, step, seat->position);
+        for (int k = 0; k < seat->reductions.count; k++) {
+            const Reducing *reduction = &step->reductions.at[seat->reductions.at[k]];
+            reserve(lowering, &reduction->segment, reduction->partial);
+        }
     }
     lowering->base = lowering->used;
     lowering->used = lowering->most = 0;
 }
 
-static void lower_step(Lowering *lowering, const Step *step)
+static void lower_step(Lowering *lowering, const StepSeat *seat)
 {
-    int position = step->group.count ? devices_find(&step->group, lowering->device) : 0;
+    const Step *step = &lowering->plan->steps.at[seat->step];
     lowering->used = 0;
+    lowering->whole = NULL;
     lowering->dtype = step->dtype;
     lowering->unit = ht_dtype_size(step->dtype);
-    if (position < 0)
+    if (seat->position < 0)
         return;
     if (step->verb == HT_EXCHANGE)
-        lower_exchange(lowering, step);
+        lower_exchange(lowering, step, seat);
     else
-        lower_collective(lowering, step, position);
+        lower_collective(lowering, step, seat);
 }
 
 static void find_holdings(Lowering *lowering)
@@ -144,8 +147,7 @@ static void find_holdings(Lowering *lowering)
 
 /* ---- tables ---- */
 
-/* The plan's one copy of a list of moves: devices that do the same have the same, and hold what they do in the same memory. */
-static const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count)
+const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count)
 {
     Intern *shared = lowering->plan->shared;
     ht_move *copy = arena_array(lowering->arena, ht_move, count);
@@ -181,7 +183,6 @@ static ht_reshard_device *copy_device(Arena *arena, Lowering *lowering)
     int count = lowering->steps.count;
     ht_reshard_step *steps = lowering->steps.at;
     for (int s = 0; s < count; s++) {
-        steps[s].move = share_moves(lowering, steps[s].move, steps[s].move_count);
         steps[s].send = share_blocks(lowering, steps[s].send, steps[s].send_count);
         steps[s].receive = share_blocks(lowering, steps[s].receive, steps[s].receive_count);
     }
@@ -196,8 +197,8 @@ static void lower_device(Lowering *lowering)
     find_holdings(lowering);
     lower_local(lowering);
     reserve_residents(lowering);
-    for (int s = 0; s < lowering->plan->steps.count; s++)
-        lower_step(lowering, &lowering->plan->steps.at[s]);
+    for (int s = 0; s < lowering->seats->steps.count; s++)
+        lower_step(lowering, &lowering->seats->steps.at[s]);
 }
 
 const ht_reshard_device *plan_device(const Plan *plan, int device)
@@ -209,7 +210,7 @@ const ht_reshard_device *plan_device(const Plan *plan, int device)
         return none;
     }
     if (!plan->lowered[slot]) {
-        Lowering lowering = {.plan = plan, .arena = arena_create(), .device = device};
+        Lowering lowering = {.plan = plan, .arena = arena_create(), .device = device, .seats = plan_seats(plan, slot)};
         lower_device(&lowering);
         plan->lowered[slot] = copy_device(plan->arena, &lowering);
         arena_destroy(lowering.arena);

@@ -6,6 +6,7 @@
 #ifndef RESHARD_LOWER_H
 #define RESHARD_LOWER_H
 
+#include "reshard/lower/seats.h"
 #include "reshard/planner.h"
 
 /* Where the elements of segments lie: in the device's storage, or packed in scratch from an offset in bytes on. */
@@ -15,7 +16,13 @@ typedef struct Where {
     int64_t offset; // packed: of the first element
 } Where;
 
-typedef Array(ht_move) Moves;
+/* A list of moves; `shared`: it is the plan's, for all devices that have it. */
+typedef struct Moves {
+    ht_move *at;
+    int count, capacity;
+    bool shared;
+} Moves;
+
 typedef Array(ht_block) Blocks;
 
 /* A reduction that lies in scratch, by the task, origin and place of its segment. */
@@ -28,7 +35,9 @@ typedef struct Lowering {
     const Plan *plan;
     Arena *arena;
     int device;
+    const Seats *seats;
     const Holding **holding[2]; // by Side, by bucket; NULL: the device stands nowhere in that layout
+    const struct Whole *whole;  // of the step (lower/whole.h); NULL: it was not asked for
     ht_dtype dtype;             // of the step's blocks
     int unit;                   // its bytes
     Array(ht_reshard_step) steps;
@@ -68,14 +77,15 @@ void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, 
 /* A block of scratch. */
 ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
 
+/* The plan's one copy of a list of moves: devices that do the same have the same, and hold what they do in the same memory. */
+const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count);
+
 /* Appends a step; one of moves alone only when there are any. */
 void add_lowered(Lowering *lowering, ht_reshard_step step);
 void add_moves(Lowering *lowering, ht_verb verb, const Moves *moves);
 
-/* The steps of an exchange. */
-void lower_exchange(Lowering *lowering, const Step *step);
-
-/* The steps of a collective, in whose group the device is at `position`. */
-void lower_collective(Lowering *lowering, const Step *step, int position);
+/* The steps of an exchange, and those of a collective. */
+void lower_exchange(Lowering *lowering, const Step *step, const StepSeat *seat);
+void lower_collective(Lowering *lowering, const Step *step, const StepSeat *seat);
 
 #endif

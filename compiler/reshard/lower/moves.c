@@ -1,5 +1,6 @@
 /* Lowering: moves and blocks, the places of segments in storage and in scratch. */
 #include "reshard/lower/lower.h"
+#include "reshard/lower/whole.h"
 
 #include <string.h>
 
@@ -172,7 +173,7 @@ ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes)
 }
 
 /* The moves that pack segments from their origins, or from where they belong when `received`, to a place in scratch. */
-static Moves packing_moves(Lowering *lowering, const Segments *segments, int64_t offset, bool received)
+static Moves make_packing(Lowering *lowering, const Segments *segments, int64_t offset, bool received)
 {
     Moves moves = {0};
     for (int i = 0; i < segments->count; i++) {
@@ -182,9 +183,42 @@ static Moves packing_moves(Lowering *lowering, const Segments *segments, int64_t
     return moves;
 }
 
+/* Appends the moves that bring segments from scratch to where they belong. */
+static void add_unpacking(Lowering *lowering, const Segments *segments, int64_t offset, Moves *unpack)
+{
+    for (int i = 0; i < segments->count; i++) {
+        move_segment(lowering, unpack, &segments->at[i], packed_at(offset), result_of(lowering, &segments->at[i]));
+        offset += segment_bytes(lowering->plan, &segments->at[i]);
+    }
+}
+
+static Moves make_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way)
+{
+    Moves moves = {0};
+    if (way == WAY_UNPACK)
+        add_unpacking(lowering, segments, offset, &moves);
+    else
+        moves = make_packing(lowering, segments, offset, way == WAY_FIND);
+    return moves;
+}
+
+/* The moves of segments; those of all parts of a step are made once for all devices that store alike. */
+static Moves moves_of(Lowering *lowering, const Segments *segments, int64_t offset, Way way)
+{
+    Moves *known = whole_moves(lowering, segments, offset, way);
+    if (!known)
+        return make_moves(lowering, segments, offset, way);
+    if (!known->shared) {
+        Moves made = make_moves(lowering, segments, offset, way);
+        *known = (Moves){.count = made.count, .capacity = made.count, .shared = true};
+        known->at = (ht_move *)share_moves(lowering, made.at, made.count);
+    }
+    return *known;
+}
+
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block)
 {
-    Moves moves = packing_moves(lowering, segments, 0, received);
+    Moves moves = moves_of(lowering, segments, 0, received ? WAY_FIND : WAY_PACK);
     if (moves.count != 1 || !is_contiguous(&moves.at[0]))
         return false;
     int64_t size = task_element(lowering->plan, segments->at[0].task) / lowering->unit;
@@ -199,12 +233,27 @@ void add_lowered(Lowering *lowering, ht_reshard_step step) { array_push(lowering
 
 void add_moves(Lowering *lowering, ht_verb verb, const Moves *moves)
 {
-    if (moves->count)
-        add_lowered(lowering, (ht_reshard_step){.verb = verb, .move_count = moves->count, .move = moves->at});
+    if (!moves->count)
+        return;
+    const ht_move *list = moves->shared ? moves->at : share_moves(lowering, moves->at, moves->count);
+    add_lowered(lowering, (ht_reshard_step){.verb = verb, .move_count = moves->count, .move = list});
+}
+
+/* Makes a list one that may be changed. */
+static void own_moves(Lowering *lowering, Moves *moves)
+{
+    if (moves->shared)
+        moves->at = arena_copy(lowering->arena, moves->at, sizeof *moves->at * (size_t)moves->count);
+    moves->shared = false;
 }
 
 static void append_moves(Lowering *lowering, Moves *all, const Moves *moves)
 {
+    if (!all->count) {
+        *all = *moves;
+        return;
+    }
+    own_moves(lowering, all);
     for (int i = 0; i < moves->count; i++)
         array_push(lowering->arena, all, moves->at[i]);
 }
@@ -212,7 +261,7 @@ static void append_moves(Lowering *lowering, Moves *all, const Moves *moves)
 ht_block pack_block(Lowering *lowering, const Segments *segments, Moves *pack)
 {
     int64_t bytes = segments_bytes(lowering->plan, segments), offset = take_scratch(lowering, bytes);
-    Moves moves = packing_moves(lowering, segments, offset, false);
+    Moves moves = moves_of(lowering, segments, offset, WAY_PACK);
     append_moves(lowering, pack, &moves);
     return scratch_block(lowering, offset, bytes);
 }
@@ -225,10 +274,13 @@ ht_block send_block(Lowering *lowering, const Segments *segments, Moves *pack)
 
 void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, Moves *unpack)
 {
-    for (int i = 0; i < segments->count; i++) {
-        move_segment(lowering, unpack, &segments->at[i], packed_at(offset), result_of(lowering, &segments->at[i]));
-        offset += segment_bytes(lowering->plan, &segments->at[i]);
+    if (!whole_moves(lowering, segments, offset, WAY_UNPACK)) {
+        own_moves(lowering, unpack);
+        add_unpacking(lowering, segments, offset, unpack);
+        return;
     }
+    Moves moves = moves_of(lowering, segments, offset, WAY_UNPACK);
+    append_moves(lowering, unpack, &moves);
 }
 
 ht_block receive_block(Lowering *lowering, const Segments *segments, Moves *unpack)
