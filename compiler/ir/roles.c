@@ -108,12 +108,14 @@ typedef struct Post {
     int run;      // of the module's bodies; -1: of none
     int stage;    // of that pipeline
     int stand_in; // the device of the body's first pipeline that does the same
+    int next;     // device with the same stand-in; -1: there is none
 } Post;
 
 /* By device number. */
 struct Posts {
     int count;
     Post *at;
+    int *first; // device that has it as its stand-in; -1: there is none
 };
 
 static void add_posts(const Module *module, struct Posts *posts, int number)
@@ -123,7 +125,20 @@ static void add_posts(const Module *module, struct Posts *posts, int number)
     const Pipeline *first = &module->strategy->pipelines.at[body_run(&module->bodies, run->body)->pipeline];
     for (int s = 0; s < own->stages.count; s++)
         for (int i = 0; i < own->stages.at[s].devices.count; i++)
-            posts->at[own->stages.at[s].devices.at[i]] = (Post){number, s, first->stages.at[s].devices.at[i]};
+            posts->at[own->stages.at[s].devices.at[i]] = (Post){number, s, first->stages.at[s].devices.at[i], -1};
+}
+
+/* Links the devices that have one stand-in, in ascending order. */
+static void link_posts(Arena *arena, struct Posts *posts)
+{
+    posts->first = arena_array(arena, int, posts->count);
+    for (int i = 0; i < posts->count; i++)
+        posts->first[i] = -1;
+    for (int i = posts->count - 1; i >= 0; i--) {
+        int *first = &posts->first[posts->at[i].stand_in];
+        posts->at[i].next = *first;
+        *first = i;
+    }
 }
 
 static const struct Posts *module_posts(Module *module)
@@ -138,6 +153,7 @@ static const struct Posts *module_posts(Module *module)
         posts->at[i] = (Post){.run = -1, .stand_in = i};
     for (int r = 0; r < module->bodies.runs.count; r++)
         add_posts(module, posts, r);
+    link_posts(module->arena, posts);
     return posts;
 }
 
@@ -181,6 +197,21 @@ const Region *value_regions(Module *module, const Value *value, const int **devi
     *devices = regions->devices;
     *count = regions->count;
     return regions->held;
+}
+
+const int *value_holders(Arena *arena, Module *module, const Value *value, int *count)
+{
+    const Regions *regions = regions_of(module, value->layout, value->type);
+    *count = regions->count;
+    if (!value->def || value->def->stage == STAGE_ALL)
+        return regions->devices;
+    const struct Posts *posts = module_posts(module);
+    Array(int) holders = {0};
+    for (int i = 0; i < regions->count; i++)
+        for (int device = posts->first[regions->devices[i]]; device >= 0; device = posts->at[device].next)
+            array_push(arena, &holders, device);
+    *count = holders.count;
+    return holders.at;
 }
 
 ht_dtype dtype_runtime(DType dtype)

@@ -66,6 +66,9 @@ const Region *value_region(Module *module, const Value *value, int device);
  */
 const Region *value_regions(Module *module, const Value *value, const int **devices, int *count);
 
+/* The devices that stand in a value's layout, or for which one that does stands in. */
+const int *value_holders(Arena *arena, Module *module, const Value *value, int *count);
+
 /* An element type as the run-time library names it. */
 ht_dtype dtype_runtime(DType dtype);
 

@@ -40,25 +40,24 @@ static bool in_first_copy(const LocalOp *local, uint64_t operands, int device)
 static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands)
 {
     const Roles *roles = local->module->roles;
+    const Value *result = local->results[0].value;
     bool *adding = arena_array(arena, bool, roles->device_count);
     Arena *scratch = arena_create();
     Intern *lowest = intern_create(scratch);
-    Text *keys = arena_array(scratch, Text, roles->device_count);
-    for (int i = 0; i < roles->device_count; i++) {
-        const Region *mine = value_region(local->module, local->results[0].value, roles->devices[i]);
-        if (!mine->member)
-            continue;
-        keys[i] = contribution_key(scratch, local, operands, roles->devices[i]);
+    int count;
+    const int *holders = value_holders(scratch, local->module, result, &count);
+    Text *keys = arena_array(scratch, Text, count);
+    for (int i = 0; i < count; i++) {
+        const Region *mine = value_region(local->module, result, holders[i]);
+        keys[i] = contribution_key(scratch, local, operands, holders[i]);
         const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
-        if (in_first_copy(local, operands, roles->devices[i]) && (!*slot || mine->partial < (*slot)->partial))
+        if (in_first_copy(local, operands, holders[i]) && (!*slot || mine->partial < (*slot)->partial))
             *slot = mine;
     }
-    for (int i = 0; i < roles->device_count; i++) {
-        if (!keys[i].length)
-            continue;
+    for (int i = 0; i < count; i++) {
         const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
-        adding[i] = in_first_copy(local, operands, roles->devices[i]) &&
-                    value_region(local->module, local->results[0].value, roles->devices[i])->partial == (*slot)->partial;
+        adding[roles_index(roles, holders[i])] =
+            in_first_copy(local, operands, holders[i]) && value_region(local->module, result, holders[i])->partial == (*slot)->partial;
     }
     arena_destroy(scratch);
     return adding;
@@ -189,13 +188,23 @@ static int tensor_places(const LocalOp *local, const Tensor *tensor, int device,
 
 /* ---- the table ---- */
 
-/* Writes the numbers that a call reads for a device and gives how many: 0 when it reads none. */
-static int local_numbers(const LocalOp *local, RoleWriter *writer, int device, int64_t *numbers)
+/* By flagged term, which devices add it; how many there are goes to *count. */
+static const bool **flagged_terms(Arena *arena, RoleWriter *writer, const LocalOp *local, int *count)
 {
-    int count = 0;
+    const bool **added = arena_array(arena, const bool *, local->term_count);
+    *count = 0;
     for (int t = 0; t < local->term_count; t++)
         if (local->terms[t].flagged)
-            numbers[count++] = term_added(writer, local, &local->terms[t])->by[roles_index(writer->module->roles, device)];
+            added[(*count)++] = term_added(writer, local, &local->terms[t])->by;
+    return added;
+}
+
+/* Writes the numbers that a call reads for a device and gives how many: 0 when it reads none. */
+static int local_numbers(const LocalOp *local, const Roles *roles, const bool **added, int count, int device, int64_t *numbers)
+{
+    int index = count ? roles_index(roles, device) : 0;
+    for (int t = 0; t < count; t++)
+        numbers[t] = added[t][index];
     if (local->rule->kind != RULE_CALL)
         return count;
     for (int k = 0; k < local->tensor_count; k++)
@@ -210,9 +219,10 @@ static int write_column(RoleWriter *writer, const LocalOp *local)
     NumberTable *table = &writer->numbers;
     int64_t numbers[EMIT_MAX_TENSORS * IR_MAX_RANK * 3];
     Text all = {.arena = scratch};
-    int count = 0;
+    int count = 0, term_count;
+    const bool **added = flagged_terms(scratch, writer, local, &term_count);
     for (int i = 0; i < table->device_count; i++) {
-        count = local_numbers(local, writer, writer->role->devices[i], numbers);
+        count = local_numbers(local, writer->module->roles, added, term_count, writer->role->devices[i], numbers);
         text_append(&all, (const char *)numbers, sizeof *numbers * (size_t)count);
     }
     intptr_t *slot = intern_slot(table->known, all.bytes, all.length);

@@ -31,6 +31,7 @@ typedef struct Assigner {
     const Module *module;
     const Mesh *mesh;          // of the operator at hand
     Arena *arena;              // scratch
+    Intern *crews;             // bytes that crews receive, by what they convert
     Intern *prices;            // what price_conversion and price_crossing remember
     RuleUse *rules;            // by rule of the mesh
     const Wanted *wanted;      // of parameters

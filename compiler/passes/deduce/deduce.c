@@ -599,6 +599,7 @@ static void begin(Deduce *deduce)
     deduce->assigner = (Assigner){.module = module,
                                   .mesh = module->mesh,
                                   .arena = deduce->arena,
+                                  .crews = intern_create(deduce->arena),
                                   .prices = intern_create(deduce->arena),
                                   .wanted = wanted_of(deduce->arena, module),
                                   .gradient = arena_array(deduce->arena, const Sharding *, module->next_id)};

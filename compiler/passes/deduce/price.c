@@ -54,6 +54,47 @@ static bool convertible(StateKind before, StateKind after)
     return before != STATE_SPLIT && after != STATE_SPLIT && (before == STATE_DUP || after == STATE_DUP || before == after);
 }
 
+/* What the first of several crews converts, as bytes: layouts and extents that are shared. */
+typedef struct CrewKey {
+    const Layout *from, *to;
+    const int64_t *extent;
+    int64_t rank, dtype;
+} CrewKey;
+
+/* Bytes that the first crew receives; meshes that differ in their devices alone have the same. */
+static int64_t first_bytes(const Assigner *assigner, const Conversion *first)
+{
+    Intern *shared = assigner->crews;
+    CrewKey key = {layout_shared(shared, first->from), layout_shared(shared, first->to),
+                   intern(shared, first->shape.extent, sizeof(int64_t) * (size_t)first->shape.rank), first->shape.rank, first->dtype};
+    int64_t **bytes = intern_slot(assigner->crews, &key, sizeof key);
+    if (!*bytes) {
+        Arena *scratch = arena_create();
+        *bytes = arena_new(assigner->arena, int64_t);
+        **bytes = plan_bytes(reshard_plan(scratch, NULL, first));
+        arena_destroy(scratch);
+    }
+    return **bytes;
+}
+
+/* Seconds of a conversion on the module's cluster. */
+static double cluster_price(const Assigner *assigner, const Value *value, Arena *scratch, const Conversion *conversion)
+{
+    Crews crews = crews_of(scratch, cluster_of(assigner), conversion, 1);
+    const Plan *plan = reshard_plan(scratch, cluster_of(assigner), crews.first);
+    return conversion_seconds(cluster_of(assigner), plan) * (value->def ? (double)op_runs(assigner->module, value->def) : 1);
+}
+
+/* Bytes that a device of the mesh receives on average. */
+static double average_bytes(const Assigner *assigner, Arena *scratch, const Conversion *conversion)
+{
+    Crews crews = crews_of(scratch, NULL, conversion, 1);
+    int64_t bytes;
+    if (__builtin_mul_overflow(first_bytes(assigner, crews.first), (int64_t)crews.count, &bytes))
+        bytes = INT64_MAX;
+    return (double)bytes / assigner->mesh->device_count;
+}
+
 /* Plans in a scratch arena; only the price is kept. */
 static double plan_price(const Assigner *assigner, const Value *value, const Sharding *from, const Sharding *to)
 {
@@ -64,11 +105,8 @@ static double plan_price(const Assigner *assigner, const Value *value, const Sha
     Intern *shared = intern_create(scratch);
     Conversion conversion = {type_shape(value->type), dtype_runtime(value->type.dtype),
                              from ? sharding_layout(mesh, from, shared) : value->layout, sharding_layout(mesh, to, shared)};
-    Crews crews = crews_of(scratch, cluster_of(assigner), &conversion, 1);
-    const Plan *plan = reshard_plan(scratch, cluster_of(assigner), crews.first);
-    double price = cluster_of(assigner)
-                       ? conversion_seconds(cluster_of(assigner), plan) * (value->def ? (double)op_runs(assigner->module, value->def) : 1)
-                       : (double)crews_bytes(&crews, plan) / mesh->device_count;
+    double price =
+        cluster_of(assigner) ? cluster_price(assigner, value, scratch, &conversion) : average_bytes(assigner, scratch, &conversion);
     arena_destroy(scratch);
     return price;
 }
