@@ -16,6 +16,8 @@ static const struct argp_option option_table[] = {
     {"fixed", 'f', 0, 0, "train on the first step's batch again and again", 0},
     {"losses", 'l', "FILE", 0, "write the loss of each step, one a line", 0},
     {"dump", 'D', "FILE", 0, "write all parameters after training", 0},
+    {"load", 'L', "PATH", 0, "begin with the parameters of another tool's file, or folder of files", 0},
+    {"logits", 'g', "FILE", 0, "write the logits of the first bytes of the text, float32", 0},
     {"switch", 'w', "STEP:STRATEGY[:SEQ]", 0, "go on under another strategy from a step on, with SEQ tokens a row", 0},
     {0},
 };
@@ -64,6 +66,8 @@ static error_t take(int key, char *text, struct argp_state *state)
     case 'f': options->fixed = true; return 0;
     case 'l': options->losses = text; return 0;
     case 'D': options->dump = text; return 0;
+    case 'L': options->load = text; return 0;
+    case 'g': options->logits = text; return 0;
     case 'w': add_switch(options, text, state); return 0;
     case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", text); return 0;
     default: return ARGP_ERR_UNKNOWN;

@@ -96,6 +96,22 @@ void text_batch(const Text *text, uint64_t *draw, int rows, int length, int32_t 
     }
 }
 
+void text_logits(ht_program *program, const Text *text, int rows, int length, int vocab, const char *path)
+{
+    size_t places = (size_t)rows * (size_t)length, count = places * (size_t)vocab;
+    int32_t *tokens = memory(places, sizeof *tokens);
+    float *logits = memory(count, sizeof *logits);
+    for (size_t i = 0; i < places; i++)
+        tokens[i] = text->bytes[i % text->size];
+    ht_run(program, ht_feed_n("tokens", tokens, places));
+    ht_fetch(program, "", logits);
+    FILE *out = fopen(path, "wb");
+    if (!out || fwrite(logits, sizeof *logits, count, out) != count || fclose(out))
+        text_fail(path, strerror(errno));
+    free(tokens);
+    free(logits);
+}
+
 /* Sebastiano Vigna's splitmix64. */
 uint64_t draw_bits(uint64_t *draw)
 {

@@ -37,6 +37,8 @@ typedef struct Options {
     const char *data;   // file or folder of text
     const char *dump;   // file for all parameters after training
     const char *losses; // file for the losses, one a line
+    const char *load;   // file or folder of parameters to begin with
+    const char *logits; // file for the logits of the first bytes of the text
     int switch_count;
     Switch switches[MOST_SWITCHES]; // in the order of the command line
 } Options;
@@ -61,6 +63,9 @@ Text text_read(const char *path, size_t least);
 
 /* Fills tokens (rows, length) with runs of text from random places, and targets (rows, length) with the byte after each. */
 void text_batch(const Text *text, uint64_t *draw, int rows, int length, int32_t *tokens, int32_t *targets);
+
+/* Runs a program whose input `tokens` has so many rows on the first bytes of the text, and writes its logits: float32 (rows, length, vocab). */
+void text_logits(ht_program *program, const Text *text, int rows, int length, int vocab, const char *path);
 
 /* The next of a sequence of random numbers: 64 bits, uniform in [0, 1), and normal with mean 0 and deviation 1. */
 uint64_t draw_bits(uint64_t *draw);

@@ -169,6 +169,87 @@ static void write_text(ht_program *writer, const char *start, int count, uint64_
     free(logits);
 }
 
+/* The names of transformers' GPT2LMHeadModel and of what the Hugging Face hub has, whose weights are transposed (Conv1D). */
+#define BOTH(name, theirs, ...) {name, "transformer." theirs, __VA_ARGS__}, {name, theirs, __VA_ARGS__}
+static const ht_stored HUB[] = {
+    BOTH("tokens.w", "wte.weight", false),
+    BOTH("places.w", "wpe.weight", false),
+    BOTH("h*.ln1.g", "h.*.ln_1.weight", false),
+    BOTH("h*.ln1.b", "h.*.ln_1.bias", false),
+    BOTH("h*.attn.qkv.w", "h.*.attn.c_attn.weight", true),
+    BOTH("h*.attn.qkv.b", "h.*.attn.c_attn.bias", false),
+    BOTH("h*.attn.proj.w", "h.*.attn.c_proj.weight", true),
+    BOTH("h*.attn.proj.b", "h.*.attn.c_proj.bias", false),
+    BOTH("h*.ln2.g", "h.*.ln_2.weight", false),
+    BOTH("h*.ln2.b", "h.*.ln_2.bias", false),
+    BOTH("h*.mlp.up.w", "h.*.mlp.c_fc.weight", true),
+    BOTH("h*.mlp.up.b", "h.*.mlp.c_fc.bias", false),
+    BOTH("h*.mlp.down.w", "h.*.mlp.c_proj.weight", true),
+    BOTH("h*.mlp.down.b", "h.*.mlp.c_proj.bias", false),
+    BOTH("ln.g", "ln_f.weight", false),
+    BOTH("ln.b", "ln_f.bias", false),
+    {0},
+};
+
+/* What llm.c's checkpoints of GPT-2 hold, one behind another; of a layer's parameters those of all layers. */
+static const struct {
+    const char *name;
+    size_t count;
+} LLM_C[] = {{"tokens.w", (size_t)VOCAB * EMBED},
+             {"places.w", (size_t)PLACES * EMBED},
+             {"h%d.ln1.g", EMBED},
+             {"h%d.ln1.b", EMBED},
+             {"h%d.attn.qkv.w", (size_t)3 * EMBED * EMBED},
+             {"h%d.attn.qkv.b", 3 * EMBED},
+             {"h%d.attn.proj.w", (size_t)EMBED * EMBED},
+             {"h%d.attn.proj.b", EMBED},
+             {"h%d.ln2.g", EMBED},
+             {"h%d.ln2.b", EMBED},
+             {"h%d.mlp.up.w", (size_t)FFN * EMBED},
+             {"h%d.mlp.up.b", FFN},
+             {"h%d.mlp.down.w", (size_t)EMBED * FFN},
+             {"h%d.mlp.down.b", EMBED},
+             {"ln.g", EMBED},
+             {"ln.b", EMBED}};
+
+/* Reads elements of a file of f32, or bf16. */
+static void read_floats(FILE *in, const char *path, bool half, float *to, size_t count)
+{
+    if (fread(to, half ? sizeof(uint16_t) : sizeof *to, count, in) != count) {
+        fprintf(stderr, "gpt: %s ends early\n", path);
+        exit(1);
+    }
+    for (size_t i = count; half && i-- > 0;) {
+        uint16_t brain;
+        memcpy(&brain, (char *)to + i * sizeof brain, sizeof brain);
+        uint32_t word = (uint32_t)brain << 16;
+        memcpy(&to[i], &word, sizeof word);
+    }
+}
+
+/* Reads a checkpoint of llm.c's train_gpt2: a header of 256 numbers (magic, version: 3 f32, 5 bf16; places, words, layers, heads, width, rows of the table), then LLM_C. Rows of the table beyond
+ * VOCAB are left out. */
+static void load_llm_c(ht_session *session, const char *path)
+{
+    int32_t header[256] = {0};
+    FILE *in = fopen(path, "rb");
+    if (!in || fread(header, sizeof header, 1, in) != 1 || header[0] != 20240326 || (header[1] != 3 && header[1] != 5) || header[2] != PLACES || header[7] < VOCAB || header[4] != LAYERS ||
+        header[5] != HEADS || header[6] != EMBED) {
+        fprintf(stderr, in ? "gpt: %s is no GPT-2 of llm.c with %d places, %d words, %d layers, %d heads and a width of %d\n" : "gpt: cannot read %s\n", path, PLACES, VOCAB, LAYERS, HEADS, EMBED);
+        exit(1);
+    }
+    float *values = memory((size_t)(header[7] + FFN) * EMBED, sizeof *values);
+    for (size_t i = 0; i < sizeof LLM_C / sizeof *LLM_C; i++)
+        for (int layer = 0; layer < (*LLM_C[i].name == 'h' ? LAYERS : 1); layer++) {
+            char name[40];
+            snprintf(name, sizeof name, LLM_C[i].name, layer);
+            read_floats(in, path, header[1] == 5, values, i ? LLM_C[i].count : (size_t)header[7] * EMBED);
+            ht_set_param(session, name, values, LLM_C[i].count);
+        }
+    free(values);
+    fclose(in);
+}
+
 int main(int argc, char **argv)
 {
     ht_session *session = ht_open(&argc, &argv);
@@ -180,6 +261,11 @@ int main(int argc, char **argv)
 #else
     ht_program *gpt = ht_train(session, gpt_loss, ht_adamw(.lr = options.rate, .clip = CLIP), .dtype = DTYPE);
 #endif
+    const char *suffix = options.load ? strrchr(options.load, '.') : NULL;
+    if (suffix && !strcmp(suffix, ".bin"))
+        load_llm_c(session, options.load);
+    else if (options.load)
+        ht_load_as(session, options.load, HUB);
     int longest = options_longest(&options, seq);
     int32_t *tokens = memory((size_t)batch * (size_t)longest, sizeof *tokens);
     int32_t *targets = memory((size_t)batch * (size_t)longest, sizeof *targets);
@@ -199,6 +285,8 @@ int main(int argc, char **argv)
         progress_step(&progress, ht_step(gpt, ht_feed("tokens", tokens), ht_feed("targets", targets)));
     }
     progress_end(&progress, session);
+    if (options.logits)
+        text_logits(ht_infer(session, gpt_next, .dtype = DTYPE), &text, 1, seq, VOCAB, options.logits);
     if (options.sample > 0)
         write_text(ht_infer(session, gpt_next, .dtype = DTYPE), "The ", options.sample, draw);
     ht_close(session);

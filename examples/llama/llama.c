@@ -40,6 +40,12 @@
 #ifndef DTYPE
 #define DTYPE HT_F32
 #endif
+#ifndef EPSILON // of the norms
+#define EPSILON 1e-5f
+#endif
+#ifndef BASE // of the rotary positions
+#define BASE 10000.0f
+#endif
 
 enum { WIDTH = EMBED / HEADS };
 _Static_assert(EMBED % HEADS == 0 && HEADS % KV_HEADS == 0 && WIDTH % 2 == 0, "heads must divide EMBED, key-value heads the heads, and a head must be even");
@@ -89,7 +95,7 @@ int seq = SEQ, batch = BATCH;
 #pragma hspmd     stage devices(0-3) mesh(dp:2 by 3:1, tp:2)
 #pragma hspmd end strategy
 
-static const float DEVIATION = 0.02f, EPSILON = 1e-5f, BASE = 10000.0f;
+static const float DEVIATION = 0.02f;
 
 static ht_tensor norm(ht_tensor x, const char *name)
 {
@@ -195,6 +201,24 @@ static void write_rows(ht_program *writer, const Text *text, int count, uint64_t
     free(logits);
 }
 
+/* The names of transformers' LlamaForCausalLM; a head that is not stored is the table. */
+static const ht_stored HUB[] = {
+    {"tokens.w", "model.embed_tokens.weight", false},
+    {"h*.norm1.g", "model.layers.*.input_layernorm.weight", false},
+    {"h*.attn.q.w", "model.layers.*.self_attn.q_proj.weight", false},
+    {"h*.attn.k.w", "model.layers.*.self_attn.k_proj.weight", false},
+    {"h*.attn.v.w", "model.layers.*.self_attn.v_proj.weight", false},
+    {"h*.attn.o.w", "model.layers.*.self_attn.o_proj.weight", false},
+    {"h*.norm2.g", "model.layers.*.post_attention_layernorm.weight", false},
+    {"h*.mlp.gate.w", "model.layers.*.mlp.gate_proj.weight", false},
+    {"h*.mlp.up.w", "model.layers.*.mlp.up_proj.weight", false},
+    {"h*.mlp.down.w", "model.layers.*.mlp.down_proj.weight", false},
+    {"norm.g", "model.norm.weight", false},
+    {"head.w", "lm_head.weight", false},
+    {"head.w", "model.embed_tokens.weight", false},
+    {0},
+};
+
 int main(int argc, char **argv)
 {
     ht_session *session = ht_open(&argc, &argv);
@@ -206,6 +230,8 @@ int main(int argc, char **argv)
 #else
     ht_program *llama = ht_train(session, llama_loss, ht_adamw(.lr = options.rate, .clip = CLIP), .dtype = DTYPE);
 #endif
+    if (options.load)
+        ht_load_as(session, options.load, HUB);
     int longest = options_longest(&options, seq);
     int32_t *tokens = memory((size_t)batch * (size_t)longest, sizeof *tokens);
     int32_t *targets = memory((size_t)batch * (size_t)longest, sizeof *targets);
@@ -225,6 +251,8 @@ int main(int argc, char **argv)
         progress_step(&progress, ht_step(llama, ht_feed("tokens", tokens), ht_feed("targets", targets)));
     }
     progress_end(&progress, session);
+    if (options.logits)
+        text_logits(ht_infer(session, llama_next, .dtype = DTYPE), &text, batch, seq, VOCAB, options.logits);
     if (options.sample > 0)
         write_rows(ht_infer(session, llama_next, .dtype = DTYPE), &text, options.sample, draw);
     ht_close(session);

@@ -245,8 +245,18 @@ void ht_keep(ht_session *session, int checkpoints);
  * error with the reason, and the one before it is used. Returns the steps that were made then; 0 where there is none. */
 int64_t ht_resume(ht_session *session, const char *folder);
 
-/* Parameters, and what else there is, from one file of safetensors of F32 or BF16; the program ends where a parameter is missing or has another shape. */
-void ht_load(ht_session *session, const char *file);
+/* Parameters, and what else there is, from a file of safetensors of F32, F16 or BF16, or from all those of a folder; the program ends where a parameter is missing or has another shape. */
+void ht_load(ht_session *session, const char *path);
+
+/* The same where other tools wrote the files: how these call the parameters, ended by {0}. * stands for a number, the same on both sides, and of several rows for a parameter the first counts
+ * that is there:
+ *
+ *     static const ht_stored names[] = {{"h*.attn.qkv.w", "h.*.attn.c_attn.weight", .transposed = true}, ..., {0}}; */
+typedef struct ht_stored {
+    const char *name, *stored;
+    bool transposed; // a matrix whose dimensions are the other way round there
+} ht_stored;
+void ht_load_as(ht_session *session, const char *path, const ht_stored *names);
 
 /* A number of main's that was loaded last; `otherwise` where there is none. */
 double ht_noted_value(ht_session *session, const char *name, double otherwise);

@@ -2,15 +2,13 @@
 #include "session/checkpoint.h"
 
 #include "base/memory.h"
+#include "checkpoint/stored.h"
 #include "checkpoint/writing.h"
 #include "transport/world.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PATH_ROOM = 4096, NAME_ROOM = 1024 };
@@ -203,25 +201,21 @@ void checkpoint_save(ht_session *session, const char *folder, int64_t step, int 
 
 /* ---- loading ---- */
 
-/* What is wrong with the tensors of a file, for what the session has; the text is kept until the next call. */
-static const char *find_wrong(const HeldList *list, const SafeFile *file, bool whole)
+/* What is wrong with the tensors that are stored, for what the session has, where it must all be there, or else parameters alone; the text is
+ * kept until the next call. */
+static const char *find_wrong(const HeldList *list, const Stored *stored, bool whole)
 {
     static char text[2 * NAME_ROOM];
     for (int i = 0; i < list->count; i++) {
         const Held *held = &list->at[i];
-        const SafeTensor *tensor = safetensors_find(file, held->name);
-        if (!tensor && !held->param && !whole && strchr(held->name, '%'))
+        StoredTensor tensor;
+        bool found = stored_find(stored, held->name, &tensor);
+        const char *wrong = found ? stored_wrong(&tensor, held->shape) : NULL;
+        if (wrong)
+            return wrong;
+        if (found || (!whole && !held->param && strchr(held->name, '%')))
             continue;
-        if (!tensor)
-            snprintf(text, sizeof text, "it has no tensor \"%.*s\"", NAME_ROOM, held->name);
-        else if (strcmp(tensor->shape, held->shape))
-            snprintf(text, sizeof text, "\"%.*s\" has the shape (%s) in it, and (%s) here", NAME_ROOM, held->name, tensor->shape, held->shape);
-        else if (strcmp(tensor->dtype, "F32") && strcmp(tensor->dtype, "BF16"))
-            snprintf(text, sizeof text, "\"%.*s\" is of type %s; F32 and BF16 can be read", NAME_ROOM, held->name, tensor->dtype);
-        else if (tensor->begin % (strcmp(tensor->dtype, "F32") ? 2 : 4))
-            snprintf(text, sizeof text, "\"%.*s\" lies at no multiple of its type's size", NAME_ROOM, held->name);
-        else
-            continue;
+        snprintf(text, sizeof text, stored->names ? "it has nothing for the parameter \"%.*s\"" : "it has no tensor \"%.*s\"", NAME_ROOM, held->name);
         return text;
     }
     return NULL;
@@ -264,45 +258,14 @@ static const char *check_sums(int descriptor, const SafeFile *file, const char *
     return wrong ? wrong : ended && covered == file->bytes ? NULL : "its manifest is not whole";
 }
 
-/* Elements of this rank's part as f32; free() it. */
-static float *floats_of(const SafeTensor *tensor, const char *bytes, int64_t count)
+/* An even part of so many elements for each rank. */
+static int64_t *even_bounds(int64_t elements)
 {
-    float *values = memory_storage(count * (int64_t)sizeof(float));
-    if (!strcmp(tensor->dtype, "F32")) {
-        memcpy(values, bytes, (size_t)count * sizeof *values);
-        return values;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        uint16_t half;
-        memcpy(&half, bytes + 2 * i, sizeof half);
-        uint32_t word = (uint32_t)half << 16;
-        memcpy(&values[i], &word, sizeof word);
-    }
-    return values;
-}
-
-/* Gives a tensor its values, of which this rank has read what lies from `from` on. */
-static void hand_out(const Held *held, const SafeFile *file, const SafeTensor *tensor, const char *range, int64_t from)
-{
-    int size = strcmp(tensor->dtype, "F32") ? 2 : 4, me = world_rank();
-    int64_t *bounds = range_bounds(file->bytes, tensor->begin, held->elements, size), count = bounds[me + 1] - bounds[me];
-    float *values = floats_of(tensor, range + (count ? tensor->begin + bounds[me] * size - from : 0), count);
-    pieces_move((Distribution){NULL, held->elements, world_size(), bounds}, values, held->where, held->data, sizeof(float));
-    if (held->param)
-        param_changed(held->param, param_newest(held->param));
-    free(values);
-    free(bounds);
-}
-
-static const char *read_range(int descriptor, const SafeFile *file, char *range, int64_t from, int64_t to)
-{
-    for (int64_t at = from; at < to;) {
-        ssize_t part = pread(descriptor, range + (at - from), (size_t)(to - at), (off_t)(file->data + at));
-        if (part <= 0)
-            return part ? strerror(errno) : "it ends early";
-        at += part;
-    }
-    return NULL;
+    int ranks = world_size();
+    int64_t *bounds = memory_array(ranks + 1, sizeof *bounds);
+    for (int rank = 0; rank <= ranks; rank++)
+        bounds[rank] = (int64_t)((__int128)elements * rank / ranks);
+    return bounds;
 }
 
 /* The reason of the first rank that has one, on all. */
@@ -320,43 +283,51 @@ static const char *agree(const char *reason)
     return *text ? text : NULL;
 }
 
-static const char *load_open(int descriptor, SafeFile *file, const HeldList *list, const char *manifest)
+/* Gives a tensor its values, of which each rank reads an even part. */
+static const char *hand_out(const Held *held, const StoredTensor *stored)
 {
-    int64_t from, to;
-    const char *wrong = safetensors_read(descriptor, file);
-    wrong = wrong ? wrong : find_wrong(list, file, manifest != NULL);
-    wrong = wrong || !manifest ? wrong : check_sums(descriptor, file, manifest);
-    if ((wrong = agree(wrong)))
-        return wrong;
-    writing_range(file->bytes, world_rank(), world_size(), &from, &to);
-    char *range = memory_storage(to - from);
-    wrong = agree(read_range(descriptor, file, range, from, to));
-    for (int i = 0; i < list->count && !wrong; i++) {
-        const SafeTensor *tensor = safetensors_find(file, list->at[i].name);
-        if (tensor)
-            hand_out(&list->at[i], file, tensor, range, from);
-    }
-    free(range);
+    int me = world_rank();
+    int64_t *bounds = even_bounds(held->elements);
+    float *values = memory_storage((bounds[me + 1] - bounds[me]) * (int64_t)sizeof(float));
+    const char *wrong = agree(stored_read(stored, bounds[me], bounds[me + 1], values));
+    if (!wrong)
+        pieces_move((Distribution){NULL, held->elements, world_size(), bounds}, values, held->where, held->data, sizeof(float));
+    if (held->param && !wrong)
+        param_changed(held->param, param_newest(held->param));
+    free(values);
+    free(bounds);
     return wrong;
 }
 
-const char *checkpoint_load(ht_session *session, const char *path, const char *manifest)
+/* Everything that is wrong is found before anything is read. */
+static const char *load_stored(const HeldList *list, const Stored *stored, const char *manifest)
 {
-    SafeFile file = {0};
+    const char *wrong = find_wrong(list, stored, manifest != NULL);
+    wrong = wrong || !manifest ? wrong : check_sums(stored->at[0].descriptor, &stored->at[0].file, manifest);
+    wrong = agree(wrong);
+    for (int i = 0; i < list->count && !wrong; i++) {
+        StoredTensor tensor;
+        if (stored_find(stored, list->at[i].name, &tensor))
+            wrong = hand_out(&list->at[i], &tensor);
+    }
+    return wrong;
+}
+
+const char *checkpoint_load(ht_session *session, const char *path, const char *manifest, const char *names)
+{
+    Stored stored;
     checkpoint_wait(session);
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    const char *wrong = agree(descriptor < 0 ? strerror(errno) : NULL);
+    const char *wrong = agree(stored_open(&stored, path, names));
     if (!wrong) {
         HeldList list = list_held(session);
-        wrong = load_open(descriptor, &file, &list, manifest);
+        wrong = load_stored(&list, &stored, manifest);
         free_held(&list);
     }
-    if (descriptor >= 0)
-        close(descriptor);
     safetensors_free(&session->loaded);
-    if (wrong)
-        safetensors_free(&file);
-    else
-        session->loaded = file;
+    if (!wrong) {
+        session->loaded = stored.at[0].file;
+        stored.at[0].file = (SafeFile){0};
+    }
+    stored_close(&stored);
     return wrong;
 }

@@ -10,9 +10,9 @@
  */
 void checkpoint_save(ht_session *session, const char *text, int64_t step, int keep, const SafeNote *notes, int note_count);
 
-/* Why the file was not read, on all ranks, or NULL. With `whole`, everything that the session has must be in it, and the checksums of its
- * manifest must hold; without, its parameters are enough. What was read is in session->loaded. */
-const char *checkpoint_load(ht_session *session, const char *file, const char *manifest);
+/* Why a file, or the files of a folder, was not read, on all ranks, or NULL. With a manifest, everything that the session has must be in it, and
+ * its checksums must hold; without, parameters are enough. `names` is Stored's. What was read first is in session->loaded. */
+const char *checkpoint_load(ht_session *session, const char *path, const char *manifest, const char *names);
 
 /* Waits until what was saved is on the disk. */
 void checkpoint_wait(ht_session *session);

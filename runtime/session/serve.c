@@ -105,8 +105,9 @@ static void save(ht_session *session, const Command *command, const Payload *pay
 static void load(ht_session *session, const Command *command, Payload *payload)
 {
     (void)command;
-    char *path = shared_text(payload->path), *manifest = shared_text(payload->manifest);
-    payload->reason = checkpoint_load(session, path, manifest);
+    char *path = shared_text(payload->path), *manifest = shared_text(payload->manifest), *names = shared_text(payload->names);
+    payload->reason = checkpoint_load(session, path, manifest, names);
+    free(names);
     free(path);
     free(manifest);
 }

@@ -627,9 +627,9 @@ static void take_steps(ht_session *open)
     }
 }
 
-static const char *load(ht_session *open, const char *path, const char *manifest)
+static const char *load(ht_session *open, const char *path, const char *manifest, const char *names)
 {
-    Payload payload = {.path = path, .manifest = manifest};
+    Payload payload = {.path = path, .manifest = manifest, .names = names};
     Command command = {.kind = COMMAND_LOAD};
     session_issue(open, &command, &payload);
     if (!payload.reason)
@@ -637,15 +637,35 @@ static const char *load(ht_session *open, const char *path, const char *manifest
     return payload.reason;
 }
 
-void ht_load(ht_session *open, const char *file)
+/* The lines that Stored has of names; free() them. */
+static char *names_text(const ht_stored *names)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    for (; out && names->name; names++) {
+        if (!names->stored || strpbrk(names->name, "\t\n") || strpbrk(names->stored, "\t\n"))
+            ht_fail("ht_load_as was called with %s for \"%s\"", names->stored ? "a name with tabs or line ends" : "no name", names->name);
+        fprintf(out, "%s\t%s\t%d\n", names->name, names->stored, names->transposed);
+    }
+    if (!out || fclose(out) || !text)
+        ht_fail("no memory for the names of a file's tensors");
+    return text;
+}
+
+void ht_load_as(ht_session *open, const char *path, const ht_stored *names)
 {
     check_open(open);
-    if (!file)
-        ht_fail("ht_load was called with NULL for the file");
-    const char *reason = load(open, file, NULL);
+    if (!path)
+        ht_fail("ht_load was called with NULL for the path");
+    char *text = names ? names_text(names) : NULL;
+    const char *reason = load(open, path, NULL, text);
     if (reason)
-        ht_fail("cannot load %s: %s", file, reason);
+        ht_fail("cannot load %s: %s", path, reason);
+    free(text);
 }
+
+void ht_load(ht_session *open, const char *path) { ht_load_as(open, path, NULL); }
 
 int64_t ht_resume(ht_session *open, const char *folder)
 {
@@ -659,7 +679,7 @@ int64_t ht_resume(ht_session *open, const char *folder)
     for (int i = 0; i < count && !found; i++) {
         writing_path(path, sizeof path, folder, steps[i], "safetensors");
         writing_path(manifest, sizeof manifest, folder, steps[i], "manifest");
-        const char *reason = load(open, path, manifest);
+        const char *reason = load(open, path, manifest, NULL);
         found = !reason;
         if (reason)
             fprintf(stderr, "hetu: the checkpoint %s is not used: %s\n", path, reason);

@@ -66,6 +66,7 @@ typedef struct Payload {
     const void *from;
     void *to;
     const char *path, *manifest; // COMMAND_SAVE, COMMAND_LOAD; NULL: none
+    const char *names;           // COMMAND_LOAD: Stored's
     const SafeNote *notes;       // COMMAND_SAVE
     const char *reason;          // COMMAND_LOAD: why it was refused, on all ranks
     float loss;
