@@ -163,7 +163,8 @@ const char *stored_wrong(const StoredTensor *stored, const char *shape)
     char wanted[NAME_ROOM];
     bool readable = !strcmp(tensor->dtype, "F32") || !strcmp(tensor->dtype, "BF16") || !strcmp(tensor->dtype, "F16");
     if (stored->transposed && !is_matrix(shape)) {
-        snprintf(text, sizeof text, "\"%.*s\" cannot be stored transposed: a parameter of the shape (%s) is no matrix", NAME_ROOM, tensor->name, shape);
+        snprintf(text, sizeof text, "\"%.*s\" cannot be stored transposed: a parameter of the shape (%s) is no matrix", NAME_ROOM,
+                 tensor->name, shape);
         return text;
     }
     text_shape(wanted, sizeof wanted, shape, stored->transposed);

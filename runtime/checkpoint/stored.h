@@ -30,7 +30,8 @@ const char *stored_open(Stored *stored, const char *path, const char *names);
 /* The first of the names of a tensor that is there; * in a name stands for a number, the same on both sides. */
 bool stored_find(const Stored *stored, const char *name, StoredTensor *found);
 
-/* What is wrong with a tensor that is to have this shape, "3, 4", once it is transposed; NULL: nothing. The text is kept until the next call. */
+/* What is wrong with a tensor that is to have this shape, "3, 4", once it is transposed; NULL: nothing. The text is kept until the next
+ * call. */
 const char *stored_wrong(const StoredTensor *stored, const char *shape);
 
 /* Elements [from, to), in the order of the tensor that is not transposed, as f32. Returns NULL, or the reason. */
