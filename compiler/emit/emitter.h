@@ -3,6 +3,7 @@
 #define EMIT_EMITTER_H
 
 #include "emit/emit.h"
+#include "emit/kernel/shared.h"
 #include "reshard/crews.h"
 #include "support/intern.h"
 
@@ -14,7 +15,7 @@ typedef struct Emitter {
     const Backend *backend;
     Intern *kernels; // Kernel * by key
     int kernel_count;
-    Text kernel_text;              // the functions so far
+    KernelTexts kernel_texts;      // the functions so far
     Text kernel_externs;           // declarations of the C kernels that they run
     Text key;                      // reused for keys
     Intern *pieces, *pieces_known; // tables of pieces so far, by content, and by layout and type

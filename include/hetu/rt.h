@@ -69,6 +69,13 @@ typedef struct ht_worker {
 
 #define HT_KEPT (INT64_C(1) << 62)
 
+/* A function that is compiled as it is, not once more for the numbers that it is called with. */
+#if defined __GNUC__ && !defined __clang__
+#define HT_SHARED_BODY static __attribute__((noipa))
+#else
+#define HT_SHARED_BODY static __attribute__((noinline))
+#endif
+
 /* The storage of a buffer in the arena, in what is kept of a micro-batch, of a slot, and of any of them. */
 static inline ht_address ht_arena(const ht_worker *r, int64_t offset) { return HT_ADDRESS(r->arena + offset); }
 

@@ -3,6 +3,7 @@
 #include "emit/kernel/body.h"
 #include "emit/kernel/numbers.h"
 #include "emit/words.h"
+#include "support/array.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -206,15 +207,13 @@ static Kernel kernel_write(RoleWriter *writer, const LocalOp *local)
     };
     kernel.opening = arena_format(emitter->arena, "%s(%s", kernel.name, kernel.ranked ? "r, " : "");
     kernel.prototype = kernel_prototype(emitter->arena, &kernel, local, views);
-    Text body = {.arena = emitter->arena}, before = {.arena = emitter->arena};
+    Text banner = {.arena = emitter->arena}, before = banner, body = banner, unused = banner;
     kernel_body(&before, &body, writer, local, &kernel);
-    Text *out = &emitter->kernel_text;
-    text_banner(out, local);
-    text_string(out, text_bytes(&before));
-    text_print(out, "%s\n{\n", kernel.prototype);
-    text_unused(out, local, &kernel, text_bytes(&body));
-    text_string(out, text_bytes(&body));
-    text_string(out, "}\n");
+    text_banner(&banner, local);
+    text_unused(&unused, local, &kernel, text_bytes(&body));
+    text_string(&unused, text_bytes(&body));
+    array_push(emitter->arena, &emitter->kernel_texts,
+               (KernelText){kernel.name, kernel.prototype, text_bytes(&banner), text_bytes(&before), text_bytes(&unused)});
     return kernel;
 }
 

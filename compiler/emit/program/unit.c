@@ -237,7 +237,8 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
 
 static void emit_kernels(Emitter *emitter, EmittedFiles *files)
 {
-    Text out = begin_file(emitter, "kernels");
+    Text out = begin_file(emitter, "kernels"), kernels = {.arena = emitter->arena};
+    write_kernels(&kernels, &emitter->kernel_texts, emitter->backend->shares_bodies && emitter->unit->strategies.count > 1);
     text_fill(&out,
               "$opening"
               "\n"
@@ -245,7 +246,7 @@ static void emit_kernels(Emitter *emitter, EmittedFiles *files)
               "$kernels"
               "$closing",
               "opening", emitter->backend->kernel_opening, "externs", text_bytes(&emitter->kernel_externs), "kernels",
-              text_bytes(&emitter->kernel_text), "closing", emitter->backend->closing, NULL);
+              text_bytes(&kernels), "closing", emitter->backend->closing, NULL);
     add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out), emitter->backend->kernel_flags);
 }
 
@@ -290,7 +291,7 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
     emitter.lists = intern_create(arena);
     emitter.arrays = intern_create(arena);
     emitter.plans = intern_create(arena);
-    emitter.kernel_text.arena = emitter.kernel_externs.arena = emitter.key.arena = arena;
+    emitter.kernel_externs.arena = emitter.key.arena = arena;
     const char **names = arena_array(arena, const char *, unit->modules.count + 1);
     for (int m = 0; m < unit->modules.count; m++)
         names[m] = module_name(&emitter, m);
