@@ -22,6 +22,8 @@ typedef struct Image {
     int piece_count;
 } Image;
 
+enum { LONGEST_LAYOUT = 200 }; // characters of a layout in a comment
+
 typedef Array(int64_t) Numbers;
 
 /* What a device has of a tensor. */
@@ -204,9 +206,11 @@ static int pieces_write(Image *image, const Stored *stored)
     if (*slot)
         return (int)*slot - 1;
     *slot = ++emitter->pieces_count;
-    Text layout = {.arena = arena};
+    Text layout = {.arena = arena}, shown = {.arena = arena};
     text_string(&layout, stored->turns.count ? "of each micro-batch " : "");
     layout_print(&layout, laid);
+    if (layout.length > LONGEST_LAYOUT)
+        text_fill(&shown, "$first ...", "first", arena_format(arena, "%.*s", LONGEST_LAYOUT, text_bytes(&layout)), NULL);
     const char *number = c_number(arena, emitter->pieces_count - 1), *rank = c_number(arena, view.rank);
     if (text.placed)
         text_print(&placing, "\nstatic const int64_t placing_%s[] = {\n%s};", number, text_bytes(&text.placing));
@@ -218,8 +222,8 @@ static int pieces_write(Image *image, const Stored *stored)
               "static const int64_t box_$n[] = {\n"
               "$boxes};$placing\n"
               "static const ht_pieces pieces_$n = {$rank, extent_$n, $numbers, first_$n, box_$n, $placed};\n\n",
-              "numbers", numbers, "layout", text_bytes(&layout), "extents", text_bytes(&extents), "n", number, "extents_or_1",
-              view.rank ? text_bytes(&extents) : "1", "first", text_bytes(&text.first), "boxes",
+              "numbers", numbers, "layout", text_bytes(layout.length > LONGEST_LAYOUT ? &shown : &layout), "extents", text_bytes(&extents),
+              "n", number, "extents_or_1", view.rank ? text_bytes(&extents) : "1", "first", text_bytes(&text.first), "boxes",
               text.boxes.length ? text_bytes(&text.boxes) : "    0,\n", "placing", text_bytes(&placing), "placed",
               text.placed ? arena_format(arena, "placing_%s", number) : "NULL", "rank", rank, NULL);
     return emitter->pieces_count - 1;

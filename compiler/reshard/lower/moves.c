@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { SCRATCH_BORDER = 64 }; // bytes
+enum { LEAST_FOLDED = 3 };    // moves that are written as one
 
 Where stored_at(ht_place place) { return (Where){.place = place}; }
 
@@ -157,6 +158,54 @@ Where result_of(const Lowering *lowering, const Segment *segment)
     return origin_of(lowering, &kept);
 }
 
+/* ---- lists of moves ---- */
+
+static bool same_dims(const ht_move *a, const ht_move *b)
+{
+    return a->rank == b->rank && (!a->rank || !memcmp(a->dim, b->dim, sizeof *a->dim * (size_t)a->rank));
+}
+
+/* How many moves from the first on are of boxes of one shape, each as far behind the one before as the second is behind the first. */
+static int progression(const ht_move *move, int count)
+{
+    int same = 1;
+    while (same < count && move[same].from == move->from && move[same].to == move->to && move[same].tensor == move->tensor &&
+           same_dims(&move[same], move) && move[same].from_offset - move[same - 1].from_offset == move[1].from_offset - move->from_offset &&
+           move[same].to_offset - move[same - 1].to_offset == move[1].to_offset - move->to_offset)
+        same++;
+    return same;
+}
+
+/* A progression of copies as one with another dimension in front. */
+static ht_move fold_progression(Lowering *lowering, const ht_move *move, int count)
+{
+    ht_move folded = *move;
+    ht_stride *dim = arena_array(lowering->arena, ht_stride, move->rank + 1);
+    dim[0] = (ht_stride){count, move[1].from_offset - move->from_offset, move[1].to_offset - move->to_offset};
+    for (int d = 0; d < move->rank; d++)
+        dim[d + 1] = move->dim[d];
+    folded.dim = dim;
+    folded.rank = merge_dimensions(dim, move->rank + 1);
+    return folded;
+}
+
+/* Copies with those that are boxes in regular places as one: what the devices of a group have is one move, not one for each of them. */
+static Moves folded_copies(Lowering *lowering, Moves moves)
+{
+    for (int before = moves.count + 1; moves.count < before;) {
+        before = moves.count;
+        Moves folded = {0};
+        for (int i = 0, same; i < moves.count; i += same) {
+            same = progression(moves.at + i, moves.count - i);
+            bool regular = same >= LEAST_FOLDED && moves.at[i].rank < VIEW_MAX_RANK;
+            same = regular ? same : 1;
+            array_push(lowering->arena, &folded, regular ? fold_progression(lowering, moves.at + i, same) : moves.at[i]);
+        }
+        moves = folded;
+    }
+    return moves;
+}
+
 /* ---- blocks ---- */
 
 int64_t take_scratch(Lowering *lowering, int64_t bytes)
@@ -209,7 +258,7 @@ static Moves moves_of(Lowering *lowering, const Segments *segments, int64_t offs
     if (!known)
         return make_moves(lowering, segments, offset, way);
     if (!known->shared) {
-        Moves made = make_moves(lowering, segments, offset, way);
+        Moves made = folded_copies(lowering, make_moves(lowering, segments, offset, way));
         *known = (Moves){.count = made.count, .capacity = made.count, .shared = true};
         known->at = (ht_move *)share_moves(lowering, made.at, made.count);
     }
@@ -235,8 +284,9 @@ void add_moves(Lowering *lowering, ht_verb verb, const Moves *moves)
 {
     if (!moves->count)
         return;
-    const ht_move *list = moves->shared ? moves->at : share_moves(lowering, moves->at, moves->count);
-    add_lowered(lowering, (ht_reshard_step){.verb = verb, .move_count = moves->count, .move = list});
+    Moves list = moves->shared || verb == HT_COMBINE ? *moves : folded_copies(lowering, *moves);
+    const ht_move *move = moves->shared ? moves->at : share_moves(lowering, list.at, list.count);
+    add_lowered(lowering, (ht_reshard_step){.verb = verb, .move_count = list.count, .move = move});
 }
 
 /* Makes a list one that may be changed. */
