@@ -161,15 +161,21 @@ HT_INLINE uint16_t ht_bf16_store(float value)
 
 /* ---- images ---- */
 
+/* `count` devices from `device` on: the first has piece `piece`, each other one the piece `step` behind that of the device before it. */
+typedef struct ht_run {
+    int device, count, piece, step;
+} ht_run;
+
 /* What every device holds of a tensor: boxes of the tensor seen in the shape `extent`, which has its elements in the same row-major order.
  */
 typedef struct ht_pieces {
-    int rank;
+    int rank, run_count, row_count;
     const int64_t *extent;
-    const int *piece;   // by device: its piece; devices that hold the same have one
-    const int *first;   // piece p is the boxes first[p] to before first[p + 1]
-    const int64_t *box; // a box: lo and hi of each dimension, 2 * rank numbers; empty boxes are left out, a device's boxes lie one after
-                        // another in its storage
+    const ht_run *run;  // the pieces of devices, ascending; devices in no run hold nothing; devices that hold the same have one piece
+    const int *first;   // piece p is the boxes first[p] to before first[p + 1]; NULL: box p
+    const int64_t *box; // row_count rows of 1 + 3 * rank numbers: the number of a box, and lo, hi and step of each dimension; the boxes up
+                        // to that of the next row lie by the steps behind the one in front of them. Empty boxes are left out, a device's
+                        // boxes lie one after another in its storage
     const int64_t *placing; // NULL; or where boxes lie otherwise, as parts of larger tensors: 1 + rank numbers a box, the element of the
                             // device's storage at which it begins and the extents of its tensor
 } ht_pieces;
@@ -277,7 +283,7 @@ typedef struct ht_image_read {
 } ht_image_read;
 
 /* What an image is like, and what emitted code may call: another number when that changes. */
-enum { HT_IMAGE_VERSION = 9 };
+enum { HT_IMAGE_VERSION = 10 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version

@@ -95,10 +95,10 @@ static void write_boxes(FILE *file, const ht_pieces *pieces, int rank)
         fprintf(file, "%s%lld", d ? " " : "", (long long)pieces->extent[d]);
     fprintf(file, "\n");
     for (int b = pieces_first(pieces, rank); b < pieces_end(pieces, rank); b++) {
-        for (int d = 0; d < pieces->rank; d++) {
-            const int64_t *bounds = pieces->box + ((ptrdiff_t)b * pieces->rank + d) * 2;
-            fprintf(file, "%s%lld:%lld", d ? " " : "", (long long)bounds[0], (long long)bounds[1]);
-        }
+        int64_t bounds[PIECES_MOST_BOUNDS];
+        pieces_bounds(pieces, b, bounds);
+        for (int d = 0; d < pieces->rank; d++)
+            fprintf(file, "%s%lld:%lld", d ? " " : "", (long long)bounds[2 * d], (long long)bounds[2 * d + 1]);
         fprintf(file, "\n");
     }
 }

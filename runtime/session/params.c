@@ -41,10 +41,11 @@ static void initialise(const ParamCopy *copy, const ht_image_param *image, int r
     float *host = device_map(copy->data, bytes, DEVICE_WRITE), *boxes = pieces->placing ? memory_array(bytes, 1) : host, *at = boxes;
     int64_t lo[32], hi[32];
     for (int b = pieces_first(pieces, rank); b < pieces_end(pieces, rank); b++) {
-        int64_t count = 1;
+        int64_t count = 1, bounds[PIECES_MOST_BOUNDS];
+        pieces_bounds(pieces, b, bounds);
         for (int d = 0; d < pieces->rank; d++) {
-            lo[d] = pieces->box[((ptrdiff_t)b * pieces->rank + d) * 2];
-            hi[d] = pieces->box[((ptrdiff_t)b * pieces->rank + d) * 2 + 1];
+            lo[d] = bounds[2 * d];
+            hi[d] = bounds[2 * d + 1];
             count *= hi[d] - lo[d];
         }
         ht_init_box(at, &init, seed, image->name, pieces->rank, pieces->extent, lo, hi);
@@ -109,7 +110,7 @@ ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, u
     if (fresh)
         *param = add_param(params, image, ranks);
     ParamCopy *copy = (*param)->copies;
-    while (copy && !pieces_equal(copy->pieces, image->pieces, ranks))
+    while (copy && !pieces_equal(copy->pieces, image->pieces))
         copy = copy->next;
     if (!copy)
         copy = add_copy(*param, image->pieces, rank);

@@ -15,14 +15,53 @@ int64_t pieces_elements(const ht_pieces *pieces)
     return count;
 }
 
-int pieces_first(const ht_pieces *pieces, int rank) { return pieces->first[pieces->piece[rank]]; }
+/* The piece of a rank; -1: it holds nothing. */
+static int piece_of(const ht_pieces *pieces, int rank)
+{
+    int low = 0, high = pieces->run_count;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (pieces->run[middle].device + pieces->run[middle].count <= rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const ht_run *run = low < pieces->run_count && pieces->run[low].device <= rank ? &pieces->run[low] : NULL;
+    return run ? run->piece + (rank - run->device) * run->step : -1;
+}
 
-int pieces_end(const ht_pieces *pieces, int rank) { return pieces->first[pieces->piece[rank] + 1]; }
+/* The first box of the piece that is `behind` behind a rank's. */
+static int first_box(const ht_pieces *pieces, int rank, int behind)
+{
+    int piece = piece_of(pieces, rank);
+    return piece < 0 ? 0 : pieces->first ? pieces->first[piece + behind] : piece + behind;
+}
+
+int pieces_first(const ht_pieces *pieces, int rank) { return first_box(pieces, rank, 0); }
+
+int pieces_end(const ht_pieces *pieces, int rank) { return first_box(pieces, rank, 1); }
+
+void pieces_bounds(const ht_pieces *pieces, int box, int64_t *bounds)
+{
+    ptrdiff_t width = 1 + 3 * pieces->rank;
+    int low = 0, high = pieces->row_count - 1;
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (pieces->box[middle * width] <= box)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    const int64_t *row = pieces->box + low * width;
+    for (int d = 0; d < pieces->rank; d++)
+        for (int side = 0; side < 2; side++)
+            bounds[2 * d + side] = row[1 + 3 * d + side] + (box - row[0]) * row[3 + 3 * d];
+}
 
 static int64_t box_count(const ht_pieces *pieces, int box)
 {
-    int64_t count = 1;
-    const int64_t *bounds = pieces->box + (ptrdiff_t)box * 2 * pieces->rank;
+    int64_t count = 1, bounds[PIECES_MOST_BOUNDS];
+    pieces_bounds(pieces, box, bounds);
     for (int d = 0; d < pieces->rank; d++)
         count *= bounds[2 * d + 1] - bounds[2 * d];
     return count;
@@ -38,18 +77,30 @@ int64_t pieces_count(const ht_pieces *pieces, int rank)
 
 static bool same_numbers(const int64_t *a, const int64_t *b, int64_t count) { return !memcmp(a, b, sizeof *a * (size_t)count); }
 
-bool pieces_equal(const ht_pieces *a, const ht_pieces *b, int ranks)
+/* How many pieces there are: their numbers are those that ranks have. */
+static int piece_count(const ht_pieces *pieces)
+{
+    int count = 0;
+    for (int i = 0; i < pieces->run_count; i++)
+        for (int end = 0; end < 2; end++) {
+            int piece = pieces->run[i].piece + end * (pieces->run[i].count - 1) * pieces->run[i].step;
+            count = piece >= count ? piece + 1 : count;
+        }
+    return count;
+}
+
+bool pieces_equal(const ht_pieces *a, const ht_pieces *b)
 {
     if (a == b)
         return true;
-    int count = 0;
-    for (int r = 0; r < ranks; r++)
-        count = a->piece[r] >= count ? a->piece[r] + 1 : count;
-    return a->rank == b->rank && same_numbers(a->extent, b->extent, a->rank) && !a->placing == !b->placing &&
-           !memcmp(a->piece, b->piece, sizeof *a->piece * (size_t)ranks) &&
-           !memcmp(a->first, b->first, sizeof *a->first * (size_t)(count + 1)) &&
-           same_numbers(a->box, b->box, (int64_t)2 * a->rank * a->first[count]) &&
-           (!a->placing || same_numbers(a->placing, b->placing, (int64_t)(1 + a->rank) * a->first[count]));
+    if (a->rank != b->rank || a->run_count != b->run_count || a->row_count != b->row_count || !a->placing != !b->placing ||
+        !a->first != !b->first || memcmp(a->run, b->run, sizeof *a->run * (size_t)a->run_count))
+        return false;
+    int count = piece_count(a), boxes = a->first ? a->first[count] : count;
+    return same_numbers(a->extent, b->extent, a->rank) &&
+           (!a->first || !memcmp(a->first, b->first, sizeof *a->first * (size_t)(count + 1))) &&
+           same_numbers(a->box, b->box, (int64_t)a->row_count * (1 + 3 * a->rank)) &&
+           (!a->placing || same_numbers(a->placing, b->placing, (int64_t)(1 + a->rank) * boxes));
 }
 
 /* ---- stretches ---- */
@@ -78,7 +129,8 @@ static int64_t row_place(const ht_pieces *pieces, const int64_t *bounds, const i
 /* Appends the stretches of box `box`, in its row-major order; `at`: where it begins, if it lies behind those in front of it. */
 static int64_t box_stretches(const ht_pieces *pieces, int box, int64_t at, Stretch *stretches)
 {
-    const int64_t *bounds = pieces->box + (ptrdiff_t)box * 2 * pieces->rank;
+    int64_t bounds[PIECES_MOST_BOUNDS];
+    pieces_bounds(pieces, box, bounds);
     const int64_t *placing = pieces->placing ? pieces->placing + (ptrdiff_t)box * (1 + pieces->rank) : NULL;
     int inner = contiguous_from(pieces, bounds);
     int64_t length = 1, scale = 1, rows = 1, index[32] = {0};
@@ -102,9 +154,10 @@ static int64_t box_stretches(const ht_pieces *pieces, int box, int64_t at, Stret
     return rows;
 }
 
-static int64_t box_stretch_count(const ht_pieces *pieces, const int64_t *bounds)
+static int64_t box_stretch_count(const ht_pieces *pieces, int box)
 {
-    int64_t rows = 1;
+    int64_t rows = 1, bounds[PIECES_MOST_BOUNDS];
+    pieces_bounds(pieces, box, bounds);
     for (int d = 0; d < contiguous_from(pieces, bounds); d++)
         rows *= bounds[2 * d + 1] - bounds[2 * d];
     return rows;
@@ -135,7 +188,7 @@ static Stretches stretches_of_pieces(const ht_pieces *pieces, int rank)
     Stretches stretches = {0};
     int64_t at = 0, total = 0;
     for (int b = pieces_first(pieces, rank); b < pieces_end(pieces, rank); b++)
-        total += box_stretch_count(pieces, pieces->box + (ptrdiff_t)b * 2 * pieces->rank);
+        total += box_stretch_count(pieces, b);
     stretches.stretch = memory_array(total, sizeof(Stretch));
     for (int b = pieces_first(pieces, rank); b < pieces_end(pieces, rank); b++) {
         stretches.count += box_stretches(pieces, b, at, stretches.stretch + stretches.count);
@@ -151,7 +204,7 @@ void pieces_pack(const ht_pieces *pieces, int rank, void *storage, void *packed,
     char *to = packed, *from = storage;
     int64_t at = 0;
     for (int b = pieces_first(pieces, rank); b < pieces_end(pieces, rank); b++) {
-        Stretch *stretch = memory_array(box_stretch_count(pieces, pieces->box + (ptrdiff_t)b * 2 * pieces->rank), sizeof *stretch);
+        Stretch *stretch = memory_array(box_stretch_count(pieces, b), sizeof *stretch);
         int64_t count = box_stretches(pieces, b, at, stretch);
         for (int64_t i = 0; i < count; i++) {
             size_t bytes = (size_t)(stretch[i].hi - stretch[i].lo) * element;

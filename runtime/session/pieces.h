@@ -21,12 +21,16 @@ typedef struct Stretches {
 int pieces_first(const ht_pieces *pieces, int rank);
 int pieces_end(const ht_pieces *pieces, int rank);
 
+/* The numbers lo and hi of each dimension of a box. */
+void pieces_bounds(const ht_pieces *pieces, int box, int64_t *bounds);
+enum { PIECES_MOST_BOUNDS = 64 };
+
 /* Elements of the whole tensor, and of a rank's piece. */
 int64_t pieces_elements(const ht_pieces *pieces);
 int64_t pieces_count(const ht_pieces *pieces, int rank);
 
 /* Whether two tables, whose pieces are numbered as ranks have them, give every rank the same elements in the same order. */
-bool pieces_equal(const ht_pieces *a, const ht_pieces *b, int ranks);
+bool pieces_equal(const ht_pieces *a, const ht_pieces *b);
 
 /* Copies a rank's piece between its storage and memory in which its boxes lie one after another, each row-major: into that when `packs`,
  * else out of it. */

@@ -58,11 +58,12 @@ int main(int argc, char **argv)
 // TPKERNEL: x (6, 4), w (10, 4), bias (10) -> y (6, 10) */
 // TPKERNEL: .bias = at[0] ? bias : NULL, .bias_dtype = HT_F32, .scale = 1, .rank = 3, .axes = axes};
 // TPKERNEL-NEXT: ht_product(&call);
+// TPIMAGE: static const ht_run runs_1[] = {{[{][{]}}0, 4, 0, 1}};
 // TPIMAGE: /* (16, 10) [0-3]{0:4} */
-// TPIMAGE: static const int first_0[] = {0, 1, 2, 3, 4};
-// TPIMAGE-NEXT: static const int64_t box_0[] = {
-// TPIMAGE-NEXT: 0, 4, 0, 10,
-// TPIMAGE-NEXT: 4, 8, 0, 10,
+// TPIMAGE: static const int64_t box_0[] = { // box, then lo, hi, step of each dimension
+// TPIMAGE-NEXT: 0, 0, 4, 4, 0, 10, 0,
+// TPIMAGE-NEXT: };
+// TPIMAGE-NEXT: static const ht_pieces pieces_0 = {2, 1, 1, extent_0, runs_1, NULL, box_0, NULL};
 // TPIMAGE: static const int64_t piece_devices_loss_train_0[] = {1{{.*}}};
 // TPIMAGE: static const int64_t piece_devices_loss_train_1[] = {0{{.*}}};
 // TPIMAGE: static const int piece_of_devices_loss_train[] = {0, 1,

@@ -149,24 +149,23 @@ static const ht_schedule *schedule_of(int s, int count)
 
 static int own[MOST], no_piece[MOST]; // by rank: itself; -1
 
-/* The pieces of a tensor of `rows` rows, of which rank d has those from first[d] to before first[d] + count[d]. */
+/* The pieces of a tensor of `rows` rows, of which rank d has those from first[d] to before first[d] + count[d]: a run and a row for each
+ * rank that has any. */
 static const ht_pieces *pieces_of(int rows, const int *first, const int *count)
 {
-    int ranks = stages * pipelines, *boxes = calloc((size_t)ranks + 1, sizeof *boxes);
-    int64_t *extent = malloc(2 * sizeof *extent), *box = calloc(4 * (size_t)ranks, sizeof *box), *at = box;
+    int ranks = stages * pipelines, held = 0;
+    int64_t *extent = malloc(2 * sizeof *extent), *box = calloc(7 * (size_t)ranks, sizeof *box);
+    ht_run *run = calloc((size_t)ranks, sizeof *run);
     ht_pieces *made = malloc(sizeof *made);
     extent[0] = rows;
     extent[1] = WIDTH;
-    for (int d = 0; d < ranks; d++) {
-        boxes[d + 1] = boxes[d] + (count[d] > 0);
+    for (int d = 0; d < ranks; d++)
         if (count[d]) {
-            *at++ = first[d];
-            *at++ = first[d] + count[d];
-            *at++ = 0;
-            *at++ = WIDTH;
+            run[held] = (ht_run){d, 1, held, 0};
+            memcpy(box + 7 * held, (int64_t[]){held, first[d], first[d] + count[d], 0, 0, WIDTH, 0}, 7 * sizeof *box);
+            held++;
         }
-    }
-    *made = (ht_pieces){2, extent, own, boxes, box, NULL};
+    *made = (ht_pieces){2, held, held, extent, run, NULL, box, NULL};
     return made;
 }
 
@@ -203,12 +202,15 @@ static void make_pipelines(void)
 
 static void make_tensors(void)
 {
-    static int first[MOST], count[MOST], boxes[MOST + 1];
-    static ht_pieces loss = {.rank = 0, .extent = zero_extent, .piece = own, .first = boxes, .box = zero_extent};
+    static int first[MOST], count[MOST];
+    static int64_t loss_box[1];
+    static ht_run loss_run[MOST];
+    static ht_pieces loss = {.rank = 0, .row_count = 1, .extent = zero_extent, .run = loss_run, .box = loss_box};
     static int64_t buffer[MOST];
     memset(count, 0, sizeof count);
     for (int d = 0; d < stages * pipelines; d++) {
-        boxes[d + 1] = boxes[d] + (d == stages - 1);
+        if (d == stages - 1)
+            loss_run[loss.run_count++] = (ht_run){d, 1, 0, 0};
         buffer[d] = 2 * LINE;
         count[d] = d % stages == 0 ? microbatches_of(d / stages) : 0;
         first[d] = first_row_of(d / stages);

@@ -1,13 +1,12 @@
 #include "emit/program/image.h"
 
+#include "emit/program/pieces.h"
 #include "emit/program/plan.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/text/print.h"
 
 #include <string.h>
-
-/* ---- pieces ---- */
 
 typedef struct Image {
     Emitter *emitter;
@@ -22,162 +21,6 @@ typedef struct Image {
     int piece_count;
 } Image;
 
-enum { LONGEST_LAYOUT = 200 }; // characters of a layout in a comment
-
-typedef Array(int64_t) Numbers;
-
-/* What a device has of a tensor. */
-typedef struct Piece {
-    int count;
-    Numbers bounds;  // a box: lo and hi of each dimension
-    Numbers placing; // where each lies: the element at which it begins, and the extents of its tensor
-} Piece;
-
-static int64_t box_volume(const Box *box, int rank)
-{
-    int64_t volume = 1;
-    for (int d = 0; d < rank; d++)
-        volume *= box->dim[d].hi - box->dim[d].lo;
-    return volume;
-}
-
-/* Appends the boxes of a region, of which dimension `dim` is moved by so many rows (-1: none); `before` elements are in front of it. */
-static void add_region(Arena *arena, Piece *piece, const Region *region, int dim, int64_t rows, int64_t before)
-{
-    for (int b = 0; b < region->box_count; b++) {
-        const Box *box = &region->boxes[b];
-        array_push(arena, &piece->placing, before);
-        before += region->placing ? 0 : box_volume(box, region->rank);
-        if (region->placing)
-            piece->placing.at[piece->placing.count - 1] += region->placing[b].at;
-        for (int d = 0; d < region->rank; d++) {
-            array_push(arena, &piece->bounds, box->dim[d].lo + (d == dim ? rows : 0));
-            array_push(arena, &piece->bounds, box->dim[d].hi + (d == dim ? rows : 0));
-            array_push(arena, &piece->placing, region->placing ? region->placing[b].room[d] : box->dim[d].hi - box->dim[d].lo);
-        }
-    }
-    piece->count += region->box_count;
-}
-
-static void emit_box(Text *out, const int64_t *bounds, int rank)
-{
-    text_string(out, "    ");
-    for (int d = 0; d < rank; d++)
-        text_print(out, "%lld, %lld,%s", (long long)bounds[2 * d], (long long)bounds[2 * d + 1], d == rank - 1 ? "\n" : "  ");
-    text_string(out, rank ? "" : "0,\n");
-}
-
-/* A line that says where a box lies. */
-static void emit_placing(Text *out, const int64_t *placing, int rank)
-{
-    text_print(out, "    %lld, ", (long long)placing[0]);
-    for (int d = 0; d < rank; d++)
-        text_print(out, " %lld,", (long long)placing[1 + d]);
-    text_string(out, "\n");
-}
-
-/* A tensor of which the devices' pieces are written: one that lies as its layout says, or one that has the rows of all micro-batches, of
- * which each device has those that the values `turns` have of one. */
-typedef struct Stored {
-    const Value *value;
-    Array(const Value *) turns;
-} Stored;
-
-/* What a device has of one micro-batch; NULL: nothing. */
-static const Value *stored_turn(const Image *image, const Stored *stored, int device)
-{
-    for (int i = 0; i < stored->turns.count; i++)
-        if (value_region(image->module, stored->turns.at[i], device)->member)
-            return stored->turns.at[i];
-    return NULL;
-}
-
-/* The initialisers of a table of pieces. */
-typedef struct PiecesText {
-    Text numbers, first, boxes, placing; // by device, by piece, and a line a box in the others
-    Intern *known;                       // one more than a piece's number, by what is in it
-    int piece_count, box_count;          // so far
-    bool placed;                         // boxes may lie otherwise than one after another
-} PiecesText;
-
-static bool layout_is_folded(const Layout *layout, int rank)
-{
-    bool folded = false;
-    for (int d = 0; d < rank; d++)
-        folded |= layout_folds(layout, d);
-    return folded;
-}
-
-static bool stored_is_folded(const Stored *stored, int rank)
-{
-    bool folded = !stored->turns.count && layout_is_folded(stored->value->layout, rank);
-    for (int i = 0; i < stored->turns.count; i++)
-        folded |= layout_is_folded(stored->turns.at[i]->layout, rank);
-    return folded;
-}
-
-/* The boxes of a device's micro-batches, one after another. */
-static void add_turns(Arena *arena, Piece *piece, const Image *image, const Stored *stored, int device)
-{
-    int stage = 0;
-    const Value *turn = stored_turn(image, stored, device);
-    const BodyRun *run = device_run(image->module, device, &stage);
-    const Region *region = turn ? value_region(image->module, turn, device) : NULL;
-    for (int64_t m = 0; region && m < run->microbatches; m++) {
-        int64_t row = (run->first_row + m * image->module->bodies.at.at[run->body].rows) / image->module->bodies.unit;
-        add_region(arena, piece, region, turn->micro - 1, row, m * region->volume);
-    }
-}
-
-/* What a device has; nothing where it is idle. */
-static Piece device_piece(Arena *arena, const Image *image, const Stored *stored, int device)
-{
-    Piece piece = {0};
-    if (roles_index(image->module->roles, device) < 0)
-        return piece;
-    if (stored->turns.count)
-        add_turns(arena, &piece, image, stored, device);
-    else
-        add_region(arena, &piece, value_region(image->module, stored->value, device), -1, 0, 0);
-    return piece;
-}
-
-/* The number of a piece, whose boxes are written when it is new. */
-static int text_piece(PiecesText *text, Arena *scratch, const Piece *piece, int rank)
-{
-    Text key = {.arena = scratch};
-    text_append(&key, (const char *)&piece->count, sizeof piece->count);
-    text_append(&key, (const char *)piece->bounds.at, sizeof *piece->bounds.at * (size_t)piece->bounds.count);
-    if (text->placed)
-        text_append(&key, (const char *)piece->placing.at, sizeof *piece->placing.at * (size_t)piece->placing.count);
-    intptr_t *number = intern_slot(text->known, key.bytes, key.length);
-    if (*number)
-        return (int)*number - 1;
-    *number = ++text->piece_count;
-    text_print(&text->first, "%d, ", text->box_count);
-    for (int b = 0; b < piece->count; b++) {
-        emit_box(&text->boxes, piece->bounds.at + (ptrdiff_t)b * 2 * rank, rank);
-        if (text->placed)
-            emit_placing(&text->placing, piece->placing.at + (ptrdiff_t)b * (1 + rank), rank);
-    }
-    text->box_count += piece->count;
-    return (int)*number - 1;
-}
-
-static PiecesText text_pieces(const Image *image, const Stored *stored, int rank)
-{
-    Arena *arena = image->emitter->arena, *scratch = arena_create();
-    PiecesText text = {.placed = stored_is_folded(stored, rank), .known = intern_create(scratch)};
-    text.numbers.arena = text.first.arena = text.boxes.arena = text.placing.arena = arena;
-    for (int device = 0; device < image->device_count; device++) {
-        Piece piece = device_piece(scratch, image, stored, device);
-        text_print(&text.numbers, device ? ", %d" : "%d", text_piece(&text, scratch, &piece, rank));
-    }
-    text_print(&text.first, "%d", text.box_count);
-    arena_destroy(scratch);
-    return text;
-}
-
 /* The name of a list of numbers, written when new. */
 static const char *list_write(Emitter *emitter, Text *out, const char *numbers)
 {
@@ -189,84 +32,12 @@ static const char *list_write(Emitter *emitter, Text *out, const char *numbers)
     return arena_format(emitter->arena, "devices_%d", (int)*slot);
 }
 
-/* The number of the table with these pieces, written when new. */
-static int pieces_write(Image *image, const Stored *stored)
-{
-    Emitter *emitter = image->emitter;
-    Arena *arena = emitter->arena;
-    const Layout *laid = stored->turns.count ? stored->turns.at[0]->layout : stored->value->layout;
-    Shape view = layout_view(laid, type_shape(stored->value->type));
-    Text extents = {.arena = arena}, placing = {.arena = arena};
-    PiecesText text = text_pieces(image, stored, view.rank);
-    for (int d = 0; d < view.rank; d++)
-        text_print(&extents, "%s%lld", d ? ", " : "", (long long)view.extent[d]);
-    const char *key = arena_format(arena, "%s|%s|%s|%s|%s", text_bytes(&extents), text_bytes(&text.numbers), text_bytes(&text.first),
-                                   text_bytes(&text.boxes), text_bytes(&text.placing));
-    intptr_t *slot = intern_slot(emitter->pieces, key, strlen(key));
-    if (*slot)
-        return (int)*slot - 1;
-    *slot = ++emitter->pieces_count;
-    Text layout = {.arena = arena}, shown = {.arena = arena};
-    text_string(&layout, stored->turns.count ? "of each micro-batch " : "");
-    layout_print(&layout, laid);
-    if (layout.length > LONGEST_LAYOUT)
-        text_fill(&shown, "$first ...", "first", arena_format(arena, "%.*s", LONGEST_LAYOUT, text_bytes(&layout)), NULL);
-    const char *number = c_number(arena, emitter->pieces_count - 1), *rank = c_number(arena, view.rank);
-    if (text.placed)
-        text_print(&placing, "\nstatic const int64_t placing_%s[] = {\n%s};", number, text_bytes(&text.placing));
-    const char *numbers = list_write(emitter, image->out, text_bytes(&text.numbers));
-    text_fill(image->out,
-              "/* ($extents) $layout */\n"
-              "static const int64_t extent_$n[] = {$extents_or_1};\n"
-              "static const int first_$n[] = {$first};\n"
-              "static const int64_t box_$n[] = {\n"
-              "$boxes};$placing\n"
-              "static const ht_pieces pieces_$n = {$rank, extent_$n, $numbers, first_$n, box_$n, $placed};\n\n",
-              "numbers", numbers, "layout", text_bytes(layout.length > LONGEST_LAYOUT ? &shown : &layout), "extents", text_bytes(&extents),
-              "n", number, "extents_or_1", view.rank ? text_bytes(&extents) : "1", "first", text_bytes(&text.first), "boxes",
-              text.boxes.length ? text_bytes(&text.boxes) : "    0,\n", "placing", text_bytes(&placing), "placed",
-              text.placed ? arena_format(arena, "placing_%s", number) : "NULL", "rank", rank, NULL);
-    return emitter->pieces_count - 1;
-}
-
-/* What the micro-batches of a tensor that has the rows of all of them are: of an input its parts, of an output what is collected. */
-static Stored stored_of(const Image *image, const Value *value)
-{
-    const Module *module = image->module;
-    Arena *arena = image->emitter->arena;
-    Stored stored = {.value = value};
-    const Op *def = value->def;
-    for (int i = 0; value->kind == VALUE_INPUT && value->micro && i < module->ops.count; i++)
-        if (module->ops.at[i]->def == module->part_def && module->ops.at[i]->operands[0] == value)
-            array_push(arena, &stored.turns, module->ops.at[i]->results[0]);
-    if (def && def->def == module->collect_def)
-        array_push(arena, &stored.turns, def->operands[0]);
-    for (int k = 0; def && def->def == module->union_def && k < def->operand_count; k++)
-        if (def->operands[k]->def->def == module->collect_def)
-            array_push(arena, &stored.turns, def->operands[k]->def->operands[0]);
-    return stored;
-}
-
-/* The number of the table with a value's pieces; the tables of equal layouts and types are looked for once. */
-static int pieces_of(Image *image, const Value *value)
-{
-    Stored stored = stored_of(image, value);
-    if (stored.turns.count || !value->layout)
-        return pieces_write(image, &stored);
-    Emitter *emitter = image->emitter;
-    Text *key = &emitter->key;
-    key->length = 0;
-    text_append(key, (const char *)&value->layout, sizeof value->layout);
-    text_append(key, (const char *)&image->device_count, sizeof image->device_count);
-    for (int d = 0; d < value->type.rank; d++)
-        text_append(key, (const char *)&value->type.extent[d], sizeof *value->type.extent);
-    intptr_t *slot = intern_slot(emitter->pieces_known, key->bytes, key->length);
-    if (!*slot)
-        *slot = pieces_write(image, &stored) + 1;
-    return (int)*slot - 1;
-}
-
 /* ---- parameters, inputs, outputs ---- */
+
+static int pieces_of(const Image *image, const Value *value)
+{
+    return pieces_write(image->out, image->emitter, image->module, image->device_count, value);
+}
 
 static void text_param(Image *image, Text *rows, const Parameter *param)
 {
