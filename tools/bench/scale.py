@@ -40,7 +40,7 @@ def two_kinds(devices):
     return lines, devices // 2
 
 
-STRATEGIES = {"8 x 8 x n": (0, one_kind), "two kinds of pipelines": (0, two_kinds), "8 x 8 x n, zero 1": (1, one_kind)}
+STRATEGIES = {"8 x 8 x n": (0, one_kind), "two kinds of pipelines": (0, two_kinds), "8 x 8 x n, zero 1": (1, one_kind), "two kinds, zero 1": (1, two_kinds)}
 
 
 def compile_gpt(hetucc, work, zero, lines, batch):
