@@ -110,8 +110,11 @@ static int first_of(const Module *module, const Op *op, bool part)
     return first;
 }
 
+/* Whether the stage of an operator has one visit; so has what runs on all devices. */
 static bool one_visit(const Module *module, const Op *op)
 {
+    if (op->stage == STAGE_ALL)
+        return true;
     const BodyStage *stage = &module->bodies.stages.at[op->stage];
     const Body *body = &module->bodies.at.at[stage->body];
     int visits = 0;

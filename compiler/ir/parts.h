@@ -38,9 +38,9 @@ bool op_is_addition(const Op *op);
 /* Whether an operator converts what another stage has made, or its own in another visit: the message between two parts. */
 bool op_crosses(const Module *module, const Op *op);
 
-/* Whether an operator of a module with several stages converts, once a step, what parts before the update have made: sums of gradients,
- * which are under way beside what is left of the backward sections. It begins when what a device has of its operand is there, and has come
- * when the update begins. */
+/* Whether an operator converts, once a step, what parts before the update have made: sums of gradients, which are under way beside what is
+ * left of the backward sections. It begins when what a device has of its operand is there, and has come when the update begins. On one
+ * stage under `zero` nothing flies: pieces take the room of what they are reduced from, which is free in the update alone. */
 bool op_flies(const Module *module, const Op *op);
 
 /* The index of the operator that makes a value, of a union of the last one on the devices of the first body: by it, what flies is begun in

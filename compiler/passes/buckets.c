@@ -128,6 +128,13 @@ static void drop_unused(Module *module)
     module->conversions.count = count;
 }
 
+/* Whether a bucket has the bytes that it may have; or, where nobody has said how many, as many pieces as it may have on `devices`. */
+static bool is_full(const Filler *filler, const Kind *kind, int devices)
+{
+    bool given = filler->module->options.bucket > 0;
+    return kind->open_bytes >= kind->limit || (!given && (int64_t)kind->open.count * devices >= MOST_PIECES);
+}
+
 void fill_buckets(Module *module, const Roles *roles)
 {
     Filler filler = {module, roles, arena_create(), NULL, NULL};
@@ -143,8 +150,7 @@ void fill_buckets(Module *module, const Roles *roles)
         find_limit(&filler, kind[f]);
         array_push(module->arena, &kind[f]->open, module->ops.at[flights.at[f].op->index]);
         kind[f]->open_bytes += most_bytes(&filler, flights.at[f].op->operands[0]);
-        if (kind[f]->open_bytes >= kind[f]->limit ||
-            (int64_t)kind[f]->open.count * flights.at[f].op->conversion->crews.size >= MOST_PIECES)
+        if (is_full(&filler, kind[f], flights.at[f].op->conversion->crews.size))
             close_bucket(&filler, kind[f]);
     }
     for (int f = 0; f < flights.count; f++)

@@ -5,8 +5,8 @@
  * takes at most ceil(B / bucket) exchanges, and what does not belong together is not put together.
  *
  * Unless option --bucket says another size it is a sixteenth of what is converted alike, so that little waits for the end of
- * backward, and at most 25 MiB. Its tensors times the devices that exchange them are at most about MOST_PIECES, since every piece of a
- * tensor is packed by itself and has a line in the tables.
+ * backward, and at most 25 MiB; and its tensors times the devices that exchange them are then at most about MOST_PIECES, since every
+ * piece of a tensor is packed by itself and has a line in the tables.
  */
 #ifndef PASSES_BUCKETS_H
 #define PASSES_BUCKETS_H

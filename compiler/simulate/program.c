@@ -414,14 +414,16 @@ static void end_step(Builder *builder)
 static void run_step(Builder *builder)
 {
     const Module *module = builder->module;
+    for (int s = 0; s < builder->sums.count; s++)
+        memset(builder->sums.at[s].made, 0xff, sizeof(int) * (size_t)builder->fold->actor_count);
     if (!module->bodies.runs.count) {
-        for (Phase phase = PHASE_FORWARD; phase <= PHASE_UPDATE; phase++)
+        for (Phase phase = PHASE_FORWARD; phase < PHASE_UPDATE; phase++)
             run_whole(builder, phase, -1, true, (int)phase);
+        run_sums(builder);
+        run_whole(builder, PHASE_UPDATE, -1, true, (int)PHASE_UPDATE);
         end_step(builder);
         return;
     }
-    for (int s = 0; s < builder->sums.count; s++)
-        memset(builder->sums.at[s].made, 0xff, sizeof(int) * (size_t)builder->fold->actor_count);
     run_counts(builder);
     run_whole(builder, PHASE_BEFORE, -1, true, -1);
     for (int r = 0; r < module->bodies.runs.count; r++)

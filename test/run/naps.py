@@ -98,6 +98,7 @@ def timed(bench, name, mpi, ranks, layers, lines, naps):
 HIDDEN = {
     "pipelines": (8, 4, "\n".join(pipeline(3, ranges([4, 4]), 2 * p, ROWS // 2) for p in range(2))),
     "copies": (8, 4, "split batch:dp\npipeline microbatches(4)\nstage devices(0-1) mesh(dp:2) layers(0-3)\nstage devices(2-3) mesh(dp:2) layers(4-7)"),
+    "data": (8, 8, "split batch:dp\nstage devices(0-3) mesh(dp:4)"),
     "four": (8, 8, "\n".join(pipeline(1, ["0-7"], p, ROWS // 4) for p in range(4))),
 }
 
@@ -170,7 +171,7 @@ def times(bench):
     for name, (ranks, *rest) in {**TIMES, **(MORE_TIMES if LONG else {})}.items():
         yield f"time.{name}", case(timed, bench, name, True, ranks, *rest)
     yield "time.alone", case(timed, bench, "1f1b", False, *TIMES["1f1b"])
-    for name, rest in HIDDEN.items() if LONG else [("four", HIDDEN["four"])]:
+    for name, rest in HIDDEN.items() if LONG else [(name, HIDDEN[name]) for name in ("data", "four")]:
         yield f"hidden.{name}", case(hidden, bench, name, *rest)
 
 

@@ -24,8 +24,10 @@ def parameters():
 def textbook(strategy):
     """Bytes that all ranks together receive in a step."""
     weights, activation, rows = 4 * parameters(), 4 * BATCH * SEQ * EMBED, 4 * BATCH * SEQ
-    if strategy in ("dp4", "zero4"):
-        return 2 * (N - 1) * weights  # all-reduce of the gradients; reduce-scatter of them and all-gather of the weights
+    if strategy == "dp4":
+        return 2 * (N - 1) * (weights + 4)  # all-reduce of the gradients, and of the loss, which goes with some of them
+    if strategy == "zero4":
+        return 2 * (N - 1) * weights  # reduce-scatter of the gradients and all-gather of the weights
     layers = 2 * 2 * LAYERS * activation   # Megatron: two all-reduces a layer and direction
     vocabulary = 2 * activation + 3 * rows  # the cut table's rows, the gradient at the head; the loss's maximum, sum and hit
     return 2 * (N - 1) * (layers + vocabulary)
@@ -48,7 +50,7 @@ def counted(bench, program, steps, label):
 
 
 def step_bytes(bench, strategy):
-    program = bench.compiled(GPT, EXAMPLES / "gpt" / "strategies" / f"{strategy}.strategy", FLAGS)
+    program = bench.compiled(GPT, EXAMPLES / "gpt" / "strategies" / f"{strategy}.strategy", (*FLAGS, "--bucket=100000"))
     short, long = counted(bench, program, 2, strategy), counted(bench, program, 7, strategy)
     return {call: (long[call] - short.get(call, 0)) / 5 for call in long}
 

@@ -121,8 +121,8 @@ def rings():
     for count in 2, 3, 8:
         lines = f"split batch:dp\nstage devices(0-{count - 1}) mesh(dp:{count})"
         bytes_ = 4 * 960 * 1000
-        model, events = simulate("ring", lines, slow, "-DSUMMED", "-DCOUNT=960000", f"-DROWS={count}")
-        rounds = [event for event in events if event.get("cat") == "collectives" and event["name"] == "all-reduce"]
+        model, events = simulate("ring", lines, slow, "-DSUMMED", "-DCOUNT=960000", f"-DROWS={count}", "--bucket=1")
+        rounds = [event for event in events if event.get("cat") == "sums" and event["name"] == "all-reduce"]
         assert rounds and len(model["actors"]) == 1, (rounds, model["actors"])
         longest = max(event["dur"] for event in rounds) / 1e6
         near(f"all-reduce on {count}", longest, 2 * (count - 1) * (latency + bytes_ / count / bandwidth))
