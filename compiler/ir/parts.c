@@ -37,13 +37,18 @@ bool op_is_addition(const Op *op)
            op->operand_count == 2 && op->operands[0] && op->operands[1] && type_equal(op->operands[0]->type, op->operands[1]->type);
 }
 
+bool op_reaches(const Module *module, const Op *maker, const Op *reader)
+{
+    return maker->visit == reader->visit || maker->turn != TURN_EACH || reader->turn != TURN_EACH || maker->def == module->part_def ||
+           op_gathers(module, maker);
+}
+
 bool op_crosses(const Module *module, const Op *op)
 {
     const Op *maker = op->def == module->reshard_def ? op->operands[0]->def : NULL;
     if (!maker || op->stage == STAGE_ALL || maker->stage == STAGE_ALL)
         return false;
-    return op->stage != maker->stage || (op->visit != maker->visit && op->turn == TURN_EACH && maker->turn == TURN_EACH &&
-                                         maker->def != module->part_def && !op_gathers(module, maker));
+    return op->stage != maker->stage || !op_reaches(module, maker, op);
 }
 
 typedef struct StageEdge {

@@ -219,12 +219,23 @@ static void check_states(Verifier *verifier, const Op *op)
             verify_problem(verifier, op, "%%%d is a state, which only the section update reads", op->operands[i]->id);
 }
 
+/* What a visit makes, other visits of its stage get handed on. */
+static void check_visit(Verifier *verifier, const Op *op, const Value *operand)
+{
+    const Op *maker = operand ? operand->def : NULL;
+    if (maker && op->stage != STAGE_ALL && maker->stage == op->stage && op->def != verifier->module->reshard_def &&
+        !op_reaches(verifier->module, maker, op))
+        verify_problem(verifier, op, "%%%d is of another visit", operand->id);
+}
+
 static void check_op(Verifier *verifier, const Op *op)
 {
     if (op->result_count != op->def->rule->result_count)
         verify_problem(verifier, op, "%s has %d results, its rule %d", op->def->name, op->result_count, op->def->rule->result_count);
     for (int i = 0; i < op->operand_count; i++)
         use(verifier, op, op->operands[i], "");
+    for (int i = 0; i < op->operand_count && !verifier->problems; i++)
+        check_visit(verifier, op, op->operands[i]);
     check_binding(verifier, op);
     check_states(verifier, op);
     if (!verifier->problems && op->conversion)

@@ -1,14 +1,32 @@
 #include "passes/deduce/assign.h"
+#include "ir/parts.h"
 #include "passes/deduce/price.h"
 
 #include <string.h>
 
 /* ---- prices ---- */
 
+bool version_reaches(const Assigner *assigner, const Version *version)
+{
+    const Op *maker = version->value->def, *reader = assigner->reader;
+    return !maker || maker->stage != reader->stage || op_reaches(assigner->module, maker, reader);
+}
+
+const Version *newest_version(const Assigner *assigner, const Version *versions)
+{
+    for (const Version *version = versions; version; version = version->next)
+        if (version_reaches(assigner, version))
+            return version;
+    return versions;
+}
+
 const Version *cheapest_version(const Assigner *assigner, const Version *versions, const Sharding *to, double *price)
 {
-    const Version *best = NULL;
-    for (const Version *version = versions; version; version = version->next) {
+    const Version *newest = newest_version(assigner, versions), *best = NULL;
+    bool some_reach = newest && version_reaches(assigner, newest);
+    for (const Version *version = newest; version; version = version->next) {
+        if (some_reach && !version_reaches(assigner, version))
+            continue;
         bool known = VERSION_KNOWN(assigner, version);
         double own = known && sharding_equal(assigner->mesh, &version->sharding, to) ? -1
                      : known ? price_conversion(assigner, version->value, &version->sharding, to)

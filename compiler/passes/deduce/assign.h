@@ -29,7 +29,8 @@ enum { ASSIGN_NONE = -1, ASSIGN_PASS = -2 };
 /* What the choices for all operators of a module have in common. */
 typedef struct Assigner {
     const Module *module;
-    const Mesh *mesh;          // of the operator at hand
+    const Op *reader;          // the operator at hand
+    const Mesh *mesh;          // its own
     Arena *arena;              // scratch
     Intern *crews;             // bytes that crews receive, by what they convert
     Intern *prices;            // what price_conversion and price_crossing remember
@@ -56,7 +57,13 @@ Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *version
 Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 
-/* The version that is cheapest to convert to `to`. */
+/* Whether the operator at hand may read a version: what was converted for a visit of a stage lies among what this visit keeps of a
+ * micro-batch, and the stage's other visits may run before. */
+bool version_reaches(const Assigner *assigner, const Version *version);
+
+/* The newest version that the operator at hand may read, and the one that is cheapest to convert to `to`; where it may read none, of all:
+ * what goes from one visit to another. */
+const Version *newest_version(const Assigner *assigner, const Version *versions);
 const Version *cheapest_version(const Assigner *assigner, const Version *versions, const Sharding *to, double *price);
 
 #endif

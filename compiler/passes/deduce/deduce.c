@@ -29,9 +29,16 @@ static void add_version(Deduce *deduce, const Value *original, Value *value, con
 
 static bool is_known(const Deduce *deduce, const Version *version) { return VERSION_KNOWN(&deduce->assigner, version); }
 
+/* The newest form of a value, as far as the operator at hand may read it. */
+static const Version *newest(const Deduce *deduce, const Value *value)
+{
+    return newest_version(&deduce->assigner, deduce->forms[value->id]);
+}
+
 /* Works on the mesh of a stage from here on. */
 static void enter_stage(Deduce *deduce, const Op *op)
 {
+    deduce->assigner.reader = op;
     deduce->mesh = deduce->assigner.mesh = op_mesh(deduce->module, op);
     deduce->assigner.rules = deduce->rules[op->stage == STAGE_ALL ? deduce->module->bodies.stages.count : op->stage];
 }
@@ -178,9 +185,10 @@ static Value *laid_out(Deduce *deduce, Value *original, const Layout *layout, co
     if (sharding_of_layout(deduce->mesh, layout, &sharding))
         return deduce_converted(deduce, original, &sharding, user, reason);
     for (const Version *version = deduce->forms[original->id]; version; version = version->next)
-        if (module_layouts_equal(deduce->module, version->value->layout, layout, original->type))
+        if (version_reaches(&deduce->assigner, version) &&
+            module_layouts_equal(deduce->module, version->value->layout, layout, original->type))
             return version->value;
-    Value *from = original->kind == VALUE_PARAM ? original : deduce->forms[original->id]->value;
+    Value *from = original->kind == VALUE_PARAM ? original : newest(deduce, original)->value;
     Value *value = deduce_conversion(deduce, from, layout, user, reason);
     add_version(deduce, original, value, NULL);
     return value;
@@ -259,7 +267,7 @@ static const Layout *common_pieces(const Deduce *deduce, const Op *op)
         const Value *operand = op->operands[k];
         if (!operand || !operand->type.rank)
             continue;
-        const Layout *layout = deduce->forms[operand->id]->value->layout;
+        const Layout *layout = newest(deduce, operand)->value->layout;
         if (!in_pieces(deduce, operand, op) || (common && !module_layouts_equal(deduce->module, common, layout, operand->type)))
             return NULL;
         common = layout;
@@ -380,7 +388,7 @@ static const Layout *kept_layout(const Deduce *deduce, const Value *sum, const V
 static void deduce_same(Deduce *deduce, Op *op)
 {
     Value *operand = op->operands[0];
-    const Version *from = deduce->forms[operand->id];
+    const Version *from = newest(deduce, operand);
     const Parameter *parameter = deduce->gradient[op->results[0]->id];
     const Layout *kept = kept_layout(deduce, op->results[0], from);
     const char *reason = parameter && !op->results[0]->layout ? gradient_reason(deduce, parameter) : NULL;
@@ -394,7 +402,7 @@ static void deduce_same(Deduce *deduce, Op *op)
 /* Rows are collected complete. */
 static void deduce_collection(Deduce *deduce, Op *op)
 {
-    const Version *from = deduce->forms[op->operands[0]->id];
+    const Version *from = newest(deduce, op->operands[0]);
     Sharding complete = is_known(deduce, from) ? sharding_complete(from->sharding) : sharding_whole();
     op->operands[0] = deduce_converted(deduce, op->operands[0], &complete, op, "an output");
     array_push(deduce->module->arena, &deduce->out, op);
@@ -438,7 +446,7 @@ static void deduce_union(Deduce *deduce, Op *op)
     bool rows = op->operands[0]->def->def == deduce->module->collect_def;
     for (int k = 0; k < op->operand_count; k++) {
         enter_stage(deduce, op->operands[k]->def);
-        const Version *version = deduce->forms[op->operands[k]->id];
+        const Version *version = newest(deduce, op->operands[k]);
         Sharding whole = sharding_whole();
         op->operands[k] = layout_partial(version->value->layout) != STATE_MAX
                               ? version->value
@@ -453,7 +461,7 @@ static void deduce_union(Deduce *deduce, Op *op)
 /* A `reshard` of the source: the layout is the one written. */
 static void deduce_reshard(Deduce *deduce, Op *op)
 {
-    op->operands[0] = reducible(deduce, deduce->forms[op->operands[0]->id]->value, op->results[0]->layout, op, NULL);
+    op->operands[0] = reducible(deduce, newest(deduce, op->operands[0])->value, op->results[0]->layout, op, NULL);
     array_push(deduce->module->arena, &deduce->out, op);
     add_laid_out(deduce, op->results[0]);
 }

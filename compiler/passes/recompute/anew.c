@@ -11,14 +11,14 @@ typedef struct Remaker {
     const Anew *anew;
     bool *wanted; // by value id: its own region needs it in backward
     bool *kept;   // by value id: something else does
-    Value **copy; // by value id: the value made anew
+    Value **copy; // by value id and visit: the value made anew
+    int visits;
     Array(Op *) ops;
 } Remaker;
 
 bool op_in_step(const Module *module, const Op *op)
 {
-    return op->section == SECTION_FORWARD && !op_gathers(module, op) &&
-           op->turn == (module->bodies.at.count ? TURN_EACH : TURN_BEFORE);
+    return op->section == SECTION_FORWARD && !op_gathers(module, op) && op->turn == (module->bodies.at.count ? TURN_EACH : TURN_BEFORE);
 }
 
 /* ---- what is needed ---- */
@@ -63,11 +63,12 @@ static void find_needs(Remaker *remaker)
 
 /* ---- copies ---- */
 
-/* The operator once more, in a later section, of these operands; its results know all that is known of the old. */
-static Op *repeated(Module *module, const Op *op, Value *const *operands, Section section)
+/* The operator once more, in the section and the visit of its reader, of these operands; its results know all that is known of the old. */
+static Op *repeated(Module *module, const Op *op, Value *const *operands, const Op *reader)
 {
     Op *copy = ir_clone(module, op, operands);
-    copy->section = section;
+    copy->section = reader->section;
+    copy->visit = reader->visit;
     copy->again = op;
     for (int r = 0; r < op->result_count; r++) {
         Value *result = copy->results[r];
@@ -79,27 +80,33 @@ static Op *repeated(Module *module, const Op *op, Value *const *operands, Sectio
     return copy;
 }
 
-static Value *needed_value(Remaker *remaker, Value *value, Section section);
+static Value *needed_value(Remaker *remaker, Value *value, const Op *reader);
 
-static void repeat(Remaker *remaker, const Op *op, Section section)
+/* The place of a value's copy for the visit of an operator: each visit makes its own, since they run one after another. */
+static Value **copy_for(Remaker *remaker, const Value *value, const Op *reader)
+{
+    return &remaker->copy[(ptrdiff_t)value->id * remaker->visits + reader->visit];
+}
+
+static void repeat(Remaker *remaker, const Op *op, const Op *reader)
 {
     Value **operands = arena_array(remaker->arena, Value *, op->operand_count + 1);
     for (int k = 0; k < op->operand_count; k++)
-        operands[k] = needed_value(remaker, op->operands[k], section);
-    Op *copy = repeated(remaker->module, op, operands, section);
+        operands[k] = needed_value(remaker, op->operands[k], reader);
+    Op *copy = repeated(remaker->module, op, operands, reader);
     for (int r = 0; r < op->result_count; r++)
-        remaker->copy[op->results[r]->id] = copy->results[r];
+        *copy_for(remaker, op->results[r], reader) = copy->results[r];
     array_push(remaker->module->arena, &remaker->ops, copy);
 }
 
 /* What an operator of a later section reads in the place of a value. */
-static Value *needed_value(Remaker *remaker, Value *value, Section section)
+static Value *needed_value(Remaker *remaker, Value *value, const Op *reader)
 {
     if (!is_made_anew(remaker, value))
         return value;
-    if (!remaker->copy[value->id])
-        repeat(remaker, value->def, section);
-    return remaker->copy[value->id];
+    if (!*copy_for(remaker, value, reader))
+        repeat(remaker, value->def, reader);
+    return *copy_for(remaker, value, reader);
 }
 
 static void place_copies(Remaker *remaker)
@@ -108,7 +115,7 @@ static void place_copies(Remaker *remaker)
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
         for (int k = 0; op->section != SECTION_FORWARD && k < op->operand_count; k++)
-            op->operands[k] = needed_value(remaker, op->operands[k], op->section);
+            op->operands[k] = needed_value(remaker, op->operands[k], op);
         array_push(module->arena, &remaker->ops, op);
     }
     module->ops.at = remaker->ops.at;
@@ -135,7 +142,9 @@ void make_anew(Module *module, const Anew *anew)
     Remaker remaker = {.module = module, .arena = arena_create(), .anew = anew};
     remaker.wanted = arena_array(remaker.arena, bool, module->next_id);
     remaker.kept = arena_array(remaker.arena, bool, module->next_id);
-    remaker.copy = arena_array(remaker.arena, Value *, module->next_id);
+    for (int i = 0; i < module->ops.count; i++)
+        remaker.visits = module->ops.at[i]->visit >= remaker.visits ? module->ops.at[i]->visit + 1 : remaker.visits;
+    remaker.copy = arena_array(remaker.arena, Value *, (size_t)module->next_id * (size_t)remaker.visits);
     find_needs(&remaker);
     place_copies(&remaker);
     remove_first_runs(module);
