@@ -325,10 +325,11 @@ static double sized_seconds(const Link *link, const Collectives *all, double byt
 }
 
 /* The same, at the slower of the rates of a collective, which has a start of its own, and of all that the plan's devices touch, which may
- * be more than caches hold. */
+ * be more than caches hold: those of groups that share no processor were measured where one group had the caches for itself. */
 static double touching_seconds(const Resources *resources, const Link *link, const Collectives *all)
 {
-    double whole = resources->touched / (verb_touched(all->verb, all->ranks) * all->groups);
+    bool apart = all->inner > 1 && all->inner >= all->share;
+    double whole = resources->touched / (verb_touched(all->verb, all->ranks) * (apart ? 1 : all->groups));
     double each = sized_seconds(link, all, all->bytes);
     return whole > all->bytes ? fmax(each, sized_seconds(link, all, whole) * all->bytes / whole) : each;
 }

@@ -171,7 +171,7 @@ def times(bench):
     for name, (ranks, *rest) in {**TIMES, **(MORE_TIMES if LONG else {})}.items():
         yield f"time.{name}", case(timed, bench, name, True, ranks, *rest)
     yield "time.alone", case(timed, bench, "1f1b", False, *TIMES["1f1b"])
-    for name, rest in HIDDEN.items() if LONG else [(name, HIDDEN[name]) for name in ("data", "four")]:
+    for name, rest in HIDDEN.items() if LONG else [("four", HIDDEN["four"])]:
         yield f"hidden.{name}", case(hidden, bench, name, *rest)
 
 
