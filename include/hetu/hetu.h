@@ -228,7 +228,8 @@ void ht_set_param(ht_session *session, const char *name, const float *from, size
 const char *ht_param_name(ht_session *session, int index, size_t *count);
 
 /* Checkpoints. ht_save(session, "runs/a", ht_note("tokens", tokens), ...) copies all parameters, states of optimizers, numbers of steps, the seed and main's own numbers; writing them
- * goes on beside the training, each rank an equal part, and ends before the next ht_save or ht_close. The file runs/a/step-N.safetensors has whole tensors under their names (state s of a
+ * goes on beside the training, each rank an equal part, and ends before ht_close.
+ * One that comes while an older one is still being written waits in memory, and gives way to a newer one, which is said on standard error. The file runs/a/step-N.safetensors has whole tensors under their names (state s of a
  * parameter: "NAME%s"), which other tools open; step-N.manifest, written last, has its checksums. A checkpoint that cannot be written is said on standard error. */
 typedef struct ht_noted {
     const char *name;

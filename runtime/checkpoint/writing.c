@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +18,15 @@
 
 enum { PATH_ROOM = 4096, NAME_ROOM = PATH_ROOM + 16 };
 
+enum { ABANDONED = -1 };
+
 static const double PATIENCE = 600; // seconds for which rank 0 waits for the others' ranges
 
 struct Writing {
     WritingPlan plan;
     pthread_t thread;
-    int error; // errno of what failed; 0: nothing
+    int error; // errno of what failed; ABANDONED: another rank has failed; 0: nothing
+    atomic_bool done;
 };
 
 uint32_t checksum(uint32_t crc, const void *bytes, size_t count)
@@ -112,11 +117,12 @@ static int write_sums(const WritingPlan *plan, const char *path)
     return error;
 }
 
+/* A file that is gone, or never was, is one that another rank has given up. */
 static int write_range(const WritingPlan *plan, const char *path)
 {
-    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    int file = open(path, O_WRONLY | O_CLOEXEC);
     if (file < 0)
-        return errno;
+        return errno == ENOENT || errno == ENOTDIR ? ABANDONED : errno;
     int error = plan->rank ? 0 : write_at(file, plan->header, plan->header_bytes, 0);
     error = error ? error : write_at(file, plan->range, (size_t)plan->bytes, (off_t)plan->header_bytes + plan->at);
     error = finish(file, error);
@@ -132,7 +138,7 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Waits for the sums of all ranks; EIO: one has failed, and removed the file. */
+/* Waits for the sums of all ranks, or until one that has failed has removed the file. */
 static int await_sums(const WritingPlan *plan, const char *path)
 {
     char name[NAME_ROOM];
@@ -144,7 +150,7 @@ static int await_sums(const WritingPlan *plan, const char *path)
             continue;
         }
         if (access(path, F_OK))
-            return EIO;
+            return ABANDONED;
         if (now() > until)
             return ETIMEDOUT;
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
@@ -162,7 +168,7 @@ static void add_file(FILE *out, const char *path)
         fclose(in);
 }
 
-/* The first line is of the header; then come those of the ranks, and the number of bytes of the tensors. */
+/* The first line is of the header; then come those of the ranks, and at last the checksum of the lines before it. */
 static int write_manifest(const WritingPlan *plan, const char *part, const char *path)
 {
     char *text = NULL, name[NAME_ROOM];
@@ -175,7 +181,8 @@ static int write_manifest(const WritingPlan *plan, const char *part, const char 
         snprintf(name, sizeof name, "%s.%d", part, rank);
         add_file(out, name);
     }
-    fputs("end\n", out);
+    fflush(out);
+    fprintf(out, MANIFEST_END, checksum(0, text, length));
     fclose(out);
     int error = write_text(path, text, length);
     free(text);
@@ -219,27 +226,36 @@ int64_t *writing_steps(const char *folder, int *count)
     return steps;
 }
 
+static bool has_manifest(const char *folder, int64_t step)
+{
+    char path[PATH_ROOM];
+    writing_path(path, sizeof path, folder, step, "manifest");
+    return !access(path, F_OK);
+}
+
+/* What has no manifest takes no place of those that stay; what was just written stays, whatever newer ones there are. */
 static void remove_older(const WritingPlan *plan)
 {
-    int count;
+    int count, kept = 0;
     int64_t *steps = writing_steps(plan->folder, &count);
-    for (int i = plan->keep; plan->keep && i < count; i++)
-        remove_step(plan->folder, steps[i]);
+    for (int i = 0; plan->keep && i < count; i++)
+        if (kept < plan->keep || steps[i] == plan->step)
+            kept += has_manifest(plan->folder, steps[i]);
+        else
+            remove_step(plan->folder, steps[i]);
     free(steps);
 }
 
-static void remove_parts(const WritingPlan *plan, const char *part, bool all)
+static void remove_sums(const WritingPlan *plan, const char *part)
 {
     char name[NAME_ROOM];
     for (int rank = 0; rank < plan->ranks; rank++) {
         snprintf(name, sizeof name, "%s.%d", part, rank);
         unlink(name);
     }
-    if (all)
-        unlink(part);
 }
 
-void writing_clear(const WritingPlan *plan)
+void writing_clear(WritingPlan *plan)
 {
     char part[PATH_ROOM];
     DIR *found = mkdir(plan->folder, 0777) && errno != EEXIST ? NULL : opendir(plan->folder);
@@ -250,6 +266,11 @@ void writing_clear(const WritingPlan *plan)
         }
     if (found)
         closedir(found);
+    writing_path(part, sizeof part, plan->folder, plan->step, "part");
+    int file = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    plan->error = file < 0 ? errno : 0;
+    if (file >= 0)
+        close(file);
 }
 
 static int name_all(const WritingPlan *plan, const char *part)
@@ -262,10 +283,35 @@ static int name_all(const WritingPlan *plan, const char *part)
     error = error ? error : rename(part, path) ? errno : sync_folder(plan->folder);
     error = error ? error : write_manifest(plan, part, manifest);
     error = error ? error : sync_folder(plan->folder);
-    remove_parts(plan, part, error);
-    if (!error)
+    if (!error) {
+        remove_sums(plan, part);
         remove_older(plan);
+    }
     return error;
+}
+
+/* A file that would be larger than the process may make it (RLIMIT_FSIZE) is an error of this thread, and not the end of the program. */
+static void refuse_size_signal(void)
+{
+    sigset_t size;
+    sigemptyset(&size);
+    sigaddset(&size, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &size, NULL);
+}
+
+/* Removes the file if it has failed, and the sums of those that have ended; of the others each removes its own where the file is neither being
+ * written nor whole. */
+static void remove_failed(const WritingPlan *plan, const char *part, int error)
+{
+    char path[PATH_ROOM], name[NAME_ROOM];
+    writing_path(path, sizeof path, plan->folder, plan->step, "safetensors");
+    snprintf(name, sizeof name, "%s.%d", part, plan->rank);
+    if (error) {
+        unlink(part);
+        remove_sums(plan, part);
+    } else if (access(part, F_OK) && access(path, F_OK)) {
+        unlink(name);
+    }
 }
 
 static void *write_all(void *argument)
@@ -273,12 +319,13 @@ static void *write_all(void *argument)
     Writing *writing = argument;
     const WritingPlan *plan = &writing->plan;
     char part[PATH_ROOM];
+    refuse_size_signal();
     writing_path(part, sizeof part, plan->folder, plan->step, "part");
-    writing->error = write_range(plan, part);
-    if (writing->error)
-        unlink(part);
-    else if (!plan->rank)
+    writing->error = plan->error ? plan->error : write_range(plan, part);
+    if (!writing->error && !plan->rank)
         writing->error = name_all(plan, part);
+    remove_failed(plan, part, writing->error);
+    writing->done = true;
     return NULL;
 }
 
@@ -293,16 +340,23 @@ Writing *writing_begin(const WritingPlan *plan)
     return writing;
 }
 
+bool writing_done(const Writing *writing) { return !writing || writing->done; }
+
+void writing_drop(WritingPlan *plan)
+{
+    free(plan->header);
+    free(plan->range);
+}
+
 void writing_end(Writing *writing)
 {
     if (!writing)
         return;
     if (!pthread_equal(writing->thread, pthread_self()))
         pthread_join(writing->thread, NULL);
-    if (writing->error && (writing->error != EIO || !writing->plan.rank))
+    if (writing->error && (writing->error != ABANDONED || !writing->plan.rank))
         fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: %s\n", writing->plan.folder, (long long)writing->plan.step,
-                writing->error == EIO ? "a rank could not write its range" : strerror(writing->error));
-    free(writing->plan.header);
-    free(writing->plan.range);
+                writing->error == ABANDONED ? "a rank could not write its range" : strerror(writing->error));
+    writing_drop(&writing->plan);
     free(writing);
 }

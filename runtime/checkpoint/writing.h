@@ -14,6 +14,9 @@
 /* A checksum is of so many bytes at most, and of one range. */
 enum { CHUNK_BYTES = 1 << 22 };
 
+/* The last line of a manifest, with the checksum of those before it. */
+#define MANIFEST_END "end %08x\n"
+
 typedef struct WritingPlan {
     char folder[3072];
     int64_t step;
@@ -23,6 +26,7 @@ typedef struct WritingPlan {
     size_t header_bytes;
     char *range;      // this rank's bytes of the tensors; where the last rank's end, the file does
     int64_t at, bytes; // where they begin behind the header, and how many
+    int error;         // errno of what failed before it began
 } WritingPlan;
 
 typedef struct Writing Writing;
@@ -30,8 +34,15 @@ typedef struct Writing Writing;
 /* Begins to write on a thread; the memory of the plan goes with it. */
 Writing *writing_begin(const WritingPlan *plan);
 
-/* On rank 0, before any rank begins: makes the folder, and removes what a program that was killed has left of this step. */
-void writing_clear(const WritingPlan *plan);
+/* On rank 0, before any rank begins: makes the folder and the file, and removes what a program that was killed has left. Whoever fails removes
+ * the file, and nobody makes it again. */
+void writing_clear(WritingPlan *plan);
+
+/* Whether nothing is left to do, NULL included. */
+bool writing_done(const Writing *writing);
+
+/* Frees the memory of a plan that is not carried out. */
+void writing_drop(WritingPlan *plan);
 
 /* Waits for the end. A checkpoint that could not be written is said on standard error; what was written of it goes. */
 void writing_end(Writing *writing);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PATH_ROOM = 4096, NAME_ROOM = 1024 };
@@ -172,29 +173,80 @@ static char *collect_range(const HeldList *list, const SafeFile *file, int64_t f
     return range;
 }
 
-void checkpoint_wait(ht_session *session)
+/* Begins to write what waits, when nothing is being written; all ranks together. */
+static void begin_waiting(ht_session *session)
+{
+    WritingPlan *plan = session->waiting;
+    if (!plan->rank)
+        writing_clear(plan);
+    world_least(0); // rank 0 has cleared
+    session->writing = writing_begin(plan);
+    session->waiting = NULL;
+    free(plan);
+}
+
+static void end_writing(ht_session *session)
 {
     writing_end(session->writing);
     session->writing = NULL;
 }
 
+bool checkpoint_due(const ht_session *session) { return session->waiting && writing_done(session->writing); }
+
+void checkpoint_turn(ht_session *session)
+{
+    if (!session->waiting || !world_least(writing_done(session->writing)))
+        return;
+    end_writing(session);
+    begin_waiting(session);
+}
+
+void checkpoint_wait(ht_session *session)
+{
+    end_writing(session);
+    if (session->waiting)
+        begin_waiting(session);
+    end_writing(session);
+}
+
+static void drop_waiting(ht_session *session, int64_t step)
+{
+    WritingPlan *plan = session->waiting;
+    session->waiting = NULL;
+    if (plan && !plan->rank)
+        fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: an older one still was when that of step %lld came\n", plan->folder,
+                (long long)plan->step, (long long)step);
+    if (plan)
+        writing_drop(plan);
+    free(plan);
+}
+
+/* Lets what waits have its turn, if that comes soon: a disk that keeps up loses no checkpoint. */
+static void wait_a_little(ht_session *session)
+{
+    enum { TRIES = 200 };
+    for (int try = 0; session->waiting && try < TRIES && !writing_done(session->writing); try++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    checkpoint_turn(session);
+}
+
 void checkpoint_save(ht_session *session, const char *folder, int64_t step, int keep, const SafeNote *notes, int note_count)
 {
-    WritingPlan plan = {.step = step, .rank = world_rank(), .ranks = world_size(), .keep = keep};
+    wait_a_little(session);
+    drop_waiting(session, step);
+    WritingPlan *plan = memory_array(1, sizeof *plan);
+    *plan = (WritingPlan){.step = step, .rank = world_rank(), .ranks = world_size(), .keep = keep};
     int64_t to;
-    checkpoint_wait(session);
-    snprintf(plan.folder, sizeof plan.folder, "%s", folder);
-    if (!plan.rank)
-        writing_clear(&plan);
+    snprintf(plan->folder, sizeof plan->folder, "%s", folder);
     HeldList list = list_held(session);
     SafeFile file = plan_file(&list, notes, note_count);
-    writing_range(file.bytes, plan.rank, plan.ranks, &plan.at, &to);
-    plan.bytes = to - plan.at;
-    world_least(0); // rank 0 has cleared
-    plan.range = collect_range(&list, &file, plan.at, to);
-    plan.header = plan.rank ? NULL : safetensors_header(&file, &plan.header_bytes);
-    world_broadcast(&plan.header_bytes, sizeof plan.header_bytes);
-    session->writing = writing_begin(&plan);
+    writing_range(file.bytes, plan->rank, plan->ranks, &plan->at, &to);
+    plan->bytes = to - plan->at;
+    plan->range = collect_range(&list, &file, plan->at, to);
+    plan->header = plan->rank ? NULL : safetensors_header(&file, &plan->header_bytes);
+    world_broadcast(&plan->header_bytes, sizeof plan->header_bytes);
+    session->waiting = plan;
+    checkpoint_turn(session);
     free(file.at);
     free_held(&list);
 }
@@ -224,7 +276,8 @@ static const char *find_wrong(const HeldList *list, const Stored *stored, bool w
 /* Whether the sums that fall to this rank, one after another by turns, are those of the manifest. */
 static const char *check_sums(int descriptor, const SafeFile *file, const char *manifest)
 {
-    char line[256];
+    char line[256], end[32];
+    uint32_t lines = 0;
     FILE *in = fopen(manifest, "r");
     const char *wrong = in ? NULL : "it has no manifest";
     char *chunk = memory_array(CHUNK_BYTES, 1);
@@ -234,9 +287,11 @@ static const char *check_sums(int descriptor, const SafeFile *file, const char *
         long long at = 0, bytes = 0;
         unsigned crc = 0;
         bool header = sscanf(line, "header %lld %x", &bytes, &crc) == 2;
-        ended = !strcmp(line, "end\n");
+        snprintf(end, sizeof end, MANIFEST_END, lines);
+        ended = !strcmp(line, end);
         if (ended)
             break;
+        lines = checksum(lines, line, strlen(line));
         if (!header && sscanf(line, "%lld %lld %x", &at, &bytes, &crc) != 3)
             wrong = "its manifest is damaged";
         covered += header ? 0 : bytes;

@@ -131,6 +131,7 @@ static void carry_out(ht_session *session, const Command *command, Payload *payl
     case COMMAND_GET_PARAM: param_get(session->params.at[command->number], payload->to); break;
     case COMMAND_SET_PARAM: param_set(session->params.at[command->number], payload->from); break;
     case COMMAND_SAVE: save(session, command, payload); break;
+    case COMMAND_WRITE: checkpoint_turn(session); break;
     case COMMAND_LOAD: load(session, command, payload); break;
     case COMMAND_STEPS: set_steps(session, command); break;
     case COMMAND_CLOSE: break;

@@ -319,6 +319,8 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains)
         ht_fail(trains ? "ht_step needs a program of ht_train; ht_run runs those of ht_infer"
                        : "ht_run needs a program of ht_infer; ht_step runs those of ht_train");
     take_arrivals(program->session, false);
+    if (checkpoint_due(program->session))
+        session_issue(program->session, &(Command){.kind = COMMAND_WRITE}, &(Payload){0});
     step_numbers(program, hyper);
     program->step++;
     return program->eager ? eager->program_step(program->eager, feeds, hyper) : run_image(program, feeds, hyper);

@@ -18,6 +18,7 @@ struct ht_session {
     int handle_count;
     ht_program **handles; // on rank 0: the programs that main has, in the order of their making
     struct Writing *writing; // a checkpoint that is on its way; NULL: none
+    struct WritingPlan *waiting; // the one after it; NULL: none
     SafeFile loaded;         // what was read last
     int keep;                // checkpoints of a folder; 0: all
 };
@@ -41,6 +42,7 @@ typedef enum CommandKind {
     COMMAND_GET_PARAM,
     COMMAND_SET_PARAM,
     COMMAND_SAVE,
+    COMMAND_WRITE,
     COMMAND_LOAD,
     COMMAND_STEPS,
     COMMAND_CLOSE

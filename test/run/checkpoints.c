@@ -1,8 +1,10 @@
 /* A small model that goes on from a folder of checkpoints, argv[1], until argv[2] steps are made, and saves every second one; with argv[3], what it went on from is saved there at once.
+ * It says how long its longest step took, saving included.
  */
 #include <hetu/hetu.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 enum { B = 12, I = 37, O = 11 };
 #pragma hspmd strategy one
 #pragma hspmd   pipeline
@@ -28,6 +30,12 @@ static ht_tensor net(void)
     ht_tensor y = ht_linear(x, w, b);
     return ht_mean(ht_mul(y, y));
 }
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
 int main(int argc, char **argv)
 {
     ht_session *s = ht_open(&argc, &argv);
@@ -37,11 +45,15 @@ int main(int argc, char **argv)
         x[i] = (float)(i % 17) / 17;
     int64_t done = ht_resume(s, argv[1]);
     printf("resumed %lld, note %g\n", (long long)done, ht_noted_value(s, "tokens", -1));
+    double longest = 0;
     for (int i = (int)done; i < atoi(argv[2]); i++) {
+        double began = now();
         printf("%d %.9g\n", i, ht_step(p, ht_feed("x", x)));
         if ((i + 1) % 2 == 0)
             ht_save(s, argv[1], ht_note("tokens", 100 * (i + 1)));
+        longest = now() - began > longest ? now() - began : longest;
     }
+    printf("longest %.3f\n", longest);
     if (argc > 3)
         ht_save(s, argv[3], ht_note("tokens", ht_noted_value(s, "tokens", -1)));
     return 0;

@@ -5,8 +5,11 @@ refused with the reason, and the one before them is used.
 import functools
 import json
 import re
+import resource
 import shutil
 import struct
+import subprocess
+import time
 
 import harness
 from harness import Failure, launch
@@ -97,7 +100,13 @@ def without_manifest(folder):
 
 def half_manifest(folder):
     path = folder / "step-00000004.manifest"
-    path.write_text(path.read_text()[:-4])
+    path.write_text("".join(path.read_text().splitlines(True)[:-1]))
+
+
+def flipped_manifest(folder):
+    """A bit that no number's value depends on."""
+    path = folder / "step-00000004.manifest"
+    path.write_text(path.read_text().replace("header ", "header0", 1))
 
 
 def other_model(folder):
@@ -110,6 +119,7 @@ DAMAGES = {
     flipped: "its bytes are not those of its manifest",
     without_manifest: "it has no manifest",
     half_manifest: "its manifest is not whole",
+    flipped_manifest: "its manifest is damaged",
     other_model: "its header is damaged",
 }
 
@@ -131,6 +141,49 @@ def check_unwritable(bench, name):
         raise Failure(said)
 
 
+def check_full(bench, rank):
+    """A rank without space, which fails before the others begin: said, nothing is left of it, and training goes on at once, from the checkpoint before it when it begins again."""
+    folder, began = copied(bench, f"full{rank}"), time.monotonic()
+    done = launch(built(bench, "dp3"), 3, folder, "8", preload=bench.build / "lib" / "disk.so", env={"DISK_FULL": str(rank)})
+    said, seconds = done.stdout + done.stderr, time.monotonic() - began
+    if len(re.findall(r"step-0000000[68] was not written: No space left on device", said)) != 2 or "\n7 0." not in said or seconds > 30:
+        raise Failure(f"{seconds:.0f} s\n{said}")
+    if len(list(folder.iterdir())) != 4 or "resumed 4, note 400\n" not in ran(bench, "plain", folder, 4):
+        raise Failure(str(sorted(folder.iterdir())))
+
+
+def check_limit(bench):
+    """A file that the process may not make so large (RLIMIT_FSIZE) does not end it."""
+    folder = copied(bench, "limit")
+    done = subprocess.run([built(bench, "plain"), folder, "6"], capture_output=True, text=True, timeout=60,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+    if done.returncode or not re.search(r"step-00000006 was not written: File too large$", done.stderr, re.M) or "\n5 0." not in done.stdout:
+        raise Failure(f"{done.returncode}\n{done.stdout}{done.stderr}")
+    if "resumed 4, note 400\n" not in ran(bench, "plain", folder, 4):
+        raise Failure("another checkpoint is used")
+
+
+def check_slow(bench, name):
+    """Where every fsync takes long, saving does not hold up a step; the newest checkpoint is written at last."""
+    folder, seconds = bench.path(f"slow.{name}"), "3" if harness.LONG else "1"
+    env = {"DISK_SYNC": seconds, **({} if RANKS[name] else {"LD_PRELOAD": str(bench.build / "lib" / "disk.so")})}
+    said = launch(built(bench, name), RANKS[name], folder, "8", preload=bench.build / "lib" / "disk.so", env=env).stdout
+    longest = float(re.search(r"^longest (\S+)$", said, re.M)[1])
+    if longest > 0.3 or "resumed 8, note 800\n" not in ran(bench, "plain", folder, 8):
+        raise Failure(f"{longest} s\n{said}")
+    return f"{longest:.2f} s"
+
+
+def check_torn_stay(bench):
+    """A checkpoint without its manifest takes no good one's place among those that stay."""
+    folder = copied(bench, "torn")
+    for step in (20, 30, 40):
+        shutil.copy(file_of(folder, 4), file_of(folder, step))
+    said = ran(bench, "plain", folder, 6)
+    if said.count("it has no manifest") != 3 or "resumed 6, note 600\n" not in ran(bench, "plain", folder, 6):
+        raise Failure(said)
+
+
 def tests(bench, _):
     case = functools.partial
     for saver, loader in (("plain", "tp4"), ("tp4", "dp3"), ("dp3", "plain"), ("one", "tp4")):
@@ -138,6 +191,12 @@ def tests(bench, _):
     for number, (damage, reason) in enumerate(DAMAGES.items()):
         name = ("plain", "dp3")[number % 2]
         yield f"{damage.__name__}.{name}", case(check_damage, bench, name, damage, reason)
+    for rank in (0, 2):
+        yield f"full{rank}", case(check_full, bench, rank)
+    yield "limit", case(check_limit, bench)
+    yield "torn", case(check_torn_stay, bench)
+    for name in ("plain", "dp3"):
+        yield f"slow.{name}", case(check_slow, bench, name), name == "plain"
     yield "unwritable", case(check_unwritable, bench, "dp3")
 
 
