@@ -508,11 +508,12 @@ static const DeviceClass *read_class(Reader *reader, const json_t *object, const
     const char *owner = arena_format(reader->arena, "the class \"%s\"", name);
     const json_t *products = json_object_get(object, "products");
     check_keys(reader, object, place,
-               KEYS("memory", "memory_bandwidth", "row_bandwidth", "copy", "sums", "maxima", "start", "overlap", "arithmetic", "products"));
+               KEYS("memory", "memory_bandwidth", "row_bandwidth", "page_bandwidth", "copy", "sums", "maxima", "start", "overlap", "arithmetic", "products"));
     class->name = arena_string(reader->arena, name);
     class->memory = read_memory(reader, object, place, name);
     class->memory_bandwidth = read_rate(reader, object, place, "memory_bandwidth", owner);
     class->row_bandwidth = read_rate(reader, object, place, "row_bandwidth", owner);
+    class->page_bandwidth = read_rate(reader, object, place, "page_bandwidth", owner);
     class->copy = read_optional(reader, object, place, "copy", owner);
     read_combined(reader, object, place, "sums", class->combined[0]);
     read_combined(reader, object, place, "maxima", class->combined[1]);

@@ -8,6 +8,7 @@
  *           "memory": 85899345920,
  *           "memory_bandwidth": 3.35e12,                              or [bytes that are touched, bytes a second], interpolated
  *           "row_bandwidth": 1e12,                                    the same of rows of 256 bytes that do not lie one after another
+ *           "page_bandwidth": 8e11,                                   the same of rows of 1,024 bytes, each on another page of 4 KiB
  *           "copy": 1e-7,                                             a copy's start, of a box of a tensor
  *           "sums": {"f32": 1e11}, "maxima": {"f32": 5e10},           elements that conversions combine, a second
  *           "start": 4e-6,                                            a kernel's start
@@ -75,7 +76,7 @@ typedef struct Link {
     const Measured *measured;
 } Link;
 
-enum { CLUSTER_DTYPES = HT_I64 + 1, ROW_BYTES = 256 };
+enum { CLUSTER_DTYPES = HT_I64 + 1, ROW_BYTES = 256, PAGE_ROW_BYTES = 1024, PAGE_BYTES = 4096 };
 
 typedef struct DeviceClass {
     const char *name;
@@ -84,6 +85,7 @@ typedef struct DeviceClass {
     double overlap; // by how much computing, and communicating beside it, take longer: 1 at least
     Curve memory_bandwidth;             // by the bytes that are touched
     Curve row_bandwidth;                // the same of rows of ROW_BYTES that do not lie one after another
+    Curve page_bandwidth;               // the same of rows of PAGE_ROW_BYTES, each on another page
     double combined[2][CLUSTER_DTYPES]; // elements a second: sums, and maxima, by ht_dtype; 0: not known
     Curve products[CLUSTER_DTYPES];     // by ht_dtype
 } DeviceClass;

@@ -6,9 +6,10 @@
 
 enum { CACHE_LINE = 64, MOST_DEVICES = 64 };
 
-/* What moves read and write: bytes, and rows of neighbours on one side or the other. */
+/* What moves read and write: bytes, rows of neighbours on one side or the other, and the pages that such rows skip to: one each, or the part
+ * of it that lies between them. */
 typedef struct Moved {
-    double moves, rows, bytes;
+    double moves, rows, pages, bytes;
     double combining; // seconds
 } Moved;
 
@@ -21,9 +22,10 @@ static Moved moved_side(const ht_move *move, bool from, size_t element)
         next *= move->dim[inner].extent;
         bytes *= (double)move->dim[inner].extent;
     }
+    double apart = inner < 0 ? 0 : (double)element * (double)(from ? move->dim[inner].from : move->dim[inner].to);
     for (int d = 0; d <= inner; d++)
         rows *= (double)move->dim[d].extent;
-    return (Moved){.rows = rows, .bytes = rows * (bytes < CACHE_LINE ? CACHE_LINE : bytes)};
+    return (Moved){.rows = rows, .pages = rows * fmin(apart / PAGE_BYTES, 1), .bytes = rows * fmax(bytes, CACHE_LINE)};
 }
 
 static const Bucket *tensor_bucket(const Plan *plan, int tensor)
@@ -55,6 +57,7 @@ static void add_moved(const Plan *plan, const DeviceClass *class, const ht_resha
         double rate = class->combined[bucket->reduction == HT_MAX][bucket->dtype];
         sum->moves++;
         sum->rows += fmax(to.rows, from.rows);
+        sum->pages += fmax(to.pages, from.pages);
         sum->bytes += from.bytes + to.bytes * (step->verb == HT_COMBINE ? 2 : 1);
         sum->combining += step->verb == HT_COMBINE && rate > 0 ? move_volume(move) / rate : 0;
     }
@@ -121,18 +124,26 @@ static Mover mover_of(const Cluster *cluster, const Plan *plan, int device)
     return mover;
 }
 
-/* Seconds by which a row takes longer that is not next to the one before; none where that was not measured. */
-static double row_seconds(const DeviceClass *class, double touched)
+/* Seconds by which a row of so many bytes takes longer that is not next to the one before, by the curve of such rows; none where that was not
+ * measured. */
+static double row_seconds(const DeviceClass *class, const Curve *rows, double bytes, double touched)
 {
-    double apart = curve_at(&class->row_bandwidth, touched), together = curve_at(&class->memory_bandwidth, touched);
-    return apart > 0 ? fmax(2 * ROW_BYTES / apart - 2 * ROW_BYTES / together, 0) : 0;
+    double apart = curve_at(rows, touched), together = curve_at(&class->memory_bandwidth, touched);
+    return apart > 0 ? fmax(2 * bytes / apart - 2 * bytes / together, 0) : 0;
+}
+
+/* The same of all rows, as far as they lie on pages of their own by what those take longer. */
+static double rows_seconds(const Moved *moved, const DeviceClass *class, double touched)
+{
+    double near = row_seconds(class, &class->row_bandwidth, ROW_BYTES, touched);
+    double far = row_seconds(class, &class->page_bandwidth, PAGE_ROW_BYTES, touched);
+    return (moved->rows - moved->moves) * near + moved->pages * fmax(far - near, 0);
 }
 
 static double moved_seconds(const Moved *moved, const Mover *mover)
 {
     const DeviceClass *class = mover->class;
-    double rows = (moved->rows - moved->moves) * row_seconds(class, mover->touched);
-    double moving = rows + moved->bytes / curve_at(&class->memory_bandwidth, mover->touched);
+    double moving = rows_seconds(moved, class, mover->touched) + moved->bytes / curve_at(&class->memory_bandwidth, mover->touched);
     return moved->moves * class->copy + fmax(moving, moved->combining);
 }
 

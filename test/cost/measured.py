@@ -79,7 +79,7 @@ def slow_down(cluster, factor):
     """Makes everything that a conversion needs take so many times as long."""
     for kind in cluster["classes"].values():
         kind["copy"] *= factor
-        for key in "memory_bandwidth", "row_bandwidth":
+        for key in "memory_bandwidth", "row_bandwidth", "page_bandwidth":
             kind[key] = [[size, rate / factor] for size, rate in kind[key]]
         for key in "sums", "maxima":
             kind[key] = {dtype: rate / factor for dtype, rate in kind[key].items()}

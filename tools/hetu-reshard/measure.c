@@ -158,14 +158,14 @@ static json_t *json_curve(const Curve *curve)
     return points;
 }
 
-/* Bytes a second that are read and written, by how many there are, with all ranks copying: in one row, or in rows of so many bytes. What
- * the least copy takes is that of any copy's start. */
-static Curve measure_memory(Arena *arena, int64_t row)
+/* Bytes a second that are read and written, by how many there are, with all ranks copying: in one row, or in rows of so many bytes, each of
+ * which begins `apart` behind the one before. What the least copy takes is that of any copy's start. */
+static Curve measure_memory(Arena *arena, int64_t row, int64_t apart)
 {
     Series series = {0};
-    double start = time_copies(2, 1, BUDGET);
+    double start = time_copies(2, 1, 1, BUDGET);
     for (int64_t bytes = LEAST_BYTES; bytes <= 2 * MOST_BYTES; bytes *= 2) {
-        double seconds = time_copies(bytes, row ? row : bytes / 2, BUDGET);
+        double seconds = row ? time_copies(bytes, row, apart, BUDGET) : time_copies(bytes, bytes / 2, bytes / 2, BUDGET);
         series_add(&series, (double)bytes, fmax(seconds - start, seconds / 2));
     }
     for (int i = 0; i < series.count; i++)
@@ -195,8 +195,9 @@ static DeviceClass measure_class(Arena *arena)
 {
     DeviceClass class = {.memory = rank_memory(),
                          .copy = measure_start(arena),
-                         .memory_bandwidth = measure_memory(arena, 0),
-                         .row_bandwidth = measure_memory(arena, ROW_BYTES)};
+                         .memory_bandwidth = measure_memory(arena, 0, 0),
+                         .row_bandwidth = measure_memory(arena, ROW_BYTES, 4 * ROW_BYTES),
+                         .page_bandwidth = measure_memory(arena, PAGE_ROW_BYTES, 2 * PAGE_BYTES)};
     for (int dtype = 0; dtype < CLUSTER_DTYPES; dtype++)
         for (int max = 0; max < 2; max++) {
             double seconds = time_combinations((ht_dtype)dtype, max ? HT_MAX : HT_SUM, LEAST_BYTES, BUDGET);
@@ -404,9 +405,9 @@ static json_t *json_rates(const double *rates)
 
 static json_t *json_class(const DeviceClass *class)
 {
-    return json_pack("{s:I,s:f,s:o,s:o,s:o,s:o}", "memory", (json_int_t) class->memory, "copy", class->copy, "memory_bandwidth",
-                     json_curve(&class->memory_bandwidth), "row_bandwidth", json_curve(&class->row_bandwidth), "sums",
-                     json_rates(class->combined[0]), "maxima", json_rates(class->combined[1]));
+    return json_pack("{s:I,s:f,s:o,s:o,s:o,s:o,s:o}", "memory", (json_int_t) class->memory, "copy", class->copy, "memory_bandwidth",
+                     json_curve(&class->memory_bandwidth), "row_bandwidth", json_curve(&class->row_bandwidth),
+                     "page_bandwidth", json_curve(&class->page_bandwidth), "sums", json_rates(class->combined[0]), "maxima", json_rates(class->combined[1]));
 }
 
 static json_t *measure_pass(Arena *arena, const Hosts *hosts)

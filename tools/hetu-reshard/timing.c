@@ -167,9 +167,9 @@ static void run_copy(void *context)
     __asm__ volatile("" : : "r"(run->to) : "memory");
 }
 
-double time_copies(int64_t bytes, int64_t row, double budget)
+double time_copies(int64_t bytes, int64_t row, int64_t apart, double budget)
 {
-    int64_t copied = bytes / 2, rows = copied / row, apart = rows > 1 ? 4 * row : row;
+    int64_t copied = bytes / 2, rows = copied / row;
     const ht_stride dims[] = {{rows, apart, row}, {row, 1, 1}};
     CopyRun run = {{.rank = 2, .dim = dims}, malloc((size_t)(rows * apart)), malloc((size_t)copied)};
     if (!run.from || !run.to)

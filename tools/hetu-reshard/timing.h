@@ -13,9 +13,9 @@ int bind_rank(void);
  * together. All ranks call it together, and get the same. */
 double time_set(const Set *set, double budget);
 
-/* Seconds in which every rank at once makes a copy that reads and writes `bytes` in all, in rows of so many; of several rows, what lies
- * between one and the next is left out. */
-double time_copies(int64_t bytes, int64_t row, double budget);
+/* Seconds in which every rank at once makes a copy that reads and writes `bytes` in all, in rows of so many, each of which begins `apart` behind the one
+ * before. */
+double time_copies(int64_t bytes, int64_t row, int64_t apart, double budget);
 
 /* Seconds in which every rank at once combines so many bytes of elements with as many. */
 double time_combinations(ht_dtype dtype, ht_reduction reduction, int64_t bytes, double budget);
