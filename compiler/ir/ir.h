@@ -149,6 +149,7 @@ typedef struct Caches {
     struct Intern *scratch;      // role_scratch_bytes (ir/roles.c)
     struct Intern *shared;       // module_shared
     struct Intern *equal;        // module_layouts_equal
+    struct Intern *spread;       // module_layout_spread
     struct Intern *plans;        // conversion_plan (ir/roles.c)
 } Caches;
 
@@ -268,5 +269,8 @@ Intern *module_shared(Module *module);
 
 /* layout_equal, which is asked once for each pair of layouts and extents. The layouts live as long as the module. */
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type);
+
+/* layout_spread, shared, which is asked once for all layouts that differ in their devices' numbers alone. */
+const Layout *module_layout_spread(Module *module, const Layout *layout, Type type);
 
 #endif

@@ -349,6 +349,36 @@ bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type
     return *known == EQUAL;
 }
 
+/* Where what is known of the layout is kept. It moves when more becomes known. */
+static const Layout **spread_slot(Module *module, const Layout *layout, Type type)
+{
+    if (!module->caches.spread)
+        module->caches.spread = intern_create(module->arena);
+    int64_t key[1 + IR_MAX_RANK] = {(intptr_t)layout};
+    for (int d = 0; d < type.rank; d++)
+        key[1 + d] = type.extent[d];
+    return intern_slot(module->caches.spread, key, sizeof *key * (size_t)(1 + type.rank));
+}
+
+const Layout *module_layout_spread(Module *module, const Layout *layout, Type type)
+{
+    const Layout *known = *spread_slot(module, layout, type);
+    if (known)
+        return known;
+    Arena *scratch = arena_create();
+    Intern *shared = module_shared(module);
+    const Layout *numbered = layout_shared(shared, layout_numbered(scratch, layout)), *spread;
+    int count;
+    if (numbered == layout)
+        spread = layout_spread(scratch, layout, type_shape(type));
+    else
+        spread = layout_of_devices(scratch, module_layout_spread(module, numbered, type), layout_devices(scratch, layout, &count));
+    spread = layout_shared(shared, spread);
+    *spread_slot(module, layout, type) = spread;
+    arena_destroy(scratch);
+    return spread;
+}
+
 void ir_number(Module *module)
 {
     for (int i = 0; i < module->ops.count; i++)

@@ -7,7 +7,9 @@
 
 int roles_index(const Roles *roles, int device)
 {
-    int low = 0, high = roles->device_count;
+    int low = 0, high = roles->device_count, dense = high ? device - roles->devices[0] : -1;
+    if (dense >= 0 && dense < high && roles->devices[dense] == device)
+        return dense;
     while (low < high) {
         int middle = (low + high) / 2;
         if (roles->devices[middle] < device)
@@ -18,11 +20,18 @@ int roles_index(const Roles *roles, int device)
     return low < roles->device_count && roles->devices[low] == device ? low : -1;
 }
 
+/* What the devices of a layout hold, in its order, whatever their numbers are. */
+typedef struct Held {
+    int count;
+    const Region *at;
+    const int *alike; // the first of them that has the same boxes
+} Held;
+
 /* What the devices of a layout hold. */
 typedef struct Regions {
     int count; // in the layout's order
     const int *devices;
-    const Region *held;
+    Held held;
     int least, span;  // of device numbers
     const int *place; // by device from `least` on: one more than its place in the order; 0: it holds nothing
 } Regions;
@@ -33,13 +42,34 @@ typedef struct Key {
     int64_t extent[IR_MAX_RANK]; // the first `rank`
 } Key;
 
-/* Regions by layout and extents, and those that were asked for lately. */
-enum { RECENT = 64 };
+/* Regions that were asked for lately. */
+typedef struct Recent {
+    Key key;
+    const Regions *regions;
+} Recent;
+
+/* Regions by layout and extents. */
+enum { RECENT = 1024 };
 struct RegionTable {
     Intern *keys, *held; // `held` by layout of devices 0, 1, ..., so that subgroups that are cut alike have one
-    Key key[RECENT];
-    const Regions *recent[RECENT];
+    Recent recent[RECENT];
 };
+
+static Recent *recent_of(struct RegionTable *table, const Layout *layout, Type type)
+{
+    uint64_t number = (uint64_t)(uintptr_t)layout;
+    for (int d = 0; d < type.rank; d++)
+        number = (number ^ (uint64_t)type.extent[d]) * 11400714819323198485u; // 2^64 over the golden ratio
+    return &table->recent[(number >> 32) % RECENT];
+}
+
+static bool is_recent(const Recent *recent, const Layout *layout, Type type)
+{
+    bool same = recent->regions && recent->key.layout == layout && recent->key.rank == type.rank;
+    for (int d = 0; same && d < type.rank; d++)
+        same = recent->key.extent[d] == type.extent[d];
+    return same;
+}
 
 static size_t key_size(const Key *key) { return offsetof(Key, extent) + sizeof *key->extent * (size_t)key->rank; }
 
@@ -51,17 +81,36 @@ static Key key_of(const Layout *layout, Type type)
     return key;
 }
 
-/* What the devices hold, in the layout's order, whatever their numbers are. */
-static const Region *held_regions(Module *module, const Layout *layout, Type type)
+static const int *find_alike(Arena *arena, const Region *regions, int count)
+{
+    int *alike = arena_array(arena, int, count);
+    Arena *scratch = arena_create();
+    Intern *first = intern_create(scratch); // one more than its place, by boxes
+    Text boxes = {.arena = scratch};
+    for (int i = 0; i < count; i++) {
+        boxes.length = 0;
+        for (int b = 0; b < regions[i].box_count; b++)
+            text_append(&boxes, (const char *)regions[i].boxes[b].dim, sizeof(Range) * (size_t)regions[i].rank);
+        intptr_t *slot = intern_slot(first, text_bytes(&boxes), boxes.length);
+        *slot = *slot ? *slot : i + 1;
+        alike[i] = (int)*slot - 1;
+    }
+    arena_destroy(scratch);
+    return alike;
+}
+
+static Held held_regions(Module *module, const Layout *layout, Type type)
 {
     Arena *scratch = arena_create();
     Key key = key_of(layout_shared(module_shared(module), layout_numbered(scratch, layout)), type);
-    const Region **held = intern_slot(module->caches.regions->held, &key, key_size(&key));
-    int count;
-    if (!*held)
-        *held = layout_regions(module->arena, key.layout, type_shape(type), &count);
+    Held **held = intern_slot(module->caches.regions->held, &key, key_size(&key));
+    if (!*held) {
+        Held *own = *held = arena_new(module->arena, Held);
+        own->at = layout_regions(module->arena, key.layout, type_shape(type), &own->count);
+        own->alike = find_alike(module->arena, own->at, own->count);
+    }
     arena_destroy(scratch);
-    return *held;
+    return **held;
 }
 
 static const Regions *all_regions(Module *module, const Layout *layout, Type type)
@@ -91,16 +140,15 @@ static const Regions *regions_of(Module *module, const Layout *layout, Type type
         module->caches.regions->keys = intern_create(module->arena);
         module->caches.regions->held = intern_create(module->arena);
     }
-    struct RegionTable *table = module->caches.regions;
+    Recent *recent = recent_of(module->caches.regions, layout, type);
+    if (is_recent(recent, layout, type))
+        return recent->regions;
     Key key = key_of(layout, type);
-    size_t number = ((uintptr_t)layout >> 4 ^ (uintptr_t)layout >> 10 ^ (uintptr_t)(type.rank ? type.extent[0] : 0)) % RECENT;
-    if (table->recent[number] && !memcmp(&table->key[number], &key, key_size(&key)))
-        return table->recent[number];
-    const Regions **regions = intern_slot(table->keys, &key, key_size(&key));
+    const Regions **regions = intern_slot(module->caches.regions->keys, &key, key_size(&key));
     if (!*regions)
         *regions = all_regions(module, layout, type);
-    table->key[number] = key;
-    return table->recent[number] = *regions;
+    *recent = (Recent){key, *regions};
+    return *regions;
 }
 
 /* Where a device stands in the strategy. */
@@ -179,16 +227,30 @@ int device_slots(Module *module, const Role *role, int device)
     return run ? run->schedule->slot_count[stage] : 0;
 }
 
+/* The place of a device, or of its stand-in, in the order of a value's layout; -1: it has none. */
+static int place_of(Module *module, const Value *value, const Regions *regions, int device)
+{
+    if (value->def && value->def->stage != STAGE_ALL)
+        device = module_stand_in(module, device);
+    int number = device - regions->least;
+    return (number >= 0 && number < regions->span ? regions->place[number] : 0) - 1;
+}
+
 const Region *value_region(Module *module, const Value *value, int device)
 {
     static const Region none;
     if (!value->layout)
         BUG("value %%%d has no layout", value->id);
     const Regions *regions = regions_of(module, value->layout, value->type);
-    if (value->def && value->def->stage != STAGE_ALL)
-        device = module_stand_in(module, device);
-    int number = device - regions->least, place = number >= 0 && number < regions->span ? regions->place[number] : 0;
-    return place ? &regions->held[place - 1] : &none;
+    int place = place_of(module, value, regions, device);
+    return place < 0 ? &none : &regions->held.at[place];
+}
+
+int value_alike(Module *module, const Value *value, int device)
+{
+    const Regions *regions = regions_of(module, value->layout, value->type);
+    int place = place_of(module, value, regions, device);
+    return place < 0 ? -1 : regions->held.alike[place];
 }
 
 const Region *value_regions(Module *module, const Value *value, const int **devices, int *count)
@@ -196,7 +258,7 @@ const Region *value_regions(Module *module, const Value *value, const int **devi
     const Regions *regions = regions_of(module, value->layout, value->type);
     *devices = regions->devices;
     *count = regions->count;
-    return regions->held;
+    return regions->held.at;
 }
 
 const int *value_holders(Arena *arena, Module *module, const Value *value, int *count)

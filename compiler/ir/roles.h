@@ -62,7 +62,10 @@ int module_stand_in(Module *module, int device);
 /* What `device` holds of a value, computed once for each pair of layout and type. */
 const Region *value_region(Module *module, const Value *value, int device);
 
-/* The same of all devices of the value's layout, which go to *devices in its order; inside a loop over micro-batches these are stand-ins.
+/* A number that devices have in common which hold the same boxes of a value; -1: the device holds nothing of it. */
+int value_alike(Module *module, const Value *value, int device);
+
+/* What value_region says of all devices of the value's layout, which go to *devices in its order; inside a loop over micro-batches these are stand-ins.
  */
 const Region *value_regions(Module *module, const Value *value, const int **devices, int *count);
 

@@ -49,6 +49,14 @@ static int compare_members(const void *a, const void *b)
     return (x->device > y->device) - (x->device < y->device);
 }
 
+static bool is_ascending(const int *devices, int count)
+{
+    for (int i = 1; i < count; i++)
+        if (devices[i] <= devices[i - 1])
+            return false;
+    return true;
+}
+
 Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape)
 {
     Holdings holdings = {.partial = layout_partial(layout)};
@@ -74,7 +82,8 @@ Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape)
         holdings.members[i] = (Member){devices[i], (int)*number - 1};
         array_push(arena, &holdings.list.at[*number - 1].devices, devices[i]);
     }
-    qsort(holdings.members, (size_t)count, sizeof *holdings.members, compare_members);
+    if (!is_ascending(devices, count))
+        qsort(holdings.members, (size_t)count, sizeof *holdings.members, compare_members);
     return holdings;
 }
 

@@ -136,6 +136,9 @@ const Layout *layout_shared(Intern *shared, const Layout *layout);
 /* The layout as one of the devices 0, 1, ... in its own order. */
 const Layout *layout_numbered(Arena *arena, const Layout *layout);
 
+/* The layout of devices 0, 1, ... as one of devices[0], devices[1], ... */
+const Layout *layout_of_devices(Arena *arena, const Layout *numbered, const int *devices);
+
 /* The extents that the states number: the view's factors, or the shape's own. */
 Shape layout_view(const Layout *layout, Shape shape);
 

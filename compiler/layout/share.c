@@ -50,16 +50,24 @@ const Layout *layout_shared(Intern *shared, const Layout *layout)
     return intern(shared, &own, sizeof own);
 }
 
-const Layout *layout_numbered(Arena *arena, const Layout *layout)
+/* The layout with other devices: by their numbers in it, or NULL: by their places. */
+static const Layout *with_devices(Arena *arena, const Layout *layout, const int *by_number)
 {
-    Layout *numbered = arena_copy(arena, layout, sizeof *layout);
+    Layout *renamed = arena_copy(arena, layout, sizeof *layout);
     Group *groups = arena_copy(arena, layout->groups, sizeof *groups * (size_t)layout->group_count);
     for (int g = 0, next = 0; g < layout->group_count; g++) {
         int *devices = arena_array(arena, int, groups[g].device_count);
-        for (int i = 0; i < groups[g].device_count; i++)
-            devices[i] = next++;
+        for (int i = 0; i < groups[g].device_count; i++, next++)
+            devices[i] = by_number ? by_number[groups[g].devices[i]] : next;
         groups[g].devices = devices;
     }
-    numbered->groups = groups;
-    return numbered;
+    renamed->groups = groups;
+    return renamed;
+}
+
+const Layout *layout_numbered(Arena *arena, const Layout *layout) { return with_devices(arena, layout, NULL); }
+
+const Layout *layout_of_devices(Arena *arena, const Layout *numbered, const int *devices)
+{
+    return with_devices(arena, numbered, devices);
 }

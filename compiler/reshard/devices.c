@@ -24,7 +24,21 @@ Devices devices_without(Arena *arena, const Devices *devices, int device)
     return others;
 }
 
-int compare_devices(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
+static int compare_devices(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
+
+void sort_devices(int *devices, int count)
+{
+    enum { FEW = 4 }; // moves of a device; beyond, sorting by insertion is no longer the shorter way
+    int left = FEW * count;
+    for (int i = 1; i < count && left >= 0; i++) {
+        int device = devices[i], k = i;
+        for (; k > 0 && devices[k - 1] > device; k--, left--)
+            devices[k] = devices[k - 1];
+        devices[k] = device;
+    }
+    if (left < 0)
+        qsort(devices, (size_t)count, sizeof *devices, compare_devices);
+}
 
 /* ---- places ---- */
 
@@ -115,7 +129,7 @@ static int number_classes(const Devices *sets, int set_count, const int *compone
     for (int s = 0; s < set_count; s++) {
         int count = sets[s].count, *key = arena_array(scratch, int, count + 1);
         memcpy(key, sets[s].at, sizeof *key * (size_t)count);
-        qsort(key, (size_t)count, sizeof *key, compare_devices);
+        sort_devices(key, count);
         key[count] = component[s];
         intptr_t *number = intern_slot(known, key, sizeof *key * (size_t)(count + 1));
         if (!*number)

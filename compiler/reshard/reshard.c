@@ -9,6 +9,15 @@
 
 #include <stdlib.h>
 
+/* Whether the first devices are those of a layout. */
+static bool begins_with(const Devices *devices, const Holdings *holdings)
+{
+    bool same = devices->count >= holdings->device_count;
+    for (int i = 0; same && i < holdings->device_count; i++)
+        same = devices->at[i] == holdings->members[i].device;
+    return same;
+}
+
 /* All devices of the layouts. */
 static void collect_devices(Planner *planner)
 {
@@ -17,11 +26,11 @@ static void collect_devices(Planner *planner)
     for (int s = 0; s < plan->buckets.count; s++)
         for (int side = 0; side < 2; side++) {
             const Holdings *own = &plan->buckets.at[s].overlap->side[side];
-            for (int i = 0; i < own->device_count; i++)
+            bool known = begins_with(&all, own);
+            for (int i = 0; i < own->device_count && !known; i++)
                 array_push(planner->arena, &all, own->members[i].device);
         }
-    if (all.count)
-        qsort(all.at, (size_t)all.count, sizeof *all.at, compare_devices);
+    sort_devices(all.at, all.count);
     for (int i = 0; i < all.count; i++)
         if (!i || all.at[i] != all.at[plan->device_count - 1])
             all.at[plan->device_count++] = all.at[i];

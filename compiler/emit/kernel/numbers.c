@@ -2,37 +2,23 @@
 
 /* ---- which devices add a term ---- */
 
-static void region_key(Text *key, const Region *region)
+/* What devices have in common that would add the same contribution of a term to the same piece of the result, appended to `key`; and whether
+ * this one has the first of several copies of the operands, as far as their subgroups are copies. */
+static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands, int device)
 {
-    text_append(key, (const char *)&region->box_count, sizeof region->box_count);
-    for (int i = 0; i < region->box_count; i++)
-        text_append(key, (const char *)region->boxes[i].dim, sizeof(Range) * (size_t)region->rank);
-}
-
-/* What devices have in common that would add the same contribution of a term to the same piece of the result, as bytes. */
-static Text contribution_key(Arena *arena, const LocalOp *local, uint64_t operands, int device)
-{
-    Text key = {.arena = arena};
-    const Region *mine = value_region(local->module, local->results[0].value, device);
-    text_append(&key, (const char *)(int[]){mine->member, mine->replica}, 2 * sizeof(int));
-    region_key(&key, mine);
+    Module *module = local->module;
+    const Value *result = local->results[0].value;
+    bool first = true;
+    text_append(key, (const char *)(int[]){value_region(module, result, device)->replica, value_alike(module, result, device)}, 2 * sizeof(int));
     for (int k = 0; k < local->operand_count; k++) {
+        const Value *operand = local->operands[k].value;
         if (!(operands >> k & 1))
             continue;
-        const Region *region = value_region(local->module, local->operands[k].value, device);
-        text_append(&key, (const char *)(int[]){region->member, region->partial}, 2 * sizeof(int));
-        region_key(&key, region);
+        const Region *region = value_region(module, operand, device);
+        text_append(key, (const char *)(int[]){region->partial, value_alike(module, operand, device)}, 2 * sizeof(int));
+        first = first && !region->replica;
     }
-    return key;
-}
-
-/* Whether a device has the first of several copies of the operands, as far as their subgroups are copies. */
-static bool in_first_copy(const LocalOp *local, uint64_t operands, int device)
-{
-    for (int k = 0; k < local->operand_count; k++)
-        if (operands >> k & 1 && value_region(local->module, local->operands[k].value, device)->replica)
-            return false;
-    return true;
+    return first;
 }
 
 /* By device of the roles, whether it adds a term to the partial result: of those whose contributions to the same piece would be the same,
@@ -43,22 +29,26 @@ static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t o
     const Value *result = local->results[0].value;
     bool *adding = arena_array(arena, bool, roles->device_count);
     Arena *scratch = arena_create();
-    Intern *lowest = intern_create(scratch);
+    Intern *known = intern_create(scratch);
+    Text key = {.arena = scratch};
     int count;
     const int *holders = value_holders(scratch, local->module, result, &count);
-    Text *keys = arena_array(scratch, Text, count);
-    for (int i = 0; i < count; i++) {
-        const Region *mine = value_region(local->module, result, holders[i]);
-        keys[i] = contribution_key(scratch, local, operands, holders[i]);
-        const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
-        if (in_first_copy(local, operands, holders[i]) && (!*slot || mine->partial < (*slot)->partial))
-            *slot = mine;
+    int *of = arena_array(scratch, int, count);     // by holder: the number of its contribution; -1: another copy has it
+    int *lowest = arena_array(scratch, int, count); // by contribution
+    for (int i = 0, contributions = 0; i < count; i++) {
+        int partial = value_region(local->module, result, holders[i])->partial;
+        key.length = 0;
+        of[i] = -1;
+        if (!contribution_key(&key, local, operands, holders[i]))
+            continue;
+        intptr_t *number = intern_slot(known, key.bytes, key.length);
+        if (!*number)
+            lowest[(*number = ++contributions) - 1] = partial;
+        of[i] = (int)*number - 1;
+        lowest[of[i]] = partial < lowest[of[i]] ? partial : lowest[of[i]];
     }
-    for (int i = 0; i < count; i++) {
-        const Region **slot = intern_slot(lowest, text_bytes(&keys[i]), keys[i].length);
-        adding[roles_index(roles, holders[i])] =
-            in_first_copy(local, operands, holders[i]) && value_region(local->module, result, holders[i])->partial == (*slot)->partial;
-    }
+    for (int i = 0; i < count; i++)
+        adding[roles_index(roles, holders[i])] = of[i] >= 0 && value_region(local->module, result, holders[i])->partial == lowest[of[i]];
     arena_destroy(scratch);
     return adding;
 }

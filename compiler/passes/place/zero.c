@@ -33,7 +33,7 @@ static const Layout *spread_layout(Module *module, const Value *param)
 {
     if (module_zero(module) == 0 || module->strategy->zero_axes.count)
         return param->layout;
-    return layout_shared(module_shared(module), layout_spread(module->arena, param->layout, type_shape(param->type)));
+    return module_layout_spread(module, param->layout, param->type);
 }
 
 const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param)

@@ -40,7 +40,7 @@ static Devices mutual_devices(Planner *planner, const Messages *messages, const 
             index_set(index, device, devices.count);
             array_push(planner->arena, &devices, device);
         }
-    qsort(devices.at, (size_t)devices.count, sizeof *devices.at, compare_devices);
+    sort_devices(devices.at, devices.count);
     return devices;
 }
 

@@ -107,7 +107,7 @@ static Kind *find_kind(Fusion *fusion, const Step *step)
     key[n++] = reduces ? (int)bucket->reduction : 0;
     key[n++] = step->verb == HT_BROADCAST || step->verb == HT_REDUCE ? step->group.at[0] : 0;
     memcpy(key + n, step->group.at, sizeof *key * (size_t)count);
-    qsort(key + n, (size_t)count, sizeof *key, compare_devices);
+    sort_devices(key + n, count);
     Kind **kind = intern_slot(fusion->known, key, sizeof *key * (size_t)(n + count));
     if (!*kind) {
         *kind = arena_new(planner->arena, Kind);

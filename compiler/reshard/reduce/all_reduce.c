@@ -20,7 +20,7 @@ Devices replica_group(Planner *planner, const Task *task, int replica)
     Devices group = {.at = arena_array(planner->arena, int, task->source_count), .count = task->source_count};
     for (int p = 0; p < task->source_count; p++)
         group.at[p] = task->sources[p].at[replica % task->sources[p].count];
-    qsort(group.at, (size_t)group.count, sizeof *group.at, compare_devices);
+    sort_devices(group.at, group.count);
     return group;
 }
 
