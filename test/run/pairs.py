@@ -24,6 +24,7 @@ TENSOR = "split heads:tp  ffn:tp  vocab:tp"
 SOURCES = {**{model: pipelines.source_of(model) for model in ("gpt", "llama", "towers")}, "packed": pipelines.HERE / "Inputs" / "packed.c"}
 SIZES = {"gpt": GPT, "llama": LLAMA, "towers": {}, "packed": {"LAYERS": 8}}
 STEPS = 3
+LOSSES = {"AdamW": 1e-5, "SGD": 1e-6}  # relative; AdamW makes the first gradients' rounding errors large: one device's own losses differ by 2e-6 from one BLAS kernel to another
 
 
 def stage(devices, mesh, layers, ranges=None):
@@ -142,7 +143,7 @@ def check_trained(bench, row, optimizer):
     source, flags = SOURCES[row.model], flags_of(row, *(["-DSGD"] if optimizer == "SGD" else []))
     losses, parameters = pipelines.found(bench, source, row.name(), ranks_of(row), lines_of(row), flags, STEPS)
     wanted, after = pipelines.wanted(bench, source, flags, STEPS)
-    said = f"loss {compare_losses(losses, wanted, 1e-6):.2g}"
+    said = f"loss {compare_losses(losses, wanted, LOSSES[optimizer]):.2g}"
     if optimizer != "SGD":
         return said
     return said + f", parameters {compare_parameters(parameters, after, pipelines.wanted(bench, source, flags, 0)[1], 1e-4):.2g}"
