@@ -196,7 +196,7 @@ void ht_run_with(ht_program *program, const ht_fed *feeds);
 
 /* Moves a program to another of the strategies that hetucc compiled it with (--strategy=a --strategy=b; it begins with the first), and with it the programs of ht_infer that
  * share parameters with it: parameters, the optimizer's states and the number of the step are what they were, to the bit. NULL: to the first strategy that was compiled with
- * the `shape` variables as they are set now. Under a strategy that has other values of them, set them first; values that disagree end the program. Inputs are fed anew then. True, unless a strategy of ht_prepare cannot be had. No step
+ * the `shape` variables as they are set now. Under a strategy that has other values of them, set them first; values that disagree end the program. Inputs are fed anew then. True, unless a strategy of ht_prepare cannot be had, or (HETU_STRATEGY) is for more devices than there are ranks. No step
  * switches by itself. On one device, as plain C, it does nothing but allow that the `shape` variables have changed. */
 bool ht_switch(ht_program *program, const char *strategy);
 
@@ -265,7 +265,7 @@ double ht_noted_value(ht_session *session, const char *name, double otherwise);
 /* Seeds initialisation and dropout; before the first ht_train. The default is 1. */
 void ht_seed(ht_session *session, uint64_t seed);
 
-/* Devices that take part. */
+/* Ranks that take part. */
 int ht_device_count(ht_session *session);
 
 /* Ends the session on all ranks; leaving main does the same. */

@@ -333,8 +333,8 @@ typedef struct Joined {
 static bool check_ranks(const ht_arrival *arrival, char *reason)
 {
     for (int f = 0; f < arrival->fresh_count; f++)
-        if (arrival->fresh[f]->device_count > world_size()) {
-            snprintf(reason, REASON, "it is for %d devices, and %d ranks run the program", arrival->fresh[f]->device_count, world_size());
+        if (image_devices(arrival->fresh[f]) > world_size()) {
+            snprintf(reason, REASON, "it is for %d devices, and %d ranks run the program", image_devices(arrival->fresh[f]), world_size());
             return false;
         }
     return true;

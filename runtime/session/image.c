@@ -118,6 +118,14 @@ int image_under(int index, const char *strategy)
     return found;
 }
 
+int image_devices(const ht_image *image)
+{
+    int count = image->device_count;
+    while (count > 1 && image->role_of[count - 1] < 0)
+        count--;
+    return count;
+}
+
 int image_ranks(void)
 {
     int ranks = 0;

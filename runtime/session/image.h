@@ -42,6 +42,9 @@ void image_check_reads(int index, bool wanted);
 bool image_transfers(const ht_image *image);
 bool image_any_transfers(void);
 
+/* The devices of an image up to the last that is not idle under its strategy: so many ranks are enough for it. */
+int image_devices(const ht_image *image);
+
 /* Ranks that the images need: 0 when there is none. */
 int image_ranks(void);
 

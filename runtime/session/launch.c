@@ -3,7 +3,7 @@
 #include "transport/world.h"
 #include "base/fail.h"
 #include "device/device.h"
-#include "session/session.h"
+#include "session/choice.h"
 
 #include <errno.h>
 #include <omp.h>
@@ -90,7 +90,7 @@ void session_check_ranks(int argc, char **argv)
 {
     int needed = image_ranks() > 1 ? image_ranks() : 1;
     const ht_image *smaller = smaller_image();
-    if (world_size() == needed && !smaller)
+    if ((world_size() == needed && !smaller) || (choice_word() && image_count()))
         return;
     if (world_rank() == 0 && smaller)
         fprintf(stderr, "hetu: %s was compiled for %d device%s, but %s for %d; compile them for as many\n", smaller->source,

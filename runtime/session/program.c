@@ -2,6 +2,7 @@
 
 #include "exchange/flight.h"
 #include "exchange/moves.h"
+#include "session/choice.h"
 #include "transport/post.h"
 #include "transport/world.h"
 #include "base/fail.h"
@@ -112,7 +113,7 @@ static void prepare(const ht_image *image, Prepared *prepared)
     *prepared = (Prepared){true, image_transfers(image) ? take_tags(image) : 0};
 }
 
-/* The first tag of a program, which is prepared under all of its strategies. */
+/* The first tag of a program, which is prepared under all of its strategies that the ranks are enough for. */
 static int open_channels(int image)
 {
     static Prepared *prepared;
@@ -122,7 +123,7 @@ static int open_channels(int image)
         ht_fail("no memory for the exchanges of a program");
     for (prepared = grown; count < image_count(); count++)
         prepared[count] = (Prepared){0};
-    for (int i = image_next(image, -1); i >= 0; i = image_next(image, i))
+    for (int i = choice_next(image, -1); i >= 0; i = choice_next(image, i))
         if (!prepared[i].ready)
             prepare(image_at(i)->image, &prepared[i]);
     return prepared[image].tags;

@@ -5,6 +5,7 @@
 #include "exchange/flight.h"
 #include "session/agree.h"
 #include "session/arrival.h"
+#include "session/choice.h"
 #include "session/feed.h"
 #include "session/pieces.h"
 #include "device/device.h"
@@ -88,6 +89,7 @@ ht_session *ht_open(int *argc, char ***argv)
     session.open = true;
     if (world_rank() > 0)
         session_serve(&session);
+    choice_set_variables();
     pthread_atfork(NULL, NULL, forget_in_child);
     atexit(close_at_exit);
     return &session;
@@ -102,7 +104,7 @@ static void check_open(const ht_session *open)
 int ht_device_count(ht_session *open)
 {
     check_open(open);
-    return image_ranks() > 1 ? image_ranks() : 1;
+    return world_size();
 }
 
 void ht_seed(ht_session *open, uint64_t seed)
@@ -138,14 +140,16 @@ static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void), const 
     return program;
 }
 
-/* The image that a program is opened with: the one under the strategy of the session's programs so far, else the first that was compiled
+/* The image that a program is opened with: the first one's is that of HETU_STRATEGY, if that is set; else the one under the strategy of the session's programs so far, else the first that was compiled
  * with the variables as they are set, else the first. */
-static int begin_with(const ht_session *open, int first)
+static int begin_with(ht_session *open, int first)
 {
+    if (choice_word() && !open->program_count)
+        return choice_begin(open, first);
     const char *strategy = open->program_count ? open->programs[open->program_count - 1]->image->strategy : NULL;
-    int same = strategy ? image_under(first, strategy) : -1, fits = image_next(first, -1);
+    int same = strategy ? image_under(first, strategy) : -1, fits = choice_next(first, -1);
     while (fits >= 0 && !image_reads_agree(fits))
-        fits = image_next(first, fits);
+        fits = choice_next(first, fits);
     return same >= 0 && image_reads_agree(same) ? same : fits >= 0 ? fits : first;
 }
 
@@ -153,6 +157,9 @@ static ht_program *open_image(ht_session *open, int index)
 {
     if (open->eager)
         ht_fail("the model %s was compiled by hetucc, but an earlier one of this session was not", image_at(index)->image->model);
+    if (!choice_possible(index))
+        ht_fail("the model %s was compiled for %d devices, and %d ranks run the program", image_at(index)->image->model,
+                image_devices(image_at(index)->image), world_size());
     image_check_reads(index, false);
     ht_program *program = new_program(open, image_at(index)->image->trains);
     program->number = open->program_count;
@@ -226,8 +233,7 @@ static void check_program(const ht_program *program, const char *call)
 
 /* ---- strategies that arrive ---- */
 
-/* Has all ranks take what was asked for and is there; `wait`: all that was asked for. */
-static void take_arrivals(ht_session *open, bool wait)
+void session_take_arrivals(ht_session *open, bool wait)
 {
     size_t size;
     for (void *object; (object = arrivals_next(wait, &size));) {
@@ -318,7 +324,7 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains)
     if (program->trains != trains)
         ht_fail(trains ? "ht_step needs a program of ht_train; ht_run runs those of ht_infer"
                        : "ht_run needs a program of ht_infer; ht_step runs those of ht_train");
-    take_arrivals(program->session, false);
+    session_take_arrivals(program->session, false);
     if (checkpoint_due(program->session))
         session_issue(program->session, &(Command){.kind = COMMAND_WRITE}, &(Payload){0});
     step_numbers(program, hyper);
@@ -385,9 +391,9 @@ static const char *strategy_names(int image)
 /* The image of the program for a strategy, NULL: for the first one that fits the variables as they are set. */
 static int find_strategy(int image, const char *strategy)
 {
-    int found = strategy ? image_under(image, strategy) : image_next(image, -1);
+    int found = strategy ? image_under(image, strategy) : choice_next(image, -1);
     while (!strategy && found >= 0 && !image_reads_agree(found))
-        found = image_next(image, found);
+        found = choice_next(image, found);
     if (found < 0 && strategy)
         ht_fail("the model %s has no strategy \"%s\"; it was compiled with %s", image_at(image)->image->model, strategy,
                 strategy_names(image));
@@ -407,21 +413,44 @@ static bool is_there(int image, const char *strategy)
     return found >= 0;
 }
 
+/* Says why the program stays under the strategy of its image. */
+static void no_switch(int own, const char *strategy, const char *reason)
+{
+    fprintf(stderr, "hetu: rank 0: ht_switch cannot go to strategy \"%s\": %s; training goes on under strategy \"%s\"\n", strategy, reason,
+            image_at(own)->image->strategy ? image_at(own)->image->strategy : "");
+}
+
+/* Whether the ranks are enough for what ht_switch asks for; false after a message. */
+static bool ranks_suffice(int own, const char *strategy)
+{
+    char reason[128];
+    int found = strategy ? image_under(own, strategy) : image_next(own, -1), possible = -1;
+    while (!strategy && found >= 0 && !image_reads_agree(found))
+        found = image_next(own, found);
+    for (int i = found; !strategy && i >= 0 && possible < 0; i = image_next(own, i))
+        possible = image_reads_agree(i) && choice_possible(i) ? i : -1;
+    if (found < 0 || possible >= 0 || choice_possible(found))
+        return true;
+    const ht_image *image = image_at(found)->image;
+    snprintf(reason, sizeof reason, "it is for %d devices, and %d ranks run the program", image_devices(image), world_size());
+    no_switch(own, image->strategy, reason);
+    return false;
+}
+
 /* The name of the strategy that ht_switch asks for, by its name or by the word of ht_prepare, when all that it may mean is there; false,
  * after a message, when it could not be had. */
 static bool await_strategy(ht_program *program, const char **strategy)
 {
     const char *asked = *strategy, *reason = NULL;
     int own = image_program(program)->number;
-    take_arrivals(program->session, false);
+    session_take_arrivals(program->session, false);
     if (!is_there(own, asked))
-        take_arrivals(program->session, true);
+        session_take_arrivals(program->session, true);
     if (asked && !is_there(own, asked))
         *strategy = arrivals_name(asked, &reason);
     if (reason)
-        fprintf(stderr, "hetu: rank 0: ht_switch cannot go to strategy \"%s\": %s; training goes on under strategy \"%s\"\n", asked, reason,
-                image_at(own)->image->strategy ? image_at(own)->image->strategy : "");
-    return !reason;
+        no_switch(own, asked, reason);
+    return !reason && ranks_suffice(own, *strategy);
 }
 
 bool ht_switch(ht_program *program, const char *strategy)
@@ -447,11 +476,11 @@ int64_t ht_fit(ht_program *program, const void *variable, int64_t least)
     check_open(program->session);
     if (program->eager)
         return least;
-    take_arrivals(program->session, false);
+    session_take_arrivals(program->session, false);
     int image = image_program(program)->number;
     int64_t value, most = 0, fit = INT64_MAX;
     bool known = false;
-    for (int i = image_next(image, -1); i >= 0; i = image_next(image, i)) {
+    for (int i = choice_next(image, -1); i >= 0; i = choice_next(image, i)) {
         if (!image_read_integer(i, variable, &value))
             continue;
         most = !known || value > most ? value : most;

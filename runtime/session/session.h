@@ -84,6 +84,9 @@ void session_issue(ht_session *session, Command *command, Payload *payload);
 /* On the others: carries out commands until the session ends, and ends the process with it. */
 _Noreturn void session_serve(ht_session *session);
 
+/* On rank 0: has all ranks take the strategies that were asked for and are there; `wait`: all that were asked for. */
+void session_take_arrivals(ht_session *session, bool wait);
+
 /* What is left to do on every rank when the session ends. */
 void session_close(ht_session *session);
 

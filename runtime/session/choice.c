@@ -1,0 +1,81 @@
+#include "session/choice.h"
+
+#include "base/fail.h"
+#include "session/arrival.h"
+#include "transport/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *choice_word(void)
+{
+    const char *word = getenv("HETU_STRATEGY");
+    return word && *word ? word : NULL;
+}
+
+/* What stands behind the file's name. */
+static const char *name_in(const char *word)
+{
+    const char *colon = strrchr(word, ':');
+    return colon ? colon + 1 : word;
+}
+
+bool choice_possible(int image) { return image_devices(image_at(image)->image) <= world_size(); }
+
+int choice_next(int index, int after)
+{
+    int next = image_next(index, after);
+    while (next >= 0 && !choice_possible(next))
+        next = image_next(index, next);
+    return next;
+}
+
+/* Gives the variables that a chosen image has read its values, where they have those of `first`, which the program starts with. */
+static void set_reads(int chosen, int first)
+{
+    const RegisteredImage *to = image_at(chosen), *from = image_at(first);
+    for (int r = 0; r < to->image->read_count; r++)
+        for (int f = 0; f < from->image->read_count; f++) {
+            const ht_image_read *read = &to->image->reads[r];
+            void *now = (void *)(uintptr_t)to->now[r];
+            size_t bytes = (size_t)read->size * (size_t)read->count;
+            bool starts =
+                from->now[f] == to->now[r] && from->image->reads[f].count == read->count && !memcmp(now, from->image->reads[f].then, bytes);
+            if (starts && memcmp(now, read->then, bytes))
+                memcpy(now, read->then, bytes);
+        }
+}
+
+void choice_set_variables(void)
+{
+    const char *word = choice_word(), *strategy;
+    for (int i = 0; word && i < image_count(); i++)
+        if ((strategy = image_at(i)->image->strategy) && !strcmp(strategy, name_in(word)))
+            set_reads(i, image_next(i, -1));
+}
+
+/* The image of a program under the chosen strategy, which hetucc makes where the program has none. */
+static int find_chosen(ht_session *session, int first, const char *word)
+{
+    const char *reason = NULL, *name = name_in(word);
+    if (image_under(first, name) < 0) {
+        arrivals_ask(first, word);
+        session_take_arrivals(session, true);
+        name = arrivals_name(word, &reason);
+    }
+    if (reason)
+        ht_fail("the program cannot begin under strategy \"%s\" (HETU_STRATEGY): %s", word, reason);
+    return image_under(first, name);
+}
+
+int choice_begin(ht_session *session, int first)
+{
+    const char *word = choice_word();
+    int chosen = find_chosen(session, first, word);
+    if (chosen < 0)
+        ht_fail("the model %s has no strategy \"%s\" (HETU_STRATEGY)", image_at(first)->image->model, word);
+    if (!choice_possible(chosen))
+        ht_fail("strategy \"%s\" (HETU_STRATEGY) is for %d devices, and %d ranks run the program", word,
+                image_devices(image_at(chosen)->image), world_size());
+    return chosen;
+}

@@ -1,0 +1,27 @@
+/* Strategies that the ranks are enough for, and the one that a launcher has the program begin with.
+ *
+ * A program of several strategies usually runs on as many ranks as the largest has devices. With HETU_STRATEGY, which heturun sets, it
+ * begins under that one and may have fewer: what is for more devices is then not gone to.
+ */
+#ifndef SESSION_CHOICE_H
+#define SESSION_CHOICE_H
+
+#include "session/session.h"
+
+/* HETU_STRATEGY: a name, or FILE:NAME; NULL: not set. */
+const char *choice_word(void);
+
+/* On rank 0, before any program: variables that still have the values of the first strategy get those of the chosen one. */
+void choice_set_variables(void);
+
+/* Whether the ranks are enough for an image. */
+bool choice_possible(int image);
+
+/* As image_next, without the images that the ranks are too few for. */
+int choice_next(int index, int after);
+
+/* The image that the first program of a session begins with, of the program of image `first`: that of HETU_STRATEGY, which is made now
+ * where the program was not compiled with it. Ends the program where that cannot be. */
+int choice_begin(ht_session *session, int first);
+
+#endif

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Elastic runs (heturun): ranks are killed, slots go and come, heturun itself is killed; every run reaches its last step, with the losses of an undisturbed one, and each row counts once.
+
+What is killed is found by its environment in /proc. Afterwards no process of the run may be left, and nothing in shared memory.
+"""
+import functools
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import threading
+import time
+
+import harness
+from harness import Failure
+
+SOURCE = harness.ROOT / "test" / "run" / "elastic.c"
+WIDEST = 8
+
+
+def strategy(ranks, name=None, lines="split batch:dp"):
+    return f"strategy {name or f'dp{ranks}'}\n  {lines}\n  stage devices(0-{ranks - 1}) mesh(dp:{ranks})\nend strategy\n"
+
+
+TP = "strategy tp3\n  split hidden:tp\n  stage devices(0-2) mesh(tp:3)\nend strategy\n"
+STRATEGIES = {"1": strategy(8, lines="split batch:dp\n  zero 3"), "2": strategy(4), "3": TP, "4": strategy(2, lines="split batch:dp\n  zero 1"), "5": strategy(1)}
+
+
+def folder_of(bench, names):
+    folder = bench.path("strategies" + "".join(names))
+    folder.mkdir(exist_ok=True)
+    for name in names:
+        (folder / f"{name}.strategy").write_text(STRATEGIES[name])
+    return folder
+
+
+def built(bench):
+    """The program with all strategies; which of them a run may take is heturun's."""
+    def make():
+        out = bench.path("elastic")
+        folder = folder_of(bench, list(STRATEGIES))
+        harness.run([bench.hetucc, *[f"--strategy={folder / n}.strategy" for n in STRATEGIES], "-O1", *harness.WARNINGS, SOURCE, "-o", out, "-lm"], timeout=300)
+        return out
+    return bench.once("elastic", make)
+
+
+def wanted(bench, steps):
+    """The log of an undisturbed run on one device."""
+    def make():
+        log = bench.path("wanted.log")
+        harness.run([bench.plain(SOURCE), bench.path("wanted"), steps, 0, log])
+        return log.read_text().splitlines()
+    return bench.once(("wanted", steps), make)
+
+
+class Run:
+    """A program under heturun."""
+
+    def __init__(self, bench, label, slots, steps, save=1, nap=20, names="12345", switches=(), program=None, **env):
+        self.bench, self.steps, self.top = bench, steps, bench.path(f"run.{label}")
+        self.top.mkdir()
+        self.slots, self.log, self.tag, self.lines = self.top / "slots", self.top / "log", f"elastic-{os.getpid()}-{label}", []
+        self.env = {**os.environ, "OMP_NUM_THREADS": "1", "TEST_ELASTIC": self.tag, "HETU_TIMEOUT": "60", **env}
+        self.env.pop("HETU_CHECK", None)
+        self.slots.write_text(slots)
+        self.command = [str(c) for c in (bench.build / "bin" / "heturun", "--elastic", folder_of(bench, list(names)), "--slots", self.slots, "--", program or built(bench), self.top / "saved", steps, save,
+                                         self.log, nap, *switches)]
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        self.reader = threading.Thread(target=self.read, args=(self.process,), daemon=True)
+        self.reader.start()
+
+    def read(self, process):
+        for line in process.stdout:
+            self.lines.append((time.monotonic(), line.rstrip("\n")))
+
+    def said(self):
+        return "\n".join(line for _, line in self.lines)
+
+    def processes(self):
+        """{process: rank} of the run, heturun not among them."""
+        found = {}
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                env = pathlib.Path(f"/proc/{entry}/environ").read_text(errors="replace").split("\0")
+                if f"TEST_ELASTIC={self.tag}" in env and int(entry) != self.process.pid and pathlib.Path(f"/proc/{entry}/stat").read_text().rpartition(") ")[2][0] != "Z":
+                    found[int(entry)] = next((int(v[10:]) for v in env if v.startswith("HETU_RANK=")), -1)
+            except OSError:
+                pass
+        return found
+
+    def wait(self, pattern, count=1, seconds=60):
+        """Waits until so many lines match; when the last of them came."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            times = [at for at, line in list(self.lines) if re.search(pattern, line)]
+            if len(times) >= count:
+                return times[count - 1]
+            if self.process.poll() is not None and not self.reader.is_alive():
+                break
+            time.sleep(0.005)
+        raise Failure(f"no line {pattern!r} ({count})\n{self.said()[-3000:]}")
+
+    def kill(self, *ranks):
+        """Kills ranks; when."""
+        for process, rank in self.processes().items():
+            if rank in ranks:
+                os.kill(process, signal.SIGKILL)
+        return time.monotonic()
+
+    def seconds_until_step(self, since):
+        """From a moment to the end of the next step that a later start makes."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            lines, begun = list(self.lines), False
+            for at, line in lines:
+                begun = begun or (at >= since and line.startswith("heturun: start"))
+                if begun and line.startswith("done "):
+                    return at - since
+            if self.process.poll() is not None and not self.reader.is_alive():
+                break
+            time.sleep(0.01)
+        raise Failure(f"no step\n{self.said()[-3000:]}")
+
+    def finish(self, status=0):
+        """Waits for the end: all steps are made, each counts once, and nothing is left."""
+        try:
+            self.process.wait(120)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise Failure(f"not done\n{self.said()[-3000:]}") from None
+        self.reader.join(5)
+        time.sleep(0.05)
+        left, shared = self.processes(), shared_memory(self.slots)
+        for process in left:
+            os.kill(process, signal.SIGKILL)
+        if self.process.returncode != status or left or shared:
+            raise Failure(f"exit {self.process.returncode}, left {left} {shared}\n{self.said()[-3000:]}")
+        if not status:
+            compare(self.log.read_text().splitlines(), wanted(self.bench, self.steps))
+        return self.said()
+
+
+def shared_memory(slots):
+    """What a run on these slots has in shared memory."""
+    value = 0xcbf29ce484222325
+    for byte in str(slots.resolve()).encode():
+        value = (value ^ byte) * 0x100000001b3 % 2**64
+    return sorted(str(p) for p in pathlib.Path("/dev/shm").glob(f"hetu-copies-{os.geteuid()}-{value:016x}*"))
+
+
+def compare(found, right):
+    """Losses within 1e-4 of those of one device, rows as many."""
+    if len(found) != len(right):
+        raise Failure(f"{len(found)} lines, not {len(right)}")
+    for mine, line in zip(found, right):
+        (step, loss, rows), (step_right, loss_right, rows_right) = mine.split(), line.split()
+        if step != step_right or rows != rows_right or abs(float(loss) - float(loss_right)) > 1e-4 * abs(float(loss_right)):
+            raise Failure(f"{mine}, not {line}")
+
+
+def ranks_of(said):
+    """On how many ranks the starts were."""
+    return [int(n) for n in re.findall(r"^heturun: start \d+: (\d+) rank", said, re.M)]
+
+
+def check_killed(bench, label, slots, ranks, starts, seed, **more):
+    """Ranks are killed one after another, each at a moment of its own."""
+    run, draw = Run(bench, label, slots, 16, **more), random.Random(seed)
+    for number, rank in enumerate(ranks):
+        run.wait("^done ", 3 * (number + 1))
+        time.sleep(draw.uniform(0, 0.03))
+        seconds = run.seconds_until_step(run.kill(rank))
+        if seconds > 10:
+            raise Failure(f"{seconds:.1f} s until the next step")
+    said = run.finish()
+    if ranks_of(said) != starts:
+        raise Failure(f"starts on {ranks_of(said)}\n{said}")
+    return f"{seconds:.1f} s"
+
+
+def check_slots(bench):
+    """The file takes slots and gives them back; what changes nothing of where ranks run is no reason to start."""
+    run = Run(bench, "slots", "localhost slots=2\n# two more\nlocalhost slots=2", 40, names="245")
+    run.wait("^done ", 3)
+    run.slots.write_text("localhost slots=3\n")
+    run.wait("^heturun: start 2: 2 ranks")
+    run.wait("^done ", 6)
+    run.slots.write_text("localhost slots=2\n")
+    time.sleep(0.4)
+    run.slots.write_text("localhost slots=two\n")
+    run.wait(r"slots:1:11: error: expected slots=N behind the host, not \"slots=two\"")
+    run.kill(1)
+    run.wait("^heturun: start 3: 1 rank ")
+    run.wait("^done ", 9)
+    run.slots.write_text("localhost slots=4\n")
+    run.wait("^heturun: start 4: 4 ranks")
+    run.finish()
+
+
+def check_waits(bench):
+    """Where nothing fits, the file is waited for."""
+    run = Run(bench, "waits", "localhost slots=2", 12, names="4")
+    run.wait("^done ", 2)
+    run.kill(0)
+    run.wait("no strategy fits 1 slots, the smallest is for 2 devices")
+    run.slots.write_text("localhost slots=2\n")
+    if ranks_of(run.finish()) != [2, 2]:
+        raise Failure(run.said())
+
+
+def check_again(bench):
+    """heturun is killed, and started again."""
+    run = Run(bench, "again", "localhost slots=4", 20, names="245")
+    run.wait("^done ", 4)
+    run.process.kill()
+    run.process.wait()
+    run.start()
+    if "another heturun" in run.finish() or not re.search("^resumed [1-9]", run.said(), re.M):
+        raise Failure(run.said())
+
+
+def check_fault(bench):
+    """A program that ends with an error of its own is not started again."""
+    run = Run(bench, "fault", "localhost slots=2", 5, names="4", program="/bin/false")
+    if ranks_of(run.finish(1)) != [2]:
+        raise Failure(run.said())
+
+
+def check_interrupt(bench):
+    run = Run(bench, "interrupt", "localhost slots=4", 1000, names="2")
+    run.wait("^done ", 2)
+    run.process.send_signal(signal.SIGINT)
+    run.finish(130)
+
+
+def check_switching(bench):
+    """A strategy that the ranks are too few for: ht_switch says so, and training goes on."""
+    run = Run(bench, "switching", "localhost slots=4", 16, switches=("dp2", "dp8", "tp3", "dp4"))
+    run.wait("^done ", 9)
+    run.kill(2)
+    said = run.finish()
+    if "ht_switch cannot go to strategy \"dp8\": it is for 8 devices, and 4 ranks run the program" not in said or ranks_of(said) != [4, 3]:
+        raise Failure(said)
+
+
+def tests(bench, _):
+    case = functools.partial
+    yield "killed8", case(check_killed, bench, "killed8", "localhost slots=8", (5,), [8, 4], 1)
+    yield "killed4", case(check_killed, bench, "killed4", "localhost slots=4", (0, 2, 1), [4, 3, 2, 1], 2, save=2)
+    yield "slots", case(check_slots, bench)
+    yield "waits", case(check_waits, bench)
+    yield "again", case(check_again, bench)
+    yield "fault", case(check_fault, bench)
+    yield "interrupt", case(check_interrupt, bench)
+    yield "switching", case(check_switching, bench)
+
+
+if __name__ == "__main__":
+    harness.main("run.elastic", tests)

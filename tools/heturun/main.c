@@ -1,0 +1,303 @@
+/* heturun: runs a program of hetucc's on what slots there are, and goes on when ranks die or the slots change.
+ *
+ *     heturun --elastic STRATEGIES --slots FILE -- PROGRAM ARGUMENTS...
+ *
+ * The ranks are started under the first strategy that the slots are enough for. When a rank dies (a signal ends it), its slot is lost until
+ * FILE is written anew; all ranks are ended and started again on the slots left. So they are when FILE changes what they run on. The
+ * program goes on from what it has saved (ht_resume). When all ranks end well, so does heturun; when one ends with an error of its own,
+ * heturun ends with its exit status. Where no strategy fits, it waits for FILE for the time of HETU_TIMEOUT.
+ */
+#define _GNU_SOURCE
+#include "ranks.h"
+#include "strategies.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KEY_ELASTIC = 0x100, KEY_SLOTS, LOOK = 50, SETTLE = 300, DEFAULT_TIMEOUT = 600 }; // milliseconds; the last seconds
+
+typedef struct Options {
+    const char *strategies, *slots;
+    char **words;
+} Options;
+
+static const struct argp_option option_table[] = {
+    {"elastic", KEY_ELASTIC, "STRATEGIES", 0,
+     "A file of strategies, or a folder of files *.strategy, which count in the order of their names", 0},
+    {"slots", KEY_SLOTS, "FILE", 0, "Where ranks may run: lines HOST slots=N", 0},
+    {0},
+};
+
+static error_t read_option(int key, char *value, struct argp_state *state)
+{
+    Options *options = state->input;
+    switch (key) {
+    case KEY_ELASTIC: options->strategies = value; return 0;
+    case KEY_SLOTS: options->slots = value; return 0;
+    case ARGP_KEY_ARG:
+        options->words = state->argv + state->next - 1;
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_END:
+        if (!options->strategies || !options->slots || !options->words)
+            argp_error(state, "%s", !options->words ? "there is no program behind --" : "--elastic and --slots are needed");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- what is left in a file system ---- */
+
+static uint64_t hash_text(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    return hash;
+}
+
+/* Whether no other heturun uses the file; the lock goes with this process. */
+static bool lock_slots(const char *path)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        fprintf(stderr, "heturun: %s cannot be read: %s\n", path, strerror(errno));
+    else if (flock(file, LOCK_EX | LOCK_NB))
+        fprintf(stderr, "heturun: another heturun runs on the slots of %s\n", path);
+    else
+        return true;
+    return false;
+}
+
+/* Where the ranks meet and keep copies; the same for each heturun on these slots. */
+static Job make_job(const Options *options)
+{
+    char *whole = realpath(options->slots, NULL), *meeting = NULL, *copies = NULL;
+    uint64_t hash = hash_text(whole ? whole : options->slots);
+    if (asprintf(&meeting, "%s.meeting", whole ? whole : options->slots) < 0 ||
+        asprintf(&copies, "/dev/shm/hetu-copies-%d-%016" PRIx64, (int)geteuid(), hash) < 0)
+        abort();
+    free(whole);
+    return (Job){options->words, meeting, copies};
+}
+
+/* ---- watching ---- */
+
+static sigset_t heeded(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+/* Waits for a signal that is heeded; the signal that tells this process to end, or 0. */
+static int await_signal(int milliseconds)
+{
+    sigset_t set = heeded();
+    int signal_number = sigtimedwait(&set, NULL, &(struct timespec){.tv_nsec = milliseconds * 1000000L});
+    return signal_number > 0 && signal_number != SIGCHLD ? signal_number : 0;
+}
+
+typedef struct Outcome {
+    bool again;
+    int status; // where nothing is started again
+} Outcome;
+
+/* The status of the first rank that ended with an error, 0: none, when `all` have ended. */
+static int worst_status(const Ranks *ranks, bool *all)
+{
+    int worst = 0;
+    *all = true;
+    for (int rank = ranks->count - 1; rank >= 0; rank--) {
+        *all = *all && ranks->at[rank].ended;
+        worst = ranks->at[rank].ended && ranks->at[rank].status ? ranks->at[rank].status : worst;
+    }
+    return worst;
+}
+
+/* Takes the slots away on which ranks have died. Returns how many. */
+static int lose_slots(const Ranks *ranks, int number)
+{
+    int lost = 0;
+    for (int rank = 0; rank < ranks->count; rank++) {
+        Slot *slot = ranks->at[rank].slot;
+        if (!ranks->at[rank].died)
+            continue;
+        slot->lost = true;
+        lost++;
+        fprintf(stderr, "heturun: rank %d of start %d died of signal %d; slot %d of %s is out\n", rank, number,
+                ranks->at[rank].status - 128, slot->number, slot->host);
+    }
+    return lost;
+}
+
+/* When a rank has ended with an error: waits for a moment, so that those are seen that ended because of another's death. */
+static Outcome judge(Ranks *ranks, int number, int status)
+{
+    struct timespec pause = {.tv_nsec = LOOK * 1000000L};
+    int lost = 0;
+    for (int waited = 0; waited < SETTLE && !lost; waited += LOOK) {
+        for (int rank = 0; rank < ranks->count; rank++)
+            lost += ranks->at[rank].died;
+        nanosleep(&pause, NULL);
+        ranks_look(ranks);
+    }
+    ranks_end(ranks);
+    return (Outcome){.again = lose_slots(ranks, number) > 0, .status = status};
+}
+
+/* Whether the slots have changed so that the ranks would run elsewhere, or under another strategy. */
+static bool runs_elsewhere(const Ranks *ranks, const Slots *slots, const ChoiceList *list, const Choice *choice)
+{
+    int count, rank = 0;
+    if (strategies_fit(list, slots_left(slots), &count) != choice || count != ranks->count)
+        return true;
+    for (int i = 0; i < slots->count && rank < count; i++)
+        if (!slots->at[i].lost) {
+            const Slot *was = ranks->at[rank++].slot, *is = &slots->at[i];
+            if (strcmp(was->host, is->host) || was->number != is->number || was->part != is->part)
+                return true;
+        }
+    return false;
+}
+
+/* The ranks stay where they are; their slots are those of the file that was read. */
+static void rebind(Ranks *ranks, const Slots *slots)
+{
+    for (int i = 0, rank = 0; i < slots->count && rank < ranks->count; i++)
+        if (!slots->at[i].lost)
+            ranks->at[rank++].slot = &slots->at[i];
+}
+
+/* Watches the ranks until they are to be started again, or nothing is left to do. */
+static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const Choice *choice, int number)
+{
+    for (;;) {
+        int told = await_signal(LOOK);
+        bool all;
+        ranks_look(ranks);
+        int status = worst_status(ranks, &all);
+        if (told || (all && !status)) {
+            ranks_end(ranks);
+            return (Outcome){.status = told ? 128 + told : 0};
+        }
+        if (status)
+            return judge(ranks, number, status);
+        if (!slots_changed(slots))
+            continue;
+        if (runs_elsewhere(ranks, slots, list, choice)) {
+            fprintf(stderr, "heturun: the slots have changed\n");
+            ranks_end(ranks);
+            return (Outcome){.again = true};
+        }
+        rebind(ranks, slots);
+    }
+}
+
+static int patience(void)
+{
+    const char *text = getenv("HETU_TIMEOUT");
+    return text ? atoi(text) : DEFAULT_TIMEOUT;
+}
+
+/* Waits until a strategy fits. Returns 0, or the exit status. */
+static int await_slots(Slots *slots, const ChoiceList *list)
+{
+    int ranks, least = list->at[0].devices;
+    for (int i = 0; i < list->count; i++)
+        least = list->at[i].devices < least ? list->at[i].devices : least;
+    if (strategies_fit(list, slots_left(slots), &ranks))
+        return 0;
+    fprintf(stderr, "heturun: no strategy fits %d slots, the smallest is for %d devices; waiting for more in %s\n", slots_left(slots),
+            least, slots->path);
+    time_t until = time(NULL) + patience();
+    for (;;) {
+        int told = await_signal(LOOK);
+        if (told)
+            return 128 + told;
+        if (slots_changed(slots) && strategies_fit(list, slots_left(slots), &ranks))
+            return 0;
+        if (patience() && time(NULL) > until) {
+            fprintf(stderr, "heturun: there were none for %d s (HETU_TIMEOUT)\n", patience());
+            return 1;
+        }
+    }
+}
+
+/* Starts the ranks again and again until there is nothing left to do; the exit status. */
+static int run(const Job *job, Slots *slots, const ChoiceList *list)
+{
+    Outcome outcome = {.again = true};
+    for (int number = 1; outcome.again; number++) {
+        int count, status = await_slots(slots, list);
+        if (status)
+            return status;
+        const Choice *choice = strategies_fit(list, slots_left(slots), &count);
+        fprintf(stderr, "heturun: start %d: %d rank%s under strategy \"%s\"\n", number, count, count == 1 ? "" : "s", choice->name);
+        unlink(job->meeting);
+        Ranks ranks = ranks_start(job, slots, count, choice->word);
+        outcome = watch(&ranks, slots, list, choice, number);
+        free(ranks.at);
+    }
+    unlink(job->meeting);
+    return outcome.status;
+}
+
+/* HETU_HOSTS: into how many hosts this machine is divided. */
+static int host_parts(void)
+{
+    const char *text = getenv("HETU_HOSTS");
+    char *end;
+    long parts = text && *text ? strtol(text, &end, 10) : 1;
+    if (text && *text && (*end || parts < 1 || parts > 1024)) {
+        fprintf(stderr, "heturun: HETU_HOSTS=%s is no number of hosts\n", text);
+        exit(1);
+    }
+    return (int)parts;
+}
+
+/* Refuses hosts on which nothing can be started. */
+static bool all_here(const Slots *slots)
+{
+    for (int i = 0; i < slots->count; i++)
+        if (!slots->at[i].here) {
+            fprintf(stderr, "heturun: %s: ranks are started on this machine alone, not on %s\n", slots->path, slots->at[i].host);
+            return false;
+        }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp parser = {.options = option_table,
+                                       .parser = read_option,
+                                       .args_doc = "-- PROGRAM ARGUMENTS...",
+                                       .doc = "Runs a program on the slots there are, and again when ranks die or the slots change."};
+    Options options = {0};
+    Slots slots;
+    ChoiceList list = {0};
+    argp_err_exit_status = 1;
+    argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &options);
+    Arena *arena = arena_create();
+    sigset_t set = heeded();
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    bool good = strategies_read(arena, options.strategies, &list) && slots_open(&slots, options.slots, host_parts()) && all_here(&slots) &&
+                lock_slots(options.slots);
+    Job job = make_job(&options);
+    int status = good ? run(&job, &slots, &list) : 1;
+    arena_destroy(arena);
+    return status;
+}

@@ -1,0 +1,127 @@
+#define _GNU_SOURCE
+#include "ranks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CANNOT_START = 127 };
+
+static void set_number(const char *name, int number)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", number);
+    setenv(name, text, 1);
+}
+
+/* Ranks on the host of a slot in front of a rank. */
+static int local_rank(const Ranks *ranks, int rank)
+{
+    int local = 0;
+    for (int i = 0; i < rank; i++)
+        local += !strcmp(ranks->at[i].slot->host, ranks->at[rank].slot->host) && ranks->at[i].slot->part == ranks->at[rank].slot->part;
+    return local;
+}
+
+/* What the rank finds in its environment. */
+static void set_environment(const Job *job, const Ranks *ranks, int rank, const char *strategy)
+{
+    const Slot *slot = ranks->at[rank].slot;
+    char copies[512];
+    set_number("HETU_RANK", rank);
+    set_number("HETU_SIZE", ranks->count);
+    set_number("HETU_LOCAL_RANK", local_rank(ranks, rank));
+    setenv("HETU_RENDEZVOUS", job->meeting, 1);
+    setenv("HETU_STRATEGY", strategy, 1);
+    snprintf(copies, sizeof copies, slot->part < 0 ? "%s" : "%s.%d", job->copies, slot->part);
+    setenv("HETU_COPIES", copies, 1);
+    if (slot->part >= 0)
+        set_number("HETU_NODE", slot->part);
+}
+
+/* In the child: becomes the rank. */
+static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const char *strategy, pid_t parent)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(CANNOT_START);
+    setpgid(0, 0);
+    int nothing = open("/dev/null", O_RDONLY);
+    if (nothing >= 0)
+        dup2(nothing, STDIN_FILENO);
+    set_environment(job, ranks, rank, strategy);
+    execvp(job->words[0], job->words);
+    fprintf(stderr, "heturun: %s cannot be started: %s\n", job->words[0], strerror(errno));
+    _exit(CANNOT_START);
+}
+
+Ranks ranks_start(const Job *job, const Slots *slots, int count, const char *strategy)
+{
+    Ranks ranks = {.count = count, .at = calloc((size_t)count, sizeof *ranks.at)};
+    for (int i = 0, rank = 0; i < slots->count && rank < count; i++)
+        if (!slots->at[i].lost)
+            ranks.at[rank++].slot = &slots->at[i];
+    pid_t parent = getpid();
+    fflush(NULL);
+    for (int rank = 0; rank < count; rank++) {
+        ranks.at[rank].process = fork();
+        if (!ranks.at[rank].process)
+            become(job, &ranks, rank, strategy, parent);
+        if (ranks.at[rank].process < 0) {
+            fprintf(stderr, "heturun: rank %d cannot be started: %s\n", rank, strerror(errno));
+            ranks.at[rank].ended = true;
+            ranks.at[rank].status = CANNOT_START;
+        }
+    }
+    return ranks;
+}
+
+static Rank *find(Ranks *ranks, pid_t process)
+{
+    for (int rank = 0; rank < ranks->count; rank++)
+        if (ranks->at[rank].process == process && !ranks->at[rank].ended)
+            return &ranks->at[rank];
+    return NULL;
+}
+
+static void note_end(Ranks *ranks, pid_t process, int status, bool died)
+{
+    Rank *rank = find(ranks, process);
+    if (!rank)
+        return;
+    rank->ended = true;
+    rank->died = died && WIFSIGNALED(status);
+    rank->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    kill(-process, SIGKILL);
+}
+
+bool ranks_look(Ranks *ranks)
+{
+    bool any = false;
+    int status;
+    for (pid_t process; (process = waitpid(-1, &status, WNOHANG)) > 0; any = true)
+        note_end(ranks, process, status, true);
+    return any;
+}
+
+void ranks_end(Ranks *ranks)
+{
+    int status;
+    for (int rank = 0; rank < ranks->count; rank++)
+        if (!ranks->at[rank].ended) {
+            kill(ranks->at[rank].process, SIGKILL);
+            kill(-ranks->at[rank].process, SIGKILL);
+        }
+    for (int rank = 0; rank < ranks->count; rank++)
+        if (!ranks->at[rank].ended && waitpid(ranks->at[rank].process, &status, 0) > 0)
+            note_end(ranks, ranks->at[rank].process, status, false);
+}

@@ -1,0 +1,38 @@
+/* The ranks of a run: starting them, seeing how they end, ending them. They end when this process does, however that ends. */
+#ifndef HETURUN_RANKS_H
+#define HETURUN_RANKS_H
+
+#include "slots.h"
+
+#include <sys/types.h>
+
+typedef struct Rank {
+    pid_t process;
+    Slot *slot;
+    bool ended;
+    bool died;  // by a signal that this process has not sent
+    int status; // of its end: an exit status, or 128 and the signal
+} Rank;
+
+typedef struct Ranks {
+    int count;
+    Rank *at;
+} Ranks;
+
+/* What all ranks of all starts have in common. */
+typedef struct Job {
+    char **words;        // the program and its arguments
+    const char *meeting; // the file through which they meet
+    const char *copies;  // the folder in shared memory for copies of what they have learnt
+} Job;
+
+/* Starts so many ranks on the slots that are not lost, in their order. */
+Ranks ranks_start(const Job *job, const Slots *slots, int count, const char *strategy);
+
+/* Notes which have ended since. Returns whether any has. */
+bool ranks_look(Ranks *ranks);
+
+/* Kills those that run, with all that they have started, and waits for their ends. */
+void ranks_end(Ranks *ranks);
+
+#endif

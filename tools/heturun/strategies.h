@@ -1,0 +1,22 @@
+/* The strategies of an elastic run: those of a file, or of all files *.strategy of a folder in the order of their names. */
+#ifndef HETURUN_STRATEGIES_H
+#define HETURUN_STRATEGIES_H
+
+#include "support/array.h"
+
+#include <stdbool.h>
+
+typedef struct Choice {
+    const char *name, *word; // as hetucc's option --strategy has it: FILE:NAME
+    int devices;
+} Choice;
+typedef Array(Choice) ChoiceList;
+
+/* Reads them; false after errors, which are reported. */
+bool strategies_read(Arena *arena, const char *path, ChoiceList *list);
+
+/* The first that so many slots are enough for; NULL: none. On as many ranks as *ranks says, main may also switch to all others that the
+ * slots are enough for. */
+const Choice *strategies_fit(const ChoiceList *list, int slots, int *ranks);
+
+#endif
