@@ -239,10 +239,15 @@ typedef struct ht_noted {
 #define ht_save(session, folder, ...) ht_save_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_save_with(ht_session *session, const char *folder, const ht_noted *notes);
 
+/* The same into shared memory, for the checkpoints of a folder, when heturun runs the program: each rank's part on its own host, and on another where there is one. It outlives the ranks, so that
+ * they go on from there (ht_resume) when some have died, and takes the time of a copy: every step, or every few. Without heturun it does nothing. What it keeps goes with the end of the run. */
+#define ht_remember(session, folder, ...) ht_remember_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
+void ht_remember_with(ht_session *session, const char *folder, const ht_noted *notes);
+
 /* How many checkpoints of a folder stay when another one is written; 0: all. 3 if it is not called. */
 void ht_keep(ht_session *session, int checkpoints);
 
-/* After the programs were made, under any strategy: goes on from the newest checkpoint of a folder that is whole; one that is torn, damaged or of another model is named on standard
+/* After the programs were made, under any strategy: goes on from the newest copy of ht_remember, or where none is whole from the newest checkpoint of a folder that is; one that is torn, damaged or of another model is named on standard
  * error with the reason, and the one before it is used. Returns the steps that were made then; 0 where there is none. */
 int64_t ht_resume(ht_session *session, const char *folder);
 

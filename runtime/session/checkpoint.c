@@ -2,8 +2,8 @@
 #include "session/checkpoint.h"
 
 #include "base/memory.h"
-#include "checkpoint/stored.h"
 #include "checkpoint/writing.h"
+#include "session/held.h"
 #include "transport/world.h"
 
 #include <stdio.h>
@@ -14,164 +14,7 @@
 
 enum { PATH_ROOM = 4096, NAME_ROOM = 1024 };
 
-/* ---- what there is ---- */
-
-/* A tensor that outlives a step. */
-typedef struct Held {
-    char *name;
-    char *shape; // "3, 4"
-    int64_t elements;
-    Distribution where;
-    void *data;
-    Param *param; // NULL: a state
-} Held;
-
-typedef struct HeldList {
-    int count, room;
-    Held *at;
-} HeldList;
-
-/* "(3, 4)" as "3, 4". */
-static char *bare_shape(const char *shape)
-{
-    size_t length = strlen(shape);
-    return length >= 2 && *shape == '(' ? strndup(shape + 1, length - 2) : strdup(shape);
-}
-
-static char *dims_text(ht_dims dims)
-{
-    char text[32 * HT_MAX_RANK] = "";
-    for (int d = 0, length = 0; d < dims.rank; d++)
-        length += snprintf(text + length, sizeof text - (size_t)length, "%s%lld", d ? ", " : "", (long long)dims.extent[d]);
-    return strdup(text);
-}
-
-static void add_held(HeldList *list, Held held)
-{
-    if (list->count == list->room) {
-        list->room = 2 * list->room + 64;
-        list->at = realloc(list->at, sizeof *list->at * (size_t)list->room);
-    }
-    if (!list->at || !held.name || !held.shape)
-        ht_fail("no memory for a list of %d tensors", list->room);
-    list->at[list->count++] = held;
-}
-
-/* State `state` of a parameter, of the `program`th program that trains. */
-static char *state_name(const char *param, int state, int program)
-{
-    char *name = NULL;
-    int length = program ? asprintf(&name, "%s%%%d@%d", param, state, program) : asprintf(&name, "%s%%%d", param, state);
-    return length < 0 ? NULL : name;
-}
-
-static void list_program(HeldList *list, const Program *program, int number)
-{
-    const ht_image *image = program->image;
-    for (int p = 0; p < image->param_count; p++)
-        for (int s = 0; s < image->params[p].state_count; s++) {
-            const ht_pieces *pieces = image->params[p].state[s];
-            int64_t elements = pieces_elements(pieces);
-            add_held(list, (Held){.name = state_name(image->params[p].name, s, number),
-                                  .shape = bare_shape(image->params[p].shape),
-                                  .elements = elements,
-                                  .where = {pieces, elements, image->device_count, NULL},
-                                  .data = program->slots[image->param_count + (ptrdiff_t)p * image->state_count + s]});
-        }
-}
-
-static HeldList list_images(ht_session *session)
-{
-    HeldList list = {0};
-    for (int p = 0; p < session->params.count; p++) {
-        Param *param = session->params.at[p];
-        const ParamCopy *copy = param_newest(param);
-        add_held(&list, (Held){.name = strdup(param->name),
-                               .shape = bare_shape(param->shape),
-                               .elements = param->elements,
-                               .where = {copy->pieces, param->elements, param->ranks, NULL},
-                               .data = copy->data,
-                               .param = param});
-    }
-    for (int p = 0, number = 0; p < session->program_count; p++)
-        if (session->programs[p]->image->trains)
-            list_program(&list, session->programs[p], number++);
-    return list;
-}
-
-static HeldList list_eager(const ht_session *session, const EagerLibrary *eager)
-{
-    HeldList list = {0};
-    eager_param *param;
-    eager_state state;
-    for (int p = 0; (param = eager->store_param(session->eager, p)); p++)
-        add_held(&list, (Held){strdup(param->name), dims_text(param->shape), param->count, {NULL, param->count, 1, NULL}, param->data, NULL});
-    for (int i = 0; eager->store_state(session->eager, i, &state); i++)
-        add_held(&list, (Held){state_name(state.param->name, state.number, state.program), dims_text(state.param->shape), state.param->count,
-                               {NULL, state.param->count, 1, NULL}, state.data, NULL});
-    return list;
-}
-
-static HeldList list_held(ht_session *session)
-{
-    return session->eager ? list_eager(session, session_eager()) : list_images(session);
-}
-
-static void free_held(HeldList *list)
-{
-    for (int i = 0; i < list->count; i++) {
-        free(list->at[i].name);
-        free(list->at[i].shape);
-    }
-    free(list->at);
-}
-
-/* ---- ranges of a file ---- */
-
-/* How the elements of a tensor, whose bytes begin at `begin` of the tensors and take `size` each, lie in the ranges of all ranks. */
-static int64_t *range_bounds(int64_t bytes, int64_t begin, int64_t elements, int size)
-{
-    int ranks = world_size();
-    int64_t *bounds = memory_array(ranks + 1, sizeof *bounds);
-    for (int rank = 0; rank < ranks; rank++) {
-        int64_t from, to, element;
-        writing_range(bytes, rank, ranks, &from, &to);
-        element = (from - begin) / size;
-        bounds[rank] = from < begin ? 0 : element > elements ? elements : element;
-    }
-    bounds[ranks] = elements;
-    return bounds;
-}
-
 /* ---- saving ---- */
-
-/* The tensors with their places in the file. */
-static SafeFile plan_file(const HeldList *list, const SafeNote *notes, int note_count)
-{
-    SafeFile file = {.count = list->count, .note_count = note_count, .notes = (SafeNote *)notes};
-    file.at = memory_array(list->count, sizeof *file.at);
-    for (int i = 0; i < list->count; i++) {
-        int64_t end = file.bytes + list->at[i].elements * (int64_t)sizeof(float);
-        file.at[i] = (SafeTensor){list->at[i].name, "F32", list->at[i].shape, file.bytes, end};
-        file.bytes = end;
-    }
-    return file;
-}
-
-/* This rank's bytes of all tensors. */
-static char *collect_range(const HeldList *list, const SafeFile *file, int64_t from, int64_t to)
-{
-    char *range = memory_storage(to - from);
-    for (int i = 0; i < list->count; i++) {
-        int64_t *bounds = range_bounds(file->bytes, file->at[i].begin, list->at[i].elements, sizeof(float));
-        int64_t at = file->at[i].begin + bounds[world_rank()] * (int64_t)sizeof(float) - from;
-        bool has = bounds[world_rank()] < bounds[world_rank() + 1];
-        pieces_move(list->at[i].where, list->at[i].data, (Distribution){NULL, list->at[i].elements, world_size(), bounds},
-                    has ? range + at : range, sizeof(float));
-        free(bounds);
-    }
-    return range;
-}
 
 /* Begins to write what waits, when nothing is being written; all ranks together. */
 static void begin_waiting(ht_session *session)
@@ -238,40 +81,21 @@ void checkpoint_save(ht_session *session, const char *folder, int64_t step, int 
     *plan = (WritingPlan){.step = step, .rank = world_rank(), .ranks = world_size(), .keep = keep};
     int64_t to;
     snprintf(plan->folder, sizeof plan->folder, "%s", folder);
-    HeldList list = list_held(session);
-    SafeFile file = plan_file(&list, notes, note_count);
+    HeldList list = held_list(session);
+    SafeFile file = held_file(&list, notes, note_count);
     writing_range(file.bytes, plan->rank, plan->ranks, &plan->at, &to);
     plan->bytes = to - plan->at;
-    plan->range = collect_range(&list, &file, plan->at, to);
+    plan->range = memory_storage(plan->bytes);
+    held_collect(&list, &file, plan->at, plan->range);
     plan->header = plan->rank ? NULL : safetensors_header(&file, &plan->header_bytes);
     world_broadcast(&plan->header_bytes, sizeof plan->header_bytes);
     session->waiting = plan;
     checkpoint_turn(session);
     free(file.at);
-    free_held(&list);
+    held_free(&list);
 }
 
 /* ---- loading ---- */
-
-/* What is wrong with the tensors that are stored, for what the session has, where it must all be there, or else parameters alone; the text is
- * kept until the next call. */
-static const char *find_wrong(const HeldList *list, const Stored *stored, bool whole)
-{
-    static char text[2 * NAME_ROOM];
-    for (int i = 0; i < list->count; i++) {
-        const Held *held = &list->at[i];
-        StoredTensor tensor;
-        bool found = stored_find(stored, held->name, &tensor);
-        const char *wrong = found ? stored_wrong(&tensor, held->shape) : NULL;
-        if (wrong)
-            return wrong;
-        if (found || (!whole && !held->param && strchr(held->name, '%')))
-            continue;
-        snprintf(text, sizeof text, stored->names ? "it has nothing for the parameter \"%.*s\"" : "it has no tensor \"%.*s\"", NAME_ROOM, held->name);
-        return text;
-    }
-    return NULL;
-}
 
 /* Whether the sums that fall to this rank, one after another by turns, are those of the manifest. */
 static const char *check_sums(int descriptor, const SafeFile *file, const char *manifest)
@@ -357,7 +181,7 @@ static const char *hand_out(const Held *held, const StoredTensor *stored)
 /* Everything that is wrong is found before anything is read. */
 static const char *load_stored(const HeldList *list, const Stored *stored, const char *manifest)
 {
-    const char *wrong = find_wrong(list, stored, manifest != NULL);
+    const char *wrong = held_wrong(list, stored, manifest != NULL);
     wrong = wrong || !manifest ? wrong : check_sums(stored->at[0].descriptor, &stored->at[0].file, manifest);
     wrong = agree(wrong);
     for (int i = 0; i < list->count && !wrong; i++) {
@@ -374,9 +198,9 @@ const char *checkpoint_load(ht_session *session, const char *path, const char *m
     checkpoint_wait(session);
     const char *wrong = agree(stored_open(&stored, path, names));
     if (!wrong) {
-        HeldList list = list_held(session);
+        HeldList list = held_list(session);
         wrong = load_stored(&list, &stored, manifest);
-        free_held(&list);
+        held_free(&list);
     }
     safetensors_free(&session->loaded);
     if (!wrong) {

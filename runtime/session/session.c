@@ -6,12 +6,12 @@
 #include "session/agree.h"
 #include "session/arrival.h"
 #include "session/choice.h"
+#include "session/copies.h"
 #include "session/feed.h"
 #include "session/pieces.h"
 #include "device/device.h"
 #include "base/fail.h"
 #include "base/memory.h"
-#include "checkpoint/writing.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -31,6 +31,7 @@ const EagerLibrary *session_eager(void) { return eager; }
 void session_close(ht_session *closed)
 {
     checkpoint_wait(closed);
+    copies_close(closed);
     safetensors_free(&closed->loaded);
     free(closed->handles);
     closed->handles = NULL;
@@ -95,7 +96,7 @@ ht_session *ht_open(int *argc, char ***argv)
     return &session;
 }
 
-static void check_open(const ht_session *open)
+void session_check_open(const ht_session *open)
 {
     if (!open || !open->open)
         ht_fail("the session is not open; call ht_open first");
@@ -103,13 +104,13 @@ static void check_open(const ht_session *open)
 
 int ht_device_count(ht_session *open)
 {
-    check_open(open);
+    session_check_open(open);
     return world_size();
 }
 
 void ht_seed(ht_session *open, uint64_t seed)
 {
-    check_open(open);
+    session_check_open(open);
     if (open->program_count || open->eager)
         ht_fail("ht_seed must be called before the first ht_train or ht_infer");
     open->seed = seed;
@@ -204,7 +205,7 @@ static void take_numbers(float *hyper, const ht_optimizer *optimizer, ht_group_l
 
 ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimizer optimizer, ht_program_options options)
 {
-    check_open(open);
+    session_check_open(open);
     check_options(model, options);
     check_optimizer(&optimizer);
     check_groups(options.groups);
@@ -216,7 +217,7 @@ ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimiz
 
 ht_program *ht_infer_with(ht_session *open, ht_tensor (*model)(void), ht_program_options options)
 {
-    check_open(open);
+    session_check_open(open);
     check_options(model, options);
     int index = image_find(model, NULL, &options);
     return index < 0 ? open_eager(open, model, NULL, &options) : open_image(open, begin_with(open, index));
@@ -246,7 +247,7 @@ void session_take_arrivals(ht_session *open, bool wait)
 void ht_prepare(ht_program *program, const char *strategy)
 {
     check_program(program, "ht_prepare");
-    check_open(program->session);
+    session_check_open(program->session);
     if (!strategy || !*strategy)
         ht_fail("ht_prepare was called without a strategy");
     if (!program->eager)
@@ -318,7 +319,7 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains)
 {
     float hyper[HT_GROUPS * HT_HYPER];
     check_program(program, trains ? "ht_step" : "ht_run");
-    check_open(program->session);
+    session_check_open(program->session);
     if (!feeds)
         ht_fail("%s was called with NULL for the feeds", trains ? "ht_step" : "ht_run");
     if (program->trains != trains)
@@ -343,7 +344,7 @@ void ht_fetch(ht_program *program, const char *name, void *to)
         ht_fail("ht_fetch was called with NULL for the name");
     if (!to)
         ht_fail("ht_fetch of output \"%s\" was given NULL to copy to", name);
-    check_open(program->session);
+    session_check_open(program->session);
     if (program->eager) {
         eager->program_fetch(program->eager, name, to);
         return;
@@ -456,7 +457,7 @@ static bool await_strategy(ht_program *program, const char **strategy)
 bool ht_switch(ht_program *program, const char *strategy)
 {
     check_program(program, "ht_switch");
-    check_open(program->session);
+    session_check_open(program->session);
     if (program->eager) {
         eager->program_forget(program->eager);
         return true;
@@ -473,7 +474,7 @@ bool ht_switch(ht_program *program, const char *strategy)
 int64_t ht_fit(ht_program *program, const void *variable, int64_t least)
 {
     check_program(program, "ht_fit");
-    check_open(program->session);
+    session_check_open(program->session);
     if (program->eager)
         return least;
     session_take_arrivals(program->session, false);
@@ -500,7 +501,7 @@ int64_t ht_fit(ht_program *program, const void *variable, int64_t least)
 const char *ht_param_name(ht_session *open, int index, size_t *count)
 {
     size_t unasked;
-    check_open(open);
+    session_check_open(open);
     count = count ? count : &unasked;
     if (open->eager) {
         const eager_param *param = eager->store_param(open->eager, index);
@@ -545,7 +546,7 @@ static void check_param(const char *call, const char *name, const void *memory, 
 
 void ht_get_param(ht_session *open, const char *name, float *to, size_t count)
 {
-    check_open(open);
+    session_check_open(open);
     check_param("ht_get_param", name, to, count);
     if (open->eager) {
         memcpy(to, find_eager(open, name, count)->data, count * sizeof *to);
@@ -557,7 +558,7 @@ void ht_get_param(ht_session *open, const char *name, float *to, size_t count)
 
 void ht_set_param(ht_session *open, const char *name, const float *from, size_t count)
 {
-    check_open(open);
+    session_check_open(open);
     check_param("ht_set_param", name, from, count);
     if (open->eager) {
         memcpy(find_eager(open, name, count)->data, from, count * sizeof *from);
@@ -565,167 +566,4 @@ void ht_set_param(ht_session *open, const char *name, const float *from, size_t 
     }
     Command command = {.kind = COMMAND_SET_PARAM, .number = find_param(open, name, count)};
     session_issue(open, &command, &(Payload){.from = from});
-}
-
-/* ---- checkpoints ---- */
-
-enum { MOST_NOTES = 256, NOTE_ROOM = 64, PATH_ROOM = 4096 };
-
-void ht_keep(ht_session *open, int checkpoints)
-{
-    check_open(open);
-    if (checkpoints < 0)
-        ht_fail("ht_keep was called with %d checkpoints to keep; 0 keeps all", checkpoints);
-    open->keep = checkpoints;
-}
-
-/* Steps that the first program that trains has made; 0 where none does. */
-static int64_t steps_made(const ht_session *open)
-{
-    for (int p = 0; p < open->handle_count; p++)
-        if (open->handles[p]->trains)
-            return open->handles[p]->step;
-    return 0;
-}
-
-static int add_note(SafeNote *notes, int count, const char *key, const char *value)
-{
-    if (count == MOST_NOTES)
-        ht_fail("a checkpoint has %d numbers at most", MOST_NOTES);
-    notes[count] = (SafeNote){strdup(key), strdup(value)};
-    if (!notes[count].key || !notes[count].value)
-        ht_fail("no memory for the numbers of a checkpoint");
-    return count + 1;
-}
-
-/* The seed, the steps of each program, and main's numbers. */
-static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *notes)
-{
-    char key[4 * NOTE_ROOM], value[NOTE_ROOM];
-    int count = add_note(notes, 0, "format", "hetu");
-    snprintf(value, sizeof value, "%llu", (unsigned long long)open->seed);
-    count = add_note(notes, count, "seed", value);
-    for (int p = 0; p < open->handle_count; p++) {
-        snprintf(key, sizeof key, "step.%d", p);
-        snprintf(value, sizeof value, "%lld", (long long)open->handles[p]->step);
-        count = add_note(notes, count, key, value);
-    }
-    for (; noted->name; noted++) {
-        snprintf(key, sizeof key, "number.%s", noted->name);
-        snprintf(value, sizeof value, "%.17g", noted->value);
-        count = add_note(notes, count, key, value);
-    }
-    return count;
-}
-
-void ht_save_with(ht_session *open, const char *folder, const ht_noted *noted)
-{
-    SafeNote notes[MOST_NOTES];
-    check_open(open);
-    if (!folder || !noted)
-        ht_fail("ht_save was called with NULL for the %s", folder ? "numbers" : "folder");
-    if (strlen(folder) > PATH_ROOM / 2)
-        ht_fail("the path of a folder of checkpoints has %d bytes at most", PATH_ROOM / 2);
-    int count = take_notes(open, noted, notes);
-    Command command = {.kind = COMMAND_SAVE, .number = count, .index = open->keep, .step = steps_made(open)};
-    session_issue(open, &command, &(Payload){.path = folder, .notes = notes});
-    for (int i = 0; i < count; i++) {
-        free((char *)notes[i].key);
-        free((char *)notes[i].value);
-    }
-}
-
-/* The programs go on where those that were saved stopped. */
-static void take_steps(ht_session *open)
-{
-    char key[NOTE_ROOM];
-    const char *seed = safetensors_note(&open->loaded, "seed");
-    open->seed = seed ? strtoull(seed, NULL, 10) : open->seed;
-    if (open->eager)
-        eager->store_resume(open->eager, open->seed);
-    for (int p = 0; p < open->handle_count; p++) {
-        snprintf(key, sizeof key, "step.%d", p);
-        const char *step = safetensors_note(&open->loaded, key);
-        if (!step)
-            continue;
-        ht_program *program = open->handles[p];
-        program->step = strtoll(step, NULL, 10);
-        Command command = {.kind = COMMAND_STEPS, .number = program->number, .step = program->step, .seed = open->seed};
-        if (program->eager)
-            eager->program_resume(program->eager, program->step);
-        else
-            session_issue(open, &command, &(Payload){0});
-    }
-}
-
-static const char *load(ht_session *open, const char *path, const char *manifest, const char *names)
-{
-    Payload payload = {.path = path, .manifest = manifest, .names = names};
-    Command command = {.kind = COMMAND_LOAD};
-    session_issue(open, &command, &payload);
-    if (!payload.reason)
-        take_steps(open);
-    return payload.reason;
-}
-
-/* The lines that Stored has of names; free() them. */
-static char *names_text(const ht_stored *names)
-{
-    char *text = NULL;
-    size_t length;
-    FILE *out = open_memstream(&text, &length);
-    for (; out && names->name; names++) {
-        if (!names->stored || strpbrk(names->name, "\t\n") || strpbrk(names->stored, "\t\n"))
-            ht_fail("ht_load_as was called with %s for \"%s\"", names->stored ? "a name with tabs or line ends" : "no name", names->name);
-        fprintf(out, "%s\t%s\t%d\n", names->name, names->stored, names->transposed);
-    }
-    if (!out || fclose(out) || !text)
-        ht_fail("no memory for the names of a file's tensors");
-    return text;
-}
-
-void ht_load_as(ht_session *open, const char *path, const ht_stored *names)
-{
-    check_open(open);
-    if (!path)
-        ht_fail("ht_load was called with NULL for the path");
-    char *text = names ? names_text(names) : NULL;
-    const char *reason = load(open, path, NULL, text);
-    if (reason)
-        ht_fail("cannot load %s: %s", path, reason);
-    free(text);
-}
-
-void ht_load(ht_session *open, const char *path) { ht_load_as(open, path, NULL); }
-
-int64_t ht_resume(ht_session *open, const char *folder)
-{
-    char path[PATH_ROOM], manifest[PATH_ROOM];
-    int count;
-    bool found = false;
-    check_open(open);
-    if (!folder || strlen(folder) > PATH_ROOM / 2)
-        ht_fail("ht_resume was called with %s", folder ? "too long a path for the folder" : "NULL for the folder");
-    int64_t *steps = writing_steps(folder, &count);
-    for (int i = 0; i < count && !found; i++) {
-        writing_path(path, sizeof path, folder, steps[i], "safetensors");
-        writing_path(manifest, sizeof manifest, folder, steps[i], "manifest");
-        const char *reason = load(open, path, manifest, NULL);
-        found = !reason;
-        if (reason)
-            fprintf(stderr, "hetu: the checkpoint %s is not used: %s\n", path, reason);
-    }
-    free(steps);
-    return found ? steps_made(open) : 0;
-}
-
-double ht_noted_value(ht_session *open, const char *name, double otherwise)
-{
-    char key[4 * NOTE_ROOM];
-    check_open(open);
-    if (!name)
-        ht_fail("ht_noted_value was called with NULL for the name");
-    snprintf(key, sizeof key, "number.%s", name);
-    const char *value = safetensors_note(&open->loaded, key);
-    return value ? strtod(value, NULL) : otherwise;
 }

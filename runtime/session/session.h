@@ -21,6 +21,7 @@ struct ht_session {
     struct WritingPlan *waiting; // the one after it; NULL: none
     SafeFile loaded;         // what was read last
     int keep;                // checkpoints of a folder; 0: all
+    struct Copies *copies;   // in shared memory; NULL: there are none
 };
 
 struct ht_program {
@@ -45,6 +46,9 @@ typedef enum CommandKind {
     COMMAND_WRITE,
     COMMAND_LOAD,
     COMMAND_STEPS,
+    COMMAND_REMEMBER,
+    COMMAND_FIND,
+    COMMAND_RECALL,
     COMMAND_CLOSE
 } CommandKind;
 
@@ -53,8 +57,8 @@ typedef struct Command {
     CommandKind kind;
     int number;                                // of the program, or of the parameter
     int index;                                 // of the image, or of the output
-    int64_t step;                              // COMMAND_SAVE, COMMAND_STEPS
-    uint64_t seed;                             // COMMAND_OPEN, COMMAND_STEPS
+    int64_t step;                              // COMMAND_SAVE, COMMAND_STEPS, COMMAND_REMEMBER
+    uint64_t seed;                             // COMMAND_OPEN, COMMAND_STEPS; the key of copies: COMMAND_REMEMBER, COMMAND_FIND
     int64_t bytes;                             // COMMAND_ARRIVE: of the object that follows
     bool check;                                // COMMAND_RUN: whether HETU_CHECK is set on rank 0
     float hyper[HT_HYPER];                     // COMMAND_RUN: of the first optimizer
@@ -69,14 +73,18 @@ typedef struct Payload {
     void *to;
     const char *path, *manifest; // COMMAND_SAVE, COMMAND_LOAD; NULL: none
     const char *names;           // COMMAND_LOAD: Stored's
-    const SafeNote *notes;       // COMMAND_SAVE
-    const char *reason;          // COMMAND_LOAD: why it was refused, on all ranks
+    const SafeNote *notes;       // COMMAND_SAVE, COMMAND_REMEMBER
+    const char *reason;          // COMMAND_LOAD, COMMAND_RECALL: why it was refused, on all ranks
+    int64_t found;               // COMMAND_FIND: the step of the newest copy; -1: none
     float loss;
     float hyper[HT_GROUPS * HT_HYPER]; // COMMAND_RUN: on all ranks, once the command is there
 } Payload;
 
 /* The one-device library; NULL: it is not linked. */
 const EagerLibrary *session_eager(void);
+
+/* Ends the program unless the session is open. */
+void session_check_open(const ht_session *session);
 
 /* On rank 0: sends a command to all ranks and carries it out. */
 void session_issue(ht_session *session, Command *command, Payload *payload);

@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -50,7 +51,7 @@ def wanted(bench, steps):
     """The log of an undisturbed run on one device."""
     def make():
         log = bench.path("wanted.log")
-        harness.run([bench.plain(SOURCE), bench.path("wanted"), steps, 0, log])
+        harness.run([bench.plain(SOURCE), bench.path("wanted"), steps, 0, 0, log])
         return log.read_text().splitlines()
     return bench.once(("wanted", steps), make)
 
@@ -58,7 +59,7 @@ def wanted(bench, steps):
 class Run:
     """A program under heturun."""
 
-    def __init__(self, bench, label, slots, steps, save=1, nap=20, names="12345", switches=(), program=None, **env):
+    def __init__(self, bench, label, slots, steps, save=1, copy=0, nap=20, names="12345", switches=(), program=None, **env):
         self.bench, self.steps, self.top = bench, steps, bench.path(f"run.{label}")
         self.top.mkdir()
         self.slots, self.log, self.tag, self.lines = self.top / "slots", self.top / "log", f"elastic-{os.getpid()}-{label}", []
@@ -66,7 +67,7 @@ class Run:
         self.env.pop("HETU_CHECK", None)
         self.slots.write_text(slots)
         self.command = [str(c) for c in (bench.build / "bin" / "heturun", "--elastic", folder_of(bench, list(names)), "--slots", self.slots, "--", program or built(bench), self.top / "saved", steps, save,
-                                         self.log, nap, *switches)]
+                                         copy, self.log, nap, *switches)]
         self.start()
 
     def start(self):
@@ -183,6 +184,88 @@ def check_killed(bench, label, slots, ranks, starts, seed, **more):
     return f"{seconds:.1f} s"
 
 
+def resumed_at(said):
+    return [int(n) for n in re.findall(r"^resumed (\d+)$", said, re.M)]
+
+
+def host_folder(run, host):
+    """Where a host of the run has its copies; None: the whole machine."""
+    folders = shared_memory(run.slots)
+    return [pathlib.Path(f) for f in folders if host is None or f.endswith(f".{host}")]
+
+
+def check_copies(bench, label, slots, every, dead, starts, lose=None, **more):
+    """With copies in shared memory every few steps, and no checkpoint, so many steps are made again; also when a host is gone with its ranks and its memory (`lose`)."""
+    run = Run(bench, label, slots, 16, save=0, copy=every, **more)
+    run.wait("^done ", 7)
+    if lose is not None:
+        dead = [rank for process, rank in run.processes().items() if f"HETU_NODE={lose}" in pathlib.Path(f"/proc/{process}/environ").read_text().split("\0")]
+    run.kill(*dead)
+    for folder in host_folder(run, lose) if lose is not None else []:
+        shutil.rmtree(folder)
+    run.wait("^resumed ", 2)
+    said = run.finish()
+    before = [int(n) for n in re.findall(r"^done (\d+) ", said.split("died of signal")[0], re.M)]
+    again = max(before) + 1 - resumed_at(said)[1]
+    if again not in range(0, every + 1) or ranks_of(said) != starts:
+        raise Failure(f"{again} steps again, starts on {ranks_of(said)}\n{said}")
+    return f"{again} steps again"
+
+
+def flip(path):
+    with open(path, "r+b") as file:
+        file.seek(-5, 2)
+        byte = file.read(1)
+        file.seek(-5, 2)
+        file.write(bytes([byte[0] ^ 1]))
+
+
+def check_lost(bench, label, damage):
+    """Copies that are damaged, or on a host that is gone without another: the newest checkpoint does."""
+    run = Run(bench, label, "localhost slots=4", 16, save=5, copy=1)
+    run.wait("^done ", 8)
+    run.process.send_signal(signal.SIGSTOP)
+    run.kill(0, 1, 2, 3)
+    while any(state_of(process) != "Z" for process in run.processes()):
+        time.sleep(0.01)
+    damage(run)
+    run.slots.write_text("localhost slots=4\n")
+    run.process.send_signal(signal.SIGCONT)
+    if resumed_at(run.finish())[1] != 5:
+        raise Failure(run.said())
+
+
+def state_of(process):
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0]
+    except OSError:
+        return "Z"
+
+
+def lose_memory(run):
+    for folder in host_folder(run, None):
+        shutil.rmtree(folder)
+
+
+def flip_range(run):
+    """A bit of one range in both copies."""
+    for path in host_folder(run, None)[0].glob("*-2.?"):
+        flip(path)
+
+
+def check_older_copies(bench):
+    """What another run has left is not used, nor does it stay."""
+    run = Run(bench, "older", "localhost slots=2", 1000, save=0, copy=1)
+    run.wait("^done ", 4)
+    run.process.kill()
+    run.process.wait()
+    shutil.rmtree(run.top / "saved")
+    run.steps, run.command[run.command.index("1000")], run.lines = 12, "12", []
+    run.start()
+    if resumed_at(run.finish()) != [0]:
+        raise Failure(run.said())
+
+
 def check_slots(bench):
     """The file takes slots and gives them back; what changes nothing of where ranks run is no reason to start."""
     run = Run(bench, "slots", "localhost slots=2\n# two more\nlocalhost slots=2", 40, names="245")
@@ -215,13 +298,14 @@ def check_waits(bench):
 
 def check_again(bench):
     """heturun is killed, and started again."""
-    run = Run(bench, "again", "localhost slots=4", 20, names="245")
+    run = Run(bench, "again", "localhost slots=4", 20, names="245", save=0, copy=1)
     run.wait("^done ", 4)
     run.process.kill()
     run.process.wait()
     run.start()
-    if "another heturun" in run.finish() or not re.search("^resumed [1-9]", run.said(), re.M):
-        raise Failure(run.said())
+    said = run.finish()
+    if "another heturun" in said or max(resumed_at(said)) < 4:
+        raise Failure(said)
 
 
 def check_fault(bench):
@@ -253,6 +337,13 @@ def tests(bench, _):
     yield "killed8", case(check_killed, bench, "killed8", "localhost slots=8", (5,), [8, 4], 1)
     yield "killed4", case(check_killed, bench, "killed4", "localhost slots=4", (0, 2, 1), [4, 3, 2, 1], 2, save=2)
     yield "slots", case(check_slots, bench)
+    yield "copies", case(check_copies, bench, "copies", "localhost slots=8", 1, (0,), [8, 4])
+    yield "copies3", case(check_copies, bench, "copies3", "localhost slots=4", 3, (3,), [4, 3])
+    yield "host", case(check_copies, bench, "host", "localhost slots=4", 1, (), [4, 2], lose=0, HETU_HOSTS="2")
+    yield "thirds", case(check_copies, bench, "thirds", "localhost slots=8", 1, (), [8, 4], lose=1, HETU_HOSTS="3")
+    yield "lost", case(check_lost, bench, "lost", lose_memory)
+    yield "flipped", case(check_lost, bench, "flipped", flip_range)
+    yield "older", case(check_older_copies, bench)
     yield "waits", case(check_waits, bench)
     yield "again", case(check_again, bench)
     yield "fault", case(check_fault, bench)

@@ -14,6 +14,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -88,6 +89,23 @@ static Job make_job(const Options *options)
         abort();
     free(whole);
     return (Job){options->words, meeting, copies};
+}
+
+/* Removes the copies of all hosts that this machine is divided into. */
+static void remove_copies(const Job *job)
+{
+    char pattern[512];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s*/*", job->copies);
+    if (!glob(pattern, 0, NULL, &found))
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            unlink(found.gl_pathv[i]);
+    globfree(&found);
+    snprintf(pattern, sizeof pattern, "%s*", job->copies);
+    if (!glob(pattern, 0, NULL, &found))
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            rmdir(found.gl_pathv[i]);
+    globfree(&found);
 }
 
 /* ---- watching ---- */
@@ -243,8 +261,10 @@ static int run(const Job *job, Slots *slots, const ChoiceList *list)
     Outcome outcome = {.again = true};
     for (int number = 1; outcome.again; number++) {
         int count, status = await_slots(slots, list);
-        if (status)
-            return status;
+        if (status) {
+            outcome.status = status;
+            break;
+        }
         const Choice *choice = strategies_fit(list, slots_left(slots), &count);
         fprintf(stderr, "heturun: start %d: %d rank%s under strategy \"%s\"\n", number, count, count == 1 ? "" : "s", choice->name);
         unlink(job->meeting);
@@ -253,6 +273,7 @@ static int run(const Job *job, Slots *slots, const ChoiceList *list)
         free(ranks.at);
     }
     unlink(job->meeting);
+    remove_copies(job);
     return outcome.status;
 }
 

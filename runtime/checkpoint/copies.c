@@ -1,0 +1,195 @@
+#define _GNU_SOURCE
+#include "checkpoint/copies.h"
+
+#include "base/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HEAD_BYTES = 4096, ALIGNED = 64, PATH_ROOM = 4096 };
+
+static const char MAGIC[8] = "hetucop1";
+
+/* The files of a start begin with this. */
+#define START "%016" PRIx64 "-"
+
+/* ---- one file ---- */
+
+static size_t header_room(int64_t header_bytes) { return ((size_t)header_bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
+
+char *copy_header(const CopyFile *file) { return (char *)file->head + HEAD_BYTES; }
+
+char *copy_range(const CopyFile *file) { return copy_header(file) + header_room(file->head->header_bytes); }
+
+static size_t file_bytes(const CopyHead *head) { return HEAD_BYTES + header_room(head->header_bytes) + (size_t)head->bytes; }
+
+/* A sum in which every bit counts, and places, too: of four lanes of words, each multiplied on (as FNV-1a does with bytes). */
+static uint64_t sum_bytes(uint64_t sum, const char *bytes, size_t count)
+{
+    enum { LANES = 4 };
+    const uint64_t prime = 0x100000001b3u;
+    uint64_t lane[LANES] = {sum, sum + 1, sum + 2, sum + 3}, word[LANES];
+    for (; count >= sizeof word; bytes += sizeof word, count -= sizeof word) {
+        memcpy(word, bytes, sizeof word);
+        for (int i = 0; i < LANES; i++)
+            lane[i] = (lane[i] ^ word[i]) * prime;
+    }
+    for (; count; count--)
+        lane[0] = (lane[0] ^ (unsigned char)*bytes++) * prime;
+    for (int i = 0; i < LANES; i++)
+        sum = (sum ^ (lane[i] ^ lane[i] >> 32)) * prime;
+    return sum;
+}
+
+static uint64_t sum_file(const CopyFile *file)
+{
+    CopyHead head = *file->head;
+    head.whole = head.sum = 0;
+    uint64_t sum = sum_bytes(0xcbf29ce484222325u, (const char *)&head, sizeof head);
+    sum = sum_bytes(sum, copy_header(file), (size_t)head.header_bytes);
+    return sum_bytes(sum, copy_range(file), (size_t)head.bytes);
+}
+
+int copy_open(const char *folder, const CopyHead *head, CopyFile *file)
+{
+    char path[PATH_ROOM];
+    snprintf(path, sizeof path, "%s/" START "%d.%d", folder, head->start, head->range, (int)(head->number % COPY_TURNS));
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        return errno;
+    int descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (descriptor < 0)
+        return errno;
+    file->bytes = file_bytes(head);
+    int error = posix_fallocate(descriptor, 0, (off_t)file->bytes);
+    void *memory = error ? MAP_FAILED : mmap(NULL, file->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    error = error ? error : memory == MAP_FAILED ? errno : 0;
+    close(descriptor);
+    if (error)
+        unlink(path);
+    file->head = error ? NULL : memory;
+    return error;
+}
+
+void copy_begin(CopyFile *file, const CopyHead *head)
+{
+    file->head->whole = 0;
+    atomic_thread_fence(memory_order_seq_cst);
+    *file->head = *head;
+    memcpy(file->head->magic, MAGIC, sizeof MAGIC);
+    file->head->whole = 0;
+}
+
+void copy_end(CopyFile *file)
+{
+    file->head->sum = sum_file(file);
+    atomic_thread_fence(memory_order_seq_cst);
+    file->head->whole = file->head->number;
+}
+
+void copy_close(CopyFile *file)
+{
+    if (file->head)
+        munmap(file->head, file->bytes);
+    *file = (CopyFile){0};
+}
+
+/* ---- folders ---- */
+
+static bool is_whole(const CopyFile *file)
+{
+    const CopyHead *head = file->head;
+    bool fits = file->bytes >= HEAD_BYTES && !memcmp(head->magic, MAGIC, sizeof MAGIC) && head->whole && head->whole == head->number;
+    fits = fits && head->bytes >= 0 && head->header_bytes >= 0 && head->header_bytes < (int64_t)file->bytes &&
+           head->bytes < (int64_t)file->bytes && file_bytes(head) <= file->bytes;
+    return fits && sum_file(file) == head->sum;
+}
+
+/* Maps a file; false when it is not whole. */
+static bool map_file(const char *folder, const char *name, CopyFile *file)
+{
+    char path[PATH_ROOM];
+    struct stat about;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    bool good = descriptor >= 0 && !fstat(descriptor, &about) && S_ISREG(about.st_mode) && about.st_uid == geteuid() && about.st_size > 0;
+    void *memory = good ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, descriptor, 0) : MAP_FAILED;
+    if (descriptor >= 0)
+        close(descriptor);
+    if (memory == MAP_FAILED)
+        return false;
+    *file = (CopyFile){memory, (size_t)about.st_size};
+    if (!is_whole(file))
+        copy_close(file);
+    return file->head;
+}
+
+static int is_copy(const struct dirent *entry) { return *entry->d_name != '.'; }
+
+CopyFile *copies_read(const char *folder, int turn, int turns, int *count)
+{
+    struct dirent **entries = NULL;
+    int found = scandir(folder, &entries, is_copy, alphasort);
+    CopyFile *files = memory_array(found, sizeof *files);
+    *count = 0;
+    for (int i = 0; i < found; i++) {
+        *count += i % turns == turn && map_file(folder, entries[i]->d_name, &files[*count]);
+        free(entries[i]);
+    }
+    free(entries);
+    return files;
+}
+
+void copies_remove(const char *folder, uint64_t but)
+{
+    char path[PATH_ROOM], kept[32];
+    struct dirent **entries = NULL;
+    int found = scandir(folder, &entries, is_copy, alphasort);
+    snprintf(kept, sizeof kept, START, but);
+    for (int i = 0; i < found; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        if (!but || strncmp(entries[i]->d_name, kept, strlen(kept)))
+            unlink(path);
+        free(entries[i]);
+    }
+    free(entries);
+    if (!but)
+        rmdir(folder);
+}
+
+/* ---- the folder of checkpoints ---- */
+
+static uint64_t read_key(const char *path)
+{
+    uint64_t key = 0;
+    FILE *in = fopen(path, "r");
+    if (in && fscanf(in, "%" SCNx64, &key) != 1)
+        key = 0;
+    if (in)
+        fclose(in);
+    return key;
+}
+
+uint64_t copies_key(const char *folder, bool make)
+{
+    char path[PATH_ROOM + 16];
+    snprintf(path, sizeof path, "%s/copies", folder);
+    uint64_t key = read_key(path);
+    if (key || !make)
+        return key;
+    mkdir(folder, 0777);
+    FILE *out = fopen(path, "w");
+    bool good = out && getrandom(&key, sizeof key, 0) == sizeof key && fprintf(out, "%016" PRIx64 "\n", key |= 1) > 0;
+    if (out)
+        good = !fclose(out) && good;
+    return good ? key : 0;
+}

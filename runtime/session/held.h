@@ -1,0 +1,41 @@
+/* What a session has learnt, as tensors under global names, and ranges of the bytes of them all: what checkpoints and copies in shared
+ * memory are made of. The layout of neither depends on a strategy. */
+#ifndef SESSION_HELD_H
+#define SESSION_HELD_H
+
+#include "checkpoint/stored.h"
+#include "session/session.h"
+
+/* A tensor that outlives a step. */
+typedef struct Held {
+    char *name;
+    char *shape; // "3, 4"
+    int64_t elements;
+    Distribution where;
+    void *data;
+    Param *param; // NULL: a state
+} Held;
+
+typedef struct HeldList {
+    int count, room;
+    Held *at;
+} HeldList;
+
+/* All of a session, in an order that all ranks have; held_free frees it. */
+HeldList held_list(ht_session *session);
+void held_free(HeldList *list);
+
+/* The tensors with their places in a file, one behind another; free its `at`. */
+SafeFile held_file(const HeldList *list, const SafeNote *notes, int note_count);
+
+/* What is wrong with the tensors that are stored, for what the session has, where it must all be there, or else parameters alone; the text
+ * is kept until the next call. */
+const char *held_wrong(const HeldList *list, const Stored *stored, bool whole);
+
+/* All ranks together: this rank's bytes of all tensors, which begin at `from` (writing_range of world_size), go to `range`. */
+void held_collect(const HeldList *list, const SafeFile *file, int64_t from, char *range);
+
+/* All ranks together: gives a tensor, which begins at `begin` of all `bytes`, its values from the ranges of all ranks. */
+void held_give(const Held *held, int64_t bytes, int64_t begin, int64_t from, char *range);
+
+#endif
