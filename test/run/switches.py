@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Switches: a program that goes from strategy to strategy while it trains computes what one device does.
 
-gpt and llama, 8 layers, dropout and AdamW, take every ordered pair of strategies in one run, a step under each: losses are one device's. Parameters and moments are the same bits on both sides
+gpt and llama, 8 layers, dropout and AdamW, take every ordered pair of strategies in one run, a step under each, and with HETU_LONG each pair in a run of its own, there and back: losses are one device's. Parameters and moments are the same bits on both sides
 of a switch (HETU_DUMP, put together from what ranks hold). What switches send is counted from the MPI calls, and equals what the ranks lack by the dumps' boxes; no rank sends another more than
 one message a window and round. While it switches a rank needs little more memory than before or after; a thousand switches leave memory and open files as they were.
 """
@@ -163,11 +163,13 @@ def same_bits(folder, number):
 # ---- tests ----
 
 def trained(bench, example, sizes, half, way, **environment):
-    """The losses of an example that goes a way, a step under each strategy, and those of one device."""
+    """The losses of an example that goes a way, by step the strategy, and those of one device."""
     source, flags = EXAMPLES / example / f"{example}.c", flags_of({**sizes, "PLACES": sizes["SEQ"] + 2})
-    switches = [f"--switch={step}:{name}:{half if name == 'half' else sizes['SEQ']}" for step, name in enumerate(way) if step]
+    changes = [(step, name) for step, name in enumerate(way) if name != ([next(iter(STRATEGIES)), *way][step])]
+    switches = [f"--switch={step}:{name}:{half if name == 'half' else sizes['SEQ']}" for step, name in changes]
     arguments = ("--steps", len(way), "--sample", 3, "--rate", "0.0003", *switches)
-    losses, plain = bench.path(f"{example}.{len(way)}.losses"), bench.path(f"{example}.{len(way)}.plain.losses")
+    name = f"{example}.{len(way)}.{way[0]}.{way[2]}"
+    losses, plain = bench.path(f"{name}.losses"), bench.path(f"{name}.plain.losses")
     launch(build(bench, source, flags, sizes["LAYERS"], sizes["BATCH"], half), RANKS, *arguments, "--losses", losses, env=environment, timeout=300)
     launch(bench.plain(source, flags), 0, *arguments, "--losses", plain)
     return read_losses(losses), read_losses(plain)
@@ -176,6 +178,12 @@ def trained(bench, example, sizes, half, way, **environment):
 def check_walk(bench, example, sizes, half):
     way = walk(list(STRATEGIES))
     return f"{len(way) - 1} switches, loss {compare_losses(*trained(bench, example, sizes, half, way), 1e-4):.2g}"
+
+
+def check_stays(bench, example, sizes, half, a):
+    """Two steps under a strategy, 28 under another, and 30 under the first again."""
+    worst = {b: compare_losses(*trained(bench, example, sizes, half, [a] * 2 + [b] * 28 + [a] * 30), 1e-4) for b in STRATEGIES if b != a}
+    return f"loss {max(worst.values()):.2g} at most, with {max(worst, key=worst.get)}"
 
 
 def check_bits(bench, example, sizes, half):
@@ -267,6 +275,8 @@ def tests(bench, _):
     for example, sizes in [("gpt", GPT), ("llama", LLAMA)] if LONG else [("gpt", GPT)]:
         yield f"switches.{example}", functools.partial(check_walk, bench, example, sizes, 5)
         yield f"switches.{example}.bits", functools.partial(check_bits, bench, example, sizes, 5), True  # switches.learnt has the like
+        for a in STRATEGIES if LONG else ():
+            yield f"switches.{example}.stays.{a}", functools.partial(check_stays, bench, example, sizes, 5, a)
     yield "switches.losses", functools.partial(check_losses, bench)
     yield "switches.learnt", functools.partial(check_learnt, bench)
     for a, b in ("dp4", "tp4"), ("twice", "beside"), ("one", "dp4"), ("zero3", "twice"), ("tp4", "zero1"):
