@@ -18,6 +18,9 @@ static const struct argp_option option_table[] = {
     {"dump", 'D', "FILE", 0, "write all parameters after training", 0},
     {"load", 'L', "PATH", 0, "begin with the parameters of another tool's file, or folder of files", 0},
     {"logits", 'g', "FILE", 0, "write the logits of the first bytes of the text, float32", 0},
+    {"checkpoints", 'c', "FOLDER", 0, "go on from the newest checkpoint of the folder, and save others there", 0},
+    {"save", 'a', "N", 0, "save a checkpoint every N steps; 100 if it is not given", 0},
+    {"copy", 'm', "N", 0, "under heturun, copy to shared memory every N steps", 0},
     {"switch", 'w', "STEP:STRATEGY[:SEQ]", 0, "go on under another strategy from a step on, with SEQ tokens a row", 0},
     {0},
 };
@@ -68,6 +71,9 @@ static error_t take(int key, char *text, struct argp_state *state)
     case 'D': options->dump = text; return 0;
     case 'L': options->load = text; return 0;
     case 'g': options->logits = text; return 0;
+    case 'c': options->saved = text; return 0;
+    case 'a': options->save = number(text, state); return 0;
+    case 'm': options->copy = number(text, state); return 0;
     case 'w': add_switch(options, text, state); return 0;
     case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", text); return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -78,6 +84,7 @@ Options options_read(int argc, char **argv, Options defaults)
 {
     static const struct argp parser = {.options = option_table, .parser = take, .doc = "Trains the example's model."};
     argp_err_exit_status = 1;
+    defaults.save = 100;
     argp_parse(&parser, argc, argv, 0, NULL, &defaults);
     if (defaults.every == 0)
         defaults.every = 10;
@@ -86,11 +93,12 @@ Options options_read(int argc, char **argv, Options defaults)
     return defaults;
 }
 
-const Switch *options_switch(const Options *options, int step)
+const Switch *options_switch(const Options *options, int after, int step)
 {
     const Switch *found = NULL;
     for (int i = 0; i < options->switch_count; i++)
-        found = options->switches[i].step == step ? &options->switches[i] : found;
+        if (options->switches[i].step > after && options->switches[i].step <= step && (!found || options->switches[i].step >= found->step))
+            found = &options->switches[i];
     return found;
 }
 

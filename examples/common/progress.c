@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 _Noreturn static void file_fail(const char *path)
 {
@@ -36,14 +37,59 @@ static double now(void)
 Progress progress_start(const Options *options, double items, const char *unit)
 {
     Progress progress = {.options = options, .items = items, .unit = unit};
-    if (options->losses)
+    if (options->losses && !options->saved)
         progress.losses = file_create(options->losses);
     return progress;
 }
 
+/* Opens the file of losses behind those of so many steps; what is there of others goes. */
+static FILE *losses_open(const char *path, int steps)
+{
+    FILE *file = steps ? fopen(path, "r+b") : fopen(path, "wb");
+    char line[64];
+    for (int i = 0; i < steps && file; i++)
+        if (!fgets(line, sizeof line, file)) {
+            fprintf(stderr, "error: %s has the losses of %d steps, and the checkpoint is of %d\n", path, i, steps);
+            exit(1);
+        }
+    if (!file || fseek(file, 0, SEEK_CUR) || ftruncate(fileno(file), ftell(file)))
+        file_fail(path);
+    return file;
+}
+
+int progress_resume(Progress *progress, ht_session *session, uint64_t *draw)
+{
+    const Options *options = progress->options;
+    if (!options->saved)
+        return 0;
+    progress->session = session;
+    progress->draw = draw;
+    progress->step = progress->first = (int)ht_resume(session, options->saved);
+    if (progress->first && !options->fixed)
+        *draw = (uint64_t)ht_noted_value(session, "draw.high", 0) << 32 | (uint64_t)ht_noted_value(session, "draw.low", 0);
+    if (options->losses)
+        progress->losses = losses_open(options->losses, progress->first);
+    if (progress->first)
+        printf("goes on behind step %d\n", progress->first);
+    return progress->first;
+}
+
+/* Saves what is due. The losses so far are in their file first. */
+static void save(const Progress *progress)
+{
+    const Options *options = progress->options;
+    double high = (double)(*progress->draw >> 32), low = (double)(*progress->draw & UINT32_MAX);
+    if (progress->losses)
+        fflush(progress->losses);
+    if (options->copy && progress->step % options->copy == 0)
+        ht_remember(progress->session, options->saved, ht_note("draw.high", high), ht_note("draw.low", low));
+    if (options->save && progress->step % options->save == 0)
+        ht_save(progress->session, options->saved, ht_note("draw.high", high), ht_note("draw.low", low));
+}
+
 static void line_print(const Progress *progress, float loss)
 {
-    int done = progress->step - 1, left = progress->options->steps - progress->step;
+    int done = progress->step - progress->first - 1, left = progress->options->steps - progress->step;
     printf("step %*d/%d  loss %.4f", 4, progress->step, progress->options->steps, loss);
     if (done > 0) {
         double each = progress->elapsed / done;
@@ -56,12 +102,14 @@ static void line_print(const Progress *progress, float loss)
 
 void progress_step(Progress *progress, float loss)
 {
-    if (progress->step++ == 0)
+    if (progress->step++ == progress->first)
         progress->start = now();
     progress->elapsed = now() - progress->start;
     if (progress->losses)
         fprintf(progress->losses, "%.9g\n", loss);
-    if (progress->step == 1 || progress->step == progress->options->steps || progress->step % progress->options->every == 0)
+    if (progress->session)
+        save(progress);
+    if (progress->step == progress->first + 1 || progress->step == progress->options->steps || progress->step % progress->options->every == 0)
         line_print(progress, loss);
 }
 

@@ -39,6 +39,8 @@ typedef struct Options {
     const char *losses; // file for the losses, one a line
     const char *load;   // file or folder of parameters to begin with
     const char *logits; // file for the logits of the first bytes of the text
+    const char *saved;  // folder of checkpoints, from the newest of which training goes on
+    int save, copy;     // a checkpoint, and a copy in shared memory, every so many steps; 0: never
     int switch_count;
     Switch switches[MOST_SWITCHES]; // in the order of the command line
 } Options;
@@ -46,8 +48,8 @@ typedef struct Options {
 /* Reads the command line over the example's defaults; `--help` lists the options. */
 Options options_read(int argc, char **argv, Options defaults);
 
-/* The switch that is due in front of a step; NULL: none. */
-const Switch *options_switch(const Options *options, int step);
+/* The switch that is due in front of a step, of those behind step `after`; NULL: none. */
+const Switch *options_switch(const Options *options, int after, int step);
 
 /* The most tokens that a row has in any step, if it begins with `seq`. */
 int options_longest(const Options *options, int seq);
@@ -81,16 +83,22 @@ void *memory(size_t count, size_t size);
 /* How training goes. */
 typedef struct Progress {
     const Options *options;
-    int step;
+    int step, first;  // steps made, and those of them that another run has made
     double items;     // tokens or rows a step
     const char *unit; // what an item is
     double start;     // seconds, at the first step's end
     double elapsed;   // seconds since then
     FILE *losses;
+    ht_session *session; // where checkpoints are wanted
+    uint64_t *draw;      // random numbers that are yet to come, which go into them
 } Progress;
 
 /* Opens the file of losses; a step has so many items: "tokens", "rows". */
 Progress progress_start(const Options *options, double items, const char *unit);
+
+/* Goes on from the newest checkpoint, where the options name a folder of them: returns the steps that were made, 0: none. Losses of later ones go
+ * from the file. `draw` is what it was then, unless all steps have one batch; from now on progress_step saves as the options say. */
+int progress_resume(Progress *progress, ht_session *session, uint64_t *draw);
 
 /* Counts a step and prints a line: the loss, items a second, and the time left. */
 void progress_step(Progress *progress, float loss);

@@ -237,13 +237,16 @@ int main(int argc, char **argv)
     int32_t *targets = memory((size_t)batch * (size_t)longest, sizeof *targets);
     uint64_t draw = options.seed;
     Progress progress = progress_start(&options, (double)batch * seq, "tokens");
-    for (int step = 0; step < options.steps; step++) {
-        const Switch *to = options_switch(&options, step);
+    int first = progress_resume(&progress, session, &draw);
+    for (int step = first; step < options.steps; step++) {
+        const Switch *to = options_switch(&options, step == first ? -1 : step - 1, step);
         if (to) {
+            int was = seq;
             seq = to->seq ? to->seq : seq;
-            ht_switch(llama, to->strategy);
+            if (!ht_switch(llama, to->strategy))
+                seq = was;
         }
-        if (step > 0 && options.fixed && !to) {
+        if (step > first && options.fixed && !to) {
             progress_step(&progress, ht_step(llama));
             continue;
         }

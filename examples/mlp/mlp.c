@@ -168,7 +168,7 @@ int main(int argc, char **argv)
     float *x = memory((size_t)batch * INPUTS, sizeof *x);
     int32_t *class = memory((size_t)batch, sizeof *class);
     Progress progress = progress_start(&options, batch, "rows");
-    for (int step = 0; step < options.steps; step++) {
+    for (int step = progress_resume(&progress, session, &draw); step < options.steps; step++) {
         rows_draw(teacher, &draw, x, class);
         progress_step(&progress, ht_step(mlp, ht_feed("x", x), ht_feed("class", class)));
     }

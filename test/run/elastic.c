@@ -51,6 +51,12 @@ static FILE *open_log(const char *path, int64_t steps)
     return log;
 }
 
+static void say(const char *what, int64_t step)
+{
+    printf("%s %lld\n", what, (long long)step);
+    fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
     ht_session *session = ht_open(&argc, &argv);
@@ -60,8 +66,10 @@ int main(int argc, char **argv)
     double rows = ht_noted_value(session, "rows", 0);
     FILE *log = open_log(argv[5], step);
     float *x = calloc((size_t)batch * I, sizeof *x);
-    printf("resumed %lld\n", (long long)step);
+    printf("goes on behind step %lld\n", (long long)step);
     for (; step < steps; step++) {
+        if (strategies && step % 2)
+            say("switching", step);
         if (strategies && step % 2)
             ht_switch(program, argv[7 + step / 2 % strategies]);
         draw_rows(x, step);
@@ -69,11 +77,12 @@ int main(int argc, char **argv)
         fprintf(log, "%lld %.9g %.17g\n", (long long)step, loss, rows += batch);
         fflush(log);
         if (save && (step + 1) % save == 0)
+            say("saving", step);
+        if (save && (step + 1) % save == 0)
             ht_save(session, argv[1], ht_note("rows", rows));
         if (copy && (step + 1) % copy == 0)
             ht_remember(session, argv[1], ht_note("rows", rows));
-        printf("done %lld %d\n", (long long)step, ht_device_count(session));
-        fflush(stdout);
+        say("step", step + 1);
         nanosleep(&(struct timespec){.tv_nsec = nap * 1000000L}, NULL);
     }
     free(x);

@@ -15,8 +15,11 @@ import threading
 import time
 
 import harness
-from harness import Failure
+import switches
+from harness import EXAMPLES, Failure
+from pipelines import GPT, LLAMA, flags_of
 
+STEP = r"^step +(\d+)"  # a step is made
 SOURCE = harness.ROOT / "test" / "run" / "elastic.c"
 WIDEST = 8
 
@@ -30,11 +33,13 @@ STRATEGIES = {"1": strategy(8, lines="split batch:dp\n  zero 3"), "2": strategy(
 
 
 def folder_of(bench, names):
-    folder = bench.path("strategies" + "".join(names))
-    folder.mkdir(exist_ok=True)
-    for name in names:
-        (folder / f"{name}.strategy").write_text(STRATEGIES[name])
-    return folder
+    def make():
+        folder = bench.path("strategies" + "".join(names))
+        folder.mkdir()
+        for name in names:
+            (folder / f"{name}.strategy").write_text(STRATEGIES[name])
+        return folder
+    return bench.once(("folder", tuple(names)), make)
 
 
 def built(bench):
@@ -59,15 +64,16 @@ def wanted(bench, steps):
 class Run:
     """A program under heturun."""
 
-    def __init__(self, bench, label, slots, steps, save=1, copy=0, nap=20, names="12345", switches=(), program=None, **env):
-        self.bench, self.steps, self.top = bench, steps, bench.path(f"run.{label}")
+    def __init__(self, bench, label, slots, steps, save=1, copy=0, nap=20, names="12345", switches=(), program=None, model=None, **env):
+        self.bench, self.steps, self.top, self.model = bench, steps, bench.path(f"run.{label}"), model
         self.top.mkdir()
         self.slots, self.log, self.tag, self.lines = self.top / "slots", self.top / "log", f"elastic-{os.getpid()}-{label}", []
         self.env = {**os.environ, "OMP_NUM_THREADS": "1", "TEST_ELASTIC": self.tag, "HETU_TIMEOUT": "60", **env}
         self.env.pop("HETU_CHECK", None)
         self.slots.write_text(slots)
-        self.command = [str(c) for c in (bench.build / "bin" / "heturun", "--elastic", folder_of(bench, list(names)), "--slots", self.slots, "--", program or built(bench), self.top / "saved", steps, save,
-                                         copy, self.log, nap, *switches)]
+        folder = model.folder(bench) if model else folder_of(bench, list(names))
+        words = model.words(self, save, copy) if model else [program or built(bench), self.top / "saved", steps, save, copy, self.log, nap, *switches]
+        self.command = [str(c) for c in (bench.build / "bin" / "heturun", "--elastic", folder, "--slots", self.slots, "--", *words)]
         self.start()
 
     def start(self):
@@ -120,7 +126,7 @@ class Run:
             lines, begun = list(self.lines), False
             for at, line in lines:
                 begun = begun or (at >= since and line.startswith("heturun: start"))
-                if begun and line.startswith("done "):
+                if begun and re.search(STEP, line):
                     return at - since
             if self.process.poll() is not None and not self.reader.is_alive():
                 break
@@ -141,7 +147,9 @@ class Run:
             os.kill(process, signal.SIGKILL)
         if self.process.returncode != status or left or shared:
             raise Failure(f"exit {self.process.returncode}, left {left} {shared}\n{self.said()[-3000:]}")
-        if not status:
+        if not status and self.model:
+            harness.compare_losses(harness.read_losses(self.log), self.model.wanted(self.bench, self.steps), 1e-4)
+        elif not status:
             compare(self.log.read_text().splitlines(), wanted(self.bench, self.steps))
         return self.said()
 
@@ -164,6 +172,47 @@ def compare(found, right):
             raise Failure(f"{mine}, not {line}")
 
 
+class Example:
+    """An example of 8 layers with dropout, trained by AdamW, under strategies of switches.py for 8 ranks and fewer."""
+
+    def __init__(self, name, sizes):
+        self.source, self.sizes, self.names = EXAMPLES / name / f"{name}.c", {**sizes, "DROPOUT": "0.1f"}, ("twice", "beside", "zero1", "tp4", "one")
+
+    def program(self, bench):
+        """One after another, since the strategies' files are the same."""
+        with BUILDING:
+            return self.built(bench)
+
+    def built(self, bench):
+        return switches.build(bench, self.source, flags_of(self.sizes), 8, self.sizes["BATCH"], 5, self.names)
+
+    def folder(self, bench):
+        def make():
+            self.program(bench)
+            folder = bench.path("strategies.examples")
+            folder.mkdir()
+            files = {file.name.split(".")[-2]: file for file in switches.strategy_files(bench, 8, self.sizes["BATCH"], 5)}
+            for number, name in enumerate(self.names):
+                shutil.copy(files[name], folder / f"{number}.strategy")
+            return folder
+        return bench.once("strategies.examples", make)
+
+    def words(self, run, save, copy):
+        turns = [word for step in range(3, run.steps, 3) for word in ("--switch", f"{step}:{self.names[step // 3 % len(self.names)]}")]
+        return [self.program(run.bench), "--steps", run.steps, "--sample", 0, "--every", 1, "--losses", run.log, "--checkpoints", run.top / "saved", "--save", save, "--copy", copy, *turns]
+
+    def wanted(self, bench, steps):
+        def make():
+            losses = bench.path(f"{self.source.stem}.losses")
+            harness.launch(bench.plain(self.source, flags_of(self.sizes)), 0, "--steps", steps, "--sample", 0, "--losses", losses)
+            return harness.read_losses(losses)
+        return bench.once(("losses", self.source, steps), make)
+
+
+BUILDING = threading.Lock()
+MODELS = (Example("gpt", GPT), Example("llama", LLAMA))
+
+
 def ranks_of(said):
     """On how many ranks the starts were."""
     return [int(n) for n in re.findall(r"^heturun: start \d+: (\d+) rank", said, re.M)]
@@ -173,7 +222,7 @@ def check_killed(bench, label, slots, ranks, starts, seed, **more):
     """Ranks are killed one after another, each at a moment of its own."""
     run, draw = Run(bench, label, slots, 16, **more), random.Random(seed)
     for number, rank in enumerate(ranks):
-        run.wait("^done ", 3 * (number + 1))
+        run.wait(STEP, 3 * (number + 1))
         time.sleep(draw.uniform(0, 0.03))
         seconds = run.seconds_until_step(run.kill(rank))
         if seconds > 10:
@@ -185,7 +234,7 @@ def check_killed(bench, label, slots, ranks, starts, seed, **more):
 
 
 def resumed_at(said):
-    return [int(n) for n in re.findall(r"^resumed (\d+)$", said, re.M)]
+    return [int(n) for n in re.findall(r"^goes on behind step (\d+)$", said, re.M)]
 
 
 def host_folder(run, host):
@@ -197,16 +246,11 @@ def host_folder(run, host):
 def check_copies(bench, label, slots, every, dead, starts, lose=None, **more):
     """With copies in shared memory every few steps, and no checkpoint, so many steps are made again; also when a host is gone with its ranks and its memory (`lose`)."""
     run = Run(bench, label, slots, 16, save=0, copy=every, **more)
-    run.wait("^done ", 7)
-    if lose is not None:
-        dead = [rank for process, rank in run.processes().items() if f"HETU_NODE={lose}" in pathlib.Path(f"/proc/{process}/environ").read_text().split("\0")]
-    run.kill(*dead)
-    for folder in host_folder(run, lose) if lose is not None else []:
-        shutil.rmtree(folder)
-    run.wait("^resumed ", 2)
+    run.wait(STEP, 7)
+    run.kill(*dead) if lose is None else kill_host(run, lose)
+    run.wait("^goes on ", 2)
     said = run.finish()
-    before = [int(n) for n in re.findall(r"^done (\d+) ", said.split("died of signal")[0], re.M)]
-    again = max(before) + 1 - resumed_at(said)[1]
+    again = steps_again(said)
     if again not in range(0, every + 1) or ranks_of(said) != starts:
         raise Failure(f"{again} steps again, starts on {ranks_of(said)}\n{said}")
     return f"{again} steps again"
@@ -223,7 +267,7 @@ def flip(path):
 def check_lost(bench, label, damage):
     """Copies that are damaged, or on a host that is gone without another: the newest checkpoint does."""
     run = Run(bench, label, "localhost slots=4", 16, save=5, copy=1)
-    run.wait("^done ", 8)
+    run.wait(STEP, 8)
     run.process.send_signal(signal.SIGSTOP)
     run.kill(0, 1, 2, 3)
     while any(state_of(process) != "Z" for process in run.processes()):
@@ -233,6 +277,60 @@ def check_lost(bench, label, damage):
     run.process.send_signal(signal.SIGCONT)
     if resumed_at(run.finish())[1] != 5:
         raise Failure(run.said())
+
+
+KINDS = ("step", "switch", "checkpoint", "start", "again", "host")
+MARKS = {"step": STEP, "switch": "^switching", "checkpoint": "^saving", "start": "^heturun: start 1:", "again": STEP, "host": STEP}
+SPREAD = {"step": 0.03, "switch": 0.01, "checkpoint": 0.01, "start": 0.25, "again": 0.25, "host": 0.03}
+
+
+def kill_one(run, draw):
+    """Kills one of the ranks that there are, now and then rank 0."""
+    living = {rank: process for process, rank in run.processes().items() if rank >= 0}
+    rank = 0 if draw.random() < 0.3 and 0 in living else draw.choice(sorted(living or {0: 0}))
+    return run.kill(rank)
+
+
+def kill_host(run, host):
+    """Kills all ranks of a host, and takes its shared memory."""
+    run.kill(*[rank for process, rank in run.processes().items() if f"HETU_NODE={host}" in pathlib.Path(f"/proc/{process}/environ").read_text().split("\0")])
+    for folder in host_folder(run, host):
+        shutil.rmtree(folder)
+    return time.monotonic()
+
+
+def steps_again(said):
+    """Steps that the second start makes again."""
+    before, after = re.split(r"^heturun: start 2", said, flags=re.M)[:2]
+    return max((int(n) for n in re.findall(STEP, before, re.M)), default=0) - (resumed_at(after) or [0])[0]
+
+
+def check_moment(bench, seed, make):
+    """A rank is killed at a moment that the seed draws: in a step, a switch, a checkpoint, a start, and a second one while the run recovers; or a host."""
+    kind, draw = KINDS[seed % len(KINDS)], random.Random(seed)
+    every = draw.choice((1, 1, 3))
+    run = make(bench, f"moment{seed}", every, **({"HETU_HOSTS": "2"} if kind == "host" else {}))
+    run.wait(STEP if run.model and kind != "start" else MARKS[kind], 1 if kind == "start" else draw.randrange(2, 7))
+    time.sleep(draw.uniform(0, SPREAD[kind]))
+    since = kill_host(run, draw.randrange(2)) if kind == "host" else kill_one(run, draw)
+    if kind == "again":
+        run.wait("^heturun: start 2:")
+        time.sleep(draw.uniform(0, SPREAD[kind]))
+        since = kill_one(run, draw)
+    seconds = run.seconds_until_step(since)
+    said = run.finish()
+    again = steps_again(said)
+    if seconds > 10 or not 0 <= again <= every or len(ranks_of(said)) < 2:
+        raise Failure(f"{seconds:.1f} s, {again} steps again\n{said}")
+    return f"{kind}: {seconds:.2f} s, {again} steps again, ranks {ranks_of(said)}"
+
+
+def small(bench, label, every, **env):
+    return Run(bench, label, "localhost slots=8", 16, save=2, copy=every, nap=10, switches=("tp3", "dp4", "dp2", "dp8"), **env)
+
+
+def example(bench, label, every, **env):
+    return Run(bench, label, "localhost slots=8", 20, save=2, copy=every, model=MODELS[int(label[len("moment"):]) // len(KINDS) % 2], **env)
 
 
 def state_of(process):
@@ -256,7 +354,7 @@ def flip_range(run):
 def check_older_copies(bench):
     """What another run has left is not used, nor does it stay."""
     run = Run(bench, "older", "localhost slots=2", 1000, save=0, copy=1)
-    run.wait("^done ", 4)
+    run.wait(STEP, 4)
     run.process.kill()
     run.process.wait()
     shutil.rmtree(run.top / "saved")
@@ -269,17 +367,17 @@ def check_older_copies(bench):
 def check_slots(bench):
     """The file takes slots and gives them back; what changes nothing of where ranks run is no reason to start."""
     run = Run(bench, "slots", "localhost slots=2\n# two more\nlocalhost slots=2", 40, names="245")
-    run.wait("^done ", 3)
+    run.wait(STEP, 3)
     run.slots.write_text("localhost slots=3\n")
     run.wait("^heturun: start 2: 2 ranks")
-    run.wait("^done ", 6)
+    run.wait(STEP, 6)
     run.slots.write_text("localhost slots=2\n")
     time.sleep(0.4)
     run.slots.write_text("localhost slots=two\n")
     run.wait(r"slots:1:11: error: expected slots=N behind the host, not \"slots=two\"")
     run.kill(1)
     run.wait("^heturun: start 3: 1 rank ")
-    run.wait("^done ", 9)
+    run.wait(STEP, 9)
     run.slots.write_text("localhost slots=4\n")
     run.wait("^heturun: start 4: 4 ranks")
     run.finish()
@@ -288,7 +386,7 @@ def check_slots(bench):
 def check_waits(bench):
     """Where nothing fits, the file is waited for."""
     run = Run(bench, "waits", "localhost slots=2", 12, names="4")
-    run.wait("^done ", 2)
+    run.wait(STEP, 2)
     run.kill(0)
     run.wait("no strategy fits 1 slots, the smallest is for 2 devices")
     run.slots.write_text("localhost slots=2\n")
@@ -299,7 +397,7 @@ def check_waits(bench):
 def check_again(bench):
     """heturun is killed, and started again."""
     run = Run(bench, "again", "localhost slots=4", 20, names="245", save=0, copy=1)
-    run.wait("^done ", 4)
+    run.wait(STEP, 4)
     run.process.kill()
     run.process.wait()
     run.start()
@@ -317,7 +415,7 @@ def check_fault(bench):
 
 def check_interrupt(bench):
     run = Run(bench, "interrupt", "localhost slots=4", 1000, names="2")
-    run.wait("^done ", 2)
+    run.wait(STEP, 2)
     run.process.send_signal(signal.SIGINT)
     run.finish(130)
 
@@ -325,7 +423,7 @@ def check_interrupt(bench):
 def check_switching(bench):
     """A strategy that the ranks are too few for: ht_switch says so, and training goes on."""
     run = Run(bench, "switching", "localhost slots=4", 16, switches=("dp2", "dp8", "tp3", "dp4"))
-    run.wait("^done ", 9)
+    run.wait(STEP, 9)
     run.kill(2)
     said = run.finish()
     if "ht_switch cannot go to strategy \"dp8\": it is for 8 devices, and 4 ranks run the program" not in said or ranks_of(said) != [4, 3]:
@@ -344,6 +442,8 @@ def tests(bench, _):
     yield "lost", case(check_lost, bench, "lost", lose_memory)
     yield "flipped", case(check_lost, bench, "flipped", flip_range)
     yield "older", case(check_older_copies, bench)
+    for seed in range(60):
+        yield f"moment{seed}", case(check_moment, bench, seed, small if seed < 10 else example), seed >= 10
     yield "waits", case(check_waits, bench)
     yield "again", case(check_again, bench)
     yield "fault", case(check_fault, bench)
