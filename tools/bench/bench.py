@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The table of tools/bench.sh: how fast a GPT trains beside OpenBLAS, how long hetucc takes, how much memory training needs beside a closed form, how fast
-conversions of layouts are beside plain MPI, and how long they take to plan; what hetucc needs for many devices (scale.py).
+conversions of layouts are beside plain MPI, and how long they take to plan; what hetucc needs for many devices (scale.py),
+and how long training stands still when its strategy changes (switching.py).
 
     bench.py BUILD
 """
@@ -14,6 +15,7 @@ import tempfile
 import time
 
 import scale
+import switching
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GPT = ROOT / "examples" / "gpt"
@@ -163,6 +165,7 @@ def main():
         *conversions(build),
         *planning(build),
         *scale.rows(build / "bin" / "hetucc"),
+        *switching.rows(build / "bin" / "hetucc"),
     ]
     print(f"{'what':44} {'measured':30} {'value':>7} {'wanted':>8}")
     for what, measured, value, wanted, good in rows:
