@@ -2,6 +2,7 @@
 #include "checkpoint/copies.h"
 
 #include "base/memory.h"
+#include "checkpoint/writing.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -186,8 +187,7 @@ uint64_t copies_key(const char *folder, bool make)
     uint64_t key = read_key(path);
     if (key || !make)
         return key;
-    mkdir(folder, 0777);
-    FILE *out = fopen(path, "w");
+    FILE *out = writing_folder(folder) ? NULL : fopen(path, "w");
     bool good = out && getrandom(&key, sizeof key, 0) == sizeof key && fprintf(out, "%016" PRIx64 "\n", key |= 1) > 0;
     if (out)
         good = !fclose(out) && good;

@@ -255,10 +255,22 @@ static void remove_sums(const WritingPlan *plan, const char *part)
     }
 }
 
+int writing_folder(const char *folder)
+{
+    char path[PATH_ROOM];
+    snprintf(path, sizeof path, "%s", folder);
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+    return mkdir(path, 0777) && errno != EEXIST ? errno : 0;
+}
+
 void writing_clear(WritingPlan *plan)
 {
     char part[PATH_ROOM];
-    DIR *found = mkdir(plan->folder, 0777) && errno != EEXIST ? NULL : opendir(plan->folder);
+    DIR *found = writing_folder(plan->folder) ? NULL : opendir(plan->folder);
     for (struct dirent *entry; found && (entry = readdir(found));)
         if (!strncmp(entry->d_name, "step-", 5) && strstr(entry->d_name, ".part")) {
             snprintf(part, sizeof part, "%s/%s", plan->folder, entry->d_name);

@@ -4,8 +4,10 @@
 #include "session/arrival.h"
 #include "transport/world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *choice_word(void)
 {
@@ -54,28 +56,41 @@ void choice_set_variables(void)
             set_reads(i, image_next(i, -1));
 }
 
-/* The image of a program under the chosen strategy, which hetucc makes where the program has none. */
-static int find_chosen(ht_session *session, int first, const char *word)
+/* Ends the program, which cannot begin under the chosen strategy. */
+static _Noreturn void refuse(ht_session *session, const char *word, const char *reason)
 {
-    const char *reason = NULL, *name = name_in(word);
+    fflush(stdout);
+    fprintf(stderr, "hetu: the program cannot begin under strategy \"%s\" (HETU_STRATEGY): %s\n", word, reason);
+    ht_close(session);
+    _exit(NO_STRATEGY);
+}
+
+/* The image of a program under the chosen strategy, which hetucc makes where the program has none; -1, and the reason, where it cannot. */
+static int find_chosen(ht_session *session, int first, const char *word, const char **reason)
+{
+    const char *name = name_in(word);
+    if (image_under(first, name) < 0 && !arrivals_possible()) {
+        *reason = "it was not compiled with it; give hetucc --strategy=FILE for each, or call ht_prepare in the model's source";
+        return -1;
+    }
     if (image_under(first, name) < 0) {
         arrivals_ask(first, word);
         session_take_arrivals(session, true);
-        name = arrivals_name(word, &reason);
+        name = arrivals_name(word, reason);
     }
-    if (reason)
-        ht_fail("the program cannot begin under strategy \"%s\" (HETU_STRATEGY): %s", word, reason);
-    return image_under(first, name);
+    return *reason ? -1 : image_under(first, name);
 }
 
 int choice_begin(ht_session *session, int first)
 {
-    const char *word = choice_word();
-    int chosen = find_chosen(session, first, word);
+    char devices[128];
+    const char *word = choice_word(), *reason = NULL;
+    int chosen = find_chosen(session, first, word, &reason);
     if (chosen < 0)
-        ht_fail("the model %s has no strategy \"%s\" (HETU_STRATEGY)", image_at(first)->image->model, word);
+        refuse(session, word, reason ? reason : "it has another name");
+    snprintf(devices, sizeof devices, "it is for %d devices, and %d ranks run the program", image_devices(image_at(chosen)->image),
+             world_size());
     if (!choice_possible(chosen))
-        ht_fail("strategy \"%s\" (HETU_STRATEGY) is for %d devices, and %d ranks run the program", word,
-                image_devices(image_at(chosen)->image), world_size());
+        refuse(session, word, devices);
     return chosen;
 }

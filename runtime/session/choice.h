@@ -20,6 +20,10 @@ bool choice_possible(int image);
 /* As image_next, without the images that the ranks are too few for. */
 int choice_next(int index, int after);
 
+/* The exit status of rank 0 where the program cannot begin under the strategy of HETU_STRATEGY, by which heturun sees that it may try
+ * another. */
+enum { NO_STRATEGY = 121 };
+
 /* The image that the first program of a session begins with, of the program of image `first`: that of HETU_STRATEGY, which is made now
  * where the program was not compiled with it. Ends the program where that cannot be. */
 int choice_begin(ht_session *session, int first);

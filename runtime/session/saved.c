@@ -4,6 +4,7 @@
 #include "checkpoint/writing.h"
 #include "session/checkpoint.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,14 +96,16 @@ static bool copies_wanted(void)
 void ht_remember_with(ht_session *open, const char *folder, const ht_noted *noted)
 {
     SafeNote notes[MOST_NOTES];
+    static bool said;
     check_saving("ht_remember", open, folder, noted);
     if (!copies_wanted())
         return;
     uint64_t key = copies_key(folder, true);
-    if (!key) {
-        fprintf(stderr, "hetu: no copies are taken in shared memory: %s/copies cannot be written\n", folder);
+    if (!key && !said)
+        fprintf(stderr, "hetu: no copies are taken in shared memory: %s/copies cannot be written: %s\n", folder, strerror(errno));
+    said = !key;
+    if (!key)
         return;
-    }
     int count = take_notes(open, noted, notes);
     Command command = {.kind = COMMAND_REMEMBER, .number = count, .seed = key, .step = steps_made(open)};
     session_issue(open, &command, &(Payload){.notes = notes});

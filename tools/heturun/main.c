@@ -130,7 +130,7 @@ static int await_signal(int milliseconds)
 }
 
 typedef struct Outcome {
-    bool again;
+    bool again, refused; // refused: the strategy, by the program
     int status; // where nothing is started again
 } Outcome;
 
@@ -167,14 +167,15 @@ static Outcome judge(Ranks *ranks, int number, int status)
 {
     struct timespec pause = {.tv_nsec = LOOK * 1000000L};
     int lost = 0;
-    for (int waited = 0; waited < SETTLE && !lost; waited += LOOK) {
+    for (int waited = 0; waited < SETTLE && !lost && ranks->at[0].status != NO_STRATEGY; waited += LOOK) {
         for (int rank = 0; rank < ranks->count; rank++)
             lost += ranks->at[rank].died;
         nanosleep(&pause, NULL);
         ranks_look(ranks);
     }
     ranks_end(ranks);
-    return (Outcome){.again = lose_slots(ranks, number) > 0, .status = status};
+    bool refused = ranks->at[0].status == NO_STRATEGY && !ranks->at[0].died;
+    return (Outcome){.again = lose_slots(ranks, number) > 0 || refused, .refused = refused, .status = status};
 }
 
 /* Whether the slots have changed so that the ranks would run elsewhere, or under another strategy. */
@@ -255,8 +256,16 @@ static int await_slots(Slots *slots, const ChoiceList *list)
     }
 }
 
+/* Goes on without a strategy that the program does not have; whether others are left. */
+static bool leave_out(ChoiceList *list, const Choice *choice)
+{
+    fprintf(stderr, "heturun: strategy \"%s\" is left out%s\n", choice->name, list->count > 1 ? "" : "; there is no other");
+    strategies_drop(list, choice);
+    return list->count > 0;
+}
+
 /* Starts the ranks again and again until there is nothing left to do; the exit status. */
-static int run(const Job *job, Slots *slots, const ChoiceList *list)
+static int run(const Job *job, Slots *slots, ChoiceList *list)
 {
     Outcome outcome = {.again = true};
     for (int number = 1; outcome.again; number++) {
@@ -270,6 +279,8 @@ static int run(const Job *job, Slots *slots, const ChoiceList *list)
         unlink(job->meeting);
         Ranks ranks = ranks_start(job, slots, count, choice->word);
         outcome = watch(&ranks, slots, list, choice, number);
+        if (outcome.refused && !leave_out(list, choice))
+            outcome = (Outcome){.status = 1};
         free(ranks.at);
     }
     unlink(job->meeting);

@@ -26,6 +26,9 @@ typedef struct Job {
     const char *copies;  // the folder in shared memory for copies of what they have learnt
 } Job;
 
+/* The exit status of rank 0 where the program cannot begin under the strategy (runtime/session/choice.h). */
+enum { NO_STRATEGY = 121 };
+
 /* Starts so many ranks on the slots that are not lost, in their order. */
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const char *strategy);
 

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -85,6 +86,13 @@ bool strategies_read(Arena *arena, const char *path, ChoiceList *list)
     bool good = !diag_errors(reader.diag);
     diag_finish(reader.diag);
     return good;
+}
+
+void strategies_drop(ChoiceList *list, const Choice *choice)
+{
+    ptrdiff_t at = choice - list->at;
+    list->count--;
+    memmove(&list->at[at], &list->at[at + 1], sizeof *choice * (size_t)(list->count - at));
 }
 
 const Choice *strategies_fit(const ChoiceList *list, int slots, int *ranks)

@@ -15,6 +15,9 @@ typedef Array(Choice) ChoiceList;
 /* Reads them; false after errors, which are reported. */
 bool strategies_read(Arena *arena, const char *path, ChoiceList *list);
 
+/* Leaves a strategy out from now on, which the program does not have. */
+void strategies_drop(ChoiceList *list, const Choice *choice);
+
 /* The first that so many slots are enough for; NULL: none. On as many ranks as *ranks says, main may also switch to all others that the
  * slots are enough for. */
 const Choice *strategies_fit(const ChoiceList *list, int slots, int *ranks);
