@@ -92,5 +92,7 @@ int choice_begin(ht_session *session, int first)
              world_size());
     if (!choice_possible(chosen))
         refuse(session, word, devices);
+    if (!image_reads_agree(chosen))
+        refuse(session, word, "variables that the model reads have other values under it");
     return chosen;
 }

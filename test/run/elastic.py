@@ -55,8 +55,8 @@ def built(bench):
 def wanted(bench, steps):
     """The log of an undisturbed run on one device."""
     def make():
-        log = bench.path("wanted.log")
-        harness.run([bench.plain(SOURCE), bench.path("wanted"), steps, 0, 0, log])
+        log = bench.path(f"wanted{steps}.log")
+        harness.run([bench.plain(SOURCE), bench.path(f"wanted{steps}"), steps, 0, 0, log])
         return log.read_text().splitlines()
     return bench.once(("wanted", steps), make)
 
@@ -64,7 +64,7 @@ def wanted(bench, steps):
 class Run:
     """A program under heturun."""
 
-    def __init__(self, bench, label, slots, steps, save=1, copy=0, nap=20, names="12345", switches=(), program=None, model=None, **env):
+    def __init__(self, bench, label, slots, steps, save=1, copy=0, nap=20, names="12345", switches=(), program=None, model=None, options=(), **env):
         self.bench, self.steps, self.top, self.model = bench, steps, bench.path(f"run.{label}"), model
         self.top.mkdir()
         self.slots, self.log, self.tag, self.lines = self.top / "slots", self.top / "log", f"elastic-{os.getpid()}-{label}", []
@@ -73,7 +73,7 @@ class Run:
         self.slots.write_text(slots)
         folder = model.folder(bench) if model else folder_of(bench, list(names))
         words = model.words(self, save, copy) if model else [program or built(bench), self.top / "saved", steps, save, copy, self.log, nap, *switches]
-        self.command = [str(c) for c in (bench.build / "bin" / "heturun", "--elastic", folder, "--slots", self.slots, "--", *words)]
+        self.command = [str(c) for c in (bench.build / "bin" / "heturun", "--elastic", folder, "--slots", self.slots, *options, "--", *words)]
         self.start()
 
     def start(self):
@@ -402,6 +402,27 @@ def check_without(bench):
         raise Failure(said)
 
 
+def check_machines(bench):
+    """Ranks on other machines, for which a script stands in that runs the command here, as a host of its own; one machine is lost with its memory."""
+    shell = bench.path("shell")
+    shell.write_text('#!/bin/sh\nhost=$1\nexport TEST_HOST=$host\nshift\nexec sh -c "$(echo "$*" | sed "s/\'HETU_COPIES=[^\']*/&.$host/; s/ env / env HETU_NODE=$host /")"\n')
+    shell.chmod(0o755)
+    run = Run(bench, "machines", "one slots=2\ntwo slots=2", 14, save=0, copy=1, names="245", options=("--shell", shell))
+    run.wait(STEP, 5)
+    kill_host(run, "two")
+    run.wait("^heturun: start 2: 2 ranks")
+    run.wait(STEP, 8)
+    run.process.kill()
+    run.process.wait()
+    time.sleep(0.3)
+    if run.processes():
+        raise Failure(f"left: {run.processes()}")
+    run.start()
+    said = run.finish()
+    if ranks_of(said) != [4, 2, 4] or len(resumed_at(said)) != 3 or resumed_at(said)[1] < 4 or resumed_at(said)[2] < 6:
+        raise Failure(said)
+
+
 def check_again(bench):
     """heturun is killed, and started again."""
     run = Run(bench, "again", "localhost slots=4", 20, names="245", save=0, copy=1)
@@ -454,6 +475,7 @@ def tests(bench, _):
         yield f"moment{seed}", case(check_moment, bench, seed, small if seed < 10 else example), seed >= 10
     yield "waits", case(check_waits, bench)
     yield "without", case(check_without, bench)
+    yield "machines", case(check_machines, bench)
     yield "again", case(check_again, bench)
     yield "fault", case(check_fault, bench)
     yield "interrupt", case(check_interrupt, bench)

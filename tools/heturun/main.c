@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "ranks.h"
+#include "remote.h"
 #include "strategies.h"
 
 #include <argp.h>
@@ -24,16 +25,30 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KEY_ELASTIC = 0x100, KEY_SLOTS, LOOK = 50, SETTLE = 300, DEFAULT_TIMEOUT = 600 }; // milliseconds; the last seconds
+enum {
+    KEY_ELASTIC = 0x100,
+    KEY_SLOTS,
+    KEY_SHELL,
+    KEY_HOLD,
+    LOOK = 50,
+    SETTLE = 300,
+    REMOTE_SETTLE = 20000,
+    DEFAULT_TIMEOUT = 600
+}; // milliseconds; the last seconds
 
 typedef struct Options {
-    const char *strategies, *slots;
+    const char *strategies, *slots, *shell;
+    bool hold;
     char **words;
 } Options;
+
+static const char SSH[] = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
 
 static const struct argp_option option_table[] = {
     {"elastic", KEY_ELASTIC, "STRATEGIES", 0,
      "A file of strategies, or a folder of files *.strategy, which count in the order of their names", 0},
+    {"shell", KEY_SHELL, "COMMAND", 0, "What starts a command on another machine, instead of ssh: COMMAND HOST WORDS", 0},
+    {"hold", KEY_HOLD, 0, OPTION_HIDDEN, "On another machine: run the program while the standard input is open", 0},
     {"slots", KEY_SLOTS, "FILE", 0, "Where ranks may run: lines HOST slots=N", 0},
     {0},
 };
@@ -44,12 +59,14 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     switch (key) {
     case KEY_ELASTIC: options->strategies = value; return 0;
     case KEY_SLOTS: options->slots = value; return 0;
+    case KEY_SHELL: options->shell = value; return 0;
+    case KEY_HOLD: options->hold = true; return 0;
     case ARGP_KEY_ARG:
         options->words = state->argv + state->next - 1;
         state->next = state->argc;
         return 0;
     case ARGP_KEY_END:
-        if (!options->strategies || !options->slots || !options->words)
+        if (!options->words || (!options->hold && (!options->strategies || !options->slots)))
             argp_error(state, "%s", !options->words ? "there is no program behind --" : "--elastic and --slots are needed");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -88,7 +105,17 @@ static Job make_job(const Options *options)
         asprintf(&copies, "/dev/shm/hetu-copies-%d-%016" PRIx64, (int)geteuid(), hash) < 0)
         abort();
     free(whole);
-    return (Job){options->words, meeting, copies};
+    return (Job){options->words, meeting, copies, options->shell};
+}
+
+/* Removes the copies on another machine, once for all of its slots. */
+static void remove_remote(const Job *job, const Slots *slots)
+{
+    char pattern[512];
+    snprintf(pattern, sizeof pattern, "%s*", job->copies);
+    for (int i = 0; i < slots->count; i++)
+        if (!slots->at[i].here && !slots->at[i].number)
+            remote_remove(job->shell, slots->at[i].host, pattern);
 }
 
 /* Removes the copies of all hosts that this machine is divided into. */
@@ -131,7 +158,7 @@ static int await_signal(int milliseconds)
 
 typedef struct Outcome {
     bool again, refused; // refused: the strategy, by the program
-    int status; // where nothing is started again
+    int status;          // where nothing is started again
 } Outcome;
 
 /* The status of the first rank that ended with an error, 0: none, when `all` have ended. */
@@ -162,12 +189,22 @@ static int lose_slots(const Ranks *ranks, int number)
     return lost;
 }
 
+/* Whether all ranks are on this machine. */
+static bool all_here(const Ranks *ranks)
+{
+    bool here = true;
+    for (int rank = 0; rank < ranks->count; rank++)
+        here = here && ranks->at[rank].slot->here;
+    return here;
+}
+
 /* When a rank has ended with an error: waits for a moment, so that those are seen that ended because of another's death. */
 static Outcome judge(Ranks *ranks, int number, int status)
 {
     struct timespec pause = {.tv_nsec = LOOK * 1000000L};
     int lost = 0;
-    for (int waited = 0; waited < SETTLE && !lost && ranks->at[0].status != NO_STRATEGY; waited += LOOK) {
+    int settle = all_here(ranks) ? SETTLE : REMOTE_SETTLE;
+    for (int waited = 0; waited < settle && !lost && ranks->at[0].status != NO_STRATEGY; waited += LOOK) {
         for (int rank = 0; rank < ranks->count; rank++)
             lost += ranks->at[rank].died;
         nanosleep(&pause, NULL);
@@ -285,6 +322,8 @@ static int run(const Job *job, Slots *slots, ChoiceList *list)
     }
     unlink(job->meeting);
     remove_copies(job);
+    if (outcome.status)
+        remove_remote(job, slots);
     return outcome.status;
 }
 
@@ -301,33 +340,24 @@ static int host_parts(void)
     return (int)parts;
 }
 
-/* Refuses hosts on which nothing can be started. */
-static bool all_here(const Slots *slots)
-{
-    for (int i = 0; i < slots->count; i++)
-        if (!slots->at[i].here) {
-            fprintf(stderr, "heturun: %s: ranks are started on this machine alone, not on %s\n", slots->path, slots->at[i].host);
-            return false;
-        }
-    return true;
-}
-
 int main(int argc, char **argv)
 {
     static const struct argp parser = {.options = option_table,
                                        .parser = read_option,
                                        .args_doc = "-- PROGRAM ARGUMENTS...",
                                        .doc = "Runs a program on the slots there are, and again when ranks die or the slots change."};
-    Options options = {0};
+    Options options = {.shell = SSH};
     Slots slots;
     ChoiceList list = {0};
     argp_err_exit_status = 1;
     argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &options);
+    if (options.hold)
+        return remote_hold(options.words);
     Arena *arena = arena_create();
     sigset_t set = heeded();
     sigprocmask(SIG_BLOCK, &set, NULL);
-    bool good = strategies_read(arena, options.strategies, &list) && slots_open(&slots, options.slots, host_parts()) && all_here(&slots) &&
-                lock_slots(options.slots);
+    bool good =
+        strategies_read(arena, options.strategies, &list) && slots_open(&slots, options.slots, host_parts()) && lock_slots(options.slots);
     Job job = make_job(&options);
     int status = good ? run(&job, &slots, &list) : 1;
     arena_destroy(arena);

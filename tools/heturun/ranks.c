@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "ranks.h"
 
+#include "remote.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -45,8 +47,8 @@ static void set_environment(const Job *job, const Ranks *ranks, int rank, const 
         set_number("HETU_NODE", slot->part);
 }
 
-/* In the child: becomes the rank. */
-static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const char *strategy, pid_t parent)
+/* In the child: becomes the rank, or what starts it on its machine. */
+static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const char *strategy, pid_t parent, int input)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -55,12 +57,14 @@ static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const
     if (getppid() != parent)
         _exit(CANNOT_START);
     setpgid(0, 0);
-    int nothing = open("/dev/null", O_RDONLY);
-    if (nothing >= 0)
-        dup2(nothing, STDIN_FILENO);
+    const Slot *slot = ranks->at[rank].slot;
+    int from = slot->here ? open("/dev/null", O_RDONLY) : input;
+    if (from >= 0)
+        dup2(from, STDIN_FILENO);
     set_environment(job, ranks, rank, strategy);
-    execvp(job->words[0], job->words);
-    fprintf(stderr, "heturun: %s cannot be started: %s\n", job->words[0], strerror(errno));
+    char **words = slot->here ? job->words : remote_words(job->shell, slot->host, job->words);
+    execvp(words[0], words);
+    fprintf(stderr, "heturun: %s cannot be started: %s\n", words[0], strerror(errno));
     _exit(CANNOT_START);
 }
 
@@ -73,9 +77,15 @@ Ranks ranks_start(const Job *job, const Slots *slots, int count, const char *str
     pid_t parent = getpid();
     fflush(NULL);
     for (int rank = 0; rank < count; rank++) {
+        int ends[2] = {-1, -1};
+        if (!ranks.at[rank].slot->here && pipe2(ends, O_CLOEXEC))
+            fprintf(stderr, "heturun: %s\n", strerror(errno));
         ranks.at[rank].process = fork();
         if (!ranks.at[rank].process)
-            become(job, &ranks, rank, strategy, parent);
+            become(job, &ranks, rank, strategy, parent, ends[0]);
+        if (ends[0] >= 0)
+            close(ends[0]);
+        ranks.at[rank].held = ends[1];
         if (ranks.at[rank].process < 0) {
             fprintf(stderr, "heturun: rank %d cannot be started: %s\n", rank, strerror(errno));
             ranks.at[rank].ended = true;
@@ -99,8 +109,11 @@ static void note_end(Ranks *ranks, pid_t process, int status, bool died)
     if (!rank)
         return;
     rank->ended = true;
-    rank->died = died && WIFSIGNALED(status);
     rank->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    rank->died = died && (WIFSIGNALED(status) || (!rank->slot->here && rank->status >= 128));
+    if (rank->held >= 0)
+        close(rank->held);
+    rank->held = -1;
     kill(-process, SIGKILL);
 }
 

@@ -10,7 +10,8 @@ typedef struct Rank {
     pid_t process;
     Slot *slot;
     bool ended;
-    bool died;  // by a signal that this process has not sent
+    bool died;  // by a signal that this process has not sent, or its machine is out of reach
+    int held;   // the other end of the standard input of one on another machine; -1: it is here
     int status; // of its end: an exit status, or 128 and the signal
 } Rank;
 
@@ -24,6 +25,7 @@ typedef struct Job {
     char **words;        // the program and its arguments
     const char *meeting; // the file through which they meet
     const char *copies;  // the folder in shared memory for copies of what they have learnt
+    const char *shell;   // the command that starts others on another machine
 } Job;
 
 /* The exit status of rank 0 where the program cannot begin under the strategy (runtime/session/choice.h). */
