@@ -104,8 +104,8 @@ static void join_sets(const Plan *plan, const Devices *sets, int count, int *joi
         }
 }
 
-/* Numbers the components of sets of one kind, from *count on. */
-static void number_sets(const Plan *plan, const Devices *sets, int set_count, int *joined, int *number, int *component, int *count)
+/* Numbers the components of sets of one kind, from *count on, and counts the devices of each. */
+static void number_sets(const Plan *plan, const Devices *sets, int set_count, int *joined, int *number, int *component, int *size, int *count)
 {
     for (int i = 0; i < plan->device_count; i++) {
         joined[i] = i;
@@ -118,6 +118,18 @@ static void number_sets(const Plan *plan, const Devices *sets, int set_count, in
             number[first] = ++*count;
         component[s] = number[first] - 1;
     }
+    for (int i = 0; i < plan->device_count; i++)
+        if (number[representative(joined, i)])
+            size[number[representative(joined, i)] - 1]++;
+}
+
+/* Whether each set has all devices of its component. */
+static bool all_full(const Devices *sets, int set_count, const int *component, const int *size)
+{
+    for (int s = 0; s < set_count; s++)
+        if (sets[s].count != size[component[s]])
+            return false;
+    return true;
 }
 
 /* By set: the number of its class, sets of one component that have the same devices. The result is how many classes there are. */
@@ -142,9 +154,11 @@ static int number_classes(const Devices *sets, int set_count, const int *compone
 
 /* Classes become components of their own where those of a component have many devices and, on average, many sets: the layouts cut finest
  * slices of which devices with coarser cuts have several. What goes on in a class is then one collective. */
-static void divide_components(Planner *planner, const Devices *sets, int set_count, int *component, int *count)
+static void divide_components(Planner *planner, const Devices *sets, int set_count, int *component, const int *size, int *count)
 {
     Arena *arena = planner->arena;
+    if (all_full(sets, set_count, component, size))
+        return;
     int *class_of = arena_array(arena, int, set_count), classes = number_classes(sets, set_count, component, class_of), numbered = 0;
     int *number = arena_array(arena, int, classes + *count), *members = arena_array(arena, int, *count);
     bool *seen = arena_array(arena, bool, classes), *small = arena_array(arena, bool, *count);
@@ -167,14 +181,14 @@ Components connect_sets(Planner *planner, const Devices *sets, const int *kinds,
 {
     Arena *arena = planner->arena;
     int devices = planner->plan->device_count, *joined = arena_array(arena, int, devices), *number = arena_array(arena, int, devices),
-        *component = arena_array(arena, int, count);
+        *component = arena_array(arena, int, count), *size = arena_array(arena, int, count);
     Components components = {.of = component};
     for (int s = 0, end; s < count; s = end) {
         for (end = s + 1; end < count && (!kinds || kinds[end] == kinds[s]);)
             end++;
-        number_sets(planner->plan, sets + s, end - s, joined, number, component + s, &components.count);
+        number_sets(planner->plan, sets + s, end - s, joined, number, component + s, size, &components.count);
     }
-    divide_components(planner, sets, count, component, &components.count);
+    divide_components(planner, sets, count, component, size, &components.count);
     int *begin = arena_array(arena, int, components.count + 1);
     components.sets = sort_by_key(arena, component, count, components.count, begin);
     components.begin = begin;

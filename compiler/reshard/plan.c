@@ -3,11 +3,9 @@
 
 /* ---- devices ---- */
 
-int plan_slot(const Plan *plan, int device)
+int plan_slot_between(const Plan *plan, int device)
 {
-    int low = 0, high = plan->device_count - 1, dense = high < 0 ? -1 : device - plan->devices[0];
-    if (dense >= 0 && dense <= high && plan->devices[dense] == device)
-        return dense;
+    int low = 0, high = plan->device_count - 1;
     while (low < high) {
         int middle = (low + high) / 2;
         if (plan->devices[middle] < device)

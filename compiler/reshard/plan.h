@@ -110,8 +110,15 @@ struct Plan {
     double seconds;
 };
 
+/* plan_slot where there are gaps between the devices. */
+int plan_slot_between(const Plan *plan, int device);
+
 /* A device's slot, and its position in a list; -1 when it is not there. */
-int plan_slot(const Plan *plan, int device);
+static inline int plan_slot(const Plan *plan, int device)
+{
+    int dense = plan->device_count ? device - plan->devices[0] : -1;
+    return dense >= 0 && dense < plan->device_count && plan->devices[dense] == device ? dense : plan_slot_between(plan, device);
+}
 int devices_find(const Devices *devices, int device);
 
 /* How many lists of parts a step has, and whether it is a collective that reduces. */

@@ -47,9 +47,17 @@ static void copy_bucket(Arena *arena, Bucket *bucket)
     bucket->tensors = COPY(arena, bucket->tensors, bucket->tensor_count);
 }
 
-static void copy_task(Arena *arena, Task *task)
+/* `before` is the task in front of it and `copy` what it became, whose lists it shares where they are the same; NULL: there is none. */
+static void copy_task(Arena *arena, Task *task, const Task *before, const Task *copy)
 {
-    COPY_ARRAY(arena, &task->targets);
+    if (before && before->targets.at == task->targets.at && before->targets.count == task->targets.count)
+        task->targets = copy->targets;
+    else
+        COPY_ARRAY(arena, &task->targets);
+    if (before && before->sources == task->sources && before->source_count == task->source_count) {
+        task->sources = copy->sources;
+        return;
+    }
     task->sources = COPY(arena, task->sources, task->source_count);
     for (int p = 0; p < task->source_count; p++)
         COPY_ARRAY(arena, &task->sources[p]);
@@ -83,7 +91,7 @@ Plan *plan_copy(Arena *arena, const Plan *plan)
     for (int s = 0; s < copy->buckets.count; s++)
         copy_bucket(arena, &copy->buckets.at[s]);
     for (int t = 0; t < copy->tasks.count; t++)
-        copy_task(arena, &copy->tasks.at[t]);
+        copy_task(arena, &copy->tasks.at[t], t ? &plan->tasks.at[t - 1] : NULL, t ? &copy->tasks.at[t - 1] : NULL);
     for (int s = 0; s < copy->steps.count; s++)
         copy_step(arena, &copy->steps.at[s]);
     for (int g = 0; g < copy->groups.count; g++)

@@ -3,10 +3,13 @@
 
 #include "reshard/tiers/hosts.h"
 
+#include <string.h>
+
 /* The contributions of one replica to a bundle, with their holders. */
 typedef struct Replica {
     int name;
     Array(int) partial; // names of contributions
+    bool ascending;     // these are
     Array(Devices) holders;
 } Replica;
 
@@ -29,9 +32,12 @@ static Replica *find_replica(Arena *arena, Replicas *replicas, int name)
 
 static Devices *find_contribution(Arena *arena, Replica *replica, int name)
 {
-    for (int i = 0; i < replica->partial.count; i++)
+    int last = replica->partial.count - 1;
+    bool beyond = last >= 0 && replica->ascending && name > replica->partial.at[last];
+    for (int i = 0; i <= last && !beyond; i++)
         if (replica->partial.at[i] == name)
             return &replica->holders.at[i];
+    replica->ascending = last < 0 || beyond;
     array_push(arena, &replica->partial, name);
     array_push(arena, &replica->holders, (Devices){0});
     return &replica->holders.at[replica->holders.count - 1];
@@ -194,22 +200,49 @@ static void add_reductions(Planner *planner, int bucket, int bundle, const Repli
     }
 }
 
-static void add_bundle_tasks(Planner *planner, int bucket, int b)
+/* Who holds a bundle before, and who shall hold it. Bundles one behind the other share what is the same; nobody changes it. */
+typedef struct Holders {
+    const Bundle *bundle; // NULL: none yet
+    Replicas from, to;
+    Replica whole;   // of `from`
+    Devices targets; // all of `to`
+} Holders;
+
+static bool held_alike(const Bundle *a, const Bundle *b, Side side)
+{
+    return a && a->holder_count[side] == b->holder_count[side] &&
+           !memcmp(a->holders[side], b->holders[side], sizeof *a->holders[side] * (size_t)a->holder_count[side]);
+}
+
+/* Goes on to another bundle of the same overlap. */
+static void find_holders(Planner *planner, const Overlap *overlap, const Bundle *bundle, Holders *known)
+{
+    if (!held_alike(known->bundle, bundle, SIDE_FROM)) {
+        known->from = replicas_of(planner, overlap, bundle, SIDE_FROM);
+        known->whole = merge_whole(planner->arena, &known->from);
+    }
+    if (!held_alike(known->bundle, bundle, SIDE_TO)) {
+        known->to = replicas_of(planner, overlap, bundle, SIDE_TO);
+        known->targets = all_holders(planner->arena, &known->to);
+    }
+    known->bundle = bundle;
+}
+
+static void add_bundle_tasks(Planner *planner, int bucket, int b, Holders *holders)
 {
     const Overlap *overlap = planner->plan->buckets.at[bucket].overlap;
-    const Bundle *bundle = &overlap->bundles.at[b];
-    Replicas from = replicas_of(planner, overlap, bundle, SIDE_FROM), to = replicas_of(planner, overlap, bundle, SIDE_TO);
-    Replica whole = merge_whole(planner->arena, &from);
+    find_holders(planner, overlap, &overlap->bundles.at[b], holders);
+    const Replicas *from = &holders->from, *to = &holders->to;
+    const Replica *whole = &holders->whole;
     if (overlap->side[SIDE_TO].partial == STATE_DUP) {
-        Devices targets = all_holders(planner->arena, &to);
-        if (targets.count && whole.holders.count)
-            set_sources(add_task(planner, bucket, b, targets), &whole);
-        else if (targets.count)
-            add_reductions(planner, bucket, b, &from, targets);
+        if (holders->targets.count && whole->holders.count)
+            set_sources(add_task(planner, bucket, b, holders->targets), whole);
+        else if (holders->targets.count)
+            add_reductions(planner, bucket, b, from, holders->targets);
         return;
     }
-    for (int r = 0; r < to.count; r++)
-        add_partial_tasks(planner, bucket, b, cheapest_source(planner, bucket, b, &from, &whole, &to.at[r]), &to.at[r]);
+    for (int r = 0; r < to->count; r++)
+        add_partial_tasks(planner, bucket, b, cheapest_source(planner, bucket, b, from, whole, &to->at[r]), &to->at[r]);
 }
 
 /* Contributions come from the hosts of those that want the value, where these have them. `near` is by host: the last task that wants
@@ -219,6 +252,7 @@ static void keep_near(Hosts *hosts, int t, int *near)
     Task *task = &hosts->planner->plan->tasks.at[t];
     for (int w = 0; w < task->targets.count; w++)
         near[host_of(hosts, task->targets.at[w])] = t + 1;
+    task->sources = arena_copy(hosts->planner->arena, task->sources, sizeof *task->sources * (size_t)task->source_count);
     for (int p = 0; p < task->source_count; p++) {
         Devices kept = {0};
         for (int h = 0; h < task->sources[p].count; h++)
@@ -231,9 +265,11 @@ static void keep_near(Hosts *hosts, int t, int *near)
 
 void find_tasks(Planner *planner)
 {
-    for (int s = 0; s < planner->plan->buckets.count; s++)
+    for (int s = 0; s < planner->plan->buckets.count; s++) {
+        Holders holders = {0};
         for (int b = 0; b < planner->plan->buckets.at[s].overlap->bundles.count; b++)
-            add_bundle_tasks(planner, s, b);
+            add_bundle_tasks(planner, s, b, &holders);
+    }
     Hosts *hosts = hosts_of(planner);
     int *near = arena_array(planner->arena, int, hosts->count);
     for (int t = 0; t < planner->plan->tasks.count && hosts->count > 1; t++)
