@@ -42,6 +42,19 @@ void text_print(Text *text, const char *format, ...)
     text_append(text, large, (size_t)length);
 }
 
+void text_item(Text *text, bool first, int64_t number)
+{
+    char digits[24], *at = digits + sizeof digits;
+    uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    do
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (number < 0)
+        *--at = '-';
+    text_append(text, ", ", first ? 0 : 2);
+    text_append(text, at, (size_t)(digits + sizeof digits - at));
+}
+
 /* The value of the name of `length` bytes among name, value pairs. */
 static const char *lookup(const char *name, size_t length, va_list pairs)
 {

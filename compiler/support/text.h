@@ -11,6 +11,9 @@
 
 #include "support/arena.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* A growing string in an arena; always terminated by a null byte. Begin with {.arena = arena}. */
 typedef struct Text {
     Arena *arena;
@@ -21,6 +24,9 @@ typedef struct Text {
 void text_append(Text *text, const char *bytes, size_t length);
 void text_string(Text *text, const char *string);
 void text_print(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Appends a number of a list: behind a comma, unless it is the first. Lists are as long as there are devices, and text_print takes its time. */
+void text_item(Text *text, bool first, int64_t number);
 
 /* Appends `template` with each $name replaced; the arguments are name, value, name, value, ..., NULL. */
 void text_fill(Text *text, const char *template, ...) __attribute__((sentinel));

@@ -172,7 +172,7 @@ const char *crews_write(Emitter *emitter, Text *out, const Crews *crews, const i
     Text list = {.arena = emitter->arena};
     for (int i = 0; i < crews->count * crews->size; i++) {
         int device = positions ? positions[crews->devices[i]] : crews->devices[i];
-        text_print(&list, i ? ", %d" : "%d", device);
+        text_item(&list, !i, device);
     }
     return list_write(emitter, out, text_bytes(&list));
 }
@@ -338,9 +338,9 @@ static void text_pipeline(const Image *image, Text *rows, const BodyRun *run)
     Text devices = {.arena = image->emitter->arena};
     for (int s = 0; pipeline && s < pipeline->stages.count; s++)
         for (int i = 0; i < pipeline->stages.at[s].devices.count; i++)
-            text_print(&devices, "%s%d", count++ ? ", " : "", pipeline->stages.at[s].devices.at[i]);
+            text_item(&devices, !count++, pipeline->stages.at[s].devices.at[i]);
     for (int i = 0; !pipeline && i < roles->device_count; i++)
-        text_print(&devices, "%s%d", count++ ? ", " : "", roles->devices[i]);
+        text_item(&devices, !count++, roles->devices[i]);
     text_print(rows, "    {%d, %lld, %lld, %lld, %d, (const int[]){%s}},\n", run ? run->body : 0, run ? (long long)run->microbatches : 1,
                run ? (long long)image->module->bodies.at.at[run->body].rows : 0, run ? (long long)run->first_row : 0, count,
                text_bytes(&devices));
@@ -360,10 +360,9 @@ static void emit_pipelines(Image *image, const RoleText *texts)
     for (int device = 0; device < image->device_count; device++) {
         int index = roles_index(roles, device), stage = 0;
         const BodyRun *run = device_run(image->module, device, &stage);
-        text_print(&pipeline_of, "%s%d", device ? ", " : "", index < 0 ? -1 : run ? (int)(run - bodies->runs.at) : 0);
+        text_item(&pipeline_of, !device, index < 0 ? -1 : run ? run - bodies->runs.at : 0);
         int role = index < 0 ? -1 : roles->role_of[index];
-        text_print(&schedule_of_device, "%s%d", device ? ", " : "",
-                   role < 0 ? -1 : schedule_of(image, device, &roles->at[role], &texts[role], run, stage));
+        text_item(&schedule_of_device, !device, role < 0 ? -1 : schedule_of(image, device, &roles->at[role], &texts[role], run, stage));
     }
     for (int i = 0; i < image->schedule_count; i++)
         text_print(&schedules, "    &schedule_%s_%d,\n", image->name, i);
@@ -386,7 +385,7 @@ static int piece_row(Image *image, Text *rows, const Row *row)
     *number = ++image->piece_count;
     text_print(image->out, "static const int64_t piece_%s_%d[] = {", image->name, image->piece_count - 1);
     for (int c = 0; c < row->count; c++)
-        text_print(image->out, "%s%lld", c ? ", " : "", (long long)row->at[c]);
+        text_item(image->out, !c, row->at[c]);
     text_string(image->out, "};\n");
     text_print(rows, "    piece_%s_%d,\n", image->name, image->piece_count - 1);
     return image->piece_count - 1;
@@ -402,9 +401,9 @@ static void emit_numbers(Image *image)
     for (int device = 0; device < image->device_count; device++) {
         int index = roles_index(roles, device), role = index < 0 ? -1 : roles->role_of[index];
         const NumberTable *numbers = role < 0 ? NULL : &image->writers[role].numbers;
-        text_print(&role_of, "%s%d", device ? ", " : "", role);
+        text_item(&role_of, !device, role);
         int row = numbers && numbers->width ? piece_row(image, &rows, &numbers->rows[next[role]]) : -1;
-        text_print(&piece_of, "%s%d", device ? ", " : "", row);
+        text_item(&piece_of, !device, row);
         if (role >= 0)
             next[role]++;
     }

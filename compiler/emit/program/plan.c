@@ -159,7 +159,7 @@ static const char *emit_groups(PlanWriter *writer, const ht_reshard *plan)
     for (int g = 0; g < plan->group_count; g++) {
         text_print(&rows, "%s    {%d, (const int[]){", g ? "" : "\n", plan->group[g].count);
         for (int i = 0; i < plan->group[g].count; i++)
-            text_print(&rows, i ? ", %d" : "%d", plan->group[g].device[i]);
+            text_item(&rows, !i, plan->group[g].device[i]);
         text_string(&rows, "}},\n");
     }
     return plan->group_count ? write_array(writer, "ht_group", "groups", &rows) : "0";
