@@ -279,9 +279,9 @@ def check_lost(bench, label, damage):
         raise Failure(run.said())
 
 
-KINDS = ("step", "switch", "checkpoint", "start", "again", "host")
-MARKS = {"step": STEP, "switch": "^switching", "checkpoint": "^saving", "start": "^heturun: start 1:", "again": STEP, "host": STEP}
-SPREAD = {"step": 0.03, "switch": 0.01, "checkpoint": 0.01, "start": 0.25, "again": 0.25, "host": 0.03}
+KINDS = ("step", "switch", "checkpoint", "start", "again", "host", "launcher")
+MARKS = {"step": STEP, "switch": "^switching", "checkpoint": "^saving", "start": "^heturun: start 1:", "again": STEP, "host": STEP, "launcher": STEP}
+SPREAD = {"step": 0.03, "switch": 0.01, "checkpoint": 0.01, "start": 0.25, "again": 0.25, "host": 0.03, "launcher": 0.03}
 
 
 def kill_one(run, draw):
@@ -299,20 +299,29 @@ def kill_host(run, host):
     return time.monotonic()
 
 
+def kill_launcher(run):
+    """Kills heturun, and starts it again."""
+    since = time.monotonic()
+    run.process.kill()
+    run.process.wait()
+    run.start()
+    return since
+
+
 def steps_again(said):
-    """Steps that the second start makes again; -1 where a rank died between the copy of a step and the line that says it."""
-    before, after = re.split(r"^heturun: start 2", said, flags=re.M)[:2]
-    return max((int(n) for n in re.findall(STEP, before, re.M)), default=0) - (resumed_at(after) or [0])[0]
+    """Steps that are made again after the first start; -1 where a rank died between the copy of a step and the line that says it."""
+    first, *others = re.split(r"^heturun: start \d+", said, flags=re.M)[1:]
+    return max((int(n) for n in re.findall(STEP, first, re.M)), default=0) - (resumed_at("".join(others)) or [0])[0]
 
 
 def check_moment(bench, seed, make):
-    """A rank is killed at a moment that the seed draws: in a step, a switch, a checkpoint, a start, and a second one while the run recovers; or a host."""
+    """A rank is killed at a moment that the seed draws: in a step, a switch, a checkpoint, a start, and a second one while the run recovers; or a host, or heturun, which is started again."""
     kind, draw = KINDS[seed % len(KINDS)], random.Random(seed)
     every = draw.choice((1, 1, 3))
     run = make(bench, f"moment{seed}", every, **({"HETU_HOSTS": "2"} if kind == "host" else {}))
     run.wait(STEP if run.model and kind != "start" else MARKS[kind], 1 if kind == "start" else draw.randrange(2, 7))
     time.sleep(draw.uniform(0, SPREAD[kind]))
-    since = kill_host(run, draw.randrange(2)) if kind == "host" else kill_one(run, draw)
+    since = kill_host(run, draw.randrange(2)) if kind == "host" else kill_launcher(run) if kind == "launcher" else kill_one(run, draw)
     if kind == "again":
         run.wait("^heturun: start 2:")
         time.sleep(draw.uniform(0, SPREAD[kind]))
@@ -402,6 +411,15 @@ def check_without(bench):
         raise Failure(said)
 
 
+def check_plain(bench):
+    """What the plain compiler makes runs on one slot, and goes on from its own copies."""
+    run = Run(bench, "plain", "localhost slots=3", 12, save=0, copy=1, names="5", program=bench.plain(SOURCE))
+    run.wait(STEP, 4)
+    run.kill(0)
+    if ranks_of(run.finish()) != [1, 1] or resumed_at(run.said())[1] < 4:
+        raise Failure(run.said())
+
+
 def check_machines(bench):
     """Ranks on other machines, for which a script stands in that runs the command here, as a host of its own; one machine is lost with its memory."""
     shell = bench.path("shell")
@@ -430,8 +448,12 @@ def check_again(bench):
     run.process.kill()
     run.process.wait()
     run.start()
+    run.wait(STEP, 6)
+    other = subprocess.run(run.command, env=run.env, capture_output=True, text=True, timeout=20)
+    if other.returncode != 1 or "another heturun runs on the slots of" not in other.stderr:
+        raise Failure(other.stderr)
     said = run.finish()
-    if "another heturun" in said or max(resumed_at(said)) < 4:
+    if max(resumed_at(said)) < 4:
         raise Failure(said)
 
 
@@ -475,6 +497,7 @@ def tests(bench, _):
         yield f"moment{seed}", case(check_moment, bench, seed, small if seed < 10 else example), seed >= 10
     yield "waits", case(check_waits, bench)
     yield "without", case(check_without, bench)
+    yield "plain", case(check_plain, bench)
     yield "machines", case(check_machines, bench)
     yield "again", case(check_again, bench)
     yield "fault", case(check_fault, bench)

@@ -14,14 +14,14 @@
 
 #include <argp.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -83,16 +83,19 @@ static uint64_t hash_text(const char *text)
     return hash;
 }
 
-/* Whether no other heturun uses the file; the lock goes with this process. */
-static bool lock_slots(const char *path)
+/* Whether no other heturun of this machine runs on the slots of this name: it has a socket of that name, which goes with it, however it
+ * ends. The file itself may be written anew at any time, so a lock of it would not do. */
+static bool is_alone(const char *path)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        fprintf(stderr, "heturun: %s cannot be read: %s\n", path, strerror(errno));
-    else if (flock(file, LOCK_EX | LOCK_NB))
-        fprintf(stderr, "heturun: another heturun runs on the slots of %s\n", path);
-    else
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    char *whole = realpath(path, NULL);
+    snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "heturun-%d-%016" PRIx64, (int)geteuid(), hash_text(whole ? whole : path));
+    free(whole);
+    int own = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (own >= 0 && !bind(own, (struct sockaddr *)&name, sizeof name))
         return true;
+    fprintf(stderr, errno == EADDRINUSE ? "heturun: another heturun runs on the slots of %s\n" : "heturun: %s: %s\n", path,
+            strerror(errno));
     return false;
 }
 
@@ -357,7 +360,7 @@ int main(int argc, char **argv)
     sigset_t set = heeded();
     sigprocmask(SIG_BLOCK, &set, NULL);
     bool good =
-        strategies_read(arena, options.strategies, &list) && slots_open(&slots, options.slots, host_parts()) && lock_slots(options.slots);
+        strategies_read(arena, options.strategies, &list) && slots_open(&slots, options.slots, host_parts()) && is_alone(options.slots);
     Job job = make_job(&options);
     int status = good ? run(&job, &slots, &list) : 1;
     arena_destroy(arena);
