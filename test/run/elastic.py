@@ -64,7 +64,7 @@ def wanted(bench, steps):
 class Run:
     """A program under heturun."""
 
-    def __init__(self, bench, label, slots, steps, save=1, copy=0, nap=20, names="12345", switches=(), program=None, model=None, options=(), **env):
+    def __init__(self, bench, label, slots, steps, save=1, copy=0, nap=30, names="12345", switches=(), program=None, model=None, options=(), **env):
         self.bench, self.steps, self.top, self.model = bench, steps, bench.path(f"run.{label}"), model
         self.top.mkdir()
         self.slots, self.log, self.tag, self.lines = self.top / "slots", self.top / "log", f"elastic-{os.getpid()}-{label}", []
@@ -335,7 +335,7 @@ def check_moment(bench, seed, make):
 
 
 def small(bench, label, every, **env):
-    return Run(bench, label, "localhost slots=8", 16, save=2, copy=every, nap=10, switches=("tp3", "dp4", "dp2", "dp8"), **env)
+    return Run(bench, label, "localhost slots=8", 16, save=2, copy=every, switches=("tp3", "dp4", "dp2", "dp8"), **env)
 
 
 def example(bench, label, every, **env):
@@ -375,7 +375,7 @@ def check_older_copies(bench):
 
 def check_slots(bench):
     """The file takes slots and gives them back; what changes nothing of where ranks run is no reason to start."""
-    run = Run(bench, "slots", "localhost slots=2\n# two more\nlocalhost slots=2", 40, names="245")
+    run = Run(bench, "slots", "localhost slots=2\n# two more\nlocalhost slots=2", 80, names="245")
     run.wait(STEP, 3)
     run.slots.write_text("localhost slots=3\n")
     run.wait("^heturun: start 2: 2 ranks")
@@ -425,7 +425,7 @@ def check_machines(bench):
     shell = bench.path("shell")
     shell.write_text('#!/bin/sh\nhost=$1\nexport TEST_HOST=$host\nshift\nexec sh -c "$(echo "$*" | sed "s/\'HETU_COPIES=[^\']*/&.$host/; s/ env / env HETU_NODE=$host /")"\n')
     shell.chmod(0o755)
-    run = Run(bench, "machines", "one slots=2\ntwo slots=2", 14, save=0, copy=1, names="245", options=("--shell", shell))
+    run = Run(bench, "machines", "one slots=2\ntwo slots=2", 24, save=0, copy=1, names="245", options=("--shell", shell))
     run.wait(STEP, 5)
     kill_host(run, "two")
     run.wait("^heturun: start 2: 2 ranks")
@@ -443,7 +443,7 @@ def check_machines(bench):
 
 def check_again(bench):
     """heturun is killed, and started again."""
-    run = Run(bench, "again", "localhost slots=4", 20, names="245", save=0, copy=1)
+    run = Run(bench, "again", "localhost slots=4", 50, names="245", save=0, copy=1)
     run.wait(STEP, 4)
     run.process.kill()
     run.process.wait()
