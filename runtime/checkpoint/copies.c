@@ -61,17 +61,27 @@ static uint64_t sum_file(const CopyFile *file)
     return sum_bytes(sum, copy_range(file), (size_t)head.bytes);
 }
 
+/* Makes the folder, which must be one that this user alone may enter. Returns 0, or an errno. */
+static int make_private(const char *folder)
+{
+    struct stat about;
+    if ((mkdir(folder, 0700) && errno != EEXIST) || lstat(folder, &about))
+        return errno;
+    return S_ISDIR(about.st_mode) && about.st_uid == geteuid() && !(about.st_mode & (S_IRWXG | S_IRWXO)) ? 0 : EPERM;
+}
+
 int copy_open(const char *folder, const CopyHead *head, CopyFile *file)
 {
     char path[PATH_ROOM];
     snprintf(path, sizeof path, "%s/" START "%d.%d", folder, head->start, head->range, (int)(head->number % COPY_TURNS));
-    if (mkdir(folder, 0700) && errno != EEXIST)
-        return errno;
+    int error = make_private(folder);
+    if (error)
+        return error;
     int descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (descriptor < 0)
         return errno;
     file->bytes = file_bytes(head);
-    int error = posix_fallocate(descriptor, 0, (off_t)file->bytes);
+    error = posix_fallocate(descriptor, 0, (off_t)file->bytes);
     void *memory = error ? MAP_FAILED : mmap(NULL, file->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     error = error ? error : memory == MAP_FAILED ? errno : 0;
     close(descriptor);

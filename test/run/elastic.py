@@ -464,6 +464,34 @@ def check_fault(bench):
         raise Failure(run.said())
 
 
+WRONG = {
+    "--slots SLOTS -- true": "--elastic and --slots are needed",
+    "--elastic ST --slots SLOTS": "there is no program behind --",
+    "--elastic NONE --slots SLOTS -- true": "none cannot be read: No such file or directory",
+    "--elastic EMPTY --slots SLOTS -- true": "empty has no files *.strategy",
+    "--elastic TWICE --slots SLOTS -- true": 'there is another strategy "dp2" among them',
+    "--elastic ST --slots NONE -- true": "none cannot be read: No such file or directory",
+    "--elastic ST --slots BAD -- true": 'bad:2:6: error: expected slots=N behind the host, not "slots=-1"',
+    "--elastic ST --slots ODD -- true": 'odd:1:14: error: expected the end of the line, not "more"',
+    "--elastic ST --slots SLOTS -- ./nowhere": "./nowhere cannot be started: No such file or directory",
+}
+
+
+def check_wrong(bench):
+    """What is wrong with the command line and the files."""
+    top = bench.path("wrong")
+    for folder, names in (("st", ("4",)), ("empty", ()), ("twice", ("4", "5"))):
+        (top / folder).mkdir(parents=True)
+        for name in names:
+            (top / folder / f"{name}.strategy").write_text(STRATEGIES["4"])
+    for name, text in (("slots", "localhost slots=2\n"), ("bad", "# two\nhost slots=-1\n"), ("odd", "host slots=2 more\n")):
+        (top / name).write_text(text)
+    for words, wanted_text in WRONG.items():
+        done = subprocess.run([bench.build / "bin" / "heturun", *[word.lower() if word.isupper() else word for word in words.split()]], cwd=top, capture_output=True, text=True, timeout=20)
+        if done.returncode == 0 or wanted_text not in done.stderr:
+            raise Failure(f"{words}\nexit {done.returncode}\n{done.stderr}")
+
+
 def check_interrupt(bench):
     run = Run(bench, "interrupt", "localhost slots=4", 1000, names="2")
     run.wait(STEP, 2)
@@ -500,6 +528,7 @@ def tests(bench, _):
     yield "plain", case(check_plain, bench)
     yield "machines", case(check_machines, bench)
     yield "again", case(check_again, bench)
+    yield "wrong", case(check_wrong, bench)
     yield "fault", case(check_fault, bench)
     yield "interrupt", case(check_interrupt, bench)
     yield "switching", case(check_switching, bench)
