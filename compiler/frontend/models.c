@@ -1,6 +1,7 @@
 #include "frontend/models.h"
 
 #include "frontend/eval/eval.h"
+#include "frontend/lengths.h"
 #include "frontend/state/state.h"
 #include "frontend/strategies.h"
 
@@ -309,7 +310,21 @@ static bool evaluate_rules(Eval *ev, const Arguments *arguments)
     return true;
 }
 
-static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options, const Strategy *strategy, const Arguments *arguments)
+typedef struct Again {
+    const FrontendOptions *options;
+    const Arguments *arguments;
+} Again;
+
+static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Strategy *strategy, const Arguments *arguments, bool notes);
+
+static Module *evaluate_again(CUnit *cunit, const Module *module, void *data)
+{
+    const Again *again = data;
+    return evaluate(cunit, again->options, module->strategy, again->arguments, false);
+}
+
+/* The model with the values that shape variables have now; `notes` what it read and wrote of the program's variables. */
+static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Strategy *strategy, const Arguments *arguments, bool notes)
 {
     const CFunction *function = arguments->function;
     Module *module = module_create(cunit->arena, cunit->diag, function->name);
@@ -328,12 +343,25 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
         array_push(module->arena, &module->ops, ev->updates.at[i]);
     if (value) {
         finish_module(module, value);
+        padding_give(cunit, module);
+    }
+    if (value && notes) {
         state_note(ev, function);
         state_reads(ev);
     }
     eval_destroy(ev);
     ir_number(module);
+    return module;
+}
+
+static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options, const Strategy *strategy, const Arguments *arguments)
+{
+    Module *module = evaluate(cunit, options, strategy, arguments, true);
     array_push(unit->arena, &unit->modules, module);
+    if (module->loss && strategy && strategy_has_lengths(strategy) && !diag_errors(cunit->diag)) {
+        lengths_evaluate(cunit, module, evaluate_again, &(Again){options, arguments});
+        strategies_give_shapes(cunit, strategy);
+    }
 }
 
 /* Whether the module of the same function has failed already, for another kind: its errors would be the same. */
@@ -465,6 +493,8 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
     if (!unit->strategies.count)
         make_modules(cunit, unit, options, NULL, &programs);
     state_check(cunit);
+    if (!diag_errors(cunit->diag))
+        padding_check(cunit, unit->modules.at, unit->modules.count);
     if (unit->strategies.count > 1)
         check_parameters(unit);
 }

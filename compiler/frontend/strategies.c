@@ -273,6 +273,40 @@ void strategies_give_shapes(CUnit *unit, const Strategy *strategy)
     }
 }
 
+/* The value of a shape variable as the model reads it now. */
+static int64_t shape_now(CUnit *unit, CVar *var)
+{
+    int64_t value = 0;
+    Eval *ev = eval_create(unit, NULL);
+    CExpr *expr = cexpr_new(unit->arena, C_VAR, var->type, var->at);
+    expr->var = var;
+    eval_integer(ev, expr, 0, &value);
+    eval_destroy(ev);
+    return value;
+}
+
+bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeline *pipeline, bool *good)
+{
+    bool other = false;
+    strategies_give_shapes(unit, strategy);
+    for (int i = 0; i < pipeline->lengths.count; i++) {
+        const ShapeValue *length = &pipeline->lengths.at[i];
+        CVar *var = shape_variable(unit, length);
+        int64_t whole = shape_now(unit, var);
+        if (length->value < 1 || length->value > whole) {
+            diag_error(unit->diag, length->at, "a pipeline's \"%s\" is between 1 and the strategy's, which is %lld", length->name,
+                       (long long)whole);
+            diag_note(unit->diag, strategy->at, "give the strategy the longest: strategy %s (%s = %lld)", strategy->name, length->name,
+                      (long long)length->value);
+            return *good = false;
+        }
+        other |= length->value != whole;
+        var->given = true;
+        var->given_value = length->value;
+    }
+    return other;
+}
+
 /* Of the source's strategies, and of files, those that the options say. */
 static void choose(Chooser *chooser, const FrontendOptions *options)
 {
@@ -354,6 +388,9 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
             return;
         for (int i = 0; i < chosen->shapes.count; i++)
             check_shape(unit, &chosen->shapes.at[i]);
+        for (int p = 0; p < chosen->pipelines.count; p++)
+            for (int i = 0; i < chosen->pipelines.at[p].lengths.count; i++)
+                check_shape(unit, &chosen->pipelines.at[p].lengths.at[i]);
     }
 }
 

@@ -19,6 +19,10 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
 /* Gives the shape variables a strategy's values, and those of the source where it has none; NULL: all of the source. */
 void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 
+/* The same, and those of a pipeline over them. Whether one of these is another than the strategy's; *good is set to false after an error:
+ * a length above the strategy's, or none. */
+bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeline *pipeline, bool *good);
+
 /* Reports a strategy that splits a dimension which no pragma names. A strategy file may serve several models: there it is a warning. */
 void strategies_check_splits(CUnit *unit, const StrategyChoice *choice);
 

@@ -1,6 +1,6 @@
 /* Bodies: what pipelines that are alike have in common.
  *
- * Pipelines of equal meshes, layers and rows of a micro-batch share one body: the operators of a step of one micro-batch, laid out on the
+ * Pipelines of equal meshes, layers, lengths and rows of a micro-batch share one body: the operators of a step of one micro-batch, laid out on the
  * devices of the first of them. A body has stages, each with a mesh of its own; pipelines may differ in how many micro-batches they run.
  */
 #ifndef IR_BODY_H
@@ -22,6 +22,7 @@ typedef struct BodyStage {
 
 typedef struct Body {
     int64_t rows;                 // of a micro-batch; a multiple of Bodies.unit
+    bool shorter;                 // its rows are read only so far: its tensors begin those of the padded batch, which bindings have
     int first_stage, stage_count; // of Bodies.stages
     int visit_count;
     const int *visit_stage; // by visit along the data: the stage, counted from first_stage

@@ -42,6 +42,7 @@ struct Value {
     Op *def;              // VALUE_RESULT
     int index;            // which result of def, or which parameter, input, state
     Position at;
+    const double *padding; // of an input, of the source: what stands for nothing in it; NULL: not said. Not part of the text form
 };
 
 enum { MICRO_SUM = -1 };
@@ -185,6 +186,9 @@ struct Module {
     const OpDef *union_def;   // its result is its operands, each on the devices of its stage, as one tensor (made by pass stage)
     const OpDef *collect_def; // its result has the rows of all micro-batches, its operand those of one (made by pass microbatch)
     Bodies bodies;            // after pass stage
+    Module **shorter;         // by pipeline of the strategy, up to pass stage: the same model with the pipeline's lengths, and how it
+                              // has the inputs; NULL, as a whole or of a pipeline: it has the strategy's. Not part of the text form
+    const int *input_rank;    // of such a module: the dimensions of each input as the source has it
     const Strategy *strategy;
     Module *home;                                  // of `optimizer NAME`: the program under NAME; NULL: none, or not looked for yet
     bool known;                                    // a program that runs has it: it is placed, and nothing is made of it
@@ -239,8 +243,8 @@ static inline const Mesh *op_mesh(const Module *module, const Op *op)
     return op->stage == STAGE_ALL ? module->mesh : module->bodies.stages.at[op->stage].mesh;
 }
 
-/* The extent over which an operator runs along a bound factor: its own, or the rows of a micro-batch where that is what its tensors have.
- */
+/* The extent over which an operator runs along a bound factor: its own, or the rows of a micro-batch or the length of a pipeline where that
+ * is what its tensors have. */
 int64_t op_extent(const Op *op, int factor);
 
 /* Micro-batches of the pipeline of most of them. */

@@ -295,6 +295,16 @@ static int64_t rows_along(const Value *value, const BoundAccess *access, int fac
     return dim && dim->count == 1 && dim->factors[0] == factor ? value->type.extent[value->micro - 1] : -1;
 }
 
+/* The least extent that tensors have along a bound factor: where a pipeline reads rows only so far it is less than the padded batch's,
+ * which the binding has. */
+static int64_t length_along(int64_t least, const Value *value, const BoundAccess *access, int factor)
+{
+    for (int d = 0; value && d < access->rank && d < value->type.rank; d++)
+        if (access->dims[d].count == 1 && access->dims[d].factors[0] == factor && value->type.extent[d] < least)
+            least = value->type.extent[d];
+    return least;
+}
+
 int64_t op_extent(const Op *op, int factor)
 {
     int64_t rows = -1;
@@ -302,7 +312,12 @@ int64_t op_extent(const Op *op, int factor)
         rows = rows_along(op->operands[k], &op->binding->operands[k], factor);
     for (int k = 0; rows < 0 && k < op->result_count; k++)
         rows = rows_along(op->results[k], &op->binding->results[k], factor);
-    return rows < 0 ? op->binding->factors[factor].extent : rows;
+    int64_t length = op->binding->factors[factor].extent;
+    for (int k = 0; rows < 0 && k < op->operand_count; k++)
+        length = length_along(length, op->operands[k], &op->binding->operands[k], factor);
+    for (int k = 0; rows < 0 && k < op->result_count; k++)
+        length = length_along(length, op->results[k], &op->binding->results[k], factor);
+    return rows < 0 ? length : rows;
 }
 
 /* The most micro-batches of a pipeline of a body, or of any for body -1. */

@@ -85,6 +85,20 @@ static uint64_t digest_of(const Module *module)
     return hash ? hash : 1;
 }
 
+static bool run(Module *module, const Pass *pass, const PassOptions *options);
+
+/* Runs a pass over the model with the lengths of pipelines, up to the one that puts it into the module; pipelines of equal lengths share
+ * it. */
+static bool run_shorter(const Module *module, const Pass *pass, const PassOptions *options)
+{
+    bool good = true;
+    PassOptions own = *options;
+    own.print_after = NULL;
+    for (int i = 0; module->shorter && pass->run != pass_stage && i < module->strategy->pipelines.count; i++)
+        good = good && (!module->shorter[i] || run(module->shorter[i], pass, &own));
+    return good;
+}
+
 /* Runs a pass over a module that has not come through it; over that of the strategy that its `optimizer` names before. */
 static bool run(Module *module, const Pass *pass, const PassOptions *options)
 {
@@ -95,7 +109,7 @@ static bool run(Module *module, const Pass *pass, const PassOptions *options)
     if (module->home && !run(module->home, pass, options))
         return false;
     run_pass(module, pass);
-    if (diag_errors(module->diag))
+    if (diag_errors(module->diag) || (pass->to <= FORM_REFINED && !run_shorter(module, pass, options)))
         return false;
     if (options->verify && !ir_verify(module))
         BUG("pass %s left %s malformed", pass->name, module->name);

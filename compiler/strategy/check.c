@@ -257,6 +257,27 @@ static void check_zero(const Checker *checker)
         diag_error(checker->diag, strategy->zero_axis_at.at[0], "zero 0 cuts nothing, and so names no axes");
 }
 
+bool strategy_has_lengths(const Strategy *strategy)
+{
+    bool has = false;
+    for (int i = 0; i < strategy->pipelines.count; i++)
+        has |= strategy->pipelines.at[i].lengths.count > 0;
+    return has;
+}
+
+/* Lengths are not known to pieces that move on in turns. */
+static void check_lengths(const Checker *checker)
+{
+    for (int i = 0; i < checker->strategy->pipelines.count && checker->strategy->turns.count; i++) {
+        const Pipeline *pipeline = &checker->strategy->pipelines.at[i];
+        if (!pipeline->lengths.count)
+            continue;
+        diag_error(checker->diag, pipeline->lengths.at[0].at, "pipelines of a strategy with \"turns\" have no lengths of their own");
+        diag_note(checker->diag, checker->strategy->turns.at[0].at, "the turns are here; \"split\" alone gathers the pieces instead");
+        return;
+    }
+}
+
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names)
 {
     Checker checker = {diag, strategy, names};
@@ -272,5 +293,6 @@ bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *n
         check_pipeline(&checker, &strategy->pipelines.at[i]);
     check_rows_said(&checker);
     check_zero(&checker);
+    check_lengths(&checker);
     return diag_errors(diag) == before;
 }

@@ -170,21 +170,21 @@ static bool parse_schedule(StrategyParser *parser, Position at)
 
 /* ---- the frame ---- */
 
-static bool parse_shape_value(StrategyParser *parser, void *to)
+bool strategy_shape_value(StrategyParser *parser, void *to)
 {
     Tokens *tokens = parser->tokens;
-    Strategy *strategy = to;
+    ShapeValues *shapes = to;
     ShapeValue shape = {.at = tokens->token->at};
     if (!(shape.name = tokens_name(tokens, "the name of a shape variable")) || !tokens_expect(tokens, "=", NULL) ||
         !strategy_integer(parser, &shape.value))
         return false;
-    for (int i = 0; i < strategy->shapes.count; i++)
-        if (!strcmp(strategy->shapes.at[i].name, shape.name)) {
+    for (int i = 0; i < shapes->count; i++)
+        if (!strcmp(shapes->at[i].name, shape.name)) {
             diag_error(tokens->diag, shape.at, "\"%s\" is given a second value", shape.name);
-            diag_note(tokens->diag, strategy->shapes.at[i].at, "the first one is here");
+            diag_note(tokens->diag, shapes->at[i].at, "the first one is here");
             return false;
         }
-    array_push(tokens->arena, &strategy->shapes, shape);
+    array_push(tokens->arena, shapes, shape);
     return true;
 }
 
@@ -259,7 +259,7 @@ static bool parse_strategy(StrategyParser *parser, Position at)
     open_strategy(parser, name ? name : "", name ? name_at : at, true);
     if (!name)
         parser->errors = -1;
-    return name && (!tokens_is(tokens, "(") || strategy_list(parser, parse_shape_value, parser->open));
+    return name && (!tokens_is(tokens, "(") || strategy_list(parser, strategy_shape_value, &parser->open->shapes));
 }
 
 static bool parse_end(StrategyParser *parser, Position at)

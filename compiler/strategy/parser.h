@@ -34,6 +34,9 @@ bool strategy_range(StrategyParser *parser, const char *what, int64_t *first, in
 /* ( item { , item } ) */
 bool strategy_list(StrategyParser *parser, bool item(StrategyParser *parser, void *to), void *to);
 
+/* name = value of a shape variable: appended to the ShapeValues at `to`. */
+bool strategy_shape_value(StrategyParser *parser, void *to);
+
 /* What stands behind the words `pipeline`, `stage`, `idle`, which stand at `at`. */
 bool pipeline_parse(StrategyParser *parser, Position at);
 bool stage_parse(StrategyParser *parser, Position at);

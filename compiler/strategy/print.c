@@ -1,10 +1,10 @@
 #include "strategy/parser.h"
 
-static void print_shapes(Text *out, const Strategy *strategy)
+static void print_shapes(Text *out, const ShapeValues *shapes)
 {
-    for (int i = 0; i < strategy->shapes.count; i++)
-        text_print(out, "%s%s = %lld", i ? ", " : " (", strategy->shapes.at[i].name, (long long)strategy->shapes.at[i].value);
-    text_string(out, strategy->shapes.count ? ")\n" : "\n");
+    for (int i = 0; i < shapes->count; i++)
+        text_print(out, "%s%s = %lld", i ? ", " : " (", shapes->at[i].name, (long long)shapes->at[i].value);
+    text_string(out, shapes->count ? ")\n" : "\n");
 }
 
 static void print_axes(Text *out, const char *const *axes, int count)
@@ -98,7 +98,7 @@ static void print_pipeline(Text *out, const Pipeline *pipeline, const char *inde
         text_print(out, " microbatches(%lld)", (long long)pipeline->microbatches);
     if (pipeline->rows)
         text_print(out, " rows(%lld)", (long long)pipeline->rows);
-    text_string(out, "\n");
+    print_shapes(out, &pipeline->lengths);
     for (int i = 0; i < pipeline->stages.count; i++)
         print_stage(out, &pipeline->stages.at[i], indent);
 }
@@ -106,7 +106,7 @@ static void print_pipeline(Text *out, const Pipeline *pipeline, const char *inde
 void strategy_print(Text *out, const Strategy *strategy, const char *indent)
 {
     text_print(out, "%sstrategy %s", indent, strategy->name);
-    print_shapes(out, strategy);
+    print_shapes(out, &strategy->shapes);
     print_rules(out, "split", strategy->splits.at, strategy->splits.count, indent);
     print_rules(out, "turns", strategy->turns.at, strategy->turns.count, indent);
     print_zero(out, strategy, indent);

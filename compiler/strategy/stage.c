@@ -214,6 +214,11 @@ bool pipeline_parse(StrategyParser *parser, Position at)
     Pipeline pipeline = {.microbatches = 1, .at = at};
     bool seen[2] = {false};
     while (!tokens_end(tokens)) {
+        if (tokens_is(tokens, "(") && !pipeline.lengths.count) {
+            if (!strategy_list(parser, strategy_shape_value, &pipeline.lengths))
+                return false;
+            continue;
+        }
         int which = tokens_is(tokens, words[0]) ? 0 : tokens_is(tokens, words[1]) ? 1 : -1;
         if (which < 0)
             return unknown_clause(parser, "pipeline", words, 2);

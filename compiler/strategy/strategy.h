@@ -81,26 +81,28 @@ typedef struct Stage {
     Position at;
 } Stage;
 
-typedef struct Pipeline {
-    int64_t microbatches; // 1 when not written
-    int64_t rows;         // of one micro-batch; 0 when not written: all
-    Array(Stage) stages;
-    Position at;
-} Pipeline;
-
 /* strategy NAME (seq = 1024, batch = 48): values of `shape` variables. */
 typedef struct ShapeValue {
     const char *name;
     int64_t value;
     Position at;
 } ShapeValue;
+typedef Array(ShapeValue) ShapeValues;
+
+typedef struct Pipeline {
+    int64_t microbatches; // 1 when not written
+    int64_t rows;         // of one micro-batch; 0 when not written: all
+    ShapeValues lengths;  // values of `shape` variables in it, at most the strategy's: its rows are read only so far
+    Array(Stage) stages;
+    Position at;
+} Pipeline;
 
 typedef enum ScheduleKind { SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_INTERLEAVED, SCHEDULE_ZERO_BUBBLE } ScheduleKind;
 
 typedef struct Strategy {
     const char *name;
     Position at;
-    Array(ShapeValue) shapes;
+    ShapeValues shapes;
     Array(SplitRule) splits;
     Array(SplitRule) turns;        // each of axes that a split of its dimension has
     int zero;                      // 0 to 3
@@ -164,6 +166,9 @@ int strategy_device_count(const Strategy *strategy);
 
 /* The schedule that is written; where none is, 1f1b, and interleaved where a stage of the strategy has several ranges of layers. */
 ScheduleKind strategy_schedule(const Strategy *strategy);
+
+/* Whether pipelines have lengths of their own. */
+bool strategy_has_lengths(const Strategy *strategy);
 
 /* Whether pieces of the dimension move on in turns along the axis. */
 bool strategy_turns(const Strategy *strategy, const char *dim, const char *axis);

@@ -192,11 +192,20 @@ typedef struct ht_image_param {
     bool changes; // a step gives it another value
 } ht_image_param;
 
+/* What of an input is not read, where pipelines read its rows only so far: it must be `value`, which stands for nothing. */
+typedef struct ht_padding {
+    double value;
+    int rank, count;
+    const int64_t *extent; // of the input; the first dimension is the batch's rows
+    const int64_t *rows;   // of each such pipeline its first row, the one behind its last, and how far it reads the other dimensions
+} ht_padding;
+
 typedef struct ht_image_input {
     const char *name;
     ht_dtype dtype;
     const ht_pieces *pieces;
-    const char *at; // "gpt.c:30"
+    const char *at;            // "gpt.c:30"
+    const ht_padding *padding; // NULL: all is read, or what is not may be anything
 } ht_image_input;
 
 typedef struct ht_image_output {

@@ -8,6 +8,7 @@
 #include "session/choice.h"
 #include "session/copies.h"
 #include "session/feed.h"
+#include "session/padding.h"
 #include "session/pieces.h"
 #include "device/device.h"
 #include "base/fail.h"
@@ -277,6 +278,8 @@ static void gather_feeds(const Program *program, const ht_fed *feeds, Command *c
             ht_fail("the data of input \"%s\" is NULL", feeds->name);
         const ht_image_input *taken = &program->image->inputs[input];
         feed_check(feeds, taken->dtype, pieces_elements(taken->pieces), taken->at);
+        if (taken->padding)
+            padding_check(taken, feeds->data);
         command->fed[input / 8] |= (unsigned char)(1 << input % 8);
         data[input] = feeds->data;
     }

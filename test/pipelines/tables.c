@@ -215,7 +215,7 @@ static void make_tensors(void)
         count[d] = d % stages == 0 ? microbatches_of(d / stages) : 0;
         first[d] = first_row_of(d / stages);
     }
-    inputs[0] = (ht_image_input){"x", HT_F32, pieces_of(first_row_of(pipelines), first, count), "tables.c"};
+    inputs[0] = (ht_image_input){"x", HT_F32, pieces_of(first_row_of(pipelines), first, count), "tables.c", NULL};
     outputs[0] = (ht_image_output){"", HT_F32, &loss, buffer};
     for (int d = 0; d < stages * pipelines; d++) {
         first[d] = d % stages;

@@ -6,11 +6,15 @@
 
 #include <math.h>
 
-/* The extent of a dimension of the whole tensor: of rows of a micro-batch, that of the batch. */
+/* The extent of a dimension of the whole tensor: of rows of a micro-batch, that of the batch; where a pipeline reads rows only so far, that
+ * of the padded batch. */
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d)
 {
     const BoundDim *dim = &tensor->bound->dims[d];
-    return tensor->value->micro == d + 1 && dim->count ? local->op->binding->factors[dim->factors[0]].extent
+    const Bodies *bodies = &local->module->bodies;
+    int stage = local->op->stage;
+    bool shorter = stage != STAGE_ALL && bodies->at.at[bodies->stages.at[stage].body].shorter;
+    return (shorter || tensor->value->micro == d + 1) && dim->count ? local->op->binding->factors[dim->factors[0]].extent
                                                        : tensor->value->type.extent[d];
 }
 

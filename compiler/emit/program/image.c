@@ -79,14 +79,64 @@ static const char *position_text(Arena *arena, Position at)
     return c_string(arena, arena_format(arena, "%s:%d", file_name(at.file), at.line));
 }
 
+/* The part of an input that a body reads in a micro-batch; NULL: none. */
+static const Value *part_of_body(const Module *module, const Value *input, int body)
+{
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *op = module->ops.at[i];
+        if (op->def == module->part_def && op->operands[0] == input && op->stage != STAGE_ALL &&
+            module->bodies.stages.at[op->stage].body == body)
+            return op->results[0];
+    }
+    return NULL;
+}
+
+/* How far the pipelines read the rows of an input that says what stands for nothing in it: a row of first, end and the extents for each
+ * that does not read all. */
+static Text padded_rows(const Image *image, const Value *input, int *count)
+{
+    const Module *module = image->module;
+    Text rows = {.arena = image->emitter->arena};
+    for (int r = 0; input->padding && r < module->bodies.runs.count; r++) {
+        const BodyRun *run = &module->bodies.runs.at[r];
+        const Body *body = &module->bodies.at.at[run->body];
+        const Value *part = body->shorter ? part_of_body(module, input, run->body) : NULL;
+        if (!part)
+            continue;
+        text_print(&rows, "%s%lld, %lld", (*count)++ ? ", " : "", (long long)run->first_row,
+                   (long long)(run->first_row + run->microbatches * body->rows));
+        for (int d = 1; d < part->type.rank; d++)
+            text_print(&rows, ", %lld", (long long)part->type.extent[d]);
+    }
+    return rows;
+}
+
+/* Where that table is; it is written where there is one. */
+static const char *emit_padding(const Image *image, const Value *input)
+{
+    Arena *arena = image->emitter->arena;
+    int count = 0;
+    Text rows = padded_rows(image, input, &count), extents = {.arena = arena};
+    if (!count)
+        return "NULL";
+    const char *name = arena_format(arena, "padding_%s_%d", image->name, input->index), *address = arena_format(arena, "&%s", name);
+    for (int d = 0; d < input->type.rank; d++)
+        text_print(&extents, "%s%lld", d ? ", " : "", (long long)input->type.extent[d]);
+    text_print(image->out, "static const ht_padding %s = {%.17g, %d, %d, (const int64_t[]){%s}, (const int64_t[]){%s}};\n", name,
+               *input->padding, input->type.rank, count, text_bytes(&extents), text_bytes(&rows));
+    return address;
+}
+
 static void emit_inputs(Image *image)
 {
     Arena *arena = image->emitter->arena;
     Text rows = {.arena = arena};
     for (int i = 0; i < image->module->inputs.count; i++) {
         const Value *input = image->module->inputs.at[i];
-        text_print(&rows, "    {\"%s\", %s, &pieces_%d, \"%s\"},\n", c_string(arena, input->name), c_dtype(input->type.dtype),
+        text_print(&rows, "    {\"%s\", %s, &pieces_%d, \"%s\"", c_string(arena, input->name), c_dtype(input->type.dtype),
                    pieces_of(image, input), position_text(arena, input->at));
+        const char *padding = emit_padding(image, input);
+        text_print(&rows, ", %s},\n", padding);
     }
     emit_table(image, "ht_image_input", "inputs", &rows);
 }

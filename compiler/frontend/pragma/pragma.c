@@ -2,6 +2,7 @@
 
 #include "strategy/strategy.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool pragma_marks(const Pragma *pragma) { return pragma->kind == PRAGMA_LAYER || pragma->kind == PRAGMA_RECOMPUTE; }
@@ -13,7 +14,7 @@ bool pragma_acts(const Pragma *pragma)
 /* ---- the directive ---- */
 
 /* The directives; up to `strategy` in the order of PragmaKind. */
-static const char *const names[] = {"dims", "layer", "recompute", "shard", "reshard", "shape", "op", "strategy", "end"};
+static const char *const names[] = {"dims", "layer", "recompute", "shard", "reshard", "shape", "padding", "op", "strategy", "end"};
 
 static void unknown_directive(CUnit *unit, const Pragma *pragma)
 {
@@ -266,6 +267,40 @@ static bool read_shape(Pragma *pragma)
     return expect_close(pragma) && expect_end(pragma);
 }
 
+/* A number, with a sign before it where it has one. */
+static bool read_number(Pragma *pragma)
+{
+    Tokens *tokens = &pragma->tokens;
+    double *value = arena_new(tokens->arena, double);
+    bool negative = tokens_take(tokens, "-");
+    char *end = NULL;
+    if (tokens->token->kind == TOKEN_NUMBER)
+        *value = strtod(tokens->token->text, &end);
+    if (!end || (*end && strcmp(end, "f")))
+        return tokens_error(tokens, "expected the number that stands for nothing, as in padding(targets: -100)");
+    *value = negative ? -*value : *value;
+    pragma->padding = value;
+    tokens_next(tokens);
+    return true;
+}
+
+/* padding(targets, labels: -100) */
+static bool read_padding(Pragma *pragma)
+{
+    Tokens *tokens = &pragma->tokens;
+    if (!tokens_expect(tokens, "(", NULL))
+        return false;
+    do {
+        Position at = tokens->token->at;
+        const char *name = read_name(pragma, "the name of an input");
+        if (!name)
+            return false;
+        array_push(tokens->arena, &pragma->names, name);
+        array_push(tokens->arena, &pragma->name_at, at);
+    } while (tokens_take(tokens, ","));
+    return tokens_expect(tokens, ":", NULL) && read_number(pragma) && expect_close(pragma) && expect_end(pragma);
+}
+
 void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
 {
     bool good = true;
@@ -305,6 +340,8 @@ Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaLine *line, Strategy
     pragma->tokens =
         (Tokens){.arena = unit->arena, .diag = unit->diag, .token = pragma->first, .end = "the end of the pragma", .found = true};
     if (pragma->kind == PRAGMA_SHAPE && !read_shape(pragma))
+        pragma->kind = PRAGMA_BAD;
+    if (pragma->kind == PRAGMA_PADDING && !read_padding(pragma))
         pragma->kind = PRAGMA_BAD;
     return pragma;
 }

@@ -2,7 +2,7 @@
  *
  *     dims(x: batch, seq)     layer(l)     shape(seq, batch)     strategy NAME ... end strategy
  *     shard(x: LAYOUT)        recompute    op RULE
- *     reshard(x: LAYOUT)
+ *     reshard(x: LAYOUT)   padding(targets: -100)
  *
  * pragma_read makes one from the tokens of its line, macros expanded (macro.h), each token at the place where the user wrote it. Those
  * inside functions are finished by pragma_resolve, when the scope is known. Micro-batches, stages and placement are no pragmas but
@@ -24,6 +24,7 @@ typedef enum PragmaKind {
     PRAGMA_SHARD,
     PRAGMA_RESHARD,
     PRAGMA_SHAPE,
+    PRAGMA_PADDING,
     PRAGMA_OP,
     PRAGMA_STRATEGY, // a line of a strategy, from `strategy` to `end strategy`
     PRAGMA_BAD       // an error was reported
@@ -38,7 +39,8 @@ struct Pragma {
     Tokens tokens;                 // behind the directive, macros expanded
     const Token *first;            // of them
     Array(const CExpr *) operands; // dims, shard, reshard
-    Array(const char *) names;     // shape: the variables
+    Array(const char *) names;     // shape: the variables; padding: the inputs
+    const double *padding;         // padding: the value
     Array(Dim) dims;               // dims
     Array(Position) name_at;       // of each of these
     const WrittenLayout *layout;   // shard, reshard

@@ -6,7 +6,7 @@
  *     schedule body 0 microbatches 5
  *         stage 0 slots 2: F0:0/0 F0:1/1 B0:0 ...
  *
- * A mesh behind a line `stage` is that stage's.
+ * A body that reads rows only so far says `shorter` before its visits. A mesh behind a line `stage` is that stage's.
  */
 #include "ir/text/parse.h"
 
@@ -54,6 +54,7 @@ bool parse_body(IrParser *parser)
         return false;
     body.first_stage = (int)first;
     body.stage_count = (int)stages;
+    body.shorter = tokens_take(&parser->tokens, "shorter");
     if (tokens_take(&parser->tokens, "visits") && !parse_visits(parser, &body))
         return false;
     array_push(parser->arena, &parser->module->bodies.at, body);

@@ -502,6 +502,7 @@ static void print_mesh(Printer *printer, const Mesh *mesh)
 static void print_body(Text *out, const Body *body)
 {
     text_print(out, "body rows %lld first %d stages %d", (long long)body->rows, body->first_stage, body->stage_count);
+    text_string(out, body->shorter ? " shorter" : "");
     for (int v = 0; v < body->visit_count; v++)
         text_print(out, "%s%d", v ? " " : " visits ", body->visit_stage[v]);
     text_string(out, "\n");

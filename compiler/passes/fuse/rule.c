@@ -201,36 +201,15 @@ static int64_t loop_extent(const FuseGroup *group, int loop)
     return extent;
 }
 
-/* The rows of the whole batch, where members have those of a micro-batch; else 0. */
-static int64_t batch_rows(const FuseGroup *group)
-{
-    for (int i = 0; i < group->members.count; i++) {
-        const Op *op = group->members.at[i].op;
-        for (int f = 0; f < op->binding->factor_count; f++)
-            if (op_extent(op, f) != op->binding->factors[f].extent)
-                return op->binding->factors[f].extent;
-    }
-    return 0;
-}
-
-static bool is_rows(const Value *value, const BoundAccess *access, int factor)
-{
-    return value && value->micro > 0 && access->dims[value->micro - 1].count == 1 && access->dims[value->micro - 1].factors[0] == factor;
-}
-
-/* Gives the factor of the operator that is the rows of a micro-batch the extent of the whole batch. */
+/* Gives the factors of the operator that are rows of a micro-batch, or as long as a pipeline reads them, the extents of the whole batch. */
 static void take_extents(Composer *composer, Op *op)
 {
-    int64_t rows = batch_rows(composer->group);
     Binding *binding = arena_copy(composer->arena, op->binding, sizeof *binding);
     BoundFactor *factors = arena_copy(composer->arena, binding->factors, sizeof *factors * (size_t)binding->factor_count);
-    for (int f = 0; f < binding->factor_count && rows; f++) {
-        bool own = false;
-        for (int k = 0; k < op->operand_count; k++)
-            own |= is_rows(op->operands[k], &binding->operands[k], f);
-        for (int k = 0; k < op->result_count; k++)
-            own |= is_rows(op->results[k], &binding->results[k], f);
-        factors[f].extent = own ? rows : factors[f].extent;
+    for (int f = 0; f < binding->factor_count; f++) {
+        int loop = factors[f].factor; // add_loops makes them the first factors of the rule
+        if (loop >= 0 && loop < composer->group->rank && loop_extent(composer->group, loop) != composer->group->extent[loop])
+            factors[f].extent = composer->group->extent[loop];
     }
     binding->factors = factors;
     op->binding = binding;

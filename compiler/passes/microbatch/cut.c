@@ -21,7 +21,7 @@ bool microbatch_cuts(const Module *module)
     int64_t all = 0;
     for (int i = 0; i < pipeline_count(module) && module->kind == MODULE_TRAIN; i++)
         all += module->strategy->pipelines.at[i].microbatches;
-    return all > 1;
+    return all > 1 || (all && strategy_has_lengths(module->strategy));
 }
 
 bool microbatch_loops(const Module *module)
@@ -120,16 +120,24 @@ static bool check_units(const Module *module, int64_t unit)
 
 /* ---- bodies ---- */
 
+/* The model with the lengths of a pipeline; NULL: it has the strategy's. */
+static const Module *shorter_of(const Module *module, int pipeline) { return module->shorter ? module->shorter[pipeline] : NULL; }
+
 /* The body of pipelines like this one; a new one where there is none. */
-static int body_of(Module *module, const Pipeline *pipeline, int64_t rows)
+static int body_of(Module *module, int number, int64_t rows)
 {
+    const Pipeline *pipeline = &module->strategy->pipelines.at[number];
     Bodies *bodies = &module->bodies;
     for (int i = 0; i < bodies->runs.count; i++)
         if (bodies->at.at[bodies->runs.at[i].body].rows == rows &&
+            shorter_of(module, number) == shorter_of(module, bodies->runs.at[i].pipeline) &&
             same_stages(pipeline, &module->strategy->pipelines.at[bodies->runs.at[i].pipeline]))
             return bodies->runs.at[i].body;
     array_push(module->arena, &bodies->at,
-               (Body){.rows = rows, .first_stage = bodies->stages.count, .stage_count = pipeline->stages.count});
+               (Body){.rows = rows,
+                      .shorter = shorter_of(module, number) != NULL,
+                      .first_stage = bodies->stages.count,
+                      .stage_count = pipeline->stages.count});
     for (int s = 0; s < pipeline->stages.count; s++)
         array_push(module->arena, &bodies->stages, (BodyStage){.body = bodies->at.count - 1, .number = s});
     return bodies->at.count - 1;
@@ -146,7 +154,7 @@ bool microbatch_bodies(Module *module, int64_t batch, int64_t unit)
     for (int i = 0; i < pipeline_count(module); i++) {
         const Pipeline *pipeline = &module->strategy->pipelines.at[i];
         int64_t count = module->kind == MODULE_TRAIN ? pipeline->microbatches : 1, rows = rows_of(module, pipeline, batch, count);
-        int body = body_of(module, pipeline, rows);
+        int body = body_of(module, i, rows);
         array_push(module->arena, &module->bodies.runs,
                    (BodyRun){.body = body, .pipeline = i, .microbatches = count, .first_row = first_row});
         first_row += rows * count;

@@ -84,6 +84,7 @@ static void repeat_on_stage(Staging *staging, const Op *op, int stage)
     for (int k = 0; k < op->operand_count; k++)
         operands[k] = part ? op->operands[k] : on_stage(staging, op->operands[k], stage);
     Op *copy = ir_clone(staging->module, op, operands);
+    take_lengths(staging, op, copy);
     for (int r = 0; r < op->result_count; r++) {
         staging->held[(size_t)stage * (size_t)staging->values + (size_t)op->results[r]->id] = copy->results[r];
         copy->results[r]->written = op->results[r]->written;
@@ -266,6 +267,7 @@ static void copy_op(Staging *staging, const Op *op)
         operands[k] = read_operand(staging, op, k, stage);
     Op *copy = ir_clone(module, op, operands);
     copy->visit = op->turn == TURN_COUNT ? 0 : staging->visit[op->index];
+    take_lengths(staging, op, copy);
     for (int r = 0; r < op->result_count; r++) {
         copy->results[r]->written = op->results[r]->written;
         note_copy(staging, op->results[r], copy->results[r]);
@@ -416,6 +418,7 @@ static bool make_loop(Staging *staging, const bool *read, Turn turn)
     Module *module = staging->module;
     for (int b = 0; b < module->bodies.at.count; b++) {
         staging->run = body_run(&module->bodies, b);
+        staging->shorter = module->shorter ? module->shorter[staging->run->pipeline] : NULL;
         if (!find_visits(staging))
             return false;
         make_body(staging, read, turn);
@@ -452,7 +455,9 @@ void pass_stage(Module *module)
 {
     if (!module->bodies.at.count)
         return;
-    if (module->bodies.stages.count == 1 && module->bodies.runs.count == 1) {
+    if (!lengths_fit(module))
+        return;
+    if (module->bodies.stages.count == 1 && module->bodies.runs.count == 1 && !module->bodies.at.at[0].shorter) {
         shrink_rows(module);
         return;
     }

@@ -23,6 +23,7 @@ typedef struct Staging {
     int *readers;       // by value id: operators that read it, outputs and the loss included
     bool *dissolved;    // by op index: an addition that the stages and the union make instead
     const BodyRun *run; // the first of the body at hand
+    const Module *shorter; // the model with the body's lengths, operator by operator the same; NULL: it has the module's
     Array(const Layer *) layers;
     Placement *placement;    // of the layers in the body
     int *visit;              // by op index: of the body's visits; -1 outside of the loop
@@ -36,6 +37,14 @@ typedef struct Staging {
 
 /* Whether an operator of the loop makes a value. */
 static inline bool in_loop(const Value *value) { return value && value->def && turn_loops(value->def->turn); }
+
+/* Whether the model with the lengths of each pipeline is the module's, operator by operator, and differs only inside the loop; else false,
+ * after an error. */
+bool lengths_fit(const Module *module);
+
+/* Gives the copy of an operator of the module for the body at hand the body's lengths: the shapes of its results and of its arguments. All
+ * else stays: numbers and sizes are the padded batch's. */
+void take_lengths(const Staging *staging, const Op *op, Op *copy);
 
 /* Finds the body's visits, and for each operator of the loop the one that runs it. False after errors: layers that no stage has, or that
  * stand against the flow of the data. */

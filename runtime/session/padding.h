@@ -1,0 +1,11 @@
+/* Feeds to pipelines that read rows only so far: whether what they leave out stands for nothing. */
+#ifndef SESSION_PADDING_H
+#define SESSION_PADDING_H
+
+#include <hetu/rt.h>
+
+/* Ends the program where an element of `data`, the whole of the input, is not read by the pipeline that has its row and is another than the
+ * input's padding: the meaning would not be that of one device. */
+void padding_check(const ht_image_input *input, const void *data);
+
+#endif
