@@ -375,6 +375,17 @@ static bool has_failed(const Unit *unit, const CFunction *function)
     return false;
 }
 
+/* Whether some model could not be evaluated. */
+static bool any_failed(const Unit *unit)
+{
+    bool failed = false;
+    for (int i = 0; i < unit->modules.count; i++) {
+        const Module *module = unit->modules.at[i];
+        failed |= !module->loss && !(module->outputs.count && !*module->outputs.at[0].name);
+    }
+    return failed;
+}
+
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
 /* Whether group g of a module has this optimizer. */
@@ -493,7 +504,7 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
     if (!unit->strategies.count)
         make_modules(cunit, unit, options, NULL, &programs);
     state_check(cunit);
-    if (!diag_errors(cunit->diag))
+    if (!diag_errors(cunit->diag) || !any_failed(unit))
         padding_check(cunit, unit->modules.at, unit->modules.count);
     if (unit->strategies.count > 1)
         check_parameters(unit);

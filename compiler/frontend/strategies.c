@@ -293,14 +293,17 @@ bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeli
         const ShapeValue *length = &pipeline->lengths.at[i];
         CVar *var = shape_variable(unit, length);
         int64_t whole = shape_now(unit, var);
-        if (length->value < 1 || length->value > whole) {
-            diag_error(unit->diag, length->at, "a pipeline's \"%s\" is between 1 and the strategy's, which is %lld", length->name,
+        if (length->value == whole)
+            continue;
+        if (length->value < 2 || length->value > whole) { // passes/refine drops dimensions of extent 1, which would make another model
+            diag_error(unit->diag, length->at, "a pipeline's \"%s\" is between 2 and the strategy's, which is %lld", length->name,
                        (long long)whole);
-            diag_note(unit->diag, strategy->at, "give the strategy the longest: strategy %s (%s = %lld)", strategy->name, length->name,
-                      (long long)length->value);
+            if (length->value > whole)
+                diag_note(unit->diag, strategy->at, "give the strategy the longest: strategy %s (%s = %lld)", strategy->name, length->name,
+                          (long long)length->value);
             return *good = false;
         }
-        other |= length->value != whole;
+        other = true;
         var->given = true;
         var->given_value = length->value;
     }

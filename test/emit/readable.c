@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 
 // IMAGE: {"w", "(7, 10)", &pieces_0, 2 /* normal */, 0.1
 // IMAGE: {"bias", "(7)", &pieces_1, 0 /* zeros */, 0
-// IMAGE: {"x", HT_F32, &pieces_{{[0-9]+}}, "readable.c:24"},
+// IMAGE: {"x", HT_F32, &pieces_{{[0-9]+}}, "readable.c:24", NULL},
 // IMAGE: static const uint32_t read_readable_model_loss_train_0[] = {6u};
 // IMAGE: {"batch", "readable.c:24", -1, 1, HT_SIGNED, 4, read_readable_model_loss_train_0},
 // IMAGE: .model = "model_loss",

@@ -69,6 +69,9 @@ static bool shorter_fits(const Module *module, const Module *other, Position at)
             diag_error(module->diag, at, "with these lengths the parameter \"%s\" is taken apart in another way", module->params.at[i]->name);
             fits = false;
         }
+    for (int i = 0; fits && i < module->ops.count && i < other->ops.count; i++) // what differs in name is what the source says
+        if (strcmp(module->ops.at[i]->def->name, other->ops.at[i]->def->name))
+            fits = operators_fit(module, other, i, at);
     for (int i = 0; fits && i < module->ops.count; i++)
         fits = operators_fit(module, other, i, at);
     if (fits && other->ops.count != module->ops.count) {
