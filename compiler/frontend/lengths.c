@@ -69,8 +69,9 @@ static bool check_parameters(const Module *module, const Module *other, Position
         const Parameter *own = module->params.at[i], *its = i < other->params.count ? other->params.at[i] : NULL;
         if (its && !strcmp(own->name, its->name) && !strcmp(own->shape, its->shape) && own->init == its->init && own->a == its->a)
             continue;
-        diag_error(module->diag, at, "the parameter \"%s\" is another one with the lengths of this pipeline: %s with the strategy's, %s here",
-                   own->name, own->shape, its ? its->shape : "none");
+        diag_error(module->diag, at,
+                   "the parameter \"%s\" is another one with the lengths of this pipeline: %s with the strategy's, %s here", own->name,
+                   own->shape, its ? its->shape : "none");
         diag_note(module->diag, own->value->at, "it is declared here; give it a size that depends on no shape variable");
         return false;
     }
@@ -104,8 +105,8 @@ static bool check_inputs(const Module *module, const Module *other, const ShapeV
         bool own = false;
         const Value *input = module->inputs.at[i], *its = find_input(other, input->name);
         if (!its || its->index != i) {
-            diag_error(module->diag, length->at, "with these lengths the model has other inputs: \"%s\" is none of them, or not in its place",
-                       input->name);
+            diag_error(module->diag, length->at,
+                       "with these lengths the model has other inputs: \"%s\" is none of them, or not in its place", input->name);
             return false;
         }
         if (!check_input(module, input, its, length->at, &own))
@@ -117,8 +118,9 @@ static bool check_inputs(const Module *module, const Module *other, const ShapeV
         diag_error(module->diag, length->at, "\"%s\" is no dimension of the data: no input of %s becomes shorter by it", length->name,
                    module->name);
     else if (!padded)
-        diag_error(module->diag, length->at, "nothing says what a row may lose behind this length; \"#pragma hspmd padding(targets: -100)\" "
-                                             "says what stands for nothing in an input");
+        diag_error(module->diag, length->at,
+                   "nothing says what a row may lose behind this length; \"#pragma hspmd padding(targets: -100)\" "
+                   "says what stands for nothing in an input");
     return cut && padded;
 }
 

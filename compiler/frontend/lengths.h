@@ -5,8 +5,8 @@
 #include "frontend/ctree.h"
 #include "ir/ir.h"
 
-/* Sets module->shorter, and checks what pipelines read only so far: parameters stay, inputs are cut behind their rows, and one of those says
- * what stands for nothing (pragma `padding`). `evaluate` makes the module with the values that shape variables have then. */
+/* Sets module->shorter, and checks what pipelines read only so far: parameters stay, inputs are cut behind their rows, and one of those
+ * says what stands for nothing (pragma `padding`). `evaluate` makes the module with the values that shape variables have then. */
 void lengths_evaluate(CUnit *unit, Module *module, Module *evaluate(CUnit *unit, const Module *module, void *data), void *data);
 
 /* Gives the inputs of the module what pragmas `padding` say. */

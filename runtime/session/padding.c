@@ -36,9 +36,10 @@ static int behind(const ht_padding *padding, const int64_t *read, int64_t i)
 static _Noreturn void refuse(const ht_image_input *input, const int64_t *read, int64_t row, int64_t i, double value)
 {
     int d = behind(input->padding, read, i);
-    ht_fail("the input \"%s\" (%s) has %.9g in row %lld at element %lld, which its pipeline does not read: of dimension %d it reads the first "
-            "%lld; only %.9g stands for nothing there (pragma padding): put longer rows where a longer pipeline reads them, or cut them",
-            input->name, input->at, value, (long long)row, (long long)i, d, (long long)read[d - 1], input->padding->value);
+    ht_fail(
+        "the input \"%s\" (%s) has %.9g in row %lld at element %lld, which its pipeline does not read: of dimension %d it reads the first "
+        "%lld; only %.9g stands for nothing there (pragma padding): put longer rows where a longer pipeline reads them, or cut them",
+        input->name, input->at, value, (long long)row, (long long)i, d, (long long)read[d - 1], input->padding->value);
 }
 
 static void check_row(const ht_image_input *input, const void *data, const int64_t *read, int64_t row, int64_t elements)

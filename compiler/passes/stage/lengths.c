@@ -39,7 +39,8 @@ static bool operators_fit(const Module *module, const Module *other, int i, Posi
     }
     for (int r = 0; is_common(module, op) && r < op->result_count; r++)
         if (!same_shape(op->results[r], own->results[r])) {
-            diag_error(module->diag, op->at, "what is made here is put together from all pipelines, but its shape depends on their lengths");
+            diag_error(module->diag, op->at,
+                       "what is made here is put together from all pipelines, but its shape depends on their lengths");
             diag_note(module->diag, at, "the lengths are here; give all pipelines the same, or make this value row by row");
             return false;
         }
@@ -66,7 +67,8 @@ static bool shorter_fits(const Module *module, const Module *other, Position at)
     bool fits = inputs_fit(module, other, at);
     for (int i = 0; fits && i < module->params.count; i++)
         if (!same_shape(module->params.at[i]->value, other->params.at[i]->value)) {
-            diag_error(module->diag, at, "with these lengths the parameter \"%s\" is taken apart in another way", module->params.at[i]->name);
+            diag_error(module->diag, at, "with these lengths the parameter \"%s\" is taken apart in another way",
+                       module->params.at[i]->name);
             fits = false;
         }
     for (int i = 0; fits && i < module->ops.count && i < other->ops.count; i++) // what differs in name is what the source says
@@ -90,7 +92,8 @@ bool lengths_fit(const Module *module)
         if (!pipeline->lengths.count)
             continue;
         if (!module->shorter) {
-            diag_error(module->diag, pipeline->lengths.at[0].at, "the model with these lengths is known to the source alone, not to this text");
+            diag_error(module->diag, pipeline->lengths.at[0].at,
+                       "the model with these lengths is known to the source alone, not to this text");
             return false;
         }
         const Module *other = module->shorter[run->pipeline];
