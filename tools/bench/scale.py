@@ -41,7 +41,17 @@ def two_kinds(devices):
     return lines, devices // 2
 
 
-STRATEGIES = {"8 x 8 x n": (0, one_kind), "two kinds of pipelines": (0, two_kinds), "8 x 8 x n, zero 1": (1, one_kind), "two kinds, zero 1": (1, two_kinds)}
+def wide_kinds(devices):
+    """Pipelines of 4 stages of 8 devices beside twice as many of 8 stages of 2, whose devices have four times the share of the others; the rows of the batch."""
+    lines = []
+    for first in range(0, devices, 64):
+        lines += ["  pipeline microbatches(16) rows(1)", *stages(first, 4, 1, 8)]
+        for second in first + 32, first + 48:
+            lines += ["  pipeline microbatches(4) rows(2)", *stages(second, 8, 1, 2)]
+    return lines, devices // 2
+
+
+STRATEGIES = {"8 x 8 x n": (0, one_kind), "two kinds of pipelines": (0, two_kinds), "8 beside 2 ways": (0, wide_kinds), "8 x 8 x n, zero 1": (1, one_kind), "two kinds, zero 1": (1, two_kinds)}
 
 
 def compile_gpt(hetucc, work, zero, lines, batch):

@@ -7,6 +7,10 @@
 
 enum { ATTEMPTS = 4 };
 
+/* With how many others a device may exchange messages in place of collectives: with more, what is written of a plan would grow with the square
+ * of the devices. In collectives it moves at most twice what it must, since it reduces as well as the others do. */
+enum { MOST_PEERS = 64 };
+
 /* A finished plan. */
 typedef struct Attempt {
     Plan plan;
@@ -103,12 +107,31 @@ static void make_attempt(Choice *choice)
 /* Whether a load is little above one that cannot be less. */
 static bool is_fair(int64_t load, int64_t least) { return load - least <= least / 4 * 3; }
 
+/* By slot, with how many others a device does the collectives of a stage, where they are most. */
+static const int *count_peers(Arena *arena, const Plan *plan)
+{
+    int *most = arena_array(arena, int, plan->device_count), *peers = arena_array(arena, int, plan->device_count);
+    for (int s = 0; s < plan->steps.count; s++) {
+        const Step *step = &plan->steps.at[s];
+        if (s && step->stage != plan->steps.at[s - 1].stage)
+            memset(peers, 0, sizeof *peers * (size_t)plan->device_count);
+        for (int i = 0; i < step->group.count; i++) {
+            int slot = plan_slot(plan, step->group.at[i]);
+            peers[slot] += step->group.count - 1;
+            most[slot] = peers[slot] > most[slot] ? peers[slot] : most[slot];
+        }
+    }
+    return most;
+}
+
 /* Keeps the devices with too much to do out of collectives. False when there is none. */
 static bool avoid_overloaded(Choice *choice, const Attempt *attempt)
 {
     bool found = false;
+    const int *peers = count_peers(choice->planner->arena, &attempt->plan);
     for (int i = 0; i < choice->planner->plan->device_count; i++)
-        if (!is_fair(attempt->plan.sent[i], choice->must_send) || !is_fair(attempt->plan.received[i], choice->must_receive))
+        if (peers[i] <= MOST_PEERS &&
+            (!is_fair(attempt->plan.sent[i], choice->must_send) || !is_fair(attempt->plan.received[i], choice->must_receive)))
             found = choice->avoid[i] = true;
     return found;
 }
