@@ -201,16 +201,49 @@ static int64_t loop_extent(const FuseGroup *group, int loop)
     return extent;
 }
 
+/* What a member's binding has for a dimension of one of its tensors, where the tensor has less of it; 0: no member says so. */
+static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *access, const Value *tensor, int dim)
+{
+    if (value != tensor || dim >= access->rank || access->dims[dim].count != 1)
+        return 0;
+    int factor = access->dims[dim].factors[0];
+    int64_t whole = op->binding->factors[factor].extent;
+    return op_extent(op, factor) != whole ? whole : 0;
+}
+
+/* The same of all members: the rows of the whole batch, where they have those of a micro-batch, and the padded batch's length, where a pipeline
+ * reads rows only so far. */
+static int64_t whole_extent(const FuseGroup *group, const Value *tensor, int dim)
+{
+    int64_t whole = 0;
+    for (int i = 0; i < group->members.count && !whole; i++) {
+        const Op *op = group->members.at[i].op;
+        for (int k = 0; k < op->operand_count && !whole; k++)
+            whole = whole_along(op, op->operands[k], &op->binding->operands[k], tensor, dim);
+        for (int k = 0; k < op->result_count && !whole; k++)
+            whole = whole_along(op, op->results[k], &op->binding->results[k], tensor, dim);
+    }
+    return whole;
+}
+
+static void take_along(const FuseGroup *group, BoundFactor *factors, const Value *tensor, const BoundAccess *access)
+{
+    for (int d = 0; tensor && d < access->rank; d++) {
+        int64_t whole = access->dims[d].count == 1 ? whole_extent(group, tensor, d) : 0;
+        if (whole)
+            factors[access->dims[d].factors[0]].extent = whole;
+    }
+}
+
 /* Gives the factors of the operator that are rows of a micro-batch, or as long as a pipeline reads them, the extents of the whole batch. */
 static void take_extents(Composer *composer, Op *op)
 {
     Binding *binding = arena_copy(composer->arena, op->binding, sizeof *binding);
     BoundFactor *factors = arena_copy(composer->arena, binding->factors, sizeof *factors * (size_t)binding->factor_count);
-    for (int f = 0; f < binding->factor_count; f++) {
-        int loop = factors[f].factor; // add_loops makes them the first factors of the rule
-        if (loop >= 0 && loop < composer->group->rank && loop_extent(composer->group, loop) != composer->group->extent[loop])
-            factors[f].extent = composer->group->extent[loop];
-    }
+    for (int k = 0; k < op->operand_count; k++)
+        take_along(composer->group, factors, op->operands[k], &binding->operands[k]);
+    for (int k = 0; k < op->result_count; k++)
+        take_along(composer->group, factors, op->results[k], &binding->results[k]);
     binding->factors = factors;
     op->binding = binding;
 }
