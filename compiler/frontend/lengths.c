@@ -132,6 +132,15 @@ static bool same_lengths(const Pipeline *a, const Pipeline *b)
     return same;
 }
 
+/* The types of a module's inputs. */
+static const Type *input_types(CUnit *unit, const Module *module)
+{
+    Type *types = arena_array(unit->arena, Type, module->inputs.count);
+    for (int i = 0; i < module->inputs.count; i++)
+        types[i] = module->inputs.at[i]->type;
+    return types;
+}
+
 /* The model with the lengths of pipeline p, of which one is other than the strategy's, unless a pipeline before it has it; NULL after an
  * error. */
 static Module *shorter_model(CUnit *unit, const Module *module, int p, Module *evaluate(CUnit *, const Module *, void *), void *data)
@@ -141,13 +150,11 @@ static Module *shorter_model(CUnit *unit, const Module *module, int p, Module *e
         if (module->shorter[i] && same_lengths(&module->strategy->pipelines.at[i], pipeline))
             return module->shorter[i];
     Module *other = evaluate(unit, module, data);
-    int *rank = arena_array(unit->arena, int, other->inputs.count);
     if (diag_errors(unit->diag) || !check_parameters(module, other, pipeline->lengths.at[0].at) ||
         !check_inputs(module, other, &pipeline->lengths.at[0]))
         return NULL;
-    for (int i = 0; i < other->inputs.count; i++)
-        rank[i] = other->inputs.at[i]->type.rank;
-    other->input_rank = rank;
+    other->given[0] = input_types(unit, module);
+    other->given[1] = input_types(unit, other);
     return other;
 }
 

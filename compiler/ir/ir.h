@@ -186,9 +186,9 @@ struct Module {
     const OpDef *union_def;   // its result is its operands, each on the devices of its stage, as one tensor (made by pass stage)
     const OpDef *collect_def; // its result has the rows of all micro-batches, its operand those of one (made by pass microbatch)
     Bodies bodies;            // after pass stage
-    Module **shorter;         // by pipeline of the strategy, up to pass stage: the same model with the pipeline's lengths, and how it
-                              // has the inputs; NULL, as a whole or of a pipeline: it has the strategy's. Not part of the text form
-    const int *input_rank;    // of such a module: the dimensions of each input as the source has it
+    Module **shorter; // by pipeline of the strategy, up to pass stage: the same model with the pipeline's lengths; NULL, as a whole or of a
+                      // pipeline: it has the strategy's. Not part of the text form
+    const Type *given[2]; // of such a module: the inputs' types in the source, with the strategy's values and with its own
     const Strategy *strategy;
     Module *home;                                  // of `optimizer NAME`: the program under NAME; NULL: none, or not looked for yet
     bool known;                                    // a program that runs has it: it is placed, and nothing is made of it

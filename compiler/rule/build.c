@@ -22,7 +22,7 @@ Access draft_access(const RuleDraft *draft, const char *name, int dim_count, con
     const int *own = arena_copy(draft->arena, factors, sizeof *factors * (size_t)dim_count);
     for (int d = 0; d < dim_count; d++)
         dims[d] = (RuleDim){1, &own[d]};
-    return (Access){.name = name, .dim_count = dim_count, .dims = dims, .inplace = -1};
+    return (Access){.name = name, .dim_count = dim_count, .dims = dims, .inplace = -1, .place = -1};
 }
 
 void draft_result(RuleDraft *draft, Access access) { array_push(draft->arena, &draft->results, access); }

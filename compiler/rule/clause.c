@@ -228,6 +228,63 @@ static bool inplace_item(RuleDraft *draft)
     return operand >= 0;
 }
 
+/* s, t: expression over integer arguments; NULL after an error. */
+static const Expr *two_factors(RuleDraft *draft, int *first, int *second)
+{
+    Tokens *tokens = &draft->tokens;
+    const Factor *one = clause_factor(draft);
+    const Factor *other = one && tokens_expect(tokens, ",", "after the first factor") ? clause_factor(draft) : NULL;
+    if (!other || !tokens_expect(tokens, ":", "after the factors"))
+        return NULL;
+    *first = (int)(one - draft->factors.at);
+    *second = (int)(other - draft->factors.at);
+    if (one != other && !one->ellipsis && !other->ellipsis)
+        return expr_parse(tokens, rule_integer_primary, draft);
+    RULE_ERROR(draft, tokens->token[-1].at, "the clause names two factors that each stand for one dimension");
+    return NULL;
+}
+
+static bool causal_clause(RuleDraft *draft)
+{
+    return (draft->rule.causal = two_factors(draft, &draft->rule.causal_from, &draft->rule.causal_to)) != NULL;
+}
+
+static bool shift_clause(RuleDraft *draft)
+{
+    return (draft->rule.shift = two_factors(draft, &draft->rule.shift_whole, &draft->rule.shift_part)) != NULL;
+}
+
+/* No name stands in a number. */
+static const Expr *no_primary(Tokens *tokens, void *context)
+{
+    RULE_ERROR((RuleDraft *)context, tokens->token->at, "expected a number or a function of numbers, as in neutral(x: logf(0)), not %s",
+               tokens_shown(tokens));
+    return NULL;
+}
+
+/* x: number. */
+static bool neutral_item(RuleDraft *draft)
+{
+    Access *access = clause_tensor(draft);
+    return access && first_time(draft, access->neutral) && tokens_expect(&draft->tokens, ":", "after the tensor") &&
+           (access->neutral = expr_parse(&draft->tokens, no_primary, draft)) != NULL;
+}
+
+/* y: i. */
+static bool place_item(RuleDraft *draft)
+{
+    Position at = draft->tokens.token->at;
+    int result = clause_access(draft, true);
+    if (result < 0 || !first_time(draft, draft->results.at[result].place >= 0) || !tokens_expect(&draft->tokens, ":", "after the result"))
+        return false;
+    const Factor *factor = clause_factor(draft);
+    if (!factor)
+        return false;
+    draft->results.at[result].place = (int)(factor - draft->factors.at);
+    return access_has(&draft->results.at[result], draft->results.at[result].place) ||
+           RULE_ERROR(draft, at, "the result '%s' lacks the factor '%s'", draft->results.at[result].name, factor->name);
+}
+
 static bool reads_item(RuleDraft *draft)
 {
     int operand = clause_access(draft, false);
@@ -426,7 +483,9 @@ static const Clause clauses[] = {{"replicate", replicate_item, true, false}, {"r
                                  {"requires", requires_item, true, false},   {"grad", grad_clause, false, true},
                                  {"body", body_clause, false, true},         {"epilogue", epilogue_clause, false, true},
                                  {"tiles", tiles_clause, false, true},       {"operations", operations_clause, false, true},
-                                 {"reads", reads_item, true, false},         {"merge", merge_item, true, false}};
+                                 {"reads", reads_item, true, false},         {"merge", merge_item, true, false},
+                                 {"causal", causal_clause, false, true},     {"neutral", neutral_item, true, false},
+                                 {"place", place_item, true, false},         {"shift", shift_clause, false, true}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleDraft *draft)

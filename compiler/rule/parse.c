@@ -196,7 +196,7 @@ static bool check_repeats(RuleDraft *draft, const Access *access)
 Access rule_access(RuleDraft *draft, const char *expected)
 {
     Position at = draft->tokens.token->at;
-    return (Access){.name = tokens_name(&draft->tokens, expected), .at = at, .inplace = -1};
+    return (Access){.name = tokens_name(&draft->tokens, expected), .at = at, .inplace = -1, .place = -1};
 }
 
 bool rule_dims(RuleDraft *draft, Access *access)

@@ -40,6 +40,13 @@
  *   reads(x: expr, ...)       how many elements of the operand a call reads, over the same; without it all, each once
  *   requires(condition, ...)  what a call keeps to, over arguments that are numbers and size(f); one that does not is refused
  *   linear(x, y)              jointly linear: partial values pass when all of these operands are partial alike
+ *   causal(s, t: when)        where the expression over integer arguments is not 0, results at place i of s depend on no element behind
+ *                             place i of t, and add nothing to sums over s behind place i of t
+ *   neutral(x: number, ...)   elements of the operand that are the number count for nothing along a factor that results lack or that may
+ *                             not be cut; a result that is named is its number where they stand: neutral(x: logf(0), y: 0)
+ *   shift(n, i: start)        place i of the one is place start + i of the other, where `start` is an expression over integer arguments:
+ *                             the operator copies what lies there, and makes the rest of n, if it is a result's, 0
+ *   place(y: i)               the result's elements are their places along i: 0, 1, 2, ...
  *   inplace(y: x, ...)        the result takes the storage of the operand where that is not read again; an optimizer's always
  *   kernel(f) kernel(cuda: f) the C function that computes a RULE_CALL, and the one that does so on a back end, by its name
  *   body(v[i..] = ...; ...)   by equations, what a kernel computes, so that the compiler can compute it together with its neighbours. An
@@ -117,8 +124,10 @@ typedef struct Access {
     int linear;  // operands: the linear group (1, 2, ...) that this one belongs to; 0 none
     int inplace; // results: the operand whose storage is taken; -1 none
     Element element;
-    const Expr *reads;  // operands: elements that a call reads; NULL: all
-    const Expr *absent; // operands: the number that stands for an absent one in equations; NULL: terms with it are left out
+    const Expr *reads;   // operands: elements that a call reads; NULL: all
+    int place;           // results: clause place: the factor; -1 none
+    const Expr *neutral; // clause neutral; NULL: not given
+    const Expr *absent;  // operands: the number that stands for an absent one in equations; NULL: terms with it are left out
 } Access;
 
 /* An equation of the clause `body`. */
@@ -168,11 +177,15 @@ typedef struct Rule {
     unsigned types;         // clause types: a bit a DType; 0 when it is not given
     int kernel_count;       // clauses kernel
     const RuleKernel *kernels;
-    const char *tiles;          // NULL: none
-    int tiles_dim, tiles_start; // arguments
-    const char *epilogue;       // NULL: none. Of RULE_EQUATIONS: the first is a product, and the second applies this to it
-    const char *grad;           // NULL: none given; "none": no gradient flows
-    Position grad_at;           // of this name
+    const Expr *causal;          // clause causal: when; NULL: never
+    int causal_from, causal_to;  // its factors s and t
+    const Expr *shift;           // clause shift: start; NULL: none
+    int shift_whole, shift_part; // its factors n and i
+    const char *tiles;           // NULL: none
+    int tiles_dim, tiles_start;  // arguments
+    const char *epilogue;        // NULL: none. Of RULE_EQUATIONS: the first is a product, and the second applies this to it
+    const char *grad;            // NULL: none given; "none": no gradient flows
+    Position grad_at;            // of this name
 } Rule;
 
 /* An operator: a C function with a rule. Attributes are the parameters that are no tensors, in order. */

@@ -122,3 +122,13 @@ void strategy_print(Text *out, const Strategy *strategy, const char *indent)
     }
     text_print(out, "%send strategy\n", indent);
 }
+
+uint64_t strategy_digest(Arena *arena, const Strategy *strategy)
+{
+    Text text = {.arena = arena};
+    uint64_t hash = 0xcbf29ce484222325u;
+    strategy_print(&text, strategy, "");
+    for (size_t i = 0; i < text.length; i++)
+        hash = (hash ^ (unsigned char)text.bytes[i]) * 0x100000001b3u;
+    return hash;
+}

@@ -152,6 +152,9 @@ bool strategy_resolve(Diag *diag, Strategy *strategy, const struct Cluster *clus
 /* Writes a strategy as text that parses back to the same; `indent` stands before each line. */
 void strategy_print(Text *out, const Strategy *strategy, const char *indent);
 
+/* The 64-bit FNV-1a hash of that text: strategies of one name that say the same have one. `arena` is scratch. */
+uint64_t strategy_digest(Arena *arena, const Strategy *strategy);
+
 /* Whether the word begins a statement inside a strategy. */
 bool strategy_has_statement(const char *word);
 

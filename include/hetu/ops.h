@@ -336,7 +336,7 @@ ht_tensor ht_sum_at(ht_tensor x, int first, int count);
 
 /* The largest element of each row. What flows back is shared by those that are as large. */
 #pragma hspmd op y[b..] = row_max(x[b.., v]) \
-    reduction(max: v) dtype(y: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(ht_amax_gradient)
+    reduction(max: v) neutral(x: logf(0)) dtype(y: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(ht_amax_gradient)
 ht_tensor ht_amax_at(ht_tensor x);
 
 #pragma hspmd op ties[b..] = x[b.., v] == peak[b..] ? 1.0f : 0.0f dtype(ties: peak, peak: wide) grad(none)
@@ -355,7 +355,7 @@ static inline void ht_amax_gradient(ht_grad *g)
 ht_tensor ht_finite(ht_tensor x);
 
 /* Largest numbers of rows, always in f32: those that are no more than 2^24 are exact. */
-#pragma hspmd op y[b..] = row_max(x[b.., v]) reduction(max: v) types(f32) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
+#pragma hspmd op y[b..] = row_max(x[b.., v]) reduction(max: v) neutral(x: logf(0)) types(f32) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_amax_single(ht_tensor x);
 
 /* at where x is the row's largest element or NaN, else the rows' length. */
@@ -364,7 +364,7 @@ ht_tensor ht_peaks_at(ht_tensor x, ht_tensor peak, ht_tensor at);
 
 /* ---- normalisation over the last dimension ---- */
 
-#pragma hspmd op y[r.., c] = softmax(x[r.., c]) replicate(c) types(f32, bf16) operations(5 * size(r) * size(c)) kernel(ht_softmax_kernel) grad(ht_softmax_gradient)
+#pragma hspmd op y[r.., c] = softmax(x[r.., c]) replicate(c) neutral(x: logf(0), y: 0) types(f32, bf16) operations(5 * size(r) * size(c)) kernel(ht_softmax_kernel) grad(ht_softmax_gradient)
 ht_tensor ht_softmax(ht_tensor x);
 
 #pragma hspmd op dx[r.., c] = softmax_backward(dy[r.., c], y[r.., c]) \
@@ -552,7 +552,7 @@ typedef struct ht_attention_result {
     ht_tensor y, lse;
 } ht_attention_result;
 #pragma hspmd op y[b.., s, (g r), d], lse[b.., s, (g r)] = attention(q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], ?segments[b.., s], ?key_segments[b.., t]) \
-    replicate(d) offset(s, t) merge(t: ht_attention_merge) dtype(lse: wide, segments: integer, key_segments: integer) types(f32, bf16) \
+    replicate(d) offset(s, t) causal(s, t: causal) merge(t: ht_attention_merge) dtype(lse: wide, segments: integer, key_segments: integer) types(f32, bf16) \
     operations((causal ? 2 : 4) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) kernel(ht_attention_kernel) grad(ht_attention_gradient)
 ht_attention_result ht_attention_stats(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, ht_tensor key_segments, bool causal);
 
@@ -571,7 +571,7 @@ typedef struct ht_attention_backward_result {
 #pragma hspmd op dq[b.., s, (g r), d], dk[b.., t, g, d], dv[b.., t, g, d] = attention_backward(dy[b.., s, (g r), d], \
     q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], y[b.., s, (g r), d], lse[b.., s, (g r)], ?segments[b.., s], ?key_segments[b.., t], \
     ?dlse[b.., s, (g r)]) \
-    replicate(d) reduction(+: r, s, t) offset(s, t) linear(dy, dlse) dtype(lse: wide, dlse: wide, segments: integer, key_segments: integer) \
+    replicate(d) reduction(+: r, s, t) offset(s, t) causal(s, t: causal) linear(dy, dlse) dtype(lse: wide, dlse: wide, segments: integer, key_segments: integer) \
     types(f32, bf16) operations((causal ? 5 : 10) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) \
     kernel(ht_attention_backward_kernel) grad(none)
 ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse,
@@ -606,7 +606,7 @@ static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_t
 
 /* The largest element of each row; no gradient flows. */
 #pragma hspmd op peak[b..] = row_max(x[b.., v]) \
-    reduction(max: v) dtype(peak: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
+    reduction(max: v) neutral(x: logf(0)) dtype(peak: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_row_max(ht_tensor x);
 
 /* For each row the sum of exp(x - peak), and the element that target names (0 where target is -100, or names an element of another device). */
@@ -675,13 +675,13 @@ static inline ht_tensor ht_transpose(ht_tensor x, int d0, int d1)
 
 /* The elements start to start + length of dimension dim. */
 #pragma hspmd op y[a..{dim}, i, z..] = slice(x[a.., n, z..]) \
-    size(i: length) requires(start >= 0, start <= size(n) - length) replicate(n, i) linear(x) types(f32, bf16, f64, i32, i64) \
+    size(i: length) requires(start >= 0, start <= size(n) - length) replicate(n, i) shift(n, i: start) linear(x) types(f32, bf16, f64, i32, i64) \
     operations(0) reads(x: size(a) * size(i) * size(z)) kernel(ht_slice_kernel) grad(ht_slice_gradient)
 ht_tensor ht_slice_at(ht_tensor x, int dim, int64_t start, int64_t length);
 
 /* Zeros along dimension dim up to `extent`, with x from `start` on. */
 #pragma hspmd op y[a..{dim}, n, z..] = pad(x[a.., i, z..]) \
-    size(n: extent) requires(start >= 0, start <= extent - size(i)) replicate(n, i) linear(x) types(f32, bf16, f64, i32, i64) tiles(ht_concat_at: dim, start) \
+    size(n: extent) requires(start >= 0, start <= extent - size(i)) replicate(n, i) shift(n, i: start) linear(x) types(f32, bf16, f64, i32, i64) tiles(ht_concat_at: dim, start) \
     operations(0) kernel(ht_pad_kernel) grad(ht_pad_gradient)
 ht_tensor ht_pad_at(ht_tensor x, int dim, int64_t start, int64_t extent);
 
@@ -724,7 +724,7 @@ static inline ht_tensor ht_concat(ht_tensors xs, int dim)
 }
 
 /* 0, 1, ..., n - 1. */
-#pragma hspmd op y[i] = iota() size(i: n) dtype(y: dtype) offset(i) operations(size(i)) kernel(ht_iota_kernel) grad(none)
+#pragma hspmd op y[i] = iota() size(i: n) place(y: i) dtype(y: dtype) offset(i) operations(size(i)) kernel(ht_iota_kernel) grad(none)
 ht_tensor ht_iota(int64_t n, ht_dtype dtype);
 
 /* ---- places ---- */

@@ -292,7 +292,7 @@ typedef struct ht_image_read {
 } ht_image_read;
 
 /* What an image is like, and what emitted code may call: another number when that changes. */
-enum { HT_IMAGE_VERSION = 10 };
+enum { HT_IMAGE_VERSION = 11 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version
@@ -323,6 +323,7 @@ typedef struct ht_image {
     int plan_count;
     const ht_reshard *const *plan; // its conversions
     uint64_t digest;               // of what the model is under the strategy; 0 where the program does not call ht_prepare
+    uint64_t strategy_digest;      // of the strategy's text; 0 for one device
 } ht_image;
 
 /* Tensors of a program that go together from one strategy to another: parameters and states, by the slots that they have under either. */

@@ -65,10 +65,21 @@ static _Noreturn void refuse(ht_session *session, const char *word, const char *
     _exit(NO_STRATEGY);
 }
 
+/* Whether the program was compiled with the strategy as the launcher has it: HETU_STRATEGY_DIGEST, where it is set. */
+static bool is_current(int image)
+{
+    const char *digest = getenv("HETU_STRATEGY_DIGEST");
+    return !digest || strtoull(digest, NULL, 16) == image_at(image)->image->strategy_digest;
+}
+
 /* The image of a program under the chosen strategy, which hetucc makes where the program has none; -1, and the reason, where it cannot. */
 static int find_chosen(ht_session *session, int first, const char *word, const char **reason)
 {
     const char *name = name_in(word);
+    if (image_under(first, name) >= 0 && !is_current(image_under(first, name))) {
+        *reason = "it was compiled with another one of this name; compile it with the strategy as it is now";
+        return -1;
+    }
     if (image_under(first, name) < 0 && !arrivals_possible()) {
         *reason = "it was not compiled with it; give hetucc --strategy=FILE for each, or call ht_prepare in the model's source";
         return -1;

@@ -64,14 +64,14 @@ def wanted(bench, steps):
 class Run:
     """A program under heturun."""
 
-    def __init__(self, bench, label, slots, steps, save=1, copy=0, nap=30, names="12345", switches=(), program=None, model=None, options=(), **env):
+    def __init__(self, bench, label, slots, steps, save=1, copy=0, nap=30, names="12345", switches=(), program=None, model=None, options=(), folder=None, **env):
         self.bench, self.steps, self.top, self.model = bench, steps, bench.path(f"run.{label}"), model
         self.top.mkdir()
         self.slots, self.log, self.tag, self.lines = self.top / "slots", self.top / "log", f"elastic-{os.getpid()}-{label}", []
         self.env = {**os.environ, "OMP_NUM_THREADS": "1", "TEST_ELASTIC": self.tag, "HETU_TIMEOUT": "60", **env}
         self.env.pop("HETU_CHECK", None)
         self.slots.write_text(slots)
-        folder = model.folder(bench) if model else folder_of(bench, list(names))
+        folder = folder or (model.folder(bench) if model else folder_of(bench, list(names)))
         words = model.words(self, save, copy) if model else [program or built(bench), self.top / "saved", steps, save, copy, self.log, nap, *switches]
         self.command = [str(c) for c in (bench.build / "bin" / "heturun", "--elastic", folder, "--slots", self.slots, *options, "--", *words)]
         self.start()
@@ -477,6 +477,52 @@ WRONG = {
 }
 
 
+def built_with(bench, label, strategies, *options):
+    out = bench.path(f"elastic-{label}")
+    harness.run([bench.hetucc, *[f"--strategy={s}" for s in strategies], *options, "-O1", *harness.WARNINGS, SOURCE, "-o", out, "-lm"], timeout=300)
+    return out
+
+
+def check_arriving(bench):
+    """Strategies that the program was not compiled with: it begins under them, too."""
+    folder = folder_of(bench, list("1235"))
+    program = built_with(bench, "arriving", [folder / "1.strategy", folder / "5.strategy"])
+    run = Run(bench, "arriving", "localhost slots=4", 24, names="1235", program=program, TEST_PREPARE=str(folder / "3.strategy"))
+    run.wait(STEP, 8)
+    run.kill(1)
+    run.wait(STEP, 16)
+    run.kill(2)
+    said = run.finish()
+    if ranks_of(said) != [4, 3, 1]:
+        raise Failure(said)
+
+
+def check_changed(bench):
+    """A strategy whose file says something else than when the program was compiled is not mistaken for it."""
+    folder = bench.path("changed")
+    folder.mkdir()
+    for name, text in (("4", STRATEGIES["4"].replace("zero 1", "zero 2")), ("5", STRATEGIES["5"].replace("dp1", "dp1 // the same"))):
+        (folder / f"{name}.strategy").write_text(text)
+    said = Run(bench, "changed", "localhost slots=2", 4, folder=folder).finish()
+    if ranks_of(said) != [2, 2] or 'strategy "dp2" is left out' not in said or "it was compiled with another one of this name" not in said:
+        raise Failure(said)
+
+
+def check_classes(bench):
+    """Strategies of devices of classes: the same devices for hetucc and heturun, by one cluster file."""
+    folder, cluster = bench.path("classes"), bench.path("classes.json")
+    folder.mkdir()
+    cluster.write_text('{"classes": {"slow": {}, "fast": {}}, "devices": [{"class": "slow", "count": 2}, {"class": "fast", "count": 2}]}')
+    for name, lines in (("both", "split batch:dp\nstage devices(fast: 0, 1, slow: 0) mesh(dp:3)"), ("slow", "split batch:dp\nstage devices(slow: 0-1) mesh(dp:2)")):
+        (folder / f"{name}.strategy").write_text(f"strategy {name}\n{lines}\nend strategy\n")
+    program = built_with(bench, "classes", sorted(folder.glob("*.strategy")), f"--cluster={cluster}")
+    run = Run(bench, "classes", "localhost slots=4", 12, program=program, folder=folder, options=("--cluster", cluster))
+    run.wait(STEP, 4)
+    run.kill(1)
+    if ranks_of(run.finish()) != [4, 2]:
+        raise Failure(run.said())
+
+
 def check_wrong(bench):
     """What is wrong with the command line and the files."""
     top = bench.path("wrong")
@@ -528,6 +574,9 @@ def tests(bench, _):
     yield "plain", case(check_plain, bench)
     yield "machines", case(check_machines, bench)
     yield "again", case(check_again, bench)
+    yield "arriving", case(check_arriving, bench)
+    yield "changed", case(check_changed, bench)
+    yield "classes", case(check_classes, bench)
     yield "wrong", case(check_wrong, bench)
     yield "fault", case(check_fault, bench)
     yield "interrupt", case(check_interrupt, bench)

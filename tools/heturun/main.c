@@ -28,6 +28,7 @@
 enum {
     KEY_ELASTIC = 0x100,
     KEY_SLOTS,
+    KEY_CLUSTER,
     KEY_SHELL,
     KEY_HOLD,
     LOOK = 50,
@@ -37,7 +38,7 @@ enum {
 }; // milliseconds; the last seconds
 
 typedef struct Options {
-    const char *strategies, *slots, *shell;
+    const char *strategies, *slots, *cluster, *shell;
     bool hold;
     char **words;
 } Options;
@@ -50,6 +51,7 @@ static const struct argp_option option_table[] = {
     {"shell", KEY_SHELL, "COMMAND", 0, "What starts a command on another machine, instead of ssh: COMMAND HOST WORDS", 0},
     {"hold", KEY_HOLD, 0, OPTION_HIDDEN, "On another machine: run the program while the standard input is open", 0},
     {"slots", KEY_SLOTS, "FILE", 0, "Where ranks may run: lines HOST slots=N", 0},
+    {"cluster", KEY_CLUSTER, "FILE", 0, "The cluster that strategies name devices of by their classes", 0},
     {0},
 };
 
@@ -59,6 +61,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     switch (key) {
     case KEY_ELASTIC: options->strategies = value; return 0;
     case KEY_SLOTS: options->slots = value; return 0;
+    case KEY_CLUSTER: options->cluster = value; return 0;
     case KEY_SHELL: options->shell = value; return 0;
     case KEY_HOLD: options->hold = true; return 0;
     case ARGP_KEY_ARG:
@@ -317,7 +320,7 @@ static int run(const Job *job, Slots *slots, ChoiceList *list)
         const Choice *choice = strategies_fit(list, slots_left(slots), &count);
         fprintf(stderr, "heturun: start %d: %d rank%s under strategy \"%s\"\n", number, count, count == 1 ? "" : "s", choice->name);
         unlink(job->meeting);
-        Ranks ranks = ranks_start(job, slots, count, choice->word);
+        Ranks ranks = ranks_start(job, slots, count, choice);
         outcome = watch(&ranks, slots, list, choice, number);
         if (outcome.refused && !leave_out(list, choice))
             outcome = (Outcome){.status = 1};
@@ -359,8 +362,8 @@ int main(int argc, char **argv)
     Arena *arena = arena_create();
     sigset_t set = heeded();
     sigprocmask(SIG_BLOCK, &set, NULL);
-    bool good =
-        strategies_read(arena, options.strategies, &list) && slots_open(&slots, options.slots, host_parts()) && is_alone(options.slots);
+    bool good = strategies_read(arena, options.strategies, options.cluster, &list) && slots_open(&slots, options.slots, host_parts()) &&
+                is_alone(options.slots);
     Job job = make_job(&options);
     int status = good ? run(&job, &slots, &list) : 1;
     arena_destroy(arena);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,15 +33,17 @@ static int local_rank(const Ranks *ranks, int rank)
 }
 
 /* What the rank finds in its environment. */
-static void set_environment(const Job *job, const Ranks *ranks, int rank, const char *strategy)
+static void set_environment(const Job *job, const Ranks *ranks, int rank, const Choice *choice)
 {
     const Slot *slot = ranks->at[rank].slot;
-    char copies[512];
+    char copies[512], digest[20];
     set_number("HETU_RANK", rank);
     set_number("HETU_SIZE", ranks->count);
     set_number("HETU_LOCAL_RANK", local_rank(ranks, rank));
     setenv("HETU_RENDEZVOUS", job->meeting, 1);
-    setenv("HETU_STRATEGY", strategy, 1);
+    setenv("HETU_STRATEGY", choice->word, 1);
+    snprintf(digest, sizeof digest, "%" PRIx64, choice->digest);
+    setenv("HETU_STRATEGY_DIGEST", digest, 1);
     snprintf(copies, sizeof copies, slot->part < 0 ? "%s" : "%s.%d", job->copies, slot->part);
     setenv("HETU_COPIES", copies, 1);
     if (slot->part >= 0)
@@ -48,7 +51,7 @@ static void set_environment(const Job *job, const Ranks *ranks, int rank, const 
 }
 
 /* In the child: becomes the rank, or what starts it on its machine. */
-static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const char *strategy, pid_t parent, int input)
+static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const Choice *choice, pid_t parent, int input)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -61,14 +64,14 @@ static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const
     int from = slot->here ? open("/dev/null", O_RDONLY) : input;
     if (from >= 0)
         dup2(from, STDIN_FILENO);
-    set_environment(job, ranks, rank, strategy);
+    set_environment(job, ranks, rank, choice);
     char **words = slot->here ? job->words : remote_words(job->shell, slot->host, job->words);
     execvp(words[0], words);
     fprintf(stderr, "heturun: %s cannot be started: %s\n", words[0], strerror(errno));
     _exit(CANNOT_START);
 }
 
-Ranks ranks_start(const Job *job, const Slots *slots, int count, const char *strategy)
+Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice)
 {
     Ranks ranks = {.count = count, .at = calloc((size_t)count, sizeof *ranks.at)};
     for (int i = 0, rank = 0; i < slots->count && rank < count; i++)
@@ -82,7 +85,7 @@ Ranks ranks_start(const Job *job, const Slots *slots, int count, const char *str
             fprintf(stderr, "heturun: %s\n", strerror(errno));
         ranks.at[rank].process = fork();
         if (!ranks.at[rank].process)
-            become(job, &ranks, rank, strategy, parent, ends[0]);
+            become(job, &ranks, rank, choice, parent, ends[0]);
         if (ends[0] >= 0)
             close(ends[0]);
         ranks.at[rank].held = ends[1];

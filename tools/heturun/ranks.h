@@ -3,6 +3,7 @@
 #define HETURUN_RANKS_H
 
 #include "slots.h"
+#include "strategies.h"
 
 #include <sys/types.h>
 
@@ -32,7 +33,7 @@ typedef struct Job {
 enum { NO_STRATEGY = 121 };
 
 /* Starts so many ranks on the slots that are not lost, in their order. */
-Ranks ranks_start(const Job *job, const Slots *slots, int count, const char *strategy);
+Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice);
 
 /* Notes which have ended since. Returns whether any has. */
 bool ranks_look(Ranks *ranks);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "strategies.h"
 
+#include "cluster/cluster.h"
 #include "file.h"
 #include "strategy/strategy.h"
 #include "syntax/lex.h"
@@ -17,6 +18,8 @@ static const char SUFFIX[] = ".strategy";
 typedef struct Reader {
     Arena *arena;
     Diag *diag;
+    const Cluster *cluster; // NULL: none
+    const char *cluster_file;
     ChoiceList *list;
 } Reader;
 
@@ -29,12 +32,13 @@ static const char *base_name(Arena *arena, const char *file)
 
 static void add_choice(Reader *reader, const char *file, Strategy *strategy)
 {
-    if (!strategy_resolve(reader->diag, strategy, NULL, NULL))
+    if (!strategy_resolve(reader->diag, strategy, reader->cluster, reader->cluster_file))
         return;
     for (int i = 0; i < reader->list->count; i++)
         if (!strcmp(reader->list->at[i].name, strategy->name))
             diag_error(reader->diag, strategy->at, "there is another strategy \"%s\" among them", strategy->name);
-    Choice choice = {strategy->name, arena_format(reader->arena, "%s:%s", file, strategy->name), strategy_device_count(strategy)};
+    Choice choice = {strategy->name, arena_format(reader->arena, "%s:%s", file, strategy->name), strategy_device_count(strategy),
+                     strategy_digest(reader->arena, strategy)};
     array_push(reader->arena, reader->list, choice);
 }
 
@@ -75,13 +79,16 @@ static void read_folder(Reader *reader, const char *path)
     free(entries);
 }
 
-bool strategies_read(Arena *arena, const char *path, ChoiceList *list)
+bool strategies_read(Arena *arena, const char *path, const char *cluster, ChoiceList *list)
 {
     struct stat about;
-    Reader reader = {arena, diag_create(arena, stderr), list};
-    if (!stat(path, &about) && S_ISDIR(about.st_mode))
+    Reader reader = {.arena = arena, .diag = diag_create(arena, stderr), .cluster_file = cluster, .list = list};
+    if (cluster)
+        reader.cluster = cluster_read(arena, reader.diag, cluster);
+    bool known = !cluster || reader.cluster;
+    if (known && !stat(path, &about) && S_ISDIR(about.st_mode))
         read_folder(&reader, path);
-    else
+    else if (known)
         read_file(&reader, path);
     bool good = !diag_errors(reader.diag);
     diag_finish(reader.diag);

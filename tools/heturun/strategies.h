@@ -5,15 +5,17 @@
 #include "support/array.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct Choice {
     const char *name, *word; // as hetucc's option --strategy has it: FILE:NAME
     int devices;
+    uint64_t digest; // of its text
 } Choice;
 typedef Array(Choice) ChoiceList;
 
-/* Reads them; false after errors, which are reported. */
-bool strategies_read(Arena *arena, const char *path, ChoiceList *list);
+/* Reads them; false after errors, which are reported. Devices of classes are those of the file `cluster`, which may be NULL. */
+bool strategies_read(Arena *arena, const char *path, const char *cluster, ChoiceList *list);
 
 /* Leaves a strategy out from now on, which the program does not have. */
 void strategies_drop(ChoiceList *list, const Choice *choice);

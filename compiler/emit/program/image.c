@@ -516,12 +516,15 @@ static void emit_head(Image *image)
               "    .schedule = schedule_$name,\n"
               "    .plan_count = $plans,\n"
               "    .digest = $digest,\n"
+              "    .strategy_digest = $strategy_digest,\n"
               "    .plan = $name_plan,\n"
               "};\n",
               "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan",
               arena_format(arena, "%s_plan", image->name), "plans", c_number(arena, module->conversions.count), "digest",
-              arena_format(arena, "0x%llx", (unsigned long long)module->digest), "name_image", arena_format(arena, "%s_image", image->name),
-              "model", c_string(arena, module->name), "source", c_string(arena, file_name(image->emitter->unit->file)), "strategy",
+              arena_format(arena, "0x%llx", (unsigned long long)module->digest), "strategy_digest",
+              arena_format(arena, "0x%llx", (unsigned long long)(strategy ? strategy_digest(arena, strategy) : 0)), "name_image",
+              arena_format(arena, "%s_image", image->name), "model", c_string(arena, module->name), "source",
+              c_string(arena, file_name(image->emitter->unit->file)), "strategy",
               strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
               module->kind == MODULE_TRAIN ? "true" : "false", "clipped", module->clip ? "true" : "false", "dtype",
               c_dtype(module->precision), "devices", c_number(arena, image->device_count), "pipelines",

@@ -4,6 +4,7 @@
  * operator i of the other. A body's tensors begin those of the padded batch: bindings and numbers, such as how many elements a mean
  * counts, stay those of the padded batch.
  */
+#include "passes/behind/behind.h"
 #include "passes/stage/stage.h"
 
 #include <string.h>
@@ -47,14 +48,31 @@ static bool operators_fit(const Module *module, const Module *other, int i, Posi
     return true;
 }
 
-/* An input's dimensions are those of the source, so that a pipeline reads the first elements of each. */
+/* Whether each dimension of the source that is shorter, in types `given`, is one of the refined input: a pipeline reads its first elements.
+ */
+static bool stays_whole(const Type given[2], Type refined)
+{
+    int at = 0;
+    for (int d = 0; d < given[0].rank; d++) {
+        int64_t elements = 1, whole = given[0].extent[d];
+        int first = at;
+        while (at < refined.rank && elements < whole)
+            elements *= refined.extent[at++];
+        if (given[1].extent[d] != whole && (at != first + 1 || elements != whole))
+            return false;
+    }
+    return true;
+}
+
+/* What is shorter of an input is as in the source. */
 static bool inputs_fit(const Module *module, const Module *other, Position at)
 {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i], *own = other->inputs.at[i];
-        if (same_shape(input, own) || (input->type.rank == own->type.rank && input->type.rank == other->input_rank[i]))
+        Type given[2] = {other->given[0][i], other->given[1][i]};
+        if (same_shape(input, own) || (input->type.rank == own->type.rank && stays_whole(given, input->type)))
             continue;
-        diag_error(module->diag, at, "the model takes dimensions of the input \"%s\" apart, so pipelines cannot read them only so far",
+        diag_error(module->diag, at, "the model takes such dimensions of the input \"%s\" apart, so pipelines cannot read them only so far",
                    input->name);
         diag_note(module->diag, input->at, "the input is here");
         return false;
@@ -97,7 +115,8 @@ bool lengths_fit(const Module *module)
             return false;
         }
         const Module *other = module->shorter[run->pipeline];
-        if (other && body_run(&module->bodies, run->body) == run && !shorter_fits(module, other, pipeline->lengths.at[0].at))
+        Position at = pipeline->lengths.at[0].at;
+        if (other && body_run(&module->bodies, run->body) == run && (!shorter_fits(module, other, at) || !behind_fits(module, other, at)))
             return false;
     }
     return true;
