@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The table of tools/bench.sh: how fast a GPT trains beside OpenBLAS, how long hetucc takes, how much memory training needs beside a closed form, how fast
 conversions of layouts are beside plain MPI, and how long they take to plan; what hetucc needs for many devices (scale.py),
-and how long training stands still when its strategy changes (switching.py).
+how long training stands still when its strategy changes (switching.py), and what the planners and the simulator say of published results (known.py).
 
     bench.py BUILD
 """
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 
+import known
 import scale
 import switching
 
@@ -170,7 +171,9 @@ def main():
     print(f"{'what':44} {'measured':30} {'value':>7} {'wanted':>8}")
     for what, measured, value, wanted, good in rows:
         print(f"{what:44} {measured:30} {value:7.3f} {wanted:>8}  {'' if good else 'missed'}")
-    sys.exit(not all(row[-1] for row in rows))
+    print()
+    good = known.print_table(build)
+    sys.exit(not good or not all(row[-1] for row in rows))
 
 
 if __name__ == "__main__":

@@ -44,9 +44,9 @@ class Tools:
         return next(m for m in json.loads(said)["models"] if m["kind"] == "train")["steps"][0]
 
 
-def device_class(flops, memory, bandwidth, share):
-    """Products run at `share` of the peak, whatever their size."""
-    return {"memory": memory, "memory_bandwidth": bandwidth, "start": 4e-6, "arithmetic": flops / 20, "products": {"bf16": [[1e9, share * flops], [1e13, share * flops]]}}
+def device_class(flops, bandwidth, share):
+    """Products run at `share` of the peak, whatever their size; how much memory a device has is left open."""
+    return {"memory_bandwidth": bandwidth, "start": 4e-6, "arithmetic": share * flops, "products": {"bf16": [[1e9, share * flops], [1e13, share * flops]]}}
 
 
 def stages(layers, devices, tp):
@@ -64,7 +64,7 @@ SPLIT = ["split heads:tp ffn:tp vocab:tp", "zero 1"]
 
 
 def hopper(share):
-    fast, slow = device_class(990e12, 80 * 2**30, 3.35e12, share), device_class(148e12, 96 * 2**30, 4e12, share)
+    fast, slow = device_class(990e12, 3.35e12, share), device_class(148e12, 4e12, share)
     return {"classes": {"h800": fast, "h20": slow},
             "devices": [{"class": "h800", "host": h, "count": 8} for h in "ab"] + [{"class": "h20", "host": h, "count": 8} for h in "cdef"],
             "links": {"local": {"latency": 5e-6, "bandwidth": 2e11}, "remote": {"latency": 1e-5, "bandwidth": 2.5e10}}}
@@ -101,12 +101,12 @@ MEMORY = {"per_layer": [2895, 2685, 2485, 2295, 2110, 1933, 1769, 1647], "ends":
 
 
 def ampere():
-    return {"classes": {"a800": device_class(312e12, 80 * 2**30, 2e12, 0.6)}, "devices": [{"class": "a800", "host": f"n{h}", "count": 8} for h in range(8)],
-            "links": {"local": {"latency": 5e-6, "bandwidth": 2e11}, "remote": {"latency": 1e-5, "bandwidth": 2.5e10}}}
+    return {"classes": {"a800": device_class(312e12, 2e12, 0.5)}, "devices": [{"class": "a800", "host": f"n{h}", "count": 8} for h in range(8)],
+            "links": {"local": {"latency": 5e-6, "bandwidth": 4e11}, "remote": {"latency": 1e-5, "bandwidth": 2e11}}}
 
 
 def malleus_lines(plan):
-    lines = ["split heads:tp ffn:tp vocab:tp", "zero 1"]
+    lines = ["split heads:tp ffn:tp vocab:tp"]
     for pipeline in plan["pipelines"]:
         lines.append(f"  pipeline microbatches({pipeline['microbatches']}) rows(1)")
         lines += stages([s["layers"] for s in pipeline["stages"]], [s["devices"] for s in pipeline["stages"]], 8)
@@ -151,6 +151,11 @@ def crawl(dice, longest):
     return min(longest, max(16, length))
 
 
+def github(dice, longest):
+    length = int(dice.lognormvariate(6.6, 1.5)) if dice.random() < 0.975 else int(16384 * dice.paretovariate(1.2))
+    return min(longest, max(16, length))
+
+
 def hydraulis(tools):
     dice = random.Random(32)
     sample = [wikipedia(dice, 32768) for _ in range(4096)]
@@ -164,8 +169,7 @@ def hydraulis(tools):
 
 
 FLEX = {"7B": dict(a1=5.128e-6, a2=0.1839576, b1=629.3563, layers=32, hidden=4096, token_mb=4.480441895, states_mb=1792.0),
-        "13B": dict(a1=9.2852e-6, a2=0.3060189, b1=1132.5632, layers=40, hidden=5120, token_mb=4.220439453, states_mb=3328.0),
-        "30B": dict(a1=15.4262e-6, a2=0.8035742, b1=2789.36, layers=60, hidden=6656, token_mb=3.4174, states_mb=7680.0)}
+        "13B": dict(a1=9.2852e-6, a2=0.3060189, b1=1132.5632, layers=40, hidden=5120, token_mb=4.220439453, states_mb=3328.0)}
 RATES = {2: 119.54, 4: 104.07, 8: 96.5, 16: 10.33, 32: 5.94, 64: 4.87}
 
 
@@ -190,13 +194,16 @@ def best_fit(q, degree):
 
 
 def flexsp(tools):
-    for size, draw, name in ("7B", wikipedia, "Wikipedia"), ("13B", wikipedia, "Wikipedia"), ("30B", wikipedia, "Wikipedia"), ("7B", crawl, "CommonCrawl"):
-        dice = random.Random(384)
-        q = {**FLEX[size], "gpus": 64, "degrees": [1, *RATES], "alltoall": {str(d): r for d, r in RATES.items()}, "memory_mb": 30720.0}
-        longest = min(393216, int((q["memory_mb"] - q["states_mb"]) / q["token_mb"] * 64))
-        q["lengths"] = [draw(dice, longest) for _ in range(511)] + [longest]
-        gain = min(best_fit(q, d) for d in q["degrees"]) / tools.plan("flexsp", q, "--limit=1")["milliseconds"]
-        yield f"{size} on 64, {name} to 384K, over the best single degree", f"{gain:.2f}", "up to 1.98", gain >= 1.2
+    for size, draw, name in ("7B", wikipedia, "Wikipedia"), ("13B", wikipedia, "Wikipedia"), ("7B", crawl, "CommonCrawl"), ("7B", github, "GitHub"):
+        packed = planned = 0
+        for seed in range(3):
+            dice = random.Random(seed)
+            q = {**FLEX[size], "gpus": 64, "degrees": [1, *RATES], "alltoall": {str(d): r for d, r in RATES.items()}, "memory_mb": 30720.0}
+            longest = min(393216, int((q["memory_mb"] - q["states_mb"]) / q["token_mb"] * 64))
+            q["lengths"] = [draw(dice, longest) for _ in range(512)]
+            packed += min(best_fit(q, d) for d in q["degrees"])
+            planned += tools.plan("flexsp", q, "--limit=1")["milliseconds"]
+        yield f"{size} on 64, {name} to 384K, over the best single degree", f"{packed / planned:.2f}", "up to 1.98", packed >= 1.2 * planned
 
 
 # ---- Galvatron ----
