@@ -195,7 +195,8 @@ const char *diag_closest(const char *word, const char *const *names, int count)
     const char *closest = NULL;
     int best = (int)strlen(word) / 3 + 1;
     for (int i = 0; i < count; i++)
-        if (names[i] && *names[i] && distance(word, names[i]) <= best && (!closest || distance(word, names[i]) < best)) {
+        if (names[i] && *names[i] && strcmp(word, names[i]) && distance(word, names[i]) <= best &&
+            (!closest || distance(word, names[i]) < best)) {
             closest = names[i];
             best = distance(word, names[i]);
         }
