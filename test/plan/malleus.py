@@ -75,9 +75,9 @@ assert near(score(alone, answer("malleus", alone)), 734.4)
 
 check("three stragglers", generate(1, 8, 8, 2, 3), 1.04)
 if os.environ.get("HETU_LONG"):
+    check("tp 4, three stragglers", generate(4, 6, 4, 3, 3, layers=60, microbatches=48), 1.15)
     check("seven nodes, four stragglers", generate(2, 7, 8, 2, 4), 1.06)
     check("five nodes of pairs, three pipelines", generate(3, 5, 2, 3, 2, layers=48, microbatches=48), 1.08)
-check("tp 4, three stragglers", generate(4, 6, 4, 3, 3, layers=60, microbatches=48), 1.15)
 check("jitter, 128 devices", generate(5, 16, 8, 4, 3, microbatches=128, jitter=0.1), None)
 
 # The same plan whenever; a short limit still gives one.

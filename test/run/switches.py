@@ -176,7 +176,8 @@ def trained(bench, example, sizes, half, way, **environment):
 
 
 def check_walk(bench, example, sizes, half):
-    way = walk(list(STRATEGIES))
+    names = list(STRATEGIES)
+    way = walk(names) if LONG else names + names[-3::-2] + names[1::3]
     return f"{len(way) - 1} switches, loss {compare_losses(*trained(bench, example, sizes, half, way), 1e-4):.2g}"
 
 
