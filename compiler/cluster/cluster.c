@@ -205,7 +205,7 @@ typedef struct Reader {
     Array(const DeviceClass *) classes;
     Names hosts;
     Array(Processor) processors;
-    bool failed;
+    bool failed, strict; // what is not known is an error
 } Reader;
 
 #define FAIL(reader, place, ...)                                                                                                           \
@@ -267,7 +267,8 @@ static void check_keys(Reader *reader, const json_t *object, const char *place, 
             continue;
         const char *quoted = find_quoted(reader, place, key);
         Position at = position_of(reader, quoted ? quoted : place);
-        diag_warning(reader->diag, at, "\"%s\" means nothing here, and is not read", key);
+        reader->failed |= reader->strict;
+        (reader->strict ? diag_error : diag_warning)(reader->diag, at, "\"%s\" means nothing here, and is not read", key);
         diag_suggest(reader->diag, at, key, names, count);
     }
 }
@@ -643,9 +644,9 @@ static const char *read_text(Arena *arena, Diag *diag, const char *path)
     return failed || large ? NULL : text_bytes(&text);
 }
 
-const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path)
+static const Cluster *read_file(Arena *arena, Diag *diag, const char *path, bool strict)
 {
-    Reader reader = {.arena = arena, .diag = diag, .file = arena_string(arena, path), .text = read_text(arena, diag, path)};
+    Reader reader = {.arena = arena, .diag = diag, .file = arena_string(arena, path), .text = read_text(arena, diag, path), .strict = strict};
     json_error_t error;
     if (!reader.text)
         return NULL;
@@ -658,3 +659,7 @@ const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path)
     json_decref(top);
     return cluster;
 }
+
+const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path) { return read_file(arena, diag, path, false); }
+
+const Cluster *cluster_read_strict(Arena *arena, Diag *diag, const char *path) { return read_file(arena, diag, path, true); }

@@ -111,6 +111,9 @@ typedef struct Cluster {
 /* Reads a cluster file; NULL after an error was reported. */
 const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path);
 
+/* The same, where keys that mean nothing are errors, and no warnings. */
+const Cluster *cluster_read_strict(Arena *arena, Diag *diag, const char *path);
+
 /* The class of a device; NULL where the cluster does not list it, or where there is none. */
 const DeviceClass *cluster_class(const Cluster *cluster, int device);
 

@@ -152,12 +152,16 @@ static bool run_passes(const Driver *driver, Unit *unit)
     return (!options->print_after || check_printed(driver)) && good;
 }
 
+CompileOptions compile_options(const Options *options, const Cluster *cluster)
+{
+    return (CompileOptions){options->cluster, cluster, options->remark_comm, options->warn_implicit_reshard, options->bucket};
+}
+
 /* Gives the modules of a unit what the command line says. */
 static void set_options(const Options *options, const Unit *unit, const Cluster *cluster)
 {
     for (int i = 0; i < unit->modules.count; i++)
-        unit->modules.at[i]->options = (CompileOptions){options->cluster, cluster, options->remark_comm, options->warn_implicit_reshard,
-                                                              options->bucket};
+        unit->modules.at[i]->options = compile_options(options, cluster);
 }
 
 /* Marks what a program that runs has already. False after an error. */
@@ -181,7 +185,7 @@ static void plan_migrations(const Options *options, Unit *unit)
         migrations_report(unit->migrations, unit);
 }
 
-Unit *unit_read(Driver *driver, const char *source)
+FrontendOptions frontend_options(Driver *driver, const char *source, const Cluster *cluster)
 {
     const Options *options = driver->options;
     Array(const char *) words = {0};
@@ -195,9 +199,15 @@ Unit *unit_read(Driver *driver, const char *source)
     }
     array_push(driver->arena, &words, HSPMD_DEFINE);
     array_push(driver->arena, &words, arena_format(driver->arena, "-I%s/include", driver->tools.prefix));
+    return (FrontendOptions){source,           words.count, words.at,       options->strategies.count, options->strategies.at,
+                             options->cluster, cluster,     backend_names()};
+}
+
+Unit *unit_read(Driver *driver, const char *source)
+{
+    const Options *options = driver->options;
     const Cluster *cluster = options->cluster ? cluster_read(driver->arena, driver->diag, options->cluster) : NULL;
-    FrontendOptions frontend = {source,           words.count, words.at,       options->strategies.count, options->strategies.at,
-                                options->cluster, cluster,     backend_names()};
+    FrontendOptions frontend = frontend_options(driver, source, cluster);
     Unit *unit = frontend_read(driver->arena, driver->diag, &frontend);
     if (unit)
         set_options(options, unit, cluster);

@@ -6,6 +6,7 @@
 #include "driver/output.h"
 #include "emit/backend.h"
 #include "emit/emit.h"
+#include "frontend/frontend.h"
 
 typedef struct Driver {
     Arena *arena;
@@ -18,6 +19,12 @@ typedef struct Driver {
 
 /* Whether a C source includes <hetu/hetu.h>, itself or through its headers, or has pragmas of ours: then the frontend reads it. */
 bool source_is_ours(Driver *driver, const char *source);
+
+/* What the frontend needs to read a source under the options; `cluster` is what the cluster file describes. */
+FrontendOptions frontend_options(Driver *driver, const char *source, const struct Cluster *cluster);
+
+/* What the options ask of the passes. */
+CompileOptions compile_options(const Options *options, const struct Cluster *cluster);
 
 /* Runs the frontend and the passes. NULL after errors; those of the user are reported. */
 Unit *unit_read(Driver *driver, const char *source);

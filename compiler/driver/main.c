@@ -1,5 +1,6 @@
 /* hetucc: the command. */
 #include "driver/folder.h"
+#include "driver/plan.h"
 #include "ir/text/text.h"
 
 #include "cost/cost.h"
@@ -428,6 +429,8 @@ static int run(Driver *driver)
         complain("-o with -c takes one source, not %d", options->source_count);
         return 1;
     }
+    if (options->plan || options->memory)
+        return plan_make(driver);
     return options->report ? make_with_report(driver) : make(driver);
 }
 

@@ -29,6 +29,8 @@ enum {
     KEY_IMPLICIT,
     KEY_NO_IMPLICIT,
     KEY_KNOWN,
+    KEY_PLAN,
+    KEY_MEMORY,
     KEY_CC,
     KEY_VALUE
 };
@@ -50,6 +52,8 @@ static const struct argp_option option_table[] = {
     {"strategy", KEY_STRATEGY, "NAME|FILE|FILE:NAME", 0,
      "A strategy: one of the source by name, or a file's; the program begins with the first one, and may switch to the others", 3},
     {"cluster", KEY_CLUSTER, "FILE", 0, "Plan and price for the cluster that FILE describes", 3},
+    {"plan", KEY_PLAN, 0, 0, "Find a strategy for the cluster: write it to the file that -o names, and print why this one", 3},
+    {"memory", KEY_MEMORY, "BYTES", 0, "With --plan: no device may have more; 20G, 512M, ...", 3},
     {"backend", KEY_BACKEND, "NAME", 0, "What the program runs on; the first if not given", 3},
     {0, 'R', "comm|switch", 0,
      "Report each conversion of a layout: line, reason, collective, bytes (written -Rcomm); or what each switch between two strategies "
@@ -333,6 +337,22 @@ static void set_bucket(Reader *reader, const char *bytes)
     reader->options->bucket = number;
 }
 
+/* "20G", "1.5GiB", "512M", "1000000": bytes. */
+static void set_memory(Reader *reader, const char *text)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    double number = strtod(text, &end);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    for (const char *u = units; unit && u <= unit; u++)
+        number *= 1024;
+    const char *rest = unit ? end + 1 : end;
+    bool spelled = !*rest || (unit && (!strcmp(rest, "B") || !strcmp(rest, "iB")));
+    if (end == text || !strchr("0123456789.", *text) || !spelled || !(number >= 1) || number > 1e18)
+        mistake("--memory is a size such as 20G, 512M or a number of bytes, not \"%s\"", text);
+    reader->options->memory = (int64_t)number;
+}
+
 static error_t read_language_option(Reader *reader, int key, const char *value)
 {
     Options *options = reader->options;
@@ -376,6 +396,8 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_EMIT: options->emit = (Emit)choose(reader->arena, "--emit", value, emit_words); break;
     case KEY_NO_FUSE: options->no_fuse = true; break;
     case KEY_BUCKET: set_bucket(reader, value); break;
+    case KEY_PLAN: options->plan = true; break;
+    case KEY_MEMORY: set_memory(reader, value); break;
     case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;
     case KEY_STOP_AFTER: options->stop_after = arena_string(reader->arena, value); break;
     case KEY_KNOWN: options->known = read_known(value); break;

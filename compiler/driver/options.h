@@ -40,6 +40,8 @@ typedef struct Options {
     bool hand_over;     // -E, -S, -M, ...: the C compiler does all
     bool dry_run;       // -###
     bool save_temps, verify, no_fuse;
+    bool plan;      // find a strategy
+    int64_t memory; // of --memory: bytes; 0: not given
     int64_t bucket; // bytes; 0: not given
     bool optimised, debug; // some -O, some -g was given
     Emit emit;

@@ -7,17 +7,18 @@
 #include <pthread.h>
 #include <string.h>
 
-typedef struct Run {
+struct Frontend {
     Arena *arena;
     Diag *diag;
     const FrontendOptions *options;
+    const char *text; // of the strategy; NULL: the options say which
     Reader *reader;
     CUnit *cunit;
-    Unit *unit;
+    Unit *unit; // NULL after an error
     StrategyChoice strategy;
-} Run;
+};
 
-static void add_shape_variable(Run *run, CVar *var)
+static void add_shape_variable(Frontend *run, CVar *var)
 {
     Eval *ev = eval_create(run->cunit, NULL);
     CExpr *expr = cexpr_new(run->arena, C_VAR, var->type, var->at);
@@ -29,7 +30,7 @@ static void add_shape_variable(Run *run, CVar *var)
 }
 
 /* Operators of the user's that have no body here; those of hetu's headers have theirs in the library. */
-static void find_bodiless(Run *run)
+static void find_bodiless(Frontend *run)
 {
     for (int i = 0; i < run->cunit->operators.count; i++) {
         const CFunction *function = run->cunit->operators.at[i]->function;
@@ -47,16 +48,26 @@ static const char *standard(const FrontendOptions *options)
     return std;
 }
 
-/* Reads the file: its operators, strategies and shape variables. */
-static void read_unit(Run *run)
+/* Reads the file: its operators, its pragmas. */
+static void *read_file(void *data)
 {
-    Unit *unit = run->unit;
+    Frontend *run = data;
     CUnit *cunit = run->cunit = clang_read(run->arena, run->diag, run->options, &run->reader);
+    if (cunit)
+        operators_check(cunit, run->options->backends);
+    return NULL;
+}
+
+/* Begins a unit: its strategies and shape variables. */
+static void begin_unit(Frontend *run)
+{
+    CUnit *cunit = run->cunit;
+    Unit *unit = run->unit = arena_new(run->arena, Unit);
     *unit = (Unit){.arena = run->arena, .diag = run->diag, .file = run->options->file, .std = standard(run->options)};
     if (!cunit)
         return;
-    operators_check(cunit, run->options->backends);
-    strategies_choose(cunit, clang_macros(run->reader), run->options, &run->strategy);
+    run->strategy = (StrategyChoice){0};
+    strategies_choose(cunit, clang_macros(run->reader), run->options, run->text, &run->strategy);
     if (diag_errors(run->diag))
         return;
     for (int i = 0; i < run->strategy.count; i++)
@@ -67,15 +78,26 @@ static void read_unit(Run *run)
     find_bodiless(run);
 }
 
-static void *read_all(void *data)
+static void *make_unit(void *data)
 {
-    Run *run = data;
+    Frontend *run = data;
     int before = diag_errors(run->diag);
-    read_unit(run);
+    begin_unit(run);
     if (diag_errors(run->diag) == before)
         models_read(run->cunit, run->unit, run->options);
     if (diag_errors(run->diag) == before)
         strategies_check_splits(run->cunit, &run->strategy), strategies_check_layers(run->unit);
+    if (diag_errors(run->diag) != before)
+        run->unit = NULL;
+    return NULL;
+}
+
+static void *read_all(void *data)
+{
+    Frontend *run = data;
+    int before = diag_errors(run->diag);
+    read_file(run);
+    make_unit(run);
     clang_close(run->reader);
     if (diag_errors(run->diag) != before)
         run->unit = NULL;
@@ -97,7 +119,37 @@ static void with_deep_stack(void *(*work)(void *), void *data)
 
 Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options)
 {
-    Run run = {.arena = arena, .diag = diag, .options = options, .unit = arena_new(arena, Unit)};
+    Frontend run = {.arena = arena, .diag = diag, .options = options};
     with_deep_stack(read_all, &run);
     return run.unit;
 }
+
+/* ---- under one strategy after the other ---- */
+
+Frontend *frontend_open(Arena *arena, Diag *diag, const FrontendOptions *options)
+{
+    Frontend *frontend = arena_new(arena, Frontend);
+    int before = diag_errors(diag);
+    *frontend = (Frontend){.arena = arena, .diag = diag, .options = options};
+    with_deep_stack(read_file, frontend);
+    if (frontend->cunit && diag_errors(diag) == before)
+        return frontend;
+    frontend_close(frontend);
+    return NULL;
+}
+
+bool frontend_has_models(const Frontend *frontend) { return models_exist(frontend->cunit); }
+
+Unit *frontend_under(Frontend *frontend, const char *text)
+{
+    frontend->text = text;
+    with_deep_stack(make_unit, frontend);
+    return frontend->unit;
+}
+
+int frontend_dims(const Frontend *frontend, const char *const **names)
+{
+    return strategies_dims(frontend->cunit, names);
+}
+
+void frontend_close(Frontend *frontend) { clang_close(frontend->reader); }

@@ -31,4 +31,22 @@ const char *frontend_strategy_file(Arena *arena, const char *word);
 /* The unit, or NULL after errors were reported. The modules hold the forward section and the gradients of its operators. */
 Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options);
 
+/* ---- one file under strategies that come one after the other ---- */
+
+typedef struct Frontend Frontend;
+
+/* Reads a file, but for its models; NULL after errors. `arena`, `diag` and `options` must outlive it. */
+Frontend *frontend_open(Arena *arena, Diag *diag, const FrontendOptions *options);
+
+/* Whether the file has calls of ht_train or ht_infer. */
+bool frontend_has_models(const Frontend *frontend);
+
+/* What frontend_read gives, under the one strategy that `text` holds instead of those of the options. */
+Unit *frontend_under(Frontend *frontend, const char *text);
+
+/* The names that the pragmas `dims` of the file give, each once and in their order; how many. */
+int frontend_dims(const Frontend *frontend, const char *const **names);
+
+void frontend_close(Frontend *frontend);
+
 #endif

@@ -169,19 +169,22 @@ static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, cons
     return NULL;
 }
 
+/* Reads the strategies of a file's text. Returns whether there were no errors. */
+static bool read_text(Chooser *chooser, const char *file, const char *text, StrategyList *list)
+{
+    TokenList tokens = {0};
+    Lexer lexer = lex_begin(chooser->arena, chooser->diag, (Position){file, 1, 1}, text);
+    lexer.lines = true;
+    lex_rest(&lexer, &tokens);
+    return strategy_parse(chooser->arena, chooser->diag, tokens.at, &chooser->names, base_name(chooser->arena, file), list);
+}
+
 /* Reads a strategy file, and takes the strategy that the word means; NULL after an error. */
 static Strategy *read_file(Chooser *chooser, const char *file)
 {
     Source *source = source_read(chooser->arena, chooser->diag, file);
-    TokenList tokens = {0};
     StrategyList list = {0};
-    if (!source)
-        return NULL;
-    Lexer lexer = lex_begin(chooser->arena, chooser->diag, (Position){file, 1, 1}, source->text);
-    lexer.lines = true;
-    lex_rest(&lexer, &tokens);
-    bool good = strategy_parse(chooser->arena, chooser->diag, tokens.at, &chooser->names, base_name(chooser->arena, file), &list);
-    return good ? choose_of_file(chooser, &list, file) : NULL;
+    return source && read_text(chooser, file, source->text, &list) ? choose_of_file(chooser, &list, file) : NULL;
 }
 
 /* ---- choosing ---- */
@@ -323,6 +326,16 @@ static void choose(Chooser *chooser, const FrontendOptions *options)
         array_push(chooser->arena, chooser->choice, (ChosenStrategy){chooser->list.at[0], false});
 }
 
+/* Takes the strategy of a text that stands in no file. */
+static void choose_text(Chooser *chooser, const char *text)
+{
+    static const char file[] = "<strategy>";
+    StrategyList list = {0};
+    diag_source(chooser->diag, file, text);
+    if (read_text(chooser, file, text, &list) && list.count)
+        array_push(chooser->arena, chooser->choice, (ChosenStrategy){list.at[0], true});
+}
+
 /* Finds the devices of classes; where the cluster file could not be read, that is the error. */
 static bool resolve_devices(const Chooser *chooser, Strategy *strategy, const FrontendOptions *options)
 {
@@ -376,14 +389,17 @@ static void check_optimizers(const Chooser *chooser)
             check_optimizer(chooser, chooser->choice->at[i].strategy);
 }
 
-void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, StrategyChoice *choice)
+void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text, StrategyChoice *choice)
 {
     Chooser chooser = {unit->arena, unit->diag, unit, macros, NULL, {NULL, constant_value, axis_used}, {0}, choice};
     chooser.names.state = &chooser;
     if (!strategy_parse(unit->arena, unit->diag, gather_lines(unit).at, &chooser.names, NULL, &chooser.list) || diag_errors(unit->diag) ||
         !models_exist(unit))
         return;
-    choose(&chooser, options);
+    if (text)
+        choose_text(&chooser, text);
+    else
+        choose(&chooser, options);
     check_optimizers(&chooser);
     for (int c = 0; c < choice->count; c++) {
         Strategy *chosen = choice->at[c].strategy;
@@ -458,4 +474,15 @@ void strategies_check_splits(CUnit *unit, const StrategyChoice *choice)
     add_pragma_names(unit, &names);
     for (int i = 0; i < choice->count; i++)
         check_splits(unit, &choice->at[i], &names);
+}
+
+int strategies_dims(const CUnit *unit, const char *const **names)
+{
+    NameList all = {0}, once = {0};
+    add_pragma_names(unit, &all);
+    for (int i = 0; i < all.count; i++)
+        if (!is_named(&once, all.at[i]))
+            array_push(unit->arena, &once, all.at[i]);
+    *names = once.at;
+    return once.count;
 }

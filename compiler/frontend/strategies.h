@@ -13,8 +13,11 @@ typedef Array(ChosenStrategy)
     StrategyChoice; // those of a program; it begins with the first one; none: one device, or an error was reported
 
 /* Reads the strategies of the unit's pragmas and, where the unit has models and no error was reported so far, takes those that the options
- * say. Names are found once each, and what they say of shape variables is checked. */
-void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, StrategyChoice *choice);
+ * say, or the one of `text` where that is not NULL. Names are found once each, and what they say of shape variables is checked. */
+void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text, StrategyChoice *choice);
+
+/* The names that the unit's pragmas `dims` give, each once and in their order; how many. */
+int strategies_dims(const CUnit *unit, const char *const **names);
 
 /* Gives the shape variables a strategy's values, and those of the source where it has none; NULL: all of the source. */
 void strategies_give_shapes(CUnit *unit, const Strategy *strategy);

@@ -1,0 +1,178 @@
+#include "search/candidate.h"
+
+#include "support/array.h"
+
+#include <string.h>
+
+static const int *copy_numbers(Arena *arena, const int *numbers, int count)
+{
+    return numbers ? arena_copy(arena, numbers, sizeof *numbers * (size_t)count) : NULL;
+}
+
+static void copy_stage(Arena *arena, SearchStage *stage)
+{
+    stage->devices = copy_numbers(arena, stage->devices, stage->device_count);
+    stage->data_weights = copy_numbers(arena, stage->data_weights, stage->data);
+    stage->tensor_weights = copy_numbers(arena, stage->tensor_weights, stage->tensor);
+}
+
+Candidate candidate_copy(Arena *arena, const Candidate *candidate)
+{
+    Candidate copy = *candidate;
+    copy.pipelines = arena_copy(arena, candidate->pipelines, sizeof *copy.pipelines * (size_t)copy.pipeline_count);
+    for (int p = 0; p < copy.pipeline_count; p++) {
+        SearchPipeline *pipeline = &copy.pipelines[p];
+        pipeline->stages = arena_copy(arena, pipeline->stages, sizeof *pipeline->stages * (size_t)pipeline->stage_count);
+        for (int s = 0; s < pipeline->stage_count; s++)
+            copy_stage(arena, &pipeline->stages[s]);
+    }
+    return copy;
+}
+
+/* ---- as a strategy ---- */
+
+static void print_devices(Text *out, const int *devices, int count)
+{
+    text_string(out, "devices(");
+    for (int i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && devices[end] == devices[end - 1] + 1;)
+            end++;
+        text_print(out, end - i > 1 ? "%s%d-%d" : "%s%d", i ? ", " : "", devices[i], devices[end - 1]);
+    }
+    text_string(out, ")");
+}
+
+static void print_axis(Text *out, const char *name, int count, const int *weights, bool *any)
+{
+    if (count < 2)
+        return;
+    text_print(out, "%s%s:%d", *any ? ", " : " mesh(", name, count);
+    for (int i = 0; weights && i < count; i++)
+        text_print(out, "%s%d", i ? ":" : " by ", weights[i]);
+    *any = true;
+}
+
+static void print_stage(Text *out, const SearchStage *stage, const SearchModel *model, bool alone)
+{
+    static const char *const words[RECOMPUTES] = {"", " recompute(selective)", " recompute(full)"};
+    bool any = false;
+    text_string(out, "    stage ");
+    print_devices(out, stage->devices, stage->device_count);
+    print_axis(out, "dp", stage->data, stage->data_weights, &any);
+    print_axis(out, "tp", stage->tensor, stage->tensor_weights, &any);
+    text_string(out, any ? ")" : "");
+    if (!alone)
+        text_print(out, " layers(%s)", model_layers(out->arena, model, stage->first, stage->end));
+    text_print(out, "%s\n", words[stage->recompute]);
+}
+
+/* Whether some stage has more than one device along an axis. */
+static bool has_axis(const Candidate *candidate, bool data)
+{
+    bool has = false;
+    for (int p = 0; p < candidate->pipeline_count; p++)
+        for (int s = 0; s < candidate->pipelines[p].stage_count; s++) {
+            const SearchStage *stage = &candidate->pipelines[p].stages[s];
+            has |= (data ? stage->data : stage->tensor) > 1;
+        }
+    return has;
+}
+
+static void print_splits(Text *out, const Candidate *candidate, const SearchModel *model, const SplitList *splits)
+{
+    bool data = has_axis(candidate, true), tensor = has_axis(candidate, false);
+    if (!data && !tensor)
+        return;
+    text_string(out, "  split");
+    if (data)
+        text_print(out, " %s:dp", model->batch_dim);
+    for (int i = 0; tensor && i < splits->count; i++)
+        text_print(out, " %s:tp", splits->dims[i]);
+    text_string(out, "\n");
+}
+
+/* The devices up to the last that works which do not. */
+static void print_idle(Text *out, const Candidate *candidate)
+{
+    int last = -1;
+    Array(int) idle = {0};
+    for (int pass = 0, device = 0; pass < 2; pass++)
+        for (device = 0; device < (pass ? last : 1); device++) {
+            bool works = false;
+            for (int p = 0; p < candidate->pipeline_count; p++)
+                for (int s = 0; s < candidate->pipelines[p].stage_count; s++) {
+                    const SearchStage *stage = &candidate->pipelines[p].stages[s];
+                    for (int i = 0; i < stage->device_count; i++) {
+                        last = stage->devices[i] > last ? stage->devices[i] : last;
+                        works |= stage->devices[i] == device;
+                    }
+                }
+            if (pass && !works)
+                array_push(out->arena, &idle, device);
+        }
+    if (!idle.count)
+        return;
+    text_string(out, "  idle ");
+    print_devices(out, idle.at, idle.count);
+    text_string(out, "\n");
+}
+
+void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model, const SplitList *splits, const char *name)
+{
+    text_print(out, "strategy %s\n", name);
+    print_splits(out, candidate, model, splits);
+    if (candidate->zero)
+        text_print(out, "  zero %d\n", candidate->zero);
+    for (int p = 0; p < candidate->pipeline_count; p++) {
+        const SearchPipeline *pipeline = &candidate->pipelines[p];
+        text_string(out, "  pipeline");
+        if (pipeline->rows)
+            text_print(out, " microbatches(%lld) rows(%lld)", (long long)pipeline->microbatches, (long long)pipeline->rows);
+        text_string(out, "\n");
+        for (int s = 0; s < pipeline->stage_count; s++)
+            print_stage(out, &pipeline->stages[s], model, pipeline->stage_count == 1);
+    }
+    print_idle(out, candidate);
+    text_string(out, "end strategy\n");
+}
+
+/* ---- for people ---- */
+
+static void describe_axis(Text *out, const char *name, int count, const int *weights)
+{
+    if (count < 2)
+        return;
+    text_print(out, " %s%d", name, count);
+    for (int i = 0; weights && i < count; i++)
+        text_print(out, "%s%d", i ? ":" : " by ", weights[i]);
+}
+
+static void describe_stage(Text *out, const SearchStage *stage, const Fleet *devices)
+{
+    static const char *const words[RECOMPUTES] = {"", " selective", " full"};
+    const DeviceClass *class = devices->cluster->devices[stage->devices[0]].class;
+    text_print(out, "%d %s", stage->device_count, class ? class->name : "devices");
+    if (stage->data_weights || stage->tensor_weights)
+        text_string(out, "...");
+    describe_axis(out, "dp", stage->data, stage->data_weights);
+    describe_axis(out, "tp", stage->tensor, stage->tensor_weights);
+    if (stage->end > stage->first)
+        text_print(out, " %d layer%s", stage->end - stage->first, stage->end - stage->first == 1 ? "" : "s");
+    text_string(out, words[stage->recompute]);
+}
+
+void candidate_describe(Text *out, const Candidate *candidate, const Fleet *devices)
+{
+    for (int p = 0; p < candidate->pipeline_count; p++) {
+        const SearchPipeline *pipeline = &candidate->pipelines[p];
+        text_string(out, p ? " | " : "");
+        for (int s = 0; s < pipeline->stage_count; s++) {
+            text_string(out, s ? " > " : "");
+            describe_stage(out, &pipeline->stages[s], devices);
+        }
+        if (pipeline->rows)
+            text_print(out, "; %lld x %lld rows", (long long)pipeline->microbatches, (long long)pipeline->rows);
+    }
+    if (candidate->zero)
+        text_print(out, "; zero %d", candidate->zero);
+}

@@ -1,0 +1,71 @@
+#include "search/enumerate.h"
+
+#include "search/mixed.h"
+#include "search/space.h"
+
+#include <stdlib.h>
+
+enum { SAME_SHAPE = 3 }; // strategies of one shape that are kept
+
+/* What fits by seconds, then what does not by need. */
+static int compare(const void *a, const void *b)
+{
+    const Choice *first = *(const Choice *const *)a, *second = *(const Choice *const *)b;
+    bool fits = first->need <= 1, other = second->need <= 1;
+    if (fits != other)
+        return fits ? -1 : 1;
+    double x = fits ? first->seconds : first->need, y = fits ? second->seconds : second->need;
+    return x < y ? -1 : x > y ? 1 : first < second ? -1 : first > second;
+}
+
+static void add_single(Arena *arena, Profile *profile, const Correction *correction, ChoiceList *list)
+{
+    ArrangementList shapes = shapes_all(arena, profile);
+    RowList rows = rows_all(arena, profile, profile->shop->model->batch);
+    PipelinePlan plan;
+    for (int i = 0; i < shapes.count; i++)
+        for (int r = 0; r < rows.count; r++)
+            for (int zero = 0; zero <= (profile->shop->model->trains ? 3 : 0); zero++) {
+                Choice choice = {
+                    .shape = shapes.at[i], .shape_number = i, .zero = zero, .rows = rows.at[r], .batch = profile->shop->model->batch};
+                if (choice_plan(profile, correction, &choice, &plan))
+                    array_push(arena, list, choice);
+            }
+}
+
+static Candidate candidate_of(Arena *arena, Profile *profile, const Correction *correction, Choice *choice)
+{
+    PipelinePlan plan;
+    if (choice->other)
+        return *choice->other;
+    choice_plan(profile, correction, choice, &plan);
+    Candidate candidate = {.zero = choice->zero,
+                           .pipeline_count = 1,
+                           .pipelines = arena_new(arena, SearchPipeline),
+                           .seconds = choice->seconds,
+                           .need = choice->need};
+    candidate.pipelines[0] = plan_pipeline(arena, &plan, choice->rows);
+    return candidate;
+}
+
+CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most)
+{
+    Arena *scratch = arena_create();
+    ChoiceList list = {0};
+    CandidateList best = {0};
+    add_single(scratch, profile, correction, &list);
+    mixed_add(scratch, profile, correction, &list);
+    Choice **sorted = arena_array(scratch, Choice *, list.count + 1);
+    int *taken = arena_array(scratch, int, list.count + 1);
+    for (int i = 0; i < list.count; i++)
+        sorted[i] = &list.at[i];
+    qsort(sorted, (size_t)list.count, sizeof *sorted, compare);
+    for (int i = 0; i < list.count && best.count < most; i++) {
+        if (!sorted[i]->other && taken[sorted[i]->shape_number]++ >= SAME_SHAPE)
+            continue;
+        Candidate candidate = candidate_of(scratch, profile, correction, sorted[i]);
+        array_push(arena, &best, candidate_copy(arena, &candidate));
+    }
+    arena_destroy(scratch);
+    return best;
+}

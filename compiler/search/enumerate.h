@@ -1,0 +1,18 @@
+/* All strategies of the space, and of these the best by closed form.
+ *
+ * Of each class of devices all, some or none work. They are cut into equal stages, those of a class one after the other, with a mesh of dp
+ * and tp; the classes stand in any order along the pipeline. Where classes differ there are also a pipeline for each class, with as many
+ * rows as it manages, and one stage of all devices with weights along dp or tp. Micro-batches have any rows of which the batch is made.
+ */
+#ifndef SEARCH_ENUMERATE_H
+#define SEARCH_ENUMERATE_H
+
+#include "search/estimate.h"
+
+typedef Array(Candidate) CandidateList;
+
+/* The best, by seconds those that fit before those that do not, these by need; of strategies that differ in ZeRO and rows alone a few. At
+ * most `most`. */
+CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most);
+
+#endif

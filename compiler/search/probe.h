@@ -1,0 +1,30 @@
+/* Probes: what the devices of one small stage do with each layer of the model, read from a compiled strategy by its rules' operations and
+ * the plans of its conversions. */
+#ifndef SEARCH_PROBE_H
+#define SEARCH_PROBE_H
+
+#include "search/trial.h"
+
+/* Of one layer, or of what comes before or behind all of them (model_slot): on the slowest device, with one micro-batch. */
+typedef struct SlotCost {
+    double seconds;            // of its forward and backward parts
+    double once;               // seconds a step: what micro-batches have no part in
+    double parameters, states; // bytes
+    double gradients;          // bytes
+    double kept;               // bytes that forward leaves for backward
+    double work;               // the most bytes that are needed beside those while it runs
+    double crossing;           // bytes that it hands to later layers
+} SlotCost;
+
+typedef struct Probe {
+    bool good;
+    double inputs;   // bytes
+    double peak;     // bytes, as hetucc counts
+    double seconds;  // all that a step takes, one after the other
+    SlotCost *slots; // model->layer_count + 2
+} Probe;
+
+/* Probes strategies of one stage; those that hetucc refuses, and those whose seconds the cluster does not say, are not good. */
+void probes_run(Arena *arena, const Workshop *shop, const char *const *texts, int count, Probe *probes);
+
+#endif

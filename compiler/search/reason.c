@@ -1,0 +1,78 @@
+#include "search/reason.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Bytes as people write them: "1.25 GiB". */
+static const char *bytes_text(Arena *arena, int64_t bytes)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    double number = (double)bytes;
+    int unit = 0;
+    for (; number >= 1024 && unit < 4; unit++)
+        number /= 1024;
+    return arena_format(arena, unit ? "%.2f %s" : "%.0f %s", number, units[unit]);
+}
+
+static const char *class_name(const Workshop *shop, int device)
+{
+    const DeviceClass *class = shop->devices->cluster->devices[device].class;
+    return class && class->name ? class->name : "?";
+}
+
+/* What most of a step goes into, on the device that computes longest. */
+static const char *bound_text(Arena *arena, const Workshop *shop, const Verdict *verdict)
+{
+    const char *where = arena_format(arena, "device %d (%s)", verdict->busiest, class_name(shop, verdict->busiest));
+    const char *what = verdict->computing >= verdict->exposed && verdict->computing >= verdict->idle ? "computing on"
+                       : verdict->exposed >= verdict->idle                                           ? "communication of"
+                                                                                                     : "waiting of";
+    return arena_format(arena, "%s %s: computes %.0f%%, communicates alone %.0f%%, waits %.0f%%", what, where, 100 * verdict->computing,
+                        100 * verdict->exposed, 100 * verdict->idle);
+}
+
+static const char *memory_text(Arena *arena, const Workshop *shop, const Verdict *verdict)
+{
+    int64_t most = devices_memory(shop->devices, verdict->worst);
+    const char *peak = arena_format(arena, "%s (%lld bytes)", bytes_text(arena, verdict->peak), (long long)verdict->peak);
+    if (!most)
+        return arena_format(arena, "%s on device %d", peak, verdict->worst);
+    return arena_format(arena, "%s of %s on device %d", peak, bytes_text(arena, most), verdict->worst);
+}
+
+void reason_print(Text *out, const Workshop *shop, const TriedList *best, const SplitList *splits, int tried)
+{
+    text_print(out, "%s of %s on %d devices: the best of %d strategies that were compiled and simulated\n", shop->model->module->name,
+               shop->model->module->source, shop->devices->count, tried);
+    text_string(out, "tensor parallelism cuts");
+    for (int i = 0; i < splits->count; i++)
+        text_print(out, " %s", splits->dims[i]);
+    text_string(out, splits->count ? "\n" : " nothing: no named dimension pays off\n");
+    for (int i = 0; i < best->count; i++) {
+        const TriedStrategy *own = best->at[i];
+        text_print(out, "%d. %.6g s, %s: ", i + 1, own->verdict.seconds, memory_text(out->arena, shop, &own->verdict));
+        candidate_describe(out, &own->candidate, shop->devices);
+        text_print(out, "\n   bound by %s\n", bound_text(out->arena, shop, &own->verdict));
+    }
+}
+
+void reason_comment(Text *out, const Workshop *shop, const TriedStrategy *plan, const char *source)
+{
+    text_print(out, "// planned for %s by hetucc --plan: a step of %.6g s, %s\n", source, plan->verdict.seconds,
+               memory_text(out->arena, shop, &plan->verdict));
+    text_print(out, "// bound by %s\n", bound_text(out->arena, shop, &plan->verdict));
+}
+
+void reason_report(Diag *diag, const Workshop *shop, const TriedStrategy *least, int tried)
+{
+    Text text = {.arena = shop->arena};
+    const Verdict *verdict = &least->verdict;
+    int64_t most = devices_memory(shop->devices, verdict->worst);
+    candidate_describe(&text, &least->candidate, shop->devices);
+    diag_error(diag, (Position){0},
+               "no strategy fits: device %d (%s) has %s (%lld bytes) and lacks %s, with %s (%lld bytes) a device one would", verdict->worst,
+               class_name(shop, verdict->worst), bytes_text(shop->arena, most), (long long)most, bytes_text(shop->arena, verdict->lack),
+               bytes_text(shop->arena, verdict->peak), (long long)verdict->peak);
+    diag_note(diag, (Position){0}, "of %d that were compiled, the one that needs least: %s; %s of it are parameters, gradients and states",
+              tried, text_bytes(&text), bytes_text(shop->arena, verdict->states));
+}

@@ -1,0 +1,27 @@
+/* What a plan says for itself. */
+#ifndef SEARCH_REASON_H
+#define SEARCH_REASON_H
+
+#include "search/candidate.h"
+#include "search/trial.h"
+
+/* A strategy that was tried. */
+typedef struct TriedStrategy {
+    Candidate candidate;
+    const char *text;
+    Verdict verdict;
+    bool good; // hetucc takes it
+} TriedStrategy;
+
+typedef Array(TriedStrategy *) TriedList;
+
+/* The best strategies that fit, the first the plan: seconds, bytes, what bounds them. */
+void reason_print(Text *out, const Workshop *shop, const TriedList *best, const SplitList *splits, int tried);
+
+/* The same of the plan, as comments in front of its strategy. */
+void reason_comment(Text *out, const Workshop *shop, const TriedStrategy *plan, const char *source);
+
+/* Reports that nothing fits: what is missing where least is, and how much would do. */
+void reason_report(Diag *diag, const Workshop *shop, const TriedStrategy *least, int tried);
+
+#endif

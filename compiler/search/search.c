@@ -1,0 +1,311 @@
+#include "search/search.h"
+
+#include "search/enumerate.h"
+#include "search/reason.h"
+#include "search/splits.h"
+
+#include "passes/pipeline.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BEST = 5, ROUNDS = 3, LOOKS = 2, ENUMERATED = 400 };
+
+typedef struct Search {
+    Arena *arena;
+    Workshop shop;
+    SearchModel model;
+    Fleet devices;
+    SplitList splits;
+    Profile profile;
+    Correction correction;
+    const char *name;
+    TriedList tried;
+} Search;
+
+/* ---- trying ---- */
+
+static bool is_tried(const Search *search, const char *text)
+{
+    for (int i = 0; i < search->tried.count; i++)
+        if (!strcmp(search->tried.at[i]->text, text))
+            return true;
+    return false;
+}
+
+/* Tries the first `most` of the candidates that were not tried; returns how many these were. */
+static int try_candidates(Search *search, const CandidateList *list, int most)
+{
+    int first = search->tried.count;
+    for (int i = 0; i < list->count && search->tried.count - first < most; i++) {
+        Text text = {.arena = search->arena};
+        candidate_print(&text, &list->at[i], &search->model, &search->splits, search->name);
+        if (is_tried(search, text_bytes(&text)))
+            continue;
+        TriedStrategy *tried = arena_new(search->arena, TriedStrategy);
+        *tried = (TriedStrategy){.candidate = candidate_copy(search->arena, &list->at[i]), .text = text_bytes(&text)};
+        array_push(search->arena, &search->tried, tried);
+    }
+    int count = search->tried.count - first;
+    const char **texts = arena_array(search->arena, const char *, count + 1);
+    Verdict *verdicts = arena_array(search->arena, Verdict, count + 1);
+    bool *good = arena_array(search->arena, bool, count + 1);
+    for (int i = 0; i < count; i++)
+        texts[i] = search->tried.at[first + i]->text;
+    verdicts_find(search->arena, &search->shop, texts, count, verdicts, good);
+    for (int i = 0; i < count; i++) {
+        search->tried.at[first + i]->verdict = verdicts[i];
+        search->tried.at[first + i]->good = good[i] && !isnan(verdicts[i].seconds);
+    }
+    return count;
+}
+
+static bool fits(const TriedStrategy *tried) { return tried->good && tried->verdict.lack <= 0; }
+
+static int compare_tried(const void *a, const void *b)
+{
+    const TriedStrategy *first = *(TriedStrategy *const *)a, *second = *(TriedStrategy *const *)b;
+    double x = first->verdict.seconds, y = second->verdict.seconds;
+    return x < y ? -1 : x > y ? 1 : strcmp(first->text, second->text);
+}
+
+/* Those that fit, by seconds; at most `most`. */
+static TriedList best_of(const Search *search, int most)
+{
+    TriedList best = {0};
+    for (int i = 0; i < search->tried.count; i++)
+        if (fits(search->tried.at[i]))
+            array_push(search->arena, &best, search->tried.at[i]);
+    qsort(best.at, (size_t)best.count, sizeof *best.at, compare_tried);
+    best.count = best.count < most ? best.count : most;
+    return best;
+}
+
+/* ---- closed forms against what came out ---- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *numbers, int count)
+{
+    qsort(numbers, (size_t)count, sizeof *numbers, compare_numbers);
+    return count ? numbers[count / 2] : 1;
+}
+
+/* What a device needs over what it may have, as hetucc counts. */
+static double real_need(const Search *search, const TriedStrategy *tried)
+{
+    int64_t most = devices_memory(&search->devices, tried->verdict.worst);
+    return most ? (double)tried->verdict.peak / (double)most : 0;
+}
+
+/* Takes the middle of what closed forms were off by, of what was tried since `first`. */
+static void correct(Search *search, int first)
+{
+    int count = search->tried.count - first, used = 0;
+    double *memory = arena_array(search->arena, double, count + 1), *seconds = arena_array(search->arena, double, count + 1);
+    for (int i = first; i < search->tried.count; i++) {
+        const TriedStrategy *tried = search->tried.at[i];
+        if (!tried->good || tried->candidate.seconds <= 0)
+            continue;
+        memory[used] = tried->candidate.need > 0 && real_need(search, tried) > 0 ? real_need(search, tried) / tried->candidate.need : 1;
+        seconds[used++] = tried->verdict.seconds / tried->candidate.seconds;
+    }
+    search->correction.memory *= median(memory, used);
+    search->correction.seconds *= median(seconds, used);
+}
+
+/* How many strategies are compiled in a round: fewer of large models, so that a plan does not take minutes. */
+static int round_size(const Search *search)
+{
+    int size = 24000 / (search->model.op_count + 1);
+    return size < 6 ? 6 : size > 16 ? 16 : size;
+}
+
+static void try_best(Search *search)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        Arena *scratch = arena_create();
+        int first = search->tried.count;
+        CandidateList list = enumerate(scratch, &search->profile, &search->correction, ENUMERATED);
+        int count = try_candidates(search, &list, round_size(search));
+        arena_destroy(scratch);
+        if (!count)
+            return;
+        correct(search, first);
+    }
+}
+
+/* ---- around the best ---- */
+
+static void add_changed(Search *search, CandidateList *list, const Candidate *changed)
+{
+    array_push(search->arena, list, candidate_copy(search->arena, changed));
+}
+
+/* More and fewer rows in a micro-batch. */
+static void change_rows(Search *search, CandidateList *list, const Candidate *candidate)
+{
+    for (int up = 0; up < 2 && candidate->pipeline_count == 1 && candidate->pipelines[0].rows; up++) {
+        Candidate changed = candidate_copy(search->arena, candidate);
+        SearchPipeline *pipeline = &changed.pipelines[0];
+        int64_t rows = pipeline->rows;
+        do
+            rows += up ? search->model.unit : -search->model.unit;
+        while (rows > 0 && rows <= search->model.batch && search->model.batch % rows);
+        if (rows <= 0 || rows > search->model.batch || !search->profile.cuts)
+            continue;
+        pipeline->rows = rows;
+        pipeline->microbatches = search->model.batch / rows;
+        add_changed(search, list, &changed);
+    }
+}
+
+/* A layer from each stage to its neighbours. */
+static void change_layers(Search *search, CandidateList *list, const Candidate *candidate)
+{
+    for (int s = 0; s + 1 < candidate->pipelines[0].stage_count; s++)
+        for (int way = -1; way <= 1; way += 2) {
+            Candidate changed = candidate_copy(search->arena, candidate);
+            SearchStage *stage = &changed.pipelines[0].stages[s];
+            stage[0].end += way;
+            stage[1].first += way;
+            if (stage[0].end > stage[0].first && stage[1].end > stage[1].first)
+                add_changed(search, list, &changed);
+        }
+}
+
+static void change_modes(Search *search, CandidateList *list, const Candidate *candidate)
+{
+    for (int mode = 0; mode < RECOMPUTES; mode++) {
+        Candidate changed = candidate_copy(search->arena, candidate);
+        for (int p = 0; p < changed.pipeline_count; p++)
+            for (int s = 0; s < changed.pipelines[p].stage_count; s++)
+                changed.pipelines[p].stages[s].recompute = (Recompute)mode;
+        if (profile_allows(&search->profile, (Recompute)mode))
+            add_changed(search, list, &changed);
+    }
+    for (int zero = 0; zero <= 3; zero++) {
+        Candidate changed = candidate_copy(search->arena, candidate);
+        changed.zero = zero;
+        add_changed(search, list, &changed);
+    }
+}
+
+/* Tries the neighbours of the best, and of what is better then. */
+static void look_around(Search *search)
+{
+    const TriedStrategy *around = NULL;
+    for (int look = 0; look < LOOKS; look++) {
+        TriedList best = best_of(search, 1);
+        CandidateList list = {0};
+        if (!best.count || best.at[0] == around)
+            return;
+        around = best.at[0];
+        change_rows(search, &list, &around->candidate);
+        change_modes(search, &list, &around->candidate);
+        change_layers(search, &list, &around->candidate);
+        try_candidates(search, &list, round_size(search));
+    }
+}
+
+/* ---- what needs least ---- */
+
+/* What needs least of what hetucc takes; NULL: it takes nothing. */
+static const TriedStrategy *least_need(const Search *search)
+{
+    const TriedStrategy *least = NULL;
+    for (int i = 0; i < search->tried.count; i++) {
+        const TriedStrategy *tried = search->tried.at[i];
+        if (tried->good && (!least || tried->verdict.lack < least->verdict.lack))
+            least = tried;
+    }
+    return least;
+}
+
+/* Where nothing has fitted: tries what needs least by closed form, and around what needs least really, until nothing of it is new. */
+static void try_least(Search *search)
+{
+    enum { MOST = 12 };
+    for (int round = 0; round < MOST && !best_of(search, 1).count; round++) {
+        const TriedStrategy *least = least_need(search);
+        CandidateList list = {0};
+        if (least) {
+            change_rows(search, &list, &least->candidate);
+            change_modes(search, &list, &least->candidate);
+            change_layers(search, &list, &least->candidate);
+        }
+        CandidateList others = enumerate(search->arena, &search->profile, &search->correction, ENUMERATED);
+        for (int i = 0; i < others.count; i++)
+            array_push(search->arena, &list, others.at[i]);
+        if (!try_candidates(search, &list, 16))
+            return;
+    }
+}
+
+/* ---- all of it ---- */
+
+static bool prepare(Search *search, const SearchOptions *options)
+{
+    Frontend *frontend = search->shop.frontend;
+    const char *text = arena_format(search->arena, "strategy %s\n  stage devices(0)\nend strategy\n", options->name);
+    Unit *unit = frontend_under(frontend, text);
+    if (unit && !unit->modules.count)
+        diag_error(search->shop.diag, (Position){0}, "%s trains or runs no model", unit->file);
+    if (!unit || !unit->modules.count)
+        return false;
+    search->model = model_begin(unit);
+    PassOptions passes = {.stop_after = "refine", .out = stdout};
+    for (int m = 0; m < unit->modules.count; m++)
+        unit->modules.at[m]->options = search->shop.compile;
+    if (!passes_run(unit, &passes))
+        return false;
+    model_survey(search->arena, &search->model);
+    return true;
+}
+
+static bool find(Search *search, const SearchOptions *options, Text *strategy, Text *reason)
+{
+    if (!prepare(search, options))
+        return false;
+    search->splits = splits_find(search->arena, &search->shop);
+    if (!profile_run(search->arena, &search->shop, &search->splits, &search->profile))
+        return false;
+    try_best(search);
+    look_around(search);
+    try_least(search);
+    TriedList best = best_of(search, BEST);
+    if (best.count) {
+        reason_comment(strategy, &search->shop, best.at[0], search->model.module->source);
+        text_string(strategy, best.at[0]->text);
+        reason_print(reason, &search->shop, &best, &search->splits, search->tried.count);
+        return true;
+    }
+    const TriedStrategy *least = least_need(search);
+    if (!least)
+        BUG("hetucc takes none of %d strategies of %s", search->tried.count, search->model.module->name);
+    reason_report(search->shop.diag, &search->shop, least, search->tried.count);
+    return false;
+}
+
+bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *strategy, Text *reason)
+{
+    Search search = {.arena = arena, .correction = {1, 1}, .name = options->name};
+    search.devices = devices_of(arena, options->frontend->cluster, options->memory);
+    search.shop = (Workshop){.arena = arena,
+                             .diag = diag,
+                             .compile = options->compile,
+                             .no_fuse = options->no_fuse,
+                             .model = &search.model,
+                             .devices = &search.devices};
+    search.shop.frontend = frontend_open(arena, diag, options->frontend);
+    if (!search.shop.frontend)
+        return false;
+    bool found = find(&search, options, strategy, reason);
+    frontend_close(search.shop.frontend);
+    return found;
+}

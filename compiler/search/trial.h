@@ -1,0 +1,55 @@
+/* Trials: a strategy is compiled as hetucc compiles it, in a process of its own, whose memory goes with it, and which prints nothing.
+ *
+ *     Workshop shop = {.frontend = ..., ...};
+ *     Text *answers = trials_run(arena, &shop, trials, count);       what `work` of each has written, empty where the strategy is refused
+ *
+ * As many run at a time as there are processors.
+ */
+#ifndef SEARCH_TRIAL_H
+#define SEARCH_TRIAL_H
+
+#include "search/devices.h"
+#include "search/model.h"
+#include "support/text.h"
+
+/* What trials are made with. */
+typedef struct Workshop {
+    Arena *arena;
+    Diag *diag;
+    struct Frontend *frontend;
+    CompileOptions compile;
+    bool no_fuse;
+    const SearchModel *model;
+    const Fleet *devices;
+} Workshop;
+
+typedef struct Trial {
+    const char *text;                                                // the strategy
+    void (*work)(const Workshop *shop, const Unit *unit, Text *out); // writes what is wanted to know
+} Trial;
+
+Text *trials_run(Arena *arena, const Workshop *shop, const Trial *trials, int count);
+
+/* The unit under a strategy, through all passes up to `stop`, or all where that is NULL; NULL after errors. */
+Unit *workshop_compile(const Workshop *shop, const char *text, const char *stop);
+
+/* The module of a unit that the plan is for. */
+Module *workshop_module(const Workshop *shop, const Unit *unit);
+
+/* What a trial of a whole strategy tells. */
+typedef struct Verdict {
+    double seconds;                     // of a step; NAN: the cluster does not say (`unknown`)
+    int worst;                          // the device with the least memory left, or of those without bound the one that needs most
+    int64_t peak;                       // its bytes
+    int64_t lack;                       // bytes that it has too few; below 0: that are left
+    int64_t states;                     // of the peak what parameters and the optimizer keep, with gradients
+    int busiest;                        // the device that computes longest
+    double computing, exposed, idle;    // shares of its step
+    double others_exposed, others_idle; // the most of a device
+    char unknown[240];
+} Verdict;
+
+/* Tries strategies whole. `good` by strategy: whether hetucc takes it. */
+void verdicts_find(Arena *arena, const Workshop *shop, const char *const *texts, int count, Verdict *verdicts, bool *good);
+
+#endif
