@@ -27,6 +27,7 @@ compiler migration ir rule schedule strategy reshard cluster layout syntax suppo
 compiler emit     migration ir rule schedule strategy reshard cluster layout syntax support
 compiler report   cost ir rule schedule strategy reshard cluster layout syntax support
 compiler simulate report plan cost ir rule schedule strategy reshard cluster layout syntax support
+compiler balance  plan cost ir rule schedule strategy reshard cluster layout syntax support
 compiler search   simulate frontend passes report plan cost ir rule schedule strategy reshard cluster layout syntax support
 compiler driver   search frontend passes emit report migration cost ir rule schedule strategy reshard cluster layout syntax support
 runtime  base

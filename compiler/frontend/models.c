@@ -20,7 +20,7 @@ typedef struct Finder {
     CUnit *unit;
     const CFunction *inside;
     Array(ModelCall) calls;
-    bool prepares; // ht_prepare is called
+    bool prepares; // ht_prepare or ht_balance is called
 } Finder;
 
 static void find_call(const CExpr *expr, void *data)
@@ -29,7 +29,7 @@ static void find_call(const CExpr *expr, void *data)
     const CFunction *function = expr->kind == C_CALL ? cexpr_function(expr->a) : NULL;
     if (!function || function->body)
         return;
-    finder->prepares |= !strcmp(function->name, "ht_prepare");
+    finder->prepares |= !strcmp(function->name, "ht_prepare") || !strcmp(function->name, "ht_balance_with");
     bool train = !strcmp(function->name, "ht_train_with"), infer = !strcmp(function->name, "ht_infer_with");
     if (expr->args.count == (train ? 4 : 3) && (train || infer))
         array_push(finder->unit->arena, &finder->calls, (ModelCall){expr, finder->inside, train ? MODULE_TRAIN : MODULE_INFER});

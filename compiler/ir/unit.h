@@ -19,7 +19,7 @@ typedef struct Unit {
     Array(Strategy *) strategies; // that the program has; it begins with the first one; none: one device
     Array(ShapeVariable) shapes;
     Array(const char *) bodiless;        // operators of the user's that this source declares only
-    bool prepares;                       // it calls ht_prepare: strategies may arrive at run time
+    bool prepares;                       // it calls ht_prepare or ht_balance: strategies may arrive at run time
     int known;                           // of its strategies, the first, a program that runs has already (--known); 0: it is a program
     const char *std;                     // of -std, "c17"
     const struct Migrations *migrations; // between its strategies (migration/migration.h), once its modules have roles; NULL before

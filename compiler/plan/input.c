@@ -29,6 +29,13 @@ Field input_open(Arena *arena, const char *file)
     return (Field){input, input->root, ""};
 }
 
+Field input_of(Arena *arena, json_t *json, const char *name)
+{
+    Input *input = arena_new(arena, Input);
+    *input = (Input){.arena = arena, .file = name, .root = json};
+    return (Field){input, json, ""};
+}
+
 void input_close(Field any) { json_decref(any.input->root); }
 
 const char *input_error(Field any) { return any.input->error; }

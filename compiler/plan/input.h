@@ -26,6 +26,9 @@ typedef struct Field {
 Field input_open(Arena *arena, const char *file);
 void input_close(Field any);
 
+/* An input that is there already; `name` is what messages call it. It takes the JSON. */
+Field input_of(Arena *arena, json_t *json, const char *name);
+
 /* The first error's line, without a newline; NULL when there is none. */
 const char *input_error(Field any);
 

@@ -206,6 +206,43 @@ bool ht_switch(ht_program *program, const char *strategy);
  * program goes on as it is. The call must stand in the source file of the model. On one device, as plain C, it does nothing. */
 void ht_prepare(ht_program *program, const char *strategy);
 
+/* Keeps a program balanced while it trains: call it once, behind ht_train. Each step measures how long every rank computes; where one becomes slow against what it was in the first steps, or is
+ * itself again, a strategy for that is planned and made beside the training, and a step begins with the switch to it, where it pays back. main goes on as it is: shape variables, inputs,
+ * parameters and the number of the step stay what they are. Said on standard error, a line each, on rank 0: what was found, and done. Environment HETU_BALANCE=quiet says nothing,
+ * HETU_BALANCE=0 leaves all as it is. The call must stand in the source file of the model. On one device, as plain C, it does nothing.
+ *
+ *     ht_balance(program, .horizon = 1000);
+ */
+typedef struct ht_balance_options {
+    double change;  // a rank is seen when the time that it computes changes by this much of what it was; 0: 0.3
+    int steps;      // for so many steps in a row; 0: 3
+    double horizon; // a switch must pay back within so many steps; 0: 100
+    bool quiet;     // nothing is said
+} ht_balance_options;
+#define ht_balance(program, ...) ht_balance_with((program), (ht_balance_options){.change = 0 __VA_OPT__(,) __VA_ARGS__})
+void ht_balance_with(ht_program *program, ht_balance_options options);
+
+/* Trains a batch of sequences of unequal lengths under the strategy that is best for it: goes there (ht_switch), gives the `shape` variables its values, and says which row of the batch each sequence
+ * goes to, so that no row is longer than what its pipeline reads. `seq`, an int, is the shape variable that lengths are of. With `.next`, the lengths of the batch to come, that one is planned while this
+ * one trains. Rows that get no sequence, and what stands behind one, are padding. On one device, as plain C, rows are as they come, and seq becomes the longest length.
+ *
+ *     const ht_dispatched *to = ht_dispatch(program, &seq, lengths, count, .next = lengths_of_next);
+ *     for (int64_t i = 0; i < count; i++)
+ *         memcpy(tokens + to->row[i] * seq, sequence[i], sizeof *tokens * (size_t)lengths[i]);
+ */
+typedef struct ht_dispatched {
+    const int64_t *row;   // of each sequence; until the next call
+    int64_t rows, length; // of the batch, under the strategy; on one device the sequences, and the longest
+    const char *strategy; // its name; on one device NULL
+} ht_dispatched;
+typedef struct ht_dispatch_options {
+    const int64_t *next; // lengths of the next batch; NULL: not known
+    int64_t next_count;  // how many; 0: as many as of this one
+} ht_dispatch_options;
+#define ht_dispatch(program, seq, lengths, count, ...) \
+    ht_dispatch_with((program), (seq), (lengths), (count), (ht_dispatch_options){.next_count = 0 __VA_OPT__(,) __VA_ARGS__})
+const ht_dispatched *ht_dispatch_with(ht_program *program, int *seq, const int64_t *lengths, int64_t count, ht_dispatch_options options);
+
 /* The least value from `least` on that a strategy of the program gives an integer `shape` variable: seq = ht_fit(program, &seq, 700). On one device it is `least`. A program without
  * such a strategy ends. */
 int64_t ht_fit(ht_program *program, const void *variable, int64_t least);

@@ -6,6 +6,7 @@
 
 #include <hetu/rt.h>
 
+#include <cblas.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,22 @@ const char *device_open(void)
 void device_connect(void) {}
 
 void device_close(void) {}
+
+double device_trial(void)
+{
+    enum { WIDTH = 96, TIMES = 5 };
+    static float x[WIDTH * WIDTH], y[WIDTH * WIDTH];
+    double least = 0;
+    for (int i = 0; i < WIDTH * WIDTH; i++)
+        x[i] = (float)(i % 7) - 3;
+    for (int i = 0; i < TIMES; i++) {
+        double begin = omp_get_wtime();
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, WIDTH, WIDTH, WIDTH, 1, x, WIDTH, x, WIDTH, 0, y, WIDTH);
+        double took = omp_get_wtime() - begin;
+        least = i && least < took ? least : took;
+    }
+    return least;
+}
 
 /* ---- storage ---- */
 

@@ -42,6 +42,9 @@ void device_upload(void *to, const void *from, int64_t bytes);
 void device_download(void *to, const void *from, int64_t bytes);
 void device_wait(void);
 
+/* Seconds of a small product on this rank's device, the least of a few; 0: it cannot tell. */
+double device_trial(void);
+
 /* Numbers that may differ between the steps of a program. */
 typedef struct StepNumbers {
     float hyper[DEVICE_HYPER];

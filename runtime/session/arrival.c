@@ -2,13 +2,13 @@
 #include "session/arrival.h"
 
 #include "base/memory.h"
+#include "session/recipe.h"
 #include "transport/world.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,53 +16,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
-/* ---- sources ---- */
-
-/* A source file of the program whose models can have further strategies. */
-typedef struct Source {
-    const char *fingerprint;  // of its images
-    const char *const *words; // the folder, CC, and the command
-    char **more;              // options --strategy=WORD of those that have arrived
-    int more_count;
-} Source;
-
-static struct {
-    Source *at;
-    int count;
-} sources;
-
-void ht_register_source(const char *fingerprint, const char *const *words)
-{
-    Source *grown = realloc(sources.at, sizeof *grown * (size_t)(sources.count + 1));
-    if (!grown)
-        ht_fail("no memory to register a source");
-    sources.at = grown;
-    sources.at[sources.count++] = (Source){.fingerprint = fingerprint, .words = words};
-}
-
-bool arrivals_possible(void) { return sources.count > 0; }
-
-/* The source of an image: the one that any image of its model has been compiled with from the beginning. */
-static Source *source_of(int image)
-{
-    for (int i = 0; i < image_count(); i++)
-        for (int s = 0; s < sources.count; s++)
-            if (image_at(i)->model == image_at(image)->model && !strcmp(sources.at[s].fingerprint, image_at(i)->image->fingerprint))
-                return &sources.at[s];
-    return NULL;
-}
-
 /* ---- what is asked for ---- */
 
 typedef enum Progress { ASKED, MADE_NOW, THERE, TAKEN, REFUSED } Progress;
 
-enum { REASON = 512 };
-
 typedef struct Arrival {
     Progress progress;
-    Source *source;
+    Recipe *recipe;
     char *word;   // as it was given
     char *option; // --strategy=WORD, of a file by its whole name
     char *object; // the file that is made
@@ -113,81 +73,31 @@ static void refuse(Arrival *arrival, const char *reason)
     snprintf(arrival->reason, sizeof arrival->reason, "%s", reason);
 }
 
-/* The environment of hetucc: the program's, without what is loaded into it, and with the C compiler that it was made with. */
-static char **maker_environment(const char *cc)
-{
-    int count = 0, kept = 0;
-    while (environ[count])
-        count++;
-    char **own = memory_array(count + 2, sizeof *own);
-    for (int i = 0; i < count; i++)
-        if (strncmp(environ[i], "LD_PRELOAD=", 11) && strncmp(environ[i], "CC=", 3))
-            own[kept++] = environ[i];
-    if (*cc && asprintf(&own[kept], "CC=%s", cc) < 0)
-        ht_fail("no memory for a strategy");
-    return own;
-}
-
-/* The words of the command: those of the source, the strategies that have arrived since, and the new one. */
-static char **maker_words(const Arrival *arrival, char *known, char *output)
-{
-    const Source *source = arrival->source;
-    int count = 0, strategies = source->more_count;
-    for (const char *const *word = source->words + 2; *word; word++) {
-        count++;
-        strategies += !strncmp(*word, "--strategy=", 11);
-    }
-    char **words = memory_array(count + source->more_count + 5, sizeof *words), **at = words;
-    for (int i = 0; i < count; i++)
-        *at++ = (char *)source->words[2 + i];
-    for (int i = 0; i < source->more_count; i++)
-        *at++ = source->more[i];
-    sprintf(known, "--known=%d", strategies);
-    *at++ = arrival->option;
-    *at++ = known;
-    *at++ = "-o";
-    *at++ = output;
-    return words;
-}
-
-/* Starts hetucc; posix_spawn, since a fork would take what the ranks share along. */
+/* Starts hetucc. */
 static void begin(Arrival *arrival)
 {
-    char known[32];
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    if (asprintf(&arrival->object, "%s/hetu.%d.%d.so", folder, (int)getpid(), (int)(arrival - arrivals.at)) < 0)
-        ht_fail("no memory for a strategy");
-    char **words = maker_words(arrival, known, arrival->object), **environment = maker_environment(arrival->source->words[1]);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addchdir_np(&actions, arrival->source->words[0]);
-    int error = posix_spawn(&arrival->maker, words[0], &actions, NULL, words, environment);
-    posix_spawn_file_actions_destroy(&actions);
+    char known[32], reason[REASON];
+    arrival->object = recipe_file("arrival", (int)(arrival - arrivals.at), ".so");
+    snprintf(known, sizeof known, "--known=%d", recipe_strategies(arrival->recipe));
+    arrival->maker =
+        recipe_start(arrival->recipe, NULL, (const char *[]){arrival->option, known, "-o", arrival->object, NULL}, NULL, reason);
     arrival->progress = MADE_NOW;
-    if (error) {
-        char reason[REASON];
-        snprintf(reason, sizeof reason, "%s could not be started in %s: %s", words[0], arrival->source->words[0], strerror(error));
+    if (!arrival->maker)
         refuse(arrival, reason);
-    }
-    free(words);
-    free(environment);
 }
 
 /* Starts the next one where none is being made, and sees whether the one at work has ended; `wait`: until it has. */
 static void advance(bool wait)
 {
     Arrival *arrival = first_open();
-    int status;
     if (arrival && arrival->progress == ASKED)
         begin(arrival);
     if (!arrival || arrival->progress != MADE_NOW)
         return;
-    pid_t ended;
-    while ((ended = waitpid(arrival->maker, &status, wait ? 0 : WNOHANG)) < 0 && errno == EINTR)
-        ;
-    if (!ended)
+    int status = recipe_ended(arrival->maker, wait);
+    if (status < 0)
         return;
-    if (ended == arrival->maker && WIFEXITED(status) && !WEXITSTATUS(status)) {
+    if (!status) {
         arrival->progress = THERE;
         return;
     }
@@ -202,13 +112,19 @@ void arrivals_ask(int image, const char *word)
         ht_fail("no memory for a strategy");
     arrivals.at = grown;
     Arrival *arrival = &arrivals.at[arrivals.count++];
-    *arrival = (Arrival){.source = source_of(image), .word = strdup(word), .option = option_of(word)};
-    if (!arrival->source)
+    *arrival = (Arrival){.recipe = recipe_of(image), .word = strdup(word), .option = option_of(word)};
+    if (!arrival->recipe)
         refuse(arrival, "the program was not compiled for strategies that arrive: ht_prepare must be called in the source file of the "
                         "model, which is compiled for CPUs");
     else if (!image_at(image)->image->strategy)
         refuse(arrival, "the program was compiled without a strategy");
     advance(false);
+}
+
+bool arrivals_open(const char *word)
+{
+    const Arrival *arrival = find(word);
+    return arrival && arrival->progress < TAKEN;
 }
 
 static void *read_object(Arrival *arrival, size_t *size)
@@ -399,12 +315,7 @@ static const char *gather_reasons(const char *mine, char *all)
 /* Rank 0 notes that the strategy is there, so that those that come know of it. */
 static void note_taken(Arrival *arrival, const char *name)
 {
-    Source *source = arrival->source;
-    char **more = realloc(source->more, sizeof *more * (size_t)(source->more_count + 1));
-    if (!more)
-        ht_fail("no memory for a strategy");
-    source->more = more;
-    source->more[source->more_count++] = arrival->option;
+    recipe_add(arrival->recipe, arrival->option);
     arrival->name = name;
     arrival->progress = TAKEN;
 }

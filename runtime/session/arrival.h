@@ -11,9 +11,6 @@
 
 #include <stddef.h>
 
-/* Whether some source of the program can have strategies made. */
-bool arrivals_possible(void);
-
 /* On rank 0: asks for a strategy, as --strategy takes it, of the program of an image. Returns at once. */
 void arrivals_ask(int image, const char *word);
 
@@ -26,6 +23,9 @@ void arrivals_take(const void *object, size_t size);
 /* On rank 0: the name of the strategy that arrived by this word, or the word itself; NULL, with *reason, when it could not be had, or may
  * be the name of one of which not even the name could be found out. */
 const char *arrivals_name(const char *word, const char **reason);
+
+/* On rank 0: whether a strategy that was asked for has not come yet. */
+bool arrivals_open(const char *word);
 
 /* On rank 0: ends what is still being made. */
 void arrivals_close(void);

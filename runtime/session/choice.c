@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "session/arrival.h"
+#include "session/recipe.h"
 #include "transport/world.h"
 
 #include <stdio.h>
@@ -32,8 +33,7 @@ int choice_next(int index, int after)
     return next;
 }
 
-/* Gives the variables that a chosen image has read its values, where they have those of `first`, which the program starts with. */
-static void set_reads(int chosen, int first)
+void choice_follow(int chosen, int first)
 {
     const RegisteredImage *to = image_at(chosen), *from = image_at(first);
     for (int r = 0; r < to->image->read_count; r++)
@@ -53,7 +53,7 @@ void choice_set_variables(void)
     const char *word = choice_word(), *strategy;
     for (int i = 0; word && i < image_count(); i++)
         if ((strategy = image_at(i)->image->strategy) && !strcmp(strategy, name_in(word)))
-            set_reads(i, image_next(i, -1));
+            choice_follow(i, image_next(i, -1));
 }
 
 /* Ends the program, which cannot begin under the chosen strategy. */
@@ -80,7 +80,7 @@ static int find_chosen(ht_session *session, int first, const char *word, const c
         *reason = "it was compiled with another one of this name; compile it with the strategy as it is now";
         return -1;
     }
-    if (image_under(first, name) < 0 && !arrivals_possible()) {
+    if (image_under(first, name) < 0 && !recipes_possible()) {
         *reason = "it was not compiled with it; give hetucc --strategy=FILE for each, or call ht_prepare in the model's source";
         return -1;
     }

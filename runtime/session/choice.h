@@ -14,6 +14,9 @@ const char *choice_word(void);
 /* On rank 0, before any program: variables that still have the values of the first strategy get those of the chosen one. */
 void choice_set_variables(void);
 
+/* Gives variables that have the values that image `first` has read those of the chosen one. */
+void choice_follow(int chosen, int first);
+
 /* Whether the ranks are enough for an image. */
 bool choice_possible(int image);
 

@@ -51,6 +51,22 @@ static void check_row(const ht_image_input *input, const void *data, const int64
     }
 }
 
+void padding_put(const ht_image_input *input, void *element)
+{
+    double value = input->padding->value;
+    uint16_t half;
+    switch (input->dtype) {
+    case HT_I32: memcpy(element, &(int32_t){(int32_t)value}, sizeof(int32_t)); break;
+    case HT_I64: memcpy(element, &(int64_t){(int64_t)value}, sizeof(int64_t)); break;
+    case HT_F64: memcpy(element, &value, sizeof value); break;
+    case HT_F32: memcpy(element, &(float){(float)value}, sizeof(float)); break;
+    case HT_BF16:
+        half = ht_bf16_store((float)value);
+        memcpy(element, &half, sizeof half);
+        break;
+    }
+}
+
 void padding_check(const ht_image_input *input, const void *data)
 {
     const ht_padding *padding = input->padding;

@@ -8,4 +8,7 @@
  * input's padding: the meaning would not be that of one device. */
 void padding_check(const ht_image_input *input, const void *data);
 
+/* Puts the padding of an input that has one into an element. */
+void padding_put(const ht_image_input *input, void *element);
+
 #endif

@@ -3,6 +3,8 @@
 #include "exchange/flight.h"
 #include "exchange/moves.h"
 #include "session/choice.h"
+#include "session/padding.h"
+#include "session/pace.h"
 #include "transport/post.h"
 #include "transport/world.h"
 #include "base/fail.h"
@@ -345,6 +347,41 @@ void program_feed(Program *program, int input, const void *data)
     fail_doing(NULL);
 }
 
+/* An input's elements on rank 0: what stands for nothing where no rank reads them. */
+static void *whole_input(const Program *program, int input)
+{
+    const ht_image_input *image = &program->image->inputs[input];
+    int64_t count = pieces_elements(image->pieces), bytes = (int64_t)ht_dtype_bytes(image->dtype);
+    char *data = world_rank() ? NULL : memory_array(count + 1, (size_t)bytes);
+    for (int64_t i = 0; data && image->padding && i < count; i++)
+        padding_put(image, data + i * bytes);
+    pieces_move(distribution_of(program, image->pieces), input_slots(program)[input], whole(program, image->pieces), data, (size_t)bytes);
+    return data;
+}
+
+FedInputs *program_take_inputs(const Program *program)
+{
+    int count = program->image->input_count;
+    FedInputs *inputs = memory_array(1, sizeof *inputs);
+    *inputs = (FedInputs){memory_array(count, sizeof(bool)), memory_array(count, sizeof(void *))};
+    for (int i = 0; i < count; i++)
+        if ((inputs->fed[i] = program->fed[i]))
+            inputs->data[i] = whole_input(program, i);
+    return inputs;
+}
+
+void program_give_inputs(Program *program, FedInputs *inputs)
+{
+    for (int i = 0; i < program->image->input_count; i++) {
+        if (inputs->fed[i])
+            program_feed(program, i, inputs->data[i]);
+        free(inputs->data[i]);
+    }
+    free(inputs->fed);
+    free(inputs->data);
+    free(inputs);
+}
+
 void program_fetch(Program *program, int output, void *to)
 {
     const ht_image_output *image = &program->image->outputs[output];
@@ -422,7 +459,7 @@ void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *w
     call->step = r->step;
     call->training = r->training;
     call->seed = r->seed;
-    kernel(call);
+    pace_call(kernel, call);
     fail_doing(doing);
 }
 
@@ -434,6 +471,8 @@ void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to
     run.to = &to;
     run.scratch = scratch;
     fail_doing(where);
+    pace_end();
     channel_carry_out(&run);
+    pace_begin();
     fail_doing(doing);
 }

@@ -39,6 +39,15 @@ Program *program_switch(Program *program, int image, Params *params);
 /* Distributes an input that lies whole on rank 0 at `data` (NULL on other ranks). */
 void program_feed(Program *program, int input, const void *data);
 
+/* The inputs that the program was fed, each whole on rank 0; and feeds them to what the program has become, whose inputs have the shapes
+ * that they had. */
+typedef struct FedInputs {
+    bool *fed;
+    void **data; // NULL on other ranks
+} FedInputs;
+FedInputs *program_take_inputs(const Program *program);
+void program_give_inputs(Program *program, FedInputs *inputs);
+
 /* One step, or one forward run; returns the loss on rank 0, 0 elsewhere and where there is none. */
 float program_run(Program *program, const float *hyper);
 

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "exchange/flight.h"
+#include "session/pace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -385,8 +386,11 @@ static void run_row(const Schedule *schedule, const ht_row *row, ht_worker *work
     worker->microbatch = row->microbatch;
     worker->row = schedule->pipeline->first_row + row->microbatch * schedule->pipeline->rows;
     worker->kept = slot_at(schedule, row->slot);
-    if (part->run)
-        part->run(worker);
+    if (!part->run)
+        return;
+    pace_begin();
+    part->run(worker);
+    pace_end();
 }
 
 void schedule_run(const Schedule *schedule, ht_worker *worker)

@@ -6,6 +6,7 @@
 #include "session/arrival.h"
 #include "session/checkpoint.h"
 #include "session/copies.h"
+#include "session/pace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,9 @@ static void switch_program(ht_session *session, const Command *command)
 {
     int *images = find_images(session, command), own = command->number;
     uint64_t seed = session->programs[own]->worker.seed;
+    FedInputs **kept = memory_array(session->program_count, sizeof *kept);
+    for (int p = 0; p < session->program_count; p++)
+        kept[p] = command->keep && images[p] >= 0 ? program_take_inputs(session->programs[p]) : NULL;
     for (int p = 0; p < session->program_count; p++)
         if (images[p] >= 0 && p != own)
             program_destroy(session->programs[p]);
@@ -56,9 +60,23 @@ static void switch_program(ht_session *session, const Command *command)
     for (int p = 0; p < session->program_count; p++)
         if (images[p] >= 0 && p != own)
             session->programs[p] = program_create(images[p], &session->params, seed);
+    for (int p = 0; p < session->program_count; p++)
+        if (kept[p])
+            program_give_inputs(session->programs[p], kept[p]);
     if (session->dump && session->programs[own]->image->trains)
         program_dump(session->programs[own], session->dump, "switch");
+    free(kept);
     free(images);
+}
+
+/* Tells rank 0 how long this rank has computed. */
+static void report_pace(const Program *program, Payload *payload)
+{
+    PaceReport mine = pace_report(!program->role, program->worker.step - 1);
+    PaceReport *all = payload->reports ? payload->reports : memory_array(world_size(), sizeof *all);
+    world_gather(&mine, sizeof mine, all);
+    if (all != payload->reports)
+        free(all);
 }
 
 static void run_program(ht_session *session, const Command *command, Payload *payload)
@@ -67,7 +85,10 @@ static void run_program(ht_session *session, const Command *command, Payload *pa
     for (int i = 0; i < program->image->input_count; i++)
         if (command->fed[i / 8] >> (i % 8) & 1)
             program_feed(program, i, payload->feeds ? payload->feeds[i] : NULL);
+    pace_step(command->report);
     payload->loss = program_run(program, payload->hyper);
+    if (command->report)
+        report_pace(program, payload);
     if (command->check)
         program_check(program);
     if (session->dump && program->image->trains)

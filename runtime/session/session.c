@@ -5,11 +5,15 @@
 #include "exchange/flight.h"
 #include "session/agree.h"
 #include "session/arrival.h"
+#include "session/balance.h"
 #include "session/choice.h"
 #include "session/copies.h"
+#include "session/dispatch.h"
 #include "session/feed.h"
+#include "session/pace.h"
 #include "session/padding.h"
 #include "session/pieces.h"
+#include "session/recipe.h"
 #include "device/device.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -32,6 +36,8 @@ const EagerLibrary *session_eager(void) { return eager; }
 void session_close(ht_session *closed)
 {
     checkpoint_wait(closed);
+    balance_close(closed);
+    dispatch_close(closed);
     copies_close(closed);
     safetensors_free(&closed->loaded);
     free(closed->handles);
@@ -78,7 +84,7 @@ ht_session *ht_open(int *argc, char ***argv)
 {
     if (session.open)
         ht_fail("ht_open is called a second time");
-    world_open(argc, argv, WORLD_PULSE | (image_any_transfers() || arrivals_possible() ? WORLD_LANES : 0));
+    world_open(argc, argv, WORLD_PULSE | (image_any_transfers() || recipes_possible() ? WORLD_LANES : 0));
     fail_watch();
     session.check = getenv("HETU_CHECK") && strcmp(getenv("HETU_CHECK"), "0");
     if (!session_agree(session.check))
@@ -142,8 +148,8 @@ static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void), const 
     return program;
 }
 
-/* The image that a program is opened with: the first one's is that of HETU_STRATEGY, if that is set; else the one under the strategy of the session's programs so far, else the first that was compiled
- * with the variables as they are set, else the first. */
+/* The image that a program is opened with: the first one's is that of HETU_STRATEGY, if that is set; else the one under the strategy of the
+ * session's programs so far, else the first that was compiled with the variables as they are set, else the first. */
 static int begin_with(ht_session *open, int first)
 {
     if (choice_word() && !open->program_count)
@@ -303,10 +309,15 @@ static float run_image(ht_program *program, const ht_fed *feeds, const float *hy
     Command command = {.kind = COMMAND_RUN, .number = program->number, .check = program->session->check, .more = count_more(hyper)};
     memcpy(command.hyper, hyper, sizeof command.hyper);
     image_check_reads(image_program(program)->number, false);
+    balance_ask(program, &command);
     gather_feeds(image_program(program), feeds, &command, data);
-    Payload payload = {.feeds = data};
+    Payload payload = {.feeds = data, .reports = command.report ? memory_array(world_size(), sizeof *payload.reports) : NULL};
     memcpy(payload.hyper, hyper, sizeof payload.hyper);
+    double begin = pace_now();
     session_issue(program->session, &command, &payload);
+    dispatch_note(program, pace_now() - begin);
+    balance_note(program, payload.reports);
+    free(payload.reports);
     return payload.loss;
 }
 
@@ -329,6 +340,7 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains)
         ht_fail(trains ? "ht_step needs a program of ht_train; ht_run runs those of ht_infer"
                        : "ht_run needs a program of ht_infer; ht_step runs those of ht_train");
     session_take_arrivals(program->session, false);
+    balance_turn(program);
     if (checkpoint_due(program->session))
         session_issue(program->session, &(Command){.kind = COMMAND_WRITE}, &(Payload){0});
     step_numbers(program, hyper);

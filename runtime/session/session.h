@@ -16,12 +16,14 @@ struct ht_session {
     bool check;         // HETU_CHECK on this rank
     const char *dump;   // HETU_DUMP
     int handle_count;
-    ht_program **handles; // on rank 0: the programs that main has, in the order of their making
-    struct Writing *writing; // a checkpoint that is on its way; NULL: none
+    ht_program **handles;        // on rank 0: the programs that main has, in the order of their making
+    struct Writing *writing;     // a checkpoint that is on its way; NULL: none
     struct WritingPlan *waiting; // the one after it; NULL: none
-    SafeFile loaded;         // what was read last
-    int keep;                // checkpoints of a folder; 0: all
-    struct Copies *copies;   // in shared memory; NULL: there are none
+    SafeFile loaded;             // what was read last
+    int keep;                    // checkpoints of a folder; 0: all
+    struct Copies *copies;       // in shared memory; NULL: there are none
+    struct Dispatch *dispatch;   // of a program, on rank 0; NULL: there is none
+    struct Balance *balance;     // of a program, on rank 0; NULL: there is none
 };
 
 struct ht_program {
@@ -60,6 +62,8 @@ typedef struct Command {
     int64_t step;                              // COMMAND_SAVE, COMMAND_STEPS, COMMAND_REMEMBER
     uint64_t seed;                             // COMMAND_OPEN, COMMAND_STEPS; the key of copies: COMMAND_REMEMBER, COMMAND_FIND
     int64_t bytes;                             // COMMAND_ARRIVE: of the object that follows
+    bool keep;                                 // COMMAND_SWITCH: inputs that were fed stay fed
+    bool report;                               // COMMAND_RUN: rank 0 wants to know the pace of each rank
     bool check;                                // COMMAND_RUN: whether HETU_CHECK is set on rank 0
     float hyper[HT_HYPER];                     // COMMAND_RUN: of the first optimizer
     int more;                                  // COMMAND_RUN: optimizers behind it whose numbers follow; those of the others are 0
@@ -77,6 +81,7 @@ typedef struct Payload {
     const char *reason;          // COMMAND_LOAD, COMMAND_RECALL: why it was refused, on all ranks
     int64_t found;               // COMMAND_FIND: the step of the newest copy; -1: none
     float loss;
+    struct PaceReport *reports;        // COMMAND_RUN: by rank, where they are wanted
     float hyper[HT_GROUPS * HT_HYPER]; // COMMAND_RUN: on all ranks, once the command is there
 } Payload;
 

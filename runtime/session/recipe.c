@@ -1,0 +1,149 @@
+#define _GNU_SOURCE
+#include "session/recipe.h"
+
+#include "base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static struct {
+    Recipe *at;
+    int count;
+} recipes;
+
+void ht_register_source(const char *fingerprint, const char *const *words)
+{
+    Recipe *grown = realloc(recipes.at, sizeof *grown * (size_t)(recipes.count + 1));
+    if (!grown)
+        ht_fail("no memory to register a source");
+    recipes.at = grown;
+    recipes.at[recipes.count++] = (Recipe){.fingerprint = fingerprint, .words = words};
+}
+
+bool recipes_possible(void) { return recipes.count > 0; }
+
+Recipe *recipe_of(int image)
+{
+    for (int i = 0; i < image_count(); i++)
+        for (int s = 0; s < recipes.count; s++)
+            if (image_at(i)->model == image_at(image)->model && !strcmp(recipes.at[s].fingerprint, image_at(i)->image->fingerprint))
+                return &recipes.at[s];
+    return NULL;
+}
+
+int recipe_strategies(const Recipe *recipe)
+{
+    int count = recipe->more_count;
+    for (const char *const *word = recipe->words + 2; *word; word++)
+        count += !strncmp(*word, "--strategy=", 11);
+    return count;
+}
+
+void recipe_add(Recipe *recipe, char *option)
+{
+    char **more = realloc(recipe->more, sizeof *more * (size_t)(recipe->more_count + 1));
+    if (!more)
+        ht_fail("no memory for a strategy");
+    recipe->more = more;
+    recipe->more[recipe->more_count++] = option;
+}
+
+char *recipe_file(const char *kind, int number, const char *suffix)
+{
+    char *path = NULL;
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    if (asprintf(&path, "%s/hetu.%d.%s%d%s", folder, (int)getpid(), kind, number, suffix) < 0)
+        ht_fail("no memory for a strategy");
+    return path;
+}
+
+/* ---- processes ---- */
+
+/* The environment of hetucc: the program's, without what is loaded into it, and with the C compiler that it was made with. */
+static char **maker_environment(const char *cc)
+{
+    int count = 0, kept = 0;
+    while (environ[count])
+        count++;
+    char **own = memory_array(count + 2, sizeof *own);
+    for (int i = 0; i < count; i++)
+        if (strncmp(environ[i], "LD_PRELOAD=", 11) && strncmp(environ[i], "CC=", 3))
+            own[kept++] = environ[i];
+    if (*cc && asprintf(&own[kept], "CC=%s", cc) < 0)
+        ht_fail("no memory for a strategy");
+    return own;
+}
+
+static int count_words(const char *const *words)
+{
+    int count = 0;
+    while (words[count])
+        count++;
+    return count;
+}
+
+/* The command: the words of the source, the strategies that have arrived since, and those that are given. */
+static const char **maker_words(const Recipe *recipe, const char *tool, const char *const *words)
+{
+    int count = 0;
+    const char **all = memory_array(count_words(recipe->words) + recipe->more_count + count_words(words), sizeof *all);
+    for (const char *const *word = recipe->words + 2; *word; word++)
+        all[count++] = *word;
+    for (int i = 0; i < recipe->more_count; i++)
+        all[count++] = recipe->more[i];
+    for (; *words; words++)
+        all[count++] = *words;
+    if (tool)
+        all[0] = tool;
+    return all;
+}
+
+/* The tool of this name in the folder of hetucc; free() it. */
+static char *tool_path(const char *hetucc, const char *tool)
+{
+    char *path = NULL;
+    const char *slash = strrchr(hetucc, '/');
+    if (asprintf(&path, "%.*s%s", (int)(slash ? slash + 1 - hetucc : 0), hetucc, tool) < 0)
+        ht_fail("no memory for a strategy");
+    return path;
+}
+
+/* posix_spawn, since a fork would take what the ranks share along. */
+pid_t recipe_start(const Recipe *recipe, const char *tool, const char *const *words, const char *output, char *reason)
+{
+    pid_t maker = 0;
+    char *path = tool ? tool_path(recipe->words[2], tool) : NULL, **environment = maker_environment(recipe->words[1]);
+    const char **all = maker_words(recipe, path, words);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    if (output)
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addchdir_np(&actions, recipe->words[0]);
+    int error = posix_spawn(&maker, all[0], &actions, NULL, (char *const *)all, environment);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error)
+        snprintf(reason, REASON, "%s could not be started in %s: %s", all[0], recipe->words[0], strerror(error));
+    free(all);
+    free(environment);
+    free(path);
+    return error ? 0 : maker;
+}
+
+int recipe_ended(pid_t maker, bool wait)
+{
+    int status;
+    pid_t ended;
+    while ((ended = waitpid(maker, &status, wait ? 0 : WNOHANG)) < 0 && errno == EINTR)
+        ;
+    if (!ended)
+        return -1;
+    return ended != maker || !WIFEXITED(status) ? 255 : WEXITSTATUS(status);
+}

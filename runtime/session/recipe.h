@@ -1,0 +1,50 @@
+/* How a program is compiled: the words by which hetucc, and tools beside it, are run again on its sources while it runs, in processes of
+ * their own.
+ *
+ *     Recipe *recipe = recipe_of(image);
+ *     pid_t maker = recipe_start(recipe, NULL, words, NULL, reason);
+ *
+ * On rank 0.
+ */
+#ifndef SESSION_RECIPE_H
+#define SESSION_RECIPE_H
+
+#include "session/image.h"
+
+#include <sys/types.h>
+
+enum { REASON = 512 }; // characters of why something could not be had
+
+/* A source file of the program whose models can have further strategies. */
+typedef struct Recipe {
+    const char *fingerprint;  // of its images
+    const char *const *words; // the folder, CC, and the command
+    char **more;              // options --strategy=WORD of those that have arrived
+    int more_count;
+} Recipe;
+
+/* Whether some source of the program can have strategies made. */
+bool recipes_possible(void);
+
+/* The recipe of the source of an image: the one that any image of its model has been compiled with from the beginning; NULL: it has none.
+ */
+Recipe *recipe_of(int image);
+
+/* Strategies that the program has: those that it was compiled with, and those that have arrived. */
+int recipe_strategies(const Recipe *recipe);
+
+/* Notes that a strategy has arrived by an option --strategy=WORD, which lives as long as the program. */
+void recipe_add(Recipe *recipe, char *option);
+
+/* Starts hetucc, or the tool of this name beside it, on the program's sources and strategies with further words (NULL at the end), in the
+ * folder in which the program was compiled. What it prints goes to the file `output`; NULL: where this program prints. 0 with a reason when
+ * it cannot be started. */
+pid_t recipe_start(const Recipe *recipe, const char *tool, const char *const *words, const char *output, char *reason);
+
+/* The exit status of a process that recipe_start started; -1: it runs on. `wait`: until it has ended. */
+int recipe_ended(pid_t maker, bool wait);
+
+/* A file in the folder for temporary files; free() it. */
+char *recipe_file(const char *kind, int number, const char *suffix);
+
+#endif

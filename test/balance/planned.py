@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""hetu-balance: its strategies are accepted, and in the simulator as fast against the one in force as it says, within 5%, and 10% where gradients of parameters fill gaps; against exhaustive search; what it refuses.
+
+Bases of data, tensor and pipeline parallelism on 8 devices, of which up to three are 1.3 to 12 times as slow. Where layers and rows alone are shared out anew, all ways are tried: none is more than 1% faster.
+HETU_LONG=1 tries more seeds.
+"""
+import functools
+import itertools
+import json
+import pathlib
+import random
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "run"))
+import harness
+from balance import LAYERS, RANKS, ROWS, SOURCE, STRATEGIES, stages
+from harness import LONG, Failure
+
+CLUSTER = {"classes": {"a": {"arithmetic": 1e10, "products": {"f32": [[1, 1e12]]}, "memory_bandwidth": 1e13}},
+           "devices": [{"class": "a", "host": "h", "count": RANKS}], "links": {n: {"latency": 1e-9, "bandwidth": 1e13} for n in ("local", "remote")}}
+MORE = {
+    "single": "pipeline microbatches(32) rows(2)\n" + stages(0, [2] * 4, 2, "tp:2") + "\nsplit hidden:tp",
+    "unequal": "split hidden:tp\npipeline microbatches(12) rows(4)\n" + stages(0, [3, 3, 2], 2, "tp:2") + "\npipeline microbatches(4) rows(4)\n" + stages(6, [4, 4]),
+    "spare": "pipeline microbatches(16) rows(4)\n" + stages(0, [2, 2, 2, 2]) + "\nidle devices(4-7)",
+    "three": "split batch:dp\nstage devices(0-2) mesh(dp:3)\nidle devices(3-7)",
+    "odd": "split hidden:tp\npipeline rows(40)\nstage devices(0-4) mesh(tp:5)\npipeline rows(24)\nstage devices(5-7) mesh(tp:3)",
+    "turned": "schedule interleaved\npipeline microbatches(16) rows(4)\n" + "\n".join(f"stage devices({s}) layers({s}, {s + 4})" for s in range(4)) + "\nidle devices(4-7)",
+}
+ALL = {**STRATEGIES, **MORE}
+
+
+def file_of(bench, name):
+    path = bench.path(f"planned.{name}.strategy")
+    lines = ALL[name].splitlines()
+    first = [line for line in lines if not line.startswith(("pipeline", "stage", "idle"))]  # rules stand in front
+    path.write_text("\n".join([f"strategy {name}", *first, *(line for line in lines if line not in first), "end strategy", ""]))
+    return path
+
+
+def ask(bench, files, rates, *more, check=True):
+    return harness.run([bench.build / "bin" / "hetu-balance", SOURCE, *(f"--strategy={f}" for f in files), f"--rates={','.join(map(str, rates))}", *more], check=check)
+
+
+def answer(p):
+    """What hetu-balance says: {word: values}, and work by device."""
+    found = {line.split()[0]: line.split()[1:] for line in p.stdout.splitlines() if re.match(r"(strategy \S+ (new|known)|now|then|moves) ?", line)}
+    return found, {int(d): (float(a), float(b)) for d, a, b in re.findall(r"^work (\d+) (\S+) (\S+)$", p.stdout, re.M)}
+
+
+def simulated(bench, label, strategy, rates):
+    cluster, events = bench.path("cluster.json"), bench.path(f"{label}.events.json")
+    cluster.write_text(json.dumps(CLUSTER))
+    events.write_text(json.dumps({"events": [{"at": 0, "devices": [d], "slowdown": x} for d, x in enumerate(rates) if x != 1]}))
+    p = harness.run([bench.build / "bin" / "hetu-simulate", SOURCE, f"--strategy={strategy}", f"--cluster={cluster}", f"--events={events}", "--json"])
+    return json.loads(p.stdout)["models"][0]["steps"][0]
+
+
+def random_rates(seed):
+    draw = random.Random(seed)
+    rates = [1] * RANKS
+    for device in draw.sample(range(RANKS), draw.choice([1, 1, 2, 3])):
+        rates[device] = round(draw.choice([1.3, 2, 4, 12]) * draw.uniform(0.9, 1.1), 2)
+    return rates
+
+
+def planned(bench, name, seed):
+    rates, base, out = random_rates(seed), file_of(bench, name), bench.path(f"{name}.{seed}.new.strategy")
+    found, work = answer(ask(bench, [base], rates, "-o", out))
+    ratio = float(found["then"][0]) / float(found["now"][0])
+    before = simulated(bench, f"{name}.{seed}", base, rates)
+    if found["strategy"][1] == "known":
+        return f"{rates}: it stays"
+    after = simulated(bench, f"{name}.{seed}", out, rates) / before
+    if abs(after / ratio - 1) > (0.1 if name == "bubble" else 0.05) or after > 1.001:
+        raise Failure(f"{rates}: a step takes {after:.4f} of what it took, and {ratio:.4f} was said\n{out.read_text()}")
+    both, _ = answer(ask(bench, [base, out], [1] * RANKS, f"--now={found['strategy'][0]}"))
+    if both["strategy"] != [name, "known"]:
+        raise Failure(f"healed, the answer is {both['strategy']}")
+    total = sum(a for a, _ in work.values())
+    if abs(sum(b for _, b in work.values()) / total - 1) > 1e-6:
+        raise Failure(f"{sum(b for _, b in work.values())} of {total} units of work")
+    return f"{ratio:.3f}, simulated {after:.3f}"
+
+
+# ---- exhaustive search ----
+
+def shares(total, count):
+    """All ways to share a total out to so many, one at least each."""
+    return (tuple(b - a for a, b in zip((0, *cuts), (*cuts, total))) for cuts in itertools.combinations(range(1, total), count - 1))
+
+
+def best_kept(pipelines, total, rows, rates):
+    """The least time of a step whose pipelines of one-device stages get other layers and micro-batches."""
+    def times(devices, m):
+        return min((m - 1) * max(t) + sum(t) for t in ([rates[d] * l * rows / LAYERS for d, l in zip(devices, layers)] for layers in shares(LAYERS, len(devices))))
+    table = [[times(devices, m) for m in range(1, total)] for devices in pipelines]
+    return min(max(table[p][m - 1] for p, m in enumerate(share)) for share in shares(total, len(pipelines)))
+
+
+def exhaustive(bench, seed):
+    rates, base = random_rates(seed), file_of(bench, "pipelines")
+    found, _ = answer(ask(bench, [base], rates))
+    least = best_kept([range(4), range(4, 8)], 32, 2, rates)
+    if float(found["then"][0]) > 1.01 * least * (1 + 1e-3):
+        raise Failure(f"{rates}: {found['then'][0]}, and {least:.4f} is possible without other groups")
+    return f"{float(found['then'][0]) / least:.3f} of the best of the same groups"
+
+
+def exhaustive_rows(bench, seed):
+    """Rows of one device each: the slowest takes least."""
+    rates, base = random_rates(seed), file_of(bench, "data")
+    found, _ = answer(ask(bench, [base], rates))
+    least = min(t for t in sorted({x * n for x in rates for n in range(1, ROWS)}) if sum(int(t / x + 1e-9) for x in rates) >= ROWS)
+    if float(found["then"][0]) > 1.01 * least * (1 + 1e-3):
+        raise Failure(f"{rates}: {found['then'][0]}, and {least:.4f} is possible")
+    return f"{float(found['then'][0]) / least:.3f} of the best"
+
+
+# ---- mistakes ----
+
+MISTAKES = {
+    "none": ([], "--rates: missing"),
+    "word": (["--rates=1,x"], '--rates: "x" is no number'),
+    "end": (["--rates=1,"], '--rates: "1," is no number'),
+    "zero": (["--rates=1,1,0,1"], "--rates: rate 2 is 0; it is above 0"),
+    "negative": (["--rates=-2"], "--rates: rate 0 is -2; it is above 0"),
+    "few": (["--rates=1,1"], '--rates has 2 rates, and strategy "data" 8 devices'),
+    "now": (["--rates=1", "--now=other"], 'the model has no strategy "other"'),
+    "model": (["--rates=1", "--model=other"], "no source trains other"),
+    "option": (["--rates=1", "--nwo=data"], "--nwo=data: there is no such option; did you mean --now?"),
+}
+
+
+def mistake(bench, words, text):
+    p = harness.run([bench.build / "bin" / "hetu-balance", SOURCE, f"--strategy={file_of(bench, 'data')}", *words], check=False)
+    if p.returncode != 1 or text not in p.stderr or len(p.stderr.splitlines()) != 1 or p.stdout:
+        raise Failure(f"exit {p.returncode}: {p.stderr}{p.stdout}")
+
+
+def tests(bench, _):
+    case = functools.partial
+    for number, name in enumerate(ALL):
+        for seed in range(5):
+            yield f"planned.{name}.{seed}", case(planned, bench, name, seed), seed != number % 5
+    for seed in range(20):
+        yield f"exhaustive.{seed}", case(exhaustive, bench, seed), seed > 1
+        yield f"rows.{seed}", case(exhaustive_rows, bench, seed), seed > 1
+    for name, (words, text) in MISTAKES.items():
+        yield f"mistake.{name}", case(mistake, bench, words, text)
+
+
+if __name__ == "__main__":
+    harness.main("planned", tests)

@@ -1,0 +1,145 @@
+/* Layers whose activation is an operator of a user's own that sleeps, longer on some ranks in some steps, so that cores do not compete.
+ *
+ *     NAP=NANOSECONDS                  an element of the activation forward, and twice as much backward; 0
+ *     STRAIN="RANK:FACTOR:FROM-TO ..." how many times as long a rank's naps are in the steps from FROM to before TO
+ *     strained STEPS [ONCE]            with ONCE rows are fed in the first step alone
+ *
+ * Prints each step's seconds and loss.
+ */
+#include <hetu/hetu.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifndef LAYERS
+#define LAYERS 8
+#endif
+#ifndef ROWS
+#define ROWS 64
+#endif
+enum { WIDTH = 12, HIDDEN = 16 };
+int batch = ROWS;
+#pragma hspmd shape(batch)
+
+static int own_rank(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    rank = rank ? rank : getenv("HETU_RANK");
+    return rank ? atoi(rank) : 0;
+}
+
+static double strain_in(int64_t step)
+{
+    int rank, from, to, length;
+    double factor, own = 1;
+    const char *at = getenv("STRAIN");
+    for (; at && sscanf(at, "%d:%lf:%d-%d%n", &rank, &factor, &from, &to, &length) == 4; at += length)
+        if (rank == own_rank() && step >= from && step < to)
+            own = factor;
+    return own;
+}
+
+static void nap(const ht_call *call, int times)
+{
+    static long nanoseconds = -1;
+    if (nanoseconds < 0)
+        nanoseconds = getenv("NAP") ? atol(getenv("NAP")) : 0;
+    const ht_view *x = &call->operand[0];
+    int64_t most = (int64_t)((double)(ht_view_count(x, 0, x->rank) * nanoseconds * times) * strain_in(call->step));
+    if (most)
+        nanosleep(&(struct timespec){.tv_sec = most / 1000000000, .tv_nsec = most % 1000000000}, NULL);
+}
+
+void strained_kernel(const ht_call *call);
+void strained_kernel(const ht_call *call)
+{
+    const float *x = call->operand[0].data;
+    float *y = call->result[0].data;
+    for (int64_t i = 0, n = ht_view_count(&call->operand[0], 0, call->operand[0].rank); i < n; i++)
+        y[i] = x[i] > 0 ? x[i] : 0;
+    nap(call, 1);
+}
+
+void strained_back_kernel(const ht_call *call);
+void strained_back_kernel(const ht_call *call)
+{
+    const float *dy = call->operand[0].data, *x = call->operand[1].data;
+    float *dx = call->result[0].data;
+    for (int64_t i = 0, n = ht_view_count(&call->operand[0], 0, call->operand[0].rank); i < n; i++)
+        dx[i] = x[i] > 0 ? dy[i] : 0;
+    nap(call, 2);
+}
+
+#pragma hspmd op dx[r.., c] = strained_back(dy[r.., c], x[r.., c])  linear(dy)  operations(20000 * size(r) * size(c))  kernel(strained_back_kernel)  grad(none)
+static inline ht_tensor strained_back(ht_tensor dy, ht_tensor x)
+{
+    ht_tensor dx;
+    ht_apply(&(ht_application){.kernel = strained_back_kernel, .result_count = 1, .operand_count = 2, .result = {{HT_F32, ht_dims_of(dy)}}, .operand = (ht_tensor[]){dy, x}}, &dx);
+    return dx;
+}
+
+static inline void strained_gradient(ht_grad *g) { g->dx[0] = strained_back(g->dy[0], g->x[0]); }
+
+#pragma hspmd op y[r.., c] = strained(x[r.., c])  operations(10000 * size(r) * size(c))  kernel(strained_kernel)  grad(strained_gradient)
+static inline ht_tensor strained(ht_tensor x)
+{
+    ht_tensor y;
+    ht_apply(&(ht_application){.kernel = strained_kernel, .gradient = strained_gradient, .result_count = 1, .operand_count = 1, .result = {{HT_F32, ht_dims_of(x)}}, .operand = (ht_tensor[]){x}}, &y);
+    return y;
+}
+
+static ht_tensor block(ht_tensor x)
+{
+    ht_tensor up = ht_param(ht_shape(HIDDEN, WIDTH), ht_normal(0.2f), "up"), down = ht_param(ht_shape(WIDTH, HIDDEN), ht_normal(0.2f), "down");
+#pragma hspmd dims(up: hidden, _)
+#pragma hspmd dims(down: _, hidden)
+    ht_tensor h = strained(ht_linear(x, up, HT_NONE));
+#pragma hspmd dims(h: batch, hidden)
+    return ht_add(x, ht_linear(h, down, HT_NONE));
+}
+
+static ht_tensor loss(void)
+{
+    ht_tensor x = ht_input("x", HT_F32, ht_shape(batch, WIDTH)), scale = ht_input("scale", HT_F32, ht_shape(batch, 1)), y = x;
+#pragma hspmd dims(x, y: batch, _)
+#pragma hspmd dims(scale: batch, _)
+    for (int l = 0; l < LAYERS; l++) {
+        ht_scope("h%d", l);
+#pragma hspmd layer(l)
+        y = block(y);
+    }
+    ht_tensor error = ht_mul(ht_sub(y, ht_mul(x, x)), scale);
+    return ht_output(ht_mean(ht_mul(error, error)), "error");
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+int main(int argc, char **argv)
+{
+    static float rows[ROWS * WIDTH], scale[ROWS];
+    ht_session *session = ht_open(&argc, &argv);
+    ht_program *program = ht_train(session, loss, ht_adamw(.lr = 1e-2f));
+    int steps = argc > 1 ? atoi(argv[1]) : 10, fed = argc > 2 ? 1 : steps;
+    ht_balance(program);
+    for (int step = 0; step < steps; step++) {
+        float value, again;
+        for (int i = 0; i < ROWS * WIDTH; i++)
+            rows[i] = (float)((i * 7 + (step < fed ? step : 0) * 3) % 13 - 6) / 6;
+        for (int i = 0; i < ROWS; i++)
+            scale[i] = 1 + (float)(i % 3);
+        double begin = seconds();
+        value = step < fed ? ht_step(program, ht_feed("x", rows), ht_feed("scale", scale)) : ht_step(program);
+        double took = seconds() - begin;
+        ht_fetch(program, "error", &again);
+        printf("step %d seconds %.4f loss %.9g%s\n", step, took, value, value == again ? "" : " and other outputs");
+        fflush(stdout);
+    }
+    return 0;
+}
