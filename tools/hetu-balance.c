@@ -134,6 +134,27 @@ static int find_modules(const Driver *driver, const Request *request, Module **m
     return count;
 }
 
+/* Whether hetucc accepts a strategy of the sources: it goes through all passes, with a cluster within the memory of its devices. */
+static bool accepts(void *state, const Strategy *strategy)
+{
+    const Driver *driver = state;
+    Options options = *driver->options;
+    Driver own = {.arena = driver->arena, .options = &options, .tools = driver->tools};
+    Text text = {.arena = driver->arena};
+    const char *path = temporary(&own.tools, arena_format(driver->arena, "%s.strategy", strategy->name));
+    FILE *file = fopen(path, "w"), *nowhere = fopen("/dev/null", "w");
+    strategy_print(&text, strategy, "");
+    bool good = nowhere && file && fputs(text_bytes(&text), file) >= 0;
+    good = (!file || !fclose(file)) && good;
+    memset(&options.strategies, 0, sizeof options.strategies);
+    array_push(driver->arena, &options.strategies, arena_format(driver->arena, "%s:%s", path, strategy->name));
+    own.diag = diag_create(driver->arena, nowhere ? nowhere : stderr);
+    good = good && read_sources(&own) && !diag_errors(own.diag);
+    if (nowhere)
+        fclose(nowhere);
+    return good;
+}
+
 static bool write_answer(Driver *driver, const BalanceAnswer *answer)
 {
     Text text = {.arena = driver->arena};
@@ -160,8 +181,13 @@ static bool plan(Driver *driver, const Request *request)
         return false;
     }
     const char *first = modules[0]->strategy->name;
-    BalanceRequest asked = {request->list.count, request->list.at, request->now ? request->now : first,
-                            request->base ? request->base : first, request->name};
+    BalanceRequest asked = {request->list.count,
+                            request->list.at,
+                            request->now ? request->now : first,
+                            request->base ? request->base : first,
+                            request->name,
+                            accepts,
+                            driver};
     BalanceAnswer *answer = balance_plan(driver->arena, modules, count, &asked);
     if (answer->error)
         fprintf(stderr, "hetu-balance: %s\n", answer->error);

@@ -6,7 +6,7 @@
  * Devices take `rates` times as long as healthy ones of their class. What is tried: the strategies that there are; the one in force with
  * other layers on its stages, and other rows to its pipelines (keep.c); weights of the mesh axis that cuts the batch (keep.c); and other
  * groups of devices, by the planner malleus (regroup.c). Of those that are within 1% of the fastest, the one that moves least is taken
- * (settle.c makes each of them move little). model.h says what is known of the model, laid.h what a strategy takes.
+ * (settle.c makes each of them move little), if hetucc accepts it. model.h says what is known of the model, laid.h what a strategy takes.
  */
 #ifndef BALANCE_BALANCE_H
 #define BALANCE_BALANCE_H
@@ -19,6 +19,9 @@ typedef struct BalanceRequest {
     const char *now;     // the strategy in force
     const char *base;    // the one that the program began with: where all devices are healthy, it is taken
     const char *name;    // of what is made
+    bool (*accepts)(void *state,
+                    const Strategy *strategy); // whether the model can be laid so, and its devices have the memory; NULL: it is not asked
+    void *state;
 } BalanceRequest;
 
 typedef struct BalanceAnswer {

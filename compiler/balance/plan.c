@@ -10,6 +10,7 @@ typedef struct Candidate {
     Laid *laid;
     const Strategy *known; // NULL: it is new
     double time, moves;
+    bool refused; // hetucc does not accept it
 } Candidate;
 
 typedef struct Choice {
@@ -28,7 +29,8 @@ static void add(Choice *choice, Laid *laid, const Strategy *known)
         return;
     if (!known)
         laid_move_less(choice->arena, choice->now, laid, choice->rates);
-    array_push(choice->arena, &choice->list, (Candidate){laid, known, laid_time(laid, choice->rates), laid_moves(choice->now, laid)});
+    array_push(choice->arena, &choice->list,
+               (Candidate){laid, known, laid_time(laid, choice->rates), laid_moves(choice->now, laid), false});
 }
 
 /* Whether two strategies have the same values of shape variables: a step goes on under the one as under the other. */
@@ -68,18 +70,29 @@ static void add_known(Choice *choice, Module *const *modules, int count)
 
 /* ---- the choice ---- */
 
-/* Of those within 1% of the fastest the one that moves least; of these one that there is. */
-static const Candidate *choose(const Choice *choice)
+/* Of those within 1% of the fastest that are left the one that moves least; of these one that there is. NULL: none is left. */
+static Candidate *choose(const Choice *choice)
 {
     const double within = 1.01;
     double fastest = INFINITY;
-    const Candidate *best = NULL;
+    Candidate *best = NULL;
     for (int i = 0; i < choice->list.count; i++)
-        fastest = fmin(fastest, choice->list.at[i].time);
+        fastest = choice->list.at[i].refused ? fastest : fmin(fastest, choice->list.at[i].time);
     for (int i = 0; i < choice->list.count; i++) {
-        const Candidate *own = &choice->list.at[i];
-        if (own->time <= fastest * within && (!best || own->moves < best->moves * (1 - 1e-9)))
+        Candidate *own = &choice->list.at[i];
+        if (!own->refused && own->time <= fastest * within && (!best || own->moves < best->moves * (1 - 1e-9)))
             best = own;
+    }
+    return best;
+}
+
+/* The best one that hetucc accepts; the strategy in force is one. */
+static const Candidate *choose_accepted(const Choice *choice, const BalanceRequest *request)
+{
+    Candidate *best = choose(choice);
+    while (!best->known && request->accepts && !request->accepts(request->state, laid_strategy(choice->arena, best->laid, request->name))) {
+        best->refused = true;
+        best = choose(choice);
     }
     return best;
 }
@@ -167,5 +180,5 @@ BalanceAnswer *balance_plan(Arena *arena, Module *const *modules, int count, con
         for (int fewer = 0; fewer <= count_slow(&choice); fewer++)
             add(&choice, candidate_regrouped(arena, from[i], rates, fewer), NULL);
     }
-    return answer_of(&choice, choose(&choice), first, request);
+    return answer_of(&choice, choose_accepted(&choice, request), first, request);
 }

@@ -131,7 +131,7 @@ def quiet(bench):
 
 def tests(bench, _):
     case = functools.partial
-    yield "slow.data.short", case(slow, bench, "data", 40, 8, 26, 300)
+    yield "slow.data.short", case(slow, bench, "data", 26, 6, 18, 200)
     yield "quiet", case(quiet, bench), True
     for name in STRATEGIES:
         yield f"slow.{name}", case(slow, bench, name, 80, 20, 60, 300), True

@@ -116,7 +116,7 @@ static uint64_t draw(uint64_t *state)
 static void lengths_of(int step, uint64_t seed, int64_t *lengths)
 {
     uint64_t state = seed * 7919 + (uint64_t)step * 104729 + 1;
-    int longs = step % 25 == 13 ? COUNT : (int)(draw(&state) % (step / 10 % 2 ? 5 : 3)), middling = step / 10 % 2 ? 4 : 0;
+    int longs = step % 25 == 9 ? COUNT : (int)(draw(&state) % (step / 5 % 2 ? 5 : 3)), middling = step / 5 % 2 ? 4 : 0;
     for (int i = 0; i < COUNT; i++)
         lengths[i] = i < longs ? 65 + (int64_t)(draw(&state) % 64) : i < longs + middling ? 33 + (int64_t)(draw(&state) % 32) : 2 + (int64_t)(draw(&state) % 31);
     for (int i = COUNT - 1; i > 0; i--) {

@@ -111,6 +111,9 @@ static ht_tensor loss(void)
         y = block(y);
     }
     ht_tensor error = ht_mul(ht_sub(y, ht_mul(x, x)), scale);
+#ifdef WHOLE // a sum over the whole batch, of what layers make
+    error = ht_sub(error, ht_mean(error, .dim = ht_shape(0), .keepdim = true));
+#endif
     return ht_output(ht_mean(ht_mul(error, error)), "error");
 }
 
