@@ -208,7 +208,7 @@ void ht_prepare(ht_program *program, const char *strategy);
 
 /* Keeps a program balanced while it trains: call it once, behind ht_train. Each step measures how long every rank computes; where one becomes slow against what it was in the first steps, or is
  * itself again, a strategy for that is planned and made beside the training, and a step begins with the switch to it, where it pays back. main goes on as it is: shape variables, inputs,
- * parameters and the number of the step stay what they are. Said on standard error, a line each, on rank 0: what was found, and done. Environment HETU_BALANCE=quiet says nothing,
+ * parameters and the number of the step stay what they are; outputs of programs of ht_infer are fetched before the next step. Said on standard error, a line each, on rank 0: what was found, and done. Environment HETU_BALANCE=quiet says nothing,
  * HETU_BALANCE=0 leaves all as it is. The call must stand in the source file of the model. On one device, as plain C, it does nothing.
  *
  *     ht_balance(program, .horizon = 1000);

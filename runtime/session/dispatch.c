@@ -32,7 +32,8 @@ typedef struct Batch {
 
 struct Dispatch {
     ht_program *program;
-    int known; // images when the strategies were listed
+    int known;           // images when the strategies were listed
+    const int *variable; // of the lengths
     int count;
     Holds *at;
     int in_force; // of the strategies
@@ -113,6 +114,15 @@ static int64_t *order_of(const int64_t *sizes, int64_t count)
     return order;
 }
 
+static void free_batch(Batch *batch)
+{
+    free(batch->lengths);
+    free(batch->order);
+    free(batch->row);
+    free(batch->lost);
+    *batch = (Batch){0};
+}
+
 static void list_strategy(Holds *holds, int image, int64_t length)
 {
     *holds = (Holds){.image = image, .rows = rows_of(image_at(image)->image), .length = length};
@@ -122,33 +132,39 @@ static void list_strategy(Holds *holds, int image, int64_t length)
     holds->tokens = tokens_of(holds, image_at(image)->image);
 }
 
-static void free_strategies(struct Dispatch *dispatch)
+static void free_strategies(Holds *list, int count)
 {
-    for (int k = 0; k < dispatch->count; k++) {
-        free(dispatch->at[k].capacity);
-        free(dispatch->at[k].order);
+    for (int k = 0; k < count; k++) {
+        free(list[k].capacity);
+        free(list[k].order);
     }
-    free(dispatch->at);
-    dispatch->at = NULL;
-    dispatch->count = 0;
+    free(list);
 }
 
 static int own_image(const ht_program *program) { return program->session->programs[program->number]->number; }
 
+/* Lists the strategies, where there are more than before, or the variable is another; those that were known keep their numbers, and what
+ * was measured of them. */
 static void list_strategies(struct Dispatch *dispatch, const int *variable)
 {
-    int own = own_image(dispatch->program);
+    int own = own_image(dispatch->program), old_count = dispatch->count;
+    Holds *old = dispatch->at;
     int64_t length;
-    if (dispatch->known == image_count())
+    if (dispatch->known == image_count() && dispatch->variable == variable)
         return;
-    free_strategies(dispatch);
+    free_batch(&dispatch->next);
     dispatch->at = memory_array(image_count(), sizeof *dispatch->at);
+    dispatch->count = 0;
     for (int i = choice_next(own, -1); i >= 0; i = choice_next(own, i))
         if (image_read_integer(i, variable, &length))
             list_strategy(&dispatch->at[dispatch->count++], i, length);
+    for (int k = 0; k < old_count && k < dispatch->count && old[k].image == dispatch->at[k].image; k++)
+        dispatch->at[k].seconds = old[k].seconds;
+    free_strategies(old, old_count);
     if (!dispatch->count)
         ht_fail("ht_dispatch was given a variable that the model %s does not read", image_at(own)->image->model);
     dispatch->known = image_count();
+    dispatch->variable = variable;
 }
 
 /* ---- plans ---- */
@@ -217,15 +233,6 @@ static void *plan_next(void *argument)
     dispatch->next.order = order_of(dispatch->next.lengths, dispatch->next.count);
     plan(dispatch, &dispatch->next);
     return NULL;
-}
-
-static void free_batch(Batch *batch)
-{
-    free(batch->lengths);
-    free(batch->order);
-    free(batch->row);
-    free(batch->lost);
-    *batch = (Batch){0};
 }
 
 static Batch new_batch(const struct Dispatch *dispatch, const int64_t *lengths, int64_t count)
@@ -400,7 +407,7 @@ void dispatch_close(ht_session *session)
     if (!dispatch)
         return;
     end_planning(dispatch);
-    free_strategies(dispatch);
+    free_strategies(dispatch->at, dispatch->count);
     free_batch(&dispatch->now);
     free_batch(&dispatch->next);
     free(dispatch);

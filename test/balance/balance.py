@@ -129,10 +129,33 @@ def quiet(bench):
     return f"loss {worst:.1g}"
 
 
+MISTAKES = {
+    "null": "ht_balance was called with NULL for the program",
+    "infer": "ht_balance is for a program of ht_train; those of ht_infer follow the one that trains",
+    "change": "ht_balance was called with .change = -0.1, .steps = 4, .horizon = 10; none of them may be below 0, and 0 is the usual one",
+    "steps": "ht_balance was called with .change = 0.2, .steps = -1, .horizon = 10; none of them may be below 0, and 0 is the usual one",
+    "horizon": "ht_balance was called with .change = 0.2, .steps = 4, .horizon = -5; none of them may be below 0, and 0 is the usual one",
+    "second": "ht_balance was called for a second program of the session; one is balanced",
+}
+
+
+def mistake(bench, kind, text, ranks):
+    source, out, library = HERE / "wrong.c", bench.path(f"wrong.{ranks}"), bench.build / "lib"
+    plain = ["cc", "-std=gnu17", f"-I{harness.ROOT}/include", f"-L{library}", f"-Wl,-rpath,{library}"]
+    bench.once(("wrong", ranks), lambda: harness.run([*(plain if not ranks else [bench.hetucc]), "-O1", *harness.WARNINGS, source, "-o", out, "-lhetu", "-lm"]))
+    p = harness.launch(out, ranks, kind, check=False)
+    if bool(p.returncode) != bool(text) or (text or "") not in p.stderr or ("done" in p.stdout) != (not text):
+        raise Failure(f"exit {p.returncode}\n{p.stdout}{p.stderr[-1000:]}")
+
+
 def tests(bench, _):
     case = functools.partial
     yield "slow.data.short", case(slow, bench, "data", 26, 6, 18, 200)
     yield "quiet", case(quiet, bench), True
+    for ranks in 2, 0:
+        for kind, text in {**MISTAKES, "fine": None}.items():
+            if ranks or kind != "second":
+                yield f"mistake.{kind}.{ranks}", case(mistake, bench, kind, text, ranks), ranks or kind == "fine"
     for name in STRATEGIES:
         yield f"slow.{name}", case(slow, bench, name, 80, 20, 60, 300), True
     yield "slow.first", case(slow, bench, "data", 80, 20, 60, 300, 0), True
