@@ -77,10 +77,15 @@ static void refuse_misspelled(Arena *arena, const char *word)
     static const char *const names[] = {"--rates", "--now",    "--base", "--model",   "--name",   "--strategy", "--cluster",
                                         "--emit",  "--verify", "--std",  "--no-fuse", "--bucket", "--backend"};
     enum { OWN = 5 };
-    const char *name = arena_substring(arena, word, strcspn(word, "=")), *closest = diag_closest(name, names, sizeof names / sizeof *names);
-    for (int i = 0; begins(name, "--") && closest && i < OWN; i++)
-        if (closest == names[i])
-            refuse(word, arena_format(arena, "there is no such option; did you mean %s?", closest));
+    enum { NAMES = sizeof names / sizeof *names };
+    const char *name = arena_substring(arena, word, strcspn(word, "=")), *closest = diag_closest(name, names, NAMES);
+    bool known = false, own = false;
+    for (int i = 0; i < NAMES; i++) {
+        known |= !strcmp(name, names[i]);
+        own |= i < OWN && closest == names[i];
+    }
+    if (begins(name, "--") && own && !known)
+        refuse(word, arena_format(arena, "there is no such option; did you mean %s?", closest));
 }
 
 static Request read_words(Arena *arena, int argc, char **argv)

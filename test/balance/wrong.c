@@ -18,7 +18,11 @@ static ht_tensor output(void)
 
 static ht_tensor loss(void) { return ht_mean(output()); }
 
-static ht_tensor other(void) { return ht_mean(ht_mul(output(), output())); }
+static ht_tensor other(void)
+{
+    ht_tensor y = output();
+    return ht_mean(ht_mul(y, y));
+}
 
 int main(int argc, char **argv)
 {
