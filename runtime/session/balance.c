@@ -392,13 +392,24 @@ static void take_plan(Balance *balance)
         arrivals_ask(balance->image, balance->asked.strategy);
 }
 
+/* The most work of a rank. */
+static double busiest(const double *work, int count)
+{
+    double most = 0;
+    for (int r = 0; r < count; r++)
+        most = fmax(most, work[r]);
+    return most;
+}
+
+/* To the first strategy: what a step saves is known from the steps that it had, and from what the busiest rank does under either. */
 static void go_home(Balance *balance)
 {
     Asked *asked = &balance->asked;
     snprintf(asked->name, NAME, "%s", strategy_of(balance->base));
     asked->made = false;
     asked->now = usual_step(balance);
-    asked->then = balance->base_seconds;
+    asked->then = fmin(balance->base_seconds, asked->now * busiest(asked->work, balance->rates->count) /
+                                                  busiest(asked->work + balance->rates->count, balance->rates->count));
     if (pays_back(balance))
         take_plan(balance);
     else

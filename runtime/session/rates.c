@@ -25,6 +25,7 @@ Rates *rates_create(int ranks, double change)
                      .change = change,
                      .rate = numbers(ranks, 1),
                      .before = numbers(ranks, 1),
+                     .earlier = numbers(ranks, 1),
                      .planned = numbers(ranks, 1),
                      .moved = memory_array(ranks, sizeof(int)),
                      .kernel = numbers(ranks, 0),
@@ -43,6 +44,7 @@ void rates_destroy(Rates *rates)
     free(rates->under);
     free(rates->rate);
     free(rates->before);
+    free(rates->earlier);
     free(rates->planned);
     free(rates->moved);
     free(rates->kernel);
@@ -105,6 +107,7 @@ void rates_go(Rates *rates, int image, const double *planned, const double *work
     memcpy(rates->planned, planned, sizeof *planned * (size_t)rates->count);
     memcpy(rates->rate, planned, sizeof *planned * (size_t)rates->count);
     memcpy(rates->before, planned, sizeof *planned * (size_t)rates->count);
+    memcpy(rates->earlier, planned, sizeof *planned * (size_t)rates->count);
     memset(rates->moved, 0, sizeof *rates->moved * (size_t)rates->count);
 }
 
@@ -169,6 +172,7 @@ static bool is_away(const Rates *rates, double rate, double planned) { return fa
 static void follow(Rates *rates, const PaceReport *reports)
 {
     for (int r = 0; r < rates->count; r++) {
+        rates->earlier[r] = rates->before[r];
         rates->before[r] = rates->rate[r];
         rates->rate[r] = rate_of(rates, r, &reports[r]);
         bool away = is_away(rates, rates->rate[r], rates->planned[r]);
@@ -200,7 +204,8 @@ void rates_asked(const Rates *rates, double *asked)
 bool rates_near(const Rates *rates, const double *asked)
 {
     for (int r = 0; r < rates->count; r++)
-        if (is_away(rates, rates->rate[r], asked[r]) && is_away(rates, rates->before[r], asked[r]))
+        if (is_away(rates, rates->rate[r], asked[r]) && is_away(rates, rates->before[r], asked[r]) &&
+            is_away(rates, rates->earlier[r], asked[r]))
             return false;
     return true;
 }

@@ -26,10 +26,10 @@ typedef struct RatesUnder {
 typedef struct Rates {
     int count; // ranks
     double change;
-    double *rate, *before; // of each rank now, and in the step before
-    double *planned;       // those that the strategy in force is for
-    int *moved;            // for how many steps it has been away from that: by `change`, and of a slow rank by that part of its rate
-    double *kernel;        // seconds of its longest kernel while its rate was `kernel_rate`; 0: not known
+    double *rate, *before, *earlier; // of each rank now, in the step before, and in the one before that
+    double *planned;                 // those that the strategy in force is for
+    int *moved;     // for how many steps it has been away from that: by `change`, and of a slow rank by that part of its rate
+    double *kernel; // seconds of its longest kernel while its rate was `kernel_rate`; 0: not known
     double *kernel_rate;
     int under_count;
     RatesUnder **under;
@@ -49,7 +49,7 @@ bool rates_take(Rates *rates, const PaceReport *reports);
 /* The rates that a plan is made for: of ranks that have moved what was seen last, else what the strategy in force is for. */
 void rates_asked(const Rates *rates, double *asked);
 
-/* Whether no rank has been away from these rates in the last two steps. */
+/* Whether no rank has been away from these rates in the last three steps. */
 bool rates_near(const Rates *rates, const double *asked);
 
 #endif

@@ -150,7 +150,7 @@ def mistake(bench, kind, text, ranks):
 
 def tests(bench, _):
     case = functools.partial
-    yield "slow.data.short", case(slow, bench, "data", 26, 6, 18, 200)
+    yield "slow.data.short", case(slow, bench, "data", 30, 6, 22, 200)
     yield "quiet", case(quiet, bench), True
     for ranks in 2, 0:
         for kind, text in {**MISTAKES, "fine": None}.items():
