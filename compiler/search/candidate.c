@@ -78,7 +78,7 @@ static bool has_axis(const Candidate *candidate, bool data)
     return has;
 }
 
-static void print_splits(Text *out, const Candidate *candidate, const SearchModel *model, const SplitList *splits)
+static void print_splits(Text *out, const Candidate *candidate, const SearchModel *model)
 {
     bool data = has_axis(candidate, true), tensor = has_axis(candidate, false);
     if (!data && !tensor)
@@ -86,8 +86,8 @@ static void print_splits(Text *out, const Candidate *candidate, const SearchMode
     text_string(out, "  split");
     if (data)
         text_print(out, " %s:dp", model->batch_dim);
-    for (int i = 0; tensor && i < splits->count; i++)
-        text_print(out, " %s:tp", splits->dims[i]);
+    for (int i = 0; tensor && i < candidate->splits->count; i++)
+        text_print(out, " %s:tp", candidate->splits->dims[i]);
     text_string(out, "\n");
 }
 
@@ -117,10 +117,10 @@ static void print_idle(Text *out, const Candidate *candidate)
     text_string(out, "\n");
 }
 
-void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model, const SplitList *splits, const char *name)
+void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model, const char *name)
 {
     text_print(out, "strategy %s\n", name);
-    print_splits(out, candidate, model, splits);
+    print_splits(out, candidate, model);
     if (candidate->zero)
         text_print(out, "  zero %d\n", candidate->zero);
     for (int p = 0; p < candidate->pipeline_count; p++) {
@@ -175,4 +175,6 @@ void candidate_describe(Text *out, const Candidate *candidate, const Fleet *devi
     }
     if (candidate->zero)
         text_print(out, "; zero %d", candidate->zero);
+    for (int i = 0; has_axis(candidate, false) && i < candidate->splits->count; i++)
+        text_print(out, "%s%s", i ? " " : "; tp cuts ", candidate->splits->dims[i]);
 }

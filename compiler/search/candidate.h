@@ -26,21 +26,22 @@ typedef struct SearchPipeline {
     SearchStage *stages;
 } SearchPipeline;
 
-typedef struct Candidate {
-    int zero, pipeline_count;
-    SearchPipeline *pipelines;
-    double seconds; // of a step by closed form
-    double need;    // the most that a device is predicted to need, over what it may have
-} Candidate;
-
 /* The dimensions that tensor parallelism cuts, in the order of the rules. */
 typedef struct SplitList {
     int count;
     const char *const *dims;
 } SplitList;
 
+typedef struct Candidate {
+    const SplitList *splits;
+    int zero, pipeline_count;
+    SearchPipeline *pipelines;
+    double seconds; // of a step by closed form
+    double need;    // the most that a device is predicted to need, over what it may have
+} Candidate;
+
 /* The strategy's text, which hetucc takes. */
-void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model, const SplitList *splits, const char *name);
+void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model, const char *name);
 
 /* A line for people: "2 stages [8, 4], dp 2 x tp 4, 16 micro-batches of 4 rows, zero 1, recompute full". */
 void candidate_describe(Text *out, const Candidate *candidate, const Fleet *devices);

@@ -5,7 +5,10 @@
 
 #include <stdlib.h>
 
-enum { SAME_SHAPE = 3 }; // strategies of one shape that are kept
+enum {
+    SAME_SHAPE = 3, // strategies of one shape that are kept
+    ALONE = 2       // of each class alone
+};
 
 /* What fits by seconds, then what does not by need. */
 static int compare(const void *a, const void *b)
@@ -39,13 +42,42 @@ static Candidate candidate_of(Arena *arena, Profile *profile, const Correction *
     if (choice->other)
         return *choice->other;
     choice_plan(profile, correction, choice, &plan);
-    Candidate candidate = {.zero = choice->zero,
+    Candidate candidate = {.splits = profile->splits,
+                           .zero = choice->zero,
                            .pipeline_count = 1,
                            .pipelines = arena_new(arena, SearchPipeline),
                            .seconds = choice->seconds,
                            .need = choice->need};
     candidate.pipelines[0] = plan_pipeline(arena, &plan, choice->rows);
     return candidate;
+}
+
+/* The only group that works in a choice; -1: there are several, or the stages are of any. */
+static int lone_group(const Profile *profile, const Choice *choice)
+{
+    int lone = -1, groups = profile->shop->devices->group_count;
+    if (choice->other || choice->shape.used[groups < GROUPS_MOST ? groups : GROUPS_MOST])
+        return -1;
+    for (int i = 0; i < choice->shape.count; i++) {
+        if (!choice->shape.used[choice->shape.order[i]])
+            continue;
+        if (lone >= 0)
+            return -1;
+        lone = choice->shape.order[i];
+    }
+    return lone;
+}
+
+/* The first of every class alone, where there are several classes. */
+static void add_alone(Arena *arena, Profile *profile, const Correction *correction, Choice *const *sorted, int count, CandidateList *best)
+{
+    for (int group = 0; group < profile->shop->devices->group_count && profile->shop->devices->group_count > 1; group++)
+        for (int i = 0, found = 0; i < count && found < ALONE && sorted[i]->need <= 1; i++)
+            if (lone_group(profile, sorted[i]) == group) {
+                Candidate candidate = candidate_of(arena, profile, correction, sorted[i]);
+                array_push(arena, best, candidate);
+                found++;
+            }
 }
 
 CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most)
@@ -60,6 +92,7 @@ CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correc
     for (int i = 0; i < list.count; i++)
         sorted[i] = &list.at[i];
     qsort(sorted, (size_t)list.count, sizeof *sorted, compare);
+    add_alone(arena, profile, correction, sorted, list.count, &best);
     for (int i = 0; i < list.count && best.count < most; i++) {
         if (!sorted[i]->other && taken[sorted[i]->shape_number]++ >= SAME_SHAPE)
             continue;

@@ -12,7 +12,8 @@
 typedef Array(Candidate) CandidateList;
 
 /* The best, by seconds those that fit before those that do not, these by need; of strategies that differ in ZeRO and rows alone a few. At
- * most `most`. */
+ * most `most`. Where there are several classes, the first few of each class alone come before all, so that more devices do not make a plan
+ * slower. */
 CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most);
 
 #endif

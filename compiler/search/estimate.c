@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+enum { HALVINGS = 18 }; // of a time, or of a share of memory: far finer than closed forms are
+
 /* ---- a stage ---- */
 
 /* The slots of layers [first, end) and of what is outside of layers on their stage. */
@@ -144,7 +146,7 @@ static void shorten(const Filling *filling, double room)
     int layers = filling->profile->shop->model->layer_count;
     for (int s = 0; s < filling->plan->stage_count; s++)
         high = fmax(high, stage_seconds(filling->profile, filling->plan, s, 0, layers, RECOMPUTE_FULL) * 1.001);
-    for (int i = 0; i < 26; i++) {
+    for (int i = 0; i < HALVINGS; i++) {
         double middle = (low + high) / 2;
         *(fill_any(filling, middle, room) ? &high : &low) = middle;
     }
@@ -157,7 +159,7 @@ static double least_room(const Filling *filling)
     double low = 0, high = 1;
     while (!fill_any(filling, INFINITY, high) && high < 1e9)
         high *= 2;
-    for (int i = 0; i < 26; i++) {
+    for (int i = 0; i < HALVINGS; i++) {
         double middle = (low + high) / 2;
         *(fill_any(filling, INFINITY, middle) ? &high : &low) = middle;
     }

@@ -53,7 +53,8 @@ static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, Pipe
 /* Pipelines that have these rows; nothing where one finds none. */
 static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero)
 {
-    Candidate candidate = {.zero = zero, .pipelines = arena_array(mixer->arena, SearchPipeline, mixer->groups)};
+    Candidate candidate = {
+        .splits = mixer->profile->splits, .zero = zero, .pipelines = arena_array(mixer->arena, SearchPipeline, mixer->groups)};
     for (int g = 0; g < mixer->groups; g++) {
         PipelinePlan plan;
         Choice choice;
@@ -174,7 +175,10 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted)
     const SearchModel *model = model_of(mixer);
     Candidate best = {.need = INFINITY};
     for (int mode = 0; mode < RECOMPUTES; mode++) {
-        Candidate candidate = {.zero = weighted->zero, .pipeline_count = 1, .pipelines = arena_new(mixer->arena, SearchPipeline)};
+        Candidate candidate = {.splits = mixer->profile->splits,
+                               .zero = weighted->zero,
+                               .pipeline_count = 1,
+                               .pipelines = arena_new(mixer->arena, SearchPipeline)};
         SearchStage *stage = arena_new(mixer->arena, SearchStage);
         if (!profile_allows(mixer->profile, (Recompute)mode))
             continue;

@@ -42,8 +42,8 @@ const char *probe_text(Arena *arena, const Workshop *shop, const SplitList *spli
                          .end = shop->model->layer_count,
                          .recompute = recompute};
     SearchPipeline pipeline = {.microbatches = rows ? shop->model->batch / rows : 1, .rows = rows, .stage_count = 1, .stages = &stage};
-    Candidate candidate = {.pipeline_count = 1, .pipelines = &pipeline};
-    candidate_print(&text, &candidate, shop->model, splits, "probe");
+    Candidate candidate = {.splits = splits, .pipeline_count = 1, .pipelines = &pipeline};
+    candidate_print(&text, &candidate, shop->model, "probe");
     return text_bytes(&text);
 }
 
@@ -149,7 +149,7 @@ bool profile_run(Arena *arena, const Workshop *shop, const SplitList *splits, Pr
 {
     int64_t rows[2] = {0, 0};
     int row_count = probe_rows(shop->model, rows);
-    *profile = (Profile){.arena = arena, .shop = shop, .cuts = row_count > 0};
+    *profile = (Profile){.arena = arena, .shop = shop, .splits = splits, .cuts = row_count > 0};
     if (row_count && !probe_grids(profile, splits, row_count, rows)) {
         row_count = 0;
         profile->cuts = false;

@@ -21,6 +21,7 @@ typedef struct Costs {
 typedef struct Profile {
     Arena *arena;
     const Workshop *shop;
+    const SplitList *splits;
     struct Grid *grids;             // by group of devices
     bool cuts;                      // the batch may run in micro-batches
     const Probe *modes[RECOMPUTES]; // NULL: hetucc refuses it

@@ -40,14 +40,10 @@ static const char *memory_text(Arena *arena, const Workshop *shop, const Verdict
     return arena_format(arena, "%s of %s on device %d", peak, bytes_text(arena, most), verdict->worst);
 }
 
-void reason_print(Text *out, const Workshop *shop, const TriedList *best, const SplitList *splits, int tried)
+void reason_print(Text *out, const Workshop *shop, const TriedList *best, int tried)
 {
     text_print(out, "%s of %s on %d devices: the best of %d strategies that were compiled and simulated\n", shop->model->module->name,
                shop->model->module->source, shop->devices->count, tried);
-    text_string(out, "tensor parallelism cuts");
-    for (int i = 0; i < splits->count; i++)
-        text_print(out, " %s", splits->dims[i]);
-    text_string(out, splits->count ? "\n" : " nothing: no named dimension pays off\n");
     for (int i = 0; i < best->count; i++) {
         const TriedStrategy *own = best->at[i];
         text_print(out, "%d. %.6g s, %s: ", i + 1, own->verdict.seconds, memory_text(out->arena, shop, &own->verdict));

@@ -16,7 +16,7 @@ typedef struct TriedStrategy {
 typedef Array(TriedStrategy *) TriedList;
 
 /* The best strategies that fit, the first the plan: seconds, bytes, what bounds them. */
-void reason_print(Text *out, const Workshop *shop, const TriedList *best, const SplitList *splits, int tried);
+void reason_print(Text *out, const Workshop *shop, const TriedList *best, int tried);
 
 /* The same of the plan, as comments in front of its strategy. */
 void reason_comment(Text *out, const Workshop *shop, const TriedStrategy *plan, const char *source);

@@ -2,6 +2,7 @@
 
 #include "search/enumerate.h"
 #include "search/reason.h"
+#include "search/space.h"
 #include "search/splits.h"
 
 #include "passes/pipeline.h"
@@ -17,9 +18,10 @@ typedef struct Search {
     Workshop shop;
     SearchModel model;
     Fleet devices;
-    SplitList splits;
-    Profile profile;
-    Correction correction;
+    int variant_count; // of what tensor parallelism cuts
+    SplitList splits[SPLITS_MOST];
+    Profile profiles[SPLITS_MOST];
+    Correction corrections[SPLITS_MOST];
     const char *name;
     TriedList tried;
 } Search;
@@ -40,7 +42,7 @@ static int try_candidates(Search *search, const CandidateList *list, int most)
     int first = search->tried.count;
     for (int i = 0; i < list->count && search->tried.count - first < most; i++) {
         Text text = {.arena = search->arena};
-        candidate_print(&text, &list->at[i], &search->model, &search->splits, search->name);
+        candidate_print(&text, &list->at[i], &search->model, search->name);
         if (is_tried(search, text_bytes(&text)))
             continue;
         TriedStrategy *tried = arena_new(search->arena, TriedStrategy);
@@ -104,19 +106,19 @@ static double real_need(const Search *search, const TriedStrategy *tried)
 }
 
 /* Takes the middle of what closed forms were off by, of what was tried since `first`. */
-static void correct(Search *search, int first)
+static void correct(Search *search, int variant, int first)
 {
     int count = search->tried.count - first, used = 0;
     double *memory = arena_array(search->arena, double, count + 1), *seconds = arena_array(search->arena, double, count + 1);
     for (int i = first; i < search->tried.count; i++) {
         const TriedStrategy *tried = search->tried.at[i];
-        if (!tried->good || tried->candidate.seconds <= 0)
+        if (!tried->good || tried->candidate.seconds <= 0 || tried->candidate.splits != &search->splits[variant])
             continue;
         memory[used] = tried->candidate.need > 0 && real_need(search, tried) > 0 ? real_need(search, tried) / tried->candidate.need : 1;
         seconds[used++] = tried->verdict.seconds / tried->candidate.seconds;
     }
-    search->correction.memory *= median(memory, used);
-    search->correction.seconds *= median(seconds, used);
+    search->corrections[variant].memory *= median(memory, used);
+    search->corrections[variant].seconds *= median(seconds, used);
 }
 
 /* How many strategies are compiled in a round: fewer of large models, so that a plan does not take minutes. */
@@ -126,18 +128,26 @@ static int round_size(const Search *search)
     return size < 6 ? 6 : size > 16 ? 16 : size;
 }
 
+/* Tries the best of each variant by closed form. Returns how many were new. */
+static int try_round(Search *search, int most)
+{
+    int first = search->tried.count, count = 0;
+    for (int v = 0; v < search->variant_count; v++) {
+        Arena *scratch = arena_create();
+        CandidateList list = enumerate(scratch, &search->profiles[v], &search->corrections[v], ENUMERATED);
+        count += try_candidates(search, &list, (most + v) / search->variant_count);
+        arena_destroy(scratch);
+    }
+    for (int v = 0; v < search->variant_count; v++)
+        correct(search, v, first);
+    return count;
+}
+
 static void try_best(Search *search)
 {
-    for (int round = 0; round < ROUNDS; round++) {
-        Arena *scratch = arena_create();
-        int first = search->tried.count;
-        CandidateList list = enumerate(scratch, &search->profile, &search->correction, ENUMERATED);
-        int count = try_candidates(search, &list, round_size(search));
-        arena_destroy(scratch);
-        if (!count)
+    for (int round = 0; round < ROUNDS; round++)
+        if (!try_round(search, round_size(search)))
             return;
-        correct(search, first);
-    }
 }
 
 /* ---- around the best ---- */
@@ -157,7 +167,7 @@ static void change_rows(Search *search, CandidateList *list, const Candidate *ca
         do
             rows += up ? search->model.unit : -search->model.unit;
         while (rows > 0 && rows <= search->model.batch && search->model.batch % rows);
-        if (rows <= 0 || rows > search->model.batch || !search->profile.cuts)
+        if (rows <= 0 || rows > search->model.batch || !search->profiles[0].cuts)
             continue;
         pipeline->rows = rows;
         pipeline->microbatches = search->model.batch / rows;
@@ -186,7 +196,7 @@ static void change_modes(Search *search, CandidateList *list, const Candidate *c
         for (int p = 0; p < changed.pipeline_count; p++)
             for (int s = 0; s < changed.pipelines[p].stage_count; s++)
                 changed.pipelines[p].stages[s].recompute = (Recompute)mode;
-        if (profile_allows(&search->profile, (Recompute)mode))
+        if (profile_allows(&search->profiles[0], (Recompute)mode))
             add_changed(search, list, &changed);
     }
     for (int zero = 0; zero <= 3; zero++) {
@@ -227,23 +237,84 @@ static const TriedStrategy *least_need(const Search *search)
     return least;
 }
 
-/* Where nothing has fitted: tries what needs least by closed form, and around what needs least really, until nothing of it is new. */
+/* With so many rows in a micro-batch, and one way to recompute for all stages. */
+static void add_variant(Search *search, CandidateList *list, const Candidate *candidate, int64_t rows, Recompute mode, int zero)
+{
+    Candidate changed = candidate_copy(search->arena, candidate);
+    SearchPipeline *pipeline = &changed.pipelines[0];
+    for (int s = 0; s < pipeline->stage_count; s++)
+        pipeline->stages[s].recompute = mode;
+    pipeline->rows = rows;
+    pipeline->microbatches = rows ? search->model.batch / rows : 1;
+    changed.zero = zero;
+    add_changed(search, list, &changed);
+}
+
+/* All rows, ways to recompute and levels of ZeRO on the stages of a candidate. */
+static void change_all(Search *search, CandidateList *list, const Candidate *candidate)
+{
+    RowList rows = rows_all(search->arena, &search->profiles[0], search->model.batch);
+    bool copies = false;
+    for (int s = 0; s < candidate->pipelines[0].stage_count; s++)
+        copies |= candidate->pipelines[0].stages[s].data > 1;
+    for (int r = rows.count - 1; r >= 0 && candidate->pipeline_count == 1; r--)
+        for (int mode = RECOMPUTES - 1; mode >= 0; mode--)
+            for (int zero = copies ? 3 : 0; zero >= 0; zero--)
+                if (profile_allows(&search->profiles[0], (Recompute)mode))
+                    add_variant(search, list, candidate, rows.at[r], (Recompute)mode, zero);
+}
+
+/* Of the candidates that need least the whole batch at once, whose gradients need not be kept together, and as few rows as there are. */
+static void change_extremes(Search *search, CandidateList *list, const CandidateList *from)
+{
+    RowList rows = rows_all(search->arena, &search->profiles[0], search->model.batch);
+    for (int i = 0; i < from->count; i++)
+        for (int mode = RECOMPUTES - 1; mode >= 0 && from->at[i].pipeline_count == 1; mode--) {
+            array_push(search->arena, list, from->at[i]);
+            if (!profile_allows(&search->profiles[0], (Recompute)mode))
+                continue;
+            add_variant(search, list, &from->at[i], rows.at[rows.count - 1], (Recompute)mode, from->at[i].zero);
+            add_variant(search, list, &from->at[i], from->at[i].pipelines[0].rows, (Recompute)mode, from->at[i].zero);
+        }
+}
+
+/* Tries the neighbours of what needs least really. Returns how many were new. */
+static int look_around_least(Search *search, int most)
+{
+    const TriedStrategy *least = least_need(search);
+    CandidateList list = {0};
+    if (!least)
+        return 0;
+    change_layers(search, &list, &least->candidate);
+    change_all(search, &list, &least->candidate);
+    return try_candidates(search, &list, most);
+}
+
+/* Tries what needs least by closed form, and what is like it. */
+static int try_least_round(Search *search, int most)
+{
+    int count = 0, first = search->tried.count;
+    for (int v = 0; v < search->variant_count; v++) {
+        CandidateList list = {0}, best = enumerate(search->arena, &search->profiles[v], &search->corrections[v], ENUMERATED);
+        change_extremes(search, &list, &best);
+        count += try_candidates(search, &list, (most + v) / search->variant_count);
+    }
+    for (int v = 0; v < search->variant_count; v++)
+        correct(search, v, first);
+    return count;
+}
+
+/* Where nothing has fitted: tries what needs least by closed form, and around what needs least really, until some rounds in a row bring
+ * nothing that needs less. */
 static void try_least(Search *search)
 {
-    enum { MOST = 12 };
-    for (int round = 0; round < MOST && !best_of(search, 1).count; round++) {
+    enum { MOST = 16, IN_VAIN = 3, A_ROUND = 24 };
+    for (int round = 0, vain = 0; round < MOST && vain < IN_VAIN && !best_of(search, 1).count; round++) {
         const TriedStrategy *least = least_need(search);
-        CandidateList list = {0};
-        if (least) {
-            change_rows(search, &list, &least->candidate);
-            change_modes(search, &list, &least->candidate);
-            change_layers(search, &list, &least->candidate);
-        }
-        CandidateList others = enumerate(search->arena, &search->profile, &search->correction, ENUMERATED);
-        for (int i = 0; i < others.count; i++)
-            array_push(search->arena, &list, others.at[i]);
-        if (!try_candidates(search, &list, 16))
+        int around = look_around_least(search, A_ROUND), others = best_of(search, 1).count ? 0 : try_least_round(search, A_ROUND);
+        if (!around && !others)
             return;
+        vain = least == least_need(search) ? vain + 1 : 0;
     }
 }
 
@@ -272,17 +343,23 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
 {
     if (!prepare(search, options))
         return false;
-    search->splits = splits_find(search->arena, &search->shop);
-    if (!profile_run(search->arena, &search->shop, &search->splits, &search->profile))
-        return false;
+    search->variant_count = splits_find(search->arena, &search->shop, search->splits);
+    for (int v = 0; v < search->variant_count; v++) {
+        search->corrections[v] = (Correction){1, 1};
+        if (!profile_run(search->arena, &search->shop, &search->splits[v], &search->profiles[v]))
+            return false;
+    }
     try_best(search);
     look_around(search);
-    try_least(search);
+    if (!best_of(search, 1).count) {
+        try_least(search);
+        look_around(search);
+    }
     TriedList best = best_of(search, BEST);
     if (best.count) {
         reason_comment(strategy, &search->shop, best.at[0], search->model.module->source);
         text_string(strategy, best.at[0]->text);
-        reason_print(reason, &search->shop, &best, &search->splits, search->tried.count);
+        reason_print(reason, &search->shop, &best, search->tried.count);
         return true;
     }
     const TriedStrategy *least = least_need(search);
@@ -294,7 +371,7 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
 
 bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *strategy, Text *reason)
 {
-    Search search = {.arena = arena, .correction = {1, 1}, .name = options->name};
+    Search search = {.arena = arena, .name = options->name};
     search.devices = devices_of(arena, options->frontend->cluster, options->memory);
     search.shop = (Workshop){.arena = arena,
                              .diag = diag,

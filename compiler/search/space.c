@@ -3,6 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Devices of a cluster up to which any number of each class is taken, of one class and of several. */
+enum { ANY_OF_ONE = 16, ANY_OF_MORE = 6 };
+
 /* ---- shapes ---- */
 
 typedef struct Shaper {
@@ -12,6 +15,7 @@ typedef struct Shaper {
     const int *groups; // in the order of the pipeline
     ArrangementList list;
     bool whole; // all devices of each group work
+    bool any;   // any number of them
 } Shaper;
 
 static int power_below(int count)
@@ -37,7 +41,7 @@ static void add_shapes(Shaper *shaper, Arrangement *shape, int at)
     int group = shaper->groups[at], count = devices->groups[group].count, half = power_below(count);
     shape->order[at] = group;
     shape->count = shaper->group_count;
-    for (int used = count; used >= 0; used = used == count && half < count ? half : used ? 0 : -1) {
+    for (int used = count; used >= 0; used = shaper->any ? used - 1 : used == count && half < count ? half : used ? 0 : -1) {
         if (shaper->whole && used != count)
             break;
         shape->used[group] = used;
@@ -88,6 +92,7 @@ ArrangementList shapes_all(Arena *arena, const Profile *profile)
     int count = profile->shop->devices->group_count, order[GROUPS_MOST], kept = 0;
     Shaper shaper = {.arena = arena, .profile = profile};
     count = count < GROUPS_MOST ? count : GROUPS_MOST;
+    shaper.any = profile->shop->devices->count <= (count == 1 ? ANY_OF_ONE : ANY_OF_MORE);
     for (int g = 0; g < count; g++)
         order[g] = g;
     add_orders(&shaper, order, 0, count);
@@ -105,7 +110,9 @@ ArrangementList shapes_all(Arena *arena, const Profile *profile)
 
 ArrangementList shapes_of_group(Arena *arena, const Profile *profile, int group)
 {
-    Shaper shaper = {.arena = arena, .profile = profile, .group_count = 1, .groups = &group, .whole = true};
+    Shaper shaper = {.arena = arena, .profile = profile, .group_count = 1, .groups = &group};
+    shaper.any = group == profile->shop->devices->group_count && profile->shop->devices->count <= ANY_OF_ONE;
+    shaper.whole = !shaper.any;
     Arrangement shape = {.count = 0};
     add_shapes(&shaper, &shape, 0);
     return shaper.list;

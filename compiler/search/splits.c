@@ -3,105 +3,180 @@
 #include "search/profile.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
-enum { NAMES_MOST = 16, TRIED_DEGREE = 2 };
+enum { NAMES_MOST = 16, TRIED_DEGREE = 4 };
 
-#define PAYS_OFF 0.99 // of seconds times bytes
+#define PAYS_OFF 0.99     // of seconds times bytes
+#define MUCH_FASTER 0.97  // of the seconds
+#define AS_MANY_BYTES 1.3 // of a device
+
+/* Names that are cut, by number among the model's. */
+typedef struct Set {
+    int count, names[NAMES_MOST];
+    double seconds, bytes; // INFINITY: hetucc refuses it
+} Set;
+
+typedef Array(Set) SetList;
 
 typedef struct Trier {
     Arena *arena;
     const Workshop *shop;
-    int group;
+    int group, degree;
     int64_t rows;
+    SetList tried;
 } Trier;
 
-typedef struct Tried {
-    const char *name;
-    bool of_parameters;
-    double score; // seconds times bytes; INFINITY: hetucc refuses it
-} Tried;
+static double score(const Set *set) { return set->seconds * set->bytes; }
 
-static double score_of(const Probe *probe) { return probe->good ? probe->seconds * probe->peak : (double)INFINITY; }
-
-/* The scores of lists of names, on TRIED_DEGREE devices. */
-static void try_lists(const Trier *trier, const SplitList *lists, int count, double *score)
+static bool same_names(const Set *a, const Set *b)
 {
-    const char **texts = arena_array(trier->arena, const char *, count + 1);
-    Probe *probes = arena_array(trier->arena, Probe, count + 1);
-    for (int i = 0; i < count; i++)
-        texts[i] = probe_text(trier->arena, trier->shop, &lists[i], trier->group, TRIED_DEGREE, trier->rows, RECOMPUTE_NONE);
-    probes_run(trier->arena, trier->shop, texts, count, probes);
-    for (int i = 0; i < count; i++)
-        score[i] = score_of(&probes[i]);
+    return a->count == b->count && !memcmp(a->names, b->names, sizeof(int) * (size_t)a->count);
 }
 
-/* Those of parameters before others, and of these what pays off most; then as the model has them. */
-static int compare(const void *a, const void *b)
+static const Set *find_tried(const Trier *trier, const Set *set)
 {
-    const Tried *first = *(const Tried *const *)a, *second = *(const Tried *const *)b;
-    if (first->of_parameters != second->of_parameters)
-        return first->of_parameters ? -1 : 1;
-    return first->score < second->score ? -1 : first->score > second->score ? 1 : first < second ? -1 : first > second;
+    for (int i = 0; i < trier->tried.count; i++)
+        if (same_names(&trier->tried.at[i], set))
+            return &trier->tried.at[i];
+    return NULL;
 }
 
-/* Adds name after name, each where it pays off beside those before. Returns the score. */
-static double add_in_turn(const Trier *trier, Tried *const *sorted, int count, double score, const char **names, int *kept)
+static SplitList list_of(const Trier *trier, const Set *set)
 {
-    for (int i = 0; i < count; i++) {
-        double own;
-        names[*kept] = sorted[i]->name;
-        SplitList list = {*kept + 1, names};
-        if (isinf(sorted[i]->score))
+    const char **dims = arena_array(trier->arena, const char *, set->count + 1);
+    for (int i = 0; i < set->count; i++)
+        dims[i] = trier->shop->model->dims[set->names[i]].name;
+    return (SplitList){set->count, dims};
+}
+
+/* Tries sets that were not tried before, and sets the numbers of all. */
+static void try_sets(Trier *trier, SetList *sets)
+{
+    const char **texts = arena_array(trier->arena, const char *, sets->count + 1);
+    Probe *probes = arena_array(trier->arena, Probe, sets->count + 1);
+    int first = trier->tried.count;
+    for (int i = 0; i < sets->count; i++) {
+        if (find_tried(trier, &sets->at[i]))
             continue;
-        if (*kept)
-            try_lists(trier, &list, 1, &own);
-        else
-            own = sorted[i]->score;
-        if (own < PAYS_OFF * score) {
-            score = own;
-            ++*kept;
-        }
+        SplitList list = list_of(trier, &sets->at[i]);
+        texts[trier->tried.count - first] =
+            probe_text(trier->arena, trier->shop, &list, trier->group, list.count ? trier->degree : 1, trier->rows, RECOMPUTE_NONE);
+        array_push(trier->arena, &trier->tried, sets->at[i]);
     }
-    return score;
+    probes_run(trier->arena, trier->shop, texts, trier->tried.count - first, probes);
+    for (int i = first; i < trier->tried.count; i++) {
+        const Probe *probe = &probes[i - first];
+        trier->tried.at[i].seconds = probe->good ? probe->seconds : (double)INFINITY;
+        trier->tried.at[i].bytes = probe->good ? probe->peak : (double)INFINITY;
+    }
+    for (int i = 0; i < sets->count; i++)
+        sets->at[i] = *find_tried(trier, &sets->at[i]);
+}
+
+/* ---- from set to set ---- */
+
+static bool has_name(const Set *set, int name)
+{
+    for (int i = 0; i < set->count; i++)
+        if (set->names[i] == name)
+            return true;
+    return false;
+}
+
+/* With one name more, which stands behind those of its kind. */
+static Set with_name(const Trier *trier, const Set *set, int name)
+{
+    const SearchDim *dims = trier->shop->model->dims;
+    Set larger = *set;
+    int at = 0;
+    while (at < set->count && (!dims[name].of_parameters || dims[set->names[at]].of_parameters))
+        at++;
+    memmove(larger.names + at + 1, set->names + at, sizeof(int) * (size_t)(set->count - at));
+    larger.names[at] = name;
+    larger.count++;
+    return larger;
+}
+
+static Set without(const Set *set, int at)
+{
+    Set smaller = *set;
+    smaller.count--;
+    memmove(smaller.names + at, set->names + at + 1, sizeof(int) * (size_t)(smaller.count - at));
+    return smaller;
+}
+
+/* The best of the sets that are one name away; whether it is better than the set, which becomes it. With `others`, names that no parameter
+ * has may come. */
+static bool step(Trier *trier, Set *set, bool others)
+{
+    const SearchModel *model = trier->shop->model;
+    SetList near = {0};
+    for (int name = 0; name < model->dim_count && name < NAMES_MOST; name++)
+        if (!has_name(set, name) && set->count < NAMES_MOST && model->dims[name].of_parameters != others)
+            array_push(trier->arena, &near, with_name(trier, set, name));
+    for (int i = 0; i < set->count && set->count > 1 && !others; i++)
+        array_push(trier->arena, &near, without(set, i));
+    try_sets(trier, &near);
+    const Set *best = NULL;
+    for (int i = 0; i < near.count; i++)
+        if (!isinf(near.at[i].seconds) && (!best || score(&near.at[i]) < score(best)))
+            best = &near.at[i];
+    if (!best || score(best) >= PAYS_OFF * score(set))
+        return false;
+    *set = *best;
+    return true;
+}
+
+/* The fastest of what was tried that needs about as many bytes; NULL: none is much faster. */
+static const Set *find_faster(const Trier *trier, const Set *best)
+{
+    const Set *faster = NULL;
+    for (int i = 0; i < trier->tried.count; i++) {
+        const Set *set = &trier->tried.at[i];
+        if (set->count && set->bytes <= AS_MANY_BYTES * best->bytes && set->seconds < MUCH_FASTER * best->seconds &&
+            (!faster || set->seconds < faster->seconds))
+            faster = set;
+    }
+    return faster;
 }
 
 /* The group with most devices that may work together on a tensor; -1: none has several. */
-static int group_of_trials(const Fleet *devices)
+static int group_of_trials(const Fleet *fleet)
 {
     int best = -1;
-    for (int g = 0; g < devices->group_count; g++)
-        if (devices->groups[g].count >= TRIED_DEGREE && (best < 0 || devices->groups[g].host_most > devices->groups[best].host_most))
+    for (int g = 0; g < fleet->group_count; g++)
+        if (fleet->groups[g].count > 1 && (best < 0 || fleet->groups[g].host_most > fleet->groups[best].host_most))
             best = g;
     return best;
 }
 
-SplitList splits_find(Arena *arena, const Workshop *shop)
+/* As many devices as a host has, or a few of several hosts. */
+static int degree_of_trials(const DeviceGroup *group)
 {
-    const SearchModel *model = shop->model;
+    int most = group->host_most > 1 ? group->host_most : group->count;
+    return most < TRIED_DEGREE ? most : TRIED_DEGREE;
+}
+
+int splits_find(Arena *arena, const Workshop *shop, SplitList lists[SPLITS_MOST])
+{
     Trier trier = {.arena = arena, .shop = shop, .group = group_of_trials(shop->devices)};
     int64_t rows[2] = {0, 0};
-    int count = model->dim_count < NAMES_MOST ? model->dim_count : NAMES_MOST, kept = 0;
-    if (trier.group < 0 || !count)
-        return (SplitList){0, NULL};
-    trier.rows = probe_rows(model, rows) ? rows[1] : 0;
-    Tried *tried = arena_array(arena, Tried, count), **sorted = arena_array(arena, Tried *, count);
-    SplitList *lists = arena_array(arena, SplitList, count);
-    double *score = arena_array(arena, double, count);
-    const char **alone = arena_array(arena, const char *, count), **names = arena_array(arena, const char *, count + 1);
-    for (int i = 0; i < count; i++) {
-        alone[i] = model->dims[i].name;
-        lists[i] = (SplitList){1, &alone[i]};
-    }
-    try_lists(&trier, lists, count, score);
-    for (int i = 0; i < count; i++) {
-        tried[i] = (Tried){model->dims[i].name, model->dims[i].of_parameters, score[i]};
-        sorted[i] = &tried[i];
-    }
-    qsort(sorted, (size_t)count, sizeof *sorted, compare);
-    Probe whole;
-    const char *text = probe_text(arena, shop, &(SplitList){0, NULL}, trier.group, 1, trier.rows, RECOMPUTE_NONE);
-    probes_run(arena, shop, &text, 1, &whole);
-    add_in_turn(&trier, sorted, count, score_of(&whole), names, &kept);
-    return (SplitList){kept, names};
+    SetList none = {0};
+    lists[0] = (SplitList){0, NULL};
+    if (trier.group < 0 || !shop->model->dim_count)
+        return 1;
+    trier.degree = degree_of_trials(&shop->devices->groups[trier.group]);
+    trier.rows = probe_rows(shop->model, rows) ? rows[1] : 0;
+    array_push(arena, &none, (Set){0});
+    try_sets(&trier, &none);
+    Set best = none.at[0];
+    for (int steps = 0; steps < 2 * NAMES_MOST; steps++)
+        if (!step(&trier, &best, false) && !step(&trier, &best, true))
+            break;
+    const Set *faster = find_faster(&trier, &best);
+    lists[0] = list_of(&trier, &best);
+    if (faster)
+        lists[1] = list_of(&trier, faster);
+    return faster ? 2 : 1;
 }

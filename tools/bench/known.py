@@ -43,6 +43,12 @@ class Tools:
                         *(f"-D{k}={v}" for k, v in sizes.items()), LLAMA)
         return next(m for m in json.loads(said)["models"] if m["kind"] == "train")["steps"][0]
 
+    def planned(self, sizes, cluster):
+        """Seconds of a step of the Llama under the strategy that hetucc --plan finds."""
+        said = self.run(self.bin / "hetucc", "--plan", f"--cluster={self.file('cluster.json', cluster)}", "-o", self.work / "planned.strategy",
+                        *(f"-D{k}={v}" for k, v in sizes.items()), LLAMA)
+        return float(re.search(r"^1\. (\S+) s", said, re.M).group(1))
+
 
 def device_class(flops, bandwidth, share):
     """Products run at `share` of the peak, whatever their size; how much memory a device has is left open."""
@@ -92,6 +98,8 @@ def hspmd(tools):
     share = fitted(tools, four_pipelines([11, 11, 38]), 6.05)
     equal = tools.step(B32, hopper(share), four_pipelines([20, 20, 20]))
     yield "32B, 16 H800 + 32 H20, equal layers", f"{equal:.2f} s (products at {share:.2f} of the peak, fitted)", "10.45 s", abs(equal / 10.45 - 1) <= 0.08
+    written, found = tools.step(B32, hopper(share), four_pipelines([11, 11, 38])), tools.planned(B32, hopper(share))
+    yield "32B, 16 H800 + 32 H20, what --plan finds", f"{found:.2f} s, four pipelines [11, 11, 38] {written:.2f} s", "6.05 s", found <= written
 
 
 # ---- Malleus ----
@@ -213,11 +221,21 @@ NODE = {"layers": 32, "batch": 64, "forward_ms": 4.64, "parameter_mb": 772, "hid
         "bandwidth": {"latency_ms": 0.05, "node": {"2": 138.156, "4": 159.119, "8": 154.203}, "near": {"16": 44.682}, "far": {"2": 8.13, "4": 16.22, "8": 20.77, "16": 24.0},
                       "alltoall": {"2": 204.0, "4": 256.0, "8": 221.0}, "p2p": {str(s): 7.65998 if s < 4 else 8.02132 if s < 8 else 8.13177 for s in range(2, 17)}}}
 
+B7 = dict(EMBED=4096, FFN=11008, HEADS=32, KV_HEADS=32, LAYERS=32, SEQ=2048, BATCH=64, VOCAB=32000, DTYPE="HT_BF16")
+
+
+def nodes(*names):
+    classes = {"a100": {**device_class(312e12, 2e12, 0.5), "memory": 80 << 30}, "v100": {**device_class(125e12, 9e11, 0.5), "memory": 32 << 30}}
+    return {"classes": {name: classes[name] for name in names}, "devices": [{"class": name, "host": name, "count": 8} for name in names],
+            "links": {"local": {"latency": 5e-6, "bandwidth": 1.5e11}, "remote": {"latency": 1e-5, "bandwidth": 1e10}}}
+
 
 def galvatron(tools):
     a100, v100 = {"name": "a100", "gpus": 8, "slow": 1, "memory_mb": 36000}, {"name": "v100", "gpus": 8, "slow": 2.6, "memory_mb": 28000}
     alone, both = (tools.plan("galvatron", {**NODE, "classes": classes})["milliseconds"] for classes in ([a100], [a100, v100]))
     yield "7B, 8 A100 and 8 V100, over the 8 A100 alone", f"{alone / both:.3f} times as fast", "never slower", both <= alone
+    alone, both = tools.planned(B7, nodes("a100")), tools.planned(B7, nodes("a100", "v100"))
+    yield "7B, 8 A100 and 8 V100, over the 8 A100 alone, --plan", f"{alone / both:.3f} times as fast", "never slower", both <= alone
 
 
 def rows(build):
