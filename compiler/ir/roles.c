@@ -352,7 +352,7 @@ const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op, Crews *cre
     if (op->conversion->tensors.count == 1)
         return op->conversion->plan;
     *crews = crews_of(arena, module->options.cluster, &tensor, 1);
-    return reshard_plan(arena, module->options.cluster, crews->first);
+    return plan_of(module, crews->first, 1);
 }
 
 int op_stand_in(Module *module, const Op *op, int device) { return op->stage == STAGE_ALL ? device : module_stand_in(module, device); }
