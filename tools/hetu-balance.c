@@ -144,6 +144,7 @@ static bool accepts(void *state, const Strategy *strategy)
 {
     const Driver *driver = state;
     Options options = *driver->options;
+    options.stop_after = NULL;
     Driver own = {.arena = driver->arena, .options = &options, .tools = driver->tools};
     Text text = {.arena = driver->arena};
     const char *path = temporary(&own.tools, arena_format(driver->arena, "%s.strategy", strategy->name));
@@ -207,6 +208,7 @@ int main(int argc, char **argv)
     options_read(arena, &options, request.rest.count - 1, request.rest.at);
     if (!options.source_count)
         refuse("MODEL.c", "there is no source");
+    options.stop_after = "specialize"; // what devices compute is known then
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     toolchain_open(&driver.tools, arena, options.dry_run);
     bool good = read_sources(&driver) && plan(&driver, &request);

@@ -34,7 +34,7 @@ typedef struct BalanceAnswer {
     const char *error;          // a line: why there is no answer
 } BalanceAnswer;
 
-/* `modules` are those of one model, trained, by strategy, that have come through all passes. */
+/* `modules` are those of one model, trained, by strategy, that have come through pass specialize. */
 BalanceAnswer *balance_plan(Arena *arena, Module *const *modules, int count, const BalanceRequest *request);
 
 #endif

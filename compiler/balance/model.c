@@ -207,6 +207,18 @@ static void find_dims(Reader *reader)
             note_dims(reader, reader->module->ops.at[i]->results[r]);
 }
 
+/* How many hosts there are, where each has as many devices, which stand together; else 1. */
+static int count_hosts(const Cluster *cluster, int devices)
+{
+    int count = 1;
+    for (int d = 1; d < devices; d++)
+        count += cluster_host(cluster, d) != cluster_host(cluster, d - 1);
+    for (int d = 1; d < devices; d++)
+        if (devices % count || (cluster_host(cluster, d) != cluster_host(cluster, d - 1)) != (d % (devices / count) == 0))
+            return 1;
+    return count;
+}
+
 static double least_bandwidth(const Cluster *cluster)
 {
     const double usual = 1e9;
@@ -225,6 +237,9 @@ ModelWork *model_work(Arena *arena, Module *module)
     work->work = arena_array(arena, double, work->count);
     work->bytes = arena_array(arena, double, work->count);
     work->slow = arena_array(arena, double, work->device_count);
+    work->hosts = count_hosts(module->options.cluster, work->device_count);
+    for (int d = 0; d < work->device_count; d++)
+        work->limited |= cluster_class(module->options.cluster, d) && cluster_class(module->options.cluster, d)->memory;
     work->bandwidth = least_bandwidth(module->options.cluster);
     weigh(&reader);
     weigh_parameters(&reader);

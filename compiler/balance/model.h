@@ -1,4 +1,4 @@
-/* What a model computes and keeps, layer by layer, by the operators of a module that has come through all passes. */
+/* What a model computes and keeps, layer by layer, by the operators of a module that has come through pass specialize. */
 #ifndef BALANCE_MODEL_H
 #define BALANCE_MODEL_H
 
@@ -17,6 +17,8 @@ typedef struct ModelWork {
     int64_t *extents;
     int device_count;
     double *slow;     // by device: how many times as long its class takes as the fastest one
+    int hosts;        // of as many devices each, one host's after the other's; 1: they are not told apart
+    bool limited;     // the cluster says how much memory devices have
     double bandwidth; // bytes a second of the slowest link between devices
 } ModelWork;
 

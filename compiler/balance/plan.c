@@ -86,11 +86,19 @@ static Candidate *choose(const Choice *choice)
     return best;
 }
 
+/* Whether hetucc might refuse a strategy: it wants memory that the cluster limits, or has the batch cut into parts for the first time. */
+static bool may_be_refused(const Choice *choice, const Laid *laid)
+{
+    bool whole = choice->now->whole && choice->now->pipeline_count == 1, cut = !laid->whole || laid->pipeline_count > 1;
+    return choice->work->limited || (whole && cut);
+}
+
 /* The best one that hetucc accepts; the strategy in force is one. */
 static const Candidate *choose_accepted(const Choice *choice, const BalanceRequest *request)
 {
     Candidate *best = choose(choice);
-    while (!best->known && request->accepts && !request->accepts(request->state, laid_strategy(choice->arena, best->laid, request->name))) {
+    while (!best->known && may_be_refused(choice, best->laid) && request->accepts &&
+           !request->accepts(request->state, laid_strategy(choice->arena, best->laid, request->name))) {
         best->refused = true;
         best = choose(choice);
     }

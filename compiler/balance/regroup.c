@@ -105,13 +105,17 @@ static bool describe(Regrouping *r)
 
 /* ---- asking ---- */
 
-/* One node: groups may stand anywhere, unless there are several hosts of as many devices each. */
+/* Groups stand on one host, where a whole one has room there. */
 static json_t *rates_json(const Regrouping *r)
 {
-    json_t *nodes = json_array(), *node = json_array();
-    for (int d = 0; d < r->now->work->device_count; d++)
-        json_array_append_new(node, json_real(r->rates[d]));
-    json_array_append_new(nodes, node);
+    int devices = r->now->work->device_count, hosts = r->tp <= devices / r->now->work->hosts ? r->now->work->hosts : 1;
+    json_t *nodes = json_array();
+    for (int h = 0; h < hosts; h++) {
+        json_t *node = json_array();
+        for (int d = h * (devices / hosts); d < (h + 1) * (devices / hosts); d++)
+            json_array_append_new(node, json_real(r->rates[d]));
+        json_array_append_new(nodes, node);
+    }
     return nodes;
 }
 
@@ -144,6 +148,14 @@ static json_t *input_json(const Regrouping *r)
     return json_pack("{s:o,s:i,s:o,s:i,s:i,s:i,s:o}", "rates", rates_json(r), "tp", r->tp, "slowdown", slowdown_json(r), "pipelines",
                      r->pipelines, "layers", r->now->work->count, "microbatches", (int)r->microbatches, "memory",
                      memory_json(most_stages(r)));
+}
+
+/* A fortieth of a second's work for each device, whatever the clock says within a minute. */
+static Budget search_budget(const Regrouping *r)
+{
+    Budget budget = budget_begin(0.025 * r->now->work->device_count);
+    budget.begin.tv_sec += 60;
+    return budget;
 }
 
 /* ---- the answer ---- */
@@ -218,7 +230,7 @@ Laid *candidate_regrouped(Arena *arena, const Laid *now, const double *rates, in
     if (!describe(&r) || r.pipelines <= fewer)
         return NULL;
     r.pipelines -= fewer;
-    Budget budget = budget_begin(5);
+    Budget budget = search_budget(&r);
     Field input = input_of(arena, input_json(&r), "malleus");
     json_t *plan = malleus_plan(arena, input, &budget);
     Laid *laid = plan && !input_error(input) ? laid_from(&r, plan) : NULL;

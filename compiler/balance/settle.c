@@ -9,11 +9,13 @@ typedef struct Settling {
     Laid *laid;
     const double *rates;
     double time, moves;
+    long left; // changes that are tried: fewer where there are many devices, since each takes longer
 } Settling;
 
 /* Whether a change is for the better; then it stays. */
 static bool better(Settling *settling)
 {
+    settling->left--;
     double moves = laid_moves(settling->now, settling->laid), time = laid_time(settling->laid, settling->rates);
     if (time > settling->time * (1 + 1e-9) || moves >= settling->moves * (1 - 1e-9) - 1e-9)
         return false;
@@ -50,12 +52,19 @@ static int list_places(const Laid *laid, int **places, int *idle)
     return count;
 }
 
+/* Groups stay on their hosts. */
+static int host_of(const Settling *settling, int device)
+{
+    return device / (settling->laid->work->device_count / settling->laid->work->hosts);
+}
+
 static bool swap_places(Settling *settling, int **places, int count)
 {
     bool changed = false;
     for (int a = 0; a < count; a++)
         for (int b = a + 1; b < count; b++) {
-            if (fabs(settling->rates[*places[a]] - settling->rates[*places[b]]) > 1e-9)
+            if (settling->left <= 0 || host_of(settling, *places[a]) != host_of(settling, *places[b]) ||
+                fabs(settling->rates[*places[a]] - settling->rates[*places[b]]) > 1e-9)
                 continue;
             swap_devices(places[a], places[b]);
             if (better(settling))
@@ -92,7 +101,8 @@ static bool swap_all_stages(Settling *settling)
 void laid_move_less(Arena *arena, const Laid *now, Laid *laid, const double *rates)
 {
     enum { TURNS = 8 };
-    Settling settling = {arena, now, laid, rates, laid_time(laid, rates), laid_moves(now, laid)};
+    double devices = laid->work->device_count;
+    Settling settling = {arena, now, laid, rates, laid_time(laid, rates), laid_moves(now, laid), (long)(2e8 / (devices * devices))};
     int *idle = arena_array(arena, int, laid->work->device_count), **places = arena_array(arena, int *, laid->work->device_count);
     for (int turn = 0; turn < TURNS; turn++) {
         bool changed = swap_places(&settling, places, list_places(laid, places, idle));

@@ -54,7 +54,6 @@ struct Balance {
     double base_seconds;                 // of a step under the first one, healthy; 0: not known
     double switch_seconds;               // of the last switch; 0: there was none
     int64_t *switched;                   // by rank: the steps of the last PER_WINDOW switches that it caused; -WINDOW before
-    double *widest;                      // by rank: the highest rate that it was planned for in that time
 };
 
 /* ---- what is said ---- */
@@ -171,7 +170,6 @@ static Balance *open_balance(ht_program *program, ht_balance_options options)
     Balance *balance = memory_array(1, sizeof *balance);
     *balance = (Balance){.program = program, .recipe = recipe_of(own_image(program))};
     balance->switched = memory_array(PER_WINDOW * ranks, sizeof *balance->switched);
-    balance->widest = memory_array(ranks, sizeof *balance->widest);
     for (int i = 0; i < PER_WINDOW * ranks; i++)
         balance->switched[i] = -WINDOW - 1;
     open_asked(&balance->asked, ranks);
@@ -229,7 +227,6 @@ void balance_close(ht_session *session)
     free(balance->asked.work);
     free(balance->asked.strategy);
     free(balance->switched);
-    free(balance->widest);
     free(balance);
     session->balance = NULL;
 }
@@ -336,15 +333,14 @@ static double switch_cost(const Balance *balance)
  * as it is unless it moves far, and for long. */
 static int steps_needed(const Balance *balance, int rank)
 {
+    const double far = 1.5;
     const Rates *rates = balance->rates;
     int recent = 0, needed = balance->options.steps;
     for (int i = 0; i < PER_WINDOW; i++)
         recent += balance->at - balance->switched[PER_WINDOW * rank + i] <= WINDOW;
     if (recent < PER_WINDOW)
         return needed;
-    return fabs(rates->rate[rank] - rates->planned[rank]) >= 1 && rates->rate[rank] > balance->widest[rank] + balance->options.change
-               ? 4 * needed
-               : WINDOW;
+    return fabs(rates->rate[rank] - rates->planned[rank]) >= far ? 8 * needed : WINDOW;
 }
 
 /* Whether ranks have moved for long enough; then what is asked for is set. */
@@ -444,11 +440,8 @@ static void note_switch(Balance *balance, double seconds)
         int64_t *own = balance->switched + (ptrdiff_t)PER_WINDOW * r;
         if (!balance->asked.cause[r])
             continue;
-        if (balance->at - own[PER_WINDOW - 1] > WINDOW)
-            balance->widest[r] = 0;
         memmove(own, own + 1, sizeof *own * (PER_WINDOW - 1));
         own[PER_WINDOW - 1] = balance->at;
-        balance->widest[r] = fmax(balance->widest[r], balance->asked.rates[r]);
     }
 }
 

@@ -7,19 +7,27 @@
 #include <string.h>
 #include <time.h>
 
-enum { TENSORS = 16 }; // results, and operands, of a call that is remembered, at most
+enum {
+    TENSORS = 16, // results, and operands, of a call that is remembered, at most
+    CALLS = 16,   // calls of a step that are told apart
+    TIMES = 3     // that a call is made again
+};
 
-/* A call of a kernel, without what its tensors hold. */
+/* Calls of a kernel with tensors of one size, without what these hold. */
 typedef struct Remembered {
-    ht_kernel *kernel; // NULL: none
-    double seconds;
+    ht_kernel *kernel;
+    int64_t elements;
+    int count;
+    double least; // seconds: others stand for what held the rank up
     ht_call call;
     ht_view views[2 * TENSORS]; // results, operands
 } Remembered;
 
 static double began, counted;
 static bool wanted;
-static Remembered longest;
+static Remembered calls[CALLS]; // of the step
+static int call_count;
+static Remembered longest; // of the last step in which the rank was not idle; kernel NULL: none
 
 double pace_now(void)
 {
@@ -35,31 +43,66 @@ void pace_end(void) { counted += pace_now() - began; }
 void pace_step(bool reported)
 {
     counted = 0;
+    call_count = 0;
     wanted = reported;
-    longest.seconds = 0;
 }
 
 /* ---- kernels ---- */
 
+static int64_t count_elements(const ht_call *call)
+{
+    int64_t count = 0;
+    for (int i = 0; i < call->result_count; i++)
+        count += ht_view_count(&call->result[i], 0, call->result[i].rank);
+    for (int i = 0; i < call->operand_count; i++)
+        count += call->operand[i].data ? ht_view_count(&call->operand[i], 0, call->operand[i].rank) : 0;
+    return count;
+}
+
+static void take_call(Remembered *own, ht_kernel *kernel, const ht_call *call, int64_t elements)
+{
+    *own = (Remembered){.kernel = kernel, .elements = elements, .call = *call};
+    memcpy(own->views, call->result, sizeof *call->result * (size_t)call->result_count);
+    memcpy(own->views + TENSORS, call->operand, sizeof *call->operand * (size_t)call->operand_count);
+}
+
 /* Optimizers are left out: their numbers are those of a step. */
 static void remember(ht_kernel *kernel, const ht_call *call, double seconds)
 {
+    int64_t elements = count_elements(call);
+    int c = 0;
     if (call->result_count > TENSORS || call->operand_count > TENSORS || call->hyper)
         return;
-    longest.kernel = kernel;
-    longest.seconds = seconds;
-    longest.call = *call;
-    memcpy(longest.views, call->result, sizeof *call->result * (size_t)call->result_count);
-    memcpy(longest.views + TENSORS, call->operand, sizeof *call->operand * (size_t)call->operand_count);
+    while (c < call_count && (calls[c].kernel != kernel || calls[c].elements != elements))
+        c++;
+    if (c == CALLS)
+        return;
+    if (c == call_count)
+        take_call(&calls[call_count++], kernel, call, elements);
+    Remembered *own = &calls[c];
+    own->least = own->count++ && own->least < seconds ? own->least : seconds;
 }
 
 void pace_call(ht_kernel *kernel, const ht_call *call)
 {
-    double begin = wanted ? pace_now() : 0;
+    if (!wanted) {
+        kernel(call);
+        return;
+    }
+    double begin = pace_now();
     kernel(call);
-    double seconds = wanted ? pace_now() - begin : 0;
-    if (seconds > longest.seconds)
-        remember(kernel, call, seconds);
+    remember(kernel, call, pace_now() - begin);
+}
+
+/* Keeps the call that took longest in the step, all times together. */
+static void keep_longest(void)
+{
+    const Remembered *most = call_count ? &calls[0] : NULL;
+    for (int c = 1; c < call_count; c++)
+        if (calls[c].least * calls[c].count > most->least * most->count)
+            most = &calls[c];
+    if (most)
+        longest = *most;
 }
 
 /* A tensor of zeros; one that had the storage of an earlier one has it again. */
@@ -82,7 +125,7 @@ static bool is_first(void *const *made, int index)
     return made[index];
 }
 
-/* Calls the remembered kernel on zeros; its seconds. */
+/* Calls the remembered kernel on zeros; its seconds, the least of a few. */
 static double call_again(int64_t step)
 {
     ht_view views[2 * TENSORS];
@@ -97,18 +140,23 @@ static double call_again(int64_t step)
     call.result = views;
     call.operand = views + TENSORS;
     call.step = step;
-    double begin = pace_now();
-    longest.kernel(&call);
-    double seconds = pace_now() - begin;
+    double least = 0;
+    for (int i = 0; i < TIMES; i++) {
+        double begin = pace_now();
+        longest.kernel(&call);
+        double seconds = pace_now() - begin;
+        least = i && least < seconds ? least : seconds;
+    }
     for (int i = 0; i < 2 * TENSORS; i++)
         if (is_first(made, i))
             device_free(made[i]);
-    return seconds;
+    return least;
 }
 
 PaceReport pace_report(bool idle, int64_t step)
 {
-    if (!idle)
-        return (PaceReport){counted, longest.seconds};
-    return (PaceReport){-1, longest.kernel ? call_again(step) : device_trial()};
+    if (idle)
+        return (PaceReport){-1, longest.kernel ? call_again(step) : device_trial()};
+    keep_longest();
+    return (PaceReport){counted, longest.kernel ? longest.least : 0};
 }

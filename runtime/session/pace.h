@@ -23,8 +23,9 @@ double pace_now(void);
 /* What rank 0 hears of a rank at the end of a step. */
 typedef struct PaceReport {
     double computing; // seconds; -1: the rank is idle under the strategy
-    double kernel;    // of the longest call of a kernel in the step; where the rank is idle, of the longest of its last step that was none,
-                   // with zeros in place of what it read, and where there was none of a small product (device_trial); 0: not known
+    double kernel;    // of a call, the shortest of those alike, of the kernel that took longest in the step; where the rank is idle, of
+                      // the same call as in its last step that was not, with zeros in place of what it read; where there was none, of a
+                      // small product (device_trial); 0: not known
 } PaceReport;
 
 /* Begins a step; `wanted`: the step will be reported. */

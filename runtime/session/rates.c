@@ -192,12 +192,20 @@ bool rates_take(Rates *rates, const PaceReport *reports)
     return known;
 }
 
+/* What was seen of a rank that has moved: the middle one of the last three steps, where it was away in all of them. */
+static double seen_last(const Rates *rates, int rank)
+{
+    double a = rates->rate[rank], b = rates->before[rank], c = rates->earlier[rank];
+    return rates->moved[rank] > 2 ? fmax(fmin(a, b), fmin(fmax(a, b), c)) : rates->moved[rank] > 1 ? (a + b) / 2 : a;
+}
+
 void rates_asked(const Rates *rates, double *asked)
 {
+    const double least = 0.05;
     for (int r = 0; r < rates->count; r++) {
-        double seen = rates->moved[r] > 1 ? (rates->rate[r] + rates->before[r]) / 2 : rates->rate[r];
-        asked[r] = rates->moved[r] ? round(100 * seen) / 100 : rates->planned[r];
-        asked[r] = asked[r] < 0.05 ? 0.05 : fabs(asked[r] - 1) < rates->change / 2 ? 1 : asked[r];
+        double seen = round(100 * seen_last(rates, r)) / 100;
+        asked[r] = rates->moved[r] ? fmax(seen, least) : rates->planned[r];
+        asked[r] = fabs(asked[r] - 1) < rates->change ? 1 : asked[r];
     }
 }
 

@@ -46,7 +46,8 @@ void rates_go(Rates *rates, int image, const double *planned, const double *work
 /* Takes what the ranks report of a step; false where it is not known yet how fast they are. */
 bool rates_take(Rates *rates, const PaceReport *reports);
 
-/* The rates that a plan is made for: of ranks that have moved what was seen last, else what the strategy in force is for. */
+/* The rates that a plan is made for: of ranks that have moved what was seen last, else what the strategy in force is for; less than
+ * `change` away from healthy is healthy. */
 void rates_asked(const Rates *rates, double *asked);
 
 /* Whether no rank has been away from these rates in the last three steps. */

@@ -49,9 +49,9 @@ def plain(bench):
     return bench.once("dispatched.plain", make)
 
 
-def trained(program, ranks, steps, seed, nap=NAP):
+def trained(program, ranks, steps, seed, nap=NAP, kind="mixed"):
     """A dictionary for each step."""
-    p = harness.launch(program, ranks, steps, "mixed", seed, env={"HETU_CHECK": "0", "NAP": str(nap)}, timeout=300)
+    p = harness.launch(program, ranks, steps, kind, seed, env={"HETU_CHECK": "0", "NAP": str(nap)}, timeout=300)
     pattern = r"^step \d+ seconds (?P<seconds>\S+) planned (?P<planned>\S+) tokens (?P<tokens>\d+) loss (?P<loss>\S+) under (?P<under>\S+)$"
     found = [{k: v if k == "under" else float(v) for k, v in m.groupdict().items()} for m in re.finditer(pattern, p.stdout, re.M)]
     if len(found) != steps:
@@ -64,7 +64,7 @@ def pace(steps):
 
 
 def dispatched(bench, steps, seed):
-    own, padded = trained(build(bench, tuple(STRATEGIES)), RANKS, steps, seed), trained(build(bench, ("longest",)), RANKS, steps, seed)
+    own, padded = trained(build(bench, tuple(STRATEGIES)), RANKS, steps, seed), trained(build(bench, tuple(STRATEGIES)), RANKS, steps, seed, NAP, "padded")
     one = trained(plain(bench), 0, steps, seed, 0)
     worst = max(abs(a["loss"] - b["loss"]) / abs(b["loss"]) for a, b in zip(own, one))
     switches = [i for i in range(steps) if own[i]["under"] != (own[i - 1]["under"] if i else "longest")]

@@ -1,6 +1,6 @@
 /* A small causal model over batches of sequences of unequal lengths, which ht_dispatch gives their rows. Its activation sleeps NAP nanoseconds an element forward, and twice as many backward (strained.c).
  *
- *     dispatched STEPS KIND [SEED]     KIND mixed: lengths as they come; wrong.WHAT: a mistake
+ *     dispatched STEPS KIND [SEED]     KIND mixed; padded: without ht_dispatch, all rows as long as the longest; wrong.WHAT: a mistake
  *
  * Prints for each step seconds, those of ht_dispatch, tokens, the loss and the strategy. The loss is a sum over tokens, over their number, so that padding has no part in it.
  */
@@ -175,14 +175,18 @@ int main(int argc, char **argv)
     ht_program *program = ht_train(session, loss, ht_adamw(.lr = 1e-2f));
     int steps = argc > 1 ? atoi(argv[1]) : 10;
     uint64_t seed = argc > 3 ? (uint64_t)atoi(argv[3]) : 1;
-    int64_t lengths[COUNT], next[COUNT];
+    int64_t lengths[COUNT], next[COUNT], row[COUNT];
+    const ht_dispatched as_they_come = {row, COUNT, LONGEST, "longest"};
+    bool padded = argc > 2 && !strcmp(argv[2], "padded");
+    for (int i = 0; i < COUNT; i++)
+        row[i] = i;
     if (argc > 2 && !strncmp(argv[2], "wrong.", 6))
         mistake(program, argv[2] + 6);
     for (int step = 0; step < steps; step++) {
         lengths_of(step, seed, lengths);
         lengths_of(step + 1, seed, next);
         double begin = seconds();
-        const ht_dispatched *to = ht_dispatch(program, &seq, lengths, COUNT, .next = next);
+        const ht_dispatched *to = padded ? &as_they_come : ht_dispatch(program, &seq, lengths, COUNT, .next = next);
         double planned = seconds();
         int64_t total = fill(to, lengths, step);
         int64_t size = (int64_t)batch * seq;

@@ -11,6 +11,7 @@ import pathlib
 import random
 import re
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "run"))
@@ -136,6 +137,30 @@ def refused(bench, flag, memory=0):
     return f"{found['then'][0]} of {found['now'][0]}, without the limit {free['then'][0]}"
 
 
+# ---- many devices ----
+
+def hosts(bench, count, per_host):
+    """Groups of four stand on one host, whatever devices are slow, and the answer does not take long."""
+    devices, cluster, base, out = count * per_host, bench.path(f"hosts{count}.json"), bench.path(f"hosts{count}.strategy"), bench.path(f"hosts{count}.new.strategy")
+    cluster.write_text(json.dumps({**CLUSTER, "devices": [{"class": "a", "host": f"h{h}", "count": per_host} for h in range(count)]}))
+    pipelines = devices // 16
+    base.write_text("strategy wide\nsplit hidden:tp\n" + "\n".join(f"pipeline microbatches(8) rows({ROWS // pipelines // 8})\n{stages(16 * p, [2] * 4, 4, 'tp:4')}" for p in range(pipelines)) + "\nend strategy\n")
+    draw = random.Random(count)
+    rates = [1] * devices
+    for device in draw.sample(range(devices), 3):
+        rates[device] = draw.choice([2, 5, 12])
+    begin = time.time()
+    found, _ = answer(ask(bench, [base], rates, f"--cluster={cluster}", "-o", out))
+    took = time.time() - begin
+    for text in re.findall(r"stage devices\((.*?)\)", out.read_text()):
+        own = {d // per_host for part in text.split(",") for d in (range(int(part.split("-")[0]), int(part.split("-")[-1]) + 1))}
+        if len(own) > 1:
+            raise Failure(f"a stage on several hosts: {text}")
+    if took > 20 or not float(found["then"][0]) < 0.6 * float(found["now"][0]):
+        raise Failure(f"{took:.1f} s; {found}")
+    return f"{took:.1f} s, {float(found['then'][0]) / float(found['now'][0]):.3f}"
+
+
 # ---- mistakes ----
 
 MISTAKES = {
@@ -166,6 +191,8 @@ def tests(bench, _):
         yield f"exhaustive.{seed}", case(exhaustive, bench, seed), seed > 0
         yield f"rows.{seed}", case(exhaustive_rows, bench, seed), seed > 0
     yield "batch", case(refused, bench, "-DWHOLE")
+    yield "hosts.2", case(hosts, bench, 2, 8), True
+    yield "hosts.8", case(hosts, bench, 8, 8), True
     yield "memory", case(refused, bench, "", 40000), True
     for name, (words, text) in MISTAKES.items():
         yield f"mistake.{name}", case(mistake, bench, words, text), name not in ("none", "zero", "few", "option")
