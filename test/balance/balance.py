@@ -101,7 +101,7 @@ def slow(bench, name, steps, first, healed, milliseconds, rank=5, factor=4, most
     waits = max(statistics.median(beside), max(beside) / 2)  # another process may hold up a step
     note = (f"slow {strained / healthy:.2f}, found {begin}, in force {away}; steady {steady / limit:.3f} of the bound (healthy {healthy * 1000 / milliseconds:.3f} of all work over all ranks, "
             f"again {whole / healthy:.3f}), loss {worst:.1g}, {max(took[away], took[back]):.2f} s with a switch")
-    if steady > most * limit or whole > 1.05 * healthy or waits > 1.3 * strained:
+    if steady > most * limit or whole > most * healthy or waits > 1.3 * strained:
         raise Failure(f"{note}; steps beside the planner took {waits / strained:.2f} of a slow one\n{said[-3000:]}")
     return note
 
