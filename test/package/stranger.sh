@@ -1,0 +1,33 @@
+#!/bin/sh
+# stranger.sh ROOT BUILD WORK: installs hetucc, and builds a stranger's project with it: CMake, a C++ main, pkg-config; completion in bash. Prints what programs print.
+set -eu
+root=$1 build=$2 work=$3
+rm -rf "$work"
+mkdir -p "$work"
+cp -r "$root/test/package/Inputs/stranger" "$work/stranger"
+cmake --install "$build" --prefix "$work/there" > "$work/install.log"
+cd "$work/stranger"
+cmake -G Ninja -B build -DCMAKE_PREFIX_PATH="$work/there" -DCMAKE_INSTALL_PREFIX="$work/own" > "$work/configure.log"
+cmake --build build > "$work/build.log" || { cat "$work/build.log"; exit 1; }
+echo "one"
+build/one
+echo "many"
+mpirun -n 2 --oversubscribe build/many
+cmake --build build | grep -c "no work to do"
+sed -i 's/batch:dp/batch:dp  out:dp/' two.strategy
+cmake --build build | grep -o "hetucc model.c"
+touch include/model.h
+cmake --build build | grep -o "hetucc model.c"
+cmake --install build > /dev/null
+echo "installed"
+mpirun -n 2 --oversubscribe "$work/own/bin/many" | tail -n 1
+echo "pkg-config"
+PKG_CONFIG_PATH=$work/there/lib/pkgconfig
+export PKG_CONFIG_PATH
+cc -DWIDTH=6 -Iinclude $(pkg-config --cflags hetu) -c model.c -o model.o
+c++ -Iinclude main.cpp model.o $(pkg-config --libs hetu) -Wl,-rpath,"$work/there/lib" -o plain
+./plain | tail -n 1
+echo "completion"
+PATH=$work/there/bin:$PATH bash -c '. "$1"/there/share/bash-completion/completions/hetucc; COMP_WORDS=(hetucc --str) COMP_CWORD=1; _hetucc; echo "${COMPREPLY[@]}"
+    COMP_WORDS=(hetucc --backend = c) COMP_CWORD=3; _hetucc; echo "${COMPREPLY[@]}"' bash "$work"
+ls "$work/there/bin" | tr '\n' ' '

@@ -1,0 +1,14 @@
+# Completion for bash: the options that hetucc itself prints, strategies and files.
+_hetucc()
+{
+    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+    [ "$current" = "=" ] && current=
+    if [ "$before" = "=" ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
+    case "$before $current" in
+    "--backend "*) COMPREPLY=($(compgen -W "cpu cuda" -- "$current")) ;;
+    "--emit "*) COMPREPLY=($(compgen -W "exe c ir cost cost-json" -- "$current")) ;;
+    *" -"*) COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" --help 2>/dev/null | grep -oE -- '(^|[ ,|])--?[A-Za-z#][A-Za-z#-]*=?' | tr -d ' ,|' | sort -u)" -- "$current")) ;;
+    *) COMPREPLY=($(compgen -f -- "$current")) ;;
+    esac
+}
+complete -o filenames -o nospace -F _hetucc hetucc
