@@ -154,7 +154,7 @@ static bool run_passes(const Driver *driver, Unit *unit)
 
 CompileOptions compile_options(const Options *options, const Cluster *cluster)
 {
-    return (CompileOptions){options->cluster, cluster, options->remark_comm, options->warn_implicit_reshard, options->bucket};
+    return (CompileOptions){options->cluster, cluster, options->remark_comm, options->warn_implicit_reshard, options->bucket, false};
 }
 
 /* Gives the modules of a unit what the command line says. */

@@ -140,6 +140,7 @@ typedef struct CompileOptions {
     const struct Cluster *cluster;           // that conversions are planned for (cluster/cluster.h); NULL: one host with equal links
     bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
     int64_t bucket;                          // --bucket: bytes (passes/buckets.h); 0: not given
+    bool rough;                              // arenas may be longer than they need be: what is compiled is weighed, and does not run
 } CompileOptions;
 
 /* What functions remember of their earlier answers. */

@@ -321,7 +321,7 @@ static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, 
 
 static int64_t place_items(Memory *memory, Packing *packing)
 {
-    int64_t bytes = pack(memory->arena, packing->items.at, packing->items.count);
+    int64_t bytes = (memory->module->options.rough ? pack_roughly : pack)(memory->arena, packing->items.at, packing->items.count);
     for (int i = 0; i < packing->items.count; i++)
         *packing->offsets.at[i] = packing->items.at[i].offset;
     return bytes;

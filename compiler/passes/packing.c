@@ -141,7 +141,8 @@ static int64_t least_length(Arena *scratch, const PackItem *items, int count)
     return most;
 }
 
-int64_t pack(Arena *scratch, PackItem *items, int count)
+/* Places the items in as many attempts as so many comparisons are enough for, three at least. */
+static int64_t pack_within(Arena *scratch, PackItem *items, int count, int64_t most)
 {
     Packer packer = {.items = items, .count = count, .best_bytes = INT64_MAX};
     double enough = NEAR * (double)least_length(scratch, items, count);
@@ -154,7 +155,7 @@ int64_t pack(Arena *scratch, PackItem *items, int count)
         packer.order[i] = &items[i];
     attempt(&packer);
     packer.comparisons = 0;
-    for (int i = 0; (double)packer.best_bytes > enough && (i < 2 || packer.comparisons < MOST_COMPARISONS); i++) {
+    for (int i = 0; (double)packer.best_bytes > enough && (i < 2 || packer.comparisons < most); i++) {
         if (i == 0)
             qsort(packer.order, (size_t)count, sizeof *packer.order, compare_sizes);
         else if (i <= LIFTS)
@@ -167,3 +168,7 @@ int64_t pack(Arena *scratch, PackItem *items, int count)
         items[i].offset = packer.best[i];
     return packer.best_bytes;
 }
+
+int64_t pack(Arena *scratch, PackItem *items, int count) { return pack_within(scratch, items, count, MOST_COMPARISONS); }
+
+int64_t pack_roughly(Arena *scratch, PackItem *items, int count) { return pack_within(scratch, items, count, 0); }

@@ -23,4 +23,7 @@ typedef struct PackItem {
 /* Places the items; returns the bytes of the stretch, up to the end of the last one. */
 int64_t pack(Arena *scratch, PackItem *items, int count);
 
+/* The same in a few attempts: never fewer bytes than pack gives. */
+int64_t pack_roughly(Arena *scratch, PackItem *items, int count);
+
 #endif

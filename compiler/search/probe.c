@@ -167,7 +167,8 @@ static void read_role(const Workshop *shop, Arena *arena, const CostReport *repo
     read_arena(&reading);
     read_crossing(&reading);
     probe->inputs = (double)role->memory.bytes[MEMORY_INPUTS];
-    probe->peak = (double)role->memory.peak;
+    for (int r = 0; r < report->role_count; r++)
+        probe->peak = fmax(probe->peak, (double)report->roles[r].memory.peak);
 }
 
 static void probe_unit(const Workshop *shop, const Unit *unit, Text *out)
@@ -185,7 +186,7 @@ void probes_run(Arena *arena, const Workshop *shop, const char *const *texts, in
     size_t slots = (size_t)shop->model->layer_count + 2;
     Trial *trials = arena_array(arena, Trial, count + 1);
     for (int i = 0; i < count; i++)
-        trials[i] = (Trial){texts[i], probe_unit};
+        trials[i] = (Trial){texts[i], probe_unit, true};
     const Text *answers = trials_run(arena, shop, trials, count);
     for (int i = 0; i < count; i++) {
         probes[i] = (Probe){.good = false};

@@ -134,9 +134,9 @@ static bool report_failure(const Workshop *shop, const SplitList *splits)
         const char *text = probe_text(shop->arena, shop, splits, g, 1, 0, RECOMPUTE_NONE);
         Verdict verdict;
         bool good;
-        verdicts_find(shop->arena, shop, &text, 1, &verdict, &good);
+        verdicts_find(shop->arena, shop, &text, 1, true, &verdict, &good);
         if (!good)
-            workshop_compile(shop, text, NULL);
+            workshop_compile(shop, text, true);
         else if (*verdict.unknown)
             diag_error(shop->diag, (Position){0}, "%s", verdict.unknown);
     }

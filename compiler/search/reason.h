@@ -10,7 +10,8 @@ typedef struct TriedStrategy {
     Candidate candidate;
     const char *text;
     Verdict verdict;
-    bool good; // hetucc takes it
+    bool good;  // hetucc takes it
+    bool exact; // its bytes are those that hetucc counts; else these, or more
 } TriedStrategy;
 
 typedef Array(TriedStrategy *) TriedList;

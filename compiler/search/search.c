@@ -36,6 +36,53 @@ static bool is_tried(const Search *search, const char *text)
     return false;
 }
 
+/* What needs least of what hetucc takes; NULL: it takes nothing. */
+static const TriedStrategy *least_need(const Search *search)
+{
+    const TriedStrategy *least = NULL;
+    for (int i = 0; i < search->tried.count; i++) {
+        const TriedStrategy *tried = search->tried.at[i];
+        if (tried->good && (!least || tried->verdict.lack < least->verdict.lack))
+            least = tried;
+    }
+    return least;
+}
+
+/* Compiles and simulates strategies, and takes what comes out. */
+static void judge(Search *search, TriedStrategy *const *list, int count, bool rough)
+{
+    const char **texts = arena_array(search->arena, const char *, count + 1);
+    Verdict *verdicts = arena_array(search->arena, Verdict, count + 1);
+    bool *good = arena_array(search->arena, bool, count + 1);
+    for (int i = 0; i < count; i++)
+        texts[i] = list[i]->text;
+    verdicts_find(search->arena, &search->shop, texts, count, rough, verdicts, good);
+    for (int i = 0; i < count; i++) {
+        list[i]->verdict = verdicts[i];
+        list[i]->good = good[i] && !isnan(verdicts[i].seconds);
+        list[i]->exact = !rough;
+    }
+}
+
+/* Whether it may fit, or be what needs least, when its arenas are packed well. */
+static bool is_close(const Search *search, const TriedStrategy *tried)
+{
+    const double most_gained = 0.15;
+    double lack = (double)tried->verdict.lack - most_gained * (double)tried->verdict.peak;
+    const TriedStrategy *least = least_need(search);
+    return tried->good && !tried->exact && tried->verdict.lack > 0 && (lack <= 0 || (least && lack <= (double)least->verdict.lack));
+}
+
+/* Judges what is close to the byte. */
+static void judge_close(Search *search, TriedStrategy *const *list, int count)
+{
+    TriedList close = {0};
+    for (int i = 0; i < count; i++)
+        if (is_close(search, list[i]))
+            array_push(search->arena, &close, list[i]);
+    judge(search, close.at, close.count, false);
+}
+
 /* Tries the first `most` of the candidates that were not tried; returns how many these were. */
 static int try_candidates(Search *search, const CandidateList *list, int most)
 {
@@ -50,16 +97,8 @@ static int try_candidates(Search *search, const CandidateList *list, int most)
         array_push(search->arena, &search->tried, tried);
     }
     int count = search->tried.count - first;
-    const char **texts = arena_array(search->arena, const char *, count + 1);
-    Verdict *verdicts = arena_array(search->arena, Verdict, count + 1);
-    bool *good = arena_array(search->arena, bool, count + 1);
-    for (int i = 0; i < count; i++)
-        texts[i] = search->tried.at[first + i]->text;
-    verdicts_find(search->arena, &search->shop, texts, count, verdicts, good);
-    for (int i = 0; i < count; i++) {
-        search->tried.at[first + i]->verdict = verdicts[i];
-        search->tried.at[first + i]->good = good[i] && !isnan(verdicts[i].seconds);
-    }
+    judge(search, search->tried.at + first, count, true);
+    judge_close(search, search->tried.at + first, count);
     return count;
 }
 
@@ -225,18 +264,6 @@ static void look_around(Search *search)
 
 /* ---- what needs least ---- */
 
-/* What needs least of what hetucc takes; NULL: it takes nothing. */
-static const TriedStrategy *least_need(const Search *search)
-{
-    const TriedStrategy *least = NULL;
-    for (int i = 0; i < search->tried.count; i++) {
-        const TriedStrategy *tried = search->tried.at[i];
-        if (tried->good && (!least || tried->verdict.lack < least->verdict.lack))
-            least = tried;
-    }
-    return least;
-}
-
 /* With so many rows in a micro-batch, and one way to recompute for all stages. */
 static void add_variant(Search *search, CandidateList *list, const Candidate *candidate, int64_t rows, Recompute mode, int zero)
 {
@@ -304,14 +331,36 @@ static int try_least_round(Search *search, int most)
     return count;
 }
 
+static bool same_splits(const SplitList *a, const SplitList *b)
+{
+    bool same = a->count == b->count;
+    for (int i = 0; same && i < a->count; i++)
+        same = !strcmp(a->dims[i], b->dims[i]);
+    return same;
+}
+
+/* Takes in what makes bytes least, where that is something else. */
+static void add_thrifty_splits(Search *search)
+{
+    SplitList *list = &search->splits[search->variant_count];
+    *list = splits_find_least(search->arena, &search->shop);
+    for (int v = 0; v < search->variant_count; v++)
+        if (same_splits(list, &search->splits[v]))
+            return;
+    search->corrections[search->variant_count] = (Correction){1, 1};
+    if (profile_run(search->arena, &search->shop, list, &search->profiles[search->variant_count]))
+        search->variant_count++;
+}
+
 /* Where nothing has fitted: tries what needs least by closed form, and around what needs least really, until some rounds in a row bring
  * nothing that needs less. */
 static void try_least(Search *search)
 {
-    enum { MOST = 16, IN_VAIN = 3, A_ROUND = 24 };
+    enum { MOST = 16, IN_VAIN = 4 };
+    const int a_round = 3 * round_size(search);
     for (int round = 0, vain = 0; round < MOST && vain < IN_VAIN && !best_of(search, 1).count; round++) {
         const TriedStrategy *least = least_need(search);
-        int around = look_around_least(search, A_ROUND), others = best_of(search, 1).count ? 0 : try_least_round(search, A_ROUND);
+        int around = look_around_least(search, a_round), others = best_of(search, 1).count ? 0 : try_least_round(search, a_round);
         if (!around && !others)
             return;
         vain = least == least_need(search) ? vain + 1 : 0;
@@ -352,10 +401,12 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
     try_best(search);
     look_around(search);
     if (!best_of(search, 1).count) {
+        add_thrifty_splits(search);
         try_least(search);
         look_around(search);
     }
     TriedList best = best_of(search, BEST);
+    judge(search, best.at, best.count, false);
     if (best.count) {
         reason_comment(strategy, &search->shop, best.at[0], search->model.module->source);
         text_string(strategy, best.at[0]->text);

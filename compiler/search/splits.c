@@ -24,10 +24,11 @@ typedef struct Trier {
     const Workshop *shop;
     int group, degree;
     int64_t rows;
+    bool bytes_alone; // count, and no seconds; where they are as many, more names are better
     SetList tried;
 } Trier;
 
-static double score(const Set *set) { return set->seconds * set->bytes; }
+static double score(const Trier *trier, const Set *set) { return trier->bytes_alone ? set->bytes : set->seconds * set->bytes; }
 
 static bool same_names(const Set *a, const Set *b)
 {
@@ -120,9 +121,10 @@ static bool step(Trier *trier, Set *set, bool others)
     try_sets(trier, &near);
     const Set *best = NULL;
     for (int i = 0; i < near.count; i++)
-        if (!isinf(near.at[i].seconds) && (!best || score(&near.at[i]) < score(best)))
+        if (!isinf(near.at[i].seconds) && (!best || score(trier, &near.at[i]) < score(trier, best)))
             best = &near.at[i];
-    if (!best || score(best) >= PAYS_OFF * score(set))
+    bool more = best && trier->bytes_alone && best->count > set->count && score(trier, best) <= score(trier, set);
+    if (!best || (!more && score(trier, best) >= PAYS_OFF * score(trier, set)))
         return false;
     *set = *best;
     return true;
@@ -158,25 +160,43 @@ static int degree_of_trials(const DeviceGroup *group)
     return most < TRIED_DEGREE ? most : TRIED_DEGREE;
 }
 
-int splits_find(Arena *arena, const Workshop *shop, SplitList lists[SPLITS_MOST])
+/* Goes from set to set; the last of them. False: there is nothing to try. */
+static bool search_sets(Trier *trier, Set *best)
 {
-    Trier trier = {.arena = arena, .shop = shop, .group = group_of_trials(shop->devices)};
+    const Workshop *shop = trier->shop;
     int64_t rows[2] = {0, 0};
     SetList none = {0};
-    lists[0] = (SplitList){0, NULL};
-    if (trier.group < 0 || !shop->model->dim_count)
-        return 1;
-    trier.degree = degree_of_trials(&shop->devices->groups[trier.group]);
-    trier.rows = probe_rows(shop->model, rows) ? rows[1] : 0;
-    array_push(arena, &none, (Set){0});
-    try_sets(&trier, &none);
-    Set best = none.at[0];
+    trier->group = group_of_trials(shop->devices);
+    if (trier->group < 0 || !shop->model->dim_count)
+        return false;
+    trier->degree = degree_of_trials(&shop->devices->groups[trier->group]);
+    trier->rows = probe_rows(shop->model, rows) ? rows[1] : 0;
+    array_push(trier->arena, &none, (Set){0});
+    try_sets(trier, &none);
+    *best = none.at[0];
     for (int steps = 0; steps < 2 * NAMES_MOST; steps++)
-        if (!step(&trier, &best, false) && !step(&trier, &best, true))
+        if (!step(trier, best, false) && !step(trier, best, true))
             break;
+    return true;
+}
+
+int splits_find(Arena *arena, const Workshop *shop, SplitList lists[SPLITS_FAST])
+{
+    Trier trier = {.arena = arena, .shop = shop};
+    Set best;
+    lists[0] = (SplitList){0, NULL};
+    if (!search_sets(&trier, &best))
+        return 1;
     const Set *faster = find_faster(&trier, &best);
     lists[0] = list_of(&trier, &best);
     if (faster)
         lists[1] = list_of(&trier, faster);
     return faster ? 2 : 1;
+}
+
+SplitList splits_find_least(Arena *arena, const Workshop *shop)
+{
+    Trier trier = {.arena = arena, .shop = shop, .bytes_alone = true};
+    Set best;
+    return search_sets(&trier, &best) ? list_of(&trier, &best) : (SplitList){0, NULL};
 }

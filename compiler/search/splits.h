@@ -5,13 +5,16 @@
 #include "search/candidate.h"
 #include "search/trial.h"
 
-enum { SPLITS_MOST = 2 };
+enum { SPLITS_FAST = 2, SPLITS_MOST = 3 };
 
 /* Tries names of the model on a few devices, beginning with none: what makes seconds times bytes of a device least comes to those that are
  * cut, or goes, until nothing is better. Names that parameters have come before others, in the rules and in the search, so that what
  * several rules could cut is cut as parameters are. Of all that was tried, the fastest of about as many bytes is the second list, where it
  * is much faster. Returns how many lists there are, one at least; the first is empty where tensor parallelism does not pay off, or there
  * are no devices for it. */
-int splits_find(Arena *arena, const Workshop *shop, SplitList lists[SPLITS_MOST]);
+int splits_find(Arena *arena, const Workshop *shop, SplitList lists[SPLITS_FAST]);
+
+/* The same search for what makes the bytes of a device least, whatever it takes. */
+SplitList splits_find_least(Arena *arena, const Workshop *shop);
 
 #endif

@@ -14,13 +14,14 @@
 
 /* ---- compiling ---- */
 
-Unit *workshop_compile(const Workshop *shop, const char *text, const char *stop)
+Unit *workshop_compile(const Workshop *shop, const char *text, bool rough)
 {
     Unit *unit = frontend_under(shop->frontend, text);
-    PassOptions passes = {.stop_after = stop, .out = stdout, .no_fuse = shop->no_fuse};
+    PassOptions passes = {.out = stdout, .no_fuse = shop->no_fuse};
     for (int m = 0; unit && m < unit->modules.count; m++) {
         unit->modules.at[m]->options = shop->compile;
         unit->modules.at[m]->options.cluster = shop->devices->unbound;
+        unit->modules.at[m]->options.rough = rough;
     }
     return unit && passes_run(unit, &passes) ? unit : NULL;
 }
@@ -50,7 +51,7 @@ _Noreturn static void work(const Workshop *shop, const Trial *trial, int to)
     Text out = {.arena = shop->arena};
     if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout))
         _exit(2);
-    Unit *unit = workshop_compile(shop, trial->text, NULL);
+    Unit *unit = workshop_compile(shop, trial->text, trial->rough);
     if (unit)
         trial->work(shop, unit, &out);
     write_all(to, text_bytes(&out), out.length);
@@ -198,11 +199,11 @@ static void judge(const Workshop *shop, const Unit *unit, Text *out)
     text_append(out, (const char *)&verdict, sizeof verdict);
 }
 
-void verdicts_find(Arena *arena, const Workshop *shop, const char *const *texts, int count, Verdict *verdicts, bool *good)
+void verdicts_find(Arena *arena, const Workshop *shop, const char *const *texts, int count, bool rough, Verdict *verdicts, bool *good)
 {
     Trial *trials = arena_array(arena, Trial, count + 1);
     for (int i = 0; i < count; i++)
-        trials[i] = (Trial){texts[i], judge};
+        trials[i] = (Trial){texts[i], judge, rough};
     const Text *answers = trials_run(arena, shop, trials, count);
     for (int i = 0; i < count; i++) {
         good[i] = answers[i].length == sizeof *verdicts;

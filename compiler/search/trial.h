@@ -26,12 +26,13 @@ typedef struct Workshop {
 typedef struct Trial {
     const char *text;                                                // the strategy
     void (*work)(const Workshop *shop, const Unit *unit, Text *out); // writes what is wanted to know
+    bool rough;                                                      // arenas are packed roughly: bytes are what is needed, or more
 } Trial;
 
 Text *trials_run(Arena *arena, const Workshop *shop, const Trial *trials, int count);
 
-/* The unit under a strategy, through all passes up to `stop`, or all where that is NULL; NULL after errors. */
-Unit *workshop_compile(const Workshop *shop, const char *text, const char *stop);
+/* The unit under a strategy, through all passes; NULL after errors. */
+Unit *workshop_compile(const Workshop *shop, const char *text, bool rough);
 
 /* The module of a unit that the plan is for. */
 Module *workshop_module(const Workshop *shop, const Unit *unit);
@@ -49,7 +50,7 @@ typedef struct Verdict {
     char unknown[240];
 } Verdict;
 
-/* Tries strategies whole. `good` by strategy: whether hetucc takes it. */
-void verdicts_find(Arena *arena, const Workshop *shop, const char *const *texts, int count, Verdict *verdicts, bool *good);
+/* Tries strategies whole, roughly or to the byte. `good` by strategy: whether hetucc takes it. */
+void verdicts_find(Arena *arena, const Workshop *shop, const char *const *texts, int count, bool rough, Verdict *verdicts, bool *good);
 
 #endif
