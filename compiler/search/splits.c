@@ -61,8 +61,8 @@ static void try_sets(Trier *trier, SetList *sets)
         if (find_tried(trier, &sets->at[i]))
             continue;
         SplitList list = list_of(trier, &sets->at[i]);
-        texts[trier->tried.count - first] =
-            probe_text(trier->arena, trier->shop, &list, trier->group, list.count ? trier->degree : 1, trier->rows, RECOMPUTE_NONE);
+        texts[trier->tried.count - first] = probe_text(trier->arena, trier->shop, &list, trier->group, list.count ? trier->degree : 1,
+                                                       trier->rows, trier->bytes_alone ? RECOMPUTE_FULL : RECOMPUTE_NONE);
         array_push(trier->arena, &trier->tried, sets->at[i]);
     }
     probes_run(trier->arena, trier->shop, texts, trier->tried.count - first, probes);
@@ -170,7 +170,7 @@ static bool search_sets(Trier *trier, Set *best)
     if (trier->group < 0 || !shop->model->dim_count)
         return false;
     trier->degree = degree_of_trials(&shop->devices->groups[trier->group]);
-    trier->rows = probe_rows(shop->model, rows) ? rows[1] : 0;
+    trier->rows = probe_rows(shop->model, rows) ? rows[trier->bytes_alone ? 0 : 1] : 0;
     array_push(trier->arena, &none, (Set){0});
     try_sets(trier, &none);
     *best = none.at[0];

@@ -14,7 +14,7 @@ enum { SPLITS_FAST = 2, SPLITS_MOST = 3 };
  * are no devices for it. */
 int splits_find(Arena *arena, const Workshop *shop, SplitList lists[SPLITS_FAST]);
 
-/* The same search for what makes the bytes of a device least, whatever it takes. */
+/* The same search for what makes the bytes of a device least, whatever it takes: in the smallest micro-batches, with recompute(full). */
 SplitList splits_find_least(Arena *arena, const Workshop *shop);
 
 #endif
