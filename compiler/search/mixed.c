@@ -237,7 +237,7 @@ static void add_weights(Mixer *mixer)
     const SearchModel *model = model_of(mixer);
     const Fleet *devices = mixer->profile->shop->devices;
     RowList rows = rows_all(mixer->arena, mixer->profile, model->batch);
-    int most = profile_most_tensor(mixer->profile, 0);
+    int most = profile_most_tensor(mixer->profile, devices->group_count);
     for (int by = 1; by <= devices->count; by++)
         for (int r = 0; divides(mixer, by) && r < rows.count; r++)
             for (int zero = 0; zero <= 3; zero++) {

@@ -82,23 +82,33 @@ static void keep_good(Grid *grid)
     grid->most = kept ? grid->tensors[kept - 1] : 0;
 }
 
+/* How many groups are probed: all classes, and all devices together where no class has several that could work on one tensor. */
+static int probed_groups(const Fleet *fleet)
+{
+    bool several = false;
+    for (int g = 0; g < fleet->group_count; g++)
+        several |= fleet->groups[g].count > 1;
+    return fleet->group_count + (fleet->group_count > 1 && !several);
+}
+
 /* Probes all degrees of all groups with so many kinds of rows; whether one device of each group gave an answer. */
 static bool probe_grids(Profile *profile, const SplitList *splits, int row_count, const int64_t *rows)
 {
-    const Fleet *devices = profile->shop->devices;
+    const Fleet *fleet = profile->shop->devices;
+    const int groups = probed_groups(fleet);
     TextList texts = {0};
     bool good = true;
-    profile->grids = arena_array(profile->arena, Grid, devices->group_count + 1);
-    for (int g = 0; g < devices->group_count; g++) {
+    profile->grids = arena_array(profile->arena, Grid, fleet->group_count + 1);
+    for (int g = 0; g < groups; g++) {
         Grid *grid = &profile->grids[g];
         grid->row_count = row_count;
         memcpy(grid->rows, rows, sizeof grid->rows);
-        choose_tensors(&devices->groups[g], splits, grid);
+        choose_tensors(&fleet->groups[g], splits, grid);
         add_grid(profile->arena, profile->shop, splits, g, grid, &texts);
     }
     Probe *probes = arena_array(profile->arena, Probe, texts.count + 1), *next = probes;
     probes_run(profile->arena, profile->shop, texts.at, texts.count, probes);
-    for (int g = 0; g < devices->group_count; g++) {
+    for (int g = 0; g < groups; g++) {
         Grid *grid = &profile->grids[g];
         for (int t = 0; t < grid->tensor_count; t++)
             for (int r = 0; r < (row_count ? row_count : 1); r++)
@@ -106,7 +116,8 @@ static bool probe_grids(Profile *profile, const SplitList *splits, int row_count
         keep_good(grid);
         good = good && grid->tensor_count && grid->tensors[0] == 1;
     }
-    profile->grids[devices->group_count] = profile->grids[devices->slowest];
+    if (groups == fleet->group_count)
+        profile->grids[fleet->group_count] = profile->grids[fleet->slowest];
     return good;
 }
 

@@ -143,14 +143,14 @@ static const Set *find_faster(const Trier *trier, const Set *best)
     return faster;
 }
 
-/* The group with most devices that may work together on a tensor; -1: none has several. */
+/* The group with most devices that may work together on a tensor, or all devices where each class has one; -1: there is one alone. */
 static int group_of_trials(const Fleet *fleet)
 {
     int best = -1;
     for (int g = 0; g < fleet->group_count; g++)
         if (fleet->groups[g].count > 1 && (best < 0 || fleet->groups[g].host_most > fleet->groups[best].host_most))
             best = g;
-    return best;
+    return best < 0 && fleet->group_count > 1 ? fleet->group_count : best;
 }
 
 /* As many devices as a host has, or a few of several hosts. */
