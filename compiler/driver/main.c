@@ -33,6 +33,8 @@ static Command whole_command(Driver *driver, const char *const *objects)
     for (int i = 0, source = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
         const char *object = item->kind == ITEM_SOURCE ? objects[source++] : NULL;
+        if (i == options->from_input && !strcmp(item->text, "-"))
+            command_add(&command, "-x", "c", NULL);
         command_add(&command, object ? object : item->text, NULL);
         if (item->value)
             command_add(&command, item->value, NULL);
@@ -389,7 +391,7 @@ static int build(Driver *driver)
         ours |= source_is_ours(driver, sources[i]);
     if (!ours && !check_no_report(driver->options))
         return 1;
-    if (!ours)
+    if (!ours && driver->options->from_input < 0)
         hand_over(driver);
     if (driver->options->backend->folder)
         return make_folder_program(driver, sources);
@@ -410,6 +412,35 @@ static int make_with_report(Driver *driver)
     return status ? status : write_report(driver, written) ? 0 : 1;
 }
 
+/* Keeps standard input, a source, in a file. */
+static bool read_input(Driver *driver, Options *options)
+{
+    Item *item = &options->items.at[options->from_input];
+    Text text = {.arena = driver->arena};
+    char bytes[4096];
+    for (size_t length; (length = fread(bytes, 1, sizeof bytes, stdin));)
+        text_append(&text, bytes, length);
+    item->text = temporary(&driver->tools, "stdin.c");
+    options->output = options->output || !options->compile_only ? options->output : "stdin.o";
+    return output_text(&driver->tools, item->text, text_bytes(&text));
+}
+
+/* What -S and -fsyntax-only would leave to the C compiler: a model is no program of one file in assembly, and its pragmas are checked, too.
+ */
+static bool check_handed_over(Driver *driver)
+{
+    Units units = {0};
+    bool assembly = options_have(driver->options, "-S");
+    if (!assembly && !options_have(driver->options, "-fsyntax-only"))
+        return true;
+    if (!read_units(driver, &units))
+        return false;
+    if (assembly && units.count)
+        complain("%s has a model, which becomes programs of several kinds of devices, and no file in assembly: --emit=c writes them",
+                 units.at[0]->file);
+    return !assembly || !units.count;
+}
+
 static int run(Driver *driver)
 {
     const Options *options = driver->options;
@@ -420,6 +451,8 @@ static int run(Driver *driver)
         return 1;
     }
     if ((options->hand_over || !options->input_count) && !check_no_report(options))
+        return 1;
+    if (options->hand_over && options->from_input < 0 && !check_handed_over(driver))
         return 1;
     if (options->hand_over || !options->input_count)
         hand_over(driver);
@@ -441,6 +474,8 @@ int main(int argc, char **argv)
     options_read(arena, &options, argc, argv);
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     toolchain_open(&driver.tools, arena, options.dry_run);
+    if (options.from_input >= 0 && !options.hand_over && !read_input(&driver, &options))
+        return 1;
     int status = run(&driver);
     diag_finish(driver.diag);
     outputs_close();

@@ -110,7 +110,7 @@ static const char *const with_value[] = {"-MF",
                                          "-wrapper"};
 
 /* Options that leave everything to the C compiler. */
-static const char *const handed_over[] = {"-E", "-S", "-M", "-MM", "-x", "-fsyntax-only"};
+static const char *const handed_over[] = {"-E", "-S", "-M", "-MM", "-fsyntax-only"};
 
 static bool is_one_of(const char *word, const char *const *words, size_t count)
 {
@@ -256,6 +256,7 @@ static void read_word(Line *line)
 typedef struct Reader {
     Arena *arena;
     Options *options;
+    bool in_c; // behind -x c: what is called .c and standard input are sources, as without it
 } Reader;
 
 static void add(Reader *reader, ItemKind kind, const char *text, const char *value)
@@ -269,12 +270,46 @@ static void add_joined(Reader *reader, const char *option, const char *value)
     add(reader, ITEM_FLAG, arena_format(reader->arena, "%s%s", option, value ? value : ""), NULL);
 }
 
+/* Standard input, which the C compiler wants to be told the language of. */
+static void add_input(Reader *reader)
+{
+    Options *options = reader->options;
+    options->input_count++;
+    options->source_count += reader->in_c;
+    options->hand_over |= !reader->in_c;
+    if (reader->in_c && options->from_input >= 0)
+        mistake("standard input, %s, stands here twice", "-");
+    options->from_input = reader->in_c ? options->items.count : options->from_input;
+    add(reader, reader->in_c ? ITEM_SOURCE : ITEM_FLAG, "-", NULL);
+}
+
+/* The language of what follows, the value of -x: C is what hetucc reads, all else is the C compiler's. */
+static void set_language(Reader *reader, const char *language)
+{
+    reader->in_c = !strcmp(language, "c");
+    if (reader->in_c || !strcmp(language, "none"))
+        reader->options->items.count--;
+    else
+        reader->options->hand_over = true;
+}
+
+static void set_value(Reader *reader, const char *value)
+{
+    Item *item = &reader->options->items.at[reader->options->items.count - 1];
+    item->value = arena_string(reader->arena, value);
+    if (!strcmp(item->text, "-x"))
+        set_language(reader, value);
+}
+
 static void add_cc_word(Reader *reader, const char *word)
 {
-    if (IS_ONE_OF(word, handed_over) || !strcmp(word, "-"))
+    if (!strcmp(word, "-")) {
+        add_input(reader);
+        return;
+    }
+    if (IS_ONE_OF(word, handed_over))
         reader->options->hand_over = true;
     bool input = begins(word, "-l") || begins(word, "-Wl,") || begins(word, "-L") || !strcmp(word, "-Xlinker") || !strcmp(word, "-T");
-    reader->options->input_count += !strcmp(word, "-");
     add(reader, begins(word, "-M") ? ITEM_DEPEND : input ? ITEM_INPUT : ITEM_FLAG, word, NULL);
 }
 
@@ -282,6 +317,10 @@ static void add_file(Reader *reader, const char *name)
 {
     const Backend *language = backend_of_file(name);
     bool source = language && !language->folder;
+    if (reader->in_c && !source) { // it is C in spite of its name
+        add(reader, ITEM_FLAG, "-x", "c");
+        reader->options->hand_over = true;
+    }
     reader->options->source_count += source;
     reader->options->input_count++;
     add(reader, source ? ITEM_SOURCE : language ? ITEM_DEVICE : ITEM_INPUT, name, NULL);
@@ -371,7 +410,7 @@ static error_t read_language_option(Reader *reader, int key, const char *value)
     case KEY_INCLUDE: add(reader, ITEM_FLAG, "-include", value); break;
     case KEY_STD: add_joined(reader, "-std=", value); break;
     case KEY_CC: add_cc_word(reader, value); break;
-    case KEY_VALUE: options->items.at[options->items.count - 1].value = arena_string(reader->arena, value); break;
+    case KEY_VALUE: set_value(reader, value); break;
     case ARGP_KEY_ARG: add_file(reader, value); break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -443,8 +482,8 @@ void options_read(Arena *arena, Options *options, int argc, char **argv)
         NULL,
         NULL};
     Line line = {.arena = arena, .next = argv + 1};
-    Reader reader = {arena, options};
-    *options = (Options){.backend = backend_find(backend_names()[0])};
+    Reader reader = {.arena = arena, .options = options};
+    *options = (Options){.backend = backend_find(backend_names()[0]), .from_input = -1};
     array_push(arena, &line.words, argc ? argv[0] : "hetucc");
     while (*line.next)
         read_word(&line);
