@@ -483,8 +483,8 @@ static void check_parameters(const Unit *unit)
     for (int i = 0; i < unit->modules.count; i++)
         for (int first = 0; first < i; first++) {
             const Module *before = unit->modules.at[first], *module = unit->modules.at[i];
-            bool pair = before->strategy == unit->strategies.at[0] && module->strategy != before->strategy &&
-                        before->kind == module->kind && !strcmp(before->name, module->name);
+            bool pair =
+                before->strategy == unit->strategies.at[0] && module->strategy != before->strategy && module_same_program(before, module);
             if (pair && parameters_agree(module, before))
                 parameters_agree(before, module);
         }

@@ -370,7 +370,8 @@ static void check_optimizer(const Chooser *chooser, const Strategy *strategy)
     const StrategyChoice *choice = chooser->choice;
     Array(const char *) names = {0};
     for (int i = 0; i < choice->count; i++)
-        array_push(chooser->arena, &names, choice->at[i].strategy->name);
+        if (choice->at[i].strategy != strategy)
+            array_push(chooser->arena, &names, choice->at[i].strategy->name);
     if (!find_chosen(choice, strategy->optimizer)) {
         diag_error(chooser->diag, strategy->optimizer_at, "the program has no strategy \"%s\"", strategy->optimizer);
         diag_suggest(chooser->diag, strategy->optimizer_at, strategy->optimizer, names.at, names.count);

@@ -13,10 +13,21 @@ int unit_device_count(const Unit *unit)
     return most;
 }
 
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+static bool same_groups(const Module *a, const Module *b)
+{
+    bool same = a->groups.count == b->groups.count && a->averaged == b->averaged;
+    for (int g = 0; same && g < a->groups.count; g++)
+        same = same_text(a->groups.at[g].names, b->groups.at[g].names) && same_text(a->groups.at[g].function, b->groups.at[g].function) &&
+               same_text(a->groups.at[g].after, b->groups.at[g].after);
+    return same;
+}
+
 bool module_same_program(const Module *a, const Module *b)
 {
-    return a->strategy != b->strategy && a->kind == b->kind && !strcmp(a->name, b->name) && a->precision == b->precision &&
-           a->clip == b->clip && a->state_count == b->state_count && !a->update == !b->update &&
+    return same_groups(a, b) && a->strategy != b->strategy && a->kind == b->kind && !strcmp(a->name, b->name) &&
+           a->precision == b->precision && a->clip == b->clip && a->state_count == b->state_count && !a->update == !b->update &&
            (!a->update || !strcmp(a->update->name, b->update->name));
 }
 
@@ -30,9 +41,18 @@ static Module *find_home(const Unit *unit, const Module *module)
     return NULL;
 }
 
+/* The model with a pipeline's own lengths lies as the module does. */
+static void set_home(Module *module, Module *home)
+{
+    module->home = home;
+    for (int p = 0; module->shorter && p < module->strategy->pipelines.count; p++)
+        if (module->shorter[p])
+            module->shorter[p]->home = home;
+}
+
 void unit_find_homes(const Unit *unit)
 {
     for (int m = 0; m < unit->modules.count; m++)
         if (unit->modules.at[m]->strategy && unit->modules.at[m]->strategy->optimizer)
-            unit->modules.at[m]->home = find_home(unit, unit->modules.at[m]);
+            set_home(unit->modules.at[m], find_home(unit, unit->modules.at[m]));
 }

@@ -123,6 +123,7 @@ typedef struct ht_optimizer {
     float hyper[HT_HYPER];
     ht_tensor (*rule)(const ht_update *u);
     ht_tensor (*after)(const ht_update *u);
+    const char *name; // what it is called: a program goes on from what one of the same optimizers has saved; NULL: that is not compared
 } ht_optimizer;
 
 /* Parameters with an optimizer of their own: those whose full names match a pattern of *, ? and [...], as of files. */

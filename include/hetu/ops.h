@@ -873,22 +873,22 @@ typedef struct ht_lion_options {
 
 static inline ht_optimizer ht_adamw_with(ht_adamw_options o)
 {
-    return (ht_optimizer){.update = (void (*)(void))ht_adamw_update, .states = 2, .clipped = o.clip > 0, .kernel = ht_adamw_kernel, .hyper = {o.lr, o.beta1, o.beta2, o.eps, o.decay, o.clip}};
+    return (ht_optimizer){.name = "adamw", .update = (void (*)(void))ht_adamw_update, .states = 2, .clipped = o.clip > 0, .kernel = ht_adamw_kernel, .hyper = {o.lr, o.beta1, o.beta2, o.eps, o.decay, o.clip}};
 }
 
 static inline ht_optimizer ht_adam_with(ht_adamw_options o)
 {
-    return (ht_optimizer){.update = (void (*)(void))ht_adamw_update, .states = 2, .clipped = o.clip > 0, .kernel = ht_adamw_kernel, .hyper = {o.lr, o.beta1, o.beta2, o.eps, o.decay, o.clip, 1}};
+    return (ht_optimizer){.name = "adam", .update = (void (*)(void))ht_adamw_update, .states = 2, .clipped = o.clip > 0, .kernel = ht_adamw_kernel, .hyper = {o.lr, o.beta1, o.beta2, o.eps, o.decay, o.clip, 1}};
 }
 
 static inline ht_optimizer ht_sgd_with(ht_sgd_options o)
 {
-    return (ht_optimizer){.update = (void (*)(void))ht_sgd_update, .states = 1, .clipped = o.clip > 0, .kernel = ht_sgd_kernel, .hyper = {o.lr, o.momentum, o.decay, o.clip, o.nesterov}};
+    return (ht_optimizer){.name = "sgd", .update = (void (*)(void))ht_sgd_update, .states = 1, .clipped = o.clip > 0, .kernel = ht_sgd_kernel, .hyper = {o.lr, o.momentum, o.decay, o.clip, o.nesterov}};
 }
 
 static inline ht_optimizer ht_lion_with(ht_lion_options o)
 {
-    return (ht_optimizer){.update = (void (*)(void))ht_lion_update, .states = 1, .clipped = o.clip > 0, .kernel = ht_lion_kernel, .hyper = {o.lr, o.beta1, o.beta2, o.decay, o.clip}};
+    return (ht_optimizer){.name = "lion", .update = (void (*)(void))ht_lion_update, .states = 1, .clipped = o.clip > 0, .kernel = ht_lion_kernel, .hyper = {o.lr, o.beta1, o.beta2, o.decay, o.clip}};
 }
 
 /* ht_adamw(.lr = 3e-4f, .clip = 1): what is not named keeps PyTorch's default. */

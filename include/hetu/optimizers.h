@@ -58,7 +58,7 @@ typedef struct ht_adafactor_options {
 
 static inline ht_optimizer ht_adafactor_with(ht_adafactor_options o)
 {
-    return (ht_optimizer){.hyper = {o.lr, o.beta2_decay, o.eps2, o.d, o.decay}, .rule = ht_adafactor_rule};
+    return (ht_optimizer){.name = "adafactor", .hyper = {o.lr, o.beta2_decay, o.eps2, o.d, o.decay}, .rule = ht_adafactor_rule};
 }
 
 #define ht_adafactor(...) \
@@ -97,7 +97,7 @@ typedef struct ht_muon_options {
     float lr, momentum, decay;
 } ht_muon_options;
 
-static inline ht_optimizer ht_muon_with(ht_muon_options o) { return (ht_optimizer){.hyper = {o.lr, o.momentum, o.decay}, .rule = ht_muon_rule}; }
+static inline ht_optimizer ht_muon_with(ht_muon_options o) { return (ht_optimizer){.name = "muon", .hyper = {o.lr, o.momentum, o.decay}, .rule = ht_muon_rule}; }
 
 #define ht_muon(...) ht_muon_with((ht_muon_options){.lr = 1e-3f, .momentum = 0.95f, .decay = 0.1f __VA_OPT__(,) __VA_ARGS__})
 

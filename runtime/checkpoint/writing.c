@@ -233,14 +233,14 @@ static bool has_manifest(const char *folder, int64_t step)
     return !access(path, F_OK);
 }
 
-/* What has no manifest takes no place of those that stay; what was just written stays, whatever newer ones there are. */
+/* What has no manifest takes no place of those that stay, nor have steps that this run has not come to, which it has not taken. */
 static void remove_older(const WritingPlan *plan)
 {
     int count, kept = 0;
     int64_t *steps = writing_steps(plan->folder, &count);
     for (int i = 0; plan->keep && i < count; i++)
-        if (kept < plan->keep || steps[i] == plan->step)
-            kept += has_manifest(plan->folder, steps[i]);
+        if (kept < plan->keep)
+            kept += steps[i] <= plan->step && has_manifest(plan->folder, steps[i]);
         else
             remove_step(plan->folder, steps[i]);
     free(steps);
@@ -311,8 +311,8 @@ static void refuse_size_signal(void)
     pthread_sigmask(SIG_BLOCK, &size, NULL);
 }
 
-/* Removes the file if it has failed, and the sums of those that have ended; of the others each removes its own where the file is neither being
- * written nor whole. */
+/* Removes the file if it has failed, and the sums of those that have ended; of the others each removes its own where the file is neither
+ * being written nor whole. */
 static void remove_failed(const WritingPlan *plan, const char *part, int error)
 {
     char path[PATH_ROOM], name[NAME_ROOM];

@@ -57,8 +57,8 @@ static void drop_waiting(ht_session *session, int64_t step)
     WritingPlan *plan = session->waiting;
     session->waiting = NULL;
     if (plan && !plan->rank)
-        fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: an older one still was when that of step %lld came\n", plan->folder,
-                (long long)plan->step, (long long)step);
+        fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: an older one still was when that of step %lld came\n",
+                plan->folder, (long long)plan->step, (long long)step);
     if (plan)
         writing_drop(plan);
     free(plan);
@@ -179,9 +179,10 @@ static const char *hand_out(const Held *held, const StoredTensor *stored)
 }
 
 /* Everything that is wrong is found before anything is read. */
-static const char *load_stored(const HeldList *list, const Stored *stored, const char *manifest)
+static const char *load_stored(const ht_session *session, const HeldList *list, const Stored *stored, const char *manifest)
 {
     const char *wrong = held_wrong(list, stored, manifest != NULL);
+    wrong = wrong || !manifest ? wrong : held_program_wrong(session, list, &stored->at[0].file);
     wrong = wrong || !manifest ? wrong : check_sums(stored->at[0].descriptor, &stored->at[0].file, manifest);
     wrong = agree(wrong);
     for (int i = 0; i < list->count && !wrong; i++) {
@@ -199,7 +200,7 @@ const char *checkpoint_load(ht_session *session, const char *path, const char *m
     const char *wrong = agree(stored_open(&stored, path, names));
     if (!wrong) {
         HeldList list = held_list(session);
-        wrong = load_stored(&list, &stored, manifest);
+        wrong = load_stored(session, &list, &stored, manifest);
         held_free(&list);
     }
     safetensors_free(&session->loaded);

@@ -6,12 +6,12 @@
 
 #include "checkpoint/safetensors.h"
 
-/* All ranks together; the numbers are main's, on rank 0. Returns when the values are copied. They are written beside what follows; while older
- * ones still are, they wait for their turn, and give way to newer ones. */
+/* All ranks together; the numbers are main's, on rank 0. Returns when the values are copied. They are written beside what follows; while
+ * older ones still are, they wait for their turn, and give way to newer ones. */
 void checkpoint_save(ht_session *session, const char *text, int64_t step, int keep, const SafeNote *notes, int note_count);
 
-/* Why a file, or the files of a folder, was not read, on all ranks, or NULL. With a manifest, everything that the session has must be in it, and
- * its checksums must hold; without, parameters are enough. `names` is Stored's. What was read first is in session->loaded. */
+/* Why a file, or the files of a folder, was not read, on all ranks, or NULL. With a manifest, everything that the session has must be in
+ * it, and its checksums must hold; without, parameters are enough. `names` is Stored's. What was read first is in session->loaded. */
 const char *checkpoint_load(ht_session *session, const char *path, const char *manifest, const char *names);
 
 /* Whether, on rank 0, something may be written that had to wait. */

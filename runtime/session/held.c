@@ -190,3 +190,49 @@ const char *held_wrong(const HeldList *list, const Stored *stored, bool whole)
     }
     return NULL;
 }
+
+static bool is_held(const HeldList *list, const char *name)
+{
+    for (int i = 0; i < list->count; i++)
+        if (!strcmp(list->at[i].name, name))
+            return true;
+    return false;
+}
+
+/* The same for the `number`th program that trains; NULL where there is none: whether the file has one. */
+static const char *trained_wrong(const ht_program *program, int number, const SafeFile *file)
+{
+    static char text[3 * NAME_ROOM];
+    char step[32], optimizer[32];
+    snprintf(step, sizeof step, "step.%d", number);
+    snprintf(optimizer, sizeof optimizer, "optimizer.%d", number);
+    bool there = safetensors_note(file, step);
+    const char *names = safetensors_note(file, optimizer);
+    if (there != (program != NULL)) {
+        snprintf(text, sizeof text, "it is of %s%d program%s that train%s", there ? "more than " : "", number, number == 1 ? "" : "s",
+                 number == 1 ? "s" : "");
+        return text;
+    }
+    if (!there || !names || !program->optimizers || !strcmp(names, program->optimizers))
+        return NULL;
+    snprintf(text, sizeof text, "it was trained by %.*s, and here %.*s trains", NAME_ROOM, names, NAME_ROOM, program->optimizers);
+    return text;
+}
+
+const char *held_program_wrong(const ht_session *session, const HeldList *list, const SafeFile *file)
+{
+    static char text[2 * NAME_ROOM];
+    const char *wrong = NULL;
+    int trained = 0;
+    for (int p = 0; p < session->handle_count && !wrong; p++)
+        if (session->handles[p]->trains)
+            wrong = trained_wrong(session->handles[p], trained++, file);
+    if (wrong || !trained)
+        return wrong;
+    for (int i = 0; i < file->count; i++)
+        if (!is_held(list, file->at[i].name)) {
+            snprintf(text, sizeof text, "it has a tensor \"%.*s\", and no program here does", NAME_ROOM, file->at[i].name);
+            return text;
+        }
+    return trained_wrong(NULL, trained, file);
+}

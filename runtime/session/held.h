@@ -32,6 +32,11 @@ SafeFile held_file(const HeldList *list, const SafeNote *notes, int note_count);
  * is kept until the next call. */
 const char *held_wrong(const HeldList *list, const Stored *stored, bool whole);
 
+/* What is wrong with a file that the programs of rank 0 are to go on from as they are: it has tensors that they lack, other programs that
+ * train, or other optimizers. NULL: nothing; so on other ranks, and where nothing trains, which takes parameters alone. Kept as that of
+ * held_wrong. */
+const char *held_program_wrong(const ht_session *session, const HeldList *list, const SafeFile *file);
+
 /* All ranks together: this rank's bytes of all tensors, which begin at `from` (writing_range of world_size), go to `range`. */
 void held_collect(const HeldList *list, const SafeFile *file, int64_t from, char *range);
 

@@ -38,17 +38,22 @@ static int add_note(SafeNote *notes, int count, const char *key, const char *val
     return count + 1;
 }
 
-/* The seed, the steps of each program, and main's numbers. */
+/* The seed, the steps and optimizers of each program that trains, and main's numbers. */
 static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *notes)
 {
     char key[4 * NOTE_ROOM], value[NOTE_ROOM];
     int count = add_note(notes, 0, "format", "hetu");
     snprintf(value, sizeof value, "%llu", (unsigned long long)open->seed);
     count = add_note(notes, count, "seed", value);
-    for (int p = 0; p < open->handle_count; p++) {
-        snprintf(key, sizeof key, "step.%d", p);
+    for (int p = 0, trained = 0; p < open->handle_count; p++) {
+        if (!open->handles[p]->trains)
+            continue;
+        snprintf(key, sizeof key, "step.%d", trained);
         snprintf(value, sizeof value, "%lld", (long long)open->handles[p]->step);
         count = add_note(notes, count, key, value);
+        snprintf(key, sizeof key, "optimizer.%d", trained++);
+        if (open->handles[p]->optimizers)
+            count = add_note(notes, count, key, open->handles[p]->optimizers);
     }
     for (; noted->name; noted++) {
         snprintf(key, sizeof key, "number.%s", noted->name);
@@ -120,12 +125,13 @@ static void take_steps(ht_session *open)
     open->seed = seed ? strtoull(seed, NULL, 10) : open->seed;
     if (open->eager)
         session_eager()->store_resume(open->eager, open->seed);
-    for (int p = 0; p < open->handle_count; p++) {
-        snprintf(key, sizeof key, "step.%d", p);
-        const char *step = safetensors_note(&open->loaded, key);
+    for (int p = 0, trained = 0; p < open->handle_count; p++) {
+        ht_program *program = open->handles[p];
+        snprintf(key, sizeof key, "step.%d", trained);
+        trained += program->trains;
+        const char *step = program->trains ? safetensors_note(&open->loaded, key) : NULL;
         if (!step)
             continue;
-        ht_program *program = open->handles[p];
         program->step = strtoll(step, NULL, 10);
         Command command = {.kind = COMMAND_STEPS, .number = program->number, .step = program->step, .seed = open->seed};
         if (program->eager)
@@ -175,13 +181,12 @@ void ht_load_as(ht_session *open, const char *path, const ht_stored *names)
 
 void ht_load(ht_session *open, const char *path) { ht_load_as(open, path, NULL); }
 
-/* The step of the newest copy in shared memory that goes with a folder; -1: there is none. */
+/* The step of the newest copy in shared memory that goes with a folder; -1: there is none. What this program has saved is written then. */
 static int64_t find_copy(ht_session *open, const char *folder)
 {
     uint64_t key = copies_wanted() ? copies_key(folder, false) : 0;
     Payload payload = {.found = -1};
-    if (key)
-        session_issue(open, &(Command){.kind = COMMAND_FIND, .seed = key}, &payload);
+    session_issue(open, &(Command){.kind = COMMAND_FIND, .seed = key}, &payload);
     return payload.found;
 }
 
@@ -216,6 +221,8 @@ int64_t ht_resume(ht_session *open, const char *folder)
     session_check_open(open);
     if (!folder || strlen(folder) > PATH_ROOM / 2)
         ht_fail("ht_resume was called with %s", folder ? "too long a path for the folder" : "NULL for the folder");
+    if (!open->handle_count)
+        ht_fail("ht_resume was called before there was a program: call it behind ht_train and ht_infer");
     int64_t copy = find_copy(open, folder), *steps = writing_steps(folder, &count);
     for (int i = 0; i < count && !found; i++) {
         if (copy >= steps[i]) {

@@ -157,7 +157,10 @@ static void carry_out(ht_session *session, const Command *command, Payload *payl
     case COMMAND_LOAD: load(session, command, payload); break;
     case COMMAND_STEPS: set_steps(session, command); break;
     case COMMAND_REMEMBER: copies_take(session, command->seed, command->step, payload->notes, command->number); break;
-    case COMMAND_FIND: payload->found = copies_find(session, command->seed); break;
+    case COMMAND_FIND:
+        checkpoint_wait(session);
+        payload->found = command->seed ? copies_find(session, command->seed) : -1;
+        break;
     case COMMAND_RECALL: payload->reason = copies_load(session); break;
     case COMMAND_CLOSE: break;
     }

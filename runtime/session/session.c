@@ -210,6 +210,24 @@ static void take_numbers(float *hyper, const ht_optimizer *optimizer, ht_group_l
         memcpy(hyper + (ptrdiff_t)(1 + g) * HT_HYPER, groups.at[g].optimizer.hyper, sizeof optimizer->hyper);
 }
 
+/* "adamw; *.norm lion": the optimizer, and those of groups; NULL where one has no name. */
+static char *optimizer_names(const ht_optimizer *optimizer, ht_group_list groups)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *out = optimizer->name ? open_memstream(&text, &length) : NULL;
+    bool named = out && fputs(optimizer->name, out) >= 0;
+    for (int g = 0; g < groups.count && named; g++) {
+        named = groups.at[g].optimizer.name != NULL;
+        if (named)
+            fprintf(out, "; %s %s", groups.at[g].names, groups.at[g].optimizer.name);
+    }
+    named = out && !fclose(out) && named;
+    if (!named)
+        free(text);
+    return named ? text : NULL;
+}
+
 ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimizer optimizer, ht_program_options options)
 {
     session_check_open(open);
@@ -219,6 +237,7 @@ ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimiz
     int index = image_find(model, &optimizer, &options);
     ht_program *program = index < 0 ? open_eager(open, model, &optimizer, &options) : open_image(open, begin_with(open, index));
     take_numbers(program->hyper, &optimizer, options.groups);
+    program->optimizers = optimizer_names(&optimizer, options.groups);
     return program;
 }
 

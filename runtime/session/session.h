@@ -34,6 +34,7 @@ struct ht_program {
     float hyper[HT_GROUPS * HT_HYPER];
     int64_t step;                   // the next one
     double (*factor)(int64_t step); // of the learning rates; NULL: 1
+    char *optimizers;               // of one that trains: their names, with the parameters' patterns; NULL: some has no name
 };
 
 typedef enum CommandKind {
@@ -60,7 +61,7 @@ typedef struct Command {
     int number;                                // of the program, or of the parameter
     int index;                                 // of the image, or of the output
     int64_t step;                              // COMMAND_SAVE, COMMAND_STEPS, COMMAND_REMEMBER
-    uint64_t seed;                             // COMMAND_OPEN, COMMAND_STEPS; the key of copies: COMMAND_REMEMBER, COMMAND_FIND
+    uint64_t seed;                             // COMMAND_OPEN, COMMAND_STEPS; the key of copies: COMMAND_REMEMBER, COMMAND_FIND (0: none)
     int64_t bytes;                             // COMMAND_ARRIVE: of the object that follows
     bool keep;                                 // COMMAND_SWITCH: inputs that were fed stay fed
     bool report;                               // COMMAND_RUN: rank 0 wants to know the pace of each rank

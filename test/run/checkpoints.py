@@ -184,8 +184,54 @@ def check_torn_stay(bench):
         raise Failure(said)
 
 
+RESUMED = harness.ROOT / "test" / "run" / "Inputs" / "resumed.c"
+OTHERS = {  # a program of other flags than the one that has saved, and what is said
+    "-DLAYERS=1": 'it has a tensor "h1.w", and no program here does',
+    "-DLAYERS=3": 'it has no tensor "h2.w"',
+    "-DOPTIMIZER=ht_lion()": "it was trained by adamw, and here lion trains",
+    "-DOPTIMIZER=ht_sgd(.momentum=0.9f)": "it was trained by adamw, and here sgd trains",
+}
+
+
+def resumed(bench, folder, words, ranks=0, flags=()):
+    """What a program of resumed.c prints."""
+    if not ranks:
+        return launch(bench.plain(RESUMED, flags), 0, folder, words)
+    strategy = bench.path("resumed.strategy")
+    strategy.write_text("strategy two\nsplit batch:dp\nzero 1\nstage devices(0-1) mesh(dp:2)\nend strategy\n")
+    return launch(bench.compiled(RESUMED, strategy, flags), ranks, folder, words)
+
+
+def check_back(bench, ranks):
+    """What was saved in a run is there for it, too; the number of the step is that of the program that trains."""
+    whole = resumed(bench, bench.path("unused"), "tttttt").stdout.splitlines()
+    said = resumed(bench, bench.path(f"back{ranks}"), "ttsttrttttsr", ranks).stdout.splitlines()
+    wanted = [*whole[:4], "at 2", *whole[2:6], "at 6"]
+    if len(said) != len(wanted) or any(a != b and abs(float(a) - float(b)) > 1e-5 for a, b in zip(said, wanted)):
+        raise Failure(f"{said}, not {wanted}")
+    again = resumed(bench, bench.path(f"back{ranks}"), "r", ranks, ("-DSCORES_FIRST",)).stdout.splitlines()
+    if again != ["at 6"]:
+        raise Failure(again)
+
+
+def check_others(bench):
+    """Checkpoints of another model or optimizer are refused with the reason."""
+    folder = bench.path("others")
+    resumed(bench, folder, "ts")
+    for flags, reason in OTHERS.items():
+        done = resumed(bench, folder, "r", 0, (flags,))
+        if "at 0" not in done.stdout or reason not in done.stderr:
+            raise Failure(f"{flags}: {done.stdout}{done.stderr}")
+    early = harness.run([bench.plain(RESUMED, ("-DEARLY",)), folder, "t"], check=False)
+    if not early.returncode or "ht_resume was called before there was a program" not in early.stderr:
+        raise Failure(early.stderr)
+
+
 def tests(bench, _):
     case = functools.partial
+    for ranks in (0, 2):
+        yield f"back{ranks}", case(check_back, bench, ranks)
+    yield "others", case(check_others, bench)
     for saver, loader in (("plain", "tp4"), ("tp4", "dp3"), ("dp3", "plain"), ("one", "tp4")):
         yield f"{saver}.{loader}", case(check_any, bench, saver, loader)
     for number, (damage, reason) in enumerate(DAMAGES.items()):

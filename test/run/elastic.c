@@ -66,9 +66,9 @@ int main(int argc, char **argv)
     double rows = ht_noted_value(session, "rows", 0);
     FILE *log = open_log(argv[5], step);
     float *x = calloc((size_t)batch * I, sizeof *x);
-    const char *arriving = getenv("TEST_PREPARE"); // strategies may arrive
-    if (arriving)
-        ht_prepare(program, arriving);
+#ifdef ARRIVING
+    ht_prepare(program, getenv("TEST_PREPARE"));
+#endif
     printf("goes on behind step %lld\n", (long long)step);
     for (; step < steps; step++) {
         if (strategies && step % 2)

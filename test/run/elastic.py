@@ -487,7 +487,7 @@ def built_with(bench, label, strategies, *options):
 def check_arriving(bench):
     """Strategies that the program was not compiled with: it begins under them, too."""
     folder = folder_of(bench, list("1235"))
-    program = built_with(bench, "arriving", [folder / "1.strategy", folder / "5.strategy"])
+    program = built_with(bench, "arriving", [folder / "1.strategy", folder / "5.strategy"], "-DARRIVING")
     run = Run(bench, "arriving", "localhost slots=4", 24, names="1235", program=program, TEST_PREPARE=str(folder / "3.strategy"))
     run.wait(STEP, 8)
     run.kill(1)

@@ -272,7 +272,40 @@ def check_memory(bench, a, b):
     return f"{worst / 1e6:.0f} MB more than under the larger strategy"
 
 
+SEVERAL = harness.ROOT / "test" / "run" / "Inputs" / "several.c"
+SEVERAL_LINES = """strategy one
+  stage devices(0)
+end strategy
+strategy dp
+  split batch:dp
+  zero 3
+  stage devices(0-2) mesh(dp:3)
+end strategy
+strategy kept
+  split batch:dp
+  optimizer dp
+  pipeline rows(1)
+    stage devices(1)
+  pipeline rows(3) (seq = 3)
+    stage devices(2, 0) mesh(dp:2)
+end strategy
+"""
+
+
+def check_several(bench):
+    """Several programs of one model, of rules and averages, go along; states are kept under another strategy while rows are cut."""
+    strategy, out = bench.path("several.strategy"), bench.path("several")
+    strategy.write_text(SEVERAL_LINES)
+    harness.run([bench.hetucc, *(f"--strategy={strategy}:{name}" for name in ("one", "dp", "kept")), SEVERAL, "-o", out], timeout=300)
+    found, wanted = (launch(program, ranks).stdout.splitlines() for program, ranks in ((out, 3), (bench.plain(SEVERAL), 0)))
+    worst = max(abs(float(a.split()[2]) - float(b.split()[2])) for a, b in zip(found, wanted))
+    if len(found) != len(wanted) or not wanted or worst > 1e-5:
+        raise Failure(f"{worst}\n{found}\n{wanted}")
+    return f"{worst:.2g}"
+
+
 def tests(bench, _):
+    yield "switches.several", functools.partial(check_several, bench)
     for example, sizes in [("gpt", GPT), ("llama", LLAMA)] if LONG else [("gpt", GPT)]:
         yield f"switches.{example}", functools.partial(check_walk, bench, example, sizes, 5)
         yield f"switches.{example}.bits", functools.partial(check_bits, bench, example, sizes, 5), True  # switches.learnt has the like

@@ -189,8 +189,10 @@ static int lose_slots(const Ranks *ranks, int number)
             continue;
         slot->lost = true;
         lost++;
-        fprintf(stderr, "heturun: rank %d of start %d died of signal %d; slot %d of %s is out\n", rank, number,
-                ranks->at[rank].status - 128, slot->number, slot->host);
+        char how[32] = "was not reached";
+        if (ranks->at[rank].status != UNREACHED)
+            snprintf(how, sizeof how, "died of signal %d", ranks->at[rank].status - 128);
+        fprintf(stderr, "heturun: rank %d of start %d %s; slot %d of %s is out\n", rank, number, how, slot->number, slot->host);
     }
     return lost;
 }

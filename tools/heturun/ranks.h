@@ -32,6 +32,9 @@ typedef struct Job {
 /* The exit status of rank 0 where the program cannot begin under the strategy (runtime/session/choice.h). */
 enum { NO_STRATEGY = 121 };
 
+/* That of ssh, where it does not reach the other machine. */
+enum { UNREACHED = 255 };
+
 /* Starts so many ranks on the slots that are not lost, in their order. */
 Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *choice);
 
