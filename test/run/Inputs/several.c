@@ -32,9 +32,15 @@ int main(int argc, char **argv)
     for (int step = 0; step < 12; step++) {
         if (step % 2 == 0)
             ht_switch(step % 4 ? one : other, way[step / 2]);
-        ht_program *programs[] = {one, other, now, average};
-        for (int p = 0; p < 4; p++)
-            printf("%d %d %.6f\n", step, p, ht_step(programs[p], ht_feed("tokens", tokens), ht_feed("targets", targets)));
+        ht_program *trained[] = {one, other}, *read[] = {now, average};
+        for (int p = 0; p < 2; p++)
+            printf("%d %d %.6f\n", step, p, ht_step(trained[p], ht_feed("tokens", tokens), ht_feed("targets", targets)));
+        for (int p = 0; p < 2; p++) {
+            float value;
+            ht_run(read[p], ht_feed("tokens", tokens), ht_feed("targets", targets));
+            ht_fetch(read[p], "", &value);
+            printf("%d %d %.6f\n", step, 2 + p, value);
+        }
     }
     return 0;
 }
