@@ -19,7 +19,7 @@ from harness import Failure, launch, run
 import generated
 
 FEW = (1, 12)
-SLACK = 160 << 20  # bytes of addresses: what MPI and OpenBLAS, which never gives up asking for its buffers, take beside what hetucc plans
+SLACK = 512 << 20  # bytes of addresses: what MPI and OpenBLAS, which never gives up asking for its buffers, take beside what hetucc plans
 
 
 def written(bench, seed, scale=1):
