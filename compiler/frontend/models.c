@@ -506,6 +506,6 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
     state_check(cunit);
     if (!diag_errors(cunit->diag) || !any_failed(unit))
         padding_check(cunit, unit->modules.at, unit->modules.count);
-    if (unit->strategies.count > 1)
+    if (unit->strategies.count > 1 && !diag_errors(cunit->diag))
         check_parameters(unit);
 }

@@ -401,7 +401,8 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
         choose_text(&chooser, text);
     else
         choose(&chooser, options);
-    check_optimizers(&chooser);
+    if (!diag_errors(unit->diag)) // else some may be missing that are there
+        check_optimizers(&chooser);
     for (int c = 0; c < choice->count; c++) {
         Strategy *chosen = choice->at[c].strategy;
         if (!resolve_devices(&chooser, chosen, options))

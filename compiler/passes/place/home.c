@@ -48,9 +48,10 @@ static bool may_lie(const Module *module, const Value *here, const Value *there,
     int missing = missing_device(scratch, module->mesh, layout);
     bool same = same_extents(here->type, there->type);
     if (!same) {
-        diag_error(module->diag, strategy->optimizer_at,
-                   "%s cannot be kept as it lies under \"%s\": one of the two strategies cuts a factor of a dimension that is whole in the other",
-                   here->name, strategy->optimizer);
+        diag_error(
+            module->diag, strategy->optimizer_at,
+            "%s cannot be kept as it lies under \"%s\": one of the two strategies cuts a factor of a dimension that is whole in the other",
+            here->name, strategy->optimizer);
     } else if (missing >= 0) {
         diag_error(module->diag, strategy->optimizer_at, "under \"%s\" device %d keeps a part of %s, and \"%s\" does not use that device",
                    strategy->optimizer, missing, here->name, strategy->name);
@@ -61,10 +62,7 @@ static bool may_lie(const Module *module, const Value *here, const Value *there,
 }
 
 /* The layout in which the other strategy keeps the states of a parameter; without any, the parameter itself. */
-static const Layout *layout_there(const Parameter *there)
-{
-    return there->state_count ? there->states[0]->layout : there->value->layout;
-}
+static const Layout *layout_there(const Parameter *there) { return there->state_count ? there->states[0]->layout : there->value->layout; }
 
 /* Gives all readers of a value but those of the update another one. */
 static void replace_readers(Module *module, const Value *value, Value *by)
@@ -115,6 +113,7 @@ void place_as_home(Module *module)
     if (!module->home)
         diag_error(module->diag, module->strategy->optimizer_at, "there is no program under the strategy \"%s\" here",
                    module->strategy->optimizer);
-    for (int p = 0; module->home && p < module->params.count; p++)
+    int errors = diag_errors(module->diag); // what is wrong with one is wrong with all
+    for (int p = 0; module->home && p < module->params.count && diag_errors(module->diag) == errors; p++)
         keep_parameter(module, module->params.at[p]);
 }
