@@ -70,16 +70,16 @@ def emulated(bench, mpi, schedule, stages, pipelines, microbatches, **more):
 
 def tests(bench, a):
     case, long = functools.partial, bool(os.environ.get("HETU_LONG"))
-    yield "time.gpipe", case(timed, bench, True, "gpipe", 3, 1, 5)
+    yield "time.gpipe", case(timed, bench, True, "gpipe", 3, 1, 5), True
     yield "time.1f1b", case(timed, bench, True, "1f1b", 4, 1, 8)
-    yield "time.1f1b.alone", case(timed, bench, False, "1f1b", 4, 1, 6)
+    yield "time.1f1b.alone", case(timed, bench, False, "1f1b", 4, 1, 6), True
     yield "time.sums", case(timed, bench, True, "1f1b", 2, 2, 5)
     yield "time.sums.alone", case(timed, bench, False, "gpipe", 2, 2, 4)
     yield "hidden", case(hidden, bench)
     yield "apart", case(run, bench, False, "1f1b", 4, 1, 6, 0, 0, HETU_NODE="{}")
     for schedule in "gpipe", "1f1b":
         yield f"slow.{schedule}", case(slow, bench, range(1, 21) if long else (1, 2), schedule, 2, 2, 4)
-        yield f"slow.{schedule}.deep", case(slow, bench, range(21, 41) if long else (3,), schedule, 4, 1, 5)
+        yield f"slow.{schedule}.deep", case(slow, bench, range(21, 41) if long else (3,), schedule, 4, 1, 5), schedule == "gpipe"
     for order in ("issue", "late") if (bench.build / "test" / "pipelines" / "cuda_tables").exists() else ():
         for schedule, shape in ("gpipe", (2, 2, 3)), ("1f1b", (4, 1, 6)):
             yield f"cuda.nccl.{schedule}.{order}", case(emulated, bench, True, schedule, *shape, HETU_EMULATE_DEVICES="8", HETU_EMULATE_ORDER=order)

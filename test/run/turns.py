@@ -85,8 +85,8 @@ def check_held(bench, devices):
 
 def tests(bench, _):
     for name, (ranks, lines, sizes) in STRATEGIES.items():
-        yield f"gpt.{name}", functools.partial(check_lines, bench, "gpt", f"turns.{name}", ranks, lines, {**GPT, **sizes}), name in ("two", "both", "uneven")
-        yield f"llama.{name}", functools.partial(check_lines, bench, "llama", f"turns.{name}", ranks, lines, {**LLAMA, **sizes}), name not in ("uneven", "both")
+        yield f"gpt.{name}", functools.partial(check_lines, bench, "gpt", f"turns.{name}", ranks, lines, {**GPT, **sizes}), name in ("two", "both", "uneven", "heads")
+        yield f"llama.{name}", functools.partial(check_lines, bench, "llama", f"turns.{name}", ranks, lines, {**LLAMA, **sizes}), name != "uneven"
     for name in USERS:
         yield f"user.{name}", functools.partial(check_user, bench, name)
     for devices in (4, 8):

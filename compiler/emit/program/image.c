@@ -522,7 +522,7 @@ static void emit_head(Image *image)
               "name", image->name, "fingerprint", fingerprint_name(image->emitter), "name_plan",
               arena_format(arena, "%s_plan", image->name), "plans", c_number(arena, module->conversions.count), "digest",
               arena_format(arena, "0x%llx", (unsigned long long)module->digest), "strategy_digest",
-              arena_format(arena, "0x%llx", (unsigned long long)(strategy ? strategy_digest(arena, strategy) : 0)), "name_image",
+              arena_format(arena, "%lluu", (unsigned long long)(strategy ? strategy_digest(arena, strategy) : 0)), "name_image",
               arena_format(arena, "%s_image", image->name), "model", c_string(arena, module->name), "source",
               c_string(arena, file_name(image->emitter->unit->file)), "strategy",
               strategy && strategy->name ? arena_format(arena, "\"%s\"", c_string(arena, strategy->name)) : "NULL", "trains",
