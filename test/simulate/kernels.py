@@ -42,7 +42,7 @@ def step(bench, name, kind):
     flags = tuple(f"-D{key}={value}" for key, value in {**SIZES, **(LLAMA if name == "llama" else {})}.items())
     source, strategy = EXAMPLES / name / f"{name}.c", bench.path(f"{name}.{kind}.strategy")
     strategy.write_text(f"strategy s\n{STRATEGIES[kind]}\nend strategy\n")
-    program = bench.compiled(source, strategy, flags)
+    program = bench.compiled(source, strategy, ("-O3", *flags))
     said = run([bench.build / "bin" / "hetu-simulate", "--json", f"--strategy={strategy}", f"--cluster={bench.once('cluster', lambda: measured(bench))}", *flags, source]).stdout
     wanted = next(model for model in real.json.loads(said)["models"] if model["kind"] == "train")["steps"][0]
     rates = []

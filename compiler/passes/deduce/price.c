@@ -77,12 +77,14 @@ static int64_t first_bytes(const Assigner *assigner, const Conversion *first)
     return **bytes;
 }
 
-/* Seconds of a conversion on the module's cluster. */
+/* Seconds of a conversion on the module's cluster. What a scalar moves within a device is nothing: sums of scalars, as of the gradients'
+ * norm, so pass to where one message is enough for all of them. */
 static double cluster_price(const Assigner *assigner, const Value *value, Arena *scratch, const Conversion *conversion)
 {
     Crews crews = crews_of(scratch, cluster_of(assigner), conversion, 1);
     const Plan *plan = reshard_plan(scratch, cluster_of(assigner), crews.first);
-    return conversion_seconds(cluster_of(assigner), plan) * (value->def ? (double)op_runs(assigner->module, value->def) : 1);
+    double seconds = value->type.rank ? conversion_seconds(cluster_of(assigner), plan) : plan_seconds(plan);
+    return seconds * (value->def ? (double)op_runs(assigner->module, value->def) : 1);
 }
 
 /* Bytes that a device of the mesh receives on average. */
