@@ -94,6 +94,7 @@ struct Plan {
     const Cluster *cluster;
     int tensor_count, device_count;
     const int *devices; // of all layouts, ascending; a device's index is its slot
+    int run, stride;    // so many devices without a gap, and from the first of them to the first behind the gap
     bool nothing;       // every device already holds what it shall hold, as it shall
     bool in_place;
     Array(Bucket) buckets;
@@ -110,14 +111,15 @@ struct Plan {
     double seconds;
 };
 
-/* plan_slot where there are gaps between the devices. */
+/* plan_slot where the gaps between the devices are unequal. */
 int plan_slot_between(const Plan *plan, int device);
 
 /* A device's slot, and its position in a list; -1 when it is not there. */
 static inline int plan_slot(const Plan *plan, int device)
 {
-    int dense = plan->device_count ? device - plan->devices[0] : -1;
-    return dense >= 0 && dense < plan->device_count && plan->devices[dense] == device ? dense : plan_slot_between(plan, device);
+    int offset = plan->device_count ? device - plan->devices[0] : -1;
+    int guess = offset < plan->stride ? offset : offset / plan->stride * plan->run + offset % plan->stride;
+    return guess >= 0 && guess < plan->device_count && plan->devices[guess] == device ? guess : plan_slot_between(plan, device);
 }
 int devices_find(const Devices *devices, int device);
 

@@ -7,6 +7,7 @@
 #include "reshard/overlap/tasks.h"
 #include "support/intern.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 /* Whether the first devices are those of a layout. */
@@ -16,6 +17,15 @@ static bool begins_with(const Devices *devices, const Holdings *holdings)
     for (int i = 0; same && i < holdings->device_count; i++)
         same = devices->at[i] == holdings->members[i].device;
     return same;
+}
+
+/* Where the devices have their first gap: often there is one like it every so many devices, as between stages. */
+static void find_gaps(Plan *plan)
+{
+    plan->run = 1;
+    while (plan->run < plan->device_count && plan->devices[plan->run] == plan->devices[0] + plan->run)
+        plan->run++;
+    plan->stride = plan->run < plan->device_count ? plan->devices[plan->run] - plan->devices[0] : INT_MAX;
 }
 
 /* All devices of the layouts. */
@@ -35,6 +45,7 @@ static void collect_devices(Planner *planner)
         if (!i || all.at[i] != all.at[plan->device_count - 1])
             all.at[plan->device_count++] = all.at[i];
     plan->devices = all.at;
+    find_gaps(plan);
 }
 
 static const Plan *make_plan(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count, bool messages)

@@ -7,6 +7,8 @@
 #include "reshard/tiers/division.h"
 #include "reshard/tiers/tiers.h"
 
+#include <string.h>
+
 /* A task as the hosts see it. */
 typedef struct Tier {
     Hosts *hosts;
@@ -17,6 +19,9 @@ typedef struct Tier {
     int *host;        // by contribution: the host that brings it in, or -1
     int *offers;      // by host: contributions that nobody brings in yet and of which it has a holder
     bool *holds;      // by host: one of these holders wants the value
+    bool wanting;     // some host holds so
+    int *seen;        // by host: scratch
+    int *begin, *at;  // by host: the contributions of which it has a holder are at[begin[h]] to before at[begin[h + 1]]
     Tasks *local, *crossing;
     Transfers *inside;
 } Tier;
@@ -34,53 +39,89 @@ static Devices holders_on(const Tier *tier, int source, int host)
 
 /* ---- which host brings in what ---- */
 
+typedef void (*Visit)(Tier *tier, int source, int host);
+
+/* Visits the hosts of a contribution's holders, each once. */
+static void visit_hosts(Tier *tier, int source, Visit visit)
+{
+    const Devices *holders = &tier->task.sources[source];
+    for (int i = 0; i < holders->count; i++)
+        tier->seen[host_of(tier->hosts, holders->at[i])] = -1;
+    for (int i = 0; i < holders->count; i++) {
+        int h = host_of(tier->hosts, holders->at[i]);
+        if (tier->seen[h] != source)
+            visit(tier, source, h);
+        tier->seen[h] = source;
+    }
+}
+
+static void add_offer(Tier *tier, int source, int host)
+{
+    (void)source;
+    tier->offers[host]++;
+}
+
+/* Notes where holders want the value. */
+static void note_holding(Tier *tier, const Devices *holders)
+{
+    for (int i = 0; i < holders->count; i++)
+        if (index_find(tier->wants, holders->at[i]) >= 0)
+            tier->holds[host_of(tier->hosts, holders->at[i])] = tier->wanting = true;
+}
+
+static void drop_offer(Tier *tier, int source, int host)
+{
+    (void)source;
+    tier->offers[host]--;
+}
+
+static void list_offer(Tier *tier, int source, int host) { tier->at[tier->begin[host + 1]++] = source; }
+
+/* Counts and lists what the hosts offer. */
 static void count_offers(Tier *tier)
 {
-    int *seen = arena_array(tier->arena, int, tier->hosts->count);
-    for (int h = 0; h < tier->hosts->count; h++) {
-        tier->offers[h] = 0;
-        tier->holds[h] = false;
+    const int hosts = tier->hosts->count;
+    int all = 0;
+    memset(tier->offers, 0, sizeof *tier->offers * (size_t)hosts);
+    memset(tier->holds, 0, sizeof *tier->holds * (size_t)hosts);
+    tier->wanting = false;
+    for (int p = 0; p < tier->task.source_count; p++) {
+        visit_hosts(tier, p, add_offer);
+        note_holding(tier, &tier->task.sources[p]);
     }
+    tier->begin[0] = 0;
+    for (int h = 0; h < hosts; all += tier->offers[h++])
+        tier->begin[h + 1] = all;
+    tier->at = arena_array(tier->arena, int, all + 1);
     for (int p = 0; p < tier->task.source_count; p++)
-        for (int i = 0; i < tier->task.sources[p].count && tier->host[p] < 0; i++) {
-            int device = tier->task.sources[p].at[i], h = host_of(tier->hosts, device);
-            tier->offers[h] += seen[h] != p + 1;
-            tier->holds[h] = tier->holds[h] || index_find(tier->wants, device) >= 0;
-            seen[h] = p + 1;
-        }
+        visit_hosts(tier, p, list_offer);
 }
 
-/* Forgets the offers of hosts where no holder wants the value, if there are others: only there can it be complete without another transfer.
- */
-static void prefer_wanting(Tier *tier)
+/* The host that offers most, or -1; of those only of which a holder wants the value, if `wanting`. */
+static int best_host(const Tier *tier, bool wanting)
 {
-    bool any = false;
+    int best = -1;
     for (int h = 0; h < tier->hosts->count; h++)
-        any = any || tier->holds[h];
-    for (int h = 0; h < tier->hosts->count && any; h++)
-        tier->offers[h] = tier->holds[h] ? tier->offers[h] : 0;
-}
-
-static int best_host(const Tier *tier)
-{
-    int best = 0;
-    for (int h = 1; h < tier->hosts->count; h++)
-        best = tier->offers[h] > tier->offers[best] ? h : best;
+        if ((tier->holds[h] || !wanting) && (best < 0 || tier->offers[h] > tier->offers[best]))
+            best = h;
     return best;
 }
 
-/* Assigns each contribution to one of the hosts that have it: the best offers first. The result is the number of hosts. */
+/* Assigns each contribution to one of the hosts that have it: the best offers first, to begin with where a holder wants the value, if there
+ * are such hosts: only there can it be complete without another transfer. The result is the number of hosts. */
 static int assign_hosts(Tier *tier)
 {
     int left = tier->task.source_count, count = 0;
     for (; left; count++) {
-        int h = best_host(tier);
-        for (int p = 0; p < tier->task.source_count; p++)
-            if (tier->host[p] < 0 && holders_on(tier, p, h).count) {
-                tier->host[p] = h;
-                left--;
-            }
-        count_offers(tier);
+        int h = best_host(tier, !count && tier->wanting);
+        for (int i = tier->begin[h]; i < tier->begin[h + 1]; i++) {
+            int p = tier->at[i];
+            if (tier->host[p] >= 0)
+                continue;
+            tier->host[p] = h;
+            visit_hosts(tier, p, drop_offer);
+            left--;
+        }
     }
     return count;
 }
@@ -95,12 +136,18 @@ static int add_task(Tier *tier, Task task, Tasks *list)
     return plan->tasks.count - 1;
 }
 
+/* Whether a host has all contributions; where a holder wants the value, if there are such hosts. */
+static bool has_all(const Tier *tier, int host)
+{
+    return tier->offers[host] == tier->task.source_count && (tier->holds[host] || !tier->wanting);
+}
+
 /* Each host that has all contributions reduces an equal part. */
 static void reduce_on_hosts(Tier *tier, int count)
 {
     int64_t volume = tier->task.volume;
     for (int h = 0, part = 0; h < tier->hosts->count; h++) {
-        if (tier->offers[h] < tier->task.source_count)
+        if (!has_all(tier, h))
             continue;
         Task task = tier->task;
         task.lo += volume * part / count;
@@ -223,9 +270,8 @@ static void tier_reduction(Tier *tier)
     for (int p = 0; p < tier->task.source_count; p++)
         tier->host[p] = -1;
     count_offers(tier);
-    prefer_wanting(tier);
     for (int h = 0; h < tier->hosts->count; h++)
-        whole += tier->offers[h] == tier->task.source_count;
+        whole += has_all(tier, h);
     if (whole)
         reduce_on_hosts(tier, whole);
     else
@@ -239,6 +285,8 @@ void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *cros
         .hosts = hosts, .arena = planner->arena, .wants = index_create(planner), .local = local, .crossing = crossing, .inside = inside};
     tier.offers = arena_array(planner->arena, int, hosts->count);
     tier.holds = arena_array(planner->arena, bool, hosts->count);
+    tier.seen = arena_array(planner->arena, int, hosts->count);
+    tier.begin = arena_array(planner->arena, int, hosts->count + 1);
     for (int i = 0; i < tasks->count; i++) {
         tier.task = planner->plan->tasks.at[tasks->at[i]];
         tier_reduction(&tier);
