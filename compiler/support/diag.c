@@ -75,7 +75,23 @@ static const char *source_text(Diag *diag, const char *file)
 /* Whether a byte goes on with a letter of UTF-8 and takes no place of its own. */
 static bool continues_letter(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
 
-/* The source line of `at` with a caret under its column; nothing when there is no such line. */
+/* Cuts a long line down to what is around a column, counted from 1: *begin and *end become what is shown. */
+static void cut_line(const char *line, int column, int *begin, int *end)
+{
+    enum { MOST = 200, BEFORE = 80 };
+    int length = *end;
+    if (length <= MOST)
+        return;
+    *begin = column > BEFORE ? column - BEFORE : 0;
+    *begin = *begin > length - MOST ? length - MOST : *begin;
+    *end = *begin + MOST;
+    while (*begin > 0 && continues_letter(line[*begin]))
+        --*begin;
+    while (*end < length && continues_letter(line[*end]))
+        ++*end;
+}
+
+/* The source line of `at` with a caret under its column, what is far from it left out of a long one; nothing when there is no such line. */
 static void print_caret(Diag *diag, Position at)
 {
     const char *line = source_text(diag, at.file);
@@ -83,9 +99,11 @@ static void print_caret(Diag *diag, Position at)
         line = (line = strchr(line, '\n')) ? line + 1 : NULL;
     if (!line || !*line)
         return;
-    int length = (int)strcspn(line, "\r\n");
-    fprintf(diag->out, "%5d | %.*s\n      | ", at.line, length, line);
-    for (int i = 0; i + 1 < at.column && i < length; i++)
+    int length = (int)strcspn(line, "\r\n"), begin = 0, end = length;
+    cut_line(line, at.column, &begin, &end);
+    const char *left = begin ? "..." : "", *right = end < length ? "..." : "";
+    fprintf(diag->out, "%5d | %s%.*s%s\n      | %*s", at.line, left, end - begin, line + begin, right, (int)strlen(left), "");
+    for (int i = begin; i + 1 < at.column && i < end; i++)
         if (!continues_letter(line[i]))
             fputc(line[i] == '\t' ? '\t' : ' ', diag->out);
     fprintf(diag->out, "^\n");
