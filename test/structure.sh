@@ -24,7 +24,7 @@ compiler cost     ir rule schedule strategy reshard cluster layout syntax suppor
 compiler frontend ir rule schedule strategy reshard cluster layout syntax support
 compiler passes   cost ir rule schedule strategy reshard cluster layout syntax support
 compiler migration ir rule schedule strategy reshard cluster layout syntax support
-compiler emit     migration ir rule schedule strategy reshard cluster layout syntax support
+compiler emit     migration cost ir rule schedule strategy reshard cluster layout syntax support
 compiler report   cost ir rule schedule strategy reshard cluster layout syntax support
 compiler simulate report plan cost ir rule schedule strategy reshard cluster layout syntax support
 compiler balance  plan cost ir rule schedule strategy reshard cluster layout syntax support

@@ -86,6 +86,27 @@ typedef struct RoleMemory {
 /* Of a device of so many slots (device_slots). Requires pass memory. */
 RoleMemory role_memory(Module *module, const Role *role, int slots);
 
+/* What a device keeps of a value, or of the scratch space of the conversion that makes it. */
+typedef struct KeptValue {
+    const Value *value;
+    MemoryKind kind;
+    int64_t bytes;
+} KeptValue;
+typedef Array(KeptValue) KeptValues;
+
+/* The same, with all values that it counts; but for gaps, their bytes are those of the kinds. */
+RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots, KeptValues *values);
+
+/* The parameter that a value is, or has the elements of; NULL: none. */
+const Parameter *parameter_of(const Module *module, const Value *value);
+
+/* By value id: the parameter of which a value is the gradient on its way to the update; NULL: of none. */
+const Parameter *const *gradients_of(Arena *arena, const Module *module);
+
+/* Where a value is made in the source, and what it is called there. */
+Position value_place(const Value *value);
+const char *value_called(const Value *value);
+
 /* Bytes of a role's arena that are in use, by operator. Requires pass memory. */
 int64_t *role_arena_use(Arena *arena, Module *module, const Role *role);
 

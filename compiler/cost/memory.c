@@ -12,8 +12,18 @@ const char *memory_kind_name(MemoryKind kind)
     return names[kind];
 }
 
-static void add_value(RoleMemory *memory, MemoryKind kind, const Value *value, int64_t bytes)
+/* What is counted so far. */
+typedef struct Count {
+    RoleMemory memory;
+    Arena *arena;
+    KeptValues *values; // NULL: nobody asks for them
+} Count;
+
+static void add_value(Count *count, MemoryKind kind, const Value *value, int64_t bytes)
 {
+    RoleMemory *memory = &count->memory;
+    if (count->values && bytes)
+        array_push(count->arena, count->values, (KeptValue){value, kind, bytes});
     memory->bytes[kind] += bytes;
     if (bytes > memory->largest_bytes[kind]) {
         memory->largest[kind] = value;
@@ -21,17 +31,17 @@ static void add_value(RoleMemory *memory, MemoryKind kind, const Value *value, i
     }
 }
 
-static void add_given(RoleMemory *memory, Module *module, int device)
+static void add_given(Count *count, Module *module, int device)
 {
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *parameter = module->params.at[i];
-        add_value(memory, parameter->state ? MEMORY_STATES : MEMORY_PARAMETERS, parameter->value,
+        add_value(count, parameter->state ? MEMORY_STATES : MEMORY_PARAMETERS, parameter->value,
                   value_local_bytes(module, parameter->value, device));
         for (int s = 0; s < parameter->state_count; s++)
-            add_value(memory, MEMORY_STATES, parameter->states[s], value_local_bytes(module, parameter->states[s], device));
+            add_value(count, MEMORY_STATES, parameter->states[s], value_local_bytes(module, parameter->states[s], device));
     }
     for (int i = 0; i < module->inputs.count; i++)
-        add_value(memory, MEMORY_INPUTS, module->inputs.at[i], value_local_bytes(module, module->inputs.at[i], device));
+        add_value(count, MEMORY_INPUTS, module->inputs.at[i], value_local_bytes(module, module->inputs.at[i], device));
 }
 
 /* ---- the arena ---- */
@@ -44,27 +54,38 @@ static bool keeps_values(const Module *module, const Op *op)
            op->def == module->union_def || rule->kind == RULE_VIEW || rule_is_copy(rule);
 }
 
-/* By value id: what is the gradient of a parameter on its way to the update. */
-static const bool *gradient_values(Arena *arena, const Module *module)
+const Parameter *parameter_of(const Module *module, const Value *value)
 {
-    bool *gradient = arena_array(arena, bool, module->next_id);
+    while (value->kind == VALUE_RESULT && keeps_values(module, value->def))
+        value = value->def->operands[0];
+    return value->kind == VALUE_PARAM ? module->params.at[value->index] : NULL;
+}
+
+/* Says of what an operator gives on what its operand is the gradient of, and the other way round. */
+static void pass_gradient(const Parameter **of, const Value *from, const Value *to)
+{
+    if (!of[to->id])
+        of[to->id] = of[from->id];
+}
+
+const Parameter *const *gradients_of(Arena *arena, const Module *module)
+{
+    const Parameter **of = arena_array(arena, const Parameter *, module->next_id);
     for (int i = 0; i < module->params.count; i++)
         if (module->params.at[i]->gradient)
-            gradient[module->params.at[i]->gradient->id] = true;
+            of[module->params.at[i]->gradient->id] = module->params.at[i];
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->update && op->section == SECTION_UPDATE)
-            gradient[op->operands[1]->id] = true;
-        for (int k = 0; k < op->operand_count && keeps_values(module, op) && gradient[op->results[0]->id]; k++)
+        if (op->def == module->update && op->section == SECTION_UPDATE && !of[op->operands[1]->id])
+            of[op->operands[1]->id] = parameter_of(module, op->operands[0]);
+        for (int k = 0; k < op->operand_count && keeps_values(module, op); k++)
             if (op->operands[k]->kind == VALUE_RESULT)
-                gradient[op->operands[k]->id] = true;
+                pass_gradient(of, op->results[0], op->operands[k]);
     }
-    for (int i = 0; i < module->ops.count; i++) {
-        const Op *op = module->ops.at[i];
-        if (keeps_values(module, op) && gradient[op->operands[0]->id])
-            gradient[op->results[0]->id] = true;
-    }
-    return gradient;
+    for (int i = 0; i < module->ops.count; i++)
+        if (keeps_values(module, module->ops.at[i]))
+            pass_gradient(of, module->ops.at[i]->operands[0], module->ops.at[i]->results[0]);
+    return of;
 }
 
 /* Memory that a role packs values into: the arena, or a slot a micro-batch. */
@@ -133,7 +154,7 @@ int64_t *role_arena_use(Arena *arena, Module *module, const Role *role)
     return live;
 }
 
-static MemoryKind kind_of(const Op *op, const Value *value, const bool *gradient)
+static MemoryKind kind_of(const Op *op, const Value *value, const Parameter *const *gradient)
 {
     if (gradient[value->id])
         return MEMORY_GRADIENTS;
@@ -141,7 +162,7 @@ static MemoryKind kind_of(const Op *op, const Value *value, const bool *gradient
 }
 
 /* Adds what is in the room during an operator, as often as there is one. */
-static void add_room(RoleMemory *memory, const Room *room, int at, const bool *gradient)
+static void add_room(Count *count, const Room *room, int at, const Parameter *const *gradient)
 {
     const Module *module = room->module;
     int64_t used = 0;
@@ -150,18 +171,18 @@ static void add_room(RoleMemory *memory, const Room *room, int at, const bool *g
         int begin = first_use(room->module, room->role, op);
         int64_t scratch = room->kept || (begin <= at && at <= i) ? room_scratch(room, op) : 0;
         if (scratch)
-            add_value(memory, MEMORY_SCRATCH, op->results[0], scratch * room->count);
+            add_value(count, MEMORY_SCRATCH, op->results[0], scratch * room->count);
         used += scratch;
         for (int r = 0; r < op->result_count; r++) {
             const Value *value = op->results[r];
             if (!in_room(room, value) || first_use_of(room->module, room->role, value, room->last) > at || room->last[value->id] < at)
                 continue;
             int64_t bytes = role_bytes(room->module, room->role, value);
-            add_value(memory, kind_of(op, value, gradient), value, bytes * room->count);
+            add_value(count, kind_of(op, value, gradient), value, bytes * room->count);
             used += bytes;
         }
     }
-    memory->bytes[MEMORY_GAPS] += (room->bytes - used) * room->count;
+    count->memory.bytes[MEMORY_GAPS] += (room->bytes - used) * room->count;
 }
 
 /* Bytes of the arena that operators of the forward section, of one micro-batch, make and those of the backward section read. */
@@ -181,34 +202,40 @@ static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role)
     return bytes;
 }
 
-RoleMemory role_memory(Module *module, const Role *role, int slots)
+/* The room as a device has it: it ends where the next one may begin. */
+static int64_t whole_lines(int64_t bytes) { return (bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT; }
+
+RoleMemory role_memory(Module *module, const Role *role, int slots) { return role_memory_values(NULL, module, role, slots, NULL); }
+
+RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots, KeptValues *values)
 {
     Arena *scratch = arena_create();
-    RoleMemory memory = {.at = NULL, .slots = slots};
+    Count count = {{.at = NULL, .slots = slots}, arena, values};
+    RoleMemory *memory = &count.memory;
     const int *last = last_uses(scratch, module);
-    const bool *gradient = gradient_values(scratch, module);
-    const Room rooms[] = {{module, role, last, false, role->arena_bytes, 1}, {module, role, last, true, role->slot_bytes, slots}};
-    add_given(&memory, module, role->devices[0]);
+    const Parameter *const *gradient = gradients_of(scratch, module);
+    const Room rooms[] = {{module, role, last, false, whole_lines(role->arena_bytes), 1},
+                          {module, role, last, true, whole_lines(role->slot_bytes), slots}};
+    add_given(&count, module, role->devices[0]);
     for (int k = 0; k < 2; k++) {
         int at = rooms[k].count ? fullest(&rooms[k], arena_array(scratch, int64_t, module->ops.count + 2)) : -1;
         if (at >= 0)
-            add_room(&memory, &rooms[k], at, gradient);
+            add_room(&count, &rooms[k], at, gradient);
         if (at >= 0 && !rooms[k].kept)
-            memory.at = module->ops.at[at];
+            memory->at = module->ops.at[at];
     }
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
-        memory.peak += memory.bytes[kind];
-    memory.kept = kept_bytes(scratch, module, role);
+        memory->peak += memory->bytes[kind];
+    memory->kept = kept_bytes(scratch, module, role);
     arena_destroy(scratch);
-    return memory;
+    return count.memory;
 }
 
 /* ---- the check ---- */
 
-/* Where a value is made in the source, and what it is called there. */
-static Position value_place(const Value *value) { return value->def ? value->def->at : value->at; }
+Position value_place(const Value *value) { return value->def ? value->def->at : value->at; }
 
-static const char *value_called(const Value *value) { return value->name ? value->name : value->def ? value->def->def->name : "a value"; }
+const char *value_called(const Value *value) { return value->name ? value->name : value->def ? value->def->def->name : "a value"; }
 
 /* What makes a kind smaller on a stage: what the strategy does not do yet. */
 static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage, MemoryKind kind)

@@ -7,6 +7,7 @@
 #include "ir/text/text.h"
 #include "migration/migration.h"
 #include "passes/pipeline.h"
+#include "report/tables.h"
 
 #include <hetu/version.h>
 
@@ -154,7 +155,8 @@ static bool run_passes(const Driver *driver, Unit *unit)
 
 CompileOptions compile_options(const Options *options, const Cluster *cluster)
 {
-    return (CompileOptions){options->cluster, cluster, options->remark_comm, options->warn_implicit_reshard, options->bucket, false};
+    return (CompileOptions){options->cluster, cluster, options->remarks[REMARK_COMM], options->warn_implicit_reshard,
+                            options->bucket,  false};
 }
 
 /* Gives the modules of a unit what the command line says. */
@@ -181,8 +183,21 @@ static bool set_known(const Options *options, Unit *unit)
 static void plan_migrations(const Options *options, Unit *unit)
 {
     unit->migrations = migrations_plan(unit->arena, unit);
-    if (options->remark_switch)
+    if (options->remarks[REMARK_SWITCH])
         migrations_report(unit->migrations, unit);
+}
+
+/* Prints the tables that -R asks for, of modules that have come through all passes. */
+static void print_tables(const Options *options, const Unit *unit)
+{
+    static void (*const tables[REMARKS])(Text * out, Module * module) = {
+        [REMARK_MEMORY] = table_memory, [REMARK_SHARDING] = table_sharding, [REMARK_COMM] = table_comm};
+    Text text = {.arena = unit->arena};
+    for (int m = 0; m < unit->modules.count; m++)
+        for (int r = 0; r < REMARKS && !unit->modules.at[m]->known; r++)
+            if (options->remarks[r] && tables[r])
+                tables[r](&text, unit->modules.at[m]);
+    fputs(text_bytes(&text), stderr);
 }
 
 FrontendOptions frontend_options(Driver *driver, const char *source, const Cluster *cluster)
@@ -215,6 +230,8 @@ Unit *unit_read(Driver *driver, const char *source)
     good = good && set_known(options, unit) && run_passes(driver, unit);
     if (good && !options->stop_after)
         plan_migrations(options, unit);
+    if (good && !options->stop_after)
+        print_tables(options, unit);
     for (int i = 0; good && i < unit->modules.count; i++)
         if (!unit->modules.at[i]->known)
             array_push(driver->arena, &driver->modules, unit->modules.at[i]);

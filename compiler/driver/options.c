@@ -55,9 +55,10 @@ static const struct argp_option option_table[] = {
     {"plan", KEY_PLAN, 0, 0, "Find a strategy for the cluster: write it to the file that -o names, and print why this one", 3},
     {"memory", KEY_MEMORY, "BYTES", 0, "With --plan: no device may have more; 20G, 512M, ...", 3},
     {"backend", KEY_BACKEND, "NAME", 0, "What the program runs on; the first if not given", 3},
-    {0, 'R', "comm|switch", 0,
-     "Report each conversion of a layout: line, reason, collective, bytes (written -Rcomm); or what each switch between two strategies "
-     "moves (-Rswitch)",
+    {0, 'R', "comm|switch|memory|sharding", 0,
+     "Report each conversion of a layout: line, reason, collective, bytes, and sums by layer (written -Rcomm); what each switch between "
+     "two "
+     "strategies moves (-Rswitch); what each device keeps (-Rmemory); the layout of each parameter and named value (-Rsharding)",
      4},
     {"Wimplicit-reshard", KEY_IMPLICIT, 0, 0, "Warn of conversions that nobody wrote (written -Wimplicit-reshard)", 4},
     {"Wno-implicit-reshard", KEY_NO_IMPLICIT, 0, OPTION_HIDDEN, 0, 4},
@@ -419,14 +420,15 @@ static error_t read_language_option(Reader *reader, int key, const char *value)
 
 static error_t read_option(int key, char *value, struct argp_state *state)
 {
-    static const char *const remarks[] = {"comm", "switch", NULL};
+    static const char *const remarks[] = {
+        [REMARK_COMM] = "comm", [REMARK_SWITCH] = "switch", [REMARK_MEMORY] = "memory", [REMARK_SHARDING] = "sharding", [REMARKS] = NULL};
     Reader *reader = state->input;
     Options *options = reader->options;
     switch (key) {
     case 'o': set_output(reader, value); break;
     case 'c': options->compile_only = true; break;
     case '#': options->dry_run = true; break;
-    case 'R': *(choose(reader->arena, "-R", value, remarks) ? &options->remark_switch : &options->remark_comm) = true; break;
+    case 'R': options->remarks[choose(reader->arena, "-R", value, remarks)] = true; break;
     case KEY_BACKEND: options->backend = backend_find(backend_names()[choose(reader->arena, "--backend", value, backend_names())]); break;
     case KEY_STRATEGY: array_push(reader->arena, &options->strategies, arena_string(reader->arena, value)); break;
     case KEY_CLUSTER: options->cluster = arena_string(reader->arena, value); break;

@@ -32,6 +32,9 @@ typedef Array(Item) ItemList;
 
 typedef enum Emit { EMIT_EXE, EMIT_C, EMIT_IR, EMIT_COST, EMIT_COST_JSON } Emit;
 
+/* Words of -R. */
+typedef enum Remark { REMARK_COMM, REMARK_SWITCH, REMARK_MEMORY, REMARK_SHARDING, REMARKS } Remark;
+
 typedef struct Options {
     ItemList items;
     int source_count, input_count;
@@ -50,7 +53,7 @@ typedef struct Options {
     Array(const char *) strategies; // of --strategy, in order
     int known;                      // of --known: strategies that a program which runs has; 0: not given
     const char *cluster, *resume, *print_after, *stop_after, *report;
-    bool remark_comm, remark_switch, warn_implicit_reshard;
+    bool remarks[REMARKS], warn_implicit_reshard;
 } Options;
 
 /* Whether a word begins with another. */

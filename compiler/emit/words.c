@@ -1,6 +1,7 @@
 #include "emit/words.h"
 
 #include "emit/emit.h"
+#include "hetu/rt.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -60,6 +61,12 @@ bool has_word(const char *text, const char *name)
         if ((at == text || !in_word(at[-1])) && !in_word(at[length]))
             return true;
     return false;
+}
+
+const char *c_buffer(Arena *arena, int64_t buffer)
+{
+    bool kept = buffer & HT_KEPT && buffer > 0;
+    return arena_format(arena, "%s%lld", kept ? "HT_KEPT + " : "", (long long)(kept ? buffer - HT_KEPT : buffer));
 }
 
 const char *c_type(DType dtype)

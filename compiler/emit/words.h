@@ -11,6 +11,9 @@ const char *c_string(Arena *arena, const char *text);
 const char *c_comment(Arena *arena, const char *text);
 const char *c_number(Arena *arena, int64_t number);
 
+/* A buffer of <hetu/rt.h> as a number of a table. */
+const char *c_buffer(Arena *arena, int64_t buffer);
+
 /* Whether `name` stands in `text` as a whole word. */
 bool has_word(const char *text, const char *name);
 

@@ -21,6 +21,7 @@ typedef struct Finder {
     const CFunction *inside;
     Array(ModelCall) calls;
     bool prepares; // ht_prepare or ht_balance is called
+    bool norm;     // ht_grad_norm is
 } Finder;
 
 static void find_call(const CExpr *expr, void *data)
@@ -30,6 +31,7 @@ static void find_call(const CExpr *expr, void *data)
     if (!function || function->body)
         return;
     finder->prepares |= !strcmp(function->name, "ht_prepare") || !strcmp(function->name, "ht_balance_with");
+    finder->norm |= !strcmp(function->name, "ht_grad_norm");
     bool train = !strcmp(function->name, "ht_train_with"), infer = !strcmp(function->name, "ht_infer_with");
     if (expr->args.count == (train ? 4 : 3) && (train || infer))
         array_push(finder->unit->arena, &finder->calls, (ModelCall){expr, finder->inside, train ? MODULE_TRAIN : MODULE_INFER});
@@ -508,4 +510,6 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options)
         padding_check(cunit, unit->modules.at, unit->modules.count);
     if (unit->strategies.count > 1 && !diag_errors(cunit->diag))
         check_parameters(unit);
+    for (int m = 0; m < unit->modules.count; m++)
+        unit->modules.at[m]->norm = finder.norm && unit->modules.at[m]->kind == MODULE_TRAIN;
 }

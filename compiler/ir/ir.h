@@ -177,6 +177,7 @@ struct Module {
     Array(ParamGroup) groups; // of MODULE_TRAIN, the others' first; not part of the text form
     bool averaged;            // of MODULE_INFER: it reads averages of parameters
     bool clip;                // the global gradient norm is given to update as its operand ?norm
+    bool norm;                // the square of that norm is an output (ht_grad_norm); pass differentiate makes it
     DType precision;          // the type that operators work in where their rules leave that open: DTYPE_F32 or DTYPE_BF16
     const OpDef *reshard_def;
     Array(const StaticRead *) reads; // not part of the text form

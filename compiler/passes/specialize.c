@@ -2,6 +2,7 @@
  *
  * Requires: pass deduce. Leaves: module->roles without storage. Reports conversions for -Rcomm and -Wimplicit-reshard.
  */
+#include "cost/cost.h"
 #include "ir/parts.h"
 #include "ir/roles.h"
 #include "passes/buckets.h"
@@ -182,19 +183,23 @@ static void use_message(Module *module, Intern *messages, Op *op)
     conversion_use(*message, (*message)->tensors.count - 1, op);
 }
 
-static void report(Module *module, Arena *scratch, const Op *op)
+/* Says what a conversion is: those of gradients at the line of their parameter. What nobody receives is no news. */
+static void report(Module *module, Arena *scratch, const Op *op, const Parameter *gradient)
 {
     if (!module->options.remark_comm && !module->options.warn_implicit_reshard)
         return;
     Crews crews;
     const Plan *plan = op_plan_alone(scratch, module, op, &crews);
     long bytes = (long)crews_bytes(&crews, plan);
-    const char *what = op->results[0]->name ? op->results[0]->name : "a value", *reason = op->reason ? op->reason : "reshard in the source";
-    if (module->options.remark_comm)
-        diag_remark(module->diag, op->at, "%s of %s%s%s: %ld bytes received in all, for %s", plan_name(plan), what, op->scope ? " in " : "",
-                    op->scope ? op->scope : "", bytes, reason);
+    const char *name = op->results[0]->name ? op->results[0]->name : "a value";
+    const char *what = gradient ? arena_format(scratch, "the gradient of %s", gradient->name) : name, *scope = gradient ? NULL : op->scope;
+    Position at = gradient && gradient->value->at.file ? gradient->value->at : op->at;
+    const char *reason = op->reason ? op->reason : "reshard in the source";
+    if (module->options.remark_comm && bytes)
+        diag_remark(module->diag, at, "%s of %s%s%s: %ld bytes received in all, for %s", plan_name(plan), what, scope ? " in " : "",
+                    scope ? scope : "", bytes, reason);
     if (module->options.warn_implicit_reshard && op->reason && bytes)
-        diag_warning(module->diag, op->at, "%s of %s that nobody wrote: %ld bytes, for %s", plan_name(plan), what, bytes, reason);
+        diag_warning(module->diag, at, "%s of %s that nobody wrote: %ld bytes, for %s", plan_name(plan), what, bytes, reason);
 }
 
 static void plan_conversions(Module *module, const Roles *roles)
@@ -214,9 +219,10 @@ static void plan_conversions(Module *module, const Roles *roles)
     for (int c = 0; c < module->conversions.count; c++)
         conversion_plan(module, module->conversions.at[c]);
     fill_buckets(module, roles);
+    const Parameter *const *gradients = gradients_of(scratch, module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->conversion)
-            report(module, scratch, module->ops.at[i]);
+            report(module, scratch, module->ops.at[i], gradients[module->ops.at[i]->results[0]->id]);
     arena_destroy(scratch);
 }
 

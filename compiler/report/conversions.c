@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* How often all pipelines together run an operator in a step. */
-static int64_t all_runs(const Module *module, const Op *op)
+int64_t conversion_runs(const Module *module, const Op *op)
 {
     int64_t runs = 0;
     if (op->stage == STAGE_ALL)
@@ -59,7 +58,7 @@ ConversionRows conversion_rows(Arena *arena, Simulation *simulation)
         ConversionRow *row = row_of(arena, numbers, &rows, module, op);
         row->plan = plan;
         row->runs += op_runs(module, op);
-        row->bytes += all_runs(module, op) * crews_bytes(&crews, plan);
+        row->bytes += conversion_runs(module, op) * crews_bytes(&crews, plan);
         row->received += op_runs(module, op) * most_received(plan);
         row->seconds += (double)op_runs(module, op) * (plan == op->conversion->plan ? times_conversion(&simulation->times, op->conversion)
                                                        : simulation->times.priced   ? conversion_seconds(module->options.cluster, plan)

@@ -8,11 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *stream_name(Stream stream)
-{
-    static const char *const names[] = {"computing", "collectives", "messages", "sums"};
-    return names[stream];
-}
+const char *stream_name(Stream stream) { return ht_stream_name((ht_stream_kind)stream); }
 
 typedef Array(int) List;
 
@@ -115,7 +111,9 @@ static void add_hop(Builder *builder, const Leg *leg, const ActorHop *hop)
     own.actors = hop->actors;
     for (int i = 0; i < hop->actor_count; i++)
         leg_waits(builder, leg, hop->actors[i], &waits);
-    int task = add_task(builder, &own, (EngineTask){.latency = hop->hop->latency, .work = hop->hop->work, .use_count = hop->use_count, .uses = hop->uses}, &waits);
+    int task = add_task(builder, &own,
+                        (EngineTask){.latency = hop->hop->latency, .work = hop->hop->work, .use_count = hop->use_count, .uses = hop->uses},
+                        &waits);
     for (int i = 0; i < hop->actor_count; i++)
         leg->at[hop->actors[i]] = task;
 }
@@ -195,7 +193,8 @@ static void add_row(Builder *builder, const Script *script, bool last, int run, 
     for (int i = 0; i < script->actor_count; i++) {
         int actor = script->actors[i];
         flush(builder, actor, true);
-        array_push(builder->arena, &builder->program->rows, (ProgramRow){actor, builder->place.step, run, stage, row, builder->last[actor], -1});
+        array_push(builder->arena, &builder->program->rows,
+                   (ProgramRow){actor, builder->place.step, run, stage, row, builder->last[actor], -1});
     }
     run_script(builder, script, last);
     for (int i = 0; i < script->actor_count; i++) {
@@ -211,9 +210,9 @@ typedef struct Table {
     Builder *builder;
     int run;
     const Waits *waits;
-    int *place;     // by actor: its number among those of the pipeline; -1: it is of another
-    int width;      // how many they are
-    int *done;      // by event and that number: the task with which an actor ends it; -1: it has no part in it
+    int *place;            // by actor: its number among those of the pipeline; -1: it is of another
+    int width;             // how many they are
+    int *done;             // by event and that number: the task with which an actor ends it; -1: it has no part in it
     const WaitFor *waited; // of the event at work
     int waited_count;
 } Table;
@@ -240,7 +239,11 @@ static void end_row(Table *table, int event)
     static const Phase phases[] = {[PART_FORWARD] = PHASE_FORWARD, [PART_BACKWARD] = PHASE_BACKWARD, [PART_WEIGHTS] = PHASE_WEIGHTS};
     int stage = table->waits->stage_of[event];
     const Script *script = script_of(&builder->scripts, table->run, phases[row->part], row->visit);
-    builder->place = (ProgramTask){.phase = phases[row->part], .step = builder->place.step, .run = table->run, .stage = stage, .visit = row->visit,
+    builder->place = (ProgramTask){.phase = phases[row->part],
+                                   .step = builder->place.step,
+                                   .run = table->run,
+                                   .stage = stage,
+                                   .visit = row->visit,
                                    .microbatch = row->microbatch};
     for (int a = 0; a < script->actor_count; a++)
         wait_for_events(builder, table, script->actors[a], &builder->extra[script->actors[a]]);
@@ -277,8 +280,12 @@ static void end_transfer(Table *table, int event)
     bool backward;
     int edge = wait_edge(table->waits, event, &backward);
     const EdgeScript *script = edge_script_of(&builder->scripts, table->run, edge, backward);
-    builder->place = (ProgramTask){.phase = backward ? PHASE_BACKWARD : PHASE_FORWARD, .step = builder->place.step, .run = table->run, .stage = -1,
-                                   .visit = table->waits->graph->edge[edge][backward], .edge = edge,
+    builder->place = (ProgramTask){.phase = backward ? PHASE_BACKWARD : PHASE_FORWARD,
+                                   .step = builder->place.step,
+                                   .run = table->run,
+                                   .stage = -1,
+                                   .visit = table->waits->graph->edge[edge][backward],
+                                   .edge = edge,
                                    .microbatch = (event - table->waits->row_count) % table->waits->microbatches};
     for (int i = 0; i < script->count; i++) {
         Arena *scratch = arena_create();
@@ -367,7 +374,8 @@ static void run_sums(Builder *builder)
     int actors = builder->fold->actor_count, *ready = no_tasks(scratch, actors);
     for (int s = 0; s < builder->sums.count; s++) {
         const Sum *sum = &builder->sums.at[s];
-        builder->place = (ProgramTask){.phase = PHASE_UPDATE, .step = builder->place.step, .run = -1, .stage = -1, .visit = -1, .microbatch = -1};
+        builder->place =
+            (ProgramTask){.phase = PHASE_UPDATE, .step = builder->place.step, .run = -1, .stage = -1, .visit = -1, .microbatch = -1};
         for (int a = 0; a < actors; a++)
             ready[a] = sum->made[a] > ready[a] ? sum->made[a] : ready[a];
         Leg leg = {STREAM_SUMS, sum->op, no_tasks(scratch, actors), wait_as_sum, ready};
@@ -384,7 +392,8 @@ static void run_sums(Builder *builder)
 static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, int row)
 {
     const Script *script = whole_script_of(&builder->scripts, phase);
-    builder->place = (ProgramTask){.phase = phase, .step = builder->place.step, .run = -1, .stage = -1, .visit = -1, .microbatch = microbatch};
+    builder->place =
+        (ProgramTask){.phase = phase, .step = builder->place.step, .run = -1, .stage = -1, .visit = -1, .microbatch = microbatch};
     add_row(builder, script, last, -1, -1, row);
 }
 
@@ -404,7 +413,13 @@ static void end_step(Builder *builder)
     List waits = {0};
     for (int a = 0; a < builder->fold->actor_count; a++)
         add_wait(builder->arena, &waits, builder->last[a]);
-    ProgramTask own = {.stream = STREAM_COMPUTING, .phase = PHASE_UPDATE, .step = builder->place.step, .run = -1, .stage = -1, .visit = -1, .microbatch = -1};
+    ProgramTask own = {.stream = STREAM_COMPUTING,
+                       .phase = PHASE_UPDATE,
+                       .step = builder->place.step,
+                       .run = -1,
+                       .stage = -1,
+                       .visit = -1,
+                       .microbatch = -1};
     int end = add_task(builder, &own, (EngineTask){0}, &waits);
     array_push(builder->arena, &builder->program->step_ends, end);
     for (int a = 0; a < builder->fold->actor_count; a++)

@@ -2,16 +2,23 @@
  *
  * What an actor computes between two conversions is one task; a hop of a conversion is one, in which all its actors take part. Conversions
  * inside a part hold their actors up; messages between parts, and sums of gradients, are under way beside computing, in streams of their
- * own. Rows and messages wait as schedule/wait.h says. Sums of gradients begin in one order on all devices, each as soon as all that a device
- * has of it is made in the last micro-batch; the update begins when a device's sums have come.
+ * own. Rows and messages wait as schedule/wait.h says. Sums of gradients begin in one order on all devices, each as soon as all that a
+ * device has of it is made in the last micro-batch; the update begins when a device's sums have come.
  */
 #ifndef SIMULATE_PROGRAM_H
 #define SIMULATE_PROGRAM_H
 
+#include "hetu/trace.h"
 #include "ir/parts.h"
 #include "simulate/fold.h"
 
-typedef enum Stream { STREAM_COMPUTING, STREAM_COLLECTIVES, STREAM_MESSAGES, STREAM_SUMS, STREAMS } Stream;
+typedef enum Stream {
+    STREAM_COMPUTING = HT_STREAM_COMPUTING,
+    STREAM_COLLECTIVES = HT_STREAM_COLLECTIVES,
+    STREAM_MESSAGES = HT_STREAM_MESSAGES,
+    STREAM_SUMS = HT_STREAM_SUMS,
+    STREAMS
+} Stream;
 
 const char *stream_name(Stream stream);
 

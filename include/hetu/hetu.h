@@ -258,6 +258,13 @@ void ht_set_hyper(ht_program *program, int index, float value);
 /* From the next step on every learning rate is multiplied by factor(step), where steps count from 0; NULL: by 1. */
 void ht_set_schedule(ht_program *program, double (*factor)(int64_t step));
 
+/* The norm of all gradients of the last step together, before clipping. */
+float ht_grad_norm(ht_program *program);
+
+/* Behind a step of a training of so many steps: one line on standard error with the loss, the rate, tokens a second (elements of the largest input of integers; steps where there is none) and
+ * the time left. On a terminal it is written over itself; elsewhere there are about twenty. */
+void ht_progress(ht_program *program, int64_t steps);
+
 /* Copies a whole parameter out of, or into, the session; `count` is the number of elements and must agree. */
 void ht_get_param(ht_session *session, const char *name, float *to, size_t count);
 void ht_set_param(ht_session *session, const char *name, const float *from, size_t count);

@@ -65,6 +65,7 @@ typedef struct ht_worker {
     const struct ht_pipeline *pipeline; // of this device
     int position;                       // in it
     struct Flights *flights;            // of the schedule at work: the library's
+    struct Window *window;              // what looks on; NULL: nobody does
 } ht_worker;
 
 #define HT_KEPT (INT64_C(1) << 62)
@@ -112,6 +113,14 @@ void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *w
 
 /* Runs a conversion between layouts; `scratch` is NULL when the plan needs none. */
 void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where);
+
+/* The next call of the part at work has been made (ht_part.calls). */
+void ht_window_call(ht_worker *r);
+static inline void ht_did(ht_worker *r)
+{
+    if (r->window)
+        ht_window_call(r);
+}
 
 /* What transfer `number` of the role, one of HT_QUEUE_GRADIENTS, reads is there as far as the part at work makes it; nothing before the
  * last micro-batch. */
@@ -245,12 +254,31 @@ typedef struct ht_transfer {
     const char *where; // "gpt.c:42"
 } ht_transfer;
 
+/* What a call of a part makes: so many elements of a buffer, from `turn` bytes times the number of the micro-batch on. */
+typedef struct ht_made {
+    int64_t buffer, turn, count;
+    ht_dtype dtype;
+} ht_made;
+
+/* A call of a part, as HETU_TRACE, HETU_PROFILE and HETU_NAN speak of it; nothing else reads this. */
+typedef struct ht_called {
+    const char *at, *scope, *layer; // "gpt.c:42"; "h3", and the pragma's layer; "": none
+    const char *name, *value;       // "ht_linear", "y"; ""
+    const ht_reshard *plan;         // of a conversion; NULL: an operator, or a copy
+    double operations, bytes;       // of a call of an operator, as its rule says
+    bool product;
+    int first, count; // what it makes: of ht_part.made
+} ht_called;
+
 /* A part of a step: what a device does without waiting for another stage. */
 typedef struct ht_part {
     const char *name; // "forward", "backward of visit 1", "update"
     ht_phase *run;    // NULL: nothing to compute
     int receive_count, send_count;
     const int *receive, *send; // of the role's transfers: those that have ended before it runs; those that begin when it has run
+    int call_count;
+    const ht_called *calls; // in their order
+    const ht_made *made;
 } ht_part;
 
 /* A part that runs for a micro-batch; `slot` is where values of the micro-batch are kept, -1: nowhere. */
@@ -291,8 +319,11 @@ typedef struct ht_image_read {
     const void *then; // what was read
 } ht_image_read;
 
+/* The output that has the square of the norm of all gradients, where the source calls ht_grad_norm. */
+#define HT_GRADIENT_NORM "ht_grad_norm"
+
 /* What an image is like, and what emitted code may call: another number when that changes. */
-enum { HT_IMAGE_VERSION = 11 };
+enum { HT_IMAGE_VERSION = 12 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version

@@ -40,6 +40,51 @@ double device_trial(void)
     return least;
 }
 
+bool device_is_host(void) { return true; }
+
+/* Seconds that work takes, the least of a few. */
+static double least_seconds(void (*work)(float *a, float *b, float *c), float *a, float *b, float *c)
+{
+    enum { TIMES = 6 };
+    double least = 0;
+    for (int i = 0; i < TIMES; i++) {
+        double begin = omp_get_wtime();
+        work(a, b, c);
+        double took = omp_get_wtime() - begin;
+        least = i && least < took ? least : took;
+    }
+    return least;
+}
+
+enum { RATED_WIDTH = 512, RATED_ELEMENTS = 1 << 23 }; // of a product; of a copy, which no cache holds
+
+static void rated_product(float *a, float *b, float *c)
+{
+    enum { N = RATED_WIDTH };
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, N, N, N, 1, a, N, b, N, 0, c, N);
+}
+
+static void rated_copy(float *a, float *b, float *c)
+{
+    (void)c;
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < RATED_ELEMENTS; i += 1 << 16)
+        memcpy(b + i, a + i, sizeof *a << 16);
+}
+
+DeviceRates device_rates(void)
+{
+    const int64_t bytes = RATED_ELEMENTS * (int64_t)sizeof(float);
+    const double n = RATED_WIDTH;
+    float *a = device_alloc(bytes), *b = device_alloc(bytes), *c = b + RATED_WIDTH * RATED_WIDTH;
+    for (int64_t i = 0; i < RATED_ELEMENTS; i++)
+        a[i] = b[i] = (float)(i % 7) - 3;
+    double product = least_seconds(rated_product, a, b, c), copy = least_seconds(rated_copy, a, b, c);
+    device_free(a);
+    device_free(b);
+    return (DeviceRates){product > 0 ? 2 * n * n * n / product : 0, copy > 0 ? 2 * (double)bytes / copy : 0};
+}
+
 /* ---- storage ---- */
 
 /* What stands in front of storage. */

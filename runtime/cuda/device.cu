@@ -152,6 +152,10 @@ extern "C" void device_free(void *memory) { HT_CUDA(cudaFree(memory)); }
 
 extern "C" double device_trial(void) { return 0; }
 
+extern "C" bool device_is_host(void) { return false; }
+
+extern "C" DeviceRates device_rates(void) { return {0, 0}; }
+
 extern "C" void device_zero(void *memory, int64_t bytes) { HT_CUDA(cudaMemsetAsync(memory, 0, (size_t)bytes, ht_compute_stream())); }
 
 extern "C" void *device_alloc_host(int64_t bytes)

@@ -45,6 +45,16 @@ void device_wait(void);
 /* Seconds of a small product on this rank's device, the least of a few; 0: it cannot tell. */
 double device_trial(void);
 
+/* Whether tensors lie in host memory, and work is done when it is issued. */
+bool device_is_host(void);
+
+/* Operations a second of a product, and bytes a second read and written by a copy, as this rank's device does them now; 0: it cannot tell.
+ */
+typedef struct DeviceRates {
+    double operations, bytes;
+} DeviceRates;
+DeviceRates device_rates(void);
+
 /* Numbers that may differ between the steps of a program. */
 typedef struct StepNumbers {
     float hyper[DEVICE_HYPER];

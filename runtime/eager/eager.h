@@ -37,6 +37,12 @@ float eager_program_step(eager_program *program, const ht_fed *feeds, const floa
 /* Copies an output of the last step to `to`; "" is the model's value. */
 void eager_program_fetch(eager_program *program, const char *name, void *to);
 
+/* Elements of the largest input of integers; 0 where there is none. */
+int64_t eager_program_tokens(const eager_program *program);
+
+/* The norm of all gradients of the last step together. */
+float eager_program_grad_norm(const eager_program *program);
+
 /* Evaluates the model anew, after variables that it reads have changed, and those of the store's programs that run forward on parameters of
  * this one, which trains. Their inputs have to be fed again. */
 void eager_program_forget(eager_program *program);

@@ -249,6 +249,7 @@ void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr
     call_bind(&call, types, shapes);
     make_results(&call, types, shapes, result);
     eager_trace_operator(op, op->result_count, result, call.count, call.operand);
+    eager_look(op->name, op->result_count, result, call.count, call.operand);
     for (int a = 0; a < op->attr_count; a++)
         eager_trace_argument(&attr[a]);
     for (int k = 0; k < op->result_count; k++)
@@ -256,6 +257,7 @@ void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr
     if (op->grows)
         eager_record(&(Entry){.op = op,
                               .gradient = op->gradient,
+                              .note = eager_run.looked,
                               .attr = attr,
                               .attr_count = op->attr_count,
                               .result = result,

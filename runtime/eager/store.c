@@ -4,8 +4,10 @@
 #include "base/random.h"
 #include "cpu/cpu.h"
 #include "session/feed.h"
+#include "session/window.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@ typedef struct Trained {
     bool assigned; // a state
     int group;     // 0: that of ht_train's optimizer
     float *state[4];
+    const ht_called *note; // of its update, for windows; NULL: none yet
     ht_node *node;
     ht_node *next; // what this step's model assigns; NULL: nothing
 } Trained;
@@ -456,7 +459,7 @@ static ht_view view_of(float *data, ht_dims shape)
 }
 
 /* Runs the optimizer's kernel on one parameter in place. */
-static void update_by_kernel(const eager_program *program, const Trained *t, float *norm)
+static void update_by_kernel(const eager_program *program, Trained *t, float *norm)
 {
     const ht_optimizer *o = optimizer_of(program, t);
     eager_param *param = t->param;
@@ -469,12 +472,13 @@ static void update_by_kernel(const eager_program *program, const Trained *t, flo
     operand[2 + o->states] = view_of(norm, (ht_dims){0});
     ht_call call = {result, operand, 1 + o->states, 3 + o->states, attr, program->hyper, program->step, 1, program->store->seed};
     o->kernel(&call);
+    eager_look_update(&t->note, o->name ? o->name : "update", param);
 }
 
 static void update_by_kernels(const eager_program *program, float *norm)
 {
     for (int i = 0; i < program->trained_count; i++) {
-        const Trained *t = &program->trained[i];
+        Trained *t = &program->trained[i];
         if (gradient_of(t) && t->param->count > 0 && !optimizer_of(program, t)->rule)
             update_by_kernel(program, t, norm);
     }
@@ -552,13 +556,16 @@ static void keep_outputs(const eager_program *program)
 float eager_program_step(eager_program *program, const ht_fed *feeds, const float *hyper)
 {
     memcpy(program->hyper, hyper, sizeof program->hyper);
+    window_step(program->step);
     take_feeds(program, feeds);
+    window_mark(HT_STREAM_HOST, "feed", NULL);
     ht_node *value = evaluate(program, false);
     bool scalar = value->dims.rank == 0 && value->dtype == HT_F32;
     float loss = scalar ? eager_f32(value)[0] : 0;
     if (program->trains)
         eager_backward(value);
     keep_outputs(program);
+    eager_run.looked = NULL;
     if (program->trains) {
         update_all(program);
         eager_trace_backward(&program->trace);
@@ -579,3 +586,17 @@ void eager_program_fetch(eager_program *program, const char *name, void *to)
         ht_fail("output \"%s\" was fetched before the first step", name);
     memcpy(to, output->kept ? output->kept : eager_data(output->node), (size_t)output->node->count * (size_t)cpu_size(output->node->dtype));
 }
+
+int64_t eager_program_tokens(const eager_program *program)
+{
+    int64_t most = 0;
+    for (int i = 0; i < program->input_count; i++) {
+        const Input *input = &program->inputs[i];
+        int64_t count = eager_elements(input->dims);
+        bool integers = input->dtype == HT_I32 || input->dtype == HT_I64;
+        most = integers && count > most ? count : most;
+    }
+    return most;
+}
+
+float eager_program_grad_norm(const eager_program *program) { return sqrtf(square_norm(program)); }

@@ -316,8 +316,11 @@ void eager_backward(ht_node *loss)
     eager_add_gradient(loss, one);
     for (int i = current->entry_count - 1; i >= 0; i--) {
         const Entry *entry = current->entries[i];
-        if (any_gradient(entry))
-            (entry->gradient ? backward_by_gradient : operator_backward)(entry);
+        if (!any_gradient(entry))
+            continue;
+        eager_run.looked = entry->note;
+        (entry->gradient ? backward_by_gradient : operator_backward)(entry);
+        eager_look_backward(entry);
     }
 }
 
@@ -389,8 +392,10 @@ void ht_apply(const ht_application *a, ht_tensor *results)
         eager_trace_argument(&a->attr[i]);
     if (!eager_run.dry)
         run_application(a, result, operand);
+    eager_look("ht_apply", a->result_count, result, a->operand_count, operand);
     if (a->gradient)
         eager_record(&(Entry){.gradient = a->gradient,
+                              .note = eager_run.looked,
                               .result = result,
                               .result_count = a->result_count,
                               .operand = operand,

@@ -4,6 +4,8 @@
 
 #include "eager/eager.h"
 
+#include <hetu/rt.h>
+
 enum { EAGER_RESULTS = 4, EAGER_ATTRS = 8 };
 
 /* A value of one step. */
@@ -30,7 +32,8 @@ typedef struct Entry {
     ht_node **result, **operand;
     const ht_attr *attr;
     int size_count;
-    const int64_t *size; // of the rule's factors
+    const int64_t *size;   // of the rule's factors
+    const ht_called *note; // for windows; NULL: there is none
 } Entry;
 
 /* ---- memory of a step ---- */
@@ -103,6 +106,8 @@ typedef struct Trace {
     uint64_t *print;
     int forward; // how many belong to the model; the others to gradients. -1 until they are known, which is after the first evaluation
     bool whole;  // those of gradients are known, too
+    int call, call_count; // for windows: the next call of an operator, and those that are known
+    ht_called **calls;
 } Trace;
 
 /* Begins an evaluation, and ends its forward and its backward part. */
@@ -117,14 +122,26 @@ void eager_trace_argument(const ht_attr *argument);
 /* The same for what has a name; `kind` is "the parameter ". */
 void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dims dims);
 
+/* ---- windows ---- */
+
+/* Tells the windows that an operator has made its results; its name is kept by reference. */
+void eager_look(const char *name, int result_count, ht_node *const *results, int operand_count, ht_node *const *operands);
+
+/* The same of what flows back through an entry whose rule gives the gradient. */
+void eager_look_backward(const Entry *entry);
+
+/* The same of the update of a parameter; *note is NULL the first time. */
+void eager_look_update(const ht_called **note, const char *name, const eager_param *param);
+
 /* ---- the running program ---- */
 
 typedef struct Run {
     eager_store *store;
     eager_program *program;
     Trace *trace;
-    const char *op;     // the last one whose operands were looked at
-    int64_t evaluation; // counts evaluations of all programs
+    const char *op;          // the last one whose operands were looked at
+    const ht_called *looked; // of the operator of the model that is at work, forward or backward; NULL: not known
+    int64_t evaluation;      // counts evaluations of all programs
     int64_t node_count;
     bool dry, training, recording, backward;
     int64_t step;

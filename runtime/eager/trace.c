@@ -27,7 +27,7 @@ void eager_trace_begin(Trace *trace)
 {
     if (!trace->print)
         trace->forward = -1;
-    trace->at = 0;
+    trace->at = trace->call = 0;
 }
 
 static _Noreturn void differs(const char *what, const char *name)

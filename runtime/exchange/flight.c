@@ -2,6 +2,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/timeline.h"
 #include "exchange/rounds.h"
 #include "exchange/staging.h"
 #include "transport/post.h"
@@ -38,6 +39,7 @@ typedef enum Leg {
 /* Where a flight is on its way. */
 typedef struct Course {
     bool begun;   // those before it have ended, and there is room for it
+    double since; // when it began, for the timeline
     int64_t room; // for what comes to be reduced
     Leg leg;
     void *mark;
@@ -232,8 +234,25 @@ static bool may_go(const Queue *queue, Flight *flight)
     for (const Flight *earlier = queue->first; !course->begun && earlier != flight; earlier = earlier->next)
         if (earlier->tag == flight->tag)
             return false;
-    course->begun = course->begun || has_room(queue, flight);
+    if (!course->begun && has_room(queue, flight)) {
+        course->begun = true;
+        course->since = timeline_keeps() ? timeline_now() : 0;
+    }
     return course->begun;
+}
+
+/* Puts a flight, which is over, on the timeline. */
+static void note(const Flight *flight)
+{
+    const Course *course = flight->state;
+    if (course->since > 0)
+        timeline_add(&(TimelineEvent){.begin = course->since,
+                                      .end = timeline_now(),
+                                      .name = flight->run.plan->name,
+                                      .at = flight->where,
+                                      .step = -1,
+                                      .microbatch = -1,
+                                      .stream = flight->queue == HT_QUEUE_STAGES ? HT_STREAM_MESSAGES : HT_STREAM_SUMS});
 }
 
 /* Drops a flight, which is over. With the lock. */
@@ -243,6 +262,7 @@ static void finish(Queue *queue, Flight *flight)
     while (*link != flight)
         link = &(*link)->next;
     *link = flight->next;
+    note(flight);
     free(flight->state);
     flight->state = NULL;
     flight->ended = true;

@@ -32,6 +32,8 @@ typedef struct EagerLibrary {
     eager_program *(*program_create)(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer,
                                      const ht_program_options *options);
     float (*program_step)(eager_program *program, const ht_fed *feeds, const float *hyper);
+    int64_t (*program_tokens)(const eager_program *program);
+    float (*program_grad_norm)(const eager_program *program);
     void (*program_fetch)(eager_program *program, const char *name, void *to);
     void (*program_forget)(eager_program *program);
     bool (*store_state)(eager_store *store, int index, eager_state *state);

@@ -1,3 +1,4 @@
+#include "base/timeline.h"
 #include "session/pace.h"
 
 #include "base/memory.h"
@@ -29,12 +30,7 @@ static Remembered calls[CALLS]; // of the step
 static int call_count;
 static Remembered longest; // of the last step in which the rank was not idle; kernel NULL: none
 
-double pace_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+double pace_now(void) { return timeline_now(); }
 
 void pace_begin(void) { began = pace_now(); }
 

@@ -5,6 +5,7 @@
 #include "session/choice.h"
 #include "session/padding.h"
 #include "session/pace.h"
+#include "session/window.h"
 #include "transport/post.h"
 #include "transport/world.h"
 #include "base/fail.h"
@@ -154,6 +155,7 @@ static void open_rest(Program *program)
     int device = world_rank(), tags = open_channels(program->number);
     open_inputs(program);
     open_pipeline(program);
+    program->worker.window = window_of_worker();
     if (program->role) {
         program->worker.arena = device_alloc(schedule_bytes(program->role, image->schedule[image->schedule_of[device]]));
         program->schedule = schedule_open(image, program->role, &program->worker, tags);
@@ -345,6 +347,7 @@ void program_feed(Program *program, int input, const void *data)
                 ht_dtype_bytes(image->dtype));
     program->fed[input] = true;
     fail_doing(NULL);
+    window_mark(HT_STREAM_HOST, "feed", image->at);
 }
 
 /* An input's elements on rank 0: what stands for nothing where no rank reads them. */
@@ -437,6 +440,7 @@ float program_run(Program *program, const float *hyper)
     memcpy(program->numbers.hyper, hyper, sizeof program->numbers.hyper);
     program->worker.hyper = device_numbers(&program->numbers);
     fail_step(program->worker.step);
+    window_step(program->worker.step);
     for (int p = 0; p < program->image->param_count; p++)
         param_refresh(program->params[p].param, program->params[p].copy);
     if (program->role)
@@ -447,7 +451,10 @@ float program_run(Program *program, const float *hyper)
             param_changed(program->params[p].param, program->params[p].copy);
     program->worker.step++;
     program->ran = true;
-    return loss_of(program);
+    window_mark(HT_STREAM_HOST, "end of the step", NULL);
+    float loss = loss_of(program);
+    window_mark(HT_STREAM_HOST, "loss", NULL);
+    return loss;
 }
 
 /* ---- what emitted code calls ---- */

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "exchange/flight.h"
 #include "session/pace.h"
+#include "session/window.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -355,6 +356,13 @@ static void cross(const Schedule *schedule, Turn turn, int row, void (*act)(Flig
         act(&schedule->order[turn][c]->flight);
 }
 
+/* Waits for what is under way. */
+static void end_flight(Flight *flight)
+{
+    flight_end(flight);
+    window_mark(HT_STREAM_WAITING, flight->queue == HT_QUEUE_STAGES ? "wait for a message" : "wait for a sum of gradients", flight->where);
+}
+
 /* Begins what is ready, in order. */
 static void take_off(struct Flights *flights)
 {
@@ -388,6 +396,7 @@ static void run_row(const Schedule *schedule, const ht_row *row, ht_worker *work
     worker->kept = slot_at(schedule, row->slot);
     if (!part->run)
         return;
+    window_part(part);
     pace_begin();
     part->run(worker);
     pace_end();
@@ -400,7 +409,7 @@ void schedule_run(const Schedule *schedule, ht_worker *worker)
     for (int r = 0; r <= schedule->rows->row_count; r++) {
         fail_part(r < schedule->rows->row_count ? schedule->shown[r] : NULL);
         cross(schedule, BEGINS, r, flight_begin);
-        cross(schedule, ENDS, r, flight_end);
+        cross(schedule, ENDS, r, end_flight);
         if (r < schedule->rows->row_count)
             run_row(schedule, &schedule->rows->row[r], worker);
     }

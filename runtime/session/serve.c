@@ -7,6 +7,7 @@
 #include "session/checkpoint.h"
 #include "session/copies.h"
 #include "session/pace.h"
+#include "session/window.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,7 @@ static void run_program(ht_session *session, const Command *command, Payload *pa
         report_pace(program, payload);
     if (command->check)
         program_check(program);
+    window_mark(HT_STREAM_HOST, "check and report", NULL);
     if (session->dump && program->image->trains)
         program_dump(program, session->dump, "step");
 }
@@ -166,6 +168,27 @@ static void carry_out(ht_session *session, const Command *command, Payload *payl
     }
 }
 
+/* What the time of a command goes to but for what it has marked itself. */
+static const char *command_name(CommandKind kind)
+{
+    static const char *const names[] = {[COMMAND_OPEN] = "open a program",
+                                        [COMMAND_SWITCH] = "switch",
+                                        [COMMAND_ARRIVE] = "take a strategy",
+                                        [COMMAND_RUN] = "step",
+                                        [COMMAND_FETCH] = "fetch",
+                                        [COMMAND_GET_PARAM] = "get a parameter",
+                                        [COMMAND_SET_PARAM] = "set a parameter",
+                                        [COMMAND_SAVE] = "save",
+                                        [COMMAND_WRITE] = "save",
+                                        [COMMAND_LOAD] = "load",
+                                        [COMMAND_STEPS] = "load",
+                                        [COMMAND_REMEMBER] = "remember",
+                                        [COMMAND_FIND] = "look for copies",
+                                        [COMMAND_RECALL] = "load",
+                                        [COMMAND_CLOSE] = "close"};
+    return names[kind];
+}
+
 /* Brings the numbers of a run to all ranks; few programs have more than one optimizer. */
 static void share_numbers(const Command *command, Payload *payload)
 {
@@ -176,9 +199,11 @@ static void share_numbers(const Command *command, Payload *payload)
 
 void session_issue(ht_session *session, Command *command, Payload *payload)
 {
+    window_mark(HT_STREAM_HOST, "main", NULL);
     world_broadcast(command, sizeof *command);
     share_numbers(command, payload);
     carry_out(session, command, payload);
+    window_mark(HT_STREAM_HOST, command_name(command->kind), NULL);
 }
 
 void session_serve(ht_session *session)
@@ -188,7 +213,9 @@ void session_serve(ht_session *session)
         Payload payload = {0};
         world_await(&command, sizeof command);
         share_numbers(&command, &payload);
+        window_mark(HT_STREAM_WAITING, "wait for rank 0", NULL);
         carry_out(session, &command, &payload);
+        window_mark(HT_STREAM_HOST, command_name(command.kind), NULL);
     } while (command.kind != COMMAND_CLOSE);
     session_close(session);
     exit(0);

@@ -14,10 +14,12 @@
 #include "session/padding.h"
 #include "session/pieces.h"
 #include "session/recipe.h"
+#include "session/window.h"
 #include "device/device.h"
 #include "base/fail.h"
 #include "base/memory.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +38,7 @@ const EagerLibrary *session_eager(void) { return eager; }
 void session_close(ht_session *closed)
 {
     checkpoint_wait(closed);
+    window_close();
     balance_close(closed);
     dispatch_close(closed);
     copies_close(closed);
@@ -93,6 +96,7 @@ ht_session *ht_open(int *argc, char ***argv)
     session_check_ranks(argc ? *argc : 0, argv ? *argv : NULL);
     session_set_threads();
     session_take_device();
+    window_open();
     session.dump = getenv("HETU_DUMP");
     session.open = true;
     if (world_rank() > 0)
@@ -363,8 +367,14 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains)
     if (checkpoint_due(program->session))
         session_issue(program->session, &(Command){.kind = COMMAND_WRITE}, &(Payload){0});
     step_numbers(program, hyper);
+    window_mark(HT_STREAM_HOST, "main", NULL);
+    float loss = program->eager ? eager->program_step(program->eager, feeds, hyper) : run_image(program, feeds, hyper);
+    window_mark(HT_STREAM_HOST, "step", NULL);
+    program->loss = loss;
+    if (trains)
+        window_loss(program->step, loss);
     program->step++;
-    return program->eager ? eager->program_step(program->eager, feeds, hyper) : run_image(program, feeds, hyper);
+    return loss;
 }
 
 float ht_step_with(ht_program *program, const ht_fed *feeds) { return run(program, feeds, true); }
@@ -407,6 +417,49 @@ void ht_set_schedule(ht_program *program, double (*factor)(int64_t step))
 }
 
 void ht_set_rate(ht_program *program, float rate) { ht_set_hyper(program, 0, rate); }
+
+/* Elements of the largest input of integers: tokens; 0 where there is none. */
+static int64_t count_tokens(const ht_program *program)
+{
+    int64_t most = 0;
+    if (program->eager)
+        return eager->program_tokens(program->eager);
+    const ht_image *image = image_program(program)->image;
+    for (int i = 0; i < image->input_count; i++) {
+        int64_t count = pieces_elements(image->inputs[i].pieces);
+        bool integers = image->inputs[i].dtype == HT_I32 || image->inputs[i].dtype == HT_I64;
+        most = integers && count > most ? count : most;
+    }
+    return most;
+}
+
+float ht_grad_norm(ht_program *program)
+{
+    check_program(program, "ht_grad_norm");
+    session_check_open(program->session);
+    if (!program->trains || !program->step)
+        ht_fail("ht_grad_norm is for programs of ht_train, behind a step");
+    if (program->eager)
+        return eager->program_grad_norm(program->eager);
+    float square;
+    if (program_output(image_program(program), HT_GRADIENT_NORM) < 0)
+        ht_fail("ht_grad_norm: the program of %s makes no norm of its gradients; hetucc has it made where the file that calls ht_train calls "
+                "ht_grad_norm",
+                image_program(program)->image->model);
+    ht_fetch(program, HT_GRADIENT_NORM, &square);
+    return sqrtf(square);
+}
+
+void ht_progress(ht_program *program, int64_t steps)
+{
+    check_program(program, "ht_progress");
+    session_check_open(program->session);
+    if (!program->trains || !program->step)
+        ht_fail("ht_progress is for programs of ht_train, behind a step");
+    double factor = program->factor ? program->factor(program->step - 1) : 1;
+    progress_print(&program->progress, &(ProgressStep){program->step, steps, count_tokens(program), program->loss,
+                                                       (float)(program->hyper[0] * factor)});
+}
 
 /* ---- strategies ---- */
 

@@ -4,6 +4,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "session/program.h"
+#include "session/progress.h"
 #include "session/eager.h"
 
 struct ht_session {
@@ -34,6 +35,8 @@ struct ht_program {
     float hyper[HT_GROUPS * HT_HYPER];
     int64_t step;                   // the next one
     double (*factor)(int64_t step); // of the learning rates; NULL: 1
+    float loss;                     // of the last step
+    Progress progress;
     char *optimizers;               // of one that trains: their names, with the parameters' patterns; NULL: some has no name
 };
 

@@ -225,11 +225,11 @@ static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n)
         text_string(out, a ? ", " : "");
         text_argument(out, &call->arguments.at[a], repeat ? repeat->column[(*n)++] : -1);
     }
-    const char *place = op_place(out->arena, call->op, repeat ? NULL : call->op->scope);
+    const char *place = op_place(out->arena, call->op, repeat ? NULL : call->op->scope), *mark = call->aside ? "" : " ht_did(r);";
     if (call->places)
-        text_print(out, ", \"%s\");", c_string(out->arena, place));
+        text_print(out, ", \"%s\");%s", c_string(out->arena, place), mark);
     else
-        text_print(out, "); /* %s", place);
+        text_print(out, ");%s /* %s", mark, place);
     if (call->comment && *call->comment)
         text_print(out, "%s%s */\n", call->places ? " /* " : ": ", call->comment);
     else

@@ -21,6 +21,9 @@ typedef struct Call {
     Array(Argument) arguments;
     bool places; // the last argument is the place in the source
     const Op *op;
+    const Value *makes; // what it makes; NULL: the operator's results
+    bool copies;        // it is no operator's, but a copy
+    bool aside;         // nobody looks on
     const char *comment;
     int key; // equal where the calls differ in numbers only
 } Call;

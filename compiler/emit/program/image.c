@@ -265,17 +265,11 @@ static const char *int_list(Arena *arena, const int *at, int count)
     return text_bytes(&list);
 }
 
-static const char *buffer_text(Arena *arena, int64_t buffer)
-{
-    bool kept = buffer & HT_KEPT && buffer > 0;
-    return arena_format(arena, "%s%lld", kept ? "HT_KEPT + " : "", (long long)(kept ? buffer - HT_KEPT : buffer));
-}
-
 static const char *buffer_list(Arena *arena, const int64_t *buffers, int count)
 {
     Text list = {.arena = arena};
     for (int i = 0; i < count; i++)
-        text_print(&list, "%s%s", i ? ", " : "", buffer_text(arena, buffers[i]));
+        text_print(&list, "%s%s", i ? ", " : "", c_buffer(arena, buffers[i]));
     return text_bytes(&list);
 }
 
@@ -289,11 +283,23 @@ static void emit_transfers(Image *image, int role, const RoleText *text)
                    "    {&plan_%s_%d, (const int64_t[]){%s}, (const int64_t[]){%s}, (const int64_t[]){%s}, %s, %s, %d, %d, \"%s\"},\n",
                    image->name, transfer->op->conversion->number, buffer_list(arena, transfer->from, transfer->tensor_count),
                    buffer_list(arena, transfer->to, transfer->tensor_count), buffer_list(arena, transfer->turn, transfer->tensor_count),
-                   buffer_text(arena, transfer->scratch), transfer->flies ? "HT_QUEUE_GRADIENTS" : "HT_QUEUE_STAGES",
-                   transfer->makers.count, transfer->number, c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
+                   c_buffer(arena, transfer->scratch), transfer->flies ? "HT_QUEUE_GRADIENTS" : "HT_QUEUE_STAGES", transfer->makers.count,
+                   transfer->number, c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
     }
     if (rows.length)
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);
+}
+
+/* A table of notes on a part's calls; the name of what is written, or NULL. */
+static const char *emit_notes(Image *image, const char *type, const char *name, const char *rows)
+{
+    Arena *arena = image->emitter->arena;
+    if (!rows)
+        return "NULL";
+    Text text = {.arena = arena};
+    text_string(&text, rows);
+    emit_table(image, type, name, &text);
+    return arena_format(arena, "%s_%s", name, image->name);
 }
 
 static void emit_parts(Image *image, int role, const RoleText *text)
@@ -306,9 +312,11 @@ static void emit_parts(Image *image, int role, const RoleText *text)
         if (part->runs)
             text_print(image->out, "ht_phase %s;\n", function);
         const char *visit = part->visit ? arena_format(arena, " of visit %d", part->visit) : "";
-        text_print(&rows, "    {\"%s%s\", %s, %d, %d, %s, %s},\n", phase_name(part->phase), visit, function, part->receive.count,
-                   part->send.count, int_list(arena, part->receive.at, part->receive.count),
-                   int_list(arena, part->send.at, part->send.count));
+        const char *calls = emit_notes(image, "ht_called", arena_format(arena, "calls_role%d_%s", role, part->name), part->notes.calls);
+        const char *made = emit_notes(image, "ht_made", arena_format(arena, "made_role%d_%s", role, part->name), part->notes.made);
+        text_print(&rows, "    {\"%s%s\", %s, %d, %d, %s, %s, %d, %s, %s},\n", phase_name(part->phase), visit, function,
+                   part->receive.count, part->send.count, int_list(arena, part->receive.at, part->receive.count),
+                   int_list(arena, part->send.at, part->send.count), part->notes.call_count, calls, made);
     }
     emit_table(image, "ht_part", arena_format(arena, "parts_role%d", role), &rows);
 }

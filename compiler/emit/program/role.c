@@ -3,6 +3,7 @@
 #include "emit/kernel/kernel.h"
 #include "emit/kernel/numbers.h"
 #include "emit/program/calls.h"
+#include "emit/program/notes.h"
 #include "emit/program/update.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
@@ -77,6 +78,8 @@ void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value
     add_tensor(calls, call, writer, to);
     add_tensor(calls, call, writer, from);
     call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = bytes});
+    call->makes = to;
+    call->copies = true;
     call->comment = op_comment(calls->arena, op);
 }
 
@@ -112,6 +115,7 @@ static void add_accumulation(Calls *calls, RoleWriter *writer, const Op *op)
     add_tensor(calls, call, writer, op->operands[0]);
     call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = bytes / dtype_size(result->type.dtype)});
     call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = c_dtype(result->type.dtype)});
+    call->makes = result;
     call->comment = op_comment(calls->arena, op);
 }
 
@@ -298,6 +302,7 @@ static void release_flights(RoleParts *parts, const Op *maker)
         Calls *calls = &parts->calls.at[part_of(parts, maker)];
         Call *call = call_new(calls, "ht_ready(r, ", maker);
         call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = made->at[m]});
+        call->aside = true;
         call->comment = plan_name(parts->text.transfers.at[made->at[m]].op->conversion->plan);
     }
 }
@@ -348,6 +353,7 @@ RoleText emit_role(Text *out, RoleWriter *writer)
         if (part->runs)
             calls_emit(out, &parts.calls.at[p], arena_format(arena, "%s_role%d_%s", writer->name, writer->role_index, part->name),
                        part->name);
+        part->notes = notes_of(writer, &parts.calls.at[p]);
     }
     return parts.text;
 }

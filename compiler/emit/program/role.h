@@ -37,6 +37,12 @@ typedef struct RoleWriter {
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role);
 
+/* Rows of the tables of notes on a part's calls (emit/program/notes.h); NULL where there are none. */
+typedef struct Notes {
+    int call_count;
+    const char *calls, *made;
+} Notes;
+
 /* A part that a role runs (ir/parts.h). */
 typedef struct RolePart {
     Phase phase;
@@ -44,6 +50,7 @@ typedef struct RolePart {
     const char *name;         // "forward", "backward_1"
     bool runs;                // it has something to compute
     Array(int) receive, send; // transfers, of RoleText
+    Notes notes;
 } RolePart;
 
 /* A message between stages that a role sends or receives: operators that cross; or one that flies. */
@@ -51,11 +58,11 @@ typedef struct RoleTransfer {
     const Op *op; // the first
     bool flies, sends, receives;
     int tensor_count;
-    int64_t *from, *to; // by tensor: buffers; 0 where the role has none
-    int64_t *turn;      // by tensor: bytes of a micro-batch where that is a part of `from`; else 0
-    int64_t scratch;    // a buffer; 0: none
+    int64_t *from, *to;       // by tensor: buffers; 0 where the role has none
+    int64_t *turn;            // by tensor: bytes of a micro-batch where that is a part of `from`; else 0
+    int64_t scratch;          // a buffer; 0: none
     Array(const Op *) makers; // of one that flies: what makes what the role has of it; none: it only receives
-    int number;         // of one that flies: in the order in which all devices begin them
+    int number;               // of one that flies: in the order in which all devices begin them
 } RoleTransfer;
 
 typedef struct RoleText {

@@ -108,6 +108,7 @@ static bool parse_update(IrParser *parser)
         return false;
     parser->module->state_count = (int)states;
     parser->module->clip = tokens_take(tokens, "clip");
+    parser->module->norm = tokens_take(tokens, "norm");
     return states <= 4 || parse_fail(parser, "at most 4 states, before this");
 }
 

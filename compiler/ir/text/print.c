@@ -467,7 +467,8 @@ static void print_defs(Printer *printer)
     for (int i = 0; i < module->defs.count; i++)
         print_def(printer, module->defs.at[i]);
     if (module->update)
-        text_print(printer->out, "update %s states %d%s\n", module->update->name, module->state_count, module->clip ? " clip" : "");
+        text_print(printer->out, "update %s states %d%s%s\n", module->update->name, module->state_count, module->clip ? " clip" : "",
+                   module->norm ? " norm" : "");
     if (module->reshard_def)
         text_print(printer->out, "reshard %s\n", module->reshard_def->name);
     const struct {

@@ -771,7 +771,7 @@ static void deduce_all(Deduce *deduce)
             end_layer(deduce);
         enter_stage(deduce, op);
         bool updates = op->section == SECTION_UPDATE && op->def != module->union_def && op->stage == STAGE_ALL;
-        if (updates && !updating && module->clip)
+        if (updates && !updating && (module->clip || module->norm))
             convert_gradients(deduce, op);
         updating |= updates;
         deduce_any(deduce, op);

@@ -1,6 +1,7 @@
 /* The update section. */
 #include "passes/gradient/differentiate.h"
 
+#include "hetu/rt.h"
 #include "ir/given.h"
 
 #include <string.h>
@@ -154,7 +155,10 @@ void insert_updates(Differentiator *diff, const Ops *rules)
         return;
     diff->section = SECTION_UPDATE;
     diff->forward = &diff->place;
-    diff->norm = module->clip ? gradient_norm(diff) : NULL;
+    Value *norm = module->clip || module->norm ? gradient_norm(diff) : NULL;
+    diff->norm = module->clip ? norm : NULL;
+    if (module->norm && norm)
+        array_push(module->arena, &module->outputs, (Output){HT_GRADIENT_NORM, norm});
     update_params(diff);
     insert_rules(diff, rules);
 }

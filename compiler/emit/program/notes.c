@@ -1,0 +1,100 @@
+#include "emit/program/notes.h"
+
+#include "cost/cost.h"
+#include "emit/words.h"
+#include "hetu/rt.h"
+
+typedef struct NoteWriter {
+    const RoleWriter *writer;
+    Text rows, made;
+    Notes notes;
+    int made_count;
+} NoteWriter;
+
+/* "3", "vision 3", "head"; "" for none. */
+static const char *layer_text(Arena *arena, const Layer *layer)
+{
+    if (!layer)
+        return "";
+    const char *tower = layer->tower ? arena_format(arena, "%s ", layer->tower) : "";
+    return layer->name ? arena_format(arena, "%s%s", tower, layer->name) : arena_format(arena, "%s%d", tower, layer->number);
+}
+
+/* A row for a value that a call makes, where this role has any of it and it may be no number. */
+static void note_made(NoteWriter *notes, const Call *call, const Value *value)
+{
+    const RoleWriter *writer = notes->writer;
+    Module *module = writer->module;
+    int device = writer->role->devices[0];
+    if (!dtype_is_float(value->type.dtype) || !role_has(module, writer->role, value))
+        return;
+    bool collects = call->op->def == module->collect_def, turns = value_turns(module, call->op, value);
+    int64_t bytes = value_local_bytes(module, turns && collects ? call->op->operands[0] : value, device);
+    if (!bytes)
+        return;
+    text_print(&notes->made, "    {%s, %lld, %lld, %s},\n", c_buffer(notes->made.arena, value_buffer(writer, value)),
+               (long long)(turns ? bytes : 0), (long long)(bytes / dtype_size(value->type.dtype)), c_dtype(value->type.dtype));
+    notes->made_count++;
+}
+
+/* What a call does: of an operator what its rule says; of a copy, or a sum of micro-batches, what moves. */
+static Work call_work(const RoleWriter *writer, const Call *call)
+{
+    double extent[IR_MAX_FACTORS];
+    const Op *op = call->op;
+    int device = writer->role->devices[0];
+    double bytes = call->makes ? (double)value_local_bytes(writer->module, call->makes, device) : 0;
+    if (call->makes && op->def == writer->module->accumulate_def)
+        return (Work){.operations = bytes / dtype_size(call->makes->type.dtype), .bytes = 3 * bytes};
+    if (call->makes || op->conversion)
+        return (Work){.bytes = 2 * bytes};
+    op_local_extents(writer->module, op, device, extent);
+    return op_work(op, extent);
+}
+
+static const char *call_word(const Call *call)
+{
+    if (call->op->conversion)
+        return plan_name(call->op->conversion->plan);
+    return call->copies ? "copy" : call->op->def->name;
+}
+
+static const char *call_value(const Call *call)
+{
+    const char *name = call->makes ? call->makes->name : NULL;
+    for (int k = 0; k < call->op->result_count && !name; k++)
+        name = call->op->results[k]->name;
+    return name ? name : "";
+}
+
+static void note_call(NoteWriter *notes, const Call *call)
+{
+    const RoleWriter *writer = notes->writer;
+    Arena *arena = notes->rows.arena;
+    const Op *op = call->op;
+    int first = notes->made_count;
+    if (call->makes)
+        note_made(notes, call, call->makes);
+    for (int k = 0; k < op->result_count && !call->makes; k++)
+        note_made(notes, call, op->results[k]);
+    Work work = call_work(writer, call);
+    const char *plan = op->conversion ? arena_format(arena, "&plan_%s_%d", writer->name, op->conversion->number) : "NULL";
+    text_print(&notes->rows, "    {\"%s\", \"%s\", \"%s\", ", c_string(arena, op_place(arena, op, NULL)),
+               c_string(arena, op->scope ? op->scope : ""), c_string(arena, layer_text(arena, op->layer)));
+    text_print(&notes->rows, "\"%s\", \"%s\", %s, %.17g, %.17g, %s, %d, %d},\n", c_string(arena, call_word(call)),
+               c_string(arena, call_value(call)), plan, work.operations, work.bytes, work.product ? "true" : "false", first,
+               notes->made_count - first);
+    notes->notes.call_count++;
+}
+
+Notes notes_of(const RoleWriter *writer, const Calls *calls)
+{
+    Arena *arena = writer->emitter->arena;
+    NoteWriter notes = {.writer = writer, .rows = {.arena = arena}, .made = {.arena = arena}};
+    for (int i = 0; i < calls->count; i++)
+        if (!calls->at[i]->aside)
+            note_call(&notes, calls->at[i]);
+    notes.notes.calls = notes.rows.length ? text_bytes(&notes.rows) : NULL;
+    notes.notes.made = notes.made.length ? text_bytes(&notes.made) : NULL;
+    return notes.notes;
+}

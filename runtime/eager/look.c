@@ -1,0 +1,101 @@
+/* What windows (session/window.h) are told of the operators of a plain C model: their names, scopes, and places in the source. */
+#include "eager/operator.h"
+
+#include "base/memory.h"
+#include "base/places.h"
+#include "cpu/cpu.h"
+#include "session/window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static char *copy_of(const char *text) { return strcpy(memory_array((int64_t)strlen(text) + 1, 1), text); }
+
+/* A note, which lives as long as the process: events refer to it. */
+static ht_called *new_note(const char *name, const char *value)
+{
+    ht_called *note = memory_array(1, sizeof *note);
+    size_t length = eager_run.scope_length ? eager_run.scope_length - 1 : 0;
+    *note = (ht_called){.at = "", .layer = "", .name = name, .value = value};
+    char *scope = copy_of(eager_run.scope);
+    scope[length] = 0;
+    note->scope = scope;
+    return note;
+}
+
+/* The note for the next call of an evaluation, made when it is the first. A model's calls have the places where they stand; those of
+ * gradients have the place of what they are the gradient of. */
+static ht_called *next_note(const char *name)
+{
+    Trace *trace = eager_run.trace;
+    if (trace->call < trace->call_count)
+        return trace->calls[trace->call++];
+    if (trace->call_count % 256 == 0) {
+        trace->calls = realloc(trace->calls, sizeof *trace->calls * (size_t)(trace->call_count + 256));
+        if (!trace->calls)
+            ht_fail("no memory for a model of %d operators", trace->call_count);
+    }
+    ht_called *note = trace->calls[trace->call_count++] = new_note(name, "");
+    trace->call = trace->call_count;
+    if (eager_run.backward && eager_run.looked)
+        note->scope = eager_run.looked->scope;
+    if (!eager_run.backward)
+        places_note(note, !strcmp(name, "ht_apply"));
+    else if (eager_run.looked)
+        places_like(note, eager_run.looked);
+    return note;
+}
+
+static int take_tensors(WindowTensor *tensors, int count, ht_node *const *nodes)
+{
+    int taken = 0;
+    for (int i = 0; i < count; i++)
+        if (nodes[i] && nodes[i]->data && !nodes[i]->zero && !eager_is_integer(nodes[i]))
+            tensors[taken++] = (WindowTensor){nodes[i]->data, nodes[i]->count, nodes[i]->dtype};
+    return taken;
+}
+
+static double bytes_of(int count, ht_node *const *nodes)
+{
+    double bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += nodes[i] && !nodes[i]->zero ? (double)nodes[i]->count * (double)cpu_size(nodes[i]->dtype) : 0;
+    return bytes;
+}
+
+void eager_look(const char *name, int result_count, ht_node *const *results, int operand_count, ht_node *const *operands)
+{
+    WindowTensor made[EAGER_RESULTS];
+    if (!window_wanted() || (eager_run.dry && eager_run.backward))
+        return;
+    ht_called *note = next_note(name);
+    if (!eager_run.backward)
+        eager_run.looked = note;
+    if (eager_run.dry)
+        return;
+    note->bytes = bytes_of(result_count, results) + bytes_of(operand_count, operands);
+    window_operator(note, eager_run.backward, made, take_tensors(made, result_count, results));
+}
+
+void eager_look_backward(const Entry *entry)
+{
+    ht_node *gradients[1];
+    WindowTensor made;
+    if (!window_wanted() || entry->gradient)
+        return;
+    ht_called *note = next_note(entry->op->name);
+    for (int k = 0; k < entry->operand_count; k++) {
+        gradients[0] = entry->operand[k] && entry->operand[k]->needs_gradient ? entry->operand[k]->gradient : NULL;
+        if (take_tensors(&made, 1, gradients))
+            window_operator(note, true, &made, 1);
+    }
+}
+
+void eager_look_update(const ht_called **note, const char *name, const eager_param *param)
+{
+    if (!window_wanted())
+        return;
+    if (!*note)
+        *note = new_note(name, copy_of(param->name));
+    window_operator(*note, true, &(WindowTensor){param->data, param->count, HT_F32}, 1);
+}

@@ -1,0 +1,63 @@
+/* A model to look at while it runs: four layers, and a logarithm in layer 2 that is asked for a negative number in step 3 (-DNEGATIVE). */
+#include <hetu/hetu.h>
+#include <stdio.h>
+
+enum { ROWS = 16, WIDTH = 96, LAYERS = 4, STEPS = 6, BAD = 13 };
+
+#pragma hspmd strategy mesh
+#pragma hspmd   split batch:dp out:tp
+#pragma hspmd   stage devices(0-3) mesh(dp:2, tp:2)
+#pragma hspmd end strategy
+
+#pragma hspmd strategy stages
+#pragma hspmd   split batch:dp out:tp
+#pragma hspmd   zero 1
+#pragma hspmd   pipeline microbatches(2) rows(4)
+#pragma hspmd     stage devices(0-1) mesh(tp:2) layers(0-1)
+#pragma hspmd     stage devices(2-3) mesh(dp:2) layers(2-3)
+#pragma hspmd   pipeline microbatches(2) rows(4)
+#pragma hspmd     stage devices(4) layers(0-3)
+#pragma hspmd   idle devices(5)
+#pragma hspmd end strategy
+
+static ht_tensor block(ht_tensor x, int l)
+{
+    ht_scope("h%d", l);
+    ht_tensor w = ht_param(ht_shape(WIDTH, WIDTH), ht_normal(0.1f), "w");
+#pragma hspmd dims(w: out, _)
+    ht_tensor y = ht_linear(x, w, HT_NONE);
+    return ht_softmax(y);
+}
+
+static ht_tensor loss(void)
+{
+    ht_tensor x = ht_input("x", HT_F32, ht_shape(ROWS, WIDTH)), gate = ht_input("gate", HT_F32, ht_shape(ROWS, WIDTH));
+#pragma hspmd dims(x, gate: batch, _)
+    for (int l = 0; l < LAYERS; l++) {
+#pragma hspmd layer(l)
+        x = block(x, l);
+        if (l == 2) {
+#pragma hspmd layer(l)
+            x = ht_add(x, ht_log(gate));
+        }
+    }
+    return ht_mean(ht_mul(x, x));
+}
+
+int main(int argc, char **argv)
+{
+    static float x[ROWS * WIDTH], gate[ROWS * WIDTH];
+    ht_session *session = ht_open(&argc, &argv);
+    ht_program *program = ht_train(session, loss, ht_adamw(.lr = 1e-3f));
+    for (int i = 0; i < ROWS * WIDTH; i++) {
+        x[i] = (float)(i * 7 % 13 - 6) / 6;
+        gate[i] = 1;
+    }
+    for (int step = 0; step < STEPS; step++) {
+#ifdef NEGATIVE
+        gate[BAD * WIDTH + 5] = step < 3 ? 1 : -1;
+#endif
+        printf("%.9g\n", ht_step(program, ht_feed("x", x), ht_feed("gate", gate)));
+    }
+    return 0;
+}
