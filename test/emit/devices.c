@@ -52,8 +52,8 @@ int main(int argc, char **argv)
 
 // The bias is added by one device; the sum is reduced; all four devices share the program.
 // TP: role 0: devices 0, 1, 2, 3
-// TP: devices_linear_[[N:[0-9]+]]({{.*}}, r->piece + [[P:[0-9]+]]); /* devices.c:42: y = ht_linear */
-// TP-NEXT: ht_convert(r, devices_loss_train_plan[{{[0-9]+}}], {{.*}}, NULL, "devices.c:{{[0-9]+}}"); /* y */
+// TP: devices_linear_[[N:[0-9]+]]({{.*}}, r->piece + [[P:[0-9]+]]); ht_did(r); /* devices.c:42: y = ht_linear */
+// TP-NEXT: ht_convert(r, devices_loss_train_plan[{{[0-9]+}}], {{.*}}, NULL, "devices.c:{{[0-9]+}}"); ht_did(r); /* y */
 // TPKERNEL: /* y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
 // TPKERNEL: x (6, 4), w (10, 4), bias (10) -> y (6, 10) */
 // TPKERNEL: .bias = at[0] ? bias : NULL, .bias_dtype = HT_F32, .scale = 1, .rank = 3, .axes = axes};

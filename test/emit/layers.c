@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 // CHECK: /* h0 .. h3: 4 times the same */
 // CHECK-NEXT: static const int64_t [[TABLE:layers_loss_train_role0_forward_0_buffers]][4][{{[0-9]+}}] = {
 // CHECK: static void layers_loss_train_role0_forward_0(ht_worker *r, const int64_t *b)
-// CHECK: layers_linear_{{[0-9]+}}(ht_at(r, b[{{[0-9]+}}]), ht_at(r, b[{{[0-9]+}}]), ht_at(r, b[{{[0-9]+}}])); /* layers.c:20: {{.*}}ht_linear */
+// CHECK: layers_linear_{{[0-9]+}}(ht_at(r, b[{{[0-9]+}}]), ht_at(r, b[{{[0-9]+}}]), ht_at(r, b[{{[0-9]+}}])); ht_did(r); /* layers.c:20: {{.*}}ht_linear */
 // CHECK: for (int i = 0; i < 4; i++)
 // CHECK-NEXT: layers_loss_train_role0_forward_0(r, [[TABLE]][i]);
 // CHECK: /* backward */

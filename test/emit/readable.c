@@ -40,15 +40,15 @@ int main(int argc, char **argv)
 // ROLE: model_loss, role 0: device 0
 // ROLE: void readable_model_loss_train_role0_forward(ht_worker *r)
 // ROLE-NEXT: {
-// ROLE-NEXT: readable_linear_gelu_0(ht_arena(r, {{[0-9]+}}), ht_arena(r, {{[0-9]+}}), ht_slot(r, 4), ht_slot(r, 0), ht_slot(r, 1)); /* readable.c:27: hidden = linear_gelu */
-// ROLE-NEXT: readable_mean_1({{.*}}); /* readable.c:28: ht_mean */
+// ROLE-NEXT: readable_linear_gelu_0(ht_arena(r, {{[0-9]+}}), ht_arena(r, {{[0-9]+}}), ht_slot(r, 4), ht_slot(r, 0), ht_slot(r, 1)); ht_did(r); /* readable.c:27: hidden = linear_gelu */
+// ROLE-NEXT: readable_mean_1({{.*}}); ht_did(r); /* readable.c:28: ht_mean */
 // ROLE-NEXT: }
 // ROLE: void readable_model_loss_train_role0_backward(ht_worker *r)
-// ROLE: readable_mean_dx_gelu_backward_{{[0-9]+}}({{.*}}); /* readable.c:28+27: mean_dx_gelu_backward */
+// ROLE: readable_mean_dx_gelu_backward_{{[0-9]+}}({{.*}}); ht_did(r); /* readable.c:28+27: mean_dx_gelu_backward */
 // ROLE: readable_linear_dw_{{[0-9]+}}
 // ROLE: readable_linear_dbias_{{[0-9]+}}
 // ROLE: void readable_model_loss_train_role0_update(ht_worker *r)
-// ROLE: readable_sgd_update_{{[0-9]+}}(r, ht_slot(r, 0), ht_slot(r, 2), ht_slot(r, 0), {{.*}}, ht_slot(r, 2), "readable.c:25"); /* ht_sgd_update */
+// ROLE: readable_sgd_update_{{[0-9]+}}(r, ht_slot(r, 0), ht_slot(r, 2), ht_slot(r, 0), {{.*}}, ht_slot(r, 2), "readable.c:25"); ht_did(r); /* ht_sgd_update */
 
 // KERNELS: /* y[i0, i1], y_1[i0, i1] = linear_gelu(x[i0, i2], w[i1, i2], bias[i1])
 // KERNELS-NEXT: *     body(y[i0, i1] = x[i0, i2] * w[i1, i2] + bias[i1];
