@@ -63,7 +63,8 @@ const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int 
     const Measured *best = NULL;
     for (int i = 0; i < link->measured_count; i++) {
         const Measured *own = &link->measured[i];
-        if (own->verb == verb && own->one_way == one_way && own->groups == 1 && !own->alone && (!best || tells_more(own, best, ranks, above)))
+        if (own->verb == verb && own->one_way == one_way && own->groups == 1 && !own->alone &&
+            (!best || tells_more(own, best, ranks, above)))
             best = own;
     }
     return best;
@@ -455,10 +456,12 @@ static int host_number(Reader *reader, const char *name)
 
 static int64_t read_memory(Reader *reader, const json_t *class, const char *place, const char *name)
 {
+    const double most = 0x1p60;
     const json_t *memory = json_object_get(class, "memory");
-    if (memory && (!json_is_integer(memory) || json_integer_value(memory) < 1))
+    double bytes = json_number_value(memory); // 80e9 is a real number to JSON
+    if (memory && (!json_is_number(memory) || !(bytes >= 1 && bytes <= most) || bytes != floor(bytes)))
         FAIL(reader, find_quoted(reader, place, "memory"), "the memory of \"%s\" is no positive number of bytes", name);
-    return json_integer_value(memory);
+    return json_is_integer(memory) ? json_integer_value(memory) : (int64_t)bytes;
 }
 
 /* The element type of a name in an object of a class; CLUSTER_DTYPES after an error. */
@@ -509,7 +512,8 @@ static const DeviceClass *read_class(Reader *reader, const json_t *object, const
     const char *owner = arena_format(reader->arena, "the class \"%s\"", name);
     const json_t *products = json_object_get(object, "products");
     check_keys(reader, object, place,
-               KEYS("memory", "memory_bandwidth", "row_bandwidth", "page_bandwidth", "copy", "sums", "maxima", "start", "overlap", "arithmetic", "products"));
+               KEYS("memory", "memory_bandwidth", "row_bandwidth", "page_bandwidth", "copy", "sums", "maxima", "start", "overlap",
+                    "arithmetic", "products"));
     class->name = arena_string(reader->arena, name);
     class->memory = read_memory(reader, object, place, name);
     class->memory_bandwidth = read_rate(reader, object, place, "memory_bandwidth", owner);
@@ -646,7 +650,8 @@ static const char *read_text(Arena *arena, Diag *diag, const char *path)
 
 static const Cluster *read_file(Arena *arena, Diag *diag, const char *path, bool strict)
 {
-    Reader reader = {.arena = arena, .diag = diag, .file = arena_string(arena, path), .text = read_text(arena, diag, path), .strict = strict};
+    Reader reader = {
+        .arena = arena, .diag = diag, .file = arena_string(arena, path), .text = read_text(arena, diag, path), .strict = strict};
     json_error_t error;
     if (!reader.text)
         return NULL;

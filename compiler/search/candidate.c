@@ -91,25 +91,28 @@ static void print_splits(Text *out, const Candidate *candidate, const SearchMode
     text_string(out, "\n");
 }
 
-/* The devices up to the last that works which do not. */
-static void print_idle(Text *out, const Candidate *candidate)
+static void mark_working(const Candidate *candidate, bool *works, int *last)
+{
+    for (int p = 0; p < candidate->pipeline_count; p++)
+        for (int s = 0; s < candidate->pipelines[p].stage_count; s++) {
+            const SearchStage *stage = &candidate->pipelines[p].stages[s];
+            for (int i = 0; i < stage->device_count; i++) {
+                *last = stage->devices[i] > *last ? stage->devices[i] : *last;
+                works[stage->devices[i]] = true;
+            }
+        }
+}
+
+/* The devices that do not work, of the first `count` and of those up to the last that works. */
+static void print_idle(Text *out, const Candidate *candidate, const Fleet *devices, int count)
 {
     int last = -1;
     Array(int) idle = {0};
-    for (int pass = 0, device = 0; pass < 2; pass++)
-        for (device = 0; device < (pass ? last : 1); device++) {
-            bool works = false;
-            for (int p = 0; p < candidate->pipeline_count; p++)
-                for (int s = 0; s < candidate->pipelines[p].stage_count; s++) {
-                    const SearchStage *stage = &candidate->pipelines[p].stages[s];
-                    for (int i = 0; i < stage->device_count; i++) {
-                        last = stage->devices[i] > last ? stage->devices[i] : last;
-                        works |= stage->devices[i] == device;
-                    }
-                }
-            if (pass && !works)
-                array_push(out->arena, &idle, device);
-        }
+    bool *works = arena_array(out->arena, bool, devices->count);
+    mark_working(candidate, works, &last);
+    for (int device = 0; device < count || device < last; device++)
+        if (!works[device])
+            array_push(out->arena, &idle, device);
     if (!idle.count)
         return;
     text_string(out, "  idle ");
@@ -117,7 +120,7 @@ static void print_idle(Text *out, const Candidate *candidate)
     text_string(out, "\n");
 }
 
-void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model, const char *name)
+void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model, const Fleet *devices, int count, const char *name)
 {
     text_print(out, "strategy %s\n", name);
     print_splits(out, candidate, model);
@@ -132,7 +135,7 @@ void candidate_print(Text *out, const Candidate *candidate, const SearchModel *m
         for (int s = 0; s < pipeline->stage_count; s++)
             print_stage(out, &pipeline->stages[s], model, pipeline->stage_count == 1);
     }
-    print_idle(out, candidate);
+    print_idle(out, candidate, devices, count);
     text_string(out, "end strategy\n");
 }
 

@@ -40,8 +40,8 @@ typedef struct Candidate {
     double need;    // the most that a device is predicted to need, over what it may have
 } Candidate;
 
-/* The strategy's text, which hetucc takes. */
-void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model, const char *name);
+/* The strategy's text, which hetucc takes: for the first `count` devices at least, of which those that do not work are idle. */
+void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model, const Fleet *devices, int count, const char *name);
 
 /* A line for people: "2 stages [8, 4], dp 2 x tp 4, 16 micro-batches of 4 rows, zero 1, recompute full". */
 void candidate_describe(Text *out, const Candidate *candidate, const Fleet *devices);

@@ -43,7 +43,7 @@ const char *probe_text(Arena *arena, const Workshop *shop, const SplitList *spli
                          .recompute = recompute};
     SearchPipeline pipeline = {.microbatches = rows ? shop->model->batch / rows : 1, .rows = rows, .stage_count = 1, .stages = &stage};
     Candidate candidate = {.splits = splits, .pipeline_count = 1, .pipelines = &pipeline};
-    candidate_print(&text, &candidate, shop->model, "probe");
+    candidate_print(&text, &candidate, shop->model, shop->devices, 0, "probe");
     return text_bytes(&text);
 }
 

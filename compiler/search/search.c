@@ -89,7 +89,7 @@ static int try_candidates(Search *search, const CandidateList *list, int most)
     int first = search->tried.count;
     for (int i = 0; i < list->count && search->tried.count - first < most; i++) {
         Text text = {.arena = search->arena};
-        candidate_print(&text, &list->at[i], &search->model, search->name);
+        candidate_print(&text, &list->at[i], &search->model, &search->devices, search->devices.count, search->name);
         if (is_tried(search, text_bytes(&text)))
             continue;
         TriedStrategy *tried = arena_new(search->arena, TriedStrategy);
