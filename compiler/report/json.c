@@ -2,8 +2,10 @@
 
 #include "cost/cost.h"
 #include "report/conversions.h"
+#include "report/values.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -301,6 +303,94 @@ static json_t *json_memories(Arena *arena, const Simulation *simulation)
     return list;
 }
 
+/* ---- layouts ---- */
+
+enum { MOST_DRAWN = 64 }; // devices of a value whose pieces are told
+
+/* [[lo, hi], ...] by dimension of the view, for each box. */
+static json_t *json_boxes(const Region *region)
+{
+    json_t *boxes = json_array();
+    for (int b = 0; b < region->box_count; b++) {
+        json_t *box = json_array();
+        for (int d = 0; d < region->rank; d++)
+            json_array_append_new(box, json_pack("[I,I]", (json_int_t)region->boxes[b].dim[d].lo, (json_int_t)region->boxes[b].dim[d].hi));
+        json_array_append_new(boxes, box);
+    }
+    return boxes;
+}
+
+/* What devices have, those together that have the same: [devices, contribution, boxes]; null where there are too many. */
+static json_t *json_pieces(Arena *arena, const Value *value)
+{
+    int count = 0;
+    Shape shape = {value->type.rank, value->type.extent};
+    const Region *regions = value->layout ? layout_regions(arena, value->layout, shape, &count) : NULL;
+    const int *devices = value->layout ? layout_devices(arena, value->layout, &count) : NULL;
+    if (!count || count > MOST_DRAWN)
+        return json_null();
+    json_t *pieces = json_array(), *boxes[MOST_DRAWN];
+    for (int i = 0; i < count; i++)
+        boxes[i] = json_boxes(&regions[i]);
+    bool *told = arena_array(arena, bool, count);
+    for (int i = 0; i < count; i++) {
+        Array(int) alike = {0};
+        for (int k = i; k < count && !told[i]; k++)
+            if (!told[k] && regions[k].partial == regions[i].partial && json_equal(boxes[i], boxes[k])) {
+                array_push(arena, &alike, devices[k]);
+                told[k] = k > i;
+            }
+        if (alike.count)
+            json_array_append_new(pieces, json_pack("[o,i,O]", json_devices(arena, alike.at, alike.count), regions[i].partial, boxes[i]));
+    }
+    for (int i = 0; i < count; i++)
+        json_decref(boxes[i]);
+    return pieces;
+}
+
+static json_t *json_value(Arena *arena, const NamedValue *named)
+{
+    const Value *value = named->value;
+    Position at = value_place(value);
+    Shape shape = {value->type.rank, value->type.extent};
+    if (value->layout)
+        shape = layout_view(value->layout, shape);
+    json_t *extent = json_array();
+    for (int d = 0; d < shape.rank; d++)
+        json_array_append_new(extent, json_integer((json_int_t)shape.extent[d]));
+    return json_pack("{s:s,s:o,s:s,s:o,s:o,s:o,s:i,s:o}", "kind", named->kind, "name", json_text(arena, named->name), "type",
+                     type_text(arena, value->type), "extent", extent, "layout",
+                     value->layout ? json_text(arena, layout_text(arena, value->layout)) : json_null(), "file", json_text(arena, at.file),
+                     "line", at.line, "pieces", json_pieces(arena, value));
+}
+
+static json_t *json_values(Arena *arena, const Module *module)
+{
+    NamedValues values = named_values(arena, module);
+    json_t *list = json_array();
+    for (int i = 0; i < values.count; i++)
+        json_array_append_new(list, json_value(arena, &values.at[i]));
+    return list;
+}
+
+/* The lines of the source; null where it cannot be read any more. */
+static json_t *json_lines(Arena *arena, const Module *module)
+{
+    FILE *file = module->source ? fopen(module->source, "r") : NULL;
+    char *line = NULL;
+    size_t room = 0;
+    if (!file)
+        return json_null();
+    json_t *lines = json_array();
+    while (getline(&line, &room, file) >= 0) {
+        line[strcspn(line, "\r\n")] = 0;
+        json_array_append_new(lines, json_text(arena, line));
+    }
+    free(line);
+    fclose(file);
+    return lines;
+}
+
 /* ---- models ---- */
 
 /* The devices of the strategy that have no part in the program: the idle ones, and where models do not train the other pipelines. */
@@ -321,14 +411,15 @@ static json_t *json_model(Arena *arena, Simulation *simulation)
     json_t *groups = json_array();
     for (int g = 0; g < simulation->groups.count; g++)
         json_array_append_new(groups, json_group(arena, simulation, &simulation->groups.at[g]));
-    return json_pack("{s:o,s:s,s:o,s:o,s:o,s:o,s:i,s:o,s:s,s:f,s:o,s:o,s:o,s:o}", "model", json_text(arena, module->name), "kind",
+    return json_pack("{s:o,s:s,s:o,s:o,s:o,s:o,s:i,s:o,s:s,s:f,s:o,s:o,s:o,s:o,s:o,s:o}", "model", json_text(arena, module->name), "kind",
                      module->kind == MODULE_TRAIN ? "train" : "infer", "source", json_text(arena, module->source), "strategy",
                      json_text(arena, strategy ? strategy->name : NULL), "schedule",
                      json_text(arena, strategy && module->bodies.at.count ? schedule_words[strategy_schedule(strategy)] : NULL), "cluster",
                      json_text(arena, module->options.cluster_file), "devices", module->roles->device_count, "idle",
                      json_idle(arena, module), "unit", simulation->times.priced ? "seconds" : "operations", "length", simulation->length,
                      "pipelines", groups, "sums", json_flights(arena, simulation), "memory", json_memories(arena, simulation),
-                     "conversions", json_conversions(arena, simulation));
+                     "conversions", json_conversions(arena, simulation), "values", json_values(arena, module), "lines",
+                     json_lines(arena, module));
 }
 
 void report_simulations(Text *out, Simulation *simulations, int count)
@@ -353,7 +444,10 @@ static Simulation *simulations_of(Arena *arena, Module *const *modules, int coun
     return simulations;
 }
 
-void report_json(Text *out, Module *const *modules, int count) { report_simulations(out, simulations_of(out->arena, modules, count), count); }
+void report_json(Text *out, Module *const *modules, int count)
+{
+    report_simulations(out, simulations_of(out->arena, modules, count), count);
+}
 
 void report_page(Text *out, Module *const *modules, int count)
 {

@@ -2,6 +2,7 @@
 
 #include "cost/cost.h"
 #include "report/conversions.h"
+#include "report/values.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,46 +11,14 @@ enum { LARGEST = 10 };
 
 /* ---- words ---- */
 
-static const char *file_of(const char *path)
-{
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    return slash ? slash + 1 : path ? path : "";
-}
-
 static void print_title(Text *out, const Module *module, const char *what)
 {
-    text_print(out, "%s %s: %s, %s%s: %s\n", file_of(module->source), module->name, module->kind == MODULE_TRAIN ? "train" : "infer",
+    text_print(out, "%s %s: %s, %s%s: %s\n", path_end(module->source), module->name, module->kind == MODULE_TRAIN ? "train" : "infer",
                module->strategy ? "strategy " : "one device", module->strategy && module->strategy->name ? module->strategy->name : "",
                what);
 }
 
-static const char *place_text(Arena *arena, Position at) { return at.file ? arena_format(arena, "%s:%d", file_of(at.file), at.line) : "-"; }
-
-static bool begins_with(const char *name, const char *scope)
-{
-    size_t length = strlen(scope);
-    return !strncmp(name, scope, length) && name[length] == '.';
-}
-
 static const char *kind_word(MemoryKind kind) { return kind == MEMORY_SCRATCH ? "exchange" : memory_kind_name(kind); }
-
-/* What an operator has taken its elements from, where it is a conversion and has no name of its own. */
-static const Value *converted(const Value *value)
-{
-    while (!value->name && value->def && value->def->conversion)
-        value = value->def->operands[0];
-    return value;
-}
-
-/* "h3.y", "h3.w", "ht_linear in h3". */
-static const char *value_text(Arena *arena, const Value *value)
-{
-    value = converted(value);
-    const char *scope = value->def && value->def->scope ? value->def->scope : "";
-    if (!*scope || (value->name && begins_with(value->name, scope)))
-        return value_called(value);
-    return arena_format(arena, value->name ? "%s.%s" : "%2$s in %1$s", scope, value_called(value));
-}
 
 /* ---- memory ---- */
 
@@ -112,65 +81,18 @@ void table_memory(Text *out, Module *module)
 
 /* ---- sharding ---- */
 
-static const char *type_text(Arena *arena, Type type)
-{
-    Text text = {.arena = arena};
-    text_string(&text, dtype_name(type.dtype));
-    text_string(&text, "[");
-    for (int d = 0; d < type.rank; d++)
-        text_print(&text, "%s%lld", d ? "," : "", (long long)type.extent[d]);
-    text_string(&text, "]");
-    return text_bytes(&text);
-}
-
-static const char *layout_text(Arena *arena, const Layout *layout)
-{
-    Text text = {.arena = arena};
-    if (layout)
-        layout_print(&text, layout);
-    else
-        text_string(&text, "by micro-batch");
-    return text_bytes(&text);
-}
-
 static void print_sharding(Text *out, const char *kind, const char *name, const Value *value)
 {
     text_print(out, "  %-10s %-24s %-20s %-44s %s\n", kind, name, type_text(out->arena, value->type),
                layout_text(out->arena, value->layout), place_text(out->arena, value_place(value)));
 }
 
-/* The named values of the forward section, each once for a name, scope, line and layout. */
-static void print_named(Text *out, const Module *module)
-{
-    Intern *known = intern_create(out->arena);
-    for (int i = 0; i < module->ops.count; i++) {
-        const Op *op = module->ops.at[i];
-        for (int r = 0; r < op->result_count && op->section == SECTION_FORWARD; r++) {
-            const Value *value = op->results[r];
-            if (!value->name || !value->layout || op->def == module->part_def || op->def == module->union_def)
-                continue;
-            const char *key = arena_format(out->arena, "%s %s %s", value_text(out->arena, value), layout_text(out->arena, value->layout),
-                                           place_text(out->arena, value_place(value)));
-            intptr_t *seen = intern_slot(known, key, strlen(key));
-            if (!*seen)
-                print_sharding(out, op->conversion ? "converted" : "value", value_text(out->arena, value), value);
-            *seen = 1;
-        }
-    }
-}
-
 void table_sharding(Text *out, Module *module)
 {
+    NamedValues values = named_values(out->arena, module);
     print_title(out, module, "layouts");
-    for (int i = 0; i < module->params.count; i++) {
-        const Parameter *param = module->params.at[i];
-        print_sharding(out, param->state ? "state" : "parameter", param->name, param->value);
-        if (param->state_count && param->states[0]->layout != param->value->layout)
-            print_sharding(out, "optimizer", param->name, param->states[0]);
-    }
-    for (int i = 0; i < module->inputs.count; i++)
-        print_sharding(out, "input", module->inputs.at[i]->name, module->inputs.at[i]);
-    print_named(out, module);
+    for (int i = 0; i < values.count; i++)
+        print_sharding(out, values.at[i].kind, values.at[i].name, values.at[i].value);
 }
 
 /* ---- communication ---- */

@@ -4,12 +4,15 @@ what operators there are, and what they cost, are known of the model (windows.c)
 
 What windows cost in time, and clocks that differ, run with HETU_LONG=1 or --only alone."""
 import functools
+import html.parser
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import statistics
+import subprocess
 import sys
 import time
 
@@ -306,6 +309,169 @@ def check_comm(bench, strategy):
     return f"{total} bytes in {len(rows)} rows, {len(gradients)} gradients"
 
 
+# ---- the page ----
+
+
+class Page(html.parser.HTMLParser):
+    """Elements of a page as a browser has made it: (id, class, title, text with that of what is inside), and the cells of tables by id."""
+
+    VOID = {"meta", "input", "br", "link", "hr", "img"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.found, self.tables = [], [], {}
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in self.VOID:
+            self.open.append({"tag": tag, "text": "", **dict(attributes)})
+
+    def handle_data(self, data):
+        for item in self.open:
+            item["text"] += data
+
+    def handle_endtag(self, tag):
+        if tag in self.VOID:
+            return
+        item = self.open.pop()
+        self.found.append(item)
+        table = next((o["id"] for o in reversed(self.open) if o["tag"] == "table"), None)
+        if item["tag"] == "tr" and table:
+            self.tables.setdefault(table, []).append([])
+        if item["tag"] == "td" and table:
+            self.tables.setdefault(table, [])
+            self.cells = getattr(self, "cells", []) + [item["text"]]
+        if item["tag"] == "tr" and table:
+            self.tables[table][-1], self.cells = getattr(self, "cells", []), []
+
+    def of_class(self, name):
+        return [item for item in self.found if name in (item.get("class") or "").split()]
+
+    def of_id(self, name):
+        return next(item for item in self.found if item.get("id") == name)
+
+
+def shown_bytes(number):
+    """As the page writes them: three digits and a unit."""
+    unit = 0
+    while number >= 1024:
+        number, unit = number / 1024, unit + 1
+    text = str(round(number)) if not unit or number >= 1000 else f"{number:.3g}" if number >= 100 else f"{number:#.3g}"
+    return f"{text} {['B', 'KiB', 'MiB', 'GiB'][unit]}"
+
+
+def browser():
+    return next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+
+
+def opened(bench, path, look=""):
+    """The page as a headless browser has it, when its script has run."""
+    return Page(run([browser(), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={bench.path('browser')}", "--virtual-time-budget=4000", "--dump-dom",
+                     f"file://{path.resolve()}#{look}"], timeout=60).stdout)
+
+
+def check_data(path, memory, received):
+    """The numbers that the page holds."""
+    model = json.loads(re.search(r'<script id="plan" type="application/json">(.*?)</script>', path.read_text(), re.S)[1])["models"][0]
+    if {d: row["peak"] for row in model["memory"] for d in device_list(row["devices"])} != {d: memory[d][0] for d in memory}:
+        raise Failure("the page has other bytes than -Rmemory")
+    if sum(row["bytes"] for row in model["conversions"]) != received or model["lines"] != LINES:
+        raise Failure("the page has other bytes received, or another source")
+    weight = next(value for value in model["values"] if value["kind"] == "parameter" and value["name"] == "h0.w")
+    if weight["pieces"] != [["0,2", 0, [[[0, WIDTH // 2], [0, WIDTH]]]], ["1,3", 0, [[[WIDTH // 2, WIDTH], [0, WIDTH]]]]]:
+        raise Failure(f"h0.w is {weight}")
+    return model
+
+
+def check_page(bench, strategy="mesh"):
+    """A headless browser shows the numbers of -Rmemory and -Rcomm, layouts as grids, and conversions on the source; where there is none, the page's data is looked at."""
+    path, memory = bench.path(f"page.{strategy}.html"), memory_tables(remarks(bench, strategy, "-Rmemory"))[0]
+    received = int(re.search(r"in all (\d+) bytes received", remarks(bench, strategy, "-Rcomm"))[1])
+    run([bench.hetucc, f"--strategy={strategy}", f"--report={path}", "--emit=cost", "-o", bench.path("cost.txt"), SOURCE])
+    model = check_data(path, memory, received)
+    if not browser():
+        return "the page's data alone: there is no chromium"
+    page = opened(bench, path)
+    rows = {d: row for row in page.tables["memory"] if row for d in device_list(row[0])}
+    for device, (total, _, _) in memory.items():
+        if rows[device][4] != shown_bytes(total):
+            raise Failure(f"device {device}: {rows[device]}, not {shown_bytes(total)}")
+    if shown_bytes(received) not in page.of_id("facts")["text"]:
+        raise Failure(f"{page.of_id('facts')['text']!r} lacks {shown_bytes(received)}")
+    if len(page.of_class("grid")) != len(model["values"]):
+        raise Failure(f"{len(page.of_class('grid'))} layouts of {len(model['values'])}")
+    titles = [item.get("title") for item in page.found if item["tag"] == "i"]
+    for devices, lo, hi in (("0,2", 0, WIDTH // 2), ("1,3", WIDTH // 2, WIDTH)):
+        if titles.count(f"devices {devices}: {lo} to {hi} x 0 to {WIDTH}") < LAYERS:
+            raise Failure(f"no piece of devices {devices}: {titles}")
+    moves = {item["id"] for item in page.of_class("moves")}
+    if f"line{line_of('ht_softmax(')}" not in moves or "line1" in moves or len([i for i in page.found if (i.get("id") or "").startswith("line")]) != len(LINES):
+        raise Failure(f"lines with conversions: {moves}")
+    return f"{len(page.of_class('grid'))} layouts, {len(moves)} lines with conversions; " + check_search(bench, path, model)
+
+
+def check_search(bench, path, model):
+    """What is looked for stays."""
+    page = opened(bench, path, "h3.")
+    wanted = sum("h3." in value["name"] for value in model["values"])
+    if len(page.of_class("grid")) != wanted or not 0 < len(page.tables["conversions"]) - 1 < len(model["conversions"]):
+        raise Failure(f"{len(page.of_class('grid'))} layouts and {len(page.tables['conversions'])} rows are left, not {wanted}")
+    return f"{wanted} layouts found"
+
+
+# ---- norms and progress ----
+
+PROGRESS = HERE / "progress.c"
+
+
+def progress_program(bench, strategy, *flags):
+    return bench.compiled(PROGRESS, strategy, flags) if strategy else bench.plain(PROGRESS, flags)
+
+
+def check_norm(bench, strategy, ranks, clip=0):
+    """ht_grad_norm is what SGD changes parameters by over the rate; behind clipping that is the least of it and the bound."""
+    flags = (f"-DCLIP={clip}f",) if clip else ()
+    rows = [[float(word) for word in line.split()] for line in launch(progress_program(bench, strategy, *flags), ranks).stdout.splitlines()]
+    for norm, change in rows:
+        wanted = min(norm, clip) if clip else norm
+        if not abs(change - wanted) < 1e-4 * wanted + 1e-6:
+            raise Failure(f"the norm {norm}, and parameters change by {change}")
+    if len(rows) != 60 or not rows[0][0] > 2 * rows[-1][0] > 0 and not clip:
+        raise Failure(f"{len(rows)} norms from {rows[0][0]} to {rows[-1][0]}")
+    return f"{rows[0][0]:.6g} to {rows[-1][0]:.6g}"
+
+
+LINE = r"step (\d+) of 60  loss \d\.\d{4}  rate 0\.5(  ([\d.]+[kMGT]?) tokens/s  \d+:\d\d:\d\d left)?"
+
+
+def check_progress(bench, strategy, ranks):
+    """About twenty lines where there is no terminal, the first and the last among them."""
+    lines = [line for line in launch(progress_program(bench, strategy), ranks).stderr.splitlines() if line.startswith("step ")]
+    steps = [int(re.fullmatch(LINE, line)[1]) for line in lines]
+    if steps[0] != 1 or steps[-1] != 60 or steps != sorted(set(steps)) or not 20 <= len(steps) <= 22:
+        raise Failure(f"lines behind steps {steps}")
+    if any(not re.fullmatch(LINE, line)[2] for line in lines[1:]):
+        raise Failure(f"{lines[1]}")
+    return lines[-1]
+
+
+def check_terminal(bench):
+    """On a terminal one line is written over itself, and ends at the last step."""
+    control, terminal = pty.openpty()
+    done = subprocess.Popen([progress_program(bench, None)], stdout=subprocess.DEVNULL, stderr=terminal)
+    os.close(terminal)
+    text = b""
+    try:
+        while piece := os.read(control, 65536):
+            text += piece
+    except OSError:
+        pass  # the terminal's other end is closed
+    os.close(control)
+    if done.wait() or not re.fullmatch(rf"(\r\x1b\[K{LINE})+\r?\n", text.decode()):
+        raise Failure(f"{text!r}")
+    return f"{text.count(b'step ')} times"
+
+
 def check_refused(bench, variables, pattern):
     done = looked(bench, None, check=False, **variables)
     if not done.returncode or not re.search(pattern, done.stderr):
@@ -344,7 +510,13 @@ def tests(bench, arguments):
     gpt = harness.EXAMPLES / "gpt"
     found += [(f"memory.gpt.{strategy.stem}", functools.partial(check_memory, bench, gpt / "gpt.c", strategy, 4, ["--steps", "2"]), True)
               for strategy in sorted((gpt / "strategies").glob("*4*.strategy"))]
-    return found + [("parameters", functools.partial(check_parameters, bench)),
+    for strategy, ranks in (("mesh", 4), ("stages", 5), (None, 0)):
+        found.append((f"norm.{strategy or 'plain'}", functools.partial(check_norm, bench, strategy, ranks), strategy == "mesh"))
+    return found + [("norm.clipped", functools.partial(check_norm, bench, "mesh", 4, 0.01), True),
+                    ("progress", functools.partial(check_progress, bench, "mesh", 4)),
+                    ("terminal", functools.partial(check_terminal, bench)),
+                    ("page", functools.partial(check_page, bench)),
+                    ("parameters", functools.partial(check_parameters, bench)),
                     ("exchanges", functools.partial(check_exchanges, bench)),
                     ("clocks", functools.partial(check_clocks, bench), True),
                     ("cost", functools.partial(check_cost, bench), True),
