@@ -15,7 +15,7 @@
  * An error is a line, or a diagnostic with its place, and exit status 1.
  */
 #include "balance/balance.h"
-#include "driver/compile.h"
+#include "driver/parts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -118,14 +118,6 @@ static Request read_words(Arena *arena, int argc, char **argv)
     return request;
 }
 
-static bool read_sources(Driver *driver)
-{
-    for (int i = 0; i < driver->options->items.count; i++)
-        if (driver->options->items.at[i].kind == ITEM_SOURCE && !unit_read(driver, driver->options->items.at[i].text))
-            return false;
-    return true;
-}
-
 /* The modules of the model that is meant, which train it. */
 static int find_modules(const Driver *driver, const Request *request, Module **modules)
 {
@@ -155,7 +147,7 @@ static bool accepts(void *state, const Strategy *strategy)
     memset(&options.strategies, 0, sizeof options.strategies);
     array_push(driver->arena, &options.strategies, arena_format(driver->arena, "%s:%s", path, strategy->name));
     own.diag = diag_create(driver->arena, nowhere ? nowhere : stderr);
-    good = good && read_sources(&own) && !diag_errors(own.diag);
+    good = good && parts_read(&own) && !diag_errors(own.diag);
     if (nowhere)
         fclose(nowhere);
     return good;
@@ -206,12 +198,12 @@ int main(int argc, char **argv)
     Request request = read_words(arena, argc, argv);
     Options options;
     options_read(arena, &options, request.rest.count - 1, request.rest.at);
-    if (!options.source_count)
+    if (!options.input_count)
         refuse("MODEL.c", "there is no source");
     options.stop_after = "specialize"; // what devices compute is known then
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     toolchain_open(&driver.tools, arena, options.dry_run);
-    bool good = read_sources(&driver) && plan(&driver, &request);
+    bool good = parts_read(&driver) && plan(&driver, &request);
     diag_finish(driver.diag);
     outputs_close();
     arena_destroy(arena);

@@ -6,7 +6,7 @@
  * Reads the model as hetucc does, whose options for that it takes, too (-D, -I, --no-fuse, ...), and prints for each model the seconds of a
  * step and what its devices do with them. An error is a line, or a diagnostic with its place, and exit status 1.
  */
-#include "driver/compile.h"
+#include "driver/parts.h"
 #include "simulate/simulate.h"
 
 #include <errno.h>
@@ -134,9 +134,8 @@ static bool write_all(const Driver *driver, const Request *request, const StepsL
 /* Reads the sources; false after errors. */
 static bool read_sources(Driver *driver)
 {
-    for (int i = 0; i < driver->options->items.count; i++)
-        if (driver->options->items.at[i].kind == ITEM_SOURCE && !unit_read(driver, driver->options->items.at[i].text))
-            return false;
+    if (!parts_read(driver))
+        return false;
     if (!driver->modules.count)
         fprintf(stderr, "hetu-simulate: none of the sources trains or runs a model\n");
     return driver->modules.count;
@@ -150,7 +149,7 @@ int main(int argc, char **argv)
     options_read(arena, &options, request.rest.count - 1, request.rest.at);
     if (!options.cluster)
         refuse("--cluster", "missing: without a cluster file nothing has a time; hetu-profile measures one");
-    if (!options.source_count)
+    if (!options.input_count)
         refuse("MODEL.c", "there is no source");
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     toolchain_open(&driver.tools, arena, options.dry_run);

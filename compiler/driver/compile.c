@@ -1,5 +1,6 @@
 #include "driver/compile.h"
 
+#include "driver/parts.h"
 #include "driver/resume.h"
 
 #include "frontend/frontend.h"
@@ -214,16 +215,35 @@ FrontendOptions frontend_options(Driver *driver, const char *source, const Clust
     }
     array_push(driver->arena, &words, HSPMD_DEFINE);
     array_push(driver->arena, &words, arena_format(driver->arena, "-I%s/include", driver->tools.prefix));
-    return (FrontendOptions){source,           words.count, words.at,       options->strategies.count, options->strategies.at,
-                             options->cluster, cluster,     backend_names()};
+    FrontendPart part = {.file = source, .arg_count = words.count, .args = words.at};
+    return (FrontendOptions){.part = driver->part ? driver->part->front : part,
+                             .strategy_count = options->strategies.count,
+                             .strategies = options->strategies.at,
+                             .cluster_file = options->cluster,
+                             .cluster = cluster,
+                             .backends = backend_names()};
+}
+
+/* Whether models may wait for what other files define: nothing is linked. */
+static bool may_wait(const Driver *driver) { return driver->options->compile_only || driver->options->hand_over; }
+
+/* Runs the frontend on a source, with others of the program where its models need them. NULL after errors. */
+static Unit *read_linked(Driver *driver, const char *source, const Cluster *cluster)
+{
+    FrontendOptions options = frontend_options(driver, source, cluster);
+    options.waits = true;
+    Unit *unit = frontend_read(driver->arena, driver->diag, &options);
+    if (!unit || !unit->absent.count || may_wait(driver))
+        return unit;
+    options.waits = false;
+    return parts_give(driver, &options) ? frontend_read(driver->arena, driver->diag, &options) : NULL;
 }
 
 Unit *unit_read(Driver *driver, const char *source)
 {
     const Options *options = driver->options;
     const Cluster *cluster = options->cluster ? cluster_read(driver->arena, driver->diag, options->cluster) : NULL;
-    FrontendOptions frontend = frontend_options(driver, source, cluster);
-    Unit *unit = frontend_read(driver->arena, driver->diag, &frontend);
+    Unit *unit = read_linked(driver, source, cluster);
     if (unit)
         set_options(options, unit, cluster);
     bool good = unit && !diag_errors(driver->diag) && (!options->resume || unit_resume(driver, unit));
@@ -287,6 +307,8 @@ static unsigned hash_word(const char *word)
 static const char *symbol_prefix(const Driver *driver, const char *source)
 {
     const char *name = name_with(driver->arena, source, "");
+    if (driver->part)
+        return name_with(driver->arena, source, arena_format(driver->arena, "_%08x", hash_word(driver->part->object)));
     bool alone = (driver->options->emit != EMIT_EXE || !strchr(source, '/')) && !strcmp(name, name_plain(driver->arena, name));
     return name_with(driver->arena, source, alone ? "" : arena_format(driver->arena, "_%08x", hash_word(source)));
 }
@@ -306,26 +328,41 @@ static const char *maker_text(const Driver *driver)
 
 /* ---- what ht_prepare runs ---- */
 
-/* A file's name that means it from every folder. */
-static const char *absolute(Driver *driver, const char *path)
+const char *absolute_name(Arena *arena, const char *path)
 {
     char *folder = *path == '/' ? NULL : getcwd(NULL, 0);
-    const char *whole = folder ? arena_format(driver->arena, "%s/%s", folder, path) : path;
+    const char *whole = folder ? arena_format(arena, *path ? "%s/%s" : "%s%s", folder, path) : path;
     free(folder);
     return whole;
 }
 
-/* The options that make of the unit what it is, its strategies aside. */
-static void recipe_options(Driver *driver, Command *recipe)
+void add_options(Driver *driver, Command *recipe)
 {
     const Options *options = driver->options;
     for (int i = 0; i < options->items.count; i++)
         if (options->items.at[i].kind == ITEM_FLAG)
             add_item(recipe, &options->items.at[i]);
     if (options->cluster)
-        command_add(recipe, arena_format(driver->arena, "--cluster=%s", options->cluster), NULL);
+        command_add(recipe, arena_format(driver->arena, "--cluster=%s", absolute_name(driver->arena, options->cluster)), NULL);
     if (options->no_fuse)
         command_add(recipe, "--no-fuse", NULL);
+    if (options->bucket)
+        command_add(recipe, arena_format(driver->arena, "--bucket=%lld", (long long)options->bucket), NULL);
+    if (options->warn_implicit_reshard)
+        command_add(recipe, "-Wimplicit-reshard", NULL);
+}
+
+/* Adds the files of the program: first the one with the unit's models, then, where these need them, those that have parts of it. */
+static void recipe_files(Driver *driver, const Unit *unit, Command *recipe)
+{
+    const char *first = driver->part ? absolute_name(driver->arena, driver->part->object) : unit->file, *last = first;
+    command_add(recipe, first, NULL);
+    for (int i = 0; unit->linked && i < driver->parts->count; i++) {
+        const Portion *part = driver->parts->at[i];
+        const char *file = part->object ? absolute_name(driver->arena, part->object) : part->front.file;
+        if (strcmp(file, first) != 0 && strcmp(file, last) != 0)
+            command_add(recipe, last = file, NULL);
+    }
 }
 
 /* The command by which a program has further strategies made of its source (<hetu/rt.h>, ht_register_source). */
@@ -337,10 +374,10 @@ static const Command *recipe_of(Driver *driver, const Unit *unit)
     char *folder = getcwd(NULL, 0);
     recipe->arena = arena;
     command_add(recipe, folder ? arena_string(arena, folder) : "", getenv("CC") ? getenv("CC") : "",
-                absolute(driver, arena_format(arena, "%s/bin/hetucc", driver->tools.prefix)), NULL);
+                absolute_name(arena, arena_format(arena, "%s/bin/hetucc", driver->tools.prefix)), NULL);
     free(folder);
-    recipe_options(driver, recipe);
-    command_add(recipe, unit->file, NULL);
+    add_options(driver, recipe);
+    recipe_files(driver, unit, recipe);
     for (int s = 0; s < unit->strategies.count; s++)
         command_add(
             recipe,
@@ -349,7 +386,16 @@ static const Command *recipe_of(Driver *driver, const Unit *unit)
     return recipe;
 }
 
-void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include)
+/* All that the user's files of a unit say. */
+static const char *unit_text(const Unit *unit)
+{
+    Text text = {.arena = unit->arena};
+    for (int i = 0; i < unit->files.count; i++)
+        text_string(&text, unit->files.at[i].text);
+    return text_bytes(&text);
+}
+
+static void emit_with(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include, const char *section)
 {
     const char *name = name_with(driver->arena, unit->file, "");
     EmitOptions options = {.base = driver->options->backend->folder ? name_plain(driver->arena, name) : name,
@@ -357,23 +403,56 @@ void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char
                            .include = include,
                            .backend = driver->options->backend,
                            .maker = maker_text(driver),
-                           .source = file_text(driver->arena, unit->file)};
+                           .text = driver->part ? driver->part->preprocessed : NULL,
+                           .section = section,
+                           .source = unit_text(unit)};
     if (unit->prepares && !unit->known && !driver->options->backend->folder) {
         const Command *recipe = recipe_of(driver, unit);
         options.recipe_count = recipe->words.count;
         options.recipe = recipe->words.at;
     }
-    emit_unit(files, unit, &options);
+    (unit->modules.count ? emit_unit : emit_part)(files, unit, &options);
+}
+
+void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include)
+{
+    emit_with(driver, files, unit, include, NULL);
 }
 
 /* Whether a file is the one that includes the user's source. */
 static bool is_main_file(const EmittedFile *file) { return file->source; }
 
+/* The command for the file that has the user's source: of a part that waited this is behind the preprocessor, which needs no options more.
+ */
+static Command main_command(Driver *driver)
+{
+    Command command = command_cc(&driver->tools);
+    if (!driver->part)
+        return compile_command(driver);
+    for (int i = 0; i < driver->options->items.count; i++) {
+        const Item *item = &driver->options->items.at[i];
+        if (item->kind == ITEM_FLAG && (!is_source_option(item) || begins(item->text, "-std=")))
+            add_item(&command, item);
+    }
+    command_add(&command, "-Wno-unknown-pragmas", NULL);
+    return command;
+}
+
+/* Adds where the files are that an emitted one includes, and that its own folder is nobody's business. */
+static void add_places(Driver *driver, const EmittedFile *file, Command *command)
+{
+    if (!driver->options->save_temps)
+        command_add(command, arena_format(driver->arena, "-ffile-prefix-map=%s/=", driver->tools.folder), NULL);
+    command_add(command, "-iquote", ".", NULL);
+    if (is_main_file(file) && strchr(file->source, '"'))
+        command_add(command, "-idirafter", ".", NULL);
+}
+
 /* The command for an emitted file: the user's options where it includes the user's source, and only those about code elsewhere. */
 static Command emitted_command(Driver *driver, const EmittedFile *file, const char *path, const char *object)
 {
     const Options *options = driver->options;
-    Command command = is_main_file(file) ? compile_command(driver) : command_cc(&driver->tools);
+    Command command = is_main_file(file) ? main_command(driver) : command_cc(&driver->tools);
     for (int i = 0; i < options->items.count && !is_main_file(file); i++)
         if (is_code_option(&options->items.at[i]))
             add_item(&command, &options->items.at[i]);
@@ -387,12 +466,7 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
     command_add(&command, "-fno-lto", NULL);
     if (options->known)
         command_add(&command, "-fPIC", "-fvisibility=hidden", NULL);
-    if (!options->save_temps)
-        command_add(&command, arena_format(driver->arena, "-ffile-prefix-map=%s/=", driver->tools.folder), NULL);
-    command_add(&command, "-iquote", ".", NULL);
-    if (is_main_file(file) && strchr(file->source, '"')) {
-        command_add(&command, "-idirafter", ".", NULL);
-    }
+    add_places(driver, file, &command);
     command_add(&command, "-c", path, "-o", object, NULL);
     return command;
 }
@@ -444,11 +518,32 @@ static int judge(const Toolchain *tools, const EmittedFiles *files, const int *s
     return worst;
 }
 
+/* The emitted files of a unit, whose object keeps what other files of the program need unless it is linked at once. False after errors. */
+static bool emit_object(Driver *driver, EmittedFiles *files, const Unit *unit)
+{
+    const char *section = driver->options->compile_only ? part_keep(driver, unit, unit->file) : NULL;
+    if (driver->options->compile_only && !section)
+        return false;
+    emit_with(driver, files, unit, unit->file, section);
+    return !diag_errors(driver->diag);
+}
+
+int part_compile(Driver *driver, const Unit *unit, const char *object)
+{
+    EmittedFiles files = {0};
+    const char *path = emit_object(driver, &files, unit) ? write_emitted(driver, &files.at[0]) : NULL;
+    if (!path)
+        return 1;
+    Command command = compile_command(driver);
+    add_places(driver, &files.at[0], &command);
+    command_add(&command, "-fno-lto", "-c", path, "-o", object, NULL);
+    return command_run(&driver->tools, &command) ? 1 : 0;
+}
+
 int unit_compile(Driver *driver, const Unit *unit, const char *object)
 {
     EmittedFiles files = {0};
-    unit_emit(driver, &files, unit, unit->file);
-    if (diag_errors(driver->diag))
+    if (!emit_object(driver, &files, unit))
         return 1;
     Arena *arena = driver->arena;
     Command *commands = arena_array(arena, Command, files.count);

@@ -13,8 +13,10 @@ typedef struct Driver {
     Diag *diag;
     const Options *options;
     Toolchain tools;
-    Array(Module *) modules; // of the units that were read
-    bool prepares;           // some of them calls ht_prepare
+    Array(Module *) modules;                   // of the units that were read
+    bool prepares;                             // some of them calls ht_prepare
+    const struct PortionList *parts, *objects; // of the program (driver/parts.h); NULL: not asked for yet
+    const struct Portion *part;                // of an object, which is being made; NULL: a source of the command line is
 } Driver;
 
 /* Whether a C source includes <hetu/hetu.h>, itself or through its headers, or has pragmas of ours: then the frontend reads it. */
@@ -36,6 +38,10 @@ void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char
  * it refused what hetucc wrote. */
 int unit_compile(Driver *driver, const Unit *unit, const char *object);
 
+/* Makes `object` from a source whose models wait, or that has none: what the C compiler makes of it, and what evaluation will need. The
+ * exit status. */
+int part_compile(Driver *driver, const Unit *unit, const char *object);
+
 /* Makes `object` from a source without models, as the C compiler does. */
 int plain_compile(Driver *driver, const char *source, const char *object);
 
@@ -50,6 +56,12 @@ void add_headers(Driver *driver, Command *command);
 
 /* Whether what will be written may be: false, after a message, where it is a file that is read, under this name or another. */
 bool check_output(const Options *options, const char *path);
+
+/* Adds the options that make of a unit what it is, its strategies aside, as words. */
+void add_options(Driver *driver, Command *command);
+
+/* A file's name that means it from every folder; "" is the current folder. */
+const char *absolute_name(Arena *arena, const char *path);
 
 /* A file's text with null bytes as blanks; empty when it cannot be read. */
 const char *file_text(Arena *arena, const char *path);

@@ -1,5 +1,6 @@
 /* hetucc: the command. */
 #include "driver/folder.h"
+#include "driver/parts.h"
 #include "driver/plan.h"
 #include "ir/text/text.h"
 
@@ -25,14 +26,29 @@ static void add_libraries(Driver *driver, Command *command)
                 "-Wl,--push-state,--as-needed", "-lhetu", "-fopenmp", "-lm", "-Wl,--pop-state", NULL);
 }
 
-/* The whole command line for the C compiler; `objects` has what stands for each source, NULL entries for the source itself. */
-static Command whole_command(Driver *driver, const char *const *objects)
+/* What stands for an object whose models waited; NULL: itself. */
+static const char *made_of(const Item *item, const PortionList *waiting, const char *const *made)
+{
+    for (int i = 0; i < waiting->count; i++)
+        if (item->kind == ITEM_INPUT && !waiting->at[i]->member && !strcmp(item->text, waiting->at[i]->object))
+            return made[i];
+    return NULL;
+}
+
+static const PortionList none_waits;
+
+/* The whole command line for the C compiler; `objects` has what stands for each source, NULL entries for the source itself, `made` what
+ * stands for each object that waited: a member of an archive stands in front, so that the archive's is not looked for. */
+static Command whole_command(Driver *driver, const char *const *objects, const PortionList *waiting, const char *const *made)
 {
     const Options *options = driver->options;
     Command command = command_cc(&driver->tools);
+    for (int i = 0; i < waiting->count; i++)
+        if (waiting->at[i]->member)
+            command_add(&command, made[i], NULL);
     for (int i = 0, source = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
-        const char *object = item->kind == ITEM_SOURCE ? objects[source++] : NULL;
+        const char *object = item->kind == ITEM_SOURCE ? objects[source++] : made_of(item, waiting, made);
         if (i == options->from_input && !strcmp(item->text, "-"))
             command_add(&command, "-x", "c", NULL);
         command_add(&command, object ? object : item->text, NULL);
@@ -49,7 +65,7 @@ static Command whole_command(Driver *driver, const char *const *objects)
 _Noreturn static void hand_over(Driver *driver)
 {
     const Options *options = driver->options;
-    Command command = whole_command(driver, arena_array(driver->arena, const char *, options->source_count));
+    Command command = whole_command(driver, arena_array(driver->arena, const char *, options->source_count), &none_waits, NULL);
     if (options->output) {
         command_add(&command, "-o", options->output, NULL);
     }
@@ -289,8 +305,8 @@ static int compile_source(Driver *driver, const char *source, const char *object
     Unit *unit = *plain ? NULL : unit_read(driver, source);
     if (!*plain && !unit)
         return 1;
-    *plain = !unit || !unit->modules.count;
-    return *plain ? 0 : unit_compile(driver, unit, object);
+    *plain = !unit || (!unit->modules.count && !driver->options->compile_only && !unit->bodiless.count);
+    return *plain ? 0 : (unit->modules.count ? unit_compile : part_compile)(driver, unit, object);
 }
 
 /* hetucc -c: an object for each source. */
@@ -329,8 +345,20 @@ static int make_folder_program(Driver *driver, const char *const *sources)
     return status ? status : output_finish(&driver->tools, written, program, 0777) ? 0 : 1;
 }
 
+/* Makes the objects whose models waited. The exit status. */
+static int make_waiting(Driver *driver, const PortionList *waiting, const char **made)
+{
+    int worst = 0;
+    for (int i = 0; i < waiting->count; i++) {
+        made[i] = temporary(&driver->tools, arena_format(driver->arena, "waited%d.o", i));
+        int status = part_make(driver, waiting->at[i], made[i]);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
+
 /* Compiles and links in one go. */
-static int make_program(Driver *driver, const char *const *sources)
+static int make_program(Driver *driver, const char *const *sources, const PortionList *waiting)
 {
     const Options *options = driver->options;
     const char *program = options->output ? options->output : "a.out";
@@ -346,24 +374,40 @@ static int make_program(Driver *driver, const char *const *sources)
         objects[i] = plain ? NULL : object;
         worst = status > worst ? status : worst;
     }
+    const char **made = arena_array(driver->arena, const char *, waiting->count + 1);
+    if (!worst)
+        worst = make_waiting(driver, waiting, made);
     if (worst)
         return worst;
-    Command command = whole_command(driver, objects);
+    Command command = whole_command(driver, objects, waiting, made);
     command_add(&command, "-o", written, NULL);
     add_libraries(driver, &command);
     if (driver->prepares)
         command_add(&command, "-rdynamic", NULL);
-    return command_run(&driver->tools, &command) || !output_finish(&driver->tools, written, program, 0777) ? 1 : 0;
+    unsigned mode = options_have(options, "-r") ? 0666 : 0777;
+    return command_run(&driver->tools, &command) || !output_finish(&driver->tools, written, program, mode) ? 1 : 0;
 }
 
 /* ---- --known ---- */
 
 static bool check_known(const Options *options)
 {
-    if (options->source_count != 1 || options->backend->folder || options->compile_only || options->emit != EMIT_EXE || !options->output)
+    bool good = options->input_count && !options->backend->folder && !options->compile_only && options->emit == EMIT_EXE && options->output;
+    if (!good)
         complain("--known makes the object of one source for a program on CPUs: it takes -o, and neither -c nor --emit");
-    return options->source_count == 1 && !options->backend->folder && !options->compile_only && options->emit == EMIT_EXE &&
-           options->output;
+    return good;
+}
+
+/* Makes the object of a unit's strategies: of the first source, or of the first object's models. */
+static int make_first(Driver *driver, const char *source, const char *object)
+{
+    const PortionList *waiting = source ? &none_waits : driver_waiting(driver);
+    Unit *unit = source ? unit_read(driver, source) : NULL;
+    if (source || !waiting)
+        return unit ? unit_compile(driver, unit, object) : 1;
+    if (!waiting->count)
+        complain("--known: there is no model whose strategies could be made");
+    return waiting->count ? part_make(driver, waiting->at[0], object) : 1;
 }
 
 /* Makes what a program that runs loads: a shared object with the strategies that it has not. */
@@ -372,13 +416,22 @@ static int make_arriving(Driver *driver, const char *source)
     const char *output = driver->options->output, *object = temporary(&driver->tools, "arriving.o");
     const char *written =
         check_known(driver->options) && check_output(driver->options, output) ? output_begin(&driver->tools, output) : NULL;
-    Unit *unit = written ? unit_read(driver, source) : NULL;
-    int status = unit ? unit_compile(driver, unit, object) : 1;
+    int status = written ? make_first(driver, source, object) : 1;
     if (status)
         return status;
     Command command = command_cc(&driver->tools);
     command_add(&command, "-shared", "-Wl,-Bsymbolic", "-fopenmp", object, "-lm", "-o", written, NULL);
     return command_run(&driver->tools, &command) || !output_finish(&driver->tools, written, output, 0777) ? 1 : 0;
+}
+
+/* Back ends that make folders have them of sources. */
+static bool check_waiting(const Driver *driver, const PortionList *waiting)
+{
+    const Backend *backend = driver->options->backend;
+    if (backend->folder && waiting->count)
+        complain("%s has models, and --backend=%s makes programs of sources: give it %s instead", waiting->at[0]->object, backend->name,
+                 waiting->at[0]->front.file);
+    return !backend->folder || !waiting->count;
 }
 
 static int build(Driver *driver)
@@ -389,13 +442,17 @@ static int build(Driver *driver)
         return make_arriving(driver, sources[0]);
     for (int i = 0; i < driver->options->source_count; i++)
         ours |= source_is_ours(driver, sources[i]);
+    const PortionList *waiting = driver->options->compile_only ? &none_waits : driver_waiting(driver);
+    if (!waiting || !check_waiting(driver, waiting))
+        return 1;
+    ours |= waiting->count > 0;
     if (!ours && !check_no_report(driver->options))
         return 1;
     if (!ours && driver->options->from_input < 0)
         hand_over(driver);
     if (driver->options->backend->folder)
         return make_folder_program(driver, sources);
-    return driver->options->compile_only ? compile_each(driver, sources) : make_program(driver, sources);
+    return driver->options->compile_only ? compile_each(driver, sources) : make_program(driver, sources, waiting);
 }
 
 /* Makes what the options ask for. */

@@ -35,6 +35,9 @@ enum {
     KEY_VALUE
 };
 
+const char *const remark_words[] = {
+    [REMARK_COMM] = "comm", [REMARK_SWITCH] = "switch", [REMARK_MEMORY] = "memory", [REMARK_SHARDING] = "sharding", [REMARKS] = NULL};
+
 /* Words of --emit. */
 static const char *const emit_words[] = {
     [EMIT_EXE] = "exe", [EMIT_C] = "c", [EMIT_IR] = "ir", [EMIT_COST] = "cost", [EMIT_COST_JSON] = "cost-json", NULL};
@@ -420,15 +423,13 @@ static error_t read_language_option(Reader *reader, int key, const char *value)
 
 static error_t read_option(int key, char *value, struct argp_state *state)
 {
-    static const char *const remarks[] = {
-        [REMARK_COMM] = "comm", [REMARK_SWITCH] = "switch", [REMARK_MEMORY] = "memory", [REMARK_SHARDING] = "sharding", [REMARKS] = NULL};
     Reader *reader = state->input;
     Options *options = reader->options;
     switch (key) {
     case 'o': set_output(reader, value); break;
     case 'c': options->compile_only = true; break;
     case '#': options->dry_run = true; break;
-    case 'R': options->remarks[choose(reader->arena, "-R", value, remarks)] = true; break;
+    case 'R': options->remarks[choose(reader->arena, "-R", value, remark_words)] = true; break;
     case KEY_BACKEND: options->backend = backend_find(backend_names()[choose(reader->arena, "--backend", value, backend_names())]); break;
     case KEY_STRATEGY: array_push(reader->arena, &options->strategies, arena_string(reader->arena, value)); break;
     case KEY_CLUSTER: options->cluster = arena_string(reader->arena, value); break;

@@ -22,6 +22,9 @@ typedef enum ItemKind {
     ITEM_INPUT   // another file, or a library: the linker needs these in order
 } ItemKind;
 
+/* What stands behind -R, by remark; NULL at the end. */
+extern const char *const remark_words[];
+
 /* A word for the C compiler, with the word that belongs to it: -isystem DIR. */
 typedef struct Item {
     ItemKind kind;

@@ -1,5 +1,7 @@
 #include "driver/plan.h"
 
+#include "driver/parts.h"
+
 #include "cluster/cluster.h"
 #include "search/search.h"
 
@@ -113,6 +115,8 @@ int plan_make(Driver *driver)
     if (strcmp(path, "-") && !check_output(options, path))
         return 1;
     FrontendOptions frontend = frontend_options(driver, source, cluster);
+    if (!parts_give(driver, &frontend))
+        return 1;
     SearchOptions search = {&frontend, compile_options(options, cluster), options->no_fuse, options->memory, strategy_name(driver, path)};
     Text strategy = {.arena = driver->arena}, reason = {.arena = driver->arena};
     if (!search_plan(driver->arena, driver->diag, &search, &strategy, &reason))

@@ -9,25 +9,43 @@ typedef struct Named {
     UT_hash_handle hh;
 } Named;
 
-CName cunit_lookup(const CUnit *unit, const char *name)
+CName names_lookup(const void *names, const char *name)
 {
-    Named *table = unit->names, *found;
+    const Named *table = names;
+    Named *found;
     HASH_FIND_STR(table, name, found);
     return found ? found->what : (CName){0};
 }
 
-void cunit_declare(CUnit *unit, const char *name, CName what)
+CName cunit_lookup(const CUnit *unit, const char *name) { return names_lookup(unit->names, name); }
+
+CName cunit_shared(const CUnit *unit, const char *name) { return names_lookup(unit->shared, name); }
+
+CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name)
 {
-    Named *table = unit->names, *found;
+    for (int i = 0; i < unit->operators.count; i++)
+        if (unit->operators.at[i]->def->rule == def->rule)
+            return names_lookup(unit->parts.at[unit->operators.at[i]->part], name);
+    return cunit_lookup(unit, name);
+}
+
+/* Gives a name of a table its meaning. */
+static void declare(Arena *arena, void **names, const char *name, CName what)
+{
+    Named *table = *names, *found;
     HASH_FIND_STR(table, name, found);
     if (!found) {
-        found = arena_new(unit->arena, Named);
+        found = arena_new(arena, Named);
         found->name = name;
         HASH_ADD_KEYPTR(hh, table, name, strlen(name), found);
-        unit->names = table;
+        *names = table;
     }
     found->what = what;
 }
+
+void cunit_declare(CUnit *unit, const char *name, CName what) { declare(unit->arena, &unit->names, name, what); }
+
+void cunit_share(CUnit *unit, const char *name, CName what) { declare(unit->arena, &unit->shared, name, what); }
 
 bool ctype_field(const CType *type, const char *name, CField *found)
 {

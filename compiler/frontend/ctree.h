@@ -8,6 +8,7 @@
 #ifndef FRONTEND_CTREE_H
 #define FRONTEND_CTREE_H
 
+#include "ir/unit.h"
 #include "rule/rule.h"
 #include "support/array.h"
 #include "support/diag.h"
@@ -94,6 +95,8 @@ struct CVar {
     bool local;       // a parameter or a variable with automatic storage
     bool is_static;   // of a function
     bool is_const, defined;
+    bool internal;    // at file scope: no other file can name it
+    int part;         // 0: the file of the models; the sources after it count from 1
     bool shape;       // named by a `shape` pragma
     bool given;       // its initial value is given_value: a strategy sets it
     int64_t given_value;
@@ -115,6 +118,7 @@ typedef struct COperator {
     int *operand_param; // by operand of the rule: the parameter
     int *attr_param;    // by attribute: the parameter
     const Pragma *pragma;
+    int part;          // the source whose names its rule may use
 } COperator;
 
 struct CFunction {
@@ -124,6 +128,7 @@ struct CFunction {
     bool variadic, library; // declared in hetu's headers
     bool system;            // declared in a header of the system, or built into the C compiler
     bool is_static;
+    int part; // that defines it, or declares it first; 0: the file of the models
     Array(CVar *) params;
     const CStmt *body; // NULL: declared only
     int slot_count;    // of a frame
@@ -240,6 +245,7 @@ typedef struct CTypes {
     const CType *tvoid, *tbool, *tchar, *tint, *tunsigned, *tlong, *tulong, *tlonglong, *tulonglong, *tfloat, *tdouble, *tensor;
 } CTypes;
 
+/* A program's sources: the file whose models are wanted, and those which they need. */
 typedef struct CUnit {
     Arena *arena;
     Diag *diag;
@@ -252,7 +258,12 @@ typedef struct CUnit {
     Array(const COperator *) operators;
     Array(Pragma *) pragmas;      // all active ones, in the order of the translation unit
     int string_count;
-    void *names;                  // hash of functions, variables at file scope and constants (cunit_lookup)
+    int part;                     // the source that is being read; 0: the file of the models
+    int own_pragmas;              // how many of `pragmas` stand in the file of the models and its headers
+    Array(UnitFile) files;        // of the user's
+    void *names;                  // hash of functions, variables at file scope and constants (cunit_lookup), of the file of the models in the end
+    void *shared;                 // those that are the same for all sources of the program
+    Array(const void *) parts;    // `names` of each source
 } CUnit;
 
 /* What a name at file scope stands for; all NULL when it is not declared. */
@@ -262,6 +273,13 @@ typedef struct CName {
     const CConstant *constant;
 } CName;
 CName cunit_lookup(const CUnit *unit, const char *name);
+/* The same among other names than those of the unit. */
+CName names_lookup(const void *names, const char *name);
+/* What the rule of an operator calls so. */
+CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name);
+/* What a name of external linkage stands for in every source that was read. */
+CName cunit_shared(const CUnit *unit, const char *name);
+void cunit_share(CUnit *unit, const char *name, CName what);
 void cunit_declare(CUnit *unit, const char *name, CName what);
 
 /* The field `name` of a struct, also inside anonymous members, with the offset from the start of `type`; false when there is none. */

@@ -1,5 +1,6 @@
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"
+#include "frontend/linkage.h"
 #include "frontend/models.h"
 #include "frontend/operators.h"
 #include "frontend/strategies.h"
@@ -39,43 +40,69 @@ static void find_bodiless(Frontend *run)
     }
 }
 
-static const char *standard(const FrontendOptions *options)
+static const char *standard(const FrontendPart *part)
 {
     const char *std = "gnu17";
-    for (int i = 0; i < options->arg_count; i++)
-        if (!strncmp(options->args[i], "-std=", 5))
-            std = options->args[i] + 5;
+    for (int i = 0; i < part->arg_count; i++)
+        if (!strncmp(part->args[i], "-std=", 5))
+            std = part->args[i] + 5;
     return std;
 }
 
-/* Reads the file: its operators, its pragmas. */
+/* Reads the file: its operators, its pragmas; then what its models need of other sources. */
 static void *read_file(void *data)
 {
     Frontend *run = data;
-    CUnit *cunit = run->cunit = clang_read(run->arena, run->diag, run->options, &run->reader);
-    if (cunit)
-        operators_check(cunit, run->options->backends);
+    CUnit *cunit = run->cunit = clang_read(run->arena, run->diag, &run->options->part, &run->reader);
+    if (!cunit)
+        return NULL;
+    operators_check(cunit, run->options->backends);
+    if (!diag_errors(run->diag) && !linkage_read(cunit, run->options))
+        run->cunit = NULL;
     return NULL;
 }
+
+/* Notes what the unit is made of, and whether its models wait for other sources. */
+static void note_linkage(Frontend *run)
+{
+    Unit *unit = run->unit;
+    LinkNames defined = {0}, absent = {0};
+    linkage_defined(run->cunit, &defined);
+    linkage_absent(run->cunit, &absent);
+    for (int i = 0; i < defined.count; i++)
+        array_push(run->arena, &unit->defined, defined.at[i]);
+    for (int i = 0; i < absent.count; i++)
+        array_push(run->arena, &unit->absent, absent.at[i]);
+    for (int i = 0; i < run->cunit->files.count; i++)
+        array_push(run->arena, &unit->files, run->cunit->files.at[i]);
+    unit->linked = run->cunit->parts.count > 1;
+}
+
+static bool waits(const Frontend *run) { return run->options->waits && run->unit->absent.count; }
 
 /* Begins a unit: its strategies and shape variables. */
 static void begin_unit(Frontend *run)
 {
     CUnit *cunit = run->cunit;
     Unit *unit = run->unit = arena_new(run->arena, Unit);
-    *unit = (Unit){.arena = run->arena, .diag = run->diag, .file = run->options->file, .std = standard(run->options)};
+    *unit = (Unit){.arena = run->arena, .diag = run->diag, .file = run->options->part.file, .std = standard(&run->options->part)};
     if (!cunit)
         return;
     run->strategy = (StrategyChoice){0};
+    note_linkage(run);
+    find_bodiless(run);
+    if (waits(run) && !run->options->strategy_count)
+        return; // where the program is linked one may be chosen
     strategies_choose(cunit, clang_macros(run->reader), run->options, run->text, &run->strategy);
     if (diag_errors(run->diag))
         return;
     for (int i = 0; i < run->strategy.count; i++)
         array_push(run->arena, &unit->strategies, run->strategy.at[i].strategy);
+    if (waits(run))
+        return;
     strategies_give_shapes(cunit, unit->strategies.count ? unit->strategies.at[0] : NULL);
-    for (int i = 0; i < cunit->shapes.count; i++)
+    for (int i = 0; i < cunit->shapes.count && models_exist(cunit); i++)
         add_shape_variable(run, cunit->shapes.at[i]);
-    find_bodiless(run);
 }
 
 static void *make_unit(void *data)
@@ -83,10 +110,14 @@ static void *make_unit(void *data)
     Frontend *run = data;
     int before = diag_errors(run->diag);
     begin_unit(run);
-    if (diag_errors(run->diag) == before)
+    bool whole = run->cunit && diag_errors(run->diag) == before && !waits(run);
+    if (whole)
         models_read(run->cunit, run->unit, run->options);
-    if (diag_errors(run->diag) == before)
-        strategies_check_splits(run->cunit, &run->strategy), strategies_check_layers(run->unit);
+    if (whole && diag_errors(run->diag) == before) {
+        strategies_check_splits(run->cunit, &run->strategy);
+        strategies_check_layers(run->unit);
+        linkage_check(run->cunit, run->unit);
+    }
     if (diag_errors(run->diag) != before)
         run->unit = NULL;
     return NULL;
@@ -115,6 +146,28 @@ static void with_deep_stack(void *(*work)(void *), void *data)
     else
         pthread_join(thread, NULL);
     pthread_attr_destroy(&attributes);
+}
+
+static void *scan_file(void *data)
+{
+    Frontend *run = data;
+    run->cunit = clang_read(run->arena, run->diag, &run->options->part, &run->reader);
+    clang_close(run->reader);
+    return NULL;
+}
+
+bool frontend_scan(Arena *arena, Diag *diag, const FrontendOptions *options, FrontendPart *part)
+{
+    Frontend run = {.arena = arena, .diag = diag, .options = options};
+    int before = diag_errors(diag);
+    LinkNames names = {0};
+    with_deep_stack(scan_file, &run);
+    if (!run.cunit || diag_errors(diag) != before)
+        return false;
+    linkage_defined(run.cunit, &names);
+    part->defined = names.at;
+    part->defined_count = names.count;
+    return true;
 }
 
 Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options)
@@ -147,9 +200,6 @@ Unit *frontend_under(Frontend *frontend, const char *text)
     return frontend->unit;
 }
 
-int frontend_dims(const Frontend *frontend, const char *const **names)
-{
-    return strategies_dims(frontend->cunit, names);
-}
+int frontend_dims(const Frontend *frontend, const char *const **names) { return strategies_dims(frontend->cunit, names); }
 
 void frontend_close(Frontend *frontend) { clang_close(frontend->reader); }

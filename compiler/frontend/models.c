@@ -42,7 +42,7 @@ static void find_calls(CUnit *unit, Finder *finder)
     finder->unit = unit;
     for (int i = 0; i < unit->functions.count; i++) {
         finder->inside = unit->functions.at[i];
-        if (!finder->inside->library)
+        if (!finder->inside->library && !finder->inside->part)
             cstmt_walk(finder->inside->body, find_call, finder);
     }
 }
@@ -52,6 +52,15 @@ bool models_exist(CUnit *unit)
     Finder finder = {0};
     find_calls(unit, &finder);
     return finder.calls.count > 0;
+}
+
+void models_walk(CUnit *unit, CVisit *visit, void *data)
+{
+    Finder finder = {0};
+    find_calls(unit, &finder);
+    for (int i = 0; i < finder.calls.count; i++)
+        for (int a = 0; a < finder.calls.at[i].expr->args.count; a++)
+            cexpr_walk(finder.calls.at[i].expr->args.at[a], visit, data);
 }
 
 /* ---- the arguments ---- */
@@ -331,7 +340,7 @@ static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Stra
     const CFunction *function = arguments->function;
     Module *module = module_create(cunit->arena, cunit->diag, function->name);
     module->kind = arguments->call->kind;
-    module->source = options->file;
+    module->source = options->part.file;
     module->at = function->at;
     module->strategy = strategy;
     module->precision = arguments->precision;

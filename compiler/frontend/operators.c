@@ -77,6 +77,8 @@ static void fill_order(CUnit *unit, COperator *op, OpDef *def)
 void operator_make(CUnit *unit, Pragma *pragma, CFunction *function)
 {
     OpParam *params = arena_array(unit->arena, OpParam, function->params.count);
+    if (function->op && function->op->part != unit->part)
+        return;
     if (function->op) {
         diag_error(unit->diag, pragma->at, "%s has a rule already", function->name);
         diag_note(unit->diag, function->op->pragma->at, "the other rule is here");
@@ -90,7 +92,7 @@ void operator_make(CUnit *unit, Pragma *pragma, CFunction *function)
     OpDef *def = arena_new(unit->arena, OpDef);
     *def = (OpDef){.name = function->name, .at = pragma->at, .param_count = function->params.count, .params = params, .rule = rule};
     COperator *op = arena_new(unit->arena, COperator);
-    *op = (COperator){.def = def, .function = function, .pragma = pragma};
+    *op = (COperator){.def = def, .function = function, .pragma = pragma, .part = unit->part};
     fill_order(unit, op, def);
     function->op = op;
     array_push(unit->arena, &unit->operators, op);
@@ -236,6 +238,8 @@ static void check_kernel(CUnit *unit, const CFunction *operator, const RuleKerne
 void operators_check(CUnit *unit, const char *const *backends)
 {
     for (int i = 0; i < unit->operators.count; i++) {
+        if (unit->operators.at[i]->part != unit->part)
+            continue;
         const OpDef *def = unit->operators.at[i]->def;
         BodyCheck check = {unit, unit->operators.at[i]->function, rule_kernel(def->rule, backends[0])};
         if (!check.function->library) {

@@ -53,7 +53,10 @@ static bool check_text(Diag *diag, const Source *source)
 /* More than any source has; what has no end, as /dev/zero, is not read for ever. */
 enum { MOST_BYTES = 1 << 26 };
 
-static void too_large(Diag *diag, const char *file) { diag_error(diag, (Position){0}, "cannot read %s: it has more than %d bytes", file, MOST_BYTES); }
+static void too_large(Diag *diag, const char *file)
+{
+    diag_error(diag, (Position){0}, "cannot read %s: it has more than %d bytes", file, MOST_BYTES);
+}
 
 static bool check_file(Diag *diag, const char *file)
 {
@@ -104,6 +107,13 @@ Source *source_read(Arena *arena, Diag *diag, const char *file)
         return NULL;
     }
     return check_text(diag, source) ? source : NULL;
+}
+
+Source *source_of_text(Arena *arena, const char *file, const char *text)
+{
+    Source *source = arena_new(arena, Source);
+    *source = (Source){.file = file, .text = text, .length = (int)strlen(text)};
+    return source;
 }
 
 /* ---- pragmas ---- */

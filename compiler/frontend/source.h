@@ -22,6 +22,9 @@ typedef struct Source {
 /* Reads a file whole. NULL after an error was reported: it is missing, a directory, empty, not UTF-8, or has null bytes. */
 Source *source_read(Arena *arena, Diag *diag, const char *file);
 
+/* A file whose text is there already. */
+Source *source_of_text(Arena *arena, const char *file, const char *text);
+
 /* Finds the pragmas of a file, whether or not they stand under `#if 0`. */
 void source_scan(Arena *arena, Diag *diag, Source *source);
 

@@ -233,7 +233,7 @@ static void choose_word(Chooser *chooser)
 static TokenList gather_lines(const CUnit *unit)
 {
     TokenList tokens = {0};
-    for (int i = 0; i < unit->pragmas.count; i++) {
+    for (int i = 0; i < unit->own_pragmas; i++) {
         const Pragma *pragma = unit->pragmas.at[i];
         for (int k = 0; pragma->kind == PRAGMA_STRATEGY && k < pragma->line.tokens.count; k++) {
             Token token = pragma->line.tokens.at[k];
@@ -321,7 +321,7 @@ static void choose(Chooser *chooser, const FrontendOptions *options)
         choose_word(chooser);
     }
     if (!options->strategy_count && chooser->list.count > 1)
-        several_strategies(chooser, &chooser->list, options->file, "NAME");
+        several_strategies(chooser, &chooser->list, options->part.file, "NAME");
     else if (!options->strategy_count && chooser->list.count)
         array_push(chooser->arena, chooser->choice, (ChosenStrategy){chooser->list.at[0], false});
 }

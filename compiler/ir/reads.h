@@ -9,6 +9,7 @@ typedef enum NumberKind { NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOATING } Numb
 typedef struct StaticRead {
     const char *name;     // "seq"; of an array's elements the array: "grid.sizes"
     const char *variable; // at file scope
+    bool far;             // the main file does not declare it: another source of the program does
     int64_t offset;       // of the first one there, in bytes
     int64_t first, count; // its index; -1: it is in no array
     NumberKind kind;

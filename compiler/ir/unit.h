@@ -11,6 +11,11 @@ typedef struct ShapeVariable { // #pragma hspmd shape(seq, batch)
     Position at;
 } ShapeVariable;
 
+/* A file of the user's that was read, and what it said. */
+typedef struct UnitFile {
+    const char *path, *text;
+} UnitFile;
+
 typedef struct Unit {
     Arena *arena;
     Diag *diag;
@@ -22,6 +27,10 @@ typedef struct Unit {
     bool prepares;                       // it calls ht_prepare or ht_balance: strategies may arrive at run time
     int known;                           // of its strategies, the first, a program that runs has already (--known); 0: it is a program
     const char *std;                     // of -std, "c17"
+    Array(UnitFile) files;               // that it was read from: its own, their headers, and those of other sources that models need
+    Array(const char *) defined;         // functions and variables of its own file that others may use
+    Array(const char *) absent;          // those that its models need and no file defines; they wait for them, so that there are no modules
+    bool linked;                         // its models need other sources
     const struct Migrations *migrations; // between its strategies (migration/migration.h), once its modules have roles; NULL before
 } Unit;
 

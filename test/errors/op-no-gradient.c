@@ -1,4 +1,4 @@
-// RUN: not %hetucc -c %s -o %t.o 2>&1 | FileCheck %s --strict-whitespace
+// RUN: not %hetucc %s -o %t.out 2>&1 | FileCheck %s --strict-whitespace
 #include <hetu/hetu.h>
 
 #pragma hspmd op y[i..] = twice(x[i..]) kernel(twice_kernel) grad(twice_gradient)
@@ -21,9 +21,9 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}op-no-gradient.c:4:67: error: twice_gradient has no body in this file, so it cannot be evaluated
+// CHECK: {{.*}}op-no-gradient.c:4:67: error: twice_gradient has no body in what hetucc is given, so it cannot be evaluated
 // CHECK-NEXT: {{^}}    4 | #pragma hspmd op y[i..] = twice(x[i..]) kernel(twice_kernel) grad(twice_gradient)
 // CHECK-NEXT: {{^}}      |                                                                   ^
-// CHECK-NEXT: {{.*}}op-no-gradient.c:6:6: note: it is declared here; its body must stand in this file, or in one that it includes
+// CHECK-NEXT: {{.*}}op-no-gradient.c:6:6: note: it is declared here; give hetucc the file that has its body, too, which must include <hetu/hetu.h>, or the object or archive that hetucc -c made of it
 // CHECK-NEXT: {{^}}    6 | void twice_gradient(ht_grad *g);
 // CHECK-NEXT: {{^}}      |      ^

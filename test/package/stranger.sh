@@ -18,14 +18,16 @@ sed -i 's/batch:dp/batch:dp  out:dp/' two.strategy
 cmake --build build | grep -o "hetucc model.c"
 touch include/model.h
 cmake --build build | grep -o "hetucc model.c"
+touch include/layers.h
+cmake --build build | grep -o "hetucc layers.c"
 cmake --install build > /dev/null
 echo "installed"
 mpirun -n 2 --oversubscribe "$work/own/bin/many" | tail -n 1
 echo "pkg-config"
 PKG_CONFIG_PATH=$work/there/lib/pkgconfig
 export PKG_CONFIG_PATH
-cc -DWIDTH=6 -Iinclude $(pkg-config --cflags hetu) -c model.c -o model.o
-c++ -Iinclude main.cpp model.o $(pkg-config --libs hetu) -Wl,-rpath,"$work/there/lib" -o plain
+cc -DWIDTH=6 -Iinclude $(pkg-config --cflags hetu) -c model.c layers.c
+c++ -Iinclude main.cpp model.o layers.o $(pkg-config --libs hetu) -Wl,-rpath,"$work/there/lib" -o plain
 ./plain | tail -n 1
 echo "completion"
 PATH=$work/there/bin:$PATH bash -c '. "$1"/there/share/bash-completion/completions/hetucc; COMP_WORDS=(hetucc --str) COMP_CWORD=1; _hetucc; echo "${COMPREPLY[@]}"

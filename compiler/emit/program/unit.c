@@ -32,18 +32,38 @@ static Text begin_file(Emitter *emitter, const char *what)
 
 /* ---- the main file ---- */
 
+/* How the main file names the variable of a read: one that only other sources declare has a name of its own there. */
+static const char *read_name(Arena *arena, const StaticRead *read)
+{
+    return read->far ? arena_format(arena, "hetu_far_%s", read->variable) : read->variable;
+}
+
+static void declare_far(Text *declarations, const Module *module)
+{
+    for (int i = 0; i < module->reads.count; i++) {
+        const StaticRead *read = module->reads.at[i];
+        bool known = !read->far;
+        for (int k = 0; k < i && !known; k++)
+            known = !strcmp(module->reads.at[k]->variable, read->variable);
+        if (!known)
+            text_print(declarations, "extern const char %s[] __asm__(\"%s\");\n", read_name(declarations->arena, read), read->variable);
+    }
+}
+
 /* Writes the table of where the module's reads are; its name. */
 static const char *emit_addresses(Text *declarations, const Module *module, const char *name)
 {
     if (!module->reads.count)
         return "0";
+    declare_far(declarations, module);
     text_print(declarations, "static const volatile void *const %s_reads[] = {\n", name);
     for (int i = 0; i < module->reads.count; i++) {
         const StaticRead *read = module->reads.at[i];
         if (read->offset)
-            text_print(declarations, "    (const volatile char *)&%s + %lld,\n", read->variable, (long long)read->offset);
+            text_print(declarations, "    (const volatile char *)&%s + %lld,\n", read_name(declarations->arena, read),
+                       (long long)read->offset);
         else
-            text_print(declarations, "    &%s,\n", read->variable);
+            text_print(declarations, "    &%s,\n", read_name(declarations->arena, read));
     }
     text_string(declarations, "};\n");
     return arena_format(declarations->arena, "%s_reads", name);
@@ -135,6 +155,51 @@ static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files
                         devices == 1 ? "" : "s", half ? "bf16, " : "", options->backend->name, options->maker, (unsigned long long)hash);
 }
 
+/* What the object keeps for evaluation: the bytes of a file in a section that links leave out. */
+static const char *kept_section(Arena *arena, const EmitOptions *options)
+{
+    if (!options->section)
+        return "";
+    const char *word = arena_format(arena, ".incbin \"%s\"", c_string(arena, options->section));
+    return arena_format(arena,
+                        "__asm__(\".pushsection .hetu,\\\"e\\\",@progbits\\n\"\n"
+                        "        \"%s\\n\"\n"
+                        "        \".popsection\\n\");\n",
+                        c_string(arena, word));
+}
+
+/* The user's source in the main file. */
+static const char *source_text(Arena *arena, const EmitOptions *options)
+{
+    return options->text ? options->text : arena_format(arena, "#include %s\n", c_include(arena, options->include));
+}
+
+void emit_part(EmittedFiles *files, const Unit *unit, const EmitOptions *options)
+{
+    Arena *arena = unit->arena;
+    Emitter emitter = {.arena = arena, .unit = unit, .base = options->base};
+    if (!c_include(arena, options->include)) {
+        diag_error(unit->diag, (Position){0}, "C cannot include a file of this name: %s", options->include);
+        return;
+    }
+    Text out = {.arena = arena};
+    text_fill(&out,
+              "/* $source: the source, and what evaluation needs of it. Written by hetucc. */\n"
+              "$weak"
+              "$text"
+              "\n"
+              "$waits"
+              "$section",
+              "source", c_comment(arena, file_name(unit->file)), "weak", weak_operators(&emitter), "text", source_text(arena, options),
+              "waits",
+              unit->absent.count ? "extern const char hetucc_links_this_program[];\n"
+                                   "__attribute__((used)) static const char *const hetucc_waits = hetucc_links_this_program;\n"
+                                 : "",
+              "section", kept_section(arena, options), NULL);
+    add_file(&emitter, files, "part", "c", text_bytes(&out), "");
+    files->at[files->count - 1].source = unit->file;
+}
+
 static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *options, const char *const *names, const char *print)
 {
     Text declarations = {.arena = emitter->arena}, calls = {.arena = emitter->arena};
@@ -153,7 +218,7 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
               "#endif\n"
               "\n"
               "$weak"
-              "#include $include\n"
+              "$include"
               "\n"
               "extern const char $fingerprint[];\n"
               "const char $fingerprint[] = \"$text\";\n"
@@ -165,10 +230,12 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
               "__attribute__((constructor)) static void $constructor(void)\n"
               "{\n"
               "$calls"
-              "}\n",
-              "weak", weak_operators(emitter), "include", c_include(emitter->arena, options->include), "fingerprint",
-              fingerprint_name(emitter), "text", c_string(emitter->arena, print), "declarations", text_bytes(&declarations), "constructor",
-              arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), NULL);
+              "}\n"
+              "$section",
+              "weak", weak_operators(emitter), "include", source_text(emitter->arena, options), "fingerprint", fingerprint_name(emitter),
+              "text", c_string(emitter->arena, print), "declarations", text_bytes(&declarations), "constructor",
+              arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls", text_bytes(&calls), "section",
+              kept_section(emitter->arena, options), NULL);
     add_file(emitter, files, "main", "c", text_bytes(&out), "");
     files->at[files->count - 1].source = emitter->unit->file;
 }
@@ -245,8 +312,8 @@ static void emit_kernels(Emitter *emitter, EmittedFiles *files)
               "$externs"
               "$kernels"
               "$closing",
-              "opening", emitter->backend->kernel_opening, "externs", text_bytes(&emitter->kernel_externs), "kernels",
-              text_bytes(&kernels), "closing", emitter->backend->closing, NULL);
+              "opening", emitter->backend->kernel_opening, "externs", text_bytes(&emitter->kernel_externs), "kernels", text_bytes(&kernels),
+              "closing", emitter->backend->closing, NULL);
     add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out), emitter->backend->kernel_flags);
 }
 

@@ -92,9 +92,9 @@ static void gather_args(Reader *r)
 {
     static const char *const ours[] = {"-D_HSPMD=202611", "-Wunknown-pragmas", "-Wsystem-headers", "-ferror-limit=0", "-Wno-builtin-macro-redefined"};
     array_push(r->arena, &r->args, "-xc");
-    for (int i = 0; i < r->options->arg_count; i++)
-        if (!is_warning_flag(r->options->args[i]))
-            array_push(r->arena, &r->args, r->options->args[i]);
+    for (int i = 0; i < r->part->arg_count; i++)
+        if (!is_warning_flag(r->part->args[i]))
+            array_push(r->arena, &r->args, r->part->args[i]);
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         array_push(r->arena, &r->args, ours[i]);
 }
@@ -104,7 +104,11 @@ static void gather_args(Reader *r)
 static CXTranslationUnit parse(Reader *r, int arg_count)
 {
     CXTranslationUnit tu = NULL;
-    enum CXErrorCode code = clang_parseTranslationUnit2(r->index, r->options->file, r->args.at, arg_count, NULL, 0,
+    int texts = r->part->text_count;
+    struct CXUnsavedFile *files = arena_array(r->arena, struct CXUnsavedFile, texts);
+    for (int i = 0; i < texts; i++)
+        files[i] = (struct CXUnsavedFile){r->part->texts[i].path, r->part->texts[i].text, strlen(r->part->texts[i].text)};
+    enum CXErrorCode code = clang_parseTranslationUnit2(r->index, r->part->file, r->args.at, arg_count, files, (unsigned)texts,
                                                         CXTranslationUnit_DetailedPreprocessingRecord, &tu);
     return code == CXError_Success ? tu : NULL;
 }
@@ -173,9 +177,20 @@ static void report_errors(Reader *r)
 
 /* ---- files ---- */
 
+/* Reads a file as it is, or was when its object was made. NULL after errors. */
+static Source *read_source(Reader *r, const char *name)
+{
+    for (int i = 0; i < r->part->text_count; i++)
+        if (!strcmp(r->part->texts[i].path, name)) {
+            diag_source(r->diag, name, r->part->texts[i].text);
+            return source_of_text(r->arena, name, r->part->texts[i].text);
+        }
+    return source_read(r->arena, r->diag, name);
+}
+
 static void add_source(Reader *r, const char *name)
 {
-    Source *source = clang_source(r, name) ? NULL : source_read(r->arena, r->diag, name);
+    Source *source = clang_source(r, name) ? NULL : read_source(r, name);
     if (source)
         array_push(r->arena, &r->sources, source);
 }
@@ -247,35 +262,71 @@ static bool is_blank(const Source *source)
 
 static bool open_unit(Reader *r)
 {
-    Source *source = source_read(r->arena, r->diag, r->options->file);
+    Source *source = read_source(r, r->part->file);
     if (!source)
         return false;
     if (is_blank(source))
-        return diag_error(r->diag, (Position){0}, "%s is empty", r->options->file), false;
+        return diag_error(r->diag, (Position){0}, "%s is empty", r->part->file), false;
     gather_args(r);
     r->index = clang_createIndex(0, 0);
     r->tu = parse(r, r->args.count);
     if (!r->tu)
-        diag_error(r->diag, (Position){0}, "libclang could not parse %s", r->options->file);
+        diag_error(r->diag, (Position){0}, "libclang could not parse %s", r->part->file);
     return r->tu;
 }
 
-CUnit *clang_read(Arena *arena, Diag *diag, const FrontendOptions *options, Reader **reader)
+/* Notes the user's files of the source. */
+static void note_files(Reader *r)
 {
-    Reader *r = *reader = arena_new(arena, Reader);
-    *r = (Reader){.arena = arena, .diag = diag, .options = options, .unit = arena_new(arena, CUnit)};
-    *r->unit = (CUnit){.arena = arena, .diag = diag, .file = options->file};
+    for (int i = 0; i < r->sources.count; i++) {
+        const Source *source = r->sources.at[i];
+        if (!r->library || strncmp(source->file, r->library, strlen(r->library)) != 0)
+            array_push(r->arena, &r->unit->files, (UnitFile){source->file, source->text});
+    }
+}
+
+/* Reads a source into the tree; false after errors. */
+static bool read_part(Reader *r)
+{
+    int before = diag_errors(r->diag);
+    r->first_pragma = r->unit->pragmas.count;
+    r->first_var = r->unit->vars.count;
     if (!open_unit(r))
-        return NULL;
+        return false;
     if (count_errors(r->tu)) {
         report_errors(r);
-        return NULL;
+        return false;
     }
     read_sources(r);
     reparse_pragma_operators(r);
     clang_types_begin(r);
     clang_declare_all(r);
-    return r->unit;
+    note_files(r);
+    array_push(r->arena, &r->unit->parts, r->unit->names);
+    return diag_errors(r->diag) == before;
+}
+
+CUnit *clang_read(Arena *arena, Diag *diag, const FrontendPart *part, Reader **reader)
+{
+    Reader *r = *reader = arena_new(arena, Reader);
+    *r = (Reader){.arena = arena, .diag = diag, .part = part, .unit = arena_new(arena, CUnit)};
+    *r->unit = (CUnit){.arena = arena, .diag = diag, .file = part->file};
+    read_part(r);
+    r->unit->own_pragmas = r->unit->pragmas.count;
+    return r->unit->parts.count ? r->unit : NULL;
+}
+
+bool clang_read_more(CUnit *unit, const FrontendPart *part)
+{
+    void *names = unit->names;
+    Reader r = {.arena = unit->arena, .diag = unit->diag, .part = part, .unit = unit};
+    unit->names = NULL;
+    unit->part = unit->parts.count;
+    bool good = read_part(&r);
+    clang_close(&r);
+    unit->names = names;
+    unit->part = 0;
+    return good;
 }
 
 void clang_close(Reader *r)

@@ -18,22 +18,40 @@ static void add_parameters(Reader *r, CFunction *function, CXCursor decl)
     function->slot_count = function->params.count;
 }
 
+static bool is_internal(CXCursor decl) { return clang_getCursorLinkage(decl) == CXLinkage_Internal; }
+
+static bool of_library(const Reader *r, const char *file) { return r->library && file && !strncmp(file, r->library, strlen(r->library)); }
+
+/* The function that another source declares or defines under the name: it is the same one. What hetu's headers define is so in all sources. NULL: none. */
+static CFunction *function_elsewhere(Reader *r, CXCursor decl, const char *name)
+{
+    CFunction *function = cunit_shared(r->unit, name).function;
+    bool same = function && (!is_internal(decl) || of_library(r, clang_position(r, clang_getCursorLocation(decl)).file));
+    if (same)
+        cunit_declare(r->unit, function->name, (CName){.function = function});
+    return same ? function : NULL;
+}
+
 CFunction *clang_function(Reader *r, CXCursor decl)
 {
     const char *name = clang_string(r, clang_getCursorSpelling(decl));
     CName known = cunit_lookup(r->unit, name);
-    if (known.function)
-        return known.function;
-    CFunction *function = arena_new(r->arena, CFunction);
+    CFunction *function = known.function ? known.function : function_elsewhere(r, decl, name);
+    if (function)
+        return function;
+    function = arena_new(r->arena, CFunction);
     *function = (CFunction){.name = name, .at = clang_position(r, clang_getCursorLocation(decl)), .number = r->unit->functions.count};
+    function->part = r->unit->part;
     function->type = clang_type(r, clang_getCursorType(decl));
     function->result = clang_type(r, clang_getCursorResultType(decl));
     function->variadic = clang_Cursor_isVariadic(decl);
     function->is_static = clang_Cursor_getStorageClass(decl) == CX_SC_Static;
     function->system = !function->at.file || clang_Location_isInSystemHeader(clang_getCursorLocation(decl));
-    function->library = r->library && function->at.file && !strncmp(function->at.file, r->library, strlen(r->library));
+    function->library = of_library(r, function->at.file);
     array_push(r->arena, &r->unit->functions, function);
     cunit_declare(r->unit, name, (CName){.function = function});
+    if (function->library || !is_internal(decl))
+        cunit_share(r->unit, name, (CName){.function = function});
     add_parameters(r, function, decl);
     return function;
 }
@@ -49,13 +67,21 @@ static bool is_const(CXType type)
 
 static CVar *new_variable(Reader *r, CXCursor decl)
 {
-    CVar *var = arena_new(r->arena, CVar);
+    bool external = clang_getCursorLinkage(decl) == CXLinkage_External;
+    CVar *var = external ? cunit_shared(r->unit, clang_string(r, clang_getCursorSpelling(decl))).var : NULL;
+    if (var)
+        return var;
+    var = arena_new(r->arena, CVar);
     CXType type = clang_getCursorType(decl);
     *var = (CVar){.name = clang_string(r, clang_getCursorSpelling(decl)), .type = clang_type(r, type), .at = clang_position(r, clang_getCursorLocation(decl))};
     var->is_const = is_const(type);
     var->local = !clang_Cursor_hasVarDeclGlobalStorage(decl);
     var->is_static = clang_Cursor_getStorageClass(decl) == CX_SC_Static;
+    var->internal = is_internal(decl);
+    var->part = r->unit->part;
     var->function = r->function;
+    if (external)
+        cunit_share(r->unit, var->name, (CName){.var = var});
     if (var->local) {
         var->slot = r->slots++;
     } else {
@@ -94,7 +120,12 @@ static void declare_variable(Reader *r, CXCursor decl)
     cunit_declare(r->unit, var->name, (CName){.var = var});
     bool is_extern = clang_Cursor_getStorageClass(decl) == CX_SC_Extern;
     bool has_init = !clang_Cursor_isNull(clang_Cursor_getVarDeclInitializer(decl));
-    var->defined |= !is_extern || has_init;
+    if (has_init && var->init && var->part != r->unit->part)
+        return; // the linker reports it
+    if (!is_extern || has_init) {
+        var->part = var->defined ? var->part : r->unit->part;
+        var->defined = true;
+    }
     if (has_init) {
         var->at = clang_position(r, clang_getCursorLocation(decl));
         var->type = clang_type(r, clang_getCursorType(decl));
@@ -126,10 +157,25 @@ static bool of_system(Reader *r, CXCursor cursor)
     return !(file && r->library && !strncmp(file, r->library, strlen(r->library)));
 }
 
+/* Sources must agree on what a function takes and gives. */
+static void check_declared(Reader *r, const CFunction *function, CXCursor cursor)
+{
+    const CType *type = clang_type(r, clang_getCursorType(cursor));
+    size_t length = strlen(function->type->name);
+    bool open = length > 2 && !strcmp(function->type->name + length - 2, "()");
+    if (function->part == r->unit->part || open || !strcmp(type->name, function->type->name))
+        return;
+    diag_error(r->diag, clang_position(r, clang_getCursorLocation(cursor)), "%s is defined here as %s, and declared elsewhere as %s", function->name, type->name,
+               function->type->name);
+    diag_note(r->diag, function->at, "it is declared here; a header that both files include keeps them alike");
+}
+
 static void declare_function(Reader *r, CXCursor cursor)
 {
     CFunction *function = clang_function(r, cursor);
-    if (clang_isCursorDefinition(cursor)) {
+    if (clang_isCursorDefinition(cursor) && !function->body) {
+        check_declared(r, function, cursor);
+        function->part = r->unit->part;
         function->at = clang_position(r, clang_getCursorLocation(cursor));
         array_push(r->arena, &r->definitions, (Definition){function, cursor});
     }
@@ -175,6 +221,8 @@ static enum CXChildVisitResult initialize(CXCursor cursor, CXCursor parent, CXCl
     if (clang_getCursorKind(cursor) != CXCursor_VarDecl || of_system(r, cursor) || clang_Cursor_isNull(clang_Cursor_getVarDeclInitializer(cursor)))
         return CXChildVisit_Continue;
     CVar *var = clang_variable(r, cursor);
+    if (var->init)
+        return CXChildVisit_Continue;
     r->slots = 0;
     var->init = clang_initializer(r, cursor);
     var->init_slots = r->slots;

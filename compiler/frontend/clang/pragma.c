@@ -37,13 +37,26 @@ static bool is_skipped(Reader *r, const char *file, const PragmaLine *line)
     return skipped && !was_warned(r, file, line);
 }
 
+/* Whether a pragma that belongs to no function stands in a header which another source has, too. */
+static bool read_before(Reader *r, const Pragma *pragma)
+{
+    bool found = false;
+    for (int i = 0; pragma->kind == PRAGMA_PADDING && i < r->first_pragma && !found; i++) {
+        const Pragma *other = r->unit->pragmas.at[i];
+        found = other->kind == pragma->kind && other->at.file && pragma->at.file && !strcmp(other->at.file, pragma->at.file) && other->at.line == pragma->at.line;
+    }
+    return found;
+}
+
 static void read_lines(Reader *r, const Source *source)
 {
     for (int i = 0; i < source->lines.count; i++) {
         const PragmaLine *line = &source->lines.at[i];
         if (is_skipped(r, source->file, line))
             continue;
-        array_push(r->arena, &r->unit->pragmas, pragma_read(r->unit, clang_macros(r), line, &r->strategy_lines));
+        Pragma *pragma = pragma_read(r->unit, clang_macros(r), line, &r->strategy_lines);
+        if (!read_before(r, pragma))
+            array_push(r->arena, &r->unit->pragmas, pragma);
     }
     for (int i = 0; i < source->strays.count; i++)
         if (!is_skipped(r, source->file, &source->strays.at[i]))
@@ -135,7 +148,7 @@ void clang_read_pragmas(Reader *r)
 {
     for (int i = r->sources.count; i-- > 0;)
         read_lines(r, r->sources.at[i]);
-    for (int i = 0; i < r->unit->pragmas.count; i++) {
+    for (int i = r->first_pragma; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
         if (pragma->kind == PRAGMA_OP && pragma->line.file)
             attach_operator(r, pragma, declaration_behind(r, pragma));
@@ -159,7 +172,7 @@ static bool in_function(Reader *r, const Pragma *pragma)
 
 void clang_finish_pragmas(Reader *r)
 {
-    for (int i = 0; i < r->unit->pragmas.count; i++) {
+    for (int i = r->first_pragma; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
         if (pragma->used || (!pragma_acts(pragma) && !pragma_marks(pragma)))
             continue;

@@ -47,12 +47,13 @@ struct Reader {
     Arena *arena;
     Diag *diag;
     CUnit *unit;
-    const FrontendOptions *options;
+    const FrontendPart *part;
     CXIndex index;
     CXTranslationUnit tu;
     Array(const char *) args;
     Array(Source *) sources;     // the file and what it includes, system headers aside
     Array(const char *) files;   // names, each once
+    int first_pragma, first_var; // of this source among the unit's
     const char *library;         // the folder of hetu's headers with a slash; NULL: not included
     Seen *vars;
     SeenType *types;

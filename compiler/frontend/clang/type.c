@@ -39,7 +39,7 @@ static void fill_record(Reader *r, CType *type, CXType clang)
     CXCursor decl = clang_getTypeDeclaration(clang);
     type->is_union = clang_getCursorKind(decl) == CXCursor_UnionDecl;
     type->is_tensor = !strcmp(type->name, "struct ht_tensor");
-    if (type->is_tensor)
+    if (type->is_tensor && !r->unit->types.tensor)
         r->unit->types.tensor = type;
     clang_Type_visitFields(clang, visit_field, &visit);
 }
@@ -127,6 +127,14 @@ const CType *clang_type(Reader *r, CXType clang)
     return seen->type;
 }
 
+/* Types are those of one source, so that each has its own struct of a name; those that the evaluator asks for are the same in all. */
+static void share(Reader *r, const CType *type)
+{
+    SeenType *seen = arena_new(r->arena, SeenType);
+    *seen = (SeenType){.name = type->name, .type = (CType *)type};
+    HASH_ADD_KEYPTR(hh, r->types, seen->name, strlen(seen->name), seen);
+}
+
 static const CType *builtin(Reader *r, const char *name, CTypeKind kind, int64_t size, bool is_signed, int rank)
 {
     CType *type = new_type(r, name, kind, size);
@@ -137,6 +145,13 @@ static const CType *builtin(Reader *r, const char *name, CTypeKind kind, int64_t
 void clang_types_begin(Reader *r)
 {
     CTypes *t = &r->unit->types;
+    const CType *const known[] = {t->tvoid, t->tbool, t->tchar, t->tint, t->tunsigned, t->tlong, t->tulong, t->tlonglong, t->tulonglong, t->tfloat, t->tdouble, t->tensor};
+    if (t->tvoid) {
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            if (known[i])
+                share(r, known[i]);
+        return;
+    }
     t->tvoid = builtin(r, "void", CT_VOID, 0, false, 0);
     t->tbool = builtin(r, "_Bool", CT_BOOL, 1, false, 0);
     t->tchar = builtin(r, "char", CT_INT, 1, true, 1);

@@ -58,8 +58,10 @@ void eval_error(Eval *ev, Position at, const char *format, ...)
 
 void eval_bodiless(Eval *ev, Position at, const CFunction *function)
 {
-    diag_error(ev->diag, at, "%s has no body in this file, so it cannot be evaluated", function->name);
-    diag_note(ev->diag, function->at, "it is declared here; its body must stand in this file, or in one that it includes");
+    diag_error(ev->diag, at, "%s has no body in what hetucc is given, so it cannot be evaluated", function->name);
+    diag_note(ev->diag, function->at,
+              "it is declared here; give hetucc the file that has its body, too, which must include <hetu/hetu.h>, or the object or archive "
+              "that hetucc -c made of it");
     eval_fail(ev);
 }
 

@@ -131,7 +131,7 @@ static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Func
 
 static const CFunction *gradient_function(Eval *ev, const Op *op)
 {
-    const CFunction *function = cunit_lookup(ev->unit, op->def->rule->grad).function;
+    const CFunction *function = cunit_lookup_beside(ev->unit, op->def, op->def->rule->grad).function;
     const CType *grad = function && function->params.count == 1 && function->params.at[0]->type->kind == CT_POINTER
                             ? function->params.at[0]->type->base
                             : NULL;

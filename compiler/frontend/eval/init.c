@@ -245,7 +245,11 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at)
     if (*object)
         return *object;
     if (!var->defined && !ev->lenient) {
-        eval_error(ev, at, "%s is defined in another translation unit; its value is not known here", var->name);
+        diag_error(ev->diag, operator_position(ev, at), "%s is defined in nothing that hetucc is given, so its value is not known", var->name);
+        diag_note(ev->diag, var->at,
+                  "it is declared here; give hetucc the file that defines it, too, which must include <hetu/hetu.h>, or the object or archive "
+                  "that hetucc -c made of it");
+        eval_fail(ev);
     }
     *object = object_create(ev, var->type->size, var->name);
     Place place = {*object, 0};

@@ -139,7 +139,7 @@ static void check_module(Eval *ev, const Call *call)
 static void add_tiled(Eval *ev, const Call *call)
 {
     const OpDef *def = call->function->op->def;
-    const CFunction *tiled = def->rule->tiles ? cunit_lookup(ev->unit, def->rule->tiles).function : NULL;
+    const CFunction *tiled = def->rule->tiles ? cunit_lookup_beside(ev->unit, def, def->rule->tiles).function : NULL;
     if (tiled && tiled->op) {
         module_def(ev->module, tiled->op->def);
     } else if (def->rule->tiles) {
@@ -152,7 +152,7 @@ static void add_tiled(Eval *ev, const Call *call)
  * merge). */
 static void add_joiner(Eval *ev, const Op *op, const Factor *factor)
 {
-    const CFunction *function = cunit_lookup(ev->unit, factor->merge).function;
+    const CFunction *function = cunit_lookup_beside(ev->unit, op->def, factor->merge).function;
     if (!function || !function->op)
         eval_error(ev, op->at, "\"%s\" in the clause merge of %s is no operator", factor->merge, op->def->name);
     Value *operands[2 * IR_MAX_RESULTS];

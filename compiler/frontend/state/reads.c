@@ -12,7 +12,7 @@ typedef struct Reader {
 /* Whether the program can set a variable: from this file, or as it is visible from another one. */
 static bool may_be_set(const CVar *var)
 {
-    return !var->is_const && !var->function && (var->shape || !var->is_static || var->changes.count);
+    return !var->is_const && !var->function && !(var->part && var->is_static) && (var->shape || !var->is_static || var->changes.count);
 }
 
 static NumberKind number_kind(const CType *type)
@@ -37,6 +37,7 @@ static void add_numbers(Reader *reader, const CType *type, int64_t offset, const
     StaticRead *read = arena_new(arena, StaticRead);
     *read = (StaticRead){
         .name = name, .variable = reader->var->name, .offset = offset, .first = first, .count = count, .at = reader->track->read_at};
+    read->far = cunit_lookup(reader->ev->unit, reader->var->name).var != reader->var;
     read->kind = number_kind(type);
     read->size = (int)type->size;
     read->bytes = arena_copy(arena, reader->track->before + offset, (size_t)(count * type->size));

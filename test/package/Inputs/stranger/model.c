@@ -1,13 +1,13 @@
-#include <hetu/hetu.h>
+#include <layers.h>
 #include <model.h>
 
 enum { ROWS = 5 };
 
 static ht_tensor loss(void)
 {
-    ht_tensor x = ht_input("x", HT_F32, ht_shape(ROWS, WIDTH)), w = ht_param(ht_shape(WIDTH, WIDTH), ht_normal(0.3f), "w");
+    ht_tensor x = ht_input("x", HT_F32, ht_shape(ROWS, WIDTH));
 #pragma hspmd dims(x: batch, _)
-    ht_tensor error = ht_sub(ht_linear(x, w, HT_NONE), x);
+    ht_tensor error = ht_sub(layer(x), x);
     return ht_mean(ht_mul(error, error));
 }
 

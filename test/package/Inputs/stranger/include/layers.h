@@ -1,0 +1,3 @@
+#include <hetu/hetu.h>
+
+ht_tensor layer(ht_tensor x);

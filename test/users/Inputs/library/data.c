@@ -1,0 +1,3 @@
+#include "train.h"
+
+float row_value(int i) { return (float)(i * 7 % 13 - 6) / 6; }
