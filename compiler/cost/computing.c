@@ -1,5 +1,6 @@
 /* What calls compute. */
 #include "cost/cost.h"
+#include "ir/within.h"
 #include "rule/equations.h"
 #include "rule/expr.h"
 
@@ -181,7 +182,7 @@ Work op_work(const Op *op, const double *extent)
 {
     const Rule *rule = op->def->rule;
     Work work = {.product = rule->form == RULE_PRODUCT || (rule->kind == RULE_EQUATIONS && rule->epilogue), .dtype = working_dtype(op)};
-    if (rule->kind == RULE_VIEW)
+    if (rule->kind == RULE_VIEW || op_moves_nothing(op))
         return work;
     Arena *scratch = arena_create();
     Piece piece = piece_of(scratch, op, extent);

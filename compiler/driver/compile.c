@@ -156,8 +156,8 @@ static bool run_passes(const Driver *driver, Unit *unit)
 
 CompileOptions compile_options(const Options *options, const Cluster *cluster)
 {
-    return (CompileOptions){options->cluster, cluster, options->remarks[REMARK_COMM], options->warn_implicit_reshard,
-                            options->bucket,  false};
+    return (CompileOptions){options->cluster,  cluster, options->remarks[REMARK_COMM], options->warn_implicit_reshard, options->bucket,
+                            options->no_views, false};
 }
 
 /* Gives the modules of a unit what the command line says. */
@@ -346,6 +346,8 @@ void add_options(Driver *driver, Command *recipe)
         command_add(recipe, arena_format(driver->arena, "--cluster=%s", absolute_name(driver->arena, options->cluster)), NULL);
     if (options->no_fuse)
         command_add(recipe, "--no-fuse", NULL);
+    if (options->no_views)
+        command_add(recipe, "--no-views", NULL);
     if (options->bucket)
         command_add(recipe, arena_format(driver->arena, "--bucket=%lld", (long long)options->bucket), NULL);
     if (options->warn_implicit_reshard)

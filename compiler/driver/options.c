@@ -24,6 +24,7 @@ enum {
     KEY_SAVE_TEMPS,
     KEY_VERIFY,
     KEY_NO_FUSE,
+    KEY_NO_VIEWS,
     KEY_BUCKET,
     KEY_REPORT,
     KEY_IMPLICIT,
@@ -75,6 +76,7 @@ static const struct argp_option option_table[] = {
      5},
     {"verify", KEY_VERIFY, 0, 0, "Check the intermediate representation after every pass", 5},
     {"no-fuse", KEY_NO_FUSE, 0, 0, "Compute every operator by itself", 5},
+    {"no-views", KEY_NO_VIEWS, 0, 0, "Copy slices, and what is put in a row, also where kernels could take them as they lie", 5},
     {"known", KEY_KNOWN, "N", 0, "Make no program but an object that ht_prepare loads: a program that runs has the first N strategies", 5},
     {"bucket", KEY_BUCKET, "BYTES", 0, "Exchange sums of gradients together until they have so many bytes; 1: each by itself", 5},
     {"save-temps", KEY_SAVE_TEMPS, 0, 0, "Keep the emitted C files in the current folder", 5},
@@ -437,6 +439,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_REPORT: set_report(reader, value); break;
     case KEY_EMIT: options->emit = (Emit)choose(reader->arena, "--emit", value, emit_words); break;
     case KEY_NO_FUSE: options->no_fuse = true; break;
+    case KEY_NO_VIEWS: options->no_views = true; break;
     case KEY_BUCKET: set_bucket(reader, value); break;
     case KEY_PLAN: options->plan = true; break;
     case KEY_MEMORY: set_memory(reader, value); break;

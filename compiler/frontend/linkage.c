@@ -54,6 +54,8 @@ static void find_in_rule(Search *search, const OpDef *def)
 {
     find_named(search, def, def->rule->grad);
     find_named(search, def, def->rule->tiles);
+    find_named(search, def, def->rule->with);
+    find_named(search, def, def->rule->whole);
     for (int f = 0; f < def->rule->factor_count; f++)
         find_named(search, def, def->rule->factors[f].merge);
 }

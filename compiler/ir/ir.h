@@ -27,6 +27,13 @@ typedef struct Module Module;
 
 typedef enum ValueKind { VALUE_RESULT, VALUE_PARAM, VALUE_INPUT, VALUE_STATE, VALUE_ARGUMENT } ValueKind;
 
+/* The place of a value in one that has it and more. */
+typedef struct Within {
+    const Value *whole;
+    int dim;       // along which the value is a part; -1: it has the same elements in another shape
+    int64_t start; // the first of them
+} Within;
+
 struct Value {
     ValueKind kind;
     int id;           // unique in its module; %id in the text
@@ -39,6 +46,7 @@ struct Value {
     int micro; // in a step of micro-batches: 0 it does not depend on which; d + 1 its dimension d has the rows of one of them, an interval
                // of the batch (of an input: the batch); MICRO_SUM a contribution to a sum over them
     const Value *storage; // after pass memory: the value whose storage this one takes; NULL: its own
+    const Within *within; // after pass memory: where it lies in what its storage is for; NULL: it lies in a row (ir/within.h)
     Op *def;              // VALUE_RESULT
     int index;            // which result of def, or which parameter, input, state
     Position at;
@@ -140,6 +148,7 @@ typedef struct CompileOptions {
     const struct Cluster *cluster;           // that conversions are planned for (cluster/cluster.h); NULL: one host with equal links
     bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
     int64_t bucket;                          // --bucket: bytes (passes/buckets.h); 0: not given
+    bool no_views;                           // --no-views: slices and rows are moved
     bool rough;                              // arenas may be longer than they need be: what is compiled is weighed, and does not run
 } CompileOptions;
 

@@ -1,7 +1,7 @@
 #include "ir/liveness.h"
 
 #include "ir/parts.h"
-#include "ir/roles.h"
+#include "ir/within.h"
 
 /* New values are copied to where the old ones are when all else is done. */
 static void note_update(const Module *module, const Value *made, int *last)
@@ -142,5 +142,11 @@ int first_use_of(Module *module, const Role *role, const Value *result, const in
     bool behind = end >= module->ops.count || module->ops.at[end]->turn == TURN_AFTER;
     if (behind && op->turn == TURN_EACH && op->stage != STAGE_ALL && !one_visit(module, op))
         return first_of(module, op, false);
-    return first_use(module, role, op);
+    int first = first_use(module, role, op);
+    for (int k = 0; op_moves_nothing(op) && k < op->operand_count; k++) {
+        const Value *made = value_made_within(op->operands[k], result);
+        int begin = made ? first_use(module, role, made->def) : first;
+        first = begin < first ? begin : first;
+    }
+    return first;
 }

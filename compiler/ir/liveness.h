@@ -16,7 +16,8 @@ int *last_uses(Arena *arena, const Module *module);
 int first_use(Module *module, const Role *role, const Op *op);
 
 /* The same of a result: what is read behind the loop lies there from its beginning where the stage has several visits, since those run in
- * another order than their operators stand in. `last` is that of last_uses. */
+ * another order than their operators stand in; and a row whose members are made in it, from the first of them on. `last` is that of
+ * last_uses. */
 int first_use_of(Module *module, const Role *role, const Value *result, const int *last);
 
 #endif

@@ -37,6 +37,18 @@ bool op_is_addition(const Op *op)
            op->operand_count == 2 && op->operands[0] && op->operands[1] && type_equal(op->operands[0]->type, op->operands[1]->type);
 }
 
+bool op_adds_alike(const Op *op)
+{
+    bool alike = op_is_addition(op) && type_equal(op->operands[0]->type, op->results[0]->type);
+    const BoundAccess *result = &op->binding->results[0];
+    for (int k = 0; alike && k < 2; k++)
+        for (int d = 0; alike && d < result->rank; d++) {
+            const BoundDim *dim = &op->binding->operands[k].dims[d];
+            alike = dim->count == 1 && result->dims[d].count == 1 && dim->factors[0] == result->dims[d].factors[0];
+        }
+    return alike;
+}
+
 bool op_reaches(const Module *module, const Op *maker, const Op *reader)
 {
     return maker->visit == reader->visit || maker->turn != TURN_EACH || reader->turn != TURN_EACH || maker->def == module->part_def ||

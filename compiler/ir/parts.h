@@ -35,6 +35,9 @@ bool op_gathers(const Module *module, const Op *op);
 /* Whether an operator adds two values, element by element. */
 bool op_is_addition(const Op *op);
 
+/* Whether an operator adds two values of its result's type, those at the same place. */
+bool op_adds_alike(const Op *op);
+
 /* Whether an operator of a stage may read what another of the stage makes as it is: what is made for a visit lies among what this visit
  * keeps of a micro-batch, and the stage's other visits may run before. */
 bool op_reaches(const Module *module, const Op *maker, const Op *reader);

@@ -2,8 +2,9 @@
  *
  * Requires: pass schedule. Leaves: Value.storage; in every role the offsets of values and of conversions' scratch space, and the arena's
  * size. A value shares storage where nothing has to move (reshapes, conversions that keep every element in place), where a rule says so
- * (`inplace`), where an elementwise body can write over an operand that nobody reads again, and where an updated parameter takes the
- * parameter's place. A role that needs more memory than its devices have is an error.
+ * (`inplace`), where a slice or a member of a row can lie in the whole (passes/views.h), where an elementwise body can write over an
+ * operand that nobody reads again, and where an updated parameter takes the parameter's place. A role that needs more memory than its
+ * devices have is an error.
  */
 #include "cost/cost.h"
 #include "rule/equations.h"
@@ -12,6 +13,7 @@
 #include "ir/roles.h"
 #include "passes/packing.h"
 #include "passes/pipeline.h"
+#include "passes/views.h"
 
 #include <string.h>
 
@@ -21,6 +23,7 @@ typedef struct Memory {
     Roles *roles;
     int *last;    // by value id: the operator that reads it last; for owners of storage, over all that share it
     int *readers; // by value id: how many operands it is
+    Views views;
 } Memory;
 
 static bool in_arena(const Value *value) { return value->kind == VALUE_RESULT; }
@@ -52,7 +55,7 @@ static void share(Memory *memory, Value *value, const Value *from)
 static bool dies_at(const Memory *memory, const Value *value, const Op *op)
 {
     const Value *owner = value_storage(value);
-    return in_arena(owner) && memory->last[owner->id] == op->index;
+    return in_arena(owner) && memory->last[owner->id] == op->index && !value->within;
 }
 
 /* Whether two values take as much room on every device. */
@@ -181,6 +184,18 @@ static void share_conversion(Memory *memory, Op *op)
         share(memory, y, x);
 }
 
+/* A member of a row, and what shares its storage, lies in the row, which is needed from its first member on. */
+static void share_row(Memory *memory, const Op *op)
+{
+    Value *row = op->results[0];
+    for (int k = 0; k < op->operand_count; k++) {
+        Value *made = op->operands[k];
+        while (made->within->dim < 0)
+            made = made->def->operands[0];
+        share(memory, made, row);
+    }
+}
+
 static void share_op(Memory *memory, Op *op)
 {
     const Module *module = memory->module;
@@ -192,6 +207,10 @@ static void share_op(Memory *memory, Op *op)
         return;
     else if (op->def->rule->kind == RULE_VIEW && !must_copy(memory, op->results[0], op->operands[0]))
         share(memory, op->results[0], op->operands[0]);
+    else if (view_slice(&memory->views, op))
+        share(memory, op->results[0], op->operands[0]);
+    else if (view_members(&memory->views, op))
+        share_row(memory, op);
     else if (op->def->rule->kind == RULE_CALL)
         share_inplace(memory, op);
     else if (op->def->rule->kind == RULE_EQUATIONS)
@@ -365,6 +384,7 @@ void pass_memory(Module *module)
         for (int k = 0; k < module->ops.at[i]->operand_count; k++)
             if (module->ops.at[i]->operands[k])
                 memory.readers[module->ops.at[i]->operands[k]->id]++;
+    memory.views = views_of(memory.arena, module);
     for (int i = 0; i < module->ops.count; i++)
         share_op(&memory, module->ops.at[i]);
     share_updates(&memory);

@@ -35,6 +35,7 @@ static const Pass passes[] = {
     {"place", pass_place, FORM_REFINED, FORM_REFINED, FORM_PLACED},                  // the mesh, and layouts of what is given
     {"deduce", pass_deduce, FORM_PLACED, FORM_PLACED, FORM_DEDUCED},                 // layouts of the rest, and conversions
     {"regather", pass_regather, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},           // conversions that backward makes anew
+    {"sums", pass_sums, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},                   // of what lies alike before conversions
     {"weights", pass_weights, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},             // what no other layer waits for
     {"fuse", pass_fuse, FORM_DEDUCED, FORM_DEDUCED, FORM_DEDUCED},                   // elementwise operators together
     {"specialize", pass_specialize, FORM_DEDUCED, FORM_DEDUCED, FORM_SPECIALIZED},   // roles and plans

@@ -38,6 +38,7 @@ void pass_recompute(Module *module);
 void pass_place(Module *module);
 void pass_deduce(Module *module);
 void pass_regather(Module *module);
+void pass_sums(Module *module);
 void pass_weights(Module *module);
 void pass_fuse(Module *module);
 void pass_specialize(Module *module);

@@ -5,8 +5,10 @@
 RuleDraft *rule_draft(Arena *arena)
 {
     RuleDraft *draft = arena_new(arena, RuleDraft);
-    *draft = (RuleDraft){
-        .arena = arena, .diag = diag_create(arena, stderr), .rule = {.kind = RULE_EQUATIONS, .shape_attr = -1}, .size_sum_of = -1};
+    *draft = (RuleDraft){.arena = arena,
+                         .diag = diag_create(arena, stderr),
+                         .rule = {.kind = RULE_EQUATIONS, .shape_attr = -1, .row = -1},
+                         .size_sum_of = -1};
     return draft;
 }
 
@@ -22,7 +24,7 @@ Access draft_access(const RuleDraft *draft, const char *name, int dim_count, con
     const int *own = arena_copy(draft->arena, factors, sizeof *factors * (size_t)dim_count);
     for (int d = 0; d < dim_count; d++)
         dims[d] = (RuleDim){1, &own[d]};
-    return (Access){.name = name, .dim_count = dim_count, .dims = dims, .inplace = -1, .place = -1};
+    return (Access){.name = name, .dim_count = dim_count, .dims = dims, .inplace = -1, .place = -1, .plus = -1, .pitch = -1};
 }
 
 void draft_result(RuleDraft *draft, Access access) { array_push(draft->arena, &draft->results, access); }

@@ -84,6 +84,14 @@ static void check_tiles(RuleDraft *draft, Position start)
         RULE_ERROR(draft, start, "the clause tiles belongs to a rule of one operand and one result");
 }
 
+static void check_plus(RuleDraft *draft, Position start)
+{
+    const Rule *rule = &draft->rule;
+    for (int r = 0; r < rule->result_count; r++)
+        if (rule->results[r].plus >= 0 && rule->kind != RULE_CALL)
+            RULE_ERROR(draft, start, "the clause plus belongs to a rule with the clause kernel; an expression adds the operand itself");
+}
+
 /* Partial values pass through operands of the clause linear, so an expression must bear it out. */
 static void check_linear(RuleDraft *draft, Position start)
 {
@@ -180,6 +188,7 @@ static void check(RuleDraft *draft, Position start)
     check_params_used(draft, start);
     check_linear(draft, start);
     check_tiles(draft, start);
+    check_plus(draft, start);
     check_epilogue(draft, start);
     if (draft->equations.count)
         check_equations(draft, start);

@@ -228,6 +228,52 @@ static bool inplace_item(RuleDraft *draft)
     return operand >= 0;
 }
 
+/* n. */
+static bool row_clause(RuleDraft *draft)
+{
+    Position at = draft->tokens.token->at;
+    const Factor *factor = clause_factor(draft);
+    if (!factor)
+        return false;
+    draft->rule.row = (int)(factor - draft->factors.at);
+    for (int i = 0; i < draft->operands.count; i++)
+        if (draft->operands.at[i].variadic)
+            return draft->size_sum_of >= 0 ||
+                   RULE_ERROR(draft, at, "the clause row stands behind the size of '%s': size(%s: +m)", factor->name, factor->name);
+    return RULE_ERROR(draft, at, "the clause row needs an operand of any number of tensors: xs[][m]");
+}
+
+/* x: s. */
+static bool pitch_item(RuleDraft *draft)
+{
+    Access *access = clause_tensor(draft);
+    if (!access || !first_time(draft, access->pitch >= 0) || !tokens_expect(&draft->tokens, ":", "after the tensor"))
+        return false;
+    Position at = draft->tokens.token->at;
+    const Factor *factor = clause_factor(draft);
+    if (!factor)
+        return false;
+    access->pitch = (int)(factor - draft->factors.at);
+    return access_has(access, access->pitch) || RULE_ERROR(draft, at, "'%s' lacks the factor '%s'", access->name, factor->name);
+}
+
+/* y: more. */
+static bool plus_item(RuleDraft *draft)
+{
+    int result = clause_access(draft, true);
+    if (result < 0 || !first_time(draft, draft->results.at[result].plus >= 0) || !tokens_expect(&draft->tokens, ":", "after the result"))
+        return false;
+    Position at = draft->tokens.token->at;
+    int operand = clause_access(draft, false);
+    if (operand < 0)
+        return false;
+    const Access *y = &draft->results.at[result], *more = &draft->operands.at[operand];
+    draft->results.at[result].plus = operand;
+    return (more->optional && rule_dims_equal(more, y)) ||
+           RULE_ERROR(draft, at, "'%s' is added to '%s': it has the same indices, and may be absent (?%s[...])", more->name, y->name,
+                      more->name);
+}
+
 /* s, t: expression over integer arguments; NULL after an error. */
 static const Expr *two_factors(RuleDraft *draft, int *first, int *second)
 {
@@ -369,6 +415,15 @@ static bool tiles_clause(RuleDraft *draft)
            integer_argument(draft, &draft->rule.tiles_start);
 }
 
+/* x: op, whole. */
+static bool with_clause(RuleDraft *draft)
+{
+    Tokens *tokens = &draft->tokens;
+    draft->rule.with_operand = clause_access(draft, false);
+    return draft->rule.with_operand >= 0 && tokens_expect(tokens, ":", "after the operand") && (draft->rule.with = function_name(draft)) &&
+           tokens_expect(tokens, ",", "after the operator") && (draft->rule.whole = function_name(draft));
+}
+
 static bool epilogue_clause(RuleDraft *draft) { return (draft->rule.epilogue = function_name(draft)) != NULL; }
 
 static bool grad_clause(RuleDraft *draft)
@@ -485,7 +540,9 @@ static const Clause clauses[] = {{"replicate", replicate_item, true, false}, {"r
                                  {"tiles", tiles_clause, false, true},       {"operations", operations_clause, false, true},
                                  {"reads", reads_item, true, false},         {"merge", merge_item, true, false},
                                  {"causal", causal_clause, false, true},     {"neutral", neutral_item, true, false},
-                                 {"place", place_item, true, false},         {"shift", shift_clause, false, true}};
+                                 {"place", place_item, true, false},         {"shift", shift_clause, false, true},
+                                 {"plus", plus_item, true, false},           {"row", row_clause, false, true},
+                                 {"pitch", pitch_item, true, false},         {"with", with_clause, false, true}};
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleDraft *draft)

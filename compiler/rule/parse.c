@@ -196,7 +196,7 @@ static bool check_repeats(RuleDraft *draft, const Access *access)
 Access rule_access(RuleDraft *draft, const char *expected)
 {
     Position at = draft->tokens.token->at;
-    return (Access){.name = tokens_name(&draft->tokens, expected), .at = at, .inplace = -1, .place = -1};
+    return (Access){.name = tokens_name(&draft->tokens, expected), .at = at, .inplace = -1, .place = -1, .plus = -1, .pitch = -1};
 }
 
 bool rule_dims(RuleDraft *draft, Access *access)
@@ -421,7 +421,7 @@ const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count)
                        .diag = tokens->diag,
                        .params = params,
                        .param_count = param_count,
-                       .rule = {.shape_attr = -1},
+                       .rule = {.shape_attr = -1, .row = -1},
                        .size_sum_of = -1};
     int before = diag_errors(tokens->diag);
     bool good = parse_equation(&draft);

@@ -47,7 +47,13 @@
  *   shift(n, i: start)        place i of the one is place start + i of the other, where `start` is an expression over integer arguments:
  *                             the operator copies what lies there, and makes the rest of n, if it is a result's, 0
  *   place(y: i)               the result's elements are their places along i: 0, 1, 2, ...
+ *   row(n)                    the result has the members of the variadic operand one behind the other along n, which they have instead of
+ *                             their own factor
+ *   pitch(x: s, y: s, ...)    the kernel takes the tensor in rows that lie apart: what stands behind the factor s is a row, and rows are
+ *                             ht_view_pitch of the view apart (<hetu/kernel.h>)
  *   inplace(y: x, ...)        the result takes the storage of the operand where that is not read again; an optimizer's always
+ *   plus(y: more, ...)        the operand `more`, which may be absent and has the indices of the result, is added to it: the sum of the
+ *                             result and something else is this operator with that operand, so that it takes no operator of its own
  *   kernel(f) kernel(cuda: f) the C function that computes a RULE_CALL, and the one that does so on a back end, by its name
  *   body(v[i..] = ...; ...)   by equations, what a kernel computes, so that the compiler can compute it together with its neighbours. An
  *                             equation may use the values of those before it; a value that is no result stays inside. Its terms are summed
@@ -55,8 +61,10 @@
  *   tiles(op: dim, start)     the result is 0 but for the operand, which lies in dimension `dim` from `start` on (integer arguments): the
  *                             sum of results that fill a tensor is what the operator `op` makes of their operands in a row, with the
  *                             arguments of the same names
- *   epilogue(e)               y[i..] = f(x[i..]): a product can apply f to its result; e names it in ht_epilogue of <hetu/product.h>
- *   grad(g), grad(none)       the gradient, a C function built from operators; none: no gradient flows
+ *   with(x: op, whole)        where the operand x is the result of the operator `op` of other operands of this one, the operator `whole`
+ * makes of these operands, x left out, the result of `op` and behind it those of this one epilogue(e)               y[i..] = f(x[i..]): a
+ * product can apply f to its result; e names it in ht_epilogue of <hetu/product.h> grad(g), grad(none)       the gradient, a C function
+ * built from operators; none: no gradient flows
  *
  * Names in accesses are those of the C function's tensor parameters, in any order; `?x` may be absent (`?x[i] = 1`: and is 1 in a `body`,
  * which otherwise leaves out the terms that have it, as an expression does); `xs[]` before the indices takes any number of tensors (a
@@ -123,6 +131,8 @@ typedef struct Access {
     const RuleDim *dims;
     int linear;  // operands: the linear group (1, 2, ...) that this one belongs to; 0 none
     int inplace; // results: the operand whose storage is taken; -1 none
+    int pitch;   // clause pitch: the factor behind which rows begin; -1 none
+    int plus;    // results: clause plus: the operand that is added; -1 none
     Element element;
     const Expr *reads;   // operands: elements that a call reads; NULL: all
     int place;           // results: clause place: the factor; -1 none
@@ -181,11 +191,14 @@ typedef struct Rule {
     int causal_from, causal_to;  // its factors s and t
     const Expr *shift;           // clause shift: start; NULL: none
     int shift_whole, shift_part; // its factors n and i
+    int row;                     // clause row: its factor; -1 none
     const char *tiles;           // NULL: none
     int tiles_dim, tiles_start;  // arguments
-    const char *epilogue;        // NULL: none. Of RULE_EQUATIONS: the first is a product, and the second applies this to it
-    const char *grad;            // NULL: none given; "none": no gradient flows
-    Position grad_at;            // of this name
+    const char *with, *whole;    // clause with: the operators; NULL: none
+    int with_operand;
+    const char *epilogue; // NULL: none. Of RULE_EQUATIONS: the first is a product, and the second applies this to it
+    const char *grad;     // NULL: none given; "none": no gradient flows
+    Position grad_at;     // of this name
 } Rule;
 
 /* An operator: a C function with a rule. Attributes are the parameters that are no tensors, in order. */

@@ -6,9 +6,10 @@
  *         ...
  *     }
  *
- * A view describes the piece that this device holds: contiguous, row-major, one entry an index of the rule (an ellipsis gives one a dimension, and one a
- * factor into which reshapes split a dimension where the rule's `offset` names it; merged factors `(g r)` give one). Kernels are never called when a result or an operand that they contract is empty, but for members of a
- * variadic operand.
+ * A view describes the piece that this device holds: contiguous, row-major, one entry an index of the rule (an ellipsis gives one a
+ * dimension, and one a factor into which reshapes split a dimension where the rule's `offset` names it; merged factors `(g r)` give one).
+ * Rows of a tensor that the rule's clause `pitch` names may lie apart. Kernels are never called when a result or an operand that they
+ * contract is empty, but for members of a variadic operand.
  */
 #ifndef HETU_KERNEL_H
 #define HETU_KERNEL_H
@@ -40,7 +41,7 @@ typedef struct ht_dims {
 } ht_dims;
 
 typedef struct ht_view {
-    void *data;                  // NULL: an optional operand that is absent
+    void *data; // NULL: an optional operand that is absent
     ht_dtype dtype;
     int rank;
     int64_t extent[HT_MAX_RANK]; // of this piece
@@ -48,6 +49,7 @@ typedef struct ht_view {
     int64_t fold[HT_MAX_RANK];   // of a piece of two ranges of a dimension (a strategy's `fold`): the length of the first,
     int64_t gap[HT_MAX_RANK];    // and how much of the whole tensor lies between them; 0: the piece is one range
     int64_t global[HT_MAX_RANK]; // extents of the whole tensor
+    int64_t pitch;               // 0: the piece is contiguous; else see ht_view_pitch
 } ht_view;
 
 /* An argument that is no tensor. */
@@ -61,11 +63,11 @@ typedef struct ht_call {
     const ht_view *result;  // in the rule's order
     const ht_view *operand; // in the rule's order, the members of a variadic one in a row
     int result_count, operand_count;
-    const ht_attr *attr;    // the function's parameters that are no tensors, in order
-    const float *hyper;     // optimizers: the hyper-parameters of this step (ht_optimizer.hyper); NULL elsewhere
-    int64_t step;           // training steps begun before this one
-    int training;           // 0 under ht_infer
-    uint64_t seed;          // of the session, for counter-based random numbers
+    const ht_attr *attr; // the function's parameters that are no tensors, in order
+    const float *hyper;  // optimizers: the hyper-parameters of this step (ht_optimizer.hyper); NULL elsewhere
+    int64_t step;        // training steps begun before this one
+    int training;        // 0 under ht_infer
+    uint64_t seed;       // of the session, for counter-based random numbers
 } ht_call;
 
 typedef void ht_kernel(const ht_call *call);
@@ -77,6 +79,13 @@ static inline int64_t ht_view_count(const ht_view *view, int first, int last)
     for (int d = first; d < last; d++)
         count *= view->extent[d];
     return count;
+}
+
+/* Elements from one row to the next, where the dimensions from `first` on make a row: of a tensor that the rule's clause `pitch` names,
+ * whose rows may lie further apart than they are long. */
+static inline int64_t ht_view_pitch(const ht_view *view, int first)
+{
+    return view->pitch ? view->pitch : ht_view_count(view, first, view->rank);
 }
 
 /* Where index i of dimension d of a piece lies in the whole tensor; d stands in the rule's `offset`. */

@@ -395,10 +395,10 @@ ht_layer_norm_result ht_layer_norm_stats(ht_tensor x, ht_tensor weight, ht_tenso
 typedef struct ht_layer_norm_backward_result {
     ht_tensor dx, dweight, dbias;
 } ht_layer_norm_backward_result;
-#pragma hspmd op dx[r.., c], dweight[c], dbias[c] = layer_norm_backward(dy[r.., c], x[r.., c], mean[r..], rstd[r..], ?weight[c]) \
-    replicate(c) reduction(+: r) linear(dy) dtype(dweight: wide, dbias: wide, mean: wide, rstd: wide, weight: wide) types(f32, bf16) \
+#pragma hspmd op dx[r.., c], dweight[c], dbias[c] = layer_norm_backward(dy[r.., c], x[r.., c], mean[r..], rstd[r..], ?weight[c], ?more[r.., c]) \
+    replicate(c) reduction(+: r) linear(dy, more) plus(dx: more) dtype(dweight: wide, dbias: wide, mean: wide, rstd: wide, weight: wide) types(f32, bf16) \
     operations(13 * size(r) * size(c)) kernel(ht_layer_norm_backward_kernel) grad(none)
-ht_layer_norm_backward_result ht_layer_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor weight);
+ht_layer_norm_backward_result ht_layer_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor weight, ht_tensor more);
 
 /* What flows back through mean and rstd. */
 #pragma hspmd op dx[r.., c] = dmean[r..] / size(c) - drstd[r..] * rstd[r..] * rstd[r..] * rstd[r..] * (x[r.., c] - mean[r..]) / size(c) \
@@ -407,7 +407,7 @@ ht_tensor ht_layer_norm_stats_backward(ht_tensor x, ht_tensor mean, ht_tensor rs
 
 static inline void ht_layer_norm_gradient(ht_grad *g)
 {
-    ht_layer_norm_backward_result d = ht_layer_norm_backward(g->dy[0], g->x[0], g->y[1], g->y[2], g->x[1]);
+    ht_layer_norm_backward_result d = ht_layer_norm_backward(g->dy[0], g->x[0], g->y[1], g->y[2], g->x[1], HT_NONE);
     g->dx[0] = ht_add(d.dx, ht_layer_norm_stats_backward(g->x[0], g->y[1], g->y[2], g->dy[1], g->dy[2]));
     if (ht_present(g->x[1]))
         g->dx[1] = d.dweight;
@@ -434,10 +434,10 @@ ht_rms_norm_result ht_rms_norm_stats(ht_tensor x, ht_tensor weight, float eps);
 typedef struct ht_rms_norm_backward_result {
     ht_tensor dx, dweight;
 } ht_rms_norm_backward_result;
-#pragma hspmd op dx[r.., c], dweight[c] = rms_norm_backward(dy[r.., c], x[r.., c], rstd[r..], ?weight[c]) \
-    replicate(c) reduction(+: r) linear(dy) dtype(dweight: wide, rstd: wide, weight: wide) types(f32, bf16) \
+#pragma hspmd op dx[r.., c], dweight[c] = rms_norm_backward(dy[r.., c], x[r.., c], rstd[r..], ?weight[c], ?more[r.., c]) \
+    replicate(c) reduction(+: r) linear(dy, more) plus(dx: more) dtype(dweight: wide, rstd: wide, weight: wide) types(f32, bf16) \
     operations(9 * size(r) * size(c)) kernel(ht_rms_norm_backward_kernel) grad(none)
-ht_rms_norm_backward_result ht_rms_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor rstd, ht_tensor weight);
+ht_rms_norm_backward_result ht_rms_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor rstd, ht_tensor weight, ht_tensor more);
 
 /* What flows back through rstd. */
 #pragma hspmd op dx[r.., c] = -drstd[r..] * rstd[r..] * rstd[r..] * rstd[r..] * x[r.., c] / size(c) \
@@ -446,7 +446,7 @@ ht_tensor ht_rms_norm_stats_backward(ht_tensor x, ht_tensor rstd, ht_tensor drst
 
 static inline void ht_rms_norm_gradient(ht_grad *g)
 {
-    ht_rms_norm_backward_result d = ht_rms_norm_backward(g->dy[0], g->x[0], g->y[1], g->x[1]);
+    ht_rms_norm_backward_result d = ht_rms_norm_backward(g->dy[0], g->x[0], g->y[1], g->x[1], HT_NONE);
     g->dx[0] = ht_add(d.dx, ht_rms_norm_stats_backward(g->x[0], g->y[1], g->dy[1]));
     if (ht_present(g->x[1]))
         g->dx[1] = d.dweight;
@@ -553,7 +553,7 @@ typedef struct ht_attention_result {
 } ht_attention_result;
 #pragma hspmd op y[b.., s, (g r), d], lse[b.., s, (g r)] = attention(q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], ?segments[b.., s], ?key_segments[b.., t]) \
     replicate(d) offset(s, t) causal(s, t: causal) merge(t: ht_attention_merge) dtype(lse: wide, segments: integer, key_segments: integer) types(f32, bf16) \
-    operations((causal ? 2 : 4) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) kernel(ht_attention_kernel) grad(ht_attention_gradient)
+    pitch(q: s, k: t, v: t) operations((causal ? 2 : 4) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) kernel(ht_attention_kernel) grad(ht_attention_gradient)
 ht_attention_result ht_attention_stats(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, ht_tensor key_segments, bool causal);
 
 /* The attention to two sets of keys as one: each weighs as much as the sum of its row. A row that sees no key of a set has lse minus
@@ -572,7 +572,7 @@ typedef struct ht_attention_backward_result {
     q[b.., s, (g r), d], k[b.., t, g, d], v[b.., t, g, d], y[b.., s, (g r), d], lse[b.., s, (g r)], ?segments[b.., s], ?key_segments[b.., t], \
     ?dlse[b.., s, (g r)]) \
     replicate(d) reduction(+: r, s, t) offset(s, t) causal(s, t: causal) linear(dy, dlse) dtype(lse: wide, dlse: wide, segments: integer, key_segments: integer) \
-    types(f32, bf16) operations((causal ? 5 : 10) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) \
+    types(f32, bf16) pitch(dq: s, dk: t, dv: t, q: s, k: t, v: t) operations((causal ? 5 : 10) * size(b) * size(g) * size(r) * size(s) * size(t) * size(d)) \
     kernel(ht_attention_backward_kernel) grad(none)
 ht_attention_backward_result ht_attention_backward(ht_tensor dy, ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor y, ht_tensor lse,
                                                    ht_tensor segments, ht_tensor key_segments, ht_tensor dlse, bool causal);
@@ -609,13 +609,22 @@ static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_t
     reduction(max: v) neutral(x: logf(0)) dtype(peak: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_row_max(ht_tensor x);
 
+/* A row's largest element, and what ht_mass makes of the row and that: the row is read once. */
+typedef struct ht_peak_mass_result {
+    ht_tensor peak, mass, hit;
+} ht_peak_mass_result;
+#pragma hspmd op peak[b..], mass[b..], hit[b..] = peak_mass(x[b.., v], target[b..]) \
+    replicate(v) offset(v, b) dtype(peak: wide, mass: wide, hit: wide, target: integer) types(f32, bf16) operations(4 * size(b) * size(v)) \
+    kernel(ht_peak_mass_kernel) grad(none)
+ht_peak_mass_result ht_peak_mass(ht_tensor x, ht_tensor target);
+
 /* For each row the sum of exp(x - peak), and the element that target names (0 where target is -100, or names an element of another device). */
 typedef struct ht_mass_result {
     ht_tensor mass, hit;
 } ht_mass_result;
 #pragma hspmd op mass[b..], hit[b..] = mass(x[b.., v], target[b..], peak[b..]) \
     reduction(+: v) offset(v, b) dtype(mass: wide, hit: wide, peak: wide, target: integer) types(f32, bf16) \
-    operations(3 * size(b) * size(v)) kernel(ht_mass_kernel) grad(ht_mass_gradient)
+    with(peak: ht_row_max, ht_peak_mass) operations(3 * size(b) * size(v)) kernel(ht_mass_kernel) grad(ht_mass_gradient)
 ht_mass_result ht_mass(ht_tensor x, ht_tensor target, ht_tensor peak);
 
 #pragma hspmd op dx[b.., v] = mass_backward(dmass[b..], dhit[b..], x[b.., v], target[b..], peak[b..]) \
@@ -703,7 +712,7 @@ static inline ht_tensor ht_slice(ht_tensor x, int dim, int64_t start, int64_t le
 }
 
 #pragma hspmd op y[a..{dim}, n, z..] = concat(xs[][a.., m, z..]) \
-    size(n: +m) replicate(n, m) linear(xs) types(f32, bf16, f64, i32, i64) operations(0) kernel(ht_concat_kernel) grad(ht_concat_gradient)
+    size(n: +m) row(n) replicate(n, m) linear(xs) types(f32, bf16, f64, i32, i64) operations(0) kernel(ht_concat_kernel) grad(ht_concat_gradient)
 ht_tensor ht_concat_at(ht_tensors xs, int dim);
 
 static inline void ht_concat_gradient(ht_grad *g)

@@ -111,6 +111,9 @@ static inline void ht_copy(void *to, const void *from, size_t bytes)
  * the source: "gpt.c:42 h3". */
 void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *where);
 
+/* The sum of the squares of all elements, and of a number where there is one: what the norm of all gradients is made of. */
+ht_kernel ht_square_sum_kernel;
+
 /* Runs a conversion between layouts; `scratch` is NULL when the plan needs none. */
 void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where);
 

@@ -20,6 +20,7 @@ enum { QUERIES = 64, KEYS = 128 }; // a block's rows and columns
 typedef struct Attention {
     int64_t batch, s, t, heads, groups, d;
     const float *q, *k, *v;
+    int64_t q_pitch, k_pitch, v_pitch;      // elements from one row of all heads to the next
     const ht_view *query, *key;             // q and k: where their rows lie in the whole tensors
     const ht_view *segments, *key_segments; // data NULL: none
     int causal;
@@ -37,15 +38,15 @@ static void take_views(Attention *a, const ht_view *in, const ht_view *segments,
                      .heads = q->extent[r - 2],
                      .groups = k->extent[r - 2],
                      .d = q->extent[r - 1],
-                     .q = view_load(q, "attention", copies),
-                     .k = view_load(k, "attention", copies),
-                     .v = view_load(v, "attention", copies),
                      .query = q,
                      .key = k,
                      .segments = &segments[0],
                      .key_segments = &segments[1],
                      .causal = causal,
                      .scale = 1.0f / sqrtf((float)q->extent[r - 1])};
+    a->q = view_load_rows(q, r - 2, "attention", copies, &a->q_pitch);
+    a->k = view_load_rows(k, r - 2, "attention", copies, &a->k_pitch);
+    a->v = view_load_rows(v, r - 2, "attention", copies, &a->v_pitch);
     cpu_need_integers(a->segments, "attention");
     cpu_need_integers(a->key_segments, "attention");
     if (!a->segments->data != !a->key_segments->data)
@@ -54,10 +55,10 @@ static void take_views(Attention *a, const ht_view *in, const ht_view *segments,
         ht_fail("attention: %ld query heads are no multiple of %ld key-value heads", (long)a->heads, (long)a->groups);
 }
 
-/* Element offsets of row i of head h in q, y, and of key j of group g in k, v. */
-static int64_t query_at(const Attention *a, int64_t b, int64_t i, int64_t h) { return ((b * a->s + i) * a->heads + h) * a->d; }
+/* Element offsets of row i of head h in a tensor with the rows of q, and of key j of group g in one with those of k. */
+static int64_t query_at(const Attention *a, int64_t pitch, int64_t b, int64_t i, int64_t h) { return (b * a->s + i) * pitch + h * a->d; }
 
-static int64_t key_at(const Attention *a, int64_t b, int64_t j, int64_t g) { return ((b * a->t + j) * a->groups + g) * a->d; }
+static int64_t key_at(const Attention *a, int64_t pitch, int64_t b, int64_t j, int64_t g) { return (b * a->t + j) * pitch + g * a->d; }
 
 /* Keys that query i sees: the first of this piece's. */
 static int64_t visible_keys(const Attention *a, int64_t i)
@@ -75,8 +76,8 @@ typedef struct Block {
 static void fill_scores(const Attention *a, const Block *k, float *scores)
 {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)k->rows, (blasint)k->columns, (blasint)a->d, a->scale,
-                a->q + query_at(a, k->b, k->query, k->h), (blasint)(a->heads * a->d), a->k + key_at(a, k->b, k->key, k->g),
-                (blasint)(a->groups * a->d), 0, scores, KEYS);
+                a->q + query_at(a, a->q_pitch, k->b, k->query, k->h), (blasint)a->q_pitch, a->k + key_at(a, a->k_pitch, k->b, k->key, k->g),
+                (blasint)a->k_pitch, 0, scores, KEYS);
     for (int64_t i = 0; i < k->rows; i++) {
         float *row = scores + i * KEYS;
         int64_t visible = visible_keys(a, k->query + i) - k->key;
@@ -124,7 +125,7 @@ static void forward_block(const Attention *a, Block k, float *y, float *lse, flo
 {
     float peak[QUERIES], sum[QUERIES];
     int64_t pitch = a->heads * a->d, end = key_end(a, k.query, k.rows);
-    float *out = y + query_at(a, k.b, k.query, k.h);
+    float *out = y + query_at(a, pitch, k.b, k.query, k.h);
     for (int64_t i = 0; i < k.rows; i++) {
         peak[i] = -INFINITY;
         sum[i] = 0;
@@ -139,7 +140,7 @@ static void forward_block(const Attention *a, Block k, float *y, float *lse, flo
                 scale_row(out + i * pitch, a->d, factor);
         }
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (blasint)k.rows, (blasint)a->d, (blasint)k.columns, 1, scores, KEYS,
-                    a->v + key_at(a, k.b, k.key, k.g), (blasint)(a->groups * a->d), k.key > 0, out, (blasint)pitch);
+                    a->v + key_at(a, a->v_pitch, k.b, k.key, k.g), (blasint)a->v_pitch, k.key > 0, out, (blasint)pitch);
     }
     for (int64_t i = 0; i < k.rows; i++) {
         scale_row(out + i * pitch, a->d, sum[i] > 0 ? 1.0f / sum[i] : 0.0f);
@@ -176,6 +177,7 @@ typedef struct Backward {
     Attention a;
     const float *dy, *y, *lse;
     float *dq, *dk, *dv;
+    int64_t dq_pitch, dk_pitch, dv_pitch;
     const float *dlse; // NULL: zeros
     float *delta;      // [b.., s, h]: the dot product of dy and y, less dlse
 } Backward;
@@ -203,22 +205,22 @@ CPU_CLONES static void score_gradient_row(float *restrict p, float *restrict dp,
 static void backward_block(const Backward *w, const Block *k, float *p, float *dp)
 {
     const Attention *a = &w->a;
-    int64_t query = query_at(a, k->b, k->query, k->h), key = key_at(a, k->b, k->key, k->g);
-    blasint rows = (blasint)k->rows, columns = (blasint)k->columns, d = (blasint)a->d;
-    blasint query_pitch = (blasint)(a->heads * a->d), key_pitch = (blasint)(a->groups * a->d);
+    const float *dy = w->dy + query_at(a, a->heads * a->d, k->b, k->query, k->h), *q = a->q + query_at(a, a->q_pitch, k->b, k->query, k->h);
+    const float *key = a->k + key_at(a, a->k_pitch, k->b, k->key, k->g), *v = a->v + key_at(a, a->v_pitch, k->b, k->key, k->g);
+    float *dq = w->dq + query_at(a, w->dq_pitch, k->b, k->query, k->h), *dk = w->dk + key_at(a, w->dk_pitch, k->b, k->key, k->g);
+    float *dv = w->dv + key_at(a, w->dv_pitch, k->b, k->key, k->g);
+    blasint rows = (blasint)k->rows, columns = (blasint)k->columns, d = (blasint)a->d, dy_pitch = (blasint)(a->heads * a->d);
     fill_scores(a, k, p);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, columns, d, 1, w->dy + query, query_pitch, a->v + key, key_pitch, 0, dp,
-                KEYS);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, columns, d, 1, dy, dy_pitch, v, (blasint)a->v_pitch, 0, dp, KEYS);
     for (int64_t i = 0; i < k->rows; i++) {
         int64_t row = (k->b * a->s + k->query + i) * a->heads + k->h;
         score_gradient_row(p + i * KEYS, dp + i * KEYS, k->columns, w->lse[row], w->delta[row], a->scale);
     }
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, p, KEYS, w->dy + query, query_pitch, 1, w->dv + key,
-                key_pitch);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, dp, KEYS, a->q + query, query_pitch, 1, w->dk + key,
-                key_pitch);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, d, columns, 1, dp, KEYS, a->k + key, key_pitch, 1, w->dq + query,
-                query_pitch);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, p, KEYS, dy, dy_pitch, 1, dv, (blasint)w->dv_pitch);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, dp, KEYS, q, (blasint)a->q_pitch, 1, dk,
+                (blasint)w->dk_pitch);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, d, columns, 1, dp, KEYS, key, (blasint)a->k_pitch, 1, dq,
+                (blasint)w->dq_pitch);
 }
 
 /* One query head against all its keys. */
@@ -258,6 +260,14 @@ static void backward_all(const Backward *w)
     }
 }
 
+/* Zeros for all heads of all rows, which lie `pitch` apart. */
+static void clear_rows(float *to, const ht_view *view, int64_t pitch)
+{
+    int64_t rows = ht_view_count(view, 0, view->rank - 2), n = ht_view_count(view, view->rank - 2, view->rank);
+    for (int64_t r = 0; r < rows; r++)
+        memset(to + r * pitch, 0, (size_t)n * sizeof(float));
+}
+
 void ht_attention_backward_kernel(const ht_call *call)
 {
     const ht_view *in = call->operand, *out = call->result;
@@ -265,19 +275,21 @@ void ht_attention_backward_kernel(const ht_call *call)
     Backward w = {.dy = view_load(&in[0], "attention", &copies),
                   .y = view_load(&in[4], "attention", &copies),
                   .lse = cpu_f32(&in[5], "attention"),
-                  .dlse = in[8].data ? cpu_f32(&in[8], "attention") : NULL,
-                  .dq = view_target(&out[0], "attention", &copies),
-                  .dk = view_target(&out[1], "attention", &copies),
-                  .dv = view_target(&out[2], "attention", &copies)};
+                  .dlse = in[8].data ? cpu_f32(&in[8], "attention") : NULL};
+    int row = out[0].rank - 2;
+    w.dq = view_target_rows(&out[0], row, "attention", &copies, &w.dq_pitch);
+    w.dk = view_target_rows(&out[1], row, "attention", &copies, &w.dk_pitch);
+    w.dv = view_target_rows(&out[2], row, "attention", &copies, &w.dv_pitch);
     take_views(&w.a, &in[1], &in[6], call->attr[0].i != 0, &copies);
-    float *gradient[3] = {w.dq, w.dk, w.dv};
-    for (int i = 0; i < 3; i++)
-        memset(gradient[i], 0, (size_t)cpu_count(&out[i]) * sizeof(float));
+    clear_rows(w.dq, &out[0], w.dq_pitch);
+    clear_rows(w.dk, &out[1], w.dk_pitch);
+    clear_rows(w.dv, &out[2], w.dv_pitch);
     w.delta = cpu_alloc((size_t)(w.a.batch * w.a.s * w.a.heads) * sizeof(float));
     fill_delta(&w);
     backward_all(&w);
-    for (int i = 0; i < 3; i++)
-        view_store(&out[i], gradient[i]);
+    view_store_rows(&out[0], row, w.dq);
+    view_store_rows(&out[1], row, w.dk);
+    view_store_rows(&out[2], row, w.dv);
     free(w.delta);
     copies_free(&copies);
 }

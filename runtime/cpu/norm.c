@@ -179,7 +179,7 @@ void ht_l2_norm_kernel(const ht_call *call)
 /* What a backward works on: mean NULL where it was not subtracted, weight absent or a vector, dbias NULL where there is none. */
 typedef struct Backward {
     int64_t rows;
-    Rows dx, dy, x, weight;
+    Rows dx, dy, x, weight, more; // more: what is added to dx, or absent
     const float *mean, *rstd;
     float *dweight, *dbias;
 } Backward;
@@ -188,7 +188,7 @@ typedef struct Backward {
 static void backward_chunk(const Backward *b, int64_t first, int64_t last, const float *weight, float *dweight, float *dbias)
 {
     int64_t n = b->x.n;
-    float *scratch = cpu_alloc((size_t)(3 * n) * sizeof(float));
+    float *scratch = cpu_alloc((size_t)(4 * n) * sizeof(float));
     memset(dweight, 0, (size_t)n * sizeof(float));
     if (dbias)
         memset(dbias, 0, (size_t)n * sizeof(float));
@@ -196,11 +196,13 @@ static void backward_chunk(const Backward *b, int64_t first, int64_t last, const
         const float *dy = row_load(&b->dy, r, scratch), *x = row_load(&b->x, r, scratch + n);
         float *dx = row_target(&b->dx, r, scratch + 2 * n);
         Row row = {n, b->mean ? b->mean[r] : 0.0f, b->rstd[r], b->mean != NULL, weight};
-        backward_row(dx, dy, x, &row);
-        row_store(&b->dx, r, dx);
         add_weight_row(dweight, dy, x, n, row.mean, row.rstd);
         if (dbias)
             add_row(dbias, dy, n);
+        backward_row(dx, dy, x, &row);
+        if (b->more.data)
+            add_row(dx, row_load(&b->more, r, scratch + 3 * n), n);
+        row_store(&b->dx, r, dx);
     }
     free(scratch);
 }
@@ -240,6 +242,7 @@ void ht_layer_norm_backward_kernel(const ht_call *call)
                   .dy = rows_of(&in[0], "layer_norm"),
                   .x = rows_of(&in[1], "layer_norm"),
                   .weight = rows_of(&in[4], "layer_norm"),
+                  .more = rows_of(&in[5], "layer_norm"),
                   .mean = cpu_f32(&in[2], "layer_norm"),
                   .rstd = cpu_f32(&in[3], "layer_norm"),
                   .dweight = cpu_f32(&out[1], "layer_norm"),
@@ -255,6 +258,7 @@ void ht_rms_norm_backward_kernel(const ht_call *call)
                   .dy = rows_of(&in[0], "rms_norm"),
                   .x = rows_of(&in[1], "rms_norm"),
                   .weight = rows_of(&in[3], "rms_norm"),
+                  .more = rows_of(&in[4], "rms_norm"),
                   .rstd = cpu_f32(&in[2], "rms_norm"),
                   .dweight = cpu_f32(&out[1], "rms_norm")};
     backward_all(&b);

@@ -82,6 +82,32 @@ void view_store(const ht_view *view, const float *from)
         narrow_run((uint16_t *)view->data + r * RUN, from + r * RUN, run_length(r, count));
 }
 
+float *view_target_rows(const ht_view *view, int first, const char *operator, Copies * copies, int64_t *pitch)
+{
+    *pitch = view->dtype == HT_F32 ? ht_view_pitch(view, first) : ht_view_count(view, first, view->rank);
+    return view_target(view, operator, copies);
+}
+
+const float *view_load_rows(const ht_view *view, int first, const char *operator, Copies * copies, int64_t *pitch)
+{
+    int64_t rows = ht_view_count(view, 0, first), n = ht_view_count(view, first, view->rank), apart = ht_view_pitch(view, first);
+    float *to = view_target_rows(view, first, operator, copies, pitch);
+    if (to == view->data)
+        return to;
+#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
+    for (int64_t r = 0; r < rows; r++)
+        widen_run(to + r * n, (const uint16_t *)view->data + r * apart, n);
+    return to;
+}
+
+void view_store_rows(const ht_view *view, int first, const float *from)
+{
+    int64_t rows = ht_view_count(view, 0, first), n = ht_view_count(view, first, view->rank), apart = ht_view_pitch(view, first);
+#pragma omp parallel for schedule(static) if (rows * n > CPU_PARALLEL)
+    for (int64_t r = 0; r < (view->dtype == HT_BF16 ? rows : 0); r++)
+        narrow_run((uint16_t *)view->data + r * apart, from + r * n, n);
+}
+
 void copies_free(Copies *copies)
 {
     while (copies->count > 0)

@@ -53,6 +53,11 @@ const float *view_load(const ht_view *view, const char *operator, Copies * copie
 float *view_target(const ht_view *view, const char *operator, Copies * copies);
 void view_store(const ht_view *view, const float *from);
 
+/* The same of a view whose rows, the dimensions from `first` on, may lie apart; *pitch: how far in what is given. */
+const float *view_load_rows(const ht_view *view, int first, const char *operator, Copies * copies, int64_t *pitch);
+float *view_target_rows(const ht_view *view, int first, const char *operator, Copies * copies, int64_t *pitch);
+void view_store_rows(const ht_view *view, int first, const float *from);
+
 void copies_free(Copies *copies);
 
 #endif

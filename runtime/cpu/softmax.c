@@ -147,6 +147,29 @@ void ht_mass_kernel(const ht_call *call)
     }
 }
 
+void ht_peak_mass_kernel(const ht_call *call)
+{
+    float *peak = cpu_f32(&call->result[0], "cross_entropy"), *mass = cpu_f32(&call->result[1], "cross_entropy");
+    float *hit = cpu_f32(&call->result[2], "cross_entropy");
+    const ht_view *view = &call->operand[0], *target = &call->operand[1];
+    Rows x = rows_of(view, "cross_entropy");
+    cpu_need_integers(target, "cross_entropy");
+    int64_t rows = rows_count(view), n = x.n;
+#pragma omp parallel if (rows * n > CPU_PARALLEL)
+    {
+        float *scratch = cpu_alloc((size_t)n * sizeof(float));
+#pragma omp for schedule(static)
+        for (int64_t r = 0; r < rows; r++) {
+            const float *row = row_load(&x, r, scratch);
+            int64_t column = target_column(target, r, view);
+            peak[r] = row_peak(row, n);
+            mass[r] = row_mass(row, n, peak[r]);
+            hit[r] = column < 0 ? 0.0f : row[column];
+        }
+        free(scratch);
+    }
+}
+
 void ht_mass_backward_kernel(const ht_call *call)
 {
     const float *dmass = cpu_f32(&call->operand[0], "cross_entropy"), *dhit = cpu_f32(&call->operand[1], "cross_entropy");

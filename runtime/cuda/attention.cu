@@ -36,6 +36,9 @@ AttentionShape attention_shape(const ht_view *in, const ht_view *segments, int c
                         causal,
                         1,
                         1.0f / sqrtf((float)q->extent[r - 1]),
+                        (int)ht_view_pitch(q, r - 2),
+                        (int)ht_view_pitch(k, r - 2),
+                        (int)ht_view_pitch(&in[2], r - 2),
                         places_of(q),
                         places_of(k),
                         segments_of(&segments[0], q->extent[r - 3]),
@@ -58,7 +61,7 @@ void attention_same_type(AttentionShape *a, const ht_view *view, const ht_view *
     const int piece = 16, size = like->dtype == HT_BF16 ? (int)sizeof(__nv_bfloat16) : (int)sizeof(float);
     if (view->dtype != like->dtype)
         ht_fail("attention needs operands of one type: all f32, or all bf16");
-    a->aligned = a->aligned && a->d * size % piece == 0 && (uintptr_t)view->data % piece == 0;
+    a->aligned = a->aligned && a->d * size % piece == 0 && view->pitch * size % piece == 0 && (uintptr_t)view->data % piece == 0;
 }
 
 AttentionResult attention_result(const ht_view *view)
@@ -67,7 +70,8 @@ AttentionResult attention_result(const ht_view *view)
         ht_fail("attention writes f32 or bf16");
     const bool bf16 = view->dtype == HT_BF16;
     const size_t pair = 2 * (bf16 ? sizeof(__nv_bfloat16) : sizeof(float));
-    return {view->data, bf16, view->extent[view->rank - 1] % 2 == 0 && (uintptr_t)view->data % pair == 0};
+    const bool pairs = view->extent[view->rank - 1] % 2 == 0 && view->pitch % 2 == 0 && (uintptr_t)view->data % pair == 0;
+    return {view->data, bf16, pairs, (int)ht_view_pitch(view, view->rank - 2)};
 }
 
 /* ---- one block of queries ---- */
@@ -133,10 +137,10 @@ static __global__ void __launch_bounds__(E::threads, 1) attention_device(Attenti
     HT_SHARED(T, q_tile);
     T *k_tiles = q_tile + E::ROWS * D, *v_tiles = k_tiles + E::buffers * tile, *scratch = v_tiles + E::buffers * tile;
     const QueryBlock<E> &at = attention_known<QueryBlock<E>>([&] { return QueryBlock<E>(a, {0, a.batch * a.groups, 0, a.s}); });
-    const Rows<T> queries = attention_query_rows(a, q, at.b, at.query, at.h);
+    const Rows<T> queries = attention_query_rows(a, q, a.q_pitch, at.b, at.query, at.h);
     auto load = [&](int it, int buffer) {
-        at.load(a, k_tiles + buffer * tile, k, it);
-        at.load(a, v_tiles + buffer * tile, v, it);
+        at.load(a, k_tiles + buffer * tile, k, a.k_pitch, it);
+        at.load(a, v_tiles + buffer * tile, v, a.v_pitch, it);
     };
     tile_load<E, E::ROWS>(q_tile, queries);
     tile_begin<E::buffers>(at.count, load);

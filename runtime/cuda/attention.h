@@ -33,8 +33,9 @@ typedef struct AttentionSegments {
 /* Sizes of a call, as the kernels get them. */
 typedef struct AttentionShape {
     int batch, s, t, heads, groups, d;
-    int causal, aligned; // aligned: rows can be copied 16 bytes at a time
-    float scale;         // 1 / sqrt(d)
+    int causal, aligned;           // aligned: rows can be copied 16 bytes at a time
+    float scale;                   // 1 / sqrt(d)
+    int q_pitch, k_pitch, v_pitch; // elements from one row of all heads to the next
     AttentionPlaces queries, keys;
     AttentionSegments segments, key_segments; // of queries and keys
 } AttentionShape;
@@ -53,6 +54,7 @@ extern int64_t attention_kept_bytes;
 typedef struct AttentionResult {
     void *data;
     int bf16, pairs; // pairs: an element in an even column and the next one can be stored at once
+    int pitch;       // elements from one row of all heads to the next
 } AttentionResult;
 
 AttentionResult attention_result(const ht_view *view);
@@ -87,29 +89,29 @@ static __device__ __forceinline__ int attention_first(const AttentionShape &a, i
     return a.causal ? attention_before(a.queries, a.s, attention_place(a.keys, j)) : 0;
 }
 
-/* Element offsets of query i of head h in q and y, and of key j of a group in k and v. */
-static __device__ inline int64_t attention_query(const AttentionShape &a, int b, int i, int h)
+/* The element at which row i of a head begins, where all rows of a batch are so many and lie `pitch` apart. */
+static __device__ inline int64_t attention_row(int rows, int64_t pitch, int d, int b, int i, int head)
 {
-    return (((int64_t)b * a.s + i) * a.heads + h) * a.d;
+    return ((int64_t)b * rows + i) * pitch + (int64_t)head * d;
 }
 
-static __device__ inline int64_t attention_key(const AttentionShape &a, int b, int j, int g)
+/* The same of query i of head h in y and dy, which lie in a row. */
+static __device__ inline int64_t attention_query(const AttentionShape &a, int b, int i, int h)
 {
-    return (((int64_t)b * a.t + j) * a.groups + g) * a.d;
+    return attention_row(a.s, (int64_t)a.heads * a.d, a.d, b, i, h);
 }
 
 /* The rows of a head from query i on, and those of a group from key j on. */
 template <typename T>
-static __device__ __forceinline__ Rows<T> attention_query_rows(const AttentionShape &a, const T *x, int b, int i, int h)
+static __device__ __forceinline__ Rows<T> attention_query_rows(const AttentionShape &a, const T *x, int64_t pitch, int b, int i, int h)
 {
-    int64_t pitch = (int64_t)a.heads * a.d;
-    return {x + attention_query(a, b, 0, h) + i * pitch, pitch, a.s - i, a.d, a.aligned != 0};
+    return {x + attention_row(a.s, pitch, a.d, b, i, h), pitch, a.s - i, a.d, a.aligned != 0};
 }
 
-template <typename T> static __device__ __forceinline__ Rows<T> attention_key_rows(const AttentionShape &a, const T *x, int b, int j, int g)
+template <typename T>
+static __device__ __forceinline__ Rows<T> attention_key_rows(const AttentionShape &a, const T *x, int64_t pitch, int b, int j, int g)
 {
-    int64_t pitch = (int64_t)a.groups * a.d;
-    return {x + attention_key(a, b, 0, g) + j * pitch, pitch, a.t - j, a.d, a.aligned != 0};
+    return {x + attention_row(a.t, pitch, a.d, b, j, g), pitch, a.t - j, a.d, a.aligned != 0};
 }
 
 /* Part of a call: `pairs` of all pairs of a batch and a group, from `pair` on, with the queries from `query` to before `end` of all their
@@ -146,9 +148,9 @@ template <typename E> struct QueryBlock {
     }
 
     /* Begins to load tile `it` of x, which is k or v. */
-    __device__ __forceinline__ void load(const AttentionShape &a, typename E::T *tile, const typename E::T *x, int it) const
+    __device__ __forceinline__ void load(const AttentionShape &a, typename E::T *tile, const typename E::T *x, int pitch, int it) const
     {
-        tile_load<E, E::COLUMNS>(tile, attention_key_rows(a, x, b, it * E::COLUMNS, g));
+        tile_load<E, E::COLUMNS>(tile, attention_key_rows(a, x, pitch, b, it * E::COLUMNS, g));
     }
 };
 
@@ -241,7 +243,7 @@ static __device__ __forceinline__ void attention_store(const AttentionResult &to
 }
 
 /* Stores this thread's part of the rows that a block owns, times `factor(row of the thread)`. `at` is the element of the block's first
- * row in the result, `rows` says how its rows lie, `first` is the column of the first sum. */
+ * row in the result, `rows` says how many rows there are, `first` is the column of the first sum. */
 template <typename E, typename Sums, typename Factor>
 static __device__ __forceinline__ void attention_store_rows(const AttentionResult &to, int64_t at, const Rows<typename E::T> &rows,
                                                             int first, const Sums &sums, Factor factor)
@@ -254,7 +256,7 @@ static __device__ __forceinline__ void attention_store_rows(const AttentionResul
 #pragma unroll
         for (int c = 0; c < Sums::columns; c += E::pairs ? 2 : 1) {
             int column = first + Sums::column(c);
-            int64_t place = at + E::row(r) * rows.pitch + column;
+            int64_t place = at + (int64_t)E::row(r) * to.pitch + column;
             if (E::pairs && to.pairs && column < rows.d) {
                 attention_store(to, place, sums(r, c) * by, sums(r, c + 1) * by);
                 continue;

@@ -131,9 +131,10 @@ template <typename E, int W> struct KeyBlock {
     __device__ __forceinline__ QueryTile tile(int it) const { return {it / tiles, first + it % tiles * E::COLUMNS}; }
 
     /* Begins to load a tile of x, which is q or dy. */
-    __device__ __forceinline__ void load(const AttentionShape &a, typename E::T *tile, const typename E::T *x, QueryTile at) const
+    __device__ __forceinline__ void load(const AttentionShape &a, typename E::T *tile, const typename E::T *x, int pitch,
+                                         QueryTile at) const
     {
-        tile_load<E, E::COLUMNS>(tile, attention_query_rows(a, x, b, at.query, g * heads + at.head));
+        tile_load<E, E::COLUMNS>(tile, attention_query_rows(a, x, pitch, b, at.query, g * heads + at.head));
     }
 
     /* The same for the statistics of its queries. */
@@ -193,15 +194,15 @@ static __global__ void __launch_bounds__(E::threads, 1)
     T *scratch = (T *)(statistics + E::buffers * E::COLUMNS), *passed_p = scratch, *passed_ds = passed_p + E::ROWS * E::COLUMNS;
     constexpr int passed_pitch = E::COLUMNS / kept_side;
     const KeyBlock<E, W> &at = attention_known<KeyBlock<E, W>>([&] { return KeyBlock<E, W>(a, part); });
-    const Rows<T> keys = attention_key_rows(a, in.k, at.b, at.key, at.g);
+    const Rows<T> keys = attention_key_rows(a, in.k, a.k_pitch, at.b, at.key, at.g);
     auto load = [&](int it, int buffer) {
         const QueryTile ahead = at.tile(it);
-        at.load(a, q_tiles + buffer * tile, in.q, ahead);
-        at.load(a, dy_tiles + buffer * tile, in.dy, ahead);
+        at.load(a, q_tiles + buffer * tile, in.q, a.q_pitch, ahead);
+        at.load(a, dy_tiles + buffer * tile, in.dy, a.heads * a.d, ahead);
         at.load(a, statistics + buffer * E::COLUMNS, in, ahead);
     };
     tile_load<E, E::ROWS>(k_tile, keys);
-    tile_load<E, E::ROWS>(v_tile, attention_key_rows(a, in.v, at.b, at.key, at.g));
+    tile_load<E, E::ROWS>(v_tile, attention_key_rows(a, in.v, a.v_pitch, at.b, at.key, at.g));
     tile_begin<E::buffers>(at.count, load);
 
     Sums to_dk, to_dv;
@@ -241,9 +242,10 @@ static __global__ void __launch_bounds__(E::threads, 1)
         Carry<E, Sums>(carry, 1).leave(to_dv);
         return;
     }
-    int64_t first = attention_key(a, at.b, at.key, at.g);
-    attention_store_rows<E>(dk, first, keys, at.first_column, to_dk, [&](int) { return a.scale; });
-    attention_store_rows<E>(dv, first, keys, at.first_column, to_dv, [](int) { return 1.0f; });
+    attention_store_rows<E>(dk, attention_row(a.t, dk.pitch, a.d, at.b, at.key, at.g), keys, at.first_column, to_dk,
+                            [&](int) { return a.scale; });
+    attention_store_rows<E>(dv, attention_row(a.t, dv.pitch, a.d, at.b, at.key, at.g), keys, at.first_column, to_dv,
+                            [](int) { return 1.0f; });
 }
 
 /* ---- dq ---- */
@@ -262,7 +264,7 @@ static __global__ void __launch_bounds__(E::threads, 1)
     const int head = at.b * a.heads + at.h - part.pair * (a.heads / a.groups);
     auto load = [&](int it, int buffer) {
         int first = it * E::COLUMNS;
-        at.load(a, k_tiles + buffer * tile, k, it);
+        at.load(a, k_tiles + buffer * tile, k, a.k_pitch, it);
         auto there = [&](int key, int query) { return key < a.t && query < a.s && query >= KeyBlock<K, K::D>::first_query(a, key); };
         bool whole = at.query + E::ROWS <= a.s && first + E::COLUMNS <= a.t && there(first + E::COLUMNS - 1, at.query);
         kept_load<E>(kept_tiles + buffer * scores, kept.at(head, first, at.query - part.query), kept.pitch(), whole,
@@ -276,9 +278,8 @@ static __global__ void __launch_bounds__(E::threads, 1)
         int buffer = tile_next<E::buffers>(it, at.count, load);
         E::add_kept(to_dq, kept_tiles + buffer * scores, k_tiles + buffer * tile, scratch);
     }
-    const Rows<T> queries = attention_query_rows(a, k, at.b, at.query, at.h);
-    int64_t first = attention_query(a, at.b, at.query, at.h);
-    attention_store_rows<E>(dq, first, queries, 0, to_dq, [&](int) { return a.scale; });
+    const Rows<T> queries = attention_query_rows(a, k, a.q_pitch, at.b, at.query, at.h);
+    attention_store_rows<E>(dq, attention_row(a.s, dq.pitch, a.d, at.b, at.query, at.h), queries, 0, to_dq, [&](int) { return a.scale; });
 }
 
 /* ---- calls ---- */

@@ -32,10 +32,6 @@ typedef struct CudaStep {
 /* Its address on the device, the same for all steps. */
 const CudaStep *cuda_step(void);
 
-/* Launches the updates of parameters that were collected (cuda/optimizer.cu). ht_compute_stream does it before it answers, so that all work
- * that comes after an update finds it done. */
-void cuda_updates_launch(void);
-
 /* ---- what a kernel finds wrong ---- */
 
 /* The first fault of a step; `number` 0: none. */

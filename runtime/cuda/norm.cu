@@ -130,7 +130,7 @@ void ht_l2_norm_kernel(const ht_call *call)
  * n numbers for dweight, then n for dbias where there is one. */
 typedef struct Backward {
     void *dx;
-    const void *dy, *x;
+    const void *dy, *x, *more; // more: what is added to dx; NULL: nothing
     const float *mean, *rstd, *weight;
     float *part, *dweight, *dbias;
 } Backward;
@@ -264,6 +264,12 @@ template <typename T, int V, bool LONG> static __device__ inline void backward_r
         CUDA_UNROLL
         for (int e = 0; e < TEAM_ELEMENTS; e++)
             t[e] = rstd * (t[e] - m0 - normal[e] * m1);
+        if (b.more) {
+            team_load<V>(normal, static_cast<const T *>(b.more), row, tile, 0);
+            CUDA_UNROLL
+            for (int e = 0; e < TEAM_ELEMENTS; e++)
+                t[e] += normal[e];
+        }
         team_store<V>(static_cast<T *>(b.dx), t, row, tile);
     }
 }
@@ -325,7 +331,7 @@ __global__ void join_parts_device(float *dweight, float *dbias, const float *par
         dbias[column - n] = sum[0];
 }
 
-static void backward(const char *name, const ht_view *dx, const ht_view *dy, const ht_view *x, Backward b)
+static void backward(const char *name, const ht_view *dx, const ht_view *dy, const ht_view *x, const ht_view *more, Backward b)
 {
     const int64_t n = view_columns(x), length = (b.dbias ? 2 : 1) * n;
     const Team team = team_of(view_rows(x), n);
@@ -337,9 +343,10 @@ static void backward(const char *name, const ht_view *dx, const ht_view *dy, con
     b.dx = dx->data;
     b.dy = dy->data;
     b.x = x->data;
+    b.more = more->data;
     b.part = static_cast<float *>(cuda_scratch(parts * length * (int64_t)sizeof(float)));
     if (parts)
-        with_vectors(name, n, {dx, dy, x}, {b.weight}, [&]<typename T, int V>() {
+        with_vectors(name, n, {dx, dy, x, more}, {b.weight}, [&]<typename T, int V>() {
             void (*kernel)(Backward, Team) = norm_backward_device<T, V, true, TEAM_MOST_THREADS>;
             if (team.tiles == 1)
                 kernel = norm_backward_device<T, V, false, TEAM_MOST_THREADS>;
@@ -359,7 +366,7 @@ void ht_layer_norm_backward_kernel(const ht_call *call)
     b.weight = view_f32(&in[4], "layer_norm");
     b.dweight = view_f32(&out[1], "layer_norm");
     b.dbias = view_f32(&out[2], "layer_norm");
-    backward("layer_norm", &out[0], &in[0], &in[1], b);
+    backward("layer_norm", &out[0], &in[0], &in[1], &in[5], b);
 }
 
 void ht_rms_norm_backward_kernel(const ht_call *call)
@@ -369,7 +376,7 @@ void ht_rms_norm_backward_kernel(const ht_call *call)
     b.rstd = view_f32(&in[2], "rms_norm");
     b.weight = view_f32(&in[3], "rms_norm");
     b.dweight = view_f32(&out[1], "rms_norm");
-    backward("rms_norm", &out[0], &in[0], &in[1], b);
+    backward("rms_norm", &out[0], &in[0], &in[1], &in[4], b);
 }
 
 /* dx = rnorm * (dy - y * (dy . y)); where the length was below eps, dx = rnorm * dy. */

@@ -1,13 +1,12 @@
 /* Updates of parameters. Calls are collected and run together, by one launch for as many parameters as follow one another:
- * cuda_updates_launch launches what was collected, and ht_compute_stream calls it, so that whatever comes next finds the parameters up to
- * date.
+ * cuda_updates_launch launches what was collected.
  */
 #include "operators/kernels.h"
-#include "cuda/views.h"
+#include "cuda/collect.h"
 
 #include <vector>
 
-enum { MOST_STATES = 2, UPDATE_THREADS = 256, UPDATE_CHUNK = 4096, UPDATE_BLOCKS = 8 }; // elements of a chunk; blocks of a multiprocessor
+enum { MOST_STATES = 2 };
 
 /* One parameter's update. Results may lie in the operands' storage. */
 typedef struct Update {
@@ -58,27 +57,14 @@ static void collect(const char *name, const ht_call *call, int states, Launch *l
         update.vector = update.vector && aligned_to(16, {update.state1[s], update.state[s]});
     }
     const float *hyper = call->hyper + call->attr[1].i;
+    cuda_squares_launch();
     if (collected_launch != launch || collected_hyper != hyper)
         cuda_updates_launch();
     collected_launch = launch;
     collected_hyper = hyper;
     update.chunk = collected_chunks;
-    collected_chunks += (update.count + UPDATE_CHUNK - 1) / UPDATE_CHUNK;
+    collected_chunks += collect_chunks(update.count);
     collected.push_back(update);
-}
-
-/* The update that a chunk belongs to: the last one that begins at it or before. */
-static __device__ inline const Update &update_of(const Update *updates, int64_t count, int64_t chunk)
-{
-    int64_t low = 0, high = count;
-    while (high - low > 1) {
-        const int64_t middle = (low + high) / 2;
-        if (updates[middle].chunk <= chunk)
-            low = middle;
-        else
-            high = middle;
-    }
-    return updates[low];
 }
 
 /* The factor that brings the global gradient norm down to `clip`; 1 where no norm is given or clip is 0, NaN where the norm is. */
@@ -116,7 +102,7 @@ template <int N, typename Rule> static __device__ inline void update_vector(cons
 
 /* All chunks of all updates; a block takes every so many-th. */
 template <typename Rule>
-__global__ void __launch_bounds__(UPDATE_THREADS)
+__global__ void __launch_bounds__(COLLECT_THREADS)
     update_device(const Update *updates, int64_t count, int64_t chunks, const float *hyper, const CudaStep *step)
 {
     constexpr int N = 4;
@@ -126,21 +112,20 @@ __global__ void __launch_bounds__(UPDATE_THREADS)
     __syncthreads();
     Rule rule = shared;
     for (int64_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
-        const Update u = update_of(updates, count, chunk);
-        const int64_t first = (chunk - u.chunk) * UPDATE_CHUNK, end = first + UPDATE_CHUNK < u.count ? first + UPDATE_CHUNK : u.count;
+        const Update u = chunk_owner(updates, count, chunk);
+        const int64_t first = (chunk - u.chunk) * COLLECT_CHUNK, end = first + COLLECT_CHUNK < u.count ? first + COLLECT_CHUNK : u.count;
         const int64_t vectors = u.vector ? first + (end - first) / N * N : first;
         rule.prepare(u, hyper);
-        for (int64_t i = first + (int64_t)threadIdx.x * N; i < vectors; i += UPDATE_THREADS * N)
+        for (int64_t i = first + (int64_t)threadIdx.x * N; i < vectors; i += COLLECT_THREADS * N)
             update_vector<N>(u, i, rule);
-        for (int64_t i = vectors + threadIdx.x; i < end; i += UPDATE_THREADS)
+        for (int64_t i = vectors + threadIdx.x; i < end; i += COLLECT_THREADS)
             update_vector<1>(u, i, rule);
     }
 }
 
 template <typename Rule> static void launch(const Update *updates, int64_t count, int64_t chunks, const float *hyper)
 {
-    const int64_t most = (int64_t)UPDATE_BLOCKS * cuda_processors();
-    ht_launch(update_device<Rule>, (unsigned)(chunks < most ? chunks : most), UPDATE_THREADS, 0, updates, count, chunks, hyper,
+    ht_launch(update_device<Rule>, collect_blocks(chunks), COLLECT_THREADS, 0, updates, count, chunks, hyper,
               cuda_step());
 }
 

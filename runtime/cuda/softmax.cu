@@ -216,6 +216,69 @@ void ht_mass_kernel(const ht_call *call)
     });
 }
 
+/* The largest of some elements, and the sum of exp(element - largest). */
+typedef struct PeakMass {
+    float peak, mass;
+
+    /* exp(peak - to), by which the mass shrinks when a larger element comes; nothing is there at first. */
+    __device__ float shrunk(float to) const { return peak == -INFINITY ? 0 : mass * __expf(peak - to); }
+
+    template <int N> __device__ void take(const float (&v)[N])
+    {
+        float top = peak;
+        CUDA_UNROLL
+        for (int e = 0; e < N; e++)
+            top = larger(top, v[e]);
+        mass = top == peak ? mass : shrunk(top);
+        peak = top;
+        const float base = top == -INFINITY ? 0 : top;
+        CUDA_UNROLL
+        for (int e = 0; e < N; e++)
+            mass += __expf(v[e] - base);
+    }
+} PeakMass;
+
+/* One pass over each row (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018). A row without a finite element has no
+ * mass that is a number, as in mass_device. */
+template <typename T>
+__global__ void __launch_bounds__(LONG_ROW_THREADS) peak_mass_device(float *peak, float *mass, float *hit, const T *x, Classes c)
+{
+    for (int64_t r = blockIdx.x; r < c.rows; r += gridDim.x) {
+        const T *row = x + r * c.n;
+        PeakMass own = {-INFINITY, 0};
+        visit_row<READS>(row, c.n, [&]<int N>(int64_t i) {
+            float v[N];
+            ht_load(v, row + i);
+            own.take(v);
+        });
+        const float top = team_max(own.peak);
+        float sum[1] = {top == -INFINITY ? NAN : own.shrunk(top)};
+        team_sum(sum);
+        if (threadIdx.x != 0)
+            continue;
+        float of_target[1] = {0};
+        const int64_t column = target_column(c, r);
+        if (column >= 0)
+            ht_load(of_target, row + column);
+        peak[r] = top;
+        mass[r] = sum[0];
+        hit[r] = of_target[0];
+    }
+}
+
+void ht_peak_mass_kernel(const ht_call *call)
+{
+    const ht_view *x = &call->operand[0], none = {};
+    float *peak = view_f32(&call->result[0], "cross_entropy"), *mass = view_f32(&call->result[1], "cross_entropy");
+    float *hit = view_f32(&call->result[2], "cross_entropy");
+    const Classes c = classes_of(x, &call->operand[1], &none);
+    if (c.rows == 0)
+        return;
+    with_float("cross_entropy", {x}, [&]<typename T>() {
+        ht_launch(peak_mass_device<T>, long_row_blocks(c.rows), LONG_ROW_THREADS, 0, peak, mass, hit, static_cast<const T *>(x->data), c);
+    });
+}
+
 /* Gradients of a row's mass and of its target's element. */
 typedef struct MassGradient {
     const float *dmass, *dhit;

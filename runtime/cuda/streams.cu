@@ -1,5 +1,7 @@
 #include "cuda/streams.h"
 
+#include "cuda/collect.h"
+
 #include "transport/world.h"
 
 #include <sched.h>
@@ -38,7 +40,7 @@ void cuda_streams_close(void)
 
 extern "C" cudaStream_t ht_compute_stream(void)
 {
-    cuda_updates_launch();
+    cuda_collected_launch();
     if (streams.pending) {
         streams.pending = false;
         HT_CUDA(cudaStreamWaitEvent(streams.compute, streams.exchanged, 0));
@@ -50,7 +52,7 @@ cudaStream_t cuda_exchange_stream(void) { return streams.exchange; }
 
 void cuda_exchange_begin(void)
 {
-    cuda_updates_launch();
+    cuda_collected_launch();
     HT_CUDA(cudaEventRecord(streams.computed, streams.compute));
     HT_CUDA(cudaStreamWaitEvent(streams.exchange, streams.computed, 0));
 }

@@ -21,6 +21,7 @@ CALLS = {
     "attention": ("ht_attention_stats(heads(a), heads(b), heads(a), HT_NONE, HT_NONE, true).y", 2),
     "segments": ("ht_attention_stats(heads(a), heads(a), heads(a), row(b, 4), row(b, 4), true).y", 2),
     "row_max": ("ht_row_max(a)", 1), "mass": ("ht_mass(a, row(b, 4), ht_cast(row(a, 4), HT_F32)).mass", 2),
+    "peak_mass": ("ht_peak_mass(a, row(b, 4)).mass", 2),
     "nll": ("ht_nll(row(a, 4), row(a, 4), row(c, 4), row(b, 4))", 3), "reshape": ("ht_reshape(a, ht_shape(16))", 1),
     "transpose": ("ht_transpose(a, 0, 1)", 1), "slice": ("ht_slice(a, 0, 1, 2)", 1), "pad": ("ht_pad_at(a, 0, 1, 6)", 1),
     "concat": ("ht_concat(ht_list(a, b), 0)", 2), "dropout": ("ht_dropout(a, 0.5f)", 1), "iota": ("ht_iota(5, ht_dtype_of(a))", 1),

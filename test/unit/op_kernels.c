@@ -176,10 +176,10 @@ static float *norm_gradient(int threads, int64_t rows, int64_t n)
     state = 9;
     float *dy = draw_many(rows * n), *x = draw_many(rows * n), *mean = draw_many(rows), *rstd = draw_many(rows), *w = draw_many(n);
     float *out = malloc((size_t)(rows * n + 2 * n) * sizeof *out);
-    ht_view in[] = {VIEW(dy, rows, n), VIEW(x, rows, n), VIEW(mean, rows), VIEW(rstd, rows), VIEW(w, n)};
+    ht_view in[] = {VIEW(dy, rows, n), VIEW(x, rows, n), VIEW(mean, rows), VIEW(rstd, rows), VIEW(w, n), {0}};
     ht_view result[] = {VIEW(out + 2 * n, rows, n), VIEW(out, n), VIEW(out + n, n)};
     omp_set_num_threads(threads);
-    run(ht_layer_norm_backward_kernel, result, 3, in, 5, NULL);
+    run(ht_layer_norm_backward_kernel, result, 3, in, 6, NULL);
     void *all[] = {dy, x, mean, rstd, w};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
@@ -211,8 +211,8 @@ static void empty_pieces(void **unused)
     ht_view empty = VIEW(none, 0, 4), rows = VIEW(none, 0);
     ht_view norm_in[] = {empty, VIEW(w, 4), VIEW(w, 4)}, norm_out[] = {empty, rows, rows};
     run(ht_layer_norm_kernel, norm_out, 3, norm_in, 3, attr);
-    ht_view back_in[] = {empty, empty, rows, rows, VIEW(w, 4)}, back_out[] = {empty, VIEW(sums, 4), VIEW(sums + 4, 4)};
-    run(ht_layer_norm_backward_kernel, back_out, 3, back_in, 5, attr);
+    ht_view back_in[] = {empty, empty, rows, rows, VIEW(w, 4), {0}}, back_out[] = {empty, VIEW(sums, 4), VIEW(sums + 4, 4)};
+    run(ht_layer_norm_backward_kernel, back_out, 3, back_in, 6, attr);
     for (int i = 0; i < 8; i++)
         assert_true(sums[i] == 0);
     ht_view soft_in[] = {empty}, soft_out[] = {empty};

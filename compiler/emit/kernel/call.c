@@ -15,7 +15,7 @@ static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d)
     int stage = local->op->stage;
     bool shorter = stage != STAGE_ALL && bodies->at.at[bodies->stages.at[stage].body].shorter;
     return (shorter || tensor->value->micro == d + 1) && dim->count ? local->op->binding->factors[dim->factors[0]].extent
-                                                       : tensor->value->type.extent[d];
+                                                                    : tensor->value->type.extent[d];
 }
 
 /* The extent of a dimension of a kernel's view: those of the dimensions that it merges, multiplied. */
@@ -99,6 +99,8 @@ static void emit_view(Text *out, const LocalOp *local, const Tensor *tensor, int
         *number += place_count(local, tensor);
         emit_extents(out, local, "global", tensor, true);
     }
+    if (tensor->pitch)
+        text_print(out, ", .pitch = %lld", (long long)tensor->pitch);
     text_string(out, "},\n");
 }
 
@@ -158,10 +160,20 @@ static bool identity_is_maximum(const LocalOp *local)
     return false;
 }
 
+/* The operand that is added to a result; NULL: there is none. */
+static const Tensor *added_to(const LocalOp *local, const Tensor *result)
+{
+    int k = result->access->plus < 0 ? -1 : operand_of(local, result->access->plus);
+    return k < 0 ? NULL : &local->operands[k];
+}
+
 void emit_identity(Text *out, const LocalOp *local)
 {
     for (int k = 0; k < local->result_count; k++)
-        if (tensor_elements(&local->results[k]))
+        if (tensor_elements(&local->results[k]) && added_to(local, &local->results[k]))
+            text_print(out, "    ht_copy(%s, %s, %lld);\n", local->results[k].name, added_to(local, &local->results[k])->name,
+                       (long long)(tensor_elements(&local->results[k]) * dtype_size(local->results[k].value->type.dtype)));
+        else if (tensor_elements(&local->results[k]))
             text_print(out, "    ht_fill_identity(%s, %s, %lld, %s);\n", local->results[k].name,
                        c_dtype(local->results[k].value->type.dtype), (long long)tensor_elements(&local->results[k]),
                        identity_is_maximum(local) ? "true" : "false");

@@ -23,6 +23,7 @@ static void key_tensor(Text *key, const LocalOp *local, const Tensor *tensor)
     key_number(key, value_turns(local->module, local->op, tensor->value));
     key_number(key, tensor->bound->rank);
     key_number(key, tensor->bound->written_rank);
+    key_number(key, tensor->pitch);
     for (int d = 0; d < tensor->bound->rank; d++) {
         key_number(key, tensor->extent[d]);
         key_number(key, tensor->value->type.extent[d]);

@@ -1,4 +1,5 @@
 #include "emit/kernel/numbers.h"
+#include "ir/within.h"
 #include "rule/expr.h"
 
 #include <math.h>
@@ -79,6 +80,8 @@ static bool local_tensor(LocalOp *local, RoleWriter *writer, Tensor *tensor, con
         diag_note(writer->module->diag, value->at, "the pieces are those of this value; convert it with `reshard` before");
         return false;
     }
+    if (!tensor_pitch(writer->module, local->op, access, bound, value, local->device, &tensor->pitch))
+        BUG("%s cannot read or make %%%d where it lies", local->op->def->name, value->id);
     tensor->empty = !value_region(writer->module, value, local->device)->box_count;
     for (int d = 0; d < bound->rank && !tensor->empty; d++) {
         if (!bound->dims[d].count && local->rule->kind == RULE_CALL)

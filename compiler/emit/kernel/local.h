@@ -14,6 +14,7 @@ typedef struct Tensor {
     const char *name; // in emitted C
     bool empty;       // this device holds nothing of it
     int64_t extent[IR_MAX_RANK];
+    int64_t pitch; // how far apart its rows are (clause pitch); 0: it lies in a row
 } Tensor;
 
 /* One of the terms that a body adds up. */

@@ -3,6 +3,7 @@
 #include "cost/cost.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
+#include "ir/within.h"
 
 typedef struct NoteWriter {
     const RoleWriter *writer;
@@ -35,6 +36,20 @@ static void note_made(NoteWriter *notes, const Call *call, const Value *value)
     text_print(&notes->made, "    {%s, %lld, %lld, %s},\n", c_buffer(notes->made.arena, value_buffer(writer, value)),
                (long long)(turns ? bytes : 0), (long long)(bytes / dtype_size(value->type.dtype)), c_dtype(value->type.dtype));
     notes->made_count++;
+}
+
+/* What is looked at of a result: a row whose members one operator makes, with the first of them; NULL for members of others, between which
+ * there is what nobody has made yet. */
+static const Value *looked_at(const Op *op, int result)
+{
+    const Within *within = op->results[result]->within;
+    const Op *row = within ? within->whole->def : NULL;
+    for (int k = 0; row && k < row->operand_count; k++) {
+        const Value *made = value_made_within(row->operands[k], row->results[0]);
+        if (!made || made->def != op || (k == 0 && made != op->results[result]))
+            return NULL;
+    }
+    return row ? row->results[0] : op->results[result];
 }
 
 /* What a call does: of an operator what its rule says; of a copy, or a sum of micro-batches, what moves. */
@@ -76,7 +91,8 @@ static void note_call(NoteWriter *notes, const Call *call)
     if (call->makes)
         note_made(notes, call, call->makes);
     for (int k = 0; k < op->result_count && !call->makes; k++)
-        note_made(notes, call, op->results[k]);
+        if (looked_at(op, k))
+            note_made(notes, call, looked_at(op, k));
     Work work = call_work(writer, call);
     const char *plan = op->conversion ? arena_format(arena, "&plan_%s_%d", writer->name, op->conversion->number) : "NULL";
     text_print(&notes->rows, "    {\"%s\", \"%s\", \"%s\", ", c_string(arena, op_place(arena, op, NULL)),

@@ -9,6 +9,7 @@
 #include "hetu/rt.h"
 #include "ir/flights.h"
 #include "ir/pieces.h"
+#include "ir/within.h"
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role)
 {
@@ -29,7 +30,8 @@ int64_t value_buffer(const RoleWriter *writer, const Value *value)
     if (writer->slot_of[owner->id] >= 0)
         return -1 - writer->slot_of[owner->id];
     if (writer->role->offset[owner->id] >= 0)
-        return writer->role->offset[owner->id] | (writer->role->kept[owner->id] ? HT_KEPT : 0);
+        return (writer->role->offset[owner->id] + value_displacement(writer->module, value, writer->role->devices[0])) |
+               (writer->role->kept[owner->id] ? HT_KEPT : 0);
     int64_t slot = writer->updated_of[owner->id];
     if (slot < 0)
         BUG("value %%%d of %s has no storage", owner->id, writer->module->name);
@@ -151,7 +153,7 @@ static void add_op(Calls *calls, RoleWriter *writer, const Op *op)
         add_conversion(calls, writer, op);
     else if (op->def->rule->kind == RULE_VIEW)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
-    else if (op->def == writer->module->part_def || op->def == writer->module->union_def)
+    else if (op->def == writer->module->part_def || op->def == writer->module->union_def || op_moves_nothing(op))
         return;
     else if (op->def == writer->module->collect_def)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);

@@ -135,15 +135,14 @@ static void check_module(Eval *ev, const Call *call)
         eval_error(ev, call->at, "%s is an operator; it can be called in a model function only", call->function->name);
 }
 
-/* Gives the module the operator that sums of this one's results are (clause tiles). */
-static void add_tiled(Eval *ev, const Call *call)
+/* Gives the module an operator that a clause of this one's rule names; NULL: it names none. */
+static void add_named(Eval *ev, const Call *call, const char *clause, const char *name)
 {
-    const OpDef *def = call->function->op->def;
-    const CFunction *tiled = def->rule->tiles ? cunit_lookup_beside(ev->unit, def, def->rule->tiles).function : NULL;
-    if (tiled && tiled->op) {
-        module_def(ev->module, tiled->op->def);
-    } else if (def->rule->tiles) {
-        diag_error(ev->diag, def->at, "\"%s\" in the clause tiles is no operator", def->rule->tiles);
+    const CFunction *named = name ? cunit_lookup_beside(ev->unit, call->function->op->def, name).function : NULL;
+    if (named && named->op) {
+        module_def(ev->module, named->op->def);
+    } else if (name) {
+        diag_error(ev->diag, call->function->op->def->at, "\"%s\" in the clause %s is no operator", name, clause);
         eval_fail(ev);
     }
 }
@@ -190,7 +189,9 @@ Val operator_call(Eval *ev, const Call *call)
     Op *op = ir_op(ev->module, def, operands.at, operands.count, attrs, operator_position(ev, call->at));
     if (!op)
         eval_fail(ev);
-    add_tiled(ev, call);
+    add_named(ev, call, "tiles", def->rule->tiles);
+    add_named(ev, call, "with", def->rule->with);
+    add_named(ev, call, "with", def->rule->whole);
     add_joiners(ev, op);
     operator_emit(ev, op);
     return store_results(ev, call, op);

@@ -430,6 +430,19 @@ static bool parse_line(IrParser *parser)
     return parse_fail(parser, "a line of a module");
 }
 
+/* Gives a value its place within another one, which has its dimensions, or one more. */
+static void fix_within(IrParser *parser, const StorageFix *fix)
+{
+    Within *within = arena_copy(parser->arena, &fix->place, sizeof fix->place);
+    Value *value = fix->value;
+    within->whole = parser->values.at[fix->storage];
+    int lacking = within->whole->type.rank - value->type.rank;
+    if (lacking < 0 || lacking > (within->dim >= 0) || within->dim < -1 || within->dim >= within->whole->type.rank || within->start < 0)
+        diag_error(parser->diag, fix->at, "%%%d is no part of %%%d there", value->id, fix->storage);
+    else
+        value->within = within;
+}
+
 /* Whether the storage that a value takes is in the end that of another value. */
 static bool storage_ends(const IrParser *parser, const Value *value)
 {
@@ -445,6 +458,8 @@ static void fix_storages(IrParser *parser)
         const StorageFix *fix = &parser->storages.at[i];
         if (fix->storage < 0 || fix->storage >= parser->next_id || !parser->values.at[fix->storage])
             diag_error(parser->diag, fix->at, "%%%d is not made in this module", fix->storage);
+        else if (fix->within)
+            fix_within(parser, fix);
         else
             fix->value->storage = parser->values.at[fix->storage];
     }

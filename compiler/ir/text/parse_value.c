@@ -255,7 +255,21 @@ static bool parse_storage(IrParser *parser, Value *value)
     Position at = tokens->token->at;
     if (!tokens_expect(tokens, "%", "before the number of a value") || !parse_int(parser, &id))
         return false;
-    array_push(parser->arena, &parser->storages, (StorageFix){value, (int)id, at});
+    array_push(parser->arena, &parser->storages, (StorageFix){.value = value, .storage = (int)id, .at = at});
+    return true;
+}
+
+/* %WHOLE DIMENSION START */
+static bool parse_within(IrParser *parser, Value *value)
+{
+    Tokens *tokens = &parser->tokens;
+    int64_t id, dim, start;
+    Position at = tokens->token->at;
+    if (!tokens_expect(tokens, "%", "before the number of a value") || !parse_int(parser, &id) || !parse_int(parser, &dim) ||
+        !parse_int(parser, &start))
+        return false;
+    StorageFix fix = {value, (int)id, true, {.dim = (int)dim, .start = start}, at};
+    array_push(parser->arena, &parser->storages, fix);
     return true;
 }
 
@@ -330,6 +344,8 @@ static bool parse_mark(IrParser *parser, Value *value, bool *done)
         return parse_micro(parser, value);
     if (tokens_take(tokens, "storage"))
         return parse_storage(parser, value);
+    if (tokens_take(tokens, "within"))
+        return parse_within(parser, value);
     if (tokens_is(tokens, "@"))
         return parse_position(parser, &value->at);
     *done = true;

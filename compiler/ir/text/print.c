@@ -129,6 +129,8 @@ static void print_value(Printer *printer, const Value *value, bool named, Positi
         text_print(out, value->micro == MICRO_SUM ? " micro sum" : " micro %d", value->micro);
     if (value->storage)
         text_print(out, " storage %%%d", value->storage->id);
+    if (value->within)
+        text_print(out, " within %%%d %d %lld", value->within->whole->id, value->within->dim, (long long)value->within->start);
     if (!position_equal(value->at, known))
         print_any_position(printer, value->at);
 }

@@ -2,10 +2,10 @@
  *
  * A step is played through for every role, with two micro-batches where there are several. Each write of a value has a number; a storage
  * holds the number of what was written there last, and forgets it when something else is written over any byte of it. An operator must find
- * in the storage of an operand the number that the operand was written with.
+ * in the storage of an operand the number that the operand was written with. Members of a row that are made in it have one number.
  */
 #include "ir/parts.h"
-#include "ir/roles.h"
+#include "ir/within.h"
 #include "ir/verify/verifier.h"
 
 #include <string.h>
@@ -22,6 +22,7 @@ typedef struct Play {
     const Role *role;
     int *written; // by value id: the number of its last write; 0: none
     int *held;    // by id of an owner of storage: the number of the write that it holds; 0: none
+    int *begun;   // by id of an owner: the number of the write that the members of a row have which is not complete; 0: none
     int writes;
     Array(Stretch) stretches; // ascending, apart
     int turn;
@@ -94,9 +95,14 @@ static void write_value(Play *play, const Op *op, const Value *value)
     for (int i = 0; i < play->role->device_count && !given; i++)
         if (value_local_bytes(play->module, value, play->role->devices[i]) > value_local_bytes(play->module, owner, play->role->devices[i]))
             verify_problem(play->verifier, op, "%%%d does not fit into the storage of %%%d", value->id, owner->id);
+    if (value->within && play->begun[owner->id] && play->held[owner->id] == play->begun[owner->id]) {
+        play->written[value->id] = play->held[owner->id];
+        return;
+    }
     if (in_arena(play, owner))
         occupy(play, op, owner, place_of(play, owner), value_local_bytes(play->module, owner, play->role->devices[0]));
     play->held[owner->id] = play->written[value->id] = ++play->writes;
+    play->begun[owner->id] = value->within ? play->writes : 0;
 }
 
 static void occupy_scratch(Play *play, const Op *op)
@@ -112,7 +118,7 @@ static void occupy_scratch(Play *play, const Op *op)
 static bool renames(const Play *play, const Op *op)
 {
     const Module *module = play->module;
-    if (op->def == module->union_def || op->def == module->part_def)
+    if (op->def == module->union_def || op->def == module->part_def || op_moves_nothing(op))
         return true;
     if (value_storage(op->results[0]) != (op->operand_count ? value_storage(op->operands[0]) : NULL))
         return false;
@@ -136,7 +142,9 @@ static void play_op(Play *play, const Op *op)
     if (adds)
         check_held(play, op, op->results[0], "when more is added");
     if (renames(play, op)) {
-        play->written[op->results[0]->id] = play->held[role_storage(play->module, play->role, op->results[0])->id];
+        const Value *owner = role_storage(play->module, play->role, op->results[0]);
+        play->written[op->results[0]->id] = play->held[owner->id];
+        play->begun[owner->id] = op->def->rule->row >= 0 ? 0 : play->begun[owner->id];
         return;
     }
     occupy_scratch(play, op);
@@ -202,6 +210,7 @@ static void play_step(Verifier *verifier, const Role *role)
     Play play = {.verifier = verifier, .module = module, .role = role};
     play.written = arena_array(verifier->scratch, int, module->next_id);
     play.held = arena_array(verifier->scratch, int, module->next_id);
+    play.begun = arena_array(verifier->scratch, int, module->next_id);
     begin(&play);
     for (play.turn = 0; play.turn < 2; play.turn++)
         play_turn(&play, TURN_COUNT);

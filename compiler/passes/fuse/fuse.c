@@ -1,5 +1,6 @@
 /* Pass fuse: operators that compute element by element, or row by row, become one operator with the ones that they get values from or share
- * operands with, so that values stay in registers and operands are read once.
+ * operands with, so that values stay in registers and operands are read once. Before, sums become operands of operators that add what they
+ * are given to their result (clause plus).
  *
  * Requires: pass deduce. Leaves: operators of rules of equations in the place of groups; each result that is used outside of its group is
  * a result still, the others are gone. What is computed is the same; a result that equations of its own operator use is rounded to its type
@@ -183,6 +184,10 @@ void pass_fuse(Module *module)
 {
     Fuse fuse = {.module = module, .arena = arena_create()};
     ir_number(module);
+    find_users(&fuse);
+    add_within(&fuse);
+    find_users(&fuse);
+    join_pairs(&fuse);
     find_users(&fuse);
     find_places(&fuse);
     find_groups(&fuse);

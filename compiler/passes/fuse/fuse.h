@@ -1,5 +1,6 @@
 /* What the files of pass fuse share: fuse.c finds operators that can be computed together, group.c says whether two groups of them can
- * be one, product.c puts what follows a product behind it, rule.c writes the rule of a group.
+ * be one, product.c puts what follows a product behind it, rule.c writes the rule of a group; plus.c gives sums to operators that add,
+ * pair.c joins two operators for which there is a third.
  *
  * A group has an index space: loops, numbered from 0, that every bound factor of every member is one of. Where members have rows, some
  * loops go along them (rule/equations.h).
@@ -35,6 +36,13 @@ typedef struct Fuse {
     int *visited;      // by op index: the number of the walk that was there last
     int walk;
 } Fuse;
+
+/* Sums that the operators of their terms can make (clause plus) go. Requires users; leaves the module numbered, and users out of date. */
+void add_within(Fuse *fuse);
+
+/* Pairs of operators that another one computes together (clause with) become that one. Requires users; leaves the module numbered, and users
+ * out of date. */
+void join_pairs(Fuse *fuse);
 
 /* The group of one operator; NULL where it cannot be part of any. */
 FuseGroup *group_of_op(Fuse *fuse, Op *op);

@@ -213,7 +213,7 @@ static Access access_of(const Deriver *deriver, const char *name, const BoundAcc
     RuleDim *dims = arena_array(deriver->arena, RuleDim, bound->rank + 1);
     for (int d = 0; d < bound->rank; d++)
         dims[d] = (RuleDim){bound->dims[d].count, bound->dims[d].factors};
-    return (Access){.name = name, .dim_count = bound->rank, .dims = dims, .inplace = -1, .place = -1};
+    return (Access){.name = name, .dim_count = bound->rank, .dims = dims, .inplace = -1, .place = -1, .plus = -1, .pitch = -1};
 }
 
 /* Marks the extents that one access tells, given those that are known; returns whether there are new ones. */

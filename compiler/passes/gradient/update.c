@@ -10,15 +10,18 @@
 static Value *gradient_norm(Differentiator *diff)
 {
     Module *module = diff->module;
-    const OpDef *square = rule_inserted(module->arena, "square_sum", "n[] = g[i..] * g[i..]");
+    const OpDef *square = rule_inserted(module->arena, "square_sum",
+                                        "n[] = square_sum(g[i..], ?more[]) reduction(+: i) plus(n: more) inplace(n: more) "
+                                        "operations(2 * size(i)) kernel(ht_square_sum_kernel) grad(none)");
+    Array(Value *) terms = {0};
     Value *norm = NULL;
     for (int i = 0; i < module->params.count; i++) {
-        Value *gradient = module->params.at[i]->gradient;
-        if (!gradient)
-            continue;
-        Value *term = emit_op(diff, square, &gradient, 1, NULL);
-        norm = norm ? emit_sum(diff, norm, term) : term;
+        Value *operands[] = {module->params.at[i]->gradient, NULL};
+        if (operands[0])
+            array_push(module->arena, &terms, emit_op(diff, square, operands, 2, NULL));
     }
+    for (int t = 0; t < terms.count; t++)
+        norm = norm ? emit_sum(diff, norm, terms.at[t]) : terms.at[t];
     return norm;
 }
 

@@ -1,4 +1,5 @@
 /* A runtime for kernels alone. */
+#include "cuda/collect.h"
 #include "host.h"
 
 #include <map>
@@ -23,7 +24,7 @@ static struct {
 
 extern "C" cudaStream_t ht_compute_stream(void)
 {
-    cuda_updates_launch();
+    cuda_collected_launch();
     return host.stream;
 }
 

@@ -50,17 +50,17 @@ static void check_forward(const Size &size, ht_dtype dtype, bool weight, bool bi
 }
 
 /* Statistics as a forward gives them: means near 0, rstd near that of numbers in [-1, 1]. */
-static void check_backward(const Size &size, ht_dtype dtype, bool weight)
+static void check_backward(const Size &size, ht_dtype dtype, bool weight, bool more)
 {
     const Tensor w = weight ? reals(HT_F32, {size.n}) : absent();
     const Tensor mean = reals(HT_F32, {size.rows}, 0.1), rstd = reals_between(HT_F32, {size.rows}, 1.5, 2);
     const double sums = 4.0 * (double)size.rows;
     Twin layer(TWIN(ht_layer_norm_backward_kernel), label_of("layer_norm_backward", size, dtype));
-    layer.operands = {matrix(size, dtype), matrix(size, dtype), mean, rstd, w};
+    layer.operands = {matrix(size, dtype), matrix(size, dtype), mean, rstd, w, more ? matrix(size, dtype) : absent()};
     layer.results = {matrix_result(size, dtype, 16), result(HT_F32, {size.n}, sums), result(HT_F32, {size.n}, sums)};
     check(layer);
     Twin rms(TWIN(ht_rms_norm_backward_kernel), label_of("rms_norm_backward", size, dtype));
-    rms.operands = {matrix(size, dtype), matrix(size, dtype), rstd, w};
+    rms.operands = {matrix(size, dtype), matrix(size, dtype), rstd, w, more ? matrix(size, dtype) : absent()};
     rms.results = {matrix_result(size, dtype, 16), result(HT_F32, {size.n}, sums)};
     check(rms);
 }
@@ -92,13 +92,13 @@ void check_norms(void)
         for (const Size &size : SIZES) {
             const bool weight = draw(4) > 0, bias = draw(4) > 0;
             check_forward(size, dtype, weight, bias);
-            check_backward(size, dtype, weight);
+            check_backward(size, dtype, weight, draw(2) > 0);
             check_length(size, dtype);
         }
         check_forward(empty, dtype, true, true);
-        check_backward(empty, dtype, true);
+        check_backward(empty, dtype, true, true);
         check_forward(SIZES[4], dtype, false, false);
-        check_backward(SIZES[4], dtype, false);
+        check_backward(SIZES[4], dtype, false, true);
         check_forward(SIZES[4], dtype, false, true);
     }
 }
@@ -139,6 +139,12 @@ static void check_entropy(const Size &size, ht_dtype dtype, ht_dtype index, int6
     mass.operands = {x, target, peak};
     mass.results = {result(HT_F32, {size.rows}, (double)size.n), result(HT_F32, {size.rows}, 1)};
     check(mass);
+    if (size.n > 0) {
+        Twin both(TWIN(ht_peak_mass_kernel), label_of("peak_mass", size, dtype));
+        both.operands = {x, target};
+        both.results = {result(HT_F32, {size.rows}, 0), result(HT_F32, {size.rows}, (double)size.n), result(HT_F32, {size.rows}, 1)};
+        check(both);
+    }
     Twin backward(TWIN(ht_mass_backward_kernel), label_of("mass_backward", size, dtype));
     backward.operands = {reals(HT_F32, {size.rows}), reals(HT_F32, {size.rows}), x, target, peak};
     backward.results = {matrix_result(size, dtype, 2)};

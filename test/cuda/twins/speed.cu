@@ -143,10 +143,11 @@ static void norms(ht_dtype t, const char *type, int64_t n)
     row(NAME("layer_norm"), ht_layer_norm_kernel, {view(t, {r, n}), view(HT_F32, {r}), view(HT_F32, {r})},
         {view(t, {r, n}), view(HT_F32, {n}), view(HT_F32, {n})}, {real_attr(1e-5)});
     row(NAME("layer_norm_backward"), ht_layer_norm_backward_kernel, {view(t, {r, n}), view(HT_F32, {n}), view(HT_F32, {n})},
-        {view(t, {r, n}), view(t, {r, n}), view(HT_F32, {r}), view(HT_F32, {r}), view(HT_F32, {n})}, {});
-    row(NAME("rms_norm"), ht_rms_norm_kernel, {view(t, {r, n}), view(HT_F32, {r})}, {view(t, {r, n}), view(HT_F32, {n})}, {real_attr(1e-5)});
+        {view(t, {r, n}), view(t, {r, n}), view(HT_F32, {r}), view(HT_F32, {r}), view(HT_F32, {n}), {}}, {});
+    row(NAME("rms_norm"), ht_rms_norm_kernel, {view(t, {r, n}), view(HT_F32, {r})}, {view(t, {r, n}), view(HT_F32, {n})},
+        {real_attr(1e-5)});
     row(NAME("rms_norm_backward"), ht_rms_norm_backward_kernel, {view(t, {r, n}), view(HT_F32, {n})},
-        {view(t, {r, n}), view(t, {r, n}), view(HT_F32, {r}), view(HT_F32, {n})}, {});
+        {view(t, {r, n}), view(t, {r, n}), view(HT_F32, {r}), view(HT_F32, {n}), {}}, {});
     row(NAME("softmax"), ht_softmax_kernel, {view(t, {r, n})}, {view(t, {r, n})}, {});
     row(NAME("softmax_backward"), ht_softmax_backward_kernel, {view(t, {r, n})}, {view(t, {r, n}), view(t, {r, n})}, {});
 #undef NAME
@@ -180,8 +181,8 @@ static void others(ht_dtype t, const char *type)
         {real_attr(10000), integer_attr(1)});
     row(NAME("dropout"), ht_dropout_kernel, {view(t, {tokens, 1024})}, {view(t, {tokens, 1024})}, {real_attr(0.1), integer_attr(3)});
     const int64_t sliced = 2 * (int64_t)(tokens * 1024 * size);
-    row(NAME("slice"), ht_slice_kernel, {view(t, {tokens, 1024})}, {view(t, {tokens, 3072})}, {integer_attr(1), integer_attr(1024), integer_attr(1024)},
-        (double)sliced);
+    row(NAME("slice"), ht_slice_kernel, {view(t, {tokens, 1024})}, {view(t, {tokens, 3072})},
+        {integer_attr(1), integer_attr(1024), integer_attr(1024)}, (double)sliced);
     row(NAME("concat"), ht_concat_kernel, {view(t, {tokens, 2048})}, {view(t, {tokens, 1024}), view(t, {tokens, 1024})}, {integer_attr(1)});
 #undef NAME
 }
