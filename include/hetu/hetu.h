@@ -170,14 +170,38 @@ typedef struct ht_fed {
     const char *type; // of an element, as C names it; NULL: not known, void
     ht_fed_size known;
     int64_t size; // bytes of an array, or elements as the call says; a pointer alone says nothing of it
+    const struct ht_rows *rows; // of a file, instead of data; NULL: none
 } ht_fed;
 
 /* Feeds an array: its elements are those of the input in type and number, and a step ends with a message where they are not. Of a pointer C knows no size, so that the type alone is
  * checked; ht_feed_n says how many elements there are. float is HT_F32, double HT_F64, unsigned short (the upper half of a float) HT_BF16, and integers are HT_I32 or HT_I64 by
  * their size; what void points to is taken as it is. */
 #define ht_feed(name, data) \
-    ((ht_fed){(name), (data), HT_ELEMENT_TYPE_(data), HT_IS_ARRAY_(data) ? HT_FED_BYTES : HT_FED_POINTER, (int64_t)sizeof(__typeof__(data))})
-#define ht_feed_n(name, pointer, count) ((ht_fed){(name), (pointer), HT_ELEMENT_TYPE_(pointer), HT_FED_ELEMENTS, (count)})
+    ((ht_fed){(name), (data), HT_ELEMENT_TYPE_(data), HT_IS_ARRAY_(data) ? HT_FED_BYTES : HT_FED_POINTER, (int64_t)sizeof(__typeof__(data)), 0})
+#define ht_feed_n(name, pointer, count) ((ht_fed){(name), (pointer), HT_ELEMENT_TYPE_(pointer), HT_FED_ELEMENTS, (count), 0})
+
+/* Feeds rows of a file: as many as the input's first dimension says, each of the elements of the others. The file is mapped into memory, and each rank reads the rows that it works on, so it must
+ * be at this path where ranks are. It is NumPy's (.npy, integers or floating point; rows are its first dimension, or where it has no other, elements in a row cut into rows), llm.c's (.bin, with its
+ * header), or has elements of one type and nothing else: `.element = "uint16"`, or where that is not said those of the input. Values are converted to the input's type where that has all of them.
+ *
+ *     ht_step(program, ht_dataset("train", "tokens.bin", .input = "tokens"), ht_dataset("train", "tokens.bin", .input = "targets", .shift = 1));
+ *
+ * The name is that of an order of rows: those of an epoch are shuffled, each of them comes once, and the same under every strategy and for every number of ranks. Feeds of one name in one step read
+ * the same rows, of one file or of several; each step goes on where the last one stopped. That is kept by checkpoints and copies, and stays what it is when a program switches. */
+typedef struct ht_rows {
+    const char *name, *path;
+    const char *input;   // NULL: it is called as the dataset
+    const char *element; // "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float32" or "float64"
+    int64_t shift;       // every row begins so many elements later; of a file without rows of its own
+    bool in_order;       // the rows of each epoch as they stand
+    uint64_t seed;       // of the order; 0: the session's
+} ht_rows;
+#define ht_dataset(dataset, file, ...) ht_dataset_with(&(ht_rows){.name = (dataset), .path = (file) __VA_OPT__(,) __VA_ARGS__})
+ht_fed ht_dataset_with(const ht_rows *rows);
+
+/* How many rows of a dataset were read, epochs included; and has it go on behind so many: 0 begins anew, as what evaluates a model does. */
+int64_t ht_dataset_position(ht_session *session, const char *name);
+void ht_dataset_seek(ht_session *session, const char *name, int64_t rows);
 
 /* An array is another type than the pointer to its first element. */
 #define HT_IS_ARRAY_(x) (!__builtin_types_compatible_p(__typeof__(x), __typeof__(((void)0, (x)))))

@@ -29,6 +29,9 @@ eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void)
                                     const ht_program_options *options);
 void eager_program_destroy(eager_program *program);
 
+/* The type and the shape of an input; false: there is none of the name. */
+bool eager_program_shape(eager_program *program, const char *name, ht_dtype *dtype, ht_dims *shape);
+
 /* One training step, or one forward run when the program has no optimizer. Feeds end with a NULL name; inputs not fed keep the last value,
  * and must have been fed once; `hyper` has the optimizers' numbers. Returns the loss before the update, or the model's value where that is
  * a scalar, else 0. */

@@ -420,6 +420,16 @@ static const char *input_names(const eager_program *program)
     return text;
 }
 
+bool eager_program_shape(eager_program *program, const char *name, ht_dtype *dtype, ht_dims *shape)
+{
+    const Input *input = find_input(program, name);
+    if (!input)
+        return false;
+    *dtype = input->dtype;
+    *shape = input->dims;
+    return true;
+}
+
 static void take_feeds(eager_program *program, const ht_fed *feeds)
 {
     for (const ht_fed *feed = feeds; feed && feed->name; feed++) {

@@ -31,6 +31,7 @@ typedef struct EagerLibrary {
     eager_param *(*store_find)(eager_store *store, const char *name);
     eager_program *(*program_create)(eager_store *store, ht_tensor (*model)(void), const ht_optimizer *optimizer,
                                      const ht_program_options *options);
+    bool (*program_input)(eager_program *program, const char *name, ht_dtype *dtype, ht_dims *shape); // false: it has none of this name
     float (*program_step)(eager_program *program, const ht_fed *feeds, const float *hyper);
     int64_t (*program_tokens)(const eager_program *program);
     float (*program_grad_norm)(const eager_program *program);

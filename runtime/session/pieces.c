@@ -183,7 +183,7 @@ static void join_stretches(Stretches *stretches)
     stretches->count = kept;
 }
 
-static Stretches stretches_of_pieces(const ht_pieces *pieces, int rank)
+Stretches pieces_stretches(const ht_pieces *pieces, int rank)
 {
     Stretches stretches = {0};
     int64_t at = 0, total = 0;
@@ -221,7 +221,7 @@ void pieces_pack(const ht_pieces *pieces, int rank, void *storage, void *packed,
 static Stretches stretches_of(Distribution where, int rank)
 {
     if (where.pieces)
-        return rank < where.ranks ? stretches_of_pieces(where.pieces, rank) : (Stretches){0, memory_array(0, sizeof(Stretch))};
+        return rank < where.ranks ? pieces_stretches(where.pieces, rank) : (Stretches){0, memory_array(0, sizeof(Stretch))};
     Stretches stretches = {0, memory_array(1, sizeof(Stretch))};
     int64_t lo = where.bounds ? where.bounds[rank] : 0, hi = where.bounds ? where.bounds[rank + 1] : rank ? 0 : where.elements;
     if (lo < hi)

@@ -25,6 +25,9 @@ int pieces_end(const ht_pieces *pieces, int rank);
 void pieces_bounds(const ht_pieces *pieces, int box, int64_t *bounds);
 enum { PIECES_MOST_BOUNDS = 64 };
 
+/* The stretches of a rank's piece; free() them. */
+Stretches pieces_stretches(const ht_pieces *pieces, int rank);
+
 /* Elements of the whole tensor, and of a rank's piece. */
 int64_t pieces_elements(const ht_pieces *pieces);
 int64_t pieces_count(const ht_pieces *pieces, int rank);

@@ -350,6 +350,27 @@ void program_feed(Program *program, int input, const void *data)
     window_mark(HT_STREAM_HOST, "feed", image->at);
 }
 
+void program_read(Program *program, int input, const RowsPlan *rows)
+{
+    const ht_image_input *image = &program->image->inputs[input];
+    bool here = world_rank() < program->image->device_count;
+    int64_t count = here ? pieces_count(image->pieces, world_rank()) : 0, size = (int64_t)ht_dtype_bytes(image->dtype);
+    fail_doing(image->at);
+    if (count) {
+        void *memory = input_slots(program)[input];
+        char *host = device_map(memory, count * size, DEVICE_WRITE);
+        Stretches stretches = pieces_stretches(image->pieces, world_rank());
+        for (int64_t i = 0; i < stretches.count; i++) {
+            const Stretch *stretch = &stretches.stretch[i];
+            dataset_fill(rows, image->dtype, stretch->lo, stretch->hi, host + stretch->at * size);
+        }
+        free(stretches.stretch);
+        device_unmap(memory, host, count * size, DEVICE_WRITE);
+    }
+    program->fed[input] = true;
+    fail_doing(NULL);
+}
+
 /* An input's elements on rank 0: what stands for nothing where no rank reads them. */
 static void *whole_input(const Program *program, int input)
 {

@@ -2,6 +2,7 @@
 #ifndef SESSION_PROGRAM_H
 #define SESSION_PROGRAM_H
 
+#include "session/dataset.h"
 #include "session/image.h"
 #include "session/params.h"
 #include "session/schedule.h"
@@ -38,6 +39,9 @@ Program *program_switch(Program *program, int image, Params *params);
 
 /* Distributes an input that lies whole on rank 0 at `data` (NULL on other ranks). */
 void program_feed(Program *program, int input, const void *data);
+
+/* Fills an input with rows of a file that this rank has open, each rank its own piece. */
+void program_read(Program *program, int input, const RowsPlan *rows);
 
 /* The inputs that the program was fed, each whole on rank 0; and feeds them to what the program has become, whose inputs have the shapes
  * that they had. */

@@ -3,6 +3,7 @@
 #include "checkpoint/copies.h"
 #include "checkpoint/writing.h"
 #include "session/checkpoint.h"
+#include "session/rows.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -54,6 +55,11 @@ static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *n
         snprintf(key, sizeof key, "optimizer.%d", trained++);
         if (open->handles[p]->optimizers)
             count = add_note(notes, count, key, open->handles[p]->optimizers);
+    }
+    for (int d = 0; d < open->datasets.count; d++) {
+        snprintf(key, sizeof key, "rows.%s", open->datasets.at[d].name);
+        snprintf(value, sizeof value, "%lld", (long long)open->datasets.at[d].position);
+        count = add_note(notes, count, key, value);
     }
     for (; noted->name; noted++) {
         snprintf(key, sizeof key, "number.%s", noted->name);
@@ -117,10 +123,22 @@ void ht_remember_with(ht_session *open, const char *folder, const ht_noted *note
     free_notes(notes, count);
 }
 
+/* The datasets go on where those that were saved stopped; one that was not saved begins anew. */
+static void take_datasets(ht_session *open)
+{
+    static const char prefix[] = "rows.";
+    for (int d = 0; d < open->datasets.count; d++)
+        open->datasets.at[d].position = 0;
+    for (int n = 0; n < open->loaded.note_count; n++)
+        if (!strncmp(open->loaded.notes[n].key, prefix, sizeof prefix - 1))
+            rows_dataset(open, open->loaded.notes[n].key + sizeof prefix - 1)->position = strtoll(open->loaded.notes[n].value, NULL, 10);
+}
+
 /* The programs go on where those that were saved stopped. */
 static void take_steps(ht_session *open)
 {
     char key[NOTE_ROOM];
+    take_datasets(open);
     const char *seed = safetensors_note(&open->loaded, "seed");
     open->seed = seed ? strtoull(seed, NULL, 10) : open->seed;
     if (open->eager)

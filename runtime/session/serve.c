@@ -9,6 +9,7 @@
 #include "session/pace.h"
 #include "session/window.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,38 @@ static void set_steps(ht_session *session, const Command *command)
         session->programs[p]->worker.seed = command->seed;
 }
 
+/* Opens a file of rows on all ranks. Why one cannot, on rank 0; kept until the next call. */
+static const char *open_rows(const Program *program, const Command *command, const Payload *payload)
+{
+    enum { ROOM = 1024 };
+    static char said[ROOM + 64];
+    char *path = shared_text(payload->path), *element = shared_text(payload->element), mine[ROOM] = "";
+    int file;
+    const char *wrong = dataset_open(path, element, program->image->inputs[command->index].dtype, &file);
+    bool other = !wrong && dataset_elements(file) != command->bytes;
+    snprintf(mine, sizeof mine, "%s", wrong ? wrong : other ? "it has other elements than on rank 0" : "");
+    char *all = memory_array(world_size(), ROOM);
+    world_gather(mine, ROOM, all);
+    said[0] = 0;
+    for (int rank = world_rank() ? 0 : world_size(); rank-- > 0;)
+        if (all[(size_t)rank * ROOM])
+            snprintf(said, sizeof said, "%s (on rank %d)", all + (size_t)rank * ROOM, rank);
+    free(all);
+    free(path);
+    free(element);
+    return *said ? said : NULL;
+}
+
+/* Reads rows of a file that all ranks have open. */
+static void read_rows(ht_session *session, const Command *command, Payload *payload)
+{
+    Program *program = session->programs[command->number];
+    if (command->open)
+        payload->reason = open_rows(program, command, payload);
+    else
+        program_read(program, command->index, &command->rows);
+}
+
 static void carry_out(ht_session *session, const Command *command, Payload *payload)
 {
     switch (command->kind) {
@@ -164,6 +197,7 @@ static void carry_out(ht_session *session, const Command *command, Payload *payl
         payload->found = command->seed ? copies_find(session, command->seed) : -1;
         break;
     case COMMAND_RECALL: payload->reason = copies_load(session); break;
+    case COMMAND_ROWS: read_rows(session, command, payload); break;
     case COMMAND_CLOSE: break;
     }
 }

@@ -14,6 +14,7 @@
 #include "session/padding.h"
 #include "session/pieces.h"
 #include "session/recipe.h"
+#include "session/rows.h"
 #include "session/window.h"
 #include "device/device.h"
 #include "base/fail.h"
@@ -303,6 +304,8 @@ static void gather_feeds(const Program *program, const ht_fed *feeds, Command *c
         int input = program_input(program, feeds->name);
         if (input < 0)
             no_input(program, feeds->name);
+        if (feeds->rows)
+            continue;
         if (!feeds->data)
             ht_fail("the data of input \"%s\" is NULL", feeds->name);
         const ht_image_input *taken = &program->image->inputs[input];
@@ -333,6 +336,7 @@ static float run_image(ht_program *program, const ht_fed *feeds, const float *hy
     memcpy(command.hyper, hyper, sizeof command.hyper);
     image_check_reads(image_program(program)->number, false);
     balance_ask(program, &command);
+    rows_read(program->session, image_program(program), program->number, feeds);
     gather_feeds(image_program(program), feeds, &command, data);
     Payload payload = {.feeds = data, .reports = command.report ? memory_array(world_size(), sizeof *payload.reports) : NULL};
     memcpy(payload.hyper, hyper, sizeof payload.hyper);
@@ -352,6 +356,15 @@ static void step_numbers(const ht_program *program, float *hyper)
         hyper[g * HT_HYPER] = (float)(hyper[g * HT_HYPER] * program->factor(program->step));
 }
 
+/* The one-device library is fed what stands in files as arrays. */
+static float run_eager(ht_program *program, const ht_fed *feeds, const float *hyper)
+{
+    ht_fed *arrays = rows_arrays(program->session, program->eager, feeds);
+    float loss = eager->program_step(program->eager, arrays ? arrays : feeds, hyper);
+    rows_free(arrays);
+    return loss;
+}
+
 static float run(ht_program *program, const ht_fed *feeds, bool trains)
 {
     float hyper[HT_GROUPS * HT_HYPER];
@@ -368,7 +381,7 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains)
         session_issue(program->session, &(Command){.kind = COMMAND_WRITE}, &(Payload){0});
     step_numbers(program, hyper);
     window_mark(HT_STREAM_HOST, "main", NULL);
-    float loss = program->eager ? eager->program_step(program->eager, feeds, hyper) : run_image(program, feeds, hyper);
+    float loss = program->eager ? run_eager(program, feeds, hyper) : run_image(program, feeds, hyper);
     window_mark(HT_STREAM_HOST, "step", NULL);
     program->loss = loss;
     if (trains)
@@ -443,9 +456,10 @@ float ht_grad_norm(ht_program *program)
         return eager->program_grad_norm(program->eager);
     float square;
     if (program_output(image_program(program), HT_GRADIENT_NORM) < 0)
-        ht_fail("ht_grad_norm: the program of %s makes no norm of its gradients; hetucc has it made where the file that calls ht_train calls "
-                "ht_grad_norm",
-                image_program(program)->image->model);
+        ht_fail(
+            "ht_grad_norm: the program of %s makes no norm of its gradients; hetucc has it made where the file that calls ht_train calls "
+            "ht_grad_norm",
+            image_program(program)->image->model);
     ht_fetch(program, HT_GRADIENT_NORM, &square);
     return sqrtf(square);
 }
@@ -457,8 +471,8 @@ void ht_progress(ht_program *program, int64_t steps)
     if (!program->trains || !program->step)
         ht_fail("ht_progress is for programs of ht_train, behind a step");
     double factor = program->factor ? program->factor(program->step - 1) : 1;
-    progress_print(&program->progress, &(ProgressStep){program->step, steps, count_tokens(program), program->loss,
-                                                       (float)(program->hyper[0] * factor)});
+    progress_print(&program->progress,
+                   &(ProgressStep){program->step, steps, count_tokens(program), program->loss, (float)(program->hyper[0] * factor)});
 }
 
 /* ---- strategies ---- */

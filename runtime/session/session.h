@@ -7,6 +7,16 @@
 #include "session/progress.h"
 #include "session/eager.h"
 
+/* A dataset: how many of its rows were read. */
+typedef struct Dataset {
+    char *name;
+    int64_t position;
+} Dataset;
+typedef struct Datasets {
+    Dataset *at;
+    int count;
+} Datasets;
+
 struct ht_session {
     bool open;
     uint64_t seed;
@@ -25,6 +35,7 @@ struct ht_session {
     struct Copies *copies;       // in shared memory; NULL: there are none
     struct Dispatch *dispatch;   // of a program, on rank 0; NULL: there is none
     struct Balance *balance;     // of a program, on rank 0; NULL: there is none
+    Datasets datasets;           // on rank 0
 };
 
 struct ht_program {
@@ -37,7 +48,7 @@ struct ht_program {
     double (*factor)(int64_t step); // of the learning rates; NULL: 1
     float loss;                     // of the last step
     Progress progress;
-    char *optimizers;               // of one that trains: their names, with the parameters' patterns; NULL: some has no name
+    char *optimizers; // of one that trains: their names, with the parameters' patterns; NULL: some has no name
 };
 
 typedef enum CommandKind {
@@ -55,6 +66,7 @@ typedef enum CommandKind {
     COMMAND_REMEMBER,
     COMMAND_FIND,
     COMMAND_RECALL,
+    COMMAND_ROWS,
     COMMAND_CLOSE
 } CommandKind;
 
@@ -72,6 +84,8 @@ typedef struct Command {
     float hyper[HT_HYPER];                     // COMMAND_RUN: of the first optimizer
     int more;                                  // COMMAND_RUN: optimizers behind it whose numbers follow; those of the others are 0
     unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // COMMAND_RUN: which inputs follow
+    RowsPlan rows;                             // COMMAND_ROWS
+    bool open;                                 // COMMAND_ROWS: ranks open the file
 } Command;
 
 /* Memory of rank 0 that a command reads or writes; NULL on the others. */
@@ -82,7 +96,8 @@ typedef struct Payload {
     const char *path, *manifest; // COMMAND_SAVE, COMMAND_LOAD; NULL: none
     const char *names;           // COMMAND_LOAD: Stored's
     const SafeNote *notes;       // COMMAND_SAVE, COMMAND_REMEMBER
-    const char *reason;          // COMMAND_LOAD, COMMAND_RECALL: why it was refused, on all ranks
+    const char *element;         // COMMAND_ROWS: of the file, at `path`
+    const char *reason;          // COMMAND_LOAD, COMMAND_RECALL, COMMAND_ROWS: why it was refused, on all ranks, or on rank 0
     int64_t found;               // COMMAND_FIND: the step of the newest copy; -1: none
     float loss;
     struct PaceReport *reports;        // COMMAND_RUN: by rank, where they are wanted
