@@ -257,7 +257,7 @@ typedef struct ht_transfer {
     const char *where; // "gpt.c:42"
 } ht_transfer;
 
-/* What a call of a part makes: so many elements of a buffer, from `turn` bytes times the number of the micro-batch on. */
+/* What a call of a part makes, or reads: so many elements of a buffer, from `turn` bytes times the number of the micro-batch on. */
 typedef struct ht_made {
     int64_t buffer, turn, count;
     ht_dtype dtype;
@@ -270,7 +270,8 @@ typedef struct ht_called {
     const ht_reshard *plan;         // of a conversion; NULL: an operator, or a copy
     double operations, bytes;       // of a call of an operator, as its rule says
     bool product;
-    int first, count; // what it makes: of ht_part.made
+    int first, count, read_count; // what it makes, and behind that what it reads: of ht_part.made
+    bool endless;                 // infinities are no news: one of its numbers is infinite, or it gives on what it gets
 } ht_called;
 
 /* A part of a step: what a device does without waiting for another stage. */

@@ -6,6 +6,7 @@
 #include "cpu/cpu.h"
 #include "session/window.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,9 +64,17 @@ static double bytes_of(int count, ht_node *const *nodes)
     return bytes;
 }
 
-void eager_look(const char *name, int result_count, ht_node *const *results, int operand_count, ht_node *const *operands)
+/* Whether one of an operator's numbers is infinite. */
+static bool is_endless(const ht_attr *attr, int count)
 {
-    WindowTensor made[EAGER_RESULTS];
+    bool endless = false;
+    for (int a = 0; a < count; a++)
+        endless |= isinf(attr[a].f) != 0;
+    return endless;
+}
+
+void eager_look(const char *name, const Entry *entry)
+{
     if (!window_wanted() || (eager_run.dry && eager_run.backward))
         return;
     ht_called *note = next_note(name);
@@ -73,22 +82,27 @@ void eager_look(const char *name, int result_count, ht_node *const *results, int
         eager_run.looked = note;
     if (eager_run.dry)
         return;
-    note->bytes = bytes_of(result_count, results) + bytes_of(operand_count, operands);
-    window_operator(note, eager_run.backward, made, take_tensors(made, result_count, results));
+    WindowTensor made[EAGER_RESULTS], *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + 1));
+    note->bytes = bytes_of(entry->result_count, entry->result) + bytes_of(entry->operand_count, entry->operand);
+    note->endless = is_endless(entry->attr, entry->attr_count);
+    int made_count = take_tensors(made, entry->result_count, entry->result);
+    int read_count = take_tensors(read, entry->operand_count, entry->operand);
+    window_operator(&(WindowCall){note, eager_run.backward, made_count, read_count, made, read});
 }
 
 void eager_look_backward(const Entry *entry)
 {
-    ht_node *gradients[1];
-    WindowTensor made;
     if (!window_wanted() || entry->gradient)
         return;
     ht_called *note = next_note(entry->op->name);
-    for (int k = 0; k < entry->operand_count; k++) {
-        gradients[0] = entry->operand[k] && entry->operand[k]->needs_gradient ? entry->operand[k]->gradient : NULL;
-        if (take_tensors(&made, 1, gradients))
-            window_operator(note, true, &made, 1);
-    }
+    note->endless = is_endless(entry->attr, entry->attr_count);
+    WindowTensor made, *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + entry->result_count + 1));
+    int read_count = take_tensors(read, entry->operand_count, entry->operand);
+    for (int r = 0; r < entry->result_count; r++)
+        read_count += take_tensors(read + read_count, 1, &entry->result[r]->gradient);
+    for (int k = 0; k < entry->operand_count; k++)
+        if (entry->operand[k] && entry->operand[k]->needs_gradient && take_tensors(&made, 1, &entry->operand[k]->gradient))
+            window_operator(&(WindowCall){note, true, 1, read_count, &made, read});
 }
 
 void eager_look_update(const ht_called **note, const char *name, const eager_param *param)
@@ -97,5 +111,5 @@ void eager_look_update(const ht_called **note, const char *name, const eager_par
         return;
     if (!*note)
         *note = new_note(name, copy_of(param->name));
-    window_operator(*note, true, &(WindowTensor){param->data, param->count, HT_F32}, 1);
+    window_operator(&(WindowCall){*note, true, 1, 0, &(WindowTensor){param->data, param->count, HT_F32}, NULL});
 }

@@ -249,23 +249,24 @@ void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr
     call_bind(&call, types, shapes);
     make_results(&call, types, shapes, result);
     eager_trace_operator(op, op->result_count, result, call.count, call.operand);
-    eager_look(op->name, op->result_count, result, call.count, call.operand);
     for (int a = 0; a < op->attr_count; a++)
         eager_trace_argument(&attr[a]);
     for (int k = 0; k < op->result_count; k++)
         results[k] = eager_tensor(result[k]);
+    Entry entry = {.op = op,
+                   .gradient = op->gradient,
+                   .attr = attr,
+                   .attr_count = op->attr_count,
+                   .result = result,
+                   .result_count = op->result_count,
+                   .operand = call.operand,
+                   .operand_count = call.count,
+                   .size = call.size,
+                   .size_count = op->factor_count};
+    eager_look(op->name, &entry);
+    entry.note = eager_run.looked;
     if (op->grows)
-        eager_record(&(Entry){.op = op,
-                              .gradient = op->gradient,
-                              .note = eager_run.looked,
-                              .attr = attr,
-                              .attr_count = op->attr_count,
-                              .result = result,
-                              .result_count = op->result_count,
-                              .operand = call.operand,
-                              .operand_count = call.count,
-                              .size = call.size,
-                              .size_count = op->factor_count});
+        eager_record(&entry);
 }
 
 /* ---- gradients ---- */

@@ -392,14 +392,15 @@ void ht_apply(const ht_application *a, ht_tensor *results)
         eager_trace_argument(&a->attr[i]);
     if (!eager_run.dry)
         run_application(a, result, operand);
-    eager_look("ht_apply", a->result_count, result, a->operand_count, operand);
+    Entry entry = {.gradient = a->gradient,
+                   .result = result,
+                   .result_count = a->result_count,
+                   .operand = operand,
+                   .operand_count = a->operand_count,
+                   .attr = a->attr,
+                   .attr_count = a->attr_count};
+    eager_look("ht_apply", &entry);
+    entry.note = eager_run.looked;
     if (a->gradient)
-        eager_record(&(Entry){.gradient = a->gradient,
-                              .note = eager_run.looked,
-                              .result = result,
-                              .result_count = a->result_count,
-                              .operand = operand,
-                              .operand_count = a->operand_count,
-                              .attr = a->attr,
-                              .attr_count = a->attr_count});
+        eager_record(&entry);
 }

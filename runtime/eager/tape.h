@@ -124,8 +124,9 @@ void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dim
 
 /* ---- windows ---- */
 
-/* Tells the windows that an operator has made its results; its name is kept by reference. */
-void eager_look(const char *name, int result_count, ht_node *const *results, int operand_count, ht_node *const *operands);
+/* Tells the windows that an operator has made its results; its name is kept by reference. Of `entry` they read results, operands and
+ * arguments. */
+void eager_look(const char *name, const Entry *entry);
 
 /* The same of what flows back through an entry whose rule gives the gradient. */
 void eager_look_backward(const Entry *entry);

@@ -4,6 +4,7 @@
 #include "base/places.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { BLOCK = 4096 };
 
@@ -18,8 +19,9 @@ static double element(const WindowTensor *tensor, int64_t i)
     }
 }
 
-/* The first element that is not finite; -1: all are. An element times 0 is 0 where it is finite, else NaN, which sums keep. */
-static int64_t find(const WindowTensor *tensor)
+/* The first element that is not finite, or of these the first NaN; -1: there is none. An element times 0 is 0 where it is finite, else NaN,
+ * which sums keep. */
+static int64_t find(const WindowTensor *tensor, bool nan)
 {
     for (int64_t first = 0; first < tensor->count; first += BLOCK) {
         int64_t end = first + BLOCK < tensor->count ? first + BLOCK : tensor->count;
@@ -27,17 +29,65 @@ static int64_t find(const WindowTensor *tensor)
         for (int64_t i = first; i < end; i++)
             sum += element(tensor, i) * 0;
         for (int64_t i = first; sum != 0 && i < end; i++)
-            if (!isfinite(element(tensor, i)))
+            if (nan ? isnan(element(tensor, i)) : !isfinite(element(tensor, i)))
                 return i;
     }
     return -1;
 }
 
-void finite_check(const ht_called *call, int64_t step, const WindowTensor *made)
+/* Where infinities lie that are no news. What an operator has read may lie where its result does now. */
+static struct {
+    const void **at;
+    int count, room;
+} known;
+
+static int find_known(const void *data)
 {
-    int64_t i = find(made);
-    if (i < 0)
+    for (int i = 0; i < known.count; i++)
+        if (known.at[i] == data)
+            return i;
+    return -1;
+}
+
+static void know(const void *data)
+{
+    if (find_known(data) >= 0)
         return;
+    if (known.count == known.room) {
+        known.room = 2 * known.room + 64;
+        known.at = realloc(known.at, sizeof *known.at * (size_t)known.room);
+        if (!known.at)
+            ht_fail("no memory for the places of %d infinities", known.room);
+    }
+    known.at[known.count++] = data;
+}
+
+static void forget(const void *data)
+{
+    int i = find_known(data);
+    if (i >= 0)
+        known.at[i] = known.at[--known.count];
+}
+
+static bool is_made(const WindowCall *call, const void *data)
+{
+    bool made = false;
+    for (int m = 0; m < call->made_count; m++)
+        made |= call->made[m].data == data;
+    return made;
+}
+
+/* Whether a call may give on infinities. */
+static bool passes_on(const WindowCall *call)
+{
+    bool infinite = call->call->endless;
+    for (int r = 0; r < call->read_count && !infinite; r++)
+        infinite = find_known(call->read[r].data) >= 0 || (!is_made(call, call->read[r].data) && find(&call->read[r], false) >= 0);
+    return infinite;
+}
+
+static _Noreturn void report(const ht_called *call, int64_t step, const WindowTensor *made, int64_t i)
+{
     double value = element(made, i);
     places_find();
     fail_doing(call->at);
@@ -47,4 +97,19 @@ void finite_check(const ht_called *call, int64_t step, const WindowTensor *made)
                          : "an infinity",
             (long long)i, (long long)made->count, *call->scope ? ", in " : "", call->scope, *call->layer ? ", layer " : "", call->layer,
             (long long)step);
+}
+
+void finite_check(const WindowCall *call, int64_t step)
+{
+    bool infinite[call->made_count + 1];
+    for (int m = 0; m < call->made_count; m++) {
+        int64_t i = find(&call->made[m], false);
+        infinite[m] = i >= 0;
+        if (i >= 0 && !isnan(element(&call->made[m], i)) && passes_on(call))
+            i = find(&call->made[m], true);
+        if (i >= 0)
+            report(call->call, step, &call->made[m], i);
+    }
+    for (int m = 0; m < call->made_count; m++)
+        (infinite[m] ? know : forget)(call->made[m].data);
 }

@@ -4,8 +4,9 @@
 
 #include "session/window.h"
 
-/* Ends the program when what a call has made has an element that is no finite number: the message names the operator, its place in the
- * source, scope and layer, the step, the element and the rank. */
-void finite_check(const ht_called *call, int64_t step, const WindowTensor *made);
+/* Ends the program when a call has made a NaN, or an infinity out of finite numbers: none of what it has read is infinite, nor are its own
+ * numbers, as those of masks are. The message names the operator, its place in the source, scope and layer, the step, the element and the
+ * rank. */
+void finite_check(const WindowCall *call, int64_t step);
 
 #endif

@@ -144,9 +144,6 @@ static void mark_call(const ht_called *call, const char *phase, int64_t microbat
                          .microbatch = (short)(microbatch > INT16_MAX ? INT16_MAX : microbatch)});
 }
 
-/* Looks at what a call has made, if that is asked for. */
-static void look(const ht_called *call, const WindowTensor *made) { finite_check(call, window.step, made); }
-
 void ht_window_call(ht_worker *r)
 {
     const ht_part *part = window.part;
@@ -154,23 +151,26 @@ void ht_window_call(ht_worker *r)
         ht_fail("a part of the program makes more calls than it says; the program and the library are of different versions");
     const ht_called *call = &part->calls[window.next++];
     mark_call(call, part->name, r->microbatch);
-    for (int m = call->first; window.wanted.finite && m < call->first + call->count; m++) {
-        const ht_made *made = &part->made[m];
-        look(call, &(WindowTensor){ht_turn(r, made->buffer, made->turn), made->count, made->dtype});
+    if (!window.wanted.finite)
+        return;
+    WindowTensor tensors[call->count + call->read_count + 1];
+    for (int t = 0; t < call->count + call->read_count; t++) {
+        const ht_made *made = &part->made[call->first + t];
+        tensors[t] = (WindowTensor){ht_turn(r, made->buffer, made->turn), made->count, made->dtype};
     }
-    if (window.wanted.finite)
-        window_mark(HT_STREAM_HOST, "HETU_NAN", NULL);
+    finite_check(&(WindowCall){call, false, call->count, call->read_count, tensors, tensors + call->count}, window.step);
+    window_mark(HT_STREAM_HOST, "HETU_NAN", NULL);
 }
 
-void window_operator(const ht_called *call, bool backward, const WindowTensor *made, int made_count)
+void window_operator(const WindowCall *call)
 {
     if (!window.open)
         return;
-    mark_call(call, backward ? "backward" : "forward", 0);
-    for (int m = 0; window.wanted.finite && m < made_count; m++)
-        look(call, &made[m]);
-    if (window.wanted.finite)
-        window_mark(HT_STREAM_HOST, "HETU_NAN", NULL);
+    mark_call(call->call, call->backward ? "backward" : "forward", 0);
+    if (!window.wanted.finite)
+        return;
+    finite_check(call, window.step);
+    window_mark(HT_STREAM_HOST, "HETU_NAN", NULL);
 }
 
 void window_loss(int64_t step, float loss)

@@ -40,7 +40,13 @@ typedef struct WindowTensor {
     ht_dtype dtype;
 } WindowTensor;
 bool window_wanted(void);
-void window_operator(const ht_called *call, bool backward, const WindowTensor *made, int made_count);
+typedef struct WindowCall {
+    const ht_called *call;
+    bool backward;
+    int made_count, read_count;
+    const WindowTensor *made, *read;
+} WindowCall;
+void window_operator(const WindowCall *call);
 
 /* Says once that a loss is no number. */
 void window_loss(int64_t step, float loss);

@@ -1,5 +1,7 @@
-/* A model to look at while it runs: four layers, and a logarithm in layer 2 that is asked for a negative number in step 3 (-DNEGATIVE). */
+/* A model to look at while it runs: four layers, and a logarithm in layer 2 that is asked for a negative number in step 3 (-DNEGATIVE);
+ * -DMASKED puts minus infinity before the softmax, which is no mistake, -DENDLESS a quotient by zero behind it, which is one. */
 #include <hetu/hetu.h>
+#include <math.h>
 #include <stdio.h>
 
 enum { ROWS = 16, WIDTH = 96, LAYERS = 4, STEPS = 6, BAD = 13 };
@@ -26,6 +28,9 @@ static ht_tensor block(ht_tensor x, int l)
     ht_tensor w = ht_param(ht_shape(WIDTH, WIDTH), ht_normal(0.1f), "w");
 #pragma hspmd dims(w: out, _)
     ht_tensor y = ht_linear(x, w, HT_NONE);
+#ifdef MASKED
+    y = ht_where(ht_gt(y, ht_scalar(-1)), y, ht_scalar(-INFINITY));
+#endif
     return ht_softmax(y);
 }
 
@@ -40,6 +45,10 @@ static ht_tensor loss(void)
 #pragma hspmd layer(l)
             x = ht_add(x, ht_log(gate));
         }
+#ifdef ENDLESS
+#pragma hspmd layer(l)
+        x = l == 3 ? ht_div(x, ht_sub(x, x)) : x;
+#endif
     }
     return ht_mean(ht_mul(x, x));
 }

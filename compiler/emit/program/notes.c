@@ -5,6 +5,9 @@
 #include "hetu/rt.h"
 #include "ir/within.h"
 
+#include <math.h>
+#include <string.h>
+
 typedef struct NoteWriter {
     const RoleWriter *writer;
     Text rows, made;
@@ -21,7 +24,7 @@ static const char *layer_text(Arena *arena, const Layer *layer)
     return layer->name ? arena_format(arena, "%s%s", tower, layer->name) : arena_format(arena, "%s%d", tower, layer->number);
 }
 
-/* A row for a value that a call makes, where this role has any of it and it may be no number. */
+/* A row for a value that a call makes or reads, where this role has any of it and it may be no number. */
 static void note_made(NoteWriter *notes, const Call *call, const Value *value)
 {
     const RoleWriter *writer = notes->writer;
@@ -29,7 +32,7 @@ static void note_made(NoteWriter *notes, const Call *call, const Value *value)
     int device = writer->role->devices[0];
     if (!dtype_is_float(value->type.dtype) || !role_has(module, writer->role, value))
         return;
-    bool collects = call->op->def == module->collect_def, turns = value_turns(module, call->op, value);
+    bool collects = call->op->def == module->collect_def && value == call->op->results[0], turns = value_turns(module, call->op, value);
     int64_t bytes = value_local_bytes(module, turns && collects ? call->op->operands[0] : value, device);
     if (!bytes)
         return;
@@ -52,6 +55,14 @@ static const Value *looked_at(const Op *op, int result)
     return row ? row->results[0] : op->results[result];
 }
 
+/* What is looked at of an operand: what it is a part of, which lies in a row. */
+static const Value *whole_of(const Value *value)
+{
+    while (value->within)
+        value = value->within->whole;
+    return value;
+}
+
 /* What a call does: of an operator what its rule says; of a copy, or a sum of micro-batches, what moves. */
 static Work call_work(const RoleWriter *writer, const Call *call)
 {
@@ -65,6 +76,17 @@ static Work call_work(const RoleWriter *writer, const Call *call)
         return (Work){.bytes = 2 * bytes};
     op_local_extents(writer->module, op, device, extent);
     return op_work(op, extent);
+}
+
+/* Whether a call may give on infinities that nobody sees it read: copies, conversions, and operators of which a number is infinite: an
+ * argument, or one that the rule has written out. */
+static bool is_endless(const Call *call)
+{
+    const Op *op = call->op;
+    bool endless = call->makes || op->conversion || strstr(op->def->rule->text, "INFINITY");
+    for (int a = 0; a < op->def->attr_count; a++)
+        endless |= isinf(op->attrs[a].f) != 0;
+    return endless;
 }
 
 static const char *call_word(const Call *call)
@@ -93,13 +115,17 @@ static void note_call(NoteWriter *notes, const Call *call)
     for (int k = 0; k < op->result_count && !call->makes; k++)
         if (looked_at(op, k))
             note_made(notes, call, looked_at(op, k));
+    int made = notes->made_count - first;
+    for (int k = 0; k < op->operand_count && !call->makes && !op->conversion; k++)
+        if (op->operands[k])
+            note_made(notes, call, whole_of(op->operands[k]));
     Work work = call_work(writer, call);
     const char *plan = op->conversion ? arena_format(arena, "&plan_%s_%d", writer->name, op->conversion->number) : "NULL";
     text_print(&notes->rows, "    {\"%s\", \"%s\", \"%s\", ", c_string(arena, op_place(arena, op, NULL)),
                c_string(arena, op->scope ? op->scope : ""), c_string(arena, layer_text(arena, op->layer)));
-    text_print(&notes->rows, "\"%s\", \"%s\", %s, %.17g, %.17g, %s, %d, %d},\n", c_string(arena, call_word(call)),
-               c_string(arena, call_value(call)), plan, work.operations, work.bytes, work.product ? "true" : "false", first,
-               notes->made_count - first);
+    text_print(&notes->rows, "\"%s\", \"%s\", %s, %.17g, %.17g, %s, %d, %d, %d, %s},\n", c_string(arena, call_word(call)),
+               c_string(arena, call_value(call)), plan, work.operations, work.bytes, work.product ? "true" : "false", first, made,
+               notes->made_count - first - made, is_endless(call) ? "true" : "false");
     notes->notes.call_count++;
 }
 
