@@ -7,6 +7,7 @@
 #include "session/window.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ static ht_called *next_note(const char *name)
         if (!trace->calls)
             ht_fail("no memory for a model of %d operators", trace->call_count);
     }
-    ht_called *note = trace->calls[trace->call_count++] = new_note(name, "");
+    ht_called *note = trace->calls[trace->call_count++] = new_note(copy_of(name), "");
     trace->call = trace->call_count;
     if (eager_run.backward && eager_run.looked)
         note->scope = eager_run.looked->scope;
@@ -73,6 +74,32 @@ static bool is_endless(const ht_attr *attr, int count)
     return endless;
 }
 
+/* The rule's operands that a call has, a bit each; all of them where one is variadic. */
+static uint32_t present_operands(const Entry *entry)
+{
+    uint32_t present = 0;
+    if (entry->operand_count != entry->op->operand_count)
+        return UINT32_MAX;
+    for (int k = 0; k < entry->operand_count; k++)
+        present |= (uint32_t)(entry->operand[k] != NULL) << k;
+    return present;
+}
+
+/* As the rule says; of an operator of the model's own as many as it touches elements. Views do nothing. */
+static double operations_of(const Entry *entry)
+{
+    double elements = 0;
+    if (entry->op && entry->op->kind == OPERATOR_VIEW)
+        return 0;
+    if (entry->op && entry->op->operations)
+        return entry->op->operations(entry->attr, entry->size, present_operands(entry));
+    for (int i = 0; i < entry->operand_count; i++)
+        elements += entry->operand[i] ? (double)entry->operand[i]->count : 0;
+    for (int i = 0; i < entry->result_count; i++)
+        elements += (double)entry->result[i]->count;
+    return elements;
+}
+
 void eager_look(const char *name, const Entry *entry)
 {
     if (!window_wanted() || (eager_run.dry && eager_run.backward))
@@ -84,6 +111,7 @@ void eager_look(const char *name, const Entry *entry)
         return;
     WindowTensor made[EAGER_RESULTS], *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + 1));
     note->bytes = bytes_of(entry->result_count, entry->result) + bytes_of(entry->operand_count, entry->operand);
+    note->operations = operations_of(entry);
     note->endless = is_endless(entry->attr, entry->attr_count);
     int made_count = take_tensors(made, entry->result_count, entry->result);
     int read_count = take_tensors(read, entry->operand_count, entry->operand);
@@ -94,7 +122,9 @@ void eager_look_backward(const Entry *entry)
 {
     if (!window_wanted() || entry->gradient)
         return;
-    ht_called *note = next_note(entry->op->name);
+    char name[128];
+    snprintf(name, sizeof name, "gradient of %s", entry->op->name);
+    ht_called *note = next_note(name);
     note->endless = is_endless(entry->attr, entry->attr_count);
     WindowTensor made, *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + entry->result_count + 1));
     int read_count = take_tensors(read, entry->operand_count, entry->operand);

@@ -25,6 +25,9 @@ enum { OPERATOR_FACTORS = 16 };
 typedef __int128 Wide;
 typedef Wide OperatorNumber(const ht_attr *attr, const int64_t *size);
 
+/* How many operations a call does that has some of the rule's operands, a bit each. */
+typedef double OperatorWork(const ht_attr *attr, const int64_t *size, uint32_t present);
+
 typedef struct OperatorFactor {
     const char *name;
     bool ellipsis;
@@ -112,6 +115,7 @@ typedef struct Operator {
     uint32_t passes;        // operands, as bits, that are the result where all others are zero
     const uint32_t *groups; // of operands in which the results are linear together, as bits
     OperatorVariants loops;
+    OperatorWork *operations; // NULL: one an element that it touches
     ht_kernel *kernel;
     bool grows;                        // a gradient flows
     void (*gradient)(ht_grad *g);      // NULL: by the rule

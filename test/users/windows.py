@@ -172,7 +172,11 @@ def check_profile(bench, strategy):
     for name, table in (("operators", operators), ("layers", layers)):
         if not 0 < sum(row[1] for row in table.values()) <= seconds * 1.001 + 1e-4 * len(table):
             raise Failure(f"the {name} take {sum(row[1] for row in table.values())} s of {seconds}")
-    if strategy:
+    if not strategy:
+        wanted = STEPS * LAYERS * 2.0 * ROWS * WIDTH * WIDTH
+        if not abs(operators["ht_linear"][2] / wanted - 1) < 1e-3:
+            raise Failure(f"ht_linear has {operators['ht_linear'][2]} operations, not {wanted}")
+    else:
         wanted = STEPS * LAYERS * 3 * 2.0 * ROWS * WIDTH * WIDTH - STEPS * 2.0 * ROWS * WIDTH * WIDTH
         products = sum(row[2] for name, row in operators.items() if "ht_linear" in name)
         if not abs(products / wanted - 1) < 2e-3:

@@ -1,6 +1,7 @@
 /* What the build writes of each operator beside its loops: the table that runtime/eager/operator.h describes, and the C function. */
 #include "operators.h"
 
+#include "rule/equations.h"
 #include "rule/expr.h"
 #include "rule/gradient.h"
 
@@ -54,6 +55,96 @@ static void write_numbers(Text *out, const OpDef *def)
     for (int r = 0; r < rule->requirements.count; r++)
         write_number(out, def, "bool", arena_format(out->arena, "requirement_%d_of_%s", r, def->name), "false",
                      rule->requirements.at[r].condition);
+}
+
+/* ---- operations ---- */
+
+enum { MOST_TERMS = 256 };
+
+/* Operations of an expression at one index. */
+static int operations_at(const Expr *expr)
+{
+    int count = expr->arg_count > 0;
+    for (int i = 0; i < expr->arg_count; i++)
+        count += operations_at(expr->arg[i]);
+    return count;
+}
+
+/* Marks the factors of all that an expression reads. */
+static void mark_factors(const Rule *rule, const Expr *expr, bool *marked)
+{
+    const Access *access = expr->kind == EXPR_ACCESS   ? &rule->operands[expr->index]
+                           : expr->kind == EXPR_RESULT ? equations_value(rule, expr->index)
+                                                       : NULL;
+    for (int f = 0; access && f < rule->factor_count; f++)
+        marked[f] |= access_has(access, f);
+    for (int i = 0; i < expr->arg_count; i++)
+        mark_factors(rule, expr->arg[i], marked);
+}
+
+/* The operands that an expression reads, a bit each. */
+static uint32_t read_operands(const Expr *expr)
+{
+    uint32_t read = expr->kind == EXPR_ACCESS ? UINT32_C(1) << expr->index : 0;
+    for (int i = 0; i < expr->arg_count; i++)
+        read |= read_operands(expr->arg[i]);
+    return read;
+}
+
+static int first_of(const Rule *rule, const Access *value)
+{
+    int f = 0;
+    while (f < rule->factor_count && !access_has(value, f))
+        f++;
+    return f;
+}
+
+/* The operations that give a value, as compiler/cost/computing.c counts them: of each term, over its factors and the value's. */
+static void write_value_operations(Text *out, const Rule *rule, const Access *value, const Expr *expr)
+{
+    ExprTerm terms[MOST_TERMS];
+    int count = expr_terms(expr, terms, MOST_TERMS);
+    for (int t = 0; t < count && t < MOST_TERMS; t++) {
+        bool *marked = arena_array(out->arena, bool, rule->factor_count + 1), summed = false;
+        mark_factors(rule, terms[t].expr, marked);
+        for (int f = 0; f < rule->factor_count; f++)
+            summed |= marked[f] && !access_has(value, f);
+        text_print(out, "    total += (present & 0x%xu) != 0x%xu ? 0 : %d.0", read_operands(terms[t].expr), read_operands(terms[t].expr),
+                   operations_at(terms[t].expr) + summed);
+        for (int f = 0; f < rule->factor_count; f++)
+            if (marked[f] || access_has(value, f))
+                text_print(out, " * (double)size[%d]", f);
+        for (int f = 0; t && f < rule->factor_count; f++)
+            if (access_has(value, f))
+                text_print(out, f == first_of(rule, value) ? " + (double)size[%d]" : " * (double)size[%d]", f);
+        text_string(out, ";\n");
+    }
+}
+
+/* Whether a rule says how many operations a call does. */
+static bool has_operations(const Rule *rule) { return rule->operations || rule->kind == RULE_BODY || rule->equation_count; }
+
+static void write_operations(Text *out, const OpDef *def)
+{
+    const Rule *rule = def->rule;
+    if (!has_operations(rule))
+        return;
+    text_print(out,
+               "static double operations_of_%s(const ht_attr *attr, const int64_t *size, uint32_t present)\n{\n    double total = 0;\n"
+               "    (void)attr, (void)size, (void)present;\n",
+               def->name);
+    if (rule->operations) {
+        write_guards(out, def, rule->operations, "0");
+        text_string(out, "    total = (double)(");
+        expr_print(out, rule->operations, write_leaf, (void *)def);
+        text_string(out, ");\n    return total;\n}\n\n");
+        return;
+    }
+    if (rule->kind == RULE_BODY)
+        write_value_operations(out, rule, &rule->results[0], rule->body);
+    for (int e = 0; rule->kind != RULE_BODY && e < rule->equation_count; e++)
+        write_value_operations(out, rule, equations_value(rule, rule->equations[e].value), rule->equations[e].expr);
+    text_string(out, "    return total;\n}\n\n");
 }
 
 /* ---- types ---- */
@@ -358,6 +449,8 @@ static void write_table(Text *out, const OpDef *def)
     const Rule *rule = def->rule;
     const char *kind = is_update(rule) ? "UPDATE" : rule->kind == RULE_VIEW ? "VIEW" : has_loops(rule) ? "LOOPS" : "KERNEL";
     text_print(out, "static const Operator %s_operator = {\n    .name = \"%s\",\n    .kind = OPERATOR_%s,\n", def->name, def->name, kind);
+    if (has_operations(def->rule))
+        text_print(out, "    .operations = operations_of_%s,\n", def->name);
     text_print(out, "    .factor_count = %d, .result_count = %d, .operand_count = %d, .attr_count = %d, .shape = %d,\n", rule->factor_count,
                rule->result_count, rule->operand_count, def->attr_count, rule->shape_attr);
     text_print(out, "    .types = 0x%x, .alike = %d, .integral = %d, .passes = 0x%x, .grows = %d,\n", rule->types, rule_of_one_type(rule),
@@ -437,6 +530,7 @@ void operators_write(Text *out, const Declarations *all)
         const OpDef *def = &all->at[i].def;
         text_print(out, "/* ---- %s ---- */\n\n", def->name);
         write_numbers(out, def);
+        write_operations(out, def);
         if (has_loops(def->rule))
             write_loops(out, def, -1);
         for (int k = 0; by_rule(def->rule) && k < def->rule->operand_count; k++) {
