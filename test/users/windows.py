@@ -523,7 +523,7 @@ def tests(bench, arguments):
               for strategy in sorted((gpt / "strategies").glob("*4*.strategy"))]
     for strategy, ranks in (("mesh", 4), ("stages", 5), (None, 0)):
         found.append((f"norm.{strategy or 'plain'}", functools.partial(check_norm, bench, strategy, ranks), strategy == "mesh"))
-    return found + [("norm.clipped", functools.partial(check_norm, bench, "mesh", 4, 0.01), True),
+    return found + [("norm.clipped", functools.partial(check_norm, bench, "stages", 5, 0.01), True),
                     ("progress", functools.partial(check_progress, bench, "mesh", 4)),
                     ("terminal", functools.partial(check_terminal, bench)),
                     ("page", functools.partial(check_page, bench)),

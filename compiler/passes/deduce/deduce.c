@@ -295,12 +295,32 @@ static const Layout *apart(const Deduce *deduce, const Layout *layout)
     return layout_shared(deduce->shared, &(Layout){.group_count = 1, .groups = layout->groups});
 }
 
+/* A layout in which what all devices have adds up to a number of an operator: emitted loops leave out all but one of equal pieces; a kernel
+ * cannot, so that devices with equal pieces get parts of them. NULL where they still would have equal ones. */
+static const Layout *counted_once(const Deduce *deduce, const Op *op, const Layout *layout)
+{
+    int k = 0, count;
+    int64_t held = 0, elements = 1;
+    if (op->def->rule->kind != RULE_CALL)
+        return apart(deduce, layout);
+    while (!op->operands[k] || !op->operands[k]->type.rank)
+        k++;
+    Type type = op->operands[k]->type;
+    const Layout *spread = module_layout_spread(deduce->module, layout, type);
+    const Region *regions = layout_regions(deduce->arena, spread, (Shape){type.rank, type.extent}, &count);
+    for (int i = 0; i < count; i++)
+        held += regions[i].volume;
+    for (int d = 0; d < type.rank; d++)
+        elements *= type.extent[d];
+    return held == elements ? spread : NULL;
+}
+
 /* An operator that takes elements in any order, of operands as they lie: the pieces that it makes lie so, too. Of equal pieces one counts
  * in what they add up to. */
 static void deduce_pieces(Deduce *deduce, Op *op, const Layout *layout)
 {
     Sharding whole = sharding_whole(), each = contributions(deduce, op);
-    layout = op->results[0]->type.rank ? layout : apart(deduce, layout);
+    layout = op->results[0]->type.rank ? layout : counted_once(deduce, op, layout);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k])
             op->operands[k] = op->operands[k]->type.rank
@@ -331,7 +351,7 @@ static Assignment assignment_of(Deduce *deduce, const Op *op)
 static void deduce_op(Deduce *deduce, Op *op)
 {
     const Layout *pieces = common_pieces(deduce, op);
-    if (pieces) {
+    if (pieces && (op->results[0]->type.rank || counted_once(deduce, op, pieces))) {
         deduce_pieces(deduce, op, pieces);
         return;
     }
