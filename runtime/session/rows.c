@@ -141,7 +141,7 @@ static void open_everywhere(ht_session *session, int number, int input, FedRows 
         const char *wrong = dataset_open(fed->given->path, fed->given->element, fed->dtype, &file);
         if (wrong)
             refuse(fed, wrong);
-        Command command = {.kind = COMMAND_ROWS, .number = number, .index = input, .open = true, .bytes = dataset_elements(file)};
+        Command command = {.kind = COMMAND_ROWS, .number = number, .index = input, .keep = true, .bytes = dataset_elements(file)};
         Payload payload = {.path = fed->given->path, .element = fed->given->element};
         session_issue(session, &command, &payload);
         if (payload.reason)
@@ -166,8 +166,8 @@ void rows_read(ht_session *session, const Program *program, int number, const ht
     }
     agree(fed, made);
     for (int i = 0; i < made; i++) {
-        Command command = {.kind = COMMAND_ROWS, .number = number, .index = program_input(program, fed[i].name), .rows = fed[i].plan};
-        session_issue(session, &command, &(Payload){0});
+        Command command = {.kind = COMMAND_ROWS, .number = number, .index = program_input(program, fed[i].name)};
+        session_issue(session, &command, &(Payload){.rows = fed[i].plan});
     }
     advance(session, fed, made);
     free(fed);

@@ -171,10 +171,12 @@ static const char *open_rows(const Program *program, const Command *command, con
 static void read_rows(ht_session *session, const Command *command, Payload *payload)
 {
     Program *program = session->programs[command->number];
-    if (command->open)
+    if (command->keep) {
         payload->reason = open_rows(program, command, payload);
-    else
-        program_read(program, command->index, &command->rows);
+        return;
+    }
+    world_broadcast(&payload->rows, sizeof payload->rows);
+    program_read(program, command->index, &payload->rows);
 }
 
 static void carry_out(ht_session *session, const Command *command, Payload *payload)

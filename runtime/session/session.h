@@ -78,14 +78,12 @@ typedef struct Command {
     int64_t step;                              // COMMAND_SAVE, COMMAND_STEPS, COMMAND_REMEMBER
     uint64_t seed;                             // COMMAND_OPEN, COMMAND_STEPS; the key of copies: COMMAND_REMEMBER, COMMAND_FIND (0: none)
     int64_t bytes;                             // COMMAND_ARRIVE: of the object that follows
-    bool keep;                                 // COMMAND_SWITCH: inputs that were fed stay fed
+    bool keep;                                 // COMMAND_SWITCH: inputs that were fed stay fed; COMMAND_ROWS: ranks open the file
     bool report;                               // COMMAND_RUN: rank 0 wants to know the pace of each rank
     bool check;                                // COMMAND_RUN: whether HETU_CHECK is set on rank 0
     float hyper[HT_HYPER];                     // COMMAND_RUN: of the first optimizer
     int more;                                  // COMMAND_RUN: optimizers behind it whose numbers follow; those of the others are 0
     unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // COMMAND_RUN: which inputs follow
-    RowsPlan rows;                             // COMMAND_ROWS
-    bool open;                                 // COMMAND_ROWS: ranks open the file
 } Command;
 
 /* Memory of rank 0 that a command reads or writes; NULL on the others. */
@@ -97,6 +95,7 @@ typedef struct Payload {
     const char *names;           // COMMAND_LOAD: Stored's
     const SafeNote *notes;       // COMMAND_SAVE, COMMAND_REMEMBER
     const char *element;         // COMMAND_ROWS: of the file, at `path`
+    RowsPlan rows;               // COMMAND_ROWS
     const char *reason;          // COMMAND_LOAD, COMMAND_RECALL, COMMAND_ROWS: why it was refused, on all ranks, or on rank 0
     int64_t found;               // COMMAND_FIND: the step of the newest copy; -1: none
     float loss;
