@@ -390,6 +390,42 @@ static void check_optimizers(const Chooser *chooser)
             check_optimizer(chooser, chooser->choice->at[i].strategy);
 }
 
+/* ---- axes that pragmas name ---- */
+
+static bool has_axis(const Strategy *strategy, const char *axis)
+{
+    for (int p = 0; p < strategy->pipelines.count; p++)
+        for (int s = 0; s < strategy->pipelines.at[p].stages.count; s++) {
+            const Stage *stage = &strategy->pipelines.at[p].stages.at[s];
+            for (int a = 0; a < stage->mesh.count; a++)
+                if (!strcmp(stage->mesh.at[a].name, axis))
+                    return true;
+        }
+    return false;
+}
+
+/* An axis that no strategy has, of the program or of the source, may be a slip; one that others have counts as 1 under those that lack it. */
+static void check_written_axis(const Chooser *chooser, const WrittenAxis *axis)
+{
+    bool found = false;
+    for (int i = 0; i < chooser->list.count; i++)
+        found = found || has_axis(chooser->list.at[i], axis->name);
+    for (int i = 0; i < chooser->choice->count; i++)
+        found = found || has_axis(chooser->choice->at[i].strategy, axis->name);
+    if (!found)
+        diag_warning(chooser->diag, axis->at, "no strategy has a mesh axis \"%s\"; it counts as 1", axis->name);
+}
+
+static void check_written_axes(const Chooser *chooser)
+{
+    for (int i = 0; chooser->choice->count && i < chooser->unit->pragmas.count; i++) {
+        const WrittenLayout *layout = chooser->unit->pragmas.at[i]->layout;
+        for (int s = 0; layout && s < layout->state_count; s++)
+            for (int a = 0; a < layout->states[s].axis_count; a++)
+                check_written_axis(chooser, &layout->states[s].axes[a]);
+    }
+}
+
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text, StrategyChoice *choice)
 {
     Chooser chooser = {unit->arena, unit->diag, unit, macros, NULL, {NULL, constant_value, axis_used}, {0}, choice};
@@ -403,6 +439,7 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
         choose(&chooser, options);
     if (!diag_errors(unit->diag)) // else some may be missing that are there
         check_optimizers(&chooser);
+    check_written_axes(&chooser);
     for (int c = 0; c < choice->count; c++) {
         Strategy *chosen = choice->at[c].strategy;
         if (!resolve_devices(&chooser, chosen, options))

@@ -177,16 +177,6 @@ static double price_of(const Assigner *assigner, const Op *op, Version *const *v
 
 /* ---- the choice ---- */
 
-/* Axes that split rules give a factor of this operator. */
-static void assign_named(Assigner *assigner, const Op *op, Assignment *assignment)
-{
-    NamedCut cuts[MESH_MOST];
-    int count = factors_named(assigner->mesh, op, assigner->rules, cuts);
-    for (int i = 0; i < count; i++)
-        if (!(op_unwanted(assigner->wanted, op) >> cuts[i].axis & 1))
-            put(assignment, cuts[i].axis, (Use){cuts[i].factor, cuts[i].fold});
-}
-
 /* Whether an operand exists cut so by this axis. */
 static bool already_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis, Use use)
 {
@@ -196,6 +186,82 @@ static bool already_cut(const Assigner *assigner, const Op *op, Version *const *
                 factor_dim(&op->binding->operands[k], use.factor) == version->sharding.at[axis])
                 return true;
     return false;
+}
+
+/* Where two rules give an axis to dimensions that all tensors of the operator have, the axis stays on the one that operands arrive cut by.
+ */
+static void follow_operands(Assigner *assigner, const Op *op, Version *const *versions, NamedCut *cut)
+{
+    Use now = {cut->factor, cut->fold};
+    int rule, other = factor_in_all(op, cut->factor) ? factor_beside(assigner->mesh, op, cut, 0, &rule) : -1;
+    if (other < 0 || already_cut(assigner, op, versions, cut->axis, now) ||
+        !already_cut(assigner, op, versions, cut->axis, (Use){other, cut->fold}))
+        return;
+    cut->factor = other;
+    assigner->rules[rule].used = true;
+}
+
+const Held *held_operand(const Assigner *assigner, const Op *op, int k)
+{
+    const Held *held = op->operands[k] ? assigner->held[op->operands[k]->id] : NULL;
+    return held && held->mesh == assigner->mesh ? held : NULL;
+}
+
+int held_factor(const Op *op, int k, const Held *held, int axis)
+{
+    int d = held->sharding.at[axis];
+    for (int f = 0; d >= 0 && f < op->binding->factor_count; f++)
+        if (factor_dim(&op->binding->operands[k], f) == d)
+            return f;
+    return ASSIGN_NONE;
+}
+
+/* Whether what holds of an operand goes before a name: the name is that of a dimension of the operand itself, or of one that not all
+ * tensors of a product of many matrices have, which the operand numbers. */
+static bool goes_before(const Op *op, int k, int held, const NamedCut *cut)
+{
+    bool travels = factor_dim(&op->binding->operands[k], cut->factor) >= 0;
+    return travels || (held >= 0 && factor_numbers(op, held) && !factor_in_all(op, cut->factor));
+}
+
+/* The operand whose held layout says what an axis does instead of a name; -1: none. */
+static int holding_operand(const Assigner *assigner, const Op *op, const NamedCut *cut, bool gradient)
+{
+    for (int k = 0; k < op->operand_count; k++) {
+        const Held *held = held_operand(assigner, op, k);
+        int factor = held ? held_factor(op, k, held, cut->axis) : ASSIGN_NONE;
+        if (held && held->gradient == gradient && held->axes >> cut->axis & 1 && goes_before(op, k, factor, cut))
+            return k;
+    }
+    return -1;
+}
+
+/* A layout that the source gives holds against names that the tensor has itself. False: the axis is free then. */
+static bool follow_held(const Assigner *assigner, const Op *op, NamedCut *cut)
+{
+    int k = holding_operand(assigner, op, cut, false);
+    k = k < 0 ? holding_operand(assigner, op, cut, true) : k;
+    if (k < 0)
+        return true;
+    const Held *held = held_operand(assigner, op, k);
+    int factor = held_factor(op, k, held, cut->axis);
+    if (factor < 0)
+        return held->sharding.at[cut->axis] != AXIS_DUP;
+    if (factor_may_cut(op, factor))
+        *cut = (NamedCut){cut->axis, factor, held->sharding.fold[cut->axis]};
+    return true;
+}
+
+/* Axes that split rules give a factor of this operator. */
+static void assign_named(Assigner *assigner, const Op *op, Version *const *versions, Assignment *assignment)
+{
+    NamedCut cuts[MESH_MOST];
+    int count = factors_named(assigner->mesh, op, assigner->rules, cuts);
+    for (int i = 0; i < count; i++)
+        follow_operands(assigner, op, versions, &cuts[i]);
+    for (int i = 0; i < count; i++)
+        if (follow_held(assigner, op, &cuts[i]) && !(op_unwanted(assigner->wanted, op) >> cuts[i].axis & 1))
+            put(assignment, cuts[i].axis, (Use){cuts[i].factor, cuts[i].fold});
 }
 
 /* What a free axis may do. */
@@ -390,7 +456,7 @@ Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *version
     assignment.turned = ASSIGN_NONE;
     for (int a = 0; a < MESH_MOST; a++)
         assignment.factor[a] = ASSIGN_NONE;
-    assign_named(assigner, op, &assignment);
+    assign_named(assigner, op, versions, &assignment);
     assign_by_price(assigner, op, versions, &assignment);
     find_turns(assigner, op, versions, &assignment);
     return assignment;

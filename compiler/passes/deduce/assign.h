@@ -26,6 +26,17 @@ struct Version {
 
 enum { ASSIGN_NONE = -1, ASSIGN_PASS = -2 };
 
+/* A layout that the source gives, for what is made of the tensor until names or the source change it. */
+typedef struct Held {
+    Position at;      // of the pragma
+    const char *name; // of the tensor that it stands for
+    const Mesh *mesh;
+    Sharding sharding;
+    uint32_t axes;  // along which it holds, a bit each
+    bool gradient;  // of one: what tensors of the model say goes before it
+    bool *reported; // that something changes it; one for all that it holds for
+} Held;
+
 /* What the choices for all operators of a module have in common. */
 typedef struct Assigner {
     const Module *module;
@@ -36,6 +47,7 @@ typedef struct Assigner {
     Intern *prices;            // what price_conversion and price_crossing remember
     RuleUse *rules;            // by rule of the mesh
     const Wanted *wanted;      // of parameters
+    const Held **held;         // by value id of the original value; NULL: nothing holds
     const Sharding **gradient; // by value id: of a parameter's gradient, the sharding to which it goes
 } Assigner;
 
@@ -52,6 +64,12 @@ typedef struct Assignment {
 
 /* Chooses; `versions` gives for each operand in what forms it exists (NULL for absent ones). Marks rules as used or refused. */
 Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions);
+
+/* The factor along which an operand is held by an axis; ASSIGN_NONE: it is held undivided there. */
+int held_factor(const Op *op, int k, const Held *held, int axis);
+
+/* What holds of operand k on the mesh of the operator at hand; NULL: nothing. */
+const Held *held_operand(const Assigner *assigner, const Op *op, int k);
 
 /* What operand or result k must be, or is, under an assignment; of an operator in turns, in the first of them. */
 Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);

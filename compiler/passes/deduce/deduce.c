@@ -348,6 +348,69 @@ static Assignment assignment_of(Deduce *deduce, const Op *op)
     return assignment;
 }
 
+/* ---- what the source gives, holds ---- */
+
+/* Reports that an operator takes a tensor otherwise than the source gives it; once for each pragma. */
+static void report_undone(Deduce *deduce, const Op *op, int k, const Held *held, const Sharding *need)
+{
+    Text layout = {.arena = deduce->arena};
+    if (*held->reported || op->section != SECTION_FORWARD)
+        return;
+    *held->reported = true;
+    layout_print(&layout, sharding_layout(deduce->mesh, need, deduce->shared));
+    diag_warning(deduce->module->diag, op->at, "the layout that the source gives \"%s\" is undone here: %s is %s", held->name,
+                 deduce_reason(deduce, op, k), text_bytes(&layout));
+    diag_note(deduce->module->diag, held->at, "it is given here");
+}
+
+/* The axes along which an operator leaves an operand as it is held. */
+static uint32_t followed_axes(Deduce *deduce, const Op *op, int k, const Held *held, const Assignment *assignment)
+{
+    Sharding need = assignment_operand(deduce->mesh, op, assignment, k);
+    uint32_t axes = 0;
+    for (int a = 0; a < deduce->mesh->axis_count; a++) {
+        bool same = need.at[a] == held->sharding.at[a] && (need.at[a] < 0 || need.fold[a] == held->sharding.fold[a]);
+        axes |= same ? held->axes & UINT32_C(1) << a : 0;
+        if (!same && held->axes >> a & 1 && held->sharding.at[a] >= 0 && deduce->mesh->axis[a].count > 1)
+            report_undone(deduce, op, k, held, &need);
+    }
+    return axes;
+}
+
+/* What holds of an operand holds of the results, where they have what is cut. */
+static void hold_results(Deduce *deduce, const Op *op, int k, Value *const *results, const Assignment *assignment)
+{
+    const Held *held = held_operand(&deduce->assigner, op, k);
+    uint32_t axes = held ? followed_axes(deduce, op, k, held, assignment) : 0;
+    for (int r = 0; r < op->result_count && axes; r++) {
+        Held own = *held;
+        own.sharding = assignment_result(deduce->mesh, op, assignment, r);
+        own.axes = 0;
+        for (int a = 0; a < deduce->mesh->axis_count; a++)
+            if (axes >> a & 1 && (own.sharding.at[a] >= 0) == (held->sharding.at[a] >= 0) && own.sharding.at[a] >= AXIS_DUP)
+                own.axes |= UINT32_C(1) << a;
+        own.gradient = op->section != SECTION_FORWARD;
+        if (own.axes && !deduce->assigner.held[results[r]->id])
+            deduce->assigner.held[results[r]->id] = arena_copy(deduce->arena, &own, sizeof own);
+    }
+}
+
+/* A value whose layout the source gives. */
+static void hold_written(Deduce *deduce, const Value *value)
+{
+    Sharding sharding;
+    if (!value->placed_at.file || !value->layout || !sharding_of_layout(deduce->mesh, value->layout, &sharding))
+        return;
+    Held *held = arena_new(deduce->arena, Held);
+    *held = (Held){.at = value->placed_at,
+                   .name = value->name ? value->name : "a value",
+                   .mesh = deduce->mesh,
+                   .sharding = sharding,
+                   .axes = UINT32_MAX,
+                   .reported = arena_new(deduce->arena, bool)};
+    deduce->assigner.held[value->id] = held;
+}
+
 static void deduce_op(Deduce *deduce, Op *op)
 {
     const Layout *pieces = common_pieces(deduce, op);
@@ -359,6 +422,8 @@ static void deduce_op(Deduce *deduce, Op *op)
     if (assignment.turns && deduce_turns(deduce, op, &assignment))
         return;
     assignment.turns = 0;
+    for (int k = 0; k < op->operand_count; k++)
+        hold_results(deduce, op, k, op->results, &assignment);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
             Sharding need = assignment_operand(deduce->mesh, op, &assignment, k);
@@ -606,6 +671,7 @@ static void begin_gradient(Deduce *deduce, const Parameter *parameter)
 static void begin_parameter(Deduce *deduce, const Parameter *parameter)
 {
     add_laid_out(deduce, parameter->value);
+    hold_written(deduce, parameter->value);
     deduce->origin[parameter->value->id] = ORIGIN_PARAMETERS;
     for (int s = 0; s < parameter->state_count; s++)
         add_laid_out(deduce, parameter->states[s]);
@@ -630,6 +696,7 @@ static void begin(Deduce *deduce)
                                   .crews = intern_create(deduce->arena),
                                   .prices = intern_create(deduce->arena),
                                   .wanted = wanted_of(deduce->arena, module),
+                                  .held = arena_array(deduce->arena, const Held *, module->next_id),
                                   .gradient = arena_array(deduce->arena, const Sharding *, module->next_id)};
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++)
@@ -649,6 +716,7 @@ static void begin(Deduce *deduce)
     for (int i = 0; i < module->inputs.count; i++) {
         if (module->inputs.at[i]->layout)
             add_laid_out(deduce, module->inputs.at[i]);
+        hold_written(deduce, module->inputs.at[i]);
         deduce->origin[module->inputs.at[i]->id] = ORIGIN_INPUTS;
     }
 }
@@ -778,6 +846,8 @@ static void deduce_any(Deduce *deduce, Op *op)
         deduce_reshard(deduce, op);
     else
         deduce_op(deduce, op);
+    for (int r = 0; r < op->result_count; r++)
+        hold_written(deduce, made[r]);
     reduce_gradients(deduce, op, made);
 }
 

@@ -116,6 +116,61 @@ static bool has_axis(const NamedCut *cuts, int count, int axis)
     return false;
 }
 
+/* Whether every tensor of the operator but numbers has the factor. */
+static bool all_have(const Op *op, int f)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && op->operands[k]->type.rank && factor_dim(&op->binding->operands[k], f) < 0)
+            return false;
+    return all_results_have(op, f);
+}
+
+/* Whether the operator sums products: it has several operands, and a factor of two of them that no result has. */
+static bool is_product(const Op *op)
+{
+    for (int f = 0; f < op->binding->factor_count; f++) {
+        int operands = 0, results = 0;
+        for (int k = 0; k < op->operand_count; k++)
+            operands += op->operands[k] && factor_dim(&op->binding->operands[k], f) >= 0;
+        for (int k = 0; k < op->result_count; k++)
+            results += factor_dim(&op->binding->results[k], f) >= 0;
+        if (operands > 1 && !results)
+            return true;
+    }
+    return false;
+}
+
+int factor_beside(const Mesh *mesh, const Op *op, const NamedCut *cut, int after, int *rule)
+{
+    for (int i = after; i < mesh->rules.count; i++) {
+        int factor;
+        bool own = mesh->rules.at[i].axis == cut->axis && mesh->rules.at[i].fold == cut->fold;
+        if (own && count_named(op, mesh->rules.at[i].dim, &factor) == 1 && factor >= 0 && factor != cut->factor && all_have(op, factor)) {
+            *rule = i;
+            return factor;
+        }
+    }
+    return -1;
+}
+
+bool factor_in_all(const Op *op, int f) { return all_have(op, f); }
+
+bool factor_numbers(const Op *op, int f) { return is_product(op) && all_have(op, f); }
+
+/* Products of many matrices, one by one, go by what numbers the matrices, which all tensors have: so each expert's weights stay where they
+ * are, whatever else cuts its rows. */
+static void prefer_common(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut *cuts, int count)
+{
+    for (int i = 0; i < count && is_product(op); i++) {
+        int rule, common = all_have(op, cuts[i].factor) ? -1 : factor_beside(mesh, op, &cuts[i], 0, &rule);
+        if (common < 0)
+            continue;
+        cuts[i].factor = common;
+        if (uses)
+            uses[rule].used = true;
+    }
+}
+
 int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[MESH_MOST])
 {
     int count = 0;
@@ -132,5 +187,6 @@ int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[M
             else if (uses)
                 uses[i].refused = op;
         }
+    prefer_common(mesh, op, uses, cuts, count);
     return count;
 }

@@ -25,30 +25,17 @@ typedef struct Place {
 
 /* ---- what the source writes ---- */
 
-/* Whether the strategy knows an axis of this name at all: one that the stage's mesh lacks has size 1. */
-static bool known_axis(const Module *module, const char *name)
-{
-    for (int i = 0; module->strategy && i < module->strategy->splits.count; i++)
-        for (int k = 0; k < module->strategy->splits.at[i].axis_count; k++)
-            if (!strcmp(module->strategy->splits.at[i].axes[k], name))
-                return true;
-    return !module->strategy;
-}
-
-/* Puts all parts of a mesh axis to the use that a state has for them. False when the strategy has no such axis. */
-static bool use_axis(const Module *module, const Mesh *mesh, const WrittenState *state, const char *name, Sharding *sharding)
+/* Puts all parts of a mesh axis to the use that a state has for them; one that the strategy does not have is of one device. */
+static void use_axis(const Mesh *mesh, const WrittenState *state, const char *name, Sharding *sharding)
 {
     static const int8_t uses[] = {[STATE_DUP] = AXIS_DUP, [STATE_SUM] = AXIS_SUM, [STATE_MAX] = AXIS_MAX};
-    bool found = false;
     for (int a = 0; a < mesh->axis_count; a++)
         if (!strcmp(mesh->axis[a].name, name)) {
-            found = true;
             if (state->kind == STATE_SPLIT)
                 sharding_cut(mesh, sharding, a, state->dim, state->fold);
             else
                 sharding->at[a] = uses[state->kind];
         }
-    return found || known_axis(module, name);
 }
 
 static const Layout *layout_over_axes(Module *module, const Mesh *mesh, const WrittenLayout *written)
@@ -56,11 +43,7 @@ static const Layout *layout_over_axes(Module *module, const Mesh *mesh, const Wr
     Sharding sharding = sharding_whole();
     for (int s = 0; s < written->state_count; s++)
         for (int i = 0; i < written->states[s].axis_count; i++)
-            if (!use_axis(module, mesh, &written->states[s], written->states[s].axes[i].name, &sharding)) {
-                diag_error(module->diag, written->states[s].axes[i].at, "the strategy has no mesh axis \"%s\"",
-                           written->states[s].axes[i].name);
-                return NULL;
-            }
+            use_axis(mesh, &written->states[s], written->states[s].axes[i].name, &sharding);
     return sharding_layout(mesh, &sharding, module_shared(module));
 }
 
@@ -74,6 +57,7 @@ static void place_written(Module *module, const Mesh *mesh, Value *value)
         written->layout ? layout_shared(module_shared(module), written->layout) : layout_over_axes(module, mesh, written);
     if (layout && ir_verify_layout(module, value, layout, written->at))
         value->layout = layout;
+    value->placed_at = written->at;
     value->written = NULL;
 }
 
