@@ -1,5 +1,6 @@
 /* What a program costs, by role, operator and conversion. */
 #include "cost/cost.h"
+#include "ir/beside.h"
 #include "ir/within.h"
 #include "reshard/plan.h"
 
@@ -82,7 +83,7 @@ static RoleCost role_cost(Arena *arena, Module *module, const Role *role)
     cost.rows = arena_array(arena, CostRow, module->ops.count);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def->rule->kind == RULE_VIEW || op_moves_nothing(op) || !role_runs(module, role, op))
+        if (op->def->rule->kind == RULE_VIEW || op_moves_nothing(op) || op_beside(module, op) || !role_runs(module, role, op))
             continue;
         CostRow row = op->conversion ? conversion_row(module, role, op) : operator_row(module, role, op);
         cost.rows[cost.row_count++] = row;

@@ -86,17 +86,6 @@ bool rule_is_sum(const Rule *rule)
            is_operand_in_place(rule, rule->body->arg[0]) && is_operand_in_place(rule, rule->body->arg[1]);
 }
 
-bool rule_is_gate(const Rule *rule)
-{
-    const Expr *body = rule->form == RULE_MAP ? rule->body : NULL;
-    bool gate = body && body->kind == EXPR_SELECT && body->arg[0]->kind >= EXPR_LT && body->arg[0]->kind <= EXPR_NE;
-    for (int a = 0; gate && a < 4; a++) {
-        const Expr *part = a < 2 ? body->arg[0]->arg[a] : body->arg[a - 1];
-        gate = part->kind == EXPR_ACCESS || (part->kind == EXPR_NUMBER && part->number == 0);
-    }
-    return gate;
-}
-
 /* ---- linearity ---- */
 
 /* Whether no operand of the set `in` (a bit an operand) occurs. */

@@ -235,10 +235,6 @@ bool rule_is_copy(const Rule *rule);
 /* Whether a rule adds up its two operands, element by element. */
 bool rule_is_sum(const Rule *rule);
 
-/* Whether a rule gives its operand, or 0, as a comparison of the operand with 0 says: the same whether the operand is rounded before or
- * not. */
-bool rule_is_gate(const Rule *rule);
-
 /* The operands that partial sums may pass through together: fills `group` (operand_count entries; 0: none). From clause `linear`, or from
  * the body. */
 void rule_linear(const Rule *rule, int *group);

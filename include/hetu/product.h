@@ -21,7 +21,7 @@ typedef struct ht_axis {
     int64_t extent, y, x, w, b;
 } ht_axis;
 
-/* What is applied to the sum with its bias; ht_relu and ht_gelu of <hetu/ops.h>. */
+/* What is applied to the sum with its bias; ht_relu and ht_gelu of <hetu/ops.h>. The sum is not rounded before. */
 typedef enum ht_epilogue { HT_NO_EPILOGUE, HT_RELU, HT_GELU } ht_epilogue;
 
 /* Types are HT_F32 or HT_BF16; sums are in f32 whatever the types are. What is left out is 0: no bias, no epilogue. */
@@ -32,6 +32,8 @@ typedef struct ht_product_call {
     ht_dtype dtype;   // of x and of w
     const void *bias; // NULL: absent; an axis of the bias is an axis of y
     ht_dtype bias_dtype;
+    float *sums;   // NULL, or what takes the sums of x over the summed axes, of w where `sums_of_w`; it has the strides b, and then there
+    int sums_of_w; // is no bias
     float scale;
     ht_epilogue epilogue;
     void *aux; // NULL, or what takes the value before the activation: y's shape, strides and type

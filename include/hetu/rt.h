@@ -114,6 +114,9 @@ void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *w
 /* The sum of the squares of all elements, and of a number where there is one: what the norm of all gradients is made of. */
 ht_kernel ht_square_sum_kernel;
 
+/* `count` elements of f32 as bf16. */
+void ht_narrow(void *to, const void *from, int64_t count);
+
 /* Runs a conversion between layouts; `scratch` is NULL when the plan needs none. */
 void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where);
 

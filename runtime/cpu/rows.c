@@ -108,6 +108,14 @@ void view_store_rows(const ht_view *view, int first, const float *from)
         narrow_run((uint16_t *)view->data + r * apart, from + r * n, n);
 }
 
+void ht_narrow(void *to, const void *from, int64_t count)
+{
+    int64_t runs = (count + RUN - 1) / RUN;
+#pragma omp parallel for schedule(static) if (runs > 1)
+    for (int64_t r = 0; r < runs; r++)
+        narrow_run((uint16_t *)to + r * RUN, (const float *)from + r * RUN, run_length(r, count));
+}
+
 void copies_free(Copies *copies)
 {
     while (copies->count > 0)

@@ -93,6 +93,59 @@ static void finish(const ht_product_call *call, const float *sums)
     }
 }
 
+/* ---- sums of an operand ---- */
+
+enum { SUMMED_TOGETHER = 64 }; // sums that are made in one go over the summed axes
+
+/* The axes of an operand: those that its sums have, and those that are summed over. */
+typedef struct Summed {
+    int kept_count, gone_count;
+    ht_axis kept[HT_MAX_AXES], gone[HT_MAX_AXES];
+    int64_t kept_total, gone_total;
+} Summed;
+
+static Summed summed_of(const ht_product_call *call)
+{
+    Summed summed = {.kept_total = 1, .gone_total = 1};
+    for (int i = 0; i < call->rank; i++) {
+        const ht_axis *axis = &call->axes[i];
+        if (!(call->sums_of_w ? axis->w : axis->x))
+            continue;
+        *(axis->y ? &summed.kept[summed.kept_count++] : &summed.gone[summed.gone_count++]) = *axis;
+        *(axis->y ? &summed.kept_total : &summed.gone_total) *= axis->extent;
+    }
+    return summed;
+}
+
+static int64_t operand_place(const ht_product_call *call, Place at) { return call->sums_of_w ? at.w : at.x; }
+
+/* Sums `first` to before first + count. */
+static void sum_some(const ht_product_call *call, const Summed *summed, const float *from, int64_t first, int64_t count)
+{
+    double sum[SUMMED_TOGETHER] = {0};
+    int64_t offset[SUMMED_TOGETHER];
+    for (int64_t j = 0; j < count; j++)
+        offset[j] = operand_place(call, place_of(first + j, summed->kept_count, summed->kept));
+    for (int64_t i = 0; i < summed->gone_total; i++) {
+        const float *row = from + operand_place(call, place_of(i, summed->gone_count, summed->gone));
+        for (int64_t j = 0; j < count; j++)
+            sum[j] += row[offset[j]];
+    }
+    for (int64_t j = 0; j < count; j++)
+        call->sums[place_of(first + j, summed->kept_count, summed->kept).b] = (float)sum[j];
+}
+
+static void sum_operand(const ht_product_call *call, const float *from)
+{
+    Summed summed = summed_of(call);
+    int64_t blocks = (summed.kept_total + SUMMED_TOGETHER - 1) / SUMMED_TOGETHER;
+#pragma omp parallel for schedule(static) if (summed.kept_total * summed.gone_total > CPU_PARALLEL)
+    for (int64_t k = 0; k < blocks; k++) {
+        int64_t first = k * SUMMED_TOGETHER, rest = summed.kept_total - first;
+        sum_some(call, &summed, from, first, rest < SUMMED_TOGETHER ? rest : SUMMED_TOGETHER);
+    }
+}
+
 void ht_product(const ht_product_call *call)
 {
     if (call->rank > HT_MAX_AXES)
@@ -105,8 +158,10 @@ void ht_product(const ht_product_call *call)
         return;
     Copies copies = {0};
     float *sums = view_target(&y, "a product", &copies);
-    product_f32(sums, view_load(&x, "a product", &copies), view_load(&w, "a product", &copies), view_load(&bias, "a product", &copies),
-                call->rank, call->axes, call->scale);
+    const float *left = view_load(&x, "a product", &copies), *right = view_load(&w, "a product", &copies);
+    product_f32(sums, left, right, view_load(&bias, "a product", &copies), call->rank, call->axes, call->scale);
+    if (call->sums)
+        sum_operand(call, call->sums_of_w ? right : left);
     if (sums != call->y || call->epilogue != HT_NO_EPILOGUE || call->aux)
         finish(call, sums);
     copies_free(&copies);

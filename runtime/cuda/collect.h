@@ -33,15 +33,14 @@ template <typename Call> static __device__ inline const Call &chunk_owner(const 
     return calls[low];
 }
 
-/* Each launches what its kernels have collected; before one collects it lets the other launch. */
-void cuda_updates_launch(void);
-void cuda_squares_launch(void);
+/* Launches all calls that wait. */
+typedef void CollectLaunch(void);
 
-/* Launches what was collected. ht_compute_stream does it before it answers, so that all work that comes after such a kernel finds it done. */
-static inline void cuda_collected_launch(void)
-{
-    cuda_squares_launch();
-    cuda_updates_launch();
-}
+/* From here on calls wait that `launch` launches; others that wait are launched first. */
+void collect_for(CollectLaunch *launch);
+
+/* Launches what was collected. ht_compute_stream does it before it answers, so that all work that comes after such a kernel finds it done.
+ */
+void cuda_collected_launch(void);
 
 #endif

@@ -126,3 +126,54 @@ void contract_plain(const ht_product_call *call)
     const Finish finish = {call->y, call->aux, call->bias, call->y_dtype, call->bias_dtype, call->dtype, call->epilogue};
     ht_launch(contract_device, ht_blocks(p.outer_total * p.lanes, CONTRACT_THREADS), CONTRACT_THREADS, 0, finish, p);
 }
+
+/* ---- sums of an operand ---- */
+
+enum { SUMS_PART = 64 }; // rows that a warp of a block adds up at least
+
+/* What is added up: `gone` rows of `kept` sums, whose elements lie as the axes say. */
+typedef struct Summed {
+    const void *from;
+    float *sums;
+    int64_t kept_total, gone_total;
+    Axes kept, gone; // x: the stride in the operand
+} Summed;
+
+/* A column of sums a thread, rows shared by the warps of a block and by blocks. */
+template <typename T> __global__ void sums_device(Summed s)
+{
+    const int64_t column = (int64_t)blockIdx.x * HT_WARP + threadIdx.x, step = (int64_t)gridDim.y * HT_MOST_WARPS;
+    const bool mine = column < s.kept_total;
+    const Place own = device_place(mine ? column : 0, s.kept);
+    const T *from = static_cast<const T *>(s.from) + own.x;
+    double sum[1] = {0};
+    for (int64_t r = (int64_t)blockIdx.y * HT_MOST_WARPS + threadIdx.y; r < s.gone_total && mine; r += step) {
+        float x[1];
+        ht_load(x, from + device_place(r, s.gone).x);
+        sum[0] += x[0];
+    }
+    if (ht_column_sums(sum) && mine)
+        s.sums[own.b] = (float)sum[0];
+}
+
+void contract_sums(const ht_product_call *call)
+{
+    Summed s = {call->sums_of_w ? call->w : call->x, call->sums, 1, 1, {}, {}};
+    for (int i = 0; i < call->rank; i++) {
+        ht_axis axis = call->axes[i];
+        axis.x = call->sums_of_w ? axis.w : axis.x;
+        if (axis.extent == 1 || !axis.x)
+            continue;
+        Axes *to = axis.y ? &s.kept : &s.gone;
+        to->at[to->count++] = axis;
+        (axis.y ? s.kept_total : s.gone_total) *= axis.extent;
+    }
+    const int64_t blocks = (s.kept_total + HT_WARP - 1) / HT_WARP, most = 512 / blocks + 1, rows = (int64_t)HT_MOST_WARPS * SUMS_PART;
+    int64_t parts = (s.gone_total + rows - 1) / rows;
+    parts = parts > most ? most : parts < 1 ? 1 : parts;
+    const dim3 grid((unsigned)blocks, blocks > HT_SUM_GROUPS ? 1 : (unsigned)parts), block(HT_WARP, HT_MOST_WARPS);
+    if (call->dtype == HT_BF16)
+        ht_launch(sums_device<uint16_t>, grid, block, 0, s);
+    else
+        ht_launch(sums_device<float>, grid, block, 0, s);
+}

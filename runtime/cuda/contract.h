@@ -20,4 +20,7 @@ void contract_copy(const Finish &finish, const void *from, int rank, const ht_ax
 /* Any contraction, a thread or a warp for each element of the result; summed axes may be empty, others not. */
 void contract_plain(const ht_product_call *call);
 
+/* The sums of an operand that a call asks for; summed axes may be empty, others not. */
+void contract_sums(const ht_product_call *call);
+
 #endif

@@ -63,6 +63,8 @@ static cublasLtMatrixLayout_t layout_of(const Matrix &m, int64_t batch)
 
 static cublasLtEpilogue_t epilogue_of(const Matmul &m)
 {
+    if (m.sums_of)
+        return m.sums_of == 'a' ? CUBLASLT_EPILOGUE_BGRADA : CUBLASLT_EPILOGUE_BGRADB;
     switch (m.epilogue) {
     case HT_RELU: return m.biased ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
     case HT_GELU:
@@ -100,7 +102,7 @@ static uint32_t alignment_of(const void *data)
 /* Bias and aux in the description; cuBLASLt's choice of an algorithm looks at their alignment. */
 static void point(cublasLtMatmulDesc_t product, const Matmul &m, const Operands &at)
 {
-    if (m.biased)
+    if (m.biased || m.sums_of)
         describe(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
     if (m.aux)
         describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at.aux);
@@ -130,8 +132,8 @@ static void choose(Prepared *p, const Matmul &m, const Operands &at)
 /* What a kind of product and its addresses' alignments are, as numbers. */
 static std::vector<int64_t> key_of(const Matmul &m, const Operands &at)
 {
-    std::vector<int64_t> key = {m.batch, m.biased, m.epilogue, m.aux};
-    const void *const addresses[] = {at.a, at.b, at.d, m.biased ? at.bias : nullptr, m.aux ? at.aux : nullptr};
+    std::vector<int64_t> key = {m.batch, m.biased, m.epilogue, m.aux, m.sums_of};
+    const void *const addresses[] = {at.a, at.b, at.d, m.biased || m.sums_of ? at.bias : nullptr, m.aux ? at.aux : nullptr};
     for (const void *address : addresses)
         key.push_back(alignment_of(address));
     for (const Matrix *matrix : {&m.a, &m.b, &m.d})
@@ -155,7 +157,8 @@ static bool is_allowed(const Matmul &m, const Operands &at)
 {
     const int64_t multiple = 8; // elements
     const bool aux_fits = m.d.pitch % multiple == 0 && (m.batch == 1 || m.d.stride % multiple == 0);
-    return (!m.biased || alignment_of(at.bias) >= MATMUL_ALIGNMENT) && (!m.aux || (aux_fits && alignment_of(at.aux) >= MATMUL_ALIGNMENT));
+    return ((!m.biased && !m.sums_of) || alignment_of(at.bias) >= MATMUL_ALIGNMENT) &&
+           (!m.aux || (aux_fits && alignment_of(at.aux) >= MATMUL_ALIGNMENT));
 }
 
 /* The products of a batch from `first` on that one call does; beyond so many the kernels' grids end. */

@@ -24,10 +24,11 @@ typedef struct Matmul {
     int64_t batch;
     bool biased;
     ht_epilogue epilogue;
-    bool aux; // d before the activation is written, too, stored as d is; gelu alone
+    bool aux;     // d before the activation is written, too, stored as d is; gelu alone
+    char sums_of; // 'a' or 'b': the sums of that operand over what the product adds up are written where the bias would be; 0: none
 } Matmul;
 
-/* Where the operands of a product are; bias and aux may be nullptr where it lacks them. */
+/* Where the operands of a product are; bias (or where the sums go) and aux may be nullptr where it lacks them. */
 typedef struct Operands {
     const void *a, *b;
     void *d;

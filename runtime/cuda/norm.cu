@@ -292,6 +292,53 @@ template <int V> static __device__ inline void join_teams(const Team &team, int 
     team_store<V>(part, sums, vector, 0);
 }
 
+/* ---- the sums of all blocks ---- */
+
+enum { JOIN_GROUP = 16, JOIN_GROUPS = 256 }; // blocks whose sums are joined first, at least; groups of them, at most
+
+/* How many blocks of a group have come, and behind them how many groups; 0 between kernels, which run one after another. */
+static __device__ unsigned join_arrived[JOIN_GROUPS + 1];
+
+/* Whether this block is the last of `count` to come; what they wrote before can then be read. All threads call. */
+static __device__ inline bool last_to_come(unsigned *arrived, unsigned count)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0 && threadIdx.y == 0)
+        last = atomicInc(arrived, count - 1) == count - 1;
+    __syncthreads();
+    __threadfence();
+    return last;
+}
+
+/* The sum of `count` numbers that lie `step` apart, in order. */
+static __device__ inline float sum_of_parts(const float *part, int64_t count, int64_t step)
+{
+    float sum = 0;
+    for (int64_t p = 0; p < count; p++)
+        sum += part[p * step];
+    return sum;
+}
+
+/* Adds up what all blocks have in their parts, in one order: the last block of each group joins the group's parts in the first of them, and
+ * the last of these blocks those. */
+static __device__ inline void join_blocks(const Backward &b, const Team &team)
+{
+    const unsigned size = max((unsigned)JOIN_GROUP, (gridDim.x + JOIN_GROUPS - 1) / JOIN_GROUPS);
+    const unsigned groups = (gridDim.x + size - 1) / size, group = blockIdx.x / size, members = min(size, gridDim.x - group * size);
+    const int64_t length = (b.dbias ? 2 : 1) * team.n, thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
+    float *first = b.part + (int64_t)group * size * length;
+    if (!last_to_come(&join_arrived[group], members))
+        return;
+    for (int64_t column = thread; column < length; column += threads)
+        first[column] = sum_of_parts(first + column, members, length);
+    if (!last_to_come(&join_arrived[JOIN_GROUPS], groups))
+        return;
+    for (int64_t column = thread; column < length; column += threads)
+        (column < team.n ? b.dweight + column : b.dbias + column - team.n)[0] = sum_of_parts(b.part + column, groups, size * length);
+}
+
 /* THREADS: the most that a block has; fewer of them leave registers for more blocks. */
 template <typename T, int V, bool LONG, int THREADS>
 __global__ void __launch_bounds__(THREADS, BACKWARD_THREADS / THREADS) norm_backward_device(Backward b, Team team)
@@ -308,27 +355,12 @@ __global__ void __launch_bounds__(THREADS, BACKWARD_THREADS / THREADS) norm_back
     for (int64_t first = team_first(); first < team.rows; first += team_step())
         backward_row<T, V, LONG>(b, team, team_row(team, first));
     __syncthreads();
-    if (LONG || threadIdx.y != 0)
-        return;
-    join_teams<V>(team, OF_WEIGHT, part);
-    if (b.dbias)
-        join_teams<V>(team, OF_BIAS, part + team.n);
-}
-
-/* Adds up the parts of all blocks in order: to[i] = sum of part[p][i]. Blocks of HT_WARP columns by HT_MOST_WARPS parts. */
-__global__ void join_parts_device(float *dweight, float *dbias, const float *part, int64_t parts, int64_t n)
-{
-    const int64_t length = (dbias ? 2 : 1) * n, column = (int64_t)blockIdx.x * HT_WARP + threadIdx.x;
-    float sum[1] = {0};
-    for (int64_t p = threadIdx.y; p < parts && column < length; p += HT_MOST_WARPS)
-        sum[0] += part[p * length + column];
-    ht_rows_sum(sum);
-    if (threadIdx.y != 0 || column >= length)
-        return;
-    if (column < n)
-        dweight[column] = sum[0];
-    else
-        dbias[column - n] = sum[0];
+    if (!LONG && threadIdx.y == 0) {
+        join_teams<V>(team, OF_WEIGHT, part);
+        if (b.dbias)
+            join_teams<V>(team, OF_BIAS, part + team.n);
+    }
+    join_blocks(b, team);
 }
 
 static void backward(const char *name, const ht_view *dx, const ht_view *dy, const ht_view *x, const ht_view *more, Backward b)
@@ -339,22 +371,25 @@ static void backward(const char *name, const ht_view *dx, const ht_view *dy, con
         return;
     const dim3 threads = team_threads(team), blocks = team_blocks(team, BACKWARD_THREADS / (int)(threads.x * threads.y));
     const size_t shared = column_sums_bytes(team, b.dbias);
-    const int64_t parts = team.rows > 0 ? blocks.x : 0;
+    if (team.rows == 0) {
+        HT_CUDA(cudaMemsetAsync(b.dweight, 0, (size_t)n * sizeof(float), ht_compute_stream()));
+        if (b.dbias)
+            HT_CUDA(cudaMemsetAsync(b.dbias, 0, (size_t)n * sizeof(float), ht_compute_stream()));
+        return;
+    }
     b.dx = dx->data;
     b.dy = dy->data;
     b.x = x->data;
     b.more = more->data;
-    b.part = static_cast<float *>(cuda_scratch(parts * length * (int64_t)sizeof(float)));
-    if (parts)
-        with_vectors(name, n, {dx, dy, x, more}, {b.weight}, [&]<typename T, int V>() {
-            void (*kernel)(Backward, Team) = norm_backward_device<T, V, true, TEAM_MOST_THREADS>;
-            if (team.tiles == 1)
-                kernel = norm_backward_device<T, V, false, TEAM_MOST_THREADS>;
-            if (V > 1 && team.tiles == 1 && threads.x * threads.y <= TEAM_FEW_THREADS)
-                kernel = norm_backward_device<T, V, false, (V > 1 ? TEAM_FEW_THREADS : TEAM_MOST_THREADS)>;
-            ht_launch(kernel, blocks, threads, shared, b, team);
-        });
-    ht_launch(join_parts_device, ht_blocks(length, HT_WARP), dim3(HT_WARP, HT_MOST_WARPS), 0, b.dweight, b.dbias, b.part, parts, n);
+    b.part = static_cast<float *>(cuda_scratch(blocks.x * length * (int64_t)sizeof(float)));
+    with_vectors(name, n, {dx, dy, x, more}, {b.weight}, [&]<typename T, int V>() {
+        void (*kernel)(Backward, Team) = norm_backward_device<T, V, true, TEAM_MOST_THREADS>;
+        if (team.tiles == 1)
+            kernel = norm_backward_device<T, V, false, TEAM_MOST_THREADS>;
+        if (V > 1 && team.tiles == 1 && threads.x * threads.y <= TEAM_FEW_THREADS)
+            kernel = norm_backward_device<T, V, false, (V > 1 ? TEAM_FEW_THREADS : TEAM_MOST_THREADS)>;
+        ht_launch(kernel, blocks, threads, shared, b, team);
+    });
 }
 
 void ht_layer_norm_backward_kernel(const ht_call *call)

@@ -1,5 +1,4 @@
 /* Updates of parameters. Calls are collected and run together, by one launch for as many parameters as follow one another:
- * cuda_updates_launch launches what was collected.
  */
 #include "operators/kernels.h"
 #include "cuda/collect.h"
@@ -25,10 +24,8 @@ static Launch *collected_launch;
 static const float *collected_hyper;
 static int64_t collected_chunks;
 
-void cuda_updates_launch(void)
+static void launch_collected(void)
 {
-    if (collected.empty())
-        return;
     std::vector<Update> updates;
     updates.swap(collected);
     const int64_t count = (int64_t)updates.size(), chunks = collected_chunks;
@@ -57,9 +54,9 @@ static void collect(const char *name, const ht_call *call, int states, Launch *l
         update.vector = update.vector && aligned_to(16, {update.state1[s], update.state[s]});
     }
     const float *hyper = call->hyper + call->attr[1].i;
-    cuda_squares_launch();
     if (collected_launch != launch || collected_hyper != hyper)
-        cuda_updates_launch();
+        cuda_collected_launch();
+    collect_for(launch_collected);
     collected_launch = launch;
     collected_hyper = hyper;
     update.chunk = collected_chunks;
@@ -125,15 +122,14 @@ __global__ void __launch_bounds__(COLLECT_THREADS)
 
 template <typename Rule> static void launch(const Update *updates, int64_t count, int64_t chunks, const float *hyper)
 {
-    ht_launch(update_device<Rule>, collect_blocks(chunks), COLLECT_THREADS, 0, updates, count, chunks, hyper,
-              cuda_step());
+    ht_launch(update_device<Rule>, collect_blocks(chunks), COLLECT_THREADS, 0, updates, count, chunks, hyper, cuda_step());
 }
 
 /* AdamW; its formula stands in <hetu/ops.h>. */
 struct AdamW {
     static constexpr int STATES = 2;
     float rate, beta1, beta2, eps, shrink, decay, factor; // decay: of Adam, added to the gradient
-    float correct1, correct2; // 1 / (1 - beta^t), the second under a root
+    float correct1, correct2;                             // 1 / (1 - beta^t), the second under a root
 
     __device__ void begin(const float *hyper, const CudaStep *step)
     {

@@ -191,18 +191,36 @@ static Operands operands_of(const Plan *p, const void *x, const void *w, const v
     return {p->left_is_w ? w : x, p->left_is_w ? x : w, const_cast<void *>(y), bias, aux};
 }
 
+/* Whether cuBLASLt can write the sums of an operand: they lie along the axis of the result's matrix that the operand has. */
+static bool takes_sums(const Plan *p)
+{
+    const ht_product_call *call = p->call;
+    const bool left = p->left_is_w == (call->sums_of_w != 0);
+    const ht_axis *column = p->row == contraction_axis(&p->c, p->c.n) ? contraction_axis(&p->c, p->c.m) : contraction_axis(&p->c, p->c.n);
+    const ht_axis *kept = left ? p->row : column;
+    for (int i = 0; i < p->c.rank; i++)
+        if (p->c.axes[i].b != (&p->c.axes[i] == kept ? 1 : 0))
+            return false;
+    return kept && call->y_dtype == HT_F32 && p->c.outer_total == 1 && p->c.sum_total == 1;
+}
+
 /* Whether cuBLASLt can add the bias and apply the activation. */
 static bool has_epilogue(Plan *p)
 {
     const ht_product_call *call = p->call;
     if (p->y.copied || is_narrowed(call) || call_count(p) > 1 || (call->bias && !is_column_bias(p)) ||
-        (call->aux && call->epilogue != HT_GELU))
+        (call->aux && call->epilogue != HT_GELU) || (call->sums && !takes_sums(p)))
         return false;
+    p->matmul.sums_of = !call->sums ? 0 : p->left_is_w == (call->sums_of_w != 0) ? 'a' : 'b';
     p->matmul.biased = call->bias != NULL;
     p->matmul.epilogue = call->epilogue;
     p->matmul.aux = call->aux != NULL;
     const bool typed = call->bias_dtype == call->y_dtype; // else a copy of the bias is used, which is aligned
-    return matmul_possible(p->matmul, operands_of(p, p->x.data, p->w.data, p->y.data, typed ? call->bias : NULL, call->aux));
+    return matmul_possible(p->matmul, operands_of(p, p->x.data, p->w.data, p->y.data,
+                                                  call->sums ? call->sums
+                                                  : typed    ? call->bias
+                                                             : NULL,
+                                                  call->aux));
 }
 
 /* Where the result goes: at once to y; or its sums do, for contract_copy; or they go to a copy. `fused`: cuBLASLt adds the bias and applies
@@ -210,12 +228,13 @@ static bool has_epilogue(Plan *p)
 static void choose_result(Plan *p, bool fused)
 {
     const ht_product_call *call = p->call;
-    const bool plain = !call->bias && call->epilogue == HT_NO_EPILOGUE && !call->aux;
+    const bool plain = !call->bias && call->epilogue == HT_NO_EPILOGUE && !call->aux && !call->sums;
     const int64_t third = p->matmul.a.op == CUBLAS_OP_N ? p->matmul.a.columns : p->matmul.a.rows;
     const bool narrow = wants_padding(p->matmul.d, p->y, third);
     if (!narrow && (fused || plain) && has_epilogue(p))
         return;
     p->matmul.biased = p->matmul.aux = false;
+    p->matmul.sums_of = 0;
     p->matmul.epilogue = HT_NO_EPILOGUE;
     if (call->y_dtype == HT_BF16 && (!plain || p->c.sum_total > 1 || is_narrowed(call)))
         p->y.dtype = HT_F32;
@@ -263,6 +282,8 @@ static void fill_copy(const Plan *p, Tensor *tensor, char **space)
 static const void *typed_bias(const Plan *p, char *space)
 {
     const ht_product_call *call = p->call;
+    if (p->matmul.sums_of)
+        return call->sums;
     if (!p->matmul.biased || call->bias_dtype == call->y_dtype)
         return call->bias;
     const ht_axis axis = {extent_of(p->row), 1, 1, 0, 0};
@@ -317,6 +338,14 @@ static void say_missing(const Matmul &m)
     said = true;
 }
 
+/* The call by plain kernels. */
+static void run_plain(const ht_product_call *call)
+{
+    contract_plain(call);
+    if (call->sums)
+        contract_sums(call);
+}
+
 static void run(Plan *p)
 {
     const int64_t bias_bytes = rounded(p->matmul.biased ? extent_of(p->row) * dtype_bytes(p->call->y_dtype) : 0, ALIGNMENT);
@@ -329,12 +358,14 @@ static void run(Plan *p)
     const void *bias = typed_bias(p, workspace + MATMUL_WORKSPACE);
     if (!matmul_possible(p->matmul, operands_of(p, p->x.data, p->w.data, p->y.data, bias, p->call->aux))) {
         say_missing(p->matmul);
-        contract_plain(p->call);
+        run_plain(p->call);
         return;
     }
     multiply(p, bias, workspace);
     if (is_unfinished(p))
         finish(p);
+    if (p->call->sums && !p->matmul.sums_of)
+        contract_sums(p->call);
 }
 
 /* Whether the axes are those of a product of matrices, or of a batch of them. */
@@ -390,13 +421,15 @@ static bool may_part(const Plan *fused)
 {
     Plan apart;
     make_plan(&apart, fused->call, false);
-    return (fused->matmul.biased || fused->matmul.aux || fused->matmul.epilogue != HT_NO_EPILOGUE) && copy_bytes(apart.y) <= MOST_APART;
+    return (fused->matmul.biased || fused->matmul.aux || fused->matmul.sums_of || fused->matmul.epilogue != HT_NO_EPILOGUE) &&
+           copy_bytes(apart.y) <= MOST_APART;
 }
 
 /* What a call is, as numbers. */
 static std::vector<int64_t> key_of(const ht_product_call *call)
 {
-    std::vector<int64_t> key = {call->dtype, call->y_dtype, call->bias ? call->bias_dtype : -1, call->epilogue, call->aux != NULL};
+    std::vector<int64_t> key = {call->dtype,    call->y_dtype,     call->bias ? call->bias_dtype : -1,
+                                call->epilogue, call->aux != NULL, call->sums ? 1 + (call->sums_of_w != 0) : 0};
     for (int i = 0; i < call->rank; i++) {
         const ht_axis &axis = call->axes[i];
         key.insert(key.end(), {axis.extent, axis.y, axis.x, axis.w, axis.b});
@@ -420,12 +453,12 @@ void ht_product(const ht_product_call *call)
     if (is_empty(call, true))
         return;
     if (is_empty(call, false)) {
-        contract_plain(call);
+        run_plain(call);
         return;
     }
     Plan p;
     if (!make_plan(&p, call, true)) {
-        contract_plain(call);
+        run_plain(call);
         return;
     }
     void *context = const_cast<ht_product_call *>(call);

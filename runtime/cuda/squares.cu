@@ -1,5 +1,5 @@
 /* Sums of squares: what the norm of all gradients is made of. Calls each of which adds to what the one before it made are collected and run
- * together: cuda_squares_launch launches what was collected.
+ * together.
  */
 #include "cuda/collect.h"
 
@@ -14,8 +14,8 @@ typedef struct Squared {
 } Squared;
 
 static std::vector<Squared> collected;
-static float *collected_sum;         // where the sum goes
-static const float *collected_more;  // a number that is added; nullptr: none
+static float *collected_sum;        // where the sum goes
+static const float *collected_more; // a number that is added; nullptr: none
 static int64_t collected_chunks;
 
 /* sum = the squares of all tensors, and *more. A block takes every so many-th chunk; which adds up what is known before, so the sum has one
@@ -42,10 +42,8 @@ __global__ void __launch_bounds__(COLLECT_THREADS)
         *sum = (float)(mine + (more ? *more : 0));
 }
 
-void cuda_squares_launch(void)
+static void launch(void)
 {
-    if (collected.empty())
-        return;
     std::vector<Squared> tensors;
     tensors.swap(collected);
     const int64_t count = (int64_t)tensors.size(), chunks = collected_chunks;
@@ -59,9 +57,10 @@ void ht_square_sum_kernel(const ht_call *call)
 {
     const float *g = view_f32(&call->operand[0], "square_sum"), *more = view_f32(&call->operand[1], "square_sum");
     float *sum = view_f32(&call->result[0], "square_sum");
-    cuda_updates_launch();
-    if (collected.empty() || sum != collected_sum || more != sum) {
-        cuda_squares_launch();
+    if (!collected.empty() && (sum != collected_sum || more != sum))
+        cuda_collected_launch();
+    collect_for(launch);
+    if (collected.empty()) {
         collected_more = more;
         collected_sum = sum;
     }

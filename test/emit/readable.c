@@ -46,7 +46,6 @@ int main(int argc, char **argv)
 // ROLE: void readable_model_loss_train_role0_backward(ht_worker *r)
 // ROLE: readable_mean_dx_gelu_backward_{{[0-9]+}}({{.*}}); ht_did(r); /* readable.c:28+27: mean_dx_gelu_backward */
 // ROLE: readable_linear_dw_{{[0-9]+}}
-// ROLE: readable_linear_dbias_{{[0-9]+}}
 // ROLE: void readable_model_loss_train_role0_update(ht_worker *r)
 // ROLE: readable_sgd_update_{{[0-9]+}}(r, ht_slot(r, 0), ht_slot(r, 2), ht_slot(r, 0), {{.*}}, ht_slot(r, 2), "readable.c:25"); ht_did(r); /* ht_sgd_update */
 

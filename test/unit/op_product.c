@@ -157,6 +157,51 @@ static void random_axes(void **unused)
         check_random(round);
 }
 
+/* The sums of an operand over what the product adds up, beside the product. */
+static void check_sums(int round)
+{
+    static float y[ROOM], x[ROOM], w[ROOM], sums[ROOM];
+    static uint16_t halves[2][ROOM];
+    static double expected[ROOM];
+    ht_axis axes[AXES] = {{0}};
+    int kind[AXES], rank = draw_axes(axes, kind), of_w = draw(2), own = of_w ? IN_W : IN_X;
+    for (int i = 0; i < rank; i++)
+        kind[i] = (kind[i] & ~IN_B) | ((kind[i] & IN_Y) && (kind[i] & own) ? IN_B : 0);
+    store(axes, kind, rank, IN_Y, offsetof(ht_axis, y));
+    int64_t count = store(axes, kind, rank, IN_B, offsetof(ht_axis, b));
+    fill(x, ROOM);
+    fill(w, ROOM);
+    ht_product_call call = {.y = y, .dtype = draw(2) ? HT_BF16 : HT_F32, .sums = sums, .sums_of_w = of_w, .scale = -0.5f};
+    call.x = stored(x, halves[0], call.dtype);
+    call.w = stored(w, halves[1], call.dtype);
+    call.rank = rank;
+    call.axes = axes;
+    ht_product(&call);
+    memset(expected, 0, sizeof expected);
+    int64_t total = 1;
+    for (int i = 0; i < rank; i++)
+        total *= (of_w ? axes[i].w : axes[i].x) ? axes[i].extent : 1;
+    for (int64_t n = 0; n < total; n++) {
+        int64_t rest = n, from = 0, to = 0;
+        for (int i = 0; i < rank; i++) {
+            int64_t stride = of_w ? axes[i].w : axes[i].x, c = stride ? rest % axes[i].extent : 0;
+            rest /= stride ? axes[i].extent : 1;
+            from += c * stride;
+            to += c * axes[i].b;
+        }
+        expected[to] += (of_w ? w : x)[from];
+    }
+    for (int64_t i = 0; i < count; i++)
+        near(round, "a sum", sums[i], expected[i], HT_F32);
+}
+
+static void random_sums(void **unused)
+{
+    (void)unused;
+    for (int round = 0; round < 1000; round++)
+        check_sums(round);
+}
+
 static void empty_sum_is_the_bias(void **unused)
 {
     (void)unused;
@@ -216,8 +261,11 @@ static void overlapping_rows(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_axes), cmocka_unit_test(empty_sum_is_the_bias),
-                                       cmocka_unit_test(empty_result_is_left_alone), cmocka_unit_test(overlapping_rows),
-                                       cmocka_unit_test(large)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_axes),
+                                       cmocka_unit_test(empty_sum_is_the_bias),
+                                       cmocka_unit_test(empty_result_is_left_alone),
+                                       cmocka_unit_test(overlapping_rows),
+                                       cmocka_unit_test(large),
+                                       cmocka_unit_test(random_sums)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

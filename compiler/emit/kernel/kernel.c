@@ -61,6 +61,7 @@ static void kernel_key(Text *key, const LocalOp *local)
         key_tensor(key, local, &local->tensors[t]);
     for (int t = 0; t < local->term_count; t++)
         key_number(key, local->terms[t].flagged);
+    key_number(key, local->sum ? 1 + local->summed : 0);
 }
 
 /* ---- the text ---- */
@@ -91,6 +92,8 @@ static void text_parameters(Text *out, const LocalOp *local, bool views)
         if (type)
             text_print(out, "%s%s%s *%s", t ? ", " : "", views || t < local->result_count ? "" : "const ", type, tensor->name);
     }
+    if (local->sum)
+        text_print(out, ", %s *%s", c_type(local->sums.value->type.dtype), local->sums.name);
 }
 
 static const char *kernel_prototype(Arena *arena, const Kernel *kernel, const LocalOp *local, bool views)
@@ -172,6 +175,13 @@ static void declare_kernel(Emitter *emitter, const char *kernel)
         text_string(&emitter->kernel_externs, line);
 }
 
+/* Whether the operator gives f32 as bf16, element after element as they lie. */
+static bool narrows(const LocalOp *local)
+{
+    const Tensor *to = &local->results[0], *from = &local->operands[0];
+    return rule_is_copy(local->rule) && to->value->type.dtype == DTYPE_BF16 && from->value->type.dtype == DTYPE_F32;
+}
+
 /* The statements of the function, and what stands before it. */
 static void kernel_body(Text *before, Text *out, RoleWriter *writer, const LocalOp *local, const Kernel *kernel)
 {
@@ -184,6 +194,9 @@ static void kernel_body(Text *before, Text *out, RoleWriter *writer, const Local
         if (name)
             declare_kernel(writer->emitter, name);
         emit_call(out, local, name ? name : "", local->op->section == SECTION_UPDATE);
+    } else if (narrows(local)) {
+        text_print(out, "    ht_narrow(%s, %s, %lld);\n", local->results[0].name, local->operands[0].name,
+                   (long long)tensor_elements(&local->results[0]));
     } else if (product_of(local, &product)) {
         emit_product(out, local, &product);
     } else if (local->rule->kind == RULE_EQUATIONS) {

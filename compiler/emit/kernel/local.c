@@ -1,4 +1,6 @@
+#include "emit/kernel/body.h"
 #include "emit/kernel/numbers.h"
+#include "ir/beside.h"
 #include "ir/within.h"
 #include "rule/expr.h"
 
@@ -253,6 +255,18 @@ bool local_op(LocalOp *local, RoleWriter *writer, const Op *op)
         flag_terms(local, writer);
     }
     return true;
+}
+
+void local_take_sum(LocalOp *local, RoleWriter *writer)
+{
+    const Op *op = local->op, *sum = op->index ? local->module->ops.at[op->index - 1] : NULL;
+    Product product;
+    if (!sum || op_beside(local->module, sum) != op || local_nothing(local) || !product_of(local, &product) || product.bias >= 0)
+        return;
+    local->summed = summed_operand(sum, op);
+    local->sums = (Tensor){.value = sum->results[0], .bound = &sum->binding->results[0], .name = "sums_"};
+    if (op_local(writer->module, sum, local->sums.value, local->device, local->sums.extent))
+        local->sum = sum;
 }
 
 bool local_nothing(const LocalOp *local)

@@ -37,12 +37,18 @@ typedef struct LocalOp {
     int factor_count;
     int64_t extent[IR_MAX_FACTORS]; // local, by bound factor
     uint32_t contracted;            // bound factors that no result has
+    const Op *sum;                  // that a product makes on its way (ir/beside.h); NULL: none
+    int summed;                     // the operand that it adds up
+    Tensor sums;                    // its result
     int term_count;
     Term *terms; // RULE_BODY, and the product in front of an epilogue
 } LocalOp;
 
 /* Fills in `local`; false after an error was reported: pieces of several boxes that the operator cannot take. */
 bool local_op(LocalOp *local, RoleWriter *writer, const Op *op);
+
+/* Gives a product the sum in front of it to make, where its kernel can. */
+void local_take_sum(LocalOp *local, RoleWriter *writer);
 
 /* Whether every result is empty on this device; whether some factor is (the non-empty results of a C kernel are then identities). */
 bool local_nothing(const LocalOp *local);

@@ -2,14 +2,15 @@
 
 /* ---- which devices add a term ---- */
 
-/* What devices have in common that would add the same contribution of a term to the same piece of the result, appended to `key`; and whether
- * this one has the first of several copies of the operands, as far as their subgroups are copies. */
+/* What devices have in common that would add the same contribution of a term to the same piece of the result, appended to `key`; and
+ * whether this one has the first of several copies of the operands, as far as their subgroups are copies. */
 static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands, int device)
 {
     Module *module = local->module;
     const Value *result = local->results[0].value;
     bool first = true;
-    text_append(key, (const char *)(int[]){value_region(module, result, device)->replica, value_alike(module, result, device)}, 2 * sizeof(int));
+    text_append(key, (const char *)(int[]){value_region(module, result, device)->replica, value_alike(module, result, device)},
+                2 * sizeof(int));
     for (int k = 0; k < local->operand_count; k++) {
         const Value *operand = local->operands[k].value;
         if (!(operands >> k & 1))

@@ -74,12 +74,25 @@ static const char *factor_name(const LocalOp *local, int factor)
     return local->rule->factors[local->op->binding->factors[factor].factor].name;
 }
 
+/* How far apart the sums are along a factor of the product; 0 where they lack it. */
+static int64_t sums_stride(const LocalOp *local, int factor)
+{
+    const BoundAccess *there = &local->op->binding->operands[local->summed], *own = &local->sum->binding->operands[0];
+    for (int d = 0; d < there->rank; d++)
+        if (there->dims[d].factors[0] == factor)
+            return tensor_stride(&local->sums, own->dims[d].factors[0]);
+    return 0;
+}
+
 static void emit_axis(Text *out, const LocalOp *local, const Product *product, int factor)
 {
     text_print(out, "        {%lld, %lld, %lld, %lld, %lld}, /* %s */\n", (long long)local->extent[factor],
                (long long)tensor_stride(&local->results[0], factor), (long long)tensor_stride(&local->operands[product->x], factor),
                (long long)tensor_stride(&local->operands[product->w], factor),
-               (long long)(product->bias < 0 ? 0 : tensor_stride(&local->operands[product->bias], factor)), factor_name(local, factor));
+               (long long)(local->sum          ? sums_stride(local, factor)
+                           : product->bias < 0 ? 0
+                                               : tensor_stride(&local->operands[product->bias], factor)),
+               factor_name(local, factor));
 }
 
 static void no_access(Text *out, const LocalOp *local, int operand, void *context)
@@ -93,6 +106,8 @@ static const char *tensor_dtype(const Tensor *tensor) { return c_dtype(tensor->v
 /* The members of the call that say what the bias is; none where it is absent. */
 static const char *bias_members(const LocalOp *local, const Product *product, Arena *arena)
 {
+    if (local->sum)
+        return arena_format(arena, ".sums = %s, .sums_of_w = %d, ", local->sums.name, local->summed == product->w);
     if (product->bias < 0)
         return "";
     const Tensor *bias = &local->operands[product->bias];

@@ -7,6 +7,7 @@
 #include "emit/program/update.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
+#include "ir/beside.h"
 #include "ir/flights.h"
 #include "ir/pieces.h"
 #include "ir/within.h"
@@ -121,11 +122,22 @@ static void add_accumulation(Calls *calls, RoleWriter *writer, const Op *op)
     call->comment = op_comment(calls->arena, op);
 }
 
+/* Whether the product behind an operator makes what this one does. */
+static bool is_made_beside(Calls *calls, RoleWriter *writer, const Op *op)
+{
+    const Op *product = op_beside(writer->module, op);
+    if (!product || !local_op(calls->local, writer, product))
+        return false;
+    local_take_sum(calls->local, writer);
+    return calls->local->sum == op;
+}
+
 static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op)
 {
     LocalOp *local = calls->local;
-    if (!local_op(local, writer, op) || local_nothing(local))
+    if (is_made_beside(calls, writer, op) || !local_op(local, writer, op) || local_nothing(local))
         return;
+    local_take_sum(local, writer);
     const Kernel *kernel = kernel_for(writer, local);
     calls_use(calls, kernel);
     Call *call = call_new(calls, kernel->opening, op);
@@ -133,6 +145,8 @@ static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op)
         add_tensor(calls, call, writer, op->results[k]);
     for (int k = 0; k < op->operand_count; k++)
         add_tensor(calls, call, writer, op->operands[k]);
+    if (local->sum)
+        add_tensor(calls, call, writer, local->sum->results[0]);
     if (kernel->numbered)
         call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBERS, .number = number_column(writer, local)});
     call->places = kernel->ranked;
@@ -309,6 +323,17 @@ static void release_flights(RoleParts *parts, const Op *maker)
     }
 }
 
+/* What an operator has made is there behind its call, and what it would make behind the product that may make it instead. */
+static void release_made(RoleParts *parts, const Op *op)
+{
+    const Module *module = parts->writer->module;
+    const Op *before = op->index ? module->ops.at[op->index - 1] : NULL;
+    if (before && op_beside(module, before) == op)
+        release_flights(parts, before);
+    if (!op_beside(module, op))
+        release_flights(parts, op);
+}
+
 /* The update waits for what flies. */
 static void await_flights(RoleParts *parts, const Op *op)
 {
@@ -334,7 +359,7 @@ static void add_ops(RoleParts *parts)
             int part = part_of(parts, op);
             add_op(&parts->calls.at[part], parts->writer, op);
         }
-        release_flights(parts, op);
+        release_made(parts, op);
     }
     if (module->ops.count) {
         int last = part_of(parts, module->ops.at[module->ops.count - 1]);

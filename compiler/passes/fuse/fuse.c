@@ -1,6 +1,7 @@
 /* Pass fuse: operators that compute element by element, or row by row, become one operator with the ones that they get values from or share
  * operands with, so that values stay in registers and operands are read once. Before, sums become operands of operators that add what they
- * are given to their result (clause plus).
+ * are given to their result (clause plus). Behind all, sums go in front of products that make them, but under zero 2 and 3, where the order in
+ * which gradients come says how many are held.
  *
  * Requires: pass deduce. Leaves: operators of rules of equations in the place of groups; each result that is used outside of its group is
  * a result still, the others are gone. What is computed is the same; a result that equations of its own operator use is rounded to its type
@@ -192,6 +193,10 @@ void pass_fuse(Module *module)
     find_places(&fuse);
     find_groups(&fuse);
     reorder(&fuse);
+    find_users(&fuse);
+    put_casts_in_front(&fuse);
+    if (module_zero(module) < 2)
+        put_sums_beside(&fuse);
     for (int i = 0; i < module->ops.count; i++)
         module->ops.at[i]->again = NULL;
     arena_destroy(fuse.arena);

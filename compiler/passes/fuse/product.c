@@ -35,8 +35,7 @@ FuseGroup *group_of_product(Fuse *fuse, Op *product, Op *applied)
     int count = product->binding->factor_count, *loop = arena_array(fuse->arena, int, count + 1);
     int64_t *extent = arena_array(fuse->arena, int64_t, count + 1);
     if (product->def->rule->form != RULE_PRODUCT || !applied->def->rule->epilogue || count >= IR_MAX_FACTORS || !tensors_fit(product) ||
-        !tensors_fit(applied) || product->results[0]->type.dtype != applied->results[0]->type.dtype ||
-        (product->results[0]->type.dtype == DTYPE_BF16 && !rule_is_gate(applied->def->rule)))
+        !tensors_fit(applied) || product->results[0]->type.dtype != applied->results[0]->type.dtype)
         return NULL;
     for (int f = 0; f < count; f++) {
         loop[f] = f;

@@ -211,8 +211,8 @@ static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *
     return op_extent(op, factor) != whole ? whole : 0;
 }
 
-/* The same of all members: the rows of the whole batch, where they have those of a micro-batch, and the padded batch's length, where a pipeline
- * reads rows only so far. */
+/* The same of all members: the rows of the whole batch, where they have those of a micro-batch, and the padded batch's length, where a
+ * pipeline reads rows only so far. */
 static int64_t whole_extent(const FuseGroup *group, const Value *tensor, int dim)
 {
     int64_t whole = 0;

@@ -7,6 +7,7 @@ show (speed, races) is not shown here. A few strategies run always; with HETU_LO
 of them, each by both optimizers.
 """
 import functools
+import json
 import os
 import pathlib
 import shutil
@@ -144,9 +145,12 @@ def check_switches(bench, names, ranks):
     return f"loss {harness.compare_losses(found[::2], wanted[::2], 1e-4):.2g}, output {worst:.2g}"
 
 
-# Launches of one device's step of the GPT in bf16, at most, as counted: those of a layer, and those of the norm of 28 gradients. Who makes them fewer lowers these; what is
-# aimed at is 9 forward and 15 backward in a layer.
-LAUNCHES_A_LAYER, LAUNCHES_OF_NORM = 56, 1
+# Launches of one device's step of the GPT in bf16, at most, as counted: those of a layer, 7 forward and 14 backward, and those of the norm of 28 gradients. Who makes them
+# fewer lowers these.
+LAUNCHES_A_LAYER, LAUNCHES_OF_NORM = 21, 1
+# GPT-2 124M: what a layer of it may read and write in a step outside of products and attention, at a batch of 64, and the arena, at one of 144.
+GPT2 = ["-DEMBED=768", "-DHEADS=12", "-DVOCAB=50257", "-DSEQ=1024", "-DDTYPE=HT_BF16"]
+BYTES_A_LAYER, BYTES_OF_ARENA = 3.0e9, 60e9
 
 
 def count_launches(bench, flags):
@@ -167,6 +171,43 @@ def check_launches(bench):
     if not 0 < layer <= LAUNCHES_A_LAYER or not 0 < norm <= LAUNCHES_OF_NORM:
         raise Failure(f"{two} launches, {layer} a layer, {norm} for the norm")
     return f"{two} launches, {layer} a layer, {norm} for the norm"
+
+
+def step_costs(bench, layers, batch, *options):
+    """What hetucc says that a training step of GPT-2 costs on one GPU."""
+    out = bench.path(f"gpt2.{layers}.{batch}{''.join(options)}.json")
+    run([bench.hetucc, "--backend=cuda", "--emit=cost-json", f"--strategy={train.strategy_of('gpt', 'single')}", *GPT2, f"-DLAYERS={layers}", f"-DBATCH={batch}", *options,
+         EXAMPLES / "gpt" / "gpt.c", "-o", out])
+    model, = (model for model in json.loads(out.read_text())["models"] if model["kind"] == "train")
+    return model["roles"][0]
+
+
+def light_bytes(costs):
+    """Bytes that operators forward and backward touch, products and attention aside."""
+    return sum(op["bytes"] for op in costs["operators"] if op["section"] != "update" and not op["product"] and "attention" not in op["operator"])
+
+
+def check_bytes(bench):
+    """A layer reads and writes what the closed form says: two norms of sums forward and backward touch four tensors each, backward of GELU three of four times the size, and
+    each number of a parameter is read in f32 and written in bf16. Slices of q, k, v and the row of their gradients cost nothing, and did."""
+    three, two = (step_costs(bench, layers, 64) for layers in (3, 2))
+    layer, tensor = light_bytes(three) - light_bytes(two), 64 * 1024 * 768 * 2
+    closed = (2 * 4 + 2 * 4 + 3 * 4) * tensor + 12 * 768 * 768 * 6
+    copied = light_bytes(step_costs(bench, 3, 64, "--no-views")) - light_bytes(step_costs(bench, 2, 64, "--no-views")) - layer
+    arena = sum(bytes for kind, bytes in step_costs(bench, 12, 144)["memory"].items() if kind in ("gradients", "activations", "temporaries", "scratch", "gaps"))
+    if abs(layer - closed) > 0.01 * closed or layer > BYTES_A_LAYER or abs(copied - 12 * tensor) > 0.01 * closed or arena > BYTES_OF_ARENA:
+        raise Failure(f"{layer / 1e9:.3f} GB a layer, {closed / 1e9:.3f} by the closed form; {copied / 1e9:.3f} GB of copies; an arena of {arena / 1e9:.2f} GB")
+    return f"{layer / 1e9:.3f} GB a layer, {closed / 1e9:.3f} by the closed form, {copied / 1e9:.3f} more with copies; an arena of {arena / 1e9:.2f} GB at a batch of 144"
+
+
+def check_switched_off(bench, flags):
+    """The losses of the same model without views, or with every operator by itself."""
+    source = EXAMPLES / "gpt" / "gpt.c"
+    program = bench.compiled(source, train.strategy_of("gpt", "single"), tuple(SMALL["gpt"] + ["-DDTYPE=HT_BF16", *flags]))
+    losses = bench.path(f"off{''.join(flags)}.losses")
+    harness.launch(program, 0, "--steps", 4, "--sample", 0, "--losses", losses)
+    wanted, _ = run_half(bench, 0, "single")
+    return f"loss {harness.compare_losses(harness.read_losses(losses), wanted, 2e-2):.1g}"
 
 
 def check_bad_cache(bench):
@@ -233,6 +274,9 @@ def tests(bench, a):
             yield f"choices.{strategy}", functools.partial(check_choices, bench, ranks, strategy)
         yield "choices.bad-cache", functools.partial(check_bad_cache, bench)
         yield "launches", functools.partial(check_launches, bench)
+        yield "bytes", functools.partial(check_bytes, bench)
+        yield "no-views", functools.partial(check_switched_off, bench, ("--no-views",))
+        yield "no-fuse", functools.partial(check_switched_off, bench, ("--no-fuse",)), True
         yield "choices.missing", functools.partial(check_missing, bench)
         return
     if a.group == "switches":

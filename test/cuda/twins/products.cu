@@ -64,6 +64,7 @@ struct Product {
     std::vector<ht_axis> axes;
     Tensor x, w, bias, y, aux;
     ht_product_call call; // without addresses
+    bool sums = false;    // the sums of an operand go where the bias would be
 };
 
 /* What is added up for an element of the result: products of numbers in [-1, 1], and the bias. */
@@ -91,6 +92,7 @@ static Product on_cpu(Product p, bool biased, bool aux)
     point(p.call, p.x.bytes.data(), p.w.bytes.data(), biased ? p.bias.bytes.data() : nullptr, p.y.bytes.data(),
           aux ? p.aux.bytes.data() : nullptr);
     p.call.axes = p.axes.data();
+    p.call.sums = p.sums ? reinterpret_cast<float *>(p.bias.bytes.data()) : nullptr;
     ((ProductFunction *)cpu_function("ht_product"))(&p.call);
     return p;
 }
@@ -105,6 +107,7 @@ static Product on_gpu(Product p, bool biased, bool aux)
     }
     point(p.call, memory[0], memory[1], biased ? memory[2] : nullptr, memory[3], aux ? memory[4] : nullptr);
     p.call.axes = p.axes.data();
+    p.call.sums = p.sums ? static_cast<float *>(memory[2]) : nullptr;
     ht_product(&p.call);
     for (int i = 0; i < 5; i++) {
         host_download(tensors[i]->bytes.data(), memory[i], (int64_t)tensors[i]->bytes.size());
@@ -137,7 +140,8 @@ static bool take_other_ways(void)
 
 static bool is_right(const std::string &label, const Product &gpu, const Product &cpu, bool aux)
 {
-    return compare(label, gpu.y, cpu.y, activation_error(cpu)) && (!aux || compare(label + ", aux", gpu.aux, cpu.aux, 0));
+    return compare(label, gpu.y, cpu.y, activation_error(cpu)) && (!cpu.sums || compare(label + ", sums", gpu.bias, cpu.bias, 0)) &&
+           (!aux || compare(label + ", aux", gpu.aux, cpu.aux, 0));
 }
 
 /* Twice as it is computed first, and once as it might be. */
@@ -220,6 +224,35 @@ static const Types TYPES[] = {{HT_F32, HT_F32, HT_F32},
 static const Epilogue EPILOGUES[] = {{HT_NO_EPILOGUE, false}, {HT_RELU, false}, {HT_RELU, true},
                                      {HT_GELU, false},        {HT_GELU, true},  {HT_NO_EPILOGUE, true}};
 
+/* ---- sums of an operand ---- */
+
+/* The gradient of a linear layer's weight in f32, and that of its bias beside it; `of_w`: with the operands the other way around. */
+static void check_sums(int64_t b, int64_t o, int64_t i, ht_dtype dtype, bool of_w, int shift)
+{
+    const std::vector<ht_axis> axes = {of_w ? ht_axis{b, 0, i, o, 0} : ht_axis{b, 0, o, i, 0},
+                                       of_w ? ht_axis{o, i, 0, 1, 1} : ht_axis{o, i, 1, 0, 1},
+                                       of_w ? ht_axis{i, 1, 1, 0, 0} : ht_axis{i, 1, 0, 1, 0}};
+    Product p =
+        product_of(axes, {o * i, of_w ? b * i : b * o, of_w ? b * o : b * i, o}, {HT_F32, dtype, HT_F32}, {HT_NO_EPILOGUE, false}, shift);
+    p.bias = shifted(result(HT_F32, {o}, (double)b), shift);
+    p.sums = true;
+    p.call.sums_of_w = of_w;
+    check_product("sums of " + std::to_string(b) + " x " + std::to_string(o) + ", product with " + std::to_string(i) + ", " +
+                      name_of(dtype) + (of_w ? ", the second operand" : "") + (shift ? ", shifted" : ""),
+                  p, false, false);
+}
+
+static void check_all_sums(void)
+{
+    for (ht_dtype dtype : {HT_F32, HT_BF16})
+        for (int of_w = 0; of_w < 2; of_w++)
+            for (int shift = 0; shift < 2; shift++) {
+                check_sums(70, 64, 32, dtype, of_w, shift);
+                check_sums(2100, 37, 5, dtype, of_w, shift);
+                check_sums(1, 3, 520, dtype, of_w, shift);
+            }
+}
+
 /* ---- random axes ---- */
 
 enum { IN_Y = 1, IN_X = 2, IN_W = 4, IN_B = 8, MOST_AXES = 5 };
@@ -262,6 +295,7 @@ static void check_random(int round)
 
 void check_products(void)
 {
+    check_all_sums();
     enum { ROUNDS = 600 };
     for (const Formula &f : FORMULAS)
         for (const Types &types : TYPES)

@@ -204,7 +204,7 @@ static void square(ht_dtype t)
     const int64_t n = std::max(SQUARE / shrink, (int64_t)1);
     const ht_view a = view(t, {n, n}), b = view(t, {n, n}), d = view(t, {n, n});
     const Matrix matrix = {t, CUBLAS_OP_N, n, n, n, 0};
-    const Matmul m = {matrix, matrix, matrix, 1, false, HT_NO_EPILOGUE, false};
+    const Matmul m = {matrix, matrix, matrix, 1, false, HT_NO_EPILOGUE, false, 0};
     void *workspace = cuda_scratch(MATMUL_WORKSPACE);
     product_rate = 2 * (double)n * (double)n * (double)n / seconds([&] {
                        matmul_run(m, {a.data, b.data, d.data, NULL, NULL}, 1, 0, workspace);
@@ -214,25 +214,25 @@ static void square(ht_dtype t)
     forget();
 }
 
-/* y[b, o] = x[b, i] * w[o, i] + bias[o], and its gradients with respect to w (in f32) and x. */
+/* y[b, o] = x[b, i] * w[o, i] + bias[o], and its gradients with respect to w and bias (in f32) and x. */
 static void linear(ht_dtype t, const char *what, int64_t b, int64_t i, int64_t o, ht_epilogue epilogue)
 {
     b = std::max(b / shrink, (int64_t)1);
     i = std::max(i / shrink, (int64_t)1);
     o = std::max(o / shrink, (int64_t)1);
     const ht_view x = view(t, {b, i}), w = view(t, {o, i}), bias = view(t, {o}), y = view(t, {b, o}), aux = view(t, {b, o});
-    const ht_view dw = view(HT_F32, {o, i}), dx = view(t, {b, i});
+    const ht_view dw = view(HT_F32, {o, i}), dbias = view(HT_F32, {o}), dx = view(t, {b, i});
     const double operations = 2 * (double)b * (double)i * (double)o;
     const auto line = [&](const char *name, const ht_product_call &call) {
         const double rate = operations / seconds([&] { ht_product(&call); });
         printf("%-10s %-33s %9.1f TFLOP/s %4.2f of cuBLASLt\n", name, what, rate / 1e12, rate / product_rate);
     };
     const ht_axis forward[] = {{b, o, i, 0, 0}, {o, 1, 0, i, 1}, {i, 0, 1, 1, 0}};
-    line("forward", {y.data, t, x.data, w.data, t, bias.data, t, 1, epilogue, epilogue == HT_GELU ? aux.data : NULL, 3, forward});
-    const ht_axis to_w[] = {{b, 0, o, i, 0}, {o, i, 1, 0, 0}, {i, 1, 0, 1, 0}};
-    line("to w", {dw.data, HT_F32, y.data, x.data, t, NULL, t, 1, HT_NO_EPILOGUE, NULL, 3, to_w});
+    line("forward", {y.data, t, x.data, w.data, t, bias.data, t, NULL, 0, 1, epilogue, epilogue == HT_GELU ? aux.data : NULL, 3, forward});
+    const ht_axis to_w[] = {{b, 0, o, i, 0}, {o, i, 1, 0, 1}, {i, 1, 0, 1, 0}};
+    line("to w", {dw.data, HT_F32, y.data, x.data, t, NULL, t, static_cast<float *>(dbias.data), 0, 1, HT_NO_EPILOGUE, NULL, 3, to_w});
     const ht_axis to_x[] = {{b, i, o, 0, 0}, {o, 0, 1, i, 0}, {i, 1, 0, 1, 0}};
-    line("to x", {dx.data, t, y.data, w.data, t, NULL, t, 1, HT_NO_EPILOGUE, NULL, 3, to_x});
+    line("to x", {dx.data, t, y.data, w.data, t, NULL, t, NULL, 0, 1, HT_NO_EPILOGUE, NULL, 3, to_x});
     forget();
 }
 
