@@ -120,6 +120,10 @@ $(BUILD)/%.image.c.o: %.image.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 $(WARNINGS) -Iinclude -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
+$(BUILD)/%.notes.c.o: %.notes.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 $(WARNINGS) -Iinclude -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
 $(BUILD)/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) -Iinclude -MMD -MP -MF $(@:.o=.d) -c $< -o $@

@@ -23,8 +23,11 @@ typedef struct Emitter {
     Intern *adding; // which devices add a term, by what that follows from
     Intern *lists;  // the numbers of lists of devices so far, by content
     int list_count;
-    Intern *plans;  // their tables, by plan and the places of its devices
-    Intern *arrays; // the names of tables of plans so far, by content
+    Intern *plans; // their tables, by plan and the places of its devices
+    Intern *notes; // the numbers of tables of notes on calls so far, by content
+    int note_count;
+    Text note_tables; // they have a file of their own
+    Intern *arrays;   // the names of tables of plans so far, by content
     int array_count;
 } Emitter;
 

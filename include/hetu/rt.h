@@ -262,20 +262,25 @@ typedef struct ht_transfer {
 
 /* What a call of a part makes, or reads: so many elements of a buffer, from `turn` bytes times the number of the micro-batch on. */
 typedef struct ht_made {
-    int64_t buffer, turn, count;
+    int64_t turn, count;
     ht_dtype dtype;
 } ht_made;
 
-/* A call of a part, as HETU_TRACE, HETU_PROFILE and HETU_NAN speak of it; nothing else reads this. */
+/* What calls of a part have in common but for their buffers, as HETU_TRACE, HETU_PROFILE and HETU_NAN speak of it; nothing else reads this.
+ */
 typedef struct ht_called {
-    const char *at, *scope, *layer; // "gpt.c:42"; "h3", and the pragma's layer; "": none
-    const char *name, *value;       // "ht_linear", "y"; ""
-    const ht_reshard *plan;         // of a conversion; NULL: an operator, or a copy
-    double operations, bytes;       // of a call of an operator, as its rule says
-    bool product;
+    const char *at, *name, *value; // "gpt.c:42", "ht_linear", "y"; "": none
+    double operations, bytes;      // of a call of an operator, as its rule says
+    bool product, converts;        // at the rate of products; a conversion
+    bool endless; // infinities are no news: one of its numbers is infinite, or it gives on what it gets
     int first, count, read_count; // what it makes, and behind that what it reads: of ht_part.made
-    bool endless;                 // infinities are no news: one of its numbers is infinite, or it gives on what it gets
 } ht_called;
+
+/* Where calls of a part belong, from one of them on: "h3", and the pragma's layer; "": none. */
+typedef struct ht_whose {
+    int first;
+    const char *scope, *layer;
+} ht_whose;
 
 /* A part of a step: what a device does without waiting for another stage. */
 typedef struct ht_part {
@@ -284,8 +289,12 @@ typedef struct ht_part {
     int receive_count, send_count;
     const int *receive, *send; // of the role's transfers: those that have ended before it runs; those that begin when it has run
     int call_count;
-    const ht_called *calls; // in their order
-    const ht_made *made;
+    const unsigned short *call; // by call, in their order: which of `calls` it is
+    const ht_called *calls;
+    const ht_made *made;   // of `calls`
+    const int64_t *buffer; // what each call makes, and behind that what it reads, one call after the other
+    int whose_count;
+    const ht_whose *whose; // of the first call, and wherever it changes
 } ht_part;
 
 /* A part that runs for a micro-batch; `slot` is where values of the micro-batch are kept, -1: nowhere. */

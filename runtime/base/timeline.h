@@ -19,6 +19,7 @@ extern "C" {
 
 typedef struct TimelineEvent {
     double begin, end;     // seconds on this rank's clock
+    const ht_whose *whose; // of a call
     const ht_called *call; // what was called; NULL: `name`, at a place in the source or NULL
     const char *name, *at;
     const char *phase;    // "forward"; NULL: of none

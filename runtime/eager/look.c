@@ -13,16 +13,21 @@
 
 static char *copy_of(const char *text) { return strcpy(memory_array((int64_t)strlen(text) + 1, 1), text); }
 
-/* A note, which lives as long as the process: events refer to it. */
+/* A note on a call, which lives as long as the process: events refer to it. */
+typedef struct Note {
+    ht_called called; // the first member: a note is known by it
+    ht_whose whose;
+} Note;
+
+static const ht_whose *whose_of(const ht_called *called) { return &((const Note *)called)->whose; }
+
 static ht_called *new_note(const char *name, const char *value)
 {
-    ht_called *note = memory_array(1, sizeof *note);
-    size_t length = eager_run.scope_length ? eager_run.scope_length - 1 : 0;
-    *note = (ht_called){.at = "", .layer = "", .name = name, .value = value};
+    Note *note = memory_array(1, sizeof *note);
     char *scope = copy_of(eager_run.scope);
-    scope[length] = 0;
-    note->scope = scope;
-    return note;
+    scope[eager_run.scope_length ? eager_run.scope_length - 1 : 0] = 0;
+    *note = (Note){{.at = "", .name = name, .value = value}, {.scope = scope, .layer = ""}};
+    return &note->called;
 }
 
 /* The note for the next call of an evaluation, made when it is the first. A model's calls have the places where they stand; those of
@@ -40,7 +45,7 @@ static ht_called *next_note(const char *name)
     ht_called *note = trace->calls[trace->call_count++] = new_note(copy_of(name), "");
     trace->call = trace->call_count;
     if (eager_run.backward && eager_run.looked)
-        note->scope = eager_run.looked->scope;
+        ((Note *)note)->whose = *whose_of(eager_run.looked);
     if (!eager_run.backward)
         places_note(note, !strcmp(name, "ht_apply"));
     else if (eager_run.looked)
@@ -115,7 +120,7 @@ void eager_look(const char *name, const Entry *entry)
     note->endless = is_endless(entry->attr, entry->attr_count);
     int made_count = take_tensors(made, entry->result_count, entry->result);
     int read_count = take_tensors(read, entry->operand_count, entry->operand);
-    window_operator(&(WindowCall){note, eager_run.backward, made_count, read_count, made, read});
+    window_operator(&(WindowCall){note, whose_of(note), eager_run.backward, made_count, read_count, made, read});
 }
 
 void eager_look_backward(const Entry *entry)
@@ -132,7 +137,7 @@ void eager_look_backward(const Entry *entry)
         read_count += take_tensors(read + read_count, 1, &entry->result[r]->gradient);
     for (int k = 0; k < entry->operand_count; k++)
         if (entry->operand[k] && entry->operand[k]->needs_gradient && take_tensors(&made, 1, &entry->operand[k]->gradient))
-            window_operator(&(WindowCall){note, true, 1, read_count, &made, read});
+            window_operator(&(WindowCall){note, whose_of(note), true, 1, read_count, &made, read});
 }
 
 void eager_look_update(const ht_called **note, const char *name, const eager_param *param)
@@ -141,5 +146,5 @@ void eager_look_update(const ht_called **note, const char *name, const eager_par
         return;
     if (!*note)
         *note = new_note(name, copy_of(param->name));
-    window_operator(&(WindowCall){*note, true, 1, 0, &(WindowTensor){param->data, param->count, HT_F32}, NULL});
+    window_operator(&(WindowCall){*note, whose_of(*note), true, 1, 0, &(WindowTensor){param->data, param->count, HT_F32}, NULL});
 }

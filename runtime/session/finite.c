@@ -86,7 +86,7 @@ static bool passes_on(const WindowCall *call)
     return infinite;
 }
 
-static _Noreturn void report(const ht_called *call, int64_t step, const WindowTensor *made, int64_t i)
+static _Noreturn void report(const ht_called *call, const ht_whose *whose, int64_t step, const WindowTensor *made, int64_t i)
 {
     double value = element(made, i);
     places_find();
@@ -95,7 +95,7 @@ static _Noreturn void report(const ht_called *call, int64_t step, const WindowTe
             isnan(value) ? "a NaN"
             : value < 0  ? "minus infinity"
                          : "an infinity",
-            (long long)i, (long long)made->count, *call->scope ? ", in " : "", call->scope, *call->layer ? ", layer " : "", call->layer,
+            (long long)i, (long long)made->count, *whose->scope ? ", in " : "", whose->scope, *whose->layer ? ", layer " : "", whose->layer,
             (long long)step);
 }
 
@@ -108,7 +108,7 @@ void finite_check(const WindowCall *call, int64_t step)
         if (i >= 0 && !isnan(element(&call->made[m], i)) && passes_on(call))
             i = find(&call->made[m], true);
         if (i >= 0)
-            report(call->call, step, &call->made[m], i);
+            report(call->call, call->whose, step, &call->made[m], i);
     }
     for (int m = 0; m < call->made_count; m++)
         (infinite[m] ? know : forget)(call->made[m].data);

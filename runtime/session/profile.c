@@ -15,6 +15,7 @@
 /* The time of a call of a program, all its runs. */
 typedef struct Taken {
     const ht_called *call; // NULL: an empty place of the table
+    const ht_whose *whose;
     int64_t runs;
     double seconds;
 } Taken;
@@ -27,11 +28,11 @@ static struct {
 
 /* ---- while the program runs ---- */
 
-static Taken *find(Taken *table, int64_t room, const ht_called *call)
+static Taken *find(Taken *table, int64_t room, const ht_called *call, const ht_whose *whose)
 {
-    uint64_t place = (uint64_t)(uintptr_t)call / sizeof(ht_called) * 0x9e3779b97f4a7c15u;
+    uint64_t place = ((uint64_t)(uintptr_t)call / sizeof(ht_called) + (uint64_t)(uintptr_t)whose) * 0x9e3779b97f4a7c15u;
     for (int64_t i = (int64_t)(place >> 20) & (room - 1);; i = (i + 1) & (room - 1))
-        if (!table[i].call || table[i].call == call)
+        if (!table[i].call || (table[i].call == call && table[i].whose == whose))
             return &table[i];
 }
 
@@ -41,19 +42,20 @@ static void grow(void)
     Taken *table = memory_array(room, sizeof *table);
     for (int64_t i = 0; i < profile.room; i++)
         if (profile.at[i].call)
-            *find(table, room, profile.at[i].call) = profile.at[i];
+            *find(table, room, profile.at[i].call, profile.at[i].whose) = profile.at[i];
     free(profile.at);
     profile.at = table;
     profile.room = room;
 }
 
-void profile_call(const ht_called *call, double seconds)
+void profile_call(const ht_called *call, const ht_whose *whose, double seconds)
 {
     if (2 * profile.count >= profile.room)
         grow();
-    Taken *taken = find(profile.at, profile.room, call);
+    Taken *taken = find(profile.at, profile.room, call, whose);
     profile.count += !taken->call;
     taken->call = call;
+    taken->whose = whose;
     taken->runs++;
     taken->seconds += seconds;
 }
@@ -106,7 +108,7 @@ static void add(Rows *rows, const ProfileRow *more)
 }
 
 /* The layer that a call is of, by the pragma, else by the first part of its scope. */
-static void layer_name(char *name, size_t size, const ht_called *call)
+static void layer_name(char *name, size_t size, const ht_whose *call)
 {
     if (*call->layer)
         snprintf(name, size, "layer %s", call->layer);
@@ -133,10 +135,10 @@ static Rows own_rows(void)
         snprintf(row.name, sizeof row.name, "%s", taken->call->name);
         add(&rows, &row);
         row.kind = ROW_LAYER;
-        layer_name(row.name, sizeof row.name, taken->call);
+        layer_name(row.name, sizeof row.name, taken->whose);
         add(&rows, &row);
         row.kind = ROW_STREAM;
-        snprintf(row.name, sizeof row.name, "%s", ht_stream_name(taken->call->plan ? HT_STREAM_COLLECTIVES : HT_STREAM_COMPUTING));
+        snprintf(row.name, sizeof row.name, "%s", ht_stream_name(taken->call->converts ? HT_STREAM_COLLECTIVES : HT_STREAM_COMPUTING));
         add(&rows, &row);
     }
     for (int s = 0; s < HT_STREAMS; s++) {

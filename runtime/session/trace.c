@@ -138,8 +138,8 @@ static void print_event(const TimelineEvent *event, void *argument)
         fprintf(out, ",\"microbatch\":%d", event->microbatch);
     print_field(out, "phase", event->phase);
     print_field(out, "line", call ? call->at : event->at);
-    print_field(out, "scope", call ? call->scope : NULL);
-    print_field(out, "layer", call ? call->layer : NULL);
+    print_field(out, "scope", call ? event->whose->scope : NULL);
+    print_field(out, "layer", call ? event->whose->layer : NULL);
     print_field(out, "value", call ? call->value : NULL);
     if (call && call->operations > 0)
         fprintf(out, ",\"operations\":%.0f", call->operations);

@@ -26,7 +26,7 @@ static struct Window {
     bool open;
     double since; // the last mark
     const ht_part *part;
-    int next; // of its calls
+    int next, whose, buffer; // of its calls, of where they belong, and of their tensors
     int64_t step;
 } window;
 
@@ -111,7 +111,7 @@ void window_step(int64_t step)
 void window_part(const ht_part *part)
 {
     window.part = part;
-    window.next = 0;
+    window.next = window.whose = window.buffer = 0;
 }
 
 static void mark(TimelineEvent event)
@@ -134,11 +134,12 @@ void window_mark(ht_stream_kind stream, const char *name, const char *at)
 }
 
 /* The time since the last mark was a call. */
-static void mark_call(const ht_called *call, const char *phase, int64_t microbatch)
+static void mark_call(const ht_called *call, const ht_whose *whose, const char *phase, int64_t microbatch)
 {
     if (window.wanted.profile)
-        profile_call(call, timeline_now() - window.since);
-    mark((TimelineEvent){.stream = call->plan ? HT_STREAM_COLLECTIVES : HT_STREAM_COMPUTING,
+        profile_call(call, whose, timeline_now() - window.since);
+    mark((TimelineEvent){.stream = call->converts ? HT_STREAM_COLLECTIVES : HT_STREAM_COMPUTING,
+                         .whose = whose,
                          .call = call,
                          .phase = phase,
                          .microbatch = (short)(microbatch > INT16_MAX ? INT16_MAX : microbatch)});
@@ -149,16 +150,21 @@ void ht_window_call(ht_worker *r)
     const ht_part *part = window.part;
     if (window.next >= part->call_count)
         ht_fail("a part of the program makes more calls than it says; the program and the library are of different versions");
-    const ht_called *call = &part->calls[window.next++];
-    mark_call(call, part->name, r->microbatch);
+    while (window.whose + 1 < part->whose_count && part->whose[window.whose + 1].first <= window.next)
+        window.whose++;
+    const ht_whose *whose = &part->whose[window.whose];
+    const ht_called *call = &part->calls[part->call[window.next++]];
+    const int64_t *buffer = part->buffer + window.buffer;
+    window.buffer += call->count + call->read_count;
+    mark_call(call, whose, part->name, r->microbatch);
     if (!window.wanted.finite)
         return;
     WindowTensor tensors[call->count + call->read_count + 1];
     for (int t = 0; t < call->count + call->read_count; t++) {
         const ht_made *made = &part->made[call->first + t];
-        tensors[t] = (WindowTensor){ht_turn(r, made->buffer, made->turn), made->count, made->dtype};
+        tensors[t] = (WindowTensor){ht_turn(r, buffer[t], made->turn), made->count, made->dtype};
     }
-    finite_check(&(WindowCall){call, false, call->count, call->read_count, tensors, tensors + call->count}, window.step);
+    finite_check(&(WindowCall){call, whose, false, call->count, call->read_count, tensors, tensors + call->count}, window.step);
     window_mark(HT_STREAM_HOST, "HETU_NAN", NULL);
 }
 
@@ -166,7 +172,7 @@ void window_operator(const WindowCall *call)
 {
     if (!window.open)
         return;
-    mark_call(call->call, call->backward ? "backward" : "forward", 0);
+    mark_call(call->call, call->whose, call->backward ? "backward" : "forward", 0);
     if (!window.wanted.finite)
         return;
     finite_check(call, window.step);

@@ -42,6 +42,7 @@ typedef struct WindowTensor {
 bool window_wanted(void);
 typedef struct WindowCall {
     const ht_called *call;
+    const ht_whose *whose;
     bool backward;
     int made_count, read_count;
     const WindowTensor *made, *read;

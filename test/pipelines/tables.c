@@ -123,10 +123,10 @@ static ht_image_role role_of_stage(int s)
     t[GRADIENT_IN] = transfer_of(&plan[0][last ? 0 : s], 0, HT_KEPT + 2 * LINE, HT_QUEUE_STAGES, "tables.c: gradient in");
     t[GRADIENT_OUT] = transfer_of(first ? &plan[0][0] : &plan[0][s - 1], HT_KEPT + 3 * LINE, 0, HT_QUEUE_STAGES, "tables.c: gradient out");
     t[SUM] = transfer_of(&sum_plan, 0, LINE, HT_QUEUE_GRADIENTS, "tables.c: sum of gradients");
-    part[FORWARD] = (ht_part){"forward", forward, !first, !last, receives[FORWARD], sends[FORWARD], 0, NULL, NULL};
-    part[BACKWARD] = (ht_part){"backward", backward, !last, !first, receives[BACKWARD], sends[BACKWARD], 0, NULL, NULL};
-    part[TAIL] = (ht_part){"tail", tail, 0, 0, NULL, NULL, 0, NULL, NULL};
-    part[UPDATE] = (ht_part){"update", update, sums, 0, receives[UPDATE], NULL, 0, NULL, NULL};
+    part[FORWARD] = (ht_part){"forward", forward, !first, !last, receives[FORWARD], sends[FORWARD], 0, NULL, NULL, NULL, NULL, 0, NULL};
+    part[BACKWARD] = (ht_part){"backward", backward, !last, !first, receives[BACKWARD], sends[BACKWARD], 0, NULL, NULL, NULL, NULL, 0, NULL};
+    part[TAIL] = (ht_part){"tail", tail, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0, NULL};
+    part[UPDATE] = (ht_part){"update", update, sums, 0, receives[UPDATE], NULL, 0, NULL, NULL, NULL, NULL, 0, NULL};
     return (ht_image_role){3 * LINE, 4 * LINE, PARTS, sums ? TRANSFERS : SUM, part, t};
 }
 

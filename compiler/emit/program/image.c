@@ -290,16 +290,23 @@ static void emit_transfers(Image *image, int role, const RoleText *text)
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);
 }
 
-/* A table of notes on a part's calls; the name of what is written, or NULL. */
-static const char *emit_notes(Image *image, const char *type, const char *name, const char *rows)
+/* The name of a table of notes on calls, written when there is none that is equal; NULL: it is empty. */
+static const char *emit_notes(Image *image, const char *type, const char *rows)
 {
-    Arena *arena = image->emitter->arena;
+    Emitter *emitter = image->emitter;
     if (!rows)
         return "NULL";
-    Text text = {.arena = arena};
-    text_string(&text, rows);
-    emit_table(image, type, name, &text);
-    return arena_format(arena, "%s_%s", name, image->name);
+    const char *key = arena_format(emitter->arena, "%s\n%s", type, rows);
+    intptr_t *number = intern_slot(emitter->notes, key, strlen(key));
+    if (!*number) {
+        *number = ++emitter->note_count;
+        text_print(&emitter->note_tables, "extern const %s %s_notes_%d[];\nconst %s %s_notes_%d[] = {\n", type, emitter->prefix,
+                   emitter->note_count, type, emitter->prefix, emitter->note_count);
+        text_string(&emitter->note_tables, rows);
+        text_string(&emitter->note_tables, "};\n\n");
+        text_print(image->out, "extern const %s %s_notes_%d[];\n", type, emitter->prefix, emitter->note_count);
+    }
+    return arena_format(emitter->arena, "%s_notes_%d", emitter->prefix, (int)*number);
 }
 
 static void emit_parts(Image *image, int role, const RoleText *text)
@@ -312,11 +319,14 @@ static void emit_parts(Image *image, int role, const RoleText *text)
         if (part->runs)
             text_print(image->out, "ht_phase %s;\n", function);
         const char *visit = part->visit ? arena_format(arena, " of visit %d", part->visit) : "";
-        const char *calls = emit_notes(image, "ht_called", arena_format(arena, "calls_role%d_%s", role, part->name), part->notes.calls);
-        const char *made = emit_notes(image, "ht_made", arena_format(arena, "made_role%d_%s", role, part->name), part->notes.made);
-        text_print(&rows, "    {\"%s%s\", %s, %d, %d, %s, %s, %d, %s, %s},\n", phase_name(part->phase), visit, function,
+        const Notes *notes = &part->notes;
+        const char *call = emit_notes(image, "unsigned short", notes->call), *calls = emit_notes(image, "ht_called", notes->calls);
+        const char *made = emit_notes(image, "ht_made", notes->made), *buffer = emit_notes(image, "int64_t", notes->buffer);
+        const char *whose = emit_notes(image, "ht_whose", notes->whose);
+        text_print(&rows, "    {\"%s%s\", %s, %d, %d, %s, %s, %d, %s, %s, %s, %s, %d, %s},\n", phase_name(part->phase), visit, function,
                    part->receive.count, part->send.count, int_list(arena, part->receive.at, part->receive.count),
-                   int_list(arena, part->send.at, part->send.count), part->notes.call_count, calls, made);
+                   int_list(arena, part->send.at, part->send.count), notes->call_count, call, calls, made, buffer, notes->whose_count,
+                   whose);
     }
     emit_table(image, "ht_part", arena_format(arena, "parts_role%d", role), &rows);
 }

@@ -10,7 +10,10 @@
 
 typedef struct NoteWriter {
     const RoleWriter *writer;
-    Text rows, made;
+    Text call, calls, made, buffer, whose;
+    Intern *known; // one more than a call's number in `calls`, by content
+    int known_count;
+    const char *last; // of whose
     Notes notes;
     int made_count;
 } NoteWriter;
@@ -25,7 +28,7 @@ static const char *layer_text(Arena *arena, const Layer *layer)
 }
 
 /* A row for a value that a call makes or reads, where this role has any of it and it may be no number. */
-static void note_made(NoteWriter *notes, const Call *call, const Value *value)
+static void note_made(NoteWriter *notes, const Call *call, const Value *value, Text *shapes, int *count)
 {
     const RoleWriter *writer = notes->writer;
     Module *module = writer->module;
@@ -36,9 +39,10 @@ static void note_made(NoteWriter *notes, const Call *call, const Value *value)
     int64_t bytes = value_local_bytes(module, turns && collects ? call->op->operands[0] : value, device);
     if (!bytes)
         return;
-    text_print(&notes->made, "    {%s, %lld, %lld, %s},\n", c_buffer(notes->made.arena, value_buffer(writer, value)),
-               (long long)(turns ? bytes : 0), (long long)(bytes / dtype_size(value->type.dtype)), c_dtype(value->type.dtype));
-    notes->made_count++;
+    text_print(shapes, "    {%lld, %lld, %s},\n", (long long)(turns ? bytes : 0), (long long)(bytes / dtype_size(value->type.dtype)),
+               c_dtype(value->type.dtype));
+    text_print(&notes->buffer, "%s%s", notes->buffer.length ? ", " : "", c_buffer(notes->buffer.arena, value_buffer(writer, value)));
+    ++*count;
 }
 
 /* What is looked at of a result: a row whose members one operator makes, with the first of them; NULL for members of others, between which
@@ -104,39 +108,76 @@ static const char *call_value(const Call *call)
     return name ? name : "";
 }
 
+/* A row where scope or layer are others than those of the call before. */
+static void note_whose(NoteWriter *notes, const Op *op)
+{
+    Arena *arena = notes->whose.arena;
+    const char *scope = c_string(arena, op->scope ? op->scope : ""), *layer = c_string(arena, layer_text(arena, op->layer));
+    const char *own = arena_format(arena, "\"%s\", \"%s\"", scope, layer);
+    if (notes->last && !strcmp(notes->last, own))
+        return;
+    notes->last = own;
+    text_print(&notes->whose, "    {%d, %s},\n", notes->notes.call_count, own);
+    notes->notes.whose_count++;
+}
+
+/* The number of a row of `calls`, written with the shapes of its tensors when there is none that is equal. */
+static int known_call(NoteWriter *notes, const char *row, const Text *shapes, int made, int read)
+{
+    const char *key = arena_format(notes->calls.arena, "%s %d %d %s", row, made, read, text_bytes(shapes));
+    intptr_t *number = intern_slot(notes->known, key, strlen(key));
+    if (!*number) {
+        text_print(&notes->calls, "    {%s, %d, %d, %d},\n", row, notes->made_count, made, read);
+        text_string(&notes->made, text_bytes(shapes));
+        notes->made_count += made + read;
+        *number = ++notes->known_count;
+    }
+    return (int)*number - 1;
+}
+
 static void note_call(NoteWriter *notes, const Call *call)
 {
     const RoleWriter *writer = notes->writer;
-    Arena *arena = notes->rows.arena;
+    Arena *arena = notes->calls.arena;
     const Op *op = call->op;
-    int first = notes->made_count;
+    Text shapes = {.arena = arena};
+    int made = 0, read = 0;
     if (call->makes)
-        note_made(notes, call, call->makes);
+        note_made(notes, call, call->makes, &shapes, &made);
     for (int k = 0; k < op->result_count && !call->makes; k++)
         if (looked_at(op, k))
-            note_made(notes, call, looked_at(op, k));
-    int made = notes->made_count - first;
+            note_made(notes, call, looked_at(op, k), &shapes, &made);
     for (int k = 0; k < op->operand_count && !call->makes && !op->conversion; k++)
-        if (op->operands[k])
-            note_made(notes, call, whole_of(op->operands[k]));
+        if (op->operands[k] && writer->slot_of[role_storage(writer->module, writer->role, op->operands[k])->id] < 0)
+            note_made(notes, call, whole_of(op->operands[k]), &shapes, &read);
     Work work = call_work(writer, call);
-    const char *plan = op->conversion ? arena_format(arena, "&plan_%s_%d", writer->name, op->conversion->number) : "NULL";
-    text_print(&notes->rows, "    {\"%s\", \"%s\", \"%s\", ", c_string(arena, op_place(arena, op, NULL)),
-               c_string(arena, op->scope ? op->scope : ""), c_string(arena, layer_text(arena, op->layer)));
-    text_print(&notes->rows, "\"%s\", \"%s\", %s, %.17g, %.17g, %s, %d, %d, %d, %s},\n", c_string(arena, call_word(call)),
-               c_string(arena, call_value(call)), plan, work.operations, work.bytes, work.product ? "true" : "false", first, made,
-               notes->made_count - first - made, is_endless(call) ? "true" : "false");
+    const char *row = arena_format(arena, "\"%s\", \"%s\", \"%s\", %.17g, %.17g, %s, %s, %s", c_string(arena, op_place(arena, op, NULL)),
+                                   c_string(arena, call_word(call)), c_string(arena, call_value(call)), work.operations, work.bytes,
+                                   work.product ? "true" : "false", op->conversion ? "true" : "false", is_endless(call) ? "true" : "false");
+    note_whose(notes, op);
+    text_item(&notes->call, !notes->notes.call_count, known_call(notes, row, &shapes, made, read));
     notes->notes.call_count++;
 }
+
+static const char *text_or_null(const Text *text) { return text->length ? text_bytes(text) : NULL; }
 
 Notes notes_of(const RoleWriter *writer, const Calls *calls)
 {
     Arena *arena = writer->emitter->arena;
-    NoteWriter notes = {.writer = writer, .rows = {.arena = arena}, .made = {.arena = arena}};
+    NoteWriter notes = {.writer = writer,
+                        .call = {.arena = arena},
+                        .calls = {.arena = arena},
+                        .made = {.arena = arena},
+                        .buffer = {.arena = arena},
+                        .whose = {.arena = arena},
+                        .known = intern_create(arena)};
     for (int i = 0; i < calls->count; i++)
         if (!calls->at[i]->aside)
             note_call(&notes, calls->at[i]);
-    notes.notes.calls = notes.rows.length ? text_bytes(&notes.rows) : NULL;
-    notes.notes.made = notes.made.length ? text_bytes(&notes.made) : NULL;
+    notes.notes.call = text_or_null(&notes.call);
+    notes.notes.calls = text_or_null(&notes.calls);
+    notes.notes.made = text_or_null(&notes.made);
+    notes.notes.buffer = text_or_null(&notes.buffer);
+    notes.notes.whose = text_or_null(&notes.whose);
     return notes.notes;
 }

@@ -40,7 +40,8 @@ RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int r
 /* Rows of the tables of notes on a part's calls (emit/program/notes.h); NULL where there are none. */
 typedef struct Notes {
     int call_count;
-    const char *calls, *made;
+    const char *call, *calls, *made, *buffer, *whose; // of ht_part
+    int whose_count;
 } Notes;
 
 /* A part that a role runs (ir/parts.h). */

@@ -295,6 +295,8 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
     if (unit->known)
         emit_arrival(&image, emitter, names);
     add_file(emitter, files, "image", "c", text_bytes(&image), emitter->backend->image_flags);
+    if (emitter->note_count)
+        add_file(emitter, files, "notes", "c", text_bytes(&emitter->note_tables), emitter->backend->image_flags);
     for (int role = 0; role < roles; role++) {
         text_string(&role_files[role], emitter->backend->closing);
         add_file(emitter, files, arena_format(emitter->arena, "role%d", role), emitter->backend->suffix, text_bytes(&role_files[role]),
@@ -357,7 +359,10 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
     emitter.adding = intern_create(arena);
     emitter.lists = intern_create(arena);
     emitter.arrays = intern_create(arena);
+    emitter.notes = intern_create(arena);
     emitter.plans = intern_create(arena);
+    emitter.note_tables = begin_file(&emitter, "notes on calls, for HETU_TRACE, HETU_PROFILE and HETU_NAN");
+    text_string(&emitter.note_tables, "#include <hetu/rt.h>\n\n");
     emitter.kernel_externs.arena = emitter.key.arena = arena;
     const char **names = arena_array(arena, const char *, unit->modules.count + 1);
     for (int m = 0; m < unit->modules.count; m++)
