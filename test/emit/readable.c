@@ -7,11 +7,11 @@ RUN: FileCheck %s --check-prefix=KERNELS < %t/readable.kernels.c
 RUN: FileCheck %s --check-prefix=IMAGE < %t/readable.image.c
 RUN: FileCheck %s --check-prefix=MAIN < %t/readable.main.c
 RUN: rm -rf %t.again && %hetucc --emit=c -o %t.again %s && diff -r %t %t.again
-RUN: cd %t && %cc -std=gnu17 -fopenmp -Wall -Wextra -Werror -I%root/include -c readable.image.c readable.kernels.c readable.role0.c
-
+RUN: cd %t && %cc -std=gnu17 -fopenmp -Wall -Wextra -Werror -I%root/include -c readable.image.c readable.kernels.c readable.notes.c readable.role0.c
 FILES: readable.image.c
 FILES-NEXT: readable.kernels.c
 FILES-NEXT: readable.main.c
+FILES-NEXT: readable.notes.c
 FILES-NEXT: readable.role0.c
 */
 #include <hetu/hetu.h>
