@@ -339,7 +339,7 @@ typedef struct ht_image_read {
 #define HT_GRADIENT_NORM "ht_grad_norm"
 
 /* What an image is like, and what emitted code may call: another number when that changes. */
-enum { HT_IMAGE_VERSION = 12 };
+enum { HT_IMAGE_VERSION = 13 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version
