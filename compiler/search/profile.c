@@ -47,11 +47,12 @@ const char *probe_text(Arena *arena, const Workshop *shop, const SplitList *spli
     return text_bytes(&text);
 }
 
-/* The degrees to probe: powers of two and the highest. */
-static void choose_tensors(const DeviceGroup *group, const SplitList *splits, Grid *grid)
+/* The degrees to probe: powers of two and the highest. That is what a host has, or a few lone hosts; across hosts, where it may be wide. */
+static void choose_tensors(const DeviceGroup *group, const SplitList *splits, bool wide, Grid *grid)
 {
-    enum { LONE_HOSTS = 8 };
-    int most = group->host_most > 1 ? group->host_most : group->count < LONE_HOSTS ? group->count : LONE_HOSTS;
+    enum { LONE_HOSTS = 8, WIDEST = 64 };
+    int bound = wide ? WIDEST : LONE_HOSTS, most = group->count < bound ? group->count : bound;
+    most = group->host_most > 1 && (!wide || group->host_most > most) ? group->host_most : most;
     grid->most = splits->count ? most : 1;
     for (int t = 1; t < grid->most && grid->tensor_count < TENSORS_MOST - 1; t *= 2)
         grid->tensors[grid->tensor_count++] = t;
@@ -82,20 +83,21 @@ static void keep_good(Grid *grid)
     grid->most = kept ? grid->tensors[kept - 1] : 0;
 }
 
-/* How many groups are probed: all classes, and all devices together where no class has several that could work on one tensor. */
-static int probed_groups(const Fleet *fleet)
+/* How many groups are probed: all classes, and all devices together where no class has several that could work on one tensor, or tensors
+ * may be cut widely. */
+static int probed_groups(const Fleet *fleet, bool wide)
 {
     bool several = false;
     for (int g = 0; g < fleet->group_count; g++)
         several |= fleet->groups[g].count > 1;
-    return fleet->group_count + (fleet->group_count > 1 && !several);
+    return fleet->group_count + (fleet->group_count > 1 && (wide || !several));
 }
 
 /* Probes all degrees of all groups with so many kinds of rows; whether one device of each group gave an answer. */
-static bool probe_grids(Profile *profile, const SplitList *splits, int row_count, const int64_t *rows)
+static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, int row_count, const int64_t *rows)
 {
     const Fleet *fleet = profile->shop->devices;
-    const int groups = probed_groups(fleet);
+    const int groups = probed_groups(fleet, wide);
     TextList texts = {0};
     bool good = true;
     profile->grids = arena_array(profile->arena, Grid, fleet->group_count + 1);
@@ -103,7 +105,7 @@ static bool probe_grids(Profile *profile, const SplitList *splits, int row_count
         Grid *grid = &profile->grids[g];
         grid->row_count = row_count;
         memcpy(grid->rows, rows, sizeof grid->rows);
-        choose_tensors(&fleet->groups[g], splits, grid);
+        choose_tensors(&fleet->groups[g], splits, wide, grid);
         add_grid(profile->arena, profile->shop, splits, g, grid, &texts);
     }
     Probe *probes = arena_array(profile->arena, Probe, texts.count + 1), *next = probes;
@@ -156,16 +158,16 @@ static bool report_failure(const Workshop *shop, const SplitList *splits)
     return false;
 }
 
-bool profile_run(Arena *arena, const Workshop *shop, const SplitList *splits, Profile *profile)
+bool profile_run(Arena *arena, const Workshop *shop, const SplitList *splits, bool wide, Profile *profile)
 {
     int64_t rows[2] = {0, 0};
     int row_count = probe_rows(shop->model, rows);
     *profile = (Profile){.arena = arena, .shop = shop, .splits = splits, .cuts = row_count > 0};
-    if (row_count && !probe_grids(profile, splits, row_count, rows)) {
+    if (row_count && !probe_grids(profile, splits, wide, row_count, rows)) {
         row_count = 0;
         profile->cuts = false;
     }
-    if (!row_count && !probe_grids(profile, splits, 0, (const int64_t[2]){shop->model->batch, 0}))
+    if (!row_count && !probe_grids(profile, splits, wide, 0, (const int64_t[2]){shop->model->batch, 0}))
         return report_failure(shop, splits);
     probe_modes(profile, splits);
     return true;

@@ -29,8 +29,9 @@ typedef struct Profile {
     Array(Costs *) known;
 } Profile;
 
-/* Probes the model under these splits. False after an error: what keeps all probes from being taken. */
-bool profile_run(Arena *arena, const Workshop *shop, const SplitList *splits, Profile *profile);
+/* Probes the model under these splits, on the devices of a host at most, or with `wide` on more of them. False after an error: what keeps
+ * all probes from being taken. */
+bool profile_run(Arena *arena, const Workshop *shop, const SplitList *splits, bool wide, Profile *profile);
 
 /* Whether stages may recompute so. */
 bool profile_allows(const Profile *profile, Recompute recompute);

@@ -339,6 +339,16 @@ static bool same_splits(const SplitList *a, const SplitList *b)
     return same;
 }
 
+/* Lets tensors be cut across hosts and classes: slow, but a device needs less. */
+static void widen(Search *search)
+{
+    for (int v = 0; v < search->variant_count; v++) {
+        Profile wide;
+        if (profile_run(search->arena, &search->shop, &search->splits[v], true, &wide))
+            search->profiles[v] = wide;
+    }
+}
+
 /* Takes in what makes bytes least, where that is something else. */
 static void add_thrifty_splits(Search *search)
 {
@@ -348,7 +358,7 @@ static void add_thrifty_splits(Search *search)
         if (same_splits(list, &search->splits[v]))
             return;
     search->corrections[search->variant_count] = (Correction){1, 1};
-    if (profile_run(search->arena, &search->shop, list, &search->profiles[search->variant_count]))
+    if (profile_run(search->arena, &search->shop, list, true, &search->profiles[search->variant_count]))
         search->variant_count++;
 }
 
@@ -395,12 +405,13 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
     search->variant_count = splits_find(search->arena, &search->shop, search->splits);
     for (int v = 0; v < search->variant_count; v++) {
         search->corrections[v] = (Correction){1, 1};
-        if (!profile_run(search->arena, &search->shop, &search->splits[v], &search->profiles[v]))
+        if (!profile_run(search->arena, &search->shop, &search->splits[v], false, &search->profiles[v]))
             return false;
     }
     try_best(search);
     look_around(search);
     if (!best_of(search, 1).count) {
+        widen(search);
         add_thrifty_splits(search);
         try_least(search);
         look_around(search);
