@@ -57,8 +57,8 @@ class Gpt:
             ends = (2 * RE // c + R * self.V // t if c > 1 else RE) + 2 * R // c + self.S // c + 1
             return FLOAT * (self.L * layer + ends)
         # In the last block's hidden layer, two gradients of which are larger than what was given back: the block still has its input, the norm
-        # of it, query, key, value, the attention's result and their sum.
-        return FLOAT * ((self.L - 1) * layer + 7 * RE + statistics + self.S + 1)
+        # of it, query, key, value, the attention's result and their sum; and one value that counts as a temporary when nothing is fused.
+        return FLOAT * ((self.L - 1) * layer + 8 * RE + statistics + self.S + 1)
 
 
 class Llama:
@@ -107,7 +107,7 @@ def activation_bytes(m, d, t, sequence):
     wide, row = FLOAT * R * m.E, FLOAT * R
     if not sequence:
         return 2 * ring(t, wide) * 2 * (2 * m.L + 1) + 2 * ring(t, row) * 3
-    inputs = 2 * m.L + 1 if isinstance(m, Gpt) else 5 * m.L + 1  # llama's five projections scatter the gradients of their inputs each
+    inputs = 2 * m.L + 1 if isinstance(m, Gpt) else 3 * m.L + 1  # llama's queries, keys and values scatter the sum of the gradients of what they read; gate and up each
     return ring(t, wide) * (4 * (2 * m.L + 1) + inputs) + 4 * ring(t, row) + 6 * ring(t, row)
 
 

@@ -293,7 +293,7 @@ def check_slots(bench, example, schedule, stages, ranges, layers, microbatches):
 
 
 def check_full(bench, example, schedule):
-    """A slot has the inputs of the layers and of what follows them, and room for two messages, or for one at an end: A bytes each."""
+    """A slot has the inputs of the layers and of what follows them, and room for two messages; at the end, what follows and the message that comes in have one: A bytes each."""
     stages, layers = 4, 11
     sizes = {"EMBED": 32, "HEADS": 4, "BATCH": 10, "LAYERS": layers, "SEQ": 10}
     text = table_text(schedule, stages, 1, layers, 5, "recompute(full)")
@@ -301,8 +301,7 @@ def check_full(bench, example, schedule):
     whole = activation(sizes, 2)
     ends = [layers * s // stages for s in range(stages + 1)]
     for s, entry in enumerate(sorted(report["memory"], key=lambda entry: numbers(entry["devices"]))):
-        kept = ends[s + 1] - ends[s] + (s == stages - 1)
-        expect(f"stage {s}: bytes of a slot", entry["slot_bytes"], (kept + (1 if s == stages - 1 else 2)) * whole)
+        expect(f"stage {s}: bytes of a slot", entry["slot_bytes"], (ends[s + 1] - ends[s] + (1 if s == stages - 1 else 2)) * whole)
     return f"{whole} bytes a layer"
 
 

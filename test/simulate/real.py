@@ -159,7 +159,8 @@ def arenas(bench, name, strategy):
     roles = [tuple(map(int, row)) for row in re.findall(r"\{(\d+), (\d+), ", re.search(rf"(?s)ht_image_role roles_{train}\[\] = \{{(.*?)\n\}};", image).group(1))]
     slots = numbers(rf"ht_schedule schedule_{train}_\d+ = \{{\d+, (\d+),")
     role_of, schedule_of = (numbers(rf"int {word}_of_{train}\[\] = \{{([\d, ]*)\}}")[0] for word in ("role", "schedule"))
-    return [roles[r][0] + roles[r][1] * slots[s][0] for r, s in zip(role_of, schedule_of)]
+    whole = 64  # what the runtime reserves is whole lines of the cache
+    return [-(-roles[r][0] // whole) * whole + -(-roles[r][1] // whole) * whole * slots[s][0] for r, s in zip(role_of, schedule_of)]
 
 
 def memory(bench, name, ranks, kind):
