@@ -306,10 +306,12 @@ static const Layout *counted_once(const Deduce *deduce, const Op *op, const Layo
     while (!op->operands[k] || !op->operands[k]->type.rank)
         k++;
     Type type = op->operands[k]->type;
+    Arena *scratch = arena_create();
     const Layout *spread = module_layout_spread(deduce->module, layout, type);
-    const Region *regions = layout_regions(deduce->arena, spread, (Shape){type.rank, type.extent}, &count);
+    const Region *regions = layout_regions(scratch, spread, (Shape){type.rank, type.extent}, &count);
     for (int i = 0; i < count; i++)
         held += regions[i].volume;
+    arena_destroy(scratch);
     for (int d = 0; d < type.rank; d++)
         elements *= type.extent[d];
     return held == elements ? spread : NULL;
