@@ -61,27 +61,6 @@ static double clause_value(const Piece *piece, const Expr *expr)
     }
 }
 
-/* Operations of an expression at one index. */
-static double operations_at(const Expr *expr)
-{
-    double count = expr->arg_count > 0;
-    for (int i = 0; i < expr->arg_count; i++)
-        count += operations_at(expr->arg[i]);
-    return count;
-}
-
-/* Marks the factors of all that an expression reads. */
-static void mark_factors(const Rule *rule, const Expr *expr, bool *marked)
-{
-    const Access *access = expr->kind == EXPR_ACCESS   ? &rule->operands[expr->index]
-                           : expr->kind == EXPR_RESULT ? equations_value(rule, expr->index)
-                                                       : NULL;
-    for (int f = 0; access && f < rule->factor_count; f++)
-        marked[f] |= access_has(access, f);
-    for (int i = 0; i < expr->arg_count; i++)
-        mark_factors(rule, expr->arg[i], marked);
-}
-
 /* Operations that give a value: of each term over its factors and the value's, with an addition where it is summed, and one for each
  * further term. */
 static double value_operations(const Piece *piece, const Access *value, const Expr *expr)
@@ -94,13 +73,13 @@ static double value_operations(const Piece *piece, const Access *value, const Ex
     for (int t = 0; t < count && t < MOST_TERMS; t++) {
         bool marked[IR_MAX_FACTORS] = {false};
         double volume = elements;
-        mark_factors(piece->rule, terms[t].expr, marked);
+        equations_mark(piece->rule, terms[t].expr, marked);
         for (int f = 0; f < piece->rule->factor_count; f++)
             volume *= marked[f] && !access_has(value, f) ? piece->size[f] : 1;
         bool summed = false;
         for (int f = 0; f < piece->rule->factor_count; f++)
             summed |= marked[f] && !access_has(value, f);
-        total += volume * (operations_at(terms[t].expr) + summed) + (t ? elements : 0);
+        total += volume * (expr_operations(terms[t].expr) + summed) + (t ? elements : 0);
     }
     return total;
 }

@@ -1,7 +1,7 @@
 /* Pass sums: of what is added up, that which lies alike is added before it is converted, so that there is one conversion for each layout.
  *
- * Requires: pass deduce, which looks at one sum of two at a time. Leaves: sums of more than two with fewer conversions, in another order of
- * their terms; all others as they were. The norm of all gradients is such a sum: some are cut along some axes, some along others, and the
+ * Requires: pass deduce, which looks at one sum of two at a time. Leaves: sums with fewer conversions, in another order of their terms; all
+ * others as they were. The norm of all gradients is such a sum: some are cut along some axes, some along others, and the
  * order of parameters in the model says nothing of that.
  */
 #include "ir/parts.h"
@@ -204,7 +204,7 @@ static Better *find_better(Sums *sums, Op *root)
     find_terms(sums, root);
     Better better = {group_terms(sums), first_reason(sums)};
     int needed = better.groups.count - is_whole(sums, &better.groups.at[better.groups.count - 1]);
-    if (sums->terms.count > 2 && needed < sums->conversions)
+    if (needed < sums->conversions)
         return arena_copy(sums->arena, &better, sizeof better);
     for (int o = 0; o < sums->old.count; o++)
         sums->inside[sums->old.at[o]->index] = false;

@@ -162,3 +162,14 @@ const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr, 
     }
     return total ? total : expr_number(arena, 0, NULL);
 }
+
+void equations_mark(const Rule *rule, const Expr *expr, bool *marked)
+{
+    const Access *access = expr->kind == EXPR_ACCESS   ? &rule->operands[expr->index]
+                           : expr->kind == EXPR_RESULT ? equations_value(rule, expr->index)
+                                                       : NULL;
+    for (int f = 0; access && f < rule->factor_count; f++)
+        marked[f] |= access_has(access, f);
+    for (int i = 0; i < expr->arg_count; i++)
+        equations_mark(rule, expr->arg[i], marked);
+}

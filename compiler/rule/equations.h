@@ -39,6 +39,9 @@ EquationPlan equations_plan(Arena *arena, const Rule *rule);
 /* The access of value `value` of the equations: a result, or a local value. */
 const Access *equations_value(const Rule *rule, int value);
 
+/* Marks the factors of all that an expression of a rule reads. */
+void equations_mark(const Rule *rule, const Expr *expr, bool *marked);
+
 /* An expression of a call without the operands that are absent: their numbers stand there, and terms without one are left out. `present`
  * has an entry an operand of the rule. */
 const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr, const bool *present);

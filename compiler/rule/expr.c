@@ -333,3 +333,11 @@ static void print_at(Text *out, const Expr *expr, int least, ExprLeaf *leaf, voi
 }
 
 void expr_print(Text *out, const Expr *expr, ExprLeaf *leaf, void *context) { print_at(out, expr, 0, leaf, context); }
+
+int expr_operations(const Expr *expr)
+{
+    int count = expr->arg_count > 0;
+    for (int i = 0; i < expr->arg_count; i++)
+        count += expr_operations(expr->arg[i]);
+    return count;
+}

@@ -97,6 +97,9 @@ typedef struct ExprTerm {
 /* The terms of a body, left to right, into `terms`; how many there are, at most `most` are written. */
 int expr_terms(const Expr *body, ExprTerm *terms, int most);
 
+/* Operations of an expression at one index. */
+int expr_operations(const Expr *expr);
+
 /* A term that is a product of two operands of the rule, and perhaps of a number or an argument, in any order. */
 typedef struct ProductTerm {
     int count, operand[2]; // 2 when the term is read

@@ -6,6 +6,7 @@
 #include <hetu/vector_math.h>
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 enum { IGNORED = -100 }; // PyTorch's ignore_index
@@ -125,11 +126,12 @@ static int64_t target_column(const ht_view *target, int64_t r, const ht_view *x)
     return ht_view_find(x, last, t);
 }
 
-void ht_mass_kernel(const ht_call *call)
+/* Of each row of the logits: the sum of exp(element - peak), and the target's logit, results `first` and the one behind it. With `find`
+ * peaks are found first. */
+static void mass_of_rows(const ht_call *call, int first, float *peak, bool find)
 {
-    float *mass = cpu_f32(&call->result[0], "cross_entropy"), *hit = cpu_f32(&call->result[1], "cross_entropy");
+    float *mass = cpu_f32(&call->result[first], "cross_entropy"), *hit = cpu_f32(&call->result[first + 1], "cross_entropy");
     const ht_view *view = &call->operand[0], *target = &call->operand[1];
-    const float *peak = cpu_f32(&call->operand[2], "cross_entropy");
     Rows x = rows_of(view, "cross_entropy");
     cpu_need_integers(target, "cross_entropy");
     int64_t rows = rows_count(view), n = x.n;
@@ -140,6 +142,8 @@ void ht_mass_kernel(const ht_call *call)
         for (int64_t r = 0; r < rows; r++) {
             const float *row = row_load(&x, r, scratch);
             int64_t column = target_column(target, r, view);
+            if (find)
+                peak[r] = row_peak(row, n);
             mass[r] = row_mass(row, n, peak[r]);
             hit[r] = column < 0 ? 0.0f : row[column];
         }
@@ -147,28 +151,9 @@ void ht_mass_kernel(const ht_call *call)
     }
 }
 
-void ht_peak_mass_kernel(const ht_call *call)
-{
-    float *peak = cpu_f32(&call->result[0], "cross_entropy"), *mass = cpu_f32(&call->result[1], "cross_entropy");
-    float *hit = cpu_f32(&call->result[2], "cross_entropy");
-    const ht_view *view = &call->operand[0], *target = &call->operand[1];
-    Rows x = rows_of(view, "cross_entropy");
-    cpu_need_integers(target, "cross_entropy");
-    int64_t rows = rows_count(view), n = x.n;
-#pragma omp parallel if (rows * n > CPU_PARALLEL)
-    {
-        float *scratch = cpu_alloc((size_t)n * sizeof(float));
-#pragma omp for schedule(static)
-        for (int64_t r = 0; r < rows; r++) {
-            const float *row = row_load(&x, r, scratch);
-            int64_t column = target_column(target, r, view);
-            peak[r] = row_peak(row, n);
-            mass[r] = row_mass(row, n, peak[r]);
-            hit[r] = column < 0 ? 0.0f : row[column];
-        }
-        free(scratch);
-    }
-}
+void ht_mass_kernel(const ht_call *call) { mass_of_rows(call, 0, cpu_f32(&call->operand[2], "cross_entropy"), false); }
+
+void ht_peak_mass_kernel(const ht_call *call) { mass_of_rows(call, 1, cpu_f32(&call->result[0], "cross_entropy"), true); }
 
 void ht_mass_backward_kernel(const ht_call *call)
 {

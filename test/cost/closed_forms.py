@@ -107,8 +107,7 @@ def activation_bytes(m, d, t, sequence):
     wide, row = FLOAT * R * m.E, FLOAT * R
     if not sequence:
         return 2 * ring(t, wide) * 2 * (2 * m.L + 1) + 2 * ring(t, row) * 3
-    inputs = 2 * m.L + 1 if isinstance(m, Gpt) else 3 * m.L + 1  # llama's queries, keys and values scatter the sum of the gradients of what they read; gate and up each
-    return ring(t, wide) * (4 * (2 * m.L + 1) + inputs) + 4 * ring(t, row) + 6 * ring(t, row)
+    return ring(t, wide) * 5 * (2 * m.L + 1) + 4 * ring(t, row) + 6 * ring(t, row)
 
 
 def expected(m, strategy):

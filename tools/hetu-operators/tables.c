@@ -61,27 +61,6 @@ static void write_numbers(Text *out, const OpDef *def)
 
 enum { MOST_TERMS = 256 };
 
-/* Operations of an expression at one index. */
-static int operations_at(const Expr *expr)
-{
-    int count = expr->arg_count > 0;
-    for (int i = 0; i < expr->arg_count; i++)
-        count += operations_at(expr->arg[i]);
-    return count;
-}
-
-/* Marks the factors of all that an expression reads. */
-static void mark_factors(const Rule *rule, const Expr *expr, bool *marked)
-{
-    const Access *access = expr->kind == EXPR_ACCESS   ? &rule->operands[expr->index]
-                           : expr->kind == EXPR_RESULT ? equations_value(rule, expr->index)
-                                                       : NULL;
-    for (int f = 0; access && f < rule->factor_count; f++)
-        marked[f] |= access_has(access, f);
-    for (int i = 0; i < expr->arg_count; i++)
-        mark_factors(rule, expr->arg[i], marked);
-}
-
 /* The operands that an expression reads, a bit each. */
 static uint32_t read_operands(const Expr *expr)
 {
@@ -106,11 +85,11 @@ static void write_value_operations(Text *out, const Rule *rule, const Access *va
     int count = expr_terms(expr, terms, MOST_TERMS);
     for (int t = 0; t < count && t < MOST_TERMS; t++) {
         bool *marked = arena_array(out->arena, bool, rule->factor_count + 1), summed = false;
-        mark_factors(rule, terms[t].expr, marked);
+        equations_mark(rule, terms[t].expr, marked);
         for (int f = 0; f < rule->factor_count; f++)
             summed |= marked[f] && !access_has(value, f);
         text_print(out, "    total += (present & 0x%xu) != 0x%xu ? 0 : %d.0", read_operands(terms[t].expr), read_operands(terms[t].expr),
-                   operations_at(terms[t].expr) + summed);
+                   expr_operations(terms[t].expr) + summed);
         for (int f = 0; f < rule->factor_count; f++)
             if (marked[f] || access_has(value, f))
                 text_print(out, " * (double)size[%d]", f);

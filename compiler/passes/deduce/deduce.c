@@ -29,8 +29,7 @@ static void add_version(Deduce *deduce, const Value *original, Value *value, con
 
 static bool is_known(const Deduce *deduce, const Version *version) { return VERSION_KNOWN(&deduce->assigner, version); }
 
-/* The newest form of a value, as far as the operator at hand may read it. */
-static const Version *newest(const Deduce *deduce, const Value *value)
+const Version *deduce_newest(const Deduce *deduce, const Value *value)
 {
     return newest_version(&deduce->assigner, deduce->forms[value->id]);
 }
@@ -138,8 +137,7 @@ Value *deduce_conversion(Deduce *deduce, Value *from, const Layout *to, const Op
     return insert_at(deduce, from, to, user, before ? TURN_BEFORE : user->turn, reason);
 }
 
-/* Whether a value comes from another stage than that of its user. */
-static bool crosses(const Value *value, const Op *user)
+bool deduce_crosses(const Value *value, const Op *user)
 {
     return value->def && value->def->stage != STAGE_ALL && user->stage != STAGE_ALL && value->def->stage != user->stage;
 }
@@ -165,7 +163,7 @@ Value *deduce_converted(Deduce *deduce, Value *original, const Sharding *to, con
         BUG("value %%%d is used before it is made", original->id);
     if (is_known(deduce, from) && sharding_equal(deduce->mesh, &from->sharding, to))
         return from->value;
-    if (crosses(from->value, user) && layout_partial(from->value->layout) != STATE_DUP)
+    if (deduce_crosses(from->value, user) && layout_partial(from->value->layout) != STATE_DUP)
         from = completed(deduce, original, from, user);
     const Layout *layout = sharding_layout(deduce->mesh, to, deduce->shared);
     bool passing = is_passing(deduce, original);
@@ -178,8 +176,7 @@ Value *deduce_converted(Deduce *deduce, Value *original, const Sharding *to, con
     return value;
 }
 
-/* `original` in any layout: one that exists, or a new conversion of the newest; of a parameter itself, which has what its states need. */
-static Value *laid_out(Deduce *deduce, Value *original, const Layout *layout, const Op *user, const char *reason)
+Value *deduce_laid_out(Deduce *deduce, Value *original, const Layout *layout, const Op *user, const char *reason)
 {
     Sharding sharding;
     if (sharding_of_layout(deduce->mesh, layout, &sharding))
@@ -188,7 +185,7 @@ static Value *laid_out(Deduce *deduce, Value *original, const Layout *layout, co
         if (version_reaches(&deduce->assigner, version) &&
             module_layouts_equal(deduce->module, version->value->layout, layout, original->type))
             return version->value;
-    Value *from = original->kind == VALUE_PARAM ? original : newest(deduce, original)->value;
+    Value *from = original->kind == VALUE_PARAM ? original : deduce_newest(deduce, original)->value;
     Value *value = deduce_conversion(deduce, from, layout, user, reason);
     add_version(deduce, original, value, NULL);
     return value;
@@ -241,100 +238,6 @@ void deduce_result(Deduce *deduce, Op *op, int k, const Layout *made, const Shar
     add_laid_out(deduce, value);
 }
 
-/* Whether a value exists in no sharding of the mesh, but whole or in pieces on the devices of `user`. */
-static bool in_pieces(const Deduce *deduce, const Value *value, const Op *user)
-{
-    bool pieces = value->kind != VALUE_INPUT || value->micro == 0;
-    for (const Version *version = deduce->forms[value->id]; pieces && version; version = version->next)
-        pieces = !is_known(deduce, version) && !crosses(version->value, user) && layout_partial(version->value->layout) == STATE_DUP;
-    return pieces;
-}
-
-/* Whether an operator runs where its operands lie: on parameters and in the update, where nothing else decides, and where the result is
- * asked for in that layout. */
-static bool stays_in_pieces(const Deduce *deduce, const Op *op, const Layout *layout)
-{
-    const Value *result = op->results[0];
-    return op->section == SECTION_UPDATE || deduce->origin[result->id] == ORIGIN_PARAMETERS ||
-           (result->layout && result->type.rank && module_layouts_equal(deduce->module, result->layout, layout, result->type));
-}
-
-/* The layout, no sharding of the mesh, that all operands have; NULL where the operator does not take them as they lie. */
-static const Layout *common_pieces(const Deduce *deduce, const Op *op)
-{
-    const Layout *common = NULL;
-    for (int k = 0; k < op->operand_count; k++) {
-        const Value *operand = op->operands[k];
-        if (!operand || !operand->type.rank)
-            continue;
-        const Layout *layout = newest(deduce, operand)->value->layout;
-        if (!in_pieces(deduce, operand, op) || (common && !module_layouts_equal(deduce->module, common, layout, operand->type)))
-            return NULL;
-        common = layout;
-    }
-    return common && op_takes_elements(op) && stays_in_pieces(deduce, op, common) ? common : NULL;
-}
-
-/* What an operator that adds up all elements gives of pieces: a contribution of each device. */
-static Sharding contributions(const Deduce *deduce, const Op *op)
-{
-    Sharding sharding = sharding_whole();
-    bool max = false;
-    for (int f = 0; f < op->binding->factor_count; f++)
-        max |= op->def->rule->factors[op->binding->factors[f].factor].reduction == REDUCE_MAX;
-    for (int a = 0; a < deduce->mesh->axis_count; a++)
-        sharding.at[a] = max ? AXIS_MAX : AXIS_SUM;
-    return sharding;
-}
-
-/* A layout in which pieces that overlap are equal: of copies in several subgroups, the first subgroup's. */
-static const Layout *apart(const Deduce *deduce, const Layout *layout)
-{
-    if (layout->top != TOP_DUP)
-        return layout;
-    return layout_shared(deduce->shared, &(Layout){.group_count = 1, .groups = layout->groups});
-}
-
-/* A layout in which what all devices have adds up to a number of an operator: emitted loops leave out all but one of equal pieces; a kernel
- * cannot, so that devices with equal pieces get parts of them. NULL where they still would have equal ones. */
-static const Layout *counted_once(const Deduce *deduce, const Op *op, const Layout *layout)
-{
-    int k = 0, count;
-    int64_t held = 0, elements = 1;
-    if (op->def->rule->kind != RULE_CALL)
-        return apart(deduce, layout);
-    while (!op->operands[k] || !op->operands[k]->type.rank)
-        k++;
-    Type type = op->operands[k]->type;
-    Arena *scratch = arena_create();
-    const Layout *spread = module_layout_spread(deduce->module, layout, type);
-    const Region *regions = layout_regions(scratch, spread, (Shape){type.rank, type.extent}, &count);
-    for (int i = 0; i < count; i++)
-        held += regions[i].volume;
-    arena_destroy(scratch);
-    for (int d = 0; d < type.rank; d++)
-        elements *= type.extent[d];
-    return held == elements ? spread : NULL;
-}
-
-/* An operator that takes elements in any order, of operands as they lie: the pieces that it makes lie so, too. Of equal pieces one counts
- * in what they add up to. */
-static void deduce_pieces(Deduce *deduce, Op *op, const Layout *layout)
-{
-    Sharding whole = sharding_whole(), each = contributions(deduce, op);
-    layout = op->results[0]->type.rank ? layout : counted_once(deduce, op, layout);
-    for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k])
-            op->operands[k] = op->operands[k]->type.rank
-                                  ? laid_out(deduce, op->operands[k], layout, op, NULL)
-                                  : deduce_converted(deduce, op->operands[k], &whole, op, deduce_reason(deduce, op, k));
-    array_push(deduce->module->arena, &deduce->out, op);
-    for (int k = 0; k < op->result_count; k++) {
-        bool number = !op->results[k]->type.rank;
-        deduce_result(deduce, op, k, number ? sharding_layout(deduce->mesh, &each, deduce->shared) : layout, number ? &each : NULL);
-    }
-}
-
 /* How the axes cut an operator; one that runs again is cut as before, so that it gives the same bits. */
 static Assignment assignment_of(Deduce *deduce, const Op *op)
 {
@@ -350,82 +253,16 @@ static Assignment assignment_of(Deduce *deduce, const Op *op)
     return assignment;
 }
 
-/* ---- what the source gives, holds ---- */
-
-/* Reports that an operator takes a tensor otherwise than the source gives it; once for each pragma. */
-static void report_undone(Deduce *deduce, const Op *op, int k, const Held *held, const Sharding *need)
-{
-    Text layout = {.arena = deduce->arena};
-    if (*held->reported || op->section != SECTION_FORWARD)
-        return;
-    *held->reported = true;
-    layout_print(&layout, sharding_layout(deduce->mesh, need, deduce->shared));
-    diag_warning(deduce->module->diag, op->at, "the layout that the source gives \"%s\" is undone here: %s is %s", held->name,
-                 deduce_reason(deduce, op, k), text_bytes(&layout));
-    diag_note(deduce->module->diag, held->at, "it is given here");
-}
-
-/* The axes along which an operator leaves an operand as it is held. */
-static uint32_t followed_axes(Deduce *deduce, const Op *op, int k, const Held *held, const Assignment *assignment)
-{
-    Sharding need = assignment_operand(deduce->mesh, op, assignment, k);
-    uint32_t axes = 0;
-    for (int a = 0; a < deduce->mesh->axis_count; a++) {
-        bool same = need.at[a] == held->sharding.at[a] && (need.at[a] < 0 || need.fold[a] == held->sharding.fold[a]);
-        axes |= same ? held->axes & UINT32_C(1) << a : 0;
-        if (!same && held->axes >> a & 1 && held->sharding.at[a] >= 0 && deduce->mesh->axis[a].count > 1)
-            report_undone(deduce, op, k, held, &need);
-    }
-    return axes;
-}
-
-/* What holds of an operand holds of the results, where they have what is cut. */
-static void hold_results(Deduce *deduce, const Op *op, int k, Value *const *results, const Assignment *assignment)
-{
-    const Held *held = held_operand(&deduce->assigner, op, k);
-    uint32_t axes = held ? followed_axes(deduce, op, k, held, assignment) : 0;
-    for (int r = 0; r < op->result_count && axes; r++) {
-        Held own = *held;
-        own.sharding = assignment_result(deduce->mesh, op, assignment, r);
-        own.axes = 0;
-        for (int a = 0; a < deduce->mesh->axis_count; a++)
-            if (axes >> a & 1 && (own.sharding.at[a] >= 0) == (held->sharding.at[a] >= 0) && own.sharding.at[a] >= AXIS_DUP)
-                own.axes |= UINT32_C(1) << a;
-        own.gradient = op->section != SECTION_FORWARD;
-        if (own.axes && !deduce->assigner.held[results[r]->id])
-            deduce->assigner.held[results[r]->id] = arena_copy(deduce->arena, &own, sizeof own);
-    }
-}
-
-/* A value whose layout the source gives. */
-static void hold_written(Deduce *deduce, const Value *value)
-{
-    Sharding sharding;
-    if (!value->placed_at.file || !value->layout || !sharding_of_layout(deduce->mesh, value->layout, &sharding))
-        return;
-    Held *held = arena_new(deduce->arena, Held);
-    *held = (Held){.at = value->placed_at,
-                   .name = value->name ? value->name : "a value",
-                   .mesh = deduce->mesh,
-                   .sharding = sharding,
-                   .axes = UINT32_MAX,
-                   .reported = arena_new(deduce->arena, bool)};
-    deduce->assigner.held[value->id] = held;
-}
-
 static void deduce_op(Deduce *deduce, Op *op)
 {
-    const Layout *pieces = common_pieces(deduce, op);
-    if (pieces && (op->results[0]->type.rank || counted_once(deduce, op, pieces))) {
-        deduce_pieces(deduce, op, pieces);
+    if (deduce_pieces(deduce, op))
         return;
-    }
     Assignment assignment = assignment_of(deduce, op);
     if (assignment.turns && deduce_turns(deduce, op, &assignment))
         return;
     assignment.turns = 0;
     for (int k = 0; k < op->operand_count; k++)
-        hold_results(deduce, op, k, op->results, &assignment);
+        deduce_hold_results(deduce, op, k, op->results, &assignment);
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
             Sharding need = assignment_operand(deduce->mesh, op, &assignment, k);
@@ -475,11 +312,11 @@ static const Layout *kept_layout(const Deduce *deduce, const Value *sum, const V
 static void deduce_same(Deduce *deduce, Op *op)
 {
     Value *operand = op->operands[0];
-    const Version *from = newest(deduce, operand);
+    const Version *from = deduce_newest(deduce, operand);
     const Parameter *parameter = deduce->gradient[op->results[0]->id];
     const Layout *kept = kept_layout(deduce, op->results[0], from);
     const char *reason = parameter && !op->results[0]->layout ? gradient_reason(deduce, parameter) : NULL;
-    op->operands[0] = kept ? laid_out(deduce, operand, kept, op, reason) : from->value;
+    op->operands[0] = kept ? deduce_laid_out(deduce, operand, kept, op, reason) : from->value;
     array_push(deduce->module->arena, &deduce->out, op);
     Sharding sharding;
     bool known = sharding_of_layout(deduce->mesh, op->operands[0]->layout, &sharding);
@@ -489,7 +326,7 @@ static void deduce_same(Deduce *deduce, Op *op)
 /* Rows are collected complete. */
 static void deduce_collection(Deduce *deduce, Op *op)
 {
-    const Version *from = newest(deduce, op->operands[0]);
+    const Version *from = deduce_newest(deduce, op->operands[0]);
     Sharding complete = is_known(deduce, from) ? sharding_complete(from->sharding) : sharding_whole();
     op->operands[0] = deduce_converted(deduce, op->operands[0], &complete, op, "an output");
     array_push(deduce->module->arena, &deduce->out, op);
@@ -533,7 +370,7 @@ static void deduce_union(Deduce *deduce, Op *op)
     bool rows = op->operands[0]->def->def == deduce->module->collect_def;
     for (int k = 0; k < op->operand_count; k++) {
         enter_stage(deduce, op->operands[k]->def);
-        const Version *version = newest(deduce, op->operands[k]);
+        const Version *version = deduce_newest(deduce, op->operands[k]);
         Sharding whole = sharding_whole();
         op->operands[k] = layout_partial(version->value->layout) != STATE_MAX
                               ? version->value
@@ -548,7 +385,7 @@ static void deduce_union(Deduce *deduce, Op *op)
 /* A `reshard` of the source: the layout is the one written. */
 static void deduce_reshard(Deduce *deduce, Op *op)
 {
-    op->operands[0] = reducible(deduce, newest(deduce, op->operands[0])->value, op->results[0]->layout, op, NULL);
+    op->operands[0] = reducible(deduce, deduce_newest(deduce, op->operands[0])->value, op->results[0]->layout, op, NULL);
     array_push(deduce->module->arena, &deduce->out, op);
     add_laid_out(deduce, op->results[0]);
 }
@@ -562,7 +399,7 @@ static void reduce_gradients(Deduce *deduce, const Op *op, Value *const *made)
         const Parameter *parameter = deduce->gradient[made[k]->id];
         const Layout *layout = deduce->reduced[made[k]->id];
         if (layout && op->def != deduce->module->accumulate_def && op->def != deduce->module->union_def)
-            laid_out(deduce, made[k], layout, op, gradient_reason(deduce, parameter));
+            deduce_laid_out(deduce, made[k], layout, op, gradient_reason(deduce, parameter));
     }
 }
 
@@ -585,8 +422,9 @@ static void update_operands(Deduce *deduce, Op *op, const Layout *layout)
         if (value && k > 1 && value->kind != VALUE_STATE)
             op->operands[k] = deduce_converted(deduce, value, &whole, op, "the norm of the gradients");
         else if (value)
-            op->operands[k] = laid_out(deduce, value, layout, op,
-                                       arena_format(arena, k == 1 ? "the gradient of %s" : "the part of %s that is updated here", name));
+            op->operands[k] =
+                deduce_laid_out(deduce, value, layout, op,
+                                arena_format(arena, k == 1 ? "the gradient of %s" : "the part of %s that is updated here", name));
     }
 }
 
@@ -615,7 +453,7 @@ static void convert_gradients(Deduce *deduce, const Op *first)
             continue;
         Sharding states;
         bool known = sharding_of_layout(deduce->mesh, layout, &states);
-        Value *gradient = laid_out(deduce, parameter->gradient, layout, first, gradient_reason(deduce, parameter));
+        Value *gradient = deduce_laid_out(deduce, parameter->gradient, layout, first, gradient_reason(deduce, parameter));
         deduce->forms[parameter->gradient->id] = NULL;
         add_version(deduce, parameter->gradient, gradient, known ? &states : NULL);
     }
@@ -673,7 +511,7 @@ static void begin_gradient(Deduce *deduce, const Parameter *parameter)
 static void begin_parameter(Deduce *deduce, const Parameter *parameter)
 {
     add_laid_out(deduce, parameter->value);
-    hold_written(deduce, parameter->value);
+    deduce_hold_written(deduce, parameter->value);
     deduce->origin[parameter->value->id] = ORIGIN_PARAMETERS;
     for (int s = 0; s < parameter->state_count; s++)
         add_laid_out(deduce, parameter->states[s]);
@@ -718,7 +556,7 @@ static void begin(Deduce *deduce)
     for (int i = 0; i < module->inputs.count; i++) {
         if (module->inputs.at[i]->layout)
             add_laid_out(deduce, module->inputs.at[i]);
-        hold_written(deduce, module->inputs.at[i]);
+        deduce_hold_written(deduce, module->inputs.at[i]);
         deduce->origin[module->inputs.at[i]->id] = ORIGIN_INPUTS;
     }
 }
@@ -732,8 +570,8 @@ static void finish_assigned(Deduce *deduce, Op end)
         if (!parameter->updated || deduce->update[i])
             continue;
         end.at = parameter->updated->at;
-        parameter->updated = laid_out(deduce, parameter->updated, parameter->value->layout, &end,
-                                      arena_format(deduce->module->arena, "the new %s", parameter->name));
+        parameter->updated = deduce_laid_out(deduce, parameter->updated, parameter->value->layout, &end,
+                                             arena_format(deduce->module->arena, "the new %s", parameter->name));
     }
 }
 
@@ -849,7 +687,7 @@ static void deduce_any(Deduce *deduce, Op *op)
     else
         deduce_op(deduce, op);
     for (int r = 0; r < op->result_count; r++)
-        hold_written(deduce, made[r]);
+        deduce_hold_written(deduce, made[r]);
     reduce_gradients(deduce, op, made);
 }
 
