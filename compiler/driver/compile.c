@@ -198,7 +198,8 @@ static void print_tables(const Options *options, const Unit *unit)
         for (int r = 0; r < REMARKS && !unit->modules.at[m]->known; r++)
             if (options->remarks[r] && tables[r])
                 tables[r](&text, unit->modules.at[m]);
-    fputs(text_bytes(&text), stderr);
+    if (*text_bytes(&text))
+        diag_text(unit->diag, text_bytes(&text));
 }
 
 FrontendOptions frontend_options(Driver *driver, const char *source, const Cluster *cluster)
@@ -511,7 +512,7 @@ static int judge(const Toolchain *tools, const EmittedFiles *files, const int *s
         if (status[i] && temporary_full(tools))
             return 1;
         if (status[i] && !is_main_file(&files->at[i]) && status[i] < 128 && !worst) {
-            fprintf(stderr, "hetucc: internal error: the C compiler refuses the emitted file %s\n", files->at[i].name);
+            complain("internal error: the C compiler refuses the emitted file %s", files->at[i].name);
             worst = 2;
         }
     }

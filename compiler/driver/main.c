@@ -530,6 +530,7 @@ int main(int argc, char **argv)
     Options options;
     options_read(arena, &options, argc, argv);
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
+    diag_log(driver.diag);
     toolchain_open(&driver.tools, arena, options.dry_run);
     if (options.from_input >= 0 && !options.hand_over && !read_input(&driver, &options))
         return 1;

@@ -1,6 +1,9 @@
 #include "driver/options.h"
 
+#include "driver/toolchain.h"
+
 #include "support/diag.h"
+#include "support/sarif.h"
 
 #include <hetu/version.h>
 
@@ -27,6 +30,7 @@ enum {
     KEY_NO_VIEWS,
     KEY_BUCKET,
     KEY_REPORT,
+    KEY_DIAGNOSTICS,
     KEY_IMPLICIT,
     KEY_NO_IMPLICIT,
     KEY_KNOWN,
@@ -66,6 +70,9 @@ static const struct argp_option option_table[] = {
      4},
     {"Wimplicit-reshard", KEY_IMPLICIT, 0, 0, "Warn of conversions that nobody wrote (written -Wimplicit-reshard)", 4},
     {"Wno-implicit-reshard", KEY_NO_IMPLICIT, 0, OPTION_HIDDEN, 0, 4},
+    {"diagnostics", KEY_DIAGNOSTICS, "text|sarif|FILE.sarif", 0,
+     "How errors, warnings and remarks are said: as text; as one log of SARIF 2.1.0 on standard error; or as text, with the log in a file",
+     4},
     {"emit", KEY_EMIT, "WHAT", 0,
      "What to make: a program, C files, the intermediate representation, or what each operator and conversion costs, as a table or as JSON",
      5},
@@ -164,9 +171,7 @@ static const struct argp_option *long_option(const char *name, size_t length)
 
 _Noreturn static void mistake(const char *text, const char *word)
 {
-    fprintf(stderr, "hetucc: error: ");
-    fprintf(stderr, text, word);
-    fprintf(stderr, "\n");
+    complain(text, word);
     exit(1);
 }
 
@@ -363,6 +368,31 @@ static void set_report(Reader *reader, const char *file)
     reader->options->report = arena_string(reader->arena, file);
 }
 
+/* Where diagnostics go. It is set in front of all else, so that what is wrong elsewhere on the line goes there, too. */
+static void set_diagnostics(Reader *reader, const char *value)
+{
+    const char *dot = strrchr(value, '.');
+    bool file = dot && dot > value && !strcmp(dot, ".sarif");
+    if (!file && strcmp(value, "text") && strcmp(value, "sarif"))
+        mistake("--diagnostics is text, sarif or the name of a file that ends in .sarif, not \"%s\"", value);
+    if (sarif_is_open())
+        mistake("--diagnostics is given twice, the second time as %s", value);
+    reader->options->sarif = file ? arena_string(reader->arena, value) : NULL;
+    if (strcmp(value, "text"))
+        sarif_open("hetucc", HETU_VERSION, reader->options->sarif);
+}
+
+/* Finds --diagnostics on the line as it was typed. */
+static void find_diagnostics(Reader *reader, char **words)
+{
+    static const char option[] = "--diagnostics";
+    for (; *words; words++)
+        if (begins(*words, option) && (*words)[sizeof option - 1] == '=')
+            set_diagnostics(reader, *words + sizeof option);
+        else if (!strcmp(*words, option) && words[1])
+            set_diagnostics(reader, *++words);
+}
+
 static int read_known(const char *value)
 {
     char *end;
@@ -438,6 +468,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_RESUME: options->resume = arena_string(reader->arena, value); break;
     case KEY_REPORT: set_report(reader, value); break;
     case KEY_EMIT: options->emit = (Emit)choose(reader->arena, "--emit", value, emit_words); break;
+    case KEY_DIAGNOSTICS: break; // find_diagnostics has read it
     case KEY_NO_FUSE: options->no_fuse = true; break;
     case KEY_NO_VIEWS: options->no_views = true; break;
     case KEY_BUCKET: set_bucket(reader, value); break;
@@ -491,6 +522,7 @@ void options_read(Arena *arena, Options *options, int argc, char **argv)
     Reader reader = {.arena = arena, .options = options};
     *options = (Options){.backend = backend_find(backend_names()[0]), .from_input = -1};
     array_push(arena, &line.words, argc ? argv[0] : "hetucc");
+    find_diagnostics(&reader, argv + 1);
     while (*line.next)
         read_word(&line);
     array_push(arena, &line.words, NULL);

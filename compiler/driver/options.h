@@ -55,6 +55,7 @@ typedef struct Options {
     const Backend *backend;
     Array(const char *) strategies; // of --strategy, in order
     int known;                      // of --known: strategies that a program which runs has; 0: not given
+    const char *sarif; // of --diagnostics: the file of the log; NULL: none is named
     const char *cluster, *resume, *print_after, *stop_after, *report;
     bool remarks[REMARKS], warn_implicit_reshard;
 } Options;

@@ -94,8 +94,9 @@ static int write_plan(Driver *driver, const char *path, const Text *strategy, co
     bool standard = !strcmp(path, "-");
     if (!standard && !output_text(&driver->tools, path, text_bytes(strategy)))
         return 1;
-    if ((standard && fputs(text_bytes(strategy), stdout) < 0) || fputs(text_bytes(reason), standard ? stderr : stdout) < 0 ||
-        fflush(stdout)) {
+    if (standard)
+        diag_text(driver->diag, text_bytes(reason));
+    if (fputs(text_bytes(standard ? strategy : reason), stdout) < 0 || fflush(stdout)) {
         complain("cannot write to standard output: %s", strerror(errno));
         return 1;
     }

@@ -2,6 +2,7 @@
 
 #include "driver/output.h"
 #include "support/diag.h"
+#include "support/sarif.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -18,15 +19,19 @@ extern char **environ;
 enum { MOST_JOBS = 2 };
 
 static volatile pid_t children[MOST_JOBS];
+static FILE *heard[MOST_JOBS]; // what a child says on standard error, where that is the log's (support/sarif.h); NULL: it says it itself
 
 void complain(const char *format, ...)
 {
+    enum { MOST = 8192 };
+    char message[MOST];
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "hetucc: error: ");
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n");
+    vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    sarif_add(SARIF_ERROR, NULL, message);
+    if (!sarif_has_stderr())
+        fprintf(stderr, "hetucc: error: %s\n", message);
 }
 
 static void end_children(int number)
@@ -158,14 +163,36 @@ static int status_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status
 static void start(const Command *command, int slot)
 {
     pid_t child;
+    posix_spawn_file_actions_t actions;
     fflush(stdout);
-    int error = posix_spawnp(&child, command->words.at[0], NULL, NULL, arguments_of(command), environ);
+    posix_spawn_file_actions_init(&actions);
+    heard[slot] = sarif_has_stderr() ? tmpfile() : NULL;
+    if (heard[slot])
+        posix_spawn_file_actions_adddup2(&actions, fileno(heard[slot]), STDERR_FILENO);
+    int error = posix_spawnp(&child, command->words.at[0], &actions, NULL, arguments_of(command), environ);
+    posix_spawn_file_actions_destroy(&actions);
     if (error) {
         complain("cannot run %s: %s", command->words.at[0], strerror(error));
         end_children(SIGTERM);
         exit(1);
     }
     children[slot] = child;
+}
+
+/* What a child has said goes to the log. */
+static void log_heard(const Toolchain *tools, int slot, int status)
+{
+    Text text = {.arena = tools->arena};
+    char bytes[4096];
+    if (!heard[slot])
+        return;
+    rewind(heard[slot]);
+    for (size_t length; (length = fread(bytes, 1, sizeof bytes, heard[slot]));)
+        text_append(&text, bytes, length);
+    fclose(heard[slot]);
+    heard[slot] = NULL;
+    if (text.length)
+        sarif_add(status ? SARIF_ERROR : SARIF_WARNING, NULL, text_bytes(&text));
 }
 
 /* Waits for one of our children; its slot. */
@@ -202,6 +229,7 @@ void command_run_all(const Toolchain *tools, const Command *commands, int count,
             int slot = wait_any(&ended);
             running--;
             status[job[slot]] = status_of(ended);
+            log_heard(tools, slot, status[job[slot]]);
         }
     }
 }
@@ -219,8 +247,11 @@ _Noreturn void command_become(const Toolchain *tools, const Command *command)
         print_command(command);
         exit(0);
     }
+    if (sarif_has_stderr())
+        exit(command_run(tools, command));
     fflush(NULL);
     outputs_close();
+    sarif_close(0);
     execvp(command->words.at[0], arguments_of(command));
     complain("cannot run %s: %s", command->words.at[0], strerror(errno));
     exit(1);

@@ -1,5 +1,7 @@
 #include "support/diag.h"
 
+#include "support/sarif.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,8 @@ struct Diag {
     Source *sources;
     Said *said;
     int errors;
-    bool muted; // the last diagnostic was left out, and so are its notes
+    bool muted;  // the last diagnostic was left out, and so are its notes
+    bool logged; // diagnostics go to the log
 };
 
 Diag *diag_create(Arena *arena, FILE *out)
@@ -91,13 +94,20 @@ static void cut_line(const char *line, int column, int *begin, int *end)
         ++*end;
 }
 
-/* The source line of `at` with a caret under its column, what is far from it left out of a long one; nothing when there is no such line. */
-static void print_caret(Diag *diag, Position at)
+/* The source line of `at`; NULL when there is no such line, or nothing in it and behind it. */
+static const char *line_of(Diag *diag, Position at)
 {
     const char *line = source_text(diag, at.file);
     for (int i = 1; i < at.line && line; i++)
         line = (line = strchr(line, '\n')) ? line + 1 : NULL;
-    if (!line || !*line)
+    return line && *line ? line : NULL;
+}
+
+/* The source line of `at` with a caret under its column, what is far from it left out of a long one; nothing when there is no such line. */
+static void print_caret(Diag *diag, Position at)
+{
+    const char *line = line_of(diag, at);
+    if (!line)
         return;
     int length = (int)strcspn(line, "\r\n"), begin = 0, end = length;
     cut_line(line, at.column, &begin, &end);
@@ -109,8 +119,30 @@ static void print_caret(Diag *diag, Position at)
     fprintf(diag->out, "^\n");
 }
 
+/* Adds a diagnostic to the log; a note to the diagnostic in front. */
+static void add_to_log(Diag *diag, Position at, const char *kind, const char *message)
+{
+    SarifPlace place = {.file = at.file, .line = at.line, .column = at.column};
+    if (at.file && at.line > 0 && (place.text = line_of(diag, at)))
+        place.length = strcspn(place.text, "\r\n");
+    if (!strcmp(kind, "note"))
+        sarif_add_note(&place, message);
+    else
+        sarif_add(!strcmp(kind, "error") ? SARIF_ERROR : !strcmp(kind, "warning") ? SARIF_WARNING : SARIF_REMARK, &place, message);
+}
+
+/* Whether what is reported is for the log alone. */
+static bool only_logged(const Diag *diag) { return diag->logged && diag->out == stderr && sarif_has_stderr(); }
+
 static void print(Diag *diag, Position at, const char *kind, const char *format, va_list arguments)
 {
+    va_list again;
+    va_copy(again, arguments);
+    if (diag->logged)
+        add_to_log(diag, at, kind, arena_vformat(diag->arena, format, again));
+    va_end(again);
+    if (only_logged(diag))
+        return;
     if (at.file)
         fprintf(diag->out, "%s:%d:%d: ", at.file, at.line, at.column);
     else
@@ -175,12 +207,22 @@ void diag_note(Diag *diag, Position at, const char *format, ...)
     PRINT("note");
 }
 
+void diag_log(Diag *diag) { diag->logged = true; }
+
+void diag_text(Diag *diag, const char *text)
+{
+    if (diag->logged)
+        sarif_add(SARIF_TEXT, NULL, text);
+    if (!only_logged(diag))
+        fputs(text, diag->out);
+}
+
 int diag_errors(const Diag *diag) { return diag->errors; }
 
 void diag_finish(Diag *diag)
 {
     if (diag->errors > DIAG_MOST)
-        fprintf(diag->out, "hetucc: %d more errors are not shown\n", diag->errors - DIAG_MOST);
+        diag_text(diag, arena_format(diag->arena, "hetucc: %d more errors are not shown\n", diag->errors - DIAG_MOST));
 }
 
 /* Levenshtein's distance of two words of fewer than 64 bytes; for longer ones a number above all others. */
@@ -231,11 +273,17 @@ bool diag_suggest(Diag *diag, Position at, const char *word, const char *const *
 
 void diag_bug(const char *file, int line, const char *format, ...)
 {
-    fprintf(stderr, "hetucc: internal error at %s:%d: ", file, line);
+    enum { MOST = 1024 };
+    char message[MOST], whole[2 * MOST];
     va_list arguments;
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "\nThis is a bug of hetucc, not of your program; please report it with the source that shows it.\n");
+    snprintf(whole, sizeof whole,
+             "internal error at %s:%d: %s\nThis is a bug of hetucc, not of your program; please report it with the source that shows it.",
+             file, line, message);
+    sarif_add(SARIF_ERROR, NULL, whole);
+    if (!sarif_has_stderr())
+        fprintf(stderr, "hetucc: %s\n", whole);
     exit(2);
 }

@@ -38,6 +38,12 @@ void diag_remark(Diag *diag, Position at, const char *format, ...) __attribute__
 /* A note belongs to the diagnostic before it and is dropped with it. */
 void diag_note(Diag *diag, Position at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Has all that is reported go to the log of support/sarif.h, and no longer to `out` where that is standard error and the log's. */
+void diag_log(Diag *diag);
+
+/* A text of several lines that is no finding, a table say, as it stands. */
+void diag_text(Diag *diag, const char *text);
+
 /* How many errors were reported so far. */
 int diag_errors(const Diag *diag);
 

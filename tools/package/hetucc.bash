@@ -6,6 +6,7 @@ _hetucc()
     if [ "$before" = "=" ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     case "$before $current" in
     "--backend "*) COMPREPLY=($(compgen -W "cpu cuda" -- "$current")) ;;
+    "--diagnostics "*) COMPREPLY=($(compgen -W "text sarif" -- "$current")) ;;
     "--emit "*) COMPREPLY=($(compgen -W "exe c ir cost cost-json" -- "$current")) ;;
     *" -"*) COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" --help 2>/dev/null | grep -oE -- '(^|[ ,|])--?[A-Za-z#][A-Za-z#-]*=?' | tr -d ' ,|' | sort -u)" -- "$current")) ;;
     *) COMPREPLY=($(compgen -f -- "$current")) ;;

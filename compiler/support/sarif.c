@@ -1,0 +1,171 @@
+#include "support/sarif.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SCHEMA "https://json.schemastore.org/sarif-2.1.0.json"
+
+static struct {
+    json_t *results; // NULL: there is no log
+    const char *tool, *version, *path;
+    pid_t process; // that opened it: a child's end writes nothing
+} log_;
+
+/* ---- parts of the log ---- */
+
+/* A text that may have bytes which are no UTF-8: question marks stand for these. */
+static json_t *text_json(const char *text, size_t length)
+{
+    json_t *json = json_stringn(text, length);
+    char *copy = json ? NULL : malloc(length + 1);
+    if (!copy)
+        return json;
+    for (size_t i = 0; i < length; i++)
+        copy[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
+    json = json_stringn(copy, length);
+    free(copy);
+    return json;
+}
+
+static json_t *message_json(const char *text)
+{
+    json_t *message = json_object();
+    json_object_set_new(message, "text", text_json(text, strlen(text)));
+    return message;
+}
+
+/* A path as a reference of a URI: what means something else there is written %XX; one from the root on has a scheme. */
+static json_t *uri_json(const char *path)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+    char *uri = malloc(3 * strlen(path) + sizeof "file://"), *end = uri;
+    if (!uri)
+        return NULL;
+    end += sprintf(end, "%s", *path == '/' ? "file://" : "");
+    for (; *path; path++)
+        end += sprintf(end, strchr(plain, *path) ? "%c" : "%%%02X", (unsigned char)*path);
+    json_t *json = json_string(uri);
+    free(uri);
+    return json;
+}
+
+/* A column in letters, where it is given in bytes; a byte within a letter takes no place of its own. */
+static int column_of(const SarifPlace *place)
+{
+    int column = place->column;
+    for (int i = 0; place->text && i < place->column - 1 && i < (int)place->length; i++)
+        column -= ((unsigned char)place->text[i] & 0xc0) == 0x80;
+    return column;
+}
+
+/* The line of a place, with its text where that is known. */
+static json_t *line_json(const SarifPlace *place)
+{
+    json_t *region = json_object(), *snippet = json_object();
+    json_object_set_new(region, "startLine", json_integer(place->line));
+    json_object_set_new(snippet, "text", text_json(place->text, place->length));
+    json_object_set_new(region, "snippet", snippet);
+    return region;
+}
+
+static json_t *location_json(const SarifPlace *place)
+{
+    json_t *location = json_object(), *physical = json_object(), *artifact = json_object(), *region = json_object();
+    json_object_set_new(artifact, "uri", uri_json(place->file));
+    json_object_set_new(physical, "artifactLocation", artifact);
+    json_object_set_new(region, "startLine", json_integer(place->line));
+    if (place->column > 0)
+        json_object_set_new(region, "startColumn", json_integer(column_of(place)));
+    if (place->line > 0)
+        json_object_set(physical, "region", region);
+    json_decref(region);
+    if (place->line > 0 && place->text)
+        json_object_set_new(physical, "contextRegion", line_json(place));
+    json_object_set_new(location, "physicalLocation", physical);
+    return location;
+}
+
+/* ---- while the program runs ---- */
+
+static void close_at_end(int status, void *argument)
+{
+    (void)argument;
+    sarif_close(status);
+}
+
+void sarif_open(const char *tool, const char *version, const char *path)
+{
+    log_.results = json_array();
+    log_.tool = tool;
+    log_.version = version;
+    log_.path = path;
+    log_.process = getpid();
+    on_exit(close_at_end, NULL);
+}
+
+bool sarif_is_open(void) { return log_.results && log_.process == getpid(); }
+
+bool sarif_has_stderr(void) { return sarif_is_open() && !log_.path; }
+
+void sarif_add(SarifLevel level, const SarifPlace *place, const char *message)
+{
+    static const char *const levels[] = {
+        [SARIF_ERROR] = "error", [SARIF_WARNING] = "warning", [SARIF_REMARK] = "note", [SARIF_TEXT] = "none"};
+    if (!sarif_is_open())
+        return;
+    json_t *result = json_object(), *locations = json_array();
+    if (level == SARIF_TEXT)
+        json_object_set_new(result, "kind", json_string("informational"));
+    json_object_set_new(result, "level", json_string(levels[level]));
+    json_object_set_new(result, "message", message_json(message));
+    if (place && place->file)
+        json_array_append_new(locations, location_json(place));
+    json_object_set_new(result, "locations", locations);
+    json_array_append_new(log_.results, result);
+}
+
+void sarif_add_note(const SarifPlace *place, const char *message)
+{
+    size_t count = sarif_is_open() ? json_array_size(log_.results) : 0;
+    if (!count)
+        return;
+    json_t *result = json_array_get(log_.results, count - 1), *related = json_object_get(result, "relatedLocations");
+    json_t *location = place && place->file ? location_json(place) : json_object();
+    if (!related) {
+        related = json_array();
+        json_object_set_new(result, "relatedLocations", related);
+    }
+    json_object_set_new(location, "message", message_json(message));
+    json_array_append_new(related, location);
+}
+
+/* ---- the end ---- */
+
+/* The whole log; takes the results. */
+static json_t *log_json(int status)
+{
+    json_t *driver = json_pack("{s:s, s:s}", "name", log_.tool, "version", log_.version);
+    json_t *invocation = json_pack("{s:b, s:i}", "executionSuccessful", !status, "exitCode", status);
+    json_t *run = json_pack("{s:{s:o}, s:[o], s:s, s:o}", "tool", "driver", driver, "invocations", invocation, "columnKind",
+                            "unicodeCodePoints", "results", log_.results);
+    return json_pack("{s:s, s:s, s:[o]}", "$schema", SCHEMA, "version", "2.1.0", "runs", run);
+}
+
+void sarif_close(int status)
+{
+    if (!sarif_is_open())
+        return;
+    json_t *log = log_json(status);
+    FILE *file = log_.path ? fopen(log_.path, "w") : stderr;
+    bool good = file && !json_dumpf(log, file, JSON_INDENT(1)) && fputc('\n', file) != EOF;
+    if (file && log_.path && fclose(file))
+        good = false;
+    if (!good && log_.path)
+        fprintf(stderr, "%s: error: cannot write %s: %s\n", log_.tool, log_.path, strerror(errno));
+    json_decref(log);
+    log_.results = NULL;
+}

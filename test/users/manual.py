@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""The manual pages hetucc(1) and hspmd(7): roff finds nothing wrong with them, and all is there that the sources know: options, directives of pragmas, lines of strategies, clauses of
+rules, operators, variables of the environment, and no variable that nothing reads."""
+import functools
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "run"))
+import harness
+from harness import Failure, ROOT, run
+
+PAGES = {"hetucc": 1, "hspmd": 7}
+
+
+def path_of(bench, page):
+    return bench.build / "share" / "man" / f"man{PAGES[page]}" / f"{page}.{PAGES[page]}"
+
+
+def shown(bench, page):
+    """What a reader sees of a page, and what roff complains of."""
+    done = subprocess.run(["groff", "-man", "-K", "utf8", "-T", "utf8", "-ww", "-rLL=160n", str(path_of(bench, page))], capture_output=True, text=True,
+                          env={**os.environ, "GROFF_NO_SGR": "1"})
+    return re.sub(r".\x08", "", done.stdout), done.stderr
+
+
+def text_of(bench, page):
+    return bench.once(("manual", page), lambda: shown(bench, page)[0])
+
+
+def check_roff(bench, page):
+    text, complaints = shown(bench, page)
+    if complaints:
+        raise Failure(complaints[:400])
+    for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "SEE ALSO"):
+        if not re.search(rf"^{section}$", text, re.MULTILINE):
+            raise Failure(f"there is no section {section}")
+    if re.search(r"^@(readme|comment|operators)|\|---", text, re.MULTILINE):
+        raise Failure("Markdown is left in the page")
+    return f"{len(text.splitlines())} lines"
+
+
+def check_man(bench, page):
+    """man finds the page where it is installed, and has nothing to warn of."""
+    done = run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", path_of(bench, page)], env={"MANWIDTH": "160"})
+    if done.stderr:
+        raise Failure(done.stderr[:400])
+    return "no warnings"
+
+
+def source(path):
+    return (ROOT / path).read_text()
+
+
+def words_of(path, table):
+    """The words of a table of C strings."""
+    body = re.search(rf"{table}[^=;]*=\s*\{{(.*?)\}};", source(path), re.DOTALL)
+    return re.findall(r'"([a-z_]+)"', body.group(1))
+
+
+def missing(words, text):
+    return [word for word in words if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)]
+
+
+def check_has(bench, page, words):
+    lost = missing(words, text_of(bench, page))
+    if lost or not words:
+        raise Failure(f"the page lacks {', '.join(lost)}")
+    return f"{len(words)} of them"
+
+
+def options_known(bench):
+    """The options that hetucc itself lists: those of two dashes by their names, others by a letter; and -R and -W, which it writes as C compilers do."""
+    listed = run([bench.build / "bin" / "hetucc", "--help"]).stdout
+    as_written = {"--include": "-include", "--std": "-std", "--Wimplicit-reshard": "-Wimplicit-reshard"}
+    names = [as_written.get(name, name) for name in re.findall(r"(?<![\w-])(--[A-Za-z][\w-]*)", listed)]
+    return sorted({name for name in names if name not in ("--usage", "--known")} | {f"-R{word}" for word in words_of("compiler/driver/options.c", "remark_words")})
+
+
+def variables_read():
+    files = [f for folder in ("runtime", "compiler", "tools") for f in (ROOT / folder).rglob("*.[ch]*") if f.is_file()]
+    found = {name for f in files for name in re.findall(r'(?:getenv|setenv)\("(HETU_[A-Z_]+)"', f.read_text(errors="replace"))}
+    return sorted(found - {"HETU_STRATEGY_DIGEST"})  # heturun's own, for the ranks that it starts
+
+
+def check_variables(bench, page):
+    """All that programs and tools read is there, and what is there is read."""
+    said = set(re.findall(r"\bHETU_[A-Z_]+\b", text_of(bench, page)))
+    every = "".join(f.read_text(errors="replace") for folder in ("runtime", "compiler", "tools", "include") for f in (ROOT / folder).rglob("*.*") if f.is_file())
+    unread = [name for name in said if name not in every.replace(source("README.md"), "")]
+    if unread:
+        raise Failure(f"nothing reads {', '.join(sorted(unread))}")
+    return check_has(bench, page, variables_read())
+
+
+def operators_known():
+    """The operators that have a rule, but for the forms behind friendlier ones."""
+    rules = re.findall(r"^#pragma hspmd op .*\nht_tensor (ht_\w+)\(", re.sub(r"\\\n", "", source("include/hetu/ops.h")), re.MULTILINE)
+    return [name for name in rules if not re.search(r"_(at|over|with|stats|backward|gradient|merge|update|rule)$", name)]
+
+
+# Of each kind of thing some names that a reader looks for, so that a list which is cut short is seen.
+LOOKED_FOR = ("ht_add ht_sum ht_linear ht_softmax ht_cross_entropy_loss ht_conv2d ht_einsum ht_topk ht_sort ht_batch_norm ht_adamw ht_muon ht_adafactor ht_masked_attention "
+              "ht_scatter_add ht_upsample_bilinear ht_kl_div ht_warmup_cosine ht_averaged ht_cumsum").split()
+
+
+def tests(bench, arguments):
+    found = [(f"{page}.{name}", functools.partial(check, bench, page)) for page in PAGES for name, check in (("roff", check_roff), ("man", check_man))]
+    found += [("hetucc.options", lambda: check_has(bench, "hetucc", options_known(bench))),
+              ("hspmd.directives", lambda: check_has(bench, "hspmd", words_of("compiler/frontend/pragma/pragma.c", r"names\[\]"))),
+              ("hspmd.strategies", lambda: check_has(bench, "hspmd", words_of("compiler/strategy/parse.c", r"statements\[\]")
+                                                     + words_of("compiler/strategy/stage.c", r"stage_clauses\[\]"))),
+              ("hspmd.clauses", lambda: check_has(bench, "hspmd", words_of("compiler/rule/clause.c", r"clauses\[\]"))),
+              ("hspmd.operators", lambda: check_has(bench, "hspmd", sorted({*operators_known(), *LOOKED_FOR})))]
+    return found + [(f"{page}.variables", functools.partial(check_variables, bench, page)) for page in PAGES]
+
+
+if __name__ == "__main__":
+    harness.main("users.manual", tests)
