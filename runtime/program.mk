@@ -3,7 +3,7 @@
 #     make -j                   builds it
 #     make ARCH="sm_80 sm_90"   for these GPUs, and later ones, which compile the PTX of the last when they start; ARCH=native: for this
 #                               machine's alone, which is the default where there is one
-#     make MPI=0 NCCL=0         without MPI, without NCCL, though they are there; a program of one rank needs neither
+#     make MPI=0 NCCL=0 NVTX=0  without MPI, NCCL, or NVTX (names in profilers), though they are there; a program of one rank needs none
 #     make WERROR=1             warnings are errors
 #     make clean
 #
@@ -35,13 +35,15 @@ endif
 MPI ?= 0
 NCCL ?= 0
 
+NVTX ?= $(if $(wildcard $(CUDA_HOME)/include/nvtx3/nvToolsExt.h),1,0)
+
 ifndef ARCH
 ARCH := $(if $(shell nvidia-smi -L 2>/dev/null),native,sm_80 sm_90)
 endif
 
 # ---- options ----
 
-DEFINES := $(if $(filter 1,$(MPI)),-DHETU_MPI) $(if $(filter 1,$(NCCL)),-DHETU_NCCL)
+DEFINES := $(if $(filter 1,$(MPI)),-DHETU_MPI) $(if $(filter 1,$(NCCL)),-DHETU_NCCL) $(if $(filter 1,$(NVTX)),-DHETU_NVTX)
 HEADERS := -Iinclude -Iruntime
 ifneq ($(CUBLAS_HOME),)
 CUBLAS_HEADERS := -isystem $(CUBLAS_HOME)/include

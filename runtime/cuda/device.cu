@@ -127,6 +127,7 @@ extern "C" void device_close(void)
         channel_of_device()->close();
     channel_use(NULL);
     cuda_memory_close();
+    cuda_marks_close();
     cuda_step_close();
     cuda_streams_close();
     device = {};
@@ -153,8 +154,6 @@ extern "C" void device_free(void *memory) { HT_CUDA(cudaFree(memory)); }
 extern "C" double device_trial(void) { return 0; }
 
 extern "C" bool device_is_host(void) { return false; }
-
-extern "C" DeviceRates device_rates(void) { return {0, 0}; }
 
 extern "C" void device_zero(void *memory, int64_t bytes) { HT_CUDA(cudaMemsetAsync(memory, 0, (size_t)bytes, ht_compute_stream())); }
 

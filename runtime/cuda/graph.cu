@@ -17,7 +17,7 @@ struct DeviceRecording {
 static bool may_record(void)
 {
     const char *choice = getenv("HETU_GRAPH");
-    return channel_of_device()->records && !(choice && !strcmp(choice, "0"));
+    return channel_of_device()->records && !cuda_looked_at() && !(choice && !strcmp(choice, "0"));
 }
 
 static void record(DeviceRecording *recording, void (*issue)(void *), void *argument)

@@ -35,6 +35,10 @@ void cuda_step_finish(void); // waits for the step, and ends the program when a 
 /* Puts the moves of a step on a stream: cuda/convert.cu. */
 void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t stream);
 
+/* Whether all work is issued anew, since marks are put between its calls; and the end of these: cuda/marks.cu. */
+bool cuda_looked_at(void);
+void cuda_marks_close(void);
+
 /* Frees scratch and constants: cuda/memory.cu. */
 void cuda_memory_close(void);
 

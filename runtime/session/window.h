@@ -3,11 +3,13 @@
  *     HETU_TRACE=out.json      a timeline of all ranks (session/trace.h); HETU_TRACE_STEPS=10-19: of these steps alone
  *     HETU_PROFILE=1           time by operator and by layer when the session ends (session/profile.h)
  *     HETU_NAN=1               the run ends at the first operator that makes a NaN or an infinity (session/finite.h)
+ *     HETU_NVTX=1              calls have names in NVIDIA's profilers
  *
  * The variables of rank 0 hold for all. Without one of them a worker has no window (hetu/rt.h), and nothing here does anything.
  *
  * The main thread's time is cut where it does something else: each call of a part, each wait and whatever the session does ends with a
- * mark, which says what the time since the last one was. So a trace has all of it.
+ * mark, which says what the time since the last one was. So a trace has all of it. On a GPU a call is marked on the device, and its time is
+ * known at the next mark of the host, which waits for it.
  */
 #ifndef SESSION_WINDOW_H
 #define SESSION_WINDOW_H

@@ -16,6 +16,8 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "run"))
+sys.path.insert(0, str(HERE.parent / "cuda" / "run"))
+import emulated
 import harness
 from harness import Failure, launch, run
 
@@ -181,7 +183,8 @@ def check_profile(bench, strategy):
         products = sum(row[2] for name, row in operators.items() if "ht_linear" in name)
         if not abs(products / wanted - 1) < 2e-3:
             raise Failure(f"products have {products} operations, not {wanted}")
-    if not re.search(r"the machine, all ranks at once: [1-9][\d.e+]* operations/s of products, [1-9][\d.e+]* bytes/s of copies", done.stderr):
+    products = r"\d" if isinstance(bench, emulated.Bench) else r"[1-9]"
+    if not re.search(rf"the machine, all ranks at once: {products}[\d.e+]* operations/s of products, [1-9][\d.e+]* bytes/s of copies", done.stderr):
         raise Failure(f"no rates of the machine:\n{done.stderr}")
     return f"{len(operators)} operators, {len(layers)} layers, {ranks} ranks"
 
@@ -207,6 +210,33 @@ def check_nan(bench, strategy):
     if not done.returncode or not re.search(rf"makes an infinity, element .* in step 0 \(HETU_NAN\) \(at windows\.c:{line_of('ht_div(')}", done.stderr):
         raise Failure(f"exit {done.returncode}: {done.stderr}")
     return says[0]
+
+
+def check_found(bench, strategy):
+    """HETU_NAN of a program for GPUs: the logarithm, of all that was made in four steps."""
+    done = looked(bench, strategy, ("-DNEGATIVE",), check=False, HETU_NAN="1")
+    says = [line for line in done.stderr.splitlines() if "(HETU_NAN)" in line]
+    pattern = rf"hetu: rank [23]: \S*log\S*( of \w+)? makes a NaN, element \d+ of \d+.*, layer 2 in step 3 \(HETU_NAN\) \(at windows\.c:{line_of('ht_log(')}\b"
+    if not done.returncode or not says or not all(re.match(pattern, line) for line in says) or len(done.stdout.split()) > 3:
+        raise Failure(f"exit {done.returncode}: {says}, not {pattern}; {done.stdout}")
+    return says[0]
+
+
+def check_ranges(bench, strategy):
+    """HETU_NVTX: one range a call and none in another; operators of the model have their lines."""
+    path = bench.path("ranges")
+    printed = looked(bench, strategy, HETU_NVTX="1", HETU_EMULATE_RANGES=str(path)).stdout
+    files = sorted(path.parent.glob("ranges.*"))
+    if len(files) != RANKS[strategy] or printed != looked(bench, strategy).stdout:
+        raise Failure(f"{len(files)} ranks have ranges")
+    for file in files:
+        lines = file.read_text().splitlines()
+        if any(not line.startswith("0 ") for line in lines) or any((line == "0 end") != (i % 2 == 1) for i, line in enumerate(lines)):
+            raise Failure(f"ranges do not end one after the other: {lines[:8]}")
+        linear = [line for line in lines if re.match(rf"0 \S*ht_linear.* windows\.c:{line_of('ht_linear(')}( .*)? h\d$", line)]
+        if len(linear) < STEPS * LAYERS:
+            raise Failure(f"ht_linear has {len(linear)} ranges: {sorted(set(lines))[:20]}")
+    return f"{len(lines) // 2} ranges a rank"
 
 
 def check_loss(bench, strategy):
@@ -523,6 +553,11 @@ def tests(bench, arguments):
               for strategy in sorted((gpt / "strategies").glob("*4*.strategy"))]
     for strategy, ranks in (("mesh", 4), ("stages", 5), (None, 0)):
         found.append((f"norm.{strategy or 'plain'}", functools.partial(check_norm, bench, strategy, ranks), strategy == "mesh"))
+    gpus = emulated.Bench(bench.build, bench.path("emulated"))
+    gpus.work.mkdir(exist_ok=True)
+    found += [("cuda.trace", functools.partial(check_trace, gpus, "mesh")), ("cuda.profile", functools.partial(check_profile, gpus, "mesh")),
+              ("cuda.ranges", functools.partial(check_ranges, gpus, "mesh")), ("cuda.nan", functools.partial(check_found, gpus, "mesh")),
+              ("cuda.stages", functools.partial(check_trace, gpus, "stages"), True), ("cuda.nan.masks", functools.partial(check_nan, gpus, "mesh"), True)]
     return found + [("norm.clipped", functools.partial(check_norm, bench, "stages", 5, 0.01), True),
                     ("progress", functools.partial(check_progress, bench, "mesh", 4)),
                     ("terminal", functools.partial(check_terminal, bench)),
@@ -533,6 +568,7 @@ def tests(bench, arguments):
                     ("cost", functools.partial(check_cost, bench), True),
                     ("refused.folder", functools.partial(check_refused, bench, {"HETU_TRACE": str(bench.path("missing") / "t.json")},
                                                          "hetu: HETU_TRACE=.*/missing/t.json: cannot write this file: No such file")),
+                    ("refused.ranges", functools.partial(check_refused, bench, {"HETU_NVTX": "1"}, "hetu: HETU_NVTX names work for profilers of GPUs")),
                     ("refused.steps", functools.partial(check_refused, bench, {"HETU_TRACE": str(bench.path("t.json")), "HETU_TRACE_STEPS": "9-3"},
                                                         "HETU_TRACE_STEPS=9-3: steps are two numbers, 10-19, or one"))]
 

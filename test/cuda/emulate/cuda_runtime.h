@@ -10,6 +10,7 @@
  *     HETU_EMULATE_ALGORITHMS  N:I: cuBLASLt proposes N algorithms, of which number I is the fastest; 1:0
  *     HETU_EMULATE_ORDER    "issue" (unless set): when it is issued, or "late", as late as waits allow, which shows missing ones, work runs.
  *     HETU_EMULATE_NODES    a file: each graph that is made ready adds a line, the number of its nodes.
+ *     HETU_EMULATE_RANGES   a file, with the number of the process behind it: the ranges of NVTX
  *     HETU_EMULATE_THREADS  "forward" or "backward": the order in which a block's threads (and a grid's blocks) start. Two orders with one
  *                           result mean that no barrier is missing where it matters.
  *     HETU_EMULATE_POISON   1: new device and shared memory is full of NaN (and of -1 for integers).
