@@ -741,24 +741,34 @@ ht_tensor ht_iota(int64_t n, ht_dtype dtype);
 /* Operators that compare places: `at` and `from` are 0, 1, 2, ... along their dimension. */
 
 /* y[k] = x[index[k]] along dimension dim; 0 where the index lies outside. */
-#pragma hspmd op y[a..{dim}, k, z..] = at[n] == index[a.., k, z..] ? x[a.., n, z..] : 0 dtype(y: x, at: integer, index: integer)
+#pragma hspmd op y[a..{dim}, k, z..] = gather(x[a.., n, z..], index[a.., k, z..], at[n]) \
+    reduction(+: n) linear(x) dtype(y: x, at: integer, index: integer) types(f32, bf16, f64, i32, i64) operations(0) \
+    kernel(ht_gather_kernel) grad(ht_gather_gradient)
 ht_tensor ht_gather_at(ht_tensor x, ht_tensor index, ht_tensor at, int dim);
 
 /* y[n] is the sum of x[k] where index[k] is n, along dimension dim. */
-#pragma hspmd op y[a..{dim}, n, z..] = index[a.., k, z..] == at[n] ? x[a.., k, z..] : 0 dtype(y: x, at: integer, index: integer)
+#pragma hspmd op y[a..{dim}, n, z..] = scatter(x[a.., k, z..], index[a.., k, z..], at[n]) \
+    reduction(+: k) linear(x) dtype(y: x, at: integer, index: integer) types(f32, bf16, f64, i32, i64) \
+    kernel(ht_scatter_kernel) grad(ht_scatter_gradient)
 ht_tensor ht_scatter_at(ht_tensor x, ht_tensor index, ht_tensor at, int dim);
+
+static inline void ht_gather_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_scatter_at(g->dy[0], g->x[1], g->x[2], (int)g->attr[0].i);
+}
+
+static inline void ht_scatter_gradient(ht_grad *g)
+{
+    g->dx[0] = ht_gather_at(g->dy[0], g->x[1], g->x[2], (int)g->attr[0].i);
+}
 
 #pragma hspmd op y[a..{dim}, k, z..] = from[n] <= at[k] ? x[a.., n, z..] : 0 dtype(y: x, at: integer, from: integer)
 ht_tensor ht_cumsum_at(ht_tensor x, ht_tensor at, ht_tensor from, int dim);
 
 /* How many elements along dimension dim come before an element in order: those that are smaller, or under `descending` larger, and of equal
  * ones those in front. NaN is the largest of all. z is x again. */
-#pragma hspmd op y[a..{dim}, i, c..] = \
-    (descending ? x[a.., j, c..] > z[a.., i, c..] : x[a.., j, c..] < z[a.., i, c..]) ? 1 : \
-    x[a.., j, c..] == z[a.., i, c..] ? from[j] < at[i] : \
-    x[a.., j, c..] != x[a.., j, c..] ? z[a.., i, c..] != z[a.., i, c..] ? from[j] < at[i] : descending != 0 : \
-    z[a.., i, c..] != z[a.., i, c..] ? descending == 0 : 0 \
-    dtype(y: i32, at: integer, from: integer) grad(none)
+#pragma hspmd op y[a..{dim}, i, c..] = rank(x[a.., j, c..], z[a.., i, c..], at[i], from[j]) \
+    reduction(+: j) dtype(y: i32, at: integer, from: integer) types(f32, bf16, f64, i32, i64) kernel(ht_rank_kernel) grad(none)
 ht_tensor ht_rank_at(ht_tensor x, ht_tensor z, ht_tensor at, ht_tensor from, int dim, int descending);
 
 #pragma hspmd op y[i.., c] = id[i..] == at[c] dtype(y: i64, id: integer, at: integer) grad(none)

@@ -1,0 +1,214 @@
+/* Elements by the numbers of their places, and how many come before an element in order.
+ *
+ * Operands of places are 0, 1, 2, ... along a dimension, or the part of these that a piece has: they ascend, in one range as a rule. Lines
+ * are what lies along that dimension, for each index of those in front of it and behind it.
+ */
+#include "cpu/cpu.h"
+#include "operators/kernels.h"
+
+#include <hetu/rt.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A tensor's lines along dimension `dim`. */
+typedef struct Lines {
+    int64_t outer, length, inner; // element i of line (o, c) is number (o * length + i) * inner + c
+} Lines;
+
+static Lines lines_of(const ht_view *x, int dim)
+{
+    return (Lines){ht_view_count(x, 0, dim), x->extent[dim], ht_view_count(x, dim + 1, x->rank)};
+}
+
+/* ---- places ---- */
+
+/* A number with the index that it is found at. */
+typedef struct Entry {
+    int64_t number, at;
+} Entry;
+
+static int by_number(const void *a, const void *b)
+{
+    const Entry *x = a, *y = b;
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* What stands at which index: numbers that are all different. */
+typedef struct Index {
+    Entry *entry; // by number; the caller frees it
+    int64_t count;
+    bool dense; // entry i is that of number entry[0].number + i
+} Index;
+
+static Index index_of(const ht_view *places)
+{
+    int64_t count = cpu_count(places);
+    Index index = {cpu_alloc((size_t)count * sizeof(Entry)), count, true};
+    bool ascends = true;
+    for (int64_t i = 0; i < count; i++) {
+        index.entry[i] = (Entry){cpu_index(places, i), i};
+        ascends &= !i || index.entry[i - 1].number < index.entry[i].number;
+    }
+    if (!ascends)
+        qsort(index.entry, (size_t)count, sizeof(Entry), by_number);
+    for (int64_t i = 0; i < count; i++)
+        index.dense &= index.entry[i].number == index.entry[0].number + i;
+    return index;
+}
+
+/* How many entries have smaller numbers. */
+static int64_t index_before(const Index *index, int64_t number)
+{
+    int64_t low = 0, high = index->count;
+    if (index->dense && high) {
+        int64_t before = number - index->entry[0].number;
+        return before < 0 ? 0 : before < high ? before : high;
+    }
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (index->entry[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Where a number is; -1: it is not there. */
+static int64_t index_find(const Index *index, int64_t number)
+{
+    int64_t i = index_before(index, number);
+    return i < index->count && index->entry[i].number == number ? index->entry[i].at : -1;
+}
+
+/* ---- gather and scatter ---- */
+
+/* Operands: x, index, places of x's line; attribute: dim. What the piece lacks is 0. */
+void ht_gather_kernel(const ht_call *call)
+{
+    const ht_view *x = &call->operand[0], *number = &call->operand[1], *y = &call->result[0];
+    Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
+    Index index = index_of(&call->operand[2]);
+    int64_t size = cpu_size(x->dtype);
+    cpu_need_integers(number, "gather");
+#pragma omp parallel for schedule(static) if (cpu_count(y) > CPU_PARALLEL)
+    for (int64_t row = 0; row < to.outer * to.length; row++)
+        for (int64_t c = 0; c < to.inner; c++) {
+            int64_t i = row * to.inner + c, at = index_find(&index, cpu_index(number, i));
+            char *place = (char *)y->data + i * size;
+            if (at < 0)
+                memset(place, 0, (size_t)size);
+            else
+                memcpy(place, (const char *)x->data + ((row / to.length * from.length + at) * from.inner + c) * size, (size_t)size);
+        }
+    free(index.entry);
+}
+
+/* Adds element i of one tensor to element k of another of its type; bf16 is added up in `wide`, which has the tensor's elements. */
+static void add(const ht_view *to, float *wide, int64_t k, const ht_view *from, int64_t i)
+{
+    switch (to->dtype) {
+    case HT_F32: ((float *)to->data)[k] += ((const float *)from->data)[i]; return;
+    case HT_F64: ((double *)to->data)[k] += ((const double *)from->data)[i]; return;
+    case HT_I32: ((int32_t *)to->data)[k] += ((const int32_t *)from->data)[i]; return;
+    case HT_I64: ((int64_t *)to->data)[k] += ((const int64_t *)from->data)[i]; return;
+    case HT_BF16: wide[k] += ht_bf16_load(((const uint16_t *)from->data)[i]); return;
+    }
+}
+
+/* Operands: x, index, places of the result's line; attribute: dim. Elements are added up in their order. */
+void ht_scatter_kernel(const ht_call *call)
+{
+    const ht_view *x = &call->operand[0], *number = &call->operand[1], *y = &call->result[0];
+    Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
+    Index index = index_of(&call->operand[2]);
+    int64_t count = cpu_count(y);
+    float *wide = y->dtype == HT_BF16 ? cpu_alloc((size_t)count * sizeof(float)) : NULL;
+    cpu_need_integers(number, "scatter");
+    memset(y->data, 0, (size_t)(count * cpu_size(y->dtype)));
+    for (int64_t i = 0; wide && i < count; i++)
+        wide[i] = 0;
+#pragma omp parallel for schedule(static) if (cpu_count(x) > CPU_PARALLEL)
+    for (int64_t o = 0; o < from.outer; o++)
+        for (int64_t i = o * from.length * from.inner; i < (o + 1) * from.length * from.inner; i++) {
+            int64_t at = index_find(&index, cpu_index(number, i));
+            if (at >= 0)
+                add(y, wide, (o * to.length + at) * to.inner + i % from.inner, x, i);
+        }
+    for (int64_t i = 0; wide && i < count; i++)
+        ((uint16_t *)y->data)[i] = ht_bf16_store(wide[i]);
+    free(wide);
+    free(index.entry);
+}
+
+/* ---- order ---- */
+
+/* A number that is ordered as the element is: NaN is the largest of all, and zeros are equal. */
+static int64_t order_of(const ht_view *x, int64_t i)
+{
+    double value = 0;
+    int64_t bits;
+    switch (x->dtype) {
+    case HT_I32: return ((const int32_t *)x->data)[i];
+    case HT_I64: return ((const int64_t *)x->data)[i];
+    case HT_F32: value = ((const float *)x->data)[i]; break;
+    case HT_BF16: value = ht_bf16_load(((const uint16_t *)x->data)[i]); break;
+    case HT_F64: value = ((const double *)x->data)[i]; break;
+    }
+    if (isnan(value))
+        return INT64_MAX;
+    value = value == 0 ? 0 : value;
+    memcpy(&bits, &value, sizeof bits);
+    return bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
+/* Element i of a line with its place. */
+static Entry entry_of(const ht_view *x, int64_t i, int64_t place, bool descending)
+{
+    int64_t order = order_of(x, i);
+    return (Entry){descending ? ~order : order, place};
+}
+
+/* How many entries, which are sorted, come before one. */
+static int64_t entries_before(const Entry *entry, int64_t count, Entry one)
+{
+    int64_t low = 0;
+    while (low < count) {
+        int64_t middle = low + (count - low) / 2;
+        if (by_number(&entry[middle], &one) < 0)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
+}
+
+/* Operands: x, z, places of z's line and of x's; attributes: dim, descending. A line of x is sorted, and each element of z looked for in
+ * it. */
+void ht_rank_kernel(const ht_call *call)
+{
+    const ht_view *x = &call->operand[0], *z = &call->operand[1], *at = &call->operand[2], *from = &call->operand[3];
+    Lines all = lines_of(x, (int)call->attr[0].i), own = lines_of(z, (int)call->attr[0].i);
+    bool descending = call->attr[1].i;
+    int32_t *y = call->result[0].data;
+#pragma omp parallel if (cpu_count(x) > CPU_PARALLEL)
+    {
+        Entry *entry = cpu_alloc((size_t)all.length * sizeof *entry);
+#pragma omp for schedule(static)
+        for (int64_t line = 0; line < all.outer * all.inner; line++) {
+            int64_t o = line / all.inner, c = line % all.inner;
+            for (int64_t i = 0; i < all.length; i++)
+                entry[i] = entry_of(x, (o * all.length + i) * all.inner + c, cpu_index(from, i), descending);
+            qsort(entry, (size_t)all.length, sizeof *entry, by_number);
+            for (int64_t i = 0; i < own.length; i++) {
+                int64_t number = (o * own.length + i) * own.inner + c;
+                y[number] = (int32_t)entries_before(entry, all.length, entry_of(z, number, cpu_index(at, i), descending));
+            }
+        }
+        free(entry);
+    }
+}
