@@ -8,7 +8,8 @@
 #     make clean
 #
 # CUDA_HOME, CUBLAS_HOME and NCCL_HOME say where CUDA, cuBLAS and NCCL are, NVCC and CC which compilers run. BUILD is the folder for objects; RUNTIME_BUILD that for those of
-# the runtime, which several programs may share.
+# the runtime, which several programs may share. With RUNTIME_CACHE the objects of the runtime lie in a folder of that one which is named after all that they are made of: sources,
+# compilers and their options; a program that finds them there builds its own files alone.
 
 BUILD ?= build
 RUNTIME_BUILD ?= $(BUILD)
@@ -87,6 +88,15 @@ LINK ?= $(CXX)
 absent := $(if $(filter 1,$(MPI)),,runtime/transport/mpi% runtime/exchange/mpi%) $(if $(filter 1,$(NCCL)),,runtime/cuda/nccl%)
 RUNTIME := $(filter-out $(absent),$(sort $(wildcard runtime/*/*.c runtime/*/*/*.c runtime/*/*.cu)))
 objects = $(patsubst %,$(2)/%.o,$(1))
+
+# What the objects of the runtime are made of, as a number: the texts of its files, options, compilers, and the GPU that -arch=native is for.
+ifneq ($(RUNTIME_CACHE),)
+quoted = '$(subst ','\'',$(1))'
+runtime_text = $(sort $(RUNTIME) $(wildcard include/hetu/*.h runtime/*/*.h runtime/*/*/*.h))
+runtime_made = $(NVCC) $(NVCCFLAGS) $(CC) $(CFLAGS_ALL) $(DEFINES) $(HEADERS) $(CUBLAS_HEADERS)
+RUNTIME_BUILD := $(RUNTIME_CACHE)/$(firstword $(shell { echo $(call quoted,$(runtime_made)); $(NVCC) --version; $(CC) --version; \
+  $(if $(filter native,$(ARCH)),nvidia-smi --query-gpu=name --format=csv$(comma)noheader;) cat runtime/program.mk $(runtime_text); } 2>/dev/null | sha256sum))
+endif
 PROGRAM_OBJECTS := $(call objects,$(EMITTED) $(USER),$(BUILD))
 RUNTIME_OBJECTS := $(call objects,$(RUNTIME),$(RUNTIME_BUILD))
 
@@ -99,11 +109,11 @@ $(PROGRAM): $(PROGRAM_OBJECTS) $(RUNTIME_OBJECTS)
 
 $(RUNTIME_BUILD)/runtime/%.c.o: runtime/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(DEFINES) $(HEADERS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(CC) $(CFLAGS_ALL) $(DEFINES) $(HEADERS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@.part && mv -f $@.part $@
 
 $(RUNTIME_BUILD)/runtime/%.cu.o: runtime/%.cu
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) $(DEFINES) $(HEADERS) $(CUBLAS_HEADERS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(NVCC) -std=c++20 -O3 $(NVCCFLAGS) $(DEFINES) $(HEADERS) $(CUBLAS_HEADERS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@.part && mv -f $@.part $@
 
 # The file that includes the user's source, and the user's others, are compiled as the user said.
 $(BUILD)/%.main.c.o: %.main.c

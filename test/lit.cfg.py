@@ -25,6 +25,7 @@ tools = os.path.dirname(params.get("tools", "/usr/lib/llvm-19/bin/FileCheck"))
 environment["PATH"] = os.pathsep.join([os.path.join(build, "bin"), tools, os.environ.get("PATH", "")])
 environment["LC_ALL"] = "C.UTF-8"
 environment["OMP_NUM_THREADS"] = "1"
+environment["HETU_RUNTIME_CACHE"] = "0"  # compilers that stand for others make no objects to keep
 for name in ["CC", "HOME", "ASAN_OPTIONS", "UBSAN_OPTIONS", "CCACHE_DIR"]:
     if name in os.environ:
         environment[name] = os.environ[name]

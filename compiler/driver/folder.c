@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -423,6 +424,61 @@ static bool copy_bytes(Arena *arena, const char *from, const char *to)
     return good;
 }
 
+/* ---- the runtime's objects ---- */
+
+/* Makes a folder and those that it lies in; false when it is not there then, or cannot be written to. */
+static bool make_path(Arena *arena, const char *path)
+{
+    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/'))
+        mkdir(arena_substring(arena, path, (size_t)(slash - path)), 0777);
+    mkdir(path, 0777);
+    return !access(path, W_OK | X_OK);
+}
+
+/* The folder that keeps the runtime's objects for further programs: what HETU_RUNTIME_CACHE names, else one in the user's cache; NULL:
+ * none, as HETU_RUNTIME_CACHE=0 says, or since it cannot be written to. *good becomes false after a message. */
+static const char *runtime_cache(Arena *arena, bool *good)
+{
+    const char *named = getenv("HETU_RUNTIME_CACHE"), *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME"), *path = NULL;
+    char *here = NULL;
+    if (named && (!*named || !strcmp(named, "0")))
+        return NULL;
+    if (named && *named != '/' && (here = getcwd(NULL, 0)))
+        path = arena_format(arena, "%s/%s", here, named);
+    else if (named)
+        path = named;
+    else if (base && *base == '/')
+        path = arena_format(arena, "%s/hetu", base);
+    else if (home && *home == '/')
+        path = arena_format(arena, "%s/.cache/hetu", home);
+    free(here);
+    if (path && make_path(arena, path))
+        return path;
+    if (named) {
+        complain("cannot keep the runtime's objects in %s, which HETU_RUNTIME_CACHE names: %s", named, strerror(errno));
+        *good = false;
+    }
+    return NULL;
+}
+
+/* Has make build what it lacks of the runtime in the cache, one program at a time. The exit status of make. */
+static int build_runtime(Toolchain *tools, const Command *make, const char *cache)
+{
+    Command command = {.arena = tools->arena};
+    int lock = tools->dry_run ? -1 : open(arena_format(tools->arena, "%s/lock", cache), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    for (int i = 0; i < make->words.count; i++)
+        command_add(&command, make->words.at[i], NULL);
+    command_add(&command, "runtime", NULL);
+    if (lock >= 0)
+        flock(lock, LOCK_EX);
+    int status = command_run(tools, &command);
+    if (lock >= 0)
+        close(lock);
+    return status;
+}
+
+/* ---- the program ---- */
+
 int folder_build(const Folder *folder, const char *program)
 {
     Driver *driver = folder->driver;
@@ -439,11 +495,17 @@ int folder_build(const Folder *folder, const char *program)
     const char *built = temporary(tools, arena_format(arena, "%s/program", name));
     if (driver->options->save_temps)
         built = arena_format(arena, "%s/program", path);
+    bool good = true;
+    const char *cache = runtime_cache(arena, &good);
+    if (!good)
+        return 1;
     Command command = {.arena = arena};
     command_add(&command, "make", "--no-print-directory", "--silent", arena_format(arena, "-j%ld", sysconf(_SC_NPROCESSORS_ONLN)), "-C",
                 path, "PROGRAM=program", arena_format(arena, "CC=%s", compiler_words(tools)), NULL);
+    if (cache)
+        command_add(&command, arena_format(arena, "RUNTIME_CACHE=%s", cache), NULL);
     unsetenv("MAKEFLAGS");
-    if (command_run(tools, &command))
+    if ((cache && build_runtime(tools, &command, cache)) || command_run(tools, &command))
         return 1;
     return tools->dry_run || copy_bytes(arena, built, program) ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Stands for nvcc and the linker: writes the file that -o names, a program that says so. FAIL=word: fails for command lines that have this word.
+# Stands for nvcc and the linker: writes the file that -o names, a program that says so. FAIL=word: fails for command lines that have this word. LOG=file: notes them there.
+[ -z "${LOG:-}" ] || echo "$*" >>"$LOG"
 case "$*" in
 *"${FAIL:-no such word}"*)
     echo "a compiler that fails" >&2
