@@ -12,18 +12,6 @@
 /* Processes of one machine that exchange through its memory. */
 static const Link machine = {2e-6, 5e9, 0, NULL};
 
-/* An end of a pair: a host, or devices. */
-typedef struct LinkEnd {
-    int host; // -1: devices
-    int device_count;
-    const int *devices;
-} LinkEnd;
-
-struct LinkPair {
-    LinkEnd end[2];
-    Link link;
-};
-
 double curve_at(const Curve *curve, double size)
 {
     int above = 0;

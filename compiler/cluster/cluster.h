@@ -82,7 +82,7 @@ typedef struct DeviceClass {
     const char *name;
     int64_t memory; // bytes; here and below 0: not known
     double start, copy, arithmetic;
-    double overlap; // by how much computing, and communicating beside it, take longer: 1 at least
+    double overlap;                     // by how much computing, and communicating beside it, take longer: 1 at least
     Curve memory_bandwidth;             // by the bytes that are touched
     Curve row_bandwidth;                // the same of rows of ROW_BYTES that do not lie one after another
     Curve page_bandwidth;               // the same of rows of PAGE_ROW_BYTES, each on another page
@@ -96,7 +96,18 @@ typedef struct ClusterDevice {
     int processor; // equal for those that share one, from 0 on without gaps
 } ClusterDevice;
 
-typedef struct LinkPair LinkPair; // of the list `pairs`
+/* An end of a pair: a host, or devices. */
+typedef struct LinkEnd {
+    int host; // -1: devices
+    int device_count;
+    const int *devices;
+} LinkEnd;
+
+/* Of the list `pairs`. */
+typedef struct LinkPair {
+    LinkEnd end[2];
+    Link link;
+} LinkPair;
 
 typedef struct Cluster {
     int device_count, processor_count;
@@ -150,7 +161,8 @@ const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int 
 /* What was measured of a verb on a link in several groups at once, of the number of devices next to `ranks`; NULL: nothing. */
 const Measured *link_crowded(const Link *link, ht_verb verb, int ranks);
 
-/* What was measured of a broadcast or a reduction of which the root has a processor for itself, and the others share theirs; NULL: nothing. */
+/* What was measured of a broadcast or a reduction of which the root has a processor for itself, and the others share theirs; NULL: nothing.
+ */
 const Measured *link_alone(const Link *link, ht_verb verb);
 
 /* What was measured of a verb on two devices that share a processor; NULL: nothing. */

@@ -163,6 +163,7 @@ typedef struct Caches {
     struct Intern *equal;        // module_layouts_equal
     struct Intern *spread;       // module_layout_spread
     struct Intern *plans;        // conversion_plan (ir/roles.c)
+    struct Intern *alike;        // module_alike
 } Caches;
 
 /* A reshard of the source (`reshard` pragma) is an operator whose definition is module->reshard_def and whose result the source, or after
@@ -282,6 +283,9 @@ static inline int module_zero(const Module *module) { return module->strategy ? 
 
 /* The table in which what is equal (layouts, extents, names of dimensions) is one pointer. */
 Intern *module_shared(Module *module);
+
+/* The table of devices of the module's cluster that are alike (cluster/alike.h). */
+Intern *module_alike(Module *module);
 
 /* layout_equal, which is asked once for each pair of layouts and extents. The layouts live as long as the module. */
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type);

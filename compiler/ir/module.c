@@ -348,6 +348,13 @@ Intern *module_shared(Module *module)
     return module->caches.shared;
 }
 
+Intern *module_alike(Module *module)
+{
+    if (!module->caches.alike)
+        module->caches.alike = intern_create(module->arena);
+    return module->caches.alike;
+}
+
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type)
 {
     enum { UNKNOWN, EQUAL, UNEQUAL };

@@ -340,7 +340,7 @@ void conversion_plan(Module *module, PlannedConversion *conversion)
     Conversion *tensors = arena_array(scratch, Conversion, conversion->tensors.count);
     for (int t = 0; t < conversion->tensors.count; t++)
         tensors[t] = planned_tensor(&conversion->tensors.at[t]);
-    conversion->crews = crews_of(module->arena, module->options.cluster, tensors, conversion->tensors.count);
+    conversion->crews = crews_of(module->arena, module->options.cluster, module_alike(module), tensors, conversion->tensors.count);
     conversion->plan = plan_of(module, conversion->crews.first, conversion->tensors.count);
     arena_destroy(scratch);
 }
@@ -351,7 +351,7 @@ const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op, Crews *cre
     *crews = op->conversion->crews;
     if (op->conversion->tensors.count == 1)
         return op->conversion->plan;
-    *crews = crews_of(arena, module->options.cluster, &tensor, 1);
+    *crews = crews_of(arena, module->options.cluster, module_alike(module), &tensor, 1);
     return plan_of(module, crews->first, 1);
 }
 

@@ -120,7 +120,7 @@ static const MigrationPlan *plan_for(Mover *mover, const Conversion *conversions
     const Cluster *cluster = mover->migration->to->options.cluster;
     MigrationPlan *made = arena_new(mover->arena, MigrationPlan);
     made->number = mover->all->plans.count;
-    made->crews = crews_of(mover->arena, cluster, conversions, count);
+    made->crews = crews_of(mover->arena, cluster, NULL, conversions, count);
     made->plan = reshard_plan_messages(mover->arena, cluster, made->crews.first, count);
     array_push(mover->arena, &mover->all->plans, made);
     *number = mover->all->plans.count;

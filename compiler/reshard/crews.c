@@ -332,13 +332,14 @@ static Crews crews_of_one(Arena *arena, const Conversion *conversion)
 
 static int compare_ints(const void *a, const void *b) { return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b); }
 
-/* The members' names: the first crew's devices, counted in their order. */
-static const int *count_members(Arena *arena, const Crews *crews)
+/* The members' names: the first crew's devices, counted in their order; on a cluster, those of the first that were alike, in that order. */
+static const int *find_names(Arena *arena, const Crews *crews, const Cluster *cluster, Intern *alike)
 {
     int *sorted = arena_copy(arena, crews->devices, sizeof *sorted * (size_t)crews->size), *name = arena_array(arena, int, crews->size);
     qsort(sorted, (size_t)crews->size, sizeof *sorted, compare_ints);
+    const int *first = cluster ? cluster_alike(alike, cluster, sorted, crews->size) : NULL;
     for (int i = 0; i < crews->size; i++)
-        name[crews->member[sorted[i] - crews->least]] = i;
+        name[crews->member[sorted[i] - crews->least]] = first ? first[i] : i;
     return name;
 }
 
@@ -358,10 +359,10 @@ static const Layout *named_layout(Arena *arena, const Crews *crews, const Layout
 }
 
 /* Gives the first crew's devices their names. */
-static void name_members(Arena *arena, Crews *crews, int count)
+static void name_members(Arena *arena, Crews *crews, const Cluster *cluster, Intern *alike, int count)
 {
     Conversion *first = arena_copy(arena, crews->first, sizeof *first * (size_t)count);
-    crews->name = count_members(arena, crews);
+    crews->name = find_names(arena, crews, cluster, alike);
     for (int t = 0; t < count; t++) {
         first[t].from = named_layout(arena, crews, first[t].from);
         first[t].to = named_layout(arena, crews, first[t].to);
@@ -390,12 +391,12 @@ static Crews common_crews(Arena *arena, const Conversion *conversions, int count
     return crews;
 }
 
-Crews crews_of(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count)
+Crews crews_of(Arena *arena, const Cluster *cluster, Intern *alike, const Conversion *conversions, int count)
 {
     Crews crews = cluster ? one_crew(arena, conversions, count) : common_crews(arena, conversions, count);
     crews.name = crews.devices;
-    if (!cluster)
-        name_members(arena, &crews, count);
+    if (!cluster || alike)
+        name_members(arena, &crews, cluster, alike, count);
     return crews;
 }
 

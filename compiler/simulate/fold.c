@@ -11,7 +11,7 @@
 struct HopTable {
     int conversions;
     bool *used;
-    Hops *hops;       // of devices
+    Hops *hops;        // of devices
     ActorHops *folded; // of actors
 };
 
@@ -65,9 +65,10 @@ static void use_conversion(const Fold *fold, const PlannedConversion *conversion
         return;
     table->used[slot] = true;
     const Plan *plan = conversion->plan;
+    const Crews *crews = &conversion->crews;
     int *device_of = arena_array(fold->arena, int, plan->device_count);
-    for (int s = 0; s < plan->device_count; s++)
-        device_of[s] = counterpart[plan->devices[s]];
+    for (int i = 0; i < crews->size; i++)
+        device_of[plan_slot(plan, crews->name[i])] = counterpart[crews->devices[i]];
     table->hops[slot] = hops_of(fold->arena, fold->module->options.cluster, plan, device_of);
 }
 
@@ -129,7 +130,8 @@ static uint64_t own_hash(const Fold *fold, const Changes *changes, int index)
     const BodyRun *run = device_run(module, device, &stage);
     uint64_t hash = mixed((uint64_t)module->roles->role_of[index], (uint64_t)(uintptr_t)cluster_class(module->options.cluster, device));
     if (run)
-        hash = mixed(mixed(mixed(hash, (uint64_t)run->body), (uint64_t)run->microbatches), mixed(table_hash(run->schedule, stage), (uint64_t)stage));
+        hash = mixed(mixed(mixed(hash, (uint64_t)run->body), (uint64_t)run->microbatches),
+                     mixed(table_hash(run->schedule, stage), (uint64_t)stage));
     return mixed(hash, changes_hash(changes, device));
 }
 
@@ -163,7 +165,8 @@ static void note_hops(Colours *colours, int slot)
             colours->found[colours->index[hop->members[m]]] += mixed(hash, ports_hash(hop, m, &port));
     }
     for (int m = 0; m < hops->mover_count; m++)
-        colours->found[colours->index[hops->movers[m]]] += mixed((uint64_t)(slot % colours->fold->table->conversions), bits_of(hops->moving));
+        colours->found[colours->index[hops->movers[m]]] +=
+            mixed((uint64_t)(slot % colours->fold->table->conversions), bits_of(hops->moving));
 }
 
 /* Of a pipeline: which colours its devices have. */
@@ -204,7 +207,8 @@ static int compare_shades(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Gives devices that what was found tells apart colours of their own, numbered by their first devices; whether there are more than before. */
+/* Gives devices that what was found tells apart colours of their own, numbered by their first devices; whether there are more than before.
+ */
 static bool split(Colours *colours)
 {
     int devices = colours->fold->module->roles->device_count, before = colours->count;

@@ -43,7 +43,8 @@ typedef struct Assigner {
     const Op *reader;          // the operator at hand
     const Mesh *mesh;          // its own
     Arena *arena;              // scratch
-    Intern *crews;             // bytes that crews receive, by what they convert
+    Intern *crews;             // what plans of crews cost, by what they convert
+    Intern *alike;             // module_alike
     Intern *prices;            // what price_conversion and price_crossing remember
     RuleUse *rules;            // by rule of the mesh
     const Wanted *wanted;      // of parameters

@@ -534,6 +534,7 @@ static void begin(Deduce *deduce)
                                   .mesh = module->mesh,
                                   .arena = deduce->arena,
                                   .crews = intern_create(deduce->arena),
+                                  .alike = module_alike(module),
                                   .prices = intern_create(deduce->arena),
                                   .wanted = wanted_of(deduce->arena, module),
                                   .held = arena_array(deduce->arena, const Held *, module->next_id),

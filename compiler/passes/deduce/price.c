@@ -61,38 +61,51 @@ typedef struct CrewKey {
     int64_t rank, dtype;
 } CrewKey;
 
-/* Bytes that the first crew receives; meshes that differ in their devices alone have the same. */
-static int64_t first_bytes(const Assigner *assigner, const Conversion *first)
+/* What a plan for the first crew costs. */
+typedef struct CrewPrice {
+    int64_t bytes;  // that it receives
+    double seconds; // with a cluster
+} CrewPrice;
+
+/* The price of the plan for what a first crew converts. What a scalar moves within a device is nothing: sums of scalars, as of the
+ * gradients' norm, so pass to where one message is enough for all of them. */
+static CrewPrice plan_crew(const Assigner *assigner, const Conversion *first)
+{
+    Arena *scratch = arena_create();
+    const Cluster *cluster = cluster_of(assigner);
+    const Plan *plan = reshard_plan(scratch, cluster, first);
+    CrewPrice price = {plan_bytes(plan), first->shape.rank && cluster ? conversion_seconds(cluster, plan) : plan_seconds(plan)};
+    arena_destroy(scratch);
+    return price;
+}
+
+/* The same, remembered; meshes whose devices are alike have the same. */
+static CrewPrice first_price(const Assigner *assigner, const Conversion *first)
 {
     Intern *shared = assigner->crews;
     CrewKey key = {layout_shared(shared, first->from), layout_shared(shared, first->to),
                    intern(shared, first->shape.extent, sizeof(int64_t) * (size_t)first->shape.rank), first->shape.rank, first->dtype};
-    int64_t **bytes = intern_slot(assigner->crews, &key, sizeof key);
-    if (!*bytes) {
-        Arena *scratch = arena_create();
-        *bytes = arena_new(assigner->arena, int64_t);
-        **bytes = plan_bytes(reshard_plan(scratch, NULL, first));
-        arena_destroy(scratch);
+    CrewPrice **price = intern_slot(assigner->crews, &key, sizeof key);
+    if (!*price) {
+        *price = arena_new(assigner->arena, CrewPrice);
+        **price = plan_crew(assigner, first);
     }
-    return **bytes;
+    return **price;
 }
 
-/* Seconds of a conversion on the module's cluster. What a scalar moves within a device is nothing: sums of scalars, as of the gradients'
- * norm, so pass to where one message is enough for all of them. */
+/* Seconds of a conversion on the module's cluster. */
 static double cluster_price(const Assigner *assigner, const Value *value, Arena *scratch, const Conversion *conversion)
 {
-    Crews crews = crews_of(scratch, cluster_of(assigner), conversion, 1);
-    const Plan *plan = reshard_plan(scratch, cluster_of(assigner), crews.first);
-    double seconds = value->type.rank ? conversion_seconds(cluster_of(assigner), plan) : plan_seconds(plan);
-    return seconds * (value->def ? (double)op_runs(assigner->module, value->def) : 1);
+    Crews crews = crews_of(scratch, cluster_of(assigner), assigner->alike, conversion, 1);
+    return first_price(assigner, crews.first).seconds * (value->def ? (double)op_runs(assigner->module, value->def) : 1);
 }
 
 /* Bytes that a device of the mesh receives on average. */
 static double average_bytes(const Assigner *assigner, Arena *scratch, const Conversion *conversion)
 {
-    Crews crews = crews_of(scratch, NULL, conversion, 1);
+    Crews crews = crews_of(scratch, NULL, NULL, conversion, 1);
     int64_t bytes;
-    if (__builtin_mul_overflow(first_bytes(assigner, crews.first), (int64_t)crews.count, &bytes))
+    if (__builtin_mul_overflow(first_price(assigner, crews.first).bytes, (int64_t)crews.count, &bytes))
         bytes = INT64_MAX;
     return (double)bytes / assigner->mesh->device_count;
 }
