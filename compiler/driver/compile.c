@@ -451,6 +451,16 @@ static void add_places(Driver *driver, const EmittedFile *file, Command *command
         command_add(command, "-idirafter", ".", NULL);
 }
 
+/* Whether the last -O says that nothing is optimised: then emitted files are not, either, and soon compiled. */
+static bool is_unoptimised(const Options *options)
+{
+    bool unoptimised = false;
+    for (int i = 0; i < options->items.count; i++)
+        if (options->items.at[i].kind == ITEM_FLAG && begins(options->items.at[i].text, "-O"))
+            unoptimised = !strcmp(options->items.at[i].text, "-O0");
+    return unoptimised;
+}
+
 /* The command for an emitted file: the user's options where it includes the user's source, and only those about code elsewhere. */
 static Command emitted_command(Driver *driver, const EmittedFile *file, const char *path, const char *object)
 {
@@ -466,6 +476,8 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
         command_add(&command, "-O2", NULL);
     }
     add_words(&command, file->flags);
+    if (!is_main_file(file) && is_unoptimised(options))
+        command_add(&command, "-O0", NULL);
     command_add(&command, "-fno-lto", NULL);
     if (options->known)
         command_add(&command, "-fPIC", "-fvisibility=hidden", NULL);

@@ -87,16 +87,53 @@ class Bench:
             label = pathlib.Path(strategy).stem if strategy else "none"
             out = self.path(f"{source.stem}.{label}{''.join(flags)}")
             chosen = [f"--strategy={strategy}"] if strategy else []
-            run([self.hetucc, "--verify", *chosen, "-O1", *WARNINGS, *flags, source, *self.common(), "-o", out, "-lm"], timeout=300)
+            run([self.hetucc, "--verify", *chosen, OPTIMISED, *WARNINGS, *flags, source, *self.common(), "-o", out, "-lm"], timeout=300)
             return out
         return self.once(("hetucc", source, str(strategy), tuple(flags)), make)
 
 
-def launch(program, ranks, *arguments, env=None, timeout=120, check=True, preload=None):
+# How hetucc and the C compiler behind it optimise. With -O0 emitted code is compiled in a quarter of the time, for suites of many programs that run for a moment.
+OPTIMISED = "-O1"
+# Whether `launch` starts ranks by itself, which meet in a folder, instead of by mpirun: a suite of many small programs is done much sooner, and leaves MPI to others.
+MEETS = False
+
+
+def meet(program, ranks, *arguments, env, timeout, check):
+    """Runs a program on ranks that meet in a folder; what they print, that of rank 0 first."""
+    with tempfile.TemporaryDirectory() as folder:
+        ends = [(open(f"{folder}/{r}.out", "w+b"), open(f"{folder}/{r}.err", "w+b")) for r in range(ranks)]
+        command = [str(program), *map(str, arguments)]
+        started = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                    env={**os.environ, **env, "HETU_RENDEZVOUS": folder, "HETU_RANK": str(r), "HETU_SIZE": str(ranks)}) for r, (out, err) in enumerate(ends)]
+        end, late = time.time() + timeout, False
+        for rank in started:
+            try:
+                rank.wait(max(0.1, end - time.time()))
+            except subprocess.TimeoutExpired:
+                late = True
+        for rank in started:
+            rank.kill()
+            rank.wait()
+        texts = []
+        for k in (0, 1):
+            [file[k].seek(0) for file in ends]
+            texts.append("".join(file[k].read().decode(errors="replace") for file in ends))
+            [file[k].close() for file in ends]
+    if late:
+        raise Failure(f"{shlex.join(command)} on {ranks} ranks\nnot done after {timeout} s")
+    done = subprocess.CompletedProcess(command, next((rank.returncode for rank in started if rank.returncode), 0), *texts)
+    if check and done.returncode:
+        raise Failure(f"{shlex.join(command)} on {ranks} ranks\nexit {done.returncode}\n{(done.stdout + done.stderr)[-3000:]}")
+    return done
+
+
+def launch(program, ranks, *arguments, env=None, timeout=120, check=True, preload=None, meets=None):
     """Runs a program on so many ranks (0: without mpirun)."""
     env = {"OMP_NUM_THREADS": "1", "HETU_CHECK": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **(env or {})}
     if not ranks:
         return run([program, *arguments], timeout, env, check)
+    if MEETS if meets is None else meets:
+        return meet(program, ranks, *arguments, env={**env, **({"LD_PRELOAD": str(preload)} if preload else {})}, timeout=timeout, check=check)
     extra = ["-x", f"LD_PRELOAD={preload}"] if preload else []
     return run(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", *extra, "-np", ranks, program, *arguments], timeout, env, check)
 

@@ -43,7 +43,7 @@ void device_free(void *memory)
 
 __attribute__((destructor)) static void tell(void)
 {
-    const char *path = getenv("ALLOCATED"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+    const char *path = getenv("ALLOCATED"), *rank = getenv(getenv("HETU_RANK") ? "HETU_RANK" : "OMPI_COMM_WORLD_RANK");
     char name[4096];
     if (!path || !most)
         return;

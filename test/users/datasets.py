@@ -13,6 +13,8 @@ sys.path.insert(0, str(HERE.parent / "run"))
 import harness
 from harness import Failure, launch, run
 
+harness.MEETS, harness.OPTIMISED = True, "-O0"
+
 SOURCE = HERE / "datasets.c"
 STRATEGIES = ["mesh", "uneven", "stages"]
 WIDE, BATCH, ROWS = 5, 6, 20

@@ -9,6 +9,8 @@ sys.path.insert(0, str(HERE.parent / "run"))
 import harness
 from harness import Failure, compare_losses, launch, run
 
+harness.MEETS, harness.OPTIMISED = True, "-O0"
+
 SOURCE = HERE / "experts.c"
 SIZES = {"even": (), "odd": ("-DEXPERTS=6", "-DBATCH=9")}
 # By name: the strategy, the pragmas' flag, and how many all-to-all a step has on even sizes, where that is all that goes between devices but small sums: there and back, and back again; None: not counted.

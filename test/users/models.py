@@ -14,6 +14,8 @@ import harness
 import pipelines
 from harness import LONG, Failure, compare_losses, compare_parameters, launch, run
 
+harness.MEETS, harness.OPTIMISED = True, "-O0"
+
 STEPS, LOSSES = 4, {"AdamW": 1e-6, "SGD": 1e-5}
 NAMES = "heads:tp ffn:tp vocab:tp channels:tp hidden:tp expert:tp"
 CHAIN = "pipeline microbatches({0}) rows({1})\n stage devices(0) layers({2})\n stage devices(1-2) mesh(tp:2) layers({3})"

@@ -1,8 +1,9 @@
-/* A model to look at while it runs: four layers, and a logarithm in layer 2 that is asked for a negative number in step 3 (-DNEGATIVE);
+/* A model to look at while it runs: four layers, and a logarithm in layer 2 that is asked for a negative number in step 3 (argument `negative`);
  * -DMASKED puts minus infinity before the softmax, which is no mistake, -DENDLESS a quotient by zero behind it, which is one. */
 #include <hetu/hetu.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { ROWS = 16, WIDTH = 96, LAYERS = 4, STEPS = 6, BAD = 13 };
 
@@ -63,9 +64,7 @@ int main(int argc, char **argv)
         gate[i] = 1;
     }
     for (int step = 0; step < STEPS; step++) {
-#ifdef NEGATIVE
-        gate[BAD * WIDTH + 5] = step < 3 ? 1 : -1;
-#endif
+        gate[BAD * WIDTH + 5] = argc < 2 || strcmp(argv[1], "negative") || step < 3 ? 1 : -1;
         printf("%.9g\n", ht_step(program, ht_feed("x", x), ht_feed("gate", gate)));
     }
     return 0;

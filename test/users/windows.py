@@ -21,6 +21,8 @@ import emulated
 import harness
 from harness import Failure, launch, run
 
+harness.MEETS, harness.OPTIMISED = True, "-O0"
+
 SOURCE = HERE / "windows.c"
 LINES = SOURCE.read_text().splitlines()
 ROWS, WIDTH, LAYERS, STEPS, BAD = 16, 96, 4, 6, 13
@@ -38,8 +40,8 @@ def program(bench, strategy, *flags):
     return bench.compiled(SOURCE, strategy, flags) if strategy else bench.plain(SOURCE, ("-g", *flags))
 
 
-def looked(bench, strategy, flags=(), check=True, **env):
-    return launch(program(bench, strategy, *flags), RANKS[strategy], env=env, check=check)
+def looked(bench, strategy, *arguments, flags=(), check=True, **env):
+    return launch(program(bench, strategy, *flags), RANKS[strategy], *arguments, env=env, check=check)
 
 
 def traced(bench, strategy, **env):
@@ -143,7 +145,7 @@ def check_clocks(bench):
     path, script = bench.path("clocks.json"), bench.path("apart.sh")
     script.write_text('#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec unshare --time --monotonic=5000 "$@"\nexec "$@"\n')
     script.chmod(0o755)
-    launch(script, RANKS["mesh"], program(bench, "mesh"), env={"HETU_TRACE": str(path), "OMPI_MCA_btl": "tcp,self"})
+    launch(script, RANKS["mesh"], program(bench, "mesh"), env={"HETU_TRACE": str(path), "OMPI_MCA_btl": "tcp,self"}, meets=False)
     events = [e for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"]
     ranks = {r: [e for e in events if e["pid"] == r] for r in range(RANKS["mesh"])}
     ends = [max(e["ts"] for e in ranks[r]) for r in ranks]
@@ -191,7 +193,7 @@ def check_profile(bench, strategy):
 
 def check_nan(bench, strategy):
     """The run ends at the logarithm in layer 2, on a rank that has the row."""
-    done = looked(bench, strategy, ("-DNEGATIVE",), check=False, HETU_NAN="1")
+    done = looked(bench, strategy, "negative", check=False, HETU_NAN="1")
     says = [line for line in done.stderr.splitlines() if "(HETU_NAN)" in line]
     holders = {"mesh": "[23]", "stages": "4"}.get(strategy)
     rank = rf"rank {holders}: " if holders else ""
@@ -204,9 +206,11 @@ def check_nan(bench, strategy):
             raise Failure(f"{line}\ndoes not match {pattern}")
     if len(done.stdout.split()) > 3:
         raise Failure("steps are made behind the NaN")
-    if "(HETU_NAN)" in looked(bench, strategy, ("-DMASKED",), HETU_NAN="1").stderr:
+    if strategy == "stages" and not harness.LONG:
+        return says[0]
+    if "(HETU_NAN)" in looked(bench, strategy, flags=("-DMASKED",), HETU_NAN="1").stderr:
         raise Failure("a run with masks alone is ended")
-    done = looked(bench, strategy, ("-DMASKED", "-DENDLESS"), check=False, HETU_NAN="1")
+    done = looked(bench, strategy, flags=("-DMASKED", "-DENDLESS"), check=False, HETU_NAN="1")
     if not done.returncode or not re.search(rf"makes an infinity, element .* in step 0 \(HETU_NAN\) \(at windows\.c:{line_of('ht_div(')}", done.stderr):
         raise Failure(f"exit {done.returncode}: {done.stderr}")
     return says[0]
@@ -214,7 +218,7 @@ def check_nan(bench, strategy):
 
 def check_found(bench, strategy):
     """HETU_NAN of a program for GPUs: the logarithm, of all that was made in four steps."""
-    done = looked(bench, strategy, ("-DNEGATIVE",), check=False, HETU_NAN="1")
+    done = looked(bench, strategy, "negative", check=False, HETU_NAN="1")
     says = [line for line in done.stderr.splitlines() if "(HETU_NAN)" in line]
     pattern = rf"hetu: rank [23]: \S*log\S*( of \w+)? makes a NaN, element \d+ of \d+.*, layer 2 in step 3 \(HETU_NAN\) \(at windows\.c:{line_of('ht_log(')}\b"
     if not done.returncode or not says or not all(re.match(pattern, line) for line in says) or len(done.stdout.split()) > 3:
@@ -241,7 +245,7 @@ def check_ranges(bench, strategy):
 
 def check_loss(bench, strategy):
     """Without HETU_NAN a loss that is no number is said once."""
-    done = looked(bench, strategy, ("-DNEGATIVE",))
+    done = looked(bench, strategy, "negative")
     said = [line for line in done.stderr.splitlines() if "loss" in line]
     if said != ["hetu: the loss of step 3 is NaN; HETU_NAN=1 ends the run at the first operator that makes a NaN or an infinity"]:
         raise Failure(f"said: {said}")
