@@ -4,11 +4,12 @@
 #     make ARCH="sm_80 sm_90"   for these GPUs, and later ones, which compile the PTX of the last when they start; ARCH=native: for this
 #                               machine's alone, which is the default where there is one
 #     make MPI=0 NCCL=0 NVTX=0  without MPI, NCCL, or NVTX (names in profilers), though they are there; a program of one rank needs none
+#     make CUDNN=0              without cuDNN's attention, though cuDNN (9.16 or later) is there
 #     make WERROR=1             warnings are errors
 #     make clean
 #
-# CUDA_HOME, CUBLAS_HOME and NCCL_HOME say where CUDA, cuBLAS and NCCL are, NVCC and CC which compilers run. BUILD is the folder for objects; RUNTIME_BUILD that for those of
-# the runtime, which several programs may share. With RUNTIME_CACHE the objects of the runtime lie in a folder of that one which is named after all that they are made of: sources,
+# CUDA_HOME, CUBLAS_HOME, NCCL_HOME and CUDNN_HOME say where CUDA, cuBLAS, NCCL and cuDNN are, NVCC and CC which compilers run. BUILD is the folder for objects; RUNTIME_BUILD
+# that for those of the runtime, which several programs may share. With RUNTIME_CACHE the objects of the runtime lie in a folder of that one which is named after all that they are made of: sources,
 # compilers and their options; a program that finds them there builds its own files alone.
 
 BUILD ?= build
@@ -38,13 +39,21 @@ NCCL ?= 0
 
 NVTX ?= $(if $(wildcard $(CUDA_HOME)/include/nvtx3/nvToolsExt.h),1,0)
 
+# The version of a cuDNN that has its header here, as one number: 91600 is 9.16.
+cudnn_header := $(firstword $(wildcard $(addsuffix /include/cudnn_graph.h,$(CUDNN_HOME) $(CUDA_HOME) /usr /usr/local)) \
+  $(wildcard $(shell python3 -c 'import nvidia.cudnn; print(list(nvidia.cudnn.__path__)[0])' 2>/dev/null)/include/cudnn_graph.h))
+CUDNN_HOME ?= $(patsubst %/include/cudnn_graph.h,%,$(cudnn_header))
+cudnn_version := $(if $(cudnn_header),$(shell awk '/define CUDNN_MAJOR/ {v += 10000 * $$3} /define CUDNN_MINOR/ {v += 100 * $$3} END {print v + 0}' \
+  $(CUDNN_HOME)/include/cudnn_version.h 2>/dev/null))
+CUDNN ?= $(if $(shell test "$(cudnn_version)" -ge 91600 2>/dev/null && echo found),1,0)
+
 ifndef ARCH
 ARCH := $(if $(shell nvidia-smi -L 2>/dev/null),native,sm_80 sm_90)
 endif
 
 # ---- options ----
 
-DEFINES := $(if $(filter 1,$(MPI)),-DHETU_MPI) $(if $(filter 1,$(NCCL)),-DHETU_NCCL) $(if $(filter 1,$(NVTX)),-DHETU_NVTX)
+DEFINES := $(if $(filter 1,$(MPI)),-DHETU_MPI) $(if $(filter 1,$(NCCL)),-DHETU_NCCL) $(if $(filter 1,$(NVTX)),-DHETU_NVTX) $(if $(filter 1,$(CUDNN)),-DHETU_CUDNN)
 HEADERS := -Iinclude -Iruntime
 ifneq ($(CUBLAS_HOME),)
 CUBLAS_HEADERS := -isystem $(CUBLAS_HOME)/include
@@ -63,6 +72,12 @@ NCCL_HEADERS ?= $(if $(filter-out /usr $(CUDA_HOME),$(NCCL_HOME)),-I$(NCCL_HOME)
 NCCL_LIBRARIES ?= -L$(NCCL_HOME)/lib -Wl,-rpath,$(NCCL_HOME)/lib -l:libnccl.so.2
 HEADERS += $(NCCL_HEADERS)
 LIBRARIES += $(NCCL_LIBRARIES)
+endif
+ifeq ($(CUDNN),1)
+CUDNN_HEADERS ?= $(if $(filter-out /usr $(CUDA_HOME),$(CUDNN_HOME)),-isystem $(CUDNN_HOME)/include)
+CUDNN_LIBRARIES ?= -L$(CUDNN_HOME)/lib -Wl,-rpath,$(CUDNN_HOME)/lib -l:libcudnn.so.9
+HEADERS += $(CUDNN_HEADERS)
+LIBRARIES += $(CUDNN_LIBRARIES)
 endif
 LIBRARIES += -fopenmp -lpthread -lm
 
@@ -85,7 +100,8 @@ LINK ?= $(CXX)
 
 # ---- what is built ----
 
-absent := $(if $(filter 1,$(MPI)),,runtime/transport/mpi% runtime/exchange/mpi%) $(if $(filter 1,$(NCCL)),,runtime/cuda/nccl%)
+absent := $(if $(filter 1,$(MPI)),,runtime/transport/mpi% runtime/exchange/mpi%) $(if $(filter 1,$(NCCL)),,runtime/cuda/nccl%) \
+  $(if $(filter 1,$(CUDNN)),,runtime/cuda/cudnn%)
 RUNTIME := $(filter-out $(absent),$(sort $(wildcard runtime/*/*.c runtime/*/*/*.c runtime/*/*.cu)))
 objects = $(patsubst %,$(2)/%.o,$(1))
 
@@ -93,7 +109,7 @@ objects = $(patsubst %,$(2)/%.o,$(1))
 ifneq ($(RUNTIME_CACHE),)
 quoted = '$(subst ','\'',$(1))'
 runtime_text = $(sort $(RUNTIME) $(wildcard include/hetu/*.h runtime/*/*.h runtime/*/*/*.h))
-runtime_made = $(NVCC) $(NVCCFLAGS) $(CC) $(CFLAGS_ALL) $(DEFINES) $(HEADERS) $(CUBLAS_HEADERS)
+runtime_made = $(NVCC) $(NVCCFLAGS) $(CC) $(CFLAGS_ALL) $(DEFINES) $(HEADERS) $(CUBLAS_HEADERS) $(cudnn_version)
 RUNTIME_BUILD := $(RUNTIME_CACHE)/$(firstword $(shell { echo $(call quoted,$(runtime_made)); $(NVCC) --version; $(CC) --version; \
   $(if $(filter native,$(ARCH)),nvidia-smi --query-gpu=name --format=csv$(comma)noheader;) cat runtime/program.mk $(runtime_text); } 2>/dev/null | sha256sum))
 endif

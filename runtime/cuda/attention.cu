@@ -1,5 +1,6 @@
 /* Attention forward, with a running maximum and sum (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018). */
 #include "cuda/attention.h"
+#include "cuda/attention_choice.h"
 
 #include "operators/kernels.h"
 #include "cuda/cuda.h"
@@ -212,5 +213,7 @@ void ht_attention_kernel(const ht_call *call)
     };
     const ht_view *in = call->operand;
     AttentionShape a = attention_shape(&in[0], &in[3], call->attr[0].i != 0);
+    if (attention_elsewhere(a, call))
+        return;
     launches[in[0].dtype == HT_BF16][attention_width(&a)](&a, call);
 }

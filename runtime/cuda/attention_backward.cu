@@ -11,6 +11,7 @@
  * dk and dv wait in memory, in f32, for the next queries.
  */
 #include "cuda/attention.h"
+#include "cuda/attention_choice.h"
 
 #include "operators/kernels.h"
 #include "cuda/cuda.h"
@@ -406,5 +407,7 @@ void ht_attention_backward_kernel(const ht_call *call)
     AttentionShape a = attention_shape(&in[1], &in[6], call->attr[0].i != 0);
     attention_same_type(&a, &in[0], &in[1]);
     attention_same_type(&a, &in[4], &in[1]);
+    if (attention_backward_elsewhere(a, call))
+        return;
     launches[in[1].dtype == HT_BF16][attention_width(&a)](&a, call);
 }

@@ -91,7 +91,7 @@ def emulated(bench):
     run([built(bench) / "bin" / "hetucc", "--backend=cuda", "--emit=c", "-O1", *harness.WARNINGS, INPUTS / "model.c", "-o", folder, "-lm"])
     shutil.copy(library / "libhetu_emulated_cuda.a", archive)
     run(["ar", "d", archive, "models.c.o"])
-    run(["make", "-C", folder, "-j2", f"PROGRAM={bench.path('emulated')}", "MPI=1", "NCCL=1", "NVCC=g++", f"NVCCFLAGS=-x c++ -O1 -w -DHT_EMULATED -I{EMULATE}",
+    run(["make", "-C", folder, "-j2", f"PROGRAM={bench.path('emulated')}", "MPI=1", "NCCL=1", "CUDNN=0", "NVCC=g++", f"NVCCFLAGS=-x c++ -O1 -w -DHT_EMULATED -I{EMULATE}",
          "RUNTIME_OBJECTS=build/runtime/cuda/running_sum.cu.o build/runtime/cuda/models.c.o", "NCCL_HEADERS=",
          f"NCCL_LIBRARIES={library}/libhetu_nccl_stand_in.a {library}/libhetu_emulation.a", f"CUDA_LIBRARIES=-Wl,--whole-archive {archive} -Wl,--no-whole-archive"], timeout=300)
     check(launch(bench.path("emulated"), 4, check=False))

@@ -7,6 +7,7 @@
  *
  *     HETU_EMULATE_DEVICES  how many devices there are; 1. With 0 every call answers cudaErrorNoDevice.
  *     HETU_EMULATE_SHARED   KiB of shared memory that a block may have; 227
+ *     HETU_EMULATE_MAJOR    the major number of the compute capability; 8
  *     HETU_EMULATE_ALGORITHMS  N:I: cuBLASLt proposes N algorithms, of which number I is the fastest; 1:0
  *     HETU_EMULATE_ORDER    "issue" (unless set): when it is issued, or "late", as late as waits allow, which shows missing ones, work runs.
  *     HETU_EMULATE_NODES    a file: each graph that is made ready adds a line, the number of its nodes.

@@ -8,7 +8,7 @@ namespace emulate {
 
 /* What the environment asks for; read once. */
 struct Options {
-    int devices, shared; // shared: bytes of a block
+    int devices, shared, major; // shared: bytes of a block; major: of the compute capability
     bool late, backward, poison, protect;
 };
 const Options &options();

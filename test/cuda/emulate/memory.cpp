@@ -25,7 +25,7 @@ const Options &options()
 {
     auto is = [](const char *name, const char *value) { return getenv(name) && !strcmp(getenv(name), value); };
     auto number = [](const char *name, int unset) { return getenv(name) ? atoi(getenv(name)) : unset; };
-    static const Options read = {number("HETU_EMULATE_DEVICES", 1), number("HETU_EMULATE_SHARED", 227) * 1024,
+    static const Options read = {number("HETU_EMULATE_DEVICES", 1), number("HETU_EMULATE_SHARED", 227) * 1024, number("HETU_EMULATE_MAJOR", 8),
                                  is("HETU_EMULATE_ORDER", "late"),  is("HETU_EMULATE_THREADS", "backward"),
                                  is("HETU_EMULATE_POISON", "1"),    is("HETU_EMULATE_PROTECT", "1")};
     return read;
@@ -319,7 +319,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int number)
     p->maxGridSize[0] = INT32_MAX;
     p->maxGridSize[1] = p->maxGridSize[2] = 65535;
     p->maxThreadsPerMultiProcessor = 2048;
-    p->major = 9;
+    p->major = options().major;
     p->multiProcessorCount = 4;
     p->l2CacheSize = 50 << 20;
     p->pciBusID = number + 1;

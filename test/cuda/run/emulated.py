@@ -38,7 +38,7 @@ class Bench(harness.Bench):
     def build_emulated(self, folder, out):
         """make, with g++ in nvcc's place and the runtime of the build tree."""
         library = self.build / "lib"
-        run(["make", "-C", folder, f"PROGRAM={out}", "MPI=1", "NCCL=1", "NVCC=g++", f"NVCCFLAGS=-x c++ -O1 -w -DHT_EMULATED -I{EMULATE}",
+        run(["make", "-C", folder, f"PROGRAM={out}", "MPI=1", "NCCL=1", "CUDNN=0", "NVCC=g++", f"NVCCFLAGS=-x c++ -O1 -w -DHT_EMULATED -I{EMULATE}",
              "RUNTIME_OBJECTS=", "NCCL_HEADERS=", f"NCCL_LIBRARIES={library}/libhetu_nccl_stand_in.a {library}/libhetu_emulation.a",
              f"CUDA_LIBRARIES=-Wl,--whole-archive {library}/libhetu_emulated_cuda.a -Wl,--no-whole-archive"], timeout=600)
 
@@ -229,6 +229,42 @@ def check_missing(bench):
     return said.strip()
 
 
+def run_attention(bench, example, flags, ranks, strategy, **environment):
+    """The losses of some steps in bf16, what was said, and how often cuDNN served."""
+    program = bench.compiled(EXAMPLES / example / f"{example}.c", train.strategy_of(example, strategy), tuple([*SMALL[example], "-DDTYPE=HT_BF16", *flags]))
+    losses, runs = bench.path(f"{program.name}.losses"), bench.path(f"{program.name}.runs")
+    runs.write_text("")
+    p = harness.launch(program, ranks, "--steps", 4, "--sample", 0, "--losses", losses, env={"HETU_EMULATE_CUDNN_RUNS": str(runs), **environment})
+    return harness.read_losses(losses), p.stderr, len(runs.read_text().splitlines())
+
+
+def check_attention(bench, example, flags, ranks, strategy):
+    """cuDNN's attention gives the losses of our kernels; it is the default where the compute capability is 9.0 or more."""
+    own, _, none = run_attention(bench, example, flags, ranks, strategy, HETU_EMULATE_MAJOR="9", HETU_ATTENTION="own")
+    for environment in ({"HETU_ATTENTION": "cudnn"}, {"HETU_EMULATE_MAJOR": "9"}):
+        found, said, runs = run_attention(bench, example, flags, ranks, strategy, **environment)
+        if none or not runs or said:
+            raise Failure(f"{environment}: {none} runs of cuDNN with our kernels, {runs} without; {said}")
+        worst = harness.compare_losses(found, own, 2e-3)
+    return f"loss {worst:.1g}, {runs} runs"
+
+
+def check_no_attention(bench):
+    """Where cuDNN has no engine, our kernels compute attention, and that is said once."""
+    own, _, _ = run_attention(bench, "gpt", (), 0, "single")
+    found, said, runs = run_attention(bench, "gpt", (), 0, "single", HETU_ATTENTION="cudnn", HETU_EMULATE_CUDNN="none")
+    if runs or found != own or said.count("\n") != 1 or not said.startswith("hetu: cuDNN does not serve attention here, and slower kernels do: no engine serves this graph"):
+        raise Failure(f"{runs} runs, {said}")
+    return said.strip()
+
+
+def check_bad_attention(bench):
+    p = harness.launch(program_half(bench, "gpt", "single"), 0, "--steps", 1, "--sample", 0, env={"HETU_ATTENTION": "fast"}, check=False)
+    if p.returncode != 1 or "HETU_ATTENTION=fast: it is own or cudnn" not in p.stderr:
+        raise Failure(f"exit {p.returncode}: {p.stderr}")
+    return p.stderr.strip()
+
+
 def check_lines(bench, name, lines):
     """A program of Inputs that prints so many lines: both back ends print the same."""
     source = HERE / "Inputs" / f"{name}.c"
@@ -278,6 +314,11 @@ def tests(bench, a):
         yield "no-views", functools.partial(check_switched_off, bench, ("--no-views",))
         yield "no-fuse", functools.partial(check_switched_off, bench, ("--no-fuse",)), True
         yield "choices.missing", functools.partial(check_missing, bench)
+        yield "attention.gpt", functools.partial(check_attention, bench, "gpt", (), 0, "single")
+        yield "attention.gpt.dp2tp2", functools.partial(check_attention, bench, "gpt", (), 4, "dp2tp2"), True
+        yield "attention.llama", functools.partial(check_attention, bench, "llama", (), 4, "dp2tp2")
+        yield "attention.none", functools.partial(check_no_attention, bench)
+        yield "attention.bad", functools.partial(check_bad_attention, bench)
         return
     if a.group == "switches":
         yield "copies", functools.partial(check_switches, bench, ("dp4", "one", "zero1"), 5)

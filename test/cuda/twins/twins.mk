@@ -2,7 +2,7 @@
 #
 #     make -f test/cuda/twins/twins.mk BUILD=/tmp/twins -j
 #     /tmp/twins/twins /tmp/twins/libcpu.so         every kernel against its twin on the CPU
-#     /tmp/twins/attention /tmp/twins/libcpu.so     attention against sums in double
+#     /tmp/twins/attention /tmp/twins/libcpu.so     attention against sums in double; --fused: on slices of one tensor, which HETU_ATTENTION=cudnn shows of cuDNN's
 #     /tmp/twins/speed                              how fast they are
 #     /tmp/twins/attention_speed                    how fast attention is
 #
@@ -27,9 +27,20 @@ CUBLAS := -Xlinker -rpath,$(CUBLAS_HOME)/lib -Xlinker $(lastword $(sort $(wildca
 endif
 CUBLAS ?= -lcublasLt
 
+# cuDNN from 9.16 on, as in runtime/program.mk.
+CUDNN_HOME ?= $(patsubst %/include/cudnn_graph.h,%,$(firstword $(wildcard $(addsuffix /include/cudnn_graph.h,$(CUDA_HOME) /usr /usr/local)) \
+  $(wildcard $(shell python3 -c 'import nvidia.cudnn; print(list(nvidia.cudnn.__path__)[0])' 2>/dev/null)/include/cudnn_graph.h)))
+cudnn_version := $(if $(CUDNN_HOME),$(shell awk '/define CUDNN_MAJOR/ {v += 10000 * $$3} /define CUDNN_MINOR/ {v += 100 * $$3} END {print v + 0}' \
+  $(CUDNN_HOME)/include/cudnn_version.h 2>/dev/null))
+CUDNN ?= $(if $(shell test "$(cudnn_version)" -ge 91600 2>/dev/null && echo found),1,0)
+ifeq ($(CUDNN),1)
+CUDNN_FLAGS := -DHETU_CUDNN -isystem $(CUDNN_HOME)/include
+CUDNN_LIBRARY := -L$(CUDNN_HOME)/lib -Xlinker -rpath,$(CUDNN_HOME)/lib -l:libcudnn.so.9
+endif
+
 HERE := test/cuda/twins
 KERNELS := $(addprefix runtime/cuda/,$(addsuffix .cu,choice contract dropout matmul norm optimizer product rope shape softmax table))
-ATTENTION := $(wildcard runtime/cuda/attention*.cu)
+ATTENTION := $(wildcard runtime/cuda/attention*.cu $(if $(filter 1,$(CUDNN)),runtime/cuda/cudnn*.cu))
 CPU := $(addprefix runtime/cpu/,$(addsuffix .c,attention cpu norm optimizer product rope rows shape softmax table typed_product)) \
   runtime/device/contraction.c runtime/base/random.c
 BLAS := $(shell pkg-config --libs openblas 2>/dev/null)
@@ -47,17 +58,17 @@ $(BUILD)/speed: $(call objects,$(HERE)/speed.cu $(HERE)/host.cu $(KERNELS) runti
 	$(NVCC) -arch=$(ARCH) -o $@ $^ $(CUBLAS)
 
 $(BUILD)/attention: $(call objects,test/cuda/attention/attention_twin.cu $(ATTENTION))
-	$(NVCC) -arch=$(ARCH) -o $@ $^ -ldl
+	$(NVCC) -arch=$(ARCH) -o $@ $^ $(CUDNN_LIBRARY) -ldl
 
 $(BUILD)/attention_speed: $(call objects,test/cuda/attention/attention_speed.cu $(ATTENTION))
-	$(NVCC) -arch=$(ARCH) -o $@ $^ -ldl
+	$(NVCC) -arch=$(ARCH) -o $@ $^ $(CUDNN_LIBRARY) -ldl
 
 $(BUILD)/libcpu.so: $(call objects,$(CPU) $(HERE)/blas/fail.c $(if $(BLAS),,$(HERE)/blas/blas.c))
 	$(CC) -shared -fopenmp -o $@ $^ $(BLAS) -lm
 
 $(BUILD)/%.cu.o: %.cu
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCCFLAGS) $(INCLUDES) -c $< -o $@
+	$(NVCC) $(NVCCFLAGS) $(INCLUDES) $(CUDNN_FLAGS) -c $< -o $@
 
 $(BUILD)/%.c.o: %.c
 	@mkdir -p $(@D)
