@@ -252,10 +252,24 @@ static bool translate_folder(Driver *driver, const Units *units)
     return folder && folder_write(folder, path);
 }
 
+/* What is written is read of sources: objects have none that could be left out. */
+static bool check_sources(Driver *driver)
+{
+    const PortionList *waiting = driver_waiting(driver);
+    if (waiting && waiting->count)
+        complain("%s has models, and what --emit and --stop-after write is made of sources: give it %s instead", waiting->at[0]->object,
+                 waiting->at[0]->front.file);
+    else if (waiting && !driver->options->source_count)
+        complain("--emit and --stop-after need sources, and there are none");
+    return waiting && !waiting->count && driver->options->source_count;
+}
+
 /* Reads every source, and writes what was asked for when all are good. */
 static int translate(Driver *driver)
 {
     Units units = {0};
+    if (!check_sources(driver))
+        return 1;
     bool good = read_units(driver, &units);
     if (good && driver->options->emit == EMIT_IR)
         good = translate_ir(driver, &units);

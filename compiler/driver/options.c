@@ -1,5 +1,6 @@
 #include "driver/options.h"
 
+#include "driver/response.h"
 #include "driver/toolchain.h"
 
 #include "support/diag.h"
@@ -518,11 +519,12 @@ void options_read(Arena *arena, Options *options, int argc, char **argv)
         NULL,
         NULL,
         NULL};
-    Line line = {.arena = arena, .next = argv + 1};
+    char **words = response_expand(arena, argc ? argv + 1 : argv);
+    Line line = {.arena = arena, .next = words};
     Reader reader = {.arena = arena, .options = options};
     *options = (Options){.backend = backend_find(backend_names()[0]), .from_input = -1};
     array_push(arena, &line.words, argc ? argv[0] : "hetucc");
-    find_diagnostics(&reader, argv + 1);
+    find_diagnostics(&reader, words);
     while (*line.next)
         read_word(&line);
     array_push(arena, &line.words, NULL);

@@ -209,6 +209,47 @@ static DType read_precision(Eval *ev, const CExpr *expr, Val options)
     return (DType)dtype.i;
 }
 
+/* A function in another file that gives an optimizer. */
+typedef struct Maker {
+    Arena *arena;
+    Array(const CFunction *) seen;
+    const CFunction *found;
+} Maker;
+
+static void find_maker(const CExpr *expr, void *data)
+{
+    Maker *maker = data;
+    const CFunction *function = expr->kind == C_FUNCTION ? expr->function : NULL;
+    if (!function || function->library || !function->body || maker->found)
+        return;
+    for (int i = 0; i < maker->seen.count; i++)
+        if (maker->seen.at[i] == function)
+            return;
+    array_push(maker->arena, &maker->seen, function);
+    if (function->part && strstr(function->result->name, "ht_optimizer"))
+        maker->found = function;
+    else
+        cstmt_walk(function->body, find_maker, maker);
+}
+
+/* Rules are functions of each file's own, by which a program finds what hetucc has made for it. */
+static void check_makers(Eval *ev, const ModelCall *call, const Arguments *arguments)
+{
+    Maker maker = {.arena = ev->scratch};
+    const CFunction *rule = NULL;
+    for (int g = 0; g < arguments->optimizers.count && !rule; g++)
+        rule = arguments->optimizers.at[g].rule ? arguments->optimizers.at[g].rule : arguments->optimizers.at[g].after;
+    for (int i = 2; rule && i < call->expr->args.count; i++)
+        cexpr_walk(call->expr->args.at[i], find_maker, &maker);
+    if (!maker.found)
+        return;
+    diag_error(ev->diag, call->expr->args.at[2]->at,
+               "%s, which is defined in another file, gives an optimizer with a rule, %s, that is that file's own", maker.found->name,
+               rule->name);
+    diag_note(ev->diag, maker.found->at, "it is defined here; build the optimizer in the file that calls ht_train");
+    eval_fail(ev);
+}
+
 static void read_arguments(Eval *ev, void *data)
 {
     Arguments *arguments = data;
@@ -231,6 +272,7 @@ static void read_arguments(Eval *ev, void *data)
     Val options = eval(ev, expr);
     if (call->kind == MODULE_TRAIN)
         read_groups(ev, expr, options, arguments);
+    check_makers(ev, call, arguments);
     arguments->precision = read_precision(ev, expr, options);
     arguments->averaged = call->kind == MODULE_INFER && member(ev, expr, options, "the options of a program are", "averaged").i;
     ev->frame = NULL;

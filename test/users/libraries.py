@@ -196,9 +196,52 @@ def mistakes(bench):
     refused([hetucc, "model.o", "wrong.o", "-o", "x"], r"wrong.c:4:12: error: ht_linear: .*\n +4 \|     return ht_linear\(x, .*\n +\| +\^\n(.*\n)*.*model.c:7:\d+: note: in the call of block", place)
 
 
+OPTIMIZED = HELPER.replace("ht_sgd(.lr = 0.1f)", "chosen()").replace("ht_tensor block(ht_tensor x);", "ht_tensor block(ht_tensor x);\nht_optimizer chosen(void);")
+BLOCK = '#include <hetu/hetu.h>\n%sht_tensor block(ht_tensor x)\n{\n    return ht_linear(x, ht_param(ht_shape(6, 6), ht_normal(0.1f), "w"), HT_NONE);\n}\n'
+
+
+def elsewhere_mistakes(bench):
+    """Bodies that a linker may replace, optimizers with rules of another file, and --emit of objects are refused, each with what to do."""
+    place, hetucc = bench.path("elsewhere_mistakes"), bench.hetucc
+    place.mkdir()
+    (place / "model.c").write_text(HELPER.replace("USES", "block(x)"))
+    (place / "block.c").write_text(BLOCK % "")
+    (place / "weak.c").write_text("#define WEAK __attribute__((__weak__))\n" + BLOCK % "WEAK ")
+    weak = r"model.c:7:20: error: block is weak, so that the linker may take another body .*weak.c:3:16: note: leave out `weak` here"
+    refused([hetucc, "model.c", "weak.c", "block.c", "-o", "x"], weak, place)
+    run([hetucc, "-O0", "-c", "model.c", "weak.c", "block.c"], cwd=place)
+    refused([hetucc, "model.o", "weak.o", "block.o", "-o", "x"], weak, place)
+    run([hetucc, "-O0", "model.o", "block.o", "weak.o", "-o", "x"], cwd=place)
+    refused([hetucc, "--emit=cost", "model.o", "block.o"], "error: model.o has models, and what --emit and --stop-after write is made of sources: give it model.c instead", place)
+    refused([hetucc, "--emit=cost", "block.o"], "error: --emit and --stop-after need sources", place)
+    (place / "model.c").write_text(OPTIMIZED.replace("USES", "block(x)"))
+    for optimizer, rule in (("ht_muon()", "ht_muon_rule"), ("ht_averaged(ht_sgd(), 0.9f)", "ht_average_rule")):
+        (place / "chosen.c").write_text("#include <hetu/hetu.h>\nht_optimizer chosen(void) { return %s; }\n" % optimizer)
+        refused([hetucc, "model.c", "block.c", "chosen.c", "-o", "y"],
+                rf"model.c:13:29: error: chosen, which is defined in another file, gives an optimizer with a rule, {rule}, .*chosen.c:2:14: note: .* build the optimizer in the file that calls", place)
+    (place / "chosen.c").write_text("#include <hetu/hetu.h>\nht_optimizer chosen(void) { return ht_adamw(.lr = 1e-2f); }\n")
+    run([hetucc, "-O0", "model.c", "block.c", "chosen.c", "-o", "y"], cwd=place)
+    if (place / "x").exists() and (place / "y").exists():
+        return None
+    raise Failure("there is no program of what is well")
+
+
+def responses(bench):
+    """Words of @FILE are words of the command line, models among them; a file that is not there is the C compiler's to report."""
+    place = folder(bench, "responses")
+    (place / "inner words").write_text("blocks.c 'squash.c'\n")
+    (place / "all").write_text(f'-O0 "--strategy=two"\n\tmodel.c data.c dense.c @inner\\ words {main_object(bench)} -lstdc++ -o model')
+    run([bench.hetucc, "@all"], cwd=place)
+    note = same(bench, place / "model", "two")
+    (place / "self").write_text("model.c @self")
+    refused([bench.hetucc, "@self"], "error: @self names itself", place)
+    refused([bench.hetucc, "@nowhere"], "nowhere", place)
+    return note
+
+
 def tests(bench, arguments):
     found = [(f"one_go.{s}", functools.partial(one_go, bench, s), s == "two") for s in RANKS]
-    return found + [(test.__name__, functools.partial(test, bench), test in (thin, prepared)) for test in (by_make, elsewhere, thin, prepared, emulated, mistakes)]
+    return found + [(test.__name__, functools.partial(test, bench), test in (thin, prepared)) for test in (by_make, elsewhere, thin, prepared, emulated, mistakes, elsewhere_mistakes, responses)]
 
 
 if __name__ == "__main__":

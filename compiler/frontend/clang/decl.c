@@ -10,7 +10,10 @@ static void add_parameters(Reader *r, CFunction *function, CXCursor decl)
     for (int i = 0; i < clang_Cursor_getNumArguments(decl); i++) {
         CXCursor arg = clang_Cursor_getArgument(decl, (unsigned)i);
         CVar *var = arena_new(r->arena, CVar);
-        *var = (CVar){.name = clang_string(r, clang_getCursorSpelling(arg)), .type = clang_type(r, clang_getCursorType(arg)), .local = true, .slot = i};
+        *var = (CVar){.name = clang_string(r, clang_getCursorSpelling(arg)),
+                      .type = clang_type(r, clang_getCursorType(arg)),
+                      .local = true,
+                      .slot = i};
         var->at = clang_position(r, clang_getCursorLocation(arg));
         var->function = function;
         array_push(r->arena, &function->params, var);
@@ -22,7 +25,8 @@ static bool is_internal(CXCursor decl) { return clang_getCursorLinkage(decl) == 
 
 static bool of_library(const Reader *r, const char *file) { return r->library && file && !strncmp(file, r->library, strlen(r->library)); }
 
-/* The function that another source declares or defines under the name: it is the same one. What hetu's headers define is so in all sources. NULL: none. */
+/* The function that another source declares or defines under the name: it is the same one. What hetu's headers define is so in all sources.
+ * NULL: none. */
 static CFunction *function_elsewhere(Reader *r, CXCursor decl, const char *name)
 {
     CFunction *function = cunit_shared(r->unit, name).function;
@@ -62,7 +66,8 @@ CFunction *clang_function(Reader *r, CXCursor decl)
 static bool is_const(CXType type)
 {
     type = clang_getCanonicalType(type);
-    return clang_isConstQualifiedType(type) || (clang_getArrayElementType(type).kind != CXType_Invalid && is_const(clang_getArrayElementType(type)));
+    return clang_isConstQualifiedType(type) ||
+           (clang_getArrayElementType(type).kind != CXType_Invalid && is_const(clang_getArrayElementType(type)));
 }
 
 static CVar *new_variable(Reader *r, CXCursor decl)
@@ -73,7 +78,9 @@ static CVar *new_variable(Reader *r, CXCursor decl)
         return var;
     var = arena_new(r->arena, CVar);
     CXType type = clang_getCursorType(decl);
-    *var = (CVar){.name = clang_string(r, clang_getCursorSpelling(decl)), .type = clang_type(r, type), .at = clang_position(r, clang_getCursorLocation(decl))};
+    *var = (CVar){.name = clang_string(r, clang_getCursorSpelling(decl)),
+                  .type = clang_type(r, type),
+                  .at = clang_position(r, clang_getCursorLocation(decl))};
     var->is_const = is_const(type);
     var->local = !clang_Cursor_hasVarDeclGlobalStorage(decl);
     var->is_static = clang_Cursor_getStorageClass(decl) == CX_SC_Static;
@@ -165,14 +172,52 @@ static void check_declared(Reader *r, const CFunction *function, CXCursor cursor
     bool open = length > 2 && !strcmp(function->type->name + length - 2, "()");
     if (function->part == r->unit->part || open || !strcmp(type->name, function->type->name))
         return;
-    diag_error(r->diag, clang_position(r, clang_getCursorLocation(cursor)), "%s is defined here as %s, and declared elsewhere as %s", function->name, type->name,
-               function->type->name);
+    diag_error(r->diag, clang_position(r, clang_getCursorLocation(cursor)), "%s is defined here as %s, and declared elsewhere as %s",
+               function->name, type->name, function->type->name);
     diag_note(r->diag, function->at, "it is declared here; a header that both files include keeps them alike");
+}
+
+/* Whether a word stands in the text of an attribute, alone or between underscores. */
+static bool attribute_says(Reader *r, CXCursor attribute, const char *word)
+{
+    CXToken *tokens;
+    unsigned count;
+    bool said = false;
+    clang_tokenize(r->tu, clang_getCursorExtent(attribute), &tokens, &count);
+    for (unsigned i = 0; i < count; i++) {
+        const char *text = clang_string(r, clang_getTokenSpelling(r->tu, tokens[i]));
+        size_t under = strspn(text, "_"), length = strlen(word);
+        said |= !strncmp(text + under, word, length) && strspn(text + under + length, "_") == strlen(text + under + length);
+    }
+    clang_disposeTokens(r->tu, tokens, count);
+    return said;
+}
+
+typedef struct WeakSearch {
+    Reader *r;
+    bool found;
+} WeakSearch;
+
+static enum CXChildVisitResult find_weak(CXCursor cursor, CXCursor parent, CXClientData data)
+{
+    (void)parent;
+    WeakSearch *search = data;
+    search->found |= clang_isAttribute(clang_getCursorKind(cursor)) && attribute_says(search->r, cursor, "weak");
+    return CXChildVisit_Continue;
+}
+
+/* libclang has no kind of its own for the attribute `weak`. */
+static bool is_weak(Reader *r, CXCursor cursor)
+{
+    WeakSearch search = {.r = r};
+    clang_visitChildren(cursor, find_weak, &search);
+    return search.found;
 }
 
 static void declare_function(Reader *r, CXCursor cursor)
 {
     CFunction *function = clang_function(r, cursor);
+    function->weak |= is_weak(r, cursor);
     if (clang_isCursorDefinition(cursor) && !function->body) {
         check_declared(r, function, cursor);
         function->part = r->unit->part;
@@ -218,7 +263,8 @@ static enum CXChildVisitResult initialize(CXCursor cursor, CXCursor parent, CXCl
 {
     (void)parent;
     Reader *r = data;
-    if (clang_getCursorKind(cursor) != CXCursor_VarDecl || of_system(r, cursor) || clang_Cursor_isNull(clang_Cursor_getVarDeclInitializer(cursor)))
+    if (clang_getCursorKind(cursor) != CXCursor_VarDecl || of_system(r, cursor) ||
+        clang_Cursor_isNull(clang_Cursor_getVarDeclInitializer(cursor)))
         return CXChildVisit_Continue;
     CVar *var = clang_variable(r, cursor);
     if (var->init)

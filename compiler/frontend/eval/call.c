@@ -38,7 +38,8 @@ enum { FEW_SLOTS = 256 };
 static Val run_body(Eval *ev, const Call *call, Object **slots)
 {
     const CFunction *function = call->function;
-    EvalFrame frame = {.function = function, .slots = slots, .slot_count = function->slot_count, .caller = ev->frame, .called_at = call->at};
+    EvalFrame frame = {
+        .function = function, .slots = slots, .slot_count = function->slot_count, .caller = ev->frame, .called_at = call->at};
     EvalLoop *loop = ev->loop;
     frame.frames = operator_frames(ev, call);
     frame.user_at = !function->library ? (Position){0} : ev->frame->user_at.file ? ev->frame->user_at : call->at;
@@ -62,7 +63,8 @@ static Val call_body(Eval *ev, const Call *call)
         eval_error(ev, call->at, "the recursion of %s is deeper than %d calls", call->function->name, MOST_DEPTH);
     ((CFunction *)call->function)->evaluated = true;
     ev->depth++;
-    Val value = run_body(ev, call, call->function->slot_count <= FEW_SLOTS ? few : arena_array(ev->scratch, Object *, call->function->slot_count));
+    Val value =
+        run_body(ev, call, call->function->slot_count <= FEW_SLOTS ? few : arena_array(ev->scratch, Object *, call->function->slot_count));
     ev->depth--;
     return value;
 }
@@ -113,8 +115,10 @@ static Val call_library(Eval *ev, const Call *call)
         return run_time_result(ev, call);
     if (!call->function->system && !call->function->library)
         eval_bodiless(ev, operator_position(ev, call->at), call->function);
-    diag_error(ev->diag, operator_position(ev, call->at), "%s cannot be called in a model, which is evaluated at compile time", call->function->name);
-    diag_note(ev->diag, call->function->at, "a model may call functions that have a body here, operators, math.h, string.h, snprintf and assert");
+    diag_error(ev->diag, operator_position(ev, call->at), "%s cannot be called in a model, which is evaluated at compile time",
+               call->function->name);
+    diag_note(ev->diag, call->function->at,
+              "a model may call functions that have a body here, operators, math.h, string.h, snprintf and assert");
     eval_fail(ev);
 }
 
@@ -126,6 +130,12 @@ Val call_function(Eval *ev, const Call *call)
         return operator_call(ev, call);
     if (!call->function->body)
         return call_library(ev, call);
+    if (call->function->weak && !ev->lenient) {
+        diag_error(ev->diag, call->at, "%s is weak, so that the linker may take another body than the one that is known here",
+                   call->function->name);
+        diag_note(ev->diag, call->function->at, "leave out `weak` here, and give hetucc the one body that the model shall have");
+        eval_fail(ev);
+    }
     if (call->count < call->function->params.count)
         eval_error(ev, call->at, "%s is called with too few arguments", call->function->name);
     return call_body(ev, call);
@@ -147,7 +157,8 @@ static const CFunction *callee(Eval *ev, const CExpr *expr)
     return function;
 }
 
-/* A call of the source. Arguments are evaluated from the last to the first, as gcc does on x86-64, so that operators get the same numbers of ht_stream there. */
+/* A call of the source. Arguments are evaluated from the last to the first, as gcc does on x86-64, so that operators get the same numbers
+ * of ht_stream there. */
 Val eval_call(Eval *ev, const CExpr *expr)
 {
     enum { MOST_ARGUMENTS = 64 };

@@ -1,0 +1,51 @@
+#include "driver/response.h"
+
+#include "driver/output.h"
+#include "support/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DEPTH = 64 }; // files that name files
+
+typedef Array(char *) Words;
+
+/* The next word from *at on, which is not in front of white space any more; *at goes behind it. */
+static char *next_word(Arena *arena, const char **at)
+{
+    char *word = arena_alloc(arena, strlen(*at) + 1), *end = word, quote = 0;
+    for (; **at && (quote || !strchr(" \t\r\n\v\f", **at)); ++*at) {
+        if (**at == '\\' && (*at)[1])
+            *end++ = *++*at;
+        else if (quote ? **at == quote : **at == '\'' || **at == '"')
+            quote = quote ? 0 : **at;
+        else
+            *end++ = **at;
+    }
+    *end = 0;
+    return word;
+}
+
+static void expand(Arena *arena, Words *to, char *word, int depth)
+{
+    Text text = {.arena = arena};
+    if (*word != '@' || !file_read(word + 1, &text)) {
+        array_push(arena, to, word);
+        return;
+    }
+    if (depth == MOST_DEPTH) {
+        complain("%s names itself, or too many files one another", word);
+        exit(1);
+    }
+    for (const char *at = text_bytes(&text); *(at += strspn(at, " \t\r\n\v\f"));)
+        expand(arena, to, next_word(arena, &at), depth + 1);
+}
+
+char **response_expand(Arena *arena, char **words)
+{
+    Words all = {0};
+    for (; *words; words++)
+        expand(arena, &all, *words, 0);
+    array_push(arena, &all, NULL);
+    return all.at;
+}
