@@ -7,9 +7,12 @@
 
 enum { ATTEMPTS = 4 };
 
-/* With how many others a device may exchange messages in place of collectives: with more, what is written of a plan would grow with the square
- * of the devices. In collectives it moves at most twice what it must, since it reduces as well as the others do. */
+/* With how many others a device may exchange messages in place of collectives: with more, what is written of a plan would grow with the
+ * square of the devices. In collectives it moves at most twice what it must, since it reduces as well as the others do. */
 enum { MOST_PEERS = 64 };
+
+/* The same across hosts: how many devices a collective may have in whose place messages are tried. */
+enum { MOST_ACROSS = 256 };
 
 /* A finished plan. */
 typedef struct Attempt {
@@ -169,13 +172,27 @@ static void try_collectives(Choice *choice)
     }
 }
 
-/* Where there are several hosts: in two tiers and in one, with collectives and without. */
+/* Whether messages are tried in place of an attempt's collectives, across hosts. */
+static bool may_message(const Attempt *attempt)
+{
+    for (int s = 0; s < attempt->plan.steps.count; s++)
+        if (attempt->plan.steps.at[s].group.count > MOST_ACROSS)
+            return false;
+    return true;
+}
+
+/* Where there are several hosts: in two tiers and in one, with collectives and, where these have few devices, without. */
 static void try_tiers(Choice *choice)
 {
+    bool messages[2];
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        if (attempt >= 2 && !messages[attempt % 2])
+            continue;
         choice->planner->tiers = attempt % 2 == 0;
         memset(choice->avoid, attempt / 2, sizeof *choice->avoid * (size_t)choice->planner->plan->device_count);
         make_attempt(choice);
+        if (attempt < 2)
+            messages[attempt] = may_message(&choice->attempts[attempt]);
     }
 }
 

@@ -1,5 +1,7 @@
 #include "reshard/tiers/hosts.h"
 
+#include <string.h>
+
 Hosts *hosts_of(Planner *planner)
 {
     const Plan *plan = planner->plan;
@@ -24,12 +26,20 @@ Hosts *hosts_of(Planner *planner)
 int host_of(const Hosts *hosts, int device) { return hosts->host[plan_slot(hosts->planner->plan, device)]; }
 int rank_of(const Hosts *hosts, int device) { return hosts->rank[plan_slot(hosts->planner->plan, device)]; }
 
-Devices *devices_by_host(Hosts *hosts, const Devices *devices)
+void devices_by_host(Hosts *hosts, const Devices *devices, Devices *lists)
 {
-    Devices *lists = arena_array(hosts->planner->arena, Devices, hosts->count);
+    int *next = arena_array(hosts->planner->arena, int, devices->count);
+    memset(lists, 0, sizeof *lists * (size_t)hosts->count);
     for (int i = 0; i < devices->count; i++)
-        array_push(hosts->planner->arena, &lists[host_of(hosts, devices->at[i])], devices->at[i]);
-    return lists;
+        lists[host_of(hosts, devices->at[i])].capacity++;
+    for (int i = 0; i < devices->count; i++) {
+        Devices *own = &lists[host_of(hosts, devices->at[i])];
+        if (!own->at) {
+            own->at = next;
+            next += own->capacity;
+        }
+        own->at[own->count++] = devices->at[i];
+    }
 }
 
 Devices rotate_to_rank(Hosts *hosts, const Devices *devices, int rank)

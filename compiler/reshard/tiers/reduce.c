@@ -265,7 +265,7 @@ static void tier_reduction(Tier *tier)
 {
     int whole = 0;
     index_devices(tier->wants, &tier->task.targets);
-    tier->targets = devices_by_host(tier->hosts, &tier->task.targets);
+    devices_by_host(tier->hosts, &tier->task.targets, tier->targets);
     tier->host = arena_array(tier->arena, int, tier->task.source_count);
     for (int p = 0; p < tier->task.source_count; p++)
         tier->host[p] = -1;
@@ -287,6 +287,7 @@ void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *cros
     tier.holds = arena_array(planner->arena, bool, hosts->count);
     tier.seen = arena_array(planner->arena, int, hosts->count);
     tier.begin = arena_array(planner->arena, int, hosts->count + 1);
+    tier.targets = arena_array(planner->arena, Devices, hosts->count);
     for (int i = 0; i < tasks->count; i++) {
         tier.task = planner->plan->tasks.at[tasks->at[i]];
         tier_reduction(&tier);

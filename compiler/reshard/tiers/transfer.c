@@ -30,12 +30,30 @@ static Job import_job(Hosts *hosts, const Transfer *transfer, const Division *di
                  .units = division->shares};
 }
 
-/* Adds a transfer's parts inside the hosts that have the value, and its import into the others. */
-static void split_transfer(Hosts *hosts, const Transfer *transfer, Imports *imports, Jobs *jobs, Transfers *local)
+/* The devices of a transfer by host. */
+typedef struct Ends {
+    Devices *holders, *receivers;
+} Ends;
+
+static Ends ends_create(Hosts *hosts)
 {
     Arena *arena = hosts->planner->arena;
-    Devices *holders = devices_by_host(hosts, &transfer->holders), *receivers = devices_by_host(hosts, &transfer->receivers);
+    return (Ends){arena_array(arena, Devices, hosts->count), arena_array(arena, Devices, hosts->count)};
+}
+
+static void find_ends(Hosts *hosts, const Transfer *transfer, const Ends *ends)
+{
+    devices_by_host(hosts, &transfer->holders, ends->holders);
+    devices_by_host(hosts, &transfer->receivers, ends->receivers);
+}
+
+/* Adds a transfer's parts inside the hosts that have the value, and its import into the others. */
+static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *ends, Imports *imports, Jobs *jobs, Transfers *local)
+{
+    Arena *arena = hosts->planner->arena;
+    const Devices *holders = ends->holders, *receivers = ends->receivers;
     Import import = {.transfer = *transfer};
+    find_ends(hosts, transfer, ends);
     for (int h = 0; h < hosts->count; h++) {
         if (holders[h].count)
             push_transfer(hosts->planner, local, transfer->segment, holders[h], receivers[h]);
@@ -78,9 +96,10 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
     Planner *planner = hosts->planner;
     Imports imports = {0};
     Jobs jobs = {0};
+    Ends ends = ends_create(hosts);
     int64_t total = 0;
     for (int g = 0; g < transfers->count; g++)
-        split_transfer(hosts, &transfers->at[g], &imports, &jobs, local);
+        split_transfer(hosts, &transfers->at[g], &ends, &imports, &jobs, local);
     for (int w = 0; w < jobs.count; w++)
         total += job_load(&jobs.at[w]);
     memset(planner->plan->sent, 0, sizeof *planner->plan->sent * (size_t)planner->plan->device_count);
@@ -92,9 +111,11 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
 /* ---- in one tier ---- */
 
 /* Adds a transfer's parts inside the hosts that have the value, and what goes from all holders to the other hosts. */
-static void split_near(Hosts *hosts, const Transfer *transfer, Transfers *near)
+static void split_near(Hosts *hosts, const Transfer *transfer, const Ends *ends, Transfers *near)
 {
-    Devices *holders = devices_by_host(hosts, &transfer->holders), *receivers = devices_by_host(hosts, &transfer->receivers), far = {0};
+    const Devices *holders = ends->holders, *receivers = ends->receivers;
+    Devices far = {0};
+    find_ends(hosts, transfer, ends);
     for (int h = 0; h < hosts->count; h++) {
         if (holders[h].count)
             push_transfer(hosts->planner, near, transfer->segment, holders[h], receivers[h]);
@@ -110,7 +131,8 @@ Transfers near_transfers(Planner *planner, const Transfers *transfers)
     Hosts *hosts = hosts_of(planner);
     if (hosts->count == 1)
         return *transfers;
+    Ends ends = ends_create(hosts);
     for (int g = 0; g < transfers->count; g++)
-        split_near(hosts, &transfers->at[g], &near);
+        split_near(hosts, &transfers->at[g], &ends, &near);
     return near;
 }
