@@ -147,6 +147,7 @@ int main(int argc, char **argv)
     Request request = read_words(arena, argc, argv);
     Options options;
     options_read(arena, &options, request.rest.count - 1, request.rest.at);
+    options.strict = true;
     if (!options.cluster)
         refuse("--cluster", "missing: without a cluster file nothing has a time; hetu-profile measures one");
     if (!options.input_count)

@@ -643,7 +643,7 @@ static const Cluster *read_file(Arena *arena, Diag *diag, const char *path, bool
     json_error_t error;
     if (!reader.text)
         return NULL;
-    json_t *top = json_loads(reader.text, 0, &error);
+    json_t *top = json_loads(reader.text, JSON_REJECT_DUPLICATES, &error);
     if (!top) {
         diag_error(diag, (Position){reader.file, error.line > 0 ? error.line : 1, error.column > 0 ? error.column : 1}, "%s", error.text);
         return NULL;

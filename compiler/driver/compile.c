@@ -243,7 +243,8 @@ static Unit *read_linked(Driver *driver, const char *source, const Cluster *clus
 Unit *unit_read(Driver *driver, const char *source)
 {
     const Options *options = driver->options;
-    const Cluster *cluster = options->cluster ? cluster_read(driver->arena, driver->diag, options->cluster) : NULL;
+    const Cluster *cluster =
+        options->cluster ? (options->strict ? cluster_read_strict : cluster_read)(driver->arena, driver->diag, options->cluster) : NULL;
     Unit *unit = read_linked(driver, source, cluster);
     if (unit)
         set_options(options, unit, cluster);

@@ -58,6 +58,7 @@ typedef struct Options {
     const char *sarif; // of --diagnostics: the file of the log; NULL: none is named
     const char *cluster, *resume, *print_after, *stop_after, *report;
     bool remarks[REMARKS], warn_implicit_reshard;
+    bool strict; // what a cluster file has and nobody reads is an error; no option sets it
 } Options;
 
 /* Whether a word begins with another. */

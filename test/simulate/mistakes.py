@@ -14,6 +14,10 @@ def without(key):
     return {**CLUSTER, "classes": {"a": {k: v for k, v in CLUSTER["classes"]["a"].items() if k != key}}}
 
 
+def with_class(**keys):
+    return {**CLUSTER, "classes": {"a": {**CLUSTER["classes"]["a"], **keys}}}
+
+
 def events(*entries):
     return {"events": list(entries)}
 
@@ -51,6 +55,14 @@ for name, held, line in CASES:
     with open(name, "w", encoding="utf-8") as file:
         json.dump(held, file)
     refused(line, *(["--cluster=cluster.json", "--events=e.json"] if name == "e.json" else ["--cluster=c.json"]))
+# Of a cluster file, a diagnostic with its line: the first one.
+for broken, line in [({**CLUSTER, "linsk": {}}, 'error: "linsk" means nothing here, and is not read'), (with_class(memroy=1), 'error: "memroy" means nothing here, and is not read'),
+                     (with_class(arithmetic=-1e9), 'error: the class "a" needs a positive number "arithmetic"'), ({**CLUSTER, "devices": [{"class": "b", "host": "h"}]}, 'error: "classes" has no object "b"'),
+                     ('{"devices": [], "devices": []}', "error: duplicate object key")]:
+    with open("c.json", "w", encoding="utf-8") as file:
+        file.write(broken if isinstance(broken, str) else json.dumps(broken))
+    code, out, err = run("--cluster=c.json")
+    assert code == 1 and not out and err.startswith("c.json:1:") and line in err.split("\n")[0], (line, code, out, err)
 refused("hetu-simulate: --cluster: missing")
 refused("hetu-simulate: --steps=0: a number of steps is 1 to 100000", "--cluster=cluster.json", "--steps=0")
 refused("nowhere.json: ", "--cluster=cluster.json", "--events=nowhere.json")
