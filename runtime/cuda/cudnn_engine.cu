@@ -49,7 +49,7 @@ static void say_once(const std::string &why)
 /* nullptr: this version of cuDNN is too old, or cannot use the GPU. */
 static Cudnn *cudnn(void)
 {
-    static Cudnn opened;
+    static Cudnn &opened = *new Cudnn(); // never freed: cuDNN may be gone before what this program has is
     static bool tried;
     if (tried)
         return opened.device ? &opened : nullptr;
@@ -96,7 +96,7 @@ static std::unique_ptr<CudnnPlan> make_plan(const Cudnn &on, const CudnnAttentio
 /* The plan for a shape, from the second time on the one of before; nullptr: there is none. The scale follows from d. */
 static CudnnPlan *plan_for(const CudnnAttention &a, bool backward)
 {
-    static std::map<PlanKey, std::unique_ptr<CudnnPlan>> plans;
+    static auto &plans = *new std::map<PlanKey, std::unique_ptr<CudnnPlan>>(); // never freed, as above
     Cudnn *on = cudnn();
     if (!on)
         return nullptr;
@@ -167,25 +167,59 @@ bool cudnn_attention(const AttentionShape &shape, const ht_call *call)
     return true;
 }
 
-/* How many of a call's batches a run of backward takes: a divisor of their number whose statistics begin where cuDNN can address them.
- * cuDNN keeps a matrix of scores a head in bf16, of which at most attention_kept_bytes are kept at a time, as by our kernels. */
-static int64_t batches_at_once(const CudnnAttention &a)
+/* What a run of backward takes of a call: some batches with all their heads, or some groups of one batch's; both divide what there is, and
+ * statistics begin where cuDNN can address them. cuDNN keeps a matrix of scores a head in bf16, of which at most attention_kept_bytes are
+ * kept at a time, as by our kernels. false: those of one group are more. */
+static bool find_part(const CudnnAttention &a, CudnnAttention *part)
 {
     const int64_t tile = 128, queries = (a.s + tile - 1) / tile * tile, keys = (a.t + tile - 1) / tile * tile;
-    const int64_t each = a.heads * queries * keys * dtype_bytes(HT_BF16);
-    auto parts = [&](int64_t batches) {
-        return a.batch % batches == 0 && batches * a.heads * a.s * (int64_t)sizeof(float) % CUDNN_TENSOR_ALIGNMENT == 0;
+    const int64_t shared = a.heads / a.groups, group = shared * queries * keys * dtype_bytes(HT_BF16);
+    auto divisor = [&](int64_t count, int64_t heads) {
+        int64_t found = count;
+        for (int64_t n = count - 1; n > 0 && found * heads / shared * group > attention_kept_bytes; n--)
+            found = count % n == 0 && n * heads * a.s * (int64_t)sizeof(float) % CUDNN_TENSOR_ALIGNMENT == 0 ? n : found;
+        return found;
     };
-    int64_t found = a.batch;
-    for (int64_t batches = a.batch - 1; batches > 0 && found * each > attention_kept_bytes; batches--)
-        found = parts(batches) ? batches : found;
-    return found;
+    *part = a;
+    part->batch = divisor(a.batch, a.heads);
+    if (part->batch == 1)
+        part->groups = divisor(a.groups, shared);
+    part->heads = part->groups * shared;
+    return part->batch * part->groups * group <= attention_kept_bytes;
 }
 
-/* The address of the rows of a tensor of bf16 from a batch on. */
-static const void *from_batch(const ht_view *view, int64_t batch, int64_t rows)
+/* Where a run of backward begins: a batch, and a group of heads. */
+typedef struct PartPlace {
+    int64_t batch, group;
+} PartPlace;
+
+/* The address of a tensor of bf16 from there on; `rows` of a batch, `heads` of a group. */
+static const void *from_place(const ht_view *view, const PartPlace &at, int64_t rows, int64_t heads)
 {
-    return (const char *)view->data + batch * rows * pitch_of(view) * dtype_bytes(HT_BF16);
+    const int64_t d = view->extent[view->rank - 1];
+    return (const char *)view->data + (at.batch * rows * pitch_of(view) + at.group * heads * d) * dtype_bytes(HT_BF16);
+}
+
+/* Runs backward for a part of a call; `lse` and `sums` are statistics as cuDNN has them, sums of the part alone. */
+static void run_part(CudnnPlan *plan, const ht_call *call, const CudnnAttention &all, const PartPlace &at, const float *lse, void *sums,
+                     void *workspace)
+{
+    const ht_view *in = call->operand, *out = call->result;
+    const int64_t shared = all.heads / all.groups;
+    auto queries = [&](const ht_view *view) { return from_place(view, at, all.s, shared); };
+    auto keys = [&](const ht_view *view) { return from_place(view, at, all.t, 1); };
+    run(plan,
+        {{CUDNN_Q, queries(&in[1])},
+         {CUDNN_K, keys(&in[2])},
+         {CUDNN_V, keys(&in[3])},
+         {CUDNN_Y, queries(&in[4])},
+         {CUDNN_DY, queries(&in[0])},
+         {CUDNN_DQ, queries(&out[0])},
+         {CUDNN_DK, keys(&out[1])},
+         {CUDNN_DV, keys(&out[2])},
+         {CUDNN_STATS, lse + (at.batch * all.heads + at.group * shared) * all.s},
+         {CUDNN_SUMS, sums}},
+        workspace);
 }
 
 bool cudnn_attention_gradient(const AttentionShape &shape, const ht_call *call)
@@ -195,27 +229,15 @@ bool cudnn_attention_gradient(const AttentionShape &shape, const ht_call *call)
         return false;
     const CudnnAttention all = attention_of(shape, {shape.q_pitch, shape.k_pitch, shape.v_pitch, pitch_of(y), pitch_of(dy),
                                                     pitch_of(&out[0]), pitch_of(&out[1]), pitch_of(&out[2])});
-    CudnnAttention part = all;
-    part.batch = batches_at_once(all);
-    CudnnPlan *plan = plan_for(part, true);
+    CudnnAttention part;
+    CudnnPlan *plan = find_part(all, &part) ? plan_for(part, true) : nullptr;
     if (!plan)
         return false;
-    const int64_t rows = all.heads * all.s;
     char *memory = (char *)cuda_scratch(statistics_bytes(all) + statistics_bytes(part) + plan->workspace_bytes());
     char *sums = memory + statistics_bytes(all), *workspace = sums + statistics_bytes(part);
     turn_statistics((float *)memory, (const float *)lse->data, all, false);
-    for (int64_t b = 0; b < all.batch; b += part.batch)
-        run(plan,
-            {{CUDNN_Q, from_batch(q, b, all.s)},
-             {CUDNN_K, from_batch(k, b, all.t)},
-             {CUDNN_V, from_batch(v, b, all.t)},
-             {CUDNN_Y, from_batch(y, b, all.s)},
-             {CUDNN_DY, from_batch(dy, b, all.s)},
-             {CUDNN_DQ, from_batch(&out[0], b, all.s)},
-             {CUDNN_DK, from_batch(&out[1], b, all.t)},
-             {CUDNN_DV, from_batch(&out[2], b, all.t)},
-             {CUDNN_STATS, (const float *)memory + b * rows},
-             {CUDNN_SUMS, sums}},
-            workspace);
+    for (PartPlace at = {0, 0}; at.batch < all.batch; at.batch += part.batch)
+        for (at.group = 0; at.group < all.groups; at.group += part.groups)
+            run_part(plan, call, all, at, (const float *)memory, sums, workspace);
     return true;
 }

@@ -58,6 +58,7 @@ static const Case cases[] = {
     {0, 5, 5, 2, 2, 8, 1, 0},       // nothing
     {1, 0, 5, 2, 1, 8, 1, 0},       // keys that nobody asks for
     {1, 5, 0, 2, 1, 8, 0, 0},       // queries without keys
+    {4, 20, 20, 6, 3, 16, 1, 0},    // several batches and groups
 };
 
 /* A tensor of a case on the host, as floats that the storage type holds exactly. */
@@ -432,8 +433,24 @@ struct Fused {
     }
 };
 
-/* The kernels on slices, without a gradient of lse. */
-static void run_fused(const Data &data, const Reference &want)
+/* The backward of a call that keeps so many bytes of scores at a time. */
+static void backward_keeping(int64_t bytes, const ht_call *call)
+{
+    const int64_t most = attention_kept_bytes;
+    attention_kept_bytes = bytes;
+    ht_attention_backward_kernel(call);
+    attention_kept_bytes = most;
+}
+
+/* Bytes of the scores of `heads` heads of a case in bf16, where whole tiles are kept. */
+static int64_t scores_bytes(const Case &c, int heads)
+{
+    const int64_t tile = 128;
+    return (c.s + tile - 1) / tile * tile * ((c.t + tile - 1) / tile * tile) * 2 * heads;
+}
+
+/* The kernels on slices, without a gradient of lse; kept: bytes of scores that backward keeps, 0: as many as it does. */
+static void run_fused(const Data &data, const Reference &want, int64_t kept)
 {
     Memory memory = {true, {}};
     Tensor empty_q(data.q.extent), empty_lse(data.lse.extent);
@@ -447,7 +464,7 @@ static void run_fused(const Data &data, const Reference &want)
     ht_view to_backward[] = {to.view(0), to.view(1), to.view(2)};
     AttentionCall forward(in_forward, 5, to_forward, 2, data.shape.causal), backward(in_backward, 9, to_backward, 3, data.shape.causal);
     ht_attention_kernel(&forward.call);
-    ht_attention_backward_kernel(&backward.call);
+    kept ? backward_keeping(kept, &backward.call) : ht_attention_backward_kernel(&backward.call);
     HT_CUDA(cudaDeviceSynchronize());
     check("fused", data, "y", get(memory, to_forward[0]), want.y, data.bf16);
     check("fused", data, "lse", get(memory, to_forward[1]), want.lse, false);
@@ -490,11 +507,8 @@ static void run_case(const char *where, bool device, const Data &data, const Ref
 /* The backward of a call with memory for the scores of few queries at a time, on a GPU whose blocks have little memory. */
 static void backward_in_parts(const ht_call *call)
 {
-    const int64_t most = attention_kept_bytes;
-    attention_kept_bytes = 1;
     attention_shared_bytes = 99 * 1024;
-    ht_attention_backward_kernel(call);
-    attention_kept_bytes = most;
+    backward_keeping(1, call);
     attention_shared_bytes = 0;
 }
 
@@ -523,7 +537,9 @@ int main(int count, char **argument)
             Data data(c, bf16, !fused);
             Reference want = reference(&data);
             if (fused && c.s == c.t) {
-                run_fused(data, want);
+                run_fused(data, want, 0);
+                if (c.heads > 1)
+                    run_fused(data, want, scores_bytes(c, c.heads / c.groups));
                 continue;
             }
             run_case("gpu", true, data, want, ht_attention_kernel, ht_attention_backward_kernel);

@@ -211,15 +211,34 @@ def build(place, needs, specs, variables):
         for line in errors:
             print("    " + line, flush=True)
         raise Wrong(errors[0] if errors else str(e)) from None
-    parts = [part for part in ("MPI", "NCCL") if f"-DHETU_{part}" in output]
-    return f"{len(needs)} targets, with {' and '.join(parts) or 'neither MPI nor NCCL'}"
+    parts = [part for part in ("MPI", "NCCL", "CUDNN") if f"-DHETU_{part}" in output]
+    return f"{len(needs)} targets, with {', '.join(parts) or 'no MPI, NCCL or cuDNN'}"
 
 
 # ---- kernels ----
 
 def twins(place, name):
-    output = run(place, name.replace("/", "-"), [place.program(name), place.build / "twins" / "libcpu.so"])
+    output = run(place, name.replace("/", "-"), [place.program(name), place.build / "twins" / "libcpu.so"], {"HETU_ATTENTION": "own"})
     return output.splitlines()[-1]
+
+
+def by_engine(place, name, engine, command):
+    """What a program of attention says when our kernels (own) or cuDNN's (cudnn) serve it."""
+    output = run(place, f"{name}-{engine}", command, {"HETU_ATTENTION": engine}, check=False)
+    if "was built without cuDNN" in output:
+        raise Skip("cuDNN was not found when it was built")
+    refused = re.search(r"^hetu: cuDNN does not serve.*", output, re.M)
+    if refused:
+        raise Wrong(refused[0])
+    return output
+
+
+def sliced(place, engine):
+    """Attention on slices of one tensor, against sums in double."""
+    last = (by_engine(place, "attention", engine, [place.program("twins/attention"), "--fused"]).splitlines() or ["no output"])[-1]
+    if not last.endswith(" 0 failed"):
+        raise Wrong(f"{last} (log/attention-{engine}.log)")
+    return last
 
 
 def sass(place):
@@ -255,15 +274,21 @@ def kernel_speeds(table, place):
 
 
 def attention_speeds(table, place, torch):
-    found = re.findall(r"(causal)?: forward ([\d.]+) ms.*?backward ([\d.]+) ms", run(place, "attention_speed", [place.program("twins/attention_speed")]))
+    """Our kernels' times, and cuDNN's where it was built in, beside PyTorch's."""
     theirs = re.findall(r"(\w+) forward ([\d.]+) backward ([\d.]+)", torch(["attention"]))
-    if len(found) != 2 or len(theirs) != 2:
-        raise Wrong(f"{len(found)} times of ours and {len(theirs)} of PyTorch's, not 2 (log/attention_speed.log, log/torch-attention.log)")
-    for (causal, *mine), (_, *other) in zip(found, theirs):
-        for way, m, o in zip(("forward", "backward"), mine, other):
-            share = float(o) / float(m)
-            table.share(f"attention {'causal' if causal else 'full'} {way}, 4096 x 128", f"{m} ms, {share:.2f} of PyTorch", share, ATTENTION)
-    return "4 rows"
+    for engine, by in (("own", ""), ("cudnn", " by cuDNN")):
+        try:
+            found = re.findall(r"(causal)?: forward ([\d.]+) ms.*?backward ([\d.]+) ms", by_engine(place, "attention_speed", engine, [place.program("twins/attention_speed")]))
+        except Skip as e:
+            table.add(f"attention{by}, 4096 x 128", str(e), "", "not shown")
+            continue
+        if len(found) != 2 or len(theirs) != 2:
+            raise Wrong(f"{len(found)} times of ours and {len(theirs)} of PyTorch's, not 2 (log/attention_speed-{engine}.log, log/torch-attention.log)")
+        for (causal, *mine), (_, *other) in zip(found, theirs):
+            for way, m, o in zip(("forward", "backward"), mine, other):
+                share = float(o) / float(m)
+                table.share(f"attention {'causal' if causal else 'full'} {way}{by}, 4096 x 128", f"{m} ms, {share:.2f} of PyTorch", share, ATTENTION)
+    return "4 rows of each"
 
 
 # ---- programs ----
@@ -327,12 +352,12 @@ def one_rank(place):
 
 
 def sanitizer(place, name, command, checker):
-    """What the CUDA calls of a program return is its own to check, and it ends when one fails."""
+    """What the CUDA calls of a program return is its own to check, and it ends when one fails. cuDNN's kernels are not ours to check."""
     found = tool("compute-sanitizer")
     if not found:
         raise Skip("there is no compute-sanitizer")
     options = ["--report-api-errors", "no"] if checker == "memcheck" else []
-    output = run(place, f"{name}-{checker}", [found, "--tool", checker, "--error-exitcode", "9", *options, *command])
+    output = run(place, f"{name}-{checker}", [found, "--tool", checker, "--error-exitcode", "9", *options, *command], {"HETU_ATTENTION": "own"})
     return output.splitlines()[-1].strip("= ")
 
 
@@ -439,6 +464,8 @@ def plan(specs):
 
     for name in ("twins/twins", "twins/attention"):
         yield name, [name], lambda t, p, _, name=name: t.test(f"kernels against the CPU's: {name[6:]}", "0 wrong", lambda: twins(p, name))
+    for engine, words in (("own", "our kernels"), ("cudnn", "cuDNN's")):
+        yield f"twins/attention {engine}", ["twins/attention"], lambda t, p, _, engine=engine, words=words: t.test(f"attention on slices: {words}", "0 failed", lambda: sliced(p, engine))
     yield "sass", ["sass"], lambda t, p, _: t.test("machine code", "no spills in loops, no roundings", lambda: sass(p))
     for spec in one:
         yield spec["name"], [spec["name"]], losses_row(spec)

@@ -32,9 +32,10 @@ SPECS = [{"name": "gpt-f32", "example": "gpt", "check": "losses", "steps": 4, "t
          {"name": "gpt-sanitized", "example": "gpt", "check": "sanitizer", "steps": 3},
          {"name": "gpt2-124m", "example": "gpt", "check": "speed", "steps": 20, "tokens": 1000, "flops": 1e9, "share": 0.0001, "torch": ["gpt2"]}]
 
-ROWS = ["build", "kernels against the CPU's: twins", "kernels against the CPU's: attention", "machine code", "gpt-f32: losses of 4 steps", "gpt-bf16: losses of 4 steps",
+ROWS = ["build", "kernels against the CPU's: twins", "kernels against the CPU's: attention", "attention on slices: our kernels", "attention on slices: cuDNN's", "machine code", "gpt-f32: losses of 4 steps", "gpt-bf16: losses of 4 steps",
         "adamw f32", "cuBLASLt bf16, 8192 x 8192 x 8192", "gpt2-124m in bf16", "attention full forward, 4096 x 128", "attention full backward, 4096 x 128",
-        "attention causal forward, 4096 x 128", "attention causal backward, 4096 x 128", "attention beside PyTorch", "gpt2-124m beside PyTorch",
+        "attention causal forward, 4096 x 128", "attention causal backward, 4096 x 128", "attention full forward by cuDNN, 4096 x 128", "attention full backward by cuDNN, 4096 x 128",
+        "attention causal forward by cuDNN, 4096 x 128", "attention causal backward by cuDNN, 4096 x 128", "attention beside PyTorch", "gpt2-124m beside PyTorch",
         "gpt-2-ranks: losses of 4 steps, 2 ranks share the card", "NCCL on one rank: two streams, a graph", "gpt-sanitized: memcheck", "gpt-sanitized: racecheck",
         "twins/attention: memcheck", "twins/attention: racecheck"]
 
@@ -51,6 +52,9 @@ if how == "crash":
     sys.exit("planted: " + name)
 fixed = {"twins": "12 checks, 0 wrong", "attention": "12 passed, 0 failed", "attention_speed": "full\n: forward 1.0 ms, backward 2.0 ms\ncausal: forward 1.0 ms, backward 2.0 ms",
          "speed": "adamw f32 900.0 GB/s 0.91 of a copy\ncuBLASLt bf16 700.0 TFLOP/s", "steps": "rank 0 of 1 is done, steps were issued 2 times"}
+if os.environ.get("HETU_ATTENTION") == "cudnn" and how in ("without", "refused", "wrong"):
+    sys.exit({"without": "hetu: HETU_ATTENTION=cudnn, but this program was built without cuDNN; build it with make CUDNN=1", "wrong": "11 passed, 1 failed",
+              "refused": "hetu: cuDNN does not serve attention here, and slower kernels do: planted"}[how])
 if name in fixed:
     print(fixed[name])
     sys.exit(name == "steps" and os.environ.get("HETU_NCCL") != "1")
@@ -197,6 +201,19 @@ def check_failures(_):
     return f"{run.result['WRONG']} wrong"
 
 
+def check_engines(_):
+    """A program without cuDNN has not shown it, one whose cuDNN lacks a plan or is off is wrong; our kernels' rows stay."""
+    run = Run("attention=without,attention_speed=without", ["--only", "build|attention"])
+    run.verdicts({"attention on slices: cuDNN's": "not shown", "attention by cuDNN, 4096 x 128": "not shown"})
+    run.expect("attention full forward, 4096 x 128" in run.rows, "our times are missing")
+    refused = Run("attention=refused,attention_speed=refused", ["--only", "build|attention"])
+    refused.verdicts({"attention on slices: cuDNN's": "WRONG", "attention beside PyTorch": "WRONG"})
+    refused.expect(refused.rows["attention on slices: cuDNN's"]["found"].endswith("slower kernels do: planted"), "another reason")
+    off = Run("attention=wrong", ["--only", "build|attention"])
+    off.verdicts({"attention on slices: cuDNN's": "WRONG"})
+    return off.rows["attention on slices: cuDNN's"]["found"]
+
+
 def check_time(_):
     """What the time does not reach is not shown, and what runs then is ended with its children."""
     run = Run("gpt-bf16=hang", ["--seconds", "12"])
@@ -253,7 +270,7 @@ def check_prepared(bench):
 
 
 def tests(bench, _):
-    for name, check in (("order", check_order), ("failures", check_failures), ("time", check_time), ("hang", check_hang), ("ended", check_ended), ("only", check_only)):
+    for name, check in (("order", check_order), ("failures", check_failures), ("engines", check_engines), ("time", check_time), ("hang", check_hang), ("ended", check_ended), ("only", check_only)):
         yield f"gpu-check.{name}", functools.partial(check, bench)
     if os.environ.get("HETU_LONG"):
         yield "gpu-check.prepared", functools.partial(check_prepared, bench)
