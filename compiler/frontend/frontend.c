@@ -1,5 +1,6 @@
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"
+#include "frontend/feeds.h"
 #include "frontend/linkage.h"
 #include "frontend/models.h"
 #include "frontend/operators.h"
@@ -117,6 +118,7 @@ static void *make_unit(void *data)
         strategies_check_splits(run->cunit, &run->strategy);
         strategies_check_layers(run->unit);
         linkage_check(run->cunit, run->unit);
+        feeds_check(run->cunit, run->unit);
     }
     if (diag_errors(run->diag) != before)
         run->unit = NULL;

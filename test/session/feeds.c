@@ -92,9 +92,10 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "good";
     ht_session *session = ht_open(&argc, &argv);
-    ht_program *program = ht_infer(session, sum);
+    ht_program *program = ht_infer(session, sum), **anywhere = &program; // hetucc does not say which it is, and leaves what is wrong to the run
     static float x[ROWS * WIDTH], few[14], many[32];
     static double wide[ROWS * WIDTH], *to_wide = wide;
+    (void)anywhere;
     static int id[ROWS];
     static int64_t long_id[ROWS];
     static unsigned unsigned_id[ROWS];

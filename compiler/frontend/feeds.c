@@ -1,0 +1,180 @@
+#include "frontend/feeds.h"
+
+#include <string.h>
+
+typedef struct Search {
+    CUnit *cunit;
+    const Unit *made;
+    const CVar *var;    // of which the values are counted
+    const CExpr *value; // the last of them
+    int values;
+} Search;
+
+static const CExpr *without_casts(const CExpr *expr)
+{
+    while (expr && expr->kind == C_CAST)
+        expr = expr->a;
+    return expr;
+}
+
+/* Whether an expression calls a function of this name. */
+static bool is_call(const CExpr *expr, const char *name)
+{
+    const CFunction *function = expr && expr->kind == C_CALL ? cexpr_function(expr->a) : NULL;
+    return function && !strcmp(function->name, name);
+}
+
+static void walk_functions(CUnit *cunit, CVisit *visit, void *data)
+{
+    for (int i = 0; i < cunit->functions.count; i++)
+        if (!cunit->functions.at[i]->library && !cunit->functions.at[i]->part && cunit->functions.at[i]->body)
+            cstmt_walk(cunit->functions.at[i]->body, visit, data);
+}
+
+/* ---- which program it is ---- */
+
+static void count_values(const CExpr *expr, void *data)
+{
+    Search *search = data;
+    const CExpr *to = expr->kind == C_ASSIGN || (expr->kind == C_UNARY && expr->op == OP_ADDRESS) ? without_casts(expr->a) : NULL;
+    if (!to || to->kind != C_VAR || to->var != search->var)
+        return;
+    search->values++;
+    search->value = expr->kind == C_ASSIGN ? without_casts(expr->b) : NULL;
+}
+
+/* The call of ht_train or ht_infer whose program an expression is; NULL: that is not known. */
+static const CExpr *maker_of(const Search *search, const CExpr *program)
+{
+    program = without_casts(program);
+    if (!program || program->kind != C_VAR || program->var->part)
+        return NULL;
+    Search values = {.var = program->var};
+    walk_functions(search->cunit, count_values, &values);
+    if (program->var->init && without_casts(program->var->init)->kind == C_CALL) {
+        values.values++;
+        values.value = without_casts(program->var->init);
+    }
+    bool made = values.values == 1 && (is_call(values.value, "ht_train_with") || is_call(values.value, "ht_infer_with"));
+    return made && values.value->args.count >= 3 ? values.value : NULL;
+}
+
+/* ---- what is fed ---- */
+
+/* The element of an array of any number of dimensions. */
+static const CType *element_of(const CType *type)
+{
+    while (type->kind == CT_ARRAY)
+        type = type->base;
+    return type;
+}
+
+/* Whether the runtime knows the type of an array's elements, too: of one or two dimensions, of numbers. */
+static bool has_known_element(const CType *array)
+{
+    return (array->base->kind != CT_ARRAY || array->base->base->kind != CT_ARRAY) && ctype_is_arithmetic(element_of(array));
+}
+
+/* What C elements an input's type stands for; NULL when an array's fit. */
+static const char *unfit_element(const CType *array, DType dtype)
+{
+    const CType *element = element_of(array);
+    static const char *const wanted[] = {
+        [DTYPE_F32] = "float", [DTYPE_BF16] = "unsigned short", [DTYPE_F64] = "double", [DTYPE_I32] = "int", [DTYPE_I64] = "long"};
+    bool integer = element->kind == CT_INT && !element->is_enum;
+    bool fits = dtype == DTYPE_F32    ? element->kind == CT_FLOAT
+                : dtype == DTYPE_F64  ? element->kind == CT_DOUBLE
+                : dtype == DTYPE_BF16 ? integer && element->size == 2 && !element->is_signed
+                : dtype == DTYPE_I32  ? integer && element->size == 4 && element->is_signed
+                                      : integer && element->size == 8 && element->is_signed;
+    return fits || !has_known_element(array) ? NULL : wanted[dtype];
+}
+
+static const Value *input_of(const Module *module, const char *name)
+{
+    for (int i = 0; i < module->inputs.count; i++)
+        if (!strcmp(module->inputs.at[i]->name, name))
+            return module->inputs.at[i];
+    return NULL;
+}
+
+/* A feed as it is written. */
+typedef struct Fed {
+    const char *name;
+    const CType *type; // of the array
+    Position at;       // of its name
+} Fed;
+
+/* Whether an initializer is that of ht_feed of an array; *fed is it then. */
+static bool is_fed(const CExpr *expr, Fed *fed)
+{
+    const CExpr *list = expr->kind == C_LITERAL ? expr->a : expr;
+    const CExpr *name = list && list->kind == C_INIT && list->args.count >= 5 ? without_casts(list->args.at[0]) : NULL;
+    const CExpr *data = name ? without_casts(list->args.at[1]) : NULL;
+    if (!name || name->kind != C_STRING || !data || data->kind != C_VAR || data->var->type->kind != CT_ARRAY)
+        return false;
+    const CExpr *known = without_casts(list->args.at[3]);
+    bool counted = !known || (known->kind == C_INT && known->integer == 2); // ht_feed_n
+    if (counted || data->var->type->variable || data->var->type->size <= 0)
+        return false;
+    *fed = (Fed){name->string, data->var->type, name->at};
+    return true;
+}
+
+/* Reports what is wrong with a feed of a program with this input. */
+static void report(const Search *search, const Fed *fed, const Value *input)
+{
+    Diag *diag = search->cunit->diag;
+    const CType *own = element_of(fed->type);
+    const char *element = unfit_element(fed->type, input->type.dtype);
+    int64_t count = type_elements(input->type), bytes = count * dtype_size(input->type.dtype);
+    if (element)
+        diag_error(diag, fed->at, "the input \"%s\" has elements of %s, and is fed an array of %s; give it an array of %s", fed->name,
+                   dtype_name(input->type.dtype), own->name, element);
+    else if (fed->type->size < bytes)
+        diag_error(diag, fed->at, "the input \"%s\" has %lld bytes, and is fed an array of %lld bytes; give it all of them", fed->name,
+                   (long long)bytes, (long long)fed->type->size);
+    else
+        diag_error(
+            diag, fed->at,
+            "the input \"%s\" has %lld bytes, and is fed an array of %lld bytes; ht_feed_n(\"%s\", pointer, %lld) feeds a part of one",
+            fed->name, (long long)bytes, (long long)fed->type->size, fed->name, (long long)count);
+    diag_note(diag, input->at, "the input is here");
+}
+
+static void check_feed(const Search *search, const CExpr *maker, const Fed *fed)
+{
+    const CFunction *model = cexpr_function(maker->args.at[1]);
+    ModuleKind kind = is_call(maker, "ht_train_with") ? MODULE_TRAIN : MODULE_INFER;
+    const Value *found = NULL;
+    for (int m = 0; model && m < search->made->modules.count; m++) {
+        const Module *module = search->made->modules.at[m];
+        const Value *input = !strcmp(module->name, model->name) && module->kind == kind ? input_of(module, fed->name) : NULL;
+        int64_t bytes = input ? type_elements(input->type) * dtype_size(input->type.dtype) : 0;
+        if (input && !unfit_element(fed->type, input->type.dtype) && (!bytes || bytes == fed->type->size))
+            return;
+        found = input ? input : found;
+    }
+    if (found)
+        report(search, fed, found);
+}
+
+static void check_run(const CExpr *expr, void *data)
+{
+    const Search *search = data;
+    bool runs = (is_call(expr, "ht_step_with") || is_call(expr, "ht_run_with")) && expr->args.count == 2;
+    const CExpr *list = runs ? without_casts(expr->args.at[1]) : NULL, *maker = list ? maker_of(search, expr->args.at[0]) : NULL;
+    if (list && list->kind == C_LITERAL)
+        list = list->a;
+    for (int i = 0; maker && list && list->kind == C_INIT && i < list->args.count; i++) {
+        Fed fed;
+        if (is_fed(list->args.at[i], &fed))
+            check_feed(search, maker, &fed);
+    }
+}
+
+void feeds_check(CUnit *cunit, const Unit *made)
+{
+    Search search = {.cunit = cunit, .made = made};
+    walk_functions(cunit, check_run, &search);
+}

@@ -1,0 +1,43 @@
+/* Arrays that are no inputs, of a program that the file makes; pointers, parts of arrays, and programs that may be several are left to the run.
+ *
+ * RUN: not %hetucc -c %s -o %t 2>&1 | FileCheck %s
+ * CHECK: feeds.c:38:24: error: the input "x" has 96 bytes, and is fed an array of 92 bytes; give it all of them
+ * CHECK: feeds.c:17:19: note: the input is here
+ * CHECK: feeds.c:38:44: error: the input "n" has elements of i64, and is fed an array of int; give it an array of long
+ * CHECK: feeds.c:39:24: error: the input "x" has 96 bytes, and is fed an array of 112 bytes; ht_feed_n("x", pointer, 24) feeds a part of one
+ * CHECK: feeds.c:39:44: error: the input "n" has elements of i64, and is fed an array of unsigned long; give it an array of long
+ * CHECK: feeds.c:40:24: error: the input "x" has elements of f32, and is fed an array of double; give it an array of float
+ * CHECK-NOT: error:
+ * RUN: %hetucc -DRIGHT -c %s -o %t
+ */
+#include <hetu/hetu.h>
+
+static ht_tensor loss(void)
+{
+    ht_tensor x = ht_input("x", HT_F32, ht_shape(4, 6)), n = ht_input("n", HT_I64, ht_shape(4)), w = ht_param(ht_shape(6, 6), ht_normal(0.5), "w");
+    return ht_add(ht_mean(ht_linear(x, w, HT_NONE)), ht_mean(ht_cast(n, HT_F32)));
+}
+
+int main(int argc, char **argv)
+{
+    static float rows[24], part[23], more[4][7], flat[4][6], *pointer = rows;
+    static double wide[24];
+    static long n[4];
+    static int few[4];
+    static unsigned long u[4];
+    ht_session *session = ht_open(&argc, &argv);
+    ht_program *p = ht_train(session, loss, ht_sgd(.lr = 1)), *q, *either = p;
+    q = ht_train(session, loss, ht_adamw(.lr = 1));
+    if (argc > 1)
+        either = q;
+    ht_step(p, ht_feed("x", rows), ht_feed("n", n));
+    ht_step(p, ht_feed("x", flat), ht_feed_n("n", n, 4));
+    ht_step(q, ht_feed("x", pointer), ht_feed_n("x", more, 24));
+    ht_step(either, ht_feed("x", wide));
+#ifndef RIGHT
+    ht_step(p, ht_feed("x", part), ht_feed("n", few));
+    ht_step(p, ht_feed("x", more), ht_feed("n", u));
+    ht_step(q, ht_feed("x", wide));
+#endif
+    return 0;
+}
