@@ -33,3 +33,9 @@ echo "completion"
 PATH=$work/there/bin:$PATH bash -c '. "$1"/there/share/bash-completion/completions/hetucc; COMP_WORDS=(hetucc --str) COMP_CWORD=1; _hetucc; echo "${COMPREPLY[@]}"
     COMP_WORDS=(hetucc --backend = c) COMP_CWORD=3; _hetucc; echo "${COMPREPLY[@]}"' bash "$work"
 ls "$work/there/bin" | tr '\n' ' '
+
+echo
+echo "manual"
+for page in hetucc hspmd; do
+    man -M "$work/there/share/man" -w $page | xargs basename
+done
