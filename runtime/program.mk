@@ -9,8 +9,8 @@
 #     make clean
 #
 # CUDA_HOME, CUBLAS_HOME, NCCL_HOME and CUDNN_HOME say where CUDA, cuBLAS, NCCL and cuDNN are, NVCC and CC which compilers run. BUILD is the folder for objects; RUNTIME_BUILD
-# that for those of the runtime, which several programs may share. With RUNTIME_CACHE the objects of the runtime lie in a folder of that one which is named after all that they are made of: sources,
-# compilers and their options; a program that finds them there builds its own files alone.
+# that for those of the runtime, which several programs may share. With RUNTIME_CACHE the objects of the runtime lie in a folder of that one which is named after all that they are
+# made of: sources, compilers and their options; a program that finds them there builds its own files alone.
 
 BUILD ?= build
 RUNTIME_BUILD ?= $(BUILD)

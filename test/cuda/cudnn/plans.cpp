@@ -1,6 +1,6 @@
 /* Asks cuDNN itself for plans of attention for GPUs that are not here.
  *
- *     plans CAPABILITY...      900: compute capability 9.0
+ *     plans [--all] CAPABILITY...      900: compute capability 9.0; --all: more shapes
  *
  * Prints a line for each capability and graph: the bytes of workspace of its plan, or why there is none; exit status 1 when one is missing.
  * The driver's functions that cuDNN calls while it makes a plan are those of driver.c.
@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What cuDNN would write of a GPU with this capability: the figures of an H100. */
 static std::string described(int capability)
@@ -26,11 +27,11 @@ static std::string described(int capability)
     return text;
 }
 
-/* q, k and v as slices of one tensor, as their gradients are. */
-static CudnnAttention attention(int64_t rows, int64_t heads, int64_t groups, int64_t d, bool causal)
+/* q, k and v with the strides of slices of one tensor, as their gradients. */
+static CudnnAttention attention(int64_t s, int64_t t, int64_t heads, int64_t groups, int64_t d, bool causal)
 {
     const int64_t own = heads * d, all = own + 2 * groups * d;
-    return {2, rows, rows, heads, groups, d, causal, 0.125f, {all, all, all, own, own, all, all, all}};
+    return {2, s, t, heads, groups, d, causal, 0.125f, {all, all, all, own, own, all, all, all}};
 }
 
 static bool shows(int capability, const CudnnDevice &device, const CudnnAttention &a, bool backward)
@@ -41,8 +42,8 @@ static bool shows(int capability, const CudnnDevice &device, const CudnnAttentio
     else
         cudnn_attention_forward(&graph, a);
     const CudnnPlan plan(graph, device, true);
-    printf("%d %s s %ld heads %ld/%ld d %ld%s: ", capability, backward ? "backward" : "forward", (long)a.s, (long)a.heads, (long)a.groups,
-           (long)a.d, a.causal ? " causal" : "");
+    printf("%d %s s %ld t %ld heads %ld/%ld d %ld%s: ", capability, backward ? "backward" : "forward", (long)a.s, (long)a.t, (long)a.heads,
+           (long)a.groups, (long)a.d, a.causal ? " causal" : "");
     if (plan.failed())
         printf("no plan: %s\n", plan.why().c_str());
     else
@@ -50,16 +51,25 @@ static bool shows(int capability, const CudnnDevice &device, const CudnnAttentio
     return !plan.failed();
 }
 
+/* The first two are those of every test. */
+static const CudnnAttention cases[] = {
+    attention(1024, 1024, 12, 12, 64, true), attention(77, 77, 8, 2, 128, false), attention(12, 12, 4, 2, 8, true),
+    attention(1, 1, 2, 2, 16, true),         attention(200, 200, 6, 3, 24, true), attention(130, 70, 3, 1, 40, true),
+    attention(65, 129, 4, 4, 80, false),     attention(1, 200, 4, 2, 128, false), attention(2048, 2048, 32, 8, 128, true),
+    attention(100, 260, 5, 5, 72, true),     attention(16, 16, 2, 2, 112, true),  attention(4096, 4096, 16, 16, 128, false),
+};
+
 int main(int count, char **argument)
 {
-    const CudnnAttention cases[] = {attention(1024, 12, 12, 64, true), attention(77, 8, 2, 128, false)};
+    const bool more = count > 1 && !strcmp(argument[1], "--all");
+    const size_t shown = more ? sizeof cases / sizeof cases[0] : 2;
     bool all = true;
     printf("cuDNN %zu\n", cudnnGetVersion());
-    for (int i = 1; i < count; i++) {
+    for (int i = more ? 2 : 1; i < count; i++) {
         const CudnnDevice device(described(atoi(argument[i])));
-        for (const CudnnAttention &a : cases)
+        for (size_t n = 0; n < shown; n++)
             for (bool backward : {false, true})
-                all = shows(atoi(argument[i]), device, a, backward) && all;
+                all = shows(atoi(argument[i]), device, cases[n], backward) && all;
     }
     return !all;
 }

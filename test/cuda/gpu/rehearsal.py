@@ -32,7 +32,8 @@ SPECS = [{"name": "gpt-f32", "example": "gpt", "check": "losses", "steps": 4, "t
          {"name": "gpt-sanitized", "example": "gpt", "check": "sanitizer", "steps": 3},
          {"name": "gpt2-124m", "example": "gpt", "check": "speed", "steps": 20, "tokens": 1000, "flops": 1e9, "share": 0.0001, "torch": ["gpt2"]}]
 
-ROWS = ["build", "kernels against the CPU's: twins", "kernels against the CPU's: attention", "attention on slices: our kernels", "attention on slices: cuDNN's", "machine code", "gpt-f32: losses of 4 steps", "gpt-bf16: losses of 4 steps",
+ROWS = ["build", "kernels against the CPU's: twins", "kernels against the CPU's: attention", "attention on slices: our kernels",
+        "attention on slices: cuDNN's", "machine code", "gpt-f32: losses of 4 steps", "gpt-bf16: losses of 4 steps",
         "adamw f32", "cuBLASLt bf16, 8192 x 8192 x 8192", "gpt2-124m in bf16", "attention full forward, 4096 x 128", "attention full backward, 4096 x 128",
         "attention causal forward, 4096 x 128", "attention causal backward, 4096 x 128", "attention full forward by cuDNN, 4096 x 128", "attention full backward by cuDNN, 4096 x 128",
         "attention causal forward by cuDNN, 4096 x 128", "attention causal backward by cuDNN, 4096 x 128", "attention beside PyTorch", "gpt2-124m beside PyTorch",
