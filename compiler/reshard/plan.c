@@ -3,19 +3,6 @@
 
 /* ---- devices ---- */
 
-int plan_slot_between(const Plan *plan, int device)
-{
-    int low = 0, high = plan->device_count - 1;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (plan->devices[middle] < device)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < plan->device_count && plan->devices[low] == device ? low : -1;
-}
-
 int devices_find(const Devices *devices, int device)
 {
     for (int i = 0; i < devices->count; i++)

@@ -94,7 +94,8 @@ struct Plan {
     const Cluster *cluster;
     int tensor_count, device_count;
     const int *devices; // of all layouts, ascending; a device's index is its slot
-    int run, stride;    // so many devices without a gap, and from the first of them to the first behind the gap
+    int span;           // of the devices' numbers
+    const int *slots;   // by device from the first on; -1: it is none of them
     bool nothing;       // every device already holds what it shall hold, as it shall
     bool in_place;
     Array(Bucket) buckets;
@@ -111,15 +112,11 @@ struct Plan {
     double seconds;
 };
 
-/* plan_slot where the gaps between the devices are unequal. */
-int plan_slot_between(const Plan *plan, int device);
-
 /* A device's slot, and its position in a list; -1 when it is not there. */
 static inline int plan_slot(const Plan *plan, int device)
 {
-    int offset = plan->device_count ? device - plan->devices[0] : -1;
-    int guess = offset < plan->stride ? offset : offset / plan->stride * plan->run + offset % plan->stride;
-    return guess >= 0 && guess < plan->device_count && plan->devices[guess] == device ? guess : plan_slot_between(plan, device);
+    int offset = plan->span ? device - plan->devices[0] : -1;
+    return offset >= 0 && offset < plan->span ? plan->slots[offset] : -1;
 }
 int devices_find(const Devices *devices, int device);
 

@@ -7,8 +7,8 @@
 #include "reshard/overlap/tasks.h"
 #include "support/intern.h"
 
-#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Whether the first devices are those of a layout. */
 static bool begins_with(const Devices *devices, const Holdings *holdings)
@@ -19,13 +19,15 @@ static bool begins_with(const Devices *devices, const Holdings *holdings)
     return same;
 }
 
-/* Where the devices have their first gap: often there is one like it every so many devices, as between stages. */
-static void find_gaps(Plan *plan)
+static void number_devices(Planner *planner)
 {
-    plan->run = 1;
-    while (plan->run < plan->device_count && plan->devices[plan->run] == plan->devices[0] + plan->run)
-        plan->run++;
-    plan->stride = plan->run < plan->device_count ? plan->devices[plan->run] - plan->devices[0] : INT_MAX;
+    Plan *plan = planner->plan;
+    plan->span = plan->device_count ? plan->devices[plan->device_count - 1] + 1 - plan->devices[0] : 0;
+    int *slots = arena_array(planner->arena, int, plan->span);
+    memset(slots, -1, sizeof *slots * (size_t)plan->span);
+    for (int i = 0; i < plan->device_count; i++)
+        slots[plan->devices[i] - plan->devices[0]] = i;
+    plan->slots = slots;
 }
 
 /* All devices of the layouts. */
@@ -45,7 +47,7 @@ static void collect_devices(Planner *planner)
         if (!i || all.at[i] != all.at[plan->device_count - 1])
             all.at[plan->device_count++] = all.at[i];
     plan->devices = all.at;
-    find_gaps(plan);
+    number_devices(planner);
 }
 
 static const Plan *make_plan(Arena *arena, const Cluster *cluster, const Conversion *conversions, int count, bool messages)

@@ -81,6 +81,7 @@ Plan *plan_copy(Arena *arena, const Plan *plan)
     Plan *copy = arena_copy(arena, plan, sizeof *plan);
     copy->arena = arena;
     copy->devices = COPY(arena, plan->devices, plan->device_count);
+    copy->slots = COPY(arena, plan->slots, plan->span);
     copy->received = COPY(arena, plan->received, plan->device_count);
     copy->sent = COPY(arena, plan->sent, plan->device_count);
     copy->name = arena_string(arena, plan->name);
