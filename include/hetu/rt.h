@@ -235,8 +235,9 @@ typedef void ht_phase(ht_worker *r);
 /* Transfers of different queues never wait for each other; those of one do not either, but a message between stages for the one of the
  * micro-batch before. */
 typedef enum ht_queue {
-    HT_QUEUE_STAGES,   // messages between stages
-    HT_QUEUE_GRADIENTS // what is exchanged once a step
+    HT_QUEUE_STAGES,    // messages between stages
+    HT_QUEUE_GRADIENTS, // what is exchanged once a step
+    HT_QUEUES
 } ht_queue;
 
 /* What parts hand over to each other across devices, planned together.
@@ -272,8 +273,8 @@ typedef struct ht_called {
     const char *at, *name, *value; // "gpt.c:42", "ht_linear", "y"; "": none
     double operations, bytes;      // of a call of an operator, as its rule says
     bool product, converts;        // at the rate of products; a conversion
-    bool endless; // infinities are no news: one of its numbers is infinite, or it gives on what it gets
-    int first, count, read_count; // what it makes, and behind that what it reads: of ht_part.made
+    bool endless;                  // infinities are no news: one of its numbers is infinite, or it gives on what it gets
+    int first, count, read_count;  // what it makes, and behind that what it reads: of ht_part.made
 } ht_called;
 
 /* Where calls of a part belong, from one of them on: "h3", and the pragma's layer; "": none. */

@@ -2,9 +2,11 @@
  * between any two, and one for each other group of the plans. All calls go to the exchange stream (cuda/streams.h), so every rank issues
  * them in the order of the program.
  *
- * A plan that runs beside computing has a stream and communicators of its own, which share nothing with others; so no message waits for
- * that of another plan. */
+ * What runs once a step beside computing, sums of gradients, has one stream and communicators of its own, whose groups are those of its
+ * plans: all ranks begin it in one order (exchange/flight.h). A message between stages may begin at any time, so each such plan has a
+ * stream and communicators that share nothing with others, and no message waits for that of another plan. */
 #include "cuda/channels.h"
+#include "exchange/apart.h"
 #include "exchange/flight.h"
 #include "exchange/moves.h"
 #include "transport/watch/watch.h"
@@ -18,16 +20,23 @@
 #define HT_NCCL(call) check_call((call), #call, __LINE__)
 
 struct GroupComm {
-    const ht_reshard *owner; // whose alone it is; NULL: all plans' that do not run beside computing
+    const ht_reshard *owner; // whose alone it is (owner_of); NULL: of all that does not run beside computing
     std::vector<int> devices;
     ncclComm_t comm; // NULL: this rank is not in the group
 };
 
-/* The stream of a plan that runs beside computing. */
+/* A stream beside computing, and whose it is. */
 struct Side {
-    const ht_reshard *plan;
+    const ht_reshard *owner;
     cudaStream_t stream;
 };
+
+/* Whose the stream and the communicators of a plan are when a queue runs it: its own, or of all that is in the queue. */
+static const ht_reshard *owner_of(const ht_reshard *plan, ht_queue queue)
+{
+    static const ht_reshard all[HT_QUEUES] = {};
+    return queue == HT_QUEUE_STAGES ? plan : &all[queue];
+}
 
 /* What a flight keeps from one run to the next. */
 struct Passage {
@@ -38,8 +47,9 @@ static struct {
     ncclComm_t world;
     std::vector<GroupComm> groups;
     std::vector<Side> sides;
-    const Side *side; // of the flight that is issued; NULL: it is none
-    bool exchanging;  // the run at work goes to the exchange stream
+    const Side *side;                // of the flight that is issued; NULL: it is none
+    const ht_reshard_step *together; // the first of the collectives that are issued as one; NULL: none
+    bool exchanging;                 // the run at work goes to the exchange stream
 } nccl;
 
 static void check_call(ncclResult_t result, const char *call, int line)
@@ -126,31 +136,30 @@ static void split_world(size_t first, size_t count)
 }
 
 /* Adds a group of a plan's devices, as ranks: those of a crew of a pipeline. */
-static void add_group(const ChannelRun *run, bool beside, const ht_group *group)
+static void add_group(const ChannelRun *run, const ht_reshard *owner, const ht_group *group)
 {
-    const ht_reshard *owner = beside ? run->plan : NULL;
     const std::vector<int> ranks = ranks_of(run, group);
     if (group->count > 1 && (owner || !is_world(ranks)) && !find_group(owner, ranks))
         nccl.groups.push_back({owner, ranks, NULL});
 }
 
 /* The same of all crews, which do not meet. */
-static void add_crews_group(const ht_reshard *plan, bool beside, const ht_pipeline *pipeline, const ht_group *group)
+static void add_crews_group(const ht_reshard *plan, const ht_reshard *owner, const ht_pipeline *pipeline, const ht_group *group)
 {
     for (int c = 0; c < (plan->crew ? plan->crew_count : 1); c++) {
         const ChannelRun run = channel_crew_run(plan, pipeline, c);
-        add_group(&run, beside, group);
+        add_group(&run, owner, group);
     }
 }
 
 /* Adds a group of a plan; of a plan of positions for all pipelines of its kind, which do not meet. */
-static void add_placed_group(const ht_reshard *plan, bool beside, const ChannelPlans *plans, const ht_group *group)
+static void add_placed_group(const ht_reshard *plan, const ht_reshard *owner, const ChannelPlans *plans, const ht_group *group)
 {
     if (plan->kind < 0)
-        add_crews_group(plan, beside, NULL, group);
+        add_crews_group(plan, owner, NULL, group);
     for (int p = 0; p < plans->pipeline_count; p++)
         if (plans->pipelines[p].kind == plan->kind)
-            add_crews_group(plan, beside, &plans->pipelines[p], group);
+            add_crews_group(plan, owner, &plans->pipelines[p], group);
 }
 
 static std::vector<int> devices_of(const ht_reshard *plan)
@@ -162,23 +171,47 @@ static std::vector<int> devices_of(const ht_reshard *plan)
 }
 
 /* The groups of a plan; beside computing also that of all its devices, which carries messages between any two. */
-static void add_groups(const ht_reshard *plan, bool beside, const ChannelPlans *plans)
+static void add_groups(const ht_reshard *plan, const ht_reshard *owner, const ChannelPlans *plans)
 {
     const std::vector<int> devices = devices_of(plan);
     const ht_group all = {(int)devices.size(), devices.data()};
     for (int g = 0; g < plan->group_count; g++)
-        add_placed_group(plan, beside, plans, &plan->group[g]);
-    if (beside)
-        add_placed_group(plan, beside, plans, &all);
+        add_placed_group(plan, owner, plans, &plan->group[g]);
+    if (owner)
+        add_placed_group(plan, owner, plans, &all);
 }
 
-static void add_side(const ht_reshard *plan)
+static const Side *find_side(const ht_reshard *owner)
+{
+    for (const Side &side : nccl.sides)
+        if (side.owner == owner)
+            return &side;
+    return NULL;
+}
+
+static void add_side(const ht_reshard *owner)
 {
     int least, greatest;
-    Side side = {plan, NULL};
+    Side side = {owner, NULL};
+    if (find_side(owner))
+        return;
     HT_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     HT_CUDA(cudaStreamCreateWithPriority(&side.stream, cudaStreamNonBlocking, greatest));
     nccl.sides.push_back(side);
+}
+
+/* What plan number `p` needs. One that carries messages between stages does nothing else. */
+static void add_plan(const ChannelPlans *plans, int p)
+{
+    const ht_reshard *plan = plans->plan[p];
+    for (int queue = 0; queue < HT_QUEUES; queue++)
+        if (plans->queues[p] & 1u << queue) {
+            const ht_reshard *owner = owner_of(plan, (ht_queue)queue);
+            add_groups(plan, owner, plans);
+            add_side(owner);
+        }
+    if (plans->queues[p] != 1u << HT_QUEUE_STAGES)
+        add_groups(plan, NULL, plans);
 }
 
 static void nccl_prepare(const ChannelPlans *plans)
@@ -188,11 +221,8 @@ static void nccl_prepare(const ChannelPlans *plans)
     if (!nccl.world)
         open_world();
     size_t made = nccl.groups.size();
-    for (int p = 0; p < plans->count; p++) {
-        add_groups(plans->plan[p], plans->beside[p], plans);
-        if (plans->beside[p])
-            add_side(plans->plan[p]);
-    }
+    for (int p = 0; p < plans->count; p++)
+        add_plan(plans, p);
     while (made < nccl.groups.size()) {
         size_t apart = count_apart(made);
         split_world(made, apart);
@@ -218,7 +248,7 @@ static void nccl_close(void)
 
 static ncclComm_t comm_for(const ChannelRun *run, const ht_group *group)
 {
-    const ht_reshard *owner = nccl.side ? run->plan : NULL;
+    const ht_reshard *owner = nccl.side ? nccl.side->owner : NULL;
     const std::vector<int> ranks = ranks_of(run, group);
     if (!owner && is_world(ranks))
         return nccl.world;
@@ -397,14 +427,24 @@ static ncclComm_t find_comm(const ChannelRun *run, const ht_reshard_step *step, 
     return comm_for(run, group);
 }
 
+/* Collectives of one verb that do not depend on each other are one launch: so is a bucket of gradients, also where its large tensors are
+ * not packed (compiler/reshard/order/fuse.c). */
 static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step)
 {
     int mine;
     ncclComm_t comm = find_comm(run, step, &mine);
     cudaStream_t stream = nccl.side ? nccl.side->stream : cuda_exchange_stream();
     Act act = {run, step, comm, type_of(step->dtype), step->reduction == HT_MAX ? ncclMax : ncclSum, stream};
-    cuda_note(stream, channel_verb(step->verb), run->plan->name);
+    const ht_reshard_step *first = nccl.together ? nccl.together : step;
+    bool goes_on = steps_next_together(run, first, step) != NULL;
+    if (first == step)
+        cuda_note(stream, channel_verb(step->verb), run->plan->name);
+    if (first == step && goes_on)
+        HT_NCCL(ncclGroupStart());
     run_verb(act, mine);
+    if (first != step && !goes_on)
+        HT_NCCL(ncclGroupEnd());
+    nccl.together = goes_on ? first : NULL;
 }
 
 /* ---- runs ---- */
@@ -436,7 +476,7 @@ static void nccl_move(const ChannelRun *run, const ht_reshard_step *step)
     cuda_move(run, step, nccl.side ? nccl.side->stream : nccl.exchanging ? cuda_exchange_stream() : ht_compute_stream());
 }
 
-/* ---- flights: work on the stream of their plan, between two events ---- */
+/* ---- flights: work on a stream beside computing, between two events ---- */
 
 static Passage *passage_of(Flight *flight)
 {
@@ -449,17 +489,18 @@ static Passage *passage_of(Flight *flight)
     return (Passage *)flight->kept;
 }
 
-static const Side *side_of(const ht_reshard *plan)
+static const Side *side_of(const Flight *flight)
 {
-    for (const Side &side : nccl.sides)
-        if (side.plan == plan)
-            return &side;
-    ht_fail("%s: it has no stream; the program and the runtime are of different versions", plan->name);
+    const ht_reshard *plan = flight->run.plan;
+    const Side *side = find_side(owner_of(plan, flight->queue));
+    if (!side)
+        ht_fail("%s: it has no stream; the program and the runtime are of different versions", plan->name);
+    return side;
 }
 
 static void nccl_begin_flight(Flight *flight)
 {
-    const Side *side = side_of(flight->run.plan);
+    const Side *side = side_of(flight);
     Passage *passage = passage_of(flight);
     HT_CUDA(cudaEventRecord(passage->begun, ht_compute_stream()));
     HT_CUDA(cudaStreamWaitEvent(side->stream, passage->begun, 0));

@@ -4,8 +4,9 @@
 
 #include "transport/world.h"
 
+#include <map>
 #include <sched.h>
-#include <stdint.h>
+#include <utility>
 
 enum { CHECK_EVERY = 4096 }; // looks at a stream between two looks at the other ranks
 
@@ -14,6 +15,7 @@ static struct {
     cudaEvent_t computed, exchanged;
     bool pending; // the exchange stream has work that the compute stream does not wait for yet
     FailNote *note;
+    std::map<std::pair<const char *, const char *>, FailNote *> notes; // on the device, of all that was ever noted
 } streams;
 
 void cuda_streams_open(void)
@@ -30,6 +32,8 @@ void cuda_streams_open(void)
 
 void cuda_streams_close(void)
 {
+    for (const auto &known : streams.notes)
+        HT_CUDA(cudaFree(known.second));
     HT_CUDA(cudaFreeHost(streams.note));
     HT_CUDA(cudaEventDestroy(streams.exchanged));
     HT_CUDA(cudaEventDestroy(streams.computed));
@@ -98,18 +102,22 @@ void cuda_streams_wait(void)
         HT_CUDA(cudaStreamSynchronize(stream));
 }
 
-static __global__ void note_device(unsigned long long *note, unsigned long long what, unsigned long long where)
+/* A note on the device; new ones are made in a program's first step, which is not captured. They wait for no stream of ours. */
+static const FailNote *note_of(const char *what, const char *where)
 {
-    note[0] = what;
-    note[1] = where;
+    const FailNote note = {what, where};
+    FailNote *&known = streams.notes[{what, where}];
+    if (!known) {
+        HT_CUDA(cudaMalloc((void **)&known, sizeof note));
+        HT_CUDA(cudaMemcpy(known, &note, sizeof note, cudaMemcpyHostToDevice));
+        HT_CUDA(cudaStreamSynchronize(cudaStreamLegacy));
+    }
+    return known;
 }
-
-static_assert(sizeof(FailNote) == 2 * sizeof(unsigned long long), "a note is two pointers");
 
 void cuda_note(cudaStream_t stream, const char *what, const char *where)
 {
-    ht_launch_on(stream, note_device, 1, 1, 0, (unsigned long long *)streams.note, (unsigned long long)(uintptr_t)what,
-                 (unsigned long long)(uintptr_t)where);
+    HT_CUDA(cudaMemcpyAsync(streams.note, note_of(what, where), sizeof *streams.note, cudaMemcpyDeviceToHost, stream));
 }
 
 const volatile FailNote *cuda_noted(void) { return streams.note; }

@@ -23,7 +23,8 @@ void cuda_streams_open(void);
 void cuda_streams_close(void);
 void cuda_streams_wait(void);
 
-/* Says on a stream, for messages about a timeout, what begins there: constant texts. */
+/* Says on a stream, for messages about a timeout, what begins there: constant texts. It is a copy of a few bytes, for which no kernel is
+ * launched. */
 void cuda_note(cudaStream_t stream, const char *what, const char *where);
 const volatile FailNote *cuda_noted(void);
 

@@ -35,7 +35,8 @@ typedef struct ChannelRun {
 typedef struct ChannelPlans {
     int count, pipeline_count;
     const ht_reshard *const *plan;
-    const bool *beside; // by plan: whether it runs beside computing (exchange/flight.h)
+    const unsigned
+        *queues; // by plan: the queues whose transfers run it beside computing (exchange/flight.h), a bit 1 << HT_QUEUE_... each; 0: none
     const ht_pipeline *pipelines;
 } ChannelPlans;
 

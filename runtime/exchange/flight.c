@@ -347,7 +347,7 @@ void flights_prepare(const ChannelPlans *plans)
 {
     bool beside = false;
     for (int p = 0; p < plans->count; p++)
-        beside |= plans->beside[p];
+        beside |= plans->queues[p] != 0;
     if (flights.open || !beside)
         return;
     flights.open = true;

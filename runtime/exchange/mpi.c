@@ -76,7 +76,7 @@ static void mpi_prepare(const ChannelPlans *plans)
     watch_begin();
     for (int p = 0; p < plans->count; p++) {
         ChannelRun run = channel_run(plans->plan[p], pipeline, position, world_rank());
-        for (int s = 0; run.part && !plans->beside[p] && s < run.part->step_count; s++)
+        for (int s = 0; run.part && !plans->queues[p] && s < run.part->step_count; s++)
             if (channel_communicates(&run.part->step[s]) && run.part->step[s].verb != HT_EXCHANGE)
                 comm_for(&run, &run.plan->group[run.part->step[s].group]);
     }

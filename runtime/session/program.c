@@ -67,15 +67,16 @@ static void open_pipeline(Program *program)
         worker->position++;
 }
 
-/* Whether each plan is that of a transfer. */
-static bool *plans_beside(const ht_image *image)
+/* Of each plan the queues of the transfers that run it, a bit each. */
+static unsigned *queues_of(const ht_image *image)
 {
-    bool *beside = memory_array(image->plan_count, sizeof *beside);
+    unsigned *queues = memory_array(image->plan_count, sizeof *queues);
     for (int p = 0; p < image->plan_count; p++)
         for (int r = 0; r < image->role_count; r++)
             for (int t = 0; t < image->roles[r].transfer_count; t++)
-                beside[p] |= image->roles[r].transfers[t].plan == image->plan[p];
-    return beside;
+                if (image->roles[r].transfers[t].plan == image->plan[p])
+                    queues[p] |= 1u << image->roles[r].transfers[t].queue;
+    return queues;
 }
 
 /* What ranks have agreed on about an image, once. */
@@ -109,10 +110,10 @@ static int take_tags(const ht_image *image)
 /* What the exchanges of an image need. */
 static void prepare(const ht_image *image, Prepared *prepared)
 {
-    bool *beside = plans_beside(image);
+    unsigned *queues = queues_of(image);
     if (channel_of_device()->prepare)
-        channel_of_device()->prepare(&(ChannelPlans){image->plan_count, image->pipeline_count, image->plan, beside, image->pipelines});
-    free(beside);
+        channel_of_device()->prepare(&(ChannelPlans){image->plan_count, image->pipeline_count, image->plan, queues, image->pipelines});
+    free(queues);
     *prepared = (Prepared){true, image_transfers(image) ? take_tags(image) : 0};
 }
 

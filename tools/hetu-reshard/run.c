@@ -142,7 +142,7 @@ static void convert(const ht_reshard *plan, int rank, void *const *sources, void
 {
     void *scratch = device_alloc(ht_reshard_scratch(plan, rank));
     if (channel_of_device()->prepare)
-        channel_of_device()->prepare(&(ChannelPlans){.count = 1, .plan = &plan, .beside = (const bool[]){false}});
+        channel_of_device()->prepare(&(ChannelPlans){.count = 1, .plan = &plan, .queues = (const unsigned[]){0}});
     ht_reshard_run_all(plan, rank, (const void *const *)sources, targets, scratch);
     device_free(scratch);
 }

@@ -142,7 +142,7 @@ double time_set(const Set *set, double budget)
     }
     PlanRun run = {plan, (const void *const *)from, to, zeros(ht_reshard_scratch(plan, world_rank()))};
     if (channel_of_device()->prepare)
-        channel_of_device()->prepare(&(ChannelPlans){.count = 1, .plan = &plan, .beside = (const bool[]){false}});
+        channel_of_device()->prepare(&(ChannelPlans){.count = 1, .plan = &plan, .queues = (const unsigned[]){0}});
     double seconds = time_runs(run_plan, &run, budget);
     for (int t = 0; t < set->count; t++) {
         device_free(from[t]);

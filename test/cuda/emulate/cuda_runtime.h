@@ -12,6 +12,10 @@
  *     HETU_EMULATE_ORDER    "issue" (unless set): when it is issued, or "late", as late as waits allow, which shows missing ones, work runs.
  *     HETU_EMULATE_NODES    a file: each graph that is made ready adds a line, the number of its nodes.
  *     HETU_EMULATE_RANGES   a file, with the number of the process behind it: the ranges of NVTX
+ *     HETU_EMULATE_PACE     milliseconds that a kernel takes at least, while other streams go on; 0
+ *     HETU_EMULATE_LOG      a file name: process P lists in NAME.P what has run, a line each with tabs: "kernel", "copy" or "graph" (it
+ *                           begins), the number of its stream from 1 on, milliseconds at its begin and end, what the program did when
+ *                           it was issued.
  *     HETU_EMULATE_THREADS  "forward" or "backward": the order in which a block's threads (and a grid's blocks) start. Two orders with one
  *                           result mean that no barrier is missing where it matters.
  *     HETU_EMULATE_POISON   1: new device and shared memory is full of NaN (and of -1 for integers).
@@ -24,6 +28,7 @@
 
 #include <functional>
 #include <stddef.h>
+#include <string>
 
 #define CUDART_VERSION 13000
 #define CUDART_CB
@@ -279,11 +284,17 @@ template <typename F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerM
 /* ---- for ht_launch and for stand-ins of other libraries ---- */
 
 /* Puts work on a stream, as a kernel launch does: it runs in the stream's order, or becomes a node of the graph that the stream is captured
- * into. Ends the program when the stream is not valid. */
-void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work);
+ * into. Ends the program when the stream is not valid. `kind` is what the log calls it. */
+void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work, const char *kind = "kernel");
 
 /* Puts work there that may have to wait for another process: it says whether it is done, and is tried again where it is not. */
 void ht_emulated_enqueue_waiting(cudaStream_t stream, std::function<bool()> work);
+
+/* The log: milliseconds now; what the program does; the number of a stream; and a line of what has run since `began`. */
+double ht_emulated_now();
+std::string ht_emulated_doing();
+int ht_emulated_stream(cudaStream_t stream);
+void ht_emulated_log(const char *kind, int stream, double began, const std::string &place, const std::string &what);
 
 /* Runs what streams can run without waiting: for work that waits for another process by itself. */
 void ht_emulated_advance();

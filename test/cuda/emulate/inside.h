@@ -10,6 +10,7 @@ namespace emulate {
 struct Options {
     int devices, shared, major; // shared: bytes of a block; major: of the compute capability
     bool late, backward, poison, protect;
+    double pace; // milliseconds that a kernel takes at least
 };
 const Options &options();
 

@@ -27,7 +27,8 @@ const Options &options()
     auto number = [](const char *name, int unset) { return getenv(name) ? atoi(getenv(name)) : unset; };
     static const Options read = {number("HETU_EMULATE_DEVICES", 1), number("HETU_EMULATE_SHARED", 227) * 1024, number("HETU_EMULATE_MAJOR", 8),
                                  is("HETU_EMULATE_ORDER", "late"),  is("HETU_EMULATE_THREADS", "backward"),
-                                 is("HETU_EMULATE_POISON", "1"),    is("HETU_EMULATE_PROTECT", "1")};
+                                 is("HETU_EMULATE_POISON", "1"),    is("HETU_EMULATE_PROTECT", "1"),
+                                 (double)number("HETU_EMULATE_PACE", 0)};
     return read;
 }
 
@@ -551,13 +552,15 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     if (cudaError_t error = check_copy((char *)to + (height - 1) * to_pitch, (const char *)from + from_size - width, width, kind))
         return error;
     if (ht_emulated_is_device(from, 1) || ht_emulated_is_pinned(from, from_size)) {
-        ht_emulated_enqueue(stream, [=] { copy_rows(to, to_pitch, from, from_pitch, width, height); });
+        ht_emulated_enqueue(
+            stream, [=] { copy_rows(to, to_pitch, from, from_pitch, width, height); }, "copy");
         return cudaSuccess;
     }
     if (capturing())
         fail("a copy from host memory that is not pinned is captured into a graph: it would read what lies there when the graph runs");
     std::string staged((const char *)from, from_size);
-    ht_emulated_enqueue(stream, [=] { copy_rows(to, to_pitch, staged.data(), from_pitch, width, height); });
+    ht_emulated_enqueue(
+        stream, [=] { copy_rows(to, to_pitch, staged.data(), from_pitch, width, height); }, "copy");
     return cudaSuccess;
 }
 
@@ -588,7 +591,8 @@ cudaError_t cudaMemsetAsync(void *memory, int value, size_t size, cudaStream_t s
     if (size && !ht_emulated_is_device(memory, size) && !ht_emulated_is_pinned(memory, size))
         return report(cudaErrorInvalidValue);
     if (size)
-        ht_emulated_enqueue(stream, [=] { memset(memory, value, size); });
+        ht_emulated_enqueue(
+            stream, [=] { memset(memory, value, size); }, "copy");
     return cudaSuccess;
 }
 

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -36,6 +36,7 @@ struct Capture {
 
 struct StreamState {
     unsigned flags = cudaStreamDefault;
+    int number = 0;
     std::deque<Task> tasks;
     bool busy = false; // its first task is at work
     uint64_t issued = 0;
@@ -238,12 +239,6 @@ struct Launched {
     }
 };
 
-double now()
-{
-    auto since = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration<double, std::milli>(since).count();
-}
-
 cudaError_t no_device() { return report(options().devices > 0 ? cudaSuccess : cudaErrorNoDevice); }
 
 } // namespace
@@ -298,12 +293,29 @@ void ht_emulated_enqueue_waiting(cudaStream_t stream, std::function<bool()> work
     issue(s, std::move(work));
 }
 
-void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work)
+/* Work that has been done is over when it has taken as long as it has to; meanwhile other streams go on. */
+void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work, const char *kind)
 {
-    ht_emulated_enqueue_waiting(stream, [work = std::move(work)] {
-        work();
+    const double pace = strcmp(kind, "kernel") ? 0 : options().pace;
+    const std::string place = ht_emulated_doing();
+    const int number = ht_emulated_stream(stream);
+    ht_emulated_enqueue_waiting(stream, [work = std::move(work), kind, place, number, pace, began = 0.0]() mutable {
+        if (began == 0) {
+            began = ht_emulated_now();
+            work();
+        }
+        if (ht_emulated_now() < began + pace)
+            return false;
+        ht_emulated_log(kind, number, began, place, "");
+        began = 0; // a graph runs it again
         return true;
     });
+}
+
+int ht_emulated_stream(cudaStream_t stream)
+{
+    Guard guard;
+    return state_of(stream)->number;
 }
 
 void ht_emulated_advance()
@@ -353,8 +365,10 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
     Guard guard;
     if (cudaError_t error = no_device())
         return error;
+    static int count;
     *stream = new CUstream_st{std::make_shared<StreamState>()};
     (*stream)->state->flags = flags;
+    (*stream)->state->number = ++count;
     streams.insert(*stream);
     alive.insert((*stream)->state);
     return cudaSuccess;
@@ -472,7 +486,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     event->milliseconds = std::make_shared<double>();
     event->position = s->issued + 1;
     issue(s, [at = event->milliseconds] {
-        *at = now();
+        *at = ht_emulated_now();
         return true;
     });
     return cudaSuccess;
@@ -592,6 +606,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
     Guard guard;
     if (state_of(stream)->capture)
         fail("a graph is launched into a stream that is captured; only plain work is emulated there");
+    ht_emulated_enqueue(
+        stream, [] {}, "graph");
     ht_emulated_enqueue_waiting(stream, [launched = std::make_shared<Launched>(exec->nodes)] { return launched->run(); });
     return cudaSuccess;
 }

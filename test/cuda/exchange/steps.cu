@@ -48,8 +48,8 @@ static void make_plan(void)
     group = {world_size(), ranks.data()};
     plan = {"steps.c:30: all-reduce", -1, 1, 1, world_size(), &tensor, &group, parts.data(), 0, 0, NULL};
     const ht_reshard *const plans[] = {&plan};
-    const bool beside[] = {false};
-    const ChannelPlans prepared = {1, 0, plans, beside, NULL};
+    const unsigned queues[] = {0};
+    const ChannelPlans prepared = {1, 0, plans, queues, NULL};
     if (channel_of_device()->prepare)
         channel_of_device()->prepare(&prepared);
 }

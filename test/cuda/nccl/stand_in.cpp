@@ -10,7 +10,12 @@
  *
  *     HETU_STAND_IN_TIMEOUT   seconds until a call that meets no other ends the program; 30
  *     HETU_STAND_IN_FAIL      ncclCommGetAsyncError reports an error after so many calls
+ *     HETU_STAND_IN_DELAY     milliseconds that pass between the moment in which all members of a reduction have come to it and its end; of
+ *                             a group the first has to wait for it
  *     HETU_STAND_IN_LOG       a file name: every call of rank r is listed in NAME.r, and every communicator that was split off
+ *
+ * In the log of HETU_EMULATE_LOG a call's line, or a group's, begins with "exchange"; behind what the program did stand when all members of
+ * its first reduction had come (0: none), in the same milliseconds, and what the calls say.
  */
 #include <nccl.h>
 
@@ -141,6 +146,13 @@ double seconds_allowed()
     return text ? atof(text) : 30;
 }
 
+/* Milliseconds that each reduction takes at least. */
+double delay()
+{
+    static const char *const text = getenv("HETU_STAND_IN_DELAY");
+    return text ? atof(text) : 0;
+}
+
 Time time_allowed() { return std::chrono::steady_clock::now() + std::chrono::milliseconds((int64_t)(1000 * seconds_allowed())); }
 
 bool is_over(Time end) { return std::chrono::steady_clock::now() > end; }
@@ -224,6 +236,8 @@ class Collective {
     Time end = time_allowed();
     MPI_Request request;
     std::vector<Words> said;     // by all members
+    double met = 0;              // when all had come, in milliseconds
+    double wait;                 // so long passes then, if it is a reduction
     std::vector<char> mine, all; // elements, of one member after another; empty: words are still under way
 
     int64_t sent() const { return call.words.verb == REDUCE_SCATTER ? call.words.count * call.comm->size : call.words.count; }
@@ -263,12 +277,17 @@ class Collective {
     }
 
   public:
-    explicit Collective(const Call &given) : call(given), said((size_t)given.comm->size)
+    Collective(const Call &given, double delay) : call(given), said((size_t)given.comm->size), wait(delay)
     {
         call.words.number = ++call.comm->calls;
         MPI_Iallgather(&call.words, sizeof(Words), MPI_BYTE, said.data(), sizeof(Words), MPI_BYTE, call.comm->mpi, &request);
     }
     Collective(const Collective &) = delete;
+
+    bool reduces() const { return call.words.verb == ALL_REDUCE || call.words.verb == REDUCE_SCATTER || call.words.verb == REDUCE; }
+
+    /* When all members of a reduction had come to it; 0: it is none. */
+    double met_at() const { return met; }
 
     /* Goes as far as it can; whether it is carried out. */
     bool advance()
@@ -280,6 +299,10 @@ class Collective {
             send_elements();
             return advance();
         }
+        if (reduces() && met == 0)
+            met = ht_emulated_now();
+        if (reduces() && ht_emulated_now() < met + wait)
+            return false;
         finish();
         return true;
     }
@@ -350,15 +373,18 @@ class Group {
     Time end;
     size_t collected = 0, received = 0;
     bool posted = false;
+    double began = ht_emulated_now(), met = 0; // milliseconds; met: of the first reduction
+    std::string text;                          // what its calls say
 
     /* Whether all collectives are carried out. */
     bool advance_collectives()
     {
         for (; collected < collectives.size(); collected++) {
             if (!collective)
-                collective = std::make_unique<Collective>(collectives[collected]);
+                collective = std::make_unique<Collective>(collectives[collected], met > 0 ? 0 : delay());
             if (!collective->advance())
                 return false;
+            met = met > 0 ? met : collective->met_at();
             collective = nullptr;
         }
         return true;
@@ -387,10 +413,18 @@ class Group {
         for (Call call : calls) {
             executed++;
             log_line(name_of(call.words) + " on " + name_of(call.comm));
+            text += (text.empty() ? "" : "; ") + name_of(call.words) + " on " + name_of(call.comm);
             for (const Call &other : calls)
                 call.words.of += call.words.verb < SEND && other.comm == call.comm && other.words.verb < SEND;
             (call.words.verb < SEND ? collectives : call.words.verb == SEND ? sends : receives).push_back(call);
         }
+    }
+
+    void log(int stream, const std::string &place) const
+    {
+        char when[32];
+        snprintf(when, sizeof when, "%.3f\t", met);
+        ht_emulated_log("exchange", stream, began, place, when + text);
     }
 
     /* Goes as far as it can without waiting for another rank; whether all is done. */
@@ -470,13 +504,16 @@ void enqueue(std::vector<Call> calls)
     for (const Call &call : calls)
         for (const void *memory : {call.send, (const void *)call.receive})
             ht_emulated_register(call.stream, memory);
-    ht_emulated_enqueue_waiting(calls[0].stream, [calls, group = std::shared_ptr<Group>()]() mutable {
+    const std::string place = ht_emulated_doing();
+    const int stream = ht_emulated_stream(calls[0].stream);
+    ht_emulated_enqueue_waiting(calls[0].stream, [calls, place, stream, group = std::shared_ptr<Group>()]() mutable {
         if (!group)
             group = std::make_shared<Group>(calls);
-        bool done = group->advance();
-        if (done)
-            group = nullptr; // a graph runs it again
-        return done;
+        if (!group->advance())
+            return false;
+        group->log(stream, place);
+        group = nullptr; // a graph runs it again
+        return true;
     });
 }
 
