@@ -156,8 +156,13 @@ static bool run_passes(const Driver *driver, Unit *unit)
 
 CompileOptions compile_options(const Options *options, const Cluster *cluster)
 {
-    return (CompileOptions){options->cluster,  cluster, options->remarks[REMARK_COMM], options->warn_implicit_reshard, options->bucket,
-                            options->no_views, false};
+    return (CompileOptions){.cluster_file = options->cluster,
+                            .cluster = cluster,
+                            .remark_comm = options->remarks[REMARK_COMM],
+                            .warn_implicit_reshard = options->warn_implicit_reshard,
+                            .bucket = options->bucket,
+                            .no_views = options->no_views,
+                            .overlap = options->backend->overlaps && !options->no_overlap};
 }
 
 /* Gives the modules of a unit what the command line says. */
@@ -350,6 +355,8 @@ void add_options(Driver *driver, Command *recipe)
         command_add(recipe, "--no-fuse", NULL);
     if (options->no_views)
         command_add(recipe, "--no-views", NULL);
+    if (options->no_overlap)
+        command_add(recipe, "--no-overlap", NULL);
     if (options->bucket)
         command_add(recipe, arena_format(driver->arena, "--bucket=%lld", (long long)options->bucket), NULL);
     if (options->warn_implicit_reshard)

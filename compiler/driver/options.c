@@ -29,6 +29,7 @@ enum {
     KEY_VERIFY,
     KEY_NO_FUSE,
     KEY_NO_VIEWS,
+    KEY_NO_OVERLAP,
     KEY_BUCKET,
     KEY_REPORT,
     KEY_DIAGNOSTICS,
@@ -85,6 +86,8 @@ static const struct argp_option option_table[] = {
     {"verify", KEY_VERIFY, 0, 0, "Check the intermediate representation after every pass", 5},
     {"no-fuse", KEY_NO_FUSE, 0, 0, "Compute every operator by itself", 5},
     {"no-views", KEY_NO_VIEWS, 0, 0, "Copy slices, and what is put in a row, also where kernels could take them as they lie", 5},
+    {"no-overlap", KEY_NO_OVERLAP, 0, 0,
+     "On GPUs, sum gradients and gather parameters under zero when they are read: less memory, and slower", 5},
     {"known", KEY_KNOWN, "N", 0, "Make no program but an object that ht_prepare loads: a program that runs has the first N strategies", 5},
     {"bucket", KEY_BUCKET, "BYTES", 0, "Exchange sums of gradients together until they have so many bytes; 1: each by itself", 5},
     {"save-temps", KEY_SAVE_TEMPS, 0, 0, "Keep the emitted C files in the current folder", 5},
@@ -472,6 +475,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_DIAGNOSTICS: break; // find_diagnostics has read it
     case KEY_NO_FUSE: options->no_fuse = true; break;
     case KEY_NO_VIEWS: options->no_views = true; break;
+    case KEY_NO_OVERLAP: options->no_overlap = true; break;
     case KEY_BUCKET: set_bucket(reader, value); break;
     case KEY_PLAN: options->plan = true; break;
     case KEY_MEMORY: set_memory(reader, value); break;

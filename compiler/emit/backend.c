@@ -72,6 +72,7 @@ static const Backend BACKENDS[] = {
      .role_flags = "",
      .kernel_flags = "",
      .image_flags = "",
+     .overlaps = true,
      .functions = CUDA_FUNCTIONS,
      .half_functions = CUDA_HALF_FUNCTIONS,
      .words = CUDA_WORDS,

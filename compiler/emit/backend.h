@@ -26,6 +26,7 @@ typedef struct Backend {
     const char *role_flags;                    // for the C compiler, for the files with call lists
     const char *kernel_flags;                  // for the file with generated kernels
     const char *image_flags;                   // for tables
+    bool overlaps;                             // what zero moves runs beside computing, although that needs more memory
     bool shares_bodies;                        // of kernels that differ in numbers: kernel/shared.h
     const char *const (*functions)[2];         // of math.h, and how kernels call them; {NULL} at the end
     const char *const (*half_functions)[2];    // those that are called otherwise where all results are bf16; NULL: none

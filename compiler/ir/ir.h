@@ -150,6 +150,7 @@ typedef struct CompileOptions {
     bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
     int64_t bucket;                          // --bucket: bytes (passes/buckets.h); 0: not given
     bool no_views;                           // --no-views: slices and rows are moved
+    bool overlap;                            // what zero moves runs beside computing, although that needs more memory: op_flies, op_begins
     bool rough;                              // arenas may be longer than they need be: what is compiled is weighed, and does not run
 } CompileOptions;
 

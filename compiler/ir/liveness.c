@@ -1,5 +1,6 @@
 #include "ir/liveness.h"
 
+#include "ir/ahead.h"
 #include "ir/parts.h"
 #include "ir/within.h"
 
@@ -130,7 +131,7 @@ int first_use(Module *module, const Role *role, const Op *op)
     if (op_crosses(module, op))
         return role->kept[value_storage(op->results[0])->id] ? first_of(module, op, true) : 0;
     if (!op_flies(module, op))
-        return op->index;
+        return op_begins(module, op)->index;
     const Op *maker = role_maker(module, role, op->operands[0]);
     return !maker ? 0 : one_visit(module, maker) ? maker->index : first_of(module, maker, false);
 }

@@ -104,8 +104,8 @@ static bool made_before_update(const Module *module, const Value *value)
 
 bool op_flies(const Module *module, const Op *op)
 {
-    return module->strategy && op->def == module->reshard_def && op_phase(module, op) == PHASE_UPDATE &&
-           made_before_update(module, op->operands[0]);
+    bool flying = module->union_def || (module->strategy && (!module->strategy->zero || module->options.overlap));
+    return flying && op->def == module->reshard_def && op_phase(module, op) == PHASE_UPDATE && made_before_update(module, op->operands[0]);
 }
 
 int value_ready_at(const Module *module, const Value *value)

@@ -46,8 +46,9 @@ bool op_reaches(const Module *module, const Op *maker, const Op *reader);
 bool op_crosses(const Module *module, const Op *op);
 
 /* Whether an operator converts, once a step, what parts before the update have made: sums of gradients, which are under way beside what is
- * left of the backward sections. It begins when what a device has of its operand is there, and has come when the update begins. Under `zero`
- * the pieces need room from then on beside what they are reduced from. */
+ * left of the backward sections. It begins when what a device has of its operand is there, and has come when the update begins. On one
+ * stage under `zero` nothing flies unless option `overlap` says so: pieces take the room of what they are reduced from, which is free in
+ * the update alone. */
 bool op_flies(const Module *module, const Op *op);
 
 /* The index of the operator that makes a value, of a union of the last one on the devices of the first body: by it, what flies is begun in

@@ -132,6 +132,10 @@ static inline void ht_did(ht_worker *r)
  * last micro-batch. */
 void ht_ready(const ht_worker *r, int number);
 
+/* Begins transfer `number` of the role, one of HT_QUEUE_AHEAD; and what comes behind ht_end_ahead finds it ended. */
+void ht_begin_ahead(const ht_worker *r, int number);
+void ht_end_ahead(const ht_worker *r, int number);
+
 /* Adds `count` elements of `from` to `to`; in the first micro-batch they are its first value. */
 void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype);
 
@@ -237,6 +241,7 @@ typedef void ht_phase(ht_worker *r);
 typedef enum ht_queue {
     HT_QUEUE_STAGES,    // messages between stages
     HT_QUEUE_GRADIENTS, // what is exchanged once a step
+    HT_QUEUE_AHEAD,     // what is gathered within a part, before it is read
     HT_QUEUES
 } ht_queue;
 

@@ -252,7 +252,7 @@ static void note(const Flight *flight)
                                       .at = flight->where,
                                       .step = -1,
                                       .microbatch = -1,
-                                      .stream = flight->queue == HT_QUEUE_STAGES ? HT_STREAM_MESSAGES : HT_STREAM_SUMS});
+                                      .stream = flight->queue == HT_QUEUE_GRADIENTS ? HT_STREAM_SUMS : HT_STREAM_MESSAGES});
 }
 
 /* Drops a flight, which is over. With the lock. */
@@ -387,6 +387,9 @@ static void *alloc_staging(const Flight *flight)
     return device_memory()->alloc(most);
 }
 
+/* What is gathered ahead shares the thread of messages. */
+static int lane_of(ht_queue queue) { return queue == HT_QUEUE_AHEAD ? HT_QUEUE_STAGES : (int)queue; }
+
 /* Puts a flight behind those of its queue. */
 static void enqueue(Queue *queue, Flight *flight)
 {
@@ -411,7 +414,7 @@ void flight_begin_on_thread(Flight *flight)
     flight->state = course;
     flight->ended = false;
     flight->next = NULL;
-    enqueue(&flights.queue[flight->queue], flight);
+    enqueue(&flights.queue[lane_of(flight->queue)], flight);
 }
 
 void flight_forget_on_thread(Flight *flight)
@@ -431,7 +434,13 @@ void flight_end_on_thread(Flight *flight)
     watch_end();
 }
 
-void flight_begin(Flight *flight) { channel_of_device()->begin_flight(flight); }
+void flight_begin(Flight *flight)
+{
+    const char *doing = fail_doing_what();
+    fail_doing(flight->where);
+    channel_of_device()->begin_flight(flight);
+    fail_doing(doing);
+}
 
 void flight_forget(Flight *flight)
 {

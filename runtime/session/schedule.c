@@ -30,6 +30,7 @@ struct Flights {
     Crossing **crossing; // NULL: this rank has no part in it
     int *awaited;        // calls of ht_ready, of this step
     int next;            // that begins next
+    Crossing **ahead;    // by transfer of the role: what is gathered ahead; NULL: others, and where this rank has no part in it
 };
 
 struct Schedule {
@@ -245,7 +246,7 @@ static void sort_crossings(Schedule *schedule, Turn turn)
             schedule->order[turn][first[row_of(&schedule->crossings[c], turn) + 1]++] = &schedule->crossings[c];
 }
 
-/* The transfers that run once a step. */
+/* The transfers that run once a step, and those that are gathered ahead. */
 static void list_flights(Scan *scan)
 {
     const ht_image_role *role = scan->schedule->role;
@@ -254,8 +255,11 @@ static void list_flights(Scan *scan)
     *flights = (struct Flights){.role = role,
                                 .number = memory_array(role->transfer_count, sizeof(int)),
                                 .crossing = memory_array(role->transfer_count, sizeof(Crossing *)),
-                                .awaited = memory_array(role->transfer_count, sizeof(int))};
+                                .awaited = memory_array(role->transfer_count, sizeof(int)),
+                                .ahead = memory_array(role->transfer_count, sizeof(Crossing *))};
     for (int t = 0; t < role->transfer_count; t++) {
+        if (role->transfers[t].queue == HT_QUEUE_AHEAD)
+            flights->ahead[t] = add_crossing(scan, t, &outside, -1);
         if (!runs_once(&role->transfers[t]))
             continue;
         Crossing *crossing = add_crossing(scan, t, &outside, -1);
@@ -275,7 +279,8 @@ static void scan_rows(Scan *scan)
     for (int r = 0; r < schedule->rows->row_count; r++)
         scan_row(scan, r);
     for (int c = 0; c < schedule->crossing_count; c++)
-        end_before(&schedule->crossings[c], schedule->rows->row_count);
+        if (schedule->crossings[c].flight.queue != HT_QUEUE_AHEAD)
+            end_before(&schedule->crossings[c], schedule->rows->row_count);
     for (int s = 0; s < schedule->rows->slot_count; s++)
         free(scan->slot[s].guest);
 }
@@ -342,6 +347,7 @@ void schedule_close(Schedule *schedule)
         free(schedule->flights->number);
         free(schedule->flights->crossing);
         free(schedule->flights->awaited);
+        free(schedule->flights->ahead);
         free(schedule->flights);
     }
     free(schedule);
@@ -359,8 +365,9 @@ static void cross(const Schedule *schedule, Turn turn, int row, void (*act)(Flig
 /* Waits for what is under way. */
 static void end_flight(Flight *flight)
 {
+    static const char *const waits[HT_QUEUES] = {"wait for a message", "wait for a sum of gradients", "wait for a parameter"};
     flight_end(flight);
-    window_mark(HT_STREAM_WAITING, flight->queue == HT_QUEUE_STAGES ? "wait for a message" : "wait for a sum of gradients", flight->where);
+    window_mark(HT_STREAM_WAITING, waits[flight->queue], flight->where);
 }
 
 /* Begins what is ready, in order. */
@@ -385,6 +392,18 @@ void ht_ready(const ht_worker *r, int number)
         return;
     r->flights->awaited[number]--;
     take_off(r->flights);
+}
+
+void ht_begin_ahead(const ht_worker *r, int number)
+{
+    if (r->flights->ahead[number])
+        flight_begin(&r->flights->ahead[number]->flight);
+}
+
+void ht_end_ahead(const ht_worker *r, int number)
+{
+    if (r->flights->ahead[number])
+        end_flight(&r->flights->ahead[number]->flight);
 }
 
 /* Runs a part for a micro-batch. */

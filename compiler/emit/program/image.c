@@ -273,6 +273,11 @@ static const char *buffer_list(Arena *arena, const int64_t *buffers, int count)
     return text_bytes(&list);
 }
 
+static const char *queue_of(const RoleTransfer *transfer)
+{
+    return transfer->flies ? "HT_QUEUE_GRADIENTS" : transfer->ahead ? "HT_QUEUE_AHEAD" : "HT_QUEUE_STAGES";
+}
+
 static void emit_transfers(Image *image, int role, const RoleText *text)
 {
     Arena *arena = image->emitter->arena;
@@ -283,8 +288,8 @@ static void emit_transfers(Image *image, int role, const RoleText *text)
                    "    {&plan_%s_%d, (const int64_t[]){%s}, (const int64_t[]){%s}, (const int64_t[]){%s}, %s, %s, %d, %d, \"%s\"},\n",
                    image->name, transfer->op->conversion->number, buffer_list(arena, transfer->from, transfer->tensor_count),
                    buffer_list(arena, transfer->to, transfer->tensor_count), buffer_list(arena, transfer->turn, transfer->tensor_count),
-                   c_buffer(arena, transfer->scratch), transfer->flies ? "HT_QUEUE_GRADIENTS" : "HT_QUEUE_STAGES", transfer->makers.count,
-                   transfer->number, c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
+                   c_buffer(arena, transfer->scratch), queue_of(transfer), transfer->makers.count, transfer->number,
+                   c_string(arena, op_place(arena, transfer->op, transfer->op->scope)));
     }
     if (rows.length)
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);

@@ -7,6 +7,7 @@
 #include "emit/program/update.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
+#include "ir/ahead.h"
 #include "ir/beside.h"
 #include "ir/flights.h"
 #include "ir/pieces.h"
@@ -209,6 +210,8 @@ typedef struct RoleParts {
     UsedKernels used;
     Array(Calls) calls;
     Numbers *made_by; // by operator: the transfers that fly and take what it makes
+    Numbers *ahead;   // by operator: the gathers ahead that begin in front of it
+    int *ahead_of;    // by operator: one more than its transfer where it is a gather ahead; else 0
 } RoleParts;
 
 /* The part that an operator is of, which is behind those that are there when it is new. */
@@ -345,14 +348,70 @@ static void await_flights(RoleParts *parts, const Op *op)
         }
 }
 
+/* Whether the role begins a conversion ahead: its result lies for itself, for its part alone. */
+static bool is_ahead(const RoleWriter *writer, const Op *op)
+{
+    if (op_begins(writer->module, op) == op)
+        return false;
+    const Value *from = value_storage(op->operands[0]), *to = op->results[0];
+    return !to->storage && !to->within && !writer->role->kept[to->id] && !writer->role->kept[from->id] &&
+           !value_turns(writer->module, op, op->operands[0]);
+}
+
+/* The gathers ahead of the role. */
+static void add_aheads(RoleParts *parts)
+{
+    RoleWriter *writer = parts->writer;
+    Arena *arena = writer->emitter->arena;
+    parts->ahead = arena_array(arena, Numbers, writer->module->ops.count);
+    parts->ahead_of = arena_array(arena, int, writer->module->ops.count);
+    for (int i = 0; i < writer->module->ops.count; i++) {
+        const Op *op = writer->module->ops.at[i];
+        if (!is_ahead(writer, op))
+            continue;
+        RoleTransfer transfer = transfer_of(writer, op);
+        if (!transfer.sends && !transfer.receives)
+            continue;
+        transfer.ahead = true;
+        transfer.scratch = writer->role->scratch[i] >= 0 ? writer->role->scratch[i] : 0;
+        array_push(arena, &parts->ahead[op_begins(writer->module, op)->index], parts->text.transfers.count);
+        array_push(arena, &parts->text.transfers, transfer);
+        parts->ahead_of[i] = parts->text.transfers.count;
+    }
+}
+
+/* A call that begins or ends a gather ahead. */
+static Call *call_ahead(RoleParts *parts, const char *opening, int number)
+{
+    const Op *op = parts->text.transfers.at[number].op;
+    int part = part_of(parts, op);
+    Calls *calls = &parts->calls.at[part];
+    Call *call = call_new(calls, opening, op);
+    call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = number});
+    call->comment = plan_name(op->conversion->plan);
+    return call;
+}
+
+/* Begins the gathers ahead that begin in front of an operator. */
+static void begin_aheads(RoleParts *parts, const Op *op)
+{
+    const Numbers *begin = &parts->ahead[op->index];
+    for (int b = 0; b < begin->count; b++)
+        call_ahead(parts, "ht_begin_ahead(r, ", begin->at[b])->aside = true;
+}
+
 static void add_ops(RoleParts *parts)
 {
     const Module *module = parts->writer->module;
     add_flights(parts);
+    add_aheads(parts);
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
+        begin_aheads(parts, op);
         if (op_crosses(module, op))
             add_transfer(parts, op);
+        else if (parts->ahead_of[i])
+            call_ahead(parts, "ht_end_ahead(r, ", parts->ahead_of[i] - 1);
         else if (op_flies(module, op) && !plan_nothing(op->conversion->plan))
             await_flights(parts, op);
         else if (role_runs(parts->writer->module, parts->writer->role, op)) {

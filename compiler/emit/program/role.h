@@ -54,10 +54,10 @@ typedef struct RolePart {
     Notes notes;
 } RolePart;
 
-/* A message between stages that a role sends or receives: operators that cross; or one that flies. */
+/* A message between stages that a role sends or receives: operators that cross; or one that flies; or a gather ahead (ir/ahead.h). */
 typedef struct RoleTransfer {
     const Op *op; // the first
-    bool flies, sends, receives;
+    bool flies, ahead, sends, receives;
     int tensor_count;
     int64_t *from, *to;       // by tensor: buffers; 0 where the role has none
     int64_t *turn;            // by tensor: bytes of a micro-batch where that is a part of `from`; else 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sums of gradients beside backward on GPUs, as the stand-in for NCCL and the emulated streams see them (HETU_EMULATE_LOG).
+"""Sums of gradients beside backward, and gathers of parameters a layer ahead, on GPUs, as the stand-in for NCCL and the emulated streams see them (HETU_EMULATE_LOG).
 
 Programs run with a GPU a rank. Of the last step, which a graph runs, each rank's list says what went to which stream when. Streams 1 and 2 are those that compute and
 that exchange what the next operator waits for; sums of gradients have one of their own. With a delay on each reduction, hidden is what of the delays passes while the
@@ -20,6 +20,7 @@ EMBED, LAYERS, BATCH, SEQ, VOCAB, RANKS = 32, 4, 8, 16, 256, 4
 FLAGS = (f"-DEMBED={EMBED}", "-DHEADS=4", f"-DLAYERS={LAYERS}", f"-DBATCH={BATCH}", f"-DSEQ={SEQ}", f"-DVOCAB={VOCAB}")
 DEEPER = (*FLAGS[:2], "-DLAYERS=8", *FLAGS[3:])
 PACE = 4  # milliseconds that a kernel takes at least: backward takes longer than all delays
+GATHERS = emulated.HERE / "Inputs" / "gathers.strategy"
 COMPUTES, EXCHANGES = 1, 2
 BUCKET = 30000
 DELAY = 20  # milliseconds
@@ -57,7 +58,7 @@ def last_step(text):
 
 def run_logged(bench, strategy, flags, steps=4, sizes=FLAGS, **environment):
     """(lines of each rank's last step, losses) of a run."""
-    program = bench.compiled(GPT, train.strategy_of("gpt", strategy), (*sizes, *flags))
+    program = bench.compiled(GPT, GATHERS if strategy == "gathers" else train.strategy_of("gpt", strategy), (*sizes, *flags))
     label = "".join([strategy, *flags, *environment.values()])
     log, losses = bench.path(f"overlap.{label}.log"), bench.path(f"overlap.{label}.losses")
     harness.launch(program, RANKS, "--steps", steps, "--sample", 0, "--losses", losses,
@@ -130,6 +131,35 @@ def check_hidden(bench, strategy, bucket, **environment):
     return f"{len(delayed)} sums, hidden {min(shares):.2f}"
 
 
+def gathers_of(lines, name, layer):
+    """The gathers of a layer's parameters in a part."""
+    return [line for line in lines if line.kind == "exchange" and "all-gather" in line.calls and re.match(rf" \({name}\) at \S+ h{layer}\.", line.place)]
+
+
+def attention_of(lines, name):
+    """When the attention of each layer begins in a part, in its order."""
+    where = f" ({name}) at gpt.c:{1 + next(n for n, line in enumerate(GPT.read_text().splitlines()) if 'ht_attention(' in line)}"
+    kernels = [line for line in lines if part(line, name) and line.place.startswith(where)]
+    return [kernels[i].began for i in range(0, len(kernels), len(kernels) // LAYERS)]
+
+
+def check_ahead(bench):
+    """The first parameters of a layer are on their way before the attention of the one before it begins, forward and backward, on a stream of their own; without overlap never."""
+    ranks, _ = run_logged(bench, "gathers", (), HETU_EMULATE_PACE="10")
+    for lines in ranks:
+        for name, way in ("forward", 1), ("backward", -1):
+            order = list(range(LAYERS))[::way]
+            for before, layer, attention in zip(order, order[1:], attention_of(lines, name)):
+                gathers = gathers_of(lines, name, layer)
+                if len(gathers) < (8 if name == "forward" else 4) or any(line.stream <= EXCHANGES for line in gathers) or gathers[0].began > attention:
+                    raise Failure(f"{name}: {len(gathers)} gathers of layer {layer}, which do not begin before the attention of layer {before}")
+    plain, _ = run_logged(bench, "gathers", ("--no-overlap",))
+    beside = [line for lines in plain for line in lines if line.kind == "exchange" and line.stream > EXCHANGES]
+    if beside:
+        raise Failure(f"--no-overlap: {beside[0].place}: {beside[0].calls}")
+    return f"{len(gathers_of(ranks[0], 'forward', 1))} gathers a layer forward, {len(gathers_of(ranks[0], 'backward', 1))} backward"
+
+
 def check_losses(bench, strategy, flags, half, **environment):
     """Losses are those of one device, with buckets of any size, views and fusion switched on and off."""
     flags = (*flags, *(["-DDTYPE=HT_BF16"] if half else []))
@@ -144,7 +174,8 @@ def plain_losses(bench):
     return harness.read_losses(out)
 
 
-SWITCHES = {"plain": (), "each": ("--bucket=1",), "buckets": (f"--bucket={BUCKET}",), "one": ("--bucket=1000000000",), "no-views": ("--no-views",), "no-fuse": ("--no-fuse",)}
+SWITCHES = {"plain": (), "each": ("--bucket=1",), "buckets": (f"--bucket={BUCKET}",), "one": ("--bucket=1000000000",), "no-views": ("--no-views",), "no-fuse": ("--no-fuse",),
+            "no-overlap": ("--no-overlap",)}
 
 
 def tests(bench, _):
@@ -155,7 +186,8 @@ def tests(bench, _):
     yield "notes", case(check_notes, bench)
     for strategy in "dp4", "zero4":
         yield f"hidden.{strategy}", case(check_hidden, bench, strategy, 40000)
-    for strategy in "dp4", "zero4":
+    yield "ahead", case(check_ahead, bench)
+    for strategy in "dp4", "zero4", "gathers":
         for name, flags in SWITCHES.items():
             for half in False, True:
                 yield f"losses.{strategy}.{name}{'.bf16' if half else ''}", case(check_losses, bench, strategy, flags, half), name != "buckets" or half
