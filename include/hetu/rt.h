@@ -254,7 +254,9 @@ typedef enum ht_queue {
  *
  * One of HT_QUEUE_GRADIENTS runs once a step: when its parts have called ht_ready for it, in the last micro-batch, as often as `ready`
  * says, and those before it in the role's list have begun, so that all devices begin them in one order, which is that of `number`. They do
- * not wait for each other. */
+ * not wait for each other.
+ *
+ * One of HT_QUEUE_AHEAD runs within a part: ht_begin_ahead begins it, and behind ht_end_ahead it has ended. */
 typedef struct ht_transfer {
     const ht_reshard *plan;   // one of the image's; of HT_QUEUE_STAGES of this transfer alone
     const int64_t *from, *to; // by tensor: buffers; 0 where the role holds nothing of it

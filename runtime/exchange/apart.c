@@ -61,14 +61,36 @@ static bool apart_from_all(const ChannelRun *run, const ht_reshard_step *first, 
     return true;
 }
 
+/* Whether two devices do the same one step after another, collectives in one group and another at the same places. */
+static bool same_steps(const ht_reshard_device *a, const ht_reshard_device *b)
+{
+    int group_of_a = -1, group_of_b = -1;
+    for (int s = 0; s < a->step_count && s < b->step_count; s++) {
+        const ht_reshard_step *x = &a->step[s], *y = &b->step[s];
+        if (x->verb != y->verb || (channel_communicates(x) && (x->group == group_of_a) != (y->group == group_of_b)))
+            return false;
+        group_of_a = channel_communicates(x) ? x->group : group_of_a;
+        group_of_b = channel_communicates(y) ? y->group : group_of_b;
+    }
+    return a->step_count == b->step_count;
+}
+
+static bool all_same(const ht_reshard *plan)
+{
+    for (int i = 1; i < plan->device_count; i++)
+        if (!same_steps(&plan->device[0], &plan->device[i]))
+            return false;
+    return true;
+}
+
 const ht_reshard_step *steps_next_together(const ChannelRun *run, const ht_reshard_step *first, const ht_reshard_step *step)
 {
     const ht_reshard_step *end = run->part->step + run->part->step_count;
     for (const ht_reshard_step *next = step + 1; next < end && step->verb != HT_EXCHANGE; next++) {
-        if (!apart_from_all(run, first, step, next) || (channel_communicates(next) && next->verb != step->verb))
+        if (!apart_from_all(run, first, step, next))
             return NULL;
         if (channel_communicates(next))
-            return next;
+            return next->verb == step->verb && next->group == step->group && all_same(run->plan) ? next : NULL;
     }
     return NULL;
 }

@@ -63,7 +63,34 @@ def check(bench, strategy):
     return f"{total:.0f} bytes"
 
 
+SMALL = ("-DEMBED=16", f"-DLAYERS={LAYERS}", "-DBATCH=8", f"-DSEQ={SEQ}", "-DCLIP=0")  # no tensor is so large that it is not packed
+
+
+def messages(bench, bucket):
+    """(sums of gradients, messages that all ranks receive) in a step of dp4."""
+    strategy, flags = EXAMPLES / "gpt" / "strategies" / "dp4.strategy", (*SMALL, f"--bucket={bucket}")
+    program, folder = bench.compiled(GPT, strategy, flags), bench.path(f"messages.{bucket}")
+    harness.run([bench.hetucc, "--emit=c", f"--strategy={strategy}", *flags, GPT, "-o", folder])
+    received = []
+    for steps in 2, 7:
+        out = bench.path(f"messages.{bucket}.{steps}.pmpi")
+        launch(program, N, "--steps", steps, "--fixed", "--sample", 0, "--rate", "0.001", preload=bench.build / "lib" / "pmpi.so", env={"PMPI_OUT": str(out), "HETU_CHECK": "0"})
+        lines = [line.split("\t") for path in out.parent.glob(out.name + ".*") for line in path.read_text().splitlines()]
+        received.append(sum(int(times) for call, times, _ in lines if call == "MPI_Irecv"))
+    return (folder / "gpt.image.c").read_text().count("HT_QUEUE_GRADIENTS"), (received[1] - received[0]) / 5
+
+
+def check_messages(bench):
+    """A bucket takes the messages that one parameter takes by itself: in two rounds each rank gets one from each other rank. The loss alone goes to one rank and back."""
+    (alone, each), (buckets, some), (whole, once) = (messages(bench, bucket) for bucket in (1, 10000, 1000000000))
+    one, loss = 2 * N * (N - 1), 2 * (N - 1)
+    if alone < 12 * LAYERS or not whole == 1 < buckets < alone / 4 or (each, some, once) != ((alone - 1) * one + loss, buckets * one, one):
+        raise Failure(f"{each} messages for {alone} sums, {some} for {buckets}, {once} for {whole}")
+    return f"{each:.0f} messages for {alone - 1} parameters and the loss, {some:.0f} in {buckets} buckets"
+
+
 def tests(bench, _):
+    yield "messages.dp4", functools.partial(check_messages, bench)
     for strategy in ("dp4", "tp4", "zero4"):
         yield f"traffic.{strategy}", functools.partial(check, bench, strategy)
 
