@@ -14,8 +14,8 @@
  *     HETU_EMULATE_RANGES   a file, with the number of the process behind it: the ranges of NVTX
  *     HETU_EMULATE_PACE     milliseconds that a kernel takes at least, while other streams go on; 0
  *     HETU_EMULATE_LOG      a file name: process P lists in NAME.P what has run, a line each with tabs: "kernel", "copy" or "graph" (it
- *                           begins), the number of its stream from 1 on, milliseconds at its begin and end, what the program did when
- *                           it was issued.
+ *                           begins), the number of its stream from 1 on, milliseconds at its begin and end, its number in the order in
+ *                           which all was issued, and what the program did then.
  *     HETU_EMULATE_THREADS  "forward" or "backward": the order in which a block's threads (and a grid's blocks) start. Two orders with one
  *                           result mean that no barrier is missing where it matters.
  *     HETU_EMULATE_POISON   1: new device and shared memory is full of NaN (and of -1 for integers).

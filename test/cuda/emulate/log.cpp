@@ -1,6 +1,7 @@
 /* What ran when (HETU_EMULATE_LOG). */
 #include "inside.h"
 
+#include <atomic>
 #include <chrono>
 #include <unistd.h>
 
@@ -20,12 +21,17 @@ double ht_emulated_now()
     return std::chrono::duration<double, std::milli>(since).count();
 }
 
+/* In front of it stands, with a tab, how much was issued before. */
 std::string ht_emulated_doing()
 {
+    static std::atomic<int64_t> issued;
     char text[512] = "";
-    if (name_of_log() && fail_describe)
+    if (!name_of_log())
+        return text;
+    if (fail_describe)
         fail_describe(text, sizeof text);
-    return text;
+    std::string doing = std::to_string(issued++);
+    return doing.append("\t").append(text);
 }
 
 static FILE *open_log()

@@ -35,8 +35,8 @@ class Line:
     """What ran on a stream from `began` to `ended`, in milliseconds; of an exchange also when all members of a reduction had come, and what it says."""
 
     def __init__(self, text):
-        self.kind, stream, began, ended, self.place, self.what, *calls = text.split("\t")
-        self.stream, self.began, self.ended = int(stream), float(began), float(ended)
+        self.kind, stream, began, ended, issued, self.place, self.what, *calls = text.split("\t")
+        self.stream, self.began, self.ended, self.issued = int(stream), float(began), float(ended), int(issued)
         self.met, self.calls = float(self.what or 0), calls[0] if calls else ""
 
     def elements(self):
@@ -140,22 +140,22 @@ def gathers_of(lines, name, layer):
 
 
 def attention_of(lines, name):
-    """When the attention of each layer begins in a part, in its order."""
+    """When the attention of each layer is issued in a part, in its order."""
     where = f" ({name}) at gpt.c:{1 + next(n for n, line in enumerate(GPT.read_text().splitlines()) if 'ht_attention(' in line)}"
     kernels = [line for line in lines if part(line, name) and line.place.startswith(where)]
-    return [kernels[i].began for i in range(0, len(kernels), len(kernels) // LAYERS)]
+    return [kernels[i].issued for i in range(0, len(kernels), len(kernels) // LAYERS)]
 
 
 def check_ahead(bench):
-    """The first parameters of a layer are on their way before the attention of the one before it begins, forward and backward, on a stream of their own; without overlap never."""
-    ranks, _ = run_logged(bench, "gathers", (), HETU_EMULATE_PACE="10")
+    """The parameters of a layer are sent for before the attention of the one before it is issued, forward and backward, on a stream of their own; without overlap never."""
+    ranks, _ = run_logged(bench, "gathers", ())
     for lines in ranks:
         for name, way in ("forward", 1), ("backward", -1):
             order = list(range(LAYERS))[::way]
             for before, layer, attention in zip(order, order[1:], attention_of(lines, name)):
                 gathers = gathers_of(lines, name, layer)
-                if len(gathers) < (8 if name == "forward" else 4) or any(line.stream <= EXCHANGES for line in gathers) or gathers[0].began > attention:
-                    raise Failure(f"{name}: {len(gathers)} gathers of layer {layer}, which do not begin before the attention of layer {before}")
+                if len(gathers) < (8 if name == "forward" else 4) or any(line.stream <= EXCHANGES or line.issued > attention for line in gathers):
+                    raise Failure(f"{name}: {len(gathers)} gathers of layer {layer}, of which some are not sent for before the attention of layer {before}")
     plain, _ = run_logged(bench, "gathers", ("--no-overlap",))
     beside = [line for lines in plain for line in lines if line.kind == "exchange" and line.stream > EXCHANGES]
     if beside:
