@@ -102,3 +102,46 @@ CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correc
     arena_destroy(scratch);
     return best;
 }
+
+/* ---- what needs little ---- */
+
+static int compare_needs(const void *a, const void *b)
+{
+    const Candidate *first = *(const Candidate *const *)a, *second = *(const Candidate *const *)b;
+    double x = first->need, y = second->need;
+    return x < y ? -1 : x > y ? 1 : first < second ? -1 : first > second;
+}
+
+/* Adds the pipeline of a choice in the ways to recompute that need less than `least`. */
+static void add_modes(Arena *arena, Profile *profile, const Correction *correction, Choice *choice, double least, CandidateList *list)
+{
+    PipelinePlan plan;
+    Candidate candidate = {.splits = profile->splits, .zero = choice->zero, .pipeline_count = 1};
+    choice_plan(profile, correction, choice, &plan);
+    for (int mode = 0; mode < RECOMPUTES; mode++) {
+        for (int s = 0; s < plan.stage_count; s++)
+            plan.stages[s].stage.recompute = (Recompute)mode;
+        pipeline_estimate(profile, correction, &plan, &candidate.seconds, &candidate.need);
+        if (!profile_allows(profile, (Recompute)mode) || candidate.need >= least)
+            continue;
+        candidate.pipelines = arena_new(arena, SearchPipeline);
+        candidate.pipelines[0] = plan_pipeline(arena, &plan, choice->rows);
+        array_push(arena, list, candidate);
+    }
+}
+
+CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction, double least, int most)
+{
+    ChoiceList choices = {0};
+    CandidateList list = {0}, small = {0};
+    add_single(arena, profile, correction, &choices);
+    for (int i = 0; i < choices.count; i++)
+        add_modes(arena, profile, correction, &choices.at[i], least, &list);
+    const Candidate **sorted = arena_array(arena, const Candidate *, list.count + 1);
+    for (int i = 0; i < list.count; i++)
+        sorted[i] = &list.at[i];
+    qsort(sorted, (size_t)list.count, sizeof *sorted, compare_needs);
+    for (int i = 0; i < list.count && i < most; i++)
+        array_push(arena, &small, *sorted[i]);
+    return small;
+}

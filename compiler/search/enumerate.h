@@ -16,4 +16,8 @@ typedef Array(Candidate) CandidateList;
  * slower. */
 CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most);
 
+/* Every single pipeline in every way to recompute that needs less than `least` times what devices may have by closed form: by need, at most
+ * `most`. */
+CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction, double least, int most);
+
 #endif

@@ -37,7 +37,7 @@ static void add_slot(Bytes *bytes, const SlotCost *slot)
     bytes->gradients += slot->gradients;
     bytes->kept += slot->kept;
     bytes->work = fmax(bytes->work, slot->work);
-    bytes->widest = fmax(bytes->widest, slot->parameters);
+    bytes->widest = fmax(bytes->widest, slot->widest);
 }
 
 static double bytes_needed(const PipelinePlan *plan, int number, const Bytes *bytes)

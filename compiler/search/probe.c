@@ -57,6 +57,7 @@ static void read_given(Reading *reading)
         SlotCost *slot = &reading->probe->slots[at < 0 ? 0 : at];
         double bytes = (double)value_local_bytes(module, param->value, reading->device);
         *(param->state ? &slot->states : &slot->parameters) += bytes;
+        slot->widest = fmax(slot->widest, param->state ? 0 : bytes);
         slot->gradients += param->gradient ? bytes : 0;
         for (int s = 0; s < param->state_count; s++)
             slot->states += (double)value_local_bytes(module, param->states[s], reading->device);

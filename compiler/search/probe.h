@@ -10,6 +10,7 @@ typedef struct SlotCost {
     double seconds;            // of its forward and backward parts
     double once;               // seconds a step: what micro-batches have no part in
     double parameters, states; // bytes
+    double widest;             // bytes of its largest parameter
     double gradients;          // bytes
     double kept;               // bytes that forward leaves for backward
     double work;               // the most bytes that are needed beside those while it runs

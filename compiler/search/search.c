@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BEST = 5, ROUNDS = 3, LOOKS = 2, ENUMERATED = 400 };
+enum { BEST = 5, ROUNDS = 3, LOOKS = 2, ENUMERATED = 400, SMALL = 40 };
 
 typedef struct Search {
     Arena *arena;
@@ -377,6 +377,20 @@ static void try_least(Search *search)
     }
 }
 
+/* Tries what could need less than what needs least really, if closed forms say up to a third too much of it. */
+static void try_small(Search *search)
+{
+    const double too_much = 4.0 / 3;
+    const TriedStrategy *least = least_need(search);
+    for (int v = 0; v < search->variant_count && least; v++) {
+        Arena *scratch = arena_create();
+        CandidateList list = enumerate_small(scratch, &search->profiles[v], &search->corrections[v], too_much * real_need(search, least),
+                                             SMALL * round_size(search));
+        try_candidates(search, &list, list.count);
+        arena_destroy(scratch);
+    }
+}
+
 /* ---- all of it ---- */
 
 static bool prepare(Search *search, const SearchOptions *options)
@@ -414,6 +428,8 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
         widen(search);
         add_thrifty_splits(search);
         try_least(search);
+        if (!best_of(search, 1).count)
+            try_small(search);
         look_around(search);
     }
     TriedList best = best_of(search, BEST);
