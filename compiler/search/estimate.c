@@ -27,7 +27,7 @@ double stage_seconds(const Profile *profile, const PipelinePlan *plan, int numbe
 
 /* Bytes by what ZeRO cuts, of some slots. */
 typedef struct Bytes {
-    double parameters, states, gradients, kept, work, widest;
+    double parameters, states, gradients, cut_parameters, cut_states, cut_gradients, kept, work, widest;
 } Bytes;
 
 static void add_slot(Bytes *bytes, const SlotCost *slot)
@@ -35,6 +35,9 @@ static void add_slot(Bytes *bytes, const SlotCost *slot)
     bytes->parameters += slot->parameters;
     bytes->states += slot->states;
     bytes->gradients += slot->gradients;
+    bytes->cut_parameters += slot->cut_parameters;
+    bytes->cut_states += slot->cut_states;
+    bytes->cut_gradients += slot->cut_gradients;
     bytes->kept += slot->kept;
     bytes->work = fmax(bytes->work, slot->work);
     bytes->widest = fmax(bytes->widest, slot->widest);
@@ -44,8 +47,9 @@ static double bytes_needed(const PipelinePlan *plan, int number, const Bytes *by
 {
     const StagePlan *stage = &plan->stages[number];
     double d = stage->stage.data, flights = fmin((double)plan->microbatches, plan->stage_count - number);
-    double needed = bytes->states / (plan->zero >= 1 ? d : 1) + bytes->gradients / (plan->zero >= 2 ? d : 1) +
-                    bytes->parameters / (plan->zero >= 3 ? d : 1) + (plan->zero >= 3 && d > 1 ? bytes->widest : 0);
+    double needed = (plan->zero >= 1 ? bytes->cut_states / d : bytes->states) +
+                    (plan->zero >= 2 ? bytes->cut_gradients / d : bytes->gradients) +
+                    (plan->zero >= 3 ? bytes->cut_parameters / d + bytes->widest : bytes->parameters);
     return needed + stage->costs->inputs / d + flights * bytes->kept + bytes->work;
 }
 

@@ -11,10 +11,12 @@ typedef struct SlotCost {
     double once;               // seconds a step: what micro-batches have no part in
     double parameters, states; // bytes
     double widest;             // bytes of its largest parameter
-    double gradients;          // bytes
-    double kept;               // bytes that forward leaves for backward
-    double work;               // the most bytes that are needed beside those while it runs
-    double crossing;           // bytes that it hands to later layers
+    double cut_parameters, cut_states,
+        cut_gradients; // bytes where the devices along tp share also what tp does not cut; set by profile_costs
+    double gradients;  // bytes
+    double kept;       // bytes that forward leaves for backward
+    double work;       // the most bytes that are needed beside those while it runs
+    double crossing;   // bytes that it hands to later layers
 } SlotCost;
 
 typedef struct Probe {

@@ -32,7 +32,7 @@ int probe_rows(const SearchModel *model, int64_t rows[2])
 }
 
 const char *probe_text(Arena *arena, const Workshop *shop, const SplitList *splits, int group, int tensor, int64_t rows,
-                       Recompute recompute)
+                       Recompute recompute, int zero)
 {
     Text text = {.arena = arena};
     SearchStage stage = {.device_count = tensor,
@@ -42,7 +42,7 @@ const char *probe_text(Arena *arena, const Workshop *shop, const SplitList *spli
                          .end = shop->model->layer_count,
                          .recompute = recompute};
     SearchPipeline pipeline = {.microbatches = rows ? shop->model->batch / rows : 1, .rows = rows, .stage_count = 1, .stages = &stage};
-    Candidate candidate = {.splits = splits, .pipeline_count = 1, .pipelines = &pipeline};
+    Candidate candidate = {.splits = splits, .zero = zero, .pipeline_count = 1, .pipelines = &pipeline};
     candidate_print(&text, &candidate, shop->model, shop->devices, 0, "probe");
     return text_bytes(&text);
 }
@@ -66,7 +66,7 @@ static void add_grid(Arena *arena, const Workshop *shop, const SplitList *splits
     for (int t = 0; t < grid->tensor_count; t++)
         for (int r = 0; r < (grid->row_count ? grid->row_count : 1); r++)
             array_push(arena, texts,
-                       probe_text(arena, shop, splits, group, grid->tensors[t], grid->row_count ? grid->rows[r] : 0, RECOMPUTE_NONE));
+                       probe_text(arena, shop, splits, group, grid->tensors[t], grid->row_count ? grid->rows[r] : 0, RECOMPUTE_NONE, 0));
 }
 
 /* Drops degrees of which a probe has failed. */
@@ -132,7 +132,7 @@ static void probe_modes(Profile *profile, const SplitList *splits)
     const char *texts[RECOMPUTES];
     for (int mode = 1; mode < RECOMPUTES; mode++)
         texts[mode] =
-            probe_text(profile->arena, profile->shop, splits, 0, grid->tensors[t], grid->row_count ? grid->rows[r] : 0, (Recompute)mode);
+            probe_text(profile->arena, profile->shop, splits, 0, grid->tensors[t], grid->row_count ? grid->rows[r] : 0, (Recompute)mode, 0);
     probes_run(profile->arena, profile->shop, texts + 1, RECOMPUTES - 1, probes + 1);
     profile->plain = profile->modes[RECOMPUTE_NONE] = &grid->at[t][r];
     for (int mode = 1; mode < RECOMPUTES; mode++)
@@ -144,7 +144,7 @@ static bool report_failure(const Workshop *shop, const SplitList *splits)
 {
     int before = diag_errors(shop->diag);
     for (int g = 0; g < shop->devices->group_count && diag_errors(shop->diag) == before; g++) {
-        const char *text = probe_text(shop->arena, shop, splits, g, 1, 0, RECOMPUTE_NONE);
+        const char *text = probe_text(shop->arena, shop, splits, g, 1, 0, RECOMPUTE_NONE, 0);
         Verdict verdict;
         bool good;
         verdicts_find(shop->arena, shop, &text, 1, true, &verdict, &good);
@@ -162,7 +162,7 @@ bool profile_run(Arena *arena, const Workshop *shop, const SplitList *splits, bo
 {
     int64_t rows[2] = {0, 0};
     int row_count = probe_rows(shop->model, rows);
-    *profile = (Profile){.arena = arena, .shop = shop, .splits = splits, .cuts = row_count > 0};
+    *profile = (Profile){.arena = arena, .shop = shop, .splits = splits, .cuts = row_count > 0, .wide = wide};
     if (row_count && !probe_grids(profile, splits, wide, row_count, rows)) {
         row_count = 0;
         profile->cuts = false;
@@ -251,7 +251,10 @@ const Costs *profile_costs(Profile *profile, int group, double tensor, double ro
     for (int mode = 0; mode < RECOMPUTES; mode++)
         costs->slots[mode] = arena_array(profile->arena, SlotCost, slots);
     for (int slot = 0; slot < slots; slot++) {
-        SlotCost plain = at_tensor(grid, tensor, slot, rows);
+        SlotCost plain = at_tensor(grid, tensor, slot, rows), whole = at_tensor(grid, 1, slot, rows);
+        plain.cut_parameters = whole.parameters / tensor;
+        plain.cut_states = whole.states / tensor;
+        plain.cut_gradients = whole.gradients / tensor;
         for (int mode = 0; mode < RECOMPUTES; mode++)
             costs->slots[mode][slot] = recomputed(profile, &plain, (Recompute)mode, slot);
     }

@@ -24,6 +24,7 @@ typedef struct Profile {
     const SplitList *splits;
     struct Grid *grids;             // by group of devices
     bool cuts;                      // the batch may run in micro-batches
+    bool wide;                      // tensors may be cut across hosts and classes, and ZeRO cut what copies along tp have
     const Probe *modes[RECOMPUTES]; // NULL: hetucc refuses it
     const Probe *plain;             // what those of modes are beside
     Array(Costs *) known;
@@ -44,7 +45,7 @@ int profile_most_tensor(const Profile *profile, int group);
 
 /* A strategy of one stage on the first devices of a group: `tensor` along tp, micro-batches of `rows` rows; 0: the batch as a whole. */
 const char *probe_text(Arena *arena, const Workshop *shop, const SplitList *splits, int group, int tensor, int64_t rows,
-                       Recompute recompute);
+                       Recompute recompute, int zero);
 
 /* Rows for small and larger micro-batches of which a batch is made, as probes use them; how many of the two there are. */
 int probe_rows(const SearchModel *model, int64_t rows[2]);

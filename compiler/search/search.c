@@ -283,12 +283,28 @@ static void change_all(Search *search, CandidateList *list, const Candidate *can
     RowList rows = rows_all(search->arena, &search->profiles[0], search->model.batch);
     bool copies = false;
     for (int s = 0; s < candidate->pipelines[0].stage_count; s++)
-        copies |= candidate->pipelines[0].stages[s].data > 1;
+        copies |= candidate->pipelines[0].stages[s].device_count > 1;
     for (int r = rows.count - 1; r >= 0 && candidate->pipeline_count == 1; r--)
         for (int mode = RECOMPUTES - 1; mode >= 0; mode--)
             for (int zero = copies ? 3 : 0; zero >= 0; zero--)
                 if (profile_allows(&search->profiles[0], (Recompute)mode))
                     add_variant(search, list, candidate, rows.at[r], (Recompute)mode, zero);
+}
+
+/* A name more or less that is cut along tp, with ZeRO as it is and where it cuts most. */
+static void change_splits(Search *search, CandidateList *list, const Candidate *candidate)
+{
+    SplitListArray near = splits_near(search->arena, &search->model, candidate->splits);
+    bool cut = false;
+    for (int s = 0; s < candidate->pipelines[0].stage_count; s++)
+        cut |= candidate->pipelines[0].stages[s].tensor > 1;
+    for (int i = 0; i < near.count && cut; i++)
+        for (int most = 0; most <= search->model.trains; most++) {
+            Candidate changed = candidate_copy(search->arena, candidate);
+            changed.splits = near.at[i];
+            changed.zero = most ? 3 : changed.zero;
+            add_changed(search, list, &changed);
+        }
 }
 
 /* Of the candidates that need least the whole batch at once, whose gradients need not be kept together, and as few rows as there are. */
@@ -313,6 +329,7 @@ static int look_around_least(Search *search, int most)
     if (!least)
         return 0;
     change_layers(search, &list, &least->candidate);
+    change_splits(search, &list, &least->candidate);
     change_all(search, &list, &least->candidate);
     return try_candidates(search, &list, most);
 }
@@ -349,11 +366,11 @@ static void widen(Search *search)
     }
 }
 
-/* Takes in what makes bytes least, where that is something else. */
-static void add_thrifty_splits(Search *search)
+/* Takes in what makes bytes least under a level of ZeRO, where that is something else. */
+static void add_thrifty_splits(Search *search, int zero)
 {
     SplitList *list = &search->splits[search->variant_count];
-    *list = splits_find_least(search->arena, &search->shop);
+    *list = splits_find_least(search->arena, &search->shop, zero);
     for (int v = 0; v < search->variant_count; v++)
         if (same_splits(list, &search->splits[v]))
             return;
@@ -426,7 +443,8 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
     look_around(search);
     if (!best_of(search, 1).count) {
         widen(search);
-        add_thrifty_splits(search);
+        for (int zero = 0; zero <= (search->model.trains ? 3 : 0); zero += 3)
+            add_thrifty_splits(search, zero);
         try_least(search);
         if (!best_of(search, 1).count)
             try_small(search);

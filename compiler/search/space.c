@@ -190,7 +190,7 @@ bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
             return false;
     }
     for (int s = 0; s < plan->stage_count; s++)
-        copies |= plan->stages[s].stage.data > 1;
+        copies |= plan->stages[s].stage.data > 1 || (profile->wide && plan->stages[s].stage.tensor > 1);
     if (!plan->stage_count || (choice->zero && !copies))
         return false;
     find_links(profile, plan);

@@ -22,7 +22,7 @@ typedef Array(Set) SetList;
 typedef struct Trier {
     Arena *arena;
     const Workshop *shop;
-    int group, degree;
+    int group, degree, zero;
     int64_t rows;
     bool bytes_alone; // count, and no seconds; where they are as many, more names are better
     SetList tried;
@@ -43,11 +43,11 @@ static const Set *find_tried(const Trier *trier, const Set *set)
     return NULL;
 }
 
-static SplitList list_of(const Trier *trier, const Set *set)
+static SplitList list_of(Arena *arena, const SearchModel *model, const Set *set)
 {
-    const char **dims = arena_array(trier->arena, const char *, set->count + 1);
+    const char **dims = arena_array(arena, const char *, set->count + 1);
     for (int i = 0; i < set->count; i++)
-        dims[i] = trier->shop->model->dims[set->names[i]].name;
+        dims[i] = model->dims[set->names[i]].name;
     return (SplitList){set->count, dims};
 }
 
@@ -60,9 +60,10 @@ static void try_sets(Trier *trier, SetList *sets)
     for (int i = 0; i < sets->count; i++) {
         if (find_tried(trier, &sets->at[i]))
             continue;
-        SplitList list = list_of(trier, &sets->at[i]);
-        texts[trier->tried.count - first] = probe_text(trier->arena, trier->shop, &list, trier->group, list.count ? trier->degree : 1,
-                                                       trier->rows, trier->bytes_alone ? RECOMPUTE_FULL : RECOMPUTE_NONE);
+        SplitList list = list_of(trier->arena, trier->shop->model, &sets->at[i]);
+        texts[trier->tried.count - first] =
+            probe_text(trier->arena, trier->shop, &list, trier->group, list.count || trier->zero ? trier->degree : 1, trier->rows,
+                       trier->bytes_alone ? RECOMPUTE_FULL : RECOMPUTE_NONE, trier->zero);
         array_push(trier->arena, &trier->tried, sets->at[i]);
     }
     probes_run(trier->arena, trier->shop, texts, trier->tried.count - first, probes);
@@ -86,9 +87,8 @@ static bool has_name(const Set *set, int name)
 }
 
 /* With one name more, which stands behind those of its kind. */
-static Set with_name(const Trier *trier, const Set *set, int name)
+static Set with_name(const SearchDim *dims, const Set *set, int name)
 {
-    const SearchDim *dims = trier->shop->model->dims;
     Set larger = *set;
     int at = 0;
     while (at < set->count && (!dims[name].of_parameters || dims[set->names[at]].of_parameters))
@@ -115,7 +115,7 @@ static bool step(Trier *trier, Set *set, bool others)
     SetList near = {0};
     for (int name = 0; name < model->dim_count && name < NAMES_MOST; name++)
         if (!has_name(set, name) && set->count < NAMES_MOST && model->dims[name].of_parameters != others)
-            array_push(trier->arena, &near, with_name(trier, set, name));
+            array_push(trier->arena, &near, with_name(model->dims, set, name));
     for (int i = 0; i < set->count && set->count > 1 && !others; i++)
         array_push(trier->arena, &near, without(set, i));
     try_sets(trier, &near);
@@ -188,15 +188,50 @@ int splits_find(Arena *arena, const Workshop *shop, SplitList lists[SPLITS_FAST]
     if (!search_sets(&trier, &best))
         return 1;
     const Set *faster = find_faster(&trier, &best);
-    lists[0] = list_of(&trier, &best);
+    lists[0] = list_of(arena, shop->model, &best);
     if (faster)
-        lists[1] = list_of(&trier, faster);
+        lists[1] = list_of(arena, shop->model, faster);
     return faster ? 2 : 1;
 }
 
-SplitList splits_find_least(Arena *arena, const Workshop *shop)
+SplitList splits_find_least(Arena *arena, const Workshop *shop, int zero)
 {
-    Trier trier = {.arena = arena, .shop = shop, .bytes_alone = true};
+    Trier trier = {.arena = arena, .shop = shop, .bytes_alone = true, .zero = zero};
     Set best;
-    return search_sets(&trier, &best) ? list_of(&trier, &best) : (SplitList){0, NULL};
+    return search_sets(&trier, &best) ? list_of(arena, shop->model, &best) : (SplitList){0, NULL};
+}
+
+/* ---- around a list ---- */
+
+static Set set_of(const SearchModel *model, const SplitList *list)
+{
+    Set set = {0};
+    for (int i = 0; i < list->count; i++)
+        for (int name = 0; name < model->dim_count && name < NAMES_MOST; name++)
+            if (!strcmp(model->dims[name].name, list->dims[i]))
+                set.names[set.count++] = name;
+    return set;
+}
+
+static void add_list(Arena *arena, const SearchModel *model, const Set *set, SplitListArray *lists)
+{
+    SplitList list = list_of(arena, model, set);
+    array_push(arena, lists, arena_copy(arena, &list, sizeof list));
+}
+
+SplitListArray splits_near(Arena *arena, const SearchModel *model, const SplitList *list)
+{
+    SplitListArray near = {0};
+    Set set = set_of(model, list), changed;
+    for (int i = 0; i < set.count; i++) {
+        changed = without(&set, i);
+        add_list(arena, model, &changed, &near);
+    }
+    for (int name = 0; name < model->dim_count && name < NAMES_MOST && set.count < NAMES_MOST; name++) {
+        if (has_name(&set, name))
+            continue;
+        changed = with_name(model->dims, &set, name);
+        add_list(arena, model, &changed, &near);
+    }
+    return near;
 }

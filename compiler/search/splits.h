@@ -5,7 +5,7 @@
 #include "search/candidate.h"
 #include "search/trial.h"
 
-enum { SPLITS_FAST = 2, SPLITS_MOST = 3 };
+enum { SPLITS_FAST = 2, SPLITS_MOST = 4 };
 
 /* Tries names of the model on a few devices, beginning with none: what makes seconds times bytes of a device least comes to those that are
  * cut, or goes, until nothing is better. Names that parameters have come before others, in the rules and in the search, so that what
@@ -14,7 +14,12 @@ enum { SPLITS_FAST = 2, SPLITS_MOST = 3 };
  * are no devices for it. */
 int splits_find(Arena *arena, const Workshop *shop, SplitList lists[SPLITS_FAST]);
 
-/* The same search for what makes the bytes of a device least, whatever it takes: in the smallest micro-batches, with recompute(full). */
-SplitList splits_find_least(Arena *arena, const Workshop *shop);
+/* The same search for what makes the bytes of a device least under a level of ZeRO, whatever it takes: in the smallest micro-batches, with
+ * recompute(full). */
+SplitList splits_find_least(Arena *arena, const Workshop *shop, int zero);
+
+/* The lists that have a name of the model more or less; a name more stands where splits_find would have it. */
+typedef Array(const SplitList *) SplitListArray;
+SplitListArray splits_near(Arena *arena, const SearchModel *model, const SplitList *list);
 
 #endif

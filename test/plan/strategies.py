@@ -116,24 +116,31 @@ def shapes(count, layers):
                     yield stages, data, n // stages // data
 
 
+def splits(sizes, data, width):
+    """Rules of split: along tp all names that parameters have, or those of the hidden layer alone."""
+    names = sizes["names"]
+    hidden = f"{names['inner']}:tp"
+    ways = [f"{hidden} {names['heads']}:tp {names['places']}:tp", hidden] if sizes["attention"] else [hidden]
+    return [" ".join([f"{names['rows']}:dp"] * (data > 1) + [way] * (width > 1)) for way in (ways if width > 1 else ways[:1])]
+
+
 def space(seed, sizes, held):
     """Strategies as text: equal blocks of devices, equal rows, layers as they may be cut."""
-    names, layers = sizes["names"], sizes["LAYERS"] if sizes["layered"] else 0
-    tensor = f"{names['inner']}:tp" + (f" {names['heads']}:tp {names['places']}:tp" if sizes["attention"] else "")
+    layers = sizes["LAYERS"] if sizes["layered"] else 0
     for stages, data, width in shapes(len(generated.device_classes(held)), layers):
         mesh = ", ".join([f"dp:{data}"] * (data > 1) + [f"tp:{width}"] * (width > 1))
-        split = " ".join([f"{names['rows']}:dp"] * (data > 1) + [tensor] * (width > 1))
         size = data * width
-        for rows in [r for r in divisors(sizes["ROWS"]) if r >= data]:
-            for cut in cuts(layers, stages) if stages > 1 else [None]:
-                for zero in range(4) if data > 1 else [0]:
-                    for recompute in ("", " recompute(selective)", " recompute(full)"):
-                        lines = [f"strategy s\n{'split ' + split if split else ''}\nzero {zero}\npipeline microbatches({sizes['ROWS'] // rows}) rows({rows})"]
-                        for s in range(stages):
-                            devices = f"{s * size}-{(s + 1) * size - 1}" if size > 1 else s * size
-                            part = f" layers({cut[s][0]}-{cut[s][1] - 1})" if cut and cut[s][1] - cut[s][0] > 1 else f" layers({cut[s][0]})" if cut else ""
-                            lines.append(f"stage devices({devices}){f' mesh({mesh})' if mesh else ''}{part}{recompute}")
-                        yield "\n".join(lines) + "\nend strategy\n"
+        for split in splits(sizes, data, width):
+            for rows in [r for r in divisors(sizes["ROWS"]) if r >= data]:
+                for cut in cuts(layers, stages) if stages > 1 else [None]:
+                    for zero in range(4) if data > 1 else (0, 3) if width > 1 else [0]:
+                        for recompute in ("", " recompute(selective)", " recompute(full)"):
+                            lines = [f"strategy s\n{'split ' + split if split else ''}\nzero {zero}\npipeline microbatches({sizes['ROWS'] // rows}) rows({rows})"]
+                            for s in range(stages):
+                                devices = f"{s * size}-{(s + 1) * size - 1}" if size > 1 else s * size
+                                part = f" layers({cut[s][0]}-{cut[s][1] - 1})" if cut and cut[s][1] - cut[s][0] > 1 else f" layers({cut[s][0]})" if cut else ""
+                                lines.append(f"stage devices({devices}){f' mesh({mesh})' if mesh else ''}{part}{recompute}")
+                            yield "\n".join(lines) + "\nend strategy\n"
 
 
 def nothing(bench, seed):
