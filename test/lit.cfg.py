@@ -31,6 +31,7 @@ for name in ["CC", "HOME", "ASAN_OPTIONS", "UBSAN_OPTIONS", "CCACHE_DIR"]:
         environment[name] = os.environ[name]
 environment.setdefault("ASAN_OPTIONS", "detect_leaks=0")
 environment["OMPI_MCA_mpi_yield_when_idle"] = "1"
+environment["OMPI_MCA_pml"], environment["OMPI_MCA_btl"] = "ob1", "self,vader"  # ranks share a machine: nothing else is looked for
 environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
 if hasattr(os, "geteuid") and os.geteuid() == 0:
     environment["OMPI_ALLOW_RUN_AS_ROOT"] = environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"

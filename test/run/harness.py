@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 EXAMPLES = ROOT / "examples"
 COMMON = [EXAMPLES / "common" / f"{n}.c" for n in ("options", "progress", "text")]
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,vader"}  # ranks share a machine: nothing else is looked for
 LONG = os.environ.get("HETU_LONG")  # the tests take their time
 
 
@@ -129,7 +130,7 @@ def meet(program, ranks, *arguments, env, timeout, check):
 
 def launch(program, ranks, *arguments, env=None, timeout=120, check=True, preload=None, meets=None):
     """Runs a program on so many ranks (0: without mpirun)."""
-    env = {"OMP_NUM_THREADS": "1", "HETU_CHECK": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **(env or {})}
+    env = {"OMP_NUM_THREADS": "1", "HETU_CHECK": "1", **MPI, **(env or {})}
     if not ranks:
         return run([program, *arguments], timeout, env, check)
     if MEETS if meets is None else meets:
