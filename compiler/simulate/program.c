@@ -126,6 +126,7 @@ static void convert(Builder *builder, const Leg *leg, const ActorHops *hops)
         int actor = hops->movers[m];
         leg_waits(builder, leg, actor, &waits);
         leg->at[actor] = add_computing(builder, actor, hops->moving, &waits);
+        builder->program->tasks.at[leg->at[actor]].op = leg->op;
     }
     for (int h = 0; h < hops->count; h++)
         add_hop(builder, leg, &hops->at[h]);
