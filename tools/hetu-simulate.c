@@ -131,6 +131,23 @@ static bool write_all(const Driver *driver, const Request *request, const StepsL
     return fputs(text_bytes(&out), stdout) >= 0 && !fflush(stdout);
 }
 
+/* Whether the C compiler knows the options that are for it; it says what it does not know. It compiles nothing here, and hetucc's reading
+ * of sources passes over what it does not know. */
+static bool flags_known(const Driver *driver)
+{
+    Command command = command_cc(&driver->tools);
+    int flags = 0;
+    for (int i = 0; i < driver->options->items.count; i++) {
+        const Item *item = &driver->options->items.at[i];
+        if (item->kind != ITEM_FLAG)
+            continue;
+        flags++;
+        command_add(&command, item->text, item->value, NULL);
+    }
+    command_add(&command, "-fsyntax-only", "-x", "c", "/dev/null", NULL);
+    return !flags || !command_run(&driver->tools, &command);
+}
+
 /* Reads the sources; false after errors. */
 static bool read_sources(Driver *driver)
 {
@@ -155,7 +172,8 @@ int main(int argc, char **argv)
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     toolchain_open(&driver.tools, arena, options.dry_run);
     StepsList list = {0};
-    bool good = read_sources(&driver) && simulate_all(&driver, &request, &list) && write_all(&driver, &request, &list);
+    bool good =
+        flags_known(&driver) && read_sources(&driver) && simulate_all(&driver, &request, &list) && write_all(&driver, &request, &list);
     diag_finish(driver.diag);
     outputs_close();
     arena_destroy(arena);

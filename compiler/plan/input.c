@@ -135,14 +135,17 @@ Field field_at(Field list, int index)
 
 /* ---- values ---- */
 
+/* No number that is measured is beyond these, and what planners multiply and divide of such numbers stays finite. */
+static const double LARGEST = 1e30, SMALLEST = 1e-30;
+
 double field_number(Field field, double low)
 {
     if (!is_kind(field, json_is_number(field.json), "a number"))
         return low;
     double value = json_number_value(field.json);
-    if (value >= low)
+    if (value >= low && value <= LARGEST)
         return value;
-    field_refuse(field, "%s is less than %g", shown(field), low);
+    field_refuse(field, value < low ? "%s is less than %g" : "%s is more than %g", shown(field), value < low ? low : LARGEST);
     return low;
 }
 
@@ -151,9 +154,12 @@ double field_positive(Field field)
     if (!is_kind(field, json_is_number(field.json), "a number"))
         return 1;
     double value = json_number_value(field.json);
-    if (value > 0)
+    if (value >= SMALLEST && value <= LARGEST)
         return value;
-    field_refuse(field, "%s is not above 0", shown(field));
+    if (value <= 0)
+        field_refuse(field, "%s is not above 0", shown(field));
+    else
+        field_refuse(field, value < 1 ? "%s is less than %g" : "%s is more than %g", shown(field), value < 1 ? SMALLEST : LARGEST);
     return 1;
 }
 

@@ -46,7 +46,7 @@ bool field_has(Field object, const char *key);
 int field_count(Field list, int least);
 Field field_at(Field list, int index);
 
-/* Numbers: at least `low`, or above 0. Integers: low .. high. */
+/* Numbers: at least `low`, or above 0, neither larger than 1e30 nor, above 0, smaller than 1e-30. Integers: low .. high. */
 double field_number(Field field, double low);
 double field_positive(Field field);
 int field_integer(Field field, int low, int high);

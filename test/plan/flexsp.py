@@ -85,6 +85,12 @@ q = make(5, 24, 200, 800)
 same_plan("flexsp", q)
 score(q, plan("flexsp", q, "--limit=0.01"))
 
+# What fits exactly fits, however room / token_mb is rounded: 4480 MB hold 1000 tokens of 4.48 MB a device, and no more.
+q = {**make(6, 4, 1, 1000, degrees=[2]), "token_mb": 4.48, "states_mb": 100.0, "memory_mb": 4580.0, "lengths": [2000, 264]}
+assert len(plan("flexsp", q)["microbatches"]) == 1
+score(q, plan("flexsp", q))
+refused("flexsp", q, ["lengths", 0], 2001, "lengths[0]: no group holds 2001 tokens: degree 2 holds 2000")
+
 q = make(6, 8, 6, 1000)
 refused("flexsp", q, ["gpus"], None, "gpus: it is missing")
 refused("flexsp", q, ["gpu"], 8, "gpu: there is no such key; did you mean gpus?")

@@ -158,6 +158,8 @@ refused("galvatron", one, ["classes", 0, "slow"], -1, "classes[0].slow: -1 is no
 refused("galvatron", one, ["classes", 0, "slow"], None, "classes[0].slow: it is missing")
 refused("galvatron", one, ["classes"], [], "classes: the list is empty")
 refused("galvatron", one, ["classes", 0, "gpus"], 17, "classes: the classes have no stages of 2^k devices, at most 16 in all, that cut no node")
+refused("galvatron", mixed, ["batch"], 1,
+        "batch: 1 is less than 2: every pipeline over the classes has at least so many stages, and no fewer micro-batches")
 refused("galvatron", one, ["bandwidth", "near", "16"], None, "bandwidth.near: there is no entry for 16")
 refused("galvatron", one, ["bandwidth", "p2p", "4"], None, "bandwidth.p2p: there is no entry for 4")
 refused("galvatron", one, ["bandwidth", "neer"], {}, "bandwidth.neer: there is no such key; did you mean near?")

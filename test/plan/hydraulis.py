@@ -1,5 +1,6 @@
 """Kinds hydraulis and hydraulis-batch on generated lengths: plans are checked and scored here by the formulas of hydraulis.h, compared with certified bounds
 and with what a fixed strategy reaches."""
+import itertools
 import math
 import random
 
@@ -73,6 +74,34 @@ def check(seed, gpus, longest, most, gain):
     assert bound <= own <= most * bound and fixed >= gain * own
 
 
+def partitions(items):
+    """All partitions of a list into lists."""
+    if not items:
+        yield []
+        return
+    for rest in partitions(items[1:]):
+        yield [[items[0]]] + rest
+        for i in range(len(rest)):
+            yield rest[:i] + [[items[0]] + rest[i]] + rest[i + 1:]
+
+
+def pipeline_time(scheme, lengths):
+    """The least time of a pipeline over all partitions of its sequences into micro-batches."""
+    weigh = lambda m: sum(scheme["a"] * s * s + scheme["b"] * s for s in m)
+    return min(((max(map(weigh, p), default=0) + scheme["c"]) * (scheme["pp"] - 1 + len(p)) if p else 0
+                for p in partitions(lengths) if all(sum(m) <= scheme["tokens"] for m in p)), default=math.inf)
+
+
+def check_small(schemes, strategy, batch):
+    """The bound is not above the best of all plans, which no plan is below, and a plan is found."""
+    pipelines = [next(s for s in schemes if (s["tp"], s["pp"]) == (p["tp"], p["pp"])) for p in strategy for _ in range(p["count"])]
+    best = min(max(pipeline_time(s, [b for b, at in zip(batch, places) if at == p]) for p, s in enumerate(pipelines))
+               for places in itertools.product(range(len(pipelines)), repeat=len(batch)))
+    case = {"schemes": schemes, "strategies": [strategy], "lengths": batch}
+    bound, found = answer("hydraulis-batch", case, "--certify")["bound"], answer("hydraulis-batch", case)["objective"]
+    assert bound <= best * (1 + 1e-9) and best * (1 - 1e-9) <= found <= 1.5 * best, (case, bound, best, found)
+
+
 check(1, 64, 16384, 1.15, 1.3)
 check(2, 32, 32768, 1.25, 1.3)
 
@@ -87,6 +116,16 @@ assert any_bound <= own_bound * (1 + 1e-2) and own_bound <= step(strategies, bat
 # A single sequence takes (a s^2 + b s + c) pp where that is least.
 least = min((s["a"] * 6000**2 + s["b"] * 6000 + s["c"]) * s["pp"] for s in SCHEMES if s["tokens"] >= 6000 and s["tp"] <= 8)
 assert near(step([[{"tp": s["tp"], "pp": s["pp"], "count": 1} for s in SCHEMES if s["tp"] <= 8]], [6000]), least)
+
+# Few sequences on many stages, whose micro-batches cost next to nothing or nothing, and pipelines that are best left empty: against all plans.
+for trial in range(40):
+    schemes = [{"tp": t, "pp": dice.choice([1, 2, 4]), "a": 1e-6 * dice.random(), "b": dice.uniform(0.05, 0.3), "c": dice.choice([0, 0, 1e-9, 1, 10, 100]),
+                "tokens": dice.choice([500, 1000, 4096])} for t in (1, 2)]
+    schemes[dice.randrange(2)]["tokens"] = 4096
+    check_small(schemes, [{"tp": s["tp"], "pp": s["pp"], "count": dice.randint(1, 2)} for s in schemes], [dice.choice([57, 100, 900, 1000, 4000]) for _ in range(dice.randint(1, 4))])
+case = {"schemes": [dict(SCHEMES[0], c=0, pp=4, tokens=64), dict(SCHEMES[6], c=0)], "lengths": [30000] * 40 + [20] * 40,
+        "strategies": [[{"tp": 1, "pp": 4, "count": 8}, {"tp": 16, "pp": 1, "count": 1}]]}
+assert math.isfinite(answer("hydraulis-batch", case)["objective"])
 
 # The same plan whenever.
 case = {"schemes": SCHEMES, "strategies": strategies, "lengths": batch}

@@ -12,6 +12,10 @@ BATCH = {"schemes": SCHEMES, "strategies": [[{"tp": 1, "pp": 1, "count": 2}]], "
 # Kind, input, the key's path, what is put there (None: taken away), the line behind "input.json: ".
 CASES = [
     ("malleus", MALLEUS, ("rates", 1, 1), -2.5, "rates[1][1]: -2.5 is not above 0"),
+    ("malleus", MALLEUS, ("rates", 1, 1), 1e308, "rates[1][1]: 1e308 is more than 1e+30"),
+    ("malleus", MALLEUS, ("slowdown", 1), 1e200, "slowdown[1]: 1e200 is more than 1e+30"),
+    ("malleus", MALLEUS, ("memory", "per_layer", 0), 1e-300, "memory.per_layer[0]: 1e-300 is less than 1e-30"),
+    ("hydraulis-batch", BATCH, ("schemes", 0, "a"), 1e308, "schemes[0].a: 1e308 is more than 1e+30"),
     ("malleus", MALLEUS, ("rates", 1), [1], "rates[1]: the node has 1 devices, and others have 2"),
     ("malleus", MALLEUS, ("rates",), [], "rates: the list is empty"),
     ("malleus", MALLEUS, ("tp",), 3, "tp: 3 is no power of two"),

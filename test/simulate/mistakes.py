@@ -66,4 +66,8 @@ for broken, line in [({**CLUSTER, "linsk": {}}, 'error: "linsk" means nothing he
 refused("hetu-simulate: --cluster: missing")
 refused("hetu-simulate: --steps=0: a number of steps is 1 to 100000", "--cluster=cluster.json", "--steps=0")
 refused("nowhere.json: ", "--cluster=cluster.json", "--events=nowhere.json")
+code, out, err = run("--cluster=cluster.json", "--zzz")
+assert code == 1 and not out and "--zzz" in err and err.count("\n") == 1, (code, out, err)
+code, out, err = run("--cluster=cluster.json", "-O2", "-Wall", "-isystem", ".", "-DUNUSED=1")
+assert code == 0 and out and not err, (code, out, err)
 print("mistakes: all refused")

@@ -56,6 +56,9 @@ static void test_mistakes(void **state)
 {
     static const char *const cases[][2] = {
         {"{\"rates\": [[1, -2]], \"count\": 1, \"name\": \"\"}", ": rates[0][1]: -2 is not above 0"},
+        {"{\"rates\": [[1, 1e308]], \"count\": 1, \"name\": \"\"}", ": rates[0][1]: 1e308 is more than 1e+30"},
+        {"{\"rates\": [[1, 1e-308]], \"count\": 1, \"name\": \"\"}", ": rates[0][1]: 1e-308 is less than 1e-30"},
+        {"{\"rates\": [[1]], \"count\": 1, \"name\": \"\", \"gap\": 1e200}", ": gap: 1e200 is more than 1e+30"},
         {"{\"rates\": [[1], []], \"count\": 1, \"name\": \"\"}", ": rates[1]: the list is empty"},
         {"{\"rates\": [3], \"count\": 1, \"name\": \"\"}", ": rates[0]: 3 is not a list"},
         {"{\"rates\": [[1]], \"count\": 10, \"name\": \"\"}", ": count: 10 is not in 1 .. 9"},

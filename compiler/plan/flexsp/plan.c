@@ -31,17 +31,25 @@ static void read_degrees(Field list, Flexsp *q)
     }
 }
 
+/* How many tokens of some MB each a memory holds beside the states: a whole number where rounding alone makes it less. */
+static double tokens_held(double memory_mb, double states_mb, double token_mb)
+{
+    const double rounding = 1e-9;
+    double tokens = (memory_mb - states_mb) / token_mb, whole = nearbyint(tokens);
+    return fabs(whole - tokens) <= rounding * memory_mb / token_mb ? whole : tokens;
+}
+
 /* What degrees exchange and hold: 4 all-to-alls a layer forward and as many backward, of 2 bytes a number. */
 static void read_rates(Arena *arena, Field input, Flexsp *q)
 {
     Field table = field_get(input, "alltoall");
     double *rate = arena_array(arena, double, q->gpus + 1);
     double token_mb = field_positive(field_get(input, "token_mb")), states_mb = field_number(field_get(input, "states_mb"), 0);
-    double room = field_positive(field_get(input, "memory_mb")) - states_mb;
+    double memory_mb = field_positive(field_get(input, "memory_mb"));
     int layers = field_integer(field_get(input, "layers"), 1, INT_MAX), hidden = field_integer(field_get(input, "hidden"), 1, INT_MAX);
     degrees_read(table, rate, q->gpus);
     for (FlexspDegree *d = q->degree; d < q->degree + q->degree_count && !input_error(input); d++) {
-        d->tokens = room / token_mb * d->size;
+        d->tokens = tokens_held(memory_mb, states_mb, token_mb / d->size);
         if (d->size == 1)
             continue;
         degrees_need(table, rate, d->size);

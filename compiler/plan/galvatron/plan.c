@@ -79,13 +79,30 @@ static void read_model(Arena *arena, Field input, Galvatron *q)
     read_powers(arena, field_get(input, "activation_mb"), q->activation_mb, 1, most < q->per_node ? most : q->per_node);
 }
 
-/* The rates between stages of every pipeline there is. */
+/* The fewest stages of a pipeline over the classes, whatever the batch; 0: there is none. */
+static int fewest_stages(Arena *arena, const Galvatron *q)
+{
+    int count, fewest = 0;
+    Galvatron any = *q;
+    any.batch = GALVATRON_STAGES;
+    const Pipeline *pipelines = galvatron_pipelines(arena, &any, &count);
+    for (int i = 0; i < count; i++)
+        fewest = !fewest || pipelines[i].stages < fewest ? pipelines[i].stages : fewest;
+    return fewest;
+}
+
+/* The rates between stages of every pipeline there is, and micro-batches enough for one. */
 static void check_pipelines(Arena *arena, Field input, const Galvatron *q)
 {
     int count;
     const Pipeline *pipelines = galvatron_pipelines(arena, q, &count);
     Field p2p = field_get(field_get(input, "bandwidth"), "p2p");
-    if (!count)
+    int fewest = count ? 0 : fewest_stages(arena, q);
+    if (fewest)
+        field_refuse(field_get(input, "batch"),
+                     "%d is less than %d: every pipeline over the classes has at least so many stages, and no fewer micro-batches",
+                     q->batch, fewest);
+    else if (!count)
         field_refuse(field_get(input, "classes"), "the classes have no stages of 2^k devices, at most %d in all, that cut no node",
                      GALVATRON_STAGES);
     for (int i = 0; i < count; i++)

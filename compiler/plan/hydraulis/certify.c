@@ -4,13 +4,13 @@
  * are a bucket, whose tokens t_bj are shared out to schemes in parts; a token weighs at least a s + b. With n_j pipelines of scheme j, of
  * which y_jv have v micro-batches,
  *
- *     minimise sum_j n_j gpus_j   where   sum_v y_jv = n_j,  sum_j t_bj = tokens of b,
+ *     minimise sum_j n_j gpus_j   where   sum_v y_jv <= n_j,  sum_j t_bj = tokens of b,
  *                                         sum_b (a s_b + b) t_bj <= sum_v v W_v y_jv,  sum_b t_bj <= sum_v v tokens_j y_jv,
  *                                         sum_(b no shorter than k) t_bj / (longest of b) <= n_j max_v v floor(min(tokens_j / s_k, W_v /
  * w(s_k))).
  *
- * The last says how many long sequences a pipeline can hold. When more devices are needed than there are, no plan takes T or less; n_j is
- * whole in the second program.
+ * The first leaves pipelines empty; v is at most the number of sequences, since every micro-batch has one. The last says how many long
+ * sequences a pipeline can hold. When more devices are needed than there are, no plan takes T or less; n_j is whole in the second program.
  */
 #include "plan/hydraulis/certify.h"
 
@@ -30,7 +30,7 @@ typedef struct Bound {
     Arena *arena;
     const Schemes *schemes;
     const Strategy *strategy; // NULL: any
-    int gpus;
+    int gpus, sequences;
     Array(Bucket) buckets; // from the longest sequences to the shortest
 } Bound;
 
@@ -62,31 +62,31 @@ static bool holds(const Scheme *scheme, double time, double length)
     return length <= scheme->tokens && scheme_weight(scheme, length) <= most_weight(scheme, time, 1);
 }
 
-/* How many sequences of a length, or longer ones, a pipeline holds. */
-static int most_sequences(const Scheme *scheme, double time, double length)
+/* How many of `sequences` of a length, or longer ones, a pipeline holds. */
+static int most_sequences(const Scheme *scheme, double time, double length, int sequences)
 {
     int most = 0;
-    for (int v = 1; most_weight(scheme, time, v) >= scheme_weight(scheme, length); v++) {
+    for (int v = 1; v <= sequences && most < sequences && most_weight(scheme, time, v) >= scheme_weight(scheme, length); v++) {
         int each =
             (int)fmin(floor(scheme->tokens / length), floor(most_weight(scheme, time, v) / scheme_weight(scheme, length) * (1 + 1e-9)));
-        most = v * each > most ? v * each : most;
+        most = each >= sequences / v + 1 ? sequences : v * each > most ? v * each : most;
     }
     return most;
 }
 
 /* Rows of a scheme in the program. */
 typedef struct SchemeRows {
-    int pipelines, weight, tokens; // numbers of pipelines agree; what they weigh and hold
+    int pipelines, weight, tokens; // no more pipelines than there are; what they weigh and hold
     int count;                     // the column of n_j
 } SchemeRows;
 
 /* Adds y_jv. Numbers of micro-batches from v to last are one column, with the best that any of them has. */
-static void add_numbers(Program *program, const Scheme *scheme, double time, const SchemeRows *rows)
+static void add_numbers(Program *program, const Scheme *scheme, double time, int sequences, const SchemeRows *rows)
 {
     const double ratio = 1.02;
-    for (int v = 1, last; most_weight(scheme, time, v) > 0; v = last + 1) {
+    for (int v = 1, last; v <= sequences && most_weight(scheme, time, v) > 0; v = last + 1) {
         double weight = 0;
-        last = (int)(v * ratio);
+        last = (int)fmin(v * ratio, sequences);
         for (int u = v; u <= last; u++)
             weight = fmax(weight, u * most_weight(scheme, time, u));
         int column = program_column(program, 0, INFINITY, 0, false);
@@ -106,7 +106,8 @@ static void add_limits(Bound *bound, Program *program, const Scheme *scheme, dou
     for (int b = 0; b < bound->buckets.count && count < LIMITS; b++)
         if (holds(scheme, time, bound->buckets.at[b].shortest)) {
             limits[count] = program_row(program, -INFINITY, 0);
-            program_entry(program, limits[count++], rows->count, -most_sequences(scheme, time, bound->buckets.at[b].shortest));
+            program_entry(program, limits[count++], rows->count,
+                          -most_sequences(scheme, time, bound->buckets.at[b].shortest, bound->sequences));
         }
 }
 
@@ -133,10 +134,10 @@ static void add_scheme(Bound *bound, Program *program, int index, double time, b
 {
     const Scheme *scheme = &bound->schemes->at[index];
     double fixed = bound->strategy ? bound->strategy->pipelines[index] : 0, most = bound->strategy ? fixed : bound->gpus / scheme->gpus;
-    SchemeRows rows = {program_row(program, 0, 0), program_row(program, -INFINITY, 0), program_row(program, -INFINITY, 0),
+    SchemeRows rows = {program_row(program, -INFINITY, 0), program_row(program, -INFINITY, 0), program_row(program, -INFINITY, 0),
                        program_column(program, fixed, most, scheme->gpus, integers)};
     program_entry(program, rows.pipelines, rows.count, -1);
-    add_numbers(program, scheme, time, &rows);
+    add_numbers(program, scheme, time, bound->sequences, &rows);
     add_tokens(bound, program, scheme, time, &rows);
 }
 
@@ -181,7 +182,7 @@ static double longest_short(Bound *bound, double low, double high, bool integers
 
 double batch_bound(Arena *arena, const Schemes *schemes, const Strategy *strategy, int gpus, const Batch *batch, json_t **proof)
 {
-    Bound bound = {.arena = arena, .schemes = schemes, .strategy = strategy, .gpus = gpus};
+    Bound bound = {.arena = arena, .schemes = schemes, .strategy = strategy, .gpus = gpus, .sequences = batch->count};
     double high = 1, devices, needed = INFINITY;
     make_buckets(&bound, batch);
     while (is_too_short(&bound, high, false, &devices))

@@ -173,20 +173,30 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
 
 /* ---- how many micro-batches ---- */
 
-/* The number of micro-batches with which a pipeline of a scheme takes in the most tokens in a time, as if sequences were sand; the tokens
- * into *tokens. */
-static int best_number(const Scheme *scheme, double per_token, double time, double *tokens)
+/* The number of micro-batches with which a pipeline of a scheme takes in the most tokens in a time, as if sequences were sand, at most
+ * `most`; the tokens into *tokens. */
+static int best_number(const Scheme *scheme, double per_token, double time, int most, double *tokens)
 {
     *tokens = 0;
-    for (int v = 1;; v++) {
+    for (int v = 1; v <= most; v++) {
         double each = fmin(scheme->tokens, (time / (scheme->pp - 1 + v) - scheme->c) / per_token);
         if (v * each <= *tokens)
             return v - 1;
         *tokens = v * each;
     }
+    return most;
 }
 
-/* Numbers of micro-batches for a time; whether that is enough for the batch's tokens. */
+/* What the pipelines must take in as sand: the batch's tokens, or what one of them surely holds when every sequence has a micro-batch. */
+static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch, const Dispatch *dispatch)
+{
+    int most = 0;
+    for (int p = 0; p < dispatch->count; p++)
+        most = (int)fmax(most, dispatcher->schemes->at[dispatch->schemes[p]].tokens);
+    return fmin((double)batch->tokens, (double)most * batch->count);
+}
+
+/* Numbers of micro-batches for a time, none above the number of sequences; whether that is enough for the batch's tokens. */
 static bool begin_with(const Dispatcher *dispatcher, const Batch *batch, double time, Dispatch *dispatch)
 {
     double all = 0, tokens;
@@ -195,10 +205,11 @@ static bool begin_with(const Dispatcher *dispatcher, const Batch *batch, double 
         if (p && dispatch->schemes[p - 1] == scheme)
             dispatch->microbatches[p] = dispatch->microbatches[p - 1];
         else
-            dispatch->microbatches[p] = best_number(&dispatcher->schemes->at[scheme], batch->per_token[scheme], time, &tokens);
+            dispatch->microbatches[p] =
+                best_number(&dispatcher->schemes->at[scheme], batch->per_token[scheme], time, batch->count, &tokens);
         all += tokens;
     }
-    return all >= (double)batch->tokens;
+    return all >= needed_tokens(dispatcher, batch, dispatch);
 }
 
 /* The pipelines of a strategy, with the numbers of micro-batches of the least time in which they take in the batch's tokens as sand; that
@@ -353,13 +364,34 @@ static void kick(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch,
     dispatch->time = time_of(dispatcher, dispatch, batch, INFINITY);
 }
 
-/* Gives all pipelines a micro-batch more until the sequences find room, as long as that can help. */
+/* A micro-batch for every sequence, dealt in turn to the pipelines that hold it. Then the longest first finds room: what is longer went to
+ * pipelines that hold what is shorter, too, so that one of their micro-batches is always empty. False: no pipeline holds the longest. */
+static bool deal_numbers(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch)
+{
+    memset(dispatch->microbatches, 0, sizeof(int) * (size_t)dispatch->count);
+    for (int i = 0, p = 0; i < batch->count; i++) {
+        int turns = 0;
+        while (turns++ < dispatch->count && dispatcher->schemes->at[dispatch->schemes[p]].tokens < batch->lengths[i])
+            p = (p + 1) % dispatch->count;
+        if (turns > dispatch->count)
+            return false;
+        dispatch->microbatches[p]++;
+        p = (p + 1) % dispatch->count;
+    }
+    return true;
+}
+
+/* Gives all pipelines a micro-batch more until the sequences find room, as long as that can help; else every sequence one. */
 static void make_room(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch)
 {
     dispatch->time = time_of(dispatcher, dispatch, batch, INFINITY);
     for (int turn = 0; turn < 8 && isinf(dispatch->time); turn++) {
         for (int p = 0; p < dispatch->count; p++)
             dispatch->microbatches[p]++;
+        dispatch->time = time_of(dispatcher, dispatch, batch, INFINITY);
+    }
+    if (isinf(dispatch->time) && deal_numbers(dispatcher, batch, dispatch)) {
+        sort_numbers(dispatch);
         dispatch->time = time_of(dispatcher, dispatch, batch, INFINITY);
     }
 }
