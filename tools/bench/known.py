@@ -203,15 +203,14 @@ def best_fit(q, degree):
 
 def flexsp(tools):
     for size, draw, name in ("7B", wikipedia, "Wikipedia"), ("13B", wikipedia, "Wikipedia"), ("7B", crawl, "CommonCrawl"), ("7B", github, "GitHub"):
-        packed = planned = 0
+        ratios = []
         for seed in range(3):
             dice = random.Random(seed)
             q = {**FLEX[size], "gpus": 64, "degrees": [1, *RATES], "alltoall": {str(d): r for d, r in RATES.items()}, "memory_mb": 30720.0}
             longest = min(393216, int((q["memory_mb"] - q["states_mb"]) / q["token_mb"] * 64))
             q["lengths"] = [draw(dice, longest) for _ in range(512)]
-            packed += min(best_fit(q, d) for d in q["degrees"])
-            planned += tools.plan("flexsp", q, "--limit=1")["milliseconds"]
-        yield f"{size} on 64, {name} to 384K, over the best single degree", f"{packed / planned:.2f}", "up to 1.98", packed >= 1.2 * planned
+            ratios.append(min(best_fit(q, d) for d in q["degrees"]) / tools.plan("flexsp", q, "--limit=1")["milliseconds"])
+        yield f"{size} on 64, {name} to 384K, over the best single degree", f"{min(ratios):.2f}", "up to 1.98", min(ratios) >= 1.2
 
 
 # ---- Galvatron ----

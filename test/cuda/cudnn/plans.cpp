@@ -3,7 +3,7 @@
  *     plans [--all] CAPABILITY...      900: compute capability 9.0; --all: more shapes
  *
  * Prints a line for each capability and graph: the bytes of workspace of its plan, or why there is none; exit status 1 when one is missing.
- * The driver's functions that cuDNN calls while it makes a plan are those of driver.c.
+ * The driver's functions that cuDNN calls while it makes a plan are those of Inputs/driver.c.
  */
 #include "cuda/cudnn_attention.h"
 

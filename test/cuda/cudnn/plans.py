@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """cuDNN itself, without a GPU: it takes the graphs of attention, and has a plan for each on sm_90; with HETU_LONG=1 more graphs, on newer GPUs, too.
 
-The kernels of the plans are compiled here and loaded nowhere (driver.c). Without g++, CUDA's headers or cuDNN 9.16 the test is skipped (exit status 77) and says so.
+The kernels of the plans are compiled here and loaded nowhere (Inputs/driver.c). Without g++, CUDA's headers or cuDNN 9.16 the test is skipped (exit status 77) and says so.
 """
 import glob
 import os
@@ -33,7 +33,7 @@ def version_of(home):
 
 def build(work, cuda, cudnn):
     run = lambda *command: subprocess.run([str(word) for word in command], check=True)
-    run("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", HERE / "driver.c", "-o", work / "libcuda.so.1")
+    run("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", HERE / "Inputs" / "driver.c", "-o", work / "libcuda.so.1")
     run("g++", "-std=c++20", "-O0", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/runtime", "-isystem", cudnn / "include", "-isystem", cuda / "include", "-x", "c++", HERE / "plans.cpp",
         ROOT / "runtime/cuda/cudnn_graph.cu", ROOT / "runtime/cuda/cudnn_attention.cu", "-x", "none", f"-L{cudnn}/lib", "-l:libcudnn.so.9", "-o", work / "plans")
 
