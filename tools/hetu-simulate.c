@@ -131,6 +131,9 @@ static bool write_all(const Driver *driver, const Request *request, const StepsL
     return fputs(text_bytes(&out), stdout) >= 0 && !fflush(stdout);
 }
 
+/* Whether an option has text read before the source: hetucc reads it, too, and says what is wrong with it. */
+static bool reads_text(const Item *item) { return !strncmp(item->text, "-include", 8) || !strncmp(item->text, "-imacros", 8); }
+
 /* Whether the C compiler knows the options that are for it; it says what it does not know. It compiles nothing here, and hetucc's reading
  * of sources passes over what it does not know. */
 static bool flags_known(const Driver *driver)
@@ -139,7 +142,7 @@ static bool flags_known(const Driver *driver)
     int flags = 0;
     for (int i = 0; i < driver->options->items.count; i++) {
         const Item *item = &driver->options->items.at[i];
-        if (item->kind != ITEM_FLAG)
+        if (item->kind != ITEM_FLAG || reads_text(item))
             continue;
         flags++;
         command_add(&command, item->text, item->value, NULL);
