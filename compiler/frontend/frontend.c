@@ -92,15 +92,13 @@ static void begin_unit(Frontend *run)
     run->strategy = (StrategyChoice){0};
     note_linkage(run);
     find_bodiless(run);
-    if (waits(run) && !run->options->strategy_count)
-        return; // where the program is linked one may be chosen
+    if (waits(run))
+        return; // strategies are chosen where the program is linked: sources that are not here may have them
     strategies_choose(cunit, clang_macros(run->reader), run->options, run->text, &run->strategy);
     if (diag_errors(run->diag))
         return;
     for (int i = 0; i < run->strategy.count; i++)
         array_push(run->arena, &unit->strategies, run->strategy.at[i].strategy);
-    if (waits(run))
-        return;
     strategies_give_shapes(cunit, unit->strategies.count ? unit->strategies.at[0] : NULL);
     for (int i = 0; i < cunit->shapes.count && models_exist(cunit); i++)
         add_shape_variable(run, cunit->shapes.at[i]);

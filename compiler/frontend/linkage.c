@@ -153,8 +153,9 @@ void linkage_check(CUnit *unit, const Unit *made)
         const Module *module = made->modules.at[m];
         check_function(unit, module->name, "the model", module->at);
         for (int g = 0; g < module->groups.count; g++) {
-            check_function(unit, module->groups.at[g].function, "the optimizer's function", module->at);
-            if (module->groups.at[g].after)
+            if (!module->groups.at[g].function_name)
+                check_function(unit, module->groups.at[g].function, "the optimizer's function", module->at);
+            if (module->groups.at[g].after && !module->groups.at[g].after_name)
                 check_function(unit, module->groups.at[g].after, "the optimizer's function", module->at);
         }
     }

@@ -71,6 +71,7 @@ typedef struct Optimizer {
     const char *names;                        // the pattern of its group; NULL: all others
     const OpDef *update;                      // NULL: the rule
     const CFunction *rule, *after, *function; // after: NULL for none
+    const char *rule_name, *after_name;       // by which programs know rule and after; NULL: by their addresses
     int states;
     bool clipped;
 } Optimizer;
@@ -126,12 +127,36 @@ static const CFunction *function_member(Eval *ev, const CExpr *expr, Val value, 
     return pointer ? pointer_function(ev, pointer) : NULL;
 }
 
+/* The name that the optimizer gives to a rule that it has; NULL: none. */
+static const char *rule_name(Eval *ev, const CExpr *expr, Val value, const CFunction *rule, const char *name)
+{
+    uint64_t pointer = rule ? optimizer_member(ev, expr, value, name).i : 0;
+    return pointer ? arena_string(ev->arena, pointer_string(ev, pointer, expr->at)) : NULL;
+}
+
+/* A rule that is static in another file has an address there that programs do not know. */
+static void check_rule(Eval *ev, const CExpr *expr, const CFunction *rule, const char *name, const char *member)
+{
+    if (!rule || name || rule->library || !rule->part || !rule->is_static)
+        return;
+    diag_error(ev->diag, expr->at, "the optimizer has a rule, %s, that is static in another file than this one, and has no name",
+               rule->name);
+    diag_note(ev->diag, rule->at,
+              "it is defined here; leave out `static`, and declare it in a header, or name it in the optimizer: .%s = \"%s\"", member,
+              rule->name);
+    eval_fail(ev);
+}
+
 static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value)
 {
     Optimizer optimizer = {0};
     optimizer.function = function_member(ev, expr, value, "update");
     optimizer.rule = function_member(ev, expr, value, "rule");
     optimizer.after = function_member(ev, expr, value, "after");
+    optimizer.rule_name = rule_name(ev, expr, value, optimizer.rule, "rule_name");
+    optimizer.after_name = rule_name(ev, expr, value, optimizer.after, "after_name");
+    check_rule(ev, expr, optimizer.rule, optimizer.rule_name, "rule_name");
+    check_rule(ev, expr, optimizer.after, optimizer.after_name, "after_name");
     optimizer.states = (int)optimizer_member(ev, expr, value, "states").i;
     optimizer.clipped = optimizer_member(ev, expr, value, "clipped").i;
     if (optimizer.rule && optimizer.function)
@@ -209,47 +234,6 @@ static DType read_precision(Eval *ev, const CExpr *expr, Val options)
     return (DType)dtype.i;
 }
 
-/* A function in another file that gives an optimizer. */
-typedef struct Maker {
-    Arena *arena;
-    Array(const CFunction *) seen;
-    const CFunction *found;
-} Maker;
-
-static void find_maker(const CExpr *expr, void *data)
-{
-    Maker *maker = data;
-    const CFunction *function = expr->kind == C_FUNCTION ? expr->function : NULL;
-    if (!function || function->library || !function->body || maker->found)
-        return;
-    for (int i = 0; i < maker->seen.count; i++)
-        if (maker->seen.at[i] == function)
-            return;
-    array_push(maker->arena, &maker->seen, function);
-    if (function->part && strstr(function->result->name, "ht_optimizer"))
-        maker->found = function;
-    else
-        cstmt_walk(function->body, find_maker, maker);
-}
-
-/* Rules are functions of each file's own, by which a program finds what hetucc has made for it. */
-static void check_makers(Eval *ev, const ModelCall *call, const Arguments *arguments)
-{
-    Maker maker = {.arena = ev->scratch};
-    const CFunction *rule = NULL;
-    for (int g = 0; g < arguments->optimizers.count && !rule; g++)
-        rule = arguments->optimizers.at[g].rule ? arguments->optimizers.at[g].rule : arguments->optimizers.at[g].after;
-    for (int i = 2; rule && i < call->expr->args.count; i++)
-        cexpr_walk(call->expr->args.at[i], find_maker, &maker);
-    if (!maker.found)
-        return;
-    diag_error(ev->diag, call->expr->args.at[2]->at,
-               "%s, which is defined in another file, gives an optimizer with a rule, %s, that is that file's own", maker.found->name,
-               rule->name);
-    diag_note(ev->diag, maker.found->at, "it is defined here; build the optimizer in the file that calls ht_train");
-    eval_fail(ev);
-}
-
 static void read_arguments(Eval *ev, void *data)
 {
     Arguments *arguments = data;
@@ -272,7 +256,6 @@ static void read_arguments(Eval *ev, void *data)
     Val options = eval(ev, expr);
     if (call->kind == MODULE_TRAIN)
         read_groups(ev, expr, options, arguments);
-    check_makers(ev, call, arguments);
     arguments->precision = read_precision(ev, expr, options);
     arguments->averaged = call->kind == MODULE_INFER && member(ev, expr, options, "the options of a program are", "averaged").i;
     ev->frame = NULL;
@@ -317,7 +300,8 @@ static void take_optimizers(Module *module, const Arguments *arguments)
         const CFunction *function = optimizer->rule ? optimizer->rule : optimizer->function;
         array_push(module->arena, &module->groups,
                    (ParamGroup){optimizer->names, arena_string(module->arena, function->name),
-                                optimizer->after ? arena_string(module->arena, optimizer->after->name) : NULL});
+                                optimizer->after ? arena_string(module->arena, optimizer->after->name) : NULL, optimizer->rule_name,
+                                optimizer->after_name});
         module->clip |= optimizer->clipped;
         if (!optimizer->update)
             continue;
@@ -447,7 +431,8 @@ static bool same_optimizer(const Module *module, int g, const Optimizer *optimiz
     const ParamGroup *group = &module->groups.at[g];
     const CFunction *function = optimizer->rule ? optimizer->rule : optimizer->function;
     return same_text(group->names, optimizer->names) && same_text(group->function, function->name) &&
-           same_text(group->after, optimizer->after ? optimizer->after->name : NULL);
+           same_text(group->after, optimizer->after ? optimizer->after->name : NULL) &&
+           same_text(group->function_name, optimizer->rule_name) && same_text(group->after_name, optimizer->after_name);
 }
 
 /* Whether a module is the program that a call asks for: programs of one model differ by type and by kinds of optimizers. */

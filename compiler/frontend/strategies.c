@@ -15,7 +15,7 @@ typedef struct Chooser {
     Macros macros;
     const char *word; // of --strategy, the one at hand; NULL: none given
     StrategyNames names;
-    StrategyList list; // of the source
+    StrategyList list; // of the source; where it has none, of the other sources that its models need
     StrategyChoice *choice;
 } Chooser;
 
@@ -187,6 +187,36 @@ static Strategy *read_file(Chooser *chooser, const char *file)
     return source && read_text(chooser, file, source->text, &list) ? choose_of_file(chooser, &list, file) : NULL;
 }
 
+/* ---- of sources ---- */
+
+/* The tokens of all lines of strategies, of the pragmas from one number to before another. */
+static TokenList gather_lines(const CUnit *unit, int first, int end)
+{
+    TokenList tokens = {0};
+    for (int i = first; i < end; i++) {
+        const Pragma *pragma = unit->pragmas.at[i];
+        for (int k = 0; pragma->kind == PRAGMA_STRATEGY && k < pragma->line.tokens.count; k++) {
+            Token token = pragma->line.tokens.at[k];
+            token.kind = token.kind == TOKEN_END ? TOKEN_LINE : token.kind;
+            array_push(unit->arena, &tokens, token);
+        }
+    }
+    array_push(unit->arena, &tokens, (Token){.kind = TOKEN_END, .text = ""});
+    return tokens;
+}
+
+/* Reads the strategies of the source; where it has none, those of the other sources that its models need. False after errors. */
+static bool read_sources(Chooser *chooser)
+{
+    const CUnit *unit = chooser->unit;
+    Token *own = gather_lines(unit, 0, unit->own_pragmas).at;
+    Token *others = gather_lines(unit, unit->own_pragmas, unit->pragmas.count).at;
+    bool good = strategy_parse(chooser->arena, chooser->diag, own, &chooser->names, NULL, &chooser->list);
+    if (good && !chooser->list.count)
+        good = strategy_parse(chooser->arena, chooser->diag, others, &chooser->names, NULL, &chooser->list);
+    return good && !diag_errors(chooser->diag);
+}
+
 /* ---- choosing ---- */
 
 /* The word is neither a strategy of the source nor a file. */
@@ -227,22 +257,6 @@ static void choose_word(Chooser *chooser)
         unknown_word(chooser);
     if (found.strategy && !is_taken(chooser, found.strategy))
         array_push(chooser->arena, chooser->choice, found);
-}
-
-/* The tokens of all lines of strategies. */
-static TokenList gather_lines(const CUnit *unit)
-{
-    TokenList tokens = {0};
-    for (int i = 0; i < unit->own_pragmas; i++) {
-        const Pragma *pragma = unit->pragmas.at[i];
-        for (int k = 0; pragma->kind == PRAGMA_STRATEGY && k < pragma->line.tokens.count; k++) {
-            Token token = pragma->line.tokens.at[k];
-            token.kind = token.kind == TOKEN_END ? TOKEN_LINE : token.kind;
-            array_push(unit->arena, &tokens, token);
-        }
-    }
-    array_push(unit->arena, &tokens, (Token){.kind = TOKEN_END, .text = ""});
-    return tokens;
 }
 
 /* The shape variable that a strategy gives a value; NULL: there is none. */
@@ -404,7 +418,8 @@ static bool has_axis(const Strategy *strategy, const char *axis)
     return false;
 }
 
-/* An axis that no strategy has, of the program or of the source, may be a slip; one that others have counts as 1 under those that lack it. */
+/* An axis that no strategy has, of the program or of the source, may be a slip; one that others have counts as 1 under those that lack it.
+ */
 static void check_written_axis(const Chooser *chooser, const WrittenAxis *axis)
 {
     bool found = false;
@@ -430,8 +445,7 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
 {
     Chooser chooser = {unit->arena, unit->diag, unit, macros, NULL, {NULL, constant_value, axis_used}, {0}, choice};
     chooser.names.state = &chooser;
-    if (!strategy_parse(unit->arena, unit->diag, gather_lines(unit).at, &chooser.names, NULL, &chooser.list) || diag_errors(unit->diag) ||
-        !models_exist(unit))
+    if (!read_sources(&chooser) || !models_exist(unit))
         return;
     if (text)
         choose_text(&chooser, text);

@@ -42,7 +42,7 @@ struct Value {
     const Dim *dims;              // one a dimension; NULL: nothing is named
     Position dims_at;             // of the `dims` pragma that named them; without a file when none did
     const WrittenLayout *written; // what the source writes, until pass place makes a layout of it; NULL: nothing
-    Position placed_at; // where the source gives it its layout; file NULL: it does not
+    Position placed_at;           // where the source gives it its layout; file NULL: it does not
     const Layout *layout;         // after pass place of what is given, and wherever one is asked for; after pass deduce of all values
     int micro; // in a step of micro-batches: 0 it does not depend on which; d + 1 its dimension d has the rows of one of them, an interval
                // of the batch (of an input: the batch); MICRO_SUM a contribution to a sum over them
@@ -132,8 +132,9 @@ typedef struct Parameter {
 
 /* Parameters that have one optimizer. */
 typedef struct ParamGroup {
-    const char *names;            // the pattern that their names match; NULL: the others
-    const char *function, *after; // in C: the optimizer's operator or rule, and what comes behind it or NULL
+    const char *names;                      // the pattern that their names match; NULL: the others
+    const char *function, *after;           // in C: the optimizer's operator or rule, and what comes behind it or NULL
+    const char *function_name, *after_name; // by which programs know them; NULL: by their addresses
 } ParamGroup;
 
 typedef struct Output {

@@ -80,7 +80,7 @@ void ht_assign(ht_tensor state, ht_tensor value);
 /* A tensor that ht_feed gives a step. */
 ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape);
 
-/* Names a value of the model, for ht_fetch. */
+/* Names a value of the model, for ht_fetch; the full name has the scopes in front, "h0.y", and no other output has it. */
 ht_tensor ht_output(ht_tensor x, const char *name);
 
 /* A scope for parameters' names, printf style, until the end of the block: ht_scope("h%d", layer); */
@@ -124,6 +124,7 @@ typedef struct ht_optimizer {
     ht_tensor (*rule)(const ht_update *u);
     ht_tensor (*after)(const ht_update *u);
     const char *name; // what it is called: a program goes on from what one of the same optimizers has saved; NULL: that is not compared
+    const char *rule_name, *after_name; // by which ht_train knows `rule` and `after` where they are static functions of another file; NULL: by their addresses
 } ht_optimizer;
 
 /* Parameters with an optimizer of their own: those whose full names match a pattern of *, ? and [...], as of files. */
@@ -272,7 +273,10 @@ const ht_dispatched *ht_dispatch_with(ht_program *program, int *seq, const int64
  * such a strategy ends. */
 int64_t ht_fit(ht_program *program, const void *variable, int64_t least);
 
-/* Copies an output of the last run or step to `to`, whole and row-major; "" is the model's value. */
+/* Copies what has a name in the program's model to `to`, whole and row-major, wherever it lies: what ht_output names, of the last run or step (of all micro-batches: the whole batch), where "" is the
+ * model's value; a parameter or a state, also one of an optimizer that is a rule ("w.momentum"), as it is now, behind the update; an input, as it was fed last. The name is the full one, or an end of it
+ * behind a dot that no other has: "y" is "h0.y" where there is no "h1.y". Where several have one name, outputs go before parameters and states, and these before inputs. A name that the model does not
+ * have ends the program with one line, which has those that are near it. */
 void ht_fetch(ht_program *program, const char *name, void *to);
 
 /* Sets the learning rate (hyper[0]), or any number of the optimizer, from the next step on. Those of the first group begin at HT_HYPER, of the next at 2 * HT_HYPER. */

@@ -58,7 +58,7 @@ typedef struct ht_adafactor_options {
 
 static inline ht_optimizer ht_adafactor_with(ht_adafactor_options o)
 {
-    return (ht_optimizer){.name = "adafactor", .hyper = {o.lr, o.beta2_decay, o.eps2, o.d, o.decay}, .rule = ht_adafactor_rule};
+    return (ht_optimizer){.name = "adafactor", .hyper = {o.lr, o.beta2_decay, o.eps2, o.d, o.decay}, .rule = ht_adafactor_rule, .rule_name = "ht_adafactor_rule"};
 }
 
 #define ht_adafactor(...) \
@@ -97,7 +97,10 @@ typedef struct ht_muon_options {
     float lr, momentum, decay;
 } ht_muon_options;
 
-static inline ht_optimizer ht_muon_with(ht_muon_options o) { return (ht_optimizer){.name = "muon", .hyper = {o.lr, o.momentum, o.decay}, .rule = ht_muon_rule}; }
+static inline ht_optimizer ht_muon_with(ht_muon_options o)
+{
+    return (ht_optimizer){.name = "muon", .hyper = {o.lr, o.momentum, o.decay}, .rule = ht_muon_rule, .rule_name = "ht_muon_rule"};
+}
 
 #define ht_muon(...) ht_muon_with((ht_muon_options){.lr = 1e-3f, .momentum = 0.95f, .decay = 0.1f __VA_OPT__(,) __VA_ARGS__})
 
@@ -116,6 +119,7 @@ static inline ht_tensor ht_average_rule(const ht_update *u)
 static inline ht_optimizer ht_averaged(ht_optimizer optimizer, float decay)
 {
     optimizer.after = ht_average_rule;
+    optimizer.after_name = "ht_average_rule";
     optimizer.hyper[HT_HYPER - 1] = decay;
     return optimizer;
 }

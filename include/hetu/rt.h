@@ -347,7 +347,7 @@ typedef struct ht_image_read {
 #define HT_GRADIENT_NORM "ht_grad_norm"
 
 /* What an image is like, and what emitted code may call: another number when that changes. */
-enum { HT_IMAGE_VERSION = 13 };
+enum { HT_IMAGE_VERSION = 14 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION when it was compiled; this and the fingerprint come first in every version
@@ -360,6 +360,7 @@ typedef struct ht_image {
     bool averaged;                         // it reads averages of parameters
     int group_count;                       // of parameters with optimizers of their own, and one of the others
     const char *const *groups;             // patterns of names; of the others, who are first, NULL
+    const char *const *rule_names;         // two a group: of the optimizer's rule and of what comes behind; NULL: it is known by its address
     int param_count, input_count, output_count, role_count, read_count;
     const ht_image_param *params;
     const ht_image_input *inputs;

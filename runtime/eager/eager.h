@@ -6,7 +6,7 @@
  *     eager_store *store = eager_store_create(seed);
  *     eager_program *program = eager_program_create(store, model, &optimizer, &options);
  *     float loss = eager_program_step(program, feeds, hyper);
- *     eager_program_fetch(program, "logits", to);
+ *     eager_program_fetch(program, &named, to);
  *
  * Every failure ends the program by ht_fail with a message for the user. Nothing here is thread-safe; one program runs at a time.
  */
@@ -37,8 +37,12 @@ bool eager_program_shape(eager_program *program, const char *name, ht_dtype *dty
  * a scalar, else 0. */
 float eager_program_step(eager_program *program, const ht_fed *feeds, const float *hyper);
 
-/* Copies an output of the last step to `to`; "" is the model's value. */
-void eager_program_fetch(eager_program *program, const char *name, void *to);
+/* The values of the program that have names, by number: outputs of the last step, of which "" is the model's value, parameters and states,
+ * inputs; false behind the last. */
+bool eager_program_named(const eager_program *program, int index, Named *named);
+
+/* Copies such a value to `to`: of the last step, but for parameters and states what they are by now. */
+void eager_program_fetch(eager_program *program, const Named *named, void *to);
 
 /* Elements of the largest input of integers; 0 where there is none. */
 int64_t eager_program_tokens(const eager_program *program);

@@ -87,7 +87,10 @@ ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape)
 
 ht_tensor ht_output(ht_tensor x, const char *name)
 {
-    eager_program_output(eager_check_model("ht_output"), check_name("an output", name), present("ht_output", x));
+    eager_program *program = eager_check_model("ht_output");
+    char full[1024];
+    snprintf(full, sizeof full, "%s%s", eager_run.scope, check_name("an output", name));
+    eager_program_output(program, full, present("ht_output", x));
     return x;
 }
 

@@ -587,14 +587,40 @@ float eager_program_step(eager_program *program, const ht_fed *feeds, const floa
     return loss;
 }
 
-void eager_program_fetch(eager_program *program, const char *name, void *to)
+bool eager_program_named(const eager_program *program, int index, Named *named)
 {
-    Output *output = find_output(program, name);
-    if (!output)
-        ht_fail("no output is named \"%s\"", name);
+    int outputs = program->output_count, params = outputs + program->trained_count, inputs = params + program->input_count;
+    if (index < outputs)
+        *named = (Named){program->outputs[index].name, NAMED_OUTPUT, index};
+    else if (index < params)
+        *named = (Named){program->trained[index - outputs].param->name, NAMED_PARAM, index - outputs};
+    else if (index < inputs)
+        *named = (Named){program->inputs[index - params].name, NAMED_INPUT, index - params};
+    return index < inputs;
+}
+
+static void fetch_output(const eager_program *program, const Output *output, void *to)
+{
     if (!program->ran)
-        ht_fail("output \"%s\" was fetched before the first step", name);
+        ht_fail("the output \"%s\" is fetched before the program ran", output->name);
     memcpy(to, output->kept ? output->kept : eager_data(output->node), (size_t)output->node->count * (size_t)cpu_size(output->node->dtype));
+}
+
+static void fetch_input(const Input *input, void *to)
+{
+    if (!input->fed)
+        ht_fail("the input \"%s\" is fetched, and was never fed", input->name);
+    memcpy(to, input->data, input->bytes);
+}
+
+void eager_program_fetch(eager_program *program, const Named *named, void *to)
+{
+    const eager_param *param = named->kind == NAMED_PARAM ? program->trained[named->index].param : NULL;
+    switch (named->kind) {
+    case NAMED_OUTPUT: fetch_output(program, &program->outputs[named->index], to); return;
+    case NAMED_PARAM: memcpy(to, param->data, (size_t)param->count * sizeof(float)); return;
+    case NAMED_INPUT: fetch_input(&program->inputs[named->index], to); return;
+    }
 }
 
 int64_t eager_program_tokens(const eager_program *program)

@@ -4,6 +4,8 @@
 #ifndef SESSION_EAGER_H
 #define SESSION_EAGER_H
 
+#include "session/named.h"
+
 #include <hetu/hetu.h>
 
 typedef struct eager_store eager_store;
@@ -35,7 +37,8 @@ typedef struct EagerLibrary {
     float (*program_step)(eager_program *program, const ht_fed *feeds, const float *hyper);
     int64_t (*program_tokens)(const eager_program *program);
     float (*program_grad_norm)(const eager_program *program);
-    void (*program_fetch)(eager_program *program, const char *name, void *to);
+    bool (*program_named)(const eager_program *program, int index, Named *named); // false: behind the last
+    void (*program_fetch)(eager_program *program, const Named *named, void *to);
     void (*program_forget)(eager_program *program);
     bool (*store_state)(eager_store *store, int index, eager_state *state);
     void (*store_resume)(eager_store *store, uint64_t seed);

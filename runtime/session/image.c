@@ -46,13 +46,21 @@ int image_count(void) { return images.count; }
 
 const RegisteredImage *image_at(int index) { return &images.at[index]; }
 
+/* Whether two functions of optimizers are one: of one name where both have names, else of one address. */
+static bool same_function(void (*a)(void), const char *a_name, void (*b)(void), const char *b_name)
+{
+    return a_name && b_name ? !strcmp(a_name, b_name) : a == b && !a_name == !b_name;
+}
+
 /* Whether group g of an image has this optimizer. */
 static bool group_fits(const RegisteredImage *registered, int g, const char *names, const ht_optimizer *optimizer)
 {
-    const char *own = registered->image->groups[g];
+    const char *own = registered->image->groups[g], *const *rules = registered->image->rule_names + 2 * g;
     void (*function)(void) = optimizer->update ? optimizer->update : (void (*)(void))optimizer->rule;
-    return (own == names || (own && names && !strcmp(own, names))) && registered->updates[2 * g] == function &&
-           registered->updates[2 * g + 1] == (void (*)(void))optimizer->after;
+    void (*after)(void) = (void (*)(void))optimizer->after;
+    return (own == names || (own && names && !strcmp(own, names))) &&
+           same_function(registered->updates[2 * g], rules[0], function, optimizer->rule ? optimizer->rule_name : NULL) &&
+           same_function(registered->updates[2 * g + 1], rules[1], after, after ? optimizer->after_name : NULL);
 }
 
 static bool image_fits(const RegisteredImage *registered, const ht_optimizer *optimizer, const ht_program_options *options)
@@ -90,9 +98,10 @@ int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer, const ht
 static bool same_optimizers(const RegisteredImage *a, const RegisteredImage *b)
 {
     bool same = a->image->group_count == b->image->group_count && a->image->averaged == b->image->averaged;
-    for (int g = 0; g < a->image->group_count && same; g++)
-        same = (g == 0 || !strcmp(a->image->groups[g], b->image->groups[g])) && a->updates[2 * g] == b->updates[2 * g] &&
-               a->updates[2 * g + 1] == b->updates[2 * g + 1];
+    for (int g = 1; g < a->image->group_count && same; g++)
+        same = !strcmp(a->image->groups[g], b->image->groups[g]);
+    for (int f = 0; f < 2 * a->image->group_count && same; f++)
+        same = same_function(a->updates[f], a->image->rule_names[f], b->updates[f], b->image->rule_names[f]);
     return same;
 }
 

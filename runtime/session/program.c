@@ -372,15 +372,21 @@ void program_read(Program *program, int input, const RowsPlan *rows)
     fail_doing(NULL);
 }
 
-/* An input's elements on rank 0: what stands for nothing where no rank reads them. */
-static void *whole_input(const Program *program, int input)
+void program_fetch_input(const Program *program, int input, void *to)
 {
     const ht_image_input *image = &program->image->inputs[input];
     int64_t count = pieces_elements(image->pieces), bytes = (int64_t)ht_dtype_bytes(image->dtype);
-    char *data = world_rank() ? NULL : memory_array(count + 1, (size_t)bytes);
-    for (int64_t i = 0; data && image->padding && i < count; i++)
-        padding_put(image, data + i * bytes);
-    pieces_move(distribution_of(program, image->pieces), input_slots(program)[input], whole(program, image->pieces), data, (size_t)bytes);
+    for (int64_t i = 0; to && image->padding && i < count; i++)
+        padding_put(image, (char *)to + i * bytes);
+    pieces_move(distribution_of(program, image->pieces), input_slots(program)[input], whole(program, image->pieces), to, (size_t)bytes);
+}
+
+/* The elements of an input in memory of their own, on rank 0; NULL elsewhere. */
+static void *whole_input(const Program *program, int input)
+{
+    const ht_image_input *image = &program->image->inputs[input];
+    void *data = world_rank() ? NULL : memory_array(pieces_elements(image->pieces) + 1, (size_t)ht_dtype_bytes(image->dtype));
+    program_fetch_input(program, input, data);
     return data;
 }
 

@@ -58,6 +58,9 @@ float program_run(Program *program, const float *hyper);
 /* Gathers an output on rank 0. */
 void program_fetch(Program *program, int output, void *to);
 
+/* Gathers an input on rank 0, as it was fed; what stands for nothing (pragma padding) where no rank reads it. */
+void program_fetch_input(const Program *program, int input, void *to);
+
 /* The index of an input or output by name; -1. */
 int program_input(const Program *program, const char *name);
 int program_output(const Program *program, const char *name);

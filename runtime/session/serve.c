@@ -187,6 +187,7 @@ static void carry_out(ht_session *session, const Command *command, Payload *payl
     case COMMAND_ARRIVE: take_arrival(command, payload); break;
     case COMMAND_RUN: run_program(session, command, payload); break;
     case COMMAND_FETCH: program_fetch(session->programs[command->number], command->index, payload->to); break;
+    case COMMAND_FETCH_INPUT: program_fetch_input(session->programs[command->number], command->index, payload->to); break;
     case COMMAND_GET_PARAM: param_get(session->params.at[command->number], payload->to); break;
     case COMMAND_SET_PARAM: param_set(session->params.at[command->number], payload->from); break;
     case COMMAND_SAVE: save(session, command, payload); break;
@@ -212,6 +213,7 @@ static const char *command_name(CommandKind kind)
                                         [COMMAND_ARRIVE] = "take a strategy",
                                         [COMMAND_RUN] = "step",
                                         [COMMAND_FETCH] = "fetch",
+                                        [COMMAND_FETCH_INPUT] = "fetch",
                                         [COMMAND_GET_PARAM] = "get a parameter",
                                         [COMMAND_SET_PARAM] = "set a parameter",
                                         [COMMAND_SAVE] = "save",

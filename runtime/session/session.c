@@ -394,24 +394,51 @@ float ht_step_with(ht_program *program, const ht_fed *feeds) { return run(progra
 
 void ht_run_with(ht_program *program, const ht_fed *feeds) { run(program, feeds, false); }
 
+/* The value of a program that a name stands for. */
+static Named find_named(const ht_program *program, const char *name)
+{
+    NamedValues values = {0};
+    Named named;
+    char model[256] = "the model";
+    for (int i = 0; program->eager && eager->program_named(program->eager, i, &named); i++)
+        named_add(&values, named);
+    if (!program->eager) {
+        named_of_image(&values, image_program(program)->image);
+        snprintf(model, sizeof model, "the model %s", image_program(program)->image->model);
+    }
+    named = named_find(&values, name, model);
+    named_free(&values);
+    return named;
+}
+
+/* The command that brings a named value of an image to rank 0. */
+static Command fetching(const ht_program *program, const Named *named)
+{
+    const Program *own = image_program(program);
+    if (named->kind == NAMED_PARAM)
+        return (Command){.kind = COMMAND_GET_PARAM, .number = own->params[named->index].param->number};
+    if (named->kind == NAMED_OUTPUT && !own->ran)
+        ht_fail("the output \"%s\" is fetched before the program ran", named->name);
+    if (named->kind == NAMED_INPUT && !own->fed[named->index])
+        ht_fail("the input \"%s\" is fetched, and was never fed", named->name);
+    return (Command){
+        .kind = named->kind == NAMED_INPUT ? COMMAND_FETCH_INPUT : COMMAND_FETCH, .number = program->number, .index = named->index};
+}
+
 void ht_fetch(ht_program *program, const char *name, void *to)
 {
     check_program(program, "ht_fetch");
     if (!name)
         ht_fail("ht_fetch was called with NULL for the name");
     if (!to)
-        ht_fail("ht_fetch of output \"%s\" was given NULL to copy to", name);
+        ht_fail("ht_fetch of \"%s\" was given NULL to copy to", name);
     session_check_open(program->session);
+    Named named = find_named(program, name);
     if (program->eager) {
-        eager->program_fetch(program->eager, name, to);
+        eager->program_fetch(program->eager, &named, to);
         return;
     }
-    int output = program_output(image_program(program), name);
-    if (output < 0)
-        ht_fail("the model %s has no output \"%s\"; ht_output names one", image_program(program)->image->model, name);
-    if (!image_program(program)->ran)
-        ht_fail("the output \"%s\" is fetched before the program ran", name);
-    Command command = {.kind = COMMAND_FETCH, .number = program->number, .index = output};
+    Command command = fetching(program, &named);
     session_issue(program->session, &command, &(Payload){.to = to});
 }
 

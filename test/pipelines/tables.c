@@ -245,6 +245,7 @@ static void make_image(void)
     image = (ht_image){.version = HT_IMAGE_VERSION,
                        .group_count = 1,
                        .groups = names,
+                       .rule_names = names,
                        .fingerprint = "tables",
                        .model = "model",
                        .source = "tables.c",

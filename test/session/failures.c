@@ -18,7 +18,7 @@ RUN: not %mpirun 2 %t wrong 2>&1 | FileCheck %s --check-prefix=WRONG
 WRONG: hetu: rank 0: the model loss has no input "xx"; it has "x"
 
 RUN: not %mpirun 2 %t output 2>&1 | FileCheck %s --check-prefix=OUTPUT
-OUTPUT: hetu: rank 0: the model loss has no output "z"
+OUTPUT: hetu: rank 0: the model loss has no value "z"
 
 RUN: not %mpirun 2 %t early 2>&1 | FileCheck %s --check-prefix=EARLY
 EARLY: hetu: rank 0: the output "" is fetched before the program ran

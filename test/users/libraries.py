@@ -196,12 +196,11 @@ def mistakes(bench):
     refused([hetucc, "model.o", "wrong.o", "-o", "x"], r"wrong.c:4:12: error: ht_linear: .*\n +4 \|     return ht_linear\(x, .*\n +\| +\^\n(.*\n)*.*model.c:7:\d+: note: in the call of block", place)
 
 
-OPTIMIZED = HELPER.replace("ht_sgd(.lr = 0.1f)", "chosen()").replace("ht_tensor block(ht_tensor x);", "ht_tensor block(ht_tensor x);\nht_optimizer chosen(void);")
 BLOCK = '#include <hetu/hetu.h>\n%sht_tensor block(ht_tensor x)\n{\n    return ht_linear(x, ht_param(ht_shape(6, 6), ht_normal(0.1f), "w"), HT_NONE);\n}\n'
 
 
 def elsewhere_mistakes(bench):
-    """Bodies that a linker may replace, optimizers with rules of another file, and --emit of objects are refused, each with what to do."""
+    """Bodies that a linker may replace, and --emit of objects, are refused, each with what to do."""
     place, hetucc = bench.path("elsewhere_mistakes"), bench.hetucc
     place.mkdir()
     (place / "model.c").write_text(HELPER.replace("USES", "block(x)"))
@@ -214,16 +213,32 @@ def elsewhere_mistakes(bench):
     run([hetucc, "-O0", "model.o", "block.o", "weak.o", "-o", "x"], cwd=place)
     refused([hetucc, "--emit=cost", "model.o", "block.o"], "error: model.o has models, and what --emit and --stop-after write is made of sources: give it model.c instead", place)
     refused([hetucc, "--emit=cost", "block.o"], "error: --emit and --stop-after need sources", place)
-    (place / "model.c").write_text(OPTIMIZED.replace("USES", "block(x)"))
-    for optimizer, rule in (("ht_muon()", "ht_muon_rule"), ("ht_averaged(ht_sgd(), 0.9f)", "ht_average_rule")):
-        (place / "chosen.c").write_text("#include <hetu/hetu.h>\nht_optimizer chosen(void) { return %s; }\n" % optimizer)
-        refused([hetucc, "model.c", "block.c", "chosen.c", "-o", "y"],
-                rf"model.c:13:29: error: chosen, which is defined in another file, gives an optimizer with a rule, {rule}, .*chosen.c:2:14: note: .* build the optimizer in the file that calls", place)
-    (place / "chosen.c").write_text("#include <hetu/hetu.h>\nht_optimizer chosen(void) { return ht_adamw(.lr = 1e-2f); }\n")
-    run([hetucc, "-O0", "model.c", "block.c", "chosen.c", "-o", "y"], cwd=place)
-    if (place / "x").exists() and (place / "y").exists():
-        return None
-    raise Failure("there is no program of what is well")
+
+
+LOOP = HERE / "Inputs" / "loop"
+
+
+def training_loop(bench):
+    """The loop in one file, the model with its strategy in another, the optimizer, which has rules, in a third: in one go, and from objects."""
+    place, sources = bench.path("loop"), ["main.c", "model.c", "layers.c", "optim.c"]
+    shutil.copytree(LOOP, place)
+    worst = 0
+    for flags in ([], ['-DMINE="my_rule"']):
+        run(["cc", *FLAGS, *flags, f"-I{ROOT}/include", *sources, "-o", "plain", *library_flags(bench)], cwd=place)
+        wanted = [float(word) for word in launch(place / "plain", 0).stdout.split()]
+        run([bench.hetucc, "--verify", *FLAGS, *flags, *sources, "-o", "one"], cwd=place)
+        run([bench.hetucc, *FLAGS, *flags, "--strategy=four", "-c", *sources], cwd=place)
+        run([bench.hetucc, *[name.replace(".c", ".o") for name in sources], "-o", "linked"], cwd=place)
+        for name in ("one", "linked"):
+            found = [float(word) for word in launch(place / name, 4).stdout.split()]
+            worst = max([worst, *(abs(f - w) for f, w in zip(found, wanted, strict=True))])
+    if worst > 1e-6:
+        raise Failure(f"{worst:.2g} off")
+    refused([bench.hetucc, "-DMINE=0", *sources, "-o", "x"],
+            r"main.c:16:49: error: the optimizer has a rule, my_rule, that is static in another file than this one, and has no name\n"
+            r'.*\n.*\^\noptim.c:4:18: note: it is defined here; leave out `static`, .* or name it in the optimizer: .rule_name = "my_rule"', place)
+    refused([bench.hetucc, "--strategy=fuor", *sources, "-o", "x"], 'no strategy "fuor", .*did you mean "four"', place)
+    return f"{worst:.1g} off at most"
 
 
 def responses(bench):
@@ -241,7 +256,7 @@ def responses(bench):
 
 def tests(bench, arguments):
     found = [(f"one_go.{s}", functools.partial(one_go, bench, s), s == "two") for s in RANKS]
-    return found + [(test.__name__, functools.partial(test, bench), test in (thin, prepared)) for test in (by_make, elsewhere, thin, prepared, emulated, mistakes, elsewhere_mistakes, responses)]
+    return found + [(test.__name__, functools.partial(test, bench), test in (thin, prepared)) for test in (by_make, elsewhere, thin, prepared, emulated, mistakes, elsewhere_mistakes, training_loop, responses)]
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ PROGRAMS = {"states": ("states", (), list(RANKS), "mesh"),
             "groups": ("optimizers", ("-DOPTIMIZER=0",), ["stages"], None),
             "adafactor": ("optimizers", ("-DOPTIMIZER=1",), ["mesh"], None),
             "muon": ("optimizers", ("-DOPTIMIZER=2",), ["uneven"], "uneven"),
+            "fetch": ("fetch", (), ["uneven", "stages"], "uneven"),
             "norm": ("norm", (), ["uneven", "stages"], None)}
 
 
@@ -68,11 +69,29 @@ def check_order(bench, ranks):
     return f"gradient {off:.1g} off"
 
 
+# Names that the model of fetch.c does not have, and what is said of them.
+WRONG_NAMES = {"h0.yy": 'has no value "h0.yy"; near it are "h0.y", "h1.y", ',
+               "Momentum": 'has no value "Momentum"; near it are "h0.w.momentum", "h1.w.momentum", ',
+               "turned": 'has 2 values whose names end with "turned"; say which: "h0.turned", "h1.turned", '}
+
+
+def check_wrong_names(bench, strategy):
+    source = HERE / "fetch.c"
+    program = bench.compiled(source, strategy) if strategy else bench.plain(source)
+    for name, message in WRONG_NAMES.items():
+        said = launch(program, RANKS.get(strategy, 0), name, check=False).stderr
+        lines = [line for line in said.splitlines() if message in line]
+        if len(lines) != 1:
+            raise Failure(f"of {name} is said: {said}")
+    return f"{len(WRONG_NAMES)} names"
+
+
 def tests(bench, arguments):
     gpus = emulated.Bench(bench.build, bench.path("emulated"))
     gpus.work.mkdir(exist_ok=True)
     found = [(f"{name}.pytorch", functools.partial(check_pytorch, bench, name)) for name in optimizers.GIVEN]
     found += [("order.plain", functools.partial(check_order, bench, 0)), ("order.two", functools.partial(check_order, bench, 2))]
+    found += [("fetch.names.plain", functools.partial(check_wrong_names, bench, None)), ("fetch.names.uneven", functools.partial(check_wrong_names, bench, "uneven"))]
     for name, (_, _, strategies, on_gpus) in PROGRAMS.items():
         found += [(f"{name}.{s}", functools.partial(check_program, bench, bench, name, s)) for s in (RANKS if LONG else strategies)]
         if on_gpus:

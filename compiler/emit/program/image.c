@@ -497,6 +497,23 @@ static void emit_groups(Image *image)
     text_string(image->out, "};\n\n");
 }
 
+static const char *text_or_null(Arena *arena, const char *text)
+{
+    return text ? arena_format(arena, "\"%s\"", c_string(arena, text)) : "NULL";
+}
+
+/* By which names the optimizers' rules are known. */
+static void emit_rule_names(Image *image)
+{
+    Arena *arena = image->emitter->arena;
+    text_print(image->out, "static const char *const rule_names_%s[] = {\n", image->name);
+    for (int g = 0; g < image->module->groups.count; g++) {
+        const ParamGroup *group = &image->module->groups.at[g];
+        text_print(image->out, "    %s, %s,\n", text_or_null(arena, group->function_name), text_or_null(arena, group->after_name));
+    }
+    text_string(image->out, "    NULL,\n};\n\n");
+}
+
 static void emit_head(Image *image)
 {
     Arena *arena = image->emitter->arena;
@@ -518,6 +535,7 @@ static void emit_head(Image *image)
               "    .averaged = $averaged,\n"
               "    .group_count = $groups,\n"
               "    .groups = groups_$name,\n"
+              "    .rule_names = rule_names_$name,\n"
               "    .param_count = $params,\n"
               "    .input_count = $inputs,\n"
               "    .output_count = $outputs,\n"
@@ -595,5 +613,6 @@ void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, R
     emit_pipelines(&image, roles);
     emit_numbers(&image);
     emit_groups(&image);
+    emit_rule_names(&image);
     emit_head(&image);
 }

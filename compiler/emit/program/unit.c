@@ -69,7 +69,8 @@ static const char *emit_addresses(Text *declarations, const Module *module, cons
     return arena_format(declarations->arena, "%s_reads", name);
 }
 
-/* Writes the table of the optimizers' functions, two a group: what updates, and what comes behind; its name. */
+/* Writes the table of the optimizers' functions, two a group: what updates, and what comes behind, 0 where it is known by its name; its
+ * name. */
 static const char *emit_optimizers(Text *declarations, const Module *module, const char *name)
 {
     if (!module->groups.count)
@@ -77,7 +78,8 @@ static const char *emit_optimizers(Text *declarations, const Module *module, con
     text_print(declarations, "static void (*const %s_updates[])(void) = {\n", name);
     for (int g = 0; g < module->groups.count; g++) {
         const ParamGroup *group = &module->groups.at[g];
-        text_print(declarations, "    (void (*)(void))%s, (void (*)(void))%s,\n", group->function, group->after ? group->after : "0");
+        const char *after = group->after && !group->after_name ? group->after : "0";
+        text_print(declarations, "    (void (*)(void))%s, (void (*)(void))%s,\n", group->function_name ? "0" : group->function, after);
     }
     text_string(declarations, "};\n");
     return arena_format(declarations->arena, "%s_updates", name);

@@ -41,9 +41,11 @@ static bool is_skipped(Reader *r, const char *file, const PragmaLine *line)
 static bool read_before(Reader *r, const Pragma *pragma)
 {
     bool found = false;
-    for (int i = 0; pragma->kind == PRAGMA_PADDING && i < r->first_pragma && !found; i++) {
+    bool free = pragma->kind == PRAGMA_PADDING || pragma->kind == PRAGMA_STRATEGY;
+    for (int i = 0; free && i < r->first_pragma && !found; i++) {
         const Pragma *other = r->unit->pragmas.at[i];
-        found = other->kind == pragma->kind && other->at.file && pragma->at.file && !strcmp(other->at.file, pragma->at.file) && other->at.line == pragma->at.line;
+        found = other->kind == pragma->kind && other->at.file && pragma->at.file && !strcmp(other->at.file, pragma->at.file) &&
+                other->at.line == pragma->at.line;
     }
     return found;
 }

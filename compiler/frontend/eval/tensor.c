@@ -257,7 +257,8 @@ static Val output(Eval *ev, const Call *call)
     need_module(ev, call);
     Position at = operator_position(ev, call->at);
     Value *value = tensor_argument(ev, call, 0);
-    const char *name = name_argument(ev, call, call_argument(ev, call, 1).i, "an output");
+    const char *given = name_argument(ev, call, call_argument(ev, call, 1).i, "an output");
+    const char *name = *ev->scope ? arena_format(ev->arena, "%s.%s", ev->scope, given) : given;
     const char *key = arena_format(ev->scratch, "o:%s", name);
     Names *known = find_name(ev, key);
     if (known) {
