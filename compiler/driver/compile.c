@@ -162,6 +162,8 @@ CompileOptions compile_options(const Options *options, const Cluster *cluster)
                             .warn_implicit_reshard = options->warn_implicit_reshard,
                             .bucket = options->bucket,
                             .no_views = options->no_views,
+                            .no_chunks = options->no_chunks,
+                            .chunk = options->chunk,
                             .overlap = options->backend->overlaps && !options->no_overlap};
 }
 
@@ -355,6 +357,10 @@ void add_options(Driver *driver, Command *recipe)
         command_add(recipe, "--no-fuse", NULL);
     if (options->no_views)
         command_add(recipe, "--no-views", NULL);
+    if (options->no_chunks)
+        command_add(recipe, "--no-chunks", NULL);
+    if (options->chunk)
+        command_add(recipe, arena_format(driver->arena, "--chunk=%lld", (long long)options->chunk), NULL);
     if (options->no_overlap)
         command_add(recipe, "--no-overlap", NULL);
     if (options->bucket)

@@ -29,8 +29,10 @@ enum {
     KEY_VERIFY,
     KEY_NO_FUSE,
     KEY_NO_VIEWS,
+    KEY_NO_CHUNKS,
     KEY_NO_OVERLAP,
     KEY_BUCKET,
+    KEY_CHUNK,
     KEY_REPORT,
     KEY_DIAGNOSTICS,
     KEY_IMPLICIT,
@@ -86,10 +88,12 @@ static const struct argp_option option_table[] = {
     {"verify", KEY_VERIFY, 0, 0, "Check the intermediate representation after every pass", 5},
     {"no-fuse", KEY_NO_FUSE, 0, 0, "Compute every operator by itself", 5},
     {"no-views", KEY_NO_VIEWS, 0, 0, "Copy slices, and what is put in a row, also where kernels could take them as they lie", 5},
+    {"no-chunks", KEY_NO_CHUNKS, 0, 0, "Compute all rows of what is large, such as logits, at once", 5},
     {"no-overlap", KEY_NO_OVERLAP, 0, 0,
      "On GPUs, sum gradients and gather parameters under zero when they are read: less memory, and slower", 5},
     {"known", KEY_KNOWN, "N", 0, "Make no program but an object that ht_prepare loads: a program that runs has the first N strategies", 5},
     {"bucket", KEY_BUCKET, "BYTES", 0, "Exchange sums of gradients together until they have so many bytes; 1: each by itself", 5},
+    {"chunk", KEY_CHUNK, "BYTES", 0, "Compute what is larger, such as logits, by chunks of rows of so many bytes", 5},
     {"save-temps", KEY_SAVE_TEMPS, 0, 0, "Keep the emitted C files in the current folder", 5},
     {0, '#', 0, 0, "Print the commands that would run (written -###)", 5},
     {"Xcc", KEY_CC, "WORD", OPTION_HIDDEN, 0, 6},
@@ -406,14 +410,14 @@ static int read_known(const char *value)
     return (int)known;
 }
 
-static void set_bucket(Reader *reader, const char *bytes)
+static int64_t read_bytes(const char *refusal, const char *bytes)
 {
     char *end;
     errno = 0;
     long long number = strtoll(bytes, &end, 10);
     if (errno || *end || end == bytes || number < 1)
-        mistake("--bucket is a number of bytes from 1 on, not \"%s\"", bytes);
-    reader->options->bucket = number;
+        mistake(refusal, bytes);
+    return number;
 }
 
 /* "20G", "1.5GiB", "512M", "1000000": bytes. */
@@ -475,8 +479,10 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_DIAGNOSTICS: break; // find_diagnostics has read it
     case KEY_NO_FUSE: options->no_fuse = true; break;
     case KEY_NO_VIEWS: options->no_views = true; break;
+    case KEY_NO_CHUNKS: options->no_chunks = true; break;
     case KEY_NO_OVERLAP: options->no_overlap = true; break;
-    case KEY_BUCKET: set_bucket(reader, value); break;
+    case KEY_BUCKET: options->bucket = read_bytes("--bucket is a number of bytes from 1 on, not \"%s\"", value); break;
+    case KEY_CHUNK: options->chunk = read_bytes("--chunk is a number of bytes from 1 on, not \"%s\"", value); break;
     case KEY_PLAN: options->plan = true; break;
     case KEY_MEMORY: set_memory(reader, value); break;
     case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;

@@ -304,7 +304,11 @@ static const Options *merged_options(Driver *driver, const Portion *part)
     own->cluster = link->cluster ? link->cluster : own->cluster;
     own->bucket = link->bucket ? link->bucket : own->bucket;
     own->verify |= link->verify;
+    own->chunk = link->chunk ? link->chunk : own->chunk;
     own->no_fuse |= link->no_fuse;
+    own->no_views |= link->no_views;
+    own->no_chunks |= link->no_chunks;
+    own->no_overlap |= link->no_overlap;
     for (int r = 0; r < REMARKS; r++)
         own->remarks[r] |= link->remarks[r];
     own->warn_implicit_reshard |= link->warn_implicit_reshard;

@@ -347,6 +347,16 @@ static bool evaluate_rules(Eval *ev, const Arguments *arguments)
     return true;
 }
 
+/* What passes may take pieces of tensors with, and put them in a row (clauses shift and row), of the operators that are declared. */
+static void give_movers(const CUnit *cunit, Module *module)
+{
+    for (int i = 0; i < cunit->operators.count; i++) {
+        const OpDef *def = cunit->operators.at[i]->def;
+        if (def->rule->kind == RULE_CALL && (def->rule->shift || def->rule->row >= 0))
+            array_push(module->arena, &module->movers, def);
+    }
+}
+
 typedef struct Again {
     const FrontendOptions *options;
     const Arguments *arguments;
@@ -380,6 +390,7 @@ static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Stra
         array_push(module->arena, &module->ops, ev->updates.at[i]);
     if (value) {
         finish_module(module, value);
+        give_movers(cunit, module);
         padding_give(cunit, module);
     }
     if (value && notes) {

@@ -34,6 +34,12 @@ typedef struct Within {
     int64_t start; // the first of them
 } Within;
 
+/* The rows that a value has of a larger tensor: from `start` on of `extent` along dimension `dim`. */
+typedef struct Chunk {
+    int dim;
+    int64_t start, extent;
+} Chunk;
+
 struct Value {
     ValueKind kind;
     int id;           // unique in its module; %id in the text
@@ -46,6 +52,7 @@ struct Value {
     const Layout *layout;         // after pass place of what is given, and wherever one is asked for; after pass deduce of all values
     int micro; // in a step of micro-batches: 0 it does not depend on which; d + 1 its dimension d has the rows of one of them, an interval
                // of the batch (of an input: the batch); MICRO_SUM a contribution to a sum over them
+    const Chunk *chunk;   // after pass chunk: the rows that it has, by which kernels are told where it lies; NULL: all
     const Value *storage; // after pass memory: the value whose storage this one takes; NULL: its own
     const Within *within; // after pass memory: where it lies in what its storage is for; NULL: it lies in a row (ir/within.h)
     Op *def;              // VALUE_RESULT
@@ -85,6 +92,7 @@ struct Op {
     int visit;    // of its body: layers that a stage has without another in between, counted along the data; 0 in TURN_COUNT
     bool weights; // of the backward section: no other layer and no stage waits for it (pass weights)
     bool joins;   // results of turns (passes/deduce/turns.c), as they come: it is not put off, so that they are not kept
+    int chunk;    // after pass chunk: the number of the chunk of rows that it computes, from 1 on; 0 none
     int unit;     // the number of the operator of the model that it stands for or is the gradient of; -1 none
     Position at;
     const Position *also; // of the operators that pass fuse put into this one, the first left out
@@ -151,6 +159,8 @@ typedef struct CompileOptions {
     bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
     int64_t bucket;                          // --bucket: bytes (passes/buckets.h); 0: not given
     bool no_views;                           // --no-views: slices and rows are moved
+    bool no_chunks;                          // --no-chunks: nothing is computed by chunks of rows
+    int64_t chunk;                           // --chunk: bytes (passes/chunk/chunk.h); 0: not given
     bool overlap;                            // what zero moves runs beside computing, although that needs more memory: op_flies, op_begins
     bool rough;                              // arenas may be longer than they need be: what is compiled is weighed, and does not run
 } CompileOptions;
@@ -179,6 +189,7 @@ struct Module {
     const char *source;        // the file
     Position at;               // of the model function
     Array(const OpDef *) defs; // each operator used, once
+    Array(const OpDef *) movers; // operators that the source declares to take pieces of tensors and to put tensors in a row; not part of the text form
     Array(Parameter *) params;
     Array(Value *) inputs;
     Array(Output) outputs; // named ones; of MODULE_INFER the model's value is output "" at first

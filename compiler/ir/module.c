@@ -248,6 +248,7 @@ void op_take_place(Op *op, const Op *like)
     op->stage = like->stage;
     op->visit = like->visit;
     op->weights = like->weights;
+    op->chunk = like->chunk;
     op->unit = like->unit;
     for (int i = 0; i < op->result_count; i++)
         op->results[i]->at = like->at;
@@ -272,6 +273,7 @@ Op *ir_clone(Module *module, const Op *op, Value *const *operands)
         clone->results[i] = ir_value(module, VALUE_RESULT, result->name, result->type, result->at);
         clone->results[i]->dims = result->dims;
         clone->results[i]->micro = result->micro;
+        clone->results[i]->chunk = result->chunk;
         clone->results[i]->def = clone;
         clone->results[i]->index = i;
     }

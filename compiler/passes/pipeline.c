@@ -29,6 +29,7 @@ static const Pass passes[] = {
     {"differentiate", pass_differentiate, FORM_MODEL, FORM_REFINED, FORM_MODEL},     // the backward and update sections
     {"tile", pass_tile, FORM_MODEL, FORM_REFINED, FORM_MODEL},                       // sums of pieces
     {"refine", pass_refine, FORM_MODEL, FORM_REFINED, FORM_REFINED},                 // dimensions become factors
+    {"chunk", pass_chunk, FORM_REFINED, FORM_REFINED, FORM_REFINED},                 // what is large, some rows after others
     {"microbatch", pass_microbatch, FORM_REFINED, FORM_REFINED, FORM_REFINED},       // the loop over micro-batches
     {"stage", pass_stage, FORM_REFINED, FORM_REFINED, FORM_REFINED},                 // bodies, stages
     {"recompute", pass_recompute, FORM_REFINED, FORM_REFINED, FORM_REFINED},         // what backward makes anew

@@ -32,6 +32,7 @@ void pass_precision(Module *module);
 void pass_differentiate(Module *module);
 void pass_tile(Module *module);
 void pass_refine(Module *module);
+void pass_chunk(Module *module);
 void pass_microbatch(Module *module);
 void pass_stage(Module *module);
 void pass_recompute(Module *module);

@@ -6,14 +6,17 @@
 
 #include <math.h>
 
-/* The extent of a dimension of the whole tensor: of rows of a micro-batch, that of the batch; where a pipeline reads rows only so far, that
- * of the padded batch. */
+/* The extent of a dimension of the whole tensor: of rows of a micro-batch, that of the batch; of a chunk of rows, that of all; where a
+ * pipeline reads rows only so far, that of the padded batch. */
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d)
 {
     const BoundDim *dim = &tensor->bound->dims[d];
     const Bodies *bodies = &local->module->bodies;
     int stage = local->op->stage;
     bool shorter = stage != STAGE_ALL && bodies->at.at[bodies->stages.at[stage].body].shorter;
+    const Chunk *chunk = tensor->value->chunk;
+    if (chunk && chunk->dim == d)
+        return chunk->extent;
     return (shorter || tensor->value->micro == d + 1) && dim->count ? local->op->binding->factors[dim->factors[0]].extent
                                                                     : tensor->value->type.extent[d];
 }

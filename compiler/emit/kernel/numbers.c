@@ -152,13 +152,14 @@ static int written_places(const LocalOp *local, const Tensor *tensor, int writte
     const Region *region = value_region(local->module, tensor->value, device);
     int64_t offset = 0, first = 0, gap = 0;
     for (int d = 0; d < tensor->bound->rank; d++) {
-        int64_t extent = tensor->value->type.extent[d];
+        const Chunk *chunk = tensor->value->chunk && tensor->value->chunk->dim == d ? tensor->value->chunk : NULL;
+        int64_t extent = chunk ? chunk->extent : tensor->value->type.extent[d];
         Range range[2] = {{0, 0}, {0, 0}};
         if (tensor->bound->dims[d].written != written)
             continue;
         int count = region_ranges(region, d, range);
         bool folded = layout_folds(tensor->value->layout, d);
-        offset = offset * extent + range[0].lo;
+        offset = offset * extent + range[0].lo + (chunk ? chunk->start : 0);
         first = folded ? range[0].hi - range[0].lo : first * extent;
         gap = folded ? (count > 1 ? range[1].lo - range[0].hi : 0) : gap * extent;
     }

@@ -264,6 +264,9 @@ static bool parse_mark(IrParser *parser, Op *marks, bool *done)
     } else if (tokens_take(tokens, "visit")) {
         good = parse_int(parser, &number);
         marks->visit = (int)number;
+    } else if (tokens_take(tokens, "chunk")) {
+        good = parse_int(parser, &number);
+        marks->chunk = (int)number;
     } else if (tokens_take(tokens, "weights")) {
         marks->weights = true;
     } else if (tokens_take(tokens, "joins")) {

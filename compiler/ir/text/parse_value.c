@@ -282,6 +282,19 @@ static bool parse_micro(IrParser *parser, Value *value)
     return true;
 }
 
+/* DIMENSION START EXTENT */
+static bool parse_chunk(IrParser *parser, Value *value)
+{
+    int64_t dim, start, extent;
+    if (!parse_int(parser, &dim) || !parse_int(parser, &start) || !parse_int(parser, &extent))
+        return false;
+    if (dim < 0 || dim >= value->type.rank || start < 0 || extent < 0 || start > extent - value->type.extent[dim])
+        return parse_fail(parser, "rows of a larger tensor along a dimension, before this");
+    Chunk chunk = {(int)dim, start, extent};
+    value->chunk = arena_copy(parser->arena, &chunk, sizeof chunk);
+    return true;
+}
+
 /* `<`, which is passed, in front of a layout that ends with `>`: that token; NULL after an error. */
 static const Token *open_layout(IrParser *parser)
 {
@@ -342,6 +355,8 @@ static bool parse_mark(IrParser *parser, Value *value, bool *done)
         return (value->layout = parse_layout(parser, value->type)) != NULL;
     if (tokens_take(tokens, "micro"))
         return parse_micro(parser, value);
+    if (tokens_take(tokens, "chunk"))
+        return parse_chunk(parser, value);
     if (tokens_take(tokens, "storage"))
         return parse_storage(parser, value);
     if (tokens_take(tokens, "within"))

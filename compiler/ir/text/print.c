@@ -127,6 +127,8 @@ static void print_value(Printer *printer, const Value *value, bool named, Positi
     }
     if (value->micro)
         text_print(out, value->micro == MICRO_SUM ? " micro sum" : " micro %d", value->micro);
+    if (value->chunk)
+        text_print(out, " chunk %d %lld %lld", value->chunk->dim, (long long)value->chunk->start, (long long)value->chunk->extent);
     if (value->storage)
         text_print(out, " storage %%%d", value->storage->id);
     if (value->within)
@@ -381,6 +383,8 @@ static void print_marks(Printer *printer, const Op *op)
         text_print(out, " unit %d", op->unit);
     if (op->stage != STAGE_ALL)
         text_print(out, " stage %d visit %d", op->stage, op->visit);
+    if (op->chunk)
+        text_print(out, " chunk %d", op->chunk);
     text_string(out, op->weights ? " weights" : "");
     text_string(out, op->joins ? " joins" : "");
     if (op->frames)

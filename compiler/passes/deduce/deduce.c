@@ -122,6 +122,7 @@ static Value *insert_at(Deduce *deduce, Value *from, const Layout *to, const Op 
     op->results[0]->micro = from->micro;
     op->results[0]->type = from->type;
     op->results[0]->dims = from->dims;
+    op->results[0]->chunk = from->chunk;
     op->results[0]->name = from->name;
     op->results[0]->layout = to;
     if (op->turn == user->turn)

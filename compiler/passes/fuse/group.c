@@ -218,7 +218,7 @@ static bool same_time(const FuseGroup *group)
     for (int i = 1; i < group->members.count; i++) {
         const Op *op = group->members.at[i].op;
         if (op->section != first->section || op->turn != first->turn || op->stage != first->stage || op->visit != first->visit ||
-            op->weights != first->weights)
+            op->weights != first->weights || op->chunk != first->chunk)
             return false;
     }
     return true;

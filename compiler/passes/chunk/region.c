@@ -1,0 +1,250 @@
+/* The operators that can be computed by chunks of rows. */
+#include "passes/chunk/chunk.h"
+
+/* ---- which operators ---- */
+
+static bool is_large(const Chunked *region, const Value *value) { return type_elements(value->type) >= region->elements; }
+
+static bool made_within(const Chunked *region, const Value *value)
+{
+    return value && value->kind == VALUE_RESULT && region->in[value->def->index];
+}
+
+/* Whether an operator reads something large that the region makes. */
+static bool reads_large(const Chunked *region, const Op *op)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        if (made_within(region, op->operands[k]) && is_large(region, op->operands[k]))
+            return true;
+    return false;
+}
+
+/* Whether an operator reads what one of those makes. */
+static bool reads_any(const bool *of, const Op *op)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && op->operands[k]->kind == VALUE_RESULT && of[op->operands[k]->def->index])
+            return true;
+    return false;
+}
+
+static void mark_makers(bool *needed, const Op *op)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && op->operands[k]->kind == VALUE_RESULT)
+            needed[op->operands[k]->def->index] = true;
+}
+
+/* All that reads what is large, and what lies between two of these. */
+static void find_operators(Chunked *region)
+{
+    const Module *module = region->module;
+    region->in[region->product->index] = true;
+    for (int i = region->product->index + 1; i < module->ops.count; i++)
+        region->in[i] = reads_large(region, module->ops.at[i]);
+    for (int i = region->product->index + 1; i < module->ops.count; i++)
+        region->behind[i] = reads_any(region->in, module->ops.at[i]) || reads_any(region->behind, module->ops.at[i]);
+    for (int i = module->ops.count - 1; i >= 0; i--)
+        if (region->in[i] || region->needed[i])
+            mark_makers(region->needed, module->ops.at[i]);
+    for (int i = 0; i < module->ops.count; i++) {
+        region->in[i] = region->in[i] || (region->behind[i] && region->needed[i]);
+        region->behind[i] = region->behind[i] && !region->in[i];
+        region->needed[i] = region->needed[i] && !region->in[i];
+    }
+}
+
+static void mark(Chunked *region, const Value *value)
+{
+    if (value)
+        region->outside[value->id] = true;
+}
+
+static void find_outside(Chunked *region)
+{
+    const Module *module = region->module;
+    for (int i = 0; i < module->ops.count; i++)
+        for (int k = 0; !region->in[i] && k < module->ops.at[i]->operand_count; k++)
+            mark(region, module->ops.at[i]->operands[k]);
+    mark(region, module->loss);
+    for (int i = 0; i < module->outputs.count; i++)
+        mark(region, module->outputs.at[i].value);
+    for (int i = 0; i < module->params.count; i++) {
+        const Parameter *param = module->params.at[i];
+        mark(region, param->gradient);
+        mark(region, param->updated);
+        for (int s = 0; s < param->state_count; s++)
+            mark(region, param->states_updated[s]);
+    }
+}
+
+/* ---- whether they can be cut ---- */
+
+/* The dimension that a tensor has along a bound factor; -1: none. False where it has several, or one that is merged with others. */
+static bool dim_along(const BoundAccess *access, int factor, int *dim)
+{
+    *dim = -1;
+    for (int d = 0; d < access->rank; d++)
+        for (int k = 0; k < access->dims[d].count; k++) {
+            if (access->dims[d].factors[k] != factor)
+                continue;
+            if (*dim >= 0 || access->dims[d].count != 1)
+                return false;
+            *dim = d;
+        }
+    return true;
+}
+
+/* The bound factor of an operator that is cut: that of the rows of what the region gives it. False where it is not one. */
+static bool find_factor(Chunked *region, const Op *op)
+{
+    int found = -1;
+    if (op == region->product)
+        found = op->binding->results[0].dims[region->cut].count == 1 ? op->binding->results[0].dims[region->cut].factors[0] : -1;
+    for (int k = 0; op != region->product && k < op->operand_count; k++) {
+        if (!made_within(region, op->operands[k]))
+            continue;
+        int d = region->dim[op->operands[k]->id] - 1;
+        const BoundDim *dim = d < 0 ? NULL : &op->binding->operands[k].dims[d];
+        if (!dim || dim->count != 1 || (found >= 0 && dim->factors[0] != found))
+            return false;
+        found = dim->factors[0];
+    }
+    region->factor[op->index] = found;
+    return found >= 0;
+}
+
+/* Whether an expression or equation of the rule depends on how many rows there are. */
+static bool counts_rows(const Rule *rule, int factor)
+{
+    bool counts = rule->body && expr_mentions(rule->body, EXPR_SIZE, factor);
+    for (int e = 0; e < rule->equation_count; e++)
+        counts = counts || expr_mentions(rule->equations[e].expr, EXPR_SIZE, factor);
+    return counts;
+}
+
+/* Whether the rule lets rows be computed by themselves. */
+static bool rows_alone(const Op *op, int bound)
+{
+    const Rule *rule = op->def->rule;
+    int number = op->binding->factors[bound].factor;
+    const Factor *factor = number < 0 ? NULL : &rule->factors[number];
+    bool alone = factor && !factor->replicate && !factor->merge && factor->reduction != REDUCE_MAX && !counts_rows(rule, number);
+    for (int r = 0; alone && r < rule->result_count; r++)
+        alone = rule->results[r].place != number;
+    return alone && !(rule->causal && (rule->causal_from == number || rule->causal_to == number));
+}
+
+/* Whether a result that lacks the rows is a sum over them: each term has them, and what is added up is wide enough to be added. */
+static bool adds_rows(const Op *op, int bound, const Value *result)
+{
+    const Rule *rule = op->def->rule;
+    int dim;
+    bool adds = rule->kind != RULE_EQUATIONS && rule->factors[op->binding->factors[bound].factor].reduction == REDUCE_SUM &&
+                (result->type.dtype == DTYPE_F32 || result->type.dtype == DTYPE_F64);
+    for (int k = 0; adds && rule->kind == RULE_BODY && k < op->operand_count; k++)
+        adds = !op->operands[k] || (dim_along(&op->binding->operands[k], bound, &dim) && dim >= 0);
+    return adds;
+}
+
+/* Whether a kernel that is told where its pieces lie sees the dimension that is cut by itself. */
+static bool seen_alone(const Op *op, const BoundAccess *access, int bound, int dim)
+{
+    bool alone = dim < 0 || op->def->rule->kind != RULE_CALL || !op->def->rule->factors[op->binding->factors[bound].factor].offset;
+    for (int d = 0, seen = 0; !alone && d < access->rank; d++)
+        if (access->dims[d].written == access->dims[dim].written && seen++)
+            return false;
+    return true;
+}
+
+static bool operands_fit(const Chunked *region, const Op *op, int bound)
+{
+    int dim;
+    for (int k = 0; k < op->operand_count; k++) {
+        const Value *value = op->operands[k];
+        if (!value)
+            continue;
+        if (!dim_along(&op->binding->operands[k], bound, &dim) || value->written || value->kind == VALUE_STATE ||
+            (value->kind == VALUE_PARAM && dim >= 0) || !seen_alone(op, &op->binding->operands[k], bound, dim))
+            return false;
+        if (made_within(region, value) && dim != region->dim[value->id] - 1)
+            return false;
+    }
+    return true;
+}
+
+/* Notes along which dimension the results are cut. A large one is of the region alone. */
+static bool results_fit(Chunked *region, const Op *op, int bound)
+{
+    for (int r = 0; r < op->result_count; r++) {
+        const Value *value = op->results[r];
+        int dim;
+        if (value->written || !dim_along(&op->binding->results[r], bound, &dim) || !seen_alone(op, &op->binding->results[r], bound, dim) ||
+            (dim < 0 && !adds_rows(op, bound, value)) || (is_large(region, value) && (dim < 0 || region->outside[value->id])))
+            return false;
+        region->dim[value->id] = dim + 1;
+    }
+    return true;
+}
+
+/* Whether an operator of the region can be computed by chunks; those before it have been looked at. */
+static bool op_fits(Chunked *region, const Op *op)
+{
+    const Module *module = region->module;
+    if (op->section == SECTION_UPDATE || op->def == module->reshard_def || op->def->rule->kind == RULE_VIEW || op->recompute || op->chunk)
+        return false;
+    return find_factor(region, op) && rows_alone(op, region->factor[op->index]) && operands_fit(region, op, region->factor[op->index]) &&
+           results_fit(region, op, region->factor[op->index]);
+}
+
+/* Whether the region reads what a product of it makes, the first aside. */
+static bool has_layers(const Chunked *region)
+{
+    const Module *module = region->module;
+    for (int i = 0; i < module->ops.count; i++)
+        for (int k = 0; region->in[i] && k < module->ops.at[i]->operand_count; k++) {
+            const Value *value = module->ops.at[i]->operands[k];
+            if (made_within(region, value) && value->def != region->product && value->def->def->rule->form == RULE_PRODUCT)
+                return true;
+        }
+    return false;
+}
+
+/* Whether little of what the region makes along its rows is read by others, so that memory is won. */
+static bool wins_memory(const Chunked *region)
+{
+    const Module *module = region->module;
+    int64_t given = 0;
+    for (int i = 0; i < module->ops.count; i++)
+        for (int r = 0; region->in[i] && r < module->ops.at[i]->result_count; r++) {
+            const Value *value = module->ops.at[i]->results[r];
+            given += region->outside[value->id] && region->dim[value->id] ? type_elements(value->type) : 0;
+        }
+    return given <= region->elements / 2;
+}
+
+Chunked *chunked_of(Arena *arena, Module *module, Op *product, int dim)
+{
+    Chunked *region = arena_new(arena, Chunked);
+    int count = module->ops.count + 1, values = module->next_id;
+    *region =
+        (Chunked){.module = module, .arena = arena, .product = product, .cut = dim, .elements = type_elements(product->results[0]->type)};
+    region->in = arena_array(arena, bool, count);
+    region->behind = arena_array(arena, bool, count);
+    region->needed = arena_array(arena, bool, count);
+    region->factor = arena_array(arena, int, count);
+    region->dim = arena_array(arena, int, values);
+    region->outside = arena_array(arena, bool, values);
+    find_operators(region);
+    find_outside(region);
+    bool fits = !has_layers(region);
+    int operators = 0;
+    for (int i = 0; i < module->ops.count && fits; i++) {
+        if (!region->in[i])
+            continue;
+        fits = op_fits(region, module->ops.at[i]);
+        region->section = module->ops.at[i]->section;
+        operators++;
+    }
+    return fits && operators > 1 && wins_memory(region) ? region : NULL;
+}
