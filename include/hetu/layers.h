@@ -71,35 +71,114 @@ static inline ht_lettered ht_letters_product(ht_lettered a, ht_lettered b, const
     return y;
 }
 
+/* Reads the letters of an operand or of the result, up to a comma, an arrow or the end, and returns where it stopped. "..." stands for
+ * `unnamed` dimensions, which are called '0' + HT_MAX_RANK - unnamed and so on, so that those of several operands stand below each other
+ * from the last one on. */
+static inline const char *ht_letters_read(char *to, const char *text, int unnamed)
+{
+    int count = 0;
+    for (; *text && *text != ',' && *text != '-'; text++) {
+        bool letter = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z');
+        assert((letter || *text == ' ' || (text[0] == '.' && text[1] == '.' && text[2] == '.')) &&
+               "einsum's text has letters, commas, an arrow and ...");
+        if (letter)
+            to[count++] = *text;
+        for (int k = HT_MAX_RANK - unnamed; *text == '.' && k < HT_MAX_RANK; k++)
+            to[count++] = (char)('0' + k);
+        text += *text == '.' ? 2 : 0;
+    }
+    to[count] = 0;
+    return text;
+}
+
+/* How many letters stand in front of a comma, an arrow or the end. */
+static inline int ht_letters_count(const char *text)
+{
+    int count = 0;
+    for (; *text && *text != ',' && *text != '-'; text++)
+        count += *text != ' ' && *text != '.';
+    return count;
+}
+
+/* The diagonal where a letter stands twice, which stands behind the others then. */
+static inline ht_lettered ht_letters_diagonal(ht_lettered x)
+{
+    for (int d = 0; x.letters[d]; d++) {
+        const char *again = strchr(x.letters + d + 1, x.letters[d]);
+        if (!again)
+            continue;
+        ht_dims order = {0};
+        char letter = x.letters[d];
+        int second = (int)(again - x.letters), kept = 0;
+        for (int k = 0; x.letters[k]; k++)
+            if (k != d && k != second) {
+                order.extent[order.rank++] = k;
+                x.letters[kept++] = x.letters[k];
+            }
+        order.extent[order.rank++] = d;
+        order.extent[order.rank++] = second;
+        x.letters[kept] = letter;
+        x.letters[kept + 1] = 0;
+        x.x = ht_permute(x.x, order);
+        assert(ht_extent(x.x, -1) == ht_extent(x.x, -2) && "a letter of ht_einsum has one extent");
+        x.x = ht_diagonal_at(x.x, ht_iota(ht_extent(x.x, -1), HT_I64), ht_iota(ht_extent(x.x, -1), HT_I64));
+        d = -1;
+    }
+    return x;
+}
+
+/* One of several tensors, with dimensions of extent 1 repeated where their letters have more in another. */
+static inline ht_tensor ht_letters_expanded(const ht_lettered *all, int count, ht_lettered x)
+{
+    ht_dims dims = ht_dims_of(x.x);
+    for (int d = 0; d < dims.rank; d++)
+        for (int k = 0; k < count; k++) {
+            const char *at = strchr(all[k].letters, x.letters[d]);
+            if (at && dims.extent[d] == 1)
+                dims.extent[d] = ht_extent(all[k].x, (int)(at - all[k].letters));
+        }
+    return ht_expand(x.x, dims);
+}
+
 /* ht_einsum("bij,bjk->bik", ht_list(x, w)): products of the operands, summed over the letters that the result lacks, from left to right. A
- * letter stands once in an operand; there is no ellipsis. Without "->" the result has the letters that stand once, in their order. */
+ * letter that stands twice in an operand takes the diagonal; "..." stands for all dimensions without a letter; extents of 1 are broadcast.
+ * Without "->" the result has those of "...", and then the letters that stand once, in their order. */
 static inline ht_tensor ht_einsum(const char *text, ht_tensors xs)
 {
-    char result[64] = "", rest[256];
+    enum { MOST = 16 };
+    ht_lettered all[MOST], y = {HT_NONE, ""};
+    char result[64] = "", rest[1024];
     const char *arrow = strstr(text, "->"), *at = text;
-    if (arrow) {
-        snprintf(result, sizeof result, "%s", arrow + 2);
-    } else {
-        for (char letter = 'A'; letter <= 'z'; letter++) {
-            const char *once = strchr(text, letter);
-            if (once && !strchr(once + 1, letter))
-                result[strlen(result)] = letter;
-        }
-    }
-    assert(xs.count > 0 && "ht_einsum takes one tensor or more");
-    ht_lettered y;
+    int unnamed = 0;
+    assert(xs.count > 0 && xs.count <= MOST && "ht_einsum takes 1 to 16 tensors");
     for (int k = 0; k < xs.count; k++) {
-        ht_lettered x = {xs.at[k], ""};
-        int length = (int)strcspn(at, ",-");
-        assert(length == ht_rank(xs.at[k]) && "einsum's text has a letter for each dimension");
-        for (int d = 0; d < length; d++) {
-            assert(!strchr(x.letters, at[d]) && "a letter stands once in an operand of ht_einsum");
-            x.letters[d] = at[d];
-        }
-        at += length;
+        int more = ht_rank(xs.at[k]) - ht_letters_count(at);
+        assert(more >= 0 && "einsum's text has a letter for each dimension");
+        all[k] = (ht_lettered){xs.at[k], ""};
+        at = ht_letters_read(all[k].letters, at, more);
+        assert((int)strlen(all[k].letters) == ht_rank(xs.at[k]) && "einsum's text has a letter for each dimension");
         assert((k + 1 < xs.count ? *at == ',' : !*at || at == arrow) && "einsum's text has as many operands as there are tensors");
         at += *at == ',';
-        snprintf(rest, sizeof rest, "%s%.*s", result, arrow ? (int)(arrow - at) : (int)strlen(at), at);
+        unnamed = more > unnamed ? more : unnamed;
+        all[k] = ht_letters_diagonal(all[k]);
+    }
+    if (arrow)
+        assert(!*ht_letters_read(result, arrow + 2, unnamed) && "behind the arrow of einsum's text stands the result");
+    for (int k = HT_MAX_RANK - unnamed; !arrow && k < HT_MAX_RANK; k++)
+        result[strlen(result)] = (char)('0' + k);
+    for (char letter = 'A'; !arrow && letter <= 'z'; letter++) {
+        const char *once = strchr(text, letter);
+        if (once && !strchr(once + 1, letter))
+            result[strlen(result)] = letter;
+    }
+    for (int d = 0; result[d]; d++)
+        assert(!strchr(result + d + 1, result[d]) && "a letter stands once in the result of ht_einsum");
+    for (int k = 0; k < xs.count; k++) {
+        ht_lettered x = all[k];
+        x.x = ht_letters_expanded(all, xs.count, x);
+        strcpy(rest, result);
+        for (int later = k + 1; later < xs.count; later++)
+            strcat(rest, all[later].letters);
         y = k ? ht_letters_product(y, x, rest) : x;
     }
     return ht_letters_ordered(y, result).x;
@@ -267,12 +346,14 @@ static inline ht_dims ht_dims_of_channels(ht_tensor x)
     for (int d = 0; d < ht_rank(x); d++)
         if (d != 1)
             dim.extent[dim.rank++] = d;
+    assert(dim.rank > 0 && dim.rank < ht_rank(x) && "channels stand in dimension 1, behind the batch");
     return dim;
 }
 
 /* By the mean and variance of the whole batch, on all devices. */
 static inline ht_tensor ht_batch_norm(ht_tensor x, ht_tensor weight, ht_tensor bias, float eps)
 {
+    assert(ht_count_over(x, (ht_over){ht_dims_of_channels(x), false}) > 1 && "batch norm needs more than one element of each channel");
     return ht_by_channel(ht_standardized(x, ht_dims_of_channels(x), eps), weight, bias);
 }
 
@@ -326,6 +407,8 @@ static inline ht_tensor ht_instance_norm(ht_tensor x, ht_tensor weight, ht_tenso
     ht_dims dim = {0};
     for (int d = 2; d < ht_rank(x); d++)
         dim.extent[dim.rank++] = d;
+    assert(dim.rank > 0 && ht_count_over(x, (ht_over){dim, false}) > 1 &&
+           "instance norm needs more than one element of each channel of an image");
     return ht_by_channel(ht_standardized(x, dim, eps), weight, bias);
 }
 

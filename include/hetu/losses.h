@@ -93,13 +93,21 @@ static inline ht_tensor ht_smooth_entropy(ht_tensor x, ht_tensor lse, ht_tensor 
     return ht_scale(ht_sub(ht_mul(lse, all), named), 1.0f / (float)ht_extent(x, -1));
 }
 
+/* Targets that are -100 where they are ignored, and nowhere else: where another number says so, -100 is no class, and an error. */
+static inline ht_tensor ht_only_ignored(ht_tensor target, ht_tensor ignored, int64_t ignore_index)
+{
+    if (ignore_index != -100)
+        target = ht_masked_fill(target, ht_eq(target, ht_scalar_at(-100, ht_dtype_of(target))), -1);
+    return ht_masked_fill(target, ignored, -100);
+}
+
 /* The mean is that of the rows whose target is not ignored, each with its class's weight. */
 static inline ht_tensor ht_cross_entropy_loss_with(ht_tensor x, ht_tensor target, ht_cross_entropy_options o)
 {
     assert(ht_is_integer(target) && "the targets of ht_cross_entropy_loss are integers");
     ht_dtype integer = ht_dtype_of(target);
     ht_tensor ignored = ht_eq(target, ht_scalar_at((double)o.ignore_index, integer)), none = ht_scalar(0);
-    target = ht_masked_fill(target, ignored, -100);
+    target = ht_only_ignored(target, ignored, o.ignore_index);
     ht_tensor peak = ht_row_max(x);
     ht_mass_result m = ht_mass(x, target, peak);
     ht_tensor lse = ht_add(ht_log(m.mass), peak), loss = ht_nll(m.mass, m.hit, peak, target),

@@ -293,7 +293,7 @@ ht_tensor ht_leaky_relu(ht_tensor x, float negative_slope);
 #pragma hspmd op y[i..] = x[i..] <= 0 ? alpha * expm1f(x[i..]) : x[i..]
 ht_tensor ht_elu(ht_tensor x, float alpha);
 
-#pragma hspmd op y[i..] = x[i..] <= min ? min : x[i..] >= max ? max : x[i..]
+#pragma hspmd op y[i..] = x[i..] <= min ? (min < max ? min : max) : x[i..] >= max ? max : x[i..]
 ht_tensor ht_clamp(ht_tensor x, float min, float max);
 
 /* x where the condition is not 0, else z. */
@@ -740,6 +740,10 @@ ht_tensor ht_iota(int64_t n, ht_dtype dtype);
 
 /* Operators that compare places: `at` and `from` are 0, 1, 2, ... along their dimension. */
 
+/* Integers from 0 to before `end`; others end the program. */
+#pragma hspmd op y[i..] = within(x[i..]) offset(i) types(i32, i64) operations(0) kernel(ht_within_kernel) grad(none)
+ht_tensor ht_within(ht_tensor x, int64_t end);
+
 /* y[k] = x[index[k]] along dimension dim; 0 where the index lies outside. */
 #pragma hspmd op y[a..{dim}, k, z..] = gather(x[a.., n, z..], index[a.., k, z..], at[n]) \
     reduction(+: n) linear(x) dtype(y: x, at: integer, index: integer) types(f32, bf16, f64, i32, i64) operations(0) \
@@ -770,6 +774,10 @@ ht_tensor ht_cumsum_at(ht_tensor x, ht_tensor at, ht_tensor from, int dim);
 #pragma hspmd op y[a..{dim}, i, c..] = rank(x[a.., j, c..], z[a.., i, c..], at[i], from[j]) \
     reduction(+: j) dtype(y: i32, at: integer, from: integer) types(f32, bf16, f64, i32, i64) kernel(ht_rank_kernel) grad(none)
 ht_tensor ht_rank_at(ht_tensor x, ht_tensor z, ht_tensor at, ht_tensor from, int dim, int descending);
+
+/* The elements x[i, i] of matrices. */
+#pragma hspmd op y[b.., i] = at[i] == from[j] ? x[b.., i, j] : 0 dtype(y: x, at: integer, from: integer)
+ht_tensor ht_diagonal_at(ht_tensor x, ht_tensor at, ht_tensor from);
 
 #pragma hspmd op y[i.., c] = id[i..] == at[c] dtype(y: i64, id: integer, at: integer) grad(none)
 ht_tensor ht_one_hot_at(ht_tensor id, ht_tensor at);

@@ -126,7 +126,8 @@ static inline ht_tensor ht_arange(double start, double end, double step, ht_dtyp
     return ht_arange_at(ht_iota((double)n < steps ? n + 1 : n, HT_I64), start, step, dtype);
 }
 
-/* Ones at the places that integers name, along a new last dimension; i64. */
+/* Ones at the places that integers name, along a new last dimension; i64. Where an integer names none of them all are 0, unlike PyTorch's.
+ */
 static inline ht_tensor ht_one_hot(ht_tensor id, int64_t classes) { return ht_one_hot_at(id, ht_iota(classes, HT_I64)); }
 
 static inline ht_tensor ht_tril(ht_tensor x, int64_t diagonal)
@@ -139,19 +140,23 @@ static inline ht_tensor ht_triu(ht_tensor x, int64_t diagonal)
     return ht_triangle_at(x, ht_iota(ht_extent(x, -1), HT_I64), ht_iota(ht_extent(x, -2), HT_I64), diagonal, true);
 }
 
-/* The elements of x that integers name along a dimension; in all others the shape of the index is that of x. An index outside of the
- * dimension gives 0. */
-static inline ht_tensor ht_gather(ht_tensor x, int dim, ht_tensor index)
+/* Integers that name elements along a dimension of x; one that names none ends the program. */
+static inline ht_tensor ht_index_of(ht_tensor x, int dim, ht_tensor index)
 {
     assert(ht_is_integer(index) && "an index is of integers");
-    return ht_gather_at(x, index, ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim));
+    return ht_within(index, ht_extent(x, dim));
+}
+
+/* The elements of x that integers name along a dimension; in all others the shape of the index is that of x. */
+static inline ht_tensor ht_gather(ht_tensor x, int dim, ht_tensor index)
+{
+    return ht_gather_at(x, ht_index_of(x, dim, index), ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim));
 }
 
 /* x, and added to it at the places that integers name along a dimension the elements of source. */
 static inline ht_tensor ht_scatter_add(ht_tensor x, int dim, ht_tensor index, ht_tensor source)
 {
-    assert(ht_is_integer(index) && "an index is of integers");
-    return ht_add(x, ht_scatter_at(source, index, ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim)));
+    return ht_add(x, ht_scatter_at(source, ht_index_of(x, dim, index), ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim)));
 }
 
 /* The slices of x along a dimension that integers name. */
@@ -298,6 +303,7 @@ static inline ht_tensor ht_min_over(ht_tensor x, ht_over over) { return ht_neg(h
 /* The place of the first element that is largest, along the dimensions that it goes over in a row; i64. */
 static inline ht_tensor ht_argmax_over(ht_tensor x, ht_over over)
 {
+    assert(ht_count_over(x, over) > 0 && ht_count_over(x, over) <= 1 << 24 && "ht_argmax goes over 1 to 2^24 elements");
     ht_tensor rows = ht_rows_over(ht_detach(x), over);
     ht_tensor places = ht_peaks_at(rows, ht_amax_at(rows), ht_iota(ht_extent(rows, -1), HT_I64));
     ht_tensor y = ht_cast(ht_neg(ht_amax_single(ht_neg(places))), HT_I64);
@@ -310,7 +316,7 @@ static inline ht_tensor ht_argmin_over(ht_tensor x, ht_over over) { return ht_ar
 static inline ht_tensor ht_first_max(ht_tensor x, int dim)
 {
     ht_tensor place = ht_argmax_over(x, (ht_over){ht_shape(dim), true});
-    return ht_squeeze_at(ht_gather(x, dim, place), dim);
+    return ht_squeeze_at(ht_gather_at(x, place, ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim)), dim);
 }
 
 /* log(sum(exp(x))), by the difference to the largest where that is finite. */

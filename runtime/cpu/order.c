@@ -85,6 +85,21 @@ static int64_t index_find(const Index *index, int64_t number)
     return i < index->count && index->entry[i].number == number ? index->entry[i].at : -1;
 }
 
+/* Operand: integers, which are copied; attribute: where they end. */
+void ht_within_kernel(const ht_call *call)
+{
+    const ht_view *x = &call->operand[0];
+    int64_t count = cpu_count(x), end = call->attr[0].i;
+    cpu_need_integers(x, "within");
+    for (int64_t i = 0; i < count; i++) {
+        int64_t number = cpu_index(x, i);
+        if (number < 0 || number >= end)
+            ht_fail("index %ld at element %ld is outside the %ld elements that it chooses from", (long)number, (long)ht_view_element(x, i),
+                    (long)end);
+    }
+    memcpy(call->result[0].data, x->data, (size_t)(count * cpu_size(x->dtype)));
+}
+
 /* ---- gather and scatter ---- */
 
 /* Operands: x, index, places of x's line; attribute: dim. What the piece lacks is 0. */

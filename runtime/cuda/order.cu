@@ -34,6 +34,30 @@ static __device__ inline int64_t find_place(const Indices &places, int64_t count
     return -1;
 }
 
+template <typename T> __global__ void within_device(T *y, const T *x, int64_t count, int64_t end, CudaReport report)
+{
+    for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
+        y[i] = x[i];
+        if (x[i] < 0 || x[i] >= end)
+            cuda_fault(report, x[i], i, end);
+    }
+}
+
+/* Operand: integers, which are copied; attribute: where they end. */
+void ht_within_kernel(const ht_call *call)
+{
+    const ht_view *x = &call->operand[0];
+    const int64_t count = view_size(x), end = call->attr[0].i;
+    const CudaReport report = cuda_report("index %lld at element %lld is outside the %lld elements that it chooses from", x);
+    const auto run = [&]<typename T>() {
+        ht_launch(within_device<T>, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0, static_cast<T *>(call->result[0].data), static_cast<const T *>(x->data), count, end, report);
+    };
+    if (indices_of(x, "within").wide)
+        run.template operator()<int64_t>();
+    else
+        run.template operator()<int32_t>();
+}
+
 /* ---- gather and scatter ---- */
 
 template <typename Unit>

@@ -83,6 +83,7 @@ def maps():
         ("leaky_relu", "ht_leaky_relu(x, 0.01f)", "F.leaky_relu(x)"), ("elu", "ht_elu(x, 1.5f)", "F.elu(x, 1.5)"), ("clamp", "ht_clamp(x, -0.5f, 1)", "torch.clamp(x, -0.5, 1)"),
         ("square", "ht_pow(x, ht_scalar(2))", "torch.pow(x, 2)"), ("cube_root", "ht_pow(x, ht_scalar(-1.5))", "torch.pow(x, -1.5)"),
     ]
+    yield Case("clamp_crossed", "ht_clamp(x, 1, -0.5f)", "torch.clamp(x, 1, -0.5)", x=plain(3, 5))
     for name, call, torch in table:
         yield Case(name, call, torch, x=positive(3, 5) if name in ("log", "sqrt", "rsqrt", "cube_root") else plain(3, 5))
         yield Case(name + "_edges", call, torch, edge=True, x=finite_edges() if name in ("clamp", "gelu_erf") else edges())
@@ -186,7 +187,9 @@ def losses():
 def einsums():
     table = [("ij->ji", [(3, 5)]), ("ijk->j", [(3, 5, 7)]), ("ij,jk->ik", [(3, 5), (5, 7)]), ("ij,jk", [(3, 5), (5, 7)]), ("bij,bjk->bik", [(3, 4, 5), (3, 5, 7)]),
              ("bshd,bthd->bhst", [(3, 4, 2, 5), (3, 6, 2, 5)]), ("i,j->ij", [(5,), (7,)]), ("ij,ij->", [(3, 5), (3, 5)]), ("ij,kj,kl->li", [(3, 5), (7, 5), (7, 2)]),
-             ("ijk,kl->jl", [(3, 5, 4), (4, 7)]), ("abc,adc->bda", [(3, 5, 4), (3, 2, 4)])]
+             ("ijk,kl->jl", [(3, 5, 4), (4, 7)]), ("abc,adc->bda", [(3, 5, 4), (3, 2, 4)]), ("i j, j k -> i k", [(3, 5), (5, 7)]), ("ii->i", [(5, 5)]), ("ii", [(5, 5)]),
+             ("iji,jk->ki", [(5, 3, 5), (3, 2)]), ("...ij,...jk->...ik", [(2, 3, 4, 5), (3, 5, 7)]), ("i...->...", [(3, 5, 7)]), ("b...d,...d", [(3, 5, 7), (2, 5, 7)]),
+             ("...,...->...", [(3, 5), ()]), ("ij,ij->ij", [(3, 5), (1, 5)]), ("ij,jk->k", [(3, 5), (1, 7)])]
     for k, (text, shapes) in enumerate(table):
         names = ("x", "z", "w")[:len(shapes)]
         yield Case(f"einsum_{k}", f'ht_einsum("{text}", ht_list({", ".join(names)}))', f"torch.einsum('{text}', {', '.join(names)})", **{n: plain(*s) for n, s in zip(names, shapes)})

@@ -190,6 +190,11 @@ void check_faults(void)
     mass.operands = {reals(HT_BF16, {4, 9}), target, reals(HT_F32, {4})};
     mass.results = {result(HT_F32, {4}, 0), result(HT_F32, {4}, 0)};
     expect_fault(mass, "target 9 at element 1 is outside the 9 classes");
+    Twin within(TWIN(ht_within_kernel), "an index behind the last element");
+    within.operands = {target};
+    within.results = {result(HT_I64, {4}, 0)};
+    within.attrs = {integer_attr(9)};
+    expect_fault(within, "index 9 at element 1 is outside the 9 elements that it chooses from");
     set_element(target, 1, -100);
     if (host_fault())
         fail("faults", "a fault is told twice");

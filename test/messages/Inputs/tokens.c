@@ -14,11 +14,17 @@ static ht_tensor loss(void)
     tokens = ht_reshape(tokens, ht_shape(BATCH * SEQ));
     targets = ht_reshape(targets, ht_shape(BATCH * SEQ));
 #endif
+#ifdef GATHER
+    return ht_mean(ht_gather(ht_linear(ht_embedding(table, targets), table, HT_NONE), 2, ht_unsqueeze(tokens, 2)));
+#endif
     ht_tensor logits = ht_linear(ht_embedding(table, tokens), table, HT_NONE);
+#ifdef IGNORED
+    return ht_cross_entropy_loss(logits, targets, .ignore_index = 77);
+#endif
     return ht_mean(ht_cross_entropy(logits, targets));
 }
 
-/* program TOKEN-ELEMENT TARGET-ELEMENT: which elements are wrong, -1 for none. */
+/* program TOKEN-ELEMENT TARGET-ELEMENT [TARGET]: which elements are wrong, -1 for none, and what that target is. */
 int main(int argc, char **argv)
 {
     static int32_t tokens[BATCH * SEQ], targets[BATCH * SEQ];
@@ -28,7 +34,7 @@ int main(int argc, char **argv)
     if (token >= 0)
         tokens[token] = 99;
     if (target >= 0)
-        targets[target] = 77;
+        targets[target] = argc > 3 ? atoi(argv[3]) : 77;
     ht_step(program, ht_feed("tokens", tokens), ht_feed("targets", targets));
     return 0;
 }
