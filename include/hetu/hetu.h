@@ -188,7 +188,7 @@ typedef struct ht_fed {
  *     ht_step(program, ht_dataset("train", "tokens.bin", .input = "tokens"), ht_dataset("train", "tokens.bin", .input = "targets", .shift = 1));
  *
  * The name is that of an order of rows: those of an epoch are shuffled, each of them comes once, and the same under every strategy and for every number of ranks. Feeds of one name in one step read
- * the same rows, of one file or of several; each step goes on where the last one stopped. That is kept by checkpoints and copies, and stays what it is when a program switches. */
+ * the same rows, of one file or of several; where pipelines read rows only so far (pragma padding) each goes to one that reads all of it but padding. Each step goes on where the last one stopped. That is kept by checkpoints and copies, and stays what it is when a program switches. */
 typedef struct ht_rows {
     const char *name, *path;
     const char *input;   // NULL: it is called as the dataset

@@ -318,10 +318,9 @@ static void convert(Element element, const char *at, int64_t count, ht_dtype inp
     }
 }
 
-/* The row of the file that is number `index` of those that the dataset gives, counted over all epochs. */
-static int64_t row_of(const RowsPlan *plan, int64_t index)
+int64_t dataset_row(const RowsPlan *plan, int64_t row)
 {
-    int64_t epoch = index / plan->rows, place = index % plan->rows;
+    int64_t index = plan->position + row, epoch = index / plan->rows, place = index % plan->rows;
     return plan->in_order ? place : permutation_place(plan->seed, plan->stream, epoch, plan->rows, place);
 }
 
@@ -333,7 +332,7 @@ void dataset_fill(const RowsPlan *plan, ht_dtype input, int64_t first, int64_t e
     while (first < end) {
         int64_t row = first / plan->row, column = first % plan->row, count = plan->row - column;
         count = count < end - first ? count : end - first;
-        int64_t element = row_of(plan, plan->position + row) * plan->row + plan->shift + column;
+        int64_t element = dataset_row(plan, plan->order ? plan->order[row] : row) * plan->row + plan->shift + column;
         convert(file->element, file->bytes + file->data + element * size, count, input, next);
         next += count * bytes;
         first += count;

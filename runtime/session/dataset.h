@@ -17,6 +17,8 @@ typedef struct RowsPlan {
     int64_t row;      // elements of a row
     int64_t shift;    // elements that a row begins later than its place says
     uint64_t seed, stream;
+    int64_t batch;        // rows of a step
+    const int64_t *order; // by place in the batch, the row of the step that stands there; NULL: each where it comes
 } RowsPlan;
 
 /* The number of a file that is open; -1: it is not. */
@@ -35,6 +37,9 @@ const char *dataset_wrong(int file, ht_dtype input);
 
 /* What tells a file from another of the same name on another host: elements and their type. */
 int64_t dataset_elements(int file);
+
+/* Which row of the file is number `row` of those that the plan begins with. */
+int64_t dataset_row(const RowsPlan *plan, int64_t row);
 
 /* Writes elements `first` to before `end` of the whole input. */
 void dataset_fill(const RowsPlan *plan, ht_dtype input, int64_t first, int64_t end, void *to);

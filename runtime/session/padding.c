@@ -79,3 +79,35 @@ void padding_check(const ht_image_input *input, const void *data)
             check_row(input, data, pipeline + 2, row, elements);
     }
 }
+
+void padding_needs(const ht_image_input *input, const void *row, int64_t *needs)
+{
+    const ht_padding *padding = input->padding;
+    int64_t elements = 1;
+    for (int d = 1; d < padding->rank; d++) {
+        elements *= padding->extent[d];
+        needs[d - 1] = 0;
+    }
+    for (int64_t i = 0; i < elements; i++) {
+        if (element_at(input->dtype, row, i) == padding->value)
+            continue;
+        int64_t rest = i;
+        for (int d = padding->rank - 1; d > 0; d--) {
+            int64_t place = rest % padding->extent[d];
+            needs[d - 1] = place >= needs[d - 1] ? place + 1 : needs[d - 1];
+            rest /= padding->extent[d];
+        }
+    }
+}
+
+bool padding_fits(const ht_image_input *input, int64_t place, const int64_t *needs)
+{
+    const ht_padding *padding = input->padding;
+    bool fits = true;
+    for (int p = 0; p < padding->count; p++) {
+        const int64_t *pipeline = padding->rows + (ptrdiff_t)p * (padding->rank + 1);
+        for (int d = 1; place >= pipeline[0] && place < pipeline[1] && d < padding->rank; d++)
+            fits &= needs[d - 1] <= pipeline[1 + d];
+    }
+    return fits;
+}

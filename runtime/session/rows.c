@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "exchange/moves.h"
-#include "session/padding.h"
+#include "session/arrange.h"
 #include "session/pieces.h"
 
 #include <stdlib.h>
@@ -60,7 +60,6 @@ typedef struct FedRows {
     const ht_rows *given;
     const char *name;
     ht_dtype dtype;
-    int64_t batch; // rows of a step
     RowsPlan plan;
 } FedRows;
 
@@ -73,8 +72,12 @@ _Noreturn static void refuse(const FedRows *fed, const char *reason)
 static FedRows fed_rows(ht_session *session, const ht_fed *feed, ht_dtype dtype, int rank, const int64_t *extent)
 {
     const ht_rows *given = feed->rows;
-    FedRows fed = {.given = given, .name = feed->name, .dtype = dtype, .batch = rank ? extent[0] : 1};
-    fed.plan = (RowsPlan){.in_order = given->in_order, .row = 1, .shift = given->shift, .seed = given->seed ? given->seed : session->seed};
+    FedRows fed = {.given = given, .name = feed->name, .dtype = dtype};
+    fed.plan = (RowsPlan){.batch = rank ? extent[0] : 1,
+                          .in_order = given->in_order,
+                          .row = 1,
+                          .shift = given->shift,
+                          .seed = given->seed ? given->seed : session->seed};
     fed.plan.position = rows_dataset(session, given->name)->position;
     fed.plan.stream = random_stream_of_name(given->name);
     for (int d = 1; d < rank; d++)
@@ -107,9 +110,9 @@ static void agree(FedRows *fed, int count)
             if (!same && fed[i].plan.rows != fed[k].plan.rows)
                 ht_fail("the dataset \"%s\" has %lld rows in %s, and %lld in %s", fed[i].given->name, (long long)fed[i].plan.rows,
                         fed[i].given->path, (long long)fed[k].plan.rows, fed[k].given->path);
-            if (fed[i].batch != fed[k].batch)
+            if (fed[i].plan.batch != fed[k].plan.batch)
                 ht_fail("the dataset \"%s\" gives the input \"%s\" %lld rows a step, and the input \"%s\" %lld", fed[i].given->name,
-                        fed[i].name, (long long)fed[i].batch, fed[k].name, (long long)fed[k].batch);
+                        fed[i].name, (long long)fed[i].plan.batch, fed[k].name, (long long)fed[k].plan.batch);
             if (fed[i].plan.seed != fed[k].plan.seed || fed[i].plan.in_order != fed[k].plan.in_order)
                 ht_fail("the dataset \"%s\" has one order of rows for the input \"%s\", and another for \"%s\"", fed[i].given->name,
                         fed[i].name, fed[k].name);
@@ -120,7 +123,7 @@ static void agree(FedRows *fed, int count)
 static void advance(ht_session *session, const FedRows *fed, int count)
 {
     for (int i = 0; i < count; i++)
-        rows_dataset(session, fed[i].given->name)->position = fed[i].plan.position + fed[i].batch;
+        rows_dataset(session, fed[i].given->name)->position = fed[i].plan.position + fed[i].plan.batch;
 }
 
 static int count_rows(const ht_fed *feeds)
@@ -150,6 +153,43 @@ static void open_everywhere(ht_session *session, int number, int input, FedRows 
     take_file(fed, file);
 }
 
+/* No pipeline reads all of a row of the step. */
+_Noreturn static void too_long(const FedRows *fed, int64_t left)
+{
+    ht_fail("the dataset \"%s\" gives a step row %lld of %s, and no pipeline that has room for another row reads so far: only padding may "
+            "stand behind "
+            "what pipelines read; give more rows to pipelines that read longer ones",
+            fed->given->name, (long long)dataset_row(&fed->plan, left), fed->given->path);
+}
+
+/* Puts the rows of feed `first`, and of all that are of its dataset, where pipelines read all of them. They share what is to be freed. */
+static int64_t *arrange(const Program *program, FedRows *fed, int count, int first)
+{
+    int same = 0;
+    int64_t left;
+    ArrangedInput *inputs = memory_array(count, sizeof *inputs);
+    for (int i = first; i < count; i++)
+        if (!strcmp(fed[i].given->name, fed[first].given->name))
+            inputs[same++] = (ArrangedInput){&program->image->inputs[program_input(program, fed[i].name)], &fed[i].plan};
+    int64_t *order = arrange_rows(program->image, inputs, same, fed[first].plan.batch, &left);
+    if (left >= 0)
+        too_long(&fed[first], left);
+    for (int i = first; i < count; i++)
+        if (!strcmp(fed[i].given->name, fed[first].given->name))
+            fed[i].plan.order = order;
+    free(inputs);
+    return order;
+}
+
+/* Whether a feed in front of feed i is of the same dataset. */
+static bool is_another(const FedRows *fed, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (!strcmp(fed[k].given->name, fed[i].given->name))
+            return true;
+    return false;
+}
+
 void rows_read(ht_session *session, const Program *program, int number, const ht_fed *feeds)
 {
     int count = count_rows(feeds), made = 0;
@@ -159,17 +199,21 @@ void rows_read(ht_session *session, const Program *program, int number, const ht
         if (input < 0)
             continue;
         const ht_image_input *image = &program->image->inputs[input];
-        if (image->padding)
-            ht_fail("the input \"%s\" (%s) has padding, which ht_dispatch arranges; it is fed by ht_feed", feed->name, image->at);
         fed[made] = fed_rows(session, feed, image->dtype, image->pieces->rank, image->pieces->extent);
         open_everywhere(session, number, input, &fed[made++]);
     }
     agree(fed, made);
+    int64_t **orders = memory_array(made + 1, sizeof *orders);
+    for (int i = 0; i < made; i++)
+        orders[i] = is_another(fed, i) ? NULL : arrange(program, fed, made, i);
     for (int i = 0; i < made; i++) {
         Command command = {.kind = COMMAND_ROWS, .number = number, .index = program_input(program, fed[i].name)};
         session_issue(session, &command, &(Payload){.rows = fed[i].plan});
     }
     advance(session, fed, made);
+    for (int i = 0; i < made; i++)
+        free(orders[i]);
+    free(orders);
     free(fed);
 }
 
@@ -200,7 +244,7 @@ ht_fed *rows_arrays(ht_session *session, eager_program *program, const ht_fed *f
     agree(fed, made);
     for (int i = 0, k = 0; i < all && k < made; i++)
         if (feeds[i].rows == fed[k].given && feeds[i].rows) {
-            int64_t elements = fed[k].batch * fed[k].plan.row;
+            int64_t elements = fed[k].plan.batch * fed[k].plan.row;
             void *data = memory_array(elements + 1, ht_dtype_bytes(fed[k].dtype));
             dataset_fill(&fed[k].plan, fed[k].dtype, 0, elements, data);
             arrays[i].data = data;

@@ -175,8 +175,15 @@ static void read_rows(ht_session *session, const Command *command, Payload *payl
         payload->reason = open_rows(program, command, payload);
         return;
     }
-    world_broadcast(&payload->rows, sizeof payload->rows);
-    program_read(program, command->index, &payload->rows);
+    RowsPlan *rows = &payload->rows;
+    world_broadcast(rows, sizeof *rows);
+    int64_t *order = world_rank() && rows->order ? memory_array(rows->batch, sizeof *order) : (int64_t *)rows->order;
+    if (order)
+        world_broadcast(order, sizeof *order * (size_t)rows->batch);
+    rows->order = order;
+    program_read(program, command->index, rows);
+    if (world_rank())
+        free(order);
 }
 
 static void carry_out(ht_session *session, const Command *command, Payload *payload)

@@ -197,8 +197,29 @@ def mistakes(bench, strategy):
     refused(bench, None, [f"path={shaped}", f"other={other}"], other, "has 20 rows in .*, and 19 in")
 
 
+LENGTHS = [8, 2, 3, 6, 1, 5, 3, 2, 7, 6, 8, 4]
+
+
+def lengths(bench):
+    """Padded rows go to pipelines that read all of them, the same rows a step as on one device and of all inputs alike; a step whose rows find no room is refused."""
+    values = [(r * 7 + p) % 5 + 1 if p // 2 < length else 0 for r, length in enumerate(LENGTHS) for p in range(16)]
+    x, number = written(bench, "x.npy", npy("f4", "(12, 8, 2)", values)), written(bench, "id.npy", npy("i8", "(12,)", range(12)))
+    source = HERE / "padded.c"
+    cut = launch(bench.compiled(source, "lengths"), 4, x, number, 12, check=False)
+    wanted, found = ([line.split() for line in text.splitlines()] for text in (launch(bench.plain(source), 0, x, number, 3).stdout, cut.stdout))
+    if len(found) < 3 or found[0][1:] == wanted[0][1:]:
+        raise Failure(f"{found}: too few steps, or no row had to go elsewhere\n{cut.stderr}")
+    for f, w in zip(found, wanted):
+        if sorted(f[1:]) != sorted(w[1:]) or abs(float(f[0]) - float(w[0])) > 2e-6 * float(w[0]):
+            raise Failure(f"a step has {f}, not {w}")
+        if any(LENGTHS[int(row)] > read for row, read in zip(f[1:], (3, 3, 6, 6, 8, 8))):
+            raise Failure(f"pipelines do not read all of the rows {f[1:]}")
+    if not re.search(r'the dataset "train" gives a step row \d+ of .*x.npy, and no pipeline that has room', cut.stderr):
+        raise Failure(f"a step that finds no room is not refused: {cut.stderr}")
+
+
 def tests(bench, arguments):
-    found = [("epochs", functools.partial(epochs, bench)), ("formats", functools.partial(formats, bench)), ("switched", functools.partial(switched, bench))]
+    found = [("epochs", functools.partial(epochs, bench)), ("formats", functools.partial(formats, bench)), ("switched", functools.partial(switched, bench)), ("lengths", functools.partial(lengths, bench))]
     found += [(f"rows.{s}", functools.partial(rows, bench, s), s == "uneven") for s in STRATEGIES]
     found += [(f"resumed.{a}.{b}", functools.partial(resumed, bench, a, b), b == "uneven") for a, b in (("mesh", "uneven"), (None, "mesh"), ("stages", None))]
     return found + [(f"mistakes.{s or 'plain'}", functools.partial(mistakes, bench, s)) for s in (None, "mesh")]
