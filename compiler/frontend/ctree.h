@@ -128,7 +128,8 @@ struct CFunction {
     bool variadic, library; // declared in hetu's headers
     bool system;            // declared in a header of the system, or built into the C compiler
     bool is_static;
-    bool weak; // an attribute says that another definition may take its place
+    bool weak; // an attribute or a pragma says that another definition may take its place
+    Position weak_at;
     int part; // that defines it, or declares it first; 0: the file of the models
     Array(CVar *) params;
     const CStmt *body; // NULL: declared only

@@ -208,6 +208,11 @@ def elsewhere_mistakes(bench):
     (place / "weak.c").write_text("#define WEAK __attribute__((__weak__))\n" + BLOCK % "WEAK ")
     weak = r"model.c:7:20: error: block is weak, so that the linker may take another body .*weak.c:3:16: note: leave out `weak` here"
     refused([hetucc, "model.c", "weak.c", "block.c", "-o", "x"], weak, place)
+    for line, at in (("#pragma weak block\n", 14), ('_Pragma("weak block")\n', 1)):
+        (place / "pragma.c").write_text(BLOCK % "" + line)
+        refused([hetucc, "model.c", "pragma.c", "-o", "x"], rf"model.c:7:20: error: block is weak, .*pragma.c:6:{at}: note: leave out `weak` here", place)
+    (place / "pragma.c").write_text(BLOCK % "" + "#if 0\n#pragma weak block\n#endif\n")
+    run([hetucc, "-O0", "model.c", "pragma.c", "-o", "x"], cwd=place)
     run([hetucc, "-O0", "-c", "model.c", "weak.c", "block.c"], cwd=place)
     refused([hetucc, "model.o", "weak.o", "block.o", "-o", "x"], weak, place)
     run([hetucc, "-O0", "model.o", "block.o", "weak.o", "-o", "x"], cwd=place)

@@ -217,7 +217,10 @@ static bool is_weak(Reader *r, CXCursor cursor)
 static void declare_function(Reader *r, CXCursor cursor)
 {
     CFunction *function = clang_function(r, cursor);
-    function->weak |= is_weak(r, cursor);
+    if (!function->weak && is_weak(r, cursor)) {
+        function->weak = true;
+        function->weak_at = clang_position(r, clang_getCursorLocation(cursor));
+    }
     if (clang_isCursorDefinition(cursor) && !function->body) {
         check_declared(r, function, cursor);
         function->part = r->unit->part;

@@ -50,6 +50,25 @@ static bool read_before(Reader *r, const Pragma *pragma)
     return found;
 }
 
+/* Notes what `#pragma weak NAME`, or `weak NAME = OTHER`, says. */
+static void note_weak(Reader *r, const Token *tokens, int count)
+{
+    if (count > 1 && token_is(&tokens[0], "weak") && tokens[1].kind == TOKEN_NAME)
+        array_push(r->arena, &r->weak, tokens[1]);
+}
+
+/* Functions that are weak by a pragma, which stands anywhere in the source. */
+static void take_weak(Reader *r)
+{
+    for (int i = 0; i < r->weak.count; i++) {
+        CFunction *function = cunit_lookup(r->unit, r->weak.at[i].text).function;
+        if (!function || function->weak)
+            continue;
+        function->weak = true;
+        function->weak_at = r->weak.at[i].at;
+    }
+}
+
 static void read_lines(Reader *r, const Source *source)
 {
     for (int i = 0; i < source->lines.count; i++) {
@@ -61,8 +80,10 @@ static void read_lines(Reader *r, const Source *source)
             array_push(r->arena, &r->unit->pragmas, pragma);
     }
     for (int i = 0; i < source->strays.count; i++)
-        if (!is_skipped(r, source->file, &source->strays.at[i]))
+        if (!is_skipped(r, source->file, &source->strays.at[i])) {
             pragma_check_stray(r->diag, &source->strays.at[i], source->lines.count > 0);
+            note_weak(r, source->strays.at[i].tokens.at, source->strays.at[i].tokens.count);
+        }
 }
 
 /* ---- `_Pragma` ---- */
@@ -86,6 +107,11 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor)
     Position at = clang_position(r, clang_getCursorLocation(cursor));
     Lexer lexer = lex_begin(r->arena, r->diag, at, text ? text : "");
     Token first = lex_next(&lexer);
+    if (token_is(&first, "weak")) {
+        Token words[2] = {first, lex_next(&lexer)};
+        words[1].at = at;
+        note_weak(r, words, 2);
+    }
     if (!token_is(&first, "hspmd"))
         return NULL;
     lex_rest(&lexer, &line.tokens);
@@ -157,6 +183,7 @@ void clang_read_pragmas(Reader *r)
         for (int k = 0; pragma->kind == PRAGMA_SHAPE && k < pragma->names.count; k++)
             add_shape_variable(r, pragma->names.at[k], pragma->name_at.at[k]);
     }
+    take_weak(r);
     for (int i = 0; i < r->file_pragmas.count; i++)
         if (r->file_pragmas.at[i]->kind == PRAGMA_OP)
             attach_operator(r, r->file_pragmas.at[i], r->file_pragma_at.at[i]);

@@ -66,6 +66,7 @@ struct Reader {
     Array(Pragma *) file_pragmas; // from `_Pragma` at file scope, by index in decls
     Array(int) file_pragma_at;
     StrategyLines strategy_lines;
+    Array(Token) weak; // names that pragmas call weak
     /* the function that is being read */
     CFunction *function;
     const Scope *scope;

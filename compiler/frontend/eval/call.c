@@ -122,20 +122,26 @@ static Val call_library(Eval *ev, const Call *call)
     eval_fail(ev);
 }
 
+/* What a linker may replace is nothing to build a model on. */
+static void check_strong(Eval *ev, const Call *call)
+{
+    const CFunction *function = call->function;
+    if (!function->weak || ev->lenient || function->library || function->system)
+        return;
+    diag_error(ev->diag, call->at, "%s is weak, so that the linker may take another body than the one that is known here", function->name);
+    diag_note(ev->diag, function->weak_at, "leave out `weak` here, and give hetucc the one body that the model shall have");
+    eval_fail(ev);
+}
+
 Val call_function(Eval *ev, const Call *call)
 {
     eval_step(ev);
     ev->at = call->at;
     if (call->function->op)
         return operator_call(ev, call);
+    check_strong(ev, call);
     if (!call->function->body)
         return call_library(ev, call);
-    if (call->function->weak && !ev->lenient) {
-        diag_error(ev->diag, call->at, "%s is weak, so that the linker may take another body than the one that is known here",
-                   call->function->name);
-        diag_note(ev->diag, call->function->at, "leave out `weak` here, and give hetucc the one body that the model shall have");
-        eval_fail(ev);
-    }
     if (call->count < call->function->params.count)
         eval_error(ev, call->at, "%s is called with too few arguments", call->function->name);
     return call_body(ev, call);
