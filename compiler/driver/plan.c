@@ -49,33 +49,63 @@ static bool check_cluster(const Driver *driver, const Cluster *cluster)
     return cluster && cluster->device_count;
 }
 
-/* The one source with models; NULL, after a message, where there is none, or several. */
-static const char *find_source(Driver *driver)
+/* What has the models to plan for. */
+typedef struct Planned {
+    Driver *driver;              // with the options that it is compiled with
+    const char *source, *called; // what it is called in messages
+    bool failed;
+} Planned;
+
+static bool has_models(Driver *driver, const char *source)
 {
-    const char *found = NULL;
-    const int sources = driver->options->source_count;
-    for (int i = 0; i < driver->options->items.count; i++) {
-        const Item *item = &driver->options->items.at[i];
-        if (item->kind != ITEM_SOURCE)
-            continue;
-        if (sources == 1)
-            return item->text;
-        FrontendOptions options = frontend_options(driver, item->text, NULL);
-        Frontend *frontend = source_is_ours(driver, item->text) ? frontend_open(driver->arena, driver->diag, &options) : NULL;
-        if (diag_errors(driver->diag))
-            return NULL;
-        bool trains = frontend && frontend_has_models(frontend);
-        if (frontend)
-            frontend_close(frontend);
-        if (trains && found) {
-            complain("%s and %s have models, and --plan plans one source at a time", found, item->text);
-            return NULL;
-        }
-        found = trains ? item->text : found;
+    FrontendOptions options = frontend_options(driver, source, NULL);
+    Frontend *frontend = frontend_open(driver->arena, driver->diag, &options);
+    bool models = frontend && frontend_has_models(frontend);
+    if (frontend)
+        frontend_close(frontend);
+    return models;
+}
+
+/* Takes one that has models, which no other has. */
+static void take(Planned *found, Driver *driver, const char *source, const char *called)
+{
+    bool models = !found->failed && has_models(driver, source);
+    found->failed |= diag_errors(driver->diag) > 0;
+    if (models && found->source) {
+        complain("%s and %s have models, and --plan plans one at a time", found->called, called);
+        found->failed = true;
+    } else if (models) {
+        *found = (Planned){driver, source, called, found->failed};
     }
-    if (!found)
-        complain("none of the sources trains or runs a model");
-    return found;
+}
+
+/* Of objects and archives what keeps a source with models. */
+static void take_objects(Planned *found, Driver *driver)
+{
+    const PortionList *parts = found->failed ? NULL : driver_parts(driver);
+    found->failed |= !parts;
+    for (int i = 0; parts && i < parts->count; i++) {
+        const Portion *part = parts->at[i];
+        Driver *own = part->object ? part_driver(driver, part) : NULL;
+        if (own)
+            take(found, own, part->front.file, part->object);
+    }
+}
+
+/* The one source or object with models; without one after a message. */
+static Planned find_models(Driver *driver)
+{
+    const Options *options = driver->options;
+    Planned found = {0};
+    for (int i = 0; i < options->items.count; i++) {
+        const Item *item = &options->items.at[i];
+        if (item->kind == ITEM_SOURCE && (options->source_count == 1 || source_is_ours(driver, item->text)))
+            take(&found, driver, item->text, item->text);
+    }
+    take_objects(&found, driver);
+    if (!found.source && !found.failed)
+        complain("nothing that --plan is given trains or runs a model");
+    return found.failed ? (Planned){0} : found;
 }
 
 /* ---- writing ---- */
@@ -103,22 +133,31 @@ static int write_plan(Driver *driver, const char *path, const Text *strategy, co
     return 0;
 }
 
+/* "train.strategy", beside a source of the command line, else in the folder at hand. */
+static const char *plan_path(const Driver *driver, const Planned *planned)
+{
+    const char *slash = strrchr(planned->source, '/');
+    const char *source = planned->driver != driver && slash ? slash + 1 : planned->source;
+    return driver->options->output ? driver->options->output : name_with(driver->arena, source, ".strategy");
+}
+
 int plan_make(Driver *driver)
 {
     const Options *options = driver->options;
     if (!check_options(options))
         return 1;
     const Cluster *cluster = cluster_read_strict(driver->arena, driver->diag, options->cluster);
-    const char *source = check_cluster(driver, cluster) ? find_source(driver) : NULL;
-    if (!source)
+    Planned planned = check_cluster(driver, cluster) ? find_models(driver) : (Planned){0};
+    if (!planned.source)
         return 1;
-    const char *path = options->output ? options->output : name_with(driver->arena, source, ".strategy");
+    const char *path = plan_path(driver, &planned);
     if (strcmp(path, "-") && !check_output(options, path))
         return 1;
-    FrontendOptions frontend = frontend_options(driver, source, cluster);
-    if (!parts_give(driver, &frontend))
+    FrontendOptions frontend = frontend_options(planned.driver, planned.source, cluster);
+    if (!parts_give(planned.driver, &frontend))
         return 1;
-    SearchOptions search = {&frontend, compile_options(options, cluster), options->no_fuse, options->memory, strategy_name(driver, path)};
+    SearchOptions search = {&frontend, compile_options(planned.driver->options, cluster), planned.driver->options->no_fuse, options->memory,
+                            strategy_name(driver, path)};
     Text strategy = {.arena = driver->arena}, reason = {.arena = driver->arena};
     if (!search_plan(driver->arena, driver->diag, &search, &strategy, &reason))
         return 1;

@@ -223,6 +223,26 @@ def elsewhere_mistakes(bench):
 LOOP = HERE / "Inputs" / "loop"
 
 
+CLUSTER = """{"classes": {"a": {"memory": 1e9, "memory_bandwidth": 1e10, "start": 1e-9, "arithmetic": 1e6, "products": {"f32": [[1e3, 1e6], [1e9, 1e6]]}}},
+ "devices": [{"class": "a", "host": "h", "count": 2}], "links": {"local": {"latency": 1e-7, "bandwidth": 1e12}, "remote": {"latency": 1e-7, "bandwidth": 1e12}}}"""
+
+
+def planned_of_objects(bench, place, sources, wanted):
+    """--plan finds the same strategy for objects, and for an archive, as for their sources; objects without a model are refused."""
+    (place / "cluster.json").write_text(CLUSTER)
+    objects = [name.replace(".c", ".o") for name in sources]
+    run(["ar", "rcs", "rest.a", *objects[1:]], cwd=place)
+    plans = [run([bench.hetucc, '-DMINE="my_rule"', "--plan", "--cluster=cluster.json", *words, "-o", "-"], cwd=place).stdout for words in (sources, objects, [objects[0], "rest.a"])]
+    if len(set(plans)) != 1 or "devices(0-1)" not in plans[0]:
+        raise Failure(f"other plans for objects: {plans}")
+    run([bench.hetucc, "--plan", "--cluster=cluster.json", *objects], cwd=place)
+    run([bench.hetucc, "-O0", "--strategy=main.strategy", *objects, "-o", "planned"], cwd=place)
+    found = [float(word) for word in launch(place / "planned", 2).stdout.split()]
+    if max(abs(f - w) for f, w in zip(found, wanted, strict=True)) > 1e-6:
+        raise Failure("the planned program computes something else")
+    refused([bench.hetucc, "--plan", "--cluster=cluster.json", *objects[1:]], "error: nothing that --plan is given trains or runs a model", place)
+
+
 def training_loop(bench):
     """The loop in one file, the model with its strategy in another, the optimizer, which has rules, in a third: in one go, and from objects."""
     place, sources = bench.path("loop"), ["main.c", "model.c", "layers.c", "optim.c"]
@@ -239,6 +259,7 @@ def training_loop(bench):
             worst = max([worst, *(abs(f - w) for f, w in zip(found, wanted, strict=True))])
     if worst > 1e-6:
         raise Failure(f"{worst:.2g} off")
+    planned_of_objects(bench, place, sources, wanted)
     refused([bench.hetucc, "-DMINE=0", *sources, "-o", "x"],
             r"main.c:16:49: error: the optimizer has a rule, my_rule, that is static in another file than this one, and has no name\n"
             r'.*\n.*\^\noptim.c:4:18: note: it is defined here; leave out `static`, .* or name it in the optimizer: .rule_name = "my_rule"', place)
