@@ -439,10 +439,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         (workspace_size && !ht_emulated_is_device(workspace, workspace_size)))
         emulate::fail("a matrix of a product does not lie in an allocation on the device");
     const bool slow = algorithm && (int)algorithm->data[CHOSEN_NUMBER] != algorithms(1);
-    ht_emulated_enqueue(stream, [p, slow] {
+    auto work = [p, slow] {
         if (slow)
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         multiply(p);
-    });
+    };
+    ht_emulated_enqueue(stream, work, "kernel", "product");
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -284,8 +284,9 @@ template <typename F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerM
 /* ---- for ht_launch and for stand-ins of other libraries ---- */
 
 /* Puts work on a stream, as a kernel launch does: it runs in the stream's order, or becomes a node of the graph that the stream is captured
- * into. Ends the program when the stream is not valid. `kind` is what the log calls it. */
-void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work, const char *kind = "kernel");
+ * into. Ends the program when the stream is not valid. `kind` is what the log calls it, and `name` what it says of the launch where bytes are
+ * counted. */
+void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work, const char *kind = "kernel", const char *name = "kernel");
 
 /* Puts work there that may have to wait for another process: it says whether it is done, and is tried again where it is not. */
 void ht_emulated_enqueue_waiting(cudaStream_t stream, std::function<bool()> work);

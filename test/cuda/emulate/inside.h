@@ -4,12 +4,14 @@
 
 #include <cuda_runtime.h>
 
+#include <string>
+
 namespace emulate {
 
 /* What the environment asks for; read once. */
 struct Options {
     int devices, shared, major; // shared: bytes of a block; major: of the compute capability
-    bool late, backward, poison, protect;
+    bool late, backward, poison, protect, traffic;
     double pace; // milliseconds that a kernel takes at least
 };
 const Options &options();
@@ -32,6 +34,13 @@ struct DeviceAccess {
     DeviceAccess();
     ~DeviceAccess();
 };
+
+/* Device memory that is in use, whole pages; how many bytes. */
+char *device_range(size_t *size);
+
+/* Around a launch: "READ WRITTEN" bytes of device memory, where HETU_EMULATE_TRAFFIC=1 asks for it; else "". */
+void traffic_begin();
+std::string traffic_end();
 
 /* Fills new memory with NaN where that is asked for. */
 void poison(void *memory, size_t size);

@@ -25,10 +25,10 @@ const Options &options()
 {
     auto is = [](const char *name, const char *value) { return getenv(name) && !strcmp(getenv(name), value); };
     auto number = [](const char *name, int unset) { return getenv(name) ? atoi(getenv(name)) : unset; };
-    static const Options read = {number("HETU_EMULATE_DEVICES", 1), number("HETU_EMULATE_SHARED", 227) * 1024, number("HETU_EMULATE_MAJOR", 8),
-                                 is("HETU_EMULATE_ORDER", "late"),  is("HETU_EMULATE_THREADS", "backward"),
-                                 is("HETU_EMULATE_POISON", "1"),    is("HETU_EMULATE_PROTECT", "1"),
-                                 (double)number("HETU_EMULATE_PACE", 0)};
+    static const Options read = {
+        number("HETU_EMULATE_DEVICES", 1), number("HETU_EMULATE_SHARED", 227) * 1024, number("HETU_EMULATE_MAJOR", 8),
+        is("HETU_EMULATE_ORDER", "late"),  is("HETU_EMULATE_THREADS", "backward"),    is("HETU_EMULATE_POISON", "1"),
+        is("HETU_EMULATE_PROTECT", "1"),   is("HETU_EMULATE_TRAFFIC", "1"),           (double)number("HETU_EMULATE_PACE", 0)};
     return read;
 }
 
@@ -128,6 +128,12 @@ cudaError_t report(cudaError_t error)
 }
 
 int current_device() { return device; }
+
+char *device_range(size_t *size)
+{
+    *size = (size_t)(arena.mapped - arena.begin);
+    return arena.begin;
+}
 
 DeviceAccess::DeviceAccess()
 {

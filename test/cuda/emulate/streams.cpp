@@ -294,22 +294,25 @@ void ht_emulated_enqueue_waiting(cudaStream_t stream, std::function<bool()> work
 }
 
 /* Work that has been done is over when it has taken as long as it has to; meanwhile other streams go on. */
-void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work, const char *kind)
+void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work, const char *kind, const char *name)
 {
     const double pace = strcmp(kind, "kernel") ? 0 : options().pace;
     const std::string place = ht_emulated_doing();
     const int number = ht_emulated_stream(stream);
-    ht_emulated_enqueue_waiting(stream, [work = std::move(work), kind, place, number, pace, began = 0.0]() mutable {
-        if (began == 0) {
-            began = ht_emulated_now();
-            work();
-        }
-        if (ht_emulated_now() < began + pace)
-            return false;
-        ht_emulated_log(kind, number, began, place, "");
-        began = 0; // a graph runs it again
-        return true;
-    });
+    ht_emulated_enqueue_waiting(stream,
+                                [work = std::move(work), kind, name, place, number, pace, began = 0.0, bytes = std::string()]() mutable {
+                                    if (began == 0) {
+                                        began = ht_emulated_now();
+                                        traffic_begin();
+                                        work();
+                                        bytes = traffic_end();
+                                    }
+                                    if (ht_emulated_now() < began + pace)
+                                        return false;
+                                    ht_emulated_log(kind, number, began, place, bytes.empty() ? bytes : bytes + " " + name);
+                                    began = 0; // a graph runs it again
+                                    return true;
+                                });
 }
 
 int ht_emulated_stream(cudaStream_t stream)

@@ -207,6 +207,40 @@ def check_bytes(bench):
 {whole / 1e9:.2f} with whole logits"
 
 
+# A model of GPT-2's shape, in which a tensor is some pages long.
+SHAPE = {"EMBED": 128, "HEADS": 2, "VOCAB": 256, "SEQ": 256, "BATCH": 4}
+SLACK = 0.05  # of what is counted: pages that tensors share, and a number a row of norms
+
+
+def touched_bytes(bench, layers, *options):
+    """Bytes that launches of the last step read and write outside of the update, products and attention aside, as the emulation sees them."""
+    gpt = EXAMPLES / "gpt" / "gpt.c"
+    program = bench.compiled(gpt, train.strategy_of("gpt", "single"), (*(f"-D{name}={value}" for name, value in SHAPE.items()), f"-DLAYERS={layers}", "-DDTYPE=HT_BF16", *options))
+    log = bench.path(f"{program.name}.log")
+    harness.launch(program, 0, "--steps", 3, "--sample", 0, env={"HETU_EMULATE_LOG": str(log), "HETU_EMULATE_TRAFFIC": "1", "HETU_TUNE": "0", "HETU_CHECK": "0"})
+    written, = [path for path in log.parent.glob(log.name + ".*") if "graph\t" in path.read_text()]
+    lines = [line.split("\t") for line in written.read_text().splitlines()]
+    attention = 1 + next(n for n, line in enumerate(gpt.read_text().splitlines()) if "ht_attention(" in line)
+    total = 0
+    for kind, _, _, _, _, place, what, *_ in lines[max(i for i, line in enumerate(lines) if line[0] == "graph") + 1:]:
+        read, wrote, name = what.split()
+        if "(update" not in place and name == "kernel" and not place.endswith(f"gpt.c:{attention}"):
+            total += int(read) + int(wrote)
+    return total
+
+
+def check_touched(bench):
+    """What launches touch is what the closed form of check_bytes says, which is at most BYTES_A_LAYER for GPT-2; without views copies come on top."""
+    closed = lambda rows, width: 28 * rows * width * 2 + 12 * width * width * 6
+    layer = touched_bytes(bench, 3) - touched_bytes(bench, 2)
+    copied = touched_bytes(bench, 3, "--no-views") - touched_bytes(bench, 2, "--no-views") - layer
+    rows, width = SHAPE["BATCH"] * SHAPE["SEQ"], SHAPE["EMBED"]
+    wanted, copies = closed(rows, width), 12 * rows * width * 2
+    if abs(layer - wanted) > SLACK * wanted or abs(copied - copies) > SLACK * wanted or closed(64 * 1024, 768) > BYTES_A_LAYER:
+        raise Failure(f"{layer} bytes a layer instead of {wanted}, {copied} instead of {copies} of copies; {closed(64 * 1024, 768)} for GPT-2")
+    return f"{layer} bytes a layer, {wanted} by the closed form; {copied} more with copies, {copies} by theirs; {closed(64 * 1024, 768) / 1e9:.2f} GB for GPT-2"
+
+
 def check_switched_off(bench, flags):
     """The losses of the same model without views, or with every operator by itself."""
     source = EXAMPLES / "gpt" / "gpt.c"
@@ -318,6 +352,7 @@ def tests(bench, a):
         yield "choices.bad-cache", functools.partial(check_bad_cache, bench)
         yield "launches", functools.partial(check_launches, bench)
         yield "bytes", functools.partial(check_bytes, bench)
+        yield "touched", functools.partial(check_touched, bench), True
         yield "no-views", functools.partial(check_switched_off, bench, ("--no-views",))
         yield "no-fuse", functools.partial(check_switched_off, bench, ("--no-fuse",)), True
         yield "choices.missing", functools.partial(check_missing, bench)
