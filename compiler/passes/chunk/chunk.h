@@ -20,6 +20,7 @@ typedef struct Chunked {
     int cut;          // the dimension of its result that is cut into chunks
     int64_t elements; // of that result: what has as many is large
     bool *in;         // by op index: it is one of the region's
+    bool *given;      // by op index: it is, and needs nothing that the region makes of the product
     bool *behind;     // by op index: it needs what the region makes, and is none of it
     bool *needed;     // by op index: the region needs what it makes, and it is none of it
     int *factor;      // by op index, of the region: the bound factor that is cut

@@ -1,6 +1,8 @@
 /* The operators that can be computed by chunks of rows. */
 #include "passes/chunk/chunk.h"
 
+#include <string.h>
+
 /* ---- which operators ---- */
 
 static bool is_large(const Chunked *region, const Value *value) { return type_elements(value->type) >= region->elements; }
@@ -63,6 +65,7 @@ static void mark(Chunked *region, const Value *value)
 static void find_outside(Chunked *region)
 {
     const Module *module = region->module;
+    memset(region->outside, 0, sizeof *region->outside * (size_t)module->next_id);
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0; !region->in[i] && k < module->ops.at[i]->operand_count; k++)
             mark(region, module->ops.at[i]->operands[k]);
@@ -76,6 +79,28 @@ static void find_outside(Chunked *region)
         for (int s = 0; s < param->state_count; s++)
             mark(region, param->states_updated[s]);
     }
+}
+
+/* Whether an operator gives the region, and nobody else, something large that is not made of the product. */
+static bool gives_large(Chunked *region, const Op *op)
+{
+    if (!region->needed[op->index] || op->result_count != 1 || !is_large(region, op->results[0]) || op->def->rule->form == RULE_PRODUCT ||
+        op->section == SECTION_UPDATE)
+        return false;
+    find_outside(region);
+    return !region->outside[op->results[0]->id];
+}
+
+/* What is large and given to the region alone is made within it, too: what smoothing adds to the gradient of logits, say. */
+static void find_given(Chunked *region)
+{
+    const Module *module = region->module;
+    for (int i = module->ops.count - 1; i >= 0; i--)
+        if (gives_large(region, module->ops.at[i])) {
+            region->in[i] = region->given[i] = true;
+            region->needed[i] = false;
+        }
+    find_outside(region);
 }
 
 /* ---- whether they can be cut ---- */
@@ -95,20 +120,37 @@ static bool dim_along(const BoundAccess *access, int factor, int *dim)
     return true;
 }
 
-/* The bound factor of an operator that is cut: that of the rows of what the region gives it. False where it is not one. */
+/* The bound factor of an operator that is cut: that of the rows of what the region makes of the product and gives it. False where it is not
+ * one. */
 static bool find_factor(Chunked *region, const Op *op)
 {
     int found = -1;
     if (op == region->product)
         found = op->binding->results[0].dims[region->cut].count == 1 ? op->binding->results[0].dims[region->cut].factors[0] : -1;
     for (int k = 0; op != region->product && k < op->operand_count; k++) {
-        if (!made_within(region, op->operands[k]))
+        if (!made_within(region, op->operands[k]) || region->given[op->operands[k]->def->index])
             continue;
         int d = region->dim[op->operands[k]->id] - 1;
         const BoundDim *dim = d < 0 ? NULL : &op->binding->operands[k].dims[d];
         if (!dim || dim->count != 1 || (found >= 0 && dim->factors[0] != found))
             return false;
         found = dim->factors[0];
+    }
+    region->factor[op->index] = found;
+    return found >= 0;
+}
+
+/* The same of what is given: that of the rows that a reader cuts. */
+static bool find_given_factor(Chunked *region, const Op *op)
+{
+    const Module *module = region->module;
+    int found = -1, dim;
+    for (int i = op->index + 1; i < module->ops.count && found < 0; i++) {
+        const Op *reader = module->ops.at[i];
+        for (int k = 0; region->in[i] && k < reader->operand_count && found < 0; k++)
+            if (reader->operands[k] == op->results[0] && dim_along(&reader->binding->operands[k], region->factor[i], &dim) && dim >= 0 &&
+                op->binding->results[0].dims[dim].count == 1)
+                found = op->binding->results[0].dims[dim].factors[0];
     }
     region->factor[op->index] = found;
     return found >= 0;
@@ -187,14 +229,49 @@ static bool results_fit(Chunked *region, const Op *op, int bound)
     return true;
 }
 
-/* Whether an operator of the region can be computed by chunks; those before it have been looked at. */
-static bool op_fits(Chunked *region, const Op *op)
+/* Whether an operator may be computed by chunks at all. */
+static bool may_be_cut(const Module *module, const Op *op)
+{
+    return op->section != SECTION_UPDATE && op->def != module->reshard_def && op->def->rule->kind != RULE_VIEW && !op->recompute &&
+           !op->chunk;
+}
+
+/* What is given and cannot be cut, parameters in another type, say, stays outside. */
+static void leave_out(Chunked *region, const Op *op)
+{
+    region->in[op->index] = region->given[op->index] = false;
+    region->needed[op->index] = true;
+    region->dim[op->results[0]->id] = 0;
+    find_outside(region);
+}
+
+/* Finds how what is given is cut, from its readers on. */
+static void fit_given(Chunked *region)
 {
     const Module *module = region->module;
-    if (op->section == SECTION_UPDATE || op->def == module->reshard_def || op->def->rule->kind == RULE_VIEW || op->recompute || op->chunk)
-        return false;
-    return find_factor(region, op) && rows_alone(op, region->factor[op->index]) && operands_fit(region, op, region->factor[op->index]) &&
-           results_fit(region, op, region->factor[op->index]);
+    for (int i = module->ops.count - 1; i >= 0; i--) {
+        const Op *op = module->ops.at[i];
+        if (region->given[i] && (!may_be_cut(module, op) || !find_given_factor(region, op) || !rows_alone(op, region->factor[i]) ||
+                                 !results_fit(region, op, region->factor[i])))
+            leave_out(region, op);
+    }
+}
+
+/* Whether the region's operators can be computed by chunks: those that need the product, with what is given where that can be, too. */
+static bool operators_fit(Chunked *region)
+{
+    const Module *module = region->module;
+    bool fit = true;
+    for (int i = 0; i < module->ops.count && fit; i++)
+        if (region->in[i] && !region->given[i])
+            fit = may_be_cut(module, module->ops.at[i]) && find_factor(region, module->ops.at[i]) &&
+                  rows_alone(module->ops.at[i], region->factor[i]) && results_fit(region, module->ops.at[i], region->factor[i]);
+    if (fit)
+        fit_given(region);
+    for (int i = 0; i < module->ops.count && fit; i++)
+        if (region->in[i])
+            fit = operands_fit(region, module->ops.at[i], region->factor[i]);
+    return fit;
 }
 
 /* Whether the region reads what a product of it makes, the first aside. */
@@ -230,21 +307,18 @@ Chunked *chunked_of(Arena *arena, Module *module, Op *product, int dim)
     *region =
         (Chunked){.module = module, .arena = arena, .product = product, .cut = dim, .elements = type_elements(product->results[0]->type)};
     region->in = arena_array(arena, bool, count);
+    region->given = arena_array(arena, bool, count);
     region->behind = arena_array(arena, bool, count);
     region->needed = arena_array(arena, bool, count);
     region->factor = arena_array(arena, int, count);
     region->dim = arena_array(arena, int, values);
     region->outside = arena_array(arena, bool, values);
     find_operators(region);
-    find_outside(region);
-    bool fits = !has_layers(region);
+    find_given(region);
     int operators = 0;
-    for (int i = 0; i < module->ops.count && fits; i++) {
-        if (!region->in[i])
-            continue;
-        fits = op_fits(region, module->ops.at[i]);
-        region->section = module->ops.at[i]->section;
-        operators++;
+    for (int i = 0; i < module->ops.count; i++) {
+        operators += region->in[i];
+        region->section = region->in[i] ? module->ops.at[i]->section : region->section;
     }
-    return fits && operators > 1 && wins_memory(region) ? region : NULL;
+    return operators > 1 && !has_layers(region) && operators_fit(region) && wins_memory(region) ? region : NULL;
 }

@@ -178,7 +178,7 @@ def plain_losses(bench):
 
 
 SWITCHES = {"plain": (), "each": ("--bucket=1",), "buckets": (f"--bucket={BUCKET}",), "one": ("--bucket=1000000000",), "no-views": ("--no-views",), "no-fuse": ("--no-fuse",),
-            "no-overlap": ("--no-overlap",)}
+            "no-overlap": ("--no-overlap",), "chunks": ("--chunk=9000",), "no-chunks": ("--no-chunks",), "none": ("--no-views", "--no-fuse", "--no-overlap", "--no-chunks", "--bucket=1")}
 
 
 def tests(bench, _):
@@ -193,7 +193,10 @@ def tests(bench, _):
             for half in False, True:
                 rare = (strategy, name, half) != ("gathers", "buckets", False)
                 yield f"losses.{strategy}.{name}{'.bf16' if half else ''}", case(check_losses, bench, strategy, flags, half), rare
-        yield f"losses.{strategy}.late", case(check_losses, bench, strategy, SWITCHES["buckets"], False, HETU_EMULATE_ORDER="late"), True
+        for half in False, True:
+            for name in "buckets", "chunks", "no-overlap":
+                late = case(check_losses, bench, strategy, SWITCHES[name], half, HETU_EMULATE_ORDER="late")
+                yield f"losses.{strategy}.{name}.late{'.bf16' if half else ''}", late, True
 
 
 if __name__ == "__main__":
