@@ -142,14 +142,30 @@ static void report(const Search *search, const Fed *fed, const Value *input)
     diag_note(diag, input->at, "the input is here");
 }
 
+/* Reports a feed of an input that the program has not. */
+static void report_unknown(const Search *search, const Fed *fed, const Module *module)
+{
+    Diag *diag = search->cunit->diag;
+    diag_error(diag, fed->at, "the model %s has no input \"%s\"", module->name, fed->name);
+    for (int i = 0; i < module->inputs.count; i++)
+        if (diag_suggest(diag, module->inputs.at[i]->at, fed->name, &module->inputs.at[i]->name, 1))
+            return;
+    for (int i = 0; i < module->inputs.count; i++)
+        diag_note(diag, module->inputs.at[i]->at, "it has the input \"%s\"", module->inputs.at[i]->name);
+}
+
 static void check_feed(const Search *search, const CExpr *maker, const Fed *fed)
 {
     const CFunction *model = cexpr_function(maker->args.at[1]);
     ModuleKind kind = is_call(maker, "ht_train_with") ? MODULE_TRAIN : MODULE_INFER;
     const Value *found = NULL;
+    const Module *own = NULL;
     for (int m = 0; model && m < search->made->modules.count; m++) {
         const Module *module = search->made->modules.at[m];
-        const Value *input = !strcmp(module->name, model->name) && module->kind == kind ? input_of(module, fed->name) : NULL;
+        if (strcmp(module->name, model->name) || module->kind != kind)
+            continue;
+        own = module;
+        const Value *input = input_of(module, fed->name);
         int64_t bytes = input ? type_elements(input->type) * dtype_size(input->type.dtype) : 0;
         if (input && !unfit_element(fed->type, input->type.dtype) && (!bytes || bytes == fed->type->size))
             return;
@@ -157,6 +173,8 @@ static void check_feed(const Search *search, const CExpr *maker, const Fed *fed)
     }
     if (found)
         report(search, fed, found);
+    else if (own)
+        report_unknown(search, fed, own);
 }
 
 static void check_run(const CExpr *expr, void *data)

@@ -432,6 +432,8 @@ bool eager_program_shape(eager_program *program, const char *name, ht_dtype *dty
 
 static void take_feeds(eager_program *program, const ht_fed *feeds)
 {
+    if (feeds)
+        feeds_check_once(feeds);
     for (const ht_fed *feed = feeds; feed && feed->name; feed++) {
         Input *input = find_input(program, feed->name);
         if (!input)

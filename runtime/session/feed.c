@@ -49,3 +49,11 @@ void feed_check(const ht_fed *feed, ht_dtype dtype, int64_t elements, const char
     if (feed->known == HT_FED_ELEMENTS && feed->size != elements)
         ht_fail("%s, and is fed %lld", input, (long long)feed->size);
 }
+
+void feeds_check_once(const ht_fed *feeds)
+{
+    for (const ht_fed *feed = feeds; feed->name; feed++)
+        for (const ht_fed *other = feeds; other < feed; other++)
+            if (!strcmp(feed->name, other->name))
+                ht_fail("the input \"%s\" is fed twice in one step", feed->name);
+}

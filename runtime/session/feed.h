@@ -8,4 +8,7 @@
  * input is declared, NULL: not known. An input without elements takes any array, as C has none of that size. */
 void feed_check(const ht_fed *feed, ht_dtype dtype, int64_t elements, const char *at);
 
+/* Ends the program, with one line, where two feeds of a step are of one input. */
+void feeds_check_once(const ht_fed *feeds);
+
 #endif

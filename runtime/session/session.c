@@ -300,6 +300,7 @@ static void no_input(const Program *program, const char *name)
 
 static void gather_feeds(const Program *program, const ht_fed *feeds, Command *command, const void **data)
 {
+    feeds_check_once(feeds);
     for (; feeds->name; feeds++) {
         int input = program_input(program, feeds->name);
         if (input < 0)
@@ -317,7 +318,8 @@ static void gather_feeds(const Program *program, const ht_fed *feeds, Command *c
     }
     for (int i = 0; i < program->image->input_count; i++)
         if (!program->fed[i] && !(command->fed[i / 8] >> (i % 8) & 1))
-            ht_fail("the input \"%s\" (%s) was never fed", program->image->inputs[i].name, program->image->inputs[i].at);
+            ht_fail("the input \"%s\" (%s) was never fed: give it to the step by ht_feed(\"%s\", data)", program->image->inputs[i].name,
+                    program->image->inputs[i].at, program->image->inputs[i].name);
 }
 
 /* How many optimizers behind the first have numbers that are not 0, those in front of the last one included. */

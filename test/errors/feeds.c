@@ -1,12 +1,17 @@
 /* Arrays that are no inputs, of a program that the file makes; pointers, parts of arrays, and programs that may be several are left to the run.
  *
  * RUN: not %hetucc -c %s -o %t 2>&1 | FileCheck %s
- * CHECK: feeds.c:38:24: error: the input "x" has 96 bytes, and is fed an array of 92 bytes; give it all of them
- * CHECK: feeds.c:17:19: note: the input is here
- * CHECK: feeds.c:38:44: error: the input "n" has elements of i64, and is fed an array of int; give it an array of long
- * CHECK: feeds.c:39:24: error: the input "x" has 96 bytes, and is fed an array of 112 bytes; ht_feed_n("x", pointer, 24) feeds a part of one
- * CHECK: feeds.c:39:44: error: the input "n" has elements of i64, and is fed an array of unsigned long; give it an array of long
- * CHECK: feeds.c:40:24: error: the input "x" has elements of f32, and is fed an array of double; give it an array of float
+ * CHECK: feeds.c:43:24: error: the input "x" has 96 bytes, and is fed an array of 92 bytes; give it all of them
+ * CHECK: feeds.c:22:19: note: the input is here
+ * CHECK: feeds.c:43:44: error: the input "n" has elements of i64, and is fed an array of int; give it an array of long
+ * CHECK: feeds.c:44:24: error: the input "x" has 96 bytes, and is fed an array of 112 bytes; ht_feed_n("x", pointer, 24) feeds a part of one
+ * CHECK: feeds.c:44:44: error: the input "n" has elements of i64, and is fed an array of unsigned long; give it an array of long
+ * CHECK: feeds.c:45:24: error: the input "x" has elements of f32, and is fed an array of double; give it an array of float
+ * CHECK: feeds.c:46:24: error: the model loss has no input "x_"
+ * CHECK: feeds.c:22:19: note: did you mean "x"?
+ * CHECK: feeds.c:46:45: error: the model loss has no input "rows"
+ * CHECK: feeds.c:22:19: note: it has the input "x"
+ * CHECK: feeds.c:22:62: note: it has the input "n"
  * CHECK-NOT: error:
  * RUN: %hetucc -DRIGHT -c %s -o %t
  */
@@ -38,6 +43,7 @@ int main(int argc, char **argv)
     ht_step(p, ht_feed("x", part), ht_feed("n", few));
     ht_step(p, ht_feed("x", more), ht_feed("n", u));
     ht_step(q, ht_feed("x", wide));
+    ht_step(q, ht_feed("x_", rows), ht_feed("rows", rows));
 #endif
     return 0;
 }

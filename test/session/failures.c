@@ -12,10 +12,13 @@ MANY: hetu: failures.c was compiled for 2 devices (strategy two), but 3 ranks ru
 MANY-NOT: was compiled
 
 RUN: not %mpirun 2 %t missing 2>&1 | FileCheck %s --check-prefix=MISSING
-MISSING: hetu: rank 0: the input "x" (failures.c:{{[0-9]+}}) was never fed
+MISSING: hetu: rank 0: the input "x" (failures.c:{{[0-9]+}}) was never fed: give it to the step by ht_feed("x", data)
 
 RUN: not %mpirun 2 %t wrong 2>&1 | FileCheck %s --check-prefix=WRONG
 WRONG: hetu: rank 0: the model loss has no input "xx"; it has "x"
+
+RUN: not %mpirun 2 %t again 2>&1 | FileCheck %s --check-prefix=AGAIN
+AGAIN: hetu: rank 0: the input "x" is fed twice in one step
 
 RUN: not %mpirun 2 %t output 2>&1 | FileCheck %s --check-prefix=OUTPUT
 OUTPUT: hetu: rank 0: the model loss has no value "z"
@@ -101,7 +104,7 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "feed";
     ht_session *session = ht_open(&argc, &argv);
     ht_program *program = ht_train(session, loss, ht_sgd(.lr = 0.1f));
-    float x[24] = {1, 2, 3}, w[12];
+    float x[24] = {1, 2, 3}, w[12], *at = x;
     if (!strcmp(what, "twice"))
         ht_open(&argc, &argv);
     if (!strcmp(what, "early"))
@@ -109,7 +112,9 @@ int main(int argc, char **argv)
     if (!strcmp(what, "missing"))
         ht_step(program);
     if (!strcmp(what, "wrong"))
-        ht_step(program, ht_feed("xx", x));
+        ht_step(program, ht_feed("xx", at));
+    if (!strcmp(what, "again"))
+        ht_step(program, ht_feed("x", x), ht_feed("x", at));
     if (!strcmp(what, "kernel"))
         x[22] = 99;
     ht_step(program, ht_feed("x", x));
