@@ -2,6 +2,7 @@
 #include "reshard/devices.h"
 #include "reshard/order/order.h"
 #include "reshard/price.h"
+#include "reshard/tiers/hosts.h"
 
 #include <string.h>
 
@@ -13,6 +14,9 @@ enum { MOST_PEERS = 64 };
 
 /* The same across hosts: how many devices a collective may have in whose place messages are tried. */
 enum { MOST_ACROSS = 256 };
+
+/* How many parts of values a plan in two tiers may move and reduce: they grow with the devices times the hosts. */
+enum { MOST_PARTS = 1 << 16 };
 
 /* A finished plan. */
 typedef struct Attempt {
@@ -181,17 +185,53 @@ static bool may_message(const Attempt *attempt)
     return true;
 }
 
-/* Where there are several hosts: in two tiers and in one, with collectives and, where these have few devices, without. */
+/* By how many devices of one host, at most, a value is wanted; `counts` has room for a number by host. */
+static int most_on_host(Hosts *hosts, const Devices *devices, int *counts)
+{
+    int most = 0;
+    memset(counts, 0, sizeof *counts * (size_t)hosts->count);
+    for (int i = 0; i < devices->count; i++) {
+        int count = ++counts[host_of(hosts, devices->at[i])];
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+/* How many parts of a value are moved or reduced in two tiers, at most: all that want it get one of each part that hosts reduce, which hold
+ * all contributions; or each host reduces what it has of it for each device that has a slice. */
+static int64_t tiered_parts(Hosts *hosts, const Task *task, int *counts)
+{
+    if (task->source_count < 2)
+        return task->targets.count;
+    int whole = task->sources[0].count < hosts->count ? task->sources[0].count : hosts->count;
+    int bringing = task->source_count < hosts->count ? task->source_count : hosts->count;
+    return (int64_t)whole * task->targets.count + (int64_t)bringing * most_on_host(hosts, &task->targets, counts);
+}
+
+/* Whether hosts have several of the devices, and a plan in two tiers is not too large. */
+static bool has_tiers(Planner *planner)
+{
+    const Plan *plan = planner->plan;
+    Hosts *hosts = hosts_of(planner);
+    int *counts = arena_array(planner->arena, int, hosts->count);
+    int64_t parts = 0;
+    for (int t = 0; t < plan->tasks.count && parts <= MOST_PARTS; t++)
+        parts += tiered_parts(hosts, &plan->tasks.at[t], counts);
+    return hosts->count < plan->device_count && parts <= MOST_PARTS;
+}
+
+/* Plans in two tiers, where there are such, and in one, with collectives and, where these have few devices, without. */
 static void try_tiers(Choice *choice)
 {
+    const int tiers = has_tiers(choice->planner) ? 2 : 1;
     bool messages[2];
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        if (attempt >= 2 && !messages[attempt % 2])
+    for (int attempt = 0; attempt < 2 * tiers; attempt++) {
+        if (attempt >= tiers && !messages[attempt % tiers])
             continue;
-        choice->planner->tiers = attempt % 2 == 0;
-        memset(choice->avoid, attempt / 2, sizeof *choice->avoid * (size_t)choice->planner->plan->device_count);
+        choice->planner->tiers = tiers == 2 && attempt % 2 == 0;
+        memset(choice->avoid, attempt / tiers, sizeof *choice->avoid * (size_t)choice->planner->plan->device_count);
         make_attempt(choice);
-        if (attempt < 2)
+        if (attempt < tiers)
             messages[attempt] = may_message(&choice->attempts[attempt]);
     }
 }

@@ -209,10 +209,10 @@ static void add_local(Tier *tier, int whole, int host, int device)
 {
     Task task = tier->hosts->planner->plan->tasks.at[whole];
     task = (Task){.bucket = task.bucket, .bundle = task.bundle, .lo = task.lo, .volume = task.volume, .local = true, .whole = whole};
-    task.sources = arena_array(tier->arena, Devices, tier->task.source_count);
-    for (int p = 0; p < tier->task.source_count; p++)
-        if (tier->host[p] == host)
-            task.sources[task.source_count++] = holders_on(tier, p, host);
+    task.sources = arena_array(tier->arena, Devices, tier->begin[host + 1] - tier->begin[host]);
+    for (int i = tier->begin[host]; i < tier->begin[host + 1]; i++)
+        if (tier->host[tier->at[i]] == host)
+            task.sources[task.source_count++] = holders_on(tier, tier->at[i], host);
     array_push(tier->arena, &task.targets, device);
     add_task(tier, task, tier->local);
 }
