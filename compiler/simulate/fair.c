@@ -123,12 +123,17 @@ static Sharing sharing_of(Fair *fair, int resource)
 
 /* ---- filling ---- */
 
+/* What a resource's weight is while it must be summed anew. */
+static const double STALE = -1;
+
 /* Takes a task whose speed is found out of those that still grow. */
 static void freeze(Fair *fair, int task, double speed)
 {
     const EngineTask *own = &fair->problem->tasks[task];
-    for (int u = 0; u < own->use_count; u++)
+    for (int u = 0; u < own->use_count; u++) {
         fair->left[own->uses[u].resource] -= own->uses[u].share * speed;
+        fair->weight[own->uses[u].resource] = STALE;
+    }
 }
 
 /* The shares of those tasks of a resource that still grow; differences of sums would leave what rounding makes. */
@@ -143,11 +148,13 @@ static double growing_weight(const Fair *fair, int resource, const int *grows)
 }
 
 /* The resource that is used up first when all that grow do so alike, and at which speed. */
-static int tightest(Fair *fair, const Sharing *set, double *speed)
+static int tightest(Fair *fair, const Sharing *set, const int *grows, double *speed)
 {
     int best = -1;
     for (int i = 0; i < set->resource_count; i++) {
         int r = fair->resources[i];
+        if (fair->weight[r] < 0)
+            fair->weight[r] = growing_weight(fair, r, grows);
         double own = fair->weight[r] > 0 ? fair->left[r] / fair->weight[r] : INFINITY;
         if (own < *speed) {
             *speed = own;
@@ -187,17 +194,15 @@ static void fill(Fair *fair, const Sharing *set, const Settling *settling)
     for (int i = 0; i < set->resource_count; i++) {
         int r = fair->resources[i];
         fair->left[r] = settling->rate_of(settling->state, r);
-        fair->weight[r] = growing_weight(fair, r, grows);
+        fair->weight[r] = STALE;
     }
     while (left) {
         double speed = INFINITY;
-        int resource = tightest(fair, set, &speed);
+        int resource = tightest(fair, set, grows, &speed);
         if (resource < 0)
             BUG("%d tasks use nothing", left);
         floor = fmax(floor, speed);
         left -= freeze_users(fair, resource, floor, grows, settling);
-        for (int i = 0; left && i < set->resource_count; i++)
-            fair->weight[fair->resources[i]] = growing_weight(fair, fair->resources[i], grows);
     }
 }
 

@@ -197,15 +197,15 @@ static int most_on_host(Hosts *hosts, const Devices *devices, int *counts)
     return most;
 }
 
-/* How many parts of a value are moved or reduced in two tiers, at most: all that want it get one of each part that hosts reduce, which hold
- * all contributions; or each host reduces what it has of it for each device that has a slice. */
+/* How many parts of a value are moved or reduced in two tiers, at most: each host reduces what it has of it for each device that has a
+ * slice, and all that want it get it; in as many parts as there are hosts that hold all contributions. */
 static int64_t tiered_parts(Hosts *hosts, const Task *task, int *counts)
 {
+    int64_t wanting = task->targets.count, bringing = task->source_count < hosts->count ? task->source_count : hosts->count;
     if (task->source_count < 2)
-        return task->targets.count;
-    int whole = task->sources[0].count < hosts->count ? task->sources[0].count : hosts->count;
-    int bringing = task->source_count < hosts->count ? task->source_count : hosts->count;
-    return (int64_t)whole * task->targets.count + (int64_t)bringing * most_on_host(hosts, &task->targets, counts);
+        return wanting;
+    int holders = task->sources[0].count, whole = holders / most_on_host(hosts, &task->sources[0], counts);
+    return wanting * whole + bringing * most_on_host(hosts, &task->targets, counts);
 }
 
 /* Whether hosts have several of the devices, and a plan in two tiers is not too large. */
