@@ -160,6 +160,76 @@ void ht_scatter_kernel(const ht_call *call)
     free(index.entry);
 }
 
+/* ---- sums up to a place ---- */
+
+/* What is added up: floating point as f64, integers as they are. */
+typedef union Sum {
+    double real;
+    uint64_t integer;
+} Sum;
+
+/* Adds a row of elements to sums. */
+static void add_row(ht_dtype dtype, Sum *sum, const void *row, int64_t count)
+{
+    for (int64_t c = 0; c < count; c++)
+        switch (dtype) {
+        case HT_F32: sum[c].real += ((const float *)row)[c]; break;
+        case HT_F64: sum[c].real += ((const double *)row)[c]; break;
+        case HT_BF16: sum[c].real += ht_bf16_load(((const uint16_t *)row)[c]); break;
+        case HT_I32: sum[c].integer += (uint64_t)((const int32_t *)row)[c]; break;
+        case HT_I64: sum[c].integer += (uint64_t)((const int64_t *)row)[c]; break;
+        }
+}
+
+static void store_row(ht_dtype dtype, const Sum *sum, void *row, int64_t count)
+{
+    for (int64_t c = 0; c < count; c++)
+        switch (dtype) {
+        case HT_F32: ((float *)row)[c] = (float)sum[c].real; break;
+        case HT_F64: ((double *)row)[c] = sum[c].real; break;
+        case HT_BF16: ((uint16_t *)row)[c] = ht_bf16_store((float)sum[c].real); break;
+        case HT_I32: ((int32_t *)row)[c] = (int32_t)sum[c].integer; break;
+        case HT_I64: ((int64_t *)row)[c] = (int64_t)sum[c].integer; break;
+        }
+}
+
+/* Entry i in the order in which places are passed. */
+static Entry passed(const Index *index, int64_t i, bool forward) { return index->entry[forward ? i : index->count - 1 - i]; }
+
+/* The lines of one index in front of the dimension, side by side: each element is added once, on the way from one end to the other. */
+static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const Index *places, const Index *wanted)
+{
+    const ht_view *x = &call->operand[0], *y = &call->result[0];
+    int64_t row = from.inner * cpu_size(x->dtype), next = 0;
+    bool forward = call->attr[1].i;
+    Sum *sum = cpu_alloc((size_t)from.inner * sizeof *sum);
+    memset(sum, 0, (size_t)from.inner * sizeof *sum);
+    for (int64_t k = 0; k < wanted->count; k++) {
+        Entry to_here = passed(wanted, k, forward);
+        for (; next < places->count; next++) {
+            Entry one = passed(places, next, forward);
+            if (forward ? one.number > to_here.number : one.number < to_here.number)
+                break;
+            add_row(x->dtype, sum, (const char *)x->data + (o * from.length + one.at) * row, from.inner);
+        }
+        store_row(y->dtype, sum, (char *)y->data + (o * to.length + to_here.at) * row, to.inner);
+    }
+    free(sum);
+}
+
+/* Operands: x, places of the result's line and of x's; attributes: dim, forward. */
+void ht_cumsum_kernel(const ht_call *call)
+{
+    const ht_view *x = &call->operand[0], *y = &call->result[0];
+    Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
+    Index wanted = index_of(&call->operand[1]), places = index_of(&call->operand[2]);
+#pragma omp parallel for schedule(static) if (cpu_count(x) > CPU_PARALLEL)
+    for (int64_t o = 0; o < from.outer; o++)
+        add_up(call, from, to, o, &places, &wanted);
+    free(wanted.entry);
+    free(places.entry);
+}
+
 /* ---- order ---- */
 
 /* A number that is ordered as the element is: NaN is the largest of all, and zeros are equal. */

@@ -2,10 +2,11 @@
 
 #include "base/timeline.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
-enum { LINES = 20 };             // of a training, where there is no terminal
+enum { LINES = 20 };               // of a training, where there is no terminal
 static const double REFRESH = 0.2; // seconds between two lines on a terminal
 static const double APART = 10;    // seconds after which there is a line elsewhere, too
 
@@ -40,8 +41,8 @@ static bool is_due(const Progress *progress, bool terminal, int64_t done, int64_
 
 static void print_line(const ProgressStep *step, double each)
 {
-    fprintf(stderr, "step %lld of %lld  loss %.4f  rate %.3g", (long long)step->done, (long long)step->steps, (double)step->loss,
-            (double)step->rate);
+    fprintf(stderr, "step %lld of %lld  loss %.4f  rate %.3g", (long long)step->done, (long long)step->steps,
+            isnan(step->loss) ? (double)NAN : (double)step->loss, (double)step->rate);
     if (each > 0) {
         fputs("  ", stderr);
         print_amount(stderr, (double)(step->tokens ? step->tokens : 1) / each);

@@ -114,8 +114,74 @@ static void check_dropout(Tensor x, double p, int training)
     check(twin);
 }
 
+/* ---- places and order ---- */
+
+/* The numbers first, first + 1, ..., as many as there are in a piece. */
+static Tensor places(int64_t count, int64_t first)
+{
+    Tensor tensor = integers(HT_I64, {count}, 0, 1);
+    for (int64_t i = 0; i < count; i++)
+        set_element(tensor, i, (double)(first + i));
+    return tensor;
+}
+
+/* Elements of which many are equal, some are zero of either sign, and one a line is no number where there is such a thing. */
+static Tensor tied(ht_dtype dtype, std::vector<int64_t> extent)
+{
+    Tensor x = dtype == HT_I32 || dtype == HT_I64 ? integers(dtype, extent, -5, 6) : reals(dtype, extent);
+    const bool real = dtype != HT_I32 && dtype != HT_I64;
+    for (int64_t i = 0; i < size_of(x); i++)
+        if (draw(2))
+            set_element(x, i, real && draw(9) == 0 ? (double)NAN : real && draw(5) == 0 ? -0.0 : (double)draw(3));
+    return x;
+}
+
+/* Lines of `length`, of which the piece that is written has `own` from `first` on. */
+static void check_lines(ht_dtype dtype, int64_t outer, int64_t length, int64_t inner, int64_t first, int64_t own)
+{
+    const std::string label = std::string(" ") + name_of(dtype) + " (" + std::to_string(outer) + ", " + std::to_string(length) + ", " + std::to_string(inner) + ")";
+    const std::vector<int64_t> whole = {outer, length, inner}, part = {outer, own, inner};
+    for (int flag : {0, 1}) {
+        Twin rank(TWIN(ht_rank_kernel), "rank" + label);
+        const Tensor x = tied(dtype, whole);
+        Tensor z = own == length ? x : tied(dtype, part);
+        rank.operands = {x, z, places(own, first), places(length, 0)};
+        rank.results = {result(HT_I32, part, 0)};
+        rank.attrs = {integer_attr(1), integer_attr(flag)};
+        check(rank);
+        Twin cumsum(TWIN(ht_cumsum_kernel), "cumsum" + label);
+        cumsum.operands = {dtype == HT_I32 || dtype == HT_I64 ? integers(dtype, whole, -9, 9) : reals(dtype, whole), places(own, first), places(length, 0)};
+        cumsum.results = {result(dtype, part, dtype == HT_F32 ? 1e-3 * (double)length : dtype == HT_F64 ? 1 : 0)};
+        cumsum.attrs = {integer_attr(1), integer_attr(flag)};
+        check(cumsum);
+    }
+    Twin scatter(TWIN(ht_scatter_kernel), "scatter" + label);
+    scatter.operands = {dtype == HT_I32 || dtype == HT_I64 ? integers(dtype, whole, -9, 9) : reals(dtype, whole), integers(draw(2) ? HT_I32 : HT_I64, whole, 0, length + 2),
+                        places(own, first)};
+    scatter.results = {result(dtype, part, 0)};
+    scatter.attrs = {integer_attr(1)};
+    check(scatter);
+    Twin gather(TWIN(ht_gather_kernel), "gather" + label);
+    gather.operands = {reals(HT_F32, part), integers(HT_I64, whole, 0, length + 2), places(own, first)};
+    gather.results = {result(HT_F32, whole, 0)};
+    gather.attrs = {integer_attr(1)};
+    check(gather);
+}
+
+static void check_order(ht_dtype dtype)
+{
+    check_lines(dtype, 1, 1, 1, 0, 1);
+    check_lines(dtype, 2, 33, 3, 0, 33);
+    check_lines(dtype, 3, 64, 1, 10, 20);
+    check_lines(dtype, 1, 1000, 2, 999, 1);
+    check_lines(dtype, 2, 517, 1, 0, 517);
+    check_lines(dtype, 1, 4099, 1, 100, 3000);
+}
+
 void check_shapes(void)
 {
+    for (ht_dtype dtype : {HT_F32, HT_BF16, HT_F64, HT_I32, HT_I64})
+        check_order(dtype);
     for (ht_dtype dtype : {HT_F32, HT_BF16, HT_F64}) {
         check_slice(dtype, {1}, 0, 0, 1, 0);
         check_slice(dtype, {3, 9, 7}, 1, 2, 4, 0);
