@@ -191,8 +191,91 @@ static void check_run(const CExpr *expr, void *data)
     }
 }
 
+/* ---- what is fetched ---- */
+
+typedef Array(const char *) Names;
+
+/* A call of ht_fetch whose program and name are known. */
+typedef struct Fetch {
+    const char *name;
+    Position at;        // of the name
+    const CType *to;    // of the array that it copies to; NULL: that is not known
+    Names names;        // of the program
+    const Value *lacks; // one of the name that has more bytes than the array
+    bool found, fits;
+} Fetch;
+
+/* Whether a name is a value's, or the end of its full name behind a dot. */
+static bool is_name_of(const char *full, const char *name)
+{
+    size_t length = strlen(full), end = strlen(name);
+    return !strcmp(full, name) || (end && length > end && full[length - end - 1] == '.' && !strcmp(full + length - end, name));
+}
+
+static void look_at(const Search *search, Fetch *fetch, const char *name, const Value *value)
+{
+    array_push(search->cunit->arena, &fetch->names, name);
+    if (!is_name_of(name, fetch->name))
+        return;
+    bool fits = !fetch->to || !value || type_elements(value->type) * dtype_size(value->type.dtype) <= fetch->to->size;
+    fetch->found = true;
+    fetch->fits |= fits;
+    fetch->lacks = fits ? fetch->lacks : value;
+}
+
+/* Looks through all that a program has a name for (runtime/session/named.h). */
+static void look_through(const Search *search, Fetch *fetch, const Module *module)
+{
+    for (int i = 0; i < module->outputs.count; i++)
+        look_at(search, fetch, module->outputs.at[i].name, module->outputs.at[i].value);
+    for (int i = 0; i < module->params.count; i++)
+        look_at(search, fetch, module->params.at[i]->name, module->params.at[i]->value);
+    for (int i = 0; i < module->inputs.count; i++)
+        look_at(search, fetch, module->inputs.at[i]->name, module->inputs.at[i]);
+    if (module->loss)
+        look_at(search, fetch, "", module->loss);
+}
+
+static void report_fetch(const Search *search, const Fetch *fetch, const char *model)
+{
+    Diag *diag = search->cunit->diag;
+    if (!fetch->found) {
+        diag_error(diag, fetch->at, "the model %s has no value \"%s\"", model, fetch->name);
+        if (!diag_suggest(diag, fetch->at, fetch->name, fetch->names.at, fetch->names.count))
+            diag_note(diag, fetch->at, "ht_output names values; parameters, states and inputs have names, too, with their scopes in front");
+    } else if (!fetch->fits) {
+        diag_error(diag, fetch->at, "\"%s\" has %lld bytes, and is fetched to an array of %lld", fetch->name,
+                   (long long)(type_elements(fetch->lacks->type) * dtype_size(fetch->lacks->type.dtype)), (long long)fetch->to->size);
+        diag_note(diag, fetch->lacks->at, "it is made here, %s of shape %s", dtype_name(fetch->lacks->type.dtype),
+                  type_shape_text(search->cunit->arena, fetch->lacks->type));
+    }
+}
+
+static void check_fetch(const CExpr *expr, void *data)
+{
+    const Search *search = data;
+    bool fetches = is_call(expr, "ht_fetch") && expr->args.count == 3;
+    const CExpr *name = fetches ? without_casts(expr->args.at[1]) : NULL, *to = fetches ? without_casts(expr->args.at[2]) : NULL;
+    const CExpr *maker = name && name->kind == C_STRING ? maker_of(search, expr->args.at[0]) : NULL;
+    const CFunction *model = maker ? cexpr_function(maker->args.at[1]) : NULL;
+    if (!model)
+        return;
+    ModuleKind kind = is_call(maker, "ht_train_with") ? MODULE_TRAIN : MODULE_INFER;
+    bool array = to->kind == C_VAR && to->var->type->kind == CT_ARRAY && !to->var->type->variable && to->var->type->size > 0;
+    Fetch fetch = {.name = name->string, .at = name->at, .to = array ? to->var->type : NULL};
+    int modules = 0;
+    for (int m = 0; m < search->made->modules.count; m++) {
+        const Module *module = search->made->modules.at[m];
+        if (!strcmp(module->name, model->name) && module->kind == kind && ++modules)
+            look_through(search, &fetch, module);
+    }
+    if (modules && strcmp(fetch.name, "ht_grad_norm") != 0)
+        report_fetch(search, &fetch, model->name);
+}
+
 void feeds_check(CUnit *cunit, const Unit *made)
 {
     Search search = {.cunit = cunit, .made = made};
     walk_functions(cunit, check_run, &search);
+    walk_functions(cunit, check_fetch, &search);
 }

@@ -21,7 +21,7 @@ RUN: not %mpirun 2 %t again 2>&1 | FileCheck %s --check-prefix=AGAIN
 AGAIN: hetu: rank 0: the input "x" is fed twice in one step
 
 RUN: not %mpirun 2 %t output 2>&1 | FileCheck %s --check-prefix=OUTPUT
-OUTPUT: hetu: rank 0: the model loss has no value "z"
+OUTPUT: hetu: rank 0: the model loss has no value "t"; near it are "w", "x"; ht_output names others
 
 RUN: not %mpirun 2 %t early 2>&1 | FileCheck %s --check-prefix=EARLY
 EARLY: hetu: rank 0: the output "" is fetched before the program ran
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
         x[22] = 99;
     ht_step(program, ht_feed("x", x));
     if (!strcmp(what, "output"))
-        ht_fetch(program, "z", w);
+        ht_fetch(program, what + 5, w);
     if (!strcmp(what, "count"))
         ht_get_param(session, "w", w, 11);
     if (!strcmp(what, "name"))
