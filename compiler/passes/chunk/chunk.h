@@ -11,7 +11,7 @@
 
 #include "ir/ir.h"
 
-enum { CHUNK_BYTES = 1 << 30, MOST_CHUNKS = 16, LEAST_ROWS = 512 };
+enum { CHUNK_BYTES = 1 << 30, MOST_CHUNKS = 16, LEAST_ROWS = 2048 };
 
 typedef struct Chunked {
     Module *module;
