@@ -257,11 +257,35 @@ bool local_op(LocalOp *local, RoleWriter *writer, const Op *op)
     return true;
 }
 
+/* Whether a device has as much of a value as another. */
+static bool same_local(Module *module, const Value *value, int device, int other)
+{
+    int64_t own[IR_MAX_RANK], its[IR_MAX_RANK];
+    bool has = value_region(module, value, device)->box_count, same = has == (value_region(module, value, other)->box_count > 0);
+    if (!same || !has || !value_local(module, value, device, own) || !value_local(module, value, other, its))
+        return same && !has;
+    return !memcmp(own, its, sizeof *own * (size_t)value->type.rank);
+}
+
+/* Whether all devices that run a sum have pieces of one shape in a product: those that have the same sum must have the same bits of it,
+ * which another product, or none, would not give. */
+static bool runs_alike(const LocalOp *local, RoleWriter *writer, const Op *sum)
+{
+    bool alike = true;
+    for (int r = 0; r < writer->module->roles->role_count && alike; r++) {
+        const Role *role = &writer->module->roles->at[r];
+        for (int t = 0; role_runs(writer->module, role, sum) && t < local->tensor_count && alike; t++)
+            alike = !local->tensors[t].value || same_local(writer->module, local->tensors[t].value, local->device, role->devices[0]);
+    }
+    return alike;
+}
+
 void local_take_sum(LocalOp *local, RoleWriter *writer)
 {
     const Op *op = local->op, *sum = op->index ? local->module->ops.at[op->index - 1] : NULL;
     Product product;
-    if (!sum || op_beside(local->module, sum) != op || local_nothing(local) || !product_of(local, &product) || product.bias >= 0)
+    if (!sum || op_beside(local->module, sum) != op || local_nothing(local) || !product_of(local, &product) || product.bias >= 0 ||
+        !runs_alike(local, writer, sum))
         return;
     local->summed = summed_operand(sum, op);
     local->sums = (Tensor){.value = sum->results[0], .bound = &sum->binding->results[0], .name = "sums_"};

@@ -5,7 +5,9 @@ Losses, and parameters after SGD, are those of the one-device program, as in tes
 the logits' size, and with --no-chunks it has.
 """
 import functools
+import os
 import re
+import subprocess
 
 import emulated
 import harness
@@ -86,6 +88,30 @@ def check_classes(bench, backend, strategy):
     return f"{chunks} chunks, loss {harness.compare_losses(found, wanted, 1e-5):.1g}"
 
 
+def measured(program):
+    """(seconds of the processor, peak bytes) of two steps on one thread."""
+    with subprocess.Popen([program, "--steps", "2", "--fixed", "--sample", "0"], stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"}) as p:
+        _, status, used = os.wait4(p.pid, 0)
+        p.returncode = os.waitstatus_to_exitcode(status)
+    if p.returncode:
+        raise Failure(f"{program}: exit {p.returncode}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+
+
+def check_speed(bench):
+    """Logits of 1.6 GB on the CPU, by chunks unless options say otherwise: as fast as whole ones, and with less memory by most of a half. Runs alternate; least times count."""
+    harness.OPTIMISED = "-O2"
+    flags = ("-DVOCAB=50304", "-DEMBED=64", "-DHEADS=2", "-DLAYERS=1", "-DBATCH=64", "-DSEQ=128")
+    programs = [compiled(bench, "cpu", EXAMPLES / "gpt" / "gpt.c", train.strategy_of("gpt", "single"), (*flags, *own)) for own in ((), ("--no-chunks",))]
+    found = [[measured(program) for program in programs] for _ in range(3)]
+    seconds = [min(run[i][0] for run in found) for i in (0, 1)]
+    memory = [max(run[i][1] for run in found) for i in (0, 1)]
+    logits = 64 * 128 * 50304 * 4
+    if seconds[0] > 1.05 * seconds[1] or memory[1] - memory[0] < 0.4 * logits:
+        raise Failure(f"{seconds[0]:.2f} s and {memory[0] / 1e9:.2f} GB instead of {seconds[1]:.2f} s and {memory[1] / 1e9:.2f} GB")
+    return f"{seconds[0]:.2f} s and {memory[0] / 1e9:.2f} GB instead of {seconds[1]:.2f} s and {memory[1] / 1e9:.2f} GB"
+
+
 def check_wrong_target(bench):
     """A target that is no class is named by its place among all rows."""
     source = bench.path("wrong.c")
@@ -107,9 +133,10 @@ def check_none(bench, strategy):
     return f"values of {most} elements"
 
 
+# With two heads on four devices some have none: what they have in common they compute alike all the same.
 CASES = [("gpt", "single", 1), ("gpt", "dp4", 4), ("gpt", "tp4", 4), ("gpt", "dp2tp2", 4), ("gpt", "dp2tp2sp", 4), ("gpt", "zero4", 4), ("gpt", "uneven", 4), ("gpt", "micro", 2),
          ("gpt", "zero3", 2), ("llama", "single", 1), ("llama", "tp4", 4), ("llama", "dp2tp2sp", 4)]
-ALWAYS = {("cpu", "gpt", "tp4", True), ("cpu", "gpt", "micro", True)}
+ALWAYS = {("cuda", "gpt", "tp4", True), ("cpu", "gpt", "micro", True)}
 
 
 def tests(bench, _):
@@ -126,6 +153,7 @@ def tests(bench, _):
     for strategy in "turns", "fold":
         yield f"none.{strategy}", case(check_none, bench, strategy), strategy == "fold"
     yield "target", case(check_wrong_target, bench)
+    yield "speed", case(check_speed, bench), True
     for flags in (), ("--no-views",), ("--no-fuse",), ("--no-overlap",):
         yield f"half.single{''.join(flags)}", case(check_half, bench, "gpt", "single", 0, flags), bool(flags)
         yield f"half.dp2tp2{''.join(flags)}", case(check_half, bench, "gpt", "dp2tp2", 4, flags), True
