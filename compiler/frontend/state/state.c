@@ -94,7 +94,9 @@ static bool check_own(CUnit *unit, const CVar *var, const CModelUse *use)
         unit->diag, use->written_at,
         "the model %s changes \"%s\", which it reads; a model is evaluated once, when it is compiled, and keeps nothing from step to step",
         use->model->name, var->name);
-    diag_note(unit->diag, use->read_at, "its value from before is read here");
+    diag_note(
+        unit->diag, use->read_at,
+        "its value from before is read here; what stays from step to step is a tensor of ht_state, which ht_assign gives its next value");
     return true;
 }
 

@@ -11,7 +11,9 @@ static void report_undone(Deduce *deduce, const Op *op, int k, const Held *held,
     layout_print(&layout, sharding_layout(deduce->mesh, need, deduce->shared));
     diag_warning(deduce->module->diag, op->at, "the layout that the source gives \"%s\" is undone here: %s is %s", held->name,
                  deduce_reason(deduce, op, k), text_bytes(&layout));
-    diag_note(deduce->module->diag, held->at, "it is given here");
+    diag_note(deduce->module->diag, held->at,
+              "it is given here; where the change is meant, #pragma hspmd reshard(%s: %s) in front of it says so", held->name,
+              text_bytes(&layout));
 }
 
 /* The axes along which an operator leaves an operand as it is held. */
