@@ -62,7 +62,7 @@ def check_pytorch(bench, name):
 def check_order(bench, ranks):
     """A row of 200 000 elements is sorted, and added up, in the time of n log n: a comparison of each with each takes a minute."""
     source = HERE / "order.c"
-    program = bench.compiled(source, "two") if ranks else bench.plain(source)
+    program = bench.compiled(source, "two", ()) if ranks else bench.plain(source)
     unordered, misplaced, off, sums, backward = numbers(launch(program, ranks, timeout=20).stdout)
     if unordered or misplaced or max(off, sums, backward) > 1e-6:
         raise Failure(f"{unordered} elements are out of order, {misplaced} places are wrong, gradients are {off} and {backward} off, sums {sums}")
@@ -90,7 +90,8 @@ def tests(bench, arguments):
     gpus = emulated.Bench(bench.build, bench.path("emulated"))
     gpus.work.mkdir(exist_ok=True)
     found = [(f"{name}.pytorch", functools.partial(check_pytorch, bench, name)) for name in optimizers.GIVEN]
-    found += [("order.plain", functools.partial(check_order, bench, 0)), ("order.two", functools.partial(check_order, bench, 2))]
+    found += [("order.plain", functools.partial(check_order, bench, 0)), ("order.two", functools.partial(check_order, bench, 2)),
+              ("order.two.emulated", functools.partial(check_order, gpus, 2), True)]
     found += [("fetch.names.plain", functools.partial(check_wrong_names, bench, None)), ("fetch.names.uneven", functools.partial(check_wrong_names, bench, "uneven"))]
     for name, (_, _, strategies, on_gpus) in PROGRAMS.items():
         found += [(f"{name}.{s}", functools.partial(check_program, bench, bench, name, s)) for s in (RANKS if LONG else strategies)]
