@@ -15,59 +15,6 @@ static bool may_stand_before(const Fuse *fuse, const Op *sum, const Op *product)
     return true;
 }
 
-/* In how many parts a group of devices cuts a factor of a layout's view; 0: the parts are of several lengths by weights. */
-static int64_t parts_of(const Group *group, int factor)
-{
-    int64_t parts = 1;
-    for (int s = 0; s < group->state_count; s++) {
-        const State *state = &group->states[s];
-        if (state->kind == STATE_SPLIT && state->dim == factor)
-            parts *= state->weights ? 0 : state->fold ? 2 * state->count : state->count;
-    }
-    return parts;
-}
-
-/* Whether all devices of a layout have as many elements of a dimension. */
-static bool cuts_evenly(const Layout *layout, Shape shape, int dim)
-{
-    Shape view = layout_view(layout, shape);
-    for (int f = 0; f < view.rank; f++) {
-        if ((layout->view_rank ? layout->view_dim[f] : f) != dim)
-            continue;
-        if (layout->top == TOP_SPLIT && (layout->top_dim == f || layout->top_dim == dim))
-            return false;
-        for (int g = 0; g < layout->group_count; g++) {
-            int64_t parts = parts_of(&layout->groups[g], f);
-            if (!parts || view.extent[f] % parts || parts != parts_of(&layout->groups[0], f))
-                return false;
-        }
-    }
-    return true;
-}
-
-static bool has_factor(const BoundAccess *access, int factor)
-{
-    for (int d = 0; d < access->rank; d++)
-        for (int i = 0; i < access->dims[d].count; i++)
-            if (access->dims[d].factors[i] == factor)
-                return true;
-    return false;
-}
-
-/* Whether devices with one piece of a sum have pieces of one shape of the product: a product of another shape adds up in another order, and
- * holders of one piece must have the same bits. */
-static bool are_alike(const Op *sum, const Op *product)
-{
-    const Value *result = product->results[0];
-    const BoundAccess *whole = &product->binding->results[0], *summed = &product->binding->operands[summed_operand(sum, product)];
-    for (int d = 0; d < whole->rank; d++)
-        for (int i = 0; i < whole->dims[d].count; i++)
-            if (!has_factor(summed, whole->dims[d].factors[i]) && result->layout &&
-                !cuts_evenly(result->layout, type_shape(result->type), d))
-                return false;
-    return true;
-}
-
 /* The product that can make a sum, and makes none yet; NULL: there is none. */
 static const Op *product_for(const Fuse *fuse, const Op *sum, Op *const *before)
 {
@@ -75,8 +22,7 @@ static const Op *product_for(const Fuse *fuse, const Op *sum, Op *const *before)
     for (int i = 0; users && i < users->count; i++) {
         const Op *product = users->at[i];
         if (product != sum && !before[product->index] && !product->again && !sum->again && !sum->joins && !product->joins &&
-            same_part(fuse->module, sum, product) && summed_operand(sum, product) >= 0 && are_alike(sum, product) &&
-            may_stand_before(fuse, sum, product))
+            same_part(fuse->module, sum, product) && summed_operand(sum, product) >= 0 && may_stand_before(fuse, sum, product))
             return product;
     }
     return NULL;
