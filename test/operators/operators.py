@@ -60,11 +60,11 @@ def built(bench, source, strategy, flags=()):
     objects = [reference(bench)] if source.stem == "operators" else []
     if strategy == "cc":
         library = bench.build / "lib"
-        run(["cc", "-std=gnu17", "-O1", *harness.WARNINGS, *flags, f"-I{ROOT}/include", source, *objects, "-o", out, f"-L{library}", f"-Wl,-rpath,{library}",
+        run(["cc", "-std=gnu17", harness.OPTIMISED, *harness.WARNINGS, *flags, f"-I{ROOT}/include", source, *objects, "-o", out, f"-L{library}", f"-Wl,-rpath,{library}",
              "-lhetu", "-lm"])
     else:
         chosen = [f"--strategy={strategy}"] if strategy else []
-        run([bench.hetucc, *chosen, "-O1", *harness.WARNINGS, *flags, source, *objects, "-o", out, "-lm"], timeout=300)
+        run([bench.hetucc, *chosen, harness.OPTIMISED, *harness.WARNINGS, *flags, source, *objects, "-o", out, "-lm"], timeout=300)
     return out
 
 

@@ -197,7 +197,7 @@ def program_built(bench, name, cases, compiler, options="", flags=()):
         run(["cc", "-std=gnu17", "-O0", *harness.WARNINGS, f"-I{ROOT}/include", source, "-o", out, f"-L{library}", f"-Wl,-rpath,{library}", "-lhetu", "-lm"])
     else:
         chosen = [f"--strategy={compiler}"] if compiler else []
-        run([bench.hetucc, *chosen, "-O1", *harness.WARNINGS, *flags, source, "-o", out, "-lm"], timeout=300)
+        run([bench.hetucc, *chosen, harness.OPTIMISED, *harness.WARNINGS, *flags, source, "-o", out, "-lm"], timeout=300)
     return out
 
 

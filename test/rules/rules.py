@@ -80,7 +80,7 @@ def check(bench, seed, a):
     folder.mkdir(parents=True, exist_ok=True)
     program, library = folder / f"rules{seed}.c", bench.build / "lib"
     program.write_text(source(rule_text.rules(seed, a.rules)))
-    flags = ["-std=gnu17", "-O1", *harness.WARNINGS]
+    flags = ["-std=gnu17", harness.OPTIMISED, *harness.WARNINGS]
     ranks, lines = random.Random(seed).choice(STRATEGIES)
     strategy = folder / "cut.strategy"
     strategy.write_text(f"strategy cut\n  {lines}\nend strategy\n")

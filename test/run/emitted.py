@@ -7,6 +7,8 @@ import re
 import harness
 from harness import EXAMPLES, Failure, ROOT, run
 
+harness.OPTIMISED = "-O1"
+
 NAMED = {"llama": ["single", "dp4", "tp4", "dp2tp2", "dp2tp2sp", "zero4", "uneven"], "mlp": ["dp4", "tp4", "dp2tp2", "dp2tp2sp", "zero4", "uneven"],
          "custom": ["dp4", "sp4", "dp2tp2"]}
 

@@ -93,8 +93,9 @@ class Bench:
         return self.once(("hetucc", source, str(strategy), tuple(flags)), make)
 
 
-# How hetucc and the C compiler behind it optimise. With -O0 emitted code is compiled in a quarter of the time, for suites of many programs that run for a moment.
-OPTIMISED = "-O1"
+# How hetucc and the C compiler behind it optimise. Without it emitted code is compiled in a quarter of the time, and most programs here run for a moment; suites that
+# take times, and a few that are to see the optimiser's warnings, say another.
+OPTIMISED = "-O0"
 # Whether `launch` starts ranks by itself, which meet in a folder, instead of by mpirun: a suite of many small programs is done much sooner, and leaves MPI to others.
 MEETS = False
 

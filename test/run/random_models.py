@@ -205,4 +205,5 @@ def suite(a):
     return "run.random" + "".join(f"-{name}" for name in ("bf16", "mixes", "wide", "pipelines") if getattr(a, name))
 
 
+harness.MEETS = True
 harness.main(suite, tests, options)

@@ -103,4 +103,5 @@ def tests(bench, a):
 
 
 if __name__ == "__main__":
+    harness.OPTIMISED = "-O1"
     harness.main(lambda a: f"run.{a.group}", tests, lambda a: a.add_argument("--group", default="gpt", help="gpt, llama, mlp, custom, odd or bf16"))

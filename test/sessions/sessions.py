@@ -151,7 +151,7 @@ class Programs:
     def make(self, name, flags=(), strategy="dp4", source=MODEL):
         def build():
             out = self.bench.path(f"session.{name}")
-            harness.run([self.bench.hetucc, f"--strategy={strategy}", "-O1", *flags, source, "-o", out, "-lm"])
+            harness.run([self.bench.hetucc, f"--strategy={strategy}", harness.OPTIMISED, *flags, source, "-o", out, "-lm"])
             return out
         return self.bench.once(("session", name), build)
 

@@ -17,6 +17,8 @@ sys.path.insert(0, str(HERE.parent / "run"))
 import harness
 from harness import EXAMPLES, Failure, launch, run
 
+harness.OPTIMISED = "-O1"
+
 LONG = harness.LONG
 LAYERS, BATCH, NANOSECONDS, STEPS = 4, 16, 4000, 4
 SIZES = {"EMBED": 32, "HEADS": 4, "LAYERS": LAYERS, "BATCH": BATCH, "SEQ": 16, "VOCAB": 256, "NANOSECONDS": NANOSECONDS}
