@@ -239,6 +239,9 @@ static void numbers_key(Text *key, const LocalOp *local)
         if (local->tensors[k].value) {
             text_append(key, (const char *)&k, sizeof k);
             value_key(key, local->tensors[k].value);
+            const Chunk *chunk = local->tensors[k].value->chunk;
+            const int64_t place[] = {chunk ? chunk->dim : -1, chunk ? chunk->start : 0, chunk ? chunk->extent : 0};
+            text_append(key, (const char *)place, sizeof place);
         }
 }
 

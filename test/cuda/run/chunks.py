@@ -133,6 +133,20 @@ def check_none(bench, strategy):
     return f"values of {most} elements"
 
 
+def check_resumed(bench):
+    """What is read back from text knows its places, too: the same C is emitted."""
+    source, strategy, flags = EXAMPLES / "gpt" / "gpt.c", strategy_of("gpt", "dp2tp2"), [*FLAGS["gpt"], f"--chunk={CHUNK}"]
+    text, folders = bench.path("resumed.ir"), [bench.path("resumed"), bench.path("whole")]
+    command = [bench.hetucc, f"--strategy={strategy}", *flags, source, *harness.COMMON, "-lm"]
+    run([*command, "--emit=ir", "--stop-after=deduce", "-o", text])
+    for folder, more in zip(folders, ([f"--resume={text}"], [])):
+        run([*command, "--emit=c", *more, "-o", folder])
+    tables = [re.findall(r"piece_\w+\[\] = .*", (folder / "gpt.image.c").read_text()) for folder in folders]
+    if tables[0] != tables[1] or not tables[0]:
+        raise Failure(f"{tables[0]}\ninstead of\n{tables[1]}")
+    return f"{len(tables[0])} tables of places"
+
+
 # With two heads on four devices some have none: what they have in common they compute alike all the same.
 CASES = [("gpt", "single", 1), ("gpt", "dp4", 4), ("gpt", "tp4", 4), ("gpt", "dp2tp2", 4), ("gpt", "dp2tp2sp", 4), ("gpt", "zero4", 4), ("gpt", "uneven", 4), ("gpt", "micro", 2),
          ("gpt", "zero3", 2), ("llama", "single", 1), ("llama", "tp4", 4), ("llama", "dp2tp2sp", 4)]
@@ -153,6 +167,7 @@ def tests(bench, _):
     for strategy in "turns", "fold":
         yield f"none.{strategy}", case(check_none, bench, strategy), strategy == "fold"
     yield "target", case(check_wrong_target, bench)
+    yield "resumed", case(check_resumed, bench)
     yield "speed", case(check_speed, bench), True
     for flags in (), ("--no-views",), ("--no-fuse",), ("--no-overlap",):
         yield f"half.single{''.join(flags)}", case(check_half, bench, "gpt", "single", 0, flags), bool(flags)
