@@ -184,7 +184,7 @@ static inline ht_tensor ht_flip(ht_tensor x, int dim)
 static inline ht_tensor ht_cumsum(ht_tensor x, int dim)
 {
     ht_tensor at = ht_iota(ht_extent(x, dim), HT_I64);
-    return ht_cumsum_at(x, at, at, ht_dim_of(x, dim), true);
+    return ht_cumsum_at(x, at, at, ht_dim_of(x, dim));
 }
 
 /* Elements in order, and the places where they stood. */

@@ -197,11 +197,10 @@ static void store_row(ht_dtype dtype, const Sum *sum, void *row, int64_t count)
 static Entry passed(const Index *index, int64_t i, bool forward) { return index->entry[forward ? i : index->count - 1 - i]; }
 
 /* The lines of one index in front of the dimension, side by side: each element is added once, on the way from one end to the other. */
-static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const Index *places, const Index *wanted)
+static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const Index *places, const Index *wanted, bool forward)
 {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     int64_t row = from.inner * cpu_size(x->dtype), next = 0;
-    bool forward = call->attr[1].i;
     Sum *sum = cpu_alloc((size_t)from.inner * sizeof *sum);
     memset(sum, 0, (size_t)from.inner * sizeof *sum);
     for (int64_t k = 0; k < wanted->count; k++) {
@@ -217,18 +216,23 @@ static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const I
     free(sum);
 }
 
-/* Operands: x, places of the result's line and of x's; attributes: dim, forward. */
-void ht_cumsum_kernel(const ht_call *call)
+/* Sums of elements with places up to that of a result, or of those from it on. */
+static void add_lines(const ht_call *call, bool forward)
 {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
     Index wanted = index_of(&call->operand[1]), places = index_of(&call->operand[2]);
 #pragma omp parallel for schedule(static) if (cpu_count(x) > CPU_PARALLEL)
     for (int64_t o = 0; o < from.outer; o++)
-        add_up(call, from, to, o, &places, &wanted);
+        add_up(call, from, to, o, &places, &wanted, forward);
     free(wanted.entry);
     free(places.entry);
 }
+
+/* Operands: x, places of the result's line and of x's; attribute: dim. */
+void ht_cumsum_kernel(const ht_call *call) { add_lines(call, true); }
+
+void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 
 /* ---- order ---- */
 

@@ -365,20 +365,24 @@ template <typename T> __global__ void __launch_bounds__(SUM_THREADS) cumsum_devi
     }
 }
 
-/* Operands: x, places of the result's line and of x's, both ascending; attributes: dim, forward. */
-void ht_cumsum_kernel(const ht_call *call)
+/* Sums of elements with places up to that of a result, or of those from it on. */
+static void add_lines(const ht_call *call, bool forward)
 {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const int dim = (int)call->attr[0].i;
     const Lines from = lines_of(x, dim), to = lines_of(y, dim);
     const Indices wanted = indices_of(&call->operand[1], "cumsum"), places = indices_of(&call->operand[2], "cumsum");
-    const bool forward = call->attr[1].i != 0;
     const int64_t lines = ht_view_count(y, 0, dim) * to.inner, most = 1 << 16;
     with_stored(x, [&]<typename T>() {
         const Passed<T> passed = {static_cast<const T *>(x->data), from, to, places, wanted, forward, 0};
         ht_launch(cumsum_device<T>, (unsigned)(lines < most ? lines : most), SUM_THREADS, 0, static_cast<T *>(y->data), lines, passed);
     });
 }
+
+/* Operands: x, places of the result's line and of x's, both ascending; attribute: dim. */
+void ht_cumsum_kernel(const ht_call *call) { add_lines(call, true); }
+
+void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 
 /* ---- order ---- */
 

@@ -10,6 +10,7 @@
 #include "session/copies.h"
 #include "session/dispatch.h"
 #include "session/feed.h"
+#include "session/given.h"
 #include "session/pace.h"
 #include "session/padding.h"
 #include "session/pieces.h"
@@ -181,64 +182,11 @@ static ht_program *open_image(ht_session *open, int index)
     return program;
 }
 
-/* What ht_train and ht_infer are given. */
-static void check_options(ht_tensor (*model)(void), ht_program_options options)
-{
-    if (!model)
-        ht_fail("a program was asked for with NULL for the model function");
-    if (options.dtype != HT_F32 && options.dtype != HT_BF16)
-        ht_fail("a program computes in HT_F32 or HT_BF16, not in type %d", (int)options.dtype);
-}
-
-static void check_optimizer(const ht_optimizer *optimizer)
-{
-    if (!optimizer->rule && (!optimizer->update || !optimizer->kernel))
-        ht_fail("ht_train was called with an optimizer without a rule, and without update or kernel");
-}
-
-static void check_groups(ht_group_list groups)
-{
-    if (groups.count < 0 || groups.count >= HT_GROUPS || (groups.count && !groups.at))
-        ht_fail("ht_train was called with %d groups; there are at most %d", groups.count, HT_GROUPS - 1);
-    for (int g = 0; g < groups.count; g++) {
-        if (!groups.at[g].names)
-            ht_fail("ht_train was called with NULL for the names of a group");
-        check_optimizer(&groups.at[g].optimizer);
-    }
-}
-
-/* The numbers of the optimizer, then those of the groups'. */
-static void take_numbers(float *hyper, const ht_optimizer *optimizer, ht_group_list groups)
-{
-    memcpy(hyper, optimizer->hyper, sizeof optimizer->hyper);
-    for (int g = 0; g < groups.count; g++)
-        memcpy(hyper + (ptrdiff_t)(1 + g) * HT_HYPER, groups.at[g].optimizer.hyper, sizeof optimizer->hyper);
-}
-
-/* "adamw; *.norm lion": the optimizer, and those of groups; NULL where one has no name. */
-static char *optimizer_names(const ht_optimizer *optimizer, ht_group_list groups)
-{
-    char *text = NULL;
-    size_t length;
-    FILE *out = optimizer->name ? open_memstream(&text, &length) : NULL;
-    bool named = out && fputs(optimizer->name, out) >= 0;
-    for (int g = 0; g < groups.count && named; g++) {
-        named = groups.at[g].optimizer.name != NULL;
-        if (named)
-            fprintf(out, "; %s %s", groups.at[g].names, groups.at[g].optimizer.name);
-    }
-    named = out && !fclose(out) && named;
-    if (!named)
-        free(text);
-    return named ? text : NULL;
-}
-
 ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimizer optimizer, ht_program_options options)
 {
     session_check_open(open);
-    check_options(model, options);
-    check_optimizer(&optimizer);
-    check_groups(options.groups);
+    check_given(model, &options);
+    check_optimizers(&optimizer, options.groups);
     int index = image_find(model, &optimizer, &options);
     ht_program *program = index < 0 ? open_eager(open, model, &optimizer, &options) : open_image(open, begin_with(open, index));
     take_numbers(program->hyper, &optimizer, options.groups);
@@ -249,7 +197,7 @@ ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimiz
 ht_program *ht_infer_with(ht_session *open, ht_tensor (*model)(void), ht_program_options options)
 {
     session_check_open(open);
-    check_options(model, options);
+    check_given(model, &options);
     int index = image_find(model, NULL, &options);
     return index < 0 ? open_eager(open, model, NULL, &options) : open_image(open, begin_with(open, index));
 }

@@ -383,6 +383,8 @@ def check_slots(bench):
     run.wait(STEP, 6)
     run.slots.write_text("localhost slots=2\n")
     time.sleep(0.4)
+    run.slots.write_text("")  # as a writer leaves it for a moment
+    time.sleep(0.6)
     run.slots.write_text("localhost slots=two\n")
     run.wait(r"slots:1:11: error: expected slots=N behind the host, not \"slots=two\"")
     run.kill(1)

@@ -121,8 +121,8 @@ bool slots_changed(Slots *slots)
         return false;
     bool still = same_file(&now, &slots->seen);
     slots->seen = now;
-    if (!still || same_file(&now, &slots->read))
-        return false;
+    if (!still || !now.st_size || same_file(&now, &slots->read))
+        return false; // an empty file is one that is being written
     slots->read = now;
     return read_slots(slots);
 }

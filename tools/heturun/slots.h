@@ -34,7 +34,7 @@ typedef struct Slots {
 bool slots_open(Slots *slots, const char *path, int parts);
 
 /* Whether the file was written since it was read; then it is read again. What is no file of slots is reported and changes nothing. A file
- * that is still being written is let alone. */
+ * that is still being written is let alone, and so is an empty one: a writer begins with that; a comment alone says that there are none. */
 bool slots_changed(Slots *slots);
 
 /* Slots that are not lost. */

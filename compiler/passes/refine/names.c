@@ -112,6 +112,19 @@ static void report_factors(const Naming *naming, const Value *value, int d, bool
                split ? "splits differently" : "never splits by a reshape");
 }
 
+/* Whether the atoms of a class, fewer than the names that a dimension has, have been named elsewhere as some of these, in this order: the
+ * others are of factors of 1, as of heads that read one key each. */
+static bool names_some(const Naming *naming, int node, const Dim *dim)
+{
+    int i = 0;
+    for (int j = 0; j < classes_atoms(naming->classes, node); j++, i++) {
+        DimName given = naming->name[classes_atom(naming->classes, node, j)];
+        while (i < dim->count && !(given.name ? dim->names[i].name && dim_equal(given, dim->names[i]) : !dim->names[i].name))
+            i++;
+    }
+    return i <= dim->count;
+}
+
 static void name_dim(Naming *naming, const Value *value, int d, int round)
 {
     int node = naming->classes->value_node[value->id] + d, parts = 0, count = value->dims[d].count;
@@ -127,7 +140,7 @@ static void name_dim(Naming *naming, const Value *value, int d, int round)
     else if (classes_atoms(naming->classes, node) == count)
         for (int i = 0; round == 0 && i < count; i++)
             name_atom(naming, classes_atom(naming->classes, node, i), names[i], named_at(value));
-    else if (round == 0)
+    else if (round == 1 && !names_some(naming, node, &value->dims[d]))
         report_factors(naming, value, d, part);
 }
 

@@ -149,10 +149,10 @@ static void check_lines(ht_dtype dtype, int64_t outer, int64_t length, int64_t i
         rank.results = {result(HT_I32, part, 0)};
         rank.attrs = {integer_attr(1), integer_attr(flag)};
         check(rank);
-        Twin cumsum(TWIN(ht_cumsum_kernel), "cumsum" + label);
+        Twin cumsum = flag ? Twin(TWIN(ht_cumsum_kernel), "cumsum" + label) : Twin(TWIN(ht_cumsum_back_kernel), "cumsum back" + label);
         cumsum.operands = {dtype == HT_I32 || dtype == HT_I64 ? integers(dtype, whole, -9, 9) : reals(dtype, whole), places(own, first), places(length, 0)};
         cumsum.results = {result(dtype, part, dtype == HT_F32 ? 1e-3 * (double)length : dtype == HT_F64 ? 1 : 0)};
-        cumsum.attrs = {integer_attr(1), integer_attr(flag)};
+        cumsum.attrs = {integer_attr(1)};
         check(cumsum);
     }
     Twin scatter(TWIN(ht_scatter_kernel), "scatter" + label);
