@@ -270,8 +270,9 @@ def check_lost(bench, label, damage):
     run = Run(bench, label, "localhost slots=4", 16, save=5, copy=1)
     run.wait(STEP, 8)
     run.process.send_signal(signal.SIGSTOP)
+    ranks = [process for process, rank in run.processes().items() if rank >= 0]
     run.kill(0, 1, 2, 3)
-    while any(state_of(process) != "Z" for process in run.processes()):
+    while any(state_of(process) != "Z" for process in ranks):
         time.sleep(0.01)
     damage(run)
     run.slots.write_text("localhost slots=4\n")
