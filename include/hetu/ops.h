@@ -293,7 +293,8 @@ ht_tensor ht_leaky_relu(ht_tensor x, float negative_slope);
 #pragma hspmd op y[i..] = x[i..] <= 0 ? alpha * expm1f(x[i..]) : x[i..]
 ht_tensor ht_elu(ht_tensor x, float alpha);
 
-#pragma hspmd op y[i..] = x[i..] <= min ? (min < max ? min : max) : x[i..] >= max ? max : x[i..]
+/* Nothing flows back where x is at a bound or beyond it, or NaN. */
+#pragma hspmd op y[i..] = x[i..] <= min ? (min < max ? min : max) : x[i..] >= max ? max : x[i..] == x[i..] ? x[i..] : 0 * x[i..]
 ht_tensor ht_clamp(ht_tensor x, float min, float max);
 
 /* x where the condition is not 0, else z. */
@@ -497,17 +498,18 @@ static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
     operations(0) reads(table: size(b) * size(e)) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
 ht_tensor ht_embedding_at(ht_tensor table, ht_tensor id);
 
-/* The sum of the rows of dy that name each row of the table. */
-#pragma hspmd op dtable[v, e] = embedding_backward(dy[b.., e], id[b..]) \
-    size(v: rows) reduction(+: b) offset(v, b) linear(dy) dtype(dtable: wide, id: integer) types(f32, bf16) \
+/* The sum of the rows of dy that name each row of the table; more, where present, is added, and only its named rows are touched. */
+#pragma hspmd op dtable[v, e] = embedding_backward(dy[b.., e], id[b..], ?more[v, e]) \
+    size(v: rows) reduction(+: b) offset(v, b) linear(dy, more) plus(dtable: more) inplace(dtable: more) reads(more: size(b) * size(e)) \
+    dtype(dtable: wide, id: integer, more: wide) types(f32, bf16) \
     operations(size(b) * size(e)) kernel(ht_embedding_backward_kernel) grad(none)
-ht_tensor ht_embedding_backward(ht_tensor dy, ht_tensor id, int64_t rows);
+ht_tensor ht_embedding_backward(ht_tensor dy, ht_tensor id, ht_tensor more, int64_t rows);
 
 /* Rows are added up in f32, those of f64, too. */
 static inline void ht_embedding_gradient(ht_grad *g)
 {
     ht_tensor dy = ht_dtype_of(g->dy[0]) == HT_F64 ? ht_cast(g->dy[0], HT_F32) : g->dy[0];
-    g->dx[0] = ht_embedding_backward(dy, g->x[1], ht_extent(g->x[0], 0));
+    g->dx[0] = ht_embedding_backward(dy, g->x[1], HT_NONE, ht_extent(g->x[0], 0));
 }
 
 /* The rows of a table that integers name. */

@@ -41,12 +41,15 @@ CPU_CLONES static void add_row(float *restrict to, const float *restrict from, i
         to[i] += from[i];
 }
 
-/* Rows first to before last of the table's gradient, added up in the order of the tokens. */
-static void gather_rows(float *table, const Rows *dy, const int64_t *row, int64_t count, int64_t first, int64_t last)
+/* Rows first to before last of the table's gradient: `more`, zeros where it is NULL, and the rows of dy in the order of the tokens. */
+static void gather_rows(float *table, const float *more, const Rows *dy, const int64_t *row, int64_t count, int64_t first, int64_t last)
 {
     int64_t n = dy->n;
     float *scratch = cpu_alloc((size_t)n * sizeof(float));
-    memset(table + first * n, 0, (size_t)((last - first) * n) * sizeof(float));
+    if (!more)
+        memset(table + first * n, 0, (size_t)((last - first) * n) * sizeof(float));
+    else if (more != table)
+        memcpy(table + first * n, more + first * n, (size_t)((last - first) * n) * sizeof(float));
     for (int64_t i = 0; i < count; i++)
         if (row[i] >= first && row[i] < last)
             add_row(table + row[i] * n, row_load(dy, i, scratch), n);
@@ -57,7 +60,7 @@ void ht_embedding_backward_kernel(const ht_call *call)
 {
     const ht_view *id = &call->operand[1], *table = &call->result[0];
     Rows dy = rows_of(&call->operand[0], "embedding");
-    float *to = cpu_f32(table, "embedding");
+    float *to = cpu_f32(table, "embedding"), *more = cpu_f32(&call->operand[2], "embedding");
     int64_t count = cpu_count(id), rows = table->extent[0];
     int64_t *row = cpu_alloc((size_t)count * sizeof(int64_t));
     for (int64_t i = 0; i < count; i++)
@@ -65,6 +68,6 @@ void ht_embedding_backward_kernel(const ht_call *call)
     int64_t parts = rows < 64 ? rows : 64;
 #pragma omp parallel for schedule(static) if (rows * dy.n > CPU_PARALLEL)
     for (int64_t p = 0; p < parts; p++)
-        gather_rows(to, &dy, row, count, rows * p / parts, rows * (p + 1) / parts);
+        gather_rows(to, more, &dy, row, count, rows * p / parts, rows * (p + 1) / parts);
     free(row);
 }

@@ -7,6 +7,7 @@
 #include <hetu/rt.h>
 #include <hetu/vector_math.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -95,7 +96,7 @@ static void finish(const ht_product_call *call, const float *sums)
 
 /* ---- sums of an operand ---- */
 
-enum { SUMMED_TOGETHER = 64 }; // sums that are made in one go over the summed axes
+enum { SUMMED_TOGETHER = 128 }; // sums that are made in one go over the summed axes
 
 /* The axes of an operand: those that its sums have, and those that are summed over. */
 typedef struct Summed {
@@ -119,17 +120,30 @@ static Summed summed_of(const ht_product_call *call)
 
 static int64_t operand_place(const ht_product_call *call, Place at) { return call->sums_of_w ? at.w : at.x; }
 
+/* Adds `count` elements that lie side by side. */
+CPU_CLONES static void add_neighbours(double *restrict sum, const float *restrict row, int64_t count)
+{
+    for (int64_t j = 0; j < count; j++)
+        sum[j] += row[j];
+}
+
 /* Sums `first` to before first + count. */
 static void sum_some(const ht_product_call *call, const Summed *summed, const float *from, int64_t first, int64_t count)
 {
     double sum[SUMMED_TOGETHER] = {0};
     int64_t offset[SUMMED_TOGETHER];
-    for (int64_t j = 0; j < count; j++)
+    bool neighbours = true;
+    for (int64_t j = 0; j < count; j++) {
         offset[j] = operand_place(call, place_of(first + j, summed->kept_count, summed->kept));
+        neighbours &= offset[j] == offset[0] + j;
+    }
     for (int64_t i = 0; i < summed->gone_total; i++) {
         const float *row = from + operand_place(call, place_of(i, summed->gone_count, summed->gone));
-        for (int64_t j = 0; j < count; j++)
-            sum[j] += row[offset[j]];
+        if (neighbours)
+            add_neighbours(sum, row + offset[0], count);
+        else
+            for (int64_t j = 0; j < count; j++)
+                sum[j] += row[offset[j]];
     }
     for (int64_t j = 0; j < count; j++)
         call->sums[place_of(first + j, summed->kept_count, summed->kept).b] = (float)sum[j];

@@ -192,6 +192,17 @@ static __device__ inline bool goes_on(const Sorted &sorted, int64_t end, int64_t
     return end < count && sorted.row[end] == sorted.row[end - 1];
 }
 
+/* Adds V columns of a row's sum to the table. */
+template <int V> static __device__ inline void add_to_row(float *to, const float (&sum)[V])
+{
+    float own[V];
+    ht_load(own, to);
+    CUDA_UNROLL
+    for (int v = 0; v < V; v++)
+        own[v] += sum[v];
+    ht_store(to, own);
+}
+
 /* Adds up the runs of a chunk, V columns a thread: whole ones to the table, the others to `partial`. */
 template <typename T, int V>
 __global__ void __launch_bounds__(GATHER_THREADS) add_runs_device(float *table, const T *dy, int64_t n, Sorted sorted, int64_t rows)
@@ -213,7 +224,10 @@ __global__ void __launch_bounds__(GATHER_THREADS) add_runs_device(float *table, 
             continue;
         const bool after = place + 1 == end && goes_on(sorted, end, count);
         float *partial = sorted.partial + (blockIdx.x * 2 + (before ? 0 : 1)) * n;
-        ht_store((before || after ? partial : table + row * n) + column, sum);
+        if (before || after)
+            ht_store(partial + column, sum);
+        else
+            add_to_row(table + row * n + column, sum);
         before = false;
         CUDA_UNROLL
         for (int v = 0; v < V; v++)
@@ -239,7 +253,17 @@ template <int V> __global__ void __launch_bounds__(GATHER_THREADS) join_runs_dev
         for (int v = 0; v < V; v++)
             sum[v] += vector[v];
     }
-    ht_store(table + row * n + column, sum);
+    add_to_row(table + row * n + column, sum);
+}
+
+/* What the rows are added to: `more`, zeros where there is none. */
+static void begin_table(float *table, const float *more, int64_t count)
+{
+    const size_t bytes = (size_t)count * sizeof(float);
+    if (!more)
+        HT_CUDA(cudaMemsetAsync(table, 0, bytes, ht_compute_stream()));
+    else if (more != table)
+        HT_CUDA(cudaMemcpyAsync(table, more, bytes, cudaMemcpyDeviceToDevice, ht_compute_stream()));
 }
 
 /* Numbers of `size` bytes rounded up, so that what follows them is aligned. */
@@ -283,7 +307,7 @@ void ht_embedding_backward_kernel(const ht_call *call)
     float *to = view_f32(table, "embedding");
     if (tokens.rows == 0 || n == 0)
         return;
-    HT_CUDA(cudaMemsetAsync(to, 0, (size_t)(tokens.rows * n) * sizeof(float), ht_compute_stream()));
+    begin_table(to, view_f32(&call->operand[2], "embedding"), tokens.rows * n);
     if (tokens.count == 0)
         return;
     const Sorted sorted = sorted_of(tokens, n);

@@ -217,8 +217,8 @@ static void empty_pieces(void **unused)
         assert_true(sums[i] == 0);
     ht_view soft_in[] = {empty}, soft_out[] = {empty};
     run(ht_softmax_kernel, soft_out, 1, soft_in, 1, NULL);
-    ht_view scatter_in[] = {empty, IDS(id, 0)}, scatter_out[] = {VIEW(sums, 2, 4)};
-    run(ht_embedding_backward_kernel, scatter_out, 1, scatter_in, 2, attr);
+    ht_view scatter_in[] = {empty, IDS(id, 0), {0}}, scatter_out[] = {VIEW(sums, 2, 4)};
+    run(ht_embedding_backward_kernel, scatter_out, 1, scatter_in, 3, attr);
     ht_view q = VIEW(none, 1, 0, 2, 4), lse = VIEW(none, 1, 0, 2), marks = IDS(NULL, 0);
     ht_view attention_in[] = {q, q, q, marks, marks}, attention_out[] = {q, lse};
     run(ht_attention_kernel, attention_out, 2, attention_in, 5, attr);

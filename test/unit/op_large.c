@@ -99,10 +99,10 @@ static void tables(void **unused)
             id[count++] = ROWS - 1 - row;
     for (int i = 0; i < count * WIDTH; i++)
         dy[i] = 1;
-    ht_view operand[] = {view_of(dy, HT_F32, count, WIDTH), {.data = id, .dtype = HT_I32, .rank = 1, .extent = {count}, .global = {count}}},
+    ht_view operand[] = {view_of(dy, HT_F32, count, WIDTH), {.data = id, .dtype = HT_I32, .rank = 1, .extent = {count}, .global = {count}}, {0}},
             result[] = {view_of(table, HT_F32, ROWS, WIDTH)};
     memset(table, 0x7f, sizeof table);
-    ht_embedding_backward_kernel(&(ht_call){.operand_count = 2, .result_count = 1, .operand = operand, .result = result});
+    ht_embedding_backward_kernel(&(ht_call){.operand_count = 3, .result_count = 1, .operand = operand, .result = result});
     int least = id[count - 1];
     for (int row = 0; row < ROWS; row++)
         for (int c = 0; c < WIDTH; c++)

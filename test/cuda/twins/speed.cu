@@ -173,10 +173,10 @@ static void others(ht_dtype t, const char *type)
 #define NAME(what) (snprintf(name, sizeof name, "%s %s", what, type), name)
     row(NAME("embedding"), ht_embedding_kernel, {view(t, {tokens, n})}, {view(t, {v, n}), view(HT_I32, {tokens}, v)}, {},
         2.0 * (double)(tokens * n * size));
-    row(NAME("embedding_backward"), ht_embedding_backward_kernel, {view(HT_F32, {v, n})}, {view(t, {tokens, n}), view(HT_I32, {tokens}, v)},
+    row(NAME("embedding_backward"), ht_embedding_backward_kernel, {view(HT_F32, {v, n})}, {view(t, {tokens, n}), view(HT_I32, {tokens}, v), none()},
         {integer_attr(v)});
     row(NAME("embedding_backward, one token"), ht_embedding_backward_kernel, {view(HT_F32, {v, n})},
-        {view(t, {tokens, n}), view(HT_I32, {tokens}, 1)}, {integer_attr(v)});
+        {view(t, {tokens, n}), view(HT_I32, {tokens}, 1), none()}, {integer_attr(v)});
     row(NAME("rope, 16 heads of 128"), ht_rope_kernel, {view(t, {1, tokens, 16, 128})}, {view(t, {1, tokens, 16, 128}), none()},
         {real_attr(10000), integer_attr(1)});
     row(NAME("dropout"), ht_dropout_kernel, {view(t, {tokens, 1024})}, {view(t, {tokens, 1024})}, {real_attr(0.1), integer_attr(3)});

@@ -31,7 +31,7 @@ static Tensor tokens_of(const Table &t, ht_dtype index)
     return id;
 }
 
-static void check_table(const Table &t, ht_dtype dtype, ht_dtype index)
+static void check_table(const Table &t, ht_dtype dtype, ht_dtype index, bool more)
 {
     const int64_t all = t.offset + t.rows + t.rest;
     const std::string label =
@@ -42,8 +42,8 @@ static void check_table(const Table &t, ht_dtype dtype, ht_dtype index)
     forward.results = {result(dtype, {t.tokens, t.n}, 0)};
     check(forward);
     Twin backward(TWIN(ht_embedding_backward_kernel), "embedding_backward" + label);
-    backward.operands = {shifted(reals(dtype, {t.tokens, t.n}), t.shift), id};
-    backward.results = {piece(result(HT_F32, {t.rows, t.n}, (double)t.tokens), 0, t.offset, all)};
+    backward.operands = {shifted(reals(dtype, {t.tokens, t.n}), t.shift), id, more ? piece(reals(HT_F32, {t.rows, t.n}), 0, t.offset, all) : absent()};
+    backward.results = {piece(result(HT_F32, {t.rows, t.n}, (double)t.tokens + more), 0, t.offset, all)};
     backward.attrs = {integer_attr(all)};
     check(backward);
 }
@@ -65,7 +65,8 @@ void check_tables(void)
 {
     for (ht_dtype dtype : {HT_F32, HT_BF16}) {
         for (const Table &t : TABLES)
-            check_table(t, dtype, draw(2) ? HT_I32 : HT_I64);
+            for (bool more : {false, true})
+                check_table(t, dtype, draw(2) ? HT_I32 : HT_I64, more);
         check_rope(1, 1, 1, 2, dtype, false, 1, 0);
         check_rope(2, 5, 3, 6, dtype, true, 1, 0);
         check_rope(2, 3, 17, 128, dtype, false, -1, 4000);
@@ -247,7 +248,7 @@ void check_faults(void)
     expect_fault(embedding, "token 11 at element 3 is outside the table's 11 rows");
     set_element(id, 3, -2);
     Twin backward(TWIN(ht_embedding_backward_kernel), "a negative token");
-    backward.operands = {reals(HT_F32, {5, 7}), id};
+    backward.operands = {reals(HT_F32, {5, 7}), id, reals(HT_F32, {11, 7})};
     backward.results = {result(HT_F32, {11, 7}, 0)};
     expect_fault(backward, "token -2 at element 3 is outside the table's 11 rows");
     Tensor target = integers(HT_I64, {4}, 0, 9);
