@@ -54,6 +54,7 @@ static const Backend BACKENDS[] = {
      .role_flags = "-O1",
      .kernel_flags = "-O3 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=off",
      .image_flags = "-O0",
+     .clones = "HT_CLONES ",
      .shares_bodies = true,
      .functions = CPU_FUNCTIONS,
      .words = CPU_WORDS,

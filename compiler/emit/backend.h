@@ -26,6 +26,7 @@ typedef struct Backend {
     const char *role_flags;                    // for the C compiler, for the files with call lists
     const char *kernel_flags;                  // for the file with generated kernels
     const char *image_flags;                   // for tables
+    const char *clones;                        // in front of functions with loops in vectors; NULL: nothing
     bool overlaps;                             // what zero moves runs beside computing, although that needs more memory
     bool shares_bodies;                        // of kernels that differ in numbers: kernel/shared.h
     const char *const (*functions)[2];         // of math.h, and how kernels call them; {NULL} at the end

@@ -1,4 +1,5 @@
-/* Functions of math.h in float, written so that a compiler turns loops over them into vector code: no calls, no branches.
+/* Vector code: functions for several instruction sets, and functions of math.h in float, written so that a compiler turns loops over them into
+ * vector code: no calls, no branches.
  *
  * Errors are at most 2 units in the last place over the whole range, infinities and NaN included. Sources of the polynomials: Cephes
  * (Moshier), expf.c and tanhf.c.
@@ -8,6 +9,14 @@
 
 #include <stdint.h>
 #include <string.h>
+
+/* In front of a function with hot loops: it is compiled for several instruction sets, and the machine's best is chosen at load time. GCC
+ * compiles what OpenMP splits off for each of them, too. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#define HT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define HT_CLONES
+#endif
 
 static inline float ht_float_of_bits(uint32_t bits)
 {

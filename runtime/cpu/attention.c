@@ -96,7 +96,7 @@ static void fill_scores(const Attention *a, const Block *k, float *scores)
 static int64_t key_end(const Attention *a, int64_t query, int64_t rows) { return visible_keys(a, query + rows - 1); }
 
 /* Takes one row of scores into the running maximum and sum; scores become exponentials. Returns the factor for what was summed before. */
-CPU_CLONES static float online_row(float *row, int64_t n, float *peak, float *sum)
+HT_CLONES static float online_row(float *row, int64_t n, float *peak, float *sum)
 {
     float top = *peak;
 #pragma omp simd reduction(max : top)
@@ -114,7 +114,7 @@ CPU_CLONES static float online_row(float *row, int64_t n, float *peak, float *su
     return factor;
 }
 
-CPU_CLONES static void scale_row(float *x, int64_t n, float factor)
+HT_CLONES static void scale_row(float *x, int64_t n, float factor)
 {
     for (int64_t i = 0; i < n; i++)
         x[i] *= factor;
@@ -182,7 +182,7 @@ typedef struct Backward {
     float *delta;      // [b.., s, h]: the dot product of dy and y, less dlse
 } Backward;
 
-CPU_CLONES static float dot_row(const float *x, const float *y, int64_t n)
+HT_CLONES static float dot_row(const float *x, const float *y, int64_t n)
 {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -192,7 +192,7 @@ CPU_CLONES static float dot_row(const float *x, const float *y, int64_t n)
 }
 
 /* scores become probabilities p, and dp the gradient of the scores, scale * p * (dp - delta). */
-CPU_CLONES static void score_gradient_row(float *restrict p, float *restrict dp, int64_t n, float lse, float delta, float scale)
+HT_CLONES static void score_gradient_row(float *restrict p, float *restrict dp, int64_t n, float lse, float delta, float scale)
 {
     float base = lse == -INFINITY ? 0.0f : lse;
     for (int64_t j = 0; j < n; j++) {

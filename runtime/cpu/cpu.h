@@ -3,17 +3,10 @@
 #define CPU_CPU_H
 
 #include <hetu/kernel.h>
+#include <hetu/vector_math.h>
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* In front of a function with hot loops: it is compiled for several instruction sets, and the machine's best is chosen at load time.
- * Parallel regions stand outside such functions, since the code that OpenMP splits off is not compiled again. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define CPU_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define CPU_CLONES
-#endif
 
 enum { CPU_PARALLEL = 8192 }; // elements below which one thread is faster
 

@@ -9,7 +9,7 @@
 
 enum { CHUNK_ROWS = 32, MAX_CHUNKS = 64 };
 
-CPU_CLONES static float sum_row(const float *x, int64_t n)
+HT_CLONES static float sum_row(const float *x, int64_t n)
 {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -19,7 +19,7 @@ CPU_CLONES static float sum_row(const float *x, int64_t n)
 }
 
 /* The sum of (x - shift)^2. */
-CPU_CLONES static float sum_squares(const float *x, int64_t n, float shift)
+HT_CLONES static float sum_squares(const float *x, int64_t n, float shift)
 {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -29,7 +29,7 @@ CPU_CLONES static float sum_squares(const float *x, int64_t n, float shift)
 }
 
 /* y = (x - mean) * rstd, times the weight, plus the bias where they are present. */
-CPU_CLONES static void scale_row(float *restrict y, const float *restrict x, int64_t n, float mean, float rstd,
+HT_CLONES static void scale_row(float *restrict y, const float *restrict x, int64_t n, float mean, float rstd,
                                  const float *restrict weight, const float *restrict bias)
 {
     if (weight && bias)
@@ -56,7 +56,7 @@ typedef struct Row {
     const float *weight; // or NULL
 } Row;
 
-CPU_CLONES static void backward_row(float *restrict dx, const float *restrict dy, const float *restrict x, const Row *row)
+HT_CLONES static void backward_row(float *restrict dx, const float *restrict dy, const float *restrict x, const Row *row)
 {
     int64_t n = row->n;
     float mean = row->mean, rstd = row->rstd, m0 = 0, m1 = 0;
@@ -84,14 +84,14 @@ CPU_CLONES static void backward_row(float *restrict dx, const float *restrict dy
             dx[i] = rstd * (dy[i] - m0 - (x[i] - mean) * rstd * m1);
 }
 
-CPU_CLONES static void add_weight_row(float *restrict dweight, const float *restrict dy, const float *restrict x, int64_t n, float mean,
+HT_CLONES static void add_weight_row(float *restrict dweight, const float *restrict dy, const float *restrict x, int64_t n, float mean,
                                       float rstd)
 {
     for (int64_t i = 0; i < n; i++)
         dweight[i] += dy[i] * ((x[i] - mean) * rstd);
 }
 
-CPU_CLONES static void add_row(float *restrict to, const float *restrict from, int64_t n)
+HT_CLONES static void add_row(float *restrict to, const float *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] += from[i];
@@ -265,7 +265,7 @@ void ht_rms_norm_backward_kernel(const ht_call *call)
 }
 
 /* dx = rnorm * (dy - y * (dy . y)); where the length was below eps, dx = rnorm * dy. */
-CPU_CLONES static void l2_backward_row(float *restrict dx, const float *restrict dy, const float *restrict y, int64_t n, float rnorm,
+HT_CLONES static void l2_backward_row(float *restrict dx, const float *restrict dy, const float *restrict y, int64_t n, float rnorm,
                                        float eps)
 {
     float dot = 0;

@@ -24,7 +24,7 @@ typedef struct AdamW {
     float factor;
 } AdamW;
 
-CPU_CLONES static void adamw_chunk(float *const to[3], const float *const from[4], int64_t first, int64_t last, const AdamW *a)
+HT_CLONES static void adamw_chunk(float *const to[3], const float *const from[4], int64_t first, int64_t last, const AdamW *a)
 {
     float *p1 = to[0], *m1 = to[1], *v1 = to[2];
     const float *p = from[0], *g = from[1], *m = from[2], *v = from[3];
@@ -68,7 +68,7 @@ typedef struct Sgd {
     bool nesterov;
 } Sgd;
 
-CPU_CLONES static void sgd_chunk(float *const to[2], const float *const from[3], int64_t first, int64_t last, const Sgd *s)
+HT_CLONES static void sgd_chunk(float *const to[2], const float *const from[3], int64_t first, int64_t last, const Sgd *s)
 {
     float *p1 = to[0], *m1 = to[1];
     const float *p = from[0], *g = from[1], *m = from[2];
@@ -99,7 +99,7 @@ typedef struct Lion {
     float rate, beta1, beta2, shrink, factor; // shrink: 1 - rate * decay
 } Lion;
 
-CPU_CLONES static void lion_chunk(float *const to[2], const float *const from[3], int64_t first, int64_t last, const Lion *l)
+HT_CLONES static void lion_chunk(float *const to[2], const float *const from[3], int64_t first, int64_t last, const Lion *l)
 {
     float *p1 = to[0], *m1 = to[1];
     const float *p = from[0], *g = from[1], *m = from[2];

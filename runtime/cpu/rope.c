@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 /* Turns the pairs (x[i], x[i + half]) by the angles whose cosines and sines are given. */
-CPU_CLONES static void turn_row(float *restrict y, const float *restrict x, const float *restrict cosine, const float *restrict sine,
+HT_CLONES static void turn_row(float *restrict y, const float *restrict x, const float *restrict cosine, const float *restrict sine,
                                 int64_t half)
 {
     for (int64_t i = 0; i < half; i++) {

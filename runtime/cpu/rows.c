@@ -9,13 +9,13 @@
 
 enum { RUN = 4096 }; // elements that one thread converts at a time
 
-CPU_CLONES static void widen_run(float *restrict to, const uint16_t *restrict from, int64_t count)
+HT_CLONES static void widen_run(float *restrict to, const uint16_t *restrict from, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
         to[i] = ht_bf16_load(from[i]);
 }
 
-CPU_CLONES static void narrow_run(uint16_t *restrict to, const float *restrict from, int64_t count)
+HT_CLONES static void narrow_run(uint16_t *restrict to, const float *restrict from, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
         to[i] = ht_bf16_store(from[i]);

@@ -12,7 +12,7 @@
 enum { IGNORED = -100 }; // PyTorch's ignore_index
 
 /* The largest element; NaN where there is one. */
-CPU_CLONES static float row_peak(const float *x, int64_t n)
+HT_CLONES static float row_peak(const float *x, int64_t n)
 {
     float peak = -INFINITY;
     int nan = 0;
@@ -24,7 +24,7 @@ CPU_CLONES static float row_peak(const float *x, int64_t n)
     return nan ? NAN : peak;
 }
 
-CPU_CLONES static void softmax_row(float *restrict y, const float *restrict x, int64_t n, float peak)
+HT_CLONES static void softmax_row(float *restrict y, const float *restrict x, int64_t n, float peak)
 {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -37,7 +37,7 @@ CPU_CLONES static void softmax_row(float *restrict y, const float *restrict x, i
         y[i] *= scale;
 }
 
-CPU_CLONES static void softmax_backward_row(float *restrict dx, const float *restrict dy, const float *restrict y, int64_t n)
+HT_CLONES static void softmax_backward_row(float *restrict dx, const float *restrict dy, const float *restrict y, int64_t n)
 {
     float dot = 0;
 #pragma omp simd reduction(+ : dot)
@@ -47,7 +47,7 @@ CPU_CLONES static void softmax_backward_row(float *restrict dx, const float *res
         dx[i] = y[i] * (dy[i] - dot);
 }
 
-CPU_CLONES static float row_mass(const float *x, int64_t n, float peak)
+HT_CLONES static float row_mass(const float *x, int64_t n, float peak)
 {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -56,7 +56,7 @@ CPU_CLONES static float row_mass(const float *x, int64_t n, float peak)
     return sum;
 }
 
-CPU_CLONES static void mass_backward_row(float *dx, const float *x, int64_t n, float dmass, float peak)
+HT_CLONES static void mass_backward_row(float *dx, const float *x, int64_t n, float dmass, float peak)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)

@@ -5,7 +5,7 @@
 
 enum { SQUARES_CHUNK = 16384, SQUARES_PARTS = 64 };
 
-CPU_CLONES static double squares_of(const float *g, int64_t count)
+HT_CLONES static double squares_of(const float *g, int64_t count)
 {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)

@@ -35,7 +35,7 @@ void ht_embedding_kernel(const ht_call *call)
     }
 }
 
-CPU_CLONES static void add_row(float *restrict to, const float *restrict from, int64_t n)
+HT_CLONES static void add_row(float *restrict to, const float *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] += from[i];

@@ -33,21 +33,21 @@ static ht_view span_view(const ht_product_call *call, const void *data, ht_dtype
 /* gelu as <hetu/ops.h> declares it, by the tanh approximation. */
 static inline float gelu(float x) { return 0.5f * x * (1 + ht_tanhf(0.7978845608f * (x + 0.044715f * x * x * x))); }
 
-CPU_CLONES static void gelu_block(float *restrict to, const float *restrict from, int64_t count)
+HT_CLONES static void gelu_block(float *restrict to, const float *restrict from, int64_t count)
 {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
         to[i] = gelu(from[i]);
 }
 
-CPU_CLONES static void relu_block(float *restrict to, const float *restrict from, int64_t count)
+HT_CLONES static void relu_block(float *restrict to, const float *restrict from, int64_t count)
 {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
         to[i] = from[i] <= 0 ? 0 : from[i];
 }
 
-CPU_CLONES static void round_block(uint16_t *restrict to, const float *restrict from, int64_t count)
+HT_CLONES static void round_block(uint16_t *restrict to, const float *restrict from, int64_t count)
 {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++)
@@ -121,7 +121,7 @@ static Summed summed_of(const ht_product_call *call)
 static int64_t operand_place(const ht_product_call *call, Place at) { return call->sums_of_w ? at.w : at.x; }
 
 /* Adds `count` elements that lie side by side. */
-CPU_CLONES static void add_neighbours(double *restrict sum, const float *restrict row, int64_t count)
+HT_CLONES static void add_neighbours(double *restrict sum, const float *restrict row, int64_t count)
 {
     for (int64_t j = 0; j < count; j++)
         sum[j] += row[j];

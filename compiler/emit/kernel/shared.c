@@ -110,7 +110,7 @@ static int find_told(const Sharing *sharing, int *told, int *which)
 
 static void write_whole(Text *out, const KernelText *kernel)
 {
-    text_print(out, "%s%s%s\n{\n%s}\n", kernel->banner, kernel->before, kernel->prototype, kernel->body);
+    text_print(out, "%s%s%s%s\n{\n%s}\n", kernel->banner, kernel->before, kernel->how, kernel->prototype, kernel->body);
 }
 
 /* A body's text without `static`, since tables in it may differ, with names in the places of what it is told. */
@@ -138,8 +138,8 @@ static void write_shared(Text *out, const Sharing *sharing, const int *which, in
 {
     const KernelText *first = sharing->at[0]->kernel;
     const char *parameters = strchr(first->prototype, '(');
-    text_print(out, "%s/* The body of %d functions, which differ in numbers. */\nHT_SHARED_BODY void %s_shared%.*s", first->banner,
-               sharing->count, first->name, (int)strlen(parameters) - 1, parameters);
+    text_print(out, "%s/* The body of %d functions, which differ in numbers. */\nHT_SHARED_BODY %svoid %s_shared%.*s", first->banner,
+               sharing->count, first->how, first->name, (int)strlen(parameters) - 1, parameters);
     for (int t = 0; t < told; t++)
         text_print(out, ", long n%d", t);
     text_string(out, ")\n{\n");

@@ -11,6 +11,7 @@ typedef struct KernelText {
     const char *name, *prototype;
     const char *banner; // the comment in front of it
     const char *before; // functions that it needs
+    const char *how;    // how it is compiled: "HT_CLONES ", or nothing
     const char *body;   // its statements
 } KernelText;
 
