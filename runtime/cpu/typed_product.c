@@ -71,7 +71,7 @@ static void finish_run(const ht_product_call *call, const float *sums, int64_t a
     for (int64_t end = at + count; at < end; at += BLOCK) {
         int64_t some = end - at < BLOCK ? end - at : BLOCK;
         const float *done = call->epilogue == HT_NO_EPILOGUE ? sums + at : values;
-        if (call->aux)
+        if (call->aux && sums != call->aux)
             put_block(call->aux, call->y_dtype, at, sums + at, some);
         if (call->epilogue == HT_GELU)
             gelu_block(values, sums + at, some);
@@ -167,11 +167,12 @@ void ht_product(const ht_product_call *call)
     ht_view y = span_view(call, call->y, call->y_dtype, offsetof(ht_axis, y));
     ht_view x = span_view(call, call->x, call->dtype, offsetof(ht_axis, x));
     ht_view w = span_view(call, call->w, call->dtype, offsetof(ht_axis, w));
+    ht_view aux = span_view(call, call->aux, call->y_dtype, offsetof(ht_axis, y));
     ht_view bias = span_view(call, call->bias, call->bias_dtype, offsetof(ht_axis, b));
     if (y.extent[0] == 0)
         return;
     Copies copies = {0};
-    float *sums = view_target(&y, "a product", &copies);
+    float *sums = view_target(call->aux ? &aux : &y, "a product", &copies);
     const float *left = view_load(&x, "a product", &copies), *right = view_load(&w, "a product", &copies);
     product_f32(sums, left, right, view_load(&bias, "a product", &copies), call->rank, call->axes, call->scale);
     if (call->sums)
