@@ -14,8 +14,11 @@
  * compiles what OpenMP splits off for each of them, too. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define HT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+/* The same for a body that is told numbers: calls are through a pointer, so that it is not compiled once more for these (HT_SHARED_BODY). */
+#define HT_SHARED_CLONES static __attribute__((noinline)) HT_CLONES
 #else
 #define HT_CLONES
+#define HT_SHARED_CLONES HT_SHARED_BODY
 #endif
 
 static inline float ht_float_of_bits(uint32_t bits)

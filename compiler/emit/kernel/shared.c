@@ -138,8 +138,8 @@ static void write_shared(Text *out, const Sharing *sharing, const int *which, in
 {
     const KernelText *first = sharing->at[0]->kernel;
     const char *parameters = strchr(first->prototype, '(');
-    text_print(out, "%s/* The body of %d functions, which differ in numbers. */\nHT_SHARED_BODY %svoid %s_shared%.*s", first->banner,
-               sharing->count, first->how, first->name, (int)strlen(parameters) - 1, parameters);
+    text_print(out, "%s/* The body of %d functions, which differ in numbers. */\n%s void %s_shared%.*s", first->banner, sharing->count,
+               *first->how ? "HT_SHARED_CLONES" : "HT_SHARED_BODY", first->name, (int)strlen(parameters) - 1, parameters);
     for (int t = 0; t < told; t++)
         text_print(out, ", long n%d", t);
     text_string(out, ")\n{\n");
