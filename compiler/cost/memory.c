@@ -123,12 +123,13 @@ static void find_live(const Room *room, int64_t *live)
     const Module *module = room->module;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        int begin = first_use(room->module, room->role, op);
+        int64_t scratch = room_scratch(room, op);
         for (int r = 0; r < op->result_count; r++)
             if (in_room(room, op->results[r]))
                 add_live(live, first_use_of(room->module, room->role, op->results[r], room->last), room->last[op->results[r]->id],
                          role_bytes(room->module, room->role, op->results[r]));
-        add_live(live, room->kept ? 0 : begin, room->kept ? module->ops.count : i, room_scratch(room, op));
+        if (scratch)
+            add_live(live, room->kept ? 0 : first_use(room->module, room->role, op), room->kept ? module->ops.count : i, scratch);
     }
     for (int i = 1; i < module->ops.count; i++)
         live[i] += live[i - 1];
@@ -168,8 +169,9 @@ static void add_room(Count *count, const Room *room, int at, const Parameter *co
     int64_t used = 0;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        int begin = first_use(room->module, room->role, op);
-        int64_t scratch = room->kept || (begin <= at && at <= i) ? room_scratch(room, op) : 0;
+        int64_t scratch = room_scratch(room, op);
+        if (scratch && !room->kept && (at > i || at < first_use(room->module, room->role, op)))
+            scratch = 0;
         if (scratch)
             add_value(count, MEMORY_SCRATCH, op->results[0], scratch * room->count);
         used += scratch;

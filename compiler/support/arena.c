@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 1 << 16, ALIGNMENT = 16, LARGE_BYTES = 1 << 25, KEPT_BYTES = 1 << 28 };
+enum { BLOCK_BYTES = 1 << 16, ALIGNMENT = 16, LARGE_BYTES = 1 << 25, KEPT_BYTES = INT32_MAX };
 
 typedef struct Block Block;
 struct Block {

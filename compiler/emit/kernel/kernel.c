@@ -228,8 +228,9 @@ static Kernel kernel_write(RoleWriter *writer, const LocalOp *local)
     text_unused(&unused, local, &kernel, text_bytes(&body));
     text_string(&unused, text_bytes(&body));
     const char *clones = strstr(text_bytes(&body), "#pragma omp simd") ? emitter->backend->clones : NULL;
-    array_push(emitter->arena, &emitter->kernel_texts,
-               (KernelText){kernel.name, kernel.prototype, text_bytes(&banner), text_bytes(&before), clones ? clones : "", text_bytes(&unused)});
+    array_push(
+        emitter->arena, &emitter->kernel_texts,
+        (KernelText){kernel.name, kernel.prototype, text_bytes(&banner), text_bytes(&before), clones ? clones : "", text_bytes(&unused)});
     return kernel;
 }
 
