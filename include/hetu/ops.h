@@ -498,7 +498,7 @@ static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
     operations(0) reads(table: size(b) * size(e)) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
 ht_tensor ht_embedding_at(ht_tensor table, ht_tensor id);
 
-/* The sum of the rows of dy that name each row of the table; more, where present, is added, and only its named rows are touched. */
+/* The sum of the rows of dy that name each row of the table; more, where present, is added; in place, only named rows are touched. */
 #pragma hspmd op dtable[v, e] = embedding_backward(dy[b.., e], id[b..], ?more[v, e]) \
     size(v: rows) reduction(+: b) offset(v, b) linear(dy, more) plus(dtable: more) inplace(dtable: more) reads(more: size(b) * size(e)) \
     dtype(dtable: wide, id: integer, more: wide) types(f32, bf16) \

@@ -86,27 +86,42 @@ static void updates(void **unused)
     check_update(ht_adamw_kernel, 2);
 }
 
-/* The gradient of a table with many rows, each of which is named as often as its number modulo 3 says. */
+enum { ROWS = 331, WIDTH = 3 };
+
+/* Runs the gradient of a table; `more`, numbers that are there before, may be the table itself, or NULL. */
+static void table_gradient(float *table, float *dy, int32_t *id, int count, float *more)
+{
+    ht_view operand[] = {view_of(dy, HT_F32, count, WIDTH),
+                         {.data = id, .dtype = HT_I32, .rank = 1, .extent = {count}, .global = {count}},
+                         view_of(more, HT_F32, ROWS, WIDTH)},
+            result[] = {view_of(table, HT_F32, ROWS, WIDTH)};
+    ht_embedding_backward_kernel(&(ht_call){.operand_count = 3, .result_count = 1, .operand = operand, .result = result});
+}
+
+/* The gradient of a table with many rows, each of which is named as often as its number modulo 3 says; onto nothing, onto another table,
+ * and in place. */
 static void tables(void **unused)
 {
     (void)unused;
-    enum { ROWS = 331, WIDTH = 3 };
     int32_t id[ROWS];
-    float dy[ROWS * WIDTH], table[ROWS * WIDTH];
+    float dy[ROWS * WIDTH], table[ROWS * WIDTH], more[ROWS * WIDTH];
     int count = 0;
     for (int row = 0; row < ROWS && count + 2 < ROWS; row++)
         for (int times = 0; times < (ROWS - 1 - row) % 3; times++)
             id[count++] = ROWS - 1 - row;
     for (int i = 0; i < count * WIDTH; i++)
         dy[i] = 1;
-    ht_view operand[] = {view_of(dy, HT_F32, count, WIDTH), {.data = id, .dtype = HT_I32, .rank = 1, .extent = {count}, .global = {count}}, {0}},
-            result[] = {view_of(table, HT_F32, ROWS, WIDTH)};
-    memset(table, 0x7f, sizeof table);
-    ht_embedding_backward_kernel(&(ht_call){.operand_count = 3, .result_count = 1, .operand = operand, .result = result});
     int least = id[count - 1];
-    for (int row = 0; row < ROWS; row++)
-        for (int c = 0; c < WIDTH; c++)
-            assert_true(row == least || table[row * WIDTH + c] == (float)(row > least ? row % 3 : 0));
+    for (int way = 0; way < 3; way++) {
+        float *before = way == 0 ? NULL : way == 1 ? more : table;
+        for (int i = 0; i < ROWS * WIDTH; i++)
+            more[i] = table[i] = (float)(i + 1);
+        table_gradient(table, dy, id, count, before);
+        for (int row = 0; row < ROWS; row++)
+            for (int c = 0; c < WIDTH; c++)
+                assert_true(row == least ||
+                            table[row * WIDTH + c] == (float)(row > least ? row % 3 : 0) + (before ? more[row * WIDTH + c] : 0));
+    }
 }
 
 int main(void)

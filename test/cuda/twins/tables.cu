@@ -42,7 +42,8 @@ static void check_table(const Table &t, ht_dtype dtype, ht_dtype index, bool mor
     forward.results = {result(dtype, {t.tokens, t.n}, 0)};
     check(forward);
     Twin backward(TWIN(ht_embedding_backward_kernel), "embedding_backward" + label);
-    backward.operands = {shifted(reals(dtype, {t.tokens, t.n}), t.shift), id, more ? piece(reals(HT_F32, {t.rows, t.n}), 0, t.offset, all) : absent()};
+    backward.operands = {shifted(reals(dtype, {t.tokens, t.n}), t.shift), id,
+                         more ? piece(reals(HT_F32, {t.rows, t.n}), 0, t.offset, all) : absent()};
     backward.results = {piece(result(HT_F32, {t.rows, t.n}, (double)t.tokens + more), 0, t.offset, all)};
     backward.attrs = {integer_attr(all)};
     check(backward);
