@@ -112,6 +112,19 @@ static int compare_needs(const void *a, const void *b)
     return x < y ? -1 : x > y ? 1 : first < second ? -1 : first > second;
 }
 
+void candidates_sort_by_need(Arena *arena, CandidateList *list)
+{
+    const Candidate **sorted = arena_array(arena, const Candidate *, list->count + 1);
+    Candidate *copies = arena_array(arena, Candidate, list->count + 1);
+    for (int i = 0; i < list->count; i++)
+        sorted[i] = &list->at[i];
+    qsort(sorted, (size_t)list->count, sizeof *sorted, compare_needs);
+    for (int i = 0; i < list->count; i++)
+        copies[i] = *sorted[i];
+    for (int i = 0; i < list->count; i++)
+        list->at[i] = copies[i];
+}
+
 /* Adds the pipeline of a choice in the ways to recompute that need less than `least`. */
 static void add_modes(Arena *arena, Profile *profile, const Correction *correction, Choice *choice, double least, CandidateList *list)
 {
@@ -133,15 +146,11 @@ static void add_modes(Arena *arena, Profile *profile, const Correction *correcti
 CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction, double least, int most)
 {
     ChoiceList choices = {0};
-    CandidateList list = {0}, small = {0};
+    CandidateList list = {0};
     add_single(arena, profile, correction, &choices);
     for (int i = 0; i < choices.count; i++)
         add_modes(arena, profile, correction, &choices.at[i], least, &list);
-    const Candidate **sorted = arena_array(arena, const Candidate *, list.count + 1);
-    for (int i = 0; i < list.count; i++)
-        sorted[i] = &list.at[i];
-    qsort(sorted, (size_t)list.count, sizeof *sorted, compare_needs);
-    for (int i = 0; i < list.count && i < most; i++)
-        array_push(arena, &small, *sorted[i]);
-    return small;
+    candidates_sort_by_need(arena, &list);
+    list.count = list.count < most ? list.count : most;
+    return list;
 }

@@ -3,6 +3,7 @@
 #include "search/profile.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NAMES_MOST = 16, TRIED_DEGREE = 4 };
@@ -10,6 +11,7 @@ enum { NAMES_MOST = 16, TRIED_DEGREE = 4 };
 #define PAYS_OFF 0.99     // of seconds times bytes
 #define MUCH_FASTER 0.97  // of the seconds
 #define AS_MANY_BYTES 1.3 // of a device
+#define THRIFTY 1.5       // times the least bytes
 
 /* Names that are cut, by number among the model's. */
 typedef struct Set {
@@ -194,11 +196,30 @@ int splits_find(Arena *arena, const Workshop *shop, SplitList lists[SPLITS_FAST]
     return faster ? 2 : 1;
 }
 
-SplitList splits_find_least(Arena *arena, const Workshop *shop, int zero)
+/* By bytes; those that need as many stay in the order in which they were tried. */
+static int compare_bytes(const void *a, const void *b)
+{
+    const Set *first = *(const Set *const *)a, *second = *(const Set *const *)b;
+    return first->bytes < second->bytes ? -1 : first->bytes > second->bytes ? 1 : first < second ? -1 : first > second;
+}
+
+int splits_find_thrifty(Arena *arena, const Workshop *shop, int zero, SplitList *lists, int most)
 {
     Trier trier = {.arena = arena, .shop = shop, .bytes_alone = true, .zero = zero};
     Set best;
-    return search_sets(&trier, &best) ? list_of(arena, shop->model, &best) : (SplitList){0, NULL};
+    int count = 1;
+    lists[0] = (SplitList){0, NULL};
+    if (!search_sets(&trier, &best))
+        return count;
+    lists[0] = list_of(arena, shop->model, &best);
+    const Set **sorted = arena_array(arena, const Set *, trier.tried.count + 1);
+    for (int i = 0; i < trier.tried.count; i++)
+        sorted[i] = &trier.tried.at[i];
+    qsort(sorted, (size_t)trier.tried.count, sizeof *sorted, compare_bytes);
+    for (int i = 0; i < trier.tried.count && count < most && sorted[i]->bytes <= THRIFTY * best.bytes; i++)
+        if (!same_names(sorted[i], &best))
+            lists[count++] = list_of(arena, shop->model, sorted[i]);
+    return count;
 }
 
 /* ---- around a list ---- */

@@ -5,7 +5,7 @@
 #include "search/candidate.h"
 #include "search/trial.h"
 
-enum { SPLITS_FAST = 2, SPLITS_MOST = 4 };
+enum { SPLITS_FAST = 2 };
 
 /* Tries names of the model on a few devices, beginning with none: what makes seconds times bytes of a device least comes to those that are
  * cut, or goes, until nothing is better. Names that parameters have come before others, in the rules and in the search, so that what
@@ -15,8 +15,9 @@ enum { SPLITS_FAST = 2, SPLITS_MOST = 4 };
 int splits_find(Arena *arena, const Workshop *shop, SplitList lists[SPLITS_FAST]);
 
 /* The same search for what makes the bytes of a device least under a level of ZeRO, whatever it takes: in the smallest micro-batches, with
- * recompute(full). */
-SplitList splits_find_least(Arena *arena, const Workshop *shop, int zero);
+ * recompute(full). All that was tried and needs not much more than the least is a list, the least first; returns how many there are, `most`
+ * at most. Shapes and micro-batches other than those of the search may turn their order round. */
+int splits_find_thrifty(Arena *arena, const Workshop *shop, int zero, SplitList *lists, int most);
 
 /* The lists that have a name of the model more or less; a name more stands where splits_find would have it. */
 typedef Array(const SplitList *) SplitListArray;
