@@ -43,22 +43,11 @@ static double clause_value(const Piece *piece, const Expr *expr)
     double a = clause_value(piece, expr->arg[0]);
     if (expr->kind == EXPR_SELECT)
         return clause_value(piece, expr->arg[a != 0 ? 1 : 2]);
-    double b = expr->arg_count > 1 ? clause_value(piece, expr->arg[1]) : 0;
-    switch (expr->kind) {
-    case EXPR_NEG: return -a;
-    case EXPR_ADD: return a + b;
-    case EXPR_SUB: return a - b;
-    case EXPR_MUL: return a * b;
-    case EXPR_DIV: return a / b;
-    case EXPR_MOD: return fmod(a, b);
-    case EXPR_LT: return a < b;
-    case EXPR_LE: return a <= b;
-    case EXPR_GT: return a > b;
-    case EXPR_GE: return a >= b;
-    case EXPR_EQ: return a == b;
-    case EXPR_NE: return a != b;
-    default: BUG("a clause calls a function");
-    }
+    if (expr->kind == EXPR_NEG)
+        return -a;
+    if (expr->kind == EXPR_CALL)
+        BUG("a clause calls a function");
+    return expr_apply(expr->kind, a, clause_value(piece, expr->arg[1]));
 }
 
 /* Operations that give a value: of each term over its factors and the value's, with an addition where it is summed, and one for each

@@ -1,5 +1,6 @@
 #include "rule/expr.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +250,24 @@ bool expr_integer(const Expr *expr, const Attr *attrs, const int64_t *size, int6
     if (expr->kind == EXPR_NEG)
         return integer_binary(EXPR_SUB, 0, a, value);
     return expr_integer(expr->arg[1], attrs, size, &b) && integer_binary(expr->kind, a, b, value);
+}
+
+double expr_apply(ExprKind kind, double a, double b)
+{
+    switch (kind) {
+    case EXPR_ADD: return a + b;
+    case EXPR_SUB: return a - b;
+    case EXPR_MUL: return a * b;
+    case EXPR_DIV: return a / b;
+    case EXPR_MOD: return fmod(a, b);
+    case EXPR_LT: return a < b;
+    case EXPR_LE: return a <= b;
+    case EXPR_GT: return a > b;
+    case EXPR_GE: return a >= b;
+    case EXPR_EQ: return a == b;
+    case EXPR_NE: return a != b;
+    default: BUG("an expression of kind %d has no two operands", (int)kind);
+    }
 }
 
 static int collect_terms(const Expr *expr, bool negative, ExprTerm *terms, int count, int most)

@@ -60,6 +60,9 @@ void expr_print(Text *out, const Expr *expr, ExprLeaf *leaf, void *context);
  * something is not known, or where a division by zero or an overflow comes up. */
 bool expr_integer(const Expr *expr, const Attr *attrs, const int64_t *size, int64_t *value);
 
+/* What an operator of two operands makes of numbers, as C does with doubles, and fmod for %. */
+double expr_apply(ExprKind kind, double a, double b);
+
 bool expr_equal(const Expr *a, const Expr *b);
 
 /* Whether a leaf of `kind` with `index` occurs (index -1: any). */

@@ -12,23 +12,6 @@ static bool is_floating(const Binder *binder, const Expr *expr)
     return false;
 }
 
-static double binary(ExprKind kind, double a, double b)
-{
-    switch (kind) {
-    case EXPR_ADD: return a + b;
-    case EXPR_SUB: return a - b;
-    case EXPR_MUL: return a * b;
-    case EXPR_DIV: return a / b;
-    case EXPR_MOD: return fmod(a, b);
-    case EXPR_LT: return a < b;
-    case EXPR_LE: return a <= b;
-    case EXPR_GT: return a > b;
-    case EXPR_GE: return a >= b;
-    case EXPR_EQ: return a == b;
-    default: return a != b;
-    }
-}
-
 /* The value of an expression without calls; what has no argument of floating point is worked out in integers. */
 static double number(const Binder *binder, const int64_t *size, const Expr *expr)
 {
@@ -44,7 +27,7 @@ static double number(const Binder *binder, const int64_t *size, const Expr *expr
         return -a;
     if (expr->kind == EXPR_SELECT)
         return number(binder, size, expr->arg[a != 0 ? 1 : 2]);
-    return binary(expr->kind, a, number(binder, size, expr->arg[1]));
+    return expr_apply(expr->kind, a, number(binder, size, expr->arg[1]));
 }
 
 bool bind_check_requirements(Binder *binder)
