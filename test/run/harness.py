@@ -184,6 +184,32 @@ def compare_parameters(found, wanted, initial, tolerance):
     return worst
 
 
+def unit_of(values):
+    """The unit in the last place of the largest of f32 numbers."""
+    return 2.0 ** (math.frexp(max(map(abs, values)))[1] - 24)
+
+
+SPARE = 4
+
+
+def resolve_parameters(wanted, initial, tolerance):
+    """Refuses a run whose changes f32 cannot store to the tolerance, in a tensor that compare_parameters looks at; gives the coarsest unit, in changes.
+
+    A parameter is rounded after each step, and runs whose gradients are equal but for rounding now and then round an element of it to neighbours. Where the change of a tensor is few units in the
+    last place, its error is that of storing, whatever its gradient is worth: such a run needs a larger rate, not a larger tolerance. SPARE^2 elements may be stored one unit off.
+    """
+    change = {n: distance(wanted[n], initial[n]) for n in wanted}
+    least, coarsest = 1e-6 * max(change.values()), 0
+    for n in wanted:
+        if change[n] < least or len(wanted[n]) == 0:
+            continue
+        units = change[n] / unit_of([*wanted[n], *initial[n]]) if change[n] else 0
+        if not units * tolerance >= SPARE:
+            raise Failure(f"parameter {n} changes by {units:.3g} units in the last place, too few to be compared within {tolerance:g}: a larger rate is needed")
+        coarsest = max(coarsest, 1 / units)
+    return coarsest
+
+
 def report_write(path, suite, results):
     escape = xml.sax.saxutils.quoteattr
     lines = [f'<testsuite name="{suite}" tests="{len(results)}" failures="{sum(bool(r[1]) for r in results)}">']
