@@ -143,14 +143,12 @@ static void add_modes(Arena *arena, Profile *profile, const Correction *correcti
     }
 }
 
-CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction, double least, int most)
+CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction, double least)
 {
     ChoiceList choices = {0};
     CandidateList list = {0};
     add_single(arena, profile, correction, &choices);
     for (int i = 0; i < choices.count; i++)
         add_modes(arena, profile, correction, &choices.at[i], least, &list);
-    candidates_sort_by_need(arena, &list);
-    list.count = list.count < most ? list.count : most;
     return list;
 }

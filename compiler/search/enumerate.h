@@ -19,8 +19,7 @@ CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correc
 /* By need, the least first; equal ones stay as they are. */
 void candidates_sort_by_need(Arena *arena, CandidateList *list);
 
-/* Every single pipeline in every way to recompute that needs less than `least` times what devices may have by closed form: by need, at most
- * `most`. */
-CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction, double least, int most);
+/* Every single pipeline in every way to recompute that needs less than `least` times what devices may have by closed form. */
+CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction, double least);
 
 #endif

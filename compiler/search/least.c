@@ -1,12 +1,13 @@
 #include "search/least.h"
 
+#include "search/hope.h"
 #include "search/neighbours.h"
 #include "search/space.h"
 #include "search/splits.h"
 
 #include <string.h>
 
-enum { SMALL = 40, THRIFTY_MOST = 8 };
+enum { SMALL = 40, THRIFTY_MOST = 16 };
 
 /* ---- like what needs least ---- */
 
@@ -138,7 +139,7 @@ static void find_thrifty(Search *search, Thrifty *thrifty)
 {
     *thrifty = (Thrifty){0};
     for (int z = 0; z <= search->model.trains; z++)
-        thrifty->counts[z] = splits_find_thrifty(search->arena, &search->shop, 3 * z, thrifty->lists[z], THRIFTY_MOST);
+        thrifty->counts[z] = splits_find_thrifty(search->arena, &search->shop, 3 * z, thrifty->lists[z], round_size(search));
 }
 
 /* Takes in the lists [from, to) of both. */
@@ -166,23 +167,35 @@ static void try_rounds(Search *search)
     }
 }
 
-/* Tries what could need less than what needs least really, if closed forms say up to a third too much of it: by need, over all variants. */
-static void try_small(Search *search)
+/* All single pipelines that may need less than what needs least really, by how little that could be. */
+static CandidateList hopeful(Search *search, Arena *scratch)
 {
-    const double too_much = 4.0 / 3;
-    const int most = SMALL * round_size(search);
-    const TriedStrategy *least = least_need(search);
+    const Correction none = {1, 1};
+    const Hope hope = hope_learn(search);
+    double least = real_need(search, least_need(search));
     CandidateList list = {0};
-    Arena *scratch = arena_create();
-    for (int v = 0; v < search->variant_count && least; v++) {
-        double bound = too_much * real_need(search, least);
-        CandidateList small = enumerate_small(scratch, &search->profiles[v], &search->corrections[v], bound, most);
-        for (int i = 0; i < small.count; i++)
-            array_push(scratch, &list, small.at[i]);
+    for (int v = 0; v < search->variant_count; v++) {
+        CandidateList small = enumerate_small(scratch, &search->profiles[v], &none, least / hope.lowest);
+        for (int i = 0; i < small.count; i++) {
+            small.at[i].need = hope_of(&hope, &small.at[i]);
+            if (small.at[i].need < least)
+                array_push(scratch, &list, small.at[i]);
+        }
     }
     candidates_sort_by_need(scratch, &list);
-    try_candidates(search, &list, most);
-    arena_destroy(scratch);
+    return list;
+}
+
+/* Tries what may need less than what needs least really, the best hope first, and learns from it what else may. */
+static void try_small(Search *search)
+{
+    const int a_round = 3 * round_size(search);
+    for (int left = SMALL * round_size(search), count = 1; left > 0 && count && least_need(search); left -= count) {
+        Arena *scratch = arena_create();
+        CandidateList list = hopeful(search, scratch);
+        count = try_candidates(search, &list, a_round < left ? a_round : left);
+        arena_destroy(scratch);
+    }
 }
 
 void try_least(Search *search)
@@ -196,4 +209,8 @@ void try_least(Search *search)
         return;
     add_thrifty(search, &thrifty, 1, THRIFTY_MOST);
     try_small(search);
+    for (const TriedStrategy *around = NULL; around != least_need(search);) {
+        around = least_need(search);
+        look_around_least(search, 3 * round_size(search));
+    }
 }

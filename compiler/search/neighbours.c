@@ -1,8 +1,15 @@
 #include "search/neighbours.h"
 
+#include "search/space.h"
+
 void add_changed(Search *search, CandidateList *list, const Candidate *changed)
 {
-    array_push(search->arena, list, candidate_copy(search->arena, changed));
+    Candidate copy = candidate_copy(search->arena, changed);
+    int variant = variant_of(search, changed->splits);
+    copy.seconds = copy.need = 0;
+    if (variant >= 0)
+        candidate_estimate(&search->profiles[variant], &search->corrections[variant], &copy);
+    array_push(search->arena, list, copy);
 }
 
 void change_rows(Search *search, CandidateList *list, const Candidate *candidate)

@@ -4,7 +4,7 @@
 
 #include "search/tries.h"
 
-/* Adds a copy that lives as long as the search. */
+/* Adds a copy that lives as long as the search, with what closed forms say of it. */
 void add_changed(Search *search, CandidateList *list, const Candidate *changed);
 
 /* More and fewer rows in a micro-batch. */

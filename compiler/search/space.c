@@ -197,6 +197,47 @@ bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
     return pipeline_fill(profile, correction, plan, &choice->seconds, &choice->need);
 }
 
+/* The group whose devices a stage has; that of all devices, where it has several classes. */
+static int group_of_stage(const Fleet *devices, const SearchStage *stage)
+{
+    int group = devices_group(devices, stage->devices[0]);
+    for (int i = 1; i < stage->device_count; i++)
+        if (devices_group(devices, stage->devices[i]) != group)
+            return devices->group_count;
+    return group;
+}
+
+/* The pipeline of a candidate, which has its layers. False: it has several, or weights. */
+static bool candidate_plan(Profile *profile, const Candidate *candidate, PipelinePlan *plan)
+{
+    const SearchPipeline *pipeline = &candidate->pipelines[0];
+    const SearchModel *model = profile->shop->model;
+    if (candidate->pipeline_count != 1)
+        return false;
+    *plan = (PipelinePlan){.stage_count = pipeline->stage_count, .microbatches = pipeline->microbatches, .zero = candidate->zero};
+    for (int s = 0; s < pipeline->stage_count; s++) {
+        const SearchStage *stage = &pipeline->stages[s];
+        int group = group_of_stage(profile->shop->devices, stage);
+        int64_t memory = profile->shop->devices->groups[group].memory;
+        if (stage->data_weights || stage->tensor_weights)
+            return false;
+        plan->stages[s] = (StagePlan){.stage = *stage, .memory = memory ? (double)memory : (double)INFINITY};
+        plan->stages[s].costs = profile_costs(profile, group, stage->tensor, device_rows(model, pipeline->rows, stage->data));
+    }
+    find_links(profile, plan);
+    return true;
+}
+
+bool candidate_estimate(Profile *profile, const Correction *correction, Candidate *candidate)
+{
+    PipelinePlan plan;
+    candidate->seconds = candidate->need = 0;
+    if (!candidate_plan(profile, candidate, &plan))
+        return false;
+    pipeline_estimate(profile, correction, &plan, &candidate->seconds, &candidate->need);
+    return true;
+}
+
 SearchPipeline plan_pipeline(Arena *arena, const PipelinePlan *plan, int64_t rows)
 {
     SearchPipeline pipeline = {.microbatches = plan->microbatches, .rows = rows, .stage_count = plan->stage_count};

@@ -35,6 +35,10 @@ RowList rows_all(Arena *arena, const Profile *profile, int64_t batch);
 /* The pipeline of a choice, filled with layers; sets its seconds and need. False: it is none. */
 bool choice_plan(Profile *profile, const Correction *correction, Choice *choice, PipelinePlan *plan);
 
+/* Sets the seconds and the need of a candidate by closed form, under the names that the profile is of. False, and both 0: it is no single
+ * pipeline of equal devices. */
+bool candidate_estimate(Profile *profile, const Correction *correction, Candidate *candidate);
+
 /* As a part of a candidate. */
 SearchPipeline plan_pipeline(Arena *arena, const PipelinePlan *plan, int64_t rows);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_MOST = 16, TRIED_DEGREE = 4 };
+enum { NAMES_MOST = 16, TRIED_DEGREE = 4, ORDERS = 10 };
 
 #define PAYS_OFF 0.99     // of seconds times bytes
 #define MUCH_FASTER 0.97  // of the seconds
@@ -26,6 +26,7 @@ typedef struct Trier {
     const Workshop *shop;
     int group, degree, zero;
     int64_t rows;
+    int most;         // sets of which all are tried
     bool bytes_alone; // count, and no seconds; where they are as many, more names are better
     SetList tried;
 } Trier;
@@ -196,29 +197,63 @@ int splits_find(Arena *arena, const Workshop *shop, SplitList lists[SPLITS_FAST]
     return faster ? 2 : 1;
 }
 
-/* By bytes; those that need as many stay in the order in which they were tried. */
+/* Adds what begins with a set: names of parameters come in any order, for rules take the first that applies, others behind them in one. */
+static void add_orders(Trier *trier, const Set *set, bool others, int from, SetList *sets)
+{
+    const SearchModel *model = trier->shop->model;
+    array_push(trier->arena, sets, *set);
+    for (int name = from; name < model->dim_count && sets->count <= trier->most; name++) {
+        if (has_name(set, name) || (others && model->dims[name].of_parameters))
+            continue;
+        Set larger = with_name(model->dims, set, name);
+        bool other = !model->dims[name].of_parameters;
+        add_orders(trier, &larger, other, other ? name + 1 : 0, sets);
+    }
+}
+
+/* Tries all names of the model in all orders, where these are `most` at most. */
+static void try_all(Trier *trier)
+{
+    SetList sets = {0};
+    if (trier->shop->model->dim_count < NAMES_MOST)
+        add_orders(trier, &(Set){0}, false, 0, &sets);
+    if (sets.count <= trier->most)
+        try_sets(trier, &sets);
+}
+
+/* By bytes, then by seconds; those that cost the same stay in the order in which they were tried. */
 static int compare_bytes(const void *a, const void *b)
 {
     const Set *first = *(const Set *const *)a, *second = *(const Set *const *)b;
-    return first->bytes < second->bytes ? -1 : first->bytes > second->bytes ? 1 : first < second ? -1 : first > second;
+    double x = first->bytes != second->bytes ? first->bytes : first->seconds,
+           y = first->bytes != second->bytes ? second->bytes : second->seconds;
+    return x < y ? -1 : x > y ? 1 : first < second ? -1 : first > second;
 }
+
+/* Whether two sets cost the same: names of which others leave nothing to cut are of no account. */
+static bool same_numbers(const Set *a, const Set *b) { return a->bytes == b->bytes && a->seconds == b->seconds; }
 
 int splits_find_thrifty(Arena *arena, const Workshop *shop, int zero, SplitList *lists, int most)
 {
-    Trier trier = {.arena = arena, .shop = shop, .bytes_alone = true, .zero = zero};
+    Trier trier = {.arena = arena, .shop = shop, .bytes_alone = true, .zero = zero, .most = ORDERS * most};
     Set best;
     int count = 1;
     lists[0] = (SplitList){0, NULL};
     if (!search_sets(&trier, &best))
         return count;
+    try_all(&trier);
     lists[0] = list_of(arena, shop->model, &best);
     const Set **sorted = arena_array(arena, const Set *, trier.tried.count + 1);
     for (int i = 0; i < trier.tried.count; i++)
         sorted[i] = &trier.tried.at[i];
     qsort(sorted, (size_t)trier.tried.count, sizeof *sorted, compare_bytes);
-    for (int i = 0; i < trier.tried.count && count < most && sorted[i]->bytes <= THRIFTY * best.bytes; i++)
-        if (!same_names(sorted[i], &best))
-            lists[count++] = list_of(arena, shop->model, sorted[i]);
+    const Set *last = &best;
+    for (int i = 0; i < trier.tried.count && count < most && sorted[i]->bytes <= THRIFTY * best.bytes; i++) {
+        if (same_numbers(sorted[i], last) || same_numbers(sorted[i], &best))
+            continue;
+        lists[count++] = list_of(arena, shop->model, sorted[i]);
+        last = sorted[i];
+    }
     return count;
 }
 

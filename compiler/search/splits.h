@@ -15,8 +15,9 @@ enum { SPLITS_FAST = 2 };
 int splits_find(Arena *arena, const Workshop *shop, SplitList lists[SPLITS_FAST]);
 
 /* The same search for what makes the bytes of a device least under a level of ZeRO, whatever it takes: in the smallest micro-batches, with
- * recompute(full). All that was tried and needs not much more than the least is a list, the least first; returns how many there are, `most`
- * at most. Shapes and micro-batches other than those of the search may turn their order round. */
+ * recompute(full). Of all that was tried, which is everything where names are few, what needs not much more than the least is a list, the
+ * least first, and one of those that cost the same; returns how many there are, `most` at most. Shapes and micro-batches other than those
+ * of the search may turn their order round. */
 int splits_find_thrifty(Arena *arena, const Workshop *shop, int zero, SplitList *lists, int most);
 
 /* The lists that have a name of the model more or less; a name more stands where splits_find would have it. */

@@ -150,6 +150,14 @@ void correct_all(Search *search, int first)
         correct(search, v, first);
 }
 
+int variant_of(const Search *search, const SplitList *splits)
+{
+    for (int v = 0; v < search->variant_count; v++)
+        if (splits == &search->splits[v])
+            return v;
+    return -1;
+}
+
 int round_size(const Search *search)
 {
     int size = 24000 / (search->model.op_count + 1);

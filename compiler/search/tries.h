@@ -5,7 +5,7 @@
 #include "search/enumerate.h"
 #include "search/reason.h"
 
-enum { ENUMERATED = 400, VARIANTS_MOST = 16 };
+enum { ENUMERATED = 400, VARIANTS_MOST = 36 };
 
 typedef struct Search {
     Arena *arena;
@@ -41,6 +41,9 @@ double real_need(const Search *search, const TriedStrategy *tried);
 
 /* Corrects the closed forms of each variant by the middle of what they were off by, of what was tried since `first`. */
 void correct_all(Search *search, int first);
+
+/* The variant whose names these are; -1: none has them. */
+int variant_of(const Search *search, const SplitList *splits);
 
 /* How many strategies are compiled in a round: fewer of large models, so that a plan does not take minutes. */
 int round_size(const Search *search);
