@@ -190,7 +190,8 @@ static CandidateList hopeful(Search *search, Arena *scratch)
 static void try_small(Search *search)
 {
     const int a_round = 3 * round_size(search);
-    for (int left = SMALL * round_size(search), count = 1; left > 0 && count && least_need(search); left -= count) {
+    for (int left = SMALL * round_size(search), count = 1; left > 0 && count && least_need(search) && !anything_fits(search);
+         left -= count) {
         Arena *scratch = arena_create();
         CandidateList list = hopeful(search, scratch);
         count = try_candidates(search, &list, a_round < left ? a_round : left);
@@ -209,7 +210,7 @@ void try_least(Search *search)
         return;
     add_thrifty(search, &thrifty, 1, THRIFTY_MOST);
     try_small(search);
-    for (const TriedStrategy *around = NULL; around != least_need(search);) {
+    for (const TriedStrategy *around = NULL; around != least_need(search) && !anything_fits(search);) {
         around = least_need(search);
         look_around_least(search, 3 * round_size(search));
     }

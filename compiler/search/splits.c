@@ -225,36 +225,41 @@ static void try_all(Trier *trier)
 static int compare_bytes(const void *a, const void *b)
 {
     const Set *first = *(const Set *const *)a, *second = *(const Set *const *)b;
-    double x = first->bytes != second->bytes ? first->bytes : first->seconds,
-           y = first->bytes != second->bytes ? second->bytes : second->seconds;
+    bool alike = first->bytes == second->bytes;
+    double x = alike ? first->seconds : first->bytes, y = alike ? second->seconds : second->bytes;
     return x < y ? -1 : x > y ? 1 : first < second ? -1 : first > second;
 }
 
 /* Whether two sets cost the same: names of which others leave nothing to cut are of no account. */
 static bool same_numbers(const Set *a, const Set *b) { return a->bytes == b->bytes && a->seconds == b->seconds; }
 
+/* Appends the sets that need not much more than the best one to the list of that, one of those that cost the same. */
+static int list_thrifty(Trier *trier, const Set *best, SplitList *lists, int most)
+{
+    const Set **sorted = arena_array(trier->arena, const Set *, trier->tried.count + 1), *last = best;
+    int count = 1;
+    for (int i = 0; i < trier->tried.count; i++)
+        sorted[i] = &trier->tried.at[i];
+    qsort(sorted, (size_t)trier->tried.count, sizeof *sorted, compare_bytes);
+    for (int i = 0; i < trier->tried.count && count < most && sorted[i]->bytes <= THRIFTY * best->bytes; i++) {
+        if (same_numbers(sorted[i], last) || same_numbers(sorted[i], best))
+            continue;
+        lists[count++] = list_of(trier->arena, trier->shop->model, sorted[i]);
+        last = sorted[i];
+    }
+    return count;
+}
+
 int splits_find_thrifty(Arena *arena, const Workshop *shop, int zero, SplitList *lists, int most)
 {
     Trier trier = {.arena = arena, .shop = shop, .bytes_alone = true, .zero = zero, .most = ORDERS * most};
     Set best;
-    int count = 1;
     lists[0] = (SplitList){0, NULL};
     if (!search_sets(&trier, &best))
-        return count;
-    try_all(&trier);
+        return 1;
     lists[0] = list_of(arena, shop->model, &best);
-    const Set **sorted = arena_array(arena, const Set *, trier.tried.count + 1);
-    for (int i = 0; i < trier.tried.count; i++)
-        sorted[i] = &trier.tried.at[i];
-    qsort(sorted, (size_t)trier.tried.count, sizeof *sorted, compare_bytes);
-    const Set *last = &best;
-    for (int i = 0; i < trier.tried.count && count < most && sorted[i]->bytes <= THRIFTY * best.bytes; i++) {
-        if (same_numbers(sorted[i], last) || same_numbers(sorted[i], &best))
-            continue;
-        lists[count++] = list_of(arena, shop->model, sorted[i]);
-        last = sorted[i];
-    }
-    return count;
+    try_all(&trier);
+    return list_thrifty(&trier, &best, lists, most);
 }
 
 /* ---- around a list ---- */
