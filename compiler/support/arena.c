@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 1 << 16, ALIGNMENT = 16, LARGE_BYTES = 1 << 25, KEPT_BYTES = INT32_MAX };
+enum { FIRST_BYTES = 1 << 10, BLOCK_BYTES = 1 << 16, ALIGNMENT = 16, LARGE_BYTES = 1 << 25, KEPT_BYTES = INT32_MAX };
 
 typedef struct Block Block;
 struct Block {
@@ -18,6 +18,7 @@ struct Block {
 
 struct Arena {
     Block *blocks; // the newest first
+    size_t room;   // of the next block for small objects
 };
 
 /* calloc that ends the process with a message instead of failing. */
@@ -46,7 +47,9 @@ static void keep_memory(void)
 Arena *arena_create(void)
 {
     keep_memory();
-    return allocate(sizeof(Arena));
+    Arena *arena = allocate(sizeof(Arena));
+    arena->room = FIRST_BYTES;
+    return arena;
 }
 
 void arena_destroy(Arena *arena)
@@ -60,10 +63,23 @@ void arena_destroy(Arena *arena)
     free(arena);
 }
 
+/* The room of a block for objects of `size` bytes: each twice that of the one before, up to BLOCK_BYTES, so that an arena for little is
+ * made in little time; its own for one large object. */
+static size_t next_room(Arena *arena, size_t size)
+{
+    if (size > BLOCK_BYTES / 4)
+        return size;
+    while (arena->room < 4 * size)
+        arena->room *= 2;
+    size_t room = arena->room;
+    arena->room = room < BLOCK_BYTES ? 2 * room : room;
+    return room;
+}
+
 /* A block with room for `size` bytes, in front of the list unless it is made for one large object. */
 static Block *block_add(Arena *arena, size_t size)
 {
-    size_t room = size > BLOCK_BYTES / 4 ? size : BLOCK_BYTES;
+    size_t room = next_room(arena, size);
     Block *block = allocate(sizeof(Block) + room);
     block->size = room;
     if (room == size && arena->blocks) {
