@@ -107,6 +107,7 @@ struct Op {
     const struct PlannedConversion *conversion; // conversions, after pass specialize (ir/roles.h); NULL elsewhere
     int tensor;                                 // of its conversion: which of the tensors
     int index;                                  // position in module->ops, set by ir_number
+    int turn_first;                             // of those of its turn without another between, that of the first; set by ir_number
 };
 
 typedef Array(Op *) Ops;
@@ -279,7 +280,7 @@ int64_t module_microbatches(const Module *module);
 /* How often in a step an operator runs: once, or with each micro-batch of the pipeline of its body that has most. */
 int64_t op_runs(const Module *module, const Op *op);
 
-/* Sets op->index along module->ops. */
+/* Sets op->index and op->turn_first along module->ops. */
 void ir_number(Module *module);
 
 /* The definition in module->defs that is `def` or equals it by name and text; added when there is none. */

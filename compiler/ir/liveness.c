@@ -102,11 +102,11 @@ int *last_uses(Arena *arena, const Module *module)
     return last;
 }
 
-/* The first operator of the loop, or of the part, that an operator is in. */
-static int first_of(const Module *module, const Op *op, bool part)
+/* The first operator of the part that an operator is in. */
+static int first_of_part(const Module *module, const Op *op)
 {
     int first = op->index;
-    while (first && module->ops.at[first - 1]->turn == op->turn && (!part || same_part(module, module->ops.at[first - 1], op)))
+    while (first > op->turn_first && same_part(module, module->ops.at[first - 1], op))
         first--;
     return first;
 }
@@ -127,13 +127,13 @@ static bool one_visit(const Module *module, const Op *op)
 int first_use(Module *module, const Role *role, const Op *op)
 {
     if (op_gathers(module, op))
-        return first_of(module, op, false);
+        return op->turn_first;
     if (op_crosses(module, op))
-        return role->kept[value_storage(op->results[0])->id] ? first_of(module, op, true) : 0;
+        return role->kept[value_storage(op->results[0])->id] ? first_of_part(module, op) : 0;
     if (!op_flies(module, op))
         return op_begins(module, op)->index;
     const Op *maker = role_maker(module, role, op->operands[0]);
-    return !maker ? 0 : one_visit(module, maker) ? maker->index : first_of(module, maker, false);
+    return !maker ? 0 : one_visit(module, maker) ? maker->index : maker->turn_first;
 }
 
 int first_use_of(Module *module, const Role *role, const Value *result, const int *last)
@@ -142,7 +142,7 @@ int first_use_of(Module *module, const Role *role, const Value *result, const in
     int end = last[result->id];
     bool behind = end >= module->ops.count || module->ops.at[end]->turn == TURN_AFTER;
     if (behind && op->turn == TURN_EACH && op->stage != STAGE_ALL && !one_visit(module, op))
-        return first_of(module, op, false);
+        return op->turn_first;
     int first = first_use(module, role, op);
     for (int k = 0; op_moves_nothing(op) && k < op->operand_count; k++) {
         const Value *made = value_made_within(op->operands[k], result);

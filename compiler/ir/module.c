@@ -405,6 +405,10 @@ const Layout *module_layout_spread(Module *module, const Layout *layout, Type ty
 
 void ir_number(Module *module)
 {
-    for (int i = 0; i < module->ops.count; i++)
-        module->ops.at[i]->index = i;
+    for (int i = 0; i < module->ops.count; i++) {
+        const Op *before = i ? module->ops.at[i - 1] : NULL;
+        Op *op = module->ops.at[i];
+        op->index = i;
+        op->turn_first = before && before->turn == op->turn ? before->turn_first : i;
+    }
 }
