@@ -10,7 +10,7 @@ Fair fair_create(Arena *arena, const EngineProblem *problem)
     Fair fair = {.problem = problem,
                  .rate = arena_array(arena, double, resources),
                  .speed = arena_array(arena, double, tasks),
-                 .users = arena_array(arena, int, resources),
+                 .users = arena_array(arena, FairUsers, resources),
                  .first_use = arena_array(arena, int, tasks),
                  .of_device = arena_array(arena, int, problem->device_count + 2),
                  .device = arena_array(arena, int, resources),
@@ -24,9 +24,13 @@ Fair fair_create(Arena *arena, const EngineProblem *problem)
     for (int t = 0; t < tasks; uses += problem->tasks[t++].use_count)
         fair.first_use[t] = uses;
     fair.user = arena_array(arena, FairUser, uses);
+    fair.share = arena_array(arena, double, uses);
+    for (int t = 0; t < tasks; t++)
+        for (int u = 0; u < problem->tasks[t].use_count; u++)
+            fair.share[fair.first_use[t] + u] = problem->tasks[t].uses[u].share;
     for (int r = 0; r < resources; r++) {
         fair.rate[r] = problem->resources[r].rate;
-        fair.users[r] = -1;
+        fair.users[r] = (FairUsers){.first = -1};
         if (problem->resources[r].device >= 0)
             fair.of_device[problem->resources[r].device + 2]++;
     }
@@ -61,10 +65,11 @@ void fair_enter(Fair *fair, int task)
     const EngineTask *own = &fair->problem->tasks[task];
     for (int u = 0; u < own->use_count; u++) {
         int number = fair->first_use[task] + u, resource = own->uses[u].resource;
-        fair->user[number] = (FairUser){task, -1, fair->users[resource]};
-        if (fair->users[resource] >= 0)
-            fair->user[fair->users[resource]].before = number;
-        fair->users[resource] = number;
+        FairUsers *users = &fair->users[resource];
+        fair->user[number] = (FairUser){task, -1, users->first};
+        if (users->first >= 0)
+            fair->user[users->first].before = number;
+        *users = (FairUsers){.first = number, .count = users->count + 1, .weight = FAIR_STALE};
         fair_disturb(fair, resource);
     }
 }
@@ -75,12 +80,15 @@ void fair_leave(Fair *fair, int task)
     fair->speed[task] = 0;
     for (int u = 0; u < own->use_count; u++) {
         const FairUser *user = &fair->user[fair->first_use[task] + u];
+        FairUsers *users = &fair->users[own->uses[u].resource];
         if (user->after >= 0)
             fair->user[user->after].before = user->before;
         if (user->before >= 0)
             fair->user[user->before].after = user->after;
         else
-            fair->users[own->uses[u].resource] = user->after;
+            users->first = user->after;
+        users->count--;
+        users->weight = FAIR_STALE;
         fair_disturb(fair, own->uses[u].resource);
     }
 }
@@ -96,6 +104,7 @@ static void add_resource(Fair *fair, Sharing *set, int resource)
     if (fair->seen_resource[resource] == fair->turn)
         return;
     fair->seen_resource[resource] = fair->turn;
+    fair->users[resource].seen = 0;
     fair->resources[set->resource_count++] = resource;
 }
 
@@ -105,26 +114,28 @@ static void add_task(Fair *fair, Sharing *set, int task)
         return;
     fair->seen_task[task] = fair->turn;
     fair->tasks[set->task_count++] = task;
-    for (int u = 0; u < fair->problem->tasks[task].use_count; u++)
-        add_resource(fair, set, fair->problem->tasks[task].uses[u].resource);
+    const EngineTask *own = &fair->problem->tasks[task];
+    for (int u = 0; u < own->use_count; u++) {
+        add_resource(fair, set, own->uses[u].resource);
+        fair->users[own->uses[u].resource].seen++;
+    }
 }
 
-/* All that shares with a resource, directly or through others. */
+/* All that shares with a resource, directly or through others; where all users of one are known, nobody is looked for. */
 static Sharing sharing_of(Fair *fair, int resource)
 {
     Sharing set = {0};
     fair->turn++;
     add_resource(fair, &set, resource);
-    for (int r = 0; r < set.resource_count; r++)
-        for (int u = fair->users[fair->resources[r]]; u >= 0; u = fair->user[u].after)
+    for (int r = 0; r < set.resource_count; r++) {
+        const FairUsers *users = &fair->users[fair->resources[r]];
+        for (int u = users->first; u >= 0 && users->seen < users->count; u = fair->user[u].after)
             add_task(fair, &set, fair->user[u].task);
+    }
     return set;
 }
 
 /* ---- filling ---- */
-
-/* What a resource's weight is while it must be summed anew. */
-static const double STALE = -1;
 
 /* Takes a task whose speed is found out of those that still grow. */
 static void freeze(Fair *fair, int task, double speed)
@@ -132,7 +143,7 @@ static void freeze(Fair *fair, int task, double speed)
     const EngineTask *own = &fair->problem->tasks[task];
     for (int u = 0; u < own->use_count; u++) {
         fair->left[own->uses[u].resource] -= own->uses[u].share * speed;
-        fair->weight[own->uses[u].resource] = STALE;
+        fair->weight[own->uses[u].resource] = FAIR_STALE;
     }
 }
 
@@ -140,11 +151,21 @@ static void freeze(Fair *fair, int task, double speed)
 static double growing_weight(const Fair *fair, int resource, const int *grows)
 {
     double weight = 0;
-    for (int u = fair->users[resource]; u >= 0; u = fair->user[u].after) {
-        const EngineTask *own = &fair->problem->tasks[fair->user[u].task];
-        weight += grows[fair->user[u].task] ? own->uses[u - fair->first_use[fair->user[u].task]].share : 0;
-    }
+    for (int u = fair->users[resource].first; u >= 0; u = fair->user[u].after)
+        weight += grows[fair->user[u].task] ? fair->share[u] : 0;
     return weight;
+}
+
+/* The same while all of them grow, which changes with them alone. */
+static double whole_weight(Fair *fair, int resource)
+{
+    FairUsers *users = &fair->users[resource];
+    if (users->weight < 0) {
+        users->weight = 0;
+        for (int u = users->first; u >= 0; u = fair->user[u].after)
+            users->weight += fair->share[u];
+    }
+    return users->weight;
 }
 
 /* The resource that is used up first when all that grow do so alike, and at which speed. */
@@ -170,17 +191,26 @@ typedef struct Settling {
     void *state;
 } Settling;
 
-/* Freezes the tasks of a resource that is used up; how many. */
-static int freeze_users(Fair *fair, int resource, double speed, int *grows, const Settling *settling)
+/* How many tasks of a resource still grow. */
+static int growing_users(const Fair *fair, int resource, const int *grows)
 {
     int count = 0;
-    for (int u = fair->users[resource]; u >= 0; u = fair->user[u].after) {
+    for (int u = fair->users[resource].first; u >= 0; u = fair->user[u].after)
+        count += grows[fair->user[u].task] != 0;
+    return count;
+}
+
+/* Freezes the tasks of a resource that is used up, of `left` that still grow; how many. What the last ones leave to others is no matter. */
+static int freeze_users(Fair *fair, int resource, double speed, int left, int *grows, const Settling *settling)
+{
+    int count = growing_users(fair, resource, grows);
+    for (int u = fair->users[resource].first; u >= 0; u = fair->user[u].after) {
         int task = fair->user[u].task;
         if (!grows[task])
             continue;
         grows[task] = 0;
-        count++;
-        freeze(fair, task, speed);
+        if (count < left)
+            freeze(fair, task, speed);
         if (speed < fair->speed[task] || fair->speed[task] < speed)
             settling->set_speed(settling->state, task, speed);
     }
@@ -194,7 +224,7 @@ static void fill(Fair *fair, const Sharing *set, const Settling *settling)
     for (int i = 0; i < set->resource_count; i++) {
         int r = fair->resources[i];
         fair->left[r] = settling->rate_of(settling->state, r);
-        fair->weight[r] = STALE;
+        fair->weight[r] = whole_weight(fair, r);
     }
     while (left) {
         double speed = INFINITY;
@@ -202,7 +232,7 @@ static void fill(Fair *fair, const Sharing *set, const Settling *settling)
         if (resource < 0)
             BUG("%d tasks use nothing", left);
         floor = fmax(floor, speed);
-        left -= freeze_users(fair, resource, floor, grows, settling);
+        left -= freeze_users(fair, resource, floor, left, grows, settling);
     }
 }
 
@@ -212,7 +242,7 @@ void fair_settle(Fair *fair, double (*rate_of)(void *state, int resource), void 
     int least = fair->turn;
     for (int i = 0; i < fair->disturbed_count; i++) {
         int resource = fair->disturbed[i];
-        if (fair->seen_resource[resource] > least || fair->users[resource] < 0)
+        if (fair->seen_resource[resource] > least || !fair->users[resource].count)
             continue;
         Sharing set = sharing_of(fair, resource);
         fill(fair, &set, &settling);

@@ -10,12 +10,22 @@ typedef struct FairUser {
     int task, before, after; // -1: none
 } FairUser;
 
+/* Those that use a resource at present. */
+typedef struct FairUsers {
+    int first, count; // -1: there is none
+    int seen;         // scratch: of these, in the set at hand
+    double weight;    // of all shares together; FAIR_STALE: to be summed anew
+} FairUsers;
+
+#define FAIR_STALE (-1.0)
+
 typedef struct Fair {
     const EngineProblem *problem;
-    double *rate;  // by resource
-    double *speed; // by task; 0: it uses nothing at present
-    int *users;    // by resource: the first entry of its list; -1: none
+    double *rate;     // by resource
+    double *speed;    // by task; 0: it uses nothing at present
+    FairUsers *users; // by resource
     FairUser *user;
+    double *share;            // by entry of `user`: what its task uses of the resource, at speed 1
     int *first_use;           // by task: its first entry of `user`
     int *of_device, *device;  // the resources of device d are device[of_device[d]] to device[of_device[d + 1] - 1]
     int *disturbed, disturbed_count;
