@@ -20,6 +20,7 @@ typedef struct Sum {
 
 typedef struct Builder {
     Arena *arena;
+    Arena *room; // of the tasks so far alone: what they have outgrown is given back
     Fold *fold;
     Module *module;
     Program *program;
@@ -46,13 +47,40 @@ static void add_wait(Arena *arena, List *waits, int task)
         array_push(arena, waits, task);
 }
 
+/* Copies all tasks, with room for `capacity`. */
+static void move_tasks(Program *program, Arena *room, int capacity)
+{
+    ProgramTask *tasks = arena_array(room, ProgramTask, capacity);
+    EngineTask *engine = arena_array(room, EngineTask, capacity);
+    if (program->tasks.count) {
+        memcpy(tasks, program->tasks.at, sizeof *tasks * (size_t)program->tasks.count);
+        memcpy(engine, program->engine.at, sizeof *engine * (size_t)program->engine.count);
+    }
+    program->tasks.at = tasks;
+    program->engine.at = engine;
+    program->tasks.capacity = program->engine.capacity = capacity;
+}
+
+/* Makes room for another task. */
+static void widen(Builder *builder)
+{
+    enum { FEW = 64 };
+    Arena *wider = arena_create();
+    move_tasks(builder->program, wider, builder->program->tasks.count ? 2 * builder->program->tasks.count : FEW);
+    arena_destroy(builder->room);
+    builder->room = wider;
+}
+
 static int add_task(Builder *builder, const ProgramTask *own, EngineTask task, const List *waits)
 {
+    Program *program = builder->program;
     task.wait_count = waits->count;
     task.waits = copied(builder->arena, waits);
-    array_push(builder->arena, &builder->program->tasks, *own);
-    array_push(builder->arena, &builder->program->engine, task);
-    return builder->program->tasks.count - 1;
+    if (program->tasks.count == program->tasks.capacity)
+        widen(builder);
+    program->tasks.at[program->tasks.count++] = *own;
+    program->engine.at[program->engine.count++] = task;
+    return program->tasks.count - 1;
 }
 
 /* A task of one actor that computes for some seconds. */
@@ -469,6 +497,8 @@ Program program_create(Arena *arena, Fold *fold, int steps)
         builder.place.step = s;
         run_step(&builder);
     }
+    move_tasks(&program, arena, program.tasks.count);
+    arena_destroy(builder.room);
     program.unknown = builder.scripts.unknown;
     return program;
 }
