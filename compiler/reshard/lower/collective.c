@@ -2,7 +2,6 @@
 #include "reshard/lower/lower.h"
 #include "reshard/lower/whole.h"
 
-#include "reshard/finish/finish.h"
 #include "support/intern.h"
 
 /* What a device sends and receives in a collective, and the moves that pack it before and unpack it behind. */
@@ -33,14 +32,13 @@ static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, 
     const ht_block **known = intern_slot(plan->blocks, key, sizeof key);
     if (*known)
         return *known;
-    ht_block *blocks = arena_array(plan->arena, ht_block, step->group.count);
-    *known = blocks;
+    ht_block *blocks = arena_array(lowering->arena, ht_block, step->group.count);
     for (int i = 0; i < step->group.count; i++) {
         first.count = segments_bytes(plan, &step->parts[i]) / lowering->unit;
         blocks[i] = first;
         first.offset += first.count;
     }
-    return blocks;
+    return *known = share_blocks(lowering, blocks, step->group.count);
 }
 
 /* Also HT_REDUCE: then the root's part is all. */
@@ -220,7 +218,7 @@ void lower_collective(Lowering *lowering, const Step *step, const StepSeat *seat
                                   .reduction = step_reduction(lowering->plan, step),
                                   .send_count = sends ? step->group.count : sides.send.count,
                                   .receive_count = receives ? step->group.count : sides.receive.count,
-                                  .send = sends ? sends : COPY(lowering->plan->arena, sides.send.at, sides.send.count),
-                                  .receive = receives ? receives : COPY(lowering->plan->arena, sides.receive.at, sides.receive.count)});
+                                  .send = sends ? sends : share_blocks(lowering, sides.send.at, sides.send.count),
+                                  .receive = receives ? receives : share_blocks(lowering, sides.receive.at, sides.receive.count)});
     add_moves(lowering, HT_COPY, &sides.unpack);
 }

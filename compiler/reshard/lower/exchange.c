@@ -162,8 +162,8 @@ void lower_exchange(Lowering *lowering, const Step *step, const StepSeat *seat)
                                                 .dtype = step->dtype,
                                                 .send_count = send.count,
                                                 .receive_count = receive.count,
-                                                .send = send.at,
-                                                .receive = receive.at});
+                                                .send = share_blocks(lowering, send.at, send.count),
+                                                .receive = share_blocks(lowering, receive.at, receive.count)});
     add_moves(lowering, HT_COPY, &unpack);
     if (step->combine)
         reduce_all(lowering, step, seat, offsets.at);

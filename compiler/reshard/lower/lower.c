@@ -163,8 +163,7 @@ const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count)
     return count ? intern(shared, copy, sizeof *copy * (size_t)count) : NULL;
 }
 
-/* The same of a list of blocks. */
-static const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count)
+const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count)
 {
     ht_block *copy = arena_array(lowering->arena, ht_block, count);
     for (int b = 0; b < count; b++) {
@@ -181,14 +180,9 @@ static const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, 
 static ht_reshard_device *copy_device(Arena *arena, Lowering *lowering)
 {
     int count = lowering->steps.count;
-    ht_reshard_step *steps = lowering->steps.at;
-    for (int s = 0; s < count; s++) {
-        steps[s].send = share_blocks(lowering, steps[s].send, steps[s].send_count);
-        steps[s].receive = share_blocks(lowering, steps[s].receive, steps[s].receive_count);
-    }
     ht_reshard_device *copy = arena_new(arena, ht_reshard_device);
     *copy = (ht_reshard_device){.device = lowering->device, .step_count = count, .scratch = lowering->base + lowering->most};
-    copy->step = count ? intern(lowering->plan->shared, steps, sizeof *steps * (size_t)count) : NULL;
+    copy->step = count ? intern(lowering->plan->shared, lowering->steps.at, sizeof *lowering->steps.at * (size_t)count) : NULL;
     return copy;
 }
 

@@ -77,10 +77,11 @@ void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, 
 /* A block of scratch. */
 ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
 
-/* The plan's one copy of a list of moves: devices that do the same have the same, and hold what they do in the same memory. */
+/* The plan's one copy of a list of moves or blocks: devices that do the same have the same, and hold what they do in the same memory. */
 const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count);
+const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count);
 
-/* Appends a step; one of moves alone only when there are any. */
+/* Appends a step, whose lists are the plan's; one of moves alone only when there are any. */
 void add_lowered(Lowering *lowering, ht_reshard_step step);
 void add_moves(Lowering *lowering, ht_verb verb, const Moves *moves);
 

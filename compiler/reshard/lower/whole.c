@@ -4,7 +4,8 @@
 
 typedef struct Whole {
     Segments all;
-    bool stored; // no part is in scratch
+    bool stored;  // no part is in scratch
+    bool sent[2]; // by Side: parts are sent from there
     Array(int) buckets;
 } Whole;
 
@@ -25,6 +26,7 @@ static void find_buckets_of(const Plan *plan, Whole *whole)
         const Segment *segment = &whole->all.at[i];
         const Task *task = &plan->tasks.at[segment->task];
         whole->stored = whole->stored && !task->local && (segment->origin == ORIGIN_FROM || segment->origin == ORIGIN_TO);
+        whole->sent[segment->origin == ORIGIN_FROM ? SIDE_FROM : SIDE_TO] = true;
         bool known = false;
         for (int k = 0; k < whole->buckets.count && !known; k++)
             known = whole->buckets.at[k] == task->bucket;
@@ -72,6 +74,9 @@ static const void *storage_class(const Plan *plan, const Holding *holding)
     return class;
 }
 
+/* Whether the moves of a list depend on how the device stores a side. */
+static bool moves_touch(const Whole *whole, Way way, Side side) { return way == WAY_PACK ? whole->sent[side] : side == SIDE_TO; }
+
 Moves *whole_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way)
 {
     const Whole *whole = lowering->whole;
@@ -84,9 +89,8 @@ Moves *whole_moves(Lowering *lowering, const Segments *segments, int64_t offset,
     key[2] = way;
     for (int b = 0; b < count; b++)
         for (int side = 0; side < 2; side++)
-            key[3 + 2 * b + side] = side == SIDE_FROM && way != WAY_PACK
-                                        ? 0
-                                        : (intptr_t)storage_class(lowering->plan, lowering->holding[side][whole->buckets.at[b]]);
+            key[3 + 2 * b + side] =
+                moves_touch(whole, way, side) ? (intptr_t)storage_class(lowering->plan, lowering->holding[side][whole->buckets.at[b]]) : 0;
     Moves **moves = intern_slot(lowering->plan->wholes, key, sizeof key);
     if (!*moves) {
         Moves *made = arena_new(lowering->plan->arena, Moves);
