@@ -1,6 +1,40 @@
 /* A copy of a plan without what planning left behind. */
 #include "reshard/finish/finish.h"
 
+#include "support/intern.h"
+
+/* Copying: where it goes, and what lists that several have became. */
+typedef struct Copier {
+    Arena *arena;
+    Intern *lists;
+} Copier;
+
+/* What a list became, NULL where it is not copied yet. Its address says which it is: those that are one stay one. */
+static void **copy_of(const Copier *copier, const void *list, int count)
+{
+    struct {
+        const void *list;
+        int64_t count;
+    } key = {list, count};
+    return intern_slot(copier->lists, &key, sizeof key);
+}
+
+/* The one copy of `size` bytes, that several may have. */
+static void *copy_once(const Copier *copier, const void *list, int count, size_t size)
+{
+    void **copy = list && count ? copy_of(copier, list, count) : NULL;
+    if (copy && !*copy)
+        *copy = arena_copy(copier->arena, list, size);
+    return copy ? *copy : NULL;
+}
+
+/* A copy of a list, and of what an array has, in its place; and of one that several may have. */
+#define COPY(arena, list, count) ((list) ? arena_copy((arena), (list), sizeof *(list) * (size_t)(count)) : NULL)
+#define COPY_ARRAY(arena, array) ((array)->at = COPY(arena, (array)->at, (array)->count), (array)->capacity = (array)->count)
+#define COPY_ONCE(copier, array)                                                                                                           \
+    ((array)->at = copy_once((copier), (array)->at, (array)->count, sizeof *(array)->at * (size_t)(array)->count),                         \
+     (array)->capacity = (array)->count)
+
 /* ---- the overlap ---- */
 
 static Region *copy_region(Arena *arena, const Region *region)
@@ -21,8 +55,9 @@ static void copy_holdings(Arena *arena, Holdings *side)
     side->members = COPY(arena, side->members, side->device_count);
 }
 
-static const Overlap *copy_overlap(Arena *arena, const Overlap *overlap)
+static const Overlap *copy_overlap(const Copier *copier, const Overlap *overlap)
 {
+    Arena *arena = copier->arena;
     Overlap *copy = arena_copy(arena, overlap, sizeof *overlap);
     copy->view.shape.extent = COPY(arena, overlap->view.shape.extent, overlap->view.shape.rank);
     for (int f = 0; f < overlap->view.rank; f++)
@@ -34,39 +69,43 @@ static const Overlap *copy_overlap(Arena *arena, const Overlap *overlap)
         Bundle *bundle = &copy->bundles.at[b];
         COPY_ARRAY(arena, &bundle->cells);
         for (int side = 0; side < 2; side++)
-            bundle->holders[side] = COPY(arena, bundle->holders[side], bundle->holder_count[side]);
+            bundle->holders[side] = copy_once(copier, bundle->holders[side], bundle->holder_count[side],
+                                              sizeof *bundle->holders[side] * (size_t)bundle->holder_count[side]);
     }
     return copy;
 }
 
 /* ---- the plan ---- */
 
-static void copy_bucket(Arena *arena, Bucket *bucket)
+static void copy_bucket(const Copier *copier, Bucket *bucket)
 {
-    bucket->overlap = copy_overlap(arena, bucket->overlap);
-    bucket->tensors = COPY(arena, bucket->tensors, bucket->tensor_count);
+    bucket->overlap = copy_overlap(copier, bucket->overlap);
+    bucket->tensors = COPY(copier->arena, bucket->tensors, bucket->tensor_count);
 }
 
-/* `before` is the task in front of it and `copy` what it became, whose lists it shares where they are the same; NULL: there is none. */
-static void copy_task(Arena *arena, Task *task, const Task *before, const Task *copy)
+/* The copy of a task's contributions, one for all tasks that share them. */
+static Devices *copy_sources(const Copier *copier, Devices *sources, int count)
 {
-    if (before && before->targets.at == task->targets.at && before->targets.count == task->targets.count)
-        task->targets = copy->targets;
-    else
-        COPY_ARRAY(arena, &task->targets);
-    if (before && before->sources == task->sources && before->source_count == task->source_count) {
-        task->sources = copy->sources;
-        return;
-    }
-    task->sources = COPY(arena, task->sources, task->source_count);
-    for (int p = 0; p < task->source_count; p++)
-        COPY_ARRAY(arena, &task->sources[p]);
+    void **known = sources && count ? copy_of(copier, sources, count) : NULL;
+    if (!known || *known)
+        return known ? *known : NULL;
+    Devices *copy = *known = COPY(copier->arena, sources, count);
+    for (int p = 0; p < count; p++)
+        COPY_ONCE(copier, &copy[p]);
+    return copy;
 }
 
-static void copy_step(Arena *arena, Step *step)
+static void copy_task(const Copier *copier, Task *task)
 {
+    COPY_ONCE(copier, &task->targets);
+    task->sources = copy_sources(copier, task->sources, task->source_count);
+}
+
+static void copy_step(const Copier *copier, Step *step)
+{
+    Arena *arena = copier->arena;
     int parts = step_part_count(step);
-    COPY_ARRAY(arena, &step->group);
+    COPY_ONCE(copier, &step->group);
     COPY_ARRAY(arena, &step->messages);
     COPY_ARRAY(arena, &step->reductions);
     step->parts = COPY(arena, step->parts, parts);
@@ -79,6 +118,8 @@ static void copy_step(Arena *arena, Step *step)
 Plan *plan_copy(Arena *arena, const Plan *plan)
 {
     Plan *copy = arena_copy(arena, plan, sizeof *plan);
+    Arena *scratch = arena_create();
+    const Copier copier = {arena, intern_create(scratch)};
     copy->arena = arena;
     copy->devices = COPY(arena, plan->devices, plan->device_count);
     copy->slots = COPY(arena, plan->slots, plan->span);
@@ -90,12 +131,14 @@ Plan *plan_copy(Arena *arena, const Plan *plan)
     COPY_ARRAY(arena, &copy->steps);
     COPY_ARRAY(arena, &copy->groups);
     for (int s = 0; s < copy->buckets.count; s++)
-        copy_bucket(arena, &copy->buckets.at[s]);
+        copy_bucket(&copier, &copy->buckets.at[s]);
     for (int t = 0; t < copy->tasks.count; t++)
-        copy_task(arena, &copy->tasks.at[t], t ? &plan->tasks.at[t - 1] : NULL, t ? &copy->tasks.at[t - 1] : NULL);
+        copy_task(&copier, &copy->tasks.at[t]);
     for (int s = 0; s < copy->steps.count; s++)
-        copy_step(arena, &copy->steps.at[s]);
+        copy_step(&copier, &copy->steps.at[s]);
     for (int g = 0; g < copy->groups.count; g++)
-        copy->groups.at[g].device = COPY(arena, copy->groups.at[g].device, copy->groups.at[g].count);
+        copy->groups.at[g].device =
+            copy_once(&copier, copy->groups.at[g].device, copy->groups.at[g].count, sizeof(int) * (size_t)copy->groups.at[g].count);
+    arena_destroy(scratch);
     return copy;
 }

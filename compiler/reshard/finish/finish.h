@@ -10,10 +10,6 @@ void finish_plan(Planner *planner);
 /* The field's word for the steps; see plan_name. */
 const char *name_plan(Planner *planner);
 
-/* A copy of a list, and of what an array has, in its place. */
-#define COPY(arena, list, count) ((list) ? arena_copy((arena), (list), sizeof *(list) * (size_t)(count)) : NULL)
-#define COPY_ARRAY(arena, array) ((array)->at = COPY(arena, (array)->at, (array)->count), (array)->capacity = (array)->count)
-
 /* A copy of a finished plan in `arena`, without what planning left behind. */
 Plan *plan_copy(Arena *arena, const Plan *plan);
 

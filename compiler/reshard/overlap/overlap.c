@@ -119,14 +119,15 @@ int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t 
     return volume;
 }
 
-static Bundle *find_bundle(Arena *arena, Overlap *overlap, Intern *known, const int *key, int size)
+static Bundle *find_bundle(Arena *arena, Overlap *overlap, Intern *known, Intern *lists, const int *key, int size)
 {
     intptr_t *number = intern_slot(known, key, sizeof *key * (size_t)size);
     if (!*number) {
-        int first = key[0];
-        const int *holders = arena_copy(arena, key, sizeof *key * (size_t)size);
-        array_push(arena, &overlap->bundles,
-                   (Bundle){.holder_count = {first, size - 1 - first}, .holders = {holders + 1, holders + 1 + first}});
+        int from = key[0], to = size - 1 - from;
+        Bundle bundle = {.holder_count = {from, to}};
+        bundle.holders[SIDE_FROM] = intern(lists, key + 1, sizeof *key * (size_t)from);
+        bundle.holders[SIDE_TO] = intern(lists, key + 1 + from, sizeof *key * (size_t)to);
+        array_push(arena, &overlap->bundles, bundle);
         *number = overlap->bundles.count;
     }
     return &overlap->bundles.at[*number - 1];
@@ -136,9 +137,9 @@ static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Ent
 {
     int *key = arena_array(arena, int, 1 + overlap->side[0].list.count + overlap->side[1].list.count);
     int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
-    Intern *known = intern_create(arena);
+    Intern *known = intern_create(arena), *lists = intern_create(arena);
     for (int cell = 0; cell < count; cell++) {
-        Bundle *bundle = find_bundle(arena, overlap, known, key, entry_key(from, to, cell, key));
+        Bundle *bundle = find_bundle(arena, overlap, known, lists, key, entry_key(from, to, cell, key));
         array_push(arena, &bundle->cells, cell);
         bundle->volume += overlap_cell(overlap, cell, corner, extents);
     }

@@ -16,8 +16,8 @@ typedef enum Side { SIDE_FROM, SIDE_TO } Side;
 typedef struct Bundle {
     Array(int) cells;
     int64_t volume;
-    int holder_count[2]; // holdings that have it, by Side
-    const int *holders[2];
+    int holder_count[2];   // holdings that have it, by Side
+    const int *holders[2]; // one list for all bundles that have the same
 } Bundle;
 
 typedef struct Overlap {

@@ -2,8 +2,7 @@
 #include "reshard/overlap/tasks.h"
 
 #include "reshard/tiers/hosts.h"
-
-#include <string.h>
+#include "support/intern.h"
 
 /* The contributions of one replica to a bundle, with their holders. */
 typedef struct Replica {
@@ -180,15 +179,19 @@ static int fewest_holders(const Replica *replica)
 /* Replicas that are reduced with the fewest bytes reduce parts of the bundle, larger ones where more devices share the work. */
 static void add_reductions(Planner *planner, int bucket, int bundle, const Replicas *replicas, Devices targets)
 {
-    int least = INT32_MAX, all = 0, before = 0;
+    int least = INT32_MAX, all = 0, before = 0, *cost = arena_array(planner->arena, int, replicas->count);
+    if (replicas->count == 1) {
+        set_sources(add_task(planner, bucket, bundle, targets), &replicas->at[0]);
+        return;
+    }
     for (int r = 0; r < replicas->count; r++) {
-        int cost = reduction_cost(&replicas->at[r], &targets);
-        least = cost < least ? cost : least;
+        cost[r] = reduction_cost(&replicas->at[r], &targets);
+        least = cost[r] < least ? cost[r] : least;
     }
     for (int r = 0; r < replicas->count; r++)
-        all += reduction_cost(&replicas->at[r], &targets) == least ? fewest_holders(&replicas->at[r]) : 0;
+        all += cost[r] == least ? fewest_holders(&replicas->at[r]) : 0;
     for (int r = 0; r < replicas->count; r++) {
-        if (reduction_cost(&replicas->at[r], &targets) > least)
+        if (cost[r] > least)
             continue;
         Task *task = add_task(planner, bucket, bundle, targets);
         int64_t volume = task->volume, weight = fewest_holders(&replicas->at[r]);
@@ -200,49 +203,55 @@ static void add_reductions(Planner *planner, int bucket, int bundle, const Repli
     }
 }
 
-/* Who holds a bundle before, and who shall hold it. Bundles one behind the other share what is the same; nobody changes it. */
+/* Those of a list of holders (Bundle.holders), on one side. Bundles that have the same share what is here; nobody changes it. */
 typedef struct Holders {
-    const Bundle *bundle; // NULL: none yet
-    Replicas from, to;
-    Replica whole;   // of `from`
-    Devices targets; // all of `to`
+    Replicas replicas;
+    Replica whole; // SIDE_FROM
+    Devices all;   // SIDE_TO
 } Holders;
 
-static bool held_alike(const Bundle *a, const Bundle *b, Side side)
+/* The holders of a bundle of an overlap on a side; `known` has those of earlier ones by their lists. */
+static const Holders *find_holders(Planner *planner, const Overlap *overlap, const Bundle *bundle, Side side, Intern *known)
 {
-    return a && a->holder_count[side] == b->holder_count[side] &&
-           !memcmp(a->holders[side], b->holders[side], sizeof *a->holders[side] * (size_t)a->holder_count[side]);
+    Holders **holders = intern_slot(known, &bundle->holders[side], sizeof bundle->holders[side]);
+    if (*holders)
+        return *holders;
+    *holders = arena_new(planner->arena, Holders);
+    (*holders)->replicas = replicas_of(planner, overlap, bundle, side);
+    if (side == SIDE_FROM)
+        (*holders)->whole = merge_whole(planner->arena, &(*holders)->replicas);
+    else
+        (*holders)->all = all_holders(planner->arena, &(*holders)->replicas);
+    return *holders;
 }
 
-/* Goes on to another bundle of the same overlap. */
-static void find_holders(Planner *planner, const Overlap *overlap, const Bundle *bundle, Holders *known)
-{
-    if (!held_alike(known->bundle, bundle, SIDE_FROM)) {
-        known->from = replicas_of(planner, overlap, bundle, SIDE_FROM);
-        known->whole = merge_whole(planner->arena, &known->from);
-    }
-    if (!held_alike(known->bundle, bundle, SIDE_TO)) {
-        known->to = replicas_of(planner, overlap, bundle, SIDE_TO);
-        known->targets = all_holders(planner->arena, &known->to);
-    }
-    known->bundle = bundle;
-}
-
-static void add_bundle_tasks(Planner *planner, int bucket, int b, Holders *holders)
+static void add_bundle_tasks(Planner *planner, int bucket, int b, Intern *const *known)
 {
     const Overlap *overlap = planner->plan->buckets.at[bucket].overlap;
-    find_holders(planner, overlap, &overlap->bundles.at[b], holders);
-    const Replicas *from = &holders->from, *to = &holders->to;
-    const Replica *whole = &holders->whole;
+    const Bundle *bundle = &overlap->bundles.at[b];
+    const Holders *before = find_holders(planner, overlap, bundle, SIDE_FROM, known[SIDE_FROM]),
+                  *after = find_holders(planner, overlap, bundle, SIDE_TO, known[SIDE_TO]);
+    const Replicas *from = &before->replicas, *to = &after->replicas;
+    const Replica *whole = &before->whole;
     if (overlap->side[SIDE_TO].partial == STATE_DUP) {
-        if (holders->targets.count && whole->holders.count)
-            set_sources(add_task(planner, bucket, b, holders->targets), whole);
-        else if (holders->targets.count)
-            add_reductions(planner, bucket, b, from, holders->targets);
+        if (after->all.count && whole->holders.count)
+            set_sources(add_task(planner, bucket, b, after->all), whole);
+        else if (after->all.count)
+            add_reductions(planner, bucket, b, from, after->all);
         return;
     }
     for (int r = 0; r < to->count; r++)
         add_partial_tasks(planner, bucket, b, cheapest_source(planner, bucket, b, from, whole, &to->at[r]), &to->at[r]);
+}
+
+/* Whether devices of several hosts hold one of a task's contributions. */
+static bool has_far_holders(const Hosts *hosts, const Task *task)
+{
+    for (int p = 0; p < task->source_count; p++)
+        for (int h = 1; h < task->sources[p].count; h++)
+            if (host_of(hosts, task->sources[p].at[h]) != host_of(hosts, task->sources[p].at[0]))
+                return true;
+    return false;
 }
 
 /* Contributions come from the hosts of those that want the value, where these have them. `near` is by host: the last task that wants
@@ -263,16 +272,31 @@ static void keep_near(Hosts *hosts, int t, int *near)
     }
 }
 
+/* The same for all tasks; those whose contributions each lie on one host keep the lists that they share. */
+static void keep_all_near(Planner *planner)
+{
+    enum { NEAR = 1, FAR };
+    Hosts *hosts = hosts_of(planner);
+    int *near = arena_array(planner->arena, int, hosts->count);
+    Intern *known = intern_create(planner->arena);
+    for (int t = 0; t < planner->plan->tasks.count && hosts->count > 1; t++) {
+        const Task *task = &planner->plan->tasks.at[t];
+        if (task->source_count < 2)
+            continue;
+        intptr_t *far = intern_slot(known, &task->sources, sizeof task->sources);
+        if (!*far)
+            *far = has_far_holders(hosts, task) ? FAR : NEAR;
+        if (*far == FAR)
+            keep_near(hosts, t, near);
+    }
+}
+
 void find_tasks(Planner *planner)
 {
     for (int s = 0; s < planner->plan->buckets.count; s++) {
-        Holders holders = {0};
+        Intern *const known[2] = {intern_create(planner->arena), intern_create(planner->arena)};
         for (int b = 0; b < planner->plan->buckets.at[s].overlap->bundles.count; b++)
-            add_bundle_tasks(planner, s, b, &holders);
+            add_bundle_tasks(planner, s, b, known);
     }
-    Hosts *hosts = hosts_of(planner);
-    int *near = arena_array(planner->arena, int, hosts->count);
-    for (int t = 0; t < planner->plan->tasks.count && hosts->count > 1; t++)
-        if (planner->plan->tasks.at[t].source_count > 1)
-            keep_near(hosts, t, near);
+    keep_all_near(planner);
 }
