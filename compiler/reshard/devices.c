@@ -94,24 +94,39 @@ static int representative(int *joined, int i)
     return i;
 }
 
-/* Joins the devices of each set. */
-static void join_sets(const Plan *plan, const Devices *sets, int count, int *joined)
+/* Joins the devices of each set. Sets may share their lists: `last` has by slot the list, of those that begin with the device, that was
+ * joined last. */
+static void join_sets(const Plan *plan, const Devices *sets, int count, int *joined, const Devices **last)
 {
-    for (int s = 0; s < count; s++)
+    for (int s = 0; s < count; s++) {
+        int first = plan_slot(plan, sets[s].at[0]);
+        const Devices *before = last[first];
+        if (before && before->at == sets[s].at && before->count == sets[s].count)
+            continue;
+        last[first] = &sets[s];
         for (int k = 1; k < sets[s].count; k++) {
-            int a = representative(joined, plan_slot(plan, sets[s].at[0])), b = representative(joined, plan_slot(plan, sets[s].at[k]));
+            int a = representative(joined, first), b = representative(joined, plan_slot(plan, sets[s].at[k]));
             joined[a > b ? a : b] = a > b ? b : a;
         }
+    }
 }
 
+/* What joining the sets of one kind needs, by slot. */
+typedef struct Joining {
+    int *joined, *number;
+    const Devices **last;
+} Joining;
+
 /* Numbers the components of sets of one kind, from *count on, and counts the devices of each. */
-static void number_sets(const Plan *plan, const Devices *sets, int set_count, int *joined, int *number, int *component, int *size, int *count)
+static void number_sets(const Plan *plan, const Devices *sets, int set_count, const Joining *joining, int *component, int *size, int *count)
 {
+    int *joined = joining->joined, *number = joining->number;
     for (int i = 0; i < plan->device_count; i++) {
         joined[i] = i;
         number[i] = 0;
+        joining->last[i] = NULL;
     }
-    join_sets(plan, sets, set_count, joined);
+    join_sets(plan, sets, set_count, joined, joining->last);
     for (int s = 0; s < set_count; s++) {
         int first = representative(joined, plan_slot(plan, sets[s].at[0]));
         if (!number[first])
@@ -132,14 +147,18 @@ static bool all_full(const Devices *sets, int set_count, const int *component, c
     return true;
 }
 
-/* By set: the number of its class, sets of one component that have the same devices. The result is how many classes there are. */
-static int number_classes(const Devices *sets, int set_count, const int *component, int *class_of)
+/* By set: the number of its class, sets of one component that have the same devices; none of sets of small components. The result is how
+ * many classes there are. */
+static int number_classes(const Devices *sets, int set_count, const int *component, const bool *small, int *class_of)
 {
     Arena *scratch = arena_create();
     Intern *known = intern_create(scratch);
     int classes = 0;
     for (int s = 0; s < set_count; s++) {
-        int count = sets[s].count, *key = arena_array(scratch, int, count + 1);
+        int count = sets[s].count;
+        if (small[component[s]])
+            continue;
+        int *key = arena_array(scratch, int, count + 1);
         memcpy(key, sets[s].at, sizeof *key * (size_t)count);
         sort_devices(key, count);
         key[count] = component[s];
@@ -152,21 +171,35 @@ static int number_classes(const Devices *sets, int set_count, const int *compone
     return classes;
 }
 
+/* Marks the components that have a set of few devices; how many others there are. */
+static int find_large(const Devices *sets, int set_count, const int *component, int count, bool *small)
+{
+    int large = count;
+    for (int s = 0; s < set_count; s++) {
+        large -= sets[s].count < COLLECTIVE_MANY && !small[component[s]];
+        small[component[s]] = small[component[s]] || sets[s].count < COLLECTIVE_MANY;
+    }
+    return large;
+}
+
 /* Classes become components of their own where those of a component have many devices and, on average, many sets: the layouts cut finest
  * slices of which devices with coarser cuts have several. What goes on in a class is then one collective. */
 static void divide_components(Planner *planner, const Devices *sets, int set_count, int *component, const int *size, int *count)
 {
     Arena *arena = planner->arena;
-    if (all_full(sets, set_count, component, size))
+    bool *small = arena_array(arena, bool, *count);
+    int large = find_large(sets, set_count, component, *count, small);
+    if (!large || all_full(sets, set_count, component, size))
         return;
-    int *class_of = arena_array(arena, int, set_count), classes = number_classes(sets, set_count, component, class_of), numbered = 0;
+    int *class_of = arena_array(arena, int, set_count), classes = number_classes(sets, set_count, component, small, class_of), numbered = 0;
     int *number = arena_array(arena, int, classes + *count), *members = arena_array(arena, int, *count);
-    bool *seen = arena_array(arena, bool, classes), *small = arena_array(arena, bool, *count);
-    if (classes == *count)
+    bool *seen = arena_array(arena, bool, classes);
+    if (classes == large)
         return;
     for (int s = 0; s < set_count; s++) {
+        if (small[component[s]])
+            continue;
         members[component[s]] += seen[class_of[s]] ? 1 : 1 - COLLECTIVE_MANY;
-        small[component[s]] = small[component[s]] || sets[s].count < COLLECTIVE_MANY;
         seen[class_of[s]] = true;
     }
     for (int s = 0; s < set_count; s++) {
@@ -180,13 +213,14 @@ static void divide_components(Planner *planner, const Devices *sets, int set_cou
 Components connect_sets(Planner *planner, const Devices *sets, const int *kinds, int count)
 {
     Arena *arena = planner->arena;
-    int devices = planner->plan->device_count, *joined = arena_array(arena, int, devices), *number = arena_array(arena, int, devices),
-        *component = arena_array(arena, int, count), *size = arena_array(arena, int, count);
+    int devices = planner->plan->device_count, *component = arena_array(arena, int, count), *size = arena_array(arena, int, count);
+    const Joining joining = {arena_array(arena, int, devices), arena_array(arena, int, devices),
+                             arena_array(arena, const Devices *, devices)};
     Components components = {.of = component};
     for (int s = 0, end; s < count; s = end) {
         for (end = s + 1; end < count && (!kinds || kinds[end] == kinds[s]);)
             end++;
-        number_sets(planner->plan, sets + s, end - s, joined, number, component + s, size, &components.count);
+        number_sets(planner->plan, sets + s, end - s, &joining, component + s, size, &components.count);
     }
     divide_components(planner, sets, count, component, size, &components.count);
     int *begin = arena_array(arena, int, components.count + 1);
