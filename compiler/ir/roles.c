@@ -311,8 +311,7 @@ typedef struct PlannedKey {
     int64_t rank, dtype;
 } PlannedKey;
 
-/* The plan of what first crews convert, made when it is first asked for. */
-static const Plan *plan_of(Module *module, const Conversion *tensors, int count)
+const Plan *module_plan(Module *module, const Conversion *tensors, int count)
 {
     Intern *shared = module_shared(module);
     if (!module->caches.plans)
@@ -341,7 +340,7 @@ void conversion_plan(Module *module, PlannedConversion *conversion)
     for (int t = 0; t < conversion->tensors.count; t++)
         tensors[t] = planned_tensor(&conversion->tensors.at[t]);
     conversion->crews = crews_of(module->arena, module->options.cluster, module_alike(module), tensors, conversion->tensors.count);
-    conversion->plan = plan_of(module, conversion->crews.first, conversion->tensors.count);
+    conversion->plan = module_plan(module, conversion->crews.first, conversion->tensors.count);
     arena_destroy(scratch);
 }
 
@@ -352,7 +351,7 @@ const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op, Crews *cre
     if (op->conversion->tensors.count == 1)
         return op->conversion->plan;
     *crews = crews_of(arena, module->options.cluster, module_alike(module), &tensor, 1);
-    return plan_of(module, crews->first, 1);
+    return module_plan(module, crews->first, 1);
 }
 
 int op_stand_in(Module *module, const Op *op, int device) { return op->stage == STAGE_ALL ? device : module_stand_in(module, device); }

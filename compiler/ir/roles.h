@@ -81,6 +81,10 @@ PlannedConversion *conversion_add(Module *module);
 /* Makes one of its tensors what an operator converts. */
 void conversion_use(PlannedConversion *conversion, int tensor, Op *op);
 
+/* The plan of what first crews convert together, for the module's cluster: made when it is first asked for, whether for a conversion or to
+ * know what one would cost. */
+const Plan *module_plan(Module *module, const Conversion *tensors, int count);
+
 /* Plans it, for the module's cluster, where that is not done; conversions whose first crews convert the same have one plan. */
 void conversion_plan(Module *module, PlannedConversion *conversion);
 

@@ -39,7 +39,7 @@ typedef struct Held {
 
 /* What the choices for all operators of a module have in common. */
 typedef struct Assigner {
-    const Module *module;
+    Module *module;
     const Op *reader;          // the operator at hand
     const Mesh *mesh;          // its own
     Arena *arena;              // scratch

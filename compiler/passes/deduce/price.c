@@ -67,16 +67,13 @@ typedef struct CrewPrice {
     double seconds; // with a cluster
 } CrewPrice;
 
-/* The price of the plan for what a first crew converts. What a scalar moves within a device is nothing: sums of scalars, as of the
- * gradients' norm, so pass to where one message is enough for all of them. */
+/* The price of the plan for what a first crew converts, which the module keeps: most conversions that are looked at are made. What a scalar
+ * moves within a device is nothing: sums of scalars, as of the gradients' norm, so pass to where one message is enough for all of them. */
 static CrewPrice plan_crew(const Assigner *assigner, const Conversion *first)
 {
-    Arena *scratch = arena_create();
     const Cluster *cluster = cluster_of(assigner);
-    const Plan *plan = reshard_plan(scratch, cluster, first);
-    CrewPrice price = {plan_bytes(plan), first->shape.rank && cluster ? conversion_seconds(cluster, plan) : plan_seconds(plan)};
-    arena_destroy(scratch);
-    return price;
+    const Plan *plan = module_plan(assigner->module, first, 1);
+    return (CrewPrice){plan_bytes(plan), first->shape.rank && cluster ? conversion_seconds(cluster, plan) : plan_seconds(plan)};
 }
 
 /* The same, remembered; meshes whose devices are alike have the same. */
