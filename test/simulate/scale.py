@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long hetu-simulate takes, and what memory it needs, for a GPT of 96 layers on thousands of devices of eight a host.
 
-Its memory is held to 2 GB; on 4,096 devices, in the long tests, its processor time to 10 s, too, for equal pipelines.
+Its memory is held to 2 GB; on 4,096 devices, in the long tests, its processor time to 10 s, too.
 """
 import functools
 import json
@@ -59,12 +59,12 @@ def simulates(bench, devices, gigabytes, seconds, kind):
 
 
 def tests(bench, _):
-    """Equal pipelines and one mesh on 1,024 devices always; the rest takes its time. No time is promised for pipelines of two kinds, which share links in many ways, nor
-    for one mesh, whose groups have devices of all hosts."""
+    """Equal pipelines and one mesh on 1,024 devices always; the rest takes its time. Pipelines of two kinds share links in many ways, and are fewer actors for 4,096
+    devices than for 1,024, where no time is promised."""
     for kind in MAKE:
-        name, equal = kind.replace(" ", "-"), kind in ("stages of many", "many pipelines")
+        name = kind.replace(" ", "-")
         yield f"1024.{name}", functools.partial(simulates, bench, 1024, 2, 600, kind), kind in ("many pipelines", "two kinds")
-        yield f"4096.{name}", functools.partial(simulates, bench, 4096, 2, SECONDS if equal else 600, kind), True
+        yield f"4096.{name}", functools.partial(simulates, bench, 4096, 2, SECONDS, kind), True
 
 
 if __name__ == "__main__":
