@@ -648,7 +648,7 @@ ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target
 ht_tensor ht_pick(ht_tensor weight, ht_tensor target, ht_tensor at);
 
 /* Huber's loss of a difference. */
-#pragma hspmd op y[i..] = fabsf(x[i..]) < delta ? 0.5f * x[i..] * x[i..] : delta * (fabsf(x[i..]) - 0.5f * delta)
+#pragma hspmd op y[i..] = fabsf(x[i..]) >= delta ? delta * (fabsf(x[i..]) - 0.5f * delta) : 0.5f * x[i..] * x[i..]
 ht_tensor ht_huber(ht_tensor x, float delta);
 
 /* -target log(sigmoid(x)) weight - (1 - target) log(1 - sigmoid(x)), for targets between 0 and 1; weight is 1 where the target is 0. */

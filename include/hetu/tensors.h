@@ -334,11 +334,12 @@ typedef struct ht_var_options {
     int correction; // taken off the number of elements
 } ht_var_options;
 
+/* What flows back through the mean adds up to nothing. */
 static inline ht_tensor ht_var_over(ht_tensor x, ht_var_options o)
 {
     ht_over over = {o.dim, o.keepdim};
     int64_t freedom = ht_count_over(x, over) - o.correction;
-    ht_tensor off = ht_sub(x, ht_mean_over(x, (ht_over){o.dim, true}));
+    ht_tensor off = ht_sub(x, ht_mean_over(ht_detach(x), (ht_over){o.dim, true}));
     return ht_scale(ht_sum_over(ht_mul(off, off), over), (float)(1.0 / (double)(freedom > 0 ? freedom : 0)));
 }
 

@@ -120,6 +120,7 @@ def reductions():
     ends = numbers((7, 4), 1, 1, 0, 1, INF, 2, INF, 0, -INF, -INF, -INF, -INF, NAN, 1, 2, 3, 2, -INF, 2, 1, 0.0, -0.0, 0, 0, 3, NAN, NAN, INF)
     for name, torch in (("sum", "sum"), ("mean", "mean"), ("max", "amax"), ("min", "amin"), ("logsumexp", "logsumexp"), ("argmax", "argmax"), ("argmin", "argmin")):
         yield Case(name + "_edges", f"ht_{name}(x, .dim = ht_shape(-1))", f"torch.{torch}(x, -1)", edge=True, dims={"x": "f0"}, x=ends)
+    yield Case("var_edges", "ht_var(x, .dim = ht_shape(-1))", "torch.var(x, -1)", edge=True, dims={"x": "f0"}, x=ends)
     for largest in (True, False):
         call = f"ht_sorted s = ht_topk(x, 3, 1, {str(largest).lower()}); return s."
         sort = f"ht_sorted s = ht_sort(x, 1, {str(largest).lower()}); return s."
@@ -160,6 +161,7 @@ def losses():
         for reduction in ("mean", "sum", "none"):
             yield Case(f"{name}_{reduction}", f"ht_{name}(x, z, .reduction = HT_REDUCE_{reduction.upper()})", f"F.{torch}(x, z, reduction='{reduction}')", x=x, z=positive(3, 5) if name == "kl_div" else zero_to_one)
     yield Case("huber_small", "ht_huber_loss(x, z, .delta = 0.25f)", "F.huber_loss(x, z, delta=0.25)", x=x, z=zero_to_one)
+    yield Case("huber_edges", "ht_huber_loss(x, z, .reduction = HT_REDUCE_NONE)", "F.huber_loss(x, z, reduction='none')", edge=True, x=numbers((7,), 1, 0, -1, 3, INF, -INF, NAN), z=numbers((7,), 0, 0, 0, 0, 0, 0, 0))
     yield Case("bce_weights", "ht_bce_with_logits(x, z, .weight = ht_detach(w), .pos_weight = ht_detach(v))", "F.binary_cross_entropy_with_logits(x, z, w.detach(), pos_weight=v.detach())", x=x, z=zero_to_one,
                w=positive(3, 5), v=positive(5))
     yield Case("bce_zero", "ht_bce_with_logits(x, z)", "F.binary_cross_entropy_with_logits(x, z)", x=numbers((5,), 0, 0, 0, 40, -40), z=numbers((5,), 0, 1, 0.5, 1, 0))
