@@ -289,7 +289,7 @@ static void add_joined(Reader *reader, const char *option, const char *value)
     add(reader, ITEM_FLAG, arena_format(reader->arena, "%s%s", option, value ? value : ""), NULL);
 }
 
-/* Standard input, which the C compiler wants to be told the language of. */
+/* Standard input, which the C compiler wants to be told the language of. What it includes by quotes stands in the current folder. */
 static void add_input(Reader *reader)
 {
     Options *options = reader->options;
@@ -300,6 +300,8 @@ static void add_input(Reader *reader)
         mistake("standard input, %s, stands here twice", "-");
     options->from_input = reader->in_c ? options->items.count : options->from_input;
     add(reader, reader->in_c ? ITEM_SOURCE : ITEM_FLAG, "-", NULL);
+    if (reader->in_c)
+        add(reader, ITEM_FLAG, "-iquote", ".");
 }
 
 /* The language of what follows, the value of -x: C is what hetucc reads, all else is the C compiler's. */
