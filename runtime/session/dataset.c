@@ -179,7 +179,7 @@ static bool ends_with(const char *text, const char *end)
 
 static bool is_bin(const RowsFile *file, int32_t *header)
 {
-    if (!ends_with(file->path, ".bin") || file->size < BIN_HEADER)
+    if (!ends_with(file->path, ".bin") || file->size < (int64_t)(3 * sizeof *header))
         return false;
     memcpy(header, file->bytes, 3 * sizeof *header);
     return header[0] == BIN_GPT2 || header[0] == BIN_LLAMA3;
@@ -188,6 +188,8 @@ static bool is_bin(const RowsFile *file, int32_t *header)
 static const char *read_bin(RowsFile *file, const int32_t *header)
 {
     int version = header[0] == BIN_GPT2 ? 1 : 7;
+    if (file->size < BIN_HEADER)
+        return "its header is cut off";
     if (header[1] != version)
         return REFUSE("it is of version %d of llm.c's tokens, not %d", (int)header[1], version);
     file->element = version == 1 ? U16 : U32;
@@ -213,15 +215,24 @@ static const char *read_raw(RowsFile *file, const char *element, ht_dtype input)
     return NULL;
 }
 
+/* The same of a file with a header, unless that is wrong for another reason: what the dataset says of it agrees. */
+static const char *check_element(const RowsFile *file, const char *element, const char *wrong)
+{
+    const char *own = elements[file->element].name;
+    return wrong || !element || !strcmp(element, own)
+               ? wrong
+               : REFUSE("its header says elements of %s, and the dataset \"%s\"; leave .element out", own, element);
+}
+
 static const char *read_header(RowsFile *file, const char *element, ht_dtype input)
 {
     int32_t header[3];
     bool npy = file->size >= 6 && !memcmp(file->bytes, "\x93NUMPY", 6);
     if (npy)
-        return read_npy(file);
+        return check_element(file, element, read_npy(file));
     if (ends_with(file->path, ".npy"))
         return "it is no .npy file";
-    return is_bin(file, header) ? read_bin(file, header) : read_raw(file, element, input);
+    return is_bin(file, header) ? check_element(file, element, read_bin(file, header)) : read_raw(file, element, input);
 }
 
 int dataset_find(const char *path, const char *element, ht_dtype input)
@@ -261,7 +272,8 @@ const char *dataset_wrong(int file, ht_dtype input)
     const RowsFile *opened = &files.at[file];
     if (elements[opened->element].inputs >> input & 1)
         return NULL;
-    return REFUSE("its elements are of %s, and %s does not have all values of these", elements[opened->element].name, input_names[input]);
+    return REFUSE("its elements are of %s, and %s does not have all values of these; write the file anew with elements of %s",
+                  elements[opened->element].name, input_names[input], elements[element_of_input(input)].name);
 }
 
 int64_t dataset_rows(int file, int64_t row, int64_t shift, const char **wrong)

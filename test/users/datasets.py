@@ -177,6 +177,7 @@ WRONG = {
     "wide.npy": (npy("i4", "(101,)", numbers()), "int32, and HT_F32 does not have all values"),
     "version.bin": (bin_of(numbers(), version=3), "version 3 of llm.c's tokens"),
     "count.bin": (bin_of(numbers(), count=1000), "says 1000 elements of uint16"),
+    "begun.bin": (struct.pack("<3i", 20240520, 1, 100) + bytes(80), "its header is cut off"),
     "odd.bin": (b"12345", "no whole number of elements"),
     "few.npy": (npy("f4", "(3,)", range(3)), "3 elements are no row of 5"),
 }
@@ -192,6 +193,7 @@ def mistakes(bench, strategy):
     if strategy:
         return
     refused(bench, None, [f"path={written(bench, 'x.raw', bytes(400))}", "element=int7"], "x.raw", "\"int7\" is no type of elements")
+    refused(bench, None, [f"path={written(bench, 'said.npy', npy('f4', '(20, 5)', range(100)))}", "element=float64"], "said.npy", 'its header says elements of float32, and the dataset "float64"; leave')
     other = written(bench, "other.npy", npy("f4", "(19, 5)", range(95)))
     shaped = written(bench, "twenty.npy", npy("f4", "(20, 5)", range(100)))
     refused(bench, None, [f"path={shaped}", f"other={other}"], other, "has 20 rows in .*, and 19 in")
