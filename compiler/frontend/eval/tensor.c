@@ -245,6 +245,9 @@ static Val input(Eval *ev, const Call *call)
     }
     if (known)
         return tensor_value(ev, call, known->value);
+    if (ev->module->inputs.count >= IR_MAX_INPUTS)
+        eval_error(ev, call->at, "a model has at most %d inputs; put several of one type into one, which ht_slice takes apart",
+                   IR_MAX_INPUTS);
     Value *value = ir_value(ev->module, VALUE_INPUT, name, type, at);
     value->index = ev->module->inputs.count;
     array_push(ev->arena, &ev->module->inputs, value);
