@@ -8,7 +8,7 @@ _hetucc()
     "--backend "*) COMPREPLY=($(compgen -W "cpu cuda" -- "$current")) ;;
     "--diagnostics "*) COMPREPLY=($(compgen -W "text sarif" -- "$current")) ;;
     "--emit "*) COMPREPLY=($(compgen -W "exe c ir cost cost-json" -- "$current")) ;;
-    *" -"*) COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" --help 2>/dev/null | grep -oE -- '(^|[ ,|])--?[A-Za-z#][A-Za-z#-]*=?' | tr -d ' ,|' | sort -u)" -- "$current")) ;;
+    *" -"*) COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" --help 2>/dev/null | grep -oE -- '(^|[ ,|(])--?[A-Za-z#][A-Za-z#-]*=?' | tr -d ' ,|(' | sort -u)" -- "$current")) ;;
     *) COMPREPLY=($(compgen -f -- "$current")) ;;
     esac
 }
