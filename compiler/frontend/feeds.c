@@ -101,23 +101,60 @@ static const Value *input_of(const Module *module, const char *name)
 /* A feed as it is written. */
 typedef struct Fed {
     const char *name;
-    const CType *type; // of the array
+    const CType *type; // of the array; NULL: not known, or only a part of it is fed
     Position at;       // of its name
 } Fed;
 
-/* Whether an initializer is that of ht_feed of an array; *fed is it then. */
+/* The literal of a struct, where an expression is one or the address of one; NULL: it is not. */
+static const CExpr *fields_of(const CExpr *expr)
+{
+    expr = without_casts(expr);
+    expr = expr && expr->kind == C_UNARY && expr->op == OP_ADDRESS ? without_casts(expr->a) : expr;
+    expr = expr && expr->kind == C_LITERAL ? expr->a : expr;
+    return expr && expr->kind == C_INIT ? expr : NULL;
+}
+
+/* What a literal says of a field by its name; NULL: nothing. */
+static const CExpr *field_of(const CExpr *fields, const char *name)
+{
+    const CExpr *found = NULL;
+    for (int i = 0; i < fields->args.count && !found; i++) {
+        const CExpr *field = fields->args.at[i];
+        bool named = field && field->kind == C_DESIGNATED && field->designators.count == 1 && field->designators.at[0].field;
+        found = named && !strcmp(field->designators.at[0].field, name) ? without_casts(field->a) : NULL;
+    }
+    return found;
+}
+
+/* The array that the fields of ht_feed feed all of; NULL: that is not known. */
+static const CType *array_of(const CExpr *fields)
+{
+    const CExpr *data = without_casts(fields->args.at[1]);
+    if (!data || data->kind != C_VAR || data->var->type->kind != CT_ARRAY)
+        return NULL;
+    const CExpr *known = without_casts(fields->args.at[3]);
+    bool counted = !known || (known->kind == C_INT && known->integer == 2); // ht_feed_n
+    return counted || data->var->type->variable || data->var->type->size <= 0 ? NULL : data->var->type;
+}
+
+/* The name of the input that ht_dataset gives rows: the one that is said, else the dataset's. NULL: it is not known. */
+static const CExpr *dataset_input(const CExpr *call)
+{
+    const CExpr *fields = call->args.count == 1 ? fields_of(call->args.at[0]) : NULL, *said = fields ? field_of(fields, "input") : NULL;
+    return said || !fields ? said : field_of(fields, "name");
+}
+
+/* Whether an initializer is that of ht_feed, ht_feed_n or ht_dataset of an input whose name is known; *fed is it then. */
 static bool is_fed(const CExpr *expr, Fed *fed)
 {
-    const CExpr *list = expr->kind == C_LITERAL ? expr->a : expr;
-    const CExpr *name = list && list->kind == C_INIT && list->args.count >= 5 ? without_casts(list->args.at[0]) : NULL;
-    const CExpr *data = name ? without_casts(list->args.at[1]) : NULL;
-    if (!name || name->kind != C_STRING || !data || data->kind != C_VAR || data->var->type->kind != CT_ARRAY)
+    const CExpr *call = without_casts(expr), *fields = fields_of(expr), *name = NULL;
+    if (is_call(call, "ht_dataset_with"))
+        name = dataset_input(call);
+    else if (fields && fields->args.count >= 5)
+        name = without_casts(fields->args.at[0]);
+    if (!name || name->kind != C_STRING)
         return false;
-    const CExpr *known = without_casts(list->args.at[3]);
-    bool counted = !known || (known->kind == C_INT && known->integer == 2); // ht_feed_n
-    if (counted || data->var->type->variable || data->var->type->size <= 0)
-        return false;
-    *fed = (Fed){name->string, data->var->type, name->at};
+    *fed = (Fed){name->string, fields ? array_of(fields) : NULL, name->at};
     return true;
 }
 
@@ -167,7 +204,7 @@ static void check_feed(const Search *search, const CExpr *maker, const Fed *fed)
         own = module;
         const Value *input = input_of(module, fed->name);
         int64_t bytes = input ? type_elements(input->type) * dtype_size(input->type.dtype) : 0;
-        if (input && !unfit_element(fed->type, input->type.dtype) && (!bytes || bytes == fed->type->size))
+        if (input && (!fed->type || (!unfit_element(fed->type, input->type.dtype) && (!bytes || bytes == fed->type->size))))
             return;
         found = input ? input : found;
     }

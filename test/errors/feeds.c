@@ -1,17 +1,21 @@
-/* Arrays that are no inputs, of a program that the file makes; pointers, parts of arrays, and programs that may be several are left to the run.
+/* Arrays that are no inputs, of a program that the file makes; of pointers, parts of arrays and rows of files the names; the rest, and programs that may be several, are left to the run.
  *
  * RUN: not %hetucc -c %s -o %t 2>&1 | FileCheck %s
- * CHECK: feeds.c:43:24: error: the input "x" has 96 bytes, and is fed an array of 92 bytes; give it all of them
- * CHECK: feeds.c:22:19: note: the input is here
- * CHECK: feeds.c:43:44: error: the input "n" has elements of i64, and is fed an array of int; give it an array of long
- * CHECK: feeds.c:44:24: error: the input "x" has 96 bytes, and is fed an array of 112 bytes; ht_feed_n("x", pointer, 24) feeds a part of one
- * CHECK: feeds.c:44:44: error: the input "n" has elements of i64, and is fed an array of unsigned long; give it an array of long
- * CHECK: feeds.c:45:24: error: the input "x" has elements of f32, and is fed an array of double; give it an array of float
- * CHECK: feeds.c:46:24: error: the model loss has no input "x_"
- * CHECK: feeds.c:22:19: note: did you mean "x"?
- * CHECK: feeds.c:46:45: error: the model loss has no input "rows"
- * CHECK: feeds.c:22:19: note: it has the input "x"
- * CHECK: feeds.c:22:62: note: it has the input "n"
+ * CHECK: feeds.c:48:24: error: the input "x" has 96 bytes, and is fed an array of 92 bytes; give it all of them
+ * CHECK: feeds.c:26:19: note: the input is here
+ * CHECK: feeds.c:48:44: error: the input "n" has elements of i64, and is fed an array of int; give it an array of long
+ * CHECK: feeds.c:49:24: error: the input "x" has 96 bytes, and is fed an array of 112 bytes; ht_feed_n("x", pointer, 24) feeds a part of one
+ * CHECK: feeds.c:49:44: error: the input "n" has elements of i64, and is fed an array of unsigned long; give it an array of long
+ * CHECK: feeds.c:50:24: error: the input "x" has elements of f32, and is fed an array of double; give it an array of float
+ * CHECK: feeds.c:51:24: error: the model loss has no input "x_"
+ * CHECK: feeds.c:26:19: note: did you mean "x"?
+ * CHECK: feeds.c:51:45: error: the model loss has no input "rows"
+ * CHECK: feeds.c:26:19: note: it has the input "x"
+ * CHECK: feeds.c:26:62: note: it has the input "n"
+ * CHECK: feeds.c:52:24: error: the model loss has no input "y"
+ * CHECK: feeds.c:52:49: error: the model loss has no input "z"
+ * CHECK: feeds.c:53:27: error: the model loss has no input "train"
+ * CHECK: feeds.c:53:84: error: the model loss has no input "m"
  * CHECK-NOT: error:
  * RUN: %hetucc -DRIGHT -c %s -o %t
  */
@@ -39,11 +43,14 @@ int main(int argc, char **argv)
     ht_step(p, ht_feed("x", flat), ht_feed_n("n", n, 4));
     ht_step(q, ht_feed("x", pointer), ht_feed_n("x", more, 24));
     ht_step(either, ht_feed("x", wide));
+    ht_step(q, ht_dataset("x", "x.npy"), ht_dataset("train", "n.npy", .input = "n"));
 #ifndef RIGHT
     ht_step(p, ht_feed("x", part), ht_feed("n", few));
     ht_step(p, ht_feed("x", more), ht_feed("n", u));
     ht_step(q, ht_feed("x", wide));
     ht_step(q, ht_feed("x_", rows), ht_feed("rows", rows));
+    ht_step(q, ht_feed("y", pointer), ht_feed_n("z", wide, 24));
+    ht_step(q, ht_dataset("train", "x.npy"), ht_dataset("train", "n.npy", .input = "m"));
 #endif
     return 0;
 }
