@@ -1,6 +1,8 @@
 /* What a rule says of its operator: nothing else looks at bodies for that. */
+#include "rule/bounds.h"
 #include "rule/draft.h"
 
+#include <math.h>
 #include <string.h>
 
 ParamKind opdef_attr_kind(const OpDef *def, int index)
@@ -27,6 +29,32 @@ bool access_has(const Access *access, int factor)
             if (access->dims[d].factors[k] == factor)
                 return true;
     return false;
+}
+
+/* ---- infinite numbers ---- */
+
+static Bounds of_leaf(const Expr *leaf, void *context)
+{
+    (void)leaf, (void)context;
+    return bounds_open();
+}
+
+/* Whether an expression or a part of it is an infinite number. */
+static bool has_infinity(const Expr *expr)
+{
+    Bounds range = bounds_of(expr, of_leaf, NULL);
+    bool found = bounds_is(range, HUGE_VAL) || bounds_is(range, -HUGE_VAL);
+    for (int a = 0; a < expr->arg_count && !found; a++)
+        found = has_infinity(expr->arg[a]);
+    return found;
+}
+
+bool rule_has_infinity(const Rule *rule)
+{
+    bool found = rule->body && has_infinity(rule->body);
+    for (int e = 0; e < rule->equation_count && !found; e++)
+        found = has_infinity(rule->equations[e].expr);
+    return found;
 }
 
 /* ---- maps, reductions, products ---- */

@@ -253,6 +253,9 @@ bool opdef_is_integral(const OpDef *def);
  * are integers, or that is absent. */
 const Expr *opdef_float_in(const OpDef *def, const Expr *expr, uint64_t integers);
 
+/* Whether an infinite number stands in a rule's expressions, such as logf(0), which results may be then without an infinite operand. */
+bool rule_has_infinity(const Rule *rule);
+
 /* Why the operator's remainders are none of integers, as C has them; NULL where they are. */
 const char *opdef_remainder(Arena *arena, const OpDef *def, uint64_t integers);
 

@@ -70,12 +70,12 @@ static double bytes_of(int count, ht_node *const *nodes)
     return bytes;
 }
 
-/* Whether one of an operator's numbers is infinite. */
-static bool is_endless(const ht_attr *attr, int count)
+/* Whether one of an operator's numbers is infinite: an argument, or one that its rule writes out. */
+static bool is_endless(const Entry *entry)
 {
-    bool endless = false;
-    for (int a = 0; a < count; a++)
-        endless |= isinf(attr[a].f) != 0;
+    bool endless = entry->op && entry->op->endless;
+    for (int a = 0; a < entry->attr_count; a++)
+        endless |= isinf(entry->attr[a].f) != 0;
     return endless;
 }
 
@@ -117,7 +117,7 @@ void eager_look(const char *name, const Entry *entry)
     WindowTensor made[EAGER_RESULTS], *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + 1));
     note->bytes = bytes_of(entry->result_count, entry->result) + bytes_of(entry->operand_count, entry->operand);
     note->operations = operations_of(entry);
-    note->endless = is_endless(entry->attr, entry->attr_count);
+    note->endless = is_endless(entry);
     int made_count = take_tensors(made, entry->result_count, entry->result);
     int read_count = take_tensors(read, entry->operand_count, entry->operand);
     window_operator(&(WindowCall){note, whose_of(note), eager_run.backward, made_count, read_count, made, read});
@@ -130,7 +130,7 @@ void eager_look_backward(const Entry *entry)
     char name[128];
     snprintf(name, sizeof name, "gradient of %s", entry->op->name);
     ht_called *note = next_note(name);
-    note->endless = is_endless(entry->attr, entry->attr_count);
+    note->endless = is_endless(entry);
     WindowTensor made, *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + entry->result_count + 1));
     int read_count = take_tensors(read, entry->operand_count, entry->operand);
     for (int r = 0; r < entry->result_count; r++)

@@ -1,5 +1,5 @@
 /* A model to look at while it runs: four layers, and a logarithm in layer 2 that is asked for a negative number in step 3 (argument `negative`);
- * -DMASKED puts minus infinity before the softmax, which is no mistake, -DENDLESS a quotient by zero behind it, which is one. */
+ * -DMASKED puts minus infinity before the softmax, and has attention that hides keys, which is no mistake, -DENDLESS a quotient by zero behind it, which is one. */
 #include <hetu/hetu.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +30,8 @@ static ht_tensor block(ht_tensor x, int l)
 #pragma hspmd dims(w: out, _)
     ht_tensor y = ht_linear(x, w, HT_NONE);
 #ifdef MASKED
-    y = ht_where(ht_gt(y, ht_scalar(-1)), y, ht_scalar(-INFINITY));
+    ht_tensor rows = ht_reshape(x, ht_shape(ROWS, 6, 4, WIDTH / 24)), seen = ht_masked_attention(rows, rows, rows, .causal = true, .window = 5);
+    y = ht_where(ht_gt(y, ht_scalar(-1)), ht_add(y, ht_reshape(seen, ht_shape(ROWS, WIDTH))), ht_scalar(-INFINITY));
 #endif
     return ht_softmax(y);
 }

@@ -432,8 +432,8 @@ static void write_table(Text *out, const OpDef *def)
         text_print(out, "    .operations = operations_of_%s,\n", def->name);
     text_print(out, "    .factor_count = %d, .result_count = %d, .operand_count = %d, .attr_count = %d, .shape = %d,\n", rule->factor_count,
                rule->result_count, rule->operand_count, def->attr_count, rule->shape_attr);
-    text_print(out, "    .types = 0x%x, .alike = %d, .integral = %d, .passes = 0x%x, .grows = %d,\n", rule->types, rule_of_one_type(rule),
-               opdef_is_integral(def), passing(out->arena, rule), flows(rule));
+    text_print(out, "    .types = 0x%x, .alike = %d, .integral = %d, .endless = %d, .passes = 0x%x, .grows = %d,\n", rule->types,
+               rule_of_one_type(rule), opdef_is_integral(def), rule_has_infinity(rule), passing(out->arena, rule), flows(rule));
     if (rule->factor_count)
         write_factors(out, def);
     write_accesses(out, rule, "results", rule->results, rule->result_count);

@@ -87,7 +87,7 @@ static Work call_work(const RoleWriter *writer, const Call *call)
 static bool is_endless(const Call *call)
 {
     const Op *op = call->op;
-    bool endless = call->makes || op->conversion || strstr(op->def->rule->text, "INFINITY");
+    bool endless = call->makes || op->conversion || rule_has_infinity(op->def->rule);
     for (int a = 0; a < op->def->attr_count; a++)
         endless |= isinf(op->attrs[a].f) != 0;
     return endless;
