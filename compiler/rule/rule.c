@@ -54,6 +54,8 @@ bool rule_has_infinity(const Rule *rule)
     bool found = rule->body && has_infinity(rule->body);
     for (int e = 0; e < rule->equation_count && !found; e++)
         found = has_infinity(rule->equations[e].expr);
+    for (int f = 0; f < rule->factor_count && !found; f++)
+        found = rule->factors[f].reduction == REDUCE_MAX || rule->factors[f].merge;
     return found;
 }
 

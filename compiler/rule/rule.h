@@ -253,7 +253,8 @@ bool opdef_is_integral(const OpDef *def);
  * are integers, or that is absent. */
 const Expr *opdef_float_in(const OpDef *def, const Expr *expr, uint64_t integers);
 
-/* Whether an infinite number stands in a rule's expressions, such as logf(0), which results may be then without an infinite operand. */
+/* Whether results may be infinite though no operand is: an infinite number stands in the rule's expressions, such as logf(0), or the operator
+ * says by one what it makes of nothing: a maximum of no elements, or the result of a piece (clause merge) that a row sees nothing of. */
 bool rule_has_infinity(const Rule *rule);
 
 /* Why the operator's remainders are none of integers, as C has them; NULL where they are. */

@@ -70,7 +70,7 @@ static double bytes_of(int count, ht_node *const *nodes)
     return bytes;
 }
 
-/* Whether one of an operator's numbers is infinite: an argument, or one that its rule writes out. */
+/* Whether infinities that an operator makes are no news: one of its arguments is infinite, or its rule says so. */
 static bool is_endless(const Entry *entry)
 {
     bool endless = entry->op && entry->op->endless;

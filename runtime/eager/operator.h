@@ -112,7 +112,7 @@ typedef struct Operator {
     unsigned types;         // that the operands without a type of their own may have, a bit each; 0: any
     bool alike;             // those operands have one type
     bool integral;          // of integers it makes integers
-    bool endless;           // its rule writes out an infinite number
+    bool endless;           // results may be infinite though no operand is, by its rule
     uint32_t passes;        // operands, as bits, that are the result where all others are zero
     const uint32_t *groups; // of operands in which the results are linear together, as bits
     OperatorVariants loops;

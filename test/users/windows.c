@@ -31,6 +31,10 @@ static ht_tensor block(ht_tensor x, int l)
     ht_tensor y = ht_linear(x, w, HT_NONE);
 #ifdef MASKED
     ht_tensor rows = ht_reshape(x, ht_shape(ROWS, 6, 4, WIDTH / 24)), seen = ht_masked_attention(rows, rows, rows, .causal = true, .window = 5);
+    ht_tensor segments = ht_full(ht_shape(ROWS, 6), 1, HT_I32), blind = ht_attention_packed(rows, rows, rows, segments, ht_full(ht_shape(ROWS, 6), 2, HT_I32), false);
+    ht_tensor one = ht_param(ht_shape(1, WIDTH), ht_normal(0.1f), "one");
+#pragma hspmd dims(one: out, _)
+    y = ht_add(y, ht_add(ht_max(one, .dim = ht_shape(0)), ht_reshape(blind, ht_shape(ROWS, WIDTH))));
     y = ht_where(ht_gt(y, ht_scalar(-1)), ht_add(y, ht_reshape(seen, ht_shape(ROWS, WIDTH))), ht_scalar(-INFINITY));
 #endif
     return ht_softmax(y);

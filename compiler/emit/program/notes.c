@@ -82,8 +82,8 @@ static Work call_work(const RoleWriter *writer, const Call *call)
     return op_work(op, extent);
 }
 
-/* Whether a call may give on infinities that nobody sees it read: copies, conversions, and operators of which a number is infinite: an
- * argument, or one that the rule has written out. */
+/* Whether a call may give on infinities that nobody sees it read: copies, conversions, operators of which an argument is infinite, and
+ * those whose rules say so. */
 static bool is_endless(const Call *call)
 {
     const Op *op = call->op;
