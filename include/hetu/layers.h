@@ -426,9 +426,10 @@ typedef struct ht_attention_options {
  * keeps none, does not do. Query heads are a multiple of key-value heads. A query that sees no key gives 0. */
 static inline ht_tensor ht_masked_attention_with(ht_tensor q, ht_tensor k, ht_tensor v, ht_attention_options o)
 {
+    assert(ht_rank(q) == 4 && ht_rank(k) == 4 && ht_rank(v) == 4 && "ht_masked_attention takes tensors of four dimensions");
     int64_t batch = ht_extent(q, 0), queries = ht_extent(q, 1), heads = ht_extent(q, 2), width = ht_extent(q, 3), keys = ht_extent(k, 1),
             groups = ht_extent(k, 2);
-    assert(ht_rank(q) == 4 && groups > 0 && heads % groups == 0 && "query heads are a multiple of key-value heads");
+    assert(groups > 0 && heads % groups == 0 && "query heads are a multiple of key-value heads");
     ht_tensor grouped = ht_reshape(q, ht_shape(batch, queries, groups, heads / groups, width));
     ht_tensor scores = ht_scale(ht_scores_at(grouped, k), o.scale != 0 ? o.scale : 1 / sqrtf((float)width));
     if (o.soft_cap > 0)

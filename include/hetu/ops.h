@@ -62,8 +62,8 @@ static inline ht_dims ht_broadcast_dims(ht_dims a, ht_dims b)
     return dims;
 }
 
-/* x in a shape of at least its dimensions; those of extent 1, and in front new ones, are repeated. */
-static inline ht_tensor ht_expand(ht_tensor x, ht_dims dims)
+/* x with its dimensions of extent 1, and in front new ones, repeated as in `dims`; other dimensions stay, though dims has another number. */
+static inline ht_tensor ht_repeated(ht_tensor x, ht_dims dims)
 {
     for (int d = 0, rank = ht_rank(x); d < dims.rank; d++) {
         int own = d - (dims.rank - rank);
@@ -72,6 +72,16 @@ static inline ht_tensor ht_expand(ht_tensor x, ht_dims dims)
         x = ht_repeat_at(own < 0 ? x : ht_squeeze_at(x, d), d, dims.extent[d]);
     }
     return x;
+}
+
+/* x in a shape of at least its dimensions; those of extent 1, and in front new ones, are repeated. */
+static inline ht_tensor ht_expand(ht_tensor x, ht_dims dims)
+{
+    ht_dims own = ht_dims_of(x);
+    assert(own.rank <= dims.rank && "ht_expand takes no dimension away");
+    for (int d = 1; d <= own.rank; d++)
+        assert((own.extent[own.rank - d] == 1 || own.extent[own.rank - d] == dims.extent[dims.rank - d]) && "ht_expand repeats dimensions of extent 1 alone");
+    return ht_repeated(x, dims);
 }
 
 /* The operands of an operator whose second one is broadcast over leading dimensions, for shapes that agree by NumPy's rule. */
@@ -90,7 +100,7 @@ static inline ht_pair ht_broadcast(ht_tensor x, ht_tensor z)
         for (int d = 0; d < of_z.rank; d++)
             of_z.extent[d] = of_z.extent[d + 1];
     }
-    return (ht_pair){ht_expand(x, dims), ht_expand(z, of_z)};
+    return (ht_pair){ht_repeated(x, dims), ht_repeated(z, of_z)};
 }
 
 /* A number as a tensor without dimensions. */
@@ -304,7 +314,7 @@ ht_tensor ht_where_at(ht_tensor condition, ht_tensor x, ht_tensor z);
 static inline ht_tensor ht_where(ht_tensor condition, ht_tensor x, ht_tensor z)
 {
     ht_dims dims = ht_broadcast_dims(ht_broadcast_dims(ht_dims_of(condition), ht_dims_of(x)), ht_dims_of(z));
-    return ht_where_at(ht_expand(condition, dims), ht_expand(x, dims), ht_expand(z, dims));
+    return ht_where_at(ht_repeated(condition, dims), ht_repeated(x, dims), ht_repeated(z, dims));
 }
 
 /* x, and value where the mask is not 0. */

@@ -120,9 +120,9 @@ static inline ht_tensor ht_roll(ht_tensor x, int64_t shift, int dim)
 /* start, start + step, ... before end. */
 static inline ht_tensor ht_arange(double start, double end, double step, ht_dtype dtype)
 {
+    assert(step != 0 && (end - start) / step >= 0 && "ht_arange goes from start towards end");
     double steps = (end - start) / step;
     int64_t n = (int64_t)steps;
-    assert(step != 0 && steps >= 0 && "ht_arange goes from start towards end");
     return ht_arange_at(ht_iota((double)n < steps ? n + 1 : n, HT_I64), start, step, dtype);
 }
 

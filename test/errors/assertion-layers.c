@@ -10,6 +10,10 @@ static ht_tensor operands(void) { return ht_einsum("ijk,i->", ht_list(x())); }
 static ht_tensor result(void) { return ht_sum(ht_einsum("ijk->jj", ht_list(x()))); }
 static ht_tensor extents(void) { return ht_einsum("iji->", ht_list(ht_transpose(x(), 0, 1))); }
 static ht_tensor unknown(void) { return ht_einsum("i_k->", ht_list(x())); }
+static ht_tensor wider(void) { return ht_expand(x(), ht_shape(2, 5, 1)); }
+static ht_tensor fewer(void) { return ht_expand(x(), ht_shape(4, 1)); }
+static ht_tensor still(void) { return ht_arange(0, 5, 0, HT_F32); }
+static ht_tensor attended(void) { return ht_masked_attention(x(), x(), x()); }
 
 int main(int argc, char **argv)
 {
@@ -17,6 +21,7 @@ int main(int argc, char **argv)
     ht_infer(session, batch), ht_infer(session, instance), ht_infer(session, flat), ht_infer(session, letters), ht_infer(session, operands),
         ht_infer(session, result);
     ht_infer(session, extents), ht_infer(session, unknown);
+    ht_infer(session, wider), ht_infer(session, fewer), ht_infer(session, still), ht_infer(session, attended);
     return 0;
 }
 
@@ -28,3 +33,7 @@ int main(int argc, char **argv)
 // CHECK: assertion-layers.c:10:{{.*}}a letter stands once in the result of ht_einsum"" does not hold
 // CHECK: assertion-layers.c:11:{{.*}}a letter of ht_einsum has one extent"" does not hold
 // CHECK: assertion-layers.c:12:{{.*}}einsum's text has letters, commas, an arrow and ..."" does not hold
+// CHECK: assertion-layers.c:13:39: error: the assertion "{{.*}}ht_expand repeats dimensions of extent 1 alone"" does not hold
+// CHECK: assertion-layers.c:14:39: error: the assertion "{{.*}}ht_expand takes no dimension away"" does not hold
+// CHECK: assertion-layers.c:15:39: error: the assertion "{{.*}}ht_arange goes from start towards end"" does not hold
+// CHECK: assertion-layers.c:16:42: error: the assertion "{{.*}}ht_masked_attention takes tensors of four dimensions"" does not hold
