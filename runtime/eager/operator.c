@@ -95,6 +95,18 @@ static const OperatorVariant *find_variant(const OperatorVariants *variants, ht_
     return NULL;
 }
 
+/* What loops compute in: f64 where a tensor is f64, and where none is of floating point, whose constants are integers that f32 may lack. */
+static ht_dtype real_of(ht_node *const *tensors, int count)
+{
+    bool floating = false;
+    for (int i = 0; i < count; i++) {
+        if (tensors[i] && tensors[i]->dtype == HT_F64)
+            return HT_F64;
+        floating |= tensors[i] && !eager_is_integer(tensors[i]);
+    }
+    return floating ? HT_F32 : HT_F64;
+}
+
 /* Fills results from operands; `tensors` are the operands, then the results. */
 static void run_loops(const Call *call, const OperatorVariants *variants, ht_node *const *tensors, int operand_count, int result_count)
 {
@@ -103,9 +115,7 @@ static void run_loops(const Call *call, const OperatorVariants *variants, ht_nod
     const void **from = eager_alloc((size_t)(operand_count + 1) * sizeof *from);
     void *to[EAGER_RESULTS];
     bool half[EAGER_RESULTS];
-    ht_dtype real = HT_F32;
-    for (int i = 0; i < operand_count + result_count; i++)
-        real = tensors[i] && tensors[i]->dtype == HT_F64 ? HT_F64 : real;
+    ht_dtype real = real_of(tensors, operand_count + result_count);
     for (int i = 0; i < operand_count; i++)
         from[i] = elements_of(tensors[i], real);
     for (int i = 0; i < result_count; i++) {

@@ -1,5 +1,5 @@
 /* What operators once got wrong: roundings to bf16 in a chain, empty members, means of nothing, clipping, momentum 0, parameters that are
- * set between steps, gradients that two tensors share.
+ * set between steps, gradients that two tensors share, integers that f32 has not.
  *
  * Prints a line for each disagreement with what is worked out here, and "N checks, M wrong".
  */
@@ -183,6 +183,43 @@ static void shared_check(ht_session *session)
     }
 }
 
+/* Constants beyond the integers that f32 has, and sums of them. */
+static ht_tensor integers(void)
+{
+    ht_tensor many = ht_input("many", HT_I64, ht_shape(ROWS));
+#pragma hspmd dims(many : f0)
+    ht_tensor more = ht_add(ht_mul(many, ht_scalar_at(2, HT_I64)), ht_scalar_at(1, HT_I64));
+    ht_output(ht_sum(ht_sub(more, ht_full(ht_shape(ROWS), 246913577, HT_I64))), "far");
+    ht_output(ht_scalar_at(16777217, HT_I32), "odd");
+    return ht_sum(ht_arange(16777217, 16777219, 1, HT_I64));
+}
+
+static void check_integer(const char *name, int64_t found, int64_t wanted)
+{
+    checked++;
+    wrong += found != wanted;
+    if (found != wanted)
+        printf("wrong: %s is %lld, not %lld\n", name, (long long)found, (long long)wanted);
+}
+
+static void integers_check(ht_session *session)
+{
+    int64_t many[ROWS], far, sum, wanted = 0;
+    int32_t odd;
+    ht_program *program = ht_infer(session, integers);
+    for (int i = 0; i < ROWS; i++) {
+        many[i] = 123456789 + i;
+        wanted += 2 + 2 * i;
+    }
+    ht_run(program, ht_feed("many", many));
+    ht_fetch(program, "far", &far);
+    ht_fetch(program, "odd", &odd);
+    ht_fetch(program, "", &sum);
+    check_integer("a sum of integers less a constant", far, wanted);
+    check_integer("an integer that f32 has not", odd, 16777217);
+    check_integer("a sum of such integers", sum, 16777217 + 16777218);
+}
+
 /* A table that is cast to bf16 and to f64: its gradients are made in f32. */
 static ht_tensor halved(void)
 {
@@ -217,6 +254,7 @@ int main(int argc, char **argv)
     momentum_check(session);
     set_check(session);
     shared_check(session);
+    integers_check(session);
     halved_check(session);
     printf("%d checks, %d wrong\n", checked, wrong);
     return wrong > 0;

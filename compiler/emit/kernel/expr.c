@@ -10,23 +10,37 @@ static void emit_integer(Text *out, int64_t value)
     text_print(out, value < 0 ? "(%lld%s)" : "%lld%s", (long long)value, wide ? "L" : "");
 }
 
-static void emit_float(Text *out, double value, DType dtype)
+static void emit_float(Text *out, double value, bool wide)
 {
     if (isnan(value) || isinf(value)) {
         text_string(out, isnan(value) ? "NAN" : value < 0 ? "(-INFINITY)" : "INFINITY");
         return;
     }
     char digits[64];
-    snprintf(digits, sizeof digits, dtype == DTYPE_F64 ? "%.17g" : "%.9g", value);
+    snprintf(digits, sizeof digits, wide ? "%.17g" : "%.9g", value);
     bool point = strpbrk(digits, ".e");
-    text_print(out, value < 0 ? "(%s%s%s)" : "%s%s%s", digits, point ? "" : ".0", dtype == DTYPE_F64 ? "" : "f");
+    text_print(out, value < 0 ? "(%s%s%s)" : "%s%s%s", digits, point ? "" : ".0", wide ? "" : "f");
+}
+
+/* Whether the operator computes in f64: where a tensor is f64, and where none is of floating point, whose constants are integers that f32
+ * may lack. */
+static bool is_wide(const LocalOp *local)
+{
+    bool floating = false;
+    for (int t = 0; t < local->tensor_count; t++) {
+        const Value *value = local->tensors[t].value;
+        if (value && (!t || t >= local->result_count) && value->type.dtype == DTYPE_F64)
+            return true;
+        floating |= value && dtype_is_float(value->type.dtype);
+    }
+    return !floating;
 }
 
 static void emit_attr(Text *out, const LocalOp *local, int index)
 {
     const Attr *attr = &local->op->attrs[index];
     switch (opdef_attr_kind(local->op->def, index)) {
-    case PARAM_FLOAT: emit_float(out, attr->f, local->results[0].value->type.dtype); break;
+    case PARAM_FLOAT: emit_float(out, attr->f, is_wide(local)); break;
     case PARAM_INT:
     case PARAM_DTYPE: emit_integer(out, attr->i); break;
     default: BUG("%s: a shape in an expression", local->op->def->name);
@@ -70,15 +84,6 @@ static void emit_leaf(Text *out, const Expr *leaf, void *context)
     case EXPR_CALL: text_string(out, backend_function(leaves->local->backend, leaf->spelling, is_half(leaves->local))); break;
     default: BUG("no leaf: %d", leaf->kind);
     }
-}
-
-/* Whether the operator computes in f64. */
-static bool is_wide(const LocalOp *local)
-{
-    for (int t = 0; t < local->tensor_count; t++)
-        if ((!t || t >= local->result_count) && local->tensors[t].value && local->tensors[t].value->type.dtype == DTYPE_F64)
-            return true;
-    return false;
 }
 
 void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *access, void *context)
