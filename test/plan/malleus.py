@@ -80,6 +80,14 @@ if os.environ.get("HETU_LONG"):
     check("five nodes of pairs, three pipelines", generate(3, 5, 2, 3, 2, layers=48, microbatches=48), 1.08)
 check("jitter, 128 devices", generate(5, 16, 8, 4, 3, microbatches=128, jitter=0.1), None)
 
+# Rates in other units: a plan takes so many times as long, and one is found where a group of all devices alone has room.
+tight = {"rates": [[12.5, 12.5, 1, 12.5]], "tp": 4, "slowdown": [1, 1.9, 3.7], "pipelines": 1, "layers": 7, "microbatches": 9,
+         "memory": {"per_layer": [120], "ends": 0, "extra": 20, "bound": 3000, "gap": 0}}
+for unit in (1, 1e-6, 1e6):
+    for case, least in ((alone, 734.4), (tight, 787.5)):
+        scaled = {**case, "rates": [[x * unit for x in node] for node in case["rates"]]}
+        assert near(answer("malleus", scaled)["objective"], least * unit), (unit, least)
+
 # The same plan whenever; a short limit still gives one.
 jitter = generate(6, 8, 8, 2, 2, jitter=0.12)
 assert run("malleus", jitter)[1] == run("malleus", jitter)[1]

@@ -17,7 +17,8 @@ typedef struct Search {
     const Malleus *malleus;
     Random random;
     State state, next, best;
-    bool *changed; // which pipelines a move has touched; idle devices are one of them
+    double penalty; // of states of which a pipeline cannot hold the layers: above any time
+    bool *changed;  // which pipelines a move has touched; idle devices are one of them
 } Search;
 
 int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner, Stage *stages)
@@ -48,12 +49,24 @@ static void state_copy(const Malleus *malleus, State *to, const State *from)
     to->energy = from->energy;
 }
 
+/* A rate that no step is far above: the fastest device's, or a good part of the slowest one's. */
+static double usual_rate(const Malleus *malleus)
+{
+    const double part = 0.02;
+    double least = INFINITY, most = 0;
+    for (int node = 0; node < malleus->node_count; node++) {
+        least = fmin(least, malleus->nodes[node].rates[0]);
+        most = fmax(most, malleus->nodes[node].rates[malleus->per_node - 1]);
+    }
+    return fmax(least, part * most);
+}
+
 /* Time and energy of a state of which some pipelines have changed. The energy is the time, with a little of the time in parts of
  * micro-batches, which moves when the slowest pipeline does not; a layer without room costs as much as a step of one device. */
 static void weigh(const Search *search, State *state)
 {
     const Malleus *malleus = search->malleus;
-    const double weight = 0.1, penalty = 100.0 * malleus->layers * malleus->microbatches * malleus->slowdown[malleus->sizes - 1];
+    const double weight = 0.1;
     double smooth, lacking = 0;
     for (int p = 0; p < malleus->pipelines; p++) {
         Stage stages[MOST_STAGES];
@@ -62,7 +75,7 @@ static void weigh(const Search *search, State *state)
         lacking += state->pipelines[p].trade_count ? 0 : state->pipelines[p].lacking;
     }
     state->time = pipelines_share(malleus, state->pipelines, malleus->pipelines, NULL, &smooth);
-    state->energy = isinf(state->time) ? penalty * (1 + lacking) : state->time + weight * smooth;
+    state->energy = isinf(state->time) ? search->penalty * (1 + lacking) : state->time + weight * smooth;
 }
 
 /* ---- the beginning ---- */
@@ -267,6 +280,7 @@ Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budg
 {
     enum { DESCENTS = 4 };
     Search search = {.malleus = malleus, .random = {1}, .changed = arena_array(arena, bool, malleus->pipelines + 1)};
+    search.penalty = 100 * usual_rate(malleus) * malleus->layers * malleus->microbatches * malleus->slowdown[malleus->sizes - 1];
     search.state = state_create(arena, malleus);
     search.next = state_create(arena, malleus);
     search.best = state_create(arena, malleus);
