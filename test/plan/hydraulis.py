@@ -127,6 +127,14 @@ case = {"schemes": [dict(SCHEMES[0], c=0, pp=4, tokens=64), dict(SCHEMES[6], c=0
         "strategies": [[{"tp": 1, "pp": 4, "count": 8}, {"tp": 16, "pp": 1, "count": 1}]]}
 assert math.isfinite(answer("hydraulis-batch", case)["objective"])
 
+# Times in other units, and one scheme beside which the other's take none: a bound is what it was.
+for unit in (1e-9, 1e-6, 1e6, 1e18):
+    dice = random.Random(7)
+    for fixed in (1, unit):
+        schemes = [{"tp": t, "pp": 1, "a": 1e-6 * unit, "b": 0.2 * unit, "c": 30 * (fixed if t == 1 else unit), "tokens": 4096} for t in (1, 2)]
+        check_small(schemes, [{"tp": 1, "pp": 1, "count": 2}], [dice.choice([57, 100, 900, 1000, 4000]) for _ in range(4)])
+        check_small(schemes, [{"tp": 1, "pp": 1, "count": 1}, {"tp": 2, "pp": 1, "count": 1}], [100, 200, 4000])
+
 # The same plan whenever.
 case = {"schemes": SCHEMES, "strategies": strategies, "lengths": batch}
 assert run("hydraulis-batch", case)[1] == run("hydraulis-batch", case)[1]

@@ -74,7 +74,13 @@ static int most_sequences(const Scheme *scheme, double time, double length, int 
     return most;
 }
 
-/* Rows of a scheme in the program. */
+/* How many pipelines of a scheme there may be. */
+static int most_pipelines(const Bound *bound, int index)
+{
+    return bound->strategy ? bound->strategy->pipelines[index] : bound->gpus / bound->schemes->at[index].gpus;
+}
+
+/* Rows of a scheme in the program. Weights are in parts of the time, so that all numbers of a program are of one size whatever the unit. */
 typedef struct SchemeRows {
     int pipelines, weight, tokens; // no more pipelines than there are; what they weigh and hold
     int count;                     // the column of n_j
@@ -91,7 +97,7 @@ static void add_numbers(Program *program, const Scheme *scheme, double time, int
             weight = fmax(weight, u * most_weight(scheme, time, u));
         int column = program_column(program, 0, INFINITY, 0, false);
         program_entry(program, rows->pipelines, column, 1);
-        program_entry(program, rows->weight, column, -weight);
+        program_entry(program, rows->weight, column, -weight / time);
         program_entry(program, rows->tokens, column, -(double)last * scheme->tokens);
     }
 }
@@ -114,6 +120,7 @@ static void add_limits(Bound *bound, Program *program, const Scheme *scheme, dou
 /* Adds the tokens of buckets that a scheme takes. */
 static void add_tokens(Bound *bound, Program *program, const Scheme *scheme, double time, const SchemeRows *rows)
 {
+    const double nothing = 1e-10; // of the time: what weighs less is left out
     int limits[LIMITS], held = 0;
     add_limits(bound, program, scheme, time, rows, limits);
     for (int b = 0; b < bound->buckets.count; b++) {
@@ -122,7 +129,9 @@ static void add_tokens(Bound *bound, Program *program, const Scheme *scheme, dou
             continue;
         int column = program_column(program, 0, INFINITY, 0, false), left = bound->buckets.count - b;
         program_entry(program, bucket->row, column, 1);
-        program_entry(program, rows->weight, column, scheme->a * bucket->shortest + scheme->b);
+        double weight = (scheme->a * bucket->shortest + scheme->b) / time;
+        if (weight * bucket->tokens > nothing)
+            program_entry(program, rows->weight, column, weight);
         program_entry(program, rows->tokens, column, 1);
         for (int i = held; i < LIMITS && i < held + left; i++)
             program_entry(program, limits[i], column, 1 / bucket->longest);
@@ -133,7 +142,7 @@ static void add_tokens(Bound *bound, Program *program, const Scheme *scheme, dou
 static void add_scheme(Bound *bound, Program *program, int index, double time, bool integers)
 {
     const Scheme *scheme = &bound->schemes->at[index];
-    double fixed = bound->strategy ? bound->strategy->pipelines[index] : 0, most = bound->strategy ? fixed : bound->gpus / scheme->gpus;
+    double most = most_pipelines(bound, index), fixed = bound->strategy ? most : 0;
     SchemeRows rows = {program_row(program, -INFINITY, 0), program_row(program, -INFINITY, 0), program_row(program, -INFINITY, 0),
                        program_column(program, fixed, most, scheme->gpus, integers)};
     program_entry(program, rows.pipelines, rows.count, -1);
@@ -180,14 +189,26 @@ static double longest_short(Bound *bound, double low, double high, bool integers
     return low;
 }
 
+/* The least time that the longest sequence takes alone: no plan is below. */
+static double longest_alone(const Bound *bound)
+{
+    double length = bound->buckets.at[0].longest, least = INFINITY;
+    for (int i = 0; i < bound->schemes->count; i++) {
+        const Scheme *scheme = &bound->schemes->at[i];
+        if (most_pipelines(bound, i) && length <= scheme->tokens)
+            least = fmin(least, scheme->pp * (scheme_weight(scheme, length) + scheme->c));
+    }
+    return least;
+}
+
 double batch_bound(Arena *arena, const Schemes *schemes, const Strategy *strategy, int gpus, const Batch *batch, json_t **proof)
 {
     Bound bound = {.arena = arena, .schemes = schemes, .strategy = strategy, .gpus = gpus, .sequences = batch->count};
-    double high = 1, devices, needed = INFINITY;
+    double low, high, devices, needed = INFINITY;
     make_buckets(&bound, batch);
-    while (is_too_short(&bound, high, false, &devices))
-        high *= 2;
-    double relaxed = longest_short(&bound, high / 2, high, false, &needed), whole = relaxed;
+    for (low = high = longest_alone(&bound); is_too_short(&bound, high, false, &devices); high *= 2)
+        low = high;
+    double relaxed = longest_short(&bound, low, high, false, &needed), whole = relaxed;
     relaxed = whole = longest_short(&bound, relaxed, relaxed + high / 1024, false, &needed);
     if (!strategy)
         whole = longest_short(&bound, relaxed, 1.2 * relaxed, true, &needed);
