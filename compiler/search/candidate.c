@@ -52,6 +52,16 @@ static void print_axis(Text *out, const char *name, int count, const int *weight
     *any = true;
 }
 
+/* How a pipeline divides its rows. One that has a batch alone may leave out how many rows a micro-batch has, which is then each program's
+ * own number: programs whose batches differ take no other. */
+static void print_rows(Text *out, const SearchPipeline *pipeline, bool own)
+{
+    if (pipeline->rows)
+        text_print(out, " microbatches(%lld)", (long long)pipeline->microbatches);
+    if (pipeline->rows && !own)
+        text_print(out, " rows(%lld)", (long long)pipeline->rows);
+}
+
 static void print_stage(Text *out, const SearchStage *stage, const SearchModel *model, bool alone)
 {
     static const char *const words[RECOMPUTES] = {"", " recompute(selective)", " recompute(full)"};
@@ -129,8 +139,7 @@ void candidate_print(Text *out, const Candidate *candidate, const SearchModel *m
     for (int p = 0; p < candidate->pipeline_count; p++) {
         const SearchPipeline *pipeline = &candidate->pipelines[p];
         text_string(out, "  pipeline");
-        if (pipeline->rows)
-            text_print(out, " microbatches(%lld) rows(%lld)", (long long)pipeline->microbatches, (long long)pipeline->rows);
+        print_rows(out, pipeline, model->batches_differ && candidate->pipeline_count == 1);
         text_string(out, "\n");
         for (int s = 0; s < pipeline->stage_count; s++)
             print_stage(out, &pipeline->stages[s], model, pipeline->stage_count == 1);

@@ -135,6 +135,15 @@ static int64_t parameter_bytes(const Module *module)
     return bytes;
 }
 
+/* The rows of a program's batch: those of its first input that has any; 0: there is none. */
+static int64_t batch_rows(const Module *module)
+{
+    for (int i = 0; i < module->inputs.count; i++)
+        if (module->inputs.at[i]->type.rank && module->inputs.at[i]->type.extent[0])
+            return module->inputs.at[i]->type.extent[0];
+    return 0;
+}
+
 SearchModel model_begin(const Unit *unit)
 {
     SearchModel model = {.module = unit->modules.at[0], .unit = 1};
@@ -144,9 +153,9 @@ SearchModel model_begin(const Unit *unit)
             model.module = unit->modules.at[m];
     }
     model.trains = model.module->kind == MODULE_TRAIN;
-    for (int i = 0; i < model.module->inputs.count && !model.batch; i++)
-        if (model.module->inputs.at[i]->type.rank)
-            model.batch = model.module->inputs.at[i]->type.extent[0];
+    model.batch = batch_rows(model.module);
+    for (int m = 0; m < unit->modules.count; m++)
+        model.batches_differ |= unit->modules.at[m]->kind == MODULE_TRAIN && batch_rows(unit->modules.at[m]) != model.batch;
     return model;
 }
 

@@ -15,6 +15,7 @@ typedef struct SearchModel {
     int layer_count;
     const Layer *const *layers; // in the order in which the model runs them
     int64_t batch;              // rows; 0: there is no input whose rows could be shared
+    bool batches_differ;        // some other program trains on a batch of another number of rows
     int64_t unit;               // rows that stay together
     const char *batch_dim;      // the name of the batch's dimension; NULL: none
     int dim_count;
