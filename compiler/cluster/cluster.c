@@ -262,12 +262,21 @@ static void check_keys(Reader *reader, const json_t *object, const char *place, 
     }
 }
 
+/* No number that is measured is beyond these, and what is multiplied and divided of such numbers stays finite. */
+static const double LARGEST = 1e30, SMALLEST = 1e-30;
+
+static bool is_measurable(double value) { return value >= SMALLEST && value <= LARGEST; }
+
 static double read_number(Reader *reader, const json_t *object, const char *place, const char *key, const char *owner)
 {
     const json_t *value = json_object_get(object, key);
-    if (json_is_number(value) && json_number_value(value) > 0)
-        return json_number_value(value);
-    FAIL(reader, value ? find_quoted(reader, place, key) : place, "%s needs a positive number \"%s\"", owner, key);
+    double number = json_is_number(value) ? json_number_value(value) : 0;
+    if (is_measurable(number))
+        return number;
+    if (number > 0)
+        FAIL(reader, find_quoted(reader, place, key), "\"%s\" of %s is not from %g to %g", key, owner, SMALLEST, LARGEST);
+    else
+        FAIL(reader, value ? find_quoted(reader, place, key) : place, "%s needs a positive number \"%s\"", owner, key);
     return 1;
 }
 
@@ -295,6 +304,8 @@ static Curve read_curve(Reader *reader, const json_t *list, const char *place, c
             break;
         }
         points[i] = (Point){json_number_value(json_array_get(pair, 0)), json_number_value(json_array_get(pair, 1))};
+        if (!is_measurable(points[i].size) || !is_measurable(points[i].value))
+            FAIL(reader, place, "%s: a number of pair %d is not from %g to %g", owner, i + 1, SMALLEST, LARGEST);
     }
     if (!count)
         FAIL(reader, place, "%s need a list of pairs of positive numbers, [size, value], with ascending sizes", owner);

@@ -173,6 +173,14 @@ static const struct {
      "[[1, 1], [1, 2]]}}}, " LINKS ",\n      |               ^\n"
      "F:2:32: error: the products of \"g\" need a list of pairs of positive numbers, [size, value], with ascending sizes\n    2 |  "
      "\"products\": {\"f31\": [[1, 1]], \"f32\": [[1, 1], [1, 2]]}}}, " LINKS ",\n      |                                ^\n"},
+    {"{\"classes\": {\"g\": {\"copy\": 1e300,\n \"products\": {\"f32\": [[1, 1], [2, 1e-300]]}}},\n " LINKS
+     ",\n \"devices\": [{\"class\": \"g\", "
+     "\"host\": \"a\"}]}",
+     "F:1:20: error: \"copy\" of the class \"g\" is not from 1e-30 to 1e+30\n    1 | {\"classes\": {\"g\": {\"copy\": 1e300,\n      |      "
+     "    "
+     "          ^\n"
+     "F:2:15: error: the products of \"g\": a number of pair 2 is not from 1e-30 to 1e+30\n    2 |  \"products\": {\"f32\": [[1, 1], [2, "
+     "1e-300]]}}},\n      |               ^\n"},
     {"{\"classes\": {\"g\": {}}, \"devices\": [{\"class\": \"g\", \"host\": \"a\", \"count\": 4}], \"links\": {\"local\": {\"latency\": 1, "
      "\"bandwidth\": 1},\n \"remote\": {\"latency\": 1, \"bandwidth\": 1}, \"pairs\": [\n  {\"between\": [\"a\"]},\n  {\"between\": "
      "[\"a\", [4]], "
