@@ -84,10 +84,20 @@ static bool is_known(const char *key, const char *const *keys)
     return false;
 }
 
+/* A key on one line: a space stands for each control character. */
+static const char *on_one_line(Arena *arena, const char *key)
+{
+    char *copy = arena_string(arena, key);
+    for (char *at = copy; *at; at++)
+        *at = (unsigned char)*at < ' ' || *at == 0x7f ? ' ' : *at;
+    return copy;
+}
+
 /* The path of a member. */
 static const char *member_path(Field object, const char *key)
 {
-    return *object.path ? arena_format(object.input->arena, "%s.%s", object.path, key) : arena_string(object.input->arena, key);
+    const char *shown = on_one_line(object.input->arena, key);
+    return *object.path ? arena_format(object.input->arena, "%s.%s", object.path, shown) : shown;
 }
 
 void field_keys(Field object, const char *const *keys)

@@ -25,6 +25,7 @@ CASES = [
     ("malleus", MALLEUS, ("layers",), 2.5, "layers: 2.5 is not an integer"),
     ("malleus", MALLEUS, ("memory", "bound"), None, "memory.bound: it is missing"),
     ("malleus", MALLEUS, ("memory", "gaps"), 3, "memory.gaps: there is no such key; did you mean gap?"),
+    ("malleus", MALLEUS, ("memory", "ga\np"), 3, "memory.ga p: there is no such key; did you mean gap?"),
     ("malleus", MALLEUS, ("memory", "bound"), 12, "memory: no plan was found whose stages have room for 8 layers in each of 1 pipelines"),
     ("hydraulis", HYDRAULIS, ("longest",), 65536, "longest: 65536 tokens; the schemes that 4 devices have room for hold at most 32768"),
     ("hydraulis", HYDRAULIS, ("lengths", 1), 5000, "lengths[1]: 5000 tokens are more than the longest, 4096"),
