@@ -9,6 +9,9 @@ typedef struct Mixer {
     const Correction *correction;
     ChoiceList *list;
     int groups;
+    const DeviceGroup *members; // by class, the devices that share an axis by weights
+    int member_count;           // of all classes
+    bool near;                  // they are of one host
 } Mixer;
 
 static const SearchModel *model_of(const Mixer *mixer) { return mixer->profile->shop->model; }
@@ -124,7 +127,7 @@ static void weights_of(const double *rate, int count, int *weight)
     }
 }
 
-/* One stage of all devices, of which those of a class have so much along dp or tp. */
+/* One stage of all members, of which those of a class have so much along dp or tp. */
 typedef struct Weighted {
     bool along_data;
     int data, tensor, zero;
@@ -133,38 +136,46 @@ typedef struct Weighted {
     double total;            // of all positions
 } Weighted;
 
+/* The link between the first two classes that have members. */
+static Link mixer_link(const Mixer *mixer)
+{
+    int ends[2] = {0, 0}, found = 0;
+    for (int g = 0; g < mixer->groups && found < 2; g++)
+        if (mixer->members[g].count)
+            ends[found++] = mixer->members[g].devices[0];
+    return devices_link(mixer->profile->shop->devices, ends, 2);
+}
+
 /* What devices of a class do under weights: closed forms of one stage. */
 static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Recompute recompute, double *seconds, double *need)
 {
     const SearchModel *model = model_of(mixer);
-    const DeviceGroup *devices = &mixer->profile->shop->devices->groups[group];
+    const DeviceGroup *devices = &mixer->members[group];
     double share = weighted->weight[group] / weighted->total, rows = (double)(weighted->rows ? weighted->rows : model->batch);
     double tensor = weighted->along_data ? weighted->tensor : 1 / share, own = weighted->along_data ? rows * share : rows / weighted->data;
     PipelinePlan plan = {.stage_count = 1, .zero = weighted->zero, .microbatches = weighted->rows ? model->batch / weighted->rows : 1};
-    const Fleet *all = mixer->profile->shop->devices;
     plan.stages[0] = (StagePlan){.stage = {.data = weighted->data, .tensor = 1, .end = model->layer_count, .recompute = recompute},
                                  .costs = profile_costs(mixer->profile, group, tensor, own),
                                  .memory = devices->memory ? (double)devices->memory : (double)INFINITY,
-                                 .link = devices_link(all, (const int[]){all->groups[0].devices[0], all->groups[1].devices[0]}, 2)};
+                                 .link = mixer_link(mixer)};
     pipeline_estimate(mixer->profile, mixer->correction, &plan, seconds, need);
 }
 
 /* Fleet so that those of one position of dp stand together, and the weights of the axis. */
 static void place_weighted(Mixer *mixer, const Weighted *weighted, SearchStage *stage)
 {
-    const Fleet *devices = mixer->profile->shop->devices;
-    int *list = arena_array(mixer->arena, int, devices->count), count = weighted->along_data ? weighted->data : weighted->tensor;
+    int *list = arena_array(mixer->arena, int, mixer->member_count), count = weighted->along_data ? weighted->data : weighted->tensor;
     int *weights = arena_array(mixer->arena, int, count), filled = 0, position = 0;
     for (int g = 0; g < mixer->groups && weighted->along_data; g++)
-        for (int i = 0; i < devices->groups[g].count; i++) {
+        for (int i = 0; i < mixer->members[g].count; i++) {
             weights[filled / weighted->tensor] = weighted->weight[g];
-            list[filled++] = devices->groups[g].devices[i];
+            list[filled++] = mixer->members[g].devices[i];
         }
     for (int d = 0; d < weighted->data && !weighted->along_data; d++, position = 0)
         for (int g = 0; g < mixer->groups; g++)
-            for (int i = 0, own = devices->groups[g].count / weighted->data; i < own; i++) {
+            for (int i = 0, own = mixer->members[g].count / weighted->data; i < own; i++) {
                 weights[position++] = weighted->weight[g];
-                list[filled++] = devices->groups[g].devices[d * own + i];
+                list[filled++] = mixer->members[g].devices[d * own + i];
             }
     *stage = (SearchStage){.device_count = filled, .devices = list, .data = weighted->data, .tensor = weighted->tensor};
     *(weighted->along_data ? &stage->data_weights : &stage->tensor_weights) = weights;
@@ -184,6 +195,8 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted)
             continue;
         for (int g = 0; g < mixer->groups; g++) {
             double seconds, need;
+            if (!mixer->members[g].count)
+                continue;
             estimate_group(mixer, weighted, g, (Recompute)mode, &seconds, &need);
             candidate.seconds = fmax(candidate.seconds, seconds);
             candidate.need = fmax(candidate.need, need);
@@ -201,10 +214,9 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted)
 /* The rates of classes at a degree, and weights by them. False: they do not differ, or some class has nothing of it. */
 static bool weigh(Mixer *mixer, Weighted *weighted)
 {
-    const Fleet *devices = mixer->profile->shop->devices;
     double rate[GROUPS_MOST];
     bool differ = false;
-    int count = weighted->along_data ? weighted->data : weighted->tensor;
+    int count = weighted->along_data ? weighted->data : weighted->tensor, first = -1;
     for (int g = 0; g < mixer->groups; g++) {
         double rows = device_rows(model_of(mixer), weighted->rows, weighted->data), seconds = 0;
         const Costs *costs = profile_costs(mixer->profile, g, weighted->along_data ? weighted->tensor : count, rows);
@@ -215,9 +227,11 @@ static bool weigh(Mixer *mixer, Weighted *weighted)
     weights_of(rate, mixer->groups, weighted->weight);
     weighted->total = 0;
     for (int g = 0; g < mixer->groups; g++) {
-        int positions = weighted->along_data ? devices->groups[g].count / weighted->tensor : devices->groups[g].count / weighted->data;
+        int positions = weighted->along_data ? mixer->members[g].count / weighted->tensor : mixer->members[g].count / weighted->data;
         weighted->total += (double)positions * weighted->weight[g];
-        differ |= weighted->weight[g] != weighted->weight[0];
+        if (mixer->members[g].count && first < 0)
+            first = g;
+        differ |= mixer->members[g].count && weighted->weight[g] != weighted->weight[first];
     }
     return differ && weighted->total > 0;
 }
@@ -225,38 +239,85 @@ static bool weigh(Mixer *mixer, Weighted *weighted)
 /* Whether every class has whole positions of the axis that is not weighted. */
 static bool divides(const Mixer *mixer, int by)
 {
-    const Fleet *devices = mixer->profile->shop->devices;
     for (int g = 0; g < mixer->groups; g++)
-        if (devices->groups[g].count % by)
+        if (mixer->members[g].count % by)
             return false;
     return true;
 }
 
+/* The highest degree of tensor parallelism of any class, or of all devices. */
+static int most_tensor(const Mixer *mixer)
+{
+    int most = 1;
+    for (int g = 0; g <= mixer->groups; g++) {
+        int own = profile_most_tensor(mixer->profile, g);
+        most = own > most ? own : most;
+    }
+    return most;
+}
+
+/* Strategies of one stage of all members. */
 static void add_weights(Mixer *mixer)
 {
     const SearchModel *model = model_of(mixer);
-    const Fleet *devices = mixer->profile->shop->devices;
+    const int count = mixer->member_count, most = most_tensor(mixer), widest = mixer->near ? count : 2 * most;
     RowList rows = rows_all(mixer->arena, mixer->profile, model->batch);
-    int most = profile_most_tensor(mixer->profile, devices->group_count);
-    for (int by = 1; by <= devices->count; by++)
+    for (int by = 1; by <= count; by++)
         for (int r = 0; divides(mixer, by) && r < rows.count; r++)
             for (int zero = 0; zero <= 3; zero++) {
-                Weighted data = {.along_data = true, .data = devices->count / by, .tensor = by, .zero = zero, .rows = rows.at[r]};
-                Weighted tensor = {.data = by, .tensor = devices->count / by, .zero = zero, .rows = rows.at[r]};
+                Weighted data = {.along_data = true, .data = count / by, .tensor = by, .zero = zero, .rows = rows.at[r]};
+                Weighted tensor = {.data = by, .tensor = count / by, .zero = zero, .rows = rows.at[r]};
                 int64_t units = (rows.at[r] ? rows.at[r] : model->batch) / model->unit;
                 if (by <= most && data.data > 1 && model->batch_dim && units >= data.data && weigh(mixer, &data))
                     add_weighted(mixer, &data);
-                if (tensor.tensor <= 2 * most && most > 1 && (by == 1 || (model->batch_dim && units >= by)) && (zero == 0 || by > 1) &&
+                if (tensor.tensor <= widest && most > 1 && (by == 1 || (model->batch_dim && units >= by)) && (zero == 0 || by > 1) &&
                     weigh(mixer, &tensor))
                     add_weighted(mixer, &tensor);
             }
 }
 
+/* The devices of a class that are on a host. */
+static DeviceGroup part_on(const Mixer *mixer, int group, int host)
+{
+    const Fleet *devices = mixer->profile->shop->devices;
+    DeviceGroup part = devices->groups[group];
+    int *list = arena_array(mixer->arena, int, part.count), count = 0;
+    for (int i = 0; i < part.count; i++)
+        if (cluster_host(devices->cluster, part.devices[i]) == host)
+            list[count++] = part.devices[i];
+    part.devices = list;
+    part.count = count;
+    return part;
+}
+
+/* The same of the devices of each host that has several classes, where there are other hosts. */
+static void add_weights_of_hosts(Mixer *mixer)
+{
+    const Fleet *devices = mixer->profile->shop->devices;
+    DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);
+    for (int host = 0; host < devices->cluster->host_count && devices->cluster->host_count > 1; host++) {
+        int classes = 0;
+        mixer->member_count = 0;
+        for (int g = 0; g < mixer->groups; g++) {
+            parts[g] = part_on(mixer, g, host);
+            classes += parts[g].count > 0;
+            mixer->member_count += parts[g].count;
+        }
+        mixer->members = parts;
+        mixer->near = true;
+        if (classes > 1)
+            add_weights(mixer);
+    }
+}
+
 void mixed_add(Arena *arena, Profile *profile, const Correction *correction, ChoiceList *list)
 {
-    Mixer mixer = {arena, profile, correction, list, profile->shop->devices->group_count};
+    const Fleet *devices = profile->shop->devices;
+    Mixer mixer = {
+        arena, profile, correction, list, devices->group_count, devices->groups, devices->count, devices->cluster->host_count == 1};
     if (mixer.groups < 2 || mixer.groups > GROUPS_MOST)
         return;
     add_class_pipelines(&mixer);
     add_weights(&mixer);
+    add_weights_of_hosts(&mixer);
 }

@@ -223,6 +223,29 @@ static SlotCost at_tensor(const Grid *grid, double tensor, int slot, double rows
 
 static double ratio(double changed, double plain) { return plain > 0 ? changed / plain : 1; }
 
+/* A grid of several degrees: a group's own, or where its devices are too few for that another one's; NULL: there is none. */
+static const Grid *degrees_of(const Profile *profile, int group)
+{
+    const Grid *found = profile->grids[group].tensor_count > 1 ? &profile->grids[group] : NULL;
+    for (int g = 0; g < profile->shop->devices->group_count && !found; g++)
+        found = profile->grids[g].tensor_count > 1 ? &profile->grids[g] : NULL;
+    return found;
+}
+
+/* A slot on a device of a group at any degree. A lone device's takes so much less of what is cut as one of other devices does. */
+static SlotCost at_degree(const Profile *profile, int group, double tensor, int slot, double rows)
+{
+    const Grid *grid = &profile->grids[group], *degrees = degrees_of(profile, group);
+    if (!degrees || degrees == grid)
+        return at_tensor(grid, tensor, slot, rows);
+    SlotCost cost = at_tensor(grid, 1, slot, rows), whole = at_tensor(degrees, 1, slot, rows), cut = at_tensor(degrees, tensor, slot, rows);
+    double *at = (double *)&cost;
+    const double *from = (const double *)&whole, *to = (const double *)&cut;
+    for (size_t i = 0; i < sizeof cost / sizeof *at; i++)
+        at[i] *= ratio(to[i], from[i]);
+    return cost;
+}
+
 /* A slot that recomputes, by what that did to the slot of the probe. */
 static SlotCost recomputed(const Profile *profile, const SlotCost *plain, Recompute recompute, int slot)
 {
@@ -251,7 +274,7 @@ const Costs *profile_costs(Profile *profile, int group, double tensor, double ro
     for (int mode = 0; mode < RECOMPUTES; mode++)
         costs->slots[mode] = arena_array(profile->arena, SlotCost, slots);
     for (int slot = 0; slot < slots; slot++) {
-        SlotCost plain = at_tensor(grid, tensor, slot, rows), whole = at_tensor(grid, 1, slot, rows);
+        SlotCost plain = at_degree(profile, group, tensor, slot, rows), whole = at_tensor(grid, 1, slot, rows);
         plain.cut_parameters = whole.parameters / tensor;
         plain.cut_states = whole.states / tensor;
         plain.cut_gradients = whole.gradients / tensor;
