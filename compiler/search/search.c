@@ -6,7 +6,7 @@
 
 #include "passes/pipeline.h"
 
-enum { BEST = 5, ROUNDS = 3, LOOKS = 2 };
+enum { BEST = 5, ROUNDS = 3, LOOKS = 2, SMALL_FLEET = 8 };
 
 /* ---- what is fast ---- */
 
@@ -69,6 +69,8 @@ static bool prepare(Search *search, const SearchOptions *options)
     return true;
 }
 
+/* What the search begins with: in a small cluster tensors may be cut across hosts and classes from the beginning, so that what was tried
+ * where nothing else fits is tried where there is more memory, too. */
 static bool find(Search *search, const SearchOptions *options, Text *strategy, Text *reason)
 {
     if (!prepare(search, options))
@@ -76,7 +78,7 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
     search->variant_count = splits_find(search->arena, &search->shop, search->splits);
     for (int v = 0; v < search->variant_count; v++) {
         search->corrections[v] = (Correction){1, 1};
-        if (!profile_run(search->arena, &search->shop, &search->splits[v], false, &search->profiles[v]))
+        if (!profile_run(search->arena, &search->shop, &search->splits[v], search->devices.count <= SMALL_FLEET, &search->profiles[v]))
             return false;
     }
     try_best(search);
