@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct Input {
     Arena *arena;
@@ -15,6 +16,12 @@ struct Input {
 
 /* ---- files ---- */
 
+static bool is_folder(const char *file)
+{
+    struct stat status;
+    return strcmp(file, "-") && !stat(file, &status) && S_ISDIR(status.st_mode);
+}
+
 Field input_open(Arena *arena, const char *file)
 {
     json_error_t problem;
@@ -22,7 +29,9 @@ Field input_open(Arena *arena, const char *file)
     *input = (Input){.arena = arena, .file = file};
     input->root =
         strcmp(file, "-") ? json_load_file(file, JSON_REJECT_DUPLICATES, &problem) : json_loadf(stdin, JSON_REJECT_DUPLICATES, &problem);
-    if (!input->root && problem.line < 0)
+    if (!input->root && is_folder(file))
+        input->error = arena_format(arena, "%s: this is a folder, not a file", file);
+    else if (!input->root && problem.line < 0)
         input->error = arena_format(arena, "%s: %s", file, problem.text);
     else if (!input->root)
         input->error = arena_format(arena, "%s: line %d, column %d: %s", file, problem.line, problem.column, problem.text);

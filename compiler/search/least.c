@@ -104,12 +104,12 @@ static bool same_splits(const SplitList *a, const SplitList *b)
     return same;
 }
 
-/* Lets tensors be cut across hosts and classes: slow, but a device needs less. */
+/* Lets tensors be cut across hosts and classes, where they are not yet: slow, but a device needs less. */
 static void widen(Search *search)
 {
     for (int v = 0; v < search->variant_count; v++) {
         Profile wide;
-        if (profile_run(search->arena, &search->shop, &search->splits[v], true, &wide))
+        if (!search->profiles[v].wide && profile_run(search->arena, &search->shop, &search->splits[v], true, &wide))
             search->profiles[v] = wide;
     }
 }
