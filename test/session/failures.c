@@ -15,7 +15,7 @@ RUN: not %mpirun 2 %t missing 2>&1 | FileCheck %s --check-prefix=MISSING
 MISSING: hetu: rank 0: the input "x" (failures.c:{{[0-9]+}}) was never fed: give it to the step by ht_feed("x", data)
 
 RUN: not %mpirun 2 %t wrong 2>&1 | FileCheck %s --check-prefix=WRONG
-WRONG: hetu: rank 0: the model loss has no input "xx"; it has "x"
+WRONG: hetu: rank 0: the model loss has no input "wrong"; it has "x"
 
 RUN: not %mpirun 2 %t again 2>&1 | FileCheck %s --check-prefix=AGAIN
 AGAIN: hetu: rank 0: the input "x" is fed twice in one step
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
     if (!strcmp(what, "missing"))
         ht_step(program);
     if (!strcmp(what, "wrong"))
-        ht_step(program, ht_feed("xx", at));
+        ht_step(program, ht_feed(what, at));
     if (!strcmp(what, "again"))
         ht_step(program, ht_feed("x", x), ht_feed("x", at));
     if (!strcmp(what, "kernel"))
