@@ -166,4 +166,4 @@ def tests(bench, _):
 
 
 if __name__ == "__main__":
-    harness.main("balance", tests)
+    harness.main("balance", tests, jobs=1)

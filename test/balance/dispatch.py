@@ -103,4 +103,4 @@ def tests(bench, _):
 
 
 if __name__ == "__main__":
-    harness.main("dispatch", tests)
+    harness.main("dispatch", tests, jobs=1)

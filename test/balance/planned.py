@@ -199,4 +199,4 @@ def tests(bench, _):
 
 
 if __name__ == "__main__":
-    harness.main("planned", tests)
+    harness.main("planned", tests, jobs=1)

@@ -92,4 +92,4 @@ def tests(bench, a):
 
 if __name__ == "__main__":
     sessions.stalls = sessions.Stalls()
-    harness.main("pipelines.tables", tests)
+    harness.main("pipelines.tables", tests, jobs=1)

@@ -233,14 +233,17 @@ def run_one(name, test):
     return name, wrong, seconds
 
 
-def main(suite, tests, extend=None):
-    """The command line of a suite; tests(bench, arguments) gives its tests as (name, function), or (name, function, True) of one that runs with HETU_LONG=1 or --only alone."""
+def main(suite, tests, extend=None, jobs=2):
+    """The command line of a suite; tests(bench, arguments) gives its tests as (name, function), or (name, function, True) of one that runs with HETU_LONG=1 or --only alone.
+
+    So many jobs run at a time unless --jobs says otherwise: suites that measure time say 1.
+    """
     a = argparse.ArgumentParser(description=f"The tests {suite}.")
     a.add_argument("--build", default=ROOT / "build", help="the build tree")
     a.add_argument("--only", help="run the tests whose name matches this pattern")
     a.add_argument("--keep", help="work in this folder, and keep it")
     a.add_argument("--list", action="store_true")
-    a.add_argument("--jobs", type=int, default=2)
+    a.add_argument("--jobs", type=int, default=jobs, help="tests that run at a time")
     if extend:
         extend(a)
     a = a.parse_args()

@@ -196,4 +196,4 @@ def endings(bench):
 if __name__ == "__main__":
     sessions.stalls = sessions.Stalls()
     harness.main(lambda a: "run.naps-ends" if a.ends else "run.naps", lambda bench, a: endings(bench) if a.ends else times(bench),
-                 lambda a: a.add_argument("--ends", action="store_true", help="bits, and ranks that are killed, instead of times"))
+                 lambda a: a.add_argument("--ends", action="store_true", help="bits, and ranks that are killed, instead of times"), jobs=1)

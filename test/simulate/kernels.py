@@ -63,4 +63,4 @@ def tests(bench, _):
 
 
 if __name__ == "__main__":
-    harness.main("simulate.kernels", tests)
+    harness.main("simulate.kernels", tests, jobs=1)

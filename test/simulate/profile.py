@@ -30,4 +30,4 @@ def profile(bench):
 
 
 if __name__ == "__main__":
-    harness.main("simulate.profile", lambda bench, _: [("profile", functools.partial(profile, bench))])
+    harness.main("simulate.profile", lambda bench, _: [("profile", functools.partial(profile, bench))], jobs=1)

@@ -207,4 +207,4 @@ def tests(bench, _):
 
 
 if __name__ == "__main__":
-    harness.main("simulate.real", tests)
+    harness.main("simulate.real", tests, jobs=1)

@@ -68,4 +68,4 @@ def tests(bench, _):
 
 
 if __name__ == "__main__":
-    harness.main("simulate.scale", tests)
+    harness.main("simulate.scale", tests, jobs=1)

@@ -177,4 +177,4 @@ def tests(bench, _):
 if __name__ == "__main__":
     harness.Bench = emulated.Bench
     harness.MEETS = True
-    harness.main("cuda.chunks", tests)
+    harness.main("cuda.chunks", tests, jobs=1)

@@ -87,5 +87,4 @@ if __name__ == "__main__":
     if not shutil.which("nvcc") and not os.access("/usr/local/cuda/bin/nvcc", os.X_OK):
         print("cuda.nvcc: skipped: there is no nvcc on this machine, so what is emitted for CUDA was not compiled by it")
         sys.exit(SKIPPED)
-    sys.argv += ["--jobs", "1"]
-    harness.main("cuda.nvcc", tests)
+    harness.main("cuda.nvcc", tests, jobs=1)

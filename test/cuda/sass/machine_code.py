@@ -94,5 +94,4 @@ if __name__ == "__main__":
     if not os.access(nvcc(), os.X_OK):
         print("cuda.machine-code: skipped: there is no nvcc on this machine")
         sys.exit(SKIPPED)
-    sys.argv += ["--jobs", "1"]
-    harness.main("cuda.machine-code", tests)
+    harness.main("cuda.machine-code", tests, jobs=1)
