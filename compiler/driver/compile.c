@@ -205,6 +205,9 @@ static void print_tables(const Options *options, const Unit *unit)
         for (int r = 0; r < REMARKS && !unit->modules.at[m]->known; r++)
             if (options->remarks[r] && tables[r])
                 tables[r](&text, unit->modules.at[m]);
+    for (int m = 0; options->remarks[REMARK_MEMORY] && m < unit->modules.count; m++)
+        if (!unit->modules.at[m]->known && (!m || unit->modules.at[m]->strategy != unit->modules.at[m - 1]->strategy))
+            table_session(&text, unit, unit->modules.at[m]->strategy);
     if (*text_bytes(&text))
         diag_text(unit->diag, text_bytes(&text));
 }

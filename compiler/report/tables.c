@@ -79,6 +79,31 @@ void table_memory(Text *out, Module *module)
     }
 }
 
+void table_session(Text *out, const Unit *unit, const Strategy *strategy)
+{
+    int count = session_programs(unit, strategy), devices = unit_device_count(unit);
+    if (count < 2)
+        return;
+    const int64_t *bytes = session_bytes(out->arena, unit, strategy);
+    int *alike = arena_array(out->arena, int, devices);
+    bool *told = arena_array(out->arena, bool, devices);
+    for (int d = 0; d < devices; d++) {
+        int alike_count = 0;
+        for (int e = d; e < devices && bytes[d] && !told[d]; e++)
+            if (bytes[e] == bytes[d])
+                alike[alike_count++] = e;
+        for (int i = 0; i < alike_count; i++)
+            told[alike[i]] = true;
+        if (!alike_count)
+            continue;
+        text_print(out, "%s, %s%s: a session with all %d programs keeps %lld bytes on %s", path_end(unit->file),
+                   strategy ? "strategy " : "one device", strategy && strategy->name ? strategy->name : "", count, (long long)bytes[d],
+                   alike_count > 1 ? "each of devices " : "device ");
+        layout_print_devices(out, alike, alike_count);
+        text_string(out, "\n");
+    }
+}
+
 /* ---- sharding ---- */
 
 static void print_sharding(Text *out, const char *kind, const char *name, const Value *value)

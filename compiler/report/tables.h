@@ -2,11 +2,14 @@
 #ifndef REPORT_TABLES_H
 #define REPORT_TABLES_H
 
-#include "ir/roles.h"
+#include "ir/unit.h"
 #include "support/text.h"
 
 /* Bytes of each device by kind, and its ten largest values. Of a module that has come through all passes, as those below. */
 void table_memory(Text *out, Module *module);
+
+/* What a session keeps that has all programs of a strategy (NULL: one device), where they are several. */
+void table_session(Text *out, const Unit *unit, const Strategy *strategy);
 
 /* The layout of every parameter, state, input and named value, and the devices of its stage. */
 void table_sharding(Text *out, Module *module);

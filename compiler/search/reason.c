@@ -40,6 +40,19 @@ static const char *memory_text(Arena *arena, const Workshop *shop, const Verdict
     return arena_format(arena, "%s of %s on device %d", peak, bytes_text(arena, most), verdict->worst);
 }
 
+/* What the source's programs need when one session has them all, a line behind `begin`; nothing where there is one. */
+static void print_together(Text *out, const char *begin, const Workshop *shop, const Verdict *verdict)
+{
+    int64_t most = devices_memory(shop->devices, verdict->fullest);
+    if (verdict->programs < 2)
+        return;
+    text_print(out, "%sa session with all %d programs keeps %s (%lld bytes)", begin, verdict->programs,
+               bytes_text(out->arena, verdict->together), (long long)verdict->together);
+    if (most)
+        text_print(out, " of %s", bytes_text(out->arena, most));
+    text_print(out, " on device %d%s\n", verdict->fullest, most && verdict->together > most ? ", which is too much" : "");
+}
+
 void reason_print(Text *out, const Workshop *shop, const TriedList *best, int tried)
 {
     text_print(out, "%s of %s on %d devices: the best of %d strategies that were compiled and simulated\n", shop->model->module->name,
@@ -49,6 +62,7 @@ void reason_print(Text *out, const Workshop *shop, const TriedList *best, int tr
         text_print(out, "%d. %.6g s, %s: ", i + 1, own->verdict.seconds, memory_text(out->arena, shop, &own->verdict));
         candidate_describe(out, &own->candidate, shop->devices);
         text_print(out, "\n   bound by %s\n", bound_text(out->arena, shop, &own->verdict));
+        print_together(out, "   ", shop, &own->verdict);
     }
 }
 
@@ -57,6 +71,7 @@ void reason_comment(Text *out, const Workshop *shop, const TriedStrategy *plan, 
     text_print(out, "// planned for %s by hetucc --plan: a step of %.6g s, %s\n", source, plan->verdict.seconds,
                memory_text(out->arena, shop, &plan->verdict));
     text_print(out, "// bound by %s\n", bound_text(out->arena, shop, &plan->verdict));
+    print_together(out, "// ", shop, &plan->verdict);
 }
 
 void reason_report(Diag *diag, const Workshop *shop, const TriedStrategy *least, int tried)

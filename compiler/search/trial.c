@@ -133,10 +133,17 @@ static int64_t state_bytes(const RoleMemory *memory)
     return memory->bytes[MEMORY_PARAMETERS] + memory->bytes[MEMORY_STATES] + memory->bytes[MEMORY_GRADIENTS];
 }
 
+/* How much memory a device has too little for so many bytes; of a device without bound the less, the fewer they are. */
+static int64_t lack_of(const Workshop *shop, int device, int64_t bytes)
+{
+    int64_t most = devices_memory(shop->devices, device);
+    return bytes - (most ? most : INT64_MAX / 2);
+}
+
 /* Keeps the device that has the least memory left, or where none is bounded needs most. */
 static void note_memory(const Workshop *shop, int device, const RoleMemory *memory, Verdict *verdict)
 {
-    int64_t most = devices_memory(shop->devices, device), lack = memory->peak - (most ? most : INT64_MAX / 2);
+    int64_t lack = lack_of(shop, device, memory->peak);
     if (verdict->worst >= 0 && lack <= verdict->lack)
         return;
     verdict->worst = device;
@@ -157,6 +164,21 @@ static void find_memory(const Workshop *shop, Module *module, Verdict *verdict)
             note_memory(shop, role->devices[i], &memory, verdict);
         }
     }
+}
+
+/* What one session with all programs needs. */
+static void find_together(const Workshop *shop, const Unit *unit, Verdict *verdict)
+{
+    const Strategy *strategy = unit->modules.at[0]->strategy;
+    verdict->programs = session_programs(unit, strategy);
+    if (verdict->programs < 2)
+        return;
+    const int64_t *bytes = session_bytes(unit->arena, unit, strategy);
+    verdict->fullest = 0;
+    for (int d = 1; d < unit_device_count(unit); d++)
+        if (lack_of(shop, d, bytes[d]) > lack_of(shop, verdict->fullest, bytes[verdict->fullest]))
+            verdict->fullest = d;
+    verdict->together = bytes[verdict->fullest];
 }
 
 static void find_times(const SimulatedSteps *steps, Verdict *verdict)
@@ -196,6 +218,7 @@ static void judge(const Workshop *shop, const Unit *unit, Text *out)
         find_times(steps, &verdict);
     for (int m = 0; m < unit->modules.count; m++)
         find_memory(shop, unit->modules.at[m], &verdict);
+    find_together(shop, unit, &verdict);
     text_append(out, (const char *)&verdict, sizeof verdict);
 }
 

@@ -44,6 +44,9 @@ typedef struct Verdict {
     int64_t peak;                       // its bytes
     int64_t lack;                       // bytes that it has too few; below 0: that are left
     int64_t states;                     // of the peak what parameters and the optimizer keep, with gradients
+    int programs;                       // of the source: one session may have all of them
+    int fullest;                        // the device that has least memory left then, as `worst`
+    int64_t together;                   // its bytes then
     int busiest;                        // the device that computes longest
     double computing, exposed, idle;    // shares of its step
     double others_exposed, others_idle; // the most of a device

@@ -297,9 +297,16 @@ def shim(bench):
     return bench.once("shim", make)
 
 
+def session_bytes(text):
+    """What -Rmemory says of a session with all programs: {device: bytes}."""
+    said = re.findall(r"a session with all \d+ programs keeps (\d+) bytes on (?:each of devices|device) ([\d,-]+)", text)
+    return {d: int(count) for count, devices in said for d in device_list(devices)}
+
+
 def check_memory(bench, source, strategy, ranks, arguments=()):
     """The bytes of -Rmemory are those that each rank asks its device for, and kinds add up to them. Programs share parameters that lie alike."""
-    programs, path = memory_tables(remarks(bench, strategy, "-Rmemory", source=source)), bench.path(f"allocated.{source.stem}.{pathlib.Path(strategy).stem}")
+    text, path = remarks(bench, strategy, "-Rmemory", source=source), bench.path(f"allocated.{source.stem}.{pathlib.Path(strategy).stem}")
+    programs, session = memory_tables(text), session_bytes(text)
     launch(bench.compiled(source, strategy), ranks, *arguments, env={"ALLOCATED": str(path)}, preload=shim(bench))
     for device in programs[0]:
         allocated, said = int(pathlib.Path(f"{path}.{device}").read_text()), 0
@@ -312,8 +319,10 @@ def check_memory(bench, source, strategy, ranks, arguments=()):
                 raise Failure(f"the largest of device {device}: {largest}")
             if not all(re.match(rf"\w+\.[ch]:\d+ ", row[2]) for row in largest):
                 raise Failure(f"a large value without a line: {largest}")
-        if said != allocated:
-            raise Failure(f"device {device}: -Rmemory says {said}, and the runtime allocates {allocated}")
+        if said != allocated or session.get(device, said) != allocated:
+            raise Failure(f"device {device}: -Rmemory says {said}, {session.get(device)} in one session, and the runtime allocates {allocated}")
+    if (len(programs) > 1) != bool(session):
+        raise Failure(f"{len(programs)} programs, and of the session with all of them: {session}")
     return f"{len(programs[0])} devices, {sorted({p[d][0] for p in programs for d in p})} bytes"
 
 
