@@ -62,9 +62,9 @@
  *                             sum of results that fill a tensor is what the operator `op` makes of their operands in a row, with the
  *                             arguments of the same names
  *   with(x: op, whole)        where the operand x is the result of the operator `op` of other operands of this one, the operator `whole`
- * makes of these operands, x left out, the result of `op` and behind it those of this one epilogue(e)               y[i..] = f(x[i..]): a
- * product can apply f to its result; e names it in ht_epilogue of <hetu/product.h> grad(g), grad(none)       the gradient, a C function
- * built from operators; none: no gradient flows
+ *                             makes of these operands, x left out, the result of `op` and behind it those of this one
+ *   epilogue(e)               y[i..] = f(x[i..]): a product can apply f to its result; e names it in ht_epilogue of <hetu/product.h>
+ *   grad(g), grad(none)       the gradient, a C function built from operators; none: no gradient flows
  *
  * Names in accesses are those of the C function's tensor parameters, in any order; `?x` may be absent (`?x[i] = 1`: and is 1 in a `body`,
  * which otherwise leaves out the terms that have it, as an expression does); `xs[]` before the indices takes any number of tensors (a
@@ -253,8 +253,9 @@ bool opdef_is_integral(const OpDef *def);
  * are integers, or that is absent. */
 const Expr *opdef_float_in(const OpDef *def, const Expr *expr, uint64_t integers);
 
-/* Whether results may be infinite though no operand is: an infinite number stands in the rule's expressions, such as logf(0), or the operator
- * says by one what it makes of nothing: a maximum of no elements, or the result of a piece (clause merge) that a row sees nothing of. */
+/* Whether results may be infinite though no operand is: an infinite number stands in the rule's expressions, such as logf(0), or the
+ * operator says by one what it makes of nothing: a maximum of no elements, or the result of a piece (clause merge) that a row sees nothing
+ * of. */
 bool rule_has_infinity(const Rule *rule);
 
 /* Why the operator's remainders are none of integers, as C has them; NULL where they are. */

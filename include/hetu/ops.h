@@ -105,7 +105,15 @@ static inline ht_pair ht_broadcast(ht_tensor x, ht_tensor z)
 
 /* A number as a tensor without dimensions. */
 #pragma hspmd op y[] = value dtype(y: dtype)
-ht_tensor ht_scalar_at(double value, ht_dtype dtype);
+ht_tensor ht_number_at(double value, ht_dtype dtype);
+
+/* The same of a number that the type has; integers round towards 0. */
+static inline ht_tensor ht_scalar_at(double value, ht_dtype dtype)
+{
+    assert((dtype != HT_I32 || (value > -2147483649.0 && value < 2147483648.0)) && "the number fits into 32 bits");
+    assert((dtype != HT_I64 || (value >= -0x1p63 && value < 0x1p63)) && "the number fits into 64 bits");
+    return ht_number_at(value, dtype);
+}
 
 static inline ht_tensor ht_scalar(double value)
 {
