@@ -492,24 +492,40 @@ static bool read_input(Driver *driver, Options *options)
     for (size_t length; (length = fread(bytes, 1, sizeof bytes, stdin));)
         text_append(&text, bytes, length);
     item->text = temporary(&driver->tools, "stdin.c");
+    diag_call(driver->diag, item->text, "<stdin>");
     options->output = options->output || !options->compile_only ? options->output : "stdin.o";
     return output_text(&driver->tools, item->text, text_bytes(&text));
 }
 
-/* What -S and -fsyntax-only would leave to the C compiler: a model is no program of one file in assembly, and its pragmas are checked, too.
- */
+/* Standard input once more, for the C compiler. */
+static bool return_input(const Options *options)
+{
+    Item *item = &options->items.at[options->from_input];
+    if (!freopen(item->text, "rb", stdin)) {
+        complain("standard input cannot be read again");
+        return false;
+    }
+    item->text = "-";
+    return true;
+}
+
+/* Whether -S or -fsyntax-only leave a source to the C compiler: a model is no program of one file in assembly, and its pragmas are checked,
+ * too. */
+static bool checks(const Options *options) { return options_have(options, "-S") || options_have(options, "-fsyntax-only"); }
+
+/* Checks the models of what is left to the C compiler where that would not do; false after errors. */
 static bool check_handed_over(Driver *driver)
 {
     Units units = {0};
     bool assembly = options_have(driver->options, "-S");
-    if (!assembly && !options_have(driver->options, "-fsyntax-only"))
+    if (!checks(driver->options))
         return true;
     if (!read_units(driver, &units))
         return false;
     if (assembly && units.count)
         complain("%s has a model, which becomes programs of several kinds of devices, and no file in assembly: --emit=c writes them",
                  units.at[0]->file);
-    return !assembly || !units.count;
+    return (!assembly || !units.count) && (driver->options->from_input < 0 || return_input(driver->options));
 }
 
 static int run(Driver *driver)
@@ -523,7 +539,7 @@ static int run(Driver *driver)
     }
     if ((options->hand_over || !options->input_count) && !check_no_report(options))
         return 1;
-    if (options->hand_over && options->from_input < 0 && !check_handed_over(driver))
+    if (options->hand_over && !check_handed_over(driver))
         return 1;
     if (options->hand_over || !options->input_count)
         hand_over(driver);
@@ -546,7 +562,7 @@ int main(int argc, char **argv)
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     diag_log(driver.diag);
     toolchain_open(&driver.tools, arena, options.dry_run);
-    if (options.from_input >= 0 && !options.hand_over && !read_input(&driver, &options))
+    if (options.from_input >= 0 && (!options.hand_over || checks(&options)) && !read_input(&driver, &options))
         return 1;
     int status = run(&driver);
     diag_finish(driver.diag);

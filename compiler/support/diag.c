@@ -28,8 +28,9 @@ struct Diag {
     Source *sources;
     Said *said;
     int errors;
-    bool muted;  // the last diagnostic was left out, and so are its notes
-    bool logged; // diagnostics go to the log
+    bool muted;                // the last diagnostic was left out, and so are its notes
+    bool logged;               // diagnostics go to the log
+    const char *called, *name; // a file, and what messages call it; NULL: none is
 };
 
 Diag *diag_create(Arena *arena, FILE *out)
@@ -45,6 +46,18 @@ void diag_source(Diag *diag, const char *file, const char *text)
     Source *source = arena_new(diag->arena, Source);
     *source = (Source){.next = diag->sources, .file = arena_string(diag->arena, file), .text = text};
     diag->sources = source;
+}
+
+void diag_call(Diag *diag, const char *file, const char *name)
+{
+    diag->called = arena_string(diag->arena, file);
+    diag->name = name;
+}
+
+/* What messages call a file; NULL stays. */
+static const char *shown(const Diag *diag, const char *file)
+{
+    return file && diag->called && !strcmp(file, diag->called) ? diag->name : file;
 }
 
 /* The whole of a file, or an empty text when it cannot be read. */
@@ -122,7 +135,7 @@ static void print_caret(Diag *diag, Position at)
 /* Adds a diagnostic to the log; a note to the diagnostic in front. */
 static void add_to_log(Diag *diag, Position at, const char *kind, const char *message)
 {
-    SarifPlace place = {.file = at.file, .line = at.line, .column = at.column};
+    SarifPlace place = {.file = shown(diag, at.file), .line = at.line, .column = at.column};
     if (at.file && at.line > 0 && (place.text = line_of(diag, at)))
         place.length = strcspn(place.text, "\r\n");
     if (!strcmp(kind, "note"))
@@ -144,7 +157,7 @@ static void print(Diag *diag, Position at, const char *kind, const char *format,
     if (only_logged(diag))
         return;
     if (at.file)
-        fprintf(diag->out, "%s:%d:%d: ", at.file, at.line, at.column);
+        fprintf(diag->out, "%s:%d:%d: ", shown(diag, at.file), at.line, at.column);
     else
         fprintf(diag->out, "hetucc: ");
     fprintf(diag->out, "%s: ", kind);

@@ -32,6 +32,9 @@ Diag *diag_create(Arena *arena, FILE *out);
 /* Lines of `file` are taken from `text` (kept by reference) instead of the file system. */
 void diag_source(Diag *diag, const char *file, const char *text);
 
+/* Has messages call a file by another name: "<stdin>". */
+void diag_call(Diag *diag, const char *file, const char *name);
+
 void diag_error(Diag *diag, Position at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void diag_warning(Diag *diag, Position at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void diag_remark(Diag *diag, Position at, const char *format, ...) __attribute__((format(printf, 3, 4)));
