@@ -256,10 +256,10 @@ static void step(Search *search, double temperature)
         state_copy(malleus, &search->best, &search->state);
 }
 
-/* One descent from a temperature of 3% of the step to 0.01%, from the best state so far. */
-static void anneal(Search *search, long steps, const Budget *budget)
+/* One descent from a temperature of so much of the step to 0.01%, from the best state so far. */
+static void anneal(Search *search, double hot, long steps, const Budget *budget)
 {
-    const double hot = 0.03, cold = 0.0001;
+    const double cold = 0.0001;
     state_copy(search->malleus, &search->state, &search->best);
     double scale = search->best.energy;
     for (long i = 0; i < steps; i++) {
@@ -276,9 +276,12 @@ static long usual_steps(const Malleus *malleus)
     return (long)(most * fmin(1, devices / (malleus->node_count * malleus->per_node)));
 }
 
+/* Small clusters, where a device more or less in a group is much, also from where any state is as good as another. */
 Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time)
 {
-    enum { DESCENTS = 4 };
+    enum { DESCENTS = 4, SMALL = 32 };
+    const double warm = 0.03, hottest = 1;
+    bool small = malleus->node_count * malleus->per_node <= SMALL;
     Search search = {.malleus = malleus, .random = {1}, .changed = arena_array(arena, bool, malleus->pipelines + 1)};
     search.penalty = 100 * usual_rate(malleus) * malleus->layers * malleus->microbatches * malleus->slowdown[malleus->sizes - 1];
     search.state = state_create(arena, malleus);
@@ -288,7 +291,9 @@ Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budg
     state_copy(malleus, &search.best, &search.state);
     long steps = budget_work(budget, usual_steps(malleus), 100000) / DESCENTS;
     for (int i = 0; i < DESCENTS; i++)
-        anneal(&search, steps, budget);
+        anneal(&search, warm, steps, budget);
+    for (int i = 0; i < DESCENTS && small; i++)
+        anneal(&search, hottest, steps, budget);
     *time = search.best.time;
     return search.best.grouping;
 }
