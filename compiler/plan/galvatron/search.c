@@ -165,6 +165,7 @@ static double sum_least(const Search *s)
     return least;
 }
 
+/* Under all caps that may lead to a better plan; of those that differ by rounding under the last one, which allows what the others do. */
 bool pipeline_plan(const Galvatron *q, const Pipeline *p, double below, GalvatronPlan *plan)
 {
     Search search = {.arena = arena_create(), .q = q, .p = p};
@@ -174,7 +175,7 @@ bool pipeline_plan(const Galvatron *q, const Pipeline *p, double below, Galvatro
     const double *caps = caps_make(&search, &count), least = sum_least(&search);
     if (isfinite(least))
         for (int c = cap_least(&search, caps, count, plan); c < count && least + (p->microbatches - 1) * caps[c] < plan->milliseconds; c++)
-            if (c == 0 || caps[c] > caps[c - 1] * (1 + 1e-9))
+            if (c == count - 1 || caps[c + 1] > caps[c] * (1 + 1e-9))
                 cap_try(&search, caps[c], plan);
     arena_destroy(search.arena);
     return plan->milliseconds < below;
