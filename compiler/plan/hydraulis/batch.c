@@ -2,6 +2,7 @@
 #include "plan/hydraulis/certify.h"
 #include "plan/hydraulis/dispatch.h"
 #include "plan/hydraulis/hydraulis.h"
+#include "plan/hydraulis/moves.h"
 
 #include <math.h>
 
@@ -99,12 +100,38 @@ static json_t *plan_json(Arena *arena, const Task *task, Dispatcher *dispatcher,
     int *pipelines = arena_array(arena, int, task->batch.count), *microbatches = arena_array(arena, int, task->batch.count);
     json_t *list = json_array();
     dispatch_places(dispatcher, &task->batch, dispatch, pipelines, microbatches);
+    double time = moves_make(arena, &task->schemes, &task->batch, dispatch, pipelines, microbatches);
     for (int p = 0; p < dispatch->count; p++) {
         const Scheme *scheme = &task->schemes.at[dispatch->schemes[p]];
         json_t *own = microbatches_json(arena, &task->batch, p, dispatch->microbatches[p], pipelines, microbatches);
         json_array_append_new(list, json_pack("{s:i,s:i,s:o}", "tp", scheme->tp, "pp", scheme->pp, "microbatches", own));
     }
-    return json_pack("{s:i,s:o,s:f}", "strategy", strategy, "pipelines", list, "objective", dispatch->time);
+    return json_pack("{s:i,s:o,s:f}", "strategy", strategy, "pipelines", list, "objective", time);
+}
+
+/* A dispatch under a strategy; the same whenever it is asked for. */
+static const Dispatch *find(Dispatcher *dispatcher, const Task *task, int strategy, int kicks)
+{
+    Random random = {1};
+    return dispatch_find(dispatcher, &task->strategies[strategy], &task->batch, &random, kicks);
+}
+
+/* The strategy that dispatches best, of those that are near the best before a dispatch is worked at. */
+static int best_strategy(Arena *arena, Dispatcher *dispatcher, const Task *task, int kicks)
+{
+    const double near = 1.03;
+    double *times = arena_array(arena, double, task->count), first = INFINITY, least = INFINITY;
+    int best = 0;
+    for (int i = 0; i < task->count; i++)
+        first = fmin(first, times[i] = find(dispatcher, task, i, 0)->time);
+    for (int i = 0; i < task->count; i++) {
+        double time = times[i] <= first * near ? find(dispatcher, task, i, kicks)->time : INFINITY;
+        if (time < least) {
+            least = time;
+            best = i;
+        }
+    }
+    return best;
 }
 
 json_t *hydraulis_batch_plan(Arena *arena, Field input, Budget *budget)
@@ -112,18 +139,9 @@ json_t *hydraulis_batch_plan(Arena *arena, Field input, Budget *budget)
     Task task;
     if (!task_read(arena, input, &task))
         return NULL;
-    Random random = {1};
     Dispatcher *dispatcher = dispatcher_create(arena, &task.schemes, task.gpus, task.batch.count);
-    int best = 0, kicks = (int)budget_work(budget, 60, 120);
-    double least = INFINITY;
-    for (int i = 0; i < task.count; i++) {
-        double time = dispatch_find(dispatcher, &task.strategies[i], &task.batch, &random, 0)->time;
-        if (time < least) {
-            least = time;
-            best = i;
-        }
-    }
-    const Dispatch *dispatch = dispatch_find(dispatcher, &task.strategies[best], &task.batch, &random, kicks);
+    int kicks = (int)budget_work(budget, 60, 120), best = best_strategy(arena, dispatcher, &task, kicks);
+    const Dispatch *dispatch = find(dispatcher, &task, best, kicks);
     if (isinf(dispatch->time)) {
         field_refuse(field_get(input, "lengths"), "no dispatch was found in which every sequence has room");
         return NULL;

@@ -396,11 +396,59 @@ static void make_room(Dispatcher *dispatcher, const Batch *batch, Dispatch *disp
     }
 }
 
+/* ---- small batches ---- */
+
+enum { FEW = 1 << 14 };
+
+/* Whether the numbers of micro-batches, none above that of the sequences, are few enough to try all. */
+static bool are_few(const Batch *batch, const Dispatch *dispatch)
+{
+    double all = 1;
+    for (int p = 0; p < dispatch->count; p++)
+        all *= batch->count + 1;
+    return all <= FEW;
+}
+
+/* Counts the numbers of micro-batches on, the first pipeline's fastest; false: there are no more. */
+static bool next_numbers(const Batch *batch, Dispatch *dispatch)
+{
+    for (int p = 0; p < dispatch->count; p++) {
+        if (dispatch->microbatches[p]++ < batch->count)
+            return true;
+        dispatch->microbatches[p] = 0;
+    }
+    return false;
+}
+
+/* Whether the numbers of pipelines of a scheme fall: one order stands for all. */
+static bool are_falling(const Dispatch *dispatch)
+{
+    for (int p = 1; p < dispatch->count; p++)
+        if (dispatch->schemes[p] == dispatch->schemes[p - 1] && dispatch->microbatches[p] > dispatch->microbatches[p - 1])
+            return false;
+    return true;
+}
+
+/* Tries all numbers of micro-batches. */
+static void try_all(Dispatcher *dispatcher, const Batch *batch)
+{
+    Dispatch *best = &dispatcher->best, *now = &dispatcher->now;
+    dispatch_copy(now, best);
+    memset(now->microbatches, 0, sizeof(int) * (size_t)now->count);
+    while (next_numbers(batch, now))
+        if (are_falling(now) && is_shorter(dispatcher, batch, now))
+            dispatch_copy(best, now);
+}
+
 const Dispatch *dispatch_find(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch, Random *random, int kicks)
 {
     Dispatch *best = &dispatcher->best, *now = &dispatcher->now;
     begin(dispatcher, strategy, batch, best);
     make_room(dispatcher, batch, best);
+    if (are_few(batch, best)) {
+        try_all(dispatcher, batch);
+        return best;
+    }
     if (isinf(best->time))
         return best;
     descend(dispatcher, batch, best);
