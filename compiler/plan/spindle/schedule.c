@@ -25,6 +25,7 @@ struct Scheduler {
     double *start;   // (pieces)
     int *devices;    // (pieces, gpus)
     double overflow; // MB that fit nowhere
+    double penalty;
 };
 
 static int island_size(const Scheduler *s, int island)
@@ -44,11 +45,12 @@ static double states_mb(Arena *arena, const Spindle *q)
     return sum;
 }
 
-Scheduler *scheduler_create(Arena *arena, const Spindle *q)
+Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty)
 {
     Scheduler *s = arena_new(arena, Scheduler);
     int pieces = q->operator_count * PIECES;
-    *s = (Scheduler){.q = q, .islands = (q->gpus + q->island - 1) / q->island, .tight = states_mb(arena, q) > q->memory_mb};
+    *s = (Scheduler){
+        .q = q, .islands = (q->gpus + q->island - 1) / q->island, .tight = states_mb(arena, q) > q->memory_mb, .penalty = penalty};
     s->free = arena_array(arena, Free, q->gpus);
     s->candidate = arena_array(arena, Free, q->gpus);
     s->candidates = arena_array(arena, int, s->islands);
@@ -269,7 +271,7 @@ double schedule_make(Scheduler *s, const Choices *choices, double *objective, bo
     }
     for (int d = 0; d < s->q->gpus; d++)
         last = fmax(last, s->free[d].from), sum += s->free[d].from;
-    *objective = last + MEAN_WEIGHT * sum / s->q->gpus + last * s->overflow / s->q->memory_mb;
+    *objective = last + MEAN_WEIGHT * sum / s->q->gpus + s->penalty * last * s->overflow / s->q->memory_mb;
     *fits = s->overflow == 0;
     return last;
 }

@@ -22,7 +22,8 @@ typedef struct Choices {
 
 typedef struct Scheduler Scheduler;
 
-Scheduler *scheduler_create(Arena *arena, const Spindle *q);
+/* `penalty`: how often the objective counts the share of a device's memory that states have too much. */
+Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty);
 
 /* How much work a schedule is, about 20 ns each. */
 int64_t schedule_work(const Scheduler *scheduler);

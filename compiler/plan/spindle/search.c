@@ -136,10 +136,10 @@ static int allotment_within(const Operator *operator, double ms)
 }
 
 /* Operators in their order, each in one piece that takes at most `ms`. */
-static Search *search_create(Arena *arena, const Spindle *q, double ms, uint64_t seed)
+static Search *search_create(Arena *arena, const Spindle *q, double ms, double penalty, uint64_t seed)
 {
     Search *s = arena_new(arena, Search);
-    *s = (Search){.q = q, .scheduler = scheduler_create(arena, q), .random = {seed}, .pieces = q->operator_count * PIECES};
+    *s = (Search){.q = q, .scheduler = scheduler_create(arena, q, penalty), .random = {seed}, .pieces = q->operator_count * PIECES};
     s->now = choices_create(arena, s->pieces);
     s->next = choices_create(arena, s->pieces);
     s->best = choices_create(arena, s->pieces);
@@ -164,16 +164,16 @@ static void best_first(Search **player, int count)
 }
 
 /* A tournament: beginnings with faster and with more efficient allotments anneal with equal work; the best third goes on from where it is,
- * with more work each and cooler. */
-SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work)
+ * with more work each and cooler. Every other one minds states without room more. NULL: none has found a schedule in which all fit. */
+static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, int64_t work)
 {
-    enum { PLAYERS = 6, ROUNDS = 3, SHRINK = 3 };
+    enum { PLAYERS = 6, ROUNDS = 3, SHRINK = 3, MORE = 8 };
     static const double HOT = 0.02, COLD = 0.0005;
     Search *player[PLAYERS];
     double objective, bound = spindle_bound(arena, q).value;
     bool fits;
     for (int i = 0; i < PLAYERS; i++)
-        player[i] = search_create(arena, q, bound * (i + 1) / PLAYERS, (uint64_t)i);
+        player[i] = search_create(arena, q, bound * (i + 1) / PLAYERS, penalty * (i % 2 ? MORE : 1), (uint64_t)i);
     for (int round = 0, count = PLAYERS; round < ROUNDS; round++, count = (count + SHRINK - 1) / SHRINK) {
         for (int i = 0; i < count; i++)
             anneal(player[i], ldexp(HOT, -round), COLD, work / ROUNDS / count / schedule_work(player[i]->scheduler));
@@ -183,4 +183,13 @@ SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work)
         return NULL;
     schedule_make(player[0]->scheduler, &player[0]->best, &objective, &fits);
     return schedule_plan(arena, player[0]->scheduler, &player[0]->best);
+}
+
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work)
+{
+    static const double penalties[] = {1, 30, 1000};
+    SpindlePlan *plan = NULL;
+    for (int i = 0; i < 3 && !plan; i++)
+        plan = tournament(arena, q, penalties[i], work);
+    return plan;
 }
