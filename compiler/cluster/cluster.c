@@ -257,7 +257,8 @@ static void check_keys(Reader *reader, const json_t *object, const char *place, 
         const char *quoted = find_quoted(reader, place, key);
         Position at = position_of(reader, quoted ? quoted : place);
         reader->failed |= reader->strict;
-        (reader->strict ? diag_error : diag_warning)(reader->diag, at, "\"%s\" means nothing here, and is not read", key);
+        (reader->strict ? diag_error : diag_warning)(reader->diag, at, "\"%s\" means nothing here%s", key,
+                                                     reader->strict ? "" : ", and is not read");
         diag_suggest(reader->diag, at, key, names, count);
     }
 }

@@ -159,13 +159,21 @@ static void describe_axis(Text *out, const char *name, int count, const int *wei
         text_print(out, "%s%d", i ? ":" : " by ", weights[i]);
 }
 
+/* How many devices of each class, as they stand: "2 fast + 1 slow". */
+static void describe_devices(Text *out, const SearchStage *stage, const Fleet *devices)
+{
+    for (int i = 0, next; i < stage->device_count; i = next) {
+        const DeviceClass *class = devices->cluster->devices[stage->devices[i]].class;
+        for (next = i + 1; next < stage->device_count && devices->cluster->devices[stage->devices[next]].class == class;)
+            next++;
+        text_print(out, "%s%d %s", i ? " + " : "", next - i, class ? class->name : "devices");
+    }
+}
+
 static void describe_stage(Text *out, const SearchStage *stage, const Fleet *devices)
 {
     static const char *const words[RECOMPUTES] = {"", " selective", " full"};
-    const DeviceClass *class = devices->cluster->devices[stage->devices[0]].class;
-    text_print(out, "%d %s", stage->device_count, class ? class->name : "devices");
-    if (stage->data_weights || stage->tensor_weights)
-        text_string(out, "...");
+    describe_devices(out, stage, devices);
     describe_axis(out, "dp", stage->data, stage->data_weights);
     describe_axis(out, "tp", stage->tensor, stage->tensor_weights);
     if (stage->end > stage->first)

@@ -83,7 +83,7 @@ void reason_report(Diag *diag, const Workshop *shop, const TriedStrategy *least,
     diag_error(diag, (Position){0},
                "no strategy fits: device %d (%s) has %s (%lld bytes) and lacks %s, with %s (%lld bytes) a device one would", verdict->worst,
                class_name(shop, verdict->worst), bytes_text(shop->arena, most), (long long)most, bytes_text(shop->arena, verdict->lack),
-               bytes_text(shop->arena, verdict->peak), (long long)verdict->peak);
+               bytes_text(shop->arena, verdict->most), (long long)verdict->most);
     diag_note(diag, (Position){0}, "of %d that were compiled, the one that needs least: %s; %s of it are parameters, gradients and states",
               tried, text_bytes(&text), bytes_text(shop->arena, verdict->states));
 }

@@ -69,13 +69,64 @@ static bool prepare(Search *search, const SearchOptions *options)
     return true;
 }
 
+/* Whether --memory alone bounds the devices. */
+static bool bounded_alike(const Search *search, int64_t memory)
+{
+    for (int d = 0; d < search->devices.count; d++)
+        if (devices_memory(&search->devices, d) != memory)
+            return false;
+    return memory > 0;
+}
+
+/* Gives devices so many bytes instead; what was tried lacks more or less then. */
+static void bound_by(Search *search, int64_t memory)
+{
+    search->devices = devices_of(search->arena, search->devices.cluster, memory);
+    for (int i = 0; i < search->tried.count; i++) {
+        Verdict *verdict = &search->tried.at[i]->verdict;
+        verdict->lack = verdict->peak - devices_memory(&search->devices, verdict->worst);
+    }
+}
+
+/* The search for what is fast as it would be by itself, with the first `variants` lists of what tensor parallelism cuts; whether anything
+ * fits. What it has tried comes to the rest. */
+static bool find_anew(Search *search, int variants)
+{
+    Search anew = *search;
+    anew.tried = (TriedList){0};
+    anew.variant_count = variants;
+    for (int v = 0; v < variants; v++)
+        anew.corrections[v] = (Correction){1, 1};
+    try_best(&anew);
+    look_around(&anew);
+    for (int i = 0; i < anew.tried.count; i++)
+        array_push(search->arena, &search->tried, anew.tried.at[i]);
+    return anything_fits(&anew);
+}
+
+/* Whether what is found by time fits in a byte less than what needs least does, and so on: with the bytes that would do, as they are
+ * reported, a plan is found, and with less none. */
+static void lower(Search *search, int64_t memory, int variants)
+{
+    enum { TURNS = 4 };
+    bool lower = bounded_alike(search, memory);
+    for (int turn = 0; turn < TURNS && lower; turn++) {
+        TriedList settled = {0};
+        array_push(search->arena, &settled, (TriedStrategy *)least_need(search));
+        tries_settle(search, &settled);
+        bound_by(search, least_need(search)->verdict.peak - 1);
+        lower = find_anew(search, variants);
+        bound_by(search, memory);
+    }
+}
+
 /* What the search begins with: in a small cluster tensors may be cut across hosts and classes from the beginning, so that what was tried
  * where nothing else fits is tried where there is more memory, too. */
 static bool find(Search *search, const SearchOptions *options, Text *strategy, Text *reason)
 {
     if (!prepare(search, options))
         return false;
-    search->variant_count = splits_find(search->arena, &search->shop, search->splits);
+    int variants = search->variant_count = splits_find(search->arena, &search->shop, search->splits);
     for (int v = 0; v < search->variant_count; v++) {
         search->corrections[v] = (Correction){1, 1};
         if (!profile_run(search->arena, &search->shop, &search->splits[v], search->devices.count <= SMALL_FLEET, &search->profiles[v]))
@@ -86,6 +137,8 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
     if (!anything_fits(search)) {
         try_least(search);
         look_around(search);
+        if (!anything_fits(search) && least_need(search))
+            lower(search, options->memory, variants);
     }
     TriedList best = best_of(search, BEST);
     tries_settle(search, &best);

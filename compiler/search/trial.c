@@ -144,6 +144,7 @@ static int64_t lack_of(const Workshop *shop, int device, int64_t bytes)
 static void note_memory(const Workshop *shop, int device, const RoleMemory *memory, Verdict *verdict)
 {
     int64_t lack = lack_of(shop, device, memory->peak);
+    verdict->most = memory->peak > verdict->most ? memory->peak : verdict->most;
     if (verdict->worst >= 0 && lack <= verdict->lack)
         return;
     verdict->worst = device;

@@ -42,6 +42,7 @@ typedef struct Verdict {
     double seconds;                     // of a step; NAN: the cluster does not say (`unknown`)
     int worst;                          // the device with the least memory left, or of those without bound the one that needs most
     int64_t peak;                       // its bytes
+    int64_t most;                       // the most bytes of a device: with as much each of them has enough
     int64_t lack;                       // bytes that it has too few; below 0: that are left
     int64_t states;                     // of the peak what parameters and the optimizer keep, with gradients
     int programs;                       // of the source: one session may have all of them

@@ -81,6 +81,9 @@ def fits(bench, seed):
         if peak is None or peak > bound or abs(peak - said) > 0.03 * said:
             raise Failure(f"{bound} bytes: the plan says {said}, hetucc {peak}")
         seconds.append(step)
+    below = plan(bench, seed, least - 1)
+    if below != least:
+        raise Failure(f"{least} bytes are the least that would do, and of {least - 1} bytes the planner says {below}")
     return f"{len(seconds)} bounds from {least} bytes"
 
 

@@ -56,7 +56,7 @@ for name, held, line in CASES:
         json.dump(held, file)
     refused(line, *(["--cluster=cluster.json", "--events=e.json"] if name == "e.json" else ["--cluster=c.json"]))
 # Of a cluster file, a diagnostic with its line: the first one.
-for broken, line in [({**CLUSTER, "linsk": {}}, 'error: "linsk" means nothing here, and is not read'), (with_class(memroy=1), 'error: "memroy" means nothing here, and is not read'),
+for broken, line in [({**CLUSTER, "linsk": {}}, 'error: "linsk" means nothing here'), (with_class(memroy=1), 'error: "memroy" means nothing here'),
                      (with_class(arithmetic=-1e9), 'error: the class "a" needs a positive number "arithmetic"'), ({**CLUSTER, "devices": [{"class": "b", "host": "h"}]}, 'error: "classes" has no object "b"'),
                      ('{"devices": [], "devices": []}', "error: duplicate object key")]:
     with open("c.json", "w", encoding="utf-8") as file:
