@@ -154,6 +154,10 @@ ratio("galvatron", "two classes", mixed, score, 1.06)
 ratio("galvatron", "three classes", make(24, [(4, 1, 60000), (8, 2, 28000), (4, 3, 24000)], 4, 30, 48), score, 1.1)
 same_plan("galvatron", mixed)
 
+# The best plan, by exhaustive search, whose stages take equally long but for rounding.
+equal = {"classes": [{"name": "c0", "gpus": 2, "slow": 2.3, "memory_mb": 6000}, {"name": "c1", "gpus": 2, "slow": 2.3, "memory_mb": 2100.0}], "per_node": 2, "layers": 4, "batch": 3, "forward_ms": 1, "parameter_mb": 300, "hidden_mb": 4, "activation_mb": {"1": 290, "2": 150, "4": 80, "8": 45}, "recompute_mb": 16, "ends_mb": 100, "overlap": 1, "bandwidth": {"latency_ms": 0.05, "node": {"2": 5.0, "4": 140.0, "8": 20.0}, "near": {"2": 140.0, "4": 140.0, "8": 20.0}, "far": {"2": 20.0, "4": 20.0, "8": 5.0}, "alltoall": {"2": 140.0, "4": 20.0, "8": 20.0}, "p2p": {"2": 160.0, "3": 160.0, "4": 160.0, "5": 10.0, "6": 10.0, "7": 160.0, "8": 160.0, "9": 10.0, "10": 160.0, "11": 160.0, "12": 10.0, "13": 10.0, "14": 10.0, "15": 10.0, "16": 10.0}}}
+assert ratio("galvatron", "equal stages", equal, score, 1.4) <= 49.4 * (1 + 1e-9)
+
 refused("galvatron", one, ["classes", 0, "slow"], -1, "classes[0].slow: -1 is not above 0")
 refused("galvatron", one, ["classes", 0, "slow"], None, "classes[0].slow: it is missing")
 refused("galvatron", one, ["classes"], [], "classes: the list is empty")

@@ -135,6 +135,11 @@ for unit in (1e-9, 1e-6, 1e6, 1e18):
         check_small(schemes, [{"tp": 1, "pp": 1, "count": 2}], [dice.choice([57, 100, 900, 1000, 4000]) for _ in range(4)])
         check_small(schemes, [{"tp": 1, "pp": 1, "count": 1}, {"tp": 2, "pp": 1, "count": 1}], [100, 200, 4000])
 
+# The best dispatches, by exhaustive search: of the strategy that looks second, and where most micro-batches of longest-first dispatch are too many.
+for case, least in (({"schemes": [{"tp": 2, "pp": 1, "a": 5e-07, "b": 0.12, "c": 0.0, "tokens": 2304}, {"tp": 1, "pp": 1, "a": 4e-06, "b": 0.1, "c": 36.0, "tokens": 1920}], "strategies": [[{"tp": 2, "pp": 1, "count": 2}], [{"tp": 1, "pp": 1, "count": 2}, {"tp": 2, "pp": 1, "count": 1}], [{"tp": 1, "pp": 1, "count": 1}, {"tp": 2, "pp": 1, "count": 2}]], "lengths": [172, 2304, 230, 2304, 63, 411, 1059, 150]}, 292.771776),
+                    ({"schemes": [{"tp": 2, "pp": 3, "a": 0.0, "b": 0.016666666666666666, "c": 36.0, "tokens": 2048}, {"tp": 4, "pp": 1, "a": 2.5e-07, "b": 0.025, "c": 0.0, "tokens": 4096}, {"tp": 2, "pp": 2, "a": 1e-06, "b": 0.025, "c": 0.0, "tokens": 3840}], "strategies": [[{"tp": 2, "pp": 2, "count": 1}, {"tp": 4, "pp": 1, "count": 1}]], "lengths": [1342, 1757, 4096, 154, 319, 772, 172, 4096]}, 213.188608)):
+    assert answer("hydraulis-batch", case)["objective"] <= least * (1 + 1e-6), (case, least)
+
 # The same plan whenever.
 case = {"schemes": SCHEMES, "strategies": strategies, "lengths": batch}
 assert run("hydraulis-batch", case)[1] == run("hydraulis-batch", case)[1]

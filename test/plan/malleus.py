@@ -88,6 +88,11 @@ for unit in (1, 1e-6, 1e6):
         scaled = {**case, "rates": [[x * unit for x in node] for node in case["rates"]]}
         assert near(answer("malleus", scaled)["objective"], least * unit), (unit, least)
 
+# The best plans, by exhaustive search, of clusters of a few devices: one that needs a slow device for its memory, and one that leaves most devices idle.
+for case, least in (({"rates": [[1.0, 1.0, 1.07, 2.57]], "tp": 4, "slowdown": [1, 2, 4], "pipelines": 1, "layers": 6, "microbatches": 3, "memory": {"per_layer": [93.3, 90.6, 89.8], "ends": 20, "extra": 0, "bound": 579.8499999999999, "gap": 10}}, 46.26),
+                    ({"rates": [[12.5, 12.5, 1.0, 12.5, 1.07]], "tp": 4, "slowdown": [1, 2, 3.5], "pipelines": 2, "layers": 1, "microbatches": 9, "memory": {"per_layer": [93.1, 50.2], "ends": 0, "extra": 0, "bound": 229.825, "gap": 10}}, 17.5)):
+    assert near(answer("malleus", case)["objective"], least), (case, least)
+
 # The same plan whenever; a short limit still gives one.
 jitter = generate(6, 8, 8, 2, 2, jitter=0.12)
 assert run("malleus", jitter)[1] == run("malleus", jitter)[1]

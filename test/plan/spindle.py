@@ -93,6 +93,10 @@ ratio("spindle", "4 tasks on 12, islands of 4", make(3, 12, 4, 4), score, 1.12)
 ratio("spindle", "4 tasks on 20, an island that is not full", make(4, 20, 8, 4), score, 1.25)
 full = make(5, 16, 8, 4)
 ratio("spindle", "little memory", make(5, 16, 8, 4, memory=2200.0), score, 1.5)
+
+# A schedule where no device has room for all layers, of which one on all devices would have most overflow little.
+small = {"gpus": 4, "island": 1, "memory_mb": 27.0, "operators": [{"name": "o0", "layers": 3, "after": [], "ms": {"1": 4.5268, "2": 2.6029, "3": 1.9616, "4": 1.641}, "weights": "w0", "state_mb": 10}]}
+score(small, plan("spindle", small))
 same_plan("spindle", full)
 score(full, plan("spindle", full, "--limit=0.01"))
 
