@@ -114,8 +114,8 @@ int64_t *role_arena_use(Arena *arena, Module *module, const Role *role);
 /* How many programs of a unit are under a strategy (NULL: one device): a session may have all of them. */
 int session_programs(const Unit *unit, const Strategy *strategy);
 
-/* By device of the unit: the bytes that it keeps when one session has all these programs. Each keeps its peak for as long as it is there, but
- * parameters that lie alike are one (runtime/session/params.h). Requires pass memory. */
+/* By device of the unit: the bytes that it keeps when one session has all these programs. Each keeps its peak for as long as it is there,
+ * but parameters that lie alike are one (runtime/session/params.h). Requires pass memory. */
 int64_t *session_bytes(Arena *arena, const Unit *unit, const Strategy *strategy);
 
 /* Reports as errors the roles whose peak is more than the memory of one of their devices. */

@@ -6,7 +6,8 @@
  *     gpt.c:10:9: note: did you mean "heads"?
  *
  * Whoever detects an error reports it; callers only ask diag_errors. Errors are collected (several are reported in one run);
- * after DIAG_MOST of them the rest is counted only, and an error equal in place and text to an earlier one is dropped. The text of a line comes from the file, or from a buffer given to diag_source.
+ * after DIAG_MOST of them the rest is counted only, and an error equal in place and text to an earlier one is dropped. The text of a line
+ * comes from the file, or from a buffer given to diag_source.
  */
 #ifndef SUPPORT_DIAG_H
 #define SUPPORT_DIAG_H
@@ -53,7 +54,8 @@ int diag_errors(const Diag *diag);
 /* Prints how many errors were left out after the first DIAG_MOST; nothing when there were none. */
 void diag_finish(Diag *diag);
 
-/* The name in `names` (NULL entries are passed over) that is closest to `word` by edit distance, when it is close enough to suggest; else NULL. */
+/* The name in `names` (NULL entries are passed over) that is closest to `word` by edit distance, when it is close enough to suggest; else
+ * NULL. */
 const char *diag_closest(const char *word, const char *const *names, int count);
 
 /* The note "did you mean" at `at`, with the name that is closest; false when none is. */

@@ -2,7 +2,7 @@
  * some consecutive layers on some devices without a break.
  *
  *     Spindle problem = ...;
- *     SpindlePlan *plan = spindle_plan(arena, &problem, work);     NULL: the states fit nowhere
+ *     SpindlePlan *plan = spindle_plan(arena, &problem, work);     NULL: none was found in which all states fit
  *     SpindleBound bound = spindle_bound(arena, &problem);
  *
  * Times are milliseconds, sizes MB (2^20 bytes). The objective is the end of the last slice. Devices stand in islands with fast links: a
