@@ -310,6 +310,50 @@ static void add_weights_of_hosts(Mixer *mixer)
     }
 }
 
+/* Takes so many devices of each class, the first ones; whether they are of several classes, and not all. */
+static bool take_some(Mixer *mixer, DeviceGroup *parts, const int *counts)
+{
+    const Fleet *devices = mixer->profile->shop->devices;
+    int classes = 0, first = -1;
+    mixer->members = parts;
+    mixer->member_count = 0;
+    mixer->near = true;
+    for (int g = 0; g < mixer->groups; g++) {
+        parts[g] = devices->groups[g];
+        parts[g].count = counts[g];
+        classes += counts[g] > 0;
+        mixer->member_count += counts[g];
+        for (int i = 0; i < counts[g]; i++) {
+            int host = cluster_host(devices->cluster, parts[g].devices[i]);
+            first = first < 0 ? host : first;
+            mixer->near &= host == first;
+        }
+    }
+    return classes > 1 && mixer->member_count < devices->count;
+}
+
+/* The next numbers of devices of each class; false: there are no more. */
+static bool next_counts(const Mixer *mixer, int *counts)
+{
+    for (int g = 0; g < mixer->groups; g++) {
+        if (counts[g]++ < mixer->profile->shop->devices->groups[g].count)
+            return true;
+        counts[g] = 0;
+    }
+    return false;
+}
+
+/* The same of some devices of each class, where there are few: the others are left out. */
+static void add_weights_of_some(Mixer *mixer)
+{
+    enum { FEW = 8 };
+    DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);
+    int counts[GROUPS_MOST] = {0};
+    while (mixer->profile->shop->devices->count <= FEW && next_counts(mixer, counts))
+        if (take_some(mixer, parts, counts))
+            add_weights(mixer);
+}
+
 void mixed_add(Arena *arena, Profile *profile, const Correction *correction, ChoiceList *list)
 {
     const Fleet *devices = profile->shop->devices;
@@ -320,4 +364,5 @@ void mixed_add(Arena *arena, Profile *profile, const Correction *correction, Cho
     add_class_pipelines(&mixer);
     add_weights(&mixer);
     add_weights_of_hosts(&mixer);
+    add_weights_of_some(&mixer);
 }
