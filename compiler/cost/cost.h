@@ -87,6 +87,10 @@ typedef struct RoleMemory {
 /* Of a device of so many slots (device_slots). Requires pass memory. */
 RoleMemory role_memory(Module *module, const Role *role, int slots);
 
+/* The same of every device of a program that has a role: calls `take` for each of them. */
+typedef void MemoryTaker(void *context, int device, const RoleMemory *memory);
+void devices_memory_each(Module *module, MemoryTaker *take, void *context);
+
 /* What a device keeps of a value, or of the scratch space of the conversion that makes it. */
 typedef struct KeptValue {
     const Value *value;

@@ -233,6 +233,20 @@ RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, in
     return count.memory;
 }
 
+void devices_memory_each(Module *module, MemoryTaker *take, void *context)
+{
+    for (int r = 0; r < module->roles->role_count; r++) {
+        const Role *role = &module->roles->at[r];
+        RoleMemory memory = {.slots = -1};
+        for (int i = 0; i < role->device_count; i++) {
+            int slots = device_slots(module, role, role->devices[i]);
+            if (slots != memory.slots)
+                memory = role_memory(module, role, slots);
+            take(context, role->devices[i], &memory);
+        }
+    }
+}
+
 /* ---- the check ---- */
 
 Position value_place(const Value *value) { return value->def ? value->def->at : value->at; }

@@ -34,20 +34,8 @@ static void share_parameters(const Unit *unit, int at, int64_t *bytes)
     }
 }
 
-/* Adds the peaks of a program's devices. */
-static void add_peaks(Module *module, int64_t *bytes)
-{
-    for (int r = 0; r < module->roles->role_count; r++) {
-        const Role *role = &module->roles->at[r];
-        RoleMemory memory = {.slots = -1};
-        for (int i = 0; i < role->device_count; i++) {
-            int slots = device_slots(module, role, role->devices[i]);
-            if (slots != memory.slots)
-                memory = role_memory(module, role, slots);
-            bytes[role->devices[i]] += memory.peak;
-        }
-    }
-}
+/* Adds a device's peak to `bytes`, by device. */
+static void add_peak(void *bytes, int device, const RoleMemory *memory) { ((int64_t *)bytes)[device] += memory->peak; }
 
 int session_programs(const Unit *unit, const Strategy *strategy)
 {
@@ -62,7 +50,7 @@ int64_t *session_bytes(Arena *arena, const Unit *unit, const Strategy *strategy)
     int64_t *bytes = arena_array(arena, int64_t, unit_device_count(unit));
     for (int m = 0; m < unit->modules.count; m++)
         if (unit->modules.at[m]->strategy == strategy) {
-            add_peaks(unit->modules.at[m], bytes);
+            devices_memory_each(unit->modules.at[m], add_peak, bytes);
             share_parameters(unit, m, bytes);
         }
     return bytes;

@@ -140,10 +140,18 @@ static int64_t lack_of(const Workshop *shop, int device, int64_t bytes)
     return bytes - (most ? most : INT64_MAX / 2);
 }
 
+/* A verdict that is being found. */
+typedef struct Judging {
+    const Workshop *shop;
+    Verdict *verdict;
+} Judging;
+
 /* Keeps the device that has the least memory left, or where none is bounded needs most. */
-static void note_memory(const Workshop *shop, int device, const RoleMemory *memory, Verdict *verdict)
+static void note_memory(void *context, int device, const RoleMemory *memory)
 {
-    int64_t lack = lack_of(shop, device, memory->peak);
+    const Judging *judging = context;
+    Verdict *verdict = judging->verdict;
+    int64_t lack = lack_of(judging->shop, device, memory->peak);
     verdict->most = memory->peak > verdict->most ? memory->peak : verdict->most;
     if (verdict->worst >= 0 && lack <= verdict->lack)
         return;
@@ -153,26 +161,12 @@ static void note_memory(const Workshop *shop, int device, const RoleMemory *memo
     verdict->states = state_bytes(memory);
 }
 
-static void find_memory(const Workshop *shop, Module *module, Verdict *verdict)
-{
-    for (int r = 0; r < module->roles->role_count; r++) {
-        const Role *role = &module->roles->at[r];
-        RoleMemory memory = {.slots = -1};
-        for (int i = 0; i < role->device_count; i++) {
-            int slots = device_slots(module, role, role->devices[i]);
-            if (slots != memory.slots)
-                memory = role_memory(module, role, slots);
-            note_memory(shop, role->devices[i], &memory, verdict);
-        }
-    }
-}
-
-/* What one session with all programs needs. */
+/* What one session with all programs needs; of rough trials, which are not printed, nothing. */
 static void find_together(const Workshop *shop, const Unit *unit, Verdict *verdict)
 {
     const Strategy *strategy = unit->modules.at[0]->strategy;
     verdict->programs = session_programs(unit, strategy);
-    if (verdict->programs < 2)
+    if (verdict->programs < 2 || unit->modules.at[0]->options.rough)
         return;
     const int64_t *bytes = session_bytes(unit->arena, unit, strategy);
     verdict->fullest = 0;
@@ -218,7 +212,7 @@ static void judge(const Workshop *shop, const Unit *unit, Text *out)
     else
         find_times(steps, &verdict);
     for (int m = 0; m < unit->modules.count; m++)
-        find_memory(shop, unit->modules.at[m], &verdict);
+        devices_memory_each(unit->modules.at[m], note_memory, &(Judging){shop, &verdict});
     find_together(shop, unit, &verdict);
     text_append(out, (const char *)&verdict, sizeof verdict);
 }
