@@ -150,10 +150,16 @@ static const char *base_name(Arena *arena, const char *file)
     return arena_substring(arena, begin, strcspn(begin, "."));
 }
 
+/* The strategy that the word asks for by FILE:NAME; NULL where it is FILE alone. */
+static const char *asked_for(const Chooser *chooser, const char *file)
+{
+    return chooser->word && chooser->word[strlen(file)] ? chooser->word + strlen(file) + 1 : NULL;
+}
+
 /* The one strategy of a file, or the one that is called what stands behind the file's name and a colon; NULL after an error. */
 static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, const char *file)
 {
-    const char *name = chooser->word[strlen(file)] ? chooser->word + strlen(file) + 1 : NULL;
+    const char *name = asked_for(chooser, file);
     Strategy *found = name ? find_strategy(list, name) : list->count == 1 ? list->at[0] : NULL;
     Position at = name ? option_place(chooser, strlen(file) + 1) : (Position){file, 1, 1};
     if (found)
@@ -169,14 +175,16 @@ static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, cons
     return NULL;
 }
 
-/* Reads the strategies of a file's text. Returns whether there were no errors. */
+/* Reads the strategies of a file's text; where one is asked for, of the others the syntax alone. Returns whether there were no errors. */
 static bool read_text(Chooser *chooser, const char *file, const char *text, StrategyList *list)
 {
     TokenList tokens = {0};
+    StrategyNames names = chooser->names;
+    names.only = asked_for(chooser, file);
     Lexer lexer = lex_begin(chooser->arena, chooser->diag, (Position){file, 1, 1}, text);
     lexer.lines = true;
     lex_rest(&lexer, &tokens);
-    return strategy_parse(chooser->arena, chooser->diag, tokens.at, &chooser->names, base_name(chooser->arena, file), list);
+    return strategy_parse(chooser->arena, chooser->diag, tokens.at, &names, base_name(chooser->arena, file), list);
 }
 
 /* Reads a strategy file, and takes the strategy that the word means; NULL after an error. */
@@ -443,7 +451,7 @@ static void check_written_axes(const Chooser *chooser)
 
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text, StrategyChoice *choice)
 {
-    Chooser chooser = {unit->arena, unit->diag, unit, macros, NULL, {NULL, constant_value, axis_used}, {0}, choice};
+    Chooser chooser = {unit->arena, unit->diag, unit, macros, NULL, {NULL, constant_value, axis_used, NULL}, {0}, choice};
     chooser.names.state = &chooser;
     if (!read_sources(&chooser) || !models_exist(unit))
         return;

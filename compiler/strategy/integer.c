@@ -14,7 +14,7 @@ static bool parse_number(StrategyParser *parser, int64_t *value)
     if (end[strspn(end, "uUlL")] || number > INT64_MAX) {
         return tokens_error(tokens, "\"%s\" is not an integer", tokens->token->text);
     }
-    *value = (int64_t)number;
+    *value = parser->skimmed ? 1 : (int64_t)number;
     tokens_next(tokens);
     return true;
 }
@@ -23,7 +23,8 @@ static bool parse_constant(StrategyParser *parser, int64_t *value)
 {
     Tokens *tokens = parser->tokens;
     const StrategyNames *names = parser->names;
-    if (!names || !names->value || !names->value(names->state, tokens->token->text, value)) {
+    *value = 1;
+    if (!parser->skimmed && (!names || !names->value || !names->value(names->state, tokens->token->text, value))) {
         return tokens_error(tokens, "\"%s\" is no integer constant of the model", tokens->token->text);
     }
     tokens_next(tokens);
@@ -60,7 +61,7 @@ static bool parse_unary(StrategyParser *parser, int64_t *value)
     }
     if (!strategy_primary(parser, "an integer", value))
         return false;
-    *value = negative ? -*value : *value;
+    *value = negative && !parser->skimmed ? -*value : *value;
     return true;
 }
 
@@ -101,7 +102,7 @@ static bool parse_binary(StrategyParser *parser, int level, int64_t *value)
         tokens_next(tokens);
         if (!parse_binary(parser, binds + 1, &right))
             return false;
-        if (!compute(sign.text, *value, right, value)) {
+        if (!parser->skimmed && !compute(sign.text, *value, right, value)) {
             diag_error(tokens->diag, sign.at, "this \"%s\" has no value that fits 64 bits", sign.text);
             return false;
         }

@@ -196,6 +196,7 @@ static void open_strategy(StrategyParser *parser, const char *name, Position at,
     parser->open->at = at;
     parser->framed = framed;
     parser->implied = false;
+    parser->skimmed = parser->names && parser->names->only && strcmp(parser->names->only, name) != 0;
     parser->errors = diag_errors(tokens->diag);
     for (int i = 0; i < parser->list->count; i++)
         if (!strcmp(parser->list->at[i]->name, name)) {
@@ -211,7 +212,7 @@ static void close_strategy(StrategyParser *parser)
     Tokens *tokens = parser->tokens;
     Strategy *strategy = parser->open;
     parser->open = NULL;
-    if (!strategy || diag_errors(tokens->diag) > parser->errors)
+    if (!strategy || parser->skimmed || diag_errors(tokens->diag) > parser->errors)
         return;
     if (!strategy->pipelines.count) {
         Stage stage = {.at = strategy->at, .mesh_at = strategy->at};

@@ -19,6 +19,7 @@ typedef struct StrategyParser {
     bool framed;    // `open` began with the statement `strategy`
     bool refused;   // a line outside of strategies, or an end, was refused: the next end may be that of a strategy that was not seen
     bool implied;   // its last pipeline was not written: a stage came first
+    bool skimmed;   // `open` is not the strategy that is wanted: its integer expressions are all 1, so that none is out of bounds
     int errors;     // reported before `open` began
     int depth;      // of parentheses in an expression
 } StrategyParser;

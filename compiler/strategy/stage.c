@@ -51,7 +51,7 @@ static bool parse_weights(StrategyParser *parser, MeshAxis *axis)
             return false;
         array_push(tokens->arena, &weights, weight);
     } while (tokens_is(tokens, ":"));
-    if (weights.count != axis->count) {
+    if (weights.count != axis->count && !parser->skimmed) {
         diag_error(tokens->diag, by, "the axis \"%s\" has %d pieces, but %d weights", axis->name, axis->count, weights.count);
         return false;
     }

@@ -120,12 +120,13 @@ typedef struct Strategy {
 } Strategy;
 typedef Array(Strategy *) StrategyList;
 
-/* What the text may refer to; either function may be NULL. */
+/* What the text may refer to; either function may be NULL. With `only`, numbers of other strategies are all 1. */
 typedef struct StrategyNames {
     void *state;
     bool (*value)(void *state, const char *name,
                   int64_t *value);                    // an integer constant of the model (enum, macro, -D); false: no such constant
     bool (*axis_used)(void *state, const char *axis); // whether the source names the mesh axis in a `shard` or `reshard`
+    const char *only; // the strategy that is wanted: of all others the syntax alone is checked; NULL: all are
 } StrategyNames;
 
 struct Cluster; // cluster/cluster.h

@@ -61,7 +61,7 @@ def compare(found, wanted, who, roundings):
 
 
 # What hetucc rightly refuses: the words of the error, and what to leave out of the model it points at.
-REFUSALS = [("needs the whole batch at once", "model"), ("has the rows of the batch", "model"),
+REFUSALS = [("has a batch of its own", "tasks"), ("needs the whole batch at once", "model"), ("has the rows of the batch", "model"),
             ("may not be cut: no operator that has it allows it", "name"), ("operators tie", "names"), ("is not one that can be cut like this", "layout")]
 
 
@@ -82,7 +82,7 @@ def give_way(group, message):
                 model, at = group.model_at(int(line))
                 if not model:
                     continue
-                if what == "model" and model.mixes:
+                if what == "model" and model.mixes or what == "tasks" and len(model.inputs) > 1:
                     model.refused = changed = True
                 elif what == "name" and name.group(1) not in model.dropped:
                     model.dropped.add(name.group(1))
@@ -96,9 +96,11 @@ def give_way(group, message):
 
 
 def compile_many(bench, group, folder, only, flags):
-    """The program for the strategy; what hetucc rightly refuses is left out of the models. Returns how often that happened."""
+    """The program for the strategy; what hetucc rightly refuses is left out of the models. Returns how often that happened; None: no model is left."""
     source, strategy = folder / "group.c", folder / "random.strategy"
     for refused in range(20):
+        if not [m for m in group.accepted() if only is None or m.index == only]:
+            return None
         strategy.write_text(group.strategy.text())
         source.write_text(group.text(only))
         p = run([bench.hetucc, "--verify", "-O0", *flags, f"--strategy={strategy}", source, "-o", folder / "many", "-lm"], timeout=300, check=False)
@@ -113,6 +115,8 @@ def build(bench, group, folder, only, flags):
     """The three programs. Returns how often hetucc refused."""
     library, source = bench.build / "lib", folder / "group.c"
     refused = compile_many(bench, group, folder, only, flags)
+    if refused is None:
+        return None
     run([bench.hetucc, "--verify", "-O0", *flags, source, "-o", folder / "one", "-lm"], timeout=300)
     run(["cc", "-std=gnu17", "-O0", f"-I{harness.ROOT}/include", source, "-o", folder / "plain", f"-L{library}", f"-Wl,-rpath,{library}", "-lhetu", "-lm"])
     return refused
@@ -124,6 +128,8 @@ def check(bench, group, folder, only=None):
         refused = compile_many(bench, group, folder, only, ["--emit=ir"])
         return f"{group.strategy.ranks} devices, {refused} refusals"
     refused = build(bench, group, folder, only, ["-DDTYPE=HT_BF16"] if group.bf16 else [])
+    if refused is None:
+        return "all refused"
     launch(folder / "plain", 0, folder / "plain.txt", timeout=60)
     launch(folder / "one", 0, folder / "one.txt", timeout=60)
     wanted = read(folder / "plain.txt")

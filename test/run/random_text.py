@@ -559,9 +559,19 @@ class Model:
             return f"ht_scale(ht_sum({x.var}), {1 / x.count():.5f}f)"
         return f"ht_mean(ht_silu({x.var}))" if not self.micro or x.dims else f"ht_mean({x.var})"
 
+    def tied(self, x):
+        """The tensor, where it has the batch's rows multiplied by what the first input has in each: micro-batches cut one batch."""
+        if not (x.dims and x.dims[0].root() is self.batch.root() and self.batch.root().batch):
+            return x
+        first = self.lines[0][0]
+        mean = f"ht_mean({first.var}, .dim = ht_shape({', '.join(str(d) for d in range(1, len(first.dims)))}))" if len(first.dims) > 1 else first.var
+        return self.make(x.dims, f"ht_mul({x.var}, {'ht_unsqueeze(' * (len(x.dims) - 1)}{mean}{', -1)' * (len(x.dims) - 1)})", 1.0, "value", [x])
+
     def loss(self):
         """A term for every tensor that nobody used."""
         leaves = [t for t in self.tensors if not t.used and t.kind != "input"] or self.tensors[-1:]
+        if len(self.inputs) > 1:
+            leaves = [self.tied(t) for t in leaves]
         if not any(t.kind == "param" for t in self.tensors):
             leaves.append(self.param([self.fresh()], options=False))
         for x in leaves:

@@ -33,7 +33,7 @@ static bool axis_used(void *state, const char *axis)
 
 static Reading read_text(const char *text, const char *unnamed)
 {
-    const StrategyNames names = {NULL, constant, axis_used};
+    const StrategyNames names = {NULL, constant, axis_used, NULL};
     Reading reading = {.arena = arena_create()};
     size_t size;
     FILE *out = open_memstream(&reading.messages, &size);

@@ -1,5 +1,5 @@
 /* ht_grad_norm and ht_progress: each step prints the norm of the gradients, and what it follows from: by SGD a parameter changes by its
- * gradient times the rate. -DCLIP=N clips to a norm of N, of which ht_grad_norm knows nothing. */
+ * gradient times the rate. -DCLIP=N clips to a norm of N, of which ht_grad_norm knows nothing. -DFROZEN=true trains nothing. */
 #include <hetu/hetu.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,6 +8,9 @@
 enum { ROWS = 12, SEQ = 5, WIDTH = 22, WORDS = 31, STEPS = 60, PARAMS = 3 };
 #ifndef CLIP
 #define CLIP 0
+#endif
+#ifndef FROZEN
+#define FROZEN false
 #endif
 
 #pragma hspmd strategy mesh
@@ -28,8 +31,9 @@ enum { ROWS = 12, SEQ = 5, WIDTH = 22, WORDS = 31, STEPS = 60, PARAMS = 3 };
 static ht_tensor loss(void)
 {
     ht_tensor id = ht_input("id", HT_I32, ht_shape(ROWS, SEQ)), y, e;
-    ht_tensor table = ht_param(ht_shape(WORDS, WIDTH), ht_normal(0.5f), "table");
-    ht_tensor up = ht_param(ht_shape(WIDTH, WIDTH), ht_normal(0.3f), "up"), down = ht_param(ht_shape(WIDTH, WIDTH), ht_normal(0.3f), "down");
+    ht_tensor table = ht_param(ht_shape(WORDS, WIDTH), ht_normal(0.5f), "table", .frozen = FROZEN);
+    ht_tensor up = ht_param(ht_shape(WIDTH, WIDTH), ht_normal(0.3f), "up", .frozen = FROZEN);
+    ht_tensor down = ht_param(ht_shape(WIDTH, WIDTH), ht_normal(0.3f), "down", .frozen = FROZEN);
 #pragma hspmd dims(id: batch, _)
 #pragma hspmd dims(up: out, _)
 #pragma hspmd layer(0)

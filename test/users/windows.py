@@ -489,6 +489,15 @@ def check_norm(bench, strategy, ranks, clip=0):
     return f"{rows[0][0]:.6g} to {rows[-1][0]:.6g}"
 
 
+def check_frozen(bench, strategy, ranks):
+    """Where nothing is trained, ht_grad_norm is 0."""
+    for clip in "0", "0.5f":
+        lines = launch(progress_program(bench, strategy, "-DFROZEN=true", f"-DCLIP={clip}"), ranks).stdout.splitlines()
+        if lines != ["0 0"] * 60:
+            raise Failure(f"norms and changes {sorted(set(lines))}")
+    return "0"
+
+
 LINE = r"step (\d+) of 60  loss \d\.\d{4}  rate 0\.5(  ([\d.]+[kMGT]?) tokens/s  \d+:\d\d:\d\d left)?"
 
 
@@ -566,6 +575,7 @@ def tests(bench, arguments):
               for strategy in sorted((gpt / "strategies").glob("*4*.strategy"))]
     for strategy, ranks in (("mesh", 4), ("stages", 5), (None, 0)):
         found.append((f"norm.{strategy or 'plain'}", functools.partial(check_norm, bench, strategy, ranks), strategy == "mesh"))
+        found.append((f"norm.frozen.{strategy or 'plain'}", functools.partial(check_frozen, bench, strategy, ranks), strategy == "mesh"))
     gpus = emulated.Bench(bench.build, bench.path("emulated"))
     gpus.work.mkdir(exist_ok=True)
     found += [("cuda.trace", functools.partial(check_trace, gpus, "mesh")), ("cuda.profile", functools.partial(check_profile, gpus, "mesh")),

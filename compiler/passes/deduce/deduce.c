@@ -365,13 +365,23 @@ static void deduce_part(Deduce *deduce, Op *op)
     add_laid_out(deduce, result);
 }
 
+/* The newest version of a value that lies on the stage that made it. Another stage may have a version for its own operators: in a union it
+ * would stand beside what that stage itself has made, and one device has one piece of a union. */
+static const Version *newest_at_home(const Deduce *deduce, const Value *value)
+{
+    for (const Version *version = deduce->forms[value->id]; version; version = version->next)
+        if (version->value->def && version->value->def->stage == value->def->stage && version_reaches(&deduce->assigner, version))
+            return version;
+    BUG("the stage that made a value has no version of it");
+}
+
 /* What stages have made, together: contributions to a sum; of rows, which no operator reads, the layout says who has any. */
 static void deduce_union(Deduce *deduce, Op *op)
 {
     bool rows = op->operands[0]->def->def == deduce->module->collect_def;
     for (int k = 0; k < op->operand_count; k++) {
         enter_stage(deduce, op->operands[k]->def);
-        const Version *version = deduce_newest(deduce, op->operands[k]);
+        const Version *version = newest_at_home(deduce, op->operands[k]);
         Sharding whole = sharding_whole();
         op->operands[k] = layout_partial(version->value->layout) != STATE_MAX
                               ? version->value

@@ -160,8 +160,10 @@ void insert_updates(Differentiator *diff, const Ops *rules)
     diff->forward = &diff->place;
     Value *norm = module->clip || module->norm ? gradient_norm(diff) : NULL;
     diff->norm = module->clip ? norm : NULL;
-    if (module->norm && norm)
-        array_push(module->arena, &module->outputs, (Output){HT_GRADIENT_NORM, norm});
+    if (module->norm) { // of no gradients it is 0
+        Value *square = norm ? norm : emit_fill(diff, "zeros", (Type){.dtype = DTYPE_F32}, 0);
+        array_push(module->arena, &module->outputs, (Output){HT_GRADIENT_NORM, square});
+    }
     update_params(diff);
     insert_rules(diff, rules);
 }

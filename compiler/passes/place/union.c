@@ -41,12 +41,30 @@ static void add_groups(Arena *arena, const Module *module, Groups *groups, const
             array_push(arena, groups, group_of_run(arena, module, stage, &module->bodies.runs.at[r], group, positions));
 }
 
+/* Aborts where a device stands in two subgroups of a sum: conversions read one piece of each device. */
+static void check_apart(Arena *arena, const Groups *groups)
+{
+    int most = 0;
+    for (int g = 0; g < groups->count; g++)
+        for (int i = 0; i < groups->at[g].device_count; i++)
+            most = groups->at[g].devices[i] > most ? groups->at[g].devices[i] : most;
+    bool *taken = arena_array(arena, bool, most + 1);
+    for (int g = 0; g < groups->count; g++)
+        for (int i = 0; i < groups->at[g].device_count; i++) {
+            if (taken[groups->at[g].devices[i]])
+                BUG("device %d stands in two subgroups of a sum", groups->at[g].devices[i]);
+            taken[groups->at[g].devices[i]] = true;
+        }
+}
+
 const Layout *union_layout(Module *module, TopKind top, Value *const *values, int count)
 {
     Arena *scratch = arena_create();
     Groups groups = {0};
     for (int i = 0; i < count; i++)
         add_groups(scratch, module, &groups, values[i]);
+    if (top == TOP_SUM)
+        check_apart(scratch, &groups);
     Layout layout = {.top = groups.count > 1 ? top : TOP_NONE, .group_count = groups.count, .groups = groups.at};
     const Layout *shared = layout_shared(module_shared(module), &layout);
     arena_destroy(scratch);

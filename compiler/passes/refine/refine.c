@@ -5,6 +5,7 @@
  * stand on factors; what `shard` and `reshard` wrote counts the dimensions that are there now.
  */
 #include "passes/microbatch/cut.h"
+#include "passes/refine/batches.h"
 #include "passes/refine/classes.h"
 #include "passes/refine/names.h"
 #include "passes/refine/written.h"
@@ -387,7 +388,9 @@ static bool cut_batch(Refine *refine)
     if (!microbatch_loops(module))
         module->bodies = (Bodies){0};
     module->bodies.unit = unit;
-    return fits;
+    if (fits)
+        batches_check(module, classes);
+    return fits && !diag_errors(module->diag);
 }
 
 static void refine_module(Refine *refine)
