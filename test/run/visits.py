@@ -7,6 +7,7 @@ import harness
 from harness import compare_losses, launch
 
 SOURCE = harness.ROOT / "test" / "run" / "visits.c"
+COUNTED = harness.ROOT / "test" / "run" / "visits_counted.c"
 
 # name: ranks and lines
 STRATEGIES = {
@@ -49,22 +50,29 @@ STRATEGIES = {
         stage devices(1) layers(3)"""),
 }
 
+COUNTED_STRATEGIES = {
+    f"counted_{schedule}": (2, f"""schedule {schedule}
+      pipeline microbatches(3) rows(4)
+        stage devices(0) layers(0,2,head)
+        stage devices(1) layers(1)""") for schedule in ("gpipe", "1f1b")
+}
+
 
 def losses(program, ranks):
     return [float(line.split()[-1]) for line in launch(program, ranks).stdout.splitlines()]
 
 
-def check(bench, name):
-    ranks, lines = STRATEGIES[name]
+def check(bench, source, name, ranks, lines):
     path = bench.path(f"{name}.strategy")
     path.write_text(f"strategy {name}\n{lines}\nend strategy\n")
-    wanted = bench.once("wanted", lambda: losses(bench.plain(SOURCE, ()), 0))
-    return f"loss {compare_losses(losses(bench.compiled(SOURCE, path, ()), ranks), wanted, 1e-6):.2g}"
+    wanted = bench.once(f"wanted {source.name}", lambda: losses(bench.plain(source, ()), 0))
+    return f"loss {compare_losses(losses(bench.compiled(source, path, ()), ranks), wanted, 1e-6):.2g}"
 
 
 def tests(bench, a):
-    for name in STRATEGIES:
-        yield name, functools.partial(check, bench, name)
+    for source, strategies in ((SOURCE, STRATEGIES), (COUNTED, COUNTED_STRATEGIES)):
+        for name, (ranks, lines) in strategies.items():
+            yield name, functools.partial(check, bench, source, name, ranks, lines)
 
 
 if __name__ == "__main__":

@@ -20,23 +20,32 @@ static int layer_number(const Staging *staging, const Layer *layer)
     return -1;
 }
 
-static void list_layers(Staging *staging)
+/* Lists the layers that a turn has and that are not listed yet. */
+static void list_layers_of(Staging *staging, Turn turn)
 {
     const Module *module = staging->module;
-    staging->layers.count = 0;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (is_forward(op) && op->layer && layer_number(staging, op->layer) < 0)
+        if (op->turn == turn && is_forward(op) && op->layer && layer_number(staging, op->layer) < 0)
             array_push(staging->arena, &staging->layers, op->layer);
     }
 }
 
+/* Lists the layers. What is counted stands before the model's loop and says nothing of their order. */
+static void list_layers(Staging *staging)
+{
+    staging->layers.count = 0;
+    list_layers_of(staging, TURN_EACH);
+    list_layers_of(staging, TURN_COUNT);
+}
+
 /* The operator of the loop that makes what another one reads; NULL where nothing is handed on: every stage has its own part of an input,
- * and what all micro-batches make is known everywhere. */
+ * and what all micro-batches make, as a count, is known everywhere. */
 static const Op *maker_of(const Staging *staging, const Value *value)
 {
     const Op *maker = in_loop(value) ? value->def : NULL;
-    return maker && maker->def != staging->module->part_def && !op_gathers(staging->module, maker) ? maker : NULL;
+    bool handed = maker && maker->turn == TURN_EACH && maker->def != staging->module->part_def;
+    return handed && !op_gathers(staging->module, maker) ? maker : NULL;
 }
 
 typedef struct VisitEdge {
