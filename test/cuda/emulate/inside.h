@@ -65,6 +65,12 @@ void synchronize_all();
 
 int current_device();
 
+/* From here on a launch runs whose blocks have so much shared memory. */
+void begin_shared(const ht_emulated_shared_limit &limit);
+
+/* Ends the program where a GPU would refuse a launch that asks for dynamic shared memory beside `fixed` bytes of __shared__ variables. */
+void check_shared(const ht_emulated_shared_limit &limit, size_t fixed);
+
 /* Counts the blocks that ever ran. */
 uint64_t block_number();
 

@@ -196,17 +196,15 @@ cudaError_t ht_emulated_symbol(void *symbol, size_t size, void **address)
     return no_device();
 }
 
-void ht_emulated_check_launch(dim3 grid, dim3 block, size_t shared)
+void ht_emulated_check_launch(dim3 grid, dim3 block, const ht_emulated_shared_limit &shared)
 {
     const unsigned most_threads = 1024, most_depth = 64, most_rows = 65535;
-    const size_t most_shared = (size_t)options().shared;
     uint64_t threads = (uint64_t)block.x * block.y * block.z;
     if (threads == 0 || threads > most_threads || block.z > most_depth)
         fail("a launch with blocks of %u x %u x %u threads; there are 1 to %u", block.x, block.y, block.z, most_threads);
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT32_MAX || grid.y > most_rows || grid.z > most_rows)
         fail("a launch with a grid of %u x %u x %u blocks", grid.x, grid.y, grid.z);
-    if (shared > most_shared)
-        fail("a launch with %zu bytes of shared memory; a block has at most %zu", shared, most_shared);
+    check_shared(shared, 0);
 }
 
 void ht_emulated_check_argument(int number, const void *argument, size_t size)
@@ -609,12 +607,4 @@ cudaError_t cudaMemset(void *memory, int value, size_t size)
     cudaError_t error = cudaMemsetAsync(memory, value, size, nullptr);
     synchronize_default();
     return error;
-}
-
-cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute attribute, int value)
-{
-    const int most_shared = options().shared;
-    if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize && value > most_shared)
-        return report(cudaErrorInvalidValue);
-    return no_device();
 }
