@@ -12,6 +12,8 @@
  *     HETU_EMULATE_ORDER    "issue" (unless set): when it is issued, or "late", as late as waits allow, which shows missing ones, work runs.
  *     HETU_EMULATE_NODES    a file: each graph that is made ready adds a line, the number of its nodes.
  *     HETU_EMULATE_RANGES   a file, with the number of the process behind it: the ranges of NVTX
+ *     HETU_EMULATE_FAULT    CODE:N:D: from the Nth kernel on that a process runs on device D, its calls answer with the error of this
+ *                           number, as those of a GPU that has failed
  *     HETU_EMULATE_PACE     milliseconds that a kernel takes at least, while other streams go on; 0
  *     HETU_EMULATE_LOG      a file name: process P lists in NAME.P what has run, a line each with tabs: "kernel", "copy" or "graph" (it
  *                           begins), the number of its stream from 1 on, milliseconds at its begin and end, its number in the order in
@@ -44,6 +46,7 @@ typedef enum cudaError {
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
+    cudaErrorECCUncorrectable = 214,
     cudaErrorInvalidResourceHandle = 400,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,

@@ -57,7 +57,10 @@ struct Arena {
 
 int access_depth;
 
-cudaError_t no_device() { return report(options().devices > 0 ? cudaSuccess : cudaErrorNoDevice); }
+cudaError_t no_device() { return report(standing_error()); }
+
+int device_of_process; // as it was set last, by any thread
+cudaError_t fault;
 
 void open_arena()
 {
@@ -125,6 +128,19 @@ cudaError_t report(cudaError_t error)
     if (error)
         last_error = error;
     return error;
+}
+
+cudaError_t standing_error() { return options().devices > 0 ? fault : cudaErrorNoDevice; }
+
+void count_kernel()
+{
+    static long long ran;
+    static const char *const wanted = getenv("HETU_EMULATE_FAULT");
+    int code, on;
+    long long first;
+    ran++;
+    if (wanted && !fault && sscanf(wanted, "%d:%lld:%d", &code, &first, &on) == 3 && on == device_of_process && ran >= first)
+        fault = (cudaError_t)code;
 }
 
 int current_device() { return device; }
@@ -235,6 +251,7 @@ static const ErrorText error_texts[] = {
     {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version"},
     {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
     {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorECCUncorrectable, "cudaErrorECCUncorrectable", "uncorrectable ECC error encountered"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
     {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
@@ -296,7 +313,7 @@ cudaError_t cudaSetDevice(int number)
 {
     cudaError_t error = check_device(number);
     if (!error)
-        device = number;
+        device = device_of_process = number;
     return error;
 }
 
