@@ -12,7 +12,7 @@ extern "C" {
 /* What failing knows of the ranks, and how they end; transport gives it (transport/world.c). */
 typedef struct FailRanks {
     int (*rank)(void), (*size)(void);
-    void (*leave)(bool told); // before this rank ends, at a signal or together with others: removes what a start has left behind
+    void (*leave)(bool told);  // before this rank ends, at a signal or together with others: removes what a start has left behind
     void (*abort)(int status); // ends all ranks with this exit status, where they end together
 } FailRanks;
 

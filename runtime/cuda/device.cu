@@ -54,7 +54,8 @@ extern "C" void ht_cuda_check(cudaError_t code, const char *call, const char *fi
     if (code == cudaSuccess)
         return;
     if (is_device_fault(code))
-        fail_as(FAIL_DEVICE, "GPU %d is at fault: %s (%s:%d); CUDA failed at: %s", device.number, cudaGetErrorString(code), file, line, call);
+        fail_as(FAIL_DEVICE, "GPU %d is at fault: %s (%s:%d); CUDA failed at: %s", device.number, cudaGetErrorString(code), file, line,
+                call);
     ht_fail("%s (%s:%d); CUDA failed at: %s", cudaGetErrorString(code), file, line, call);
 }
 

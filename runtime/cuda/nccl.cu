@@ -68,8 +68,8 @@ static FailStatus status_of(ncclResult_t result)
 static void check_call(ncclResult_t result, const char *call, int line)
 {
     if (result != ncclSuccess && result != ncclInProgress)
-        fail_as(status_of(result), "%s: %s (nccl.cu:%d); NCCL failed at: %s", ncclGetErrorString(result), ncclGetLastError(nccl.world), line,
-                call);
+        fail_as(status_of(result), "%s: %s (nccl.cu:%d); NCCL failed at: %s", ncclGetErrorString(result), ncclGetLastError(nccl.world),
+                line, call);
 }
 
 /* ---- communicators ---- */

@@ -40,8 +40,8 @@ void cuda_step_close(void)
 
 const CudaStep *cuda_step(void) { return step.device; }
 
-/* All ranks come here before each run of a program. Its first one has timed what there is to choose from; the second one, which is recorded,
- * has the choice: also where the program goes on from a saved step, or under another strategy. */
+/* All ranks come here before each run of a program. Its first one has timed what there is to choose from; the second one, which is
+ * recorded, has the choice: also where the program goes on from a saved step, or under another strategy. */
 extern "C" const float *device_numbers(const StepNumbers *numbers)
 {
     if (numbers->run == 1)

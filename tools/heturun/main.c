@@ -3,9 +3,9 @@
  *     heturun --elastic STRATEGIES --slots FILE -- PROGRAM ARGUMENTS...
  *
  * The ranks are started under the first strategy that the slots are enough for. When a rank dies (a signal ends it, or a fault of its
- * device), its slot is lost until FILE is written anew; all ranks are ended and started again on the slots left. So they are when FILE changes what they run on. The
- * program goes on from what it has saved (ht_resume). When all ranks end well, so does heturun; when one ends with an error of its own,
- * heturun ends with its exit status. Where no strategy fits, it waits for FILE for the time of HETU_TIMEOUT.
+ * device), its slot is lost until FILE is written anew; all ranks are ended and started again on the slots left. So they are when FILE
+ * changes what they run on. The program goes on from what it has saved (ht_resume). When all ranks end well, so does heturun; when one ends
+ * with an error of its own, heturun ends with its exit status. Where no strategy fits, it waits for FILE for the time of HETU_TIMEOUT.
  */
 #define _GNU_SOURCE
 #include "ranks.h"

@@ -19,8 +19,8 @@ const Options &options();
 /* Ends the program with a message on standard error. */
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* What the device answers to every call: cudaErrorNoDevice where there is none, the fault that HETU_EMULATE_FAULT asks for once it is there,
- * else cudaSuccess. */
+/* What the device answers to every call: cudaErrorNoDevice where there is none, the fault that HETU_EMULATE_FAULT asks for once it is
+ * there, else cudaSuccess. */
 cudaError_t standing_error();
 
 /* Notes that a kernel runs. */
