@@ -5,9 +5,20 @@
  * made once; gradient functions for the types that their operators have now. Nothing changes in a module of precision f32.
  *
  * The rules decide. What was not f32 in the source stays what it was. A product works in bf16. Any other operator works in the widest type
- * of its operands, where parameters, inputs and constants take the type that they meet; operands whose type the rule gives (`dtype`) get
- * it, so that statistics, norms' weights and the loss stay in f32. A kernel that does not say that it works in bf16 (`types`) is given the
+ * of its operands, where parameters, inputs and numbers take the type that they meet; operands whose type the rule gives (`dtype`) get it,
+ * so that statistics, norms' weights and the loss stay in f32. A kernel that does not say that it works in bf16 (`types`) is given the
  * types of the source.
+ *
+ * f32 that the model asks for by an argument, or a rule by its clause `dtype`, is as wide as f32 that was computed, and a product of
+ * nothing else works in f32. Numbers (ht_scalar, ht_full) take the type that they meet, whatever type they were made in. What is made of
+ * inputs and numbers alone is made in f32, so that places, ranks and comparisons are of numbers as they were fed:
+ *
+ *     hot = cast(one_hot(id), f32)     f32, asked for
+ *     seat = cumsum(hot)               f32, since hot is
+ *     load = product(hot, seat)        f32, since both are asked for
+ *     y = product(hot, w)              bf16, since w is a parameter
+ *     first = argmax(x)                of x in f32, where x is an input
+ *     z = add(y, x)                    bf16, which x takes
  */
 #include "passes/pipeline.h"
 
@@ -24,9 +35,18 @@ struct Copy {
     Copy *next;
 };
 
+/* What a value is made of. */
+typedef enum Origin {
+    ORIGIN_COMPUTED,
+    ORIGIN_NUMBER, // numbers of the program
+    ORIGIN_INPUT,  // inputs, or operands that are no floating-point numbers, and numbers
+    ORIGIN_PARAM,  // a parameter, as it is
+    ORIGIN_ASKED   // f32 that was asked for, and numbers
+} Origin;
+
 typedef struct Known {
     DType source; // the type in the source
-    bool given;   // a parameter, an input, or a constant
+    Origin origin;
     Copy *copies;
 } Known;
 
@@ -112,20 +132,80 @@ static bool keeps_source(Lowering *lowering, const Op *op)
     return rule->kind == RULE_CALL && !(rule->types >> lowering->module->precision & 1);
 }
 
-/* The type that the operator works in from now on. */
-static DType working_type(Lowering *lowering, const Op *op)
+/* Whether a value takes the type that it meets. */
+static bool is_pliant(Origin origin) { return origin != ORIGIN_COMPUTED && origin != ORIGIN_ASKED; }
+
+/* What the values of two operands make together. */
+static Origin join_origins(Origin a, Origin b)
+{
+    if (a == b || b == ORIGIN_NUMBER)
+        return a == ORIGIN_PARAM ? ORIGIN_COMPUTED : a;
+    if (a == ORIGIN_NUMBER)
+        return join_origins(b, a);
+    return ORIGIN_COMPUTED;
+}
+
+/* What the floating-point operands make together; inputs where there are none. */
+static Origin origin_of_operands(Lowering *lowering, const Op *op)
+{
+    Origin origin = ORIGIN_INPUT;
+    bool any = false;
+    for (int k = 0; k < op->operand_count; k++)
+        if (op->operands[k] && dtype_is_float(op->operands[k]->type.dtype)) {
+            Origin own = known_of(lowering, op->operands[k])->origin;
+            origin = any ? join_origins(origin, own) : own == ORIGIN_PARAM ? ORIGIN_COMPUTED : own;
+            any = true;
+        }
+    return origin;
+}
+
+/* Whether the results have the same types whatever type the operator works in: it needs its operands as they are. */
+static bool fixes_results(const Op *op)
+{
+    for (int r = 0; r < op->def->rule->result_count; r++) {
+        ElementKind kind = op->def->rule->results[r].element.kind;
+        if (kind != ELEMENT_FIXED && kind != ELEMENT_ARGUMENT)
+            return false;
+    }
+    return true;
+}
+
+/* The widest type of the open operands that do not take the type they meet; the program's where there are none. */
+static DType widest_type(Lowering *lowering, const Op *op)
 {
     DType widest = lowering->module->precision;
-    for (int k = 0; k < op->operand_count && op->def->rule->form != RULE_PRODUCT; k++)
-        if (is_open(op, k) && !known_of(lowering, op->operands[k])->given && dtype_size(op->operands[k]->type.dtype) > dtype_size(widest))
+    for (int k = 0; k < op->operand_count; k++)
+        if (is_open(op, k) && !is_pliant(known_of(lowering, op->operands[k])->origin) &&
+            dtype_size(op->operands[k]->type.dtype) > dtype_size(widest))
             widest = op->operands[k]->type.dtype;
     return widest;
 }
 
+static bool all_pliant(Lowering *lowering, const Op *op)
+{
+    for (int k = 0; k < op->operand_count; k++)
+        if (is_open(op, k) && !is_pliant(known_of(lowering, op->operands[k])->origin))
+            return false;
+    return true;
+}
+
+/* The type that the operator works in from now on. */
+static DType working_type(Lowering *lowering, const Op *op)
+{
+    Origin origin = origin_of_operands(lowering, op);
+    if (op->def->rule->form == RULE_PRODUCT)
+        return origin == ORIGIN_ASKED ? DTYPE_F32 : lowering->module->precision;
+    bool as_made = is_pliant(origin) || (fixes_results(op) && all_pliant(lowering, op));
+    return as_made ? DTYPE_F32 : widest_type(lowering, op);
+}
+
+/* Whether the operator gives its operand as it is: a view, or what was inserted where two types met. */
 static bool moves_only(const Lowering *lowering, const Op *op)
 {
     return op->def->rule->kind == RULE_VIEW || op->def == lowering->module->reshard_def;
 }
+
+static bool is_conversion(const Op *op) { return !op->def->at.file && op->operand_count == 1 && rule_is_copy(op->def->rule); }
 
 static void convert_operands(Lowering *lowering, Op *op)
 {
@@ -139,26 +219,27 @@ static void convert_operands(Lowering *lowering, Op *op)
             op->operands[k] = converted(lowering, op->operands[k], given, op);
 }
 
-/* Whether nothing that was computed goes into the results: constants, and what only moves parameters and inputs. */
-static bool makes_given(Lowering *lowering, const Op *op)
+/* What result `r` is made of. Asked before its operands are converted. */
+static Origin origin_of_result(Lowering *lowering, const Op *op, int r)
 {
-    bool computed = false;
-    for (int k = 0; k < op->operand_count; k++)
-        if (op->operands[k] && dtype_is_float(op->operands[k]->type.dtype))
-            computed |= !moves_only(lowering, op) || !known_of(lowering, op->operands[k])->given;
-    return !computed;
+    ElementKind kind = op->def->rule->results[r].element.kind;
+    if (moves_only(lowering, op) || is_conversion(op))
+        return known_of(lowering, op->operands[0])->origin;
+    if (kind == ELEMENT_ARGUMENT && !op->operand_count && !op->results[r]->type.rank)
+        return ORIGIN_NUMBER;
+    if (kind == ELEMENT_ARGUMENT || kind == ELEMENT_FIXED)
+        return op->results[r]->type.dtype == DTYPE_F32 ? ORIGIN_ASKED : ORIGIN_COMPUTED;
+    Origin origin = origin_of_operands(lowering, op);
+    return op->def->rule->form == RULE_PRODUCT && is_pliant(origin) ? ORIGIN_COMPUTED : origin;
 }
 
 static void lower_op(Lowering *lowering, Op *op)
 {
     for (int r = 0; r < op->result_count; r++)
-        known_of(lowering, op->results[r]);
-    bool given = makes_given(lowering, op);
+        known_of(lowering, op->results[r])->origin = origin_of_result(lowering, op, r);
     if (!moves_only(lowering, op))
         convert_operands(lowering, op);
     ir_rebind(lowering->module, op);
-    for (int r = 0; r < op->result_count; r++)
-        known_of(lowering, op->results[r])->given = given;
     array_push(lowering->module->arena, lowering->out, op);
 }
 
@@ -269,9 +350,9 @@ static void lower(Lowering *lowering)
     lowering->out = &forward;
     module->gradients.count = 0;
     for (int i = 0; i < module->params.count; i++)
-        known_of(lowering, module->params.at[i]->value)->given = true;
+        known_of(lowering, module->params.at[i]->value)->origin = ORIGIN_PARAM;
     for (int i = 0; i < module->inputs.count; i++)
-        known_of(lowering, module->inputs.at[i])->given = true;
+        known_of(lowering, module->inputs.at[i])->origin = ORIGIN_INPUT;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
         lower_op(lowering, op);

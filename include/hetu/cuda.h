@@ -52,11 +52,11 @@ template <typename... Parameters, typename... Arguments>
 static inline void ht_launch_on(cudaStream_t stream, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
                                 Arguments... arguments)
 {
+    if (shared > 0) // 48 KiB are allowed without asking, but __shared__ variables count towards them, too
+        HT_CUDA(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
 #ifdef HT_EMULATED
     ht_emulated_launch(grid, block, shared, stream, kernel, Parameters(arguments)...);
 #else
-    if (shared > 48 * 1024)
-        HT_CUDA(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
     kernel<<<grid, block, shared, stream>>>(Parameters(arguments)...);
 #endif
     HT_CUDA(cudaGetLastError());

@@ -147,7 +147,8 @@ typedef struct ht_program ht_program;
 ht_session *ht_open(int *argc, char ***argv);
 
 /* HT_BF16: products, and what is computed from them, are stored in bf16 and added up in f32. Parameters, optimizer states, parameters' gradients, norms, the
- * loss, and all that the program is fed and gives stay in f32. hetucc must know it at compile time; the one-device library computes in f32 all the same. */
+ * loss, and all that the program is fed and gives stay in f32, and so does what the model asks for as f32 (ht_cast, ht_arange), what is computed from it, and
+ * all that counts. hetucc must know it at compile time; the one-device library computes in f32 all the same. */
 typedef struct ht_program_options {
     ht_dtype dtype;
     ht_group_list groups; // of ht_train: ht_groups({"*.bias", ht_adamw(.decay = 0)}, ...); the first that matches, else ht_train's optimizer

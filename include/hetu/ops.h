@@ -788,13 +788,13 @@ static inline void ht_scatter_gradient(ht_grad *g)
 
 /* y[k] is the sum of all x[n] with from[n] <= at[k], along dimension dim. */
 #pragma hspmd op y[a..{dim}, k, z..] = cumsum(x[a.., n, z..], at[k], from[n]) \
-    reduction(+: n) linear(x) causal(k, n: 1) neutral(x: 0) dtype(y: x, at: integer, from: integer) types(f32, bf16, f64, i32, i64) \
+    reduction(+: n) linear(x) causal(k, n: 1) neutral(x: 0) dtype(y: x, at: integer, from: integer) types(f32, f64, i32, i64) \
     operations(size(a) * (size(n) + size(k)) * size(z)) kernel(ht_cumsum_kernel) grad(ht_cumsum_gradient)
 ht_tensor ht_cumsum_at(ht_tensor x, ht_tensor at, ht_tensor from, int dim);
 
 /* Its gradient: x[n] is the sum of all y[k] with at[k] >= from[n]. */
 #pragma hspmd op x[a..{dim}, n, z..] = cumsum_back(y[a.., k, z..], from[n], at[k]) \
-    reduction(+: k) linear(y) causal(k, n: 1) neutral(y: 0) dtype(x: y, from: integer, at: integer) types(f32, bf16, f64, i32, i64) \
+    reduction(+: k) linear(y) causal(k, n: 1) neutral(y: 0) dtype(x: y, from: integer, at: integer) types(f32, f64, i32, i64) \
     operations(size(a) * (size(n) + size(k)) * size(z)) kernel(ht_cumsum_back_kernel) grad(ht_cumsum_back_gradient)
 ht_tensor ht_cumsum_back_at(ht_tensor y, ht_tensor from, ht_tensor at, int dim);
 

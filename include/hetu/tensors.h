@@ -180,11 +180,13 @@ static inline ht_tensor ht_flip(ht_tensor x, int dim)
     return ht_index_select(x, dim, ht_arange_at(ht_iota(n, HT_I64), (double)(n - 1), -1, HT_I64));
 }
 
-/* Sums of the elements up to each along a dimension. */
+/* Sums of the elements up to each along a dimension; those of bf16 are added up in f32. */
 static inline ht_tensor ht_cumsum(ht_tensor x, int dim)
 {
     ht_tensor at = ht_iota(ht_extent(x, dim), HT_I64);
-    return ht_cumsum_at(x, at, at, ht_dim_of(x, dim));
+    bool narrow = ht_dtype_of(x) == HT_BF16;
+    ht_tensor y = ht_cumsum_at(narrow ? ht_cast(x, HT_F32) : x, at, at, ht_dim_of(x, dim));
+    return narrow ? ht_cast(y, HT_BF16) : y;
 }
 
 /* Elements in order, and the places where they stood. */

@@ -27,13 +27,10 @@ void fail_part(const char *given) { part = given; }
 
 void fail_step(long long number) { step = number; }
 
-void ht_fail(const char *format, ...)
+static _Noreturn void fail(FailStatus status, const char *format, va_list arguments)
 {
     char message[2048], place[512] = "";
-    va_list arguments;
-    va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
     if (doing)
         snprintf(place, sizeof place, " (at %s)%s%s", doing, part ? ", in " : "", part ? part : "");
     fflush(stdout);
@@ -43,8 +40,22 @@ void ht_fail(const char *format, ...)
         fprintf(stderr, "hetu: %s%s\n", message, place);
     fflush(stderr);
     if (ranks)
-        ranks->abort();
-    _exit(1);
+        ranks->abort(status);
+    _exit(status);
+}
+
+void ht_fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(FAIL_PROGRAM, format, arguments);
+}
+
+void fail_as(FailStatus status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(status, format, arguments);
 }
 
 /* Appends text or a number to a line; safe in a signal handler. */

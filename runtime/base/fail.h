@@ -12,9 +12,16 @@ extern "C" {
 /* What failing knows of the ranks, and how they end; transport gives it (transport/world.c). */
 typedef struct FailRanks {
     int (*rank)(void), (*size)(void);
-    void (*leave)(bool told); // before this rank ends, at a signal or together with others: removes what a start has left behind
-    void (*abort)(void);      // ends all ranks
+    void (*leave)(bool told);  // before this rank ends, at a signal or together with others: removes what a start has left behind
+    void (*abort)(int status); // ends all ranks with this exit status, where they end together
 } FailRanks;
+
+/* Why a rank ends: its exit status, by which heturun knows (tools/heturun/ranks.h). */
+typedef enum FailStatus {
+    FAIL_PROGRAM = 1,   // an error of the program, or of another rank
+    FAIL_DEVICE = 122,  // its device or its machine is at fault: the program can go on without it
+    FAIL_EXCHANGE = 123 // what connects devices is at fault, or another rank has gone: the program can go on
+} FailStatus;
 
 /* From now on this process is one of several ranks. */
 void fail_connect(const FailRanks *ranks);
@@ -46,6 +53,14 @@ typedef struct FailNote {
 
 /* Where the device notes it; NULL: nowhere. */
 void fail_noted(const volatile FailNote *note);
+
+/* As ht_fail, with another exit status. */
+#ifdef __cplusplus
+[[noreturn]]
+#else
+_Noreturn
+#endif
+void fail_as(FailStatus status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* From any thread: ends this rank at once with a message that says `why`, and what the rank does. */
 #ifdef __cplusplus

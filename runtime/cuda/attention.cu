@@ -179,6 +179,9 @@ template <typename E> static constexpr size_t shared_of()
     return (size_t)(E::ROWS + 2 * E::buffers * E::COLUMNS) * E::D * sizeof(typename E::T) + E::scratch_bytes;
 }
 
+/* All shared memory of a block. */
+template <typename E> static constexpr size_t whole_of() { return attention_shared<QueryBlock<E>>(shared_of<E>()); }
+
 template <typename E> static void launch(const AttentionShape *a, const ht_call *call)
 {
     using T = typename E::T;
@@ -192,8 +195,8 @@ template <typename E> static void launch(const AttentionShape *a, const ht_call 
 /* The same with `Small` on a GPU whose blocks cannot have the memory that E wants. */
 template <typename E, typename Small> static void launch_fitting(const AttentionShape *a, const ht_call *call)
 {
-    static_assert(shared_of<Small>() + sizeof(QueryBlock<Small>) <= attention_least_shared, "it runs on every GPU");
-    if ((int64_t)(shared_of<E>() + sizeof(QueryBlock<E>)) <= cuda_shared_bytes())
+    static_assert(whole_of<Small>() <= attention_least_shared, "it runs on every GPU");
+    if ((int64_t)whole_of<E>() <= cuda_shared_bytes())
         launch<E>(a, call);
     else
         launch<Small>(a, call);
@@ -201,7 +204,7 @@ template <typename E, typename Small> static void launch_fitting(const Attention
 
 template <typename E> static void launch_fitting(const AttentionShape *a, const ht_call *call)
 {
-    static_assert(shared_of<E>() + sizeof(QueryBlock<E>) <= attention_least_shared, "it runs on every GPU");
+    static_assert(whole_of<E>() <= attention_least_shared, "it runs on every GPU");
     launch<E>(a, call);
 }
 

@@ -130,6 +130,13 @@ template <typename Known, typename Make> static __device__ __forceinline__ const
     return known;
 }
 
+/* Shared memory of a block whose threads know a `Known` alike, beside the dynamic memory, which begins at a multiple of 128 bytes. */
+template <typename Known> static constexpr size_t attention_shared(size_t dynamic)
+{
+    constexpr size_t multiple = 128;
+    return (sizeof(Known) + multiple - 1) / multiple * multiple + dynamic;
+}
+
 /* A block that owns E::ROWS queries of a head, from `query` on, and goes through `count` tiles of keys. Blocks that see most keys come
  * first. */
 template <typename E> struct QueryBlock {

@@ -327,7 +327,10 @@ template <typename T> static void fill_statistics(const AttentionShape *a, const
                   (const T *)in[0].data, (const T *)in[4].data, (const float *)in[5].data, (const float *)in[8].data, queries);
 }
 
-/* Shared memory of a block that owns keys. */
+/* Columns of dk and dv that a block of keys has: both sums of a wider head would not fit into registers. */
+template <typename K> static constexpr int keys_width = K::D < 128 ? K::D : 128;
+
+/* Dynamic shared memory of a block that owns keys. */
 template <typename K> static constexpr size_t keys_shared()
 {
     return (size_t)(2 * K::ROWS + 2 * K::buffers * K::COLUMNS) * K::D * sizeof(typename K::T) +
@@ -340,12 +343,16 @@ template <typename Q> static constexpr size_t queries_shared()
     return (size_t)(Q::buffers * Q::COLUMNS) * (Q::D + Q::ROWS) * sizeof(typename Q::T) + Q::scratch_bytes;
 }
 
+/* All shared memory of such blocks. */
+template <typename K> static constexpr size_t keys_whole() { return attention_shared<KeyBlock<K, keys_width<K>>>(keys_shared<K>()); }
+template <typename Q> static constexpr size_t queries_whole() { return attention_shared<QueryBlock<Q>>(queries_shared<Q>()); }
+
 /* K: the engine with a row for each key; Q: the one with a row for each query. */
 template <typename K, typename Q> static void launch(const AttentionShape *a, const ht_call *call)
 {
     using T = typename K::T;
     static_assert(K::ROWS % Q::COLUMNS == 0 && part_queries % Q::ROWS == 0 && part_queries % K::COLUMNS == 0, "whole tiles are kept");
-    constexpr int width = K::D < 128 ? K::D : 128; // of dk and dv: both sums of a wider head would not fit into registers
+    constexpr int width = keys_width<K>;
     const ht_view *in = call->operand, *out = call->result;
     const int all = a->batch * a->groups, keys = rounded_up(a->t, K::ROWS), queries = rounded_up(a->s, part_queries);
     if (all == 0)
@@ -381,8 +388,8 @@ template <typename K, typename Q> static void launch(const AttentionShape *a, co
 /* The same with `Small` for K on a GPU whose blocks cannot have the memory that K wants. */
 template <typename K, typename Small, typename Q> static void launch_fitting(const AttentionShape *a, const ht_call *call)
 {
-    static_assert(keys_shared<Small>() <= attention_least_shared && queries_shared<Q>() <= attention_least_shared, "it runs on every GPU");
-    if ((int64_t)keys_shared<K>() <= cuda_shared_bytes())
+    static_assert(keys_whole<Small>() <= attention_least_shared && queries_whole<Q>() <= attention_least_shared, "it runs on every GPU");
+    if ((int64_t)keys_whole<K>() <= cuda_shared_bytes())
         launch<K, Q>(a, call);
     else
         launch<Small, Q>(a, call);
@@ -390,7 +397,7 @@ template <typename K, typename Small, typename Q> static void launch_fitting(con
 
 template <typename K, typename Q> static void launch_fitting(const AttentionShape *a, const ht_call *call)
 {
-    static_assert(keys_shared<K>() <= attention_least_shared && queries_shared<Q>() <= attention_least_shared, "it runs on every GPU");
+    static_assert(keys_whole<K>() <= attention_least_shared && queries_whole<Q>() <= attention_least_shared, "it runs on every GPU");
     launch<K, Q>(a, call);
 }
 

@@ -3,7 +3,7 @@
  *     static void run(int way, void *context);
  *     run(choice_of("algorithm", {m, n, k}, 3, run, &sizes), &sizes);
  *
- * In the first step of a program each way is timed on the stream that computes. Another way may add up in another order and give other
+ * In the first run of a program each way is timed on the stream that computes. Another way may add up in another order and give other
  * bits, so the first way counts until all ranks have agreed (choice_agree), and then the one that is the fastest over all of them.
  * Environment HETU_TUNE=0: the first way always, and nothing is timed.
  */

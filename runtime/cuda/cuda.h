@@ -70,6 +70,9 @@ void *cuda_scratch(int64_t bytes);
  * one copy. */
 const void *cuda_constant(const void *data, int64_t bytes);
 
+/* Ends the program where the device is at fault: before a library's error is reported that may come of it. */
+void cuda_check_device(void);
+
 /* Multiprocessors, and bytes of shared memory that a block may have. */
 int cuda_processors(void);
 int64_t cuda_shared_bytes(void);

@@ -117,6 +117,8 @@ static void run(CudnnPlan *plan, const std::vector<std::pair<int64_t, const void
         ht_fail("cuDNN: cudnnSetStream: %s", cudnnGetErrorString(status));
     plan->run(cudnn()->handle, tensors, workspace);
     if (plan->failed())
+        cuda_check_device();
+    if (plan->failed())
         ht_fail("cuDNN: %s", plan->why().c_str());
 }
 

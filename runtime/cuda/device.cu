@@ -1,6 +1,7 @@
 /* A GPU as device of this rank: its choice, its memory, its channel. */
 #include "device/device.h"
 
+#include "base/fail.h"
 #include "transport/world.h"
 #include "cuda/channels.h"
 #include "exchange/flight.h"
@@ -19,10 +20,51 @@ static struct {
     int processors, shared_bytes;
 } device;
 
+/* Whether the device or its machine is at fault, not the program: uncorrectable errors of memory and of NVLink, a device that has gone
+ * (Xid 79 is an unknown error), a driver that does not serve. Numbers, since CUDA 12 lacks names of CUDA 13. What a kernel may do wrong
+ * itself is the program's: illegal addresses, illegal instructions, launches that failed. */
+static bool is_device_fault(cudaError_t code)
+{
+    static const int faults[] = {
+        35,  // cudaErrorInsufficientDriver
+        46,  // cudaErrorDevicesUnavailable
+        100, // cudaErrorNoDevice
+        127, // cudaErrorStartupFailure
+        214, // cudaErrorECCUncorrectable
+        220, // cudaErrorNvlinkUncorrectable
+        226, // cudaErrorContained
+        304, // cudaErrorOperatingSystem
+        714, // cudaErrorHardwareStackError
+        802, // cudaErrorSystemNotReady
+        803, // cudaErrorSystemDriverMismatch
+        805, // cudaErrorMpsConnectionFailed
+        806, // cudaErrorMpsRpcFailure
+        807, // cudaErrorMpsServerNotReady
+        911, // cudaErrorExternalDevice
+        999, // cudaErrorUnknown
+    };
+    for (int fault : faults)
+        if ((int)code == fault)
+            return true;
+    return false;
+}
+
 extern "C" void ht_cuda_check(cudaError_t code, const char *call, const char *file, int line)
 {
-    if (code != cudaSuccess)
-        ht_fail("%s (%s:%d); CUDA failed at: %s", cudaGetErrorString(code), file, line, call);
+    if (code == cudaSuccess)
+        return;
+    if (is_device_fault(code))
+        fail_as(FAIL_DEVICE, "GPU %d is at fault: %s (%s:%d); CUDA failed at: %s", device.number, cudaGetErrorString(code), file, line,
+                call);
+    ht_fail("%s (%s:%d); CUDA failed at: %s", cudaGetErrorString(code), file, line, call);
+}
+
+/* A fault of the device answers all calls from then on, so a call that does nothing finds it. */
+void cuda_check_device(void)
+{
+    const cudaError_t code = cudaFree(nullptr);
+    if (is_device_fault(code))
+        HT_CUDA(code);
 }
 
 int cuda_processors(void) { return device.processors; }
@@ -94,6 +136,18 @@ static const Channel *choose_channel(void)
 
 /* ---- opening and closing ---- */
 
+/* The slot that heturun has given to this rank (HETU_SLOT), which stays the same when other slots are lost; else the rank's number among
+ * those of its machine. */
+static int slot_number(void)
+{
+    const char *text = getenv("HETU_SLOT");
+    char *end = nullptr;
+    const long slot = text ? strtol(text, &end, 10) : 0;
+    if (text && (end == text || *end || slot < 0 || slot > 1 << 20))
+        ht_fail("HETU_SLOT=%s is no number of a slot", text);
+    return text ? (int)slot : world_node_rank();
+}
+
 extern "C" const char *device_open(void)
 {
     static char missing[256];
@@ -105,7 +159,7 @@ extern "C" const char *device_open(void)
                  found == cudaSuccess ? "there are none" : cudaGetErrorString(found));
         return missing;
     }
-    device.number = world_node_rank() % count;
+    device.number = slot_number() % count;
     HT_CUDA(cudaSetDevice(device.number));
     HT_CUDA(cudaDeviceGetAttribute(&device.processors, cudaDevAttrMultiProcessorCount, device.number));
     HT_CUDA(cudaDeviceGetAttribute(&device.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.number));

@@ -1,6 +1,7 @@
 /* Matrix products by cuBLASLt. Which of its algorithms serve a kind of product is asked once, and the fastest is found by trying. */
 #include "cuda/matmul.h"
 #include "cuda/choice.h"
+#include "cuda/cuda.h"
 #include "cuda/views.h"
 
 #include <map>
@@ -20,8 +21,10 @@ typedef struct Prepared {
 
 static void check(cublasStatus_t status, const char *what)
 {
-    if (status != CUBLAS_STATUS_SUCCESS)
-        ht_fail("cuBLASLt: %s: %s", what, cublasLtGetStatusName(status));
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return;
+    cuda_check_device();
+    ht_fail("cuBLASLt: %s: %s", what, cublasLtGetStatusName(status));
 }
 
 static cublasLtHandle_t handle(void)

@@ -52,10 +52,24 @@ static struct {
     bool exchanging;                 // the run at work goes to the exchange stream
 } nccl;
 
+/* Whose fault an error of NCCL is: of CUDA this device's, of wrong calls the program's, else that of what connects the ranks, or of a rank
+ * that has gone. */
+static FailStatus status_of(ncclResult_t result)
+{
+    cuda_check_device();
+    switch (result) {
+    case ncclUnhandledCudaError: return FAIL_DEVICE;
+    case ncclInvalidArgument:
+    case ncclInvalidUsage: return FAIL_PROGRAM;
+    default: return FAIL_EXCHANGE;
+    }
+}
+
 static void check_call(ncclResult_t result, const char *call, int line)
 {
     if (result != ncclSuccess && result != ncclInProgress)
-        ht_fail("%s: %s (nccl.cu:%d); NCCL failed at: %s", ncclGetErrorString(result), ncclGetLastError(nccl.world), line, call);
+        fail_as(status_of(result), "%s: %s (nccl.cu:%d); NCCL failed at: %s", ncclGetErrorString(result), ncclGetLastError(nccl.world),
+                line, call);
 }
 
 /* ---- communicators ---- */
@@ -266,7 +280,7 @@ static void check_comm(ncclComm_t comm)
         return;
     const volatile FailNote *note = cuda_noted();
     const char *what = note->what, *where = note->where;
-    ht_fail("NCCL failed: %s: %s; the device last began %s of %s", ncclGetErrorString(state), ncclGetLastError(comm),
+    fail_as(status_of(state), "NCCL failed: %s: %s; the device last began %s of %s", ncclGetErrorString(state), ncclGetLastError(comm),
             what ? what : "nothing", where ? where : "the program");
 }
 

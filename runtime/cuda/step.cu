@@ -40,11 +40,11 @@ void cuda_step_close(void)
 
 const CudaStep *cuda_step(void) { return step.device; }
 
-/* All ranks come here before each step of a program. Its first one has timed what there is to choose from; the second one, which is
- * recorded, has the choice. */
+/* All ranks come here before each run of a program. Its first one has timed what there is to choose from; the second one, which is
+ * recorded, has the choice: also where the program goes on from a saved step, or under another strategy. */
 extern "C" const float *device_numbers(const StepNumbers *numbers)
 {
-    if (numbers->step == 1)
+    if (numbers->run == 1)
         choice_agree();
     memcpy(step.host->hyper, numbers->hyper, sizeof step.host->hyper);
     step.host->step = numbers->step;

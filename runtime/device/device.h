@@ -70,6 +70,7 @@ bool device_name(const char *name);
 typedef struct StepNumbers {
     float hyper[DEVICE_HYPER];
     int64_t step;
+    int64_t run; // runs of the program under its strategy before this one, whatever the step is
     uint64_t seed;
     int training;
 } StepNumbers;

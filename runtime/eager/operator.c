@@ -206,6 +206,37 @@ static void take_operands(Call *call, const ht_tensors *operands)
     }
 }
 
+/* Whether operands that are to have one type are of bf16 and of f32, and of no other. */
+static bool mixes_floats(const Operator *op, const ht_tensors *operands)
+{
+    unsigned types = 0;
+    for (int k = 0; k < op->operand_count; k++)
+        for (int m = 0; m < operands[k].count && op->operands[k].element == ELEMENT_FOLLOWS; m++)
+            if (operands[k].at[m].node)
+                types |= 1u << operands[k].at[m].node->dtype;
+    return op->alike && types == (1u << HT_F32 | 1u << HT_BF16);
+}
+
+/* Where bf16 and f32 meet, the operator works in f32, as hetucc has it (compiler/frontend/eval/op.c). */
+static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands)
+{
+    if (!mixes_floats(op, operands))
+        return operands;
+    ht_tensors *wide = eager_alloc((size_t)op->operand_count * sizeof *wide);
+    for (int k = 0; k < op->operand_count; k++) {
+        wide[k] = operands[k];
+        if (op->operands[k].element != ELEMENT_FOLLOWS)
+            continue;
+        ht_tensor *tensors = eager_alloc((size_t)operands[k].count * sizeof *tensors);
+        for (int m = 0; m < operands[k].count; m++) {
+            ht_tensor x = operands[k].at[m];
+            tensors[m] = x.node && x.node->dtype == HT_BF16 ? ht_cast(x, HT_F32) : x;
+        }
+        wide[k].at = tensors;
+    }
+    return wide;
+}
+
 /* Sets results that a kernel is not called for because a factor is empty, which is none of members; whether there is one. */
 static bool fill_empty(const Call *call, ht_node *const *results)
 {
@@ -255,7 +286,7 @@ void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr
     ht_node *result[EAGER_RESULTS];
     if (op->kind == OPERATOR_UPDATE)
         ht_fail("%s is for optimizers; a model does not call it", op->name);
-    take_operands(&call, operands);
+    take_operands(&call, promoted(op, operands));
     call_bind(&call, types, shapes);
     make_results(&call, types, shapes, result);
     eager_trace_operator(op, op->result_count, result, call.count, call.operand);

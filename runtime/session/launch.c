@@ -117,5 +117,5 @@ void session_take_device(void)
     }
     if (first == world_rank())
         fprintf(stderr, "hetu: %s\n", missing);
-    session_leave(1);
+    session_leave(missing ? FAIL_DEVICE : FAIL_PROGRAM);
 }

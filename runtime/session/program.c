@@ -464,7 +464,8 @@ static float loss_of(Program *program)
 
 float program_run(Program *program, const float *hyper)
 {
-    program->numbers = (StepNumbers){.step = program->worker.step, .seed = program->worker.seed, .training = program->worker.training};
+    program->numbers = (StepNumbers){
+        .step = program->worker.step, .run = program->runs++, .seed = program->worker.seed, .training = program->worker.training};
     memcpy(program->numbers.hyper, hyper, sizeof program->numbers.hyper);
     program->worker.hyper = device_numbers(&program->numbers);
     fail_step(program->worker.step);

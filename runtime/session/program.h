@@ -22,6 +22,7 @@ typedef struct Program {
     Schedule *schedule;        // what it does in a step
     ht_worker worker;
     StepNumbers numbers;
+    int64_t runs;
     DeviceRecording *recording; // of the device's work in a step
     void **slots;               // tensors that outlive a step: parameters, states, inputs
     ProgramParam *params;

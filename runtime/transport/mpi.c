@@ -82,7 +82,7 @@ static void mpi_close(void)
     HT_MPI(MPI_Finalize());
 }
 
-static void mpi_abort(void) { MPI_Abort(MPI_COMM_WORLD, 1); }
+static void mpi_abort(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
 /* The bytes of the next message, which begins at `done`. */
 static int part(size_t bytes, size_t done) { return (int)(bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES); }

@@ -108,11 +108,11 @@ void world_leave(bool told)
 }
 
 /* Ends all ranks. */
-static void end_all(void)
+static void end_all(int status)
 {
     abandon();
     if (world.kind && world.kind->abort)
-        world.kind->abort();
+        world.kind->abort(status);
 }
 
 static const FailRanks ranks = {world_rank, world_size, world_leave, end_all};

@@ -15,7 +15,7 @@ typedef struct WorldKind {
     bool (*launched)(void); // whether the environment says that this process is one of several ranks connected so
     WorldPlace (*open)(int *argc, char ***argv, bool threads);
     void (*close)(void);
-    void (*abort)(void);                         // ends all ranks; may return when only this process is left to end; NULL: nothing
+    void (*abort)(int status);                   // ends all ranks; may return when only this process is left to end; NULL: nothing
     void (*abandon)(void);                       // removes what an unfinished open has left behind; NULL: nothing
     void (*forget)(void);                        // in a child process: gives up its copies of connections; NULL: nothing
     void (*check)(void);                         // NULL: nothing

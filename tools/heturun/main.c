@@ -2,10 +2,10 @@
  *
  *     heturun --elastic STRATEGIES --slots FILE -- PROGRAM ARGUMENTS...
  *
- * The ranks are started under the first strategy that the slots are enough for. When a rank dies (a signal ends it), its slot is lost until
- * FILE is written anew; all ranks are ended and started again on the slots left. So they are when FILE changes what they run on. The
- * program goes on from what it has saved (ht_resume). When all ranks end well, so does heturun; when one ends with an error of its own,
- * heturun ends with its exit status. Where no strategy fits, it waits for FILE for the time of HETU_TIMEOUT.
+ * The ranks are started under the first strategy that the slots are enough for. When a rank dies (a signal ends it, or a fault of its
+ * device), its slot is lost until FILE is written anew; all ranks are ended and started again on the slots left. So they are when FILE
+ * changes what they run on. The program goes on from what it has saved (ht_resume). When all ranks end well, so does heturun; when one ends
+ * with an error of its own, heturun ends with its exit status. Where no strategy fits, it waits for FILE for the time of HETU_TIMEOUT.
  */
 #define _GNU_SOURCE
 #include "ranks.h"
@@ -190,11 +190,30 @@ static int lose_slots(const Ranks *ranks, int number)
         slot->lost = true;
         lost++;
         char how[32] = "was not reached";
-        if (ranks->at[rank].status != UNREACHED)
+        if (ranks->at[rank].status == DEVICE_FAULT)
+            snprintf(how, sizeof how, "has a fault of its device");
+        else if (ranks->at[rank].status != UNREACHED)
             snprintf(how, sizeof how, "died of signal %d", ranks->at[rank].status - 128);
         fprintf(stderr, "heturun: rank %d of start %d %s; slot %d of %s is out\n", rank, number, how, slot->number, slot->host);
     }
     return lost;
+}
+
+/* Whether the first rank that ended could not exchange with others, which is nobody's fault that is known. The second time within the
+ * patience for slots its slot is lost. */
+static bool failed_to_exchange(const Ranks *ranks, int number)
+{
+    static time_t last;
+    const Rank *first = ranks->first;
+    if (!first || first->status != EXCHANGE_FAULT)
+        return false;
+    first->slot->lost = last && time(NULL) - last < DEFAULT_TIMEOUT;
+    last = time(NULL);
+    fprintf(stderr, "heturun: rank %d of start %d could not exchange with others", (int)(first - ranks->at), number);
+    if (first->slot->lost)
+        fprintf(stderr, ", again; slot %d of %s is out", first->slot->number, first->slot->host);
+    fputc('\n', stderr);
+    return true;
 }
 
 /* Whether all ranks are on this machine. */
@@ -220,7 +239,8 @@ static Outcome judge(Ranks *ranks, int number, int status)
     }
     ranks_end(ranks);
     bool refused = ranks->at[0].status == NO_STRATEGY && !ranks->at[0].died;
-    return (Outcome){.again = lose_slots(ranks, number) > 0 || refused, .refused = refused, .status = status};
+    bool again = refused || lose_slots(ranks, number) > 0 || failed_to_exchange(ranks, number);
+    return (Outcome){.again = again, .refused = refused, .status = status};
 }
 
 /* Whether the slots have changed so that the ranks would run elsewhere, or under another strategy. */

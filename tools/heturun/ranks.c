@@ -40,6 +40,7 @@ static void set_environment(const Job *job, const Ranks *ranks, int rank, const 
     set_number("HETU_RANK", rank);
     set_number("HETU_SIZE", ranks->count);
     set_number("HETU_LOCAL_RANK", local_rank(ranks, rank));
+    set_number("HETU_SLOT", slot->number);
     setenv("HETU_RENDEZVOUS", job->meeting, 1);
     setenv("HETU_STRATEGY", choice->word, 1);
     snprintf(digest, sizeof digest, "%" PRIx64, choice->digest);
@@ -112,8 +113,9 @@ static void note_end(Ranks *ranks, pid_t process, int status, bool died)
     if (!rank)
         return;
     rank->ended = true;
+    ranks->first = ranks->first ? ranks->first : rank;
     rank->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    rank->died = died && (WIFSIGNALED(status) || (!rank->slot->here && rank->status >= 128));
+    rank->died = died && (WIFSIGNALED(status) || rank->status == DEVICE_FAULT || (!rank->slot->here && rank->status >= 128));
     if (rank->held >= 0)
         close(rank->held);
     rank->held = -1;

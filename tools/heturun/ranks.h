@@ -11,13 +11,14 @@ typedef struct Rank {
     pid_t process;
     Slot *slot;
     bool ended;
-    bool died;  // by a signal that this process has not sent, or its machine is out of reach
+    bool died;  // by a signal that this process has not sent, of a fault of its device, or its machine is out of reach
     int held;   // the other end of the standard input of one on another machine; -1: it is here
     int status; // of its end: an exit status, or 128 and the signal
 } Rank;
 
 typedef struct Ranks {
     int count;
+    const Rank *first; // that has ended; NULL: none has
     Rank *at;
 } Ranks;
 
@@ -31,6 +32,9 @@ typedef struct Job {
 
 /* The exit status of rank 0 where the program cannot begin under the strategy (runtime/session/choice.h). */
 enum { NO_STRATEGY = 121 };
+
+/* That of a rank whose device or machine is at fault, and of one that could not exchange with others (runtime/base/fail.h). */
+enum { DEVICE_FAULT = 122, EXCHANGE_FAULT = 123 };
 
 /* That of ssh, where it does not reach the other machine. */
 enum { UNREACHED = 255 };

@@ -7,6 +7,7 @@
 enum { STEPS_OF_OPERATOR = 200 }; // so that endless loops over operators end before memory does
 
 typedef Array(Value *) Values;
+typedef Array(const Access *) Accesses;
 
 Position operator_position(const Eval *ev, Position at) { return ev->frame->user_at.file ? ev->frame->user_at : at; }
 
@@ -42,7 +43,8 @@ static void add_list(Eval *ev, const Call *call, int param, Values *operands)
                    tensor_load(ev, pointer_place(ev, pointer_moved(ev, at, i * size, call->at), size, call->at), call->at));
 }
 
-static void read_operands(Eval *ev, const Call *call, Values *operands)
+/* Reads the operands, with the rule's operand that each is. */
+static void read_operands(Eval *ev, const Call *call, Values *operands, Accesses *accesses)
 {
     const COperator *op = call->function->op;
     for (int k = 0; k < op->def->rule->operand_count; k++) {
@@ -51,6 +53,8 @@ static void read_operands(Eval *ev, const Call *call, Values *operands)
             add_list(ev, call, param, operands);
         else
             array_push(ev->scratch, operands, tensor_load(ev, argument_place(ev, call, param), call->at));
+        while (accesses->count < operands->count)
+            array_push(ev->scratch, accesses, &op->def->rule->operands[k]);
     }
 }
 
@@ -175,17 +179,50 @@ static void add_joiners(Eval *ev, const Op *op)
             add_joiner(ev, op, &rule->factors[f]);
 }
 
+/* ---- bf16 that meets f32 ---- */
+
+static bool is_open(const Value *value, const Access *access) { return value && access->element.kind == ELEMENT_FOLLOWS; }
+
+/* Whether operands that are to have one type are of bf16 and of f32, and of no other. */
+static bool mixes_floats(const OpDef *def, const Values *operands, const Accesses *accesses)
+{
+    unsigned types = 0;
+    for (int k = 0; k < operands->count; k++)
+        if (is_open(operands->at[k], accesses->at[k]))
+            types |= 1u << operands->at[k]->type.dtype;
+    return types == (1u << DTYPE_F32 | 1u << DTYPE_BF16) && rule_of_one_type(def->rule);
+}
+
+/* Where bf16 and f32 meet, the operator works in f32. */
+static void promote(Eval *ev, const Call *call, const OpDef *def, Values *operands, const Accesses *accesses)
+{
+    if (!mixes_floats(def, operands, accesses))
+        return;
+    const OpDef *convert = module_def(ev->module, rule_convert(ev->arena, DTYPE_F32));
+    for (int k = 0; k < operands->count; k++) {
+        Value *value = operands->at[k];
+        if (!is_open(value, accesses->at[k]) || value->type.dtype != DTYPE_BF16)
+            continue;
+        Op *op = ir_op(ev->module, convert, &value, 1, NULL, operator_position(ev, call->at));
+        op->results[0]->name = value->name;
+        operator_emit(ev, op);
+        operands->at[k] = op->results[0];
+    }
+}
+
 Val operator_call(Eval *ev, const Call *call)
 {
     const OpDef *def = call->function->op->def;
     Values operands = {0};
+    Accesses accesses = {0};
     check_module(ev, call);
     if (call->count < call->function->params.count)
         eval_error(ev, call->at, "%s is called with too few arguments", call->function->name);
-    read_operands(ev, call, &operands);
+    read_operands(ev, call, &operands, &accesses);
     Attr *attrs = arena_array(ev->scratch, Attr, def->attr_count + 1);
     for (int i = 0; i < def->attr_count; i++)
         attrs[i] = attribute(ev, call, call->function->op->attr_param[i]);
+    promote(ev, call, def, &operands, &accesses);
     Op *op = ir_op(ev->module, def, operands.at, operands.count, attrs, operator_position(ev, call->at));
     if (!op)
         eval_fail(ev);

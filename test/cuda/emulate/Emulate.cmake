@@ -8,7 +8,7 @@ include_guard(GLOBAL)
 set(HETU_EMULATE ${CMAKE_CURRENT_LIST_DIR})
 find_package(Threads REQUIRED)
 
-add_library(hetu_emulation STATIC ${HETU_EMULATE}/threads.cpp ${HETU_EMULATE}/memory.cpp ${HETU_EMULATE}/streams.cpp ${HETU_EMULATE}/log.cpp ${HETU_EMULATE}/traffic.cpp
+add_library(hetu_emulation STATIC ${HETU_EMULATE}/threads.cpp ${HETU_EMULATE}/shared.cpp ${HETU_EMULATE}/memory.cpp ${HETU_EMULATE}/streams.cpp ${HETU_EMULATE}/log.cpp ${HETU_EMULATE}/traffic.cpp
   ${HETU_EMULATE}/tensor_core.cpp ${HETU_EMULATE}/cublaslt.cpp ${HETU_EMULATE}/cudnn.cpp)
 target_compile_features(hetu_emulation PUBLIC cxx_std_20)
 target_compile_definitions(hetu_emulation PUBLIC HT_EMULATED)

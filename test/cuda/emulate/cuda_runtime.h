@@ -12,6 +12,8 @@
  *     HETU_EMULATE_ORDER    "issue" (unless set): when it is issued, or "late", as late as waits allow, which shows missing ones, work runs.
  *     HETU_EMULATE_NODES    a file: each graph that is made ready adds a line, the number of its nodes.
  *     HETU_EMULATE_RANGES   a file, with the number of the process behind it: the ranges of NVTX
+ *     HETU_EMULATE_FAULT    CODE:N:D: from the Nth kernel on that a process runs on device D, its calls answer with the error of this
+ *                           number, as those of a GPU that has failed
  *     HETU_EMULATE_PACE     milliseconds that a kernel takes at least, while other streams go on; 0
  *     HETU_EMULATE_LOG      a file name: process P lists in NAME.P what has run, a line each with tabs: "kernel", "copy" or "graph" (it
  *                           begins), the number of its stream from 1 on, milliseconds at its begin and end, its number in the order in
@@ -44,6 +46,7 @@ typedef enum cudaError {
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
+    cudaErrorECCUncorrectable = 214,
     cudaErrorInvalidResourceHandle = 400,
     cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
@@ -308,14 +311,23 @@ void ht_emulated_register(cudaStream_t stream, const void *memory);
 bool ht_emulated_is_device(const void *memory, size_t size);
 bool ht_emulated_is_pinned(const void *memory, size_t size);
 
+/* Shared memory of a launch's blocks: the bytes that it asks for, and what those and the ones of __shared__ variables may come to: 48 KiB,
+ * and after cudaFuncSetAttribute what the attribute allows and all that a block may have. */
+struct ht_emulated_shared_limit {
+    size_t dynamic, most;
+    bool opted_in;
+};
+
+ht_emulated_shared_limit ht_emulated_limit_shared(const void *kernel, size_t dynamic);
+
 /* Checks a launch's sizes; ends the program with a message. */
-void ht_emulated_check_launch(dim3 grid, dim3 block, size_t shared);
+void ht_emulated_check_launch(dim3 grid, dim3 block, const ht_emulated_shared_limit &shared);
 
 /* Ends the program when a word of an argument is an address of memory that a device cannot read. */
 void ht_emulated_check_argument(int number, const void *argument, size_t size);
 
 /* Runs `thread` for every thread of the grid, now. */
-void ht_emulated_grid(dim3 grid, dim3 block, size_t shared, const std::function<void()> &thread);
+void ht_emulated_grid(dim3 grid, dim3 block, const ht_emulated_shared_limit &shared, const std::function<void()> &thread);
 
 template <typename T> static inline void ht_emulated_check(int number, T argument)
 {
@@ -331,9 +343,10 @@ static inline void ht_emulated_launch(dim3 grid, dim3 block, size_t shared, cuda
 {
     static_assert((sizeof(Parameters) + ... + 0) <= 4096, "a kernel's arguments have 4 KB; more only from CUDA 12.1 on");
     [[maybe_unused]] int number = 0;
-    ht_emulated_check_launch(grid, block, shared);
+    const ht_emulated_shared_limit limit = ht_emulated_limit_shared((const void *)kernel, shared);
+    ht_emulated_check_launch(grid, block, limit);
     (ht_emulated_check(++number, arguments), ...);
-    ht_emulated_enqueue(stream, [=] { ht_emulated_grid(grid, block, shared, [=] { kernel(arguments...); }); });
+    ht_emulated_enqueue(stream, [=] { ht_emulated_grid(grid, block, limit, [=] { kernel(arguments...); }); });
 }
 
 #endif

@@ -20,11 +20,35 @@
 #define __host__
 #define __constant__
 #define __managed__
-#define __shared__ static
+/* A declaration in front of which its function says that a block uses what it keeps in shared memory. */
+#define __shared__ HT_EMULATED_SHARED(__COUNTER__)
+#define HT_EMULATED_SHARED(number) HT_EMULATED_SHARED_NUMBERED(number)
+#define HT_EMULATED_SHARED_NUMBERED(number)                                                                                                \
+    static ht_emulated_shared_use ht_emulated_use_##number;                                                                                \
+    ht_emulated_use_shared(&ht_emulated_use_##number);                                                                                     \
+    static
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __grid_constant__
+
+/* ---- shared memory with a size known at compile time ---- */
+
+/* A place where a function begins to keep such memory, and the last launch that has counted it. */
+struct ht_emulated_shared_use {
+    uint64_t launch;
+};
+
+extern uint64_t ht_emulated_launches; // grids that have begun
+
+/* Adds the bytes that the use's function keeps to those of the block at work; ends the program where a GPU would refuse the launch. */
+void ht_emulated_add_shared(ht_emulated_shared_use *use);
+
+static inline void ht_emulated_use_shared(ht_emulated_shared_use *use)
+{
+    if (use->launch != ht_emulated_launches)
+        ht_emulated_add_shared(use);
+}
 
 /* ---- vectors ---- */
 

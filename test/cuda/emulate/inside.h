@@ -19,6 +19,13 @@ const Options &options();
 /* Ends the program with a message on standard error. */
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* What the device answers to every call: cudaErrorNoDevice where there is none, the fault that HETU_EMULATE_FAULT asks for once it is
+ * there, else cudaSuccess. */
+cudaError_t standing_error();
+
+/* Notes that a kernel runs. */
+void count_kernel();
+
 /* Remembers an error for cudaGetLastError and returns it. */
 cudaError_t report(cudaError_t error);
 
@@ -64,6 +71,12 @@ void synchronize_default();
 void synchronize_all();
 
 int current_device();
+
+/* From here on a launch runs whose blocks have so much shared memory. */
+void begin_shared(const ht_emulated_shared_limit &limit);
+
+/* Ends the program where a GPU would refuse a launch that asks for dynamic shared memory beside `fixed` bytes of __shared__ variables. */
+void check_shared(const ht_emulated_shared_limit &limit, size_t fixed);
 
 /* Counts the blocks that ever ran. */
 uint64_t block_number();

@@ -239,7 +239,7 @@ struct Launched {
     }
 };
 
-cudaError_t no_device() { return report(options().devices > 0 ? cudaSuccess : cudaErrorNoDevice); }
+cudaError_t no_device() { return report(standing_error()); }
 
 } // namespace
 
@@ -304,6 +304,8 @@ void ht_emulated_enqueue(cudaStream_t stream, std::function<void()> work, const 
                                     if (began == 0) {
                                         began = ht_emulated_now();
                                         traffic_begin();
+                                        if (!strcmp(kind, "kernel"))
+                                            count_kernel();
                                         work();
                                         bytes = traffic_end();
                                     }
@@ -409,6 +411,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     Guard guard;
+    if (cudaError_t error = no_device())
+        return error;
     StreamState *s = state_of(stream);
     if (s->capture)
         return report(cudaErrorStreamCaptureUnsupported);

@@ -371,8 +371,10 @@ void ht_emulated_together(ht_emulated_operation *operation, const char *name, un
             make_ready(self - lane + i);
 }
 
-void ht_emulated_grid(dim3 grid, dim3 extent, size_t shared, const std::function<void()> &thread)
+void ht_emulated_grid(dim3 grid, dim3 extent, const ht_emulated_shared_limit &limit, const std::function<void()> &thread)
 {
+    const size_t shared = limit.dynamic;
+    begin_shared(limit);
     std::vector<unsigned char> memory(shared + 2 * canary_bytes);
     shared_memory = (char *)(((uintptr_t)memory.data() + canary_bytes - 1) & ~(uintptr_t)(canary_bytes - 1));
     unsigned char *end = (unsigned char *)shared_memory + shared, *last = memory.data() + memory.size();

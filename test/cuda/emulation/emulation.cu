@@ -104,6 +104,65 @@ static void test_shared_memory(void **)
         assert_float_equal(y[(size_t)i], (float)(i + 1 + 255 - i), 0);
 }
 
+/* Keeps BYTES bytes in a variable and uses the first and the last of `dynamic` others. */
+template <int BYTES> static __global__ void keep_device(int *y, int dynamic)
+{
+    __shared__ char kept[BYTES];
+    HT_SHARED(char, asked);
+    kept[threadIdx.x] = 1;
+    if (dynamic)
+        asked[0] = asked[dynamic - 1] = 2;
+    __syncthreads();
+    y[threadIdx.x] = kept[threadIdx.x] + (dynamic ? asked[0] : 0);
+}
+
+/* The same in functions that the kernel calls: their bytes count as well. */
+template <int BYTES> static __device__ int keep_once(int place)
+{
+    __shared__ char kept[BYTES];
+    kept[threadIdx.x] = 1;
+    __syncthreads();
+    return kept[place];
+}
+
+static __global__ void keep_twice_device(int *y, int deep)
+{
+    HT_SHARED(char, asked);
+    asked[0] = 1;
+    *y = keep_once<30000>(*y) + (deep ? keep_once<20000>(*y) : 0);
+}
+
+static void launch_unasked(void (*kernel)(int *, int), size_t shared, int *y, int last)
+{
+    ht_emulated_launch(1, 1, shared, stream, kernel, y, last);
+    HT_CUDA(cudaStreamSynchronize(stream));
+}
+
+static void launch_asked(void (*kernel)(int *, int), size_t shared, int *y, int last)
+{
+    ht_launch(kernel, 1, 1, shared, y, last);
+    HT_CUDA(cudaStreamSynchronize(stream));
+}
+
+/* Variables and dynamic memory together have 48 KiB, and what a block may have where the launch has asked for it, as ht_launch does. */
+static void test_all_shared_memory_counts(void **)
+{
+    const int limit = 48 * 1024, most = 227 * 1024, step = 128;
+    Device<int> y(1);
+    assert_false(dies([&] { launch_unasked(keep_device<4>, limit - step, y.data, limit - step); }));
+    assert_true(dies([&] { launch_unasked(keep_device<4>, limit, y.data, limit); }));
+    assert_true(dies([&] { launch_unasked(keep_device<4>, limit - step + 1, y.data, limit - step + 1); }));
+    assert_true(dies([&] { launch_unasked(keep_device<limit + 1>, 0, y.data, 0); }));
+    assert_false(dies([&] { launch_unasked(keep_device<limit>, 0, y.data, 0); }));
+    assert_false(dies([&] { launch_asked(keep_device<4>, limit, y.data, limit); }));
+    assert_false(dies([&] { launch_asked(keep_device<4>, most - step, y.data, most - step); }));
+    assert_true(dies([&] { launch_asked(keep_device<4>, most, y.data, most); }));
+    assert_true(dies([&] { launch_asked(keep_device<2000>, most - step, y.data, most - step); }));
+    assert_false(dies([&] { launch_unasked(keep_twice_device, 128, y.data, 0); }));
+    assert_true(dies([&] { launch_unasked(keep_twice_device, 128, y.data, 1); }));
+    assert_false(dies([&] { launch_asked(keep_twice_device, 128, y.data, 1); }));
+}
+
 /* Half of the threads return before the barrier, the last warp is not full. */
 static __global__ void leave_device(int *count)
 {
@@ -469,6 +528,7 @@ int main(int count, char **)
     const struct CMUnitTest emulation[] = {
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_shared_memory),
+        cmocka_unit_test(test_all_shared_memory_counts),
         cmocka_unit_test(test_leaving_before_a_barrier),
         cmocka_unit_test(test_shuffles),
         cmocka_unit_test(test_atomics),

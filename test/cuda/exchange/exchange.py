@@ -267,10 +267,13 @@ def replays(programs):
         raise Failure(f"{counts}")
 
 
-def fails(programs, size, mode, environment, *texts):
+DEVICE_FAULT, EXCHANGE_FAULT = 122, 123  # exit statuses (runtime/base/fail.h)
+
+
+def fails(programs, size, mode, environment, *texts, status=1):
     p = steps(programs, size, mode, check=False, **environment)
-    if p.returncode == 0:
-        raise Failure(f"did not fail: {p.stdout}")
+    if p.returncode != status:
+        raise Failure(f"ended with {p.returncode}, not {status}: {p.stdout}{p.stderr}")
     for text in texts:
         if text not in p.stderr:
             raise Failure(f"nobody said: {text}\n{p.stderr}")
@@ -325,7 +328,11 @@ def tests(bench, _):
     yield "fault.nccl", case(fails, programs, 2, "fault", {"HETU_EMULATE_DEVICES": "2"}, "hetu: rank 1: step 3 found element 7 wrong (at steps.c:20 begin)")
     yield "fault.staged", case(fails, programs, 2, "fault", {}, "hetu: rank 1: step 3 found element 7 wrong (at steps.c:20 begin)")
     yield "nccl.error", case(fails, programs, 2, "", {"HETU_EMULATE_DEVICES": "2", "HETU_STAND_IN_FAIL": "5"}, "NCCL failed: remote process exited",
-                             "the device last began all-reduce of steps.c:30: all-reduce")
+                             "the device last began all-reduce of steps.c:30: all-reduce", status=EXCHANGE_FAULT)
+    for code, status in (214, DEVICE_FAULT), (999, DEVICE_FAULT), (700, 1), (719, 1):
+        yield f"fault.device-{code}", case(fails, programs, 0, "", {"HETU_EMULATE_FAULT": f"{code}:4:0"}, "CUDA failed at", status=status)
+    yield "fault.device.nccl", case(fails, programs, 2, "", {"HETU_EMULATE_DEVICES": "2", "HETU_EMULATE_FAULT": "214:4:1"}, "hetu: rank 1: GPU 1 is at fault: uncorrectable ECC error",
+                                    status=DEVICE_FAULT)
     yield "nccl.late", case(fails, programs, 2, "late", {"HETU_EMULATE_DEVICES": "2", "HETU_TIMEOUT": "3"},
                             "hetu: rank 1 ends in step 3", "rank 0 keeps rank 1 waiting for 3 s (HETU_TIMEOUT)", "its device last began all-reduce of steps.c:30: all-reduce")
     yield "no-device.alone", case(no_device, programs, 0)

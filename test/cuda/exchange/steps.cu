@@ -115,7 +115,7 @@ static void run_steps(const std::string &mode)
                  mode == "fault" && world_rank() == world_size() - 1};
     DeviceRecording *recording = NULL;
     for (int step = 0; step < STEPS; step++) {
-        StepNumbers numbers = {{0.5f * (float)step}, step, 1, 1};
+        StepNumbers numbers = {{0.5f * (float)step}, step, step, 1, 1};
         fail_step(step);
         if (mode == "late" && step == BAD && world_rank() == 0)
             sleep(60);
