@@ -307,7 +307,7 @@ static json_t *strategy_json(const Search *search, const Strategy *strategy)
 
 json_t *hydraulis_plan(Arena *arena, Field input, Budget *budget)
 {
-    Search search = {.arena = arena, .random = {1}, .budget = budget};
+    Search search = {.arena = arena, .random = {budget->seed + 1}, .budget = budget};
     int count, *sample = search_read(&search, input, &count), most = 0;
     if (!sample)
         return NULL;

@@ -107,7 +107,7 @@ json_t *spindle_answer(Arena *arena, Field input, Budget *budget)
     Spindle q = read_problem(arena, input);
     if (input_error(input))
         return NULL;
-    SpindlePlan *plan = spindle_plan(arena, &q, budget_work(budget, USUAL_WORK, WORK_RATE));
+    SpindlePlan *plan = spindle_plan(arena, &q, budget_work(budget, USUAL_WORK, WORK_RATE), budget->seed);
     if (!plan) {
         field_refuse(field_get(input, "memory_mb"), "no schedule was found whose states fit");
         return NULL;

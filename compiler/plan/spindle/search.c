@@ -165,7 +165,7 @@ static void best_first(Search **player, int count)
 
 /* A tournament: beginnings with faster and with more efficient allotments anneal with equal work; the best third goes on from where it is,
  * with more work each and cooler. Every other one minds states without room more. NULL: none has found a schedule in which all fit. */
-static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, int64_t work)
+static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
 {
     enum { PLAYERS = 6, ROUNDS = 3, SHRINK = 3, MORE = 8 };
     static const double HOT = 0.02, COLD = 0.0005;
@@ -173,7 +173,7 @@ static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, i
     double objective, bound = spindle_bound(arena, q).value;
     bool fits;
     for (int i = 0; i < PLAYERS; i++)
-        player[i] = search_create(arena, q, bound * (i + 1) / PLAYERS, penalty * (i % 2 ? MORE : 1), (uint64_t)i);
+        player[i] = search_create(arena, q, bound * (i + 1) / PLAYERS, penalty * (i % 2 ? MORE : 1), (seed << 8) + (uint64_t)i);
     for (int round = 0, count = PLAYERS; round < ROUNDS; round++, count = (count + SHRINK - 1) / SHRINK) {
         for (int i = 0; i < count; i++)
             anneal(player[i], ldexp(HOT, -round), COLD, work / ROUNDS / count / schedule_work(player[i]->scheduler));
@@ -185,11 +185,11 @@ static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, i
     return schedule_plan(arena, player[0]->scheduler, &player[0]->best);
 }
 
-SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work)
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, uint64_t seed)
 {
     static const double penalties[] = {1, 30, 1000};
     SpindlePlan *plan = NULL;
     for (int i = 0; i < 3 && !plan; i++)
-        plan = tournament(arena, q, penalties[i], work);
+        plan = tournament(arena, q, penalties[i], work, seed);
     return plan;
 }
