@@ -95,8 +95,9 @@ static void step(Search *s, double temperature)
         else
             layers_move(s);
     }
-    double ms = schedule_make(s->scheduler, &s->next, &objective, &fits), change = objective - s->now_objective;
-    if (change > 0 && change > -temperature * log(1 - random_unit(&s->random)))
+    double most = s->now_objective - temperature * log(1 - random_unit(&s->random));
+    double ms = schedule_make(s->scheduler, &s->next, most, &objective, &fits);
+    if (objective > most)
         return;
     Choices old = s->now;
     s->now = s->next, s->next = old;
@@ -113,7 +114,7 @@ static void anneal(Search *s, double hot, double cold, int64_t work)
     bool fits;
     if (isfinite(s->best_ms))
         choices_copy(&s->now, &s->best, s->pieces);
-    double ms = schedule_make(s->scheduler, &s->now, &s->now_objective, &fits), scale = s->now_objective;
+    double ms = schedule_make(s->scheduler, &s->now, INFINITY, &s->now_objective, &fits), scale = s->now_objective;
     if (fits && ms < s->best_ms) {
         s->best_ms = ms;
         choices_copy(&s->best, &s->now, s->pieces);
@@ -168,7 +169,7 @@ static void best_first(Search **player, int count)
 static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
 {
     enum { PLAYERS = 6, ROUNDS = 3, SHRINK = 3, MORE = 8 };
-    static const double HOT = 0.02, COLD = 0.0005;
+    static const double HOT = 0.01, COLD = 0.0005;
     Search *player[PLAYERS];
     double objective, bound = spindle_bound(arena, q).value;
     bool fits;
@@ -181,7 +182,7 @@ static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, i
     }
     if (isinf(player[0]->best_ms))
         return NULL;
-    schedule_make(player[0]->scheduler, &player[0]->best, &objective, &fits);
+    schedule_make(player[0]->scheduler, &player[0]->best, INFINITY, &objective, &fits);
     return schedule_plan(arena, player[0]->scheduler, &player[0]->best);
 }
 
