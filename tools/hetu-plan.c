@@ -1,6 +1,6 @@
 /* hetu-plan: plans how models are laid over devices, and certifies how good a plan can be.
  *
- *     hetu-plan [--certify] [--limit=SECONDS] KIND INPUT.json      FILE - is the standard input
+ *     hetu-plan [--certify] [--limit=SECONDS] [--effort=TIMES] [--seed=N] KIND INPUT.json      FILE - is the standard input
  *
  * Prints one JSON object: the plan, or with --certify a lower bound of every plan's objective and its proof. An error in the input is one
  * line with file, key and reason, and exit status 1.
@@ -8,31 +8,45 @@
 #include "plan/plan.h"
 
 #include <argp.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 typedef struct Options {
     bool certify;
-    double limit; // seconds
+    double limit, effort; // seconds; times the usual work
+    uint64_t seed;
     const char *kind, *file;
 } Options;
 
-enum { KEY_CERTIFY = 0x100, KEY_LIMIT };
+enum { KEY_CERTIFY = 0x100, KEY_LIMIT, KEY_EFFORT, KEY_SEED };
 
 static const struct argp_option option_table[] = {
     {"certify", KEY_CERTIFY, 0, 0, "Print a lower bound of every plan's objective and its proof, not a plan", 0},
     {"limit", KEY_LIMIT, "SECONDS", 0, "Plan within so many seconds", 0},
+    {"effort", KEY_EFFORT, "TIMES", 0, "Search so many times as long as usual", 0},
+    {"seed", KEY_SEED, "N", 0, "Search from other starts: a number from 0 on", 0},
     {0},
 };
 
-/* A number of seconds above 0. */
-static double read_seconds(const char *text, struct argp_state *state)
+/* A number above 0. */
+static double read_number(const char *option, const char *text, struct argp_state *state)
 {
     char *end;
-    double seconds = strtod(text, &end);
-    if (!(seconds > 0) || *end)
-        argp_failure(state, 1, 0, "--limit=%s: not a number above 0", text);
-    return seconds;
+    double number = strtod(text, &end);
+    if (!(number > 0) || *end)
+        argp_failure(state, 1, 0, "--%s=%s: not a number above 0", option, text);
+    return number;
+}
+
+static uint64_t read_seed(const char *text, struct argp_state *state)
+{
+    char *end;
+    errno = 0;
+    unsigned long long seed = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno)
+        argp_failure(state, 1, 0, "--seed=%s: not an integer from 0 on", text);
+    return seed;
 }
 
 static error_t read_option(int key, char *value, struct argp_state *state)
@@ -41,7 +55,11 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     if (key == KEY_CERTIFY)
         options->certify = true;
     else if (key == KEY_LIMIT)
-        options->limit = read_seconds(value, state);
+        options->limit = read_number("limit", value, state);
+    else if (key == KEY_EFFORT)
+        options->effort = read_number("effort", value, state);
+    else if (key == KEY_SEED)
+        options->seed = read_seed(value, state);
     else if (key == ARGP_KEY_ARG && state->arg_num == 0)
         options->kind = value;
     else if (key == ARGP_KEY_ARG && state->arg_num == 1)
@@ -73,6 +91,8 @@ static char *list_kinds(int key, const char *text, void *input)
 static int run(const Options *options, const PlanKind *kind)
 {
     Budget budget = budget_begin(options->limit);
+    budget.effort = options->effort;
+    budget.seed = options->seed;
     Arena *arena = arena_create();
     Field input = input_open(arena, options->file);
     json_t *answer = input_error(input) ? NULL : (options->certify ? kind->certify : kind->plan)(arena, input, &budget);
@@ -91,7 +111,7 @@ int main(int argc, char **argv)
 {
     static const struct argp argp = {option_table, read_option, "KIND INPUT.json", "Plans how a model is laid over devices.\v", NULL,
                                      list_kinds,   NULL};
-    Options options = {.limit = INFINITY};
+    Options options = {.limit = INFINITY, .effort = 1};
     argp_err_exit_status = 1;
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     const PlanKind *kind = plan_kind(options.kind);

@@ -4,7 +4,7 @@
 
 Budget budget_begin(double limit)
 {
-    Budget budget = {.limit = limit};
+    Budget budget = {.limit = limit, .effort = 1};
     clock_gettime(CLOCK_MONOTONIC, &budget.begin);
     return budget;
 }
@@ -20,5 +20,6 @@ double budget_left(const Budget *budget)
 
 long budget_work(const Budget *budget, long usual, double rate)
 {
-    return (double)usual <= budget->limit * rate ? usual : (long)(budget->limit * rate);
+    double work = (double)usual * budget->effort;
+    return (long)(work <= budget->limit * rate ? work : budget->limit * rate);
 }

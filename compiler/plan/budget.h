@@ -7,10 +7,13 @@
 #define PLAN_BUDGET_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <time.h>
 
 typedef struct Budget {
-    double limit; // seconds; INFINITY: none
+    double limit;  // seconds; INFINITY: none
+    double effort; // times the usual work
+    uint64_t seed; // of local searches: another one, other starts
     struct timespec begin;
 } Budget;
 
@@ -22,7 +25,7 @@ double budget_left(const Budget *budget);
 
 static inline bool budget_spent(const Budget *budget) { return budget_left(budget) <= 0; }
 
-/* How much work a search may do: `usual`, of which a core does at least `rate` a second, or what is sure to be done within the limit when
+/* How much work a search may do: `usual` times the effort, of which a core does at least `rate` a second, or what is sure to be done within the limit when
  * that is less. It depends on the limit alone, not on the clock. */
 long budget_work(const Budget *budget, long usual, double rate);
 

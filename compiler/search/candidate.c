@@ -198,3 +198,21 @@ void candidate_describe(Text *out, const Candidate *candidate, const Fleet *devi
     for (int i = 0; has_axis(candidate, false) && i < candidate->splits->count; i++)
         text_print(out, "%s%s", i ? " " : "; tp cuts ", candidate->splits->dims[i]);
 }
+
+const char *candidate_kind(Arena *arena, const Candidate *candidate, const Fleet *devices)
+{
+    static const SplitList none = {0};
+    Text text = {.arena = arena};
+    Candidate bare = candidate_copy(arena, candidate);
+    bare.splits = &none;
+    bare.zero = 0;
+    for (int p = 0; p < bare.pipeline_count; p++)
+        for (int s = 0; s < bare.pipelines[p].stage_count; s++) {
+            SearchStage *stage = &bare.pipelines[p].stages[s];
+            stage->data_weights = stage->tensor_weights = NULL;
+            stage->first = stage->end = 0;
+            stage->recompute = RECOMPUTE_NONE;
+        }
+    candidate_describe(&text, &bare, devices);
+    return text_bytes(&text);
+}

@@ -46,6 +46,9 @@ void candidate_print(Text *out, const Candidate *candidate, const SearchModel *m
 /* A line for people: "2 stages [8, 4], dp 2 x tp 4, 16 micro-batches of 4 rows, zero 1, recompute full". */
 void candidate_describe(Text *out, const Candidate *candidate, const Fleet *devices);
 
+/* What a candidate is beside ZeRO, recomputing, layers by stage, weights and names: the same text for those of one kind. */
+const char *candidate_kind(Arena *arena, const Candidate *candidate, const Fleet *devices);
+
 /* A copy in an arena. */
 Candidate candidate_copy(Arena *arena, const Candidate *candidate);
 

@@ -172,25 +172,44 @@ static double least_room(const Filling *filling)
 
 /* ---- a step ---- */
 
-/* Of a stage once a step: sums of gradients, gathered parameters, the update. */
-static double once_seconds(const Profile *profile, const PipelinePlan *plan, int number)
+/* A layer's trained parameters, of all layers of a stage. */
+typedef struct Trained {
+    double count, gradients, parameters, update; // bytes; seconds of the update
+    int slots;
+} Trained;
+
+static Trained trained_of(const Profile *profile, const StagePlan *stage)
 {
-    const StagePlan *stage = &plan->stages[number];
+    Trained trained = {0};
     int from, to;
-    double d = stage->stage.data, m = (double)plan->microbatches, gradients = 0, parameters = 0, update = 0;
     slots_of(profile, stage->stage.first, stage->stage.end, &from, &to);
     for (int slot = from; slot < to; slot++) {
         const SlotCost *cost = &stage->costs->slots[stage->stage.recompute][slot];
-        gradients += cost->gradients;
-        parameters += cost->parameters;
-        update += cost->once;
+        trained.count += cost->trained;
+        trained.gradients += cost->gradients;
+        trained.parameters += cost->parameters;
+        trained.update += cost->once;
+        trained.slots++;
     }
+    return trained;
+}
+
+/* Of a stage once a step: sums of gradients, gathered parameters, the update. Sums run beside the backward part of the last micro-batch,
+ * of `seconds` with its forward part, but for the last layer's. Without ZeRO they are one message, else one a parameter. */
+static double once_seconds(const Profile *profile, const PipelinePlan *plan, int number, double seconds)
+{
+    const double backward = 2.0 / 3;
+    const StagePlan *stage = &plan->stages[number];
+    const Trained trained = trained_of(profile, stage);
+    double d = stage->stage.data, m = (double)plan->microbatches, hop = (d - 1) * stage->link.latency;
     if (d < 2)
-        return update;
-    double moved = plan->zero >= 3   ? m * (gradients + 2 * parameters)
-                   : plan->zero == 2 ? m * gradients + parameters
-                                     : gradients + parameters;
-    return update / (plan->zero ? d : 1) + (d - 1) / d * moved / stage->link.bandwidth;
+        return trained.update;
+    double pass = (d - 1) / d / stage->link.bandwidth, times = plan->zero >= 2 ? m : 1, gathers = plan->zero >= 3 ? 2 * m : 1;
+    double sums = times * (trained.gradients * pass + (plan->zero ? trained.count : 1) * hop);
+    double gathered = gathers * (trained.parameters * pass + (plan->zero ? trained.count : 1) * hop);
+    sums += plan->zero ? 0 : gathered;
+    double exposed = fmax(sums - backward * seconds * times, sums / (times * trained.slots));
+    return trained.update / (plan->zero ? d : 1) + exposed + (plan->zero ? gathered : 0);
 }
 
 void pipeline_estimate(const Profile *profile, const Correction *correction, const PipelinePlan *plan, double *seconds, double *need)
@@ -205,7 +224,7 @@ void pipeline_estimate(const Profile *profile, const Correction *correction, con
         double crossing = s + 1 < plan->stage_count ? stage->costs->slots[RECOMPUTE_NONE][own->end].crossing : 0;
         sum += time + (crossing > 0 ? 2 * (crossing / stage->ahead.bandwidth + stage->ahead.latency) : 0);
         most = fmax(most, time);
-        once = fmax(once, once_seconds(profile, plan, s));
+        once = fmax(once, once_seconds(profile, plan, s, time));
         *need = fmax(*need, bytes / stage->memory);
     }
     *seconds = (sum + (double)(plan->microbatches - 1) * most + once) * correction->seconds;

@@ -42,8 +42,19 @@ void change_layers(Search *search, CandidateList *list, const Candidate *candida
         }
 }
 
+/* Whether devices of a stage have copies of something that ZeRO could cut. */
+static bool has_copies(const Candidate *candidate)
+{
+    for (int p = 0; p < candidate->pipeline_count; p++)
+        for (int s = 0; s < candidate->pipelines[p].stage_count; s++)
+            if (candidate->pipelines[p].stages[s].device_count > 1)
+                return true;
+    return candidate->pipeline_count > 1;
+}
+
 void change_modes(Search *search, CandidateList *list, const Candidate *candidate)
 {
+    int levels = search->model.trains && has_copies(candidate) ? 3 : 0;
     for (int mode = 0; mode < RECOMPUTES; mode++) {
         Candidate changed = candidate_copy(search->arena, candidate);
         for (int p = 0; p < changed.pipeline_count; p++)
@@ -52,7 +63,7 @@ void change_modes(Search *search, CandidateList *list, const Candidate *candidat
         if (profile_allows(&search->profiles[0], (Recompute)mode))
             add_changed(search, list, &changed);
     }
-    for (int zero = 0; zero <= 3; zero++) {
+    for (int zero = 0; zero <= levels; zero++) {
         Candidate changed = candidate_copy(search->arena, candidate);
         changed.zero = zero;
         add_changed(search, list, &changed);

@@ -59,6 +59,7 @@ static void read_given(Reading *reading)
         *(param->state ? &slot->states : &slot->parameters) += bytes;
         slot->widest = fmax(slot->widest, param->state ? 0 : bytes);
         slot->gradients += param->gradient ? bytes : 0;
+        slot->trained += param->gradient ? 1 : 0;
         for (int s = 0; s < param->state_count; s++)
             slot->states += (double)value_local_bytes(module, param->states[s], reading->device);
     }

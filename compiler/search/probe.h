@@ -14,6 +14,7 @@ typedef struct SlotCost {
     double cut_parameters, cut_states,
         cut_gradients; // bytes where the devices along tp share also what tp does not cut; set by profile_costs
     double gradients;  // bytes
+    double trained;    // parameters: ZeRO gathers and sums each by itself
     double kept;       // bytes that forward leaves for backward
     double work;       // the most bytes that are needed beside those while it runs
     double crossing;   // bytes that it hands to later layers

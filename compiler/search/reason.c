@@ -53,15 +53,58 @@ static void print_together(Text *out, const char *begin, const Workshop *shop, c
     text_print(out, " on device %d%s\n", verdict->fullest, most && verdict->together > most ? ", which is too much" : "");
 }
 
+/* A candidate for people, ZeRO aside. */
+static const char *without_zero(Arena *arena, const TriedStrategy *tried, const Fleet *devices)
+{
+    Text text = {.arena = arena};
+    Candidate candidate = tried->candidate;
+    candidate.zero = 0;
+    candidate_describe(&text, &candidate, devices);
+    return text_bytes(&text);
+}
+
+bool reason_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy *other, const Fleet *devices)
+{
+    return head->candidate.zero != other->candidate.zero &&
+           !strcmp(without_zero(arena, head, devices), without_zero(arena, other, devices));
+}
+
+/* What differs from a strategy of the list in ZeRO alone, on a line. */
+static void print_levels(Text *out, const Workshop *shop, const TriedList *best, int head)
+{
+    bool any = false;
+    for (int i = head + 1; i < best->count; i++) {
+        const TriedStrategy *own = best->at[i];
+        if (!reason_folds(out->arena, best->at[head], own, shop->devices))
+            continue;
+        text_print(out, "%szero %d: %.6g s, %s", any ? "; " : "   with ", own->candidate.zero, own->verdict.seconds,
+                   bytes_text(out->arena, own->verdict.peak));
+        any = true;
+    }
+    text_string(out, any ? "\n" : "");
+}
+
+/* Whether a strategy of the list stands on the line of one before it. */
+static bool is_folded(Arena *arena, const Workshop *shop, const TriedList *best, int at)
+{
+    for (int i = 0; i < at; i++)
+        if (reason_folds(arena, best->at[i], best->at[at], shop->devices))
+            return true;
+    return false;
+}
+
 void reason_print(Text *out, const Workshop *shop, const TriedList *best, int tried)
 {
     text_print(out, "%s of %s on %d devices: the best of %d strategies that were compiled and simulated\n", shop->model->module->name,
                shop->model->module->source, shop->devices->count, tried);
-    for (int i = 0; i < best->count; i++) {
+    for (int i = 0, number = 0; i < best->count; i++) {
         const TriedStrategy *own = best->at[i];
-        text_print(out, "%d. %.6g s, %s: ", i + 1, own->verdict.seconds, memory_text(out->arena, shop, &own->verdict));
+        if (is_folded(out->arena, shop, best, i))
+            continue;
+        text_print(out, "%d. %.6g s, %s: ", ++number, own->verdict.seconds, memory_text(out->arena, shop, &own->verdict));
         candidate_describe(out, &own->candidate, shop->devices);
         text_print(out, "\n   bound by %s\n", bound_text(out->arena, shop, &own->verdict));
+        print_levels(out, shop, best, i);
         print_together(out, "   ", shop, &own->verdict);
     }
 }

@@ -16,8 +16,12 @@ typedef struct TriedStrategy {
 
 typedef Array(TriedStrategy *) TriedList;
 
-/* The best strategies that fit, the first the plan: seconds, bytes, what bounds them. */
+/* The best strategies that fit, the first the plan: seconds, bytes, what bounds them. Behind each, on its line, those of the list that
+ * differ from it in ZeRO alone. */
 void reason_print(Text *out, const Workshop *shop, const TriedList *best, int tried);
+
+/* Whether two strategies differ in ZeRO alone. */
+bool reason_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy *other, const Fleet *devices);
 
 /* The same of the plan, as comments in front of its strategy. */
 void reason_comment(Text *out, const Workshop *shop, const TriedStrategy *plan, const char *source);

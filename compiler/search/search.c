@@ -3,6 +3,7 @@
 #include "search/least.h"
 #include "search/neighbours.h"
 #include "search/splits.h"
+#include "search/usual.h"
 
 #include "passes/pipeline.h"
 
@@ -24,8 +25,10 @@ static int try_round(Search *search, int most)
     return count;
 }
 
+/* Tries what people begin with, and what is best by closed forms. */
 static void try_best(Search *search)
 {
+    try_usual(search);
     for (int round = 0; round < ROUNDS; round++)
         if (!try_round(search, round_size(search)))
             return;
@@ -140,7 +143,7 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
         if (!anything_fits(search) && least_need(search))
             lower(search, options->memory, variants);
     }
-    TriedList best = best_of(search, BEST);
+    TriedList best = best_kinds(search, BEST);
     tries_settle(search, &best);
     if (best.count) {
         reason_comment(strategy, &search->shop, best.at[0], search->model.module->source);

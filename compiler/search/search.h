@@ -14,6 +14,7 @@
  *     profile.h      a few probes of small strategies: seconds and bytes by layer for any class, degree, rows and kind of recomputing
  *     estimate.h     closed forms on that: layers over stages, seconds of a step, bytes of a stage
  *     enumerate.h    all strategies of the space, the best by closed form kept
+ *     usual.h        what people begin with, which is always tried
  *     tries.h        tries those kept for real, corrects the closed forms by what came out
  *     search.c       round by round, then around the best (neighbours.h)
  *     least.h        where nothing fits: what needs the least memory

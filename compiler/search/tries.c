@@ -98,6 +98,34 @@ TriedList best_of(const Search *search, int most)
     return best;
 }
 
+/* Whether a strategy is to be printed beside others that are better: of a kind of its own, or one that differs from one of them in ZeRO
+ * alone. `kinds`: what these are of, and how many; a new one is added. */
+static bool is_told(const Search *search, const TriedList *better, const TriedStrategy *tried, const char **kinds, int *count, int most)
+{
+    const char *kind = candidate_kind(search->arena, &tried->candidate, &search->devices);
+    int at = 0;
+    while (at < *count && strcmp(kinds[at], kind))
+        at++;
+    for (int i = 0; i < better->count && at < *count; i++)
+        if (reason_folds(search->arena, better->at[i], tried, &search->devices))
+            return true;
+    if (at < *count || *count == most)
+        return false;
+    kinds[(*count)++] = kind;
+    return true;
+}
+
+TriedList best_kinds(const Search *search, int most)
+{
+    TriedList all = best_of(search, search->tried.count), told = {0};
+    const char **kinds = arena_array(search->arena, const char *, most + 1);
+    int count = 0;
+    for (int i = 0; i < all.count; i++)
+        if (is_told(search, &told, all.at[i], kinds, &count, most))
+            array_push(search->arena, &told, all.at[i]);
+    return told;
+}
+
 bool anything_fits(const Search *search)
 {
     for (int i = 0; i < search->tried.count; i++)

@@ -30,6 +30,9 @@ void tries_settle(Search *search, const TriedList *list);
 /* Those that fit, by seconds; at most `most`. */
 TriedList best_of(const Search *search, int most);
 
+/* The best that fits of each kind (candidate_kind), of at most `most` kinds, each with what differs from it in ZeRO alone; by seconds. */
+TriedList best_kinds(const Search *search, int most);
+
 /* Whether anything that was tried fits. */
 bool anything_fits(const Search *search);
 

@@ -10,9 +10,9 @@ def same_plan(kind, q):
     assert run(kind, q)[1] == run(kind, q)[1]
 
 
-def ratio(kind, name, q, score, most):
+def ratio(kind, name, q, score, most, *options):
     """Checks a plan: its own time is its score, and that is between the certified bound and `most` times it. The score."""
-    p = plan(kind, q)
+    p = plan(kind, q, *options)
     value, bound = score(q, p), plan(kind, q, "--certify")["bound"]
     print(f"{kind} {name}: {value:.3f} ms, {value / bound:.4f} of the bound", flush=True)
     assert near(value, p["milliseconds"]), (name, value, p["milliseconds"])

@@ -72,7 +72,7 @@ def tower(name, layers, work, counts, **more):
 
 
 def least(q, expected):
-    found = score(q, plan("spindle", q))
+    found = score(q, plan("spindle", q, "--effort=0.1"))
     assert near(found, expected), (found, expected)
 
 
@@ -87,16 +87,16 @@ least({"gpus": 2, "island": 2, "memory_mb": 95.0, "operators": [tower("a", 8, 1.
 least({"gpus": 2, "island": 2, "memory_mb": 95.0,
        "operators": [tower("a", 8, 2.0, [1, 2]), tower("b", 8, 2.0, [1, 2], weights="a")]}, 16)
 
-ratio("spindle", "5 tasks on 16", make(1, 16, 8, 5), score, 1.12)
-ratio("spindle", "8 tasks on 64", make(2, 64, 8, 8), score, 1.12)
-ratio("spindle", "4 tasks on 12, islands of 4", make(3, 12, 4, 4), score, 1.12)
-ratio("spindle", "4 tasks on 20, an island that is not full", make(4, 20, 8, 4), score, 1.25)
+ratio("spindle", "5 tasks on 16", make(1, 16, 8, 5), score, 1.12, "--effort=0.2")
+ratio("spindle", "8 tasks on 64", make(2, 64, 8, 8), score, 1.12, "--effort=0.2")
+ratio("spindle", "4 tasks on 12, islands of 4", make(3, 12, 4, 4), score, 1.12, "--effort=0.2")
+ratio("spindle", "4 tasks on 20, an island that is not full", make(4, 20, 8, 4), score, 1.25, "--effort=0.2")
 full = make(5, 16, 8, 4)
-ratio("spindle", "little memory", make(5, 16, 8, 4, memory=2200.0), score, 1.5)
+ratio("spindle", "little memory", make(5, 16, 8, 4, memory=2200.0), score, 1.5, "--effort=0.2")
 
 # A schedule where no device has room for all layers, of which one on all devices would have most overflow little.
 small = {"gpus": 4, "island": 1, "memory_mb": 27.0, "operators": [{"name": "o0", "layers": 3, "after": [], "ms": {"1": 4.5268, "2": 2.6029, "3": 1.9616, "4": 1.641}, "weights": "w0", "state_mb": 10}]}
-score(small, plan("spindle", small))
+score(small, plan("spindle", small, "--effort=0.1"))
 same_plan("spindle", full)
 score(full, plan("spindle", full, "--limit=0.01"))
 

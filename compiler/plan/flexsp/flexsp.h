@@ -2,7 +2,7 @@
  * different degrees, and every sequence is split over the devices of one group.
  *
  *     Flexsp problem = ...;
- *     FlexspPlan *plan = flexsp_plan(arena, &problem, work);    NULL: a sequence fits in no group
+ *     FlexspPlan *plan = flexsp_plan(arena, &problem, work, 0);  NULL: a sequence fits in no group
  *     double bound = flexsp_bound(&problem).value;
  *
  * Times are milliseconds, sizes MB (2^20 bytes). A group of degree d with lengths s takes
@@ -74,7 +74,7 @@ double flexsp_tokens(const Flexsp *q);
 FlexspBound flexsp_bound(const Flexsp *q);
 
 /* The best plan found by `work` moves of annealing; NULL when a sequence fits in no group. */
-FlexspPlan *flexsp_plan(Arena *arena, const Flexsp *q, int64_t work);
+FlexspPlan *flexsp_plan(Arena *arena, const Flexsp *q, int64_t work, uint64_t seed);
 
 /* The rows of the table of kinds. */
 json_t *flexsp_answer(Arena *arena, Field input, Budget *budget);

@@ -118,7 +118,7 @@ json_t *flexsp_answer(Arena *arena, Field input, Budget *budget)
     Flexsp q = read_problem(arena, input);
     if (input_error(input))
         return NULL;
-    return plan_json(&q, flexsp_plan(arena, &q, budget_work(budget, USUAL_WORK, WORK_RATE)));
+    return plan_json(&q, flexsp_plan(arena, &q, budget_work(budget, USUAL_WORK, WORK_RATE), budget->seed));
 }
 
 json_t *flexsp_certify(Arena *arena, Field input, Budget *budget)

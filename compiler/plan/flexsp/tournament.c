@@ -29,14 +29,14 @@ static void round_play(FlexspState **states, int count, int round, double work)
 }
 
 /* The winner over numbers of micro-batches from `least` on: in the first round beginnings of equal number play against each other. */
-static FlexspState *tournament(Arena *arena, const Flexsp *q, int least, int64_t work)
+static FlexspState *tournament(Arena *arena, const Flexsp *q, int least, int64_t work, uint64_t seed)
 {
     static const double fills[FILLS] = {1, 0.96, 0.92, 0.86};
     FlexspState *states[BATCHES * KEPT], *beginning[FILLS * SEEDS];
     int count = BATCHES * KEPT;
     for (int extra = 0; extra < BATCHES; extra++) {
         for (int f = 0; f < FILLS * SEEDS; f++)
-            beginning[f] = flexsp_state(arena, q, least + extra, fills[f % FILLS], (uint64_t)(extra * FILLS * SEEDS + f));
+            beginning[f] = flexsp_state(arena, q, least + extra, fills[f % FILLS], (seed << 8) + (uint64_t)(extra * FILLS * SEEDS + f));
         round_play(beginning, FILLS * SEEDS, 0, (double)work / ROUNDS / BATCHES);
         for (int k = 0; k < KEPT; k++)
             states[extra * KEPT + k] = beginning[k];
@@ -48,11 +48,11 @@ static FlexspState *tournament(Arena *arena, const Flexsp *q, int least, int64_t
     return states[0];
 }
 
-FlexspPlan *flexsp_plan(Arena *arena, const Flexsp *q, int64_t work)
+FlexspPlan *flexsp_plan(Arena *arena, const Flexsp *q, int64_t work, uint64_t seed)
 {
     int least = flexsp_bound(q).batches;
-    FlexspState *winner = tournament(arena, q, least, work);
+    FlexspState *winner = tournament(arena, q, least, work, seed);
     while (!isfinite(flexsp_best(winner)))
-        winner = tournament(arena, q, least += BATCHES, work / 4);
+        winner = tournament(arena, q, least += BATCHES, work / 4, seed);
     return flexsp_state_plan(arena, winner);
 }

@@ -307,7 +307,7 @@ static json_t *strategy_json(const Search *search, const Strategy *strategy)
 
 json_t *hydraulis_plan(Arena *arena, Field input, Budget *budget)
 {
-    Search search = {.arena = arena, .random = {1}, .budget = budget};
+    Search search = {.arena = arena, .random = {budget->seed + 1}, .budget = budget};
     int count, *sample = search_read(&search, input, &count), most = 0;
     if (!sample)
         return NULL;
@@ -315,7 +315,7 @@ json_t *hydraulis_plan(Arena *arena, Field input, Budget *budget)
         search.batches[i] = draw_batch(&search, sample, count);
         most = search.batches[i].count > most ? search.batches[i].count : most;
     }
-    search.work = budget_work(budget, 100000000, 8000000);
+    search.work = budget_work(budget, 200000000, 8000000);
     search.dispatcher = dispatcher_create(arena, &search.schemes, search.gpus, most);
     Set set = find_strategies(&search);
     json_t *strategies = json_array();

@@ -282,7 +282,7 @@ Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budg
     enum { DESCENTS = 4, SMALL = 32 };
     const double warm = 0.03, hottest = 1;
     bool small = malleus->node_count * malleus->per_node <= SMALL;
-    Search search = {.malleus = malleus, .random = {1}, .changed = arena_array(arena, bool, malleus->pipelines + 1)};
+    Search search = {.malleus = malleus, .random = {budget->seed + 1}, .changed = arena_array(arena, bool, malleus->pipelines + 1)};
     search.penalty = 100 * usual_rate(malleus) * malleus->layers * malleus->microbatches * malleus->slowdown[malleus->sizes - 1];
     search.state = state_create(arena, malleus);
     search.next = state_create(arena, malleus);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* The work (schedule_work) of a plan that is not limited, and what a slow core does a second. */
-static const long USUAL_WORK = 30000000;
-static const double WORK_RATE = 1.2e7;
+static const long USUAL_WORK = 240000000;
+static const double WORK_RATE = 3.6e7;
 
 enum { MOST_GPUS = 1 << 12, MOST_LAYERS = 1 << 16, MOST_OPERATORS = 1 << 12 };
 
@@ -107,7 +107,7 @@ json_t *spindle_answer(Arena *arena, Field input, Budget *budget)
     Spindle q = read_problem(arena, input);
     if (input_error(input))
         return NULL;
-    SpindlePlan *plan = spindle_plan(arena, &q, budget_work(budget, USUAL_WORK, WORK_RATE));
+    SpindlePlan *plan = spindle_plan(arena, &q, budget_work(budget, USUAL_WORK, WORK_RATE), budget->seed);
     if (!plan) {
         field_refuse(field_get(input, "memory_mb"), "no schedule was found whose states fit");
         return NULL;

@@ -1,6 +1,7 @@
 #include "plan/spindle/schedule.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 /* A device and the time from which it is free. */
@@ -17,13 +18,18 @@ struct Scheduler {
     Free *candidate; // (gpus), scratch: those of free that have room for a piece
     int *candidates; // (islands), how many
     double *end;     // (operators), of their last piece placed
-    int *placed;     // (operators), pieces
     int *layer;      // (operators), layers placed
-    bool *done;      // (pieces)
+    uint64_t *ready; // (pieces) as bits by their place in the order
+    int *place;      // (pieces), in the order
+    int *waits;      // (operators), operators that are still to be placed before
+    int *first_next; // (operators + 1), in `next`
+    int *next;       // operators that are after one
     double *held_mb; // (gpus)
     bool *held;      // (gpus, weights, layers)
     double *start;   // (pieces)
     int *devices;    // (pieces, gpus)
+    double *tail;    // (operators), ms at least from their end to that of all
+    double lost;     // ms of devices that have waited
     double overflow; // MB that fit nowhere
     double penalty;
 };
@@ -45,6 +51,37 @@ static double states_mb(Arena *arena, const Spindle *q)
     return sum;
 }
 
+/* What comes behind an operator takes so long at least. */
+static void find_tails(const Spindle *q, double *tail)
+{
+    for (int o = q->operator_count - 1; o >= 0; o--) {
+        const Operator *operator= & q->operator[o];
+        double least = INFINITY;
+        for (int k = 0; k < operator->allotment_count; k++)
+            least = fmin(least, operator->allotment[k].ms * operator->layers);
+        for (int k = 0; k < operator->after_count; k++)
+            tail[operator->after[k]] = fmax(tail[operator->after[k]], tail[o] + least);
+    }
+}
+
+/* Lists by operator those that are after it. */
+static void find_next(Arena *arena, Scheduler *s)
+{
+    const Spindle *q = s->q;
+    int *first = s->first_next = arena_array(arena, int, q->operator_count + 1), count = 0;
+    for (int o = 0; o < q->operator_count; o++)
+        count += q->operator[o].after_count;
+    s->next = arena_array(arena, int, count + 1);
+    count = 0;
+    for (int before = 0; before < q->operator_count; before++) {
+        for (int o = before + 1; o < q->operator_count; o++)
+            for (int k = 0; k < q->operator[o].after_count; k++)
+                if (q->operator[o].after[k] == before)
+                    s->next[count++] = o;
+        first[before + 1] = count;
+    }
+}
+
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty)
 {
     Scheduler *s = arena_new(arena, Scheduler);
@@ -55,13 +92,17 @@ Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty)
     s->candidate = arena_array(arena, Free, q->gpus);
     s->candidates = arena_array(arena, int, s->islands);
     s->end = arena_array(arena, double, q->operator_count);
-    s->placed = arena_array(arena, int, q->operator_count);
     s->layer = arena_array(arena, int, q->operator_count);
-    s->done = arena_array(arena, bool, pieces);
+    s->ready = arena_array(arena, uint64_t, pieces / 64 + 1);
+    s->place = arena_array(arena, int, pieces);
+    s->waits = arena_array(arena, int, q->operator_count);
+    find_next(arena, s);
     s->held_mb = arena_array(arena, double, q->gpus);
     s->held = arena_array(arena, bool, s->tight ? q->gpus * q->weights_count * q->layers_most : 0);
     s->start = arena_array(arena, double, pieces);
     s->devices = arena_array(arena, int, pieces * q->gpus);
+    s->tail = arena_array(arena, double, q->operator_count);
+    find_tails(q, s->tail);
     return s;
 }
 
@@ -70,12 +111,11 @@ static void scheduler_reset(Scheduler *s)
     const Spindle *q = s->q;
     for (int d = 0; d < q->gpus; d++)
         s->free[d] = (Free){0, d}, s->held_mb[d] = 0;
-    memset(s->done, 0, sizeof *s->done * (size_t)(q->operator_count * PIECES));
     for (int o = 0; o < q->operator_count; o++)
-        s->placed[o] = s->layer[o] = 0, s->end[o] = 0;
+        s->layer[o] = 0, s->end[o] = 0;
     if (s->tight)
         memset(s->held, 0, sizeof *s->held * (size_t)(q->gpus * q->weights_count * q->layers_most));
-    s->overflow = 0;
+    s->overflow = s->lost = 0;
 }
 
 static bool *held_at(Scheduler *s, int device, int weights)
@@ -172,12 +212,13 @@ static double devices_choose(const Scheduler *s, const Free *candidate, const in
     return start;
 }
 
-/* A device is busy until `end`; its island stays in order of time. */
-static void device_busy(Scheduler *s, int device, double end)
+/* A device is busy from `start` to `end`; its island stays in order of time. */
+static void device_busy(Scheduler *s, int device, double start, double end)
 {
     int island = device / s->q->island, first = island * s->q->island, last = first + island_size(s, island) - 1, at = first;
     while (s->free[at].device != device)
         at++;
+    s->lost += start - s->free[at].from;
     for (; at < last && s->free[at + 1].from < end; at++)
         s->free[at] = s->free[at + 1];
     for (; at > first && s->free[at - 1].from > end; at--)
@@ -185,15 +226,15 @@ static void device_busy(Scheduler *s, int device, double end)
     s->free[at] = (Free){end, device};
 }
 
-/* Devices are busy until `end`: whole islands at once. */
-static void devices_busy(Scheduler *s, const int *devices, int count, double end)
+/* Devices are busy from `start` to `end`: whole islands at once. */
+static void devices_busy(Scheduler *s, const int *devices, int count, double start, double end)
 {
-    if (count < s->q->island)
-        for (int d = 0; d < count; d++)
-            device_busy(s, devices[d], end);
-    else
-        for (int d = 0; d < count; d++)
-            s->free[devices[d]] = (Free){end, devices[d]};
+    for (int d = 0; d < count && count < s->q->island; d++)
+        device_busy(s, devices[d], start, end);
+    for (int d = 0; d < count && count >= s->q->island; d++)
+        s->lost += start - s->free[devices[d]].from;
+    for (int d = 0; d < count && count >= s->q->island; d++)
+        s->free[devices[d]] = (Free){end, devices[d]};
 }
 
 /* A device holds the next `layers` layers of an operator. */
@@ -227,22 +268,54 @@ static void piece_place(Scheduler *s, const Choices *choices, int piece)
     }
     s->start[piece] = start;
     s->end[o] = start + choice->layers * allotment->ms;
-    devices_busy(s, devices, allotment->devices, s->end[o]);
+    devices_busy(s, devices, allotment->devices, start, s->end[o]);
     for (int d = 0; s->tight && d < allotment->devices; d++)
         device_hold(s, devices[d], o, choice->layers);
     s->layer[o] += choice->layers;
 }
 
-/* Whether a piece can be placed: it is its operator's next, and what the operator is after has been placed. */
-static bool piece_ready(const Scheduler *s, int piece)
+/* ---- which piece is next ---- */
+
+enum { WORD = 64 };
+
+static void mark_ready(Scheduler *s, int piece) { s->ready[s->place[piece] / WORD] |= (uint64_t)1 << s->place[piece] % WORD; }
+
+/* The first pieces of operators that are after none are ready. */
+static void ready_begin(Scheduler *s, const Choices *choices)
 {
-    const Operator *operator= & s->q->operator[piece / PIECES];
-    if (s->placed[piece / PIECES] != piece % PIECES)
-        return false;
-    for (int k = 0; k < operator->after_count; k++)
-        if (s->placed[operator->after[k]] < PIECES)
-            return false;
-    return true;
+    int pieces = s->q->operator_count * PIECES;
+    memset(s->ready, 0, sizeof *s->ready * (size_t)(pieces / WORD + 1));
+    for (int x = 0; x < pieces; x++)
+        s->place[choices->order[x]] = x;
+    for (int o = 0; o < s->q->operator_count; o++) {
+        s->waits[o] = s->q->operator[o].after_count;
+        if (!s->waits[o])
+            mark_ready(s, o * PIECES);
+    }
+}
+
+/* Takes the first piece in the order that is ready. */
+static int ready_take(Scheduler *s, const Choices *choices)
+{
+    int word = 0;
+    while (!s->ready[word])
+        word++;
+    int bit = __builtin_ctzll(s->ready[word]);
+    s->ready[word] &= s->ready[word] - 1;
+    return choices->order[word * WORD + bit];
+}
+
+/* A piece has been placed: its operator's next is ready, or those after the operator that wait for none more. */
+static void ready_follow(Scheduler *s, int piece)
+{
+    int o = piece / PIECES;
+    if (piece % PIECES < PIECES - 1) {
+        mark_ready(s, piece + 1);
+        return;
+    }
+    for (int k = s->first_next[o]; k < s->first_next[o + 1]; k++)
+        if (--s->waits[s->next[k]] == 0)
+            mark_ready(s, s->next[k] * PIECES);
 }
 
 int64_t schedule_work(const Scheduler *s)
@@ -251,23 +324,35 @@ int64_t schedule_work(const Scheduler *s)
     return (int64_t)q->operator_count * (8 + q->gpus / 8 + (s->tight ? q->gpus * (1 + q->layers_most / 32) : 0));
 }
 
-double schedule_make(Scheduler *s, const Choices *choices, double *objective, bool *fits)
+/* The mean time of the devices that all pieces take together. */
+static double mean_busy(const Spindle *q, const Choices *choices)
+{
+    double sum = 0;
+    for (int i = 0; i < q->operator_count * PIECES; i++) {
+        const Allotment *allotment = &q->operator[i / PIECES].allotment[choices->piece[i].allotment];
+        sum += choices->piece[i].layers * allotment->ms * allotment->devices;
+    }
+    return sum / q->gpus;
+}
+
+double schedule_make(Scheduler *s, const Choices *choices, double most, double *objective, bool *fits)
 {
     static const double MEAN_WEIGHT = 0.02;
     int pieces = s->q->operator_count * PIECES;
-    double last = 0, sum = 0;
+    double last = 0, sum = 0, busy = mean_busy(s->q, choices);
+    *objective = INFINITY;
+    *fits = false;
     scheduler_reset(s);
-    for (int placed = 0, first = 0; placed < pieces; placed++) {
-        int x = first;
-        while (s->done[choices->order[x]] || !piece_ready(s, choices->order[x]))
-            x++;
-        int piece = choices->order[x];
-        if (choices->piece[piece].layers)
-            piece_place(s, choices, piece);
-        s->placed[piece / PIECES]++;
-        s->done[piece] = true;
-        while (first < pieces && s->done[choices->order[first]])
-            first++;
+    ready_begin(s, choices);
+    for (int placed = 0; placed < pieces; placed++) {
+        int piece = ready_take(s, choices);
+        ready_follow(s, piece);
+        if (!choices->piece[piece].layers)
+            continue;
+        piece_place(s, choices, piece);
+        double mean = busy + s->lost / s->q->gpus;
+        if (fmax(mean, s->end[piece / PIECES] + s->tail[piece / PIECES]) + MEAN_WEIGHT * mean > most * (1 + 1e-9))
+            return INFINITY;
     }
     for (int d = 0; d < s->q->gpus; d++)
         last = fmax(last, s->free[d].from), sum += s->free[d].from;

@@ -25,12 +25,12 @@ typedef struct Scheduler Scheduler;
 /* `penalty`: how often the objective counts the share of a device's memory that states have too much. */
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, double penalty);
 
-/* How much work a schedule is, about 20 ns each. */
+/* How much work a schedule is, about 5 ns each. */
 int64_t schedule_work(const Scheduler *scheduler);
 
 /* The end of the last slice; *objective is that and a little of when devices are done on average, and of states that fit nowhere. Sets
- * *fits: all states do. */
-double schedule_make(Scheduler *scheduler, const Choices *choices, double *objective, bool *fits);
+ * *fits: all states do. INFINITY, and so the objective, once it is sure to be more than `most`. */
+double schedule_make(Scheduler *scheduler, const Choices *choices, double most, double *objective, bool *fits);
 
 /* The slices of the last schedule made. */
 SpindlePlan *schedule_plan(Arena *arena, const Scheduler *scheduler, const Choices *choices);

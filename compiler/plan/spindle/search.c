@@ -95,8 +95,9 @@ static void step(Search *s, double temperature)
         else
             layers_move(s);
     }
-    double ms = schedule_make(s->scheduler, &s->next, &objective, &fits), change = objective - s->now_objective;
-    if (change > 0 && change > -temperature * log(1 - random_unit(&s->random)))
+    double most = s->now_objective - temperature * log(1 - random_unit(&s->random));
+    double ms = schedule_make(s->scheduler, &s->next, most, &objective, &fits);
+    if (objective > most)
         return;
     Choices old = s->now;
     s->now = s->next, s->next = old;
@@ -113,7 +114,7 @@ static void anneal(Search *s, double hot, double cold, int64_t work)
     bool fits;
     if (isfinite(s->best_ms))
         choices_copy(&s->now, &s->best, s->pieces);
-    double ms = schedule_make(s->scheduler, &s->now, &s->now_objective, &fits), scale = s->now_objective;
+    double ms = schedule_make(s->scheduler, &s->now, INFINITY, &s->now_objective, &fits), scale = s->now_objective;
     if (fits && ms < s->best_ms) {
         s->best_ms = ms;
         choices_copy(&s->best, &s->now, s->pieces);
@@ -165,15 +166,15 @@ static void best_first(Search **player, int count)
 
 /* A tournament: beginnings with faster and with more efficient allotments anneal with equal work; the best third goes on from where it is,
  * with more work each and cooler. Every other one minds states without room more. NULL: none has found a schedule in which all fit. */
-static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, int64_t work)
+static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed)
 {
     enum { PLAYERS = 6, ROUNDS = 3, SHRINK = 3, MORE = 8 };
-    static const double HOT = 0.02, COLD = 0.0005;
+    static const double HOT = 0.01, COLD = 0.0005;
     Search *player[PLAYERS];
     double objective, bound = spindle_bound(arena, q).value;
     bool fits;
     for (int i = 0; i < PLAYERS; i++)
-        player[i] = search_create(arena, q, bound * (i + 1) / PLAYERS, penalty * (i % 2 ? MORE : 1), (uint64_t)i);
+        player[i] = search_create(arena, q, bound * (i + 1) / PLAYERS, penalty * (i % 2 ? MORE : 1), (seed << 8) + (uint64_t)i);
     for (int round = 0, count = PLAYERS; round < ROUNDS; round++, count = (count + SHRINK - 1) / SHRINK) {
         for (int i = 0; i < count; i++)
             anneal(player[i], ldexp(HOT, -round), COLD, work / ROUNDS / count / schedule_work(player[i]->scheduler));
@@ -181,15 +182,15 @@ static SpindlePlan *tournament(Arena *arena, const Spindle *q, double penalty, i
     }
     if (isinf(player[0]->best_ms))
         return NULL;
-    schedule_make(player[0]->scheduler, &player[0]->best, &objective, &fits);
+    schedule_make(player[0]->scheduler, &player[0]->best, INFINITY, &objective, &fits);
     return schedule_plan(arena, player[0]->scheduler, &player[0]->best);
 }
 
-SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work)
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, uint64_t seed)
 {
     static const double penalties[] = {1, 30, 1000};
     SpindlePlan *plan = NULL;
     for (int i = 0; i < 3 && !plan; i++)
-        plan = tournament(arena, q, penalties[i], work);
+        plan = tournament(arena, q, penalties[i], work, seed);
     return plan;
 }

@@ -2,7 +2,7 @@
  * some consecutive layers on some devices without a break.
  *
  *     Spindle problem = ...;
- *     SpindlePlan *plan = spindle_plan(arena, &problem, work);     NULL: none was found in which all states fit
+ *     SpindlePlan *plan = spindle_plan(arena, &problem, work, 0);     NULL: none was found in which all states fit
  *     SpindleBound bound = spindle_bound(arena, &problem);
  *
  * Times are milliseconds, sizes MB (2^20 bytes). The objective is the end of the last slice. Devices stand in islands with fast links: a
@@ -54,7 +54,7 @@ typedef struct SpindleBound {
     const double *end; // (operators): prices of ending before the end
 } SpindleBound;
 
-SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work);
+SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, uint64_t seed);
 SpindleBound spindle_bound(Arena *arena, const Spindle *q);
 
 /* The rows of the table of kinds. */

@@ -1,0 +1,33 @@
+"""Plans of cases drawn from the papers' families (families.py) beside the best known: what searches of minutes from other starts have found (--effort, --seed), by kind and seed.
+
+    drawn.py PLANNER          a few cases, and with HETU_LONG=1 all
+"""
+import json
+import os
+import pathlib
+import sys
+
+import families
+from planner import answer
+
+BEST = json.loads((pathlib.Path(__file__).parent / "Inputs" / "best.json").read_text(encoding="utf-8"))
+MOST = {"spindle": 1.025}  # of the best known; other kinds 1.01
+FEW = {"galvatron": 20, "malleus": 6, "spindle": 2, "flexsp": 1, "hydraulis": 0}
+
+
+def found(kind, seed):
+    """ms of the plan; of hydraulis those of all batches under the strategies chosen."""
+    q, batches = families.case(kind, seed)
+    plan = answer(kind, q)
+    if kind != "hydraulis":
+        return plan.get("milliseconds", plan.get("objective"))
+    return sum(answer("hydraulis-batch", {"schemes": q["schemes"], "strategies": plan["strategies"], "lengths": lengths})["objective"] for lengths in batches)
+
+
+bad = 0
+for kind, best in BEST.items():
+    worst = max([found(kind, int(seed)) / best[seed] for seed in (best if os.environ.get("HETU_LONG") else list(best)[: FEW[kind]])], default=1)
+    print(f"{kind}: at most {worst:.4f} of the best known", flush=True)
+    bad += worst > MOST.get(kind, 1.01)
+print("drawn:", "some are worse" if bad else "all held")
+sys.exit(bad > 0)
