@@ -379,6 +379,7 @@ const CExpr *clang_expr(Reader *r, CXCursor cursor)
     switch (clang_getCursorKind(cursor)) {
     case CXCursor_IntegerLiteral:
     case CXCursor_FloatingLiteral:
+    case CXCursor_CXXBoolLiteralExpr:
     case CXCursor_CharacterLiteral: return evaluated(r, cursor, "this number");
     case CXCursor_UnaryExpr: return evaluated(r, cursor, "sizeof of an array of variable length");
     case CXCursor_StringLiteral: return string_literal(r, cursor);
