@@ -251,12 +251,13 @@ static const CExpr *call(Reader *r, CXCursor cursor)
 
 /* ---- conversions and what has no name in libclang ---- */
 
-/* A conversion. What libclang shows as an array is the pointer that a parameter, or arithmetic on one, is in truth. */
+/* A conversion. What libclang shows as an array or function is the pointer that a parameter, or arithmetic on one, is in truth. */
 static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner)
 {
     const CExpr *a = clang_expr(r, inner);
     CExpr *expr = node(r, cursor, C_CAST);
-    if (a->type == expr->type || (a->type->kind == CT_POINTER && expr->type->kind == CT_ARRAY))
+    bool written = expr->type->kind == CT_ARRAY || expr->type->kind == CT_FUNCTION;
+    if (a->type == expr->type || (a->type->kind == CT_POINTER && written))
         return a;
     expr->a = a;
     expr->at = a->at;

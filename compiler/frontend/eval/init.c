@@ -20,6 +20,7 @@ typedef struct Leaf {
     const CType *type;
     const CExpr *value;
     int first; // the first leaf with this expression: those of a range share it
+    int64_t whole_begin, whole_end; // bits of an element that braces give to a range, which gcc takes as one value; end 0: none
 } Leaf;
 
 /* Which member of a union is initialised. */
@@ -50,6 +51,7 @@ typedef struct Filler {
     int depth;
     int64_t end; // no leaf is behind this bit
     bool sorted, shared;
+    int64_t whole_begin, whole_end; // of leaves that are added now
     Choices *choices;
 } Filler;
 
@@ -81,8 +83,10 @@ static void replace_bits(Filler *f, int64_t begin, int64_t end, Position at)
         return;
     for (int i = 0; i < layout->leaves.count; i++) {
         const Leaf leaf = layout->leaves.at[i];
-        bool apart = leaf_end(&leaf) <= begin || leaf_begin(&leaf) >= end;
-        if (!apart && (leaf_begin(&leaf) < begin || leaf_end(&leaf) > end))
+        bool own = !leaf.whole_end || (leaf.whole_begin == f->whole_begin && leaf.whole_end == f->whole_end);
+        int64_t from = own ? leaf_begin(&leaf) : leaf.whole_begin, to = own ? leaf_end(&leaf) : leaf.whole_end;
+        bool apart = to <= begin || from >= end;
+        if (!apart && (from < begin || to > end))
             eval_error(f->ev, at, "this initialises a part of what an initialiser in front of it has set; write one initialiser for all of it");
         if (apart)
             layout->leaves.at[kept++] = leaf;
@@ -93,6 +97,8 @@ static void replace_bits(Filler *f, int64_t begin, int64_t end, Position at)
 static void add_leaf(Filler *f, const Member *member, const CExpr *value)
 {
     Leaf leaf = {.offset = member->offset, .bit = member->bit, .width = member->width, .type = member->type, .value = value};
+    leaf.whole_begin = f->whole_begin;
+    leaf.whole_end = f->whole_end;
     int64_t begin = leaf_begin(&leaf), end = leaf_end(&leaf);
     replace_bits(f, begin, end, value->at);
     f->sorted &= begin >= f->end;
@@ -251,7 +257,11 @@ static void designate(Filler *f, const CExpr *expr, int at)
             eval_error(f->ev, expr->at, "index %lld is outside an array of %lld", (long long)last, (long long)level->type->count);
     }
     int depth = f->depth;
+    bool braces = level->next < last && at + 1 == expr->designators.count && expr->a->kind == C_INIT && is_aggregate(level->type->base);
     for (int64_t next = level->next; next <= last; next++) {
+        int64_t size = braces ? level->type->base->size : 0;
+        f->whole_begin = braces ? (level->offset + next * size) * 8 : f->whole_begin;
+        f->whole_end = braces ? f->whole_begin + size * 8 : f->whole_end;
         f->shared |= next < last;
         f->depth = depth;
         f->level[depth].next = next;
@@ -262,6 +272,7 @@ static void designate(Filler *f, const CExpr *expr, int at)
             fill_positional(f, expr->a);
         }
     }
+    f->whole_end = braces ? 0 : f->whole_end;
 }
 
 /* Lays out what a list gives an aggregate. */
