@@ -1,7 +1,6 @@
 #include "driver/compile.h"
 
 #include "driver/language.h"
-
 #include "driver/parts.h"
 #include "driver/resume.h"
 

@@ -14,9 +14,9 @@ enum { MOST_WIDTH = 1 << 20 };
 typedef struct Formatter {
     Eval *ev;
     const Call *call;
-    int next;      // argument
-    uint64_t to;   // where the text goes; 0: nowhere
-    int64_t room;  // how many bytes there
+    int next;     // argument
+    uint64_t to;  // where the text goes; 0: nowhere
+    int64_t room; // how many bytes there
     Text *out;
 } Formatter;
 
@@ -30,7 +30,8 @@ typedef struct Conversion {
 
 static _Noreturn void refuse(Formatter *f, const Conversion *c, const char *why)
 {
-    eval_error(f->ev, f->call->at, "the conversion %%%s%c cannot be formatted at compile time%s", c->length, c->letter ? c->letter : ' ', why);
+    eval_error(f->ev, f->call->at, "the conversion %%%s%c cannot be formatted at compile time%s", c->length, c->letter ? c->letter : ' ',
+               why);
 }
 
 static const Val *next_argument(Formatter *f)

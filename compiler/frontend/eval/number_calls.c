@@ -42,7 +42,8 @@ enum { BELOW = 128, ABOVE = 256 }; // a table's characters are -128 to 255
 static Val table(Eval *ev, const Call *call, int which, const void *host, int64_t size)
 {
     if (!ev->characters[which]) {
-        Object *bytes = object_create(ev, (BELOW + ABOVE) * size, "a table of ctype.h"), *pointer = object_create(ev, 8, "a pointer of ctype.h");
+        Object *bytes = object_create(ev, (BELOW + ABOVE) * size, "a table of ctype.h"),
+               *pointer = object_create(ev, 8, "a pointer of ctype.h");
         uint64_t to = pointer_to((Place){bytes, BELOW * size});
         memcpy(bytes->bytes, (const char *)host - BELOW * size, (size_t)((BELOW + ABOVE) * size));
         memcpy(pointer->bytes, &to, sizeof to);
@@ -53,8 +54,14 @@ static Val table(Eval *ev, const Call *call, int which, const void *host, int64_
 }
 
 static Val classes(Eval *ev, const Call *call) { return table(ev, call, 0, *__ctype_b_loc(), (int64_t)sizeof **__ctype_b_loc()); }
-static Val lower_case(Eval *ev, const Call *call) { return table(ev, call, 1, *__ctype_tolower_loc(), (int64_t)sizeof **__ctype_tolower_loc()); }
-static Val upper_case(Eval *ev, const Call *call) { return table(ev, call, 2, *__ctype_toupper_loc(), (int64_t)sizeof **__ctype_toupper_loc()); }
+static Val lower_case(Eval *ev, const Call *call)
+{
+    return table(ev, call, 1, *__ctype_tolower_loc(), (int64_t)sizeof **__ctype_tolower_loc());
+}
+static Val upper_case(Eval *ev, const Call *call)
+{
+    return table(ev, call, 2, *__ctype_toupper_loc(), (int64_t)sizeof **__ctype_toupper_loc());
+}
 
 static int character(Eval *ev, const Call *call)
 {
@@ -93,16 +100,26 @@ static Val swapped(Eval *ev, const Call *call)
     return val_int(call->function->result, (int64_t)(__builtin_bswap64(bits(ev, call)) >> (64 - width(call))));
 }
 
-#define BITS(name, function) {"__builtin_" name, 1, function}, {"__builtin_" name "l", 1, function}, {"__builtin_" name "ll", 1, function}
+#define BITS(name, function)                                                                                                               \
+    {"__builtin_" name, 1, function}, {"__builtin_" name "l", 1, function}, { "__builtin_" name "ll", 1, function }
 
 const Builtin number_builtins[] = {
-    {"frexp", 2, fraction_and_exponent}, {"frexpf", 2, fraction_and_exponent},
-    {"modf", 2, fraction_and_whole},     {"modff", 2, fraction_and_whole},
-    {"__ctype_b_loc", 0, classes},       {"__ctype_tolower_loc", 0, lower_case},
-    {"__ctype_toupper_loc", 0, upper_case}, {"tolower", 1, to_lower},
-    {"toupper", 1, to_upper},            BITS("popcount", ones),
-    BITS("parity", parity),              BITS("clz", leading),
-    BITS("ctz", trailing),               BITS("ffs", first_one),
-    {"__builtin_bswap16", 1, swapped},   {"__builtin_bswap32", 1, swapped},
-    {"__builtin_bswap64", 1, swapped},   {NULL, 0, NULL},
+    {"frexp", 2, fraction_and_exponent},
+    {"frexpf", 2, fraction_and_exponent},
+    {"modf", 2, fraction_and_whole},
+    {"modff", 2, fraction_and_whole},
+    {"__ctype_b_loc", 0, classes},
+    {"__ctype_tolower_loc", 0, lower_case},
+    {"__ctype_toupper_loc", 0, upper_case},
+    {"tolower", 1, to_lower},
+    {"toupper", 1, to_upper},
+    BITS("popcount", ones),
+    BITS("parity", parity),
+    BITS("clz", leading),
+    BITS("ctz", trailing),
+    BITS("ffs", first_one),
+    {"__builtin_bswap16", 1, swapped},
+    {"__builtin_bswap32", 1, swapped},
+    {"__builtin_bswap64", 1, swapped},
+    {NULL, 0, NULL},
 };
