@@ -47,8 +47,8 @@ struct CField {
     const void *decl; // which member this is; names may be shared
 };
 
-/* Types are unique: equal types are the same object. A struct, union or enumeration is its declaration, whatever it is called. Qualifiers are
- * dropped. */
+/* Types are unique: equal types are the same object. A struct, union or enumeration is its declaration, whatever it is called. Qualifiers
+ * are dropped. */
 struct CType {
     CTypeKind kind;
     const char *name; // as C spells it: "struct ht_tensor", "unsigned int"

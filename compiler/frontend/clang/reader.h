@@ -70,8 +70,8 @@ struct Reader {
     Array(Token) weak; // names that pragmas call weak
     /* the function that is being read */
     CFunction *function;
-    CXCursor body_of;    // its definition
-    const char *printed; // its text behind the preprocessor; NULL: not asked for yet
+    CXCursor body_of;      // its definition
+    const char *printed;   // its text behind the preprocessor; NULL: not asked for yet
     Array(CXCursor) loops; // its `for` statements, in order
     const Scope *scope;
     int slots;
@@ -89,8 +89,8 @@ Cursors clang_children(Reader *r, CXCursor cursor); // attributes aside
 
 /* type.c */
 const CType *clang_type(Reader *r, CXType type);
-const void *clang_identity(CXCursor decl);              // what all declarations of one thing share
-const CType *clang_adjusted(Reader *r, CXType type);    // of a parameter: arrays and functions are pointers
+const void *clang_identity(CXCursor decl);           // what all declarations of one thing share
+const CType *clang_adjusted(Reader *r, CXType type); // of a parameter: arrays and functions are pointers
 const CType *clang_pointer_to(Reader *r, const CType *base, bool to_const);
 void clang_types_begin(Reader *r);
 

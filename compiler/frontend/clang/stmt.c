@@ -285,8 +285,8 @@ static bool read_head(const char *at, bool present[3])
     return false;
 }
 
-/* Where a `for` that leaves parts out stands in the text that clang prints of its function, without macros: libclang does not say which part a
- * child is. NULL when the text has other loops than the tree. */
+/* Where a `for` that leaves parts out stands in the text that clang prints of its function, without macros: libclang does not say which
+ * part a child is. NULL when the text has other loops than the tree. */
 static const char *printed_head(Reader *r, CXCursor cursor)
 {
     const char *found = NULL, *at;

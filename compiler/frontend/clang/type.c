@@ -51,7 +51,8 @@ static const char *type_key(Reader *r, CXType clang)
     switch (clang.kind) {
     case CXType_Record:
     case CXType_Enum: return arena_format(r->arena, "declaration %p", clang_identity(clang_getTypeDeclaration(clang)));
-    case CXType_Pointer: return pointer_key(r, clang_type(r, clang_getPointeeType(clang)), clang_isConstQualifiedType(clang_getPointeeType(clang)));
+    case CXType_Pointer:
+        return pointer_key(r, clang_type(r, clang_getPointeeType(clang)), clang_isConstQualifiedType(clang_getPointeeType(clang)));
     case CXType_ConstantArray:
         return arena_format(r->arena, "array %lld %s", clang_getArraySize(clang), clang_type(r, clang_getArrayElementType(clang))->key);
     case CXType_IncompleteArray: return arena_format(r->arena, "array %s", clang_type(r, clang_getArrayElementType(clang))->key);

@@ -47,7 +47,8 @@ static uint64_t as_pointer(Eval *ev, const CExpr *expr)
 static int64_t size_of_step(Eval *ev, const CType *type, Position at)
 {
     if (!type->size && (type->variable || type->kind != CT_STRUCT))
-        eval_error(ev, at, "the size of %s is not constant, so that arrays and pointers of it cannot be evaluated at compile time", type->name);
+        eval_error(ev, at, "the size of %s is not constant, so that arrays and pointers of it cannot be evaluated at compile time",
+                   type->name);
     return type->size;
 }
 

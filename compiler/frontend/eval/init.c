@@ -6,9 +6,9 @@
 
 /* ---- braces ----
  *
- * A list is read once: which expression goes to which bytes (its layout). Then it is evaluated as gcc does: in the order of the members, not of the
- * source; what a later initialiser replaces is not evaluated, and what goes to a range is evaluated once. All values are there before the first of
- * them is stored.
+ * A list is read once: which expression goes to which bytes (its layout). Then it is evaluated as gcc does: in the order of the members,
+ * not of the source; what a later initialiser replaces is not evaluated, and what goes to a range is evaluated once. All values are there
+ * before the first of them is stored.
  */
 
 enum { MOST_LEVELS = 64 };
@@ -19,7 +19,7 @@ typedef struct Leaf {
     int bit, width; // of a bit-field; width 0: none
     const CType *type;
     const CExpr *value;
-    int first; // the first leaf with this expression: those of a range share it
+    int first;                      // the first leaf with this expression: those of a range share it
     int64_t whole_begin, whole_end; // bits of an element that braces give to a range, which gcc takes as one value; end 0: none
 } Leaf;
 
@@ -64,10 +64,7 @@ typedef struct Member {
 
 static bool is_aggregate(const CType *type) { return type->kind == CT_STRUCT || type->kind == CT_ARRAY; }
 
-static int64_t member_count(const Level *level)
-{
-    return level->type->kind == CT_ARRAY ? level->type->count : level->type->fields.count;
-}
+static int64_t member_count(const Level *level) { return level->type->kind == CT_ARRAY ? level->type->count : level->type->fields.count; }
 
 /* ---- leaves ---- */
 
@@ -87,7 +84,8 @@ static void replace_bits(Filler *f, int64_t begin, int64_t end, Position at)
         int64_t from = own ? leaf_begin(&leaf) : leaf.whole_begin, to = own ? leaf_end(&leaf) : leaf.whole_end;
         bool apart = to <= begin || from >= end;
         if (!apart && (from < begin || to > end))
-            eval_error(f->ev, at, "this initialises a part of what an initialiser in front of it has set; write one initialiser for all of it");
+            eval_error(f->ev, at,
+                       "this initialises a part of what an initialiser in front of it has set; write one initialiser for all of it");
         if (apart)
             layout->leaves.at[kept++] = leaf;
     }
@@ -232,7 +230,8 @@ static void fill_positional(Filler *f, const CExpr *value)
     while (!takes_whole(member.type, value)) {
         enter(f, value->at);
         if (!member_count(&f->level[f->depth]))
-            eval_error(f->ev, value->at, "a member without members of its own needs braces in an initialiser that is evaluated at compile time");
+            eval_error(f->ev, value->at,
+                       "a member without members of its own needs braces in an initialiser that is evaluated at compile time");
         member = next_member(f, value->at);
     }
     set_member(f, &member, value);

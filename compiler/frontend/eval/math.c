@@ -1,7 +1,8 @@
 /* math.h and the integer functions of stdlib.h, in the precision of their names.
  *
- * A call of constants is computed by gcc itself, without optimisation, too: exactly, and rounded once. Libraries round some functions (tanh, sinh,
- * tgamma, ...) to the number beside that one, so that such calls are computed by MPFR here, as gcc does. Other calls give what the library gives.
+ * A call of constants is computed by gcc itself, without optimisation, too: exactly, and rounded once. Libraries round some functions
+ * (tanh, sinh, tgamma, ...) to the number beside that one, so that such calls are computed by MPFR here, as gcc does. Other calls give what
+ * the library gives.
  */
 #include "frontend/eval/eval.h"
 
@@ -44,12 +45,13 @@ static const struct {
     Exact1 *one;
     Exact2 *two;
 } exact[] = {
-    {"acos", mpfr_acos, NULL},     {"acosh", mpfr_acosh, NULL}, {"asin", mpfr_asin, NULL},   {"asinh", mpfr_asinh, NULL},   {"atan", mpfr_atan, NULL},
-    {"atanh", mpfr_atanh, NULL},   {"cbrt", mpfr_cbrt, NULL},   {"cos", mpfr_cos, NULL},     {"cosh", mpfr_cosh, NULL},     {"erf", mpfr_erf, NULL},
-    {"erfc", mpfr_erfc, NULL},     {"exp", mpfr_exp, NULL},     {"exp2", mpfr_exp2, NULL},   {"expm1", mpfr_expm1, NULL},   {"lgamma", lgamma_exact, NULL},
-    {"log", mpfr_log, NULL},       {"log10", mpfr_log10, NULL}, {"log1p", mpfr_log1p, NULL}, {"log2", mpfr_log2, NULL},     {"sin", mpfr_sin, NULL},
-    {"sinh", mpfr_sinh, NULL},     {"tan", mpfr_tan, NULL},     {"tanh", mpfr_tanh, NULL},   {"tgamma", mpfr_gamma, NULL},  {"atan2", NULL, mpfr_atan2},
-    {"hypot", NULL, mpfr_hypot},   {"pow", NULL, mpfr_pow},
+    {"acos", mpfr_acos, NULL},   {"acosh", mpfr_acosh, NULL}, {"asin", mpfr_asin, NULL},      {"asinh", mpfr_asinh, NULL},
+    {"atan", mpfr_atan, NULL},   {"atanh", mpfr_atanh, NULL}, {"cbrt", mpfr_cbrt, NULL},      {"cos", mpfr_cos, NULL},
+    {"cosh", mpfr_cosh, NULL},   {"erf", mpfr_erf, NULL},     {"erfc", mpfr_erfc, NULL},      {"exp", mpfr_exp, NULL},
+    {"exp2", mpfr_exp2, NULL},   {"expm1", mpfr_expm1, NULL}, {"lgamma", lgamma_exact, NULL}, {"log", mpfr_log, NULL},
+    {"log10", mpfr_log10, NULL}, {"log1p", mpfr_log1p, NULL}, {"log2", mpfr_log2, NULL},      {"sin", mpfr_sin, NULL},
+    {"sinh", mpfr_sinh, NULL},   {"tan", mpfr_tan, NULL},     {"tanh", mpfr_tanh, NULL},      {"tgamma", mpfr_gamma, NULL},
+    {"atan2", NULL, mpfr_atan2}, {"hypot", NULL, mpfr_hypot}, {"pow", NULL, mpfr_pow},
 };
 
 /* Whether an expression is made of numbers alone, of which a C compiler knows the value as it reads. */
@@ -110,7 +112,8 @@ static bool folded_call(const Call *call, const char *name, Val *value)
         x[i] = call->args[i].f;
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
         if (call->count == (exact[i].one ? 1 : 2) && names(name, exact[i].name, &narrow))
-            return rounded_once(exact[i].one, exact[i].two, x, narrow, &result) && (*value = val_float(call->function->result, result), true);
+            return rounded_once(exact[i].one, exact[i].two, x, narrow, &result) &&
+                   (*value = val_float(call->function->result, result), true);
     return false;
 }
 
@@ -169,12 +172,16 @@ static bool comparison_call(const Call *call, const char *name, Val *value)
                 return *value = val_int(type, (int64_t)a[i].i), true;
     if (call->count != 2 || !ctype_is_floating(a[0].type) || !ctype_is_floating(a[1].type))
         return false;
-    bool unordered = isnan(a[0].f) || isnan(a[1].f), less = a[0].f < a[1].f, greater = a[0].f > a[1].f;
+    bool unordered = isnan(a[0].f) || isnan(a[1].f), less = a[0].f<a[1].f, greater = a[0].f> a[1].f;
     const struct {
         const char *name;
         bool holds;
-    } relations[] = {{"isgreater", greater},          {"isgreaterequal", !unordered && !less}, {"isless", less}, {"islessequal", !unordered && !greater},
-                     {"islessgreater", less || greater}, {"isunordered", unordered}};
+    } relations[] = {{"isgreater", greater},
+                     {"isgreaterequal", !unordered && !less},
+                     {"isless", less},
+                     {"islessequal", !unordered && !greater},
+                     {"islessgreater", less || greater},
+                     {"isunordered", unordered}};
     for (size_t i = 0; i < sizeof relations / sizeof *relations; i++)
         if (!strcmp(name, relations[i].name))
             return *value = val_int(type, relations[i].holds), true;

@@ -336,7 +336,8 @@ static bool bits_known(Eval *ev, Place place, int bit, int width, Position at)
 Val place_load_bits(Eval *ev, Place place, int bit, int width, const CType *type, Position at)
 {
     if (width > 32 && width < 8 * (int)type->size)
-        eval_error(ev, at, "a bit-field of %d bits has a type of its own, which cannot be evaluated at compile time; at most 32 can", width);
+        eval_error(ev, at, "a bit-field of %d bits has a type of its own, which cannot be evaluated at compile time; at most 32 can",
+                   width);
     memory_read(ev, place, field_bytes(bit, width), at);
     if (!bits_known(ev, place, bit, width, at))
         return val_unknown(type);

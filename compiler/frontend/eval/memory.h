@@ -28,8 +28,8 @@ typedef struct Object {
     int64_t size, capacity;
     uint32_t id, generation;
     bool live, has_unknown;
-    bool constant; // nothing may be stored there
-    bool literal;  // of a string
+    bool constant;    // nothing may be stored there
+    bool literal;     // of a string
     const char *name; // for messages
     Track *track;     // NULL: nobody asks
 } Object;
@@ -66,7 +66,7 @@ void memory_written(Eval *ev, Place place, int64_t size, Position at);
 uint64_t pointer_to(Place place);
 uint64_t pointer_to_function(const CFunction *function);
 const CFunction *pointer_function(Eval *ev, uint64_t pointer); // NULL: it points to none
-bool pointer_literal(const Eval *ev, uint64_t pointer);               // whether it points into a string literal
+bool pointer_literal(const Eval *ev, uint64_t pointer);        // whether it points into a string literal
 uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at);
 /* The place of `size` bytes; an error when they do not lie in a living object. */
 Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at);

@@ -85,10 +85,7 @@ static Val bounded_length(Eval *ev, const Call *call)
     return val_int(call->function->result, (int64_t)(length < most ? length : most));
 }
 
-static Val compare(Eval *ev, const Call *call)
-{
-    return compared(call, strcmp(string(ev, call, 0), string(ev, call, 1)));
-}
+static Val compare(Eval *ev, const Call *call) { return compared(call, strcmp(string(ev, call, 0), string(ev, call, 1))); }
 
 static Val compare_bounded(Eval *ev, const Call *call)
 {
