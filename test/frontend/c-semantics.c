@@ -190,6 +190,21 @@ static void places(void)
     assert(!strcmp(__func__, "places") && (x ?: 5) == 1);
 }
 
+/* ---- gcc's order ---- */
+
+static int read = 5;
+static int set(void) { return read = 9, 1; }
+#define AFTER(value) (read = 5, (value))
+
+static void order(void)
+{
+    int a[4] = {0};
+    calls = 0;
+    a[next()] = next();
+    assert(a[1] == 2 && next() - next() * 10 == 3 - 40);
+    assert(AFTER(read + set()) == 10 && AFTER(read - set()) == 4 && AFTER(read < set() + 5) == 0 && AFTER(read -= set()) == 8);
+}
+
 /* ---- functions ---- */
 
 static void formats(void)
@@ -223,7 +238,7 @@ static void numbers(void)
 
 static int check(void)
 {
-    parameters(), control(), types(), initialisers(), places(), formats(), numbers();
+    parameters(), control(), types(), initialisers(), places(), order(), formats(), numbers();
     return 4;
 }
 

@@ -241,8 +241,8 @@ void value_name(Value *value, const CExpr *target)
 
 static Val assign(Eval *ev, const CExpr *expr)
 {
+    Place place = eval_place(ev, expr->a); // in front of the value, as gcc does
     Val value = eval(ev, expr->b);
-    Place place = eval_place(ev, expr->a);
     if (expr->op)
         value = combined(ev, expr->op, expr->type, operand(ev, expr->a, load(ev, expr->a, place)), value, expr->at);
     else
@@ -275,6 +275,15 @@ static Val value_of(Eval *ev, const CExpr *expr, const CType *type)
     return eval(ev, expr);
 }
 
+/* Whether gcc reads the left operand behind the right one: a variable goes last where operands may change places. */
+static bool reads_last(const CExpr *expr)
+{
+    COperation op = expr->op;
+    bool changes_places = op == OP_ADD || op == OP_MUL || (op >= OP_AND && op <= OP_XOR) || (op >= OP_LT && op <= OP_NE);
+    bool constant = expr->b->kind == C_INT || expr->b->kind == C_FLOAT;
+    return changes_places && expr->type->kind != CT_POINTER && expr->a->kind == C_VAR && expr->b->kind != C_VAR && !constant;
+}
+
 static Val binary(Eval *ev, const CExpr *expr)
 {
     if (expr->op == OP_LOGICAL_AND || expr->op == OP_LOGICAL_OR)
@@ -283,8 +292,11 @@ static Val binary(Eval *ev, const CExpr *expr)
         eval_effects(ev, expr->a);
         return val_convert(ev, value_of(ev, expr->b, expr->type), expr->type, expr->at);
     }
+    bool swapped = reads_last(expr);
+    Val b = swapped ? eval(ev, expr->b) : (Val){.type = expr->type};
     Val a = eval(ev, expr->a);
-    Val b = eval(ev, expr->b);
+    if (!swapped)
+        b = eval(ev, expr->b);
     return val_binary(ev, expr->op, expr->type, a, b, expr->at);
 }
 
