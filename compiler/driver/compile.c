@@ -1,5 +1,6 @@
 #include "driver/compile.h"
 
+#include "driver/language.h"
 #include "driver/parts.h"
 #include "driver/resume.h"
 
@@ -218,7 +219,11 @@ FrontendOptions frontend_options(Driver *driver, const char *source, const Clust
     Array(const char *) words = {0};
     for (int i = 0; i < options->items.count; i++) {
         const Item *item = &options->items.at[i];
-        if (!is_source_option(item))
+        bool source_option = is_source_option(item);
+        const char *meaning = source_option || item->kind != ITEM_FLAG ? NULL : language_option(driver->diag, item->text);
+        if (meaning)
+            array_push(driver->arena, &words, meaning);
+        if (!source_option)
             continue;
         array_push(driver->arena, &words, item->text);
         if (item->value)

@@ -63,6 +63,22 @@ bool ctype_field(const CType *type, const char *name, CField *found)
     return false;
 }
 
+bool ctype_declared_field(const CType *type, const void *decl, CField *found)
+{
+    for (int i = 0; i < type->fields.count; i++) {
+        const CField *field = &type->fields.at[i];
+        if (field->decl == decl) {
+            *found = *field;
+            return true;
+        }
+        if (!*field->name && ctype_declared_field(field->type, decl, found)) {
+            found->offset += field->offset;
+            return true;
+        }
+    }
+    return false;
+}
+
 CExpr *cexpr_new(Arena *arena, CExprKind kind, const CType *type, Position at)
 {
     CExpr *expr = arena_new(arena, CExpr);
@@ -135,6 +151,8 @@ const CType *ctype_promoted(const CTypes *types, const CType *type)
         return type;
     if (type->kind == CT_BOOL || type->rank < types->tint->rank)
         return types->tint;
+    if (type->is_enum && type->size > types->tint->size)
+        return type->is_signed ? types->tlong : types->tulong;
     if (type->is_enum)
         return type->is_signed ? types->tint : types->tunsigned;
     return type;

@@ -42,14 +42,17 @@ typedef enum CTypeKind {
 struct CField {
     const char *name; // "" for an anonymous struct or union
     const CType *type;
-    int64_t offset; // bytes
-    bool bitfield;
+    int64_t offset;   // bytes; of a bit-field, of the byte that has its first bit
+    int bit, width;   // bit-field: its first bit in that byte, and how many it has; width 0: none
+    const void *decl; // which member this is; names may be shared
 };
 
-/* Types are unique: equal types are the same object. Qualifiers are dropped. */
+/* Types are unique: equal types are the same object. A struct, union or enumeration is its declaration, whatever it is called. Qualifiers
+ * are dropped. */
 struct CType {
     CTypeKind kind;
     const char *name; // as C spells it: "struct ht_tensor", "unsigned int"
+    const char *key;  // what tells it from all other types
     int64_t size;     // bytes; 0 for void, functions, arrays of unknown or variable length
     bool is_signed;   // CT_INT
     int rank;         // CT_INT: the conversion rank
@@ -95,6 +98,7 @@ struct CVar {
     bool local;       // a parameter or a variable with automatic storage
     bool is_static;   // of a function
     bool is_const, defined;
+    bool system;      // declared in a header of the system
     bool internal;    // at file scope: no other file can name it
     int part;         // 0: the file of the models; the sources after it count from 1
     bool shape;       // named by a `shape` pragma
@@ -174,6 +178,7 @@ typedef enum COperation {
 
 typedef struct CDesignator {
     const char *field;         // or NULL:
+    const void *decl;          // of the field
     const CExpr *first, *last; // [first] or [first ... last]
 } CDesignator;
 
@@ -198,6 +203,7 @@ struct CExpr {
     const CExpr *a, *b, *c;
     Array(const CExpr *) args;         // C_CALL, C_INIT
     Array(CDesignator) designators;    // C_DESIGNATED
+    const struct CLayout *layout;      // C_INIT: what goes where, once it is known (eval/init.c)
 };
 
 /* ---- statements ---- */
@@ -244,7 +250,7 @@ typedef struct CConstant {
 
 /* The common types, by C's names. */
 typedef struct CTypes {
-    const CType *tvoid, *tbool, *tchar, *tint, *tunsigned, *tlong, *tulong, *tlonglong, *tulonglong, *tfloat, *tdouble, *tensor;
+    const CType *tvoid, *tbool, *tint, *tunsigned, *tlong, *tulong, *tlonglong, *tulonglong, *tfloat, *tdouble, *tensor;
 } CTypes;
 
 /* A program's sources: the file whose models are wanted, and those which they need. */
@@ -286,6 +292,8 @@ void cunit_declare(CUnit *unit, const char *name, CName what);
 
 /* The field `name` of a struct, also inside anonymous members, with the offset from the start of `type`; false when there is none. */
 bool ctype_field(const CType *type, const char *name, CField *found);
+/* The same for the field of a declaration. */
+bool ctype_declared_field(const CType *type, const void *decl, CField *found);
 
 /* An expression of which kind, type and place are given. */
 CExpr *cexpr_new(Arena *arena, CExprKind kind, const CType *type, Position at);

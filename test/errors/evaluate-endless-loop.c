@@ -18,6 +18,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}evaluate-endless-loop.c:9:5: error: this loop does not end: after {{[0-9]+}} rounds and 200 million steps the evaluation was stopped
+// CHECK: {{.*}}evaluate-endless-loop.c:9:5: error: this loop is too long to be evaluated at compile time, or does not end: after {{[0-9]+}} rounds and 200 million steps the evaluation was stopped
 // CHECK-NEXT: {{^}}    9 |     while (n >= 0)
 // CHECK-NEXT: {{^}}      |     ^

@@ -11,7 +11,7 @@ static void add_parameters(Reader *r, CFunction *function, CXCursor decl)
         CXCursor arg = clang_Cursor_getArgument(decl, (unsigned)i);
         CVar *var = arena_new(r->arena, CVar);
         *var = (CVar){.name = clang_string(r, clang_getCursorSpelling(arg)),
-                      .type = clang_type(r, clang_getCursorType(arg)),
+                      .type = clang_adjusted(r, clang_getCursorType(arg)),
                       .local = true,
                       .slot = i};
         var->at = clang_position(r, clang_getCursorLocation(arg));
@@ -78,15 +78,17 @@ static CVar *new_variable(Reader *r, CXCursor decl)
         return var;
     var = arena_new(r->arena, CVar);
     CXType type = clang_getCursorType(decl);
+    bool parameter = clang_getCursorKind(decl) == CXCursor_ParmDecl;
     *var = (CVar){.name = clang_string(r, clang_getCursorSpelling(decl)),
-                  .type = clang_type(r, type),
+                  .type = parameter ? clang_adjusted(r, type) : clang_type(r, type),
                   .at = clang_position(r, clang_getCursorLocation(decl))};
-    var->is_const = is_const(type);
+    var->is_const = (!parameter || var->type->kind != CT_POINTER) && is_const(type);
     var->local = !clang_Cursor_hasVarDeclGlobalStorage(decl);
     var->is_static = clang_Cursor_getStorageClass(decl) == CX_SC_Static;
     var->internal = is_internal(decl);
+    var->system = clang_Location_isInSystemHeader(clang_getCursorLocation(decl)) && !of_library(r, var->at.file);
     var->part = r->unit->part;
-    var->function = r->function;
+    var->function = external ? NULL : r->function;
     if (external)
         cunit_share(r->unit, var->name, (CName){.var = var});
     if (var->local) {
@@ -98,20 +100,17 @@ static CVar *new_variable(Reader *r, CXCursor decl)
     return var;
 }
 
-/* What a variable's declarations have in common: the first declaration of a name at file scope, each declaration elsewhere. */
-static const void *identity(CXCursor decl) { return clang_getCanonicalCursor(decl).data[0]; }
-
 static void remember(Reader *r, CXCursor decl, CVar *var)
 {
     Seen *seen = arena_new(r->arena, Seen);
-    *seen = (Seen){.decl = identity(decl), .var = var};
+    *seen = (Seen){.decl = clang_identity(decl), .var = var};
     HASH_ADD_PTR(r->vars, decl, seen);
 }
 
 CVar *clang_variable(Reader *r, CXCursor decl)
 {
     Seen *seen;
-    const void *key = identity(decl);
+    const void *key = clang_identity(decl);
     HASH_FIND_PTR(r->vars, &key, seen);
     if (seen)
         return seen->var;

@@ -1,4 +1,7 @@
-/* Expressions of clang as expressions of the C tree. */
+/* Expressions of clang as expressions of the C tree.
+ *
+ * Everything that libclang does not say for certain is refused: each case here knows what its children are.
+ */
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>
@@ -41,6 +44,15 @@ static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int coun
     const CExpr **const operand[] = {&expr->a, &expr->b, &expr->c};
     for (int i = 0; i < count; i++)
         *operand[i] = clang_expr(r, list.at[i]);
+    return expr;
+}
+
+/* An expression that is no place: libclang shows the array that a parameter was written as where it has a pointer. */
+static CExpr *decayed(Reader *r, CExpr *expr)
+{
+    const CType *from = expr->a ? expr->a->type : NULL;
+    if (expr->type->kind == CT_ARRAY)
+        expr->type = from && from->kind == CT_POINTER ? from : clang_pointer_to(r, expr->type->base, false);
     return expr;
 }
 
@@ -125,13 +137,25 @@ static COperation binary_operation(enum CXBinaryOperatorKind kind)
     return (size_t)kind < sizeof table / sizeof *table ? table[kind] : OP_NONE;
 }
 
+/* The value of `a, b` is that of b. */
+static CExpr *comma(Reader *r, CExpr *expr)
+{
+    if (expr->type->kind == CT_ARRAY)
+        expr->type = expr->b->type->kind == CT_POINTER ? expr->b->type : clang_pointer_to(r, expr->type->base, false);
+    return expr;
+}
+
 static const CExpr *binary(Reader *r, CXCursor cursor)
 {
     enum CXBinaryOperatorKind kind = clang_getCursorBinaryOperatorKind(cursor);
     bool assigns = kind >= CXBinaryOperator_Assign && kind <= CXBinaryOperator_OrAssign;
     CExpr *expr = with_operands(r, cursor, assigns ? C_ASSIGN : C_BINARY, 2, "this operator");
+    if (expr->kind == C_REFUSED)
+        return expr;
     expr->op = binary_operation(kind);
-    return expr;
+    if (!expr->op && kind != CXBinaryOperator_Assign)
+        return refused(r, cursor, "this operator");
+    return expr->op == OP_COMMA ? comma(r, expr) : decayed(r, expr);
 }
 
 static const CExpr *unary(Reader *r, CXCursor cursor)
@@ -151,6 +175,15 @@ static const CExpr *unary(Reader *r, CXCursor cursor)
     CExpr *expr = node(r, cursor, C_UNARY);
     expr->op = table[kind];
     expr->a = clang_expr(r, list.at[0]);
+    return expr->op == OP_DEREFERENCE ? expr : decayed(r, expr);
+}
+
+/* a ? b : c, whose value is no place. */
+static const CExpr *conditional(Reader *r, CXCursor cursor)
+{
+    CExpr *expr = with_operands(r, cursor, C_SELECT, 3, "this conditional expression");
+    if (expr->kind == C_SELECT && expr->type->kind == CT_ARRAY)
+        expr->type = expr->b->type->kind == CT_POINTER ? expr->b->type : clang_pointer_to(r, expr->type->base, false);
     return expr;
 }
 
@@ -172,6 +205,8 @@ static const CExpr *reference(Reader *r, CXCursor cursor)
         expr->var = clang_variable(r, decl);
     else
         return refused(r, cursor, "this name");
+    if (kind == CXCursor_ParmDecl)
+        expr->type = expr->var->type; // libclang shows the array that a parameter was written as
     return expr;
 }
 
@@ -183,10 +218,9 @@ static const CExpr *member(Reader *r, CXCursor cursor)
         return expr;
     expr->name = clang_string(r, clang_getCursorSpelling(cursor));
     expr->arrow = expr->a->type->kind == CT_POINTER;
-    if (!ctype_field(expr->arrow ? expr->a->type->base : expr->a->type, expr->name, &field))
+    const CType *record = expr->arrow ? expr->a->type->base : expr->a->type;
+    if (!ctype_declared_field(record, clang_identity(clang_getCursorReferenced(cursor)), &field))
         return refused(r, cursor, "this member");
-    if (field.bitfield)
-        return refused(r, cursor, "a bit-field");
     expr->field = arena_copy(r->arena, &field, sizeof field);
     return expr;
 }
@@ -217,15 +251,31 @@ static const CExpr *call(Reader *r, CXCursor cursor)
 
 /* ---- conversions and what has no name in libclang ---- */
 
+/* A conversion. What libclang shows as an array or function is the pointer that a parameter, or arithmetic on one, is in truth. */
 static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner)
 {
     const CExpr *a = clang_expr(r, inner);
     CExpr *expr = node(r, cursor, C_CAST);
-    if (a->type == expr->type)
+    bool written = expr->type->kind == CT_ARRAY || expr->type->kind == CT_FUNCTION;
+    if (a->type == expr->type || (a->type->kind == CT_POINTER && written))
         return a;
     expr->a = a;
     expr->at = a->at;
     return expr;
+}
+
+/* Whether an expression is from the first operand to the last one, without a name in front of them. */
+static bool starts_and_ends(CXCursor cursor, CXCursor first, CXCursor last)
+{
+    CXSourceRange whole = clang_getCursorExtent(cursor), a = clang_getCursorExtent(first), b = clang_getCursorExtent(last);
+    return clang_equalLocations(clang_getRangeStart(whole), clang_getRangeStart(a)) &&
+           clang_equalLocations(clang_getRangeEnd(whole), clang_getRangeEnd(b));
+}
+
+/* Whether an expression stands for another one, as a conversion that C makes by itself does: there is nothing else in it. */
+static bool covers(CXCursor cursor, CXCursor inner)
+{
+    return clang_equalRanges(clang_getCursorExtent(cursor), clang_getCursorExtent(inner));
 }
 
 /* An expression that libclang does not expose: a conversion, `a ?: b`, offsetof, ... */
@@ -234,14 +284,14 @@ static const CExpr *unexposed(Reader *r, CXCursor cursor)
     Cursors all = clang_children(r, cursor), list = operands(r, cursor);
     if (all.count && clang_getCursorKind(all.at[0]) == CXCursor_TypeRef)
         return evaluated(r, cursor, "this expression");
-    if (list.count == 1)
+    if (list.count == 1 && covers(cursor, list.at[0]))
         return cast(r, cursor, list.at[0]);
-    if (list.count != 4)
+    if (list.count != 4 || !starts_and_ends(cursor, list.at[0], list.at[3]))
         return refused(r, cursor, "this expression");
     CExpr *expr = node(r, cursor, C_SELECT);
     expr->a = clang_expr(r, list.at[0]);
     expr->c = clang_expr(r, list.at[3]);
-    return expr;
+    return decayed(r, expr);
 }
 
 /* ---- initialisers ---- */
@@ -267,6 +317,7 @@ static const CExpr *designated(Reader *r, CXCursor cursor)
         CDesignator designator = {0};
         if (clang_getCursorKind(list.at[i]) == CXCursor_MemberRef) {
             designator.field = clang_string(r, clang_getCursorSpelling(list.at[i]));
+            designator.decl = clang_identity(clang_getCursorReferenced(list.at[i]));
         } else {
             designator.first = designator.last = clang_expr(r, list.at[i]);
             bool another = i + 2 < list.count && clang_getCursorKind(list.at[i + 1]) != CXCursor_MemberRef;
@@ -329,6 +380,7 @@ const CExpr *clang_expr(Reader *r, CXCursor cursor)
     switch (clang_getCursorKind(cursor)) {
     case CXCursor_IntegerLiteral:
     case CXCursor_FloatingLiteral:
+    case CXCursor_CXXBoolLiteralExpr:
     case CXCursor_CharacterLiteral: return evaluated(r, cursor, "this number");
     case CXCursor_UnaryExpr: return evaluated(r, cursor, "sizeof of an array of variable length");
     case CXCursor_StringLiteral: return string_literal(r, cursor);
@@ -339,7 +391,7 @@ const CExpr *clang_expr(Reader *r, CXCursor cursor)
     case CXCursor_BinaryOperator:
     case CXCursor_CompoundAssignOperator: return binary(r, cursor);
     case CXCursor_UnaryOperator: return unary(r, cursor);
-    case CXCursor_ConditionalOperator: return with_operands(r, cursor, C_SELECT, 3, "this conditional expression");
+    case CXCursor_ConditionalOperator: return conditional(r, cursor);
     case CXCursor_CStyleCastExpr: return last_operand(r, cursor, C_CAST);
     case CXCursor_CompoundLiteralExpr: return last_operand(r, cursor, C_LITERAL);
     case CXCursor_InitListExpr: return init_list(r, cursor);

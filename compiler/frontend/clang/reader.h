@@ -16,7 +16,7 @@ typedef struct Seen {
 } Seen;
 
 typedef struct SeenType {
-    const char *name;
+    const char *key; // of CType
     CType *type;
     UT_hash_handle hh;
 } SeenType;
@@ -57,6 +57,7 @@ struct Reader {
     const char *library;         // the folder of hetu's headers with a slash; NULL: not included
     Seen *vars;
     SeenType *types;
+    int variable_arrays; // types of variable length so far
     SeenMacro *macros;
     Array(Definition) definitions;
     Array(CXCursor) decls;       // at file scope, in order
@@ -69,6 +70,9 @@ struct Reader {
     Array(Token) weak; // names that pragmas call weak
     /* the function that is being read */
     CFunction *function;
+    CXCursor body_of;      // its definition
+    const char *printed;   // its text behind the preprocessor; NULL: not asked for yet
+    Array(CXCursor) loops; // its `for` statements, in order
     const Scope *scope;
     int slots;
 };
@@ -85,6 +89,9 @@ Cursors clang_children(Reader *r, CXCursor cursor); // attributes aside
 
 /* type.c */
 const CType *clang_type(Reader *r, CXType type);
+const void *clang_identity(CXCursor decl);           // what all declarations of one thing share
+const CType *clang_adjusted(Reader *r, CXType type); // of a parameter: arrays and functions are pointers
+const CType *clang_pointer_to(Reader *r, const CType *base, bool to_const);
 void clang_types_begin(Reader *r);
 
 /* decl.c */

@@ -4,6 +4,7 @@
  */
 #include "frontend/clang/reader.h"
 
+#include <ctype.h>
 #include <string.h>
 
 static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind)
@@ -204,12 +205,13 @@ static CVar *into_scope(Reader *r, CXCursor decl)
 static void declare(Reader *r, CStmt *stmt, CXCursor decl)
 {
     CVar *var = into_scope(r, decl);
+    if (clang_Cursor_getStorageClass(decl) == CX_SC_Extern)
+        return;
     if (var->type->kind == CT_ARRAY && var->type->variable)
         var->length = array_length(r, decl);
-    else
-        var->init = clang_initializer(r, decl);
+    var->init = clang_initializer(r, decl);
     var->init_slots = r->slots;
-    var->defined = clang_Cursor_getStorageClass(decl) != CX_SC_Extern;
+    var->defined = true;
     if (var->local)
         array_push(r->arena, &stmt->vars, var);
 }
@@ -226,29 +228,80 @@ static const CStmt *declaration(Reader *r, CXCursor cursor)
 
 /* ---- loops and branches ---- */
 
-/* The offsets of the two semicolons of a `for`; false when a macro hides them. */
-static bool find_semicolons(Reader *r, CXCursor cursor, int *first, int *second)
+static enum CXChildVisitResult note_loop(CXCursor cursor, CXCursor parent, CXClientData data)
 {
-    Extent extent = clang_extent(r, cursor);
-    CXToken *tokens;
-    unsigned count;
-    int depth = 0, found = 0;
-    clang_tokenize(r->tu, clang_getCursorExtent(cursor), &tokens, &count);
-    for (unsigned i = 0; i < count && found < 2; i++) {
-        unsigned offset;
-        CXString string = clang_getTokenSpelling(r->tu, tokens[i]);
-        const char *text = clang_getCString(string);
-        clang_getExpansionLocation(clang_getTokenLocation(r->tu, tokens[i]), NULL, NULL, NULL, &offset);
-        depth += strchr("([{", *text) && !text[1] && *text ? 1 : strchr(")]}", *text) && !text[1] && *text ? -1 : 0;
-        if (depth == 1 && !strcmp(text, ";"))
-            *(found++ ? second : first) = (int)offset;
-        bool closed = depth == 0 && i > 1;
-        clang_disposeString(string);
-        if (closed)
-            break;
+    (void)parent;
+    Reader *r = data;
+    if (clang_getCursorKind(cursor) == CXCursor_ForStmt)
+        array_push(r->arena, &r->loops, cursor);
+    return CXChildVisit_Recurse;
+}
+
+/* Goes behind a string or character that begins at `at`. */
+static const char *behind_quoted(const char *at)
+{
+    char quote = *at++;
+    for (; *at && *at != quote; at++)
+        at += *at == '\\' && at[1];
+    return *at ? at + 1 : at;
+}
+
+static bool is_word(char c) { return c == '_' || c == '$' || isalnum((unsigned char)c); }
+
+/* The next `for` from `at` on: what is behind the keyword. NULL: there is none. */
+static const char *next_for(const char *at)
+{
+    while (*at) {
+        size_t length = 0;
+        while (is_word(at[length]))
+            length++;
+        if (length == 3 && !strncmp(at, "for", 3))
+            return at + 3;
+        at = length ? at + length : *at == '"' || *at == '\'' ? behind_quoted(at) : at + 1;
     }
-    clang_disposeTokens(r->tu, tokens, count);
-    return found == 2 && extent.end > extent.begin;
+    return NULL;
+}
+
+/* Which of the three parts behind a `for` there are. False when the text is none that clang prints. */
+static bool read_head(const char *at, bool present[3])
+{
+    int depth = 0, part = 0;
+    for (at += strspn(at, " "); *at;) {
+        if (*at == '"' || *at == '\'') {
+            present[part] = true;
+            at = behind_quoted(at);
+            continue;
+        }
+        char c = *at++;
+        depth += strchr("([{", c) != NULL;
+        depth -= strchr(")]}", c) != NULL;
+        if (depth == 0)
+            return part == 2;
+        if (c == ';' && depth == 1 && ++part > 2)
+            return false;
+        if (depth > 1 || (c != ';' && c != '(' && !isspace((unsigned char)c)))
+            present[part] = true;
+    }
+    return false;
+}
+
+/* Where a `for` that leaves parts out stands in the text that clang prints of its function, without macros: libclang does not say which
+ * part a child is. NULL when the text has other loops than the tree. */
+static const char *printed_head(Reader *r, CXCursor cursor)
+{
+    const char *found = NULL, *at;
+    if (!r->printed) {
+        CXPrintingPolicy policy = clang_getCursorPrintingPolicy(r->body_of);
+        r->printed = clang_string(r, clang_getCursorPrettyPrinted(r->body_of, policy));
+        clang_PrintingPolicy_dispose(policy);
+        r->loops.count = 0;
+        clang_visitChildren(r->body_of, note_loop, r);
+    }
+    int count = 0;
+    for (at = next_for(r->printed); at; at = next_for(at), count++)
+        if (count < r->loops.count && r->loops.at[count].data[1] == cursor.data[1])
+            found = at;
+    return count == r->loops.count ? found : NULL;
 }
 
 typedef struct ForParts {
@@ -258,19 +311,21 @@ typedef struct ForParts {
 /* Which child is which part. False when that cannot be told. */
 static bool for_parts(Reader *r, CXCursor cursor, const Cursors *list, ForParts *parts)
 {
-    int first = 0, second = 0;
+    bool present[3] = {false, false, false};
+    int *const part[] = {&parts->init, &parts->condition, &parts->step};
+    int next = 0;
     *parts = (ForParts){-1, -1, -1, list->count - 1};
     if (list->count == 4) {
         *parts = (ForParts){0, 1, 2, 3};
         return true;
     }
-    if (!find_semicolons(r, cursor, &first, &second))
+    const char *head = list->count == 1 ? NULL : printed_head(r, cursor);
+    if (list->count != 1 && (!head || !read_head(head, present)))
         return false;
-    for (int i = 0; i + 1 < list->count; i++) {
-        int begin = clang_extent(r, list->at[i]).begin;
-        *(begin < first ? &parts->init : begin < second ? &parts->condition : &parts->step) = i;
-    }
-    return true;
+    for (int i = 0; i < 3; i++)
+        if (present[i])
+            *part[i] = next++;
+    return next == list->count - 1;
 }
 
 static const CStmt *for_loop(Reader *r, CXCursor cursor)
@@ -280,7 +335,7 @@ static const CStmt *for_loop(Reader *r, CXCursor cursor)
     ForParts parts;
     Cursors list = clang_children(r, cursor);
     if (!for_parts(r, cursor, &list, &parts))
-        return refused(r, cursor, "a for loop with parts left out inside a macro");
+        return refused(r, cursor, "this for loop with parts left out");
     Extent extent = clang_extent(r, cursor);
     int head = extent.begin;
     for (int i = 0; i < parts.then; i++) {
@@ -397,6 +452,8 @@ const CStmt *clang_stmt(Reader *r, CXCursor cursor)
 void clang_body(Reader *r, CFunction *function, CXCursor cursor)
 {
     r->function = function;
+    r->body_of = cursor;
+    r->printed = NULL;
     r->scope = NULL;
     r->slots = 0;
     function->params.count = 0;

@@ -103,6 +103,27 @@ bool call_unknown(const Call *call)
     return false;
 }
 
+/* Says why a function of the system, or of the C compiler, cannot be called. */
+static _Noreturn void refuse_library(Eval *ev, const Call *call)
+{
+    static const char *const output[] = {"printf", "puts",   "putchar", "fopen", "fclose", "fread",  "fwrite", "fputs", "fputc",
+                                         "putc",   "fflush", "perror",  "scanf", "fgets",  "getenv", "read",   "write", "open"};
+    const char *name = call->function->name,
+               *note = "a model may call functions that have a body here, operators, snprintf, assert, what math.h has "
+                       "for float and double, and most of string.h and ctype.h";
+    for (size_t i = 0; i < sizeof output / sizeof *output; i++)
+        if (strstr(name, output[i]))
+            note = "input and output are for main: a model may call functions that have a body here, operators, math.h, string.h, snprintf "
+                   "and assert";
+    if (!strncmp(name, "__builtin_", 10))
+        note = "of what is built into the C compiler a model may call what has a name in math.h or string.h, and __builtin_expect, "
+               "popcount, parity, "
+               "clz, ctz, ffs and bswap; write anything else in C";
+    diag_error(ev->diag, operator_position(ev, call->at), "%s cannot be called in a model, which is evaluated at compile time", name);
+    diag_note(ev->diag, call->function->at, "%s", note);
+    eval_fail(ev);
+}
+
 static Val call_library(Eval *ev, const Call *call)
 {
     const Builtin *builtin = builtin_of(call->function);
@@ -113,13 +134,10 @@ static Val call_library(Eval *ev, const Call *call)
         return value;
     if (ev->lenient)
         return run_time_result(ev, call);
-    if (!call->function->system && !call->function->library)
+    bool built_in = !strncmp(call->function->name, "__builtin_", 10); // it is declared where it is called
+    if (!call->function->system && !call->function->library && !built_in)
         eval_bodiless(ev, operator_position(ev, call->at), call->function);
-    diag_error(ev->diag, operator_position(ev, call->at), "%s cannot be called in a model, which is evaluated at compile time",
-               call->function->name);
-    diag_note(ev->diag, call->function->at,
-              "a model may call functions that have a body here, operators, math.h, string.h, snprintf and assert");
-    eval_fail(ev);
+    refuse_library(ev, call);
 }
 
 /* What a linker may replace is nothing to build a model on. */

@@ -39,6 +39,7 @@ struct EvalLoop {
     EvalLoop *outer;
 };
 
+typedef struct CLayout CLayout;
 typedef struct Names Names; // parameters, inputs and outputs of the module by name
 
 struct Eval {
@@ -55,6 +56,10 @@ struct Eval {
     int depth;
     int64_t steps;
     Position at; // of what changes memory
+    Array(Val) values_of_lists; // of initialisers that are being evaluated
+    Text formatted;             // what snprintf makes
+    Object *characters[3];      // pointers to the tables of ctype.h; NULL until first used
+    const CStmt *target;        // the label that a switch jumps to; NULL: none
     jmp_buf *escape;
     bool lenient;
     /* the module that is being built */
@@ -109,6 +114,10 @@ Flow eval_statement(Eval *ev, const CStmt *stmt);
 void eval_step(Eval *ev);
 void eval_steps(Eval *ev, int64_t count);
 void eval_declared(Eval *ev, const CVar *var);
+/* A jump has gone past the declaration of a variable: it has no value. */
+void eval_skipped(Eval *ev, const CVar *var);
+/* Evaluates an expression whose value nobody asks for: a variable is not read. */
+void eval_effects(Eval *ev, const CExpr *expr);
 
 /* ---- operators ---- */
 

@@ -25,43 +25,68 @@ static Object *string_object(Eval *ev, const CExpr *expr)
         int64_t size = expr->type->kind == CT_ARRAY && expr->type->count ? expr->type->count : expr->length;
         *object = object_create(ev, size, "a string");
         memcpy((*object)->bytes, expr->string, (size_t)(expr->length < size ? expr->length : size));
+        (*object)->constant = (*object)->literal = true;
     }
     return *object;
 }
+
+static uint64_t eval_address(Eval *ev, const CExpr *expr);
 
 /* The value of an operand as a pointer; an array decays. */
 static uint64_t as_pointer(Eval *ev, const CExpr *expr)
 {
     if (expr->type->kind == CT_ARRAY)
-        return pointer_to(eval_place(ev, expr));
+        return eval_address(ev, expr);
     Val value = eval(ev, expr);
     if (value.unknown)
         eval_error(ev, expr->at, "this pointer is not known at compile time");
     return value.i;
 }
 
-static Place member_place(Eval *ev, const CExpr *expr)
+/* The size of what a pointer points to, or an array is made of. */
+static int64_t size_of_step(Eval *ev, const CType *type, Position at)
 {
-    Place place;
-    if (expr->arrow)
-        place = pointer_place(ev, as_pointer(ev, expr->a), expr->a->type->base->size, expr->at);
-    else
-        place = eval_place(ev, expr->a);
-    place.offset += expr->field->offset;
-    return place;
+    if (!type->size && (type->variable || type->kind != CT_STRUCT))
+        eval_error(ev, at, "the size of %s is not constant, so that arrays and pointers of it cannot be evaluated at compile time",
+                   type->name);
+    return type->size;
 }
 
-static Place element_place(Eval *ev, const CExpr *expr)
+/* The address of an element. One behind the last is an address, too, of which nothing is read (`whole`: it is what is asked for). */
+static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole)
 {
-    uint64_t pointer = as_pointer(ev, expr->a);
+    const CType *array = expr->a->kind == C_CAST ? expr->a->a->type : expr->a->type;
+    uint64_t pointer = expr->a->type->kind == CT_ARRAY ? eval_address(ev, expr->a) : as_pointer(ev, expr->a);
     Val index = eval(ev, expr->b);
     if (index.unknown)
         eval_error(ev, expr->b->at, "this index is not known at compile time");
-    const CType *array = expr->a->kind == C_CAST ? expr->a->a->type : expr->a->type;
-    if (array->kind == CT_ARRAY && array->base == expr->type && array->count && index.i >= (uint64_t)array->count)
+    bool counted = array->kind == CT_ARRAY && array->base == expr->type && array->count;
+    if (counted && index.i >= (uint64_t)array->count + whole)
         eval_error(ev, expr->b->at, "index %lld is outside an array of %lld", (long long)index.i, (long long)array->count);
-    return pointer_place(ev, pointer_moved(ev, pointer, (int64_t)index.i * expr->type->size, expr->at), expr->type->size, expr->at);
+    return pointer_moved(ev, pointer, (int64_t)index.i * size_of_step(ev, expr->type, expr->at), expr->at);
 }
+
+static uint64_t member_address(Eval *ev, const CExpr *expr)
+{
+    uint64_t record = expr->arrow ? as_pointer(ev, expr->a) : eval_address(ev, expr->a);
+    if (!record)
+        eval_error(ev, expr->at, "a null pointer is followed");
+    return pointer_moved(ev, record, expr->field->offset, expr->at);
+}
+
+/* The address of a place, of which nothing is read. */
+static uint64_t address_of(Eval *ev, const CExpr *expr, bool whole)
+{
+    if (expr->kind == C_INDEX)
+        return element_address(ev, expr, whole);
+    if (expr->kind == C_MEMBER)
+        return member_address(ev, expr);
+    if (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE)
+        return as_pointer(ev, expr->a);
+    return pointer_to(eval_place(ev, expr));
+}
+
+static uint64_t eval_address(Eval *ev, const CExpr *expr) { return address_of(ev, expr, true); }
 
 static Place literal_place(Eval *ev, const CExpr *expr)
 {
@@ -70,12 +95,24 @@ static Place literal_place(Eval *ev, const CExpr *expr)
     return place;
 }
 
+/* How many bytes of a place are read or stored. */
+static int64_t accessed_size(const CExpr *expr)
+{
+    const CField *field = expr->kind == C_MEMBER ? expr->field : NULL;
+    return field && field->width ? (field->bit + field->width + 7) / 8 : expr->type->size;
+}
+
 Place eval_place(Eval *ev, const CExpr *expr)
 {
     switch (expr->kind) {
     case C_VAR: return (Place){eval_variable(ev, expr->var, expr->at), 0};
-    case C_MEMBER: return member_place(ev, expr);
-    case C_INDEX: return element_place(ev, expr);
+    case C_MEMBER:
+        if (!expr->arrow) {
+            Place place = eval_place(ev, expr->a);
+            return (Place){place.object, place.offset + expr->field->offset};
+        }
+        return pointer_place(ev, member_address(ev, expr), accessed_size(expr), expr->at);
+    case C_INDEX: return pointer_place(ev, address_of(ev, expr, false), accessed_size(expr), expr->at);
     case C_LITERAL: return literal_place(ev, expr);
     case C_STRING: return (Place){string_object(ev, expr), 0};
     case C_UNARY:
@@ -110,14 +147,44 @@ static Val combined(Eval *ev, COperation op, const CType *type, Val a, Val b, Po
     return val_convert(ev, val_binary(ev, op, common, a, b, at), type, at);
 }
 
+/* The bit-field that an expression is, or NULL. */
+static const CField *bit_field(const CExpr *expr) { return expr->kind == C_MEMBER && expr->field->width ? expr->field : NULL; }
+
+static Val load(Eval *ev, const CExpr *expr, Place place)
+{
+    const CField *field = bit_field(expr);
+    return field ? place_load_bits(ev, place, field->bit, field->width, expr->type, expr->at) : place_load(ev, place, expr->type, expr->at);
+}
+
+/* Stores a value of the type of the place; what the place has then. */
+static Val store(Eval *ev, const CExpr *expr, Place place, Val value, Position at)
+{
+    const CField *field = bit_field(expr);
+    ev->at = at;
+    if (!field) {
+        place_store(ev, place, value);
+        return value;
+    }
+    place_store_bits(ev, place, field->bit, field->width, value);
+    return place_load_bits(ev, place, field->bit, field->width, expr->type, at);
+}
+
+/* A value as the operand of an operator: bit-fields that fit int are int. */
+static Val operand(Eval *ev, const CExpr *expr, Val value)
+{
+    const CField *field = bit_field(expr);
+    const CTypes *types = &ev->unit->types;
+    bool fits = field && (field->width < 32 || (field->width == 32 && value.type->is_signed));
+    return fits ? val_convert(ev, value, types->tint, expr->at) : value;
+}
+
 static Val increment(Eval *ev, const CExpr *expr)
 {
     bool before = expr->op == OP_PRE_INC || expr->op == OP_PRE_DEC, up = expr->op == OP_PRE_INC || expr->op == OP_POST_INC;
     Place place = eval_place(ev, expr->a);
-    Val old = place_load(ev, place, expr->a->type, expr->at);
-    Val value = combined(ev, up ? OP_ADD : OP_SUB, expr->a->type, old, one_of(expr->a->type, &ev->unit->types), expr->at);
-    ev->at = expr->at;
-    place_store(ev, place, value);
+    Val old = load(ev, expr->a, place), one = one_of(expr->a->type, &ev->unit->types);
+    Val value = combined(ev, up ? OP_ADD : OP_SUB, expr->a->type, operand(ev, expr->a, old), one, expr->at);
+    value = store(ev, expr->a, place, value, expr->at);
     return before ? value : old;
 }
 
@@ -127,7 +194,7 @@ static Val address(Eval *ev, const CExpr *expr)
         return (Val){.type = expr->type, .i = pointer_to_function(expr->a->function)};
     if (expr->a->type->kind == CT_FUNCTION)
         return val_convert(ev, eval(ev, expr->a), expr->type, expr->at);
-    return (Val){.type = expr->type, .i = pointer_to(eval_place(ev, expr->a))};
+    return (Val){.type = expr->type, .i = eval_address(ev, expr->a)};
 }
 
 static Val negated(Eval *ev, const CExpr *expr)
@@ -174,14 +241,13 @@ void value_name(Value *value, const CExpr *target)
 
 static Val assign(Eval *ev, const CExpr *expr)
 {
+    Place place = eval_place(ev, expr->a); // in front of the value, as gcc does
     Val value = eval(ev, expr->b);
-    Place place = eval_place(ev, expr->a);
     if (expr->op)
-        value = combined(ev, expr->op, expr->type, place_load(ev, place, expr->a->type, expr->at), value, expr->at);
+        value = combined(ev, expr->op, expr->type, operand(ev, expr->a, load(ev, expr->a, place)), value, expr->at);
     else
         value = val_convert(ev, value, expr->type, expr->at);
-    ev->at = expr->at;
-    place_store(ev, place, value);
+    value = store(ev, expr->a, place, value, expr->at);
     if (expr->type->is_tensor && place_known(place, expr->type->size) == KNOWN)
         value_name(tensor_load(ev, place, expr->at), expr->a);
     return value.type->kind == CT_STRUCT ? place_load(ev, place, expr->type, expr->at) : value;
@@ -201,13 +267,37 @@ static Val logical(Eval *ev, const CExpr *expr)
     return val_int(expr->type, val_true(ev, b, expr->at));
 }
 
+/* The value of an operand where one of the type is asked for: an array becomes a pointer. */
+static Val value_of(Eval *ev, const CExpr *expr, const CType *type)
+{
+    if (expr->type->kind == CT_ARRAY && type->kind == CT_POINTER)
+        return (Val){.type = type, .i = eval_address(ev, expr)};
+    return eval(ev, expr);
+}
+
+/* Whether gcc reads the left operand behind the right one: a variable goes last where operands may change places. */
+static bool reads_last(const CExpr *expr)
+{
+    COperation op = expr->op;
+    bool changes_places = op == OP_ADD || op == OP_MUL || (op >= OP_AND && op <= OP_XOR) || (op >= OP_LT && op <= OP_NE);
+    bool constant = expr->b->kind == C_INT || expr->b->kind == C_FLOAT;
+    return changes_places && expr->type->kind != CT_POINTER && expr->a->kind == C_VAR && expr->b->kind != C_VAR && !constant;
+}
+
 static Val binary(Eval *ev, const CExpr *expr)
 {
     if (expr->op == OP_LOGICAL_AND || expr->op == OP_LOGICAL_OR)
         return logical(ev, expr);
+    if (expr->op == OP_COMMA) {
+        eval_effects(ev, expr->a);
+        return val_convert(ev, value_of(ev, expr->b, expr->type), expr->type, expr->at);
+    }
+    bool swapped = reads_last(expr);
+    Val b = swapped ? eval(ev, expr->b) : (Val){.type = expr->type};
     Val a = eval(ev, expr->a);
-    Val b = eval(ev, expr->b);
-    return expr->op == OP_COMMA ? b : val_binary(ev, expr->op, expr->type, a, b, expr->at);
+    if (!swapped)
+        b = eval(ev, expr->b);
+    return val_binary(ev, expr->op, expr->type, a, b, expr->at);
 }
 
 static Val conditional(Eval *ev, const CExpr *expr)
@@ -216,16 +306,17 @@ static Val conditional(Eval *ev, const CExpr *expr)
     if (a.unknown && ev->lenient && expr->type->kind != CT_STRUCT)
         return val_unknown(expr->type);
     if (val_true(ev, a, expr->a->at))
-        return expr->b ? eval(ev, expr->b) : val_convert(ev, a, expr->type, expr->at);
-    return eval(ev, expr->c);
+        return val_convert(ev, expr->b ? value_of(ev, expr->b, expr->type) : a, expr->type, expr->at);
+    return val_convert(ev, value_of(ev, expr->c, expr->type), expr->type, expr->at);
 }
 
 static Val cast(Eval *ev, const CExpr *expr)
 {
-    const CType *from = expr->a->type;
-    if (from->kind == CT_ARRAY && expr->type->kind == CT_POINTER)
-        return (Val){.type = expr->type, .i = pointer_to(eval_place(ev, expr->a))};
-    return val_convert(ev, eval(ev, expr->a), expr->type, expr->at);
+    if (expr->type->kind == CT_VOID) {
+        eval_effects(ev, expr->a);
+        return (Val){.type = expr->type};
+    }
+    return val_convert(ev, value_of(ev, expr->a, expr->type), expr->type, expr->at);
 }
 
 static Val function_value(Eval *ev, const CExpr *expr)
@@ -238,14 +329,20 @@ static Val function_value(Eval *ev, const CExpr *expr)
 static Val statement_value(Eval *ev, const CExpr *expr)
 {
     const CStmt *block = expr->statement;
+    size_t scope = strlen(ev->scope);
     Val value = {.type = expr->type};
     for (int i = 0; i < block->body.count; i++) {
         const CStmt *stmt = block->body.at[i];
-        if (i + 1 == block->body.count && stmt->kind == CS_EXPR && stmt->expr)
-            value = eval(ev, stmt->expr);
+        bool gives = i + 1 == block->body.count && expr->type->kind != CT_VOID;
+        if (gives && (stmt->kind != CS_EXPR || !stmt->expr))
+            eval_error(ev, stmt->at, "the last statement of a statement expression gives its value here; it must be an expression alone");
+        if (gives)
+            value = value_of(ev, stmt->expr, expr->type);
         else if (eval_statement(ev, stmt) != FLOW_NEXT)
             eval_error(ev, stmt->at, "a jump out of a statement expression cannot be evaluated");
     }
+    if (block->scoped && strlen(ev->scope) > scope)
+        ev->scope = arena_substring(ev->scratch, ev->scope, scope);
     if (value.type->kind != CT_STRUCT || value.unknown)
         return value;
     Place kept = {frame_object(ev, expr->slot, expr->type->size, NULL), 0};
@@ -253,16 +350,40 @@ static Val statement_value(Eval *ev, const CExpr *expr)
     return place_load(ev, kept, expr->type, expr->at);
 }
 
+static Val number(Eval *ev, const CExpr *expr)
+{
+    if (!ctype_is_arithmetic(expr->type))
+        eval_error(ev, expr->at, "values of type %s cannot be evaluated at compile time", expr->type->name);
+    return expr->kind == C_INT ? val_int(expr->type, (int64_t)expr->integer) : val_float(expr->type, expr->number);
+}
+
+void eval_effects(Eval *ev, const CExpr *expr)
+{
+    bool cast = expr->kind == C_CAST && expr->type->kind == CT_VOID, comma = expr->kind == C_BINARY && expr->op == OP_COMMA;
+    if (expr->kind == C_VAR)
+        return;
+    if (cast || (expr->kind == C_MEMBER && !expr->arrow)) {
+        eval_effects(ev, expr->a);
+    } else if (comma) {
+        eval_effects(ev, expr->a);
+        eval_effects(ev, expr->b);
+    } else if (expr->kind == C_MEMBER || expr->kind == C_INDEX || (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE)) {
+        (void)eval_address(ev, expr);
+    } else {
+        (void)eval(ev, expr);
+    }
+}
+
 Val eval(Eval *ev, const CExpr *expr)
 {
     eval_step(ev);
     ev->at = expr->at;
     switch (expr->kind) {
-    case C_INT: return val_int(expr->type, (int64_t)expr->integer);
-    case C_FLOAT: return val_float(expr->type, expr->number);
+    case C_INT:
+    case C_FLOAT: return number(ev, expr);
     case C_FUNCTION: return function_value(ev, expr);
+    case C_MEMBER: return load(ev, expr, eval_place(ev, expr));
     case C_VAR:
-    case C_MEMBER:
     case C_INDEX:
     case C_LITERAL:
     case C_STRING: return place_load(ev, eval_place(ev, expr), expr->type, expr->at);

@@ -1,47 +1,139 @@
 /* Initialisers, and the variables that they belong to. */
 #include "frontend/eval/eval.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* ---- braces ---- */
+/* ---- braces ----
+ *
+ * A list is read once: which expression goes to which bytes (its layout). Then it is evaluated as gcc does: in the order of the members,
+ * not of the source; what a later initialiser replaces is not evaluated, and what goes to a range is evaluated once. All values are there
+ * before the first of them is stored.
+ */
 
 enum { MOST_LEVELS = 64 };
+
+/* What one expression gives a value. */
+typedef struct Leaf {
+    int64_t offset; // bytes
+    int bit, width; // of a bit-field; width 0: none
+    const CType *type;
+    const CExpr *value;
+    int first;                      // the first leaf with this expression: those of a range share it
+    int64_t whole_begin, whole_end; // bits of an element that braces give to a range, which gcc takes as one value; end 0: none
+} Leaf;
+
+/* Which member of a union is initialised. */
+typedef struct Choice {
+    int64_t offset;
+    const CType *type;
+    int64_t member;
+} Choice;
+
+typedef Array(Choice) Choices;
+
+struct CLayout {
+    const CType *type;
+    Array(Leaf) leaves; // by place
+};
 
 /* An aggregate whose members are being initialised in order; with braces left out there are several inside each other. */
 typedef struct Level {
     const CType *type;
-    Place place;
+    int64_t offset;
     int64_t next; // the member or element that comes next
 } Level;
 
 typedef struct Filler {
     Eval *ev;
+    CLayout *layout;
     Level level[MOST_LEVELS];
     int depth;
+    int64_t end; // no leaf is behind this bit
+    bool sorted, shared;
+    int64_t whole_begin, whole_end; // of leaves that are added now
+    Choices *choices;
 } Filler;
+
+/* A member or element. */
+typedef struct Member {
+    const CType *type;
+    int64_t offset;
+    int bit, width;
+} Member;
 
 static bool is_aggregate(const CType *type) { return type->kind == CT_STRUCT || type->kind == CT_ARRAY; }
 
-static int64_t member_count(const Level *level)
+static int64_t member_count(const Level *level) { return level->type->kind == CT_ARRAY ? level->type->count : level->type->fields.count; }
+
+/* ---- leaves ---- */
+
+static int64_t leaf_begin(const Leaf *leaf) { return leaf->offset * 8 + leaf->bit; }
+static int64_t leaf_end(const Leaf *leaf) { return leaf_begin(leaf) + (leaf->width ? leaf->width : leaf->type->size * 8); }
+
+/* Takes away what goes to bits that something else is given for. */
+static void replace_bits(Filler *f, int64_t begin, int64_t end, Position at)
 {
-    if (level->type->kind == CT_ARRAY)
-        return level->type->count;
-    return level->type->is_union ? level->type->fields.count > 0 : level->type->fields.count;
+    int kept = 0;
+    CLayout *layout = f->layout;
+    if (begin >= f->end)
+        return;
+    for (int i = 0; i < layout->leaves.count; i++) {
+        const Leaf leaf = layout->leaves.at[i];
+        bool own = !leaf.whole_end || (leaf.whole_begin == f->whole_begin && leaf.whole_end == f->whole_end);
+        int64_t from = own ? leaf_begin(&leaf) : leaf.whole_begin, to = own ? leaf_end(&leaf) : leaf.whole_end;
+        bool apart = to <= begin || from >= end;
+        if (!apart && (from < begin || to > end))
+            eval_error(f->ev, at,
+                       "this initialises a part of what an initialiser in front of it has set; write one initialiser for all of it");
+        if (apart)
+            layout->leaves.at[kept++] = leaf;
+    }
+    layout->leaves.count = kept;
 }
 
-/* The member that comes next, with its type. */
-static Place next_member(const Level *level, const CType **type)
+static void add_leaf(Filler *f, const Member *member, const CExpr *value)
 {
-    Place place = level->place;
-    if (level->type->kind == CT_ARRAY) {
-        *type = level->type->base;
-        place.offset += level->next * (*type)->size;
-        return place;
+    Leaf leaf = {.offset = member->offset, .bit = member->bit, .width = member->width, .type = member->type, .value = value};
+    leaf.whole_begin = f->whole_begin;
+    leaf.whole_end = f->whole_end;
+    int64_t begin = leaf_begin(&leaf), end = leaf_end(&leaf);
+    replace_bits(f, begin, end, value->at);
+    f->sorted &= begin >= f->end;
+    f->end = end > f->end ? end : f->end;
+    array_push(f->ev->arena, &f->layout->leaves, leaf);
+}
+
+/* Another member of a union takes the place of the one that was initialised. */
+static void choose(Filler *f, const Level *level, Position at)
+{
+    int64_t bits = level->offset * 8;
+    for (int i = 0; i < f->choices->count; i++) {
+        Choice *choice = &f->choices->at[i];
+        if (choice->type != level->type || choice->offset != level->offset)
+            continue;
+        if (choice->member != level->next)
+            replace_bits(f, bits, bits + level->type->size * 8, at);
+        choice->member = level->next;
+        return;
     }
+    array_push(f->ev->scratch, f->choices, (Choice){level->offset, level->type, level->next});
+}
+
+/* ---- walking through members ---- */
+
+/* The member that comes next. */
+static Member next_member(Filler *f, Position at)
+{
+    const Level *level = &f->level[f->depth];
+    if (level->type->kind == CT_ARRAY)
+        return (Member){level->type->base, level->offset + level->next * level->type->base->size, 0, 0};
+    if (level->next >= level->type->fields.count)
+        eval_error(f->ev, at, "more initialisers than members");
     const CField *field = &level->type->fields.at[level->next];
-    *type = field->type;
-    place.offset += field->offset;
-    return place;
+    if (level->type->is_union)
+        choose(f, level, at);
+    return (Member){field->type, level->offset + field->offset, field->bit, field->width};
 }
 
 static void go_past(Level *level) { level->next = level->type->is_union ? level->type->fields.count : level->next + 1; }
@@ -49,27 +141,28 @@ static void go_past(Level *level) { level->next = level->type->is_union ? level-
 /* Goes into the next member; the level above goes on behind it. */
 static void enter(Filler *f, Position at)
 {
-    const CType *type;
-    Place place = next_member(&f->level[f->depth], &type);
+    Member member = next_member(f, at);
     if (f->depth + 1 >= MOST_LEVELS)
         eval_error(f->ev, at, "this initialiser is nested too deeply");
+    if (!is_aggregate(member.type))
+        eval_error(f->ev, at, "this designator goes into a value of type %s, which has no members", member.type->name);
     go_past(&f->level[f->depth]);
-    f->level[++f->depth] = (Level){.type = type, .place = place};
+    f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
-/* Makes `name` the next member, also where it stands in an anonymous one. */
-static bool find_field(Filler *f, const char *name, Position at)
+/* Makes the field of a declaration the next member, also where it stands in an anonymous one. */
+static bool find_field(Filler *f, const void *decl, Position at)
 {
     Level *level = &f->level[f->depth];
     CField found;
     for (int i = 0; i < level->type->fields.count; i++) {
         const CField *field = &level->type->fields.at[i];
         level->next = i;
-        if (!strcmp(field->name, name))
+        if (field->decl == decl)
             return true;
-        if (!*field->name && ctype_field(field->type, name, &found)) {
+        if (!*field->name && ctype_declared_field(field->type, decl, &found)) {
             enter(f, at);
-            return find_field(f, name, at);
+            return find_field(f, decl, at);
         }
     }
     return false;
@@ -83,123 +176,242 @@ static int64_t array_index(Filler *f, const CExpr *expr)
     return (int64_t)index.i;
 }
 
-/* Follows the designators; the range of the last one ends at *last. */
-static void designate(Filler *f, const CExpr *expr, int64_t *last)
+/* ---- values and designators ---- */
+
+static const CExpr *unconverted_string(const CType *type, const CExpr *value)
 {
-    f->depth = 0;
-    for (int i = 0; i < expr->designators.count; i++) {
-        const CDesignator *designator = &expr->designators.at[i];
-        if (i)
-            enter(f, expr->at);
-        Level *level = &f->level[f->depth];
-        if (designator->field) {
-            if (!find_field(f, designator->field, expr->at))
-                eval_error(f->ev, expr->at, "%s has no member %s", level->type->name, designator->field);
-            *last = f->level[f->depth].next;
-        } else {
-            level->next = array_index(f, designator->first);
-            *last = designator->last == designator->first ? level->next : array_index(f, designator->last);
-            if (level->next < 0 || *last >= level->type->count)
-                eval_error(f->ev, expr->at, "index %lld is outside an array of %lld", (long long)*last, (long long)level->type->count);
-        }
-    }
+    bool characters = type->kind == CT_ARRAY && ctype_is_integer(type->base) && type->base->size == 1;
+    while (characters && value->kind == C_INIT && value->args.count == 1)
+        value = value->args.at[0];
+    return characters && value->kind == C_STRING ? value : NULL;
 }
 
 static bool takes_whole(const CType *type, const CExpr *value)
 {
-    bool string = value->kind == C_STRING && type->kind == CT_ARRAY && type->base->size == 1;
-    return !is_aggregate(type) || value->kind == C_INIT || string || value->type == type;
+    return !is_aggregate(type) || value->kind == C_INIT || value->type == type || unconverted_string(type, value);
+}
+
+static void fill(Filler *f, const CType *type, int64_t offset, const CExpr *list);
+
+/* What is left of a value for a number, without its braces; NULL: nothing, which is zero. */
+static const CExpr *without_braces(Filler *f, const CExpr *value)
+{
+    while (value && value->kind == C_INIT) {
+        if (value->args.count > 1 || (value->args.count && value->args.at[0]->kind == C_DESIGNATED))
+            eval_error(f->ev, value->at, "more initialisers than members");
+        value = value->args.count ? value->args.at[0] : NULL;
+    }
+    return value;
+}
+
+static void set_member(Filler *f, const Member *member, const CExpr *value)
+{
+    const CExpr *string = unconverted_string(member->type, value);
+    if (string) {
+        add_leaf(f, member, string);
+    } else if (value->kind == C_INIT && is_aggregate(member->type)) {
+        replace_bits(f, member->offset * 8, (member->offset + member->type->size) * 8, value->at);
+        fill(f, member->type, member->offset, value);
+    } else if (without_braces(f, value)) {
+        add_leaf(f, member, without_braces(f, value));
+    } else {
+        int64_t begin = member->offset * 8 + member->bit;
+        replace_bits(f, begin, begin + (member->width ? member->width : member->type->size * 8), value->at);
+    }
 }
 
 static void fill_positional(Filler *f, const CExpr *value)
 {
-    const CType *type;
     while (f->depth && f->level[f->depth].next >= member_count(&f->level[f->depth]))
         f->depth--;
     if (f->level[f->depth].next >= member_count(&f->level[f->depth]))
         eval_error(f->ev, value->at, "more initialisers than members");
-    Place place = next_member(&f->level[f->depth], &type);
-    while (!takes_whole(type, value)) {
+    Member member = next_member(f, value->at);
+    while (!takes_whole(member.type, value)) {
         enter(f, value->at);
-        place = next_member(&f->level[f->depth], &type);
+        if (!member_count(&f->level[f->depth]))
+            eval_error(f->ev, value->at,
+                       "a member without members of its own needs braces in an initialiser that is evaluated at compile time");
+        member = next_member(f, value->at);
     }
-    eval_init(f->ev, place, type, value);
+    set_member(f, &member, value);
     go_past(&f->level[f->depth]);
 }
 
-static void fill_designated(Filler *f, const CExpr *expr)
+/* Gives the value to what the designators from number `at` on name inside the current level; goes on behind the last one. */
+static void designate(Filler *f, const CExpr *expr, int at)
 {
-    int64_t last = 0;
-    const CType *type;
-    designate(f, expr, &last);
+    const CDesignator *designator = &expr->designators.at[at];
     Level *level = &f->level[f->depth];
-    if (level->type->kind != CT_ARRAY) {
-        Place place = next_member(level, &type);
-        if (takes_whole(type, expr->a)) {
-            eval_init(f->ev, place, type, expr->a);
-            go_past(level);
+    int64_t last = 0;
+    if (designator->field) {
+        if (level->type->kind != CT_STRUCT || !find_field(f, designator->decl, expr->at))
+            eval_error(f->ev, expr->at, "%s has no member %s", level->type->name, designator->field);
+        level = &f->level[f->depth];
+        last = level->next;
+    } else {
+        level->next = array_index(f, designator->first);
+        last = designator->last == designator->first ? level->next : array_index(f, designator->last);
+        if (level->type->kind != CT_ARRAY || level->next < 0 || last < level->next || last >= level->type->count)
+            eval_error(f->ev, expr->at, "index %lld is outside an array of %lld", (long long)last, (long long)level->type->count);
+    }
+    int depth = f->depth;
+    bool braces = level->next < last && at + 1 == expr->designators.count && expr->a->kind == C_INIT && is_aggregate(level->type->base);
+    for (int64_t next = level->next; next <= last; next++) {
+        int64_t size = braces ? level->type->base->size : 0;
+        f->whole_begin = braces ? (level->offset + next * size) * 8 : f->whole_begin;
+        f->whole_end = braces ? f->whole_begin + size * 8 : f->whole_end;
+        f->shared |= next < last;
+        f->depth = depth;
+        f->level[depth].next = next;
+        if (at + 1 < expr->designators.count) {
+            enter(f, expr->at);
+            designate(f, expr, at + 1);
         } else {
             fill_positional(f, expr->a);
         }
-        return;
     }
-    for (; level->next < last; level->next++) {
-        Place place = next_member(level, &type);
-        eval_init(f->ev, place, type, expr->a);
-    }
-    fill_positional(f, expr->a);
+    f->whole_end = braces ? 0 : f->whole_end;
 }
 
-static void fill(Eval *ev, Place place, const CType *type, const CExpr *list)
+/* Lays out what a list gives an aggregate. */
+static void fill(Filler *outer, const CType *type, int64_t offset, const CExpr *list)
 {
-    Filler f = {.ev = ev};
-    f.level[0] = (Level){.type = type, .place = place};
+    Filler f = *outer;
+    f.depth = 0;
+    f.level[0] = (Level){.type = type, .offset = offset};
     for (int i = 0; i < list->args.count; i++) {
         const CExpr *value = list->args.at[i];
         if (value->kind == C_REFUSED)
-            eval(ev, value);
-        else if (value->kind == C_DESIGNATED)
-            fill_designated(&f, value);
-        else
+            (void)eval(f.ev, value);
+        if (value->kind == C_DESIGNATED) {
+            f.depth = 0;
+            designate(&f, value, 0);
+        } else {
             fill_positional(&f, value);
+        }
     }
+    outer->end = f.end;
+    outer->sorted = f.sorted;
+    outer->shared |= f.shared;
 }
+
+static int by_place(const void *a, const void *b)
+{
+    int64_t x = leaf_begin(a), y = leaf_begin(b);
+    return (x > y) - (x < y);
+}
+
+/* The layout of a list that gives a value of the type. */
+static const CLayout *layout_of(Eval *ev, const CType *type, const CExpr *list)
+{
+    if (list->layout && list->layout->type == type)
+        return list->layout;
+    CLayout *layout = arena_new(ev->arena, CLayout);
+    Choices choices = {0};
+    layout->type = type;
+    Filler f = {.ev = ev, .layout = layout, .sorted = true, .choices = &choices};
+    fill(&f, type, 0, list);
+    if (!f.sorted)
+        qsort(layout->leaves.at, (size_t)layout->leaves.count, sizeof *layout->leaves.at, by_place);
+    for (int i = 0; i < layout->leaves.count; i++) {
+        Leaf *leaf = &layout->leaves.at[i];
+        leaf->first = i;
+        for (int k = i; f.shared && k-- > 0;)
+            if (layout->leaves.at[k].value == leaf->value) {
+                leaf->first = layout->leaves.at[k].first;
+                break;
+            }
+    }
+    ((CExpr *)list)->layout = layout;
+    return layout;
+}
+
+/* ---- evaluation ---- */
 
 static void init_string(Place place, const CType *type, const CExpr *string)
 {
     memcpy(place.object->bytes + place.offset, string->string, (size_t)(string->length < type->size ? string->length : type->size));
 }
 
+static void set_leaf(Eval *ev, Place place, const Leaf *leaf, Val value)
+{
+    place.offset += leaf->offset;
+    if (leaf->width)
+        place_store_bits(ev, place, leaf->bit, leaf->width, value);
+    else if (value.unknown)
+        place_mark(ev, place, leaf->type->size, UNKNOWN);
+    else if (is_aggregate(leaf->type))
+        place_copy(ev, place, value.place, leaf->type->size);
+    else
+        place_store(ev, place, value);
+}
+
+/* Evaluates a list, all of it in front of the first store. */
+static void init_list(Eval *ev, Place place, const CType *type, const CExpr *list)
+{
+    const CLayout *layout = layout_of(ev, type, list);
+    int base = ev->values_of_lists.count;
+    for (int i = 0; i < layout->leaves.count; i++) {
+        const Leaf *leaf = &layout->leaves.at[i];
+        Val value = {.type = leaf->type};
+        if (leaf->first < i)
+            value = ev->values_of_lists.at[base + leaf->first];
+        else if (leaf->value->kind != C_STRING || !is_aggregate(leaf->type))
+            value = eval(ev, leaf->value);
+        if (!is_aggregate(leaf->type))
+            value = val_convert(ev, value, leaf->type, leaf->value->at);
+        array_push(ev->scratch, &ev->values_of_lists, value);
+    }
+    ev->at = list->at;
+    place_clear(ev, place, type->size);
+    for (int i = 0; i < layout->leaves.count; i++) {
+        const Leaf *leaf = &layout->leaves.at[i];
+        if (leaf->value->kind == C_STRING && is_aggregate(leaf->type))
+            init_string((Place){place.object, place.offset + leaf->offset}, leaf->type, leaf->value);
+        else
+            set_leaf(ev, place, leaf, ev->values_of_lists.at[base + i]);
+    }
+    ev->values_of_lists.count = base;
+}
+
 void eval_init(Eval *ev, Place place, const CType *type, const CExpr *init)
 {
-    if (init->kind == C_INIT && init->args.count == 1 && !is_aggregate(type))
-        init = init->args.at[0];
-    if (is_aggregate(type) && init->kind != C_INIT && init->kind != C_STRING) {
-        Val value = eval(ev, init);
-        if (value.unknown)
-            place_mark(ev, place, type->size, UNKNOWN);
-        else if (value.place.object != place.object || value.place.offset != place.offset)
-            place_copy(ev, place, value.place, type->size);
+    const CExpr *string = unconverted_string(type, init);
+    if (string) {
+        place_clear(ev, place, type->size);
+        init_string(place, type, string);
         return;
     }
-    if (is_aggregate(type) || init->kind == C_INIT)
-        place_clear(ev, place, type->size);
-    if (init->kind == C_STRING && type->kind == CT_ARRAY)
-        init_string(place, type, init);
-    else if (init->kind == C_INIT && is_aggregate(type))
-        fill(ev, place, type, init);
-    else if (init->kind != C_INIT)
-        place_store(ev, place, val_convert(ev, eval(ev, init), type, init->at));
+    if (!is_aggregate(type)) {
+        init = without_braces(&(Filler){.ev = ev}, init);
+        if (init)
+            place_store(ev, place, val_convert(ev, eval(ev, init), type, init->at));
+        else
+            place_clear(ev, place, type->size);
+        return;
+    }
+    if (init->kind == C_INIT) {
+        init_list(ev, place, type, init);
+        return;
+    }
+    Val value = val_convert(ev, eval(ev, init), type, init->at);
+    if (value.unknown)
+        place_mark(ev, place, type->size, UNKNOWN);
+    else if (value.place.object != place.object || value.place.offset != place.offset)
+        place_copy(ev, place, value.place, type->size);
 }
 
 /* ---- variables ---- */
 
 static int64_t variable_size(Eval *ev, const CVar *var)
 {
-    if (!var->length)
+    if (!var->type->variable)
         return var->type->size;
-    if (!var->type->base->size)
+    if (!var->type->base->size || !var->length)
         eval_error(ev, var->at, "arrays of variable length have one dimension in what is evaluated at compile time");
+    if (var->init)
+        eval_error(ev, var->at, "an array of variable length cannot have an initialiser in what is evaluated at compile time");
     Val count = eval(ev, var->length);
     if (count.unknown || (int64_t)count.i < 1 || (int64_t)count.i > INT32_MAX)
         eval_error(ev, var->at, count.unknown ? "the length of %s is not known at compile time" : "the length of %s is not positive", var->name);
@@ -223,10 +435,16 @@ void eval_declared(Eval *ev, const CVar *var)
         eval_error(ev, var->at, "variables of type %s cannot be evaluated at compile time", var->type->name);
     int64_t size = variable_size(ev, var);
     Place place = {frame_object(ev, var->slot, size, var->name), 0};
+    place_mark(ev, place, size, UNSET);
     if (var->init)
         initialize(ev, var, place);
-    else if (size)
-        place_mark(ev, place, size, UNSET);
+}
+
+void eval_skipped(Eval *ev, const CVar *var)
+{
+    Object *object = var->local && var->slot < ev->frame->slot_count ? ev->frame->slots[var->slot] : NULL;
+    if (object)
+        place_mark(ev, (Place){object, 0}, object->size, UNSET);
 }
 
 /* Evaluates the initialiser of a variable with static storage in a frame of its own. */
@@ -244,6 +462,11 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at)
     Object **object = &ev->statics[var->slot];
     if (*object)
         return *object;
+    if (!var->defined && !ev->lenient && var->system) {
+        diag_error(ev->diag, operator_position(ev, at), "%s is a variable of the system, which has no value at compile time", var->name);
+        diag_note(ev->diag, var->at, "it is declared here; a model is evaluated at compile time, and input and output are for main");
+        eval_fail(ev);
+    }
     if (!var->defined && !ev->lenient) {
         diag_error(ev->diag, operator_position(ev, at), "%s is defined in nothing that hetucc is given, so its value is not known", var->name);
         diag_note(ev->diag, var->at,
@@ -263,6 +486,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at)
         initialize_static(ev, var, place);
     if (ev->module && !var->is_const)
         object_track(ev, *object);
+    (*object)->constant = var->is_const;
     return *object;
 }
 
@@ -287,5 +511,9 @@ Object *eval_variable(Eval *ev, const CVar *var, Position at)
         BUG("%s does not belong to %s", var->name, frame->function->name);
     if (var->slot < frame->slot_count && frame->slots[var->slot])
         return frame->slots[var->slot];
-    return frame->lenient ? lenient_variable(ev, var) : frame_object(ev, var->slot, var->type->size, var->name);
+    if (frame->lenient)
+        return lenient_variable(ev, var);
+    Object *object = frame_object(ev, var->slot, var->type->size, var->name);
+    place_mark(ev, (Place){object, 0}, object->size, UNSET);
+    return object;
 }

@@ -31,13 +31,13 @@ Object *object_create(Eval *ev, int64_t size, const char *name)
     if (object->capacity < size || !object->bytes) {
         object->capacity = size < 16 ? 16 : size;
         object->bytes = arena_alloc(ev->scratch, (size_t)object->capacity);
-        object->unknown = NULL;
+        object->unknown = object->set = NULL;
     }
     memset(object->bytes, 0, (size_t)size);
     object->size = size;
     object->name = name;
     object->live = true;
-    object->has_unknown = false;
+    object->has_unknown = object->constant = object->literal = false;
     object->track = NULL;
     return object;
 }
@@ -48,6 +48,8 @@ void object_release(Eval *ev, Object *object)
     object->generation++;
     array_push(ev->scratch, &ev->spare, object);
 }
+
+static const char *shown(const Object *object) { return object->name ? object->name : "an unnamed object"; }
 
 /* ---- what a model reads and changes ---- */
 
@@ -88,6 +90,8 @@ void memory_read(Eval *ev, Place place, int64_t size, Position at)
 void memory_written(Eval *ev, Place place, int64_t size, Position at)
 {
     Track *track = place.object->track;
+    if (place.object->constant && size > 0)
+        eval_error(ev, at, "%s is constant, and nothing can be stored there", shown(place.object));
     if (track && size > 0 && !track->written_at.file)
         track->written_at = operator_position(ev, at);
     for (int64_t i = 0; track && i < size; i++)
@@ -111,6 +115,12 @@ const CFunction *pointer_function(Eval *ev, uint64_t pointer)
     return names ? ev->unit->functions.at[number] : NULL;
 }
 
+bool pointer_literal(const Eval *ev, uint64_t pointer)
+{
+    uint64_t id = pointer >> 40;
+    return id && id < (uint64_t)ev->objects.count && ev->objects.at[id]->literal;
+}
+
 uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at)
 {
     int64_t offset;
@@ -122,8 +132,6 @@ uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at)
         eval_error(ev, at, "this pointer leaves its object");
     return (pointer & ~(uint64_t)UINT32_MAX) | (uint32_t)(int32_t)offset;
 }
-
-static const char *shown(const Object *object) { return object->name ? object->name : "an unnamed object"; }
 
 Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at)
 {
@@ -164,6 +172,8 @@ void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge)
         memset(object->unknown, KNOWN, (size_t)object->size);
     object->has_unknown = true;
     memset(object->unknown + place.offset, knowledge, (size_t)size);
+    if (object->set)
+        memset(object->set + place.offset, 0, (size_t)size);
 }
 
 /* Whether a value is known; an error when it was never set. */
@@ -173,6 +183,12 @@ static bool check_known(Eval *ev, Place place, int64_t size, Position at)
     if (knowledge == UNSET)
         eval_error(ev, at, "%s is read before it is set", shown(place.object));
     return knowledge == KNOWN;
+}
+
+bool place_read(Eval *ev, Place place, int64_t size, Position at)
+{
+    memory_read(ev, place, size, at);
+    return check_known(ev, place, size, at);
 }
 
 /* ---- loads and stores ---- */
@@ -230,6 +246,14 @@ Place place_member(Place place, const CType *type, const char *name, const CType
     return (Place){place.object, place.offset + field.offset};
 }
 
+/* Which bits of an object's bytes have been set. */
+static uint8_t *bits_set(Eval *ev, Object *object)
+{
+    if (!object->set)
+        object->set = arena_alloc(ev->scratch, (size_t)object->capacity);
+    return object->set;
+}
+
 void place_copy(Eval *ev, Place to, Place from, int64_t size)
 {
     memory_read(ev, from, size, ev->at);
@@ -241,8 +265,13 @@ void place_copy(Eval *ev, Place to, Place from, int64_t size)
         place_mark(ev, to, size, KNOWN);
         return;
     }
-    place_mark(ev, to, size, UNKNOWN);
+    if (from.object->set)
+        bits_set(ev, to.object);
+    if (to.object != from.object)
+        place_mark(ev, to, size, UNKNOWN);
     memmove(to.object->unknown + to.offset, from.object->unknown + from.offset, (size_t)size);
+    if (from.object->set)
+        memmove(to.object->set + to.offset, from.object->set + from.offset, (size_t)size);
 }
 
 void place_clear(Eval *ev, Place place, int64_t size)
@@ -271,8 +300,73 @@ void place_store(Eval *ev, Place place, Val value)
         memcpy(bytes, &narrow, sizeof narrow);
     else if (type->kind == CT_DOUBLE)
         memcpy(bytes, &value.f, sizeof value.f);
-    else
+    else if (type->size <= (int64_t)sizeof value.i && type->kind != CT_OTHER)
         memcpy(bytes, &value.i, (size_t)type->size);
+    else
+        eval_error(ev, ev->at, "values of type %s cannot be evaluated at compile time", type->name);
+}
+
+/* ---- bit-fields ---- */
+
+/* The bits of byte `k` that a bit-field has. */
+static uint8_t bits_of_byte(int bit, int width, int k)
+{
+    int from = bit - 8 * k, to = bit + width - 8 * k;
+    unsigned below = from <= 0 ? 0 : (1u << from) - 1, all = to >= 8 ? 0xFF : (1u << to) - 1;
+    return (uint8_t)(all & ~below);
+}
+
+static int field_bytes(int bit, int width) { return (bit + width + 7) / 8; }
+
+/* Whether a bit-field is known; an error when some of its bits were never set. */
+static bool bits_known(Eval *ev, Place place, int bit, int width, Position at)
+{
+    const Object *object = place.object;
+    bool known = true;
+    for (int k = 0; k < field_bytes(bit, width) && object->has_unknown; k++) {
+        uint8_t mask = bits_of_byte(bit, width, k), set = object->set ? object->set[place.offset + k] : 0;
+        Knowledge knowledge = object->unknown[place.offset + k];
+        known &= knowledge != UNKNOWN;
+        if (knowledge == UNSET && (set & mask) != mask)
+            eval_error(ev, at, "%s is read before it is set", shown(object));
+    }
+    return known;
+}
+
+Val place_load_bits(Eval *ev, Place place, int bit, int width, const CType *type, Position at)
+{
+    if (width > 32 && width < 8 * (int)type->size)
+        eval_error(ev, at, "a bit-field of %d bits has a type of its own, which cannot be evaluated at compile time; at most 32 can",
+                   width);
+    memory_read(ev, place, field_bytes(bit, width), at);
+    if (!bits_known(ev, place, bit, width, at))
+        return val_unknown(type);
+    unsigned __int128 bytes = 0;
+    memcpy(&bytes, place.object->bytes + place.offset, (size_t)field_bytes(bit, width));
+    uint64_t value = (uint64_t)(bytes >> bit);
+    int shift = 64 - width;
+    bool is_signed = type->kind == CT_INT && type->is_signed;
+    return (Val){.type = type, .i = is_signed ? (uint64_t)((int64_t)(value << shift) >> shift) : value << shift >> shift};
+}
+
+void place_store_bits(Eval *ev, Place place, int bit, int width, Val value)
+{
+    uint8_t bytes[16] = {0}, *to = place.object->bytes + place.offset;
+    int count = field_bytes(bit, width);
+    memory_written(ev, place, count, ev->at);
+    if (value.unknown) {
+        place_mark(ev, place, count, UNKNOWN);
+        return;
+    }
+    unsigned __int128 shifted = (unsigned __int128)value.i << bit;
+    memcpy(bytes, &shifted, sizeof bytes);
+    for (int k = 0; k < count; k++) {
+        uint8_t mask = bits_of_byte(bit, width, k);
+        bool unset = place.object->has_unknown && place.object->unknown[place.offset + k] == UNSET;
+        to[k] = (uint8_t)((to[k] & ~mask) | (bytes[k] & mask));
+        if (unset && (bits_set(ev, place.object)[place.offset + k] |= mask) == 0xFF)
+            place_mark(ev, (Place){place.object, place.offset + k}, 1, KNOWN);
+    }
 }
 
 const char *pointer_string(Eval *ev, uint64_t pointer, Position at)

@@ -24,9 +24,12 @@ typedef struct Track {
 typedef struct Object {
     uint8_t *bytes;
     uint8_t *unknown; // a Knowledge for each byte; NULL: all known
+    uint8_t *set;     // which bits of bytes that are UNSET have been set, as bit-fields; NULL: none
     int64_t size, capacity;
     uint32_t id, generation;
     bool live, has_unknown;
+    bool constant;    // nothing may be stored there
+    bool literal;     // of a string
     const char *name; // for messages
     Track *track;     // NULL: nobody asks
 } Object;
@@ -63,6 +66,7 @@ void memory_written(Eval *ev, Place place, int64_t size, Position at);
 uint64_t pointer_to(Place place);
 uint64_t pointer_to_function(const CFunction *function);
 const CFunction *pointer_function(Eval *ev, uint64_t pointer); // NULL: it points to none
+bool pointer_literal(const Eval *ev, uint64_t pointer);        // whether it points into a string literal
 uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at);
 /* The place of `size` bytes; an error when they do not lie in a living object. */
 Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at);
@@ -70,9 +74,14 @@ Val place_load(Eval *ev, Place place, const CType *type, Position at);
 /* The place of the member `name` of a struct of the type, which has one; its type. */
 Place place_member(Place place, const CType *type, const char *name, const CType **member);
 void place_store(Eval *ev, Place place, Val value);
+/* The same for a bit-field, which begins at a bit of the place. */
+Val place_load_bits(Eval *ev, Place place, int bit, int width, const CType *type, Position at);
+void place_store_bits(Eval *ev, Place place, int bit, int width, Val value);
 void place_copy(Eval *ev, Place to, Place from, int64_t size);
 void place_clear(Eval *ev, Place place, int64_t size);
 void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge);
+/* Reads bytes: whether all of them are known. An error when one was never set. */
+bool place_read(Eval *ev, Place place, int64_t size, Position at);
 /* The least that is known of a byte of the place. */
 Knowledge place_known(Place place, int64_t size);
 /* A string that ends inside its object. */

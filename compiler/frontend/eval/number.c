@@ -52,7 +52,8 @@ static Val to_pointer(Eval *ev, Val value, const CType *type, Position at)
 Val val_convert(Eval *ev, Val value, const CType *type, Position at)
 {
     const CType *from = value.type;
-    if (from == type || type->kind == CT_VOID || type->kind == CT_STRUCT || type->kind == CT_ARRAY) {
+    bool record = type->kind == CT_STRUCT && from->kind == CT_STRUCT && from->size == type->size;
+    if (from == type || type->kind == CT_VOID || record) {
         value.type = type;
         return value;
     }
@@ -119,7 +120,7 @@ static uint64_t divided(Eval *ev, COperation op, const CType *type, uint64_t a, 
     if (!type->is_signed)
         return op == OP_DIV ? a / b : a % b;
     if ((int64_t)b == -1)
-        return op == OP_DIV ? checked(ev, OP_SUB, type, 0, (int64_t)a, at) : 0;
+        return op == OP_DIV ? checked(ev, OP_SUB, type, 0, (int64_t)a, at) : (checked(ev, OP_SUB, type, 0, (int64_t)a, at), (uint64_t)0);
     return (uint64_t)(op == OP_DIV ? (int64_t)a / (int64_t)b : (int64_t)a % (int64_t)b);
 }
 
@@ -180,6 +181,8 @@ static Val pointers(Eval *ev, COperation op, const CType *type, Val a, Val b, Po
     if ((op == OP_ADD || op == OP_SUB) && !both)
         return (Val){.type = type, .i = pointer_moved(ev, a.i, (op == OP_SUB ? -1 : 1) * (int64_t)b.i * bytes, at)};
     bool same = a.i >> 32 == b.i >> 32;
+    if ((op == OP_EQ || op == OP_NE) && !same && pointer_literal(ev, a.i) && pointer_literal(ev, b.i))
+        eval_error(ev, at, "C leaves open whether equal strings are one; compare them with strcmp");
     if (op == OP_EQ || op == OP_NE)
         return val_int(type, (a.i == b.i) == (op == OP_EQ));
     if (!same)

@@ -12,7 +12,9 @@ static _Noreturn void out_of_steps(Eval *ev)
             longest = loop;
     if (!longest)
         eval_error(ev, ev->frame->called_at, "this does not end: %d million steps were evaluated", MOST_STEPS / 1000000);
-    eval_error(ev, longest->at, "this loop does not end: after %lld rounds and %d million steps the evaluation was stopped",
+    eval_error(ev, longest->at,
+               "this loop is too long to be evaluated at compile time, or does not end: after %lld rounds and %d million steps the "
+               "evaluation was stopped; a model's tables are best made by operators (ht_arange, ...) or given as inputs",
                (long long)longest->rounds, MOST_STEPS / 1000000);
 }
 
@@ -31,19 +33,42 @@ void eval_step(Eval *ev)
 
 /* ---- blocks ---- */
 
-static Flow sequence(Eval *ev, const CStmt *block, int first)
+/* Whether a statement is, or has in it, the label that a switch jumps to. */
+static bool has_target(const CStmt *stmt, const CStmt *target)
+{
+    if (!stmt || stmt == target)
+        return stmt;
+    if (has_target(stmt->then, target) || has_target(stmt->other, target))
+        return true;
+    for (int i = 0; i < stmt->body.count; i++)
+        if (has_target(stmt->body.at[i], target))
+            return true;
+    return false;
+}
+
+/* Goes past a statement in front of the label that a switch jumps to. */
+static void skip(Eval *ev, const CStmt *stmt)
+{
+    for (int i = 0; i < stmt->vars.count; i++)
+        eval_skipped(ev, stmt->vars.at[i]);
+}
+
+static Flow sequence(Eval *ev, const CStmt *block)
 {
     Flow flow = FLOW_NEXT;
-    for (int i = first; i < block->body.count && flow == FLOW_NEXT; i++)
-        flow = eval_statement(ev, block->body.at[i]);
+    for (int i = 0; i < block->body.count && flow == FLOW_NEXT; i++)
+        if (ev->target && !has_target(block->body.at[i], ev->target))
+            skip(ev, block->body.at[i]);
+        else
+            flow = eval_statement(ev, block->body.at[i]);
     return flow;
 }
 
-/* A block from statement `first` on; ht_scope ends with it. */
-static Flow block_from(Eval *ev, const CStmt *block, int first)
+/* A block; ht_scope ends with it. */
+static Flow block_statement(Eval *ev, const CStmt *block)
 {
     size_t length = strlen(ev->scope);
-    Flow flow = sequence(ev, block, first);
+    Flow flow = sequence(ev, block);
     if (block->scoped && strlen(ev->scope) > length)
         ev->scope = arena_substring(ev->scratch, ev->scope, length);
     return flow;
@@ -67,20 +92,23 @@ static bool round_of(Eval *ev, EvalLoop *loop, const CStmt *body, Flow *flow)
     return *flow == FLOW_NEXT;
 }
 
+/* A loop. A jump to a label in its body begins there. */
 static Flow loop_statement(Eval *ev, const CStmt *stmt)
 {
     EvalLoop loop = {.at = stmt->at, .outer = ev->loop};
     Flow flow = FLOW_NEXT;
+    bool inside = ev->target;
     ev->loop = &loop;
-    if (stmt->init)
+    if (stmt->init && inside)
+        skip(ev, stmt->init);
+    else if (stmt->init)
         eval_statement(ev, stmt->init);
-    if (stmt->kind == CS_DO)
-        while (round_of(ev, &loop, stmt->then, &flow) && condition(ev, stmt->expr))
-            ;
-    else
-        while ((!stmt->expr || condition(ev, stmt->expr)) && round_of(ev, &loop, stmt->then, &flow))
-            if (stmt->step)
-                eval(ev, stmt->step);
+    for (; inside || stmt->kind == CS_DO || !stmt->expr || condition(ev, stmt->expr); inside = false) {
+        if (!round_of(ev, &loop, stmt->then, &flow) || (stmt->kind == CS_DO && !condition(ev, stmt->expr)))
+            break;
+        if (stmt->step)
+            eval_effects(ev, stmt->step);
+    }
     ev->loop = loop.outer;
     return flow;
 }
@@ -96,16 +124,19 @@ static bool matches(Eval *ev, const CStmt *label, Val value)
     return value.i >= first.i && value.i <= last.i;
 }
 
-/* Whether one of the labels in front of a statement is the one that is looked for: a case of `value`, or `default`. */
-static bool is_target(Eval *ev, const CStmt *stmt, Val value, bool fallback)
+/* The label of a switch that a value goes to, a case or (`fallback`) the default; NULL: none. Those of switches inside it are their own. */
+static const CStmt *find_label(Eval *ev, const CStmt *stmt, Val value, bool fallback)
 {
-    for (; stmt->kind == CS_CASE || stmt->kind == CS_DEFAULT || stmt->kind == CS_LABEL || stmt->kind == CS_MARKED; stmt = stmt->then) {
-        if (stmt->kind == CS_DEFAULT && fallback)
-            return true;
-        if (stmt->kind == CS_CASE && !fallback && matches(ev, stmt, value))
-            return true;
-    }
-    return false;
+    if (!stmt || stmt->kind == CS_SWITCH || stmt->kind == CS_REFUSED)
+        return NULL;
+    if ((stmt->kind == CS_DEFAULT && fallback) || (stmt->kind == CS_CASE && !fallback && matches(ev, stmt, value)))
+        return stmt;
+    const CStmt *found = find_label(ev, stmt->then, value, fallback);
+    if (!found)
+        found = find_label(ev, stmt->other, value, fallback);
+    for (int i = 0; i < stmt->body.count && !found; i++)
+        found = find_label(ev, stmt->body.at[i], value, fallback);
+    return found;
 }
 
 static Flow switch_statement(Eval *ev, const CStmt *stmt)
@@ -113,15 +144,14 @@ static Flow switch_statement(Eval *ev, const CStmt *stmt)
     Val value = eval(ev, stmt->expr);
     if (value.unknown)
         eval_error(ev, stmt->expr->at, "the value of this switch is not known at compile time");
-    if (stmt->then->kind != CS_COMPOUND)
-        eval_error(ev, stmt->at, "a switch without a block cannot be evaluated");
-    for (int fallback = 0; fallback < 2; fallback++)
-        for (int i = 0; i < stmt->then->body.count; i++)
-            if (is_target(ev, stmt->then->body.at[i], value, fallback)) {
-                Flow flow = block_from(ev, stmt->then, i);
-                return flow == FLOW_BREAK ? FLOW_NEXT : flow;
-            }
-    return FLOW_NEXT;
+    const CStmt *target = find_label(ev, stmt->then, value, false);
+    if (!target)
+        target = find_label(ev, stmt->then, value, true);
+    if (!target)
+        return FLOW_NEXT;
+    ev->target = target;
+    Flow flow = eval_statement(ev, stmt->then);
+    return flow == FLOW_BREAK ? FLOW_NEXT : flow;
 }
 
 /* ---- the rest ---- */
@@ -129,6 +159,9 @@ static Flow switch_statement(Eval *ev, const CStmt *stmt)
 static Flow return_statement(Eval *ev, const CStmt *stmt)
 {
     EvalFrame *frame = ev->frame;
+    if (!stmt->expr && frame->function->result->kind != CT_VOID)
+        eval_error(ev, stmt->at, "%s returns no value here, and is declared to return %s", frame->function->name,
+                   frame->function->result->name);
     if (!stmt->expr)
         return FLOW_RETURN;
     Val value = val_convert(ev, eval(ev, stmt->expr), frame->function->result, stmt->at);
@@ -163,20 +196,28 @@ static Flow declaration(Eval *ev, const CStmt *stmt)
     return FLOW_NEXT;
 }
 
+/* An `if`. A jump goes to a label in one of its branches. */
+static Flow branch(Eval *ev, const CStmt *stmt)
+{
+    if (ev->target ? has_target(stmt->then, ev->target) : condition(ev, stmt->expr))
+        return eval_statement(ev, stmt->then);
+    return stmt->other ? eval_statement(ev, stmt->other) : FLOW_NEXT;
+}
+
+/* Evaluates a statement; while there is a target, from its label on. */
 Flow eval_statement(Eval *ev, const CStmt *stmt)
 {
     eval_step(ev);
+    if (ev->target == stmt)
+        ev->target = NULL;
     switch (stmt->kind) {
     case CS_EXPR:
         if (stmt->expr)
-            eval(ev, stmt->expr);
+            eval_effects(ev, stmt->expr);
         return FLOW_NEXT;
     case CS_DECL: return declaration(ev, stmt);
-    case CS_COMPOUND: return block_from(ev, stmt, 0);
-    case CS_IF:
-        if (condition(ev, stmt->expr))
-            return eval_statement(ev, stmt->then);
-        return stmt->other ? eval_statement(ev, stmt->other) : FLOW_NEXT;
+    case CS_COMPOUND: return block_statement(ev, stmt);
+    case CS_IF: return branch(ev, stmt);
     case CS_FOR:
     case CS_WHILE:
     case CS_DO: return loop_statement(ev, stmt);

@@ -1,7 +1,6 @@
-/* string.h, memory, snprintf and assert. */
+/* string.h, memory, snprintf and assert. Where two places overlap that C wants apart, the call is refused. */
 #include "frontend/eval/eval.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static Val pointer_result(const Call *call, uint64_t pointer) { return (Val){.type = call->function->result, .i = pointer}; }
@@ -20,11 +19,21 @@ static Place bytes(Eval *ev, const Call *call, int index, uint64_t size)
 
 /* ---- bytes ---- */
 
+static _Noreturn void overlapping(Eval *ev, const Call *call)
+{
+    eval_error(ev, call->at, "%s reads and writes places that overlap here, of which C says nothing", call->function->name);
+}
+
 static Val copy_bytes(Eval *ev, const Call *call)
 {
     uint64_t size = known(ev, call, 2);
-    if (size)
-        place_copy(ev, bytes(ev, call, 0, size), bytes(ev, call, 1, size), (int64_t)size);
+    if (!size)
+        return pointer_result(call, call->args[0].i);
+    Place to = bytes(ev, call, 0, size), from = bytes(ev, call, 1, size);
+    int64_t apart = to.offset > from.offset ? to.offset - from.offset : from.offset - to.offset;
+    if (strstr(call->function->name, "memcpy") && to.object == from.object && apart && apart < (int64_t)size)
+        overlapping(ev, call);
+    place_copy(ev, to, from, (int64_t)size);
     return pointer_result(call, call->args[0].i);
 }
 
@@ -39,16 +48,31 @@ static Val set_bytes(Eval *ev, const Call *call)
     return pointer_result(call, call->args[0].i);
 }
 
+/* Whether an argument is a string literal. */
+static bool is_literal(const Call *call, int index)
+{
+    const CExpr *expr = call->expr ? call->expr->args.at[index] : NULL;
+    while (expr && expr->kind == C_CAST)
+        expr = expr->a;
+    return expr && expr->kind == C_STRING;
+}
+
+/* What a comparison gives: C says its sign alone. gcc computes one of literals itself, else it is what the library gives. */
+static Val compared(const Call *call, int order)
+{
+    bool literals = is_literal(call, 0) && is_literal(call, 1);
+    return val_int(call->function->result, !literals ? order : order < 0 ? -1 : order > 0);
+}
+
 static Val compare_bytes(Eval *ev, const Call *call)
 {
     uint64_t size = known(ev, call, 2);
     if (!size)
         return val_int(call->function->result, 0);
     Place a = bytes(ev, call, 0, size), b = bytes(ev, call, 1, size);
-    memory_read(ev, a, (int64_t)size, call->at);
-    memory_read(ev, b, (int64_t)size, call->at);
-    int order = memcmp(a.object->bytes + a.offset, b.object->bytes + b.offset, (size_t)size);
-    return val_int(call->function->result, order < 0 ? -1 : order > 0);
+    if (!place_read(ev, a, (int64_t)size, call->at) || !place_read(ev, b, (int64_t)size, call->at))
+        eval_error(ev, call->at, "the bytes that are compared here are not known at compile time");
+    return compared(call, memcmp(a.object->bytes + a.offset, b.object->bytes + b.offset, (size_t)size));
 }
 
 /* ---- strings ---- */
@@ -61,26 +85,28 @@ static Val bounded_length(Eval *ev, const Call *call)
     return val_int(call->function->result, (int64_t)(length < most ? length : most));
 }
 
-static Val compare(Eval *ev, const Call *call)
-{
-    int order = strcmp(string(ev, call, 0), string(ev, call, 1));
-    return val_int(call->function->result, order < 0 ? -1 : order > 0);
-}
+static Val compare(Eval *ev, const Call *call) { return compared(call, strcmp(string(ev, call, 0), string(ev, call, 1))); }
 
 static Val compare_bounded(Eval *ev, const Call *call)
 {
-    int order = strncmp(string(ev, call, 0), string(ev, call, 1), known(ev, call, 2));
-    return val_int(call->function->result, order < 0 ? -1 : order > 0);
+    return compared(call, strncmp(string(ev, call, 0), string(ev, call, 1), known(ev, call, 2)));
+}
+
+/* Writes the first bytes of a text at a place that they do not overlap, and zeros to its end. */
+static void write_bytes(Eval *ev, const Call *call, Place to, int64_t size, const char *text, size_t length)
+{
+    const char *at = (const char *)to.object->bytes + to.offset;
+    if (text < at + size && text + length + 1 > at)
+        overlapping(ev, call);
+    place_clear(ev, to, size);
+    memcpy(to.object->bytes + to.offset, text, length);
 }
 
 /* Writes `length` bytes of `text` and a null byte at argument 0 moved by `offset`. */
 static Val write_string(Eval *ev, const Call *call, size_t offset, const char *text, size_t length)
 {
     uint64_t to = pointer_moved(ev, known(ev, call, 0), (int64_t)offset, call->at);
-    char *copy = arena_substring(ev->scratch, text, length);
-    Place place = pointer_place(ev, to, (int64_t)length + 1, call->at);
-    place_clear(ev, place, (int64_t)length + 1);
-    memcpy(place.object->bytes + place.offset, copy, length);
+    write_bytes(ev, call, pointer_place(ev, to, (int64_t)length + 1, call->at), (int64_t)length + 1, text, length);
     return pointer_result(call, call->args[0].i);
 }
 
@@ -97,11 +123,7 @@ static Val copy_bounded(Eval *ev, const Call *call)
     size_t length = strnlen(text, size);
     if (!size)
         return pointer_result(call, call->args[0].i);
-    char *copy = arena_alloc(ev->scratch, size);
-    memcpy(copy, text, length);
-    Place place = bytes(ev, call, 0, size);
-    place_clear(ev, place, (int64_t)size);
-    memcpy(place.object->bytes + place.offset, copy, size);
+    write_bytes(ev, call, bytes(ev, call, 0, size), (int64_t)size, text, length);
     return pointer_result(call, call->args[0].i);
 }
 
@@ -155,112 +177,22 @@ static Val complement_span(Eval *ev, const Call *call)
 
 /* ---- formatting ---- */
 
-typedef struct Formatter {
-    Eval *ev;
-    const Call *call;
-    int next; // argument
-    Text out;
-} Formatter;
-
-static const Val *next_argument(Formatter *f)
-{
-    if (f->next >= f->call->count)
-        eval_error(f->ev, f->call->at, "the format needs more arguments");
-    known(f->ev, f->call, f->next);
-    return &f->call->args[f->next++];
-}
-
-/* A conversion such as %-5.2f from behind the percent sign, `*` replaced by its argument; *at goes behind it. The letters of lengths are left out. */
-static char read_conversion(Formatter *f, const char **at, Text *spec)
-{
-    text_string(spec, "%");
-    for (;; (*at)++) {
-        if (**at == '*')
-            text_print(spec, "%d", (int)next_argument(f)->i);
-        else if (**at && strchr("-+ #0123456789.", **at))
-            text_append(spec, *at, 1);
-        else if (!**at || !strchr("hlzjtq", **at))
-            break;
-    }
-    char letter = **at;
-    *at += letter != 0;
-    return letter;
-}
-
-static void format_integer(Formatter *f, Text *spec, char letter)
-{
-    const Val *value = next_argument(f);
-    uint64_t bits = value->i;
-    if (!strchr("di", letter) && value->type->size < 8)
-        bits &= ((uint64_t)1 << 8 * value->type->size) - 1;
-    text_print(spec, "ll%c", letter);
-    char *text = arena_alloc(f->ev->scratch, 4096);
-    if (snprintf(text, 4096, text_bytes(spec), bits) >= 4096)
-        eval_error(f->ev, f->call->at, "a number wider than 4095 characters");
-    text_string(&f->out, text);
-}
-
-static void format_other(Formatter *f, Text *spec, char letter)
-{
-    const Val *value = next_argument(f);
-    char *text = arena_alloc(f->ev->scratch, 4096);
-    int length = 0;
-    text_append(spec, &letter, 1);
-    if (letter == 's')
-        length = snprintf(text, 4096, text_bytes(spec), pointer_string(f->ev, value->i, f->call->at));
-    else if (letter == 'c')
-        length = snprintf(text, 4096, text_bytes(spec), (int)value->i);
-    else
-        length = snprintf(text, 4096, text_bytes(spec), value->f);
-    if (length >= 4096)
-        eval_error(f->ev, f->call->at, "a formatted value longer than 4095 characters");
-    text_string(&f->out, text);
-}
-
-static void format_conversion(Formatter *f, const char **at)
-{
-    Text spec = {.arena = f->ev->scratch};
-    char letter = read_conversion(f, at, &spec);
-    if (letter == '%')
-        text_string(&f->out, "%");
-    else if (letter && strchr("diuoxX", letter))
-        format_integer(f, &spec, letter);
-    else if (letter && strchr("scfFeEgGaA", letter))
-        format_other(f, &spec, letter);
-    else
-        eval_error(f->ev, f->call->at, "the conversion %%%c cannot be formatted at compile time", letter ? letter : ' ');
-}
-
-const char *format_values(Eval *ev, const Call *call, int format)
-{
-    Formatter f = {.ev = ev, .call = call, .next = format + 1, .out = {.arena = ev->scratch}};
-    const char *at = string(ev, call, format);
-    while (*at) {
-        size_t plain = strcspn(at, "%");
-        text_append(&f.out, at, plain);
-        at += plain;
-        if (*at) {
-            at++;
-            format_conversion(&f, &at);
-        }
-    }
-    return text_bytes(&f.out);
-}
-
 static Val print_bounded(Eval *ev, const Call *call)
 {
-    const char *text = format_values(ev, call, 2);
-    size_t length = strlen(text), size = known(ev, call, 1);
+    size_t size = known(ev, call, 1);
+    if (size > INT32_MAX)
+        eval_error(ev, call->at, "%s into %llu bytes", call->function->name, (unsigned long long)size);
+    const Text *text = format_values(ev, call, 2, size ? known(ev, call, 0) : 0, (int64_t)size);
     if (size)
-        write_string(ev, call, 0, text, length < size ? length : size - 1);
-    return val_int(call->function->result, (int64_t)length);
+        write_string(ev, call, 0, text_bytes(text), text->length < size ? text->length : size - 1);
+    return val_int(call->function->result, (int64_t)text->length);
 }
 
 static Val print_string(Eval *ev, const Call *call)
 {
-    const char *text = format_values(ev, call, 1);
-    write_string(ev, call, 0, text, strlen(text));
-    return val_int(call->function->result, (int64_t)strlen(text));
+    const Text *text = format_values(ev, call, 1, known(ev, call, 0), INT32_MAX);
+    write_string(ev, call, 0, text_bytes(text), text->length);
+    return val_int(call->function->result, (int64_t)text->length);
 }
 
 /* ---- assert ---- */
@@ -289,6 +221,8 @@ static const Builtin *find_in(const Builtin *table, const char *name)
 const Builtin *builtin_find(const char *name)
 {
     const Builtin *found = find_in(tensor_builtins, name);
+    if (!found)
+        found = find_in(number_builtins, name);
     if (!found)
         found = find_in(string_builtins, !strncmp(name, "__builtin_", 10) ? name + 10 : name);
     return found;

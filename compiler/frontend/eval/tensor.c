@@ -282,7 +282,7 @@ enum { MOST_SCOPE = 512 };
 static Val scope_enter(Eval *ev, const Call *call)
 {
     need_module(ev, call);
-    const char *name = format_values(ev, call, 0);
+    const char *name = text_bytes(format_values(ev, call, 0, 0, 0));
     Place place = {call_result(ev, call), 0};
     CField length;
     check_name(ev, call, name, "a scope");

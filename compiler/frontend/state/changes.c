@@ -118,7 +118,7 @@ static CBytes place_bytes(const CExpr *expr)
         return (CBytes){0, expr->type->size};
     const CExpr *whole = is_decay(expr->a) ? expr->a->a : expr->a;
     CBytes bytes = place_bytes(whole);
-    bool member = expr->kind == C_MEMBER && !expr->field->bitfield && bytes.to - bytes.from == whole->type->size;
+    bool member = expr->kind == C_MEMBER && !expr->field->width && bytes.to - bytes.from == whole->type->size;
     return member ? (CBytes){bytes.from + expr->field->offset, bytes.from + expr->field->offset + expr->type->size} : bytes;
 }
 

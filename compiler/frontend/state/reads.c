@@ -56,6 +56,15 @@ static void add_runs(Reader *reader, const CType *array, int64_t offset, const c
     }
 }
 
+/* The bytes in which a bit-field stands. */
+static void add_bits(Reader *reader, const CField *field, int64_t offset, const char *name)
+{
+    static const CType byte = {.kind = CT_INT, .name = "unsigned char", .size = 1, .rank = 1};
+    for (int64_t i = 0; i < (field->bit + field->width + 7) / 8; i++)
+        if (bytes_read(reader, offset + i, 1))
+            add_numbers(reader, &byte, offset + i, name, -1, 1);
+}
+
 /* What was read of a part of the variable, called `name`; pointers and tensors are no numbers. */
 static void add_part(Reader *reader, const CType *type, int64_t offset, const char *name)
 {
@@ -73,7 +82,9 @@ static void add_part(Reader *reader, const CType *type, int64_t offset, const ch
     else if (type->kind == CT_STRUCT)
         for (int i = 0; i < type->fields.count; i++) {
             const CField *field = &type->fields.at[i];
-            if (!field->bitfield)
+            if (field->width)
+                add_bits(reader, field, offset + field->offset, name);
+            else
                 add_part(reader, field->type, offset + field->offset,
                          *field->name ? arena_format(arena, "%s.%s", name, field->name) : name);
         }

@@ -1,0 +1,76 @@
+#include "driver/language.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+typedef struct Rule {
+    const char *option; // one that ends in * stands for all that begin so
+    const char *parser; // how the parser spells it; "": as it is, NULL: the option is refused
+} Rule;
+
+/* The first rule that fits holds. What is not here changes code alone. */
+static const Rule rules[] = {
+    {"-ansi", ""},
+    {"-trigraphs", ""},
+    {"-undef", ""},
+    {"-pthread", "-D_REENTRANT=1"},
+    {"-fopenmp", "-D_OPENMP=201511"},
+    {"-funsigned-char", ""},
+    {"-fno-unsigned-char", "-fsigned-char"},
+    {"-fsigned-char", ""},
+    {"-fno-signed-char", "-funsigned-char"},
+    {"-fshort-enums", ""},
+    {"-fno-short-enums", ""},
+    {"-fshort-wchar", ""},
+    {"-fms-extensions", ""},
+    {"-fgnu89-inline", ""},
+    {"-fpack-struct=*", ""},
+    {"-fdollars-in-identifiers", ""},
+    {"-fno-dollars-in-identifiers", ""},
+    {"-fexec-charset=UTF-8", ""},
+    {"-finput-charset=UTF-8", ""},
+    {"-m64", ""},
+    {"-march=*", ""},
+    {"-mavx*", ""},
+    {"-msse*", ""},
+    {"-mfma", ""},
+    {"-fno-signed-bitfields", NULL},
+    {"-funsigned-bitfields", NULL},
+    {"-fplan9-extensions", NULL},
+    {"-fpack-struct", NULL},
+    {"-fexec-charset=*", NULL},
+    {"-fwide-exec-charset=*", NULL},
+    {"-finput-charset=*", NULL},
+    {"-fsso-struct=*", NULL},
+    {"-fsingle-precision-constant", NULL},
+    {"-frounding-math", NULL},
+    {"-fexcess-precision=16", NULL},
+    {"-m32", NULL},
+    {"-m16", NULL},
+    {"-mx32", NULL},
+    {"-mlong-double-*", NULL},
+    {"-malign-double", NULL},
+    {"-mms-bitfields", NULL},
+};
+
+static bool fits(const Rule *rule, const char *option)
+{
+    size_t length = strlen(rule->option);
+    bool open = rule->option[length - 1] == '*';
+    return open ? !strncmp(option, rule->option, length - 1) : !strcmp(option, rule->option);
+}
+
+const char *language_option(Diag *diag, const char *option)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (!fits(&rules[i], option))
+            continue;
+        if (!rules[i].parser)
+            diag_error(diag, (Position){0},
+                       "%s changes what C means, and models cannot be evaluated under it at compile time; leave it out, or compile files "
+                       "without models by the C compiler",
+                       option);
+        return !rules[i].parser ? NULL : *rules[i].parser ? rules[i].parser : option;
+    }
+    return NULL;
+}
