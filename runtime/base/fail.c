@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "base/fail.h"
 
+#include "base/files.h"
+
 #include <hetu/kernel.h>
 
 #include <signal.h>
@@ -42,6 +44,7 @@ void ht_fail(const char *format, ...)
     else
         fprintf(stderr, "hetu: %s%s\n", message, place);
     fflush(stderr);
+    private_close();
     if (ranks)
         ranks->abort();
     _exit(1);
@@ -144,6 +147,7 @@ void fail_end(const char *why)
     write_line(line, add_text(line, length, sizeof line, why), sizeof line);
     nanosleep(&(struct timespec){.tv_nsec = TOGETHER}, NULL);
     flush_printed();
+    private_close();
     fail_unwatch();
     if (ranks)
         ranks->leave(false);

@@ -1,7 +1,10 @@
 #define _GNU_SOURCE
 #include "session/recipe.h"
 
+#include "base/files.h"
 #include "base/memory.h"
+#include "transport/fabric/sockets.h"
+#include "transport/meet/invitation.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,12 +59,14 @@ void recipe_add(Recipe *recipe, char *option)
     recipe->more[recipe->more_count++] = option;
 }
 
-char *recipe_file(const char *kind, int number, const char *suffix)
+char *recipe_file(const char *kind, int number, const char *suffix, char *reason)
 {
-    char *path = NULL;
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    if (asprintf(&path, "%s/hetu.%d.%s%d%s", folder, (int)getpid(), kind, number, suffix) < 0)
-        ht_fail("no memory for a strategy");
+    char name[64];
+    const char *why;
+    snprintf(name, sizeof name, "%s%d%s", kind, number, suffix);
+    char *path = private_path(name, socket_node(), invitation_of_dead, &why);
+    if (!path)
+        snprintf(reason, REASON, "there is no place for what is made meanwhile: %s", why);
     return path;
 }
 
@@ -125,7 +130,7 @@ pid_t recipe_start(const Recipe *recipe, const char *tool, const char *const *wo
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     if (output)
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     posix_spawn_file_actions_addchdir_np(&actions, recipe->words[0]);
     int error = posix_spawn(&maker, all[0], &actions, NULL, (char *const *)all, environment);
     posix_spawn_file_actions_destroy(&actions);

@@ -19,6 +19,7 @@
 #include "session/window.h"
 #include "device/device.h"
 #include "base/fail.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -55,6 +56,7 @@ void session_close(ht_session *closed)
     closed->program_count = 0;
     params_destroy(&closed->params);
     arrivals_close();
+    private_close();
     flights_close();
     fail_unwatch();
     device_close();

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "transport/meet/invitation.h"
 
+#include "base/files.h"
 #include "transport/watch/peers.h"
 
 #include <hetu/kernel.h>
@@ -54,6 +55,13 @@ static Found read_file(const char *path, Invitation *invitation)
 /* Whether a process ran on this machine and is dead. */
 static bool is_dead(uint64_t node, int process) { return node == socket_node() && !peers_process_lives(process); }
 
+bool invitation_of_dead(const char *mark)
+{
+    uint64_t node;
+    int process;
+    return sscanf(mark, SCAN_MARK, &node, &process) == 2 && is_dead(node, process);
+}
+
 /* Puts the whole invitation in place at once. */
 static void write_file(const char *path, const Invitation *invitation)
 {
@@ -82,13 +90,6 @@ static const char *shared_memory(void)
 /* What the names of this user's folders begin with. */
 static void name_head(char *head, size_t size) { snprintf(head, size, "hetu-%d-", (int)geteuid()); }
 
-/* Whether a path is a folder that this user alone may enter. */
-static bool is_private(const char *path)
-{
-    struct stat about;
-    return !lstat(path, &about) && S_ISDIR(about.st_mode) && about.st_uid == geteuid() && !(about.st_mode & (S_IRWXG | S_IRWXO));
-}
-
 /* The file's name in a private folder. */
 static void name_file(char *path, const char *folder, const Launch *launch)
 {
@@ -105,7 +106,7 @@ static bool read_private(const Launch *launch, Invitation *invitation)
     for (const struct dirent *entry; top && !done && (entry = readdir(top));) {
         snprintf(folder, sizeof folder, "%s/%s", shared_memory(), entry->d_name);
         name_file(path, folder, launch);
-        done = !strncmp(entry->d_name, head, strlen(head)) && is_private(folder) && read_file(path, invitation) == FOUND_INVITATION;
+        done = !strncmp(entry->d_name, head, strlen(head)) && private_is(folder) && read_file(path, invitation) == FOUND_INVITATION;
     }
     if (top)
         closedir(top);
@@ -114,51 +115,17 @@ static bool read_private(const Launch *launch, Invitation *invitation)
 
 static void make_private(void)
 {
-    char head[HEAD_SIZE];
+    char head[HEAD_SIZE], marked[HEAD_SIZE + 64];
     name_head(head, sizeof head);
-    snprintf(written.folder, sizeof written.folder, "%s/%s" MARK ".XXXXXX", shared_memory(), head, socket_node(), (int)getpid());
-    if (!mkdtemp(written.folder)) {
+    snprintf(marked, sizeof marked, "%s" MARK, head, socket_node(), (int)getpid());
+    int error = private_make(written.folder, sizeof written.folder, shared_memory(), marked);
+    if (error) {
         *written.folder = 0;
-        ht_fail("cannot make a folder in %s, where the ranks meet: %s", shared_memory(), strerror(errno));
+        ht_fail("cannot make a folder in %s, where the ranks meet: %s", shared_memory(), strerror(error));
     }
 }
 
 /* ---- what the dead have left ---- */
-
-/* Removes a file, or a private folder with the files in it. */
-static void remove_all(const char *path)
-{
-    char file[PATH_SIZE];
-    if (!is_private(path)) {
-        unlink(path);
-        return;
-    }
-    DIR *inside = opendir(path);
-    for (const struct dirent *entry; inside && (entry = readdir(inside));) {
-        snprintf(file, sizeof file, "%.1023s/%s", path, entry->d_name);
-        unlink(file);
-    }
-    if (inside)
-        closedir(inside);
-    rmdir(path);
-}
-
-/* Removes what has such a name in a folder: `head` and the mark of a dead process. */
-static void sweep(const char *folder, const char *head)
-{
-    uint64_t node;
-    int process;
-    char path[PATH_SIZE];
-    DIR *top = opendir(folder);
-    for (const struct dirent *entry; top && (entry = readdir(top));) {
-        bool marked = !strncmp(entry->d_name, head, strlen(head)) && sscanf(entry->d_name + strlen(head), SCAN_MARK, &node, &process) == 2;
-        snprintf(path, sizeof path, "%.1023s/%s", folder, entry->d_name);
-        if (marked && is_dead(node, process))
-            remove_all(path);
-    }
-    if (top)
-        closedir(top);
-}
 
 /* The folder of the path that the user chose; returns the name in it. */
 static const char *split_path(const Launch *launch, char *folder, size_t size)
@@ -175,12 +142,12 @@ static void clear(const Launch *launch)
     char folder[sizeof launch->path], head[sizeof launch->path + 1];
     if (*launch->path) {
         snprintf(head, sizeof head, "%s.", split_path(launch, folder, sizeof folder));
-        sweep(folder, head);
+        private_sweep(folder, head, invitation_of_dead);
         if (read_file(launch->path, &found) == FOUND_INVITATION && is_dead(found.node, found.process))
             unlink(launch->path);
     } else {
         name_head(head, sizeof head);
-        sweep(shared_memory(), head);
+        private_sweep(shared_memory(), head, invitation_of_dead);
     }
 }
 

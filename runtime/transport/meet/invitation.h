@@ -29,6 +29,9 @@ bool invitation_read(const Launch *launch, Invitation *invitation);
 /* Removes what invitation_write wrote. */
 void invitation_remove(void);
 
+/* Whether a process of this machine made what has such a mark in its name, "NODE.PROCESS", and is dead. */
+bool invitation_of_dead(const char *mark);
+
 /* For a process that ends before its time: removes what it wrote, and what dead processes have left where this run meets. This one writes
  * nothing any more: its other threads are held up where they would. */
 void invitation_abandon(const Launch *launch);
