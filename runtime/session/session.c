@@ -40,7 +40,7 @@ const EagerLibrary *session_eager(void) { return eager; }
 
 void session_close(ht_session *closed)
 {
-    checkpoint_wait(closed);
+    checkpoint_close(closed);
     window_close();
     balance_close(closed);
     dispatch_close(closed);
@@ -107,6 +107,7 @@ ht_session *ht_open(int *argc, char ***argv)
         session_serve(&session);
     choice_set_variables();
     pthread_atfork(NULL, NULL, forget_in_child);
+    checkpoint_open();
     atexit(close_at_exit);
     return &session;
 }
