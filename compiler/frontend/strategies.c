@@ -2,6 +2,7 @@
 
 #include "frontend/eval/eval.h"
 #include "frontend/models.h"
+#include "support/reading.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -122,7 +123,9 @@ static void several_strategies(Chooser *chooser, const StrategyList *list, const
 static bool is_compiled(const char *name)
 {
     char magic[4] = "";
-    FILE *file = fopen(name, "rb");
+    const char *why;
+    int opened = reading_open(name, &why);
+    FILE *file = opened < 0 ? NULL : fdopen(opened, "rb");
     bool compiled = file && fread(magic, 1, sizeof magic, file) == sizeof magic && !memcmp(magic, "\177ELF", sizeof magic);
     if (file)
         fclose(file);

@@ -108,7 +108,10 @@ static void advance(bool wait)
         return;
     }
     unlink(arrival->object);
-    refuse(arrival, "hetucc could not make it");
+    char killed[REASON];
+    snprintf(killed, sizeof killed, "hetucc was ended by signal %d (%s)%s", status - 128, strsignal(status - 128),
+             status - 128 == SIGKILL ? ", as the system does where memory runs out" : "");
+    refuse(arrival, status > 128 && status < 255 ? killed : "hetucc could not make it");
 }
 
 void arrivals_ask(int image, const char *word)

@@ -150,5 +150,5 @@ int recipe_ended(pid_t maker, bool wait)
         ;
     if (!ended)
         return -1;
-    return ended != maker || !WIFEXITED(status) ? 255 : WEXITSTATUS(status);
+    return ended != maker ? 255 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
