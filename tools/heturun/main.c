@@ -113,11 +113,8 @@ static bool all_slots_here(const Slots *slots)
 /* Where the ranks of a start meet: in this heturun's own folder, or beside the slots, which all machines see; NULL after a message. */
 static char *choose_meeting(const Place *place, const Slots *slots)
 {
-    char *path = NULL, *whole = realpath(slots->path, NULL);
-    if (all_slots_here(slots) && asprintf(&path, "%s/ranks", place->folder) < 0)
-        abort();
-    if (!path)
-        path = place_beside(whole ? whole : slots->path);
+    char *whole = realpath(slots->path, NULL);
+    char *path = all_slots_here(slots) ? place_inside(place) : place_beside(whole ? whole : slots->path);
     free(whole);
     return path;
 }

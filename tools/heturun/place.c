@@ -132,19 +132,22 @@ void place_close(Place *place)
     place->lock = -1;
 }
 
+char *place_inside(const Place *place)
+{
+    char path[sizeof place->folder + 16];
+    snprintf(path, sizeof path, "%s/ranks", place->folder);
+    return strdup(path);
+}
+
 char *place_beside(const char *slots)
 {
-    char *folder = NULL, *path = NULL;
-    if (asprintf(&folder, "%s.meeting.", slots) < 0)
-        abort();
+    char folder[PATH_ROOM], path[PATH_ROOM + 16];
+    snprintf(folder, sizeof folder, "%s.meeting.", slots);
     place_remove(folder);
-    free(folder);
-    if (asprintf(&folder, "%s.meeting.XXXXXX", slots) < 0)
-        abort();
-    if (!mkdtemp(folder))
+    if (snprintf(folder, sizeof folder, "%s.meeting.XXXXXX", slots) >= (int)sizeof folder || !mkdtemp(folder)) {
         fprintf(stderr, "heturun: no folder can be made beside %s, where the ranks are to meet: %s\n", slots, strerror(errno));
-    else if (asprintf(&path, "%s/ranks", folder) < 0)
-        abort();
-    free(folder);
-    return path;
+        return NULL;
+    }
+    snprintf(path, sizeof path, "%s/ranks", folder);
+    return strdup(path);
 }

@@ -20,6 +20,9 @@ bool place_open(Place *place, const char *slots, uint64_t hash);
 
 void place_close(Place *place);
 
+/* Where the ranks meet when all are on this machine: a file in the folder. Returns a path to free(). */
+char *place_inside(const Place *place);
+
 /* Where the ranks meet when some are on other machines: a private folder beside the slots, of a name that nobody can foresee. What dead
  * ones have left there goes. Returns a path to free(), NULL after a message. */
 char *place_beside(const char *slots);
