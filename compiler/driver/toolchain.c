@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-enum { MOST_JOBS = 2 };
+enum { MOST_JOBS = 2, MOST_SIGNAL = 64 };
 
 static volatile pid_t children[MOST_JOBS];
 static FILE *heard[MOST_JOBS]; // what a child says on standard error, where that is the log's (support/sarif.h); NULL: it says it itself
@@ -262,8 +262,8 @@ static int note_end(const Toolchain *tools, const Command *command, int slot, in
 {
     int status = status_of(ended);
     const char *said = log_heard(tools, slot, status);
-    if (WIFSIGNALED(ended))
-        say_killed(command, WTERMSIG(ended));
+    if (status > 128 && status <= 128 + MOST_SIGNAL) // a shell in front of the compiler tells of a signal in this way, too
+        say_killed(command, status - 128);
     else if (status && say_part_killed(command, said))
         status = 128 + SIGKILL;
     return status;

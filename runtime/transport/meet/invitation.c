@@ -36,7 +36,7 @@ static struct {
 
 /* ---- any file ---- */
 
-typedef enum Found { FOUND_NONE, FOUND_INVITATION, FOUND_OTHER } Found;
+typedef enum Found { FOUND_NONE, FOUND_INVITATION, FOUND_OTHER, FOUND_FOREIGN } Found; // foreign: another user's
 
 /* Reads a file that this user alone may write. A pipe, which could hold up whoever opens it, and a link are not followed. */
 static Found read_file(const char *path, Invitation *invitation)
@@ -44,6 +44,11 @@ static Found read_file(const char *path, Invitation *invitation)
     struct stat about;
     char more;
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (!lstat(path, &about) && about.st_uid != geteuid()) {
+        if (file >= 0)
+            close(file);
+        return FOUND_FOREIGN;
+    }
     if (file < 0)
         return errno == ENOENT || errno == ENOTDIR ? FOUND_NONE : FOUND_OTHER;
     bool good = !fstat(file, &about) && S_ISREG(about.st_mode) && about.st_uid == geteuid() && !(about.st_mode & (S_IRWXG | S_IRWXO));
@@ -96,15 +101,14 @@ static void name_file(char *path, const char *folder, const Launch *launch)
     snprintf(path, PATH_SIZE, "%.1023s/meeting%s", folder, launch->run);
 }
 
-/* Reads the invitation to this run in any of the private folders; false when there is none. */
-static bool read_private(const Launch *launch, Invitation *invitation)
+/* Reads the invitation to this run in any of the private folders of such a name; false when there is none. */
+static bool read_private(const Launch *launch, const char *parent, const char *head, Invitation *invitation)
 {
-    char head[HEAD_SIZE], folder[512], path[PATH_SIZE];
+    char folder[PATH_SIZE], path[PATH_SIZE];
     bool done = false;
-    DIR *top = opendir(shared_memory());
-    name_head(head, sizeof head);
+    DIR *top = opendir(parent);
     for (const struct dirent *entry; top && !done && (entry = readdir(top));) {
-        snprintf(folder, sizeof folder, "%s/%s", shared_memory(), entry->d_name);
+        snprintf(folder, sizeof folder, "%.1023s/%s", parent, entry->d_name);
         name_file(path, folder, launch);
         done = !strncmp(entry->d_name, head, strlen(head)) && private_is(folder) && read_file(path, invitation) == FOUND_INVITATION;
     }
@@ -113,15 +117,15 @@ static bool read_private(const Launch *launch, Invitation *invitation)
     return done;
 }
 
-static void make_private(void)
+/* Makes a private folder of such a name. */
+static void make_private(const char *parent, const char *head)
 {
-    char head[HEAD_SIZE], marked[HEAD_SIZE + 64];
-    name_head(head, sizeof head);
+    char marked[PATH_SIZE];
     snprintf(marked, sizeof marked, "%s" MARK, head, socket_node(), (int)getpid());
-    int error = private_make(written.folder, sizeof written.folder, shared_memory(), marked);
+    int error = private_make(written.folder, sizeof written.folder, parent, marked);
     if (error) {
         *written.folder = 0;
-        ht_fail("cannot make a folder in %s, where the ranks meet: %s", shared_memory(), strerror(error));
+        ht_fail("cannot make a folder in %s, where the ranks meet: %s", parent, strerror(error));
     }
 }
 
@@ -135,6 +139,12 @@ static const char *split_path(const Launch *launch, char *folder, size_t size)
     return slash ? slash + 1 : launch->path;
 }
 
+/* What private folders beside the path that the user chose begin with: ranks meet there where the path itself is another user's. */
+static void split_beside(const Launch *launch, char *folder, char *head, size_t size)
+{
+    snprintf(head, size, "%s+", split_path(launch, folder, size - 1));
+}
+
 /* Removes what dead processes have left where this run meets. */
 static void clear(const Launch *launch)
 {
@@ -142,6 +152,8 @@ static void clear(const Launch *launch)
     char folder[sizeof launch->path], head[sizeof launch->path + 1];
     if (*launch->path) {
         snprintf(head, sizeof head, "%s.", split_path(launch, folder, sizeof folder));
+        private_sweep(folder, head, invitation_of_dead);
+        split_beside(launch, folder, head, sizeof head);
         private_sweep(folder, head, invitation_of_dead);
         if (read_file(launch->path, &found) == FOUND_INVITATION && is_dead(found.node, found.process))
             unlink(launch->path);
@@ -181,19 +193,23 @@ bool invitation_is_local(const Launch *launch)
 void invitation_write(const Launch *launch, const Invitation *invitation)
 {
     Invitation whole = *invitation, found;
-    char file[PATH_SIZE];
+    char file[PATH_SIZE], folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
     memcpy(whole.magic, MAGIC, sizeof MAGIC);
     whole.format = FORMAT;
     whole.process = (int32_t)getpid();
     whole.node = socket_node();
     pthread_mutex_lock(&written.lock);
     clear(launch);
-    if (*launch->path) {
-        if (read_file(launch->path, &found) == FOUND_OTHER)
-            fail_other(launch->path);
+    Found there = *launch->path ? read_file(launch->path, &found) : FOUND_NONE;
+    if (there == FOUND_OTHER)
+        fail_other(launch->path);
+    if (*launch->path && there != FOUND_FOREIGN) {
         snprintf(file, sizeof file, "%s", launch->path);
     } else {
-        make_private();
+        name_head(head, sizeof head);
+        if (*launch->path)
+            split_beside(launch, folder, head, sizeof head);
+        make_private(*launch->path ? folder : shared_memory(), head);
         name_file(file, written.folder, launch);
     }
     memcpy(written.file, file, sizeof file);
@@ -203,12 +219,15 @@ void invitation_write(const Launch *launch, const Invitation *invitation)
 
 bool invitation_read(const Launch *launch, Invitation *invitation)
 {
+    char folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
+    name_head(head, sizeof head);
     if (!*launch->path)
-        return read_private(launch, invitation);
+        return read_private(launch, shared_memory(), head, invitation);
     Found found = read_file(launch->path, invitation);
     if (found == FOUND_OTHER)
         fail_other(launch->path);
-    return found == FOUND_INVITATION;
+    split_beside(launch, folder, head, sizeof head);
+    return found == FOUND_INVITATION || (found == FOUND_FOREIGN && read_private(launch, folder, head, invitation));
 }
 
 void invitation_remove(void)
