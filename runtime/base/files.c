@@ -151,28 +151,39 @@ int private_make(char *path, size_t room, const char *parent, const char *head)
     return mkdtemp(path) ? 0 : errno;
 }
 
-/* Removes the files of a private folder. */
-static void empty(const char *path)
+/* Removes what is in an open folder of this user's, down to so many folders in folders, and closes it. */
+static void empty(int folder, int depth)
 {
-    struct stat about;
-    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *inside = folder < 0 || fstat(folder, &about) || !is_private(&about) ? NULL : fdopendir(folder);
-    for (const struct dirent *entry; inside && (entry = readdir(inside));)
-        unlinkat(folder, entry->d_name, 0);
+    DIR *inside = fdopendir(folder);
+    for (const struct dirent *entry; inside && (entry = readdir(inside));) {
+        bool itself = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
+        if (itself || !unlinkat(folder, entry->d_name, 0) || !depth)
+            continue;
+        int inner = openat(folder, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (inner >= 0)
+            empty(inner, depth - 1);
+        unlinkat(folder, entry->d_name, AT_REMOVEDIR);
+    }
     if (inside)
         closedir(inside);
-    else if (folder >= 0)
+    else
         close(folder);
 }
 
 void private_remove(const char *path)
 {
-    if (private_is(path)) {
-        empty(path);
+    enum { DEPTH = 4 };
+    struct stat about;
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool own = folder >= 0 && !fstat(folder, &about) && is_private(&about);
+    if (own)
+        empty(folder, DEPTH);
+    else if (folder >= 0)
+        close(folder);
+    if (own)
         rmdir(path);
-    } else {
+    else
         unlink(path);
-    }
 }
 
 bool private_is_safe(const char *parent)
