@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -129,6 +130,14 @@ FILE *file_create_beside(const char *path, char **name)
     *name = NULL;
     errno = error;
     return NULL;
+}
+
+void file_size_errors(void)
+{
+    sigset_t size;
+    sigemptyset(&size);
+    sigaddset(&size, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &size, NULL);
 }
 
 /* ---- folders of this user alone ---- */

@@ -48,6 +48,10 @@ int file_open_made(const char *path);
 /* Makes a new file beside a path, of a name that nobody can foresee, which goes to *name; free() it. NULL, and errno. */
 FILE *file_create_beside(const char *path, char **name);
 
+/* From now on a file that would be larger than the process may make it (RLIMIT_FSIZE) is an error of this thread, and not the end of the
+ * program by SIGXFSZ. */
+void file_size_errors(void);
+
 /* ---- folders of this user alone ---- */
 
 /* Whether a path is a folder that this user owns and nobody else may enter. */

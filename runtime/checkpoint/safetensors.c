@@ -256,7 +256,9 @@ static bool read_all(int descriptor, void *to, size_t bytes, off_t at)
 static int by_place(const void *left, const void *right)
 {
     const SafeTensor *a = *(const SafeTensor *const *)left, *b = *(const SafeTensor *const *)right;
-    return a->begin != b->begin ? (a->begin > b->begin) - (a->begin < b->begin) : (a->end > b->end) - (a->end < b->end);
+    if (a->begin != b->begin)
+        return a->begin > b->begin ? 1 : -1;
+    return a->end != b->end ? (a->end > b->end ? 1 : -1) : (a > b) - (a < b);
 }
 
 static int by_name(const void *left, const void *right)

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -303,15 +302,6 @@ static int name_all(const WritingPlan *plan, const char *part)
     return error;
 }
 
-/* A file that would be larger than the process may make it (RLIMIT_FSIZE) is an error of this thread, and not the end of the program. */
-static void refuse_size_signal(void)
-{
-    sigset_t size;
-    sigemptyset(&size);
-    sigaddset(&size, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &size, NULL);
-}
-
 /* Removes the file if it has failed, and the sums of those that have ended; of the others each removes its own where the file is neither
  * being written nor whole. */
 static void remove_failed(const WritingPlan *plan, const char *part, int error)
@@ -332,7 +322,7 @@ static void *write_all(void *argument)
     Writing *writing = argument;
     const WritingPlan *plan = &writing->plan;
     char part[PATH_ROOM];
-    refuse_size_signal();
+    file_size_errors();
     writing_path(part, sizeof part, plan->folder, plan->step, "part");
     writing->error = plan->error ? plan->error : write_range(plan, part);
     if (!writing->error && !plan->rank)

@@ -349,12 +349,15 @@ static void read_elements(const RowsFile *file, int64_t element, int64_t count, 
 {
     int64_t size = elements[file->element].bytes, bytes = count * size, at = file->data + element * size;
     int64_t done = read_bytes(file, to, bytes, at);
+    struct stat now = {.st_size = (off_t)(at + done)};
     if (done < 0)
         ht_fail("the data set %s cannot be read: %s", file->path, strerror(errno));
     if (done < bytes)
+        fstat(file->descriptor, &now);
+    if (done < bytes)
         ht_fail("the data set %s has become shorter while the program runs: it had %lld bytes, and ends at byte %lld now; put a new file "
                 "in its place (mv) instead of writing over it, and go on from the last checkpoint",
-                file->path, (long long)file->size, (long long)(at + done));
+                file->path, (long long)file->size, (long long)now.st_size);
 }
 
 /* Elements as those of the input. */

@@ -225,6 +225,7 @@ static Sink open_sink(const char *path)
 {
     static const char head[] = "{\"traceEvents\":[\n{\"name\":\"clock\",\"ph\":\"M\",\"pid\":0,\"args\":{\"name\":\"seconds of rank 0\"}}";
     Sink sink = {0};
+    file_size_errors();
     sink.file = path ? file_create_beside(path, &sink.name) : NULL;
     note_error(&sink, path && !sink.file);
     put(0, head, sizeof head - 1, &sink);
