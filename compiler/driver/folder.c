@@ -444,7 +444,7 @@ static const char *cache_wrong(const char *path)
     if (about.st_uid != geteuid())
         return "it is another user's";
     return about.st_mode & S_IWOTH || (about.st_mode & S_IWGRP && about.st_gid != getegid()) ? "other users may write to it (chmod go-w)"
-                                                                                               : NULL;
+                                                                                             : NULL;
 }
 
 /* The folder that keeps the runtime's objects for further programs: what HETU_RUNTIME_CACHE names, else one in the user's cache; NULL:

@@ -211,7 +211,8 @@ static char **plain_environment(Arena *arena)
         count++;
     char **own = arena_array(arena, char *, count + 2);
     for (int i = 0; i < count; i++)
-        if (strncmp(environ[i], "LC_ALL=", 7) != 0 && strncmp(environ[i], "LC_MESSAGES=", 12) != 0 && strncmp(environ[i], "LANGUAGE=", 9) != 0)
+        if (strncmp(environ[i], "LC_ALL=", 7) != 0 && strncmp(environ[i], "LC_MESSAGES=", 12) != 0 &&
+            strncmp(environ[i], "LANGUAGE=", 9) != 0)
             own[kept++] = environ[i];
     own[kept] = arena_string(arena, "LC_MESSAGES=C");
     return own;
@@ -228,7 +229,8 @@ static void start(const Command *command, int slot)
     heard[slot] = sarif_has_stderr() || command->quiet || !isatty(STDERR_FILENO) ? tmpfile() : NULL;
     if (heard[slot])
         posix_spawn_file_actions_adddup2(&actions, fileno(heard[slot]), STDERR_FILENO);
-    int error = posix_spawnp(&child, command->words.at[0], &actions, NULL, arguments_of(command), command->quiet ? plain_environment(command->arena) : environ);
+    int error = posix_spawnp(&child, command->words.at[0], &actions, NULL, arguments_of(command),
+                             command->quiet ? plain_environment(command->arena) : environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error) {
         complain("cannot run %s: %s", command->words.at[0], strerror(error));

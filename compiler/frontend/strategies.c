@@ -227,9 +227,14 @@ static void unknown_word(Chooser *chooser)
 {
     Position at = option_place(chooser, 0);
     struct stat status;
-    bool missing = stat(chooser->word, &status);
+    const char *colon = strrchr(chooser->word, ':'), *file = chooser->word;
+    bool missing = stat(file, &status);
+    if (missing && colon && !stat(arena_substring(chooser->arena, file, (size_t)(colon - file)), &status)) {
+        file = arena_substring(chooser->arena, file, (size_t)(colon - file));
+        missing = false;
+    }
     if (!missing && S_ISDIR(status.st_mode)) {
-        diag_error(chooser->diag, at, "cannot read %s: it is a directory, not a strategy file", chooser->word);
+        diag_error(chooser->diag, at, "cannot read %s: it is a directory, not a strategy file", file);
     } else if (missing && strchr(chooser->word, '/')) {
         diag_error(chooser->diag, at, "cannot read %s: %s", chooser->word, strerror(errno));
     } else {

@@ -68,10 +68,7 @@ static FILE *stream_of(int file)
     return stream;
 }
 
-FILE *secure_create(const char *path)
-{
-    return stream_of(open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-}
+FILE *secure_create(const char *path) { return stream_of(open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666)); }
 
 FILE *secure_rewrite(const char *path)
 {

@@ -1,4 +1,5 @@
-/* Folders and files that tools make for themselves on machines that other users work on, too: nobody else can put something in place of them.
+/* Folders and files that tools make for themselves on machines that other users work on, too: nobody else can put something in place of
+ * them.
  */
 #ifndef SUPPORT_SECURE_H
 #define SUPPORT_SECURE_H

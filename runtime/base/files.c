@@ -257,8 +257,8 @@ char *private_path(const char *name, uint64_t node, bool (*dead)(const char *mar
     if (!error && asprintf(&path, "%s/%s", own.path, name) < 0)
         error = ENOMEM;
     *why = !made && !parent ? "neither TMPDIR nor /tmp is a folder in which other users cannot change what is made (chmod +t)"
-           : error ? strerror(error)
-                   : NULL;
+           : error          ? strerror(error)
+                            : NULL;
     return error ? NULL : path;
 }
 

@@ -272,8 +272,9 @@ static const char *between(const SafeTensor *before, const SafeTensor *tensor, i
     static char text[1024];
     enum { NAME = 256 };
     if (tensor->begin < end)
-        snprintf(text, sizeof text, "its tensors \"%.*s\" (bytes %lld to %lld) and \"%.*s\" (bytes %lld to %lld) overlap", NAME, before->name,
-                 (long long)before->begin, (long long)before->end, NAME, tensor->name, (long long)tensor->begin, (long long)tensor->end);
+        snprintf(text, sizeof text, "its tensors \"%.*s\" (bytes %lld to %lld) and \"%.*s\" (bytes %lld to %lld) overlap", NAME,
+                 before->name, (long long)before->begin, (long long)before->end, NAME, tensor->name, (long long)tensor->begin,
+                 (long long)tensor->end);
     else
         snprintf(text, sizeof text, "its bytes %lld to %lld, in front of the tensor \"%.*s\", belong to no tensor", (long long)end,
                  (long long)tensor->begin, NAME, tensor->name);

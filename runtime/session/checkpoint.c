@@ -117,7 +117,8 @@ void checkpoint_close(ht_session *session)
     snprintf(steps, sizeof steps, unsaved.count > 1 ? "%lld to %lld" : "%lld", (long long)unsaved.first, (long long)unsaved.last);
     if (step >= 0)
         snprintf(newest, sizeof newest, "its newest is of step %lld", (long long)step);
-    fprintf(stderr, "hetu: the last checkpoint%s of this run, %d in %s, of step%s %s, %s not written; %s, and what was learnt since is lost. "
+    fprintf(stderr,
+            "hetu: the last checkpoint%s of this run, %d in %s, of step%s %s, %s not written; %s, and what was learnt since is lost. "
             "The exit status is 1\n",
             unsaved.count > 1 ? "s" : "", unsaved.count, unsaved.folder, unsaved.count > 1 ? "s" : "", steps,
             unsaved.count > 1 ? "were" : "was", newest);

@@ -23,7 +23,7 @@ typedef struct Entry {
 } Entry;
 
 struct Copies {
-    char *folder; // HETU_COPIES on this host, or what stands for it
+    char *folder;       // HETU_COPIES on this host, or what stands for it
     bool failed;        // none can be taken, which was said
     uint64_t start, number;
     int partner;       // the rank on another host that keeps this one's range, too; -1: there is no other

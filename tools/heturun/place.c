@@ -21,10 +21,7 @@ static const char LOCK[] = "lock";
 
 /* ---- private folders ---- */
 
-static const char *shared_memory(void)
-{
-    return secure_parent_wrong("/dev/shm") ? secure_parent() : "/dev/shm";
-}
+static const char *shared_memory(void) { return secure_parent_wrong("/dev/shm") ? secure_parent() : "/dev/shm"; }
 
 /* Calls a function for each private folder whose path begins so, until it says true; whether it did. */
 static bool any_private(const char *head, bool (*is_it)(const char *path, const void *argument), const void *argument)
@@ -35,8 +32,8 @@ static bool any_private(const char *head, bool (*is_it)(const char *path, const 
     bool found = false;
     DIR *top = opendir(parent);
     for (const struct dirent *entry; top && !found && (entry = readdir(top));)
-        if (!strncmp(entry->d_name, name, strlen(name)) &&
-            snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) < (int)sizeof path && secure_is_private(path))
+        if (!strncmp(entry->d_name, name, strlen(name)) && snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) < (int)sizeof path &&
+            secure_is_private(path))
             found = is_it(path, argument);
     if (top)
         closedir(top);
@@ -70,7 +67,8 @@ static bool is_other(const char *path, const void *own)
     return runs;
 }
 
-/* Makes the folder with a lock that is held, under a name of its own at first: who sees the folder sees the lock. Returns 0, or an errno. */
+/* Makes the folder with a lock that is held, under a name of its own at first: who sees the folder sees the lock. Returns 0, or an errno.
+ */
 static int make(Place *place, const char *head)
 {
     char fresh[sizeof place->folder], lock[sizeof fresh + 16];

@@ -1,7 +1,8 @@
 /* The file through which ranks without MPI meet: rank 0 writes where it listens, the others read it.
  *
  * Either the user chose its path (HETU_RENDEZVOUS), or it lies in a folder of a name that nobody can foresee, which this user alone may
- * enter, below /dev/shm; or beside the path, PATH+..., where something of another user's is at it. What is not a file of this user's alone is not read: no link, no pipe, nothing of others.
+ * enter, below /dev/shm; or beside the path, PATH+..., where something of another user's is at it. What is not a file of this user's alone
+ * is not read: no link, no pipe, nothing of others.
  */
 #ifndef TRANSPORT_MEET_INVITATION_H
 #define TRANSPORT_MEET_INVITATION_H
