@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,18 +45,17 @@ static void make_folder(const char *path)
         ht_fail("cannot make the folder %s: %s", path, strerror(errno));
 }
 
-/* Removes a folder of files, if it is there. */
+/* Removes a folder of files, if it is there; of a link to one the link. */
 static void remove_folder(const char *path)
 {
-    char file[4400];
-    DIR *folder = opendir(path);
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        unlink(file);
-    }
+    int opened = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = opened < 0 ? NULL : fdopendir(opened);
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        unlinkat(opened, entry->d_name, 0);
     if (folder)
         closedir(folder);
-    rmdir(path);
+    if (rmdir(path))
+        unlink(path);
 }
 
 /* Ends the program; what was written so far goes. */

@@ -109,7 +109,7 @@ class Place:
         return {**clean, "HOME": str(self.home), "TMPDIR": str(self.shared), "OMP_NUM_THREADS": "1", "HETU_TIMEOUT": "20", "TEST_PREPARE": str(self.top / "late.strategy"), **more}
 
     def check(self):
-        if self.precious.read_text() != "precious\n":
+        if not self.precious.exists() or self.precious.read_text() != "precious\n":
             raise Failure("what a link names was written to")
         if self.ran.exists():
             raise Failure(f"the stranger's code ran: {self.ran.read_text()}")
@@ -259,7 +259,11 @@ def outputs(bench):
                 for step in (2, 4):
                     for name in ("part", "safetensors", "manifest", "manifest.new", "part.0", "part.1", "part.0.new", "part.1.new"):
                         (saved / f"step-{step:08}.{name}").symlink_to(place.precious)
-                for step in range(4):
+                (dump / "step0").mkdir(mode=0o777)
+                for rank in range(2):  # a link to the user's own folder, in place of one that is emptied
+                    (dump / "step0" / f"{rank}.part").symlink_to(place.home)
+                    (dump / "step0" / str(rank)).symlink_to(place.home)
+                for step in range(1, 4):
                     (dump / f"step{step}").mkdir(mode=0o777)
                     for rank in range(2):
                         (dump / f"step{step}" / f"{rank}.part").mkdir(mode=0o777)
