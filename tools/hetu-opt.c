@@ -7,6 +7,7 @@
 #include "ir/verify/verify.h"
 #include "ir/text/text.h"
 #include "passes/pipeline.h"
+#include "support/reading.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,9 @@ static const char *read_all(Arena *arena, Diag *diag, const char *file, FILE *st
 static const char *read_file(Arena *arena, Diag *diag, const char *file)
 {
     bool standard = !strcmp(file, "-");
-    FILE *stream = standard ? stdin : fopen(file, "rb");
+    const char *why;
+    int opened = standard ? -1 : reading_open(file, &why);
+    FILE *stream = standard ? stdin : opened < 0 ? NULL : fdopen(opened, "rb");
     if (!stream) {
         diag_error(diag, (Position){0}, "%s cannot be read", file);
         return NULL;

@@ -1,13 +1,14 @@
 #include "cluster/cluster.h"
 
 #include "support/array.h"
+#include "support/reading.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Processes of one machine that exchange through its memory. */
 static const Link machine = {2e-6, 5e9, 0, NULL};
@@ -628,24 +629,12 @@ static const Cluster *read_cluster(Reader *reader, const json_t *top)
 /* The text of a file; NULL after an error was reported. */
 static const char *read_text(Arena *arena, Diag *diag, const char *path)
 {
-    FILE *file = fopen(path, "r");
     enum { MOST_BYTES = 1 << 26 };
-    Text text = {.arena = arena};
-    char bytes[4096];
-    size_t count;
-    if (!file) {
-        diag_error(diag, (Position){0}, "cannot open %s: %s", path, strerror(errno));
-        return NULL;
-    }
-    while (text.length <= MOST_BYTES && (count = fread(bytes, 1, sizeof bytes, file)) > 0)
-        text_append(&text, bytes, count);
-    bool failed = ferror(file), large = text.length > MOST_BYTES;
-    fclose(file);
-    if (failed)
-        diag_error(diag, (Position){0}, "cannot read %s: %s", path, strerror(errno));
-    else if (large)
-        diag_error(diag, (Position){0}, "cannot read %s: it has more than %d bytes", path, MOST_BYTES);
-    return failed || large ? NULL : text_bytes(&text);
+    struct stat about;
+    const char *why, *text = reading_text(arena, READ_PIPES, path, MOST_BYTES, NULL, &why);
+    if (!text)
+        diag_error(diag, (Position){0}, stat(path, &about) ? "cannot open %s: %s" : "cannot read %s: %s", path, why);
+    return text;
 }
 
 static const Cluster *read_file(Arena *arena, Diag *diag, const char *path, bool strict)

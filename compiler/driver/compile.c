@@ -488,6 +488,7 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
 {
     const Options *options = driver->options;
     Command command = is_main_file(file) ? main_command(driver) : command_cc(&driver->tools);
+    command.quiet = !is_main_file(file);
     for (int i = 0; i < options->items.count && !is_main_file(file); i++)
         if (is_code_option(&options->items.at[i]))
             add_item(&command, &options->items.at[i]);

@@ -416,7 +416,7 @@ static const char *compiler_words(const Toolchain *tools)
 static bool copy_bytes(Arena *arena, const char *from, const char *to)
 {
     Text bytes = {.arena = arena};
-    FILE *stream = file_read(from, &bytes) ? fopen(to, "wb") : NULL;
+    FILE *stream = file_read(from, &bytes) ? output_open(to) : NULL;
     bool good = stream && fwrite(text_bytes(&bytes), 1, bytes.length, stream) == bytes.length;
     good = stream && !fclose(stream) && good;
     if (!good)
@@ -431,8 +431,20 @@ static bool make_path(Arena *arena, const char *path)
 {
     for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/'))
         mkdir(arena_substring(arena, path, (size_t)(slash - path)), 0777);
-    mkdir(path, 0777);
+    mkdir(path, 0700);
     return !access(path, W_OK | X_OK);
+}
+
+/* Why objects of a folder may be another user's, and are not linked; NULL: they are this one's. */
+static const char *cache_wrong(const char *path)
+{
+    struct stat about;
+    if (stat(path, &about))
+        return strerror(errno);
+    if (about.st_uid != geteuid())
+        return "it is another user's";
+    return about.st_mode & S_IWOTH || (about.st_mode & S_IWGRP && about.st_gid != getegid()) ? "other users may write to it (chmod go-w)"
+                                                                                             : NULL;
 }
 
 /* The folder that keeps the runtime's objects for further programs: what HETU_RUNTIME_CACHE names, else one in the user's cache; NULL:
@@ -452,10 +464,11 @@ static const char *runtime_cache(Arena *arena, bool *good)
     else if (home && *home == '/')
         path = arena_format(arena, "%s/.cache/hetu", home);
     free(here);
-    if (path && make_path(arena, path))
+    const char *wrong = path && make_path(arena, path) ? cache_wrong(path) : strerror(errno);
+    if (path && !wrong)
         return path;
     if (named) {
-        complain("cannot keep the runtime's objects in %s, which HETU_RUNTIME_CACHE names: %s", named, strerror(errno));
+        complain("cannot keep the runtime's objects in %s, which HETU_RUNTIME_CACHE names: %s", named, wrong);
         *good = false;
     }
     return NULL;
@@ -465,7 +478,7 @@ static const char *runtime_cache(Arena *arena, bool *good)
 static int build_runtime(Toolchain *tools, const Command *make, const char *cache)
 {
     Command command = {.arena = tools->arena};
-    int lock = tools->dry_run ? -1 : open(arena_format(tools->arena, "%s/lock", cache), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int lock = tools->dry_run ? -1 : open(arena_format(tools->arena, "%s/lock", cache), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     for (int i = 0; i < make->words.count; i++)
         command_add(&command, make->words.at[i], NULL);
     command_add(&command, "runtime", NULL);

@@ -7,6 +7,7 @@
 #include "cost/cost.h"
 #include "passes/pipeline.h"
 #include "report/report.h"
+#include "support/reading.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -109,6 +110,10 @@ static bool check_inputs(const Options *options)
             good = false;
         } else if (S_ISDIR(found.st_mode)) {
             complain("cannot read %s: it is a folder", item->text);
+            good = false;
+        } else if (S_ISFIFO(found.st_mode) || S_ISSOCK(found.st_mode)) {
+            complain("cannot read %s: %s; the C compiler reads it once more (- with -x c is standard input)", item->text,
+                     reading_kind(found.st_mode));
             good = false;
         }
     }

@@ -20,7 +20,7 @@ static Bytes map_file(const char *path)
 {
     struct stat found;
     Bytes bytes = {0};
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     bool plain = file >= 0 && !fstat(file, &found) && S_ISREG(found.st_mode) && found.st_size > 0;
     void *at = plain ? mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
     if (at != MAP_FAILED)

@@ -1,5 +1,8 @@
 #include "driver/output.h"
 
+#include "support/reading.h"
+#include "support/secure.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,9 +58,11 @@ void outputs_close(void)
 static const char *make_folder(Arena *arena)
 {
     const char *base = getenv("TMPDIR");
-    char *folder = arena_format(arena, "%s/hetucc-XXXXXX", base && *base ? base : "/tmp");
-    if (!mkdtemp(folder)) {
-        complain("cannot make a folder for temporary files (%s): %s", folder, strerror(errno));
+    base = base && *base ? base : "/tmp";
+    char *folder = arena_format(arena, "%s/hetucc-XXXXXX", base);
+    const char *wrong = secure_parent_wrong(base);
+    if (wrong || !mkdtemp(folder)) {
+        complain("cannot make a folder for temporary files (%s): %s; TMPDIR names another place", folder, wrong ? wrong : strerror(errno));
         exit(1);
     }
     return folder;
@@ -133,7 +138,9 @@ bool file_read(const char *path, Text *bytes)
     enum { MOST = 1 << 28 };
     char piece[8192];
     struct stat status;
-    FILE *stream = fopen(path, "rb");
+    const char *why;
+    int file = reading_open(path, &why);
+    FILE *stream = file < 0 ? NULL : fdopen(file, "rb");
     bool large = stream && !fstat(fileno(stream), &status) && status.st_size > MOST;
     for (size_t length; stream && !large && (length = fread(piece, 1, sizeof piece, stream));) {
         text_append(bytes, piece, length);
@@ -147,11 +154,18 @@ bool file_read(const char *path, Text *bytes)
     return good;
 }
 
+FILE *output_open(const char *written)
+{
+    struct stat about;
+    bool made = !lstat(written, &about) && S_ISREG(about.st_mode) && about.st_nlink == 1;
+    return made ? secure_rewrite(written) : fopen(written, "w");
+}
+
 bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes, size_t size)
 {
     if (tools->dry_run)
         return true;
-    FILE *file = fopen(written, "w");
+    FILE *file = output_open(written);
     bool good = file && fwrite(bytes, 1, size, file) == size;
     if (file && fclose(file))
         good = false;

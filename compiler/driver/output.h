@@ -5,6 +5,8 @@
 
 #include "driver/toolchain.h"
 
+#include <stdio.h>
+
 /* A path in the folder for temporary files, removed at the end; a folder after what was named later. */
 const char *temporary(Toolchain *tools, const char *name);
 
@@ -17,6 +19,9 @@ const char *output_begin(Toolchain *tools, const char *path);
 
 /* Appends what a file holds; false, and errno, when it cannot be read or has more than 256 MiB. */
 bool file_read(const char *path, Text *bytes);
+
+/* Opens what output_begin gave for writing: its own file at no link, or what is no plain file, a device say. NULL, and errno. */
+FILE *output_open(const char *written);
 
 /* Writes bytes to what output_begin gave for a path; false after a message. */
 bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes, size_t size);

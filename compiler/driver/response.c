@@ -1,10 +1,12 @@
 #include "driver/response.h"
 
-#include "driver/output.h"
+#include "driver/toolchain.h"
 #include "support/array.h"
+#include "support/reading.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_DEPTH = 64 }; // files that name files
 
@@ -26,10 +28,23 @@ static char *next_word(Arena *arena, const char **at)
     return word;
 }
 
+/* Reads a response file; false where there is none, as C compilers have it. */
+static bool read_words(const char *path, Text *text)
+{
+    enum { MOST = 1 << 28 };
+    const char *why, *words = reading_text(text->arena, READ_PIPES, path, MOST, NULL, &why);
+    if (!words && !access(path, F_OK)) {
+        complain("cannot read %s, whose words were to be options: %s", path, why);
+        exit(1);
+    }
+    text_string(text, words ? words : "");
+    return words;
+}
+
 static void expand(Arena *arena, Words *to, char *word, int depth)
 {
     Text text = {.arena = arena};
-    if (*word != '@' || !file_read(word + 1, &text)) {
+    if (*word != '@' || !read_words(word + 1, &text)) {
         array_push(arena, to, word);
         return;
     }

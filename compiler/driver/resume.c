@@ -3,8 +3,8 @@
 #include "ir/text/text.h"
 #include "passes/pipeline.h"
 #include "strategy/strategy.h"
+#include "support/reading.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -85,11 +85,12 @@ bool unit_resume(Driver *driver, Unit *unit)
 {
     const char *file = driver->options->resume;
     ReadModules modules = {0};
-    if (access(file, R_OK)) {
-        diag_error(driver->diag, (Position){0}, "cannot read %s: %s", file, strerror(errno));
+    const char *why, *text = reading_text(driver->arena, READ_PIPES, file, 1 << 28, NULL, &why);
+    if (!text) {
+        diag_error(driver->diag, (Position){0}, "cannot read %s: %s", file, why);
         return false;
     }
-    if (!ir_parse(driver->arena, driver->diag, file, file_text(driver->arena, file), &modules))
+    if (!ir_parse(driver->arena, driver->diag, file, text, &modules))
         return false;
     for (int i = 0; i < modules.count; i++) {
         const ReadModule *read = &modules.at[i];

@@ -16,7 +16,7 @@
 
 extern char **environ;
 
-enum { MOST_JOBS = 2 };
+enum { MOST_JOBS = 2, MOST_SIGNAL = 64 };
 
 static volatile pid_t children[MOST_JOBS];
 static FILE *heard[MOST_JOBS]; // what a child says on standard error, where that is the log's (support/sarif.h); NULL: it says it itself
@@ -158,6 +158,66 @@ static char **arguments_of(const Command *command)
 
 static int status_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
+/* ---- commands that are killed ---- */
+
+/* The words as a shell would take them. */
+static const char *command_text(const Command *command)
+{
+    Text text = {.arena = command->arena};
+    for (int i = 0; i < command->words.count; i++)
+        text_print(&text, "%s%s", i ? " " : "", command->words.at[i]);
+    return text_bytes(&text);
+}
+
+static const char *memory_hint(int number) { return number == SIGKILL ? ", as the system does where memory runs out" : ""; }
+
+/* Says that a signal ended a command. */
+static void say_killed(const Command *command, int number)
+{
+    complain("%s was ended by signal %d (%s)%s: %s", command->words.at[0], number, strsignal(number), memory_hint(number),
+             command_text(command));
+}
+
+/* The line in which a C compiler says that a signal ended a program of its own; NULL: there is none. */
+static const char *killed_line(Arena *arena, const char *said)
+{
+    static const char *const signs[] = {"signal terminated program", "terminated with signal", "command failed due to signal",
+                                        "unable to execute command: "};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        const char *at = strstr(said, signs[i]), *begin = at;
+        while (begin > said && begin[-1] != '\n')
+            begin--;
+        if (at)
+            return arena_substring(arena, begin, strcspn(begin, "\n"));
+    }
+    return NULL;
+}
+
+/* Whether a C compiler that failed says that a signal ended a part of it; that is said with the command. */
+static bool say_part_killed(const Command *command, const char *said)
+{
+    const char *line = killed_line(command->arena, said);
+    if (line)
+        complain("%s did not come to its end: a signal ended a program that it runs (%s)%s: %s", command->words.at[0], line,
+                 memory_hint(strstr(line, "Killed") ? SIGKILL : 0), command_text(command));
+    return line;
+}
+
+/* The environment in which a C compiler's messages are English, as killed_line() knows them. */
+static char **plain_environment(Arena *arena)
+{
+    int count = 0, kept = 0;
+    while (environ[count])
+        count++;
+    char **own = arena_array(arena, char *, count + 2);
+    for (int i = 0; i < count; i++)
+        if (strncmp(environ[i], "LC_ALL=", 7) != 0 && strncmp(environ[i], "LC_MESSAGES=", 12) != 0 &&
+            strncmp(environ[i], "LANGUAGE=", 9) != 0)
+            own[kept++] = environ[i];
+    own[kept] = arena_string(arena, "LC_MESSAGES=C");
+    return own;
+}
+
 /* Starts a command as child `slot`. What cannot be started once cannot be started for the next file either: then the process ends with a
  * message. */
 static void start(const Command *command, int slot)
@@ -166,10 +226,11 @@ static void start(const Command *command, int slot)
     posix_spawn_file_actions_t actions;
     fflush(stdout);
     posix_spawn_file_actions_init(&actions);
-    heard[slot] = sarif_has_stderr() ? tmpfile() : NULL;
+    heard[slot] = sarif_has_stderr() || command->quiet || !isatty(STDERR_FILENO) ? tmpfile() : NULL;
     if (heard[slot])
         posix_spawn_file_actions_adddup2(&actions, fileno(heard[slot]), STDERR_FILENO);
-    int error = posix_spawnp(&child, command->words.at[0], &actions, NULL, arguments_of(command), environ);
+    int error = posix_spawnp(&child, command->words.at[0], &actions, NULL, arguments_of(command),
+                             command->quiet ? plain_environment(command->arena) : environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error) {
         complain("cannot run %s: %s", command->words.at[0], strerror(error));
@@ -179,20 +240,35 @@ static void start(const Command *command, int slot)
     children[slot] = child;
 }
 
-/* What a child has said goes to the log. */
-static void log_heard(const Toolchain *tools, int slot, int status)
+/* What a child has said goes to the log, or to standard error. Returns it. */
+static const char *log_heard(const Toolchain *tools, int slot, int status)
 {
     Text text = {.arena = tools->arena};
     char bytes[4096];
     if (!heard[slot])
-        return;
+        return "";
     rewind(heard[slot]);
     for (size_t length; (length = fread(bytes, 1, sizeof bytes, heard[slot]));)
         text_append(&text, bytes, length);
     fclose(heard[slot]);
     heard[slot] = NULL;
-    if (text.length)
+    if (text.length && sarif_has_stderr())
         sarif_add(status ? SARIF_ERROR : SARIF_WARNING, NULL, text_bytes(&text));
+    else
+        fwrite(text_bytes(&text), 1, text.length, stderr);
+    return text_bytes(&text);
+}
+
+/* Notes how a child has ended, and says when a signal ended it or a part of it. The exit status, of which those from 128 on are signals. */
+static int note_end(const Toolchain *tools, const Command *command, int slot, int ended)
+{
+    int status = status_of(ended);
+    const char *said = log_heard(tools, slot, status);
+    if (status > 128 && status <= 128 + MOST_SIGNAL) // a shell in front of the compiler tells of a signal in this way, too
+        say_killed(command, status - 128);
+    else if (status && say_part_killed(command, said))
+        status = 128 + SIGKILL;
+    return status;
 }
 
 /* Waits for one of our children; its slot. */
@@ -228,8 +304,7 @@ void command_run_all(const Toolchain *tools, const Command *commands, int count,
         if (running) {
             int slot = wait_any(&ended);
             running--;
-            status[job[slot]] = status_of(ended);
-            log_heard(tools, slot, status[job[slot]]);
+            status[job[slot]] = note_end(tools, &commands[job[slot]], slot, ended);
         }
     }
 }

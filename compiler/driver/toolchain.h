@@ -19,6 +19,7 @@ typedef struct Toolchain {
 typedef struct Command {
     Arena *arena;
     Array(const char *) words;
+    bool quiet; // nothing that it says is expected: its messages are English, so that a part of it that is killed is known by them
 } Command;
 
 /* Finds where hetucc is installed and prepares the folder for temporary files; ends the process with a message when that cannot be done. */
@@ -30,7 +31,8 @@ Command command_cc(const Toolchain *tools);
 /* Adds words, NULL behind the last. */
 void command_add(Command *command, ...) __attribute__((sentinel));
 
-/* Runs a command and waits; the exit status (128 + signal when a signal ended it). Ends the process with a message when the command cannot be started. */
+/* Runs a command and waits; the exit status (from 128 on when a signal ended it or a program that it ran, which is said with the command).
+ * Ends the process with a message when the command cannot be started. */
 int command_run(const Toolchain *tools, const Command *command);
 
 /* Runs the commands, a few at a time; writes each one's exit status. */

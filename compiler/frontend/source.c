@@ -1,7 +1,7 @@
 #include "frontend/source.h"
 
-#include <errno.h>
-#include <stdlib.h>
+#include "support/reading.h"
+
 #include <string.h>
 #include <sys/stat.h>
 
@@ -53,59 +53,19 @@ static bool check_text(Diag *diag, const Source *source)
 /* More than any source has; what has no end, as /dev/zero, is not read for ever. */
 enum { MOST_BYTES = 1 << 26 };
 
-static void too_large(Diag *diag, const char *file)
-{
-    diag_error(diag, (Position){0}, "cannot read %s: it has more than %d bytes", file, MOST_BYTES);
-}
-
-static bool check_file(Diag *diag, const char *file)
-{
-    struct stat status;
-    if (stat(file, &status))
-        diag_error(diag, (Position){0}, "cannot read %s: %s", file, strerror(errno));
-    else if (S_ISDIR(status.st_mode))
-        diag_error(diag, (Position){0}, "cannot read %s: it is a directory, not a C source", file);
-    else if (status.st_size > MOST_BYTES)
-        too_large(diag, file);
-    else
-        return true;
-    return false;
-}
-
-/* The bytes of a stream up to one more than the most, with a terminating zero. */
-static char *read_stream(Arena *arena, FILE *stream, int *length)
-{
-    size_t size = 0, room = 1 << 16;
-    char *text = malloc(room);
-    while (text && (size += fread(text + size, 1, room - size, stream)) == room && size <= MOST_BYTES)
-        text = realloc(text, room *= 2);
-    if (!text)
-        return NULL;
-    char *kept = arena_alloc(arena, size + 1);
-    memcpy(kept, text, size);
-    free(text);
-    *length = (int)size;
-    return kept;
-}
-
 Source *source_read(Arena *arena, Diag *diag, const char *file)
 {
-    if (!check_file(diag, file))
-        return NULL;
-    FILE *stream = fopen(file, "rb");
-    if (!stream)
-        return diag_error(diag, (Position){0}, "cannot read %s: %s", file, strerror(errno)), NULL;
-    Source *source = arena_new(arena, Source);
-    source->file = file;
-    source->text = read_stream(arena, stream, &source->length);
-    bool failed = ferror(stream) || !source->text;
-    fclose(stream);
-    if (failed)
-        return diag_error(diag, (Position){0}, "cannot read %s", file), NULL;
-    if (source->length > MOST_BYTES) {
-        too_large(diag, file);
+    struct stat status;
+    size_t length = 0;
+    const char *why = NULL;
+    bool folder = !stat(file, &status) && S_ISDIR(status.st_mode);
+    const char *text = folder ? NULL : reading_text(arena, READ_PIPES, file, MOST_BYTES, &length, &why);
+    if (!text) {
+        diag_error(diag, (Position){0}, "cannot read %s: %s", file, folder ? "it is a directory, not a C source" : why);
         return NULL;
     }
+    Source *source = arena_new(arena, Source);
+    *source = (Source){.file = file, .text = text, .length = (int)length};
     return check_text(diag, source) ? source : NULL;
 }
 

@@ -2,6 +2,7 @@
 
 #include "frontend/eval/eval.h"
 #include "frontend/models.h"
+#include "support/reading.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -122,7 +123,9 @@ static void several_strategies(Chooser *chooser, const StrategyList *list, const
 static bool is_compiled(const char *name)
 {
     char magic[4] = "";
-    FILE *file = fopen(name, "rb");
+    const char *why;
+    int opened = reading_open(name, &why);
+    FILE *file = opened < 0 ? NULL : fdopen(opened, "rb");
     bool compiled = file && fread(magic, 1, sizeof magic, file) == sizeof magic && !memcmp(magic, "\177ELF", sizeof magic);
     if (file)
         fclose(file);
@@ -232,9 +235,14 @@ static void unknown_word(Chooser *chooser)
 {
     Position at = option_place(chooser, 0);
     struct stat status;
-    bool missing = stat(chooser->word, &status);
+    const char *colon = strrchr(chooser->word, ':'), *file = chooser->word;
+    bool missing = stat(file, &status);
+    if (missing && colon && !stat(arena_substring(chooser->arena, file, (size_t)(colon - file)), &status)) {
+        file = arena_substring(chooser->arena, file, (size_t)(colon - file));
+        missing = false;
+    }
     if (!missing && S_ISDIR(status.st_mode)) {
-        diag_error(chooser->diag, at, "cannot read %s: it is a directory, not a strategy file", chooser->word);
+        diag_error(chooser->diag, at, "cannot read %s: it is a directory, not a strategy file", file);
     } else if (missing && strchr(chooser->word, '/')) {
         diag_error(chooser->diag, at, "cannot read %s: %s", chooser->word, strerror(errno));
     } else {

@@ -1,6 +1,7 @@
 #include "plan/input.h"
 
 #include "support/diag.h"
+#include "support/reading.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -16,21 +17,30 @@ struct Input {
 
 /* ---- files ---- */
 
-static bool is_folder(const char *file)
+/* The JSON of a file, or of standard input; NULL with the reason, or with what is wrong in it. */
+static json_t *load(Arena *arena, const char *file, const char **why, json_error_t *problem)
 {
+    enum { MOST = 1 << 28 };
     struct stat status;
-    return strcmp(file, "-") && !stat(file, &status) && S_ISDIR(status.st_mode);
+    size_t length = 0;
+    *why = NULL;
+    if (!strcmp(file, "-"))
+        return json_loadf(stdin, JSON_REJECT_DUPLICATES, problem);
+    if (!stat(file, &status) && S_ISDIR(status.st_mode))
+        *why = "this is a folder, not a file";
+    const char *text = *why ? NULL : reading_text(arena, READ_PIPES, file, MOST, &length, why);
+    return text ? json_loadb(text, length, JSON_REJECT_DUPLICATES, problem) : NULL;
 }
 
 Field input_open(Arena *arena, const char *file)
 {
     json_error_t problem;
+    const char *why;
     Input *input = arena_new(arena, Input);
     *input = (Input){.arena = arena, .file = file};
-    input->root =
-        strcmp(file, "-") ? json_load_file(file, JSON_REJECT_DUPLICATES, &problem) : json_loadf(stdin, JSON_REJECT_DUPLICATES, &problem);
-    if (!input->root && is_folder(file))
-        input->error = arena_format(arena, "%s: this is a folder, not a file", file);
+    input->root = load(arena, file, &why, &problem);
+    if (!input->root && why)
+        input->error = arena_format(arena, "%s: %s", file, why);
     else if (!input->root && problem.line < 0)
         input->error = arena_format(arena, "%s: %s", file, problem.text);
     else if (!input->root)

@@ -3,6 +3,7 @@
 #include "cost/cost.h"
 #include "report/conversions.h"
 #include "report/values.h"
+#include "support/reading.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -376,7 +377,9 @@ static json_t *json_values(Arena *arena, const Module *module)
 /* The lines of the source; null where it cannot be read any more. */
 static json_t *json_lines(Arena *arena, const Module *module)
 {
-    FILE *file = module->source ? fopen(module->source, "r") : NULL;
+    const char *why;
+    int opened = module->source ? reading_open(module->source, &why) : -1;
+    FILE *file = opened < 0 ? NULL : fdopen(opened, "r");
     char *line = NULL;
     size_t room = 0;
     if (!file)

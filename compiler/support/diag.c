@@ -1,5 +1,6 @@
 #include "support/diag.h"
 
+#include "support/reading.h"
 #include "support/sarif.h"
 
 #include <limits.h>
@@ -63,18 +64,9 @@ static const char *shown(const Diag *diag, const char *file)
 /* The whole of a file, or an empty text when it cannot be read. */
 static const char *file_text(Arena *arena, const char *file)
 {
-    FILE *stream = fopen(file, "rb");
-    if (!stream)
-        return "";
     enum { MOST = 1 << 26 };
-    size_t size = 0, room = 1 << 16;
-    char *text = malloc(room), *kept;
-    while (text && (size += fread(text + size, 1, room - size, stream)) == room && room < MOST)
-        text = realloc(text, room *= 2);
-    fclose(stream);
-    kept = text ? arena_substring(arena, text, size) : "";
-    free(text);
-    return kept;
+    const char *why, *text = reading_text(arena, READ_PIPES, file, MOST, NULL, &why);
+    return text ? text : "";
 }
 
 /* The text of a file, read once. */

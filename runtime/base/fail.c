@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "base/fail.h"
 
+#include "base/files.h"
+
 #include <hetu/kernel.h>
 
 #include <signal.h>
@@ -39,6 +41,7 @@ static _Noreturn void fail(FailStatus status, const char *format, va_list argume
     else
         fprintf(stderr, "hetu: %s%s\n", message, place);
     fflush(stderr);
+    private_close();
     if (ranks)
         ranks->abort(status);
     _exit(status);
@@ -155,6 +158,7 @@ void fail_end(const char *why)
     write_line(line, add_text(line, length, sizeof line, why), sizeof line);
     nanosleep(&(struct timespec){.tv_nsec = TOGETHER}, NULL);
     flush_printed();
+    private_close();
     fail_unwatch();
     if (ranks)
         ranks->leave(false);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "checkpoint/copies.h"
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "checkpoint/writing.h"
 
@@ -8,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,22 +64,21 @@ static uint64_t sum_file(const CopyFile *file)
 }
 
 /* Makes the folder, which must be one that this user alone may enter. Returns 0, or an errno. */
-static int make_private(const char *folder)
+static int make_folder(const char *folder)
 {
-    struct stat about;
-    if ((mkdir(folder, 0700) && errno != EEXIST) || lstat(folder, &about))
+    if (mkdir(folder, 0700) && errno != EEXIST)
         return errno;
-    return S_ISDIR(about.st_mode) && about.st_uid == geteuid() && !(about.st_mode & (S_IRWXG | S_IRWXO)) ? 0 : EPERM;
+    return private_is(folder) ? 0 : EPERM;
 }
 
 int copy_open(const char *folder, const CopyHead *head, CopyFile *file)
 {
     char path[PATH_ROOM];
     snprintf(path, sizeof path, "%s/" START "%d.%d", folder, head->start, head->range, (int)(head->number % COPY_TURNS));
-    int error = make_private(folder);
+    int error = make_folder(folder);
     if (error)
         return error;
-    int descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     if (descriptor < 0)
         return errno;
     file->bytes = file_bytes(head);
@@ -131,8 +132,9 @@ static bool map_file(const char *folder, const char *name, CopyFile *file)
     char path[PATH_ROOM];
     struct stat about;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    bool good = descriptor >= 0 && !fstat(descriptor, &about) && S_ISREG(about.st_mode) && about.st_uid == geteuid() && about.st_size > 0;
+    const char *why;
+    int descriptor = private_is(folder) ? file_open_own(path, &why) : -1;
+    bool good = descriptor >= 0 && !fstat(descriptor, &about) && about.st_size > 0;
     void *memory = good ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, descriptor, 0) : MAP_FAILED;
     if (descriptor >= 0)
         close(descriptor);
@@ -149,7 +151,7 @@ static int is_copy(const struct dirent *entry) { return *entry->d_name != '.'; }
 CopyFile *copies_read(const char *folder, int turn, int turns, int *count)
 {
     struct dirent **entries = NULL;
-    int found = scandir(folder, &entries, is_copy, alphasort);
+    int found = private_is(folder) ? scandir(folder, &entries, is_copy, alphasort) : 0;
     CopyFile *files = memory_array(found, sizeof *files);
     *count = 0;
     for (int i = 0; i < found; i++) {
@@ -164,7 +166,7 @@ void copies_remove(const char *folder, uint64_t but)
 {
     char path[PATH_ROOM], kept[32];
     struct dirent **entries = NULL;
-    int found = scandir(folder, &entries, is_copy, alphasort);
+    int found = private_is(folder) ? scandir(folder, &entries, is_copy, alphasort) : 0;
     snprintf(kept, sizeof kept, START, but);
     for (int i = 0; i < found; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
@@ -177,12 +179,42 @@ void copies_remove(const char *folder, uint64_t but)
         rmdir(folder);
 }
 
+/* The first private folder of a name that begins so; NULL: there is none. */
+static char *find_private(const char *parent, const char *head)
+{
+    char path[PATH_ROOM];
+    struct dirent **entries = NULL;
+    char *first = NULL;
+    int found = scandir(parent, &entries, NULL, alphasort);
+    for (int i = 0; i < found; i++) {
+        bool named = !strncmp(entries[i]->d_name, head, strlen(head));
+        if (!first && named && snprintf(path, sizeof path, "%s/%s", parent, entries[i]->d_name) < (int)sizeof path && private_is(path))
+            first = strdup(path);
+        free(entries[i]);
+    }
+    free(entries);
+    return first;
+}
+
+char *copies_folder(const char *named)
+{
+    struct stat about;
+    char parent[PATH_ROOM], head[NAME_MAX + 1], made[PATH_ROOM];
+    const char *slash = strrchr(named, '/');
+    if (!slash || lstat(named, &about) || private_is(named))
+        return strdup(named);
+    snprintf(parent, sizeof parent, "%.*s", slash > named ? (int)(slash - named) : 1, named);
+    snprintf(head, sizeof head, "%s+", slash + 1);
+    char *found = find_private(parent, head);
+    return found ? found : private_make(made, sizeof made, parent, head) ? strdup(named) : strdup(made);
+}
+
 /* ---- the folder of checkpoints ---- */
 
 static uint64_t read_key(const char *path)
 {
     uint64_t key = 0;
-    FILE *in = fopen(path, "r");
+    FILE *in = file_read_input(path, NULL);
     if (in && fscanf(in, "%" SCNx64, &key) != 1)
         key = 0;
     if (in)
@@ -197,7 +229,8 @@ uint64_t copies_key(const char *folder, bool make)
     uint64_t key = read_key(path);
     if (key || !make)
         return key;
-    FILE *out = writing_folder(folder) ? NULL : fopen(path, "w");
+    int file = writing_folder(folder) ? -1 : file_create(path);
+    FILE *out = file < 0 ? NULL : fdopen(file, "w");
     bool good = out && getrandom(&key, sizeof key, 0) == sizeof key && fprintf(out, "%016" PRIx64 "\n", key |= 1) > 0;
     if (out)
         good = !fclose(out) && good;

@@ -44,6 +44,10 @@ void copy_end(CopyFile *file);
 
 void copy_close(CopyFile *file);
 
+/* The folder that stands for one that is named; free() it. It is another, beside it, where what has the name is another user's:
+ * NAME+.XXXXXX, found by all processes of this user once one has made it. */
+char *copies_folder(const char *named);
+
 /* All files of a folder that are whole and undamaged, of those whose place in the order of their names is `turn` of `turns`; copy_close
  * each and free the list. */
 CopyFile *copies_read(const char *folder, int turn, int turns, int *count);

@@ -253,16 +253,68 @@ static bool read_all(int descriptor, void *to, size_t bytes, off_t at)
     return true;
 }
 
-/* Whether tensors lie in a file of so many bytes, and fill it. */
-static bool fills(SafeFile *file, int64_t size)
+static int by_place(const void *left, const void *right)
 {
+    const SafeTensor *a = *(const SafeTensor *const *)left, *b = *(const SafeTensor *const *)right;
+    if (a->begin != b->begin)
+        return a->begin > b->begin ? 1 : -1;
+    return a->end != b->end ? (a->end > b->end ? 1 : -1) : (a > b) - (a < b);
+}
+
+static int by_name(const void *left, const void *right)
+{
+    return strcmp((*(const SafeTensor *const *)left)->name, (*(const SafeTensor *const *)right)->name);
+}
+
+/* What is wrong between a tensor and the one before it, which ends at byte `end`; NULL: nothing. */
+static const char *between(const SafeTensor *before, const SafeTensor *tensor, int64_t end)
+{
+    static char text[1024];
+    enum { NAME = 256 };
+    if (tensor->begin < end)
+        snprintf(text, sizeof text, "its tensors \"%.*s\" (bytes %lld to %lld) and \"%.*s\" (bytes %lld to %lld) overlap", NAME,
+                 before->name, (long long)before->begin, (long long)before->end, NAME, tensor->name, (long long)tensor->begin,
+                 (long long)tensor->end);
+    else
+        snprintf(text, sizeof text, "its bytes %lld to %lld, in front of the tensor \"%.*s\", belong to no tensor", (long long)end,
+                 (long long)tensor->begin, NAME, tensor->name);
+    return tensor->begin == end ? NULL : text;
+}
+
+/* Two tensors of one name; NULL: there are none. */
+static const char *twice(const SafeTensor **all, int count)
+{
+    static char text[512];
+    qsort(all, (size_t)count, sizeof *all, by_name);
+    for (int i = 1; i < count; i++)
+        if (!strcmp(all[i - 1]->name, all[i]->name)) {
+            snprintf(text, sizeof text, "it has two tensors \"%.256s\"", all[i]->name);
+            return text;
+        }
+    return NULL;
+}
+
+/* Why tensors do not lie one behind another, and fill a file of so many bytes; NULL: they do. */
+static const char *placed_wrong(SafeFile *file, int64_t size)
+{
+    const SafeTensor **all = memory_array(file->count + 1, sizeof *all);
+    const char *wrong = NULL;
     file->bytes = 0;
     for (int i = 0; i < file->count; i++) {
+        all[i] = &file->at[i];
         if (file->at[i].begin < 0 || file->at[i].end < file->at[i].begin)
-            return false;
-        file->bytes = file->at[i].end > file->bytes ? file->at[i].end : file->bytes;
+            wrong = "its header is damaged";
     }
-    return file->data + file->bytes == size;
+    qsort(all, (size_t)file->count, sizeof *all, by_place);
+    for (int i = 0; i < file->count && !wrong; i++) {
+        wrong = between(all[i ? i - 1 : 0], all[i], file->bytes);
+        file->bytes = all[i]->end;
+    }
+    if (!wrong && file->data + file->bytes != size)
+        wrong = "its tensors do not fill it";
+    wrong = wrong ? wrong : twice(all, file->count);
+    free(all);
+    return wrong;
 }
 
 const char *safetensors_read(int descriptor, SafeFile *file)
@@ -283,7 +335,7 @@ const char *safetensors_read(int descriptor, SafeFile *file)
     if (!header.wrong)
         take_entries(&header, file);
     free(text);
-    return header.wrong ? "its header is damaged" : fills(file, status.st_size) ? NULL : "its tensors do not fill it";
+    return header.wrong ? "its header is damaged" : placed_wrong(file, status.st_size);
 }
 
 const SafeTensor *safetensors_find(const SafeFile *file, const char *name)

@@ -28,7 +28,8 @@ typedef struct SafeFile {
  * of 8. */
 char *safetensors_header(const SafeFile *file, size_t *bytes);
 
-/* Reads the header of an open file. Returns NULL, or why it is no such file: torn ones are none. */
+/* Reads the header of an open file. Returns NULL, or why it is no such file, kept until the next call: torn ones are none, nor are those
+ * whose tensors overlap or leave holes. */
 const char *safetensors_read(int descriptor, SafeFile *file);
 
 /* The tensor, or the note, of a name; NULL: there is none. */

@@ -1,11 +1,11 @@
 #define _GNU_SOURCE
 #include "checkpoint/stored.h"
 
+#include "base/files.h"
 #include "base/memory.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +28,9 @@ static const char *reason_of(const char *path, const char *why)
 static const char *open_file(Stored *stored, const char *path)
 {
     StoredFile *file = &stored->at[stored->count++];
-    file->descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    return file->descriptor < 0 ? strerror(errno) : safetensors_read(file->descriptor, &file->file);
+    const char *why;
+    file->descriptor = file_open_input(path, &why);
+    return file->descriptor < 0 ? why : safetensors_read(file->descriptor, &file->file);
 }
 
 static const char *open_folder(Stored *stored, const char *path)

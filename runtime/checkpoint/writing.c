@@ -1,13 +1,13 @@
 #define _GNU_SOURCE
 #include "checkpoint/writing.h"
 
+#include "base/files.h"
 #include "base/memory.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static int write_text(const char *path, const char *text, size_t bytes)
 {
     char part[NAME_ROOM + 8];
     snprintf(part, sizeof part, "%s.new", path);
-    int file = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int file = file_create(part);
     int error = file < 0 ? errno : finish(file, write_at(file, text, bytes, 0));
     error = error ? error : rename(part, path) ? errno : 0;
     if (error)
@@ -120,7 +120,7 @@ static int write_sums(const WritingPlan *plan, const char *path)
 /* A file that is gone, or never was, is one that another rank has given up. */
 static int write_range(const WritingPlan *plan, const char *path)
 {
-    int file = open(path, O_WRONLY | O_CLOEXEC);
+    int file = file_open_made(path);
     if (file < 0)
         return errno == ENOENT || errno == ENOTDIR ? ABANDONED : errno;
     int error = plan->rank ? 0 : write_at(file, plan->header, plan->header_bytes, 0);
@@ -161,7 +161,7 @@ static int await_sums(const WritingPlan *plan, const char *path)
 static void add_file(FILE *out, const char *path)
 {
     char piece[4096];
-    FILE *in = fopen(path, "r");
+    FILE *in = file_read_input(path, NULL);
     for (size_t bytes; in && (bytes = fread(piece, 1, sizeof piece, in));)
         fwrite(piece, 1, bytes, out);
     if (in)
@@ -279,7 +279,7 @@ void writing_clear(WritingPlan *plan)
     if (found)
         closedir(found);
     writing_path(part, sizeof part, plan->folder, plan->step, "part");
-    int file = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int file = file_create(part);
     plan->error = file < 0 ? errno : 0;
     if (file >= 0)
         close(file);
@@ -302,15 +302,6 @@ static int name_all(const WritingPlan *plan, const char *part)
     return error;
 }
 
-/* A file that would be larger than the process may make it (RLIMIT_FSIZE) is an error of this thread, and not the end of the program. */
-static void refuse_size_signal(void)
-{
-    sigset_t size;
-    sigemptyset(&size);
-    sigaddset(&size, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &size, NULL);
-}
-
 /* Removes the file if it has failed, and the sums of those that have ended; of the others each removes its own where the file is neither
  * being written nor whole. */
 static void remove_failed(const WritingPlan *plan, const char *part, int error)
@@ -331,7 +322,7 @@ static void *write_all(void *argument)
     Writing *writing = argument;
     const WritingPlan *plan = &writing->plan;
     char part[PATH_ROOM];
-    refuse_size_signal();
+    file_size_errors();
     writing_path(part, sizeof part, plan->folder, plan->step, "part");
     writing->error = plan->error ? plan->error : write_range(plan, part);
     if (!writing->error && !plan->rank)
@@ -354,21 +345,25 @@ Writing *writing_begin(const WritingPlan *plan)
 
 bool writing_done(const Writing *writing) { return !writing || writing->done; }
 
+const WritingPlan *writing_plan(const Writing *writing) { return &writing->plan; }
+
 void writing_drop(WritingPlan *plan)
 {
     free(plan->header);
     free(plan->range);
 }
 
-void writing_end(Writing *writing)
+bool writing_end(Writing *writing)
 {
     if (!writing)
-        return;
+        return true;
     if (!pthread_equal(writing->thread, pthread_self()))
         pthread_join(writing->thread, NULL);
-    if (writing->error && (writing->error != ABANDONED || !writing->plan.rank))
+    bool good = !writing->error;
+    if (!good && (writing->error != ABANDONED || !writing->plan.rank))
         fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: %s\n", writing->plan.folder, (long long)writing->plan.step,
                 writing->error == ABANDONED ? "a rank could not write its range" : strerror(writing->error));
     writing_drop(&writing->plan);
     free(writing);
+    return good;
 }

@@ -47,8 +47,12 @@ bool writing_done(const Writing *writing);
 /* Frees the memory of a plan that is not carried out. */
 void writing_drop(WritingPlan *plan);
 
-/* Waits for the end. A checkpoint that could not be written is said on standard error; what was written of it goes. */
-void writing_end(Writing *writing);
+/* Waits for the end. A checkpoint that could not be written is said on standard error; what was written of it goes. Returns whether it was
+ * written; true for NULL. */
+bool writing_end(Writing *writing);
+
+/* What a plan that is being carried out writes. */
+const WritingPlan *writing_plan(const Writing *writing);
 
 /* The range of a rank, as even as can be in elements of 4 bytes. */
 void writing_range(int64_t bytes, int rank, int ranks, int64_t *begin, int64_t *end);

@@ -5,6 +5,7 @@
  */
 #include "cuda/choice.h"
 
+#include "base/files.h"
 #include "transport/world.h"
 #include "cuda/cuda.h"
 
@@ -88,10 +89,15 @@ static bool take_line(const std::string &line)
 /* Reads the file into `known`, on rank 0; one that is not there is empty. */
 static void read_cache(const char *path)
 {
+    const char *why = nullptr;
+    if (access(path, F_OK) && errno == ENOENT)
+        return;
+    const int plain = file_open_input(path, &why);
+    if (plain < 0)
+        ht_fail("HETU_CACHE: %s cannot be read: %s", path, why);
+    close(plain);
     std::ifstream file(path);
     std::string line;
-    if (!file && errno == ENOENT)
-        return;
     bool good = std::getline(file, line) && line == heading;
     while (good && std::getline(file, line))
         good = take_line(line);
@@ -99,17 +105,23 @@ static void read_cache(const char *path)
         ht_fail("HETU_CACHE: %s is no file of a program's choices; remove it, or name another", path);
 }
 
-/* Puts a new file in the old one's place. */
+/* Puts a new file in the old one's place. Where that cannot be, the program goes on, and the next one measures again. */
 static void write_cache(const char *path)
 {
-    const std::string fresh = std::string(path) + "." + std::to_string(getpid());
-    std::ofstream file(fresh);
-    file << heading << "\n";
+    char *fresh = nullptr;
+    FILE *file = file_create_beside(path, &fresh);
+    bool good = file && fprintf(file, "%s\n", heading) > 0;
     for (const auto &[line, way] : known)
-        file << line << "\t" << way << "\n";
-    file.close();
-    if (!file || rename(fresh.c_str(), path))
-        ht_fail("HETU_CACHE: %s cannot be written: %s", path, strerror(errno));
+        good = good && fprintf(file, "%s\t%d\n", line.c_str(), way) > 0;
+    good = file && !fclose(file) && good;
+    if (good && !rename(fresh, path)) {
+        free(fresh);
+        return;
+    }
+    fprintf(stderr, "hetu: HETU_CACHE: %s was not written: %s\n", path, strerror(errno));
+    if (fresh)
+        unlink(fresh);
+    free(fresh);
 }
 
 /* ---- agreeing ---- */

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "session/arrival.h"
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "session/recipe.h"
 #include "transport/world.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,7 +79,11 @@ static void refuse(Arrival *arrival, const char *reason)
 static void begin(Arrival *arrival)
 {
     char known[32], reason[REASON];
-    arrival->object = recipe_file("arrival", (int)(arrival - arrivals.at), ".so");
+    arrival->object = recipe_file("arrival", (int)(arrival - arrivals.at), ".so", reason);
+    if (!arrival->object) {
+        refuse(arrival, reason);
+        return;
+    }
     snprintf(known, sizeof known, "--known=%d", recipe_strategies(arrival->recipe));
     arrival->maker =
         recipe_start(arrival->recipe, NULL, (const char *[]){arrival->option, known, "-o", arrival->object, NULL}, NULL, reason);
@@ -102,7 +108,10 @@ static void advance(bool wait)
         return;
     }
     unlink(arrival->object);
-    refuse(arrival, "hetucc could not make it");
+    char killed[REASON];
+    snprintf(killed, sizeof killed, "hetucc was ended by signal %d (%s)%s", status - 128, strsignal(status - 128),
+             status - 128 == SIGKILL ? ", as the system does where memory runs out" : "");
+    refuse(arrival, status > 128 && status < 255 ? killed : "hetucc could not make it");
 }
 
 void arrivals_ask(int image, const char *word)
@@ -130,7 +139,8 @@ bool arrivals_open(const char *word)
 static void *read_object(Arrival *arrival, size_t *size)
 {
     struct stat found;
-    int file = open(arrival->object, O_RDONLY | O_CLOEXEC);
+    const char *why;
+    int file = file_open_own(arrival->object, &why);
     bool good = file >= 0 && !fstat(file, &found);
     char *bytes = good ? memory_array(found.st_size + 1, 1) : NULL;
     size_t at = 0;
@@ -173,25 +183,29 @@ void arrivals_close(void)
 
 /* ---- taking ---- */
 
-/* Writes an object to a file and loads it; NULL with a reason. */
+/* A file without a name in any folder, which nobody else can open or change; -1 where there is none. */
+static int anonymous_file(void)
+{
+    enum { EXECUTABLE = 0x10 }; // MFD_EXEC, which kernels before 6.3 do not know
+    int file = memfd_create("hetu-arrival", MFD_CLOEXEC | MFD_ALLOW_SEALING | EXECUTABLE);
+    return file < 0 && errno == EINVAL ? memfd_create("hetu-arrival", MFD_CLOEXEC | MFD_ALLOW_SEALING) : file;
+}
+
+/* Loads an object from memory; NULL with a reason. The file stays open with the object: the loader tells objects apart by their names. */
 static void *load(const void *object, size_t size, char *reason)
 {
-    char *path = NULL;
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    if (asprintf(&path, "%s/hetu.XXXXXX", folder) < 0)
-        ht_fail("no memory for a strategy");
-    int file = mkostemp(path, O_CLOEXEC);
+    char path[64];
+    int file = anonymous_file();
     size_t at = 0;
     for (ssize_t count; file >= 0 && at < size && (count = write(file, (const char *)object + at, size - at)) > 0;)
         at += (size_t)count;
-    void *handle = at == size ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    bool whole = at == size && !fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    void *handle = whole ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!handle)
-        snprintf(reason, REASON, "rank %d cannot load it: %s", world_rank(), at == size ? dlerror() : strerror(errno));
-    if (file >= 0) {
+        snprintf(reason, REASON, "rank %d cannot load it: %s", world_rank(), whole ? dlerror() : strerror(errno));
+    if (file >= 0 && !handle)
         close(file);
-        unlink(path);
-    }
-    free(path);
     return handle;
 }
 

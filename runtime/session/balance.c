@@ -3,6 +3,7 @@
 #include "session/arrival.h"
 #include "session/rates.h"
 #include "session/recipe.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "transport/world.h"
 #include "exchange/channel.h"
@@ -216,11 +217,6 @@ void balance_close(ht_session *session)
     if (!balance)
         return;
     drop_plan(balance);
-    for (int p = 0; p < balance->plans; p++) {
-        char *file = recipe_file("balance", p, ".strategy");
-        unlink(file);
-        free(file);
-    }
     rates_destroy(balance->rates);
     free(balance->asked.rates);
     free(balance->asked.cause);
@@ -259,14 +255,15 @@ static void start_planner(Balance *balance)
         *rates = rates_word(asked, balance->rates->count);
     new_name(balance);
     free(asked->strategy);
-    asked->output = recipe_file("balance", balance->plans - 1, ".plan");
-    asked->strategy = recipe_file("balance", balance->plans - 1, ".strategy");
+    asked->output = recipe_file("balance", balance->plans - 1, ".plan", reason);
+    asked->strategy = recipe_file("balance", balance->plans - 1, ".strategy", reason);
     snprintf(now, sizeof now, "--now=%s", strategy_of(balance->image));
     snprintf(base, sizeof base, "--base=%s", strategy_of(balance->base));
     snprintf(model, sizeof model, "--model=%s", image_at(balance->image)->image->model);
     snprintf(name, sizeof name, "--name=%s", asked->name);
     const char *words[] = {rates, now, base, model, name, "-o", asked->strategy, NULL};
-    asked->planner = recipe_start(balance->recipe, "hetu-balance", words, asked->output, reason);
+    bool placed = asked->output && asked->strategy;
+    asked->planner = !placed ? 0 : recipe_start(balance->recipe, "hetu-balance", words, asked->output, reason);
     if (!asked->planner)
         say(balance, "nothing is planned: %s", reason);
     balance->phase = asked->planner ? PLANNING : WATCHING;
@@ -280,7 +277,7 @@ static bool read_plan(Balance *balance)
     char line[256], kind[16] = "";
     int rank, found = 0, ranks = balance->rates->count;
     double first, then;
-    FILE *file = fopen(asked->output, "r");
+    FILE *file = file_read_own(asked->output, NULL);
     while (file && fgets(line, sizeof line, file)) {
         found += sscanf(line, "strategy %63s %15s", asked->name, kind) == 2;
         found += sscanf(line, "now %lf", &asked->now) == 1;

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
+#define _GNU_SOURCE
 #include "session/checkpoint.h"
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "checkpoint/writing.h"
 #include "session/held.h"
@@ -28,9 +30,34 @@ static void begin_waiting(ht_session *session)
     free(plan);
 }
 
+/* Checkpoints that were not written since the last one that was; on rank 0. */
+static struct {
+    int count;
+    int64_t first, last;
+    char folder[PATH_ROOM];
+    bool said; // at the session's end
+} unsaved;
+
+static void note_unsaved(const char *folder, int64_t step)
+{
+    unsaved.first = unsaved.count++ ? unsaved.first : step;
+    unsaved.last = step;
+    snprintf(unsaved.folder, sizeof unsaved.folder, "%s", folder);
+}
+
 static void end_writing(ht_session *session)
 {
-    writing_end(session->writing);
+    WritingPlan plan = {.rank = -1};
+    if (!session->writing)
+        return;
+    const WritingPlan *written = writing_plan(session->writing);
+    plan.rank = written->rank;
+    plan.step = written->step;
+    snprintf(plan.folder, sizeof plan.folder, "%s", written->folder);
+    if (writing_end(session->writing))
+        unsaved.count = 0;
+    else if (!plan.rank)
+        note_unsaved(plan.folder, plan.step);
     session->writing = NULL;
 }
 
@@ -52,6 +79,52 @@ void checkpoint_wait(ht_session *session)
     end_writing(session);
 }
 
+/* The newest step of which a folder has a checkpoint; -1: it has none. */
+static int64_t newest_step(const char *folder)
+{
+    int count;
+    char path[PATH_ROOM];
+    int64_t newest = -1, *steps = writing_steps(folder, &count);
+    for (int i = 0; i < count && newest < 0; i++) {
+        writing_path(path, sizeof path, folder, steps[i], "manifest");
+        newest = access(path, F_OK) ? -1 : steps[i];
+    }
+    free(steps);
+    return newest;
+}
+
+/* The status of a program that would end with 0, though what it has learnt last is not saved, is 1. */
+static void end_unsaved(int status, void *argument)
+{
+    (void)argument;
+    if (!status && unsaved.said)
+        exit(1);
+}
+
+void checkpoint_open(void)
+{
+    unsaved.count = 0;
+    on_exit(end_unsaved, NULL);
+}
+
+void checkpoint_close(ht_session *session)
+{
+    char steps[64], newest[96] = "it has none";
+    checkpoint_wait(session);
+    if (!unsaved.count)
+        return;
+    int64_t step = newest_step(unsaved.folder);
+    snprintf(steps, sizeof steps, unsaved.count > 1 ? "%lld to %lld" : "%lld", (long long)unsaved.first, (long long)unsaved.last);
+    if (step >= 0)
+        snprintf(newest, sizeof newest, "its newest is of step %lld", (long long)step);
+    fprintf(stderr,
+            "hetu: the last checkpoint%s of this run, %d in %s, of step%s %s, %s not written; %s, and what was learnt since is lost. "
+            "The exit status is 1\n",
+            unsaved.count > 1 ? "s" : "", unsaved.count, unsaved.folder, unsaved.count > 1 ? "s" : "", steps,
+            unsaved.count > 1 ? "were" : "was", newest);
+    unsaved.said = true;
+}
+
 static void drop_waiting(ht_session *session, int64_t step)
 {
     WritingPlan *plan = session->waiting;
@@ -59,6 +132,8 @@ static void drop_waiting(ht_session *session, int64_t step)
     if (plan && !plan->rank)
         fprintf(stderr, "hetu: the checkpoint %s/step-%08lld was not written: an older one still was when that of step %lld came\n",
                 plan->folder, (long long)plan->step, (long long)step);
+    if (plan && !plan->rank)
+        note_unsaved(plan->folder, plan->step);
     if (plan)
         writing_drop(plan);
     free(plan);
@@ -97,13 +172,22 @@ void checkpoint_save(ht_session *session, const char *folder, int64_t step, int 
 
 /* ---- loading ---- */
 
+/* Why a manifest was not opened; NULL: it was. */
+static const char *manifest_wrong(const FILE *in, const char *manifest, const char *why)
+{
+    static char text[256];
+    snprintf(text, sizeof text, "its manifest cannot be read: %s", why ? why : "");
+    return in ? NULL : access(manifest, F_OK) ? "it has no manifest" : text;
+}
+
 /* Whether the sums that fall to this rank, one after another by turns, are those of the manifest. */
 static const char *check_sums(int descriptor, const SafeFile *file, const char *manifest)
 {
     char line[256], end[32];
     uint32_t lines = 0;
-    FILE *in = fopen(manifest, "r");
-    const char *wrong = in ? NULL : "it has no manifest";
+    const char *why;
+    FILE *in = file_read_input(manifest, &why);
+    const char *wrong = manifest_wrong(in, manifest, why);
     char *chunk = memory_array(CHUNK_BYTES, 1);
     int64_t covered = 0;
     bool ended = false;

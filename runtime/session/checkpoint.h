@@ -23,4 +23,11 @@ void checkpoint_turn(ht_session *session);
 /* Waits until what was saved is on the disk; all ranks together. */
 void checkpoint_wait(ht_session *session);
 
+/* On rank 0, before anything is registered that ends the session: has the program end with status 1, and not 0, where checkpoint_close has
+ * said that the last checkpoints are missing. */
+void checkpoint_open(void);
+
+/* Waits, and says where the last checkpoints of the run were not written; all ranks together. */
+void checkpoint_close(ht_session *session);
+
 #endif

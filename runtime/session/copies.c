@@ -23,7 +23,7 @@ typedef struct Entry {
 } Entry;
 
 struct Copies {
-    const char *folder; // HETU_COPIES on this host
+    char *folder;       // HETU_COPIES on this host, or what stands for it
     bool failed;        // none can be taken, which was said
     uint64_t start, number;
     int partner;       // the rank on another host that keeps this one's range, too; -1: there is no other
@@ -93,6 +93,18 @@ static void find_hosts(struct Copies *copies)
     free(host);
 }
 
+/* The folder that stands for the named one: the first rank of a host makes it where it must be made, the others find it. */
+static void find_folder(struct Copies *copies)
+{
+    char *named = copies->folder;
+    for (int turn = 0; turn < 2; turn++) {
+        if (!copies->local == !turn)
+            copies->folder = copies_folder(named);
+        world_least(0);
+    }
+    free(named);
+}
+
 /* The session's copies; NULL: there are none. */
 static struct Copies *open_copies(ht_session *session)
 {
@@ -102,11 +114,12 @@ static struct Copies *open_copies(ht_session *session)
     struct timespec now;
     struct Copies *copies = memory_array(1, sizeof *copies);
     clock_gettime(CLOCK_REALTIME, &now);
-    *copies = (struct Copies){.folder = folder, .start = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
+    *copies = (struct Copies){.folder = strdup(folder), .start = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec};
     copies->keeps = memory_array(world_size(), sizeof *copies->keeps);
     copies->written = memory_array((int64_t)world_size() * COPY_TURNS, sizeof *copies->written);
     world_broadcast(&copies->start, sizeof copies->start);
     find_hosts(copies);
+    find_folder(copies);
     return session->copies = copies;
 }
 
@@ -445,6 +458,7 @@ void copies_close(ht_session *session)
     if (!copies->local)
         copies_remove(copies->folder, 0);
     free(copies->written);
+    free(copies->folder);
     free(copies->keeps);
     free(copies);
     session->copies = NULL;

@@ -1,15 +1,14 @@
 #include "session/dataset.h"
 
+#include "base/files.h"
 #include "base/memory.h"
 #include "base/permutation.h"
 #include "exchange/moves.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,7 +47,7 @@ static Element element_of_input(ht_dtype input)
 typedef struct RowsFile {
     char *path, *said; // said: the type of elements that it was opened with; NULL: none was
     ht_dtype input;    // that it was opened for
-    const char *bytes;
+    int descriptor;
     int64_t size, data; // where the elements begin
     Element element;
     int64_t count; // elements
@@ -64,28 +63,34 @@ static char reason[1024];
 
 #define REFUSE(...) (snprintf(reason, sizeof reason, __VA_ARGS__), reason)
 
-static const char *map_file(RowsFile *file)
+static const char *open_file(RowsFile *file)
 {
     struct stat found;
-    int descriptor = open(file->path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return REFUSE("%s", strerror(errno));
     const char *wrong = NULL;
-    void *at = MAP_FAILED;
-    if (fstat(descriptor, &found))
+    file->descriptor = file_open_input(file->path, &wrong);
+    if (file->descriptor < 0)
+        return wrong;
+    if (fstat(file->descriptor, &found))
         wrong = REFUSE("%s", strerror(errno));
-    else if (!S_ISREG(found.st_mode))
-        wrong = S_ISDIR(found.st_mode) ? "it is a folder" : "it is no plain file";
     else if (!found.st_size)
         wrong = "it is empty";
-    else if ((at = mmap(NULL, (size_t)found.st_size, PROT_READ, MAP_SHARED, descriptor, 0)) == MAP_FAILED)
-        wrong = REFUSE("%s", strerror(errno));
-    close(descriptor);
-    if (!wrong) {
-        file->bytes = at;
-        file->size = found.st_size;
-    }
+    file->size = wrong ? 0 : found.st_size;
     return wrong;
+}
+
+/* Reads bytes of the file. Returns how many there are, up to `bytes`; -1, and errno. */
+static int64_t read_bytes(const RowsFile *file, void *to, int64_t bytes, int64_t at)
+{
+    int64_t done = 0;
+    while (done < bytes) {
+        ssize_t part = pread(file->descriptor, (char *)to + done, (size_t)(bytes - done), (off_t)(at + done));
+        if (part < 0 && errno != EINTR)
+            return -1;
+        if (!part)
+            break;
+        done += part > 0 ? part : 0;
+    }
+    return done;
 }
 
 /* Whether the elements that a header speaks of are there. */
@@ -146,16 +151,18 @@ static int read_shape(const char *shape, int64_t *all, int64_t *row)
 
 static const char *read_npy(RowsFile *file)
 {
-    int version = file->size > 10 ? file->bytes[6] : 0, wide = version > 1 ? 4 : 2;
+    unsigned char head[12] = "";
+    read_bytes(file, head, sizeof head, 0);
+    int version = file->size > 10 ? head[6] : 0, wide = version > 1 ? 4 : 2;
     uint32_t length = 0;
     if (version < 1 || version > 3 || file->size < 8 + wide)
         return "its header is none of .npy, version 1 to 3";
-    memcpy(&length, file->bytes + 8, (size_t)wide);
+    memcpy(&length, head + 8, (size_t)wide);
     file->data = 8 + wide + (int64_t)length;
     if (file->data > file->size)
         return "its header is cut off";
     char *header = memory_array((int64_t)length + 1, 1);
-    memcpy(header, file->bytes + 8 + wide, length);
+    read_bytes(file, header, length, 8 + wide);
     const char *order = value_of(header, "'fortran_order'"), *wrong = read_descr(value_of(header, "'descr'"), &file->element);
     int rank = read_shape(value_of(header, "'shape'"), &file->count, &file->row);
     if (!wrong && (!order || strncmp(order, "False", 5) != 0))
@@ -181,7 +188,8 @@ static bool is_bin(const RowsFile *file, int32_t *header)
 {
     if (!ends_with(file->path, ".bin") || file->size < (int64_t)(3 * sizeof *header))
         return false;
-    memcpy(header, file->bytes, 3 * sizeof *header);
+    if (read_bytes(file, header, 3 * sizeof *header, 0) < (int64_t)(3 * sizeof *header))
+        return false;
     return header[0] == BIN_GPT2 || header[0] == BIN_LLAMA3;
 }
 
@@ -227,7 +235,8 @@ static const char *check_element(const RowsFile *file, const char *element, cons
 static const char *read_header(RowsFile *file, const char *element, ht_dtype input)
 {
     int32_t header[3];
-    bool npy = file->size >= 6 && !memcmp(file->bytes, "\x93NUMPY", 6);
+    char magic[6] = "";
+    bool npy = read_bytes(file, magic, sizeof magic, 0) == sizeof magic && !memcmp(magic, "\x93NUMPY", sizeof magic);
     if (npy)
         return check_element(file, element, read_npy(file));
     if (ends_with(file->path, ".npy"))
@@ -256,10 +265,13 @@ const char *dataset_open(const char *path, const char *element, ht_dtype input, 
     if (!opened.path || !opened.said != !element || !grown)
         ht_fail("no memory for the file %s", path);
     files.at = grown;
-    const char *wrong = map_file(&opened);
+    const char *wrong = open_file(&opened);
     wrong = wrong ? wrong : read_header(&opened, element, input);
-    if (wrong)
+    if (wrong) {
+        if (opened.descriptor >= 0)
+            close(opened.descriptor);
         return wrong;
+    }
     *file = files.count;
     files.at[files.count++] = opened;
     return NULL;
@@ -317,10 +329,6 @@ int64_t dataset_rows(int file, int64_t row, int64_t shift, const char **wrong)
 
 static void convert(Element element, const char *at, int64_t count, ht_dtype input, void *to)
 {
-    if (element == element_of_input(input)) {
-        memcpy(to, at, (size_t)(count * elements[element].bytes));
-        return;
-    }
     switch (input) {
     case HT_I32: CONVERT_TO(int32_t);
     case HT_I64: CONVERT_TO(int64_t);
@@ -336,17 +344,58 @@ int64_t dataset_row(const RowsPlan *plan, int64_t row)
     return plan->in_order ? place : permutation_place(plan->seed, plan->stream, epoch, plan->rows, place);
 }
 
+/* Elements from one on, as they lie in the file. A file that has fewer by now ends the program. */
+static void read_elements(const RowsFile *file, int64_t element, int64_t count, void *to)
+{
+    int64_t size = elements[file->element].bytes, bytes = count * size, at = file->data + element * size;
+    int64_t done = read_bytes(file, to, bytes, at);
+    struct stat now = {.st_size = (off_t)(at + done)};
+    if (done < 0)
+        ht_fail("the data set %s cannot be read: %s", file->path, strerror(errno));
+    if (done < bytes)
+        fstat(file->descriptor, &now);
+    if (done < bytes)
+        ht_fail("the data set %s has become shorter while the program runs: it had %lld bytes, and ends at byte %lld now; put a new file "
+                "in its place (mv) instead of writing over it, and go on from the last checkpoint",
+                file->path, (long long)file->size, (long long)now.st_size);
+}
+
+/* Elements as those of the input. */
+static void take_elements(const RowsFile *file, int64_t element, int64_t count, ht_dtype input, void *to)
+{
+    enum { PIECE = 4096 };
+    char piece[PIECE];
+    int64_t most = PIECE / elements[file->element].bytes, bytes = (int64_t)ht_dtype_bytes(input);
+    if (file->element == element_of_input(input)) {
+        read_elements(file, element, count, to);
+        return;
+    }
+    for (int64_t done = 0, some; done < count; done += some) {
+        some = count - done < most ? count - done : most;
+        read_elements(file, element + done, some, piece);
+        convert(file->element, piece, some, input, (char *)to + done * bytes);
+    }
+}
+
+/* Rows that lie one behind another in the file are read at once. */
 void dataset_fill(const RowsPlan *plan, ht_dtype input, int64_t first, int64_t end, void *to)
 {
     const RowsFile *file = &files.at[plan->file];
-    int64_t size = elements[file->element].bytes, bytes = (int64_t)ht_dtype_bytes(input);
+    int64_t bytes = (int64_t)ht_dtype_bytes(input), begin = 0, waits = 0;
     char *next = to;
     while (first < end) {
         int64_t row = first / plan->row, column = first % plan->row, count = plan->row - column;
         count = count < end - first ? count : end - first;
         int64_t element = dataset_row(plan, plan->order ? plan->order[row] : row) * plan->row + plan->shift + column;
-        convert(file->element, file->bytes + file->data + element * size, count, input, next);
-        next += count * bytes;
+        if (waits && element != begin + waits) {
+            take_elements(file, begin, waits, input, next);
+            next += waits * bytes;
+            waits = 0;
+        }
+        begin = waits ? begin : element;
+        waits += count;
         first += count;
     }
+    if (waits)
+        take_elements(file, begin, waits, input, next);
 }

@@ -1,4 +1,4 @@
-/* Files of rows: mapped into memory, read by each rank where it needs them, in an order that a counter gives.
+/* Files of rows: each rank reads those that it works on, in an order that a counter gives.
  *
  * A dataset is a name with a number of rows that were read; the feeds of a step that name it read the same rows, of one file or of several.
  * Row i of epoch e, of n rows, is row permutation_place(seed, the name's stream, e, n, i) of the file.

@@ -1,6 +1,7 @@
 /* HETU_CHECK and HETU_DUMP: looking at what ranks hold after a step. */
 #include "transport/world.h"
 #include "device/device.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "session/pieces.h"
 #include "session/program.h"
@@ -9,6 +10,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,18 +45,17 @@ static void make_folder(const char *path)
         ht_fail("cannot make the folder %s: %s", path, strerror(errno));
 }
 
-/* Removes a folder of files, if it is there. */
+/* Removes a folder of files, if it is there; of a link to one the link. */
 static void remove_folder(const char *path)
 {
-    char file[4400];
-    DIR *folder = opendir(path);
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        snprintf(file, sizeof file, "%s/%s", path, entry->d_name);
-        unlink(file);
-    }
+    int opened = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = opened < 0 ? NULL : fdopendir(opened);
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        unlinkat(opened, entry->d_name, 0);
     if (folder)
         closedir(folder);
-    rmdir(path);
+    if (rmdir(path))
+        unlink(path);
 }
 
 /* Ends the program; what was written so far goes. */
@@ -76,7 +77,8 @@ static FILE *open_file(const char *folder, const char *name, int state, const ch
     if (state >= 0)
         length += (size_t)snprintf(path + length, sizeof path - length, "%%%d", state);
     snprintf(path + length, sizeof path - length, "%s", suffix);
-    FILE *file = fopen(path, "wb");
+    int made = file_create(path);
+    FILE *file = made < 0 ? NULL : fdopen(made, "wb");
     if (!file)
         give_up(folder, name);
     return file;
@@ -129,7 +131,8 @@ void program_dump(const Program *program, const char *folder, const char *when)
     snprintf(path, sizeof path, "%s/%s%lld/%d", folder, when, (long long)program->worker.step - 1, world_rank());
     snprintf(part, sizeof part, "%s.part", path);
     remove_folder(part);
-    make_folder(part);
+    if (mkdir(part, 0777))
+        ht_fail("cannot make the folder %s: %s", part, strerror(errno));
     for (int p = 0; p < program->image->param_count; p++) {
         const ht_image_param *image = &program->image->params[p];
         dump_one(part, image->name, -1, image->pieces, program->slots[p]);

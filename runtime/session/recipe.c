@@ -1,7 +1,10 @@
 #define _GNU_SOURCE
 #include "session/recipe.h"
 
+#include "base/files.h"
 #include "base/memory.h"
+#include "transport/fabric/sockets.h"
+#include "transport/meet/invitation.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,29 +59,36 @@ void recipe_add(Recipe *recipe, char *option)
     recipe->more[recipe->more_count++] = option;
 }
 
-char *recipe_file(const char *kind, int number, const char *suffix)
+char *recipe_file(const char *kind, int number, const char *suffix, char *reason)
 {
-    char *path = NULL;
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    if (asprintf(&path, "%s/hetu.%d.%s%d%s", folder, (int)getpid(), kind, number, suffix) < 0)
-        ht_fail("no memory for a strategy");
+    char name[64];
+    const char *why;
+    snprintf(name, sizeof name, "%s%d%s", kind, number, suffix);
+    char *path = private_path(name, socket_node(), invitation_of_dead, &why);
+    if (!path)
+        snprintf(reason, REASON, "there is no place for what is made meanwhile: %s", why);
     return path;
 }
 
 /* ---- processes ---- */
 
-/* The environment of hetucc: the program's, without what is loaded into it, and with the C compiler that it was made with. */
+/* The environment of hetucc: the program's, without what is loaded into it, with the C compiler that it was made with, and with this
+ * process's private folder for temporary files. */
 static char **maker_environment(const char *cc)
 {
+    const char *why;
+    char *folder = private_path("", socket_node(), invitation_of_dead, &why);
+
     int count = 0, kept = 0;
     while (environ[count])
         count++;
-    char **own = memory_array(count + 2, sizeof *own);
+    char **own = memory_array(count + 3, sizeof *own);
     for (int i = 0; i < count; i++)
-        if (strncmp(environ[i], "LD_PRELOAD=", 11) && strncmp(environ[i], "CC=", 3))
+        if (strncmp(environ[i], "LD_PRELOAD=", 11) && strncmp(environ[i], "CC=", 3) && (!folder || strncmp(environ[i], "TMPDIR=", 7)))
             own[kept++] = environ[i];
-    if (*cc && asprintf(&own[kept], "CC=%s", cc) < 0)
+    if ((*cc && asprintf(&own[kept++], "CC=%s", cc) < 0) || (folder && asprintf(&own[kept++], "TMPDIR=%s", folder) < 0))
         ht_fail("no memory for a strategy");
+    free(folder);
     return own;
 }
 
@@ -125,7 +135,7 @@ pid_t recipe_start(const Recipe *recipe, const char *tool, const char *const *wo
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     if (output)
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     posix_spawn_file_actions_addchdir_np(&actions, recipe->words[0]);
     int error = posix_spawn(&maker, all[0], &actions, NULL, (char *const *)all, environment);
     posix_spawn_file_actions_destroy(&actions);
@@ -145,5 +155,5 @@ int recipe_ended(pid_t maker, bool wait)
         ;
     if (!ended)
         return -1;
-    return ended != maker || !WIFEXITED(status) ? 255 : WEXITSTATUS(status);
+    return ended != maker ? 255 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -41,10 +41,10 @@ void recipe_add(Recipe *recipe, char *option);
  * it cannot be started. */
 pid_t recipe_start(const Recipe *recipe, const char *tool, const char *const *words, const char *output, char *reason);
 
-/* The exit status of a process that recipe_start started; -1: it runs on. `wait`: until it has ended. */
+/* The exit status of a process that recipe_start started, 128 and the signal that ended it; -1: it runs on. `wait`: until it has ended. */
 int recipe_ended(pid_t maker, bool wait);
 
-/* A file in the folder for temporary files; free() it. */
-char *recipe_file(const char *kind, int number, const char *suffix);
+/* A file in this process's private folder (base/files.h); free() it. NULL with a reason. */
+char *recipe_file(const char *kind, int number, const char *suffix, char *reason);
 
 #endif

@@ -19,6 +19,7 @@
 #include "session/window.h"
 #include "device/device.h"
 #include "base/fail.h"
+#include "base/files.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -39,7 +40,7 @@ const EagerLibrary *session_eager(void) { return eager; }
 
 void session_close(ht_session *closed)
 {
-    checkpoint_wait(closed);
+    checkpoint_close(closed);
     window_close();
     balance_close(closed);
     dispatch_close(closed);
@@ -55,6 +56,7 @@ void session_close(ht_session *closed)
     closed->program_count = 0;
     params_destroy(&closed->params);
     arrivals_close();
+    private_close();
     flights_close();
     fail_unwatch();
     device_close();
@@ -105,6 +107,7 @@ ht_session *ht_open(int *argc, char ***argv)
         session_serve(&session);
     choice_set_variables();
     pthread_atfork(NULL, NULL, forget_in_child);
+    checkpoint_open();
     atexit(close_at_exit);
     return &session;
 }

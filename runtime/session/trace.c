@@ -2,6 +2,7 @@
 #include "session/trace.h"
 
 #include "base/fail.h"
+#include "base/files.h"
 #include "base/memory.h"
 #include "base/places.h"
 #include "base/timeline.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { ROUNDS = 16 }; // of comparing two clocks
@@ -178,55 +180,77 @@ static void find_origin(Writer *writer)
 
 /* ---- the file ---- */
 
-static void put(int rank, const void *data, int64_t bytes, void *argument)
+/* The file that is written; the first error that there was. */
+typedef struct Sink {
+    FILE *file; // NULL: nothing is written
+    char *name; // until it has its own
+    int error;
+} Sink;
+
+static void note_error(Sink *sink, bool failed)
 {
-    (void)rank;
-    fwrite(data, 1, (size_t)bytes, argument);
+    if (failed && !sink->error)
+        sink->error = errno ? errno : EIO;
 }
 
-static char *partial_name(const char *path)
+static void put(int rank, const void *data, int64_t bytes, void *argument)
 {
-    char *name = memory_array((int64_t)strlen(path) + 10, 1);
-    return strcat(strcpy(name, path), ".partial");
+    Sink *sink = argument;
+    (void)rank;
+    if (sink->file)
+        note_error(sink, fwrite(data, 1, (size_t)bytes, sink->file) != (size_t)bytes);
 }
 
 void trace_check(const char *path)
 {
-    char *name = partial_name(path);
-    FILE *file = *path ? fopen(name, "w") : NULL;
+    struct stat about;
+    char *name = NULL;
+    const char *kind = !stat(path, &about) ? file_kind(about.st_mode) : NULL;
+    FILE *file = *path && !kind ? file_create_beside(path, &name) : NULL;
     if (!file)
-        ht_fail("HETU_TRACE=%s: cannot write this file: %s", path, *path ? strerror(errno) : "it has no name");
+        ht_fail("HETU_TRACE=%s: cannot write this file: %s", path, !*path ? "it has no name" : kind ? kind : strerror(errno));
     fclose(file);
     unlink(name);
     free(name);
 }
 
-/* Rank 0's file, opened; NULL on others. */
-static FILE *open_file(const char *name)
+/* A run that is good stays so: a trace that cannot be written is said. */
+static void say_unwritten(const char *path, int error)
 {
-    if (!name)
-        return NULL;
-    FILE *file = fopen(name, "w");
-    if (!file)
-        ht_fail("HETU_TRACE: cannot write %s: %s", name, strerror(errno));
-    fputs("{\"traceEvents\":[\n{\"name\":\"clock\",\"ph\":\"M\",\"pid\":0,\"args\":{\"name\":\"seconds of rank 0\"}}", file);
-    return file;
+    fprintf(stderr, "hetu: HETU_TRACE: %s was not written: %s; the run itself is as it would be without\n", path, strerror(error));
 }
 
-static void close_file(FILE *file, const char *name, const char *path)
+/* Rank 0's file, opened; none on others. */
+static Sink open_sink(const char *path)
 {
-    if (!file)
-        return;
-    fputs("\n],\"displayTimeUnit\":\"ms\"}\n", file);
-    bool good = !ferror(file);
-    good = !fclose(file) && good;
-    if (!good || rename(name, path))
-        ht_fail("HETU_TRACE: cannot write %s: %s", path, strerror(errno));
+    static const char head[] = "{\"traceEvents\":[\n{\"name\":\"clock\",\"ph\":\"M\",\"pid\":0,\"args\":{\"name\":\"seconds of rank 0\"}}";
+    Sink sink = {0};
+    file_size_errors();
+    sink.file = path ? file_create_beside(path, &sink.name) : NULL;
+    note_error(&sink, path && !sink.file);
+    put(0, head, sizeof head - 1, &sink);
+    return sink;
+}
+
+/* The file gets its name when all of it is there, else nothing stays. */
+static void close_sink(Sink *sink, const char *path)
+{
+    static const char tail[] = "\n],\"displayTimeUnit\":\"ms\"}\n";
+    put(0, tail, sizeof tail - 1, sink);
+    if (sink->file)
+        note_error(sink, fclose(sink->file));
+    if (sink->name && !sink->error)
+        note_error(sink, rename(sink->name, path));
+    if (sink->name && sink->error)
+        unlink(sink->name);
+    if (sink->error)
+        say_unwritten(path, sink->error);
+    free(sink->name);
 }
 
 void trace_write(const char *path)
 {
-    char *text = NULL, *name = path ? partial_name(path) : NULL;
+    char *text = NULL;
     size_t length = 0;
     Writer writer = {.closed = compare_all(), .out = open_memstream(&text, &length)};
     if (!writer.out)
@@ -240,9 +264,8 @@ void trace_write(const char *path)
         fprintf(stderr,
                 "hetu: rank %d: HETU_TRACE lacks the last %lld events of this rank; HETU_TRACE_STEPS=10-19 traces some steps alone\n",
                 world_rank(), (long long)timeline_lost());
-    FILE *file = open_file(name);
-    collect(text, (int64_t)length, 1, put, file);
-    close_file(file, name, path);
+    Sink sink = open_sink(path);
+    collect(text, (int64_t)length, 1, put, &sink);
+    close_sink(&sink, path);
     free(text);
-    free(name);
 }

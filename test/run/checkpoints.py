@@ -132,11 +132,20 @@ def check_damage(bench, name, damage, reason):
         raise Failure(said)
 
 
+def lost(bench, name, folder, steps, *more, newest="it has none", of="2 in {}, of steps 2 to 4, were", **others):
+    """What a program prints whose last checkpoints are not written: it trains to its end, says so there, and exits with 1."""
+    done = launch(built(bench, name), RANKS[name], folder, str(steps), *more, check=False, **others)
+    said = done.stdout + done.stderr
+    if not done.returncode or f"of this run, {of.format(folder)} not written; {newest}, and what was learnt since is lost" not in said:
+        raise Failure(f"exit {done.returncode}\n{said}")
+    return said
+
+
 def check_unwritable(bench, name):
-    """A folder that cannot be made is said; training goes on."""
+    """A folder that cannot be made is said; training goes on, and the end says what is lost."""
     path = bench.path(f"{name}.file")
     path.write_text("no folder")
-    said = ran(bench, name, path, 4)
+    said = lost(bench, name, path, 4)
     if not re.search(r"^hetu: the checkpoint \S+/step-00000004 was not written: Not a directory$", said, re.M) or "\n3 0." not in said:
         raise Failure(said)
 
@@ -144,8 +153,9 @@ def check_unwritable(bench, name):
 def check_full(bench, rank):
     """A rank without space, which fails before the others begin: said, nothing is left of it, and training goes on at once, from the checkpoint before it when it begins again."""
     folder, began = copied(bench, f"full{rank}"), time.monotonic()
-    done = launch(built(bench, "dp3"), 3, folder, "8", preload=bench.build / "lib" / "disk.so", env={"DISK_FULL": str(rank)})
-    said, seconds = done.stdout + done.stderr, time.monotonic() - began
+    said = lost(bench, "dp3", folder, 8, newest="its newest is of step 4", of="2 in {}, of steps 6 to 8, were",
+                preload=bench.build / "lib" / "disk.so", env={"DISK_FULL": str(rank)})
+    seconds = time.monotonic() - began
     if len(re.findall(r"step-0000000[68] was not written: No space left on device", said)) != 2 or "\n7 0." not in said or seconds > 30:
         raise Failure(f"{seconds:.0f} s\n{said}")
     if len(list(folder.iterdir())) != 4 or "resumed 4, note 400\n" not in ran(bench, "plain", folder, 4):
@@ -157,7 +167,8 @@ def check_limit(bench):
     folder = copied(bench, "limit")
     done = subprocess.run([built(bench, "plain"), folder, "6"], capture_output=True, text=True, timeout=60,
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
-    if done.returncode or not re.search(r"step-00000006 was not written: File too large$", done.stderr, re.M) or "\n5 0." not in done.stdout:
+    if (done.returncode != 1 or not re.search(r"step-00000006 was not written: File too large$", done.stderr, re.M) or "\n5 0." not in done.stdout
+            or "1 in " not in done.stderr or "its newest is of step 4" not in done.stderr):
         raise Failure(f"{done.returncode}\n{done.stdout}{done.stderr}")
     if "resumed 4, note 400\n" not in ran(bench, "plain", folder, 4):
         raise Failure("another checkpoint is used")

@@ -137,6 +137,34 @@ def check_wrong(bench, ranks):
             raise Failure(done.stdout + done.stderr)
 
 
+def placed(path, change):
+    """A file of three tensors whose places were changed; the data is as long as the last one's end."""
+    header = {name: {"dtype": "F32", "shape": [4], "data_offsets": [16 * i, 16 * i + 16]} for i, name in enumerate(("first", "second", "third"))}
+    text = change(json.dumps(header)).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(max(entry["data_offsets"][1] for entry in json.loads(text).values())))
+
+
+PLACES_WRONG = {
+    "overlap": (lambda text: text.replace("[16, 32]", "[8, 24]").replace("[32, 48]", "[24, 40]"), 'its tensors "first" (bytes 0 to 16) and "second" (bytes 8 to 24) overlap'),
+    "same": (lambda text: text.replace("[16, 32]", "[0, 16]").replace("[32, 48]", "[16, 32]"), 'its tensors "first" (bytes 0 to 16) and "second" (bytes 0 to 16) overlap'),
+    "inside": (lambda text: text.replace('[4], "data_offsets": [32, 48]', '[2], "data_offsets": [20, 28]'), 'its tensors "second" (bytes 16 to 32) and "third" (bytes 20 to 28) overlap'),
+    "hole": (lambda text: text.replace("[32, 48]", "[40, 56]"), 'its bytes 32 to 40, in front of the tensor "third", belong to no tensor'),
+    "begin": (lambda text: text.replace("[32, 48]", "[56, 72]").replace("[16, 32]", "[40, 56]").replace("[0, 16]", "[24, 40]"), 'its bytes 0 to 24, in front of the tensor "first", belong to no tensor'),
+    "twice": (lambda text: text.replace('"second"', '"first"'), 'it has two tensors "first"'),
+}
+
+
+def check_places(bench, ranks):
+    """Tensors that overlap, leave holes or share a name are named."""
+    for name, (change, wanted) in PLACES_WRONG.items():
+        path = bench.path(f"places.{name}.{ranks}")
+        placed(path, change)
+        done = launch(program(bench, "gpt", ranks), ranks, "--steps", 0, "--sample", 0, "--load", path, check=False)
+        if done.returncode == 0 or f"cannot load {path}: {wanted}" not in done.stderr:
+            raise Failure(f"{name}: {done.stdout}{done.stderr}")
+
+
 # ---- transformers ----
 
 TRANSFORMERS = """
@@ -179,6 +207,7 @@ def tests(bench, _):
         yield f"llama.{kind}.{ranks}", case(check, bench, "llama", ranks, kind)
     for ranks in 0, 4:
         yield f"wrong.{ranks}", case(check_wrong, bench, ranks)
+        yield f"places.{ranks}", case(check_places, bench, ranks), ranks == 4
     if harness.LONG and subprocess.run([sys.executable, "-c", "import transformers"], capture_output=True).returncode:
         print("transformers is not installed: its models are not tried")
     elif harness.LONG:

@@ -1,8 +1,10 @@
 /* Rows of files: what each step of a program reads, as words of the command line say. The files have the elements 0, 1, 2, ... */
+#define _DEFAULT_SOURCE
 #include <hetu/hetu.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef TYPE
 #define TYPE HT_F32
@@ -75,6 +77,9 @@ int main(int argc, char **argv)
             element = value;
         } else if (!strncmp(word, "folder=", 7)) {
             folder = value;
+        } else if (!strncmp(word, "cut=", 4)) {
+            if (truncate(path, atoll(value)))
+                return 5;
         } else if (!strncmp(word, "seek=", 5)) {
             ht_dataset_seek(session, "train", atoll(value));
         } else if (!strncmp(word, "switch=", 7)) {

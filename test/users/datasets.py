@@ -3,8 +3,10 @@
 llm.c's and of no format; files that are wrong, each with one line that names it."""
 import array
 import functools
+import os
 import pathlib
 import re
+import socket
 import struct
 import sys
 
@@ -199,6 +201,25 @@ def mistakes(bench, strategy):
     refused(bench, None, [f"path={shaped}", f"other={other}"], other, "has 20 rows in .*, and 19 in")
 
 
+def shrunk(bench, strategy):
+    """A file that becomes shorter while the program trains ends it, with its name; one that is put in its place does not. Not a byte is read that is not there."""
+    whole = bin_of(numbers())
+    for kept in (1024, 1024 + 2 * WIDE * ROWS - 40, 10):
+        path = written(bench, f"shrunk.{strategy}.{kept}.bin", whole)
+        p = steps(bench, strategy, [f"path={path}", "step", f"cut={kept}", *["step"] * 4], check=False)
+        if p.returncode != 1 or f"the data set {path} has become shorter while the program runs: it had {len(whole)} bytes, and ends at byte {kept} now; put a new" not in p.stderr:
+            raise Failure(f"exit {p.returncode}\n{p.stdout}{p.stderr}")
+
+
+def no_files(bench, strategy):
+    """What is no file is said to be, and holds nobody up."""
+    for kind, said in (("pipe", "it is a pipe, and no file"), ("folder", "it is a folder, and no file"), ("socket", "it is a socket, and no file"), ("device", "it is a device, and no file")):
+        path = bench.path(f"{strategy}.{kind}")
+        with socket.socket(socket.AF_UNIX) as bound:
+            {"pipe": lambda: os.mkfifo(path), "folder": path.mkdir, "socket": lambda: bound.bind(str(path)), "device": lambda: path.symlink_to("/dev/zero")}[kind]()
+        refused(bench, strategy, [f"path={path}"], path, said)
+
+
 LENGTHS = [8, 2, 3, 6, 1, 5, 3, 2, 7, 6, 8, 4]
 
 
@@ -224,6 +245,7 @@ def tests(bench, arguments):
     found = [("epochs", functools.partial(epochs, bench)), ("formats", functools.partial(formats, bench)), ("switched", functools.partial(switched, bench)), ("lengths", functools.partial(lengths, bench))]
     found += [(f"rows.{s}", functools.partial(rows, bench, s), s == "uneven") for s in STRATEGIES]
     found += [(f"resumed.{a}.{b}", functools.partial(resumed, bench, a, b), b == "uneven") for a, b in (("mesh", "uneven"), (None, "mesh"), ("stages", None))]
+    found += [(f"{test.__name__}.{s or 'plain'}", functools.partial(test, bench, s)) for test in (shrunk, no_files) for s in (None, "mesh")]
     return found + [(f"mistakes.{s or 'plain'}", functools.partial(mistakes, bench, s)) for s in (None, "mesh")]
 
 

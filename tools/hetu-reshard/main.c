@@ -10,6 +10,7 @@
 #include "timing.h"
 
 #include "cost/cost.h"
+#include "support/reading.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -92,19 +93,16 @@ static void read_line(Arena *arena, Diag *diag, Position at, char *line, Cases *
 
 static void read_batch(Arena *arena, Diag *diag, const char *path, Cases *cases)
 {
-    FILE *file = fopen(path, "r");
-    if (!file) {
-        diag_error(diag, (Position){0}, "cannot open %s: %s", path, strerror(errno));
+    enum { MOST = 1 << 28 };
+    const char *why, *text = reading_text(arena, READ_PIPES, path, MOST, NULL, &why);
+    if (!text) {
+        diag_error(diag, (Position){0}, "cannot open %s: %s", path, why);
         return;
     }
-    char *line = NULL;
-    size_t room = 0;
-    for (Position at = {path, 1, 1}; getline(&line, &room, file) > 0; at.line++)
+    Position at = {path, 1, 1};
+    char *rest = arena_string(arena, text);
+    for (char *line; (line = strsep(&rest, "\n")); at.line++)
         read_line(arena, diag, at, line, cases);
-    free(line);
-    if (ferror(file))
-        diag_error(diag, (Position){0}, "cannot read %s: %s", path, strerror(errno));
-    fclose(file);
     if (!cases->count && !diag_errors(diag))
         diag_error(diag, (Position){path, 1, 1}, "the file has no case");
 }

@@ -8,20 +8,18 @@
  * with an error of its own, heturun ends with its exit status. Where no strategy fits, it waits for FILE for the time of HETU_TIMEOUT.
  */
 #define _GNU_SOURCE
+#include "place.h"
 #include "ranks.h"
 #include "remote.h"
 #include "strategies.h"
 
 #include <argp.h>
 #include <errno.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -86,32 +84,39 @@ static uint64_t hash_text(const char *text)
     return hash;
 }
 
-/* Whether no other heturun of this machine runs on the slots of this name: it has a socket of that name, which goes with it, however it
- * ends. The file itself may be written anew at any time, so a lock of it would not do. */
-static bool is_alone(const char *path)
+/* A number for the slots' path; the same for each heturun on these slots. */
+static uint64_t hash_slots(const Options *options)
 {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    char *whole = realpath(path, NULL);
-    snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "heturun-%d-%016" PRIx64, (int)geteuid(), hash_text(whole ? whole : path));
+    char *whole = realpath(options->slots, NULL);
+    uint64_t hash = hash_text(whole ? whole : options->slots);
     free(whole);
-    int own = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (own >= 0 && !bind(own, (struct sockaddr *)&name, sizeof name))
-        return true;
-    fprintf(stderr, errno == EADDRINUSE ? "heturun: another heturun runs on the slots of %s\n" : "heturun: %s: %s\n", path,
-            strerror(errno));
-    return false;
+    return hash;
 }
 
-/* Where the ranks meet and keep copies; the same for each heturun on these slots. */
+/* Where the ranks keep copies, the same for each heturun on these slots. */
 static Job make_job(const Options *options)
 {
-    char *whole = realpath(options->slots, NULL), *meeting = NULL, *copies = NULL;
-    uint64_t hash = hash_text(whole ? whole : options->slots);
-    if (asprintf(&meeting, "%s.meeting", whole ? whole : options->slots) < 0 ||
-        asprintf(&copies, "/dev/shm/hetu-copies-%d-%016" PRIx64, (int)geteuid(), hash) < 0)
+    char *copies = NULL;
+    if (asprintf(&copies, "/dev/shm/hetu-copies-%d-%016" PRIx64, (int)geteuid(), hash_slots(options)) < 0)
         abort();
+    return (Job){.words = options->words, .copies = copies, .shell = options->shell};
+}
+
+static bool all_slots_here(const Slots *slots)
+{
+    bool here = true;
+    for (int i = 0; i < slots->count; i++)
+        here = here && slots->at[i].here;
+    return here;
+}
+
+/* Where the ranks of a start meet: in this heturun's own folder, or beside the slots, which all machines see; NULL after a message. */
+static char *choose_meeting(const Place *place, const Slots *slots)
+{
+    char *whole = realpath(slots->path, NULL);
+    char *path = all_slots_here(slots) ? place_inside(place) : place_beside(whole ? whole : slots->path);
     free(whole);
-    return (Job){options->words, meeting, copies, options->shell};
+    return path;
 }
 
 /* Removes the copies on another machine, once for all of its slots. */
@@ -122,23 +127,6 @@ static void remove_remote(const Job *job, const Slots *slots)
     for (int i = 0; i < slots->count; i++)
         if (!slots->at[i].here && !slots->at[i].number)
             remote_remove(job->shell, slots->at[i].host, pattern);
-}
-
-/* Removes the copies of all hosts that this machine is divided into. */
-static void remove_copies(const Job *job)
-{
-    char pattern[512];
-    glob_t found;
-    snprintf(pattern, sizeof pattern, "%s*/*", job->copies);
-    if (!glob(pattern, 0, NULL, &found))
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            unlink(found.gl_pathv[i]);
-    globfree(&found);
-    snprintf(pattern, sizeof pattern, "%s*", job->copies);
-    if (!glob(pattern, 0, NULL, &found))
-        for (size_t i = 0; i < found.gl_pathc; i++)
-            rmdir(found.gl_pathv[i]);
-    globfree(&found);
 }
 
 /* ---- watching ---- */
@@ -329,8 +317,17 @@ static bool leave_out(ChoiceList *list, const Choice *choice)
     return list->count > 0;
 }
 
+/* Removes what a start has left where its ranks met. */
+static void leave_meeting(char *meeting, const Place *place)
+{
+    unlink(meeting);
+    *strrchr(meeting, '/') = 0;
+    if (strcmp(meeting, place->folder) != 0)
+        place_remove(meeting);
+}
+
 /* Starts the ranks again and again until there is nothing left to do; the exit status. */
-static int run(const Job *job, Slots *slots, ChoiceList *list)
+static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list)
 {
     Outcome outcome = {.again = true};
     for (int number = 1; outcome.again; number++) {
@@ -341,15 +338,22 @@ static int run(const Job *job, Slots *slots, ChoiceList *list)
         }
         const Choice *choice = strategies_fit(list, slots_left(slots), &count);
         fprintf(stderr, "heturun: start %d: %d rank%s under strategy \"%s\"\n", number, count, count == 1 ? "" : "s", choice->name);
-        unlink(job->meeting);
+        char *meeting = choose_meeting(place, slots);
+        if (!meeting) {
+            outcome.status = 1;
+            break;
+        }
+        unlink(meeting);
+        job->meeting = meeting;
         Ranks ranks = ranks_start(job, slots, count, choice);
         outcome = watch(&ranks, slots, list, choice, number);
         if (outcome.refused && !leave_out(list, choice))
             outcome = (Outcome){.status = 1};
         free(ranks.at);
+        leave_meeting(meeting, place);
+        free(meeting);
     }
-    unlink(job->meeting);
-    remove_copies(job);
+    place_remove(job->copies);
     if (outcome.status)
         remove_remote(job, slots);
     return outcome.status;
@@ -377,6 +381,7 @@ int main(int argc, char **argv)
     Options options = {.shell = SSH};
     Slots slots;
     ChoiceList list = {0};
+    Place place = {.lock = -1};
     argp_err_exit_status = 1;
     argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &options);
     if (options.hold)
@@ -385,9 +390,10 @@ int main(int argc, char **argv)
     sigset_t set = heeded();
     sigprocmask(SIG_BLOCK, &set, NULL);
     bool good = strategies_read(arena, options.strategies, options.cluster, &list) && slots_open(&slots, options.slots, host_parts()) &&
-                is_alone(options.slots);
+                place_open(&place, options.slots, hash_slots(&options));
     Job job = make_job(&options);
-    int status = good ? run(&job, &slots, &list) : 1;
+    int status = good ? run(&job, &place, &slots, &list) : 1;
+    place_close(&place);
     arena_destroy(arena);
     return status;
 }

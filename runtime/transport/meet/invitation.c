@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "transport/meet/invitation.h"
 
+#include "base/files.h"
 #include "transport/watch/peers.h"
 
 #include <hetu/kernel.h>
@@ -35,7 +36,7 @@ static struct {
 
 /* ---- any file ---- */
 
-typedef enum Found { FOUND_NONE, FOUND_INVITATION, FOUND_OTHER } Found;
+typedef enum Found { FOUND_NONE, FOUND_INVITATION, FOUND_OTHER, FOUND_FOREIGN } Found; // foreign: another user's
 
 /* Reads a file that this user alone may write. A pipe, which could hold up whoever opens it, and a link are not followed. */
 static Found read_file(const char *path, Invitation *invitation)
@@ -43,6 +44,11 @@ static Found read_file(const char *path, Invitation *invitation)
     struct stat about;
     char more;
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (!lstat(path, &about) && about.st_uid != geteuid()) {
+        if (file >= 0)
+            close(file);
+        return FOUND_FOREIGN;
+    }
     if (file < 0)
         return errno == ENOENT || errno == ENOTDIR ? FOUND_NONE : FOUND_OTHER;
     bool good = !fstat(file, &about) && S_ISREG(about.st_mode) && about.st_uid == geteuid() && !(about.st_mode & (S_IRWXG | S_IRWXO));
@@ -53,6 +59,13 @@ static Found read_file(const char *path, Invitation *invitation)
 
 /* Whether a process ran on this machine and is dead. */
 static bool is_dead(uint64_t node, int process) { return node == socket_node() && !peers_process_lives(process); }
+
+bool invitation_of_dead(const char *mark)
+{
+    uint64_t node;
+    int process;
+    return sscanf(mark, SCAN_MARK, &node, &process) == 2 && is_dead(node, process);
+}
 
 /* Puts the whole invitation in place at once. */
 static void write_file(const char *path, const Invitation *invitation)
@@ -82,83 +95,41 @@ static const char *shared_memory(void)
 /* What the names of this user's folders begin with. */
 static void name_head(char *head, size_t size) { snprintf(head, size, "hetu-%d-", (int)geteuid()); }
 
-/* Whether a path is a folder that this user alone may enter. */
-static bool is_private(const char *path)
-{
-    struct stat about;
-    return !lstat(path, &about) && S_ISDIR(about.st_mode) && about.st_uid == geteuid() && !(about.st_mode & (S_IRWXG | S_IRWXO));
-}
-
 /* The file's name in a private folder. */
 static void name_file(char *path, const char *folder, const Launch *launch)
 {
     snprintf(path, PATH_SIZE, "%.1023s/meeting%s", folder, launch->run);
 }
 
-/* Reads the invitation to this run in any of the private folders; false when there is none. */
-static bool read_private(const Launch *launch, Invitation *invitation)
+/* Reads the invitation to this run in any of the private folders of such a name; false when there is none. */
+static bool read_private(const Launch *launch, const char *parent, const char *head, Invitation *invitation)
 {
-    char head[HEAD_SIZE], folder[512], path[PATH_SIZE];
+    char folder[PATH_SIZE], path[PATH_SIZE];
     bool done = false;
-    DIR *top = opendir(shared_memory());
-    name_head(head, sizeof head);
+    DIR *top = opendir(parent);
     for (const struct dirent *entry; top && !done && (entry = readdir(top));) {
-        snprintf(folder, sizeof folder, "%s/%s", shared_memory(), entry->d_name);
+        snprintf(folder, sizeof folder, "%.1023s/%s", parent, entry->d_name);
         name_file(path, folder, launch);
-        done = !strncmp(entry->d_name, head, strlen(head)) && is_private(folder) && read_file(path, invitation) == FOUND_INVITATION;
+        done = !strncmp(entry->d_name, head, strlen(head)) && private_is(folder) && read_file(path, invitation) == FOUND_INVITATION;
     }
     if (top)
         closedir(top);
     return done;
 }
 
-static void make_private(void)
+/* Makes a private folder of such a name. */
+static void make_private(const char *parent, const char *head)
 {
-    char head[HEAD_SIZE];
-    name_head(head, sizeof head);
-    snprintf(written.folder, sizeof written.folder, "%s/%s" MARK ".XXXXXX", shared_memory(), head, socket_node(), (int)getpid());
-    if (!mkdtemp(written.folder)) {
+    char marked[PATH_SIZE];
+    snprintf(marked, sizeof marked, "%s" MARK, head, socket_node(), (int)getpid());
+    int error = private_make(written.folder, sizeof written.folder, parent, marked);
+    if (error) {
         *written.folder = 0;
-        ht_fail("cannot make a folder in %s, where the ranks meet: %s", shared_memory(), strerror(errno));
+        ht_fail("cannot make a folder in %s, where the ranks meet: %s", parent, strerror(error));
     }
 }
 
 /* ---- what the dead have left ---- */
-
-/* Removes a file, or a private folder with the files in it. */
-static void remove_all(const char *path)
-{
-    char file[PATH_SIZE];
-    if (!is_private(path)) {
-        unlink(path);
-        return;
-    }
-    DIR *inside = opendir(path);
-    for (const struct dirent *entry; inside && (entry = readdir(inside));) {
-        snprintf(file, sizeof file, "%.1023s/%s", path, entry->d_name);
-        unlink(file);
-    }
-    if (inside)
-        closedir(inside);
-    rmdir(path);
-}
-
-/* Removes what has such a name in a folder: `head` and the mark of a dead process. */
-static void sweep(const char *folder, const char *head)
-{
-    uint64_t node;
-    int process;
-    char path[PATH_SIZE];
-    DIR *top = opendir(folder);
-    for (const struct dirent *entry; top && (entry = readdir(top));) {
-        bool marked = !strncmp(entry->d_name, head, strlen(head)) && sscanf(entry->d_name + strlen(head), SCAN_MARK, &node, &process) == 2;
-        snprintf(path, sizeof path, "%.1023s/%s", folder, entry->d_name);
-        if (marked && is_dead(node, process))
-            remove_all(path);
-    }
-    if (top)
-        closedir(top);
-}
 
 /* The folder of the path that the user chose; returns the name in it. */
 static const char *split_path(const Launch *launch, char *folder, size_t size)
@@ -168,6 +139,12 @@ static const char *split_path(const Launch *launch, char *folder, size_t size)
     return slash ? slash + 1 : launch->path;
 }
 
+/* What private folders beside the path that the user chose begin with: ranks meet there where the path itself is another user's. */
+static void split_beside(const Launch *launch, char *folder, char *head, size_t size)
+{
+    snprintf(head, size, "%s+", split_path(launch, folder, size - 1));
+}
+
 /* Removes what dead processes have left where this run meets. */
 static void clear(const Launch *launch)
 {
@@ -175,12 +152,14 @@ static void clear(const Launch *launch)
     char folder[sizeof launch->path], head[sizeof launch->path + 1];
     if (*launch->path) {
         snprintf(head, sizeof head, "%s.", split_path(launch, folder, sizeof folder));
-        sweep(folder, head);
+        private_sweep(folder, head, invitation_of_dead);
+        split_beside(launch, folder, head, sizeof head);
+        private_sweep(folder, head, invitation_of_dead);
         if (read_file(launch->path, &found) == FOUND_INVITATION && is_dead(found.node, found.process))
             unlink(launch->path);
     } else {
         name_head(head, sizeof head);
-        sweep(shared_memory(), head);
+        private_sweep(shared_memory(), head, invitation_of_dead);
     }
 }
 
@@ -214,19 +193,23 @@ bool invitation_is_local(const Launch *launch)
 void invitation_write(const Launch *launch, const Invitation *invitation)
 {
     Invitation whole = *invitation, found;
-    char file[PATH_SIZE];
+    char file[PATH_SIZE], folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
     memcpy(whole.magic, MAGIC, sizeof MAGIC);
     whole.format = FORMAT;
     whole.process = (int32_t)getpid();
     whole.node = socket_node();
     pthread_mutex_lock(&written.lock);
     clear(launch);
-    if (*launch->path) {
-        if (read_file(launch->path, &found) == FOUND_OTHER)
-            fail_other(launch->path);
+    Found there = *launch->path ? read_file(launch->path, &found) : FOUND_NONE;
+    if (there == FOUND_OTHER)
+        fail_other(launch->path);
+    if (*launch->path && there != FOUND_FOREIGN) {
         snprintf(file, sizeof file, "%s", launch->path);
     } else {
-        make_private();
+        name_head(head, sizeof head);
+        if (*launch->path)
+            split_beside(launch, folder, head, sizeof head);
+        make_private(*launch->path ? folder : shared_memory(), head);
         name_file(file, written.folder, launch);
     }
     memcpy(written.file, file, sizeof file);
@@ -236,12 +219,15 @@ void invitation_write(const Launch *launch, const Invitation *invitation)
 
 bool invitation_read(const Launch *launch, Invitation *invitation)
 {
+    char folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
+    name_head(head, sizeof head);
     if (!*launch->path)
-        return read_private(launch, invitation);
+        return read_private(launch, shared_memory(), head, invitation);
     Found found = read_file(launch->path, invitation);
     if (found == FOUND_OTHER)
         fail_other(launch->path);
-    return found == FOUND_INVITATION;
+    split_beside(launch, folder, head, sizeof head);
+    return found == FOUND_INVITATION || (found == FOUND_FOREIGN && read_private(launch, folder, head, invitation));
 }
 
 void invitation_remove(void)

@@ -1,7 +1,8 @@
 /* The file through which ranks without MPI meet: rank 0 writes where it listens, the others read it.
  *
  * Either the user chose its path (HETU_RENDEZVOUS), or it lies in a folder of a name that nobody can foresee, which this user alone may
- * enter, below /dev/shm. What is not a file of this user's alone is not read: no link, no pipe, nothing of others.
+ * enter, below /dev/shm; or beside the path, PATH+..., where something of another user's is at it. What is not a file of this user's alone
+ * is not read: no link, no pipe, nothing of others.
  */
 #ifndef TRANSPORT_MEET_INVITATION_H
 #define TRANSPORT_MEET_INVITATION_H
@@ -28,6 +29,9 @@ bool invitation_read(const Launch *launch, Invitation *invitation);
 
 /* Removes what invitation_write wrote. */
 void invitation_remove(void);
+
+/* Whether a process of this machine made what has such a mark in its name, "NODE.PROCESS", and is dead. */
+bool invitation_of_dead(const char *mark);
 
 /* For a process that ends before its time: removes what it wrote, and what dead processes have left where this run meets. This one writes
  * nothing any more: its other threads are held up where they would. */
