@@ -64,7 +64,7 @@ int progress_resume(Progress *progress, ht_session *session, uint64_t *draw)
         return 0;
     progress->session = session;
     progress->draw = draw;
-    progress->step = progress->first = (int)ht_resume(session, options->saved);
+    progress->step = progress->first = progress->saved = (int)ht_resume(session, options->saved);
     if (progress->first && !options->fixed)
         *draw = (uint64_t)ht_noted_value(session, "draw.high", 0) << 32 | (uint64_t)ht_noted_value(session, "draw.low", 0);
     if (options->losses)
@@ -74,17 +74,31 @@ int progress_resume(Progress *progress, ht_session *session, uint64_t *draw)
     return progress->first;
 }
 
-/* Saves what is due. The losses so far are in their file first. */
-static void save(const Progress *progress)
+/* Saves what is due, and all when training ends. The losses so far are in their file first. */
+static void save(Progress *progress, bool ends)
 {
     const Options *options = progress->options;
     double high = (double)(*progress->draw >> 32), low = (double)(*progress->draw & UINT32_MAX);
     if (progress->losses)
         fflush(progress->losses);
-    if (options->copy && progress->step % options->copy == 0)
+    if (!ends && options->copy && progress->step % options->copy == 0)
         ht_remember(progress->session, options->saved, ht_note("draw.high", high), ht_note("draw.low", low));
-    if (options->save && progress->step % options->save == 0)
-        ht_save(progress->session, options->saved, ht_note("draw.high", high), ht_note("draw.low", low));
+    if (!ends && (!options->save || progress->step % options->save))
+        return;
+    ht_save(progress->session, options->saved, ht_note("draw.high", high), ht_note("draw.low", low));
+    progress->saved = progress->step;
+}
+
+bool progress_ended(Progress *progress)
+{
+    if (!progress->session || !ht_told_to_end(progress->session))
+        return false;
+    if (progress->saved != progress->step)
+        save(progress, true);
+    progress->told = true;
+    printf("told to end behind step %d\n", progress->step);
+    fflush(stdout);
+    return true;
 }
 
 static void line_print(const Progress *progress, float loss)
@@ -108,7 +122,7 @@ void progress_step(Progress *progress, float loss)
     if (progress->losses)
         fprintf(progress->losses, "%.9g\n", loss);
     if (progress->session)
-        save(progress);
+        save(progress, false);
     if (progress->step == progress->first + 1 || progress->step == progress->options->steps || progress->step % progress->options->every == 0)
         line_print(progress, loss);
 }

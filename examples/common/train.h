@@ -84,6 +84,8 @@ void *memory(size_t count, size_t size);
 typedef struct Progress {
     const Options *options;
     int step, first;  // steps made, and those of them that another run has made
+    int saved;        // steps made when it was last saved
+    bool told;        // a signal ended training
     double items;     // tokens or rows a step
     const char *unit; // what an item is
     double start;     // seconds, at the first step's end
@@ -102,6 +104,10 @@ int progress_resume(Progress *progress, ht_session *session, uint64_t *draw);
 
 /* Counts a step and prints a line: the loss, items a second, and the time left. */
 void progress_step(Progress *progress, float loss);
+
+/* Whether training is to end before its last step, since a signal said so (SIGTERM, SIGUSR1, SIGUSR2): what there is is saved then. Without
+ * a folder for checkpoints a signal ends the program at once. */
+bool progress_ended(Progress *progress);
 
 /* Closes the file of losses and writes the parameters: for each a line "name count" and then its elements, native float32. */
 void progress_end(Progress *progress, ht_session *session);

@@ -215,7 +215,7 @@ int main(int argc, char **argv)
     int32_t *class = memory((size_t)batch, sizeof *class);
     uint64_t draw = options.seed;
     Progress progress = progress_start(&options, batch, "rows");
-    for (int step = progress_resume(&progress, session, &draw); step < options.steps; step++) {
+    for (int step = progress_resume(&progress, session, &draw); step < options.steps && !progress_ended(&progress); step++) {
         waves_draw(&draw, wave, class);
         progress_step(&progress, ht_step(program, ht_feed("wave", wave), ht_feed("class", class)));
     }

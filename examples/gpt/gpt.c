@@ -272,7 +272,7 @@ int main(int argc, char **argv)
     uint64_t draw = options.seed;
     Progress progress = progress_start(&options, (double)batch * seq, "tokens");
     int first = progress_resume(&progress, session, &draw);
-    for (int step = first; step < options.steps; step++) {
+    for (int step = first; step < options.steps && !progress_ended(&progress); step++) {
         const Switch *to = options_switch(&options, step == first ? -1 : step - 1, step);
         if (to) {
             int was = seq;
@@ -288,9 +288,9 @@ int main(int argc, char **argv)
         progress_step(&progress, ht_step(gpt, ht_feed("tokens", tokens), ht_feed("targets", targets)));
     }
     progress_end(&progress, session);
-    if (options.logits)
+    if (options.logits && !progress.told)
         text_logits(ht_infer(session, gpt_next, .dtype = DTYPE), &text, 1, seq, VOCAB, options.logits);
-    if (options.sample > 0)
+    if (options.sample > 0 && !progress.told)
         write_text(ht_infer(session, gpt_next, .dtype = DTYPE), "The ", options.sample, draw);
     ht_close(session);
     return 0;

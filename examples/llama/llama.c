@@ -238,7 +238,7 @@ int main(int argc, char **argv)
     uint64_t draw = options.seed;
     Progress progress = progress_start(&options, (double)batch * seq, "tokens");
     int first = progress_resume(&progress, session, &draw);
-    for (int step = first; step < options.steps; step++) {
+    for (int step = first; step < options.steps && !progress_ended(&progress); step++) {
         const Switch *to = options_switch(&options, step == first ? -1 : step - 1, step);
         if (to) {
             int was = seq;
@@ -254,9 +254,9 @@ int main(int argc, char **argv)
         progress_step(&progress, ht_step(llama, ht_feed("tokens", tokens), ht_feed("targets", targets)));
     }
     progress_end(&progress, session);
-    if (options.logits)
+    if (options.logits && !progress.told)
         text_logits(ht_infer(session, llama_next, .dtype = DTYPE), &text, batch, seq, VOCAB, options.logits);
-    if (options.sample > 0)
+    if (options.sample > 0 && !progress.told)
         write_rows(ht_infer(session, llama_next, .dtype = DTYPE), &text, options.sample, draw);
     ht_close(session);
     return 0;

@@ -168,12 +168,12 @@ int main(int argc, char **argv)
     float *x = memory((size_t)batch * INPUTS, sizeof *x);
     int32_t *class = memory((size_t)batch, sizeof *class);
     Progress progress = progress_start(&options, batch, "rows");
-    for (int step = progress_resume(&progress, session, &draw); step < options.steps; step++) {
+    for (int step = progress_resume(&progress, session, &draw); step < options.steps && !progress_ended(&progress); step++) {
         rows_draw(teacher, &draw, x, class);
         progress_step(&progress, ht_step(mlp, ht_feed("x", x), ht_feed("class", class)));
     }
     progress_end(&progress, session);
-    if (options.sample > 0) {
+    if (options.sample > 0 && !progress.told) {
         ht_program *guess = ht_infer(session, mlp_guess);
         int right = 0;
         for (int i = 0; i < options.sample; i++) {

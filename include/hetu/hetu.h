@@ -325,6 +325,15 @@ void ht_keep(ht_session *session, int checkpoints);
  * error with the reason, and the one before it is used. Returns the steps that were made then; 0 where there is none. */
 int64_t ht_resume(ht_session *session, const char *folder);
 
+/* Whether the program is to end: SIGTERM, SIGUSR1 or SIGUSR2 came to any rank, as batch systems send them before they take a machine away. Call it once a step; the ranks wait for main, which saves and
+ * ends by itself. A handler of main's own is called as well, on rank 0, and with it SIGUSR1 and SIGUSR2 mean what main wants. A program that never calls it, but has saved or gone on from a checkpoint, is
+ * saved once more as the last ht_save was, in front of the next step, and ends with the status 128 + signal. Another SIGTERM, a second or more later, ends it at once.
+ *
+ *     for (int64_t step = ht_resume(session, "runs/a"); step < steps && !ht_told_to_end(session); step++)
+ *         ht_step(program, ...);
+ *     ht_save(session, "runs/a"); */
+bool ht_told_to_end(ht_session *session);
+
 /* Parameters, and what else there is, from a file of safetensors of F32, F16 or BF16, or from all those of a folder; the program ends where a parameter is missing or has another shape. */
 void ht_load(ht_session *session, const char *path);
 

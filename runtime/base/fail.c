@@ -118,13 +118,13 @@ static void write_line(char *line, size_t length, size_t size)
     (void)written;
 }
 
-static void on_terminate(int signal_number)
+void fail_ended_by(const char *signal_name, const char *more)
 {
-    char line[512];
-    size_t length = add_rank_and_step(line, sizeof line, " was ended");
-    write_line(line, add_doing(line, length, sizeof line), sizeof line);
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
+    char line[512], what[64];
+    what[add_text(what, add_text(what, 0, sizeof what, " was ended by "), sizeof what, signal_name)] = 0;
+    size_t length = add_rank_and_step(line, sizeof line, what);
+    length = add_doing(line, length, sizeof line);
+    write_line(line, add_text(line, length, sizeof line, more), sizeof line);
 }
 
 /* Adds what the device did last. */
@@ -159,19 +159,10 @@ void fail_end(const char *why)
     nanosleep(&(struct timespec){.tv_nsec = TOGETHER}, NULL);
     flush_printed();
     private_close();
-    fail_unwatch();
+    signal(SIGTERM, SIG_DFL);
     if (ranks)
         ranks->leave(false);
     _exit(1);
 }
-
-void fail_watch(void)
-{
-    struct sigaction action = {.sa_handler = on_terminate};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-void fail_unwatch(void) { signal(SIGTERM, SIG_DFL); }
 
 void fail_noted(const volatile FailNote *note) { noted = note; }

@@ -42,9 +42,8 @@ void fail_describe(char *text, size_t size);
 /* Notes the step, for messages. */
 void fail_step(long long step);
 
-/* When mpirun ends this rank because another one died, say what it was doing; and no longer. */
-void fail_watch(void);
-void fail_unwatch(void);
+/* Says which signal ends this rank, and what it was doing; `more` stands behind it. Safe in a signal handler. */
+void fail_ended_by(const char *signal_name, const char *more);
 
 /* What a device noted when it began to communicate: "all-reduce", "gpt.c:42". */
 typedef struct FailNote {

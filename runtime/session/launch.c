@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "transport/world.h"
 #include "base/fail.h"
+#include "base/told.h"
 #include "device/device.h"
 #include "session/choice.h"
 
@@ -102,7 +103,7 @@ void session_check_ranks(int argc, char **argv)
 
 void session_leave(int status)
 {
-    fail_unwatch();
+    told_close();
     world_close();
     exit(status);
 }

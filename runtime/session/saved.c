@@ -3,7 +3,9 @@
 #include "checkpoint/copies.h"
 #include "checkpoint/writing.h"
 #include "session/checkpoint.h"
+#include "session/ending.h"
 #include "session/rows.h"
+#include "session/saved.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,8 +22,10 @@ void ht_keep(ht_session *open, int checkpoints)
     open->keep = checkpoints;
 }
 
-/* Steps that the first program that trains has made; 0 where none does. */
-static int64_t steps_made(const ht_session *open)
+/* The note of the step that main's numbers are of, where they are older than the rest. */
+static const char STALE[] = "numbers.step";
+
+int64_t saved_steps(const ht_session *open)
 {
     for (int p = 0; p < open->handle_count; p++)
         if (open->handles[p]->trains)
@@ -62,7 +66,7 @@ static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *n
         count = add_note(notes, count, key, value);
     }
     for (; noted->name; noted++) {
-        snprintf(key, sizeof key, "number.%s", noted->name);
+        snprintf(key, sizeof key, SAVED_NUMBER "%s", noted->name);
         snprintf(value, sizeof value, "%.17g", noted->value);
         count = add_note(notes, count, key, value);
     }
@@ -87,14 +91,25 @@ static void check_saving(const char *call, const ht_session *open, const char *f
         ht_fail("the path of a folder of checkpoints has %d bytes at most", PATH_ROOM / 2);
 }
 
-void ht_save_with(ht_session *open, const char *folder, const ht_noted *noted)
+void saved_save(ht_session *open, const char *folder, const ht_noted *noted, int64_t noted_at)
 {
     SafeNote notes[MOST_NOTES];
-    check_saving("ht_save", open, folder, noted);
+    char step[NOTE_ROOM];
     int count = take_notes(open, noted, notes);
-    Command command = {.kind = COMMAND_SAVE, .number = count, .index = open->keep, .step = steps_made(open)};
+    snprintf(step, sizeof step, "%lld", (long long)noted_at);
+    if (noted->name && noted_at != saved_steps(open))
+        count = add_note(notes, count, STALE, step);
+    Command command = {.kind = COMMAND_SAVE, .number = count, .index = open->keep, .step = saved_steps(open)};
     session_issue(open, &command, &(Payload){.path = folder, .notes = notes});
     free_notes(notes, count);
+}
+
+void ht_save_with(ht_session *open, const char *folder, const ht_noted *noted)
+{
+    check_saving("ht_save", open, folder, noted);
+    ending_heed(open);
+    saved_save(open, folder, noted, saved_steps(open));
+    ending_saved(open, folder, noted);
 }
 
 /* Whether copies are taken in shared memory. */
@@ -109,6 +124,7 @@ void ht_remember_with(ht_session *open, const char *folder, const ht_noted *note
     SafeNote notes[MOST_NOTES];
     static bool said;
     check_saving("ht_remember", open, folder, noted);
+    ending_remembered(open, folder, noted);
     if (!copies_wanted())
         return;
     uint64_t key = copies_key(folder, true);
@@ -118,7 +134,7 @@ void ht_remember_with(ht_session *open, const char *folder, const ht_noted *note
     if (!key)
         return;
     int count = take_notes(open, noted, notes);
-    Command command = {.kind = COMMAND_REMEMBER, .number = count, .seed = key, .step = steps_made(open)};
+    Command command = {.kind = COMMAND_REMEMBER, .number = count, .seed = key, .step = saved_steps(open)};
     session_issue(open, &command, &(Payload){.notes = notes});
     free_notes(notes, count);
 }
@@ -139,6 +155,10 @@ static void take_steps(ht_session *open)
 {
     char key[NOTE_ROOM];
     take_datasets(open);
+    const char *stale = safetensors_note(&open->loaded, STALE);
+    if (stale)
+        fprintf(stderr, "hetu: main's numbers in the checkpoint are those of step %s: a signal ended the program before main saved its own\n",
+                stale);
     const char *seed = safetensors_note(&open->loaded, "seed");
     open->seed = seed ? strtoull(seed, NULL, 10) : open->seed;
     if (open->eager)
@@ -251,7 +271,9 @@ int64_t ht_resume(ht_session *open, const char *folder)
     }
     found = found || (copy >= 0 && take_copy(open, copy));
     free(steps);
-    return found ? steps_made(open) : 0;
+    if (found)
+        ending_resumed(open, folder);
+    return found ? saved_steps(open) : 0;
 }
 
 double ht_noted_value(ht_session *open, const char *name, double otherwise)
@@ -260,7 +282,7 @@ double ht_noted_value(ht_session *open, const char *name, double otherwise)
     session_check_open(open);
     if (!name)
         ht_fail("ht_noted_value was called with NULL for the name");
-    snprintf(key, sizeof key, "number.%s", name);
+    snprintf(key, sizeof key, SAVED_NUMBER "%s", name);
     const char *value = safetensors_note(&open->loaded, key);
     return value ? strtod(value, NULL) : otherwise;
 }

@@ -3,6 +3,7 @@
 #include "device/device.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/told.h"
 #include "session/arrival.h"
 #include "session/checkpoint.h"
 #include "session/copies.h"
@@ -208,6 +209,10 @@ static void carry_out(ht_session *session, const Command *command, Payload *payl
         break;
     case COMMAND_RECALL: payload->reason = copies_load(session); break;
     case COMMAND_ROWS: read_rows(session, command, payload); break;
+    case COMMAND_HEED:
+        told_heed();
+        world_least(0); // all ranks have come here
+        break;
     case COMMAND_CLOSE: break;
     }
 }
@@ -230,6 +235,7 @@ static const char *command_name(CommandKind kind)
                                         [COMMAND_REMEMBER] = "remember",
                                         [COMMAND_FIND] = "look for copies",
                                         [COMMAND_RECALL] = "load",
+                                        [COMMAND_HEED] = "heed signals",
                                         [COMMAND_CLOSE] = "close"};
     return names[kind];
 }

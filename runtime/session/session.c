@@ -9,6 +9,7 @@
 #include "session/choice.h"
 #include "session/copies.h"
 #include "session/dispatch.h"
+#include "session/ending.h"
 #include "session/feed.h"
 #include "session/given.h"
 #include "session/pace.h"
@@ -21,6 +22,7 @@
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/told.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -40,11 +42,13 @@ const EagerLibrary *session_eager(void) { return eager; }
 
 void session_close(ht_session *closed)
 {
+    bool main_here = world_rank() == 0;
     checkpoint_close(closed);
     window_close();
     balance_close(closed);
     dispatch_close(closed);
     copies_close(closed);
+    ending_close(closed);
     safetensors_free(&closed->loaded);
     free(closed->handles);
     closed->handles = NULL;
@@ -58,9 +62,12 @@ void session_close(ht_session *closed)
     arrivals_close();
     private_close();
     flights_close();
-    fail_unwatch();
+    if (!told_heeded())
+        told_close();
     device_close();
     world_close();
+    if (main_here)
+        told_close();
 }
 
 void ht_close(ht_session *closed)
@@ -83,7 +90,7 @@ static void forget_in_child(void)
     if (!session.open)
         return;
     session.open = false;
-    fail_unwatch();
+    told_close();
     world_forget();
 }
 
@@ -92,7 +99,7 @@ ht_session *ht_open(int *argc, char ***argv)
     if (session.open)
         ht_fail("ht_open is called a second time");
     world_open(argc, argv, WORLD_PULSE | (image_any_transfers() || recipes_possible() ? WORLD_LANES : 0));
-    fail_watch();
+    told_open(world_rank() == 0);
     session.check = getenv("HETU_CHECK") && strcmp(getenv("HETU_CHECK"), "0");
     if (!session_agree(session.check))
         session_leave(1);
@@ -328,6 +335,7 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains)
     if (program->trains != trains)
         ht_fail(trains ? "ht_step needs a program of ht_train; ht_run runs those of ht_infer"
                        : "ht_run needs a program of ht_infer; ht_step runs those of ht_train");
+    ending_turn(program);
     session_take_arrivals(program->session, false);
     balance_turn(program);
     if (checkpoint_due(program->session))

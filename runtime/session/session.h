@@ -35,6 +35,7 @@ struct ht_session {
     struct Copies *copies;       // in shared memory; NULL: there are none
     struct Dispatch *dispatch;   // of a program, on rank 0; NULL: there is none
     struct Balance *balance;     // of a program, on rank 0; NULL: there is none
+    struct Ending *ending;       // how main saves, on rank 0; NULL: it has not
     Datasets datasets;           // on rank 0
 };
 
@@ -68,6 +69,7 @@ typedef enum CommandKind {
     COMMAND_FIND,
     COMMAND_RECALL,
     COMMAND_ROWS,
+    COMMAND_HEED,
     COMMAND_CLOSE
 } CommandKind;
 

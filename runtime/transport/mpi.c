@@ -1,4 +1,5 @@
 /* Ranks that MPI connects. */
+#define _GNU_SOURCE
 #include "transport/mpi.h"
 
 #include "base/memory.h"
@@ -6,7 +7,12 @@
 
 #include <hetu/kernel.h>
 
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     MOST_BYTES = 1 << 30, // of one message; MPI counts in int
@@ -59,11 +65,55 @@ static bool takes_threads(void)
     return level == MPI_THREAD_MULTIPLE;
 }
 
+/* Whether srun has started this rank by PMI-1 or PMI-2, and not by PMIx. */
+static bool started_by_pmi(void)
+{
+    return getenv("SLURM_PROCID") && getenv("PMI_RANK") && !getenv("PMIX_RANK") && !getenv("OMPI_COMM_WORLD_SIZE");
+}
+
+/* Whether this is an Open MPI whose components lie beside it, and none of them speaks PMI-1 or PMI-2: MPI_Init would end the program. */
+static bool lacks_pmi(void)
+{
+    bool found = false, speaks = true;
+#ifdef OPEN_MPI
+    static const char *const folders[] = {"openmpi*", "openmpi*/lib/openmpi*"};
+    Dl_info library;
+    char path[PATH_MAX], pattern[PATH_MAX + 64];
+    if (!dladdr((void *)MPI_COMM_WORLD, &library) || !realpath(library.dli_fname, path) || !strrchr(path, '/'))
+        return false;
+    *strrchr(path, '/') = 0;
+    speaks = false;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        glob_t files;
+        snprintf(pattern, sizeof pattern, "%s/%s/mca_pmix_*.so", path, folders[i]);
+        if (glob(pattern, 0, NULL, &files))
+            continue;
+        for (size_t k = 0; k < files.gl_pathc; k++)
+            speaks = speaks || strstr(files.gl_pathv[k], "_s1.so") || strstr(files.gl_pathv[k], "_s2.so");
+        found = true;
+        globfree(&files);
+    }
+#endif
+    return found && !speaks;
+}
+
+/* Ends the program where MPI would, with what to do; rank 0 says it. */
+static void check_pmi(void)
+{
+    if (!started_by_pmi() || !lacks_pmi())
+        return;
+    if (strcmp(getenv("PMI_RANK"), "0"))
+        exit(1);
+    ht_fail("srun has started the ranks by PMI-1 or PMI-2 (--mpi=pmi2), by which this MPI cannot connect them; start them by srun "
+            "--mpi=pmix, or by srun --mpi=none, which does without MPI");
+}
+
 static WorldPlace mpi_open(int *argc, char ***argv, bool threads)
 {
     WorldPlace place;
     int initialised = 0, level = 0;
     share_no_lock();
+    check_pmi();
     HT_MPI(MPI_Initialized(&initialised));
     if (!initialised)
         HT_MPI(MPI_Init_thread(argc, argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level));

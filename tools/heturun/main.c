@@ -4,8 +4,10 @@
  *
  * The ranks are started under the first strategy that the slots are enough for. When a rank dies (a signal ends it, or a fault of its
  * device), its slot is lost until FILE is written anew; all ranks are ended and started again on the slots left. So they are when FILE
- * changes what they run on. The program goes on from what it has saved (ht_resume). When all ranks end well, so does heturun; when one ends
- * with an error of its own, heturun ends with its exit status. Where no strategy fits, it waits for FILE for the time of HETU_TIMEOUT.
+ * changes what they run on. SIGTERM, SIGUSR1 and SIGUSR2 go on to all ranks, which save and end (ht_told_to_end); behind SIGTERM they
+ * have the time of --grace. The program goes on from what it has saved (ht_resume). When all ranks end well, so does heturun; when one
+ * ends with an error of its own, heturun ends with its exit status. Where no strategy fits, it waits for FILE for the time of
+ * HETU_TIMEOUT.
  */
 #define _GNU_SOURCE
 #include "place.h"
@@ -29,15 +31,20 @@ enum {
     KEY_CLUSTER,
     KEY_SHELL,
     KEY_HOLD,
+    KEY_GRACE,
     LOOK = 50,
     SETTLE = 300,
     REMOTE_SETTLE = 20000,
-    DEFAULT_TIMEOUT = 600
+    DEFAULT_TIMEOUT = 600,
+    DEFAULT_GRACE = 30,
+    AGAIN = 1, // after which another SIGTERM is a second one: launchers send one twice at once
+    MOST_GRACE = 1000000
 }; // milliseconds; the last seconds
 
 typedef struct Options {
     const char *strategies, *slots, *cluster, *shell;
     bool hold;
+    int grace;
     char **words;
 } Options;
 
@@ -50,8 +57,18 @@ static const struct argp_option option_table[] = {
     {"hold", KEY_HOLD, 0, OPTION_HIDDEN, "On another machine: run the program while the standard input is open", 0},
     {"slots", KEY_SLOTS, "FILE", 0, "Where ranks may run: lines HOST slots=N", 0},
     {"cluster", KEY_CLUSTER, "FILE", 0, "The cluster that strategies name devices of by their classes", 0},
+    {"grace", KEY_GRACE, "SECONDS", 0, "How long ranks may go on behind SIGTERM before they are killed; 30 without it", 0},
     {0},
 };
+
+static int read_grace(const char *text, struct argp_state *state)
+{
+    char *end;
+    long seconds = strtol(text, &end, 10);
+    if (end == text || *end || seconds < 0 || seconds > MOST_GRACE)
+        argp_error(state, "--grace=%s is no number of seconds from 0 to %d", text, MOST_GRACE);
+    return (int)seconds;
+}
 
 static error_t read_option(int key, char *value, struct argp_state *state)
 {
@@ -61,6 +78,7 @@ static error_t read_option(int key, char *value, struct argp_state *state)
     case KEY_SLOTS: options->slots = value; return 0;
     case KEY_CLUSTER: options->cluster = value; return 0;
     case KEY_SHELL: options->shell = value; return 0;
+    case KEY_GRACE: options->grace = read_grace(value, state); return 0;
     case KEY_HOLD: options->hold = true; return 0;
     case ARGP_KEY_ARG:
         options->words = state->argv + state->next - 1;
@@ -139,6 +157,8 @@ static sigset_t heeded(void)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGUSR2);
     return set;
 }
 
@@ -254,14 +274,47 @@ static void rebind(Ranks *ranks, const Slots *slots)
             ranks->at[rank++].slot = &slots->at[i];
 }
 
-/* Watches the ranks until they are to be started again, or nothing is left to do. */
-static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const Choice *choice, int number)
+/* Seconds since some moment. */
+static double now(void)
 {
-    for (;;) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Waits until all ranks have ended by themselves at a signal, for the time of `grace`, and ends those that have not. Another SIGTERM, and
+ * other signals that end this process, cut it short. */
+static Outcome await_ends(Ranks *ranks, int signal_number, int grace)
+{
+    double since = now();
+    bool all = false, cut = false;
+    int status = 0;
+    while (!all && !cut && now() < since + grace) {
+        int more = await_signal(LOOK);
+        cut = more == SIGINT || more == SIGHUP || (more == SIGTERM && now() > since + AGAIN);
+        ranks_look(ranks);
+        status = worst_status(ranks, &all);
+    }
+    if (!all)
+        fprintf(stderr, "heturun: the ranks did not end by themselves%s\n", cut ? "" : " in time (--grace)");
+    ranks_end(ranks);
+    return (Outcome){.status = all ? status : 128 + signal_number};
+}
+
+/* Watches the ranks until they are to be started again, or nothing is left to do. */
+static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const Choice *choice, int number, int grace)
+{
+    for (int passed = 0;;) {
         int told = await_signal(LOOK);
-        bool all;
+        bool all, passes = told == SIGTERM || told == SIGUSR1 || told == SIGUSR2;
+        if (passes)
+            ranks_tell(ranks, passed = told);
         ranks_look(ranks);
         int status = worst_status(ranks, &all);
+        if (told == SIGTERM || (passed && status == 128 + passed))
+            return await_ends(ranks, passed, grace);
+        if (passes)
+            continue;
         if (told || (all && !status)) {
             ranks_end(ranks);
             return (Outcome){.status = told ? 128 + told : 0};
@@ -327,7 +380,7 @@ static void leave_meeting(char *meeting, const Place *place)
 }
 
 /* Starts the ranks again and again until there is nothing left to do; the exit status. */
-static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list)
+static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int grace)
 {
     Outcome outcome = {.again = true};
     for (int number = 1; outcome.again; number++) {
@@ -346,7 +399,7 @@ static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list)
         unlink(meeting);
         job->meeting = meeting;
         Ranks ranks = ranks_start(job, slots, count, choice);
-        outcome = watch(&ranks, slots, list, choice, number);
+        outcome = watch(&ranks, slots, list, choice, number, grace);
         if (outcome.refused && !leave_out(list, choice))
             outcome = (Outcome){.status = 1};
         free(ranks.at);
@@ -378,7 +431,7 @@ int main(int argc, char **argv)
                                        .parser = read_option,
                                        .args_doc = "-- PROGRAM ARGUMENTS...",
                                        .doc = "Runs a program on the slots there are, and again when ranks die or the slots change."};
-    Options options = {.shell = SSH};
+    Options options = {.shell = SSH, .grace = DEFAULT_GRACE};
     Slots slots;
     ChoiceList list = {0};
     Place place = {.lock = -1};
@@ -392,7 +445,7 @@ int main(int argc, char **argv)
     bool good = strategies_read(arena, options.strategies, options.cluster, &list) && slots_open(&slots, options.slots, host_parts()) &&
                 place_open(&place, options.slots, hash_slots(&options));
     Job job = make_job(&options);
-    int status = good ? run(&job, &place, &slots, &list) : 1;
+    int status = good ? run(&job, &place, &slots, &list, options.grace) : 1;
     place_close(&place);
     arena_destroy(arena);
     return status;

@@ -131,6 +131,18 @@ bool ranks_look(Ranks *ranks)
     return any;
 }
 
+void ranks_tell(const Ranks *ranks, int signal_number)
+{
+    char byte = (char)signal_number;
+    void (*had)(int) = signal(SIGPIPE, SIG_IGN);
+    for (int rank = 0; rank < ranks->count; rank++)
+        if (!ranks->at[rank].ended && ranks->at[rank].slot->here)
+            kill(ranks->at[rank].process, signal_number);
+        else if (!ranks->at[rank].ended && write(ranks->at[rank].held, &byte, 1) != 1)
+            fprintf(stderr, "heturun: rank %d is not told to end: %s\n", rank, strerror(errno));
+    signal(SIGPIPE, had);
+}
+
 void ranks_end(Ranks *ranks)
 {
     int status;

@@ -45,6 +45,9 @@ Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *c
 /* Notes which have ended since. Returns whether any has. */
 bool ranks_look(Ranks *ranks);
 
+/* Sends a signal to those that run. */
+void ranks_tell(const Ranks *ranks, int signal_number);
+
 /* Kills those that run, with all that they have started, and waits for their ends. */
 void ranks_end(Ranks *ranks);
 

@@ -108,12 +108,17 @@ static _Noreturn void become(char **words, pid_t parent)
     _exit(CANNOT_START);
 }
 
-/* Whether the standard input has ended. */
-static int input_ended(void)
+/* Hands the process the signals that come by the standard input. Returns whether that has ended. */
+static int input_ended(pid_t process)
 {
     char byte;
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
-    return poll(&input, 1, LOOK) > 0 && read(STDIN_FILENO, &byte, 1) <= 0;
+    if (poll(&input, 1, LOOK) <= 0)
+        return 0;
+    if (read(STDIN_FILENO, &byte, 1) <= 0)
+        return 1;
+    kill(process, byte);
+    return 0;
 }
 
 int remote_hold(char **words)
@@ -123,7 +128,7 @@ int remote_hold(char **words)
     if (!process)
         become(words, parent);
     while (process > 0 && waitpid(process, &status, WNOHANG) == 0)
-        if (input_ended()) {
+        if (input_ended(process)) {
             kill(-process, SIGKILL);
             kill(process, SIGKILL);
             waitpid(process, &status, 0);

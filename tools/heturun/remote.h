@@ -10,7 +10,7 @@ char **remote_words(const char *shell, const char *host, char **words);
 /* Removes the folders PATTERN on a host. */
 void remote_remove(const char *shell, const char *host, const char *pattern);
 
-/* heturun --hold: runs the program until it ends or the standard input does; its exit status, or 128 and the signal. */
+/* heturun --hold: runs the program until it ends or the standard input does, each byte of which is a signal for it; its exit status, or 128 and the signal. */
 int remote_hold(char **words);
 
 #endif

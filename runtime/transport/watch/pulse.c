@@ -108,7 +108,7 @@ void pulse_send(int rank, const Pulse *message)
 Pulse pulse_hear(int rank)
 {
     Line *line = &pulse.lines[rank];
-    Pulse heard = {PULSE_NONE, ""};
+    Pulse heard = {.kind = PULSE_NONE};
     answer_calls();
     while (line->socket >= 0) {
         ssize_t got = socket_get(line->socket, (char *)&line->next + line->done, sizeof line->next - line->done);

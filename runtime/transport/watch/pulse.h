@@ -17,8 +17,9 @@ typedef enum PulseKind {
 } PulseKind;
 
 typedef struct Pulse {
-    int32_t kind; // PulseKind
-    char text[252];
+    int32_t kind;     // PulseKind
+    uint32_t signals; // base/told.h
+    char text[248];
 } Pulse;
 
 /* Connects every rank with rank 0; all ranks together. Rank 0 hears of the others when they have come. */

@@ -6,6 +6,7 @@
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/told.h"
 
 #include <hetu/kernel.h>
 
@@ -111,6 +112,7 @@ static Pulse take_pulse(void)
 {
     bool late = watch.limit && watch.waited > watch.limit, waiting = atomic_load_explicit(&waits, memory_order_relaxed) > 0;
     Pulse own = {.kind = watch.stage == STAGE_LEAVING ? PULSE_LEAVING : late ? PULSE_LATE : waiting ? PULSE_WAITING : PULSE_BUSY};
+    own.signals = told_pulse();
     fail_describe(own.text, sizeof own.text);
     return own;
 }
@@ -127,6 +129,7 @@ static void hear(int rank)
     peer->leaving = peer->leaving || heard.kind == PULSE_LEAVING;
     if (heard.kind == PULSE_NONE || heard.kind == PULSE_GONE)
         return;
+    told_hear(heard.signals);
     peer->silent = 0;
     peer->last = heard;
 }
@@ -234,6 +237,7 @@ static void tick(void)
     } else if (watch.rank == 0) {
         watch.peers[0].last = watch.own;
         lead();
+        told_tick();
     } else {
         follow();
     }
@@ -285,7 +289,7 @@ static void start_thread(void)
 /* Signals that ask a process to end, and that it does not handle. */
 static sigset_t ending_signals(void)
 {
-    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigset_t ending;
     sigemptyset(&ending);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
