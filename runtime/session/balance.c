@@ -46,6 +46,7 @@ struct Balance {
     Recipe *recipe;
     Rates *rates;
     int image, base; // the strategy in force, and the first one
+    bool rests;      // nothing is planned under the strategy in force: it would be refused again
     Phase phase;
     Asked asked;
     int plans;
@@ -140,6 +141,8 @@ static const char *reason_against(const ht_program *program)
         return "how long a stage computes is measured on CPUs alone";
     if (!recipe_of(own_image(program)))
         return "ht_balance must be called in the source file of the model, which hetucc compiles for CPUs";
+    if (recipe_of(own_image(program))->refuses)
+        return recipe_of(own_image(program))->refuses;
     return image_at(own_image(program))->image->strategy ? NULL : "the program was compiled without a strategy";
 }
 
@@ -160,6 +163,7 @@ static void begin_under(Balance *balance, int image)
     balance->rates = rates_create(world_size(), balance->options.change);
     balance->image = balance->base = image;
     balance->phase = WATCHING;
+    balance->rests = balance->recipe->refuses;
     balance->base_seconds = 0;
     rates_go(balance->rates, image, healthy, NULL);
 }
@@ -252,6 +256,13 @@ static void new_name(Balance *balance)
     while (image_under(balance->image, balance->asked.name) >= 0);
 }
 
+/* Plans nothing more under this strategy, since what was refused would be refused again. */
+static void rest(Balance *balance)
+{
+    say(balance, "nothing more is planned under strategy \"%s\": it would be refused again", strategy_of(balance->image));
+    balance->rests = true;
+}
+
 static void start_planner(Balance *balance)
 {
     Asked *asked = &balance->asked;
@@ -267,9 +278,11 @@ static void start_planner(Balance *balance)
     snprintf(name, sizeof name, "--name=%s", asked->name);
     const char *words[] = {rates, now, base, model, name, "-o", asked->strategy, NULL};
     asked->planner = recipe_start(balance->recipe, "hetu-balance", words, asked->output, reason);
-    if (!asked->planner)
-        say(balance, "nothing is planned: %s", reason);
     balance->phase = asked->planner ? PLANNING : WATCHING;
+    if (!asked->planner) {
+        say(balance, "nothing is planned: %s", reason);
+        rest(balance);
+    }
     free(rates);
 }
 
@@ -422,8 +435,11 @@ static void end_planning(Balance *balance)
     drop_plan(balance);
     balance->phase = WATCHING;
     if (!good) {
-        say(balance, "strategy \"%s\" stays: hetu-balance has no plan", strategy_of(balance->image));
+        say(balance, "strategy \"%s\" stays: hetu-balance %s", strategy_of(balance->image),
+            status == RECIPE_KILLED ? "was killed" : "has no plan; what it says stands above");
         leave(balance);
+        if (status != RECIPE_KILLED)
+            rest(balance);
     } else if (!rates_near(balance->rates, balance->asked.rates)) {
         say(balance, "the plan is dropped: the ranks' rates have changed since");
     } else if (!pays_back(balance)) {
@@ -456,6 +472,7 @@ static void go(Balance *balance, int image)
     rates_go(balance->rates, image, balance->asked.rates, balance->asked.work);
     balance->image = image;
     balance->phase = WATCHING;
+    balance->rests = balance->recipe->refuses;
 }
 
 /* Goes to what is ready, where that is what the ranks need now. */
@@ -470,6 +487,8 @@ static void end_making(Balance *balance)
         say(balance, "strategy \"%s\" stays: \"%s\" could not be had: %s", strategy_of(balance->image), balance->asked.name,
             reason ? reason : "it has another name");
         leave(balance);
+        if (!arrivals_again(balance->asked.strategy))
+            rest(balance);
     } else if (!rates_near(balance->rates, balance->asked.rates)) {
         say(balance, "strategy \"%s\" is there, but the ranks' rates have changed since", balance->asked.name);
         balance->phase = WATCHING;
@@ -517,7 +536,7 @@ void balance_note(ht_program *program, const PaceReport *reports)
     bool known = rates_take(balance->rates, reports);
     if (known && balance->image == balance->base && balance->base_seconds == 0)
         balance->base_seconds = usual_step(balance);
-    if (!known || balance->phase != WATCHING || !find_moved(balance))
+    if (!known || balance->phase != WATCHING || !find_moved(balance) || (balance->rests && !is_healed(balance)))
         return;
     say_moved(balance);
     if (is_healed(balance))
