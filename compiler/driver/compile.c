@@ -388,6 +388,8 @@ static void recipe_files(Driver *driver, const Unit *unit, Command *recipe)
 /* Returns why hetucc could not make further strategies of a unit while its program runs; NULL: it can. */
 static const char *reason_against_recipe(const Options *options, const Unit *unit)
 {
+    if (options->backend->folder)
+        return "a program for GPUs has no strategies made while it runs; give hetucc --strategy=FILE for each";
     if (options->from_input >= 0 && !strcmp(unit->file, options->items.at[options->from_input].text))
         return "the program was compiled from standard input, which is gone; give hetucc a file";
     if (options->resume)
@@ -441,7 +443,7 @@ static void emit_with(Driver *driver, EmittedFiles *files, const Unit *unit, con
                            .text = driver->part ? driver->part->preprocessed : NULL,
                            .section = section,
                            .source = unit_text(unit)};
-    if (unit->prepares && !unit->known && !driver->options->backend->folder) {
+    if (unit->prepares && !unit->known) {
         const Command *recipe = recipe_of(driver, unit);
         options.recipe_count = recipe->words.count;
         options.recipe = recipe->words.at;

@@ -8,12 +8,17 @@ import json
 import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import harness
 from harness import Failure, compare_losses
 
+sys.path.insert(0, str(harness.ROOT / "test" / "cuda" / "run"))
+import emulated
+
 SOURCE = harness.ROOT / "test" / "run" / "arrivals.c"
-RANKS, STEPS = 4, 4
+RANKS, STEPS, NO_STRATEGY = 4, 4, 121 # the last one is the status of a program that cannot begin under a strategy
 LATE = """strategy late
   split batch:dp
   pipeline microbatches(4) rows(8)
@@ -69,12 +74,14 @@ OPTIONS = {
     "input": [["-x", "c", "-", FILE]],
     "edited": [["--emit=ir", "--stop-after=place", FILE, "arrivals.c", "-o", "edited.ir"], ["--resume=edited.ir", FILE, "arrivals.c"]],
     "alone": [["arrivals.c"]],
+    "emulated": [["-DFAST", "--backend=cuda", "--emit=c", FILE, "arrivals.c", "-o", "folder"], {"emulated": "folder"}],
 }
 # What is refused, whatever arrives: a part of the message, which says what to do.
 REFUSED = {
     "hidden": "link the program by hetucc, or with -rdynamic, and do not hide its functions (-fvisibility)",
     "linked": "link the program by hetucc, or with -rdynamic, and do not hide its functions (-fvisibility)",
     "input": "the program was compiled from standard input, which is gone; give hetucc a file",
+    "emulated": "a program for GPUs has no strategies made while it runs; give hetucc --strategy=FILE for each",
     "edited": "the program was compiled with --resume, and another strategy cannot be made of that text; compile it from its sources alone",
 }
 # What the ordinary run tries; the others with HETU_LONG=1.
@@ -93,13 +100,15 @@ def folder_of(bench, option):
             if isinstance(words, dict) and "link" in words:
                 library = bench.build / "lib"
                 harness.run(["cc", *words["link"], "-o", "program", f"-L{library}", f"-Wl,-rpath,{library}", "-lhetu", "-lm"], cwd=top)
+            elif isinstance(words, dict) and "emulated" in words:
+                emulated.Bench.build_emulated(bench, top / words["emulated"], top / "program")
             elif isinstance(words, dict):
                 harness.run(words["run"], cwd=top)
             else:
                 made = "-c" in words or "-o" in words
                 source = (top / "arrivals.c").open() if "-" in words else None
                 command = [str(bench.hetucc), "-O0", *words, *([] if made else ["-o", "program"])]
-                p = harness.subprocess.run(command, capture_output=True, text=True, cwd=top, stdin=source, timeout=300)
+                p = subprocess.run(command, capture_output=True, text=True, cwd=top, stdin=source, timeout=300)
                 if p.returncode:
                     raise Failure(f"{' '.join(command)}\nexit {p.returncode}\n{p.stderr[-3000:]}")
         return top
@@ -109,7 +118,7 @@ def folder_of(bench, option):
 def flags_of(option):
     """The options with which plain C is the same model."""
     joined = " ".join(w for words in OPTIONS[option] if isinstance(words, list) for w in words) + (" -DWIDTH=14" if option == "response" else "")
-    return tuple(f"-D{m}" for m in re.findall(r"-D ?(WIDTH=\d+|ELEMENTS=\w+|SIZES)", joined))
+    return tuple(f"-D{m}" for m in re.findall(r"-D ?(WIDTH=\d+|ELEMENTS=\w+|SIZES|FAST)", joined))
 
 
 def wanted(bench, option, steps):
@@ -127,14 +136,15 @@ def losses(text):
     return [float(x) for x in re.findall(r"^loss \d+ (\S+)$", text, re.M)]
 
 
-def trained(bench, option, words, steps, first=0, cwd=None, **env):
+def trained(bench, option, words, steps, first=0, cwd=None, may=0, **env):
     """Runs the program; its output, once its losses are one device's."""
     top = folder_of(bench, option)
-    p = harness.subprocess.run(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", str(RANKS), str(top / "program"), *words], capture_output=True, text=True,
+    p = subprocess.run(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", str(RANKS), str(top / "program"), *words], capture_output=True, text=True,
                                timeout=300, cwd=cwd or top, env={**os.environ, **harness.MPI, "OMP_NUM_THREADS": "1", **env})
-    if p.returncode:
+    if p.returncode not in (0, may):
         raise Failure(f"{' '.join(words)}: exit {p.returncode}\n{p.stdout}{p.stderr[-3000:]}")
-    compare_losses(losses(p.stdout), wanted(bench, option, first + steps)[first:], 2e-2 if "bf16" in option else 1e-4)
+    if not p.returncode:
+        compare_losses(losses(p.stdout), wanted(bench, option, first + steps)[first:], 2e-2 if "bf16" in option else 1e-4)
     return p
 
 
@@ -175,8 +185,24 @@ def balance(bench, option):
 
 def start(bench, option):
     """A program that begins under the strategy."""
-    p = trained(bench, option, [f"steps={STEPS}"], STEPS, cwd=elsewhere(option), HETU_STRATEGY=late(bench, option))
-    return check(option, p, True)
+    p = trained(bench, option, [f"steps={STEPS}"], STEPS, cwd=elsewhere(option), may=NO_STRATEGY, HETU_STRATEGY=late(bench, option))
+    return check(option, p, not p.returncode)
+
+
+def elastic(bench, option):
+    """heturun begins with the strategy, and leaves out one that the program cannot have."""
+    top = folder_of(bench, option)
+    (top / "slots").write_text("localhost slots=4\n")
+    p = harness.run([bench.build / "bin" / "heturun", "--elastic", top / "late.strategy", "--slots", top / "slots", "--", top / "program", f"steps={STEPS}"], check=False, cwd=elsewhere(option) or top,
+                    env={"OMP_NUM_THREADS": "1", "HETU_TIMEOUT": "2"})
+    if not p.returncode:
+        compare_losses(losses(p.stdout), wanted(bench, option, STEPS), 2e-2 if "bf16" in option else 1e-4)
+    refused = REFUSED.get(option)
+    if refused and (not p.returncode or p.stderr.count(refused) != 1):
+        raise Failure(f"not refused once by {refused!r}\n{p.stdout}{p.stderr[-3000:]}")
+    if not refused and (p.returncode or "left out" in p.stderr):
+        raise Failure(f"exit {p.returncode}\n{p.stdout[-500:]}{p.stderr[-3000:]}")
+    return "refused" if refused else ""
 
 
 def resume(bench, option):
@@ -188,9 +214,53 @@ def resume(bench, option):
     return check(option, p, "switch 1" in p.stdout)
 
 
+def counted(bench, name):
+    """A folder with a program whose C compiler notes each of its runs in the file `calls`."""
+    top = bench.path(f"arrivals.{name}")
+    top.mkdir()
+    (top / "cc.sh").write_text(f"#!/bin/sh\necho call >> {top}/calls\nexec cc \"$@\"\n")
+    (top / "cc.sh").chmod(0o755)
+    for file, text in {"arrivals.c": SOURCE.read_text(), "own.strategy": OWN, "late.strategy": LATE, "later.strategy": LATE.replace("late", "later"), "bad.strategy": LATE.replace("dp:2", "tp:2").replace("late", "bad")}.items():
+        (top / file).write_text(text)
+    harness.run([bench.hetucc, "-O0", FILE, "arrivals.c", "-o", "program"], cwd=top, env={"CC": str(top / "cc.sh")})
+    (top / "calls").write_text("")
+    return top
+
+
+def said_by(top, words, **env):
+    p = harness.run(["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", RANKS, top / "program", *words], cwd=top, env={**harness.MPI, "OMP_NUM_THREADS": "1", **env})
+    return p.stdout, p.stderr, len((top / "calls").read_text().splitlines())
+
+
+def changed(bench):
+    """A source that is another by now: the program takes no strategy of it, and has none made again."""
+    top = counted(bench, "changed")
+    (top / "arrivals.c").write_text(SOURCE.read_text().replace("0.2f", "0.3f"))
+    once = said_by(top, ["steps=1", "prepare=late.strategy", "to=late", "steps=1"])
+    (top / "calls").write_text("")
+    twice = said_by(top, ["steps=1", "prepare=late.strategy", "to=late.strategy", "prepare=late.strategy", "to=late.strategy", "prepare=later.strategy", "to=later.strategy", "steps=1"])
+    if not once[2] or twice[2] != once[2] or twice[0].count("switch 0") != 3 or twice[1].count("have changed since it was compiled: compile it again") != 3:
+        raise Failure(f"the C compiler ran {once[2]} and {twice[2]} times\n{twice[0]}{twice[1][-2000:]}")
+    _, said, _ = said_by(top, ["balance", "steps=40"], NAP="40000", SLOW="2")
+    if said.count("is being made") != 1 or said.count("nothing more is planned") != 1 or said.count("compile it again") != 1:
+        raise Failure(f"ht_balance tried again\n{said[-3000:]}")
+
+
+def mended(bench):
+    """A strategy that hetucc refuses is made again when it was written anew, and not before."""
+    top = counted(bench, "mended")
+    p = said_by(top, ["steps=1", *["prepare=bad.strategy", "to=bad.strategy"] * 3, "run=sed s/late/bad/ late.strategy > bad.strategy", "prepare=bad.strategy", "to=bad.strategy", "steps=1"])
+    if p[1].count("error: no stage") != 1 or p[0].count("switch 0") != 3 or p[0].count("switch 1") != 1:
+        raise Failure(f"{p[0]}{p[1][-3000:]}")
+
+
 def tests(bench, _):
+    yield "again.changed", functools.partial(changed, bench)
+    yield "again.mended", functools.partial(mended, bench)
     for option in OPTIONS:
-        for way in prepare, balance, start, resume:
+        for way in prepare, balance, start, elastic, resume:
+            if option == "emulated" and way == balance:  # what is measured there is said to be measured on CPUs alone
+                continue
             yield f"{option}.{way.__name__}", functools.partial(way, bench, option), way.__name__ not in USUAL.get(option, [])
 
 
