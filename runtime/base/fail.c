@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "base/fail.h"
 
+#include "base/plain.h"
+
 #include <hetu/kernel.h>
 
 #include <signal.h>
@@ -32,7 +34,7 @@ void ht_fail(const char *format, ...)
     char message[2048], place[512] = "";
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    plain_vformat(message, sizeof message, format, arguments);
     va_end(arguments);
     if (doing)
         snprintf(place, sizeof place, " (at %s)%s%s", doing, part ? ", in " : "", part ? part : "");

@@ -4,6 +4,7 @@
 #include "session/rates.h"
 #include "session/recipe.h"
 #include "base/memory.h"
+#include "base/plain.h"
 #include "transport/world.h"
 #include "exchange/channel.h"
 
@@ -66,7 +67,7 @@ static void say(const Balance *balance, const char *format, ...)
     if (balance->quiet)
         return;
     va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
+    plain_vformat(line, sizeof line, format, arguments);
     va_end(arguments);
     fprintf(stderr, "hetu: balance: step %lld: %s\n", (long long)balance->at, line);
 }
@@ -94,7 +95,7 @@ static void say_moved(const Balance *balance)
     for (int r = 0; r < balance->rates->count && strlen(text) < 160; r++)
         if (balance->asked.cause[r]) {
             size_t length = strlen(text);
-            snprintf(text + length, sizeof text - length,
+            plain_format(text + length, sizeof text - length,
                      told++ ? ", rank %d %.2f times" : "rank %d computes %.2f times as long as when it was healthy", r,
                      balance->asked.rates[r]);
         }
@@ -244,7 +245,7 @@ static char *rates_word(const Asked *asked, int count)
     char *word = memory_array((int64_t)size, 1);
     size_t at = (size_t)snprintf(word, size, "--rates=");
     for (int r = 0; r < count; r++)
-        at += (size_t)snprintf(word + at, size - at, "%s%.6g", r ? "," : "", asked->rates[r]);
+        at += (size_t)plain_format(word + at, size - at, "%s%.6g", r ? "," : "", asked->rates[r]);
     return word;
 }
 
@@ -296,10 +297,10 @@ static bool read_plan(Balance *balance)
     FILE *file = fopen(asked->output, "r");
     while (file && fgets(line, sizeof line, file)) {
         found += sscanf(line, "strategy %63s %15s", asked->name, kind) == 2;
-        found += sscanf(line, "now %lf", &asked->now) == 1;
-        found += sscanf(line, "then %lf", &asked->then) == 1;
-        found += sscanf(line, "moves %lf %lf", &asked->moves, &asked->seconds) == 2;
-        if (sscanf(line, "work %d %lf %lf", &rank, &first, &then) == 3 && rank >= 0 && rank < ranks) {
+        found += plain_scan(line, "now %lf", &asked->now) == 1;
+        found += plain_scan(line, "then %lf", &asked->then) == 1;
+        found += plain_scan(line, "moves %lf %lf", &asked->moves, &asked->seconds) == 2;
+        if (plain_scan(line, "work %d %lf %lf", &rank, &first, &then) == 3 && rank >= 0 && rank < ranks) {
             asked->work[rank] = first;
             asked->work[ranks + rank] = then;
             found++;
