@@ -96,8 +96,8 @@ static void say_moved(const Balance *balance)
         if (balance->asked.cause[r]) {
             size_t length = strlen(text);
             plain_format(text + length, sizeof text - length,
-                     told++ ? ", rank %d %.2f times" : "rank %d computes %.2f times as long as when it was healthy", r,
-                     balance->asked.rates[r]);
+                         told++ ? ", rank %d %.2f times" : "rank %d computes %.2f times as long as when it was healthy", r,
+                         balance->asked.rates[r]);
         }
     say(balance, "%s%s", text, is_healed(balance) ? "" : "; planning beside the training");
 }

@@ -43,7 +43,7 @@ static bool is_due(const Progress *progress, bool terminal, int64_t done, int64_
 static void print_line(const ProgressStep *step, double each)
 {
     plain_print(stderr, "step %lld of %lld  loss %.4f  rate %.3g", (long long)step->done, (long long)step->steps,
-            isnan(step->loss) ? (double)NAN : (double)step->loss, (double)step->rate);
+                isnan(step->loss) ? (double)NAN : (double)step->loss, (double)step->rate);
     if (each > 0) {
         fputs("  ", stderr);
         print_amount(stderr, (double)(step->tokens ? step->tokens : 1) / each);
